@@ -1,0 +1,113 @@
+# make demo    install what is missing, build, run the main job      make check   install, build, test
+# make         every stage into bin/                                 make lint    layers, headers, format, shell
+# make bench   ours and PyTorch side by side                         make accept  the main job for three seeds
+# make fuzz    the decoders under libFuzzer                          make install PREFIX=/usr/local
+#
+# DEV=1: debug, warnings are errors.  SANITIZE=address,undefined or thread.  CUDA=no|auto.
+CC       ?= cc
+PREFIX   ?= /usr/local
+VERSION   = 0.1.0
+CUDA     ?= auto
+
+OPT       = -O3 -g
+WARN      = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wpointer-arith
+PACKAGES  = libzmq msgpack hdf5
+ALL_C     = -std=c11 $(WARN) -Ilib -D_GNU_SOURCE -DMF_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno \
+            $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(OPT) $(CFLAGS) -MMD -MP
+LIBS      = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lhdf5_hl -lmujoco -ldnnl -lpthread -lm
+
+ifdef DEV
+OPT       = -O1 -g3 -Werror
+endif
+ifdef SANITIZE
+OPT      += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+
+# One question, asked once: is there an nvcc? The answer picks a file, not a macro.
+NVCC      = $(if $(filter auto,$(CUDA)),$(shell command -v nvcc),)
+DEV_CUDA  = $(if $(NVCC),$(wildcard lib/dev/dev_cuda.cu),)
+NOT_BUILT = $(if $(DEV_CUDA),lib/dev/dev_nocuda.c,)
+
+ROOMS     = stage env rl flow nn graph dev conf data wire base
+ROOM_A    = $(ROOMS:%=build/lib/%.a)
+STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
+UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
+LINK      = $(CC) $(OPT) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ROOM_A) -Wl,--end-group $(LIBS)
+
+all: $(STAGES)
+
+bin/mf-%: build/stages/%.o $(ROOM_A)
+	@mkdir -p $(@D)
+	$(LINK)
+
+build/tests/%: build/tests/%.o $(ROOM_A)
+	$(LINK)
+
+# An archive per room. A file more in a table's folder is a row more in the table.
+define room
+build/lib/$(1).a: $(patsubst %.c,build/%.o,$(filter-out $(NOT_BUILT),$(wildcard lib/$(1)/*.c))) $(if $(filter dev,$(1)),$(DEV_CUDA:%.cu=build/%.o)) $(if $(filter $(1),env nn),build/$(1)_table.o)
+	@rm -f $$@
+	$$(AR) rcs $$@ $$(filter %.o,$$^)
+endef
+$(foreach r,$(ROOMS),$(eval $(call room,$(r))))
+
+# lib/env/env_NAME.c defines mf_env_NAME and lib/nn/net_NAME.c mf_net_NAME: the files are the table.
+build/%_table.c: Makefile lib/env lib/nn
+	@mkdir -p $(@D)
+	@sh lib/table.sh $* >$@
+
+# Everything is rebuilt when the flags change, generated files included.
+build/flags: force
+	@mkdir -p $(@D)
+	@echo '$(CC) $(ALL_C) $(LDFLAGS) $(NVCC)' | cmp -s - $@ || echo '$(CC) $(ALL_C) $(LDFLAGS) $(NVCC)' >$@
+
+build/%.o: %.c build/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_C) -c -o $@ $<
+
+build/%_table.o: build/%_table.c build/flags
+	$(CC) $(ALL_C) -c -o $@ $<
+
+build/%.o: %.cu build/flags
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -Ilib -O2 -c -o $@ $<
+
+units: $(UNITS)
+
+# What the tests run, without the installing: for those who build here every day.
+test: all $(UNITS)
+	prove -e '' $(UNITS)
+	prove -e 'bats --tap' $(wildcard tests/cli/*.bats)
+
+check: setup
+	$(MAKE) lint test
+
+demo: setup
+	$(MAKE) all
+	pipelines/demo
+
+setup:
+	@pipelines/setup
+
+lint:
+	tests/lint/all
+
+bench: all build/tests/bench/probe
+	tests/bench/run
+
+accept: all
+	pipelines/accept
+
+fuzz:
+	tests/fuzz/run
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install bin/mf-* $(DESTDIR)$(PREFIX)/bin
+
+clean:
+	rm -rf build bin/mf-*
+
+-include $(shell find build -name '*.d' 2>/dev/null)
+.PHONY: all units test check demo setup lint bench accept fuzz install clean force
+.SECONDARY:

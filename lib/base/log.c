@@ -1,0 +1,78 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char prog[64] = "mf";
+static enum mf_level threshold = MF_LOG_INFO;
+static int tee_fd = -1;
+static bool drawn; /* a live line is on the screen */
+
+void mf_log_open(const char *name, enum mf_level level)
+{
+    const char *tag = getenv("MF_TAG");
+    if (tag && *tag)
+        snprintf(prog, sizeof prog, "%s[%s]", name, tag);
+    else
+        snprintf(prog, sizeof prog, "%s", name);
+    threshold = level;
+}
+
+void mf_log_tee(int fd)
+{
+    tee_fd = fd;
+}
+
+static void put(int fd, const char *text, size_t n)
+{
+    if (write(fd, text, n) < 0)
+        return; /* nowhere left to complain */
+}
+
+void mf_log(enum mf_level level, const char *fmt, ...)
+{
+    static const char *const word[] = {"error", "warn", "info", "debug"};
+    if (level > threshold)
+        return;
+    char line[1024];
+    int head = drawn ? snprintf(line, sizeof line, "\r\033[K") : 0;
+    int n = head + snprintf(line + head, sizeof line - (size_t)head, "%s: %s: ", prog, word[level]);
+    va_list ap;
+    va_start(ap, fmt);
+    n += vsnprintf(line + n, sizeof line - (size_t)n - 1, fmt, ap);
+    va_end(ap);
+    if ((size_t)n > sizeof line - 2)
+        n = (int)sizeof line - 2;
+    line[n++] = '\n';
+    drawn = false;
+    put(STDERR_FILENO, line, (size_t)n);
+    if (tee_fd >= 0)
+        put(tee_fd, line + head, (size_t)(n - head));
+}
+
+bool mf_log_is_live(void)
+{
+    struct stat out;
+    bool piped = fstat(STDOUT_FILENO, &out) == 0 && S_ISFIFO(out.st_mode);
+    return !piped && isatty(STDERR_FILENO);
+}
+
+void mf_log_live(const char *fmt, ...)
+{
+    if (!mf_log_is_live())
+        return;
+    char line[512];
+    int n = snprintf(line, sizeof line, "\r\033[K");
+    va_list ap;
+    va_start(ap, fmt);
+    n += vsnprintf(line + n, sizeof line - (size_t)n, fmt, ap);
+    va_end(ap);
+    if ((size_t)n >= sizeof line)
+        n = (int)sizeof line - 1;
+    drawn = n > 4;
+    put(STDERR_FILENO, line, (size_t)n);
+}

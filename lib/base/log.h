@@ -1,0 +1,23 @@
+/* log.h - one line on stderr per event, one write(2) per line. */
+#ifndef MF_BASE_LOG_H
+#define MF_BASE_LOG_H
+
+#include <stdbool.h>
+
+enum mf_level { MF_LOG_ERROR, MF_LOG_WARN, MF_LOG_INFO, MF_LOG_DEBUG };
+
+/* prog is "mf-gae"; with MF_TAG=3 in the environment lines begin "mf-gae[3]". */
+void mf_log_open(const char *prog, enum mf_level level);
+
+/* Lines are also appended to this descriptor (a run's log file); -1 ends that. */
+void mf_log_tee(int fd);
+
+/* Writes "mf-gae: warn: text key=value ...\n". */
+void mf_log(enum mf_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* A line that replaces the last one, for long work. Drawn only when `live` was
+ * granted: stderr is a terminal and stdout is not a pipe. "" clears it. */
+void mf_log_live(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+bool mf_log_is_live(void);
+
+#endif

@@ -1,0 +1,83 @@
+/* frame.h - one object of the stream: its kind, its fields, its named arrays.
+ *
+ *   head     v, run, src, seed, spec, chain          metrics  iter, step, time, values
+ *   rollout  iter, src, slice, envs, policy, arrays  policy   version, iter, global_step, part, tensors
+ *   round    iter, src, slices, episodes, state      end      src, frames, samples, stopped
+ *
+ * A frame keeps every field and every array in the order in which it came,
+ * the unknown ones as bytes, so that what a stage does not touch leaves it as
+ * it arrived. Arrays are msgpack-numpy's ndarrays ("arrays" of a rollout,
+ * "tensors" of a policy frame): five-key maps with bin keys, C order.
+ */
+#ifndef MF_DATA_FRAME_H
+#define MF_DATA_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/port.h"
+
+enum mf_kind { MF_HEAD, MF_ROLLOUT, MF_ROUND, MF_METRICS, MF_POLICY, MF_END, MF_OTHER };
+const char *mf_kind_name(enum mf_kind kind); /* "head" */
+
+enum mf_dtype { MF_F32, MF_F64, MF_U8, MF_I8, MF_I32, MF_I64, MF_U32, MF_U64, MF_I16, MF_U16, MF_F16, MF_B1 };
+size_t mf_dtype_size(enum mf_dtype dtype);
+const char *mf_dtype_name(enum mf_dtype dtype); /* numpy's: "<f4" */
+
+enum { MF_RANK_MAX = 8, MF_NAME_MAX = 128 };
+
+struct mf_array {
+    char name[MF_NAME_MAX];
+    enum mf_dtype dtype;
+    int rank;
+    size_t dim[MF_RANK_MAX];
+    size_t count, bytes; /* elements; count * size */
+    void *data;          /* borrowed from the frame's bytes, or owned by the frame when added; 8-byte aligned */
+};
+
+struct mf_frame; /* opaque */
+
+struct mf_frame *mf_frame_new(enum mf_kind kind);
+void mf_frame_free(struct mf_frame *f); /* NULL is fine */
+enum mf_kind mf_frame_kind(const struct mf_frame *f);
+
+/* 1 and *f (the caller frees it), 0 at the end of the bytes, negative on error. */
+int mf_frame_recv(struct mf_port *in, struct mf_port *watch, struct mf_frame **f, struct mf_err *err);
+int mf_frame_send(struct mf_port *out, const struct mf_frame *f, struct mf_err *err);
+/* The same to and from memory. encode: *data is malloc'ed. */
+int mf_frame_encode(const struct mf_frame *f, void **data, size_t *len, struct mf_err *err);
+int mf_frame_decode(struct mf_frame **f, const void *data, size_t len, struct mf_err *err);
+
+/* Fields. A path "a.b" goes into nested maps, "a.0" into arrays. get returns
+ * 0, or MF_EFORMAT with a sentence that names the field; has never fails. */
+bool mf_frame_has(const struct mf_frame *f, const char *path);
+int mf_frame_get_int(const struct mf_frame *f, const char *path, int64_t *v, struct mf_err *err);
+int mf_frame_get_num(const struct mf_frame *f, const char *path, double *v, struct mf_err *err);
+int mf_frame_get_bool(const struct mf_frame *f, const char *path, bool *v, struct mf_err *err);
+int mf_frame_get_str(const struct mf_frame *f, const char *path, const char **s, struct mf_err *err); /* NUL-ended */
+int mf_frame_get_bin(const struct mf_frame *f, const char *path, const void **p, size_t *n, struct mf_err *err);
+int mf_frame_count(const struct mf_frame *f, const char *path); /* entries of a map or array; -1: none */
+const char *mf_frame_key(const struct mf_frame *f, const char *path, int i); /* key i of the map at path ("" = top) */
+
+/* Set appends, or replaces in place. A path "a.b" makes the map "a" when it is not there. */
+void mf_frame_set_int(struct mf_frame *f, const char *path, int64_t v);
+void mf_frame_set_num(struct mf_frame *f, const char *path, double v);
+void mf_frame_set_bool(struct mf_frame *f, const char *path, bool v);
+void mf_frame_set_str(struct mf_frame *f, const char *path, const char *s);
+void mf_frame_set_bin(struct mf_frame *f, const char *path, const void *p, size_t n);
+void mf_frame_set_ints(struct mf_frame *f, const char *path, const int64_t *v, size_t n); /* an array */
+void mf_frame_set_strs(struct mf_frame *f, const char *path, const char *const *v, size_t n);
+/* One {stage, version, argv} more in "chain" (provenance, as SAM's @PG). */
+void mf_frame_add_chain(struct mf_frame *f, const char *stage, const char *version, int argc, char **argv);
+
+/* Arrays. */
+int mf_frame_arrays(const struct mf_frame *f);
+struct mf_array *mf_frame_array(const struct mf_frame *f, int i);
+struct mf_array *mf_frame_find(const struct mf_frame *f, const char *name); /* NULL: not there */
+/* Add a zeroed array, or replace the one of that name; the frame owns it. */
+int mf_frame_add(struct mf_frame *f, const char *name, enum mf_dtype dtype, int rank, const size_t *dim, void **data,
+                 struct mf_err *err);
+
+#endif

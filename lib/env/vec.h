@@ -1,0 +1,56 @@
+/* vec.h - N environments side by side on threads, one decision (a chunk of C actions) at a time.
+ *
+ *   N environments  O flat observation  C executed actions  A action dim
+ *
+ * Each environment's random numbers are its own (seed, environment, episode),
+ * so results do not depend on the number of threads. An environment stops
+ * inside a chunk at its first end; the rest of the chunk is not executed.
+ */
+#ifndef MF_ENV_VEC_H
+#define MF_ENV_VEC_H
+
+#include "env/env.h"
+
+struct mf_vec;
+
+struct mf_vec_opts {
+    const struct mf_env *env;
+    int N, threads; /* threads 0: one per online core */
+    int first_env;  /* index of environment 0 in the random streams */
+    int max_steps;  /* 0: the environment's own */
+    uint64_t seed;
+    enum mf_purpose reset_purpose; /* MF_RNG_RESET, or MF_RNG_EVAL_RESET */
+};
+
+/* What one decision did; arrays are the vec's, valid until the next call. */
+struct mf_decision {
+    const float *rewards;                                    /* (N, C): 0 after the chunk's end */
+    const int32_t *n_exec;                                   /* (N) control steps really executed */
+    const uint8_t *terminated, *truncated;                   /* (N) */
+    const float *final_obs;                                  /* (N, O) the true last observation where ended */
+    const float *obs;                                        /* (N, O) what the policy sees next (after a reset where ended) */
+    /* of the episodes that ended in this decision, where terminated|truncated: */
+    const float *episode_return;                             /* (N) */
+    const int32_t *episode_length;                           /* (N) control steps */
+    const uint8_t *episode_success;                          /* (N) any success within it */
+};
+
+int mf_vec_new(struct mf_vec **v, const struct mf_vec_opts *opts, struct mf_err *err);
+void mf_vec_free(struct mf_vec *v);
+int mf_vec_obs_dim(const struct mf_vec *v);
+/* Begin episode `episode[n]` (NULL: 0) in every environment; returns obs (N, O). */
+const float *mf_vec_reset(struct mf_vec *v, const int32_t *episode);
+/* actions (N, C, A). Ended environments are reset to their next episode when `autoreset`, else they idle
+ * (n_exec 0, valid 0 by the caller). NaN in an action or observation: MF_EMATH with the environment's index. */
+int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, struct mf_decision *d, struct mf_err *err);
+/* The scripted expert's next action for every environment: actions (N, A). MF_EUSAGE where there is none. */
+int mf_vec_expert(struct mf_vec *v, float *actions, struct mf_err *err);
+const int32_t *mf_vec_episode(const struct mf_vec *v); /* (N) which episode each is in */
+const int32_t *mf_vec_clock(const struct mf_vec *v);   /* (N) control steps into it */
+
+/* All environments, episode counters, running returns. load needs the same env and N. */
+size_t mf_vec_state_size(const struct mf_vec *v);
+void mf_vec_save(const struct mf_vec *v, void *bytes);
+int mf_vec_load(struct mf_vec *v, const void *bytes, size_t size, const float **obs, struct mf_err *err);
+
+#endif

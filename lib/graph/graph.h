@@ -1,0 +1,134 @@
+/* graph.h - record a computation once; a plan (plan.h) replays it for every tile of samples.
+ *
+ * A value is, for every sample, a (rows, cols) matrix of floats: rows are the
+ * denoising steps or tokens of that sample. A `shared` value is one (rows,
+ * cols) matrix for all samples (a time grid, coefficients). Backward is
+ * derived: every op knows its own. What no loss depends on, and what depends
+ * on no trained parameter, is not differentiated.
+ *
+ * A row's bits depend on no other row: not on the number of samples, the tile
+ * or the thread.
+ *
+ * Recording cannot fail but for misuse, which is a bug and aborts with the
+ * op's name and the shapes.
+ */
+#ifndef MF_GRAPH_GRAPH_H
+#define MF_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* ---- parameters: named fp32 matrices in one flat array ---- */
+
+enum mf_group { MF_GROUP_POLICY, MF_GROUP_CRITIC, MF_GROUP_NOISE, MF_GROUP_BUFFER /* saved, never trained */, MF_GROUPS };
+
+enum mf_init { MF_INIT_UNIFORM, MF_INIT_NORMAL, MF_INIT_CONST }; /* U(-a,a); N(0,a); a */
+
+struct mf_param {
+    char name[128]; /* "network.mlp_mean.layers.0.weight" */
+    int rows, cols; /* a bias is (1, cols) */
+    int rank;       /* 1 or 2: how a checkpoint shapes it */
+    enum mf_group group;
+    enum mf_init init;
+    float a;
+    size_t at; /* offset in value */
+};
+
+struct mf_params {
+    int n;
+    struct mf_param *p;
+    size_t size;      /* floats */
+    float *value;     /* NULL until alloc; 64-byte aligned */
+    uint64_t version; /* changed weights: mf_params_touch */
+};
+
+/* Index of the parameter; the existing one when the name is there (shapes must agree). */
+int mf_param_add(struct mf_params *ps, const char *name, int rows, int cols, int rank, enum mf_group group,
+                 enum mf_init init, float a);
+int mf_param_find(const struct mf_params *ps, const char *name); /* -1: none */
+size_t mf_params_count(const struct mf_params *ps, enum mf_group group);
+int mf_params_alloc(struct mf_params *ps, struct mf_err *err);        /* zeroed */
+void mf_params_fresh(struct mf_params *ps, uint64_t seed);            /* values by init */
+void mf_params_touch(struct mf_params *ps);                          /* values were changed: plans repack once */
+void mf_params_release(struct mf_params *ps);
+
+/* ---- values ---- */
+
+struct mf_graph;
+struct mf_val {
+    int id; /* 0: none */
+};
+#define MF_NONE ((struct mf_val){0})
+
+struct mf_graph *mf_graph_new(struct mf_params *ps);
+void mf_graph_free(struct mf_graph *g);
+int mf_rows(const struct mf_graph *g, struct mf_val v);
+int mf_cols(const struct mf_graph *g, struct mf_val v);
+bool mf_is_shared(const struct mf_graph *g, struct mf_val v);
+
+struct mf_val mf_input(struct mf_graph *g, int rows, int cols);  /* fed per sample */
+struct mf_val mf_shared(struct mf_graph *g, int rows, int cols); /* set per plan */
+
+enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH };
+
+/* y = act(x W[:, from : from + x.cols]^T + b + r1 + r2); W (out, in), b (1, out) or -1.
+ * r1, r2: MF_NONE, or (rows, out) per sample, (1, out) per sample, or (rows, out) shared. */
+struct mf_val mf_linear(struct mf_graph *g, struct mf_val x, int W, int from, int b, struct mf_val r1, struct mf_val r2,
+                        enum mf_act act);
+struct mf_val mf_activate(struct mf_graph *g, struct mf_val x, enum mf_act act);
+struct mf_val mf_add(struct mf_graph *g, struct mf_val a, struct mf_val b); /* b as r1 above */
+struct mf_val mf_concat(struct mf_graph *g, int n, const struct mf_val *x); /* along cols; (1, c) and shared spread */
+struct mf_val mf_stack(struct mf_graph *g, int n, const struct mf_val *x);  /* along rows, per sample */
+struct mf_val mf_slice_rows(struct mf_graph *g, struct mf_val x, int from, int n);
+struct mf_val mf_reshape(struct mf_graph *g, struct mf_val x, int rows, int cols); /* the same floats */
+/* [sin(t f), cos(t f)], f_i = exp(-i ln(1e4)/(dim/2-1)); t (rows, 1) -> (rows, dim). No gradient. */
+struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, int dim);
+
+/* ---- the flow's own ops; k runs over rows, d over D = H*A cols ---- */
+
+/* mean_kd = coef_k0 x_kd + coef_k1 v_kd, kept within +-limit when limit > 0. coef (rows, 3) per sample. */
+struct mf_val mf_flow_mean(struct mf_graph *g, struct mf_val x, struct mf_val v, struct mf_val coef, float limit);
+/* std = exp(logvar/2), logvar = lmin + (lmax-lmin)(tanh(u)+1)/2; bounds (1, 2) shared: lmin, lmax. */
+struct mf_val mf_noise_std(struct mf_graph *g, struct mf_val u, struct mf_val bounds);
+/* x' = mean + s*eps; s = std (rows, D), or coef_k2 where std is MF_NONE. eps kept within +-clip when clip > 0,
+ * x' within +-limit when limit > 0. No gradient (sampling). */
+struct mf_val mf_flow_noise(struct mf_graph *g, struct mf_val mean, struct mf_val std, struct mf_val coef,
+                            struct mf_val eps, float clip, float limit);
+/* Elements -log s - log(2 pi)/2 - ((x'-mean)/s)^2/2; 0 where s = 0. next = x' (rows, D). */
+struct mf_val mf_flow_logprob(struct mf_graph *g, struct mf_val next, struct mf_val mean, struct mf_val std,
+                              struct mf_val coef);
+/* Rate: sum over (rows, cols) of .5 log(2 pi e) + log std, times scale: (1, 1). */
+struct mf_val mf_flow_entropy(struct mf_graph *g, struct mf_val std, float scale);
+
+/* How elements (rows = steps, H*A) become what the ratio is taken of. */
+enum mf_reduce {
+    MF_REDUCE_ALL,   /* scale * (sum of everything + sum of log N(first; 0, I)): (1, 1) */
+    MF_REDUCE_TOKEN, /* scale * (sum over rows + the same of first when given), executed slice: (1, C*A) */
+    MF_REDUCE_ACTION,/* then sum over A: (1, C) */
+    MF_REDUCE_CHUNK, /* then sum over C: (1, 1) */
+};
+/* first (1, H*A) is the initial noise, or MF_NONE. The slice is actions [offset, offset + C) of H. */
+struct mf_val mf_reduce(struct mf_graph *g, struct mf_val elements, struct mf_val first, enum mf_reduce how, int A, int C,
+                        int offset, float scale);
+
+/* ---- losses: (1, 1) per sample, already weighted ---- */
+
+/* sum_e weight_e * max(-adv*ratio, -adv*clip(ratio, 1-eps, 1+eps)), ratio = exp(new - old), e over cols of new.
+ * new and old are first kept within +-clamp when clamp > 0 (gradient 0 outside); dual > 0: at most dual*|adv| where
+ * adv < 0. old, weight (1, E); adv (1, 1); knobs (1, 4) shared: eps, dual, clamp, 0. weight 0 = masked: never read further. */
+struct mf_val mf_ppo_loss(struct mf_graph *g, struct mf_val logp, struct mf_val old, struct mf_val adv,
+                          struct mf_val weight, struct mf_val knobs);
+/* weight * e^2 (or Huber), the larger of it and that of the clipped value when clip > 0.
+ * v, ret, old, weight (1, 1); knobs (1, 4) shared: clip, huber delta, 0, 0. */
+struct mf_val mf_value_loss(struct mf_graph *g, struct mf_val v, struct mf_val ret, struct mf_val old,
+                            struct mf_val weight, struct mf_val knobs);
+/* weight * mean over (rows, cols) of (a - b)^2; no gradient into b. weight (1, 1). */
+struct mf_val mf_mse(struct mf_graph *g, struct mf_val a, struct mf_val b, struct mf_val weight);
+
+/* This value's gradient starts at `scale`. Several losses add up. */
+void mf_loss(struct mf_graph *g, struct mf_val v, float scale);
+
+#endif

@@ -1,0 +1,80 @@
+/* plan.h - a graph compiled for a tile of samples: one arena, no allocation and no branching per run.
+ *
+ * Workers take tiles and run the whole plan (forward, backward) on each. The
+ * gradients of tile i go to accumulator lane i mod G, in order within a lane;
+ * lanes are summed in order. So results do not depend on the number of
+ * threads; G and the tile are part of the bits of a gradient.
+ */
+#ifndef MF_GRAPH_PLAN_H
+#define MF_GRAPH_PLAN_H
+
+#include "graph/graph.h"
+
+enum mf_precision { MF_FP32, MF_BF16 };
+
+struct mf_engine; /* a device and its workers */
+
+/* device: "cpu", "ref" (plain loops: the meaning), "cuda:0". threads 0: one per online core.
+ * MF_EUSAGE where this build or processor has no such device or precision. */
+int mf_engine_open(struct mf_engine **e, const char *device, int threads, enum mf_precision precision,
+                   struct mf_err *err);
+void mf_engine_close(struct mf_engine *e);
+int mf_engine_threads(const struct mf_engine *e);
+/* fn(arg, i) for i = 0..n-1 on the workers, in no order; returns when all are done. */
+void mf_engine_each(struct mf_engine *e, int n, void (*fn)(void *arg, int i), void *arg);
+
+struct mf_plan;
+
+struct mf_plan_opts {
+    int tile;      /* samples; 0: chosen from the memory budget (32..64 rows of an MLP's samples) */
+    int lanes;     /* 0: 8, or 2 above 64 MiB of parameters */
+    bool backward; /* plan gradients too */
+};
+
+int mf_plan_new(struct mf_plan **p, struct mf_engine *e, struct mf_graph *g, const struct mf_plan_opts *opts,
+                struct mf_err *err);
+void mf_plan_free(struct mf_plan *p);
+size_t mf_plan_bytes(const struct mf_plan *p); /* arenas, lanes and packed weights */
+
+/* Where an input's samples lie: sample i of the run reads rows*cols floats at base + index[i]*stride. */
+struct mf_feed {
+    struct mf_val input;
+    const float *base;
+    size_t stride; /* floats */
+    bool direct;   /* by i, not by index[i] (weights of this minibatch) */
+};
+
+/* Where a value goes after a tile: base + i*stride. */
+struct mf_fetch {
+    struct mf_val value;
+    float *base;
+    size_t stride;
+};
+
+void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data); /* copied; stays until set again */
+
+/* Run n samples. index NULL: sample i is row i. With a backward plan the gradients are ready in
+ * mf_plan_grads afterwards (zeroed first). Every input must be fed. */
+int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct mf_feed *feeds, int n_feeds,
+                const struct mf_fetch *fetches, int n_fetches, struct mf_err *err);
+float *mf_plan_grads(struct mf_plan *p); /* laid out as params->value */
+
+/* AdamW (Loshchilov & Hutter 2019) with its own learning rate for every group. */
+struct mf_adam {
+    float *m, *v; /* as params->value */
+    int64_t step[MF_GROUPS];
+    double beta1, beta2, eps, weight_decay;
+};
+
+int mf_adam_init(struct mf_adam *a, const struct mf_params *ps, struct mf_err *err);
+void mf_adam_release(struct mf_adam *a);
+/* Gradient norms per group, in double, a fixed order. norm[MF_GROUPS] is that of all trained groups. */
+void mf_grad_norms(struct mf_engine *e, const struct mf_params *ps, const float *grads, double norm[MF_GROUPS + 1]);
+/* One step where lr[group] > 0, the gradient times scale[group]; then mf_params_touch. lr 0 leaves a group's
+ * weights and moments as they are. */
+void mf_adam_step(struct mf_engine *e, struct mf_adam *a, struct mf_params *ps, const float *grads,
+                  const double lr[MF_GROUPS], const double scale[MF_GROUPS]);
+/* ema = decay*ema + (1-decay)*value over a group. */
+void mf_ema_step(struct mf_engine *e, const struct mf_params *ps, enum mf_group group, float *ema, double decay);
+
+#endif

@@ -1,0 +1,61 @@
+/* stage.h - the frame that every program hangs in.
+ *
+ * A stage file defines one `struct mf_stage` and a one-line main. The frame
+ * makes --help, --version, --cfg, --config, --in, --out, configuration,
+ * signals, provenance, the end frame, exit codes and log lines from it, the
+ * same in every program.
+ *
+ * INT: a source ends its step, writes `end` with stopped: true; stages with an
+ * upstream drain to it; all then die by the signal. TERM: close and save now,
+ * no `end`. A reader that is gone: close cleanly, then die by SIGPIPE.
+ */
+#ifndef MF_STAGE_STAGE_H
+#define MF_STAGE_STAGE_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "conf/conf.h"
+#include "data/frame.h"
+
+enum mf_role {
+    MF_FILTER, /* a stream in, the same stream out, more in it */
+    MF_SOURCE, /* no stream in */
+    MF_SINK,   /* a stream in, none of its frames out: it emits what it makes (metrics, results) */
+    MF_TOOL,   /* neither: words and text (mf-ckpt) */
+};
+
+struct mf_run; /* the frame's own: ports, counts, configuration */
+
+struct mf_stage {
+    const char *name;    /* "gae": the program mf-gae */
+    const char *summary; /* one line of --help */
+    const char *operands; /* "ls|show FILE", for usage; NULL: words that are not key=value are refused */
+    const char *examples; /* shown at the end of --help */
+    enum mf_role role;
+    bool text_out; /* stdout carries text, not frames (mf-view, mf-ckpt): nothing is opened or ended there */
+    const struct mf_bind *binds;
+    size_t size; /* bytes of the stage's struct; it arrives zeroed, keys bound */
+
+    /* Any may be NULL. Each returns 0, or negative with *err set. */
+    int (*open)(struct mf_run *run, void *self, struct mf_err *err);
+    /* Each frame of the input but `end`. A filter passes on what it does not take: mf_emit. NULL passes on. */
+    int (*frame)(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err);
+    int (*work)(struct mf_run *run, void *self, struct mf_err *err);    /* a source or tool: 1 more, 0 done */
+    int (*ended)(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err); /* a whole stream was read */
+    /* Always, also after an error (`rc` says which), then the ports close. */
+    int (*close)(struct mf_run *run, void *self, int rc, struct mf_err *err);
+};
+
+int mf_stage_main(const struct mf_stage *stage, int argc, char **argv);
+
+/* Send one frame downstream; counted for the end frame (samples of a rollout = T*N). A
+ * head gets this stage's link in its chain. Nothing is written where stdout is a terminal. */
+int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err);
+
+const struct mf_conf *mf_run_conf(const struct mf_run *run);
+const char *const *mf_run_operands(const struct mf_run *run, int *n); /* words that are not key=value */
+struct mf_port *mf_run_out(struct mf_run *run);                       /* to watch it while waiting elsewhere */
+bool mf_run_on_terminal(const struct mf_run *run);                    /* stdout is one: show progress there */
+
+#endif

@@ -59,8 +59,11 @@ void mf_policy_release(struct mf_policy *p);
 /* The upper bound (or level) at progress p in [0, 1] of the schedule (flow.md 2). */
 double mf_noise_level(enum mf_level_schedule schedule, double low, double high, double progress);
 
+/* Bounds of sigma (or the level in both) from now on; explore_noise_net.logvar_{min,max} follow. */
+void mf_policy_set_noise(struct mf_policy *p, double low, double high);
+
 /* (cx, cv, s) of step k for mean = cx x + cv v, std = s, in the policy's own convention; `stochastic` false: the
- * ODE step, s = 0. The table of flow.md 3. For learned noise s is 0: std comes from the net. */
+ * ODE step, s = 0. For learned noise s is 1: the factor of the net's std. */
 void mf_flow_coef(const struct mf_policy_spec *s, int k, double level, bool stochastic, float coef[3]);
 double mf_flow_time(const struct mf_policy_spec *s, int k); /* t_k: the one grid of sampling and scoring */
 
@@ -69,6 +72,9 @@ void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *hea
 int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *head, struct mf_err *err);
 int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
                          const char *b_name, struct mf_err *err);
+
+/* out = obs*scale + offset, n rows of O: the one way in, so that the bits agree everywhere. */
+void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out);
 
 /* ---- sampling ---- */
 
@@ -99,8 +105,9 @@ struct mf_score { /* inputs to feed, values to use */
     struct mf_val chain; /* joint: (K+1, D). single: (2, D): x_k, x_{k+1} of the drawn k */
     struct mf_val time;  /* joint: shared (K, 1). single: (1, 1) per sample */
     struct mf_val step;  /* shared (k, 1): the step size for nets that take one, else MF_NONE */
-    struct mf_val coef;  /* (k, 3) per sample; k = K or 1 */
+    struct mf_val coef;  /* (k, 3) per sample, of mf_flow_coef; k = K or 1 */
     struct mf_val bounds;/* shared (1, 2): log-variance bounds of learned noise, else MF_NONE */
+    struct mf_val rest;  /* shared (1, 1): the initial noise's share of the entropy, else MF_NONE */
     struct mf_val elements;  /* (k, D) */
     struct mf_val logprobs;  /* (1, E) as the stream's prev_logprobs */
     struct mf_val entropy;   /* (1, 1), or MF_NONE where sigma has no parameters */
@@ -114,7 +121,8 @@ void mf_score_set(struct mf_plan *plan, const struct mf_score *s, const struct m
 enum mf_clone_loss { MF_CLONE_FLOW, MF_CLONE_SHORTCUT, MF_CLONE_CONSISTENCY };
 struct mf_cloner; /* builds the loss's graphs, draws times and noises */
 int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, enum mf_clone_loss loss,
-                  const char *time_sampling /* uniform | logit_normal | beta */, uint64_t seed, struct mf_err *err);
+                  const char *time_sampling /* uniform | logit_normal | beta; NULL: the loss's own */, uint64_t seed,
+                  struct mf_err *err);
 void mf_cloner_free(struct mf_cloner *c);
 /* Loss and gradients of one batch: obs (n, O), actions (n, D), both normalised, by index; ema: the teacher's
  * parameters (laid out as params.value; NULL: none). Draws are a function of (seed, step). */

@@ -78,6 +78,7 @@ enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH };
  * r1, r2: MF_NONE, or (rows, out) per sample, (1, out) per sample, or (rows, out) shared. */
 struct mf_val mf_linear(struct mf_graph *g, struct mf_val x, int W, int from, int b, struct mf_val r1, struct mf_val r2,
                         enum mf_act act);
+struct mf_val mf_detach(struct mf_graph *g, struct mf_val x); /* the same floats; no gradient passes */
 struct mf_val mf_activate(struct mf_graph *g, struct mf_val x, enum mf_act act);
 struct mf_val mf_add(struct mf_graph *g, struct mf_val a, struct mf_val b); /* b as r1 above */
 struct mf_val mf_concat(struct mf_graph *g, int n, const struct mf_val *x); /* along cols; (1, c) and shared spread */
@@ -93,11 +94,11 @@ struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, int dim);
 struct mf_val mf_flow_mean(struct mf_graph *g, struct mf_val x, struct mf_val v, struct mf_val coef, float limit);
 /* std = exp(logvar/2), logvar = lmin + (lmax-lmin)(tanh(u)+1)/2; bounds (1, 2) shared: lmin, lmax. */
 struct mf_val mf_noise_std(struct mf_graph *g, struct mf_val u, struct mf_val bounds);
-/* x' = mean + s*eps; s = std (rows, D), or coef_k2 where std is MF_NONE. eps kept within +-clip when clip > 0,
+/* x' = mean + s*eps; s = coef_k2, times std (rows, D) where std is given. eps kept within +-clip when clip > 0,
  * x' within +-limit when limit > 0. No gradient (sampling). */
 struct mf_val mf_flow_noise(struct mf_graph *g, struct mf_val mean, struct mf_val std, struct mf_val coef,
                             struct mf_val eps, float clip, float limit);
-/* Elements -log s - log(2 pi)/2 - ((x'-mean)/s)^2/2; 0 where s = 0. next = x' (rows, D). */
+/* Elements -log s - log(2 pi)/2 - ((x'-mean)/s)^2/2, the same s; 0 where s = 0. next = x' (rows, D). */
 struct mf_val mf_flow_logprob(struct mf_graph *g, struct mf_val next, struct mf_val mean, struct mf_val std,
                               struct mf_val coef);
 /* Rate: sum over (rows, cols) of .5 log(2 pi e) + log std, times scale: (1, 1). */

@@ -22,17 +22,25 @@ struct mf_net_spec { /* what determines a network's shape; stored in the checkpo
     int n_cond, cond[MF_DIMS_MAX]; /* MLP of the observation, [] = raw */
 };
 
+/* What was computed once and is used by every denoising step. */
+struct mf_code {
+    struct mf_val embed;    /* (1, F) of the observation, (k, e) of the time: the noise net sees these */
+    struct mf_val part[32]; /* the network's own: the first layer's share, keys and values, modulations */
+};
+
 struct mf_net {
     const char *name, *summary;
     bool step_size; /* takes a step size d beside the time */
-    /* What depends on the observation (1, O) alone: computed once for all k steps. */
-    struct mf_val (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs);
-    /* v (k, D) from x (k, D), time t (k, 1) per sample or shared, step size d like t (MF_NONE unless step_size). */
-    struct mf_val (*velocity)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val code, struct mf_val x,
-                              struct mf_val t, struct mf_val d);
-    /* What a noise net sees: (k, F). ReinFlow: [time embedding without gradient, observation embedding]. */
-    struct mf_val (*feature)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val code, struct mf_val obs,
-                             struct mf_val t, struct mf_val d);
+    /* 0, or MF_EUSAGE where the sizes do not make a network. */
+    int (*check)(const struct mf_net_spec *s, struct mf_err *err);
+    /* What depends on the observation (1, O) alone. */
+    struct mf_code (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs);
+    /* What depends on the time t alone, and the step size d like t (MF_NONE unless step_size): (k, 1), shared
+     * where all samples have one grid. */
+    struct mf_code (*time)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d);
+    /* v (k, D) from x (k, D). */
+    struct mf_val (*velocity)(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_code *obs,
+                              const struct mf_code *time, struct mf_val x);
 };
 
 extern const struct mf_net *const mf_nets[]; /* ends with NULL; made from the file names */
@@ -40,7 +48,9 @@ int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err)
 
 /* Critic: ResidualMLP [O, hidden.., 1], Mish (ReinFlow): obs (1, O) -> (1, 1). */
 struct mf_val mf_critic(struct mf_graph *g, int n_hidden, const int *hidden, struct mf_val obs);
-/* Noise net: MLP [F, hidden.., D], tanh between: feature (k, F) -> (k, D) before mf_noise_std. */
-struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, int D, struct mf_val feature);
+/* Noise net: MLP [e + F, hidden.., D], tanh between, of the time (no gradient into it) and the observation: (k, D)
+ * before mf_noise_std. Registers logvar_min and logvar_max beside its weights. */
+struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, int D, struct mf_val time,
+                           struct mf_val obs);
 
 #endif

@@ -56,9 +56,6 @@ int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struc
 void mf_policy_fresh(struct mf_policy *p, uint64_t seed);  /* initial weights, identity normaliser */
 void mf_policy_release(struct mf_policy *p);
 
-/* out = obs*scale + offset, n flat observations (n, O); the one place where it is done. */
-void mf_policy_normalize(const struct mf_policy *p, const float *obs, size_t n, float *out);
-
 /* The upper bound (or level) at progress p in [0, 1] of the schedule (flow.md 2). */
 double mf_noise_level(enum mf_level_schedule schedule, double low, double high, double progress);
 

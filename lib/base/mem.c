@@ -30,7 +30,7 @@ void *mf_xrealloc(void *p, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / size)
         return or_die(NULL);
-    return or_die(realloc(p, count * size ? count * size : 1));
+    return or_die(realloc(p, count && size ? count * size : 1));
 }
 
 char *mf_xstrdup(const char *s)
@@ -50,7 +50,7 @@ int mf_alloc(void **p, size_t size, const char *what, struct mf_err *err)
 
 int mf_arena_init(struct mf_arena *a, size_t size, struct mf_err *err)
 {
-    void *base;
+    void *base = NULL;
     int rc = mf_alloc(&base, size, "an arena", err);
     if (rc == 0)
         *a = (struct mf_arena){.base = base, .size = padded(size ? size : 1)};

@@ -1,0 +1,51 @@
+/* h5.h - what we need of HDF5, with our errors.
+ *
+ * HDF5 prints nothing and registers no exit handler; every failure is one
+ * sentence. An id is closed by mf_h5_close, whatever it is an id of; a
+ * negative id is fine there.
+ */
+#ifndef MF_DATA_H5_H
+#define MF_DATA_H5_H
+
+#include <hdf5.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+void mf_h5_quiet(void); /* before anything else of HDF5, once per file is fine */
+void mf_h5_close(hid_t id);
+const char *mf_h5_reason(char text[200]); /* what HDF5 says about its last failure */
+
+/* Open to read. Tells apart: not there, empty, a Git LFS pointer, not HDF5, truncated, held by a writer. */
+int mf_h5_open(hid_t *file, const char *path, struct mf_err *err);
+
+bool mf_h5_has(hid_t at, const char *path); /* "a/b": every link on the way is there */
+
+/* The names in a group, by name. Freed with mf_h5_free_names. */
+struct mf_h5_names {
+    size_t n;
+    char **name;
+};
+int mf_h5_list(hid_t at, const char *group, struct mf_h5_names *names, struct mf_err *err);
+/* A 1-D dataset of strings, fixed or variable, bytes or UTF-8. */
+int mf_h5_read_strings(hid_t at, const char *path, struct mf_h5_names *names, struct mf_err *err);
+void mf_h5_free_names(struct mf_h5_names *names);
+/* The names as "a, b, c", cut to fit. Returns text. */
+char *mf_h5_join(const struct mf_h5_names *names, char *text, size_t size);
+
+/* Attributes. read: 1, or 0 where there is none. *s is malloc'ed. */
+int mf_h5_attr_int(hid_t at, const char *name, int64_t *v, struct mf_err *err);
+int mf_h5_attr_text(hid_t at, const char *name, char **s, struct mf_err *err);
+int mf_h5_set_int(hid_t at, const char *name, int64_t v, struct mf_err *err);
+int mf_h5_set_text(hid_t at, const char *name, const char *s, struct mf_err *err);
+
+/* Shape of a dataset: rank, dims. MF_EFORMAT where it is no dataset or its rank is above `max`. */
+int mf_h5_shape(hid_t set, int max, int *rank, hsize_t *dim, struct mf_err *err);
+
+/* Bytes that reading a dataset whole may take: its elements, held against the file's size (times 1032, deflate's
+ * best, where it is compressed), so that a header's word alone never allocates. Adds to *sum. */
+int mf_h5_bound(hid_t file, hid_t set, uint64_t *sum, struct mf_err *err);
+
+#endif

@@ -65,6 +65,7 @@ struct mf_val {
 
 struct mf_graph *mf_graph_new(struct mf_params *ps);
 void mf_graph_free(struct mf_graph *g);
+struct mf_params *mf_graph_params(const struct mf_graph *g); /* where layers add theirs */
 int mf_rows(const struct mf_graph *g, struct mf_val v);
 int mf_cols(const struct mf_graph *g, struct mf_val v);
 bool mf_is_shared(const struct mf_graph *g, struct mf_val v);

@@ -13,6 +13,8 @@
 #include "graph/plan.h"
 #include "nn/net.h"
 
+enum { MF_STEPS_MAX = 128 }; /* denoising steps at most */
+
 enum mf_convention { MF_NOISE0, MF_NOISE1 };                           /* where t = 0 is noise, or t = 1 */
 enum mf_noise_method { MF_FLOW_ODE, MF_FLOW_NOISE, MF_FLOW_SDE, MF_FLOW_CPS }; /* spec words: none flow_noise flow_sde flow_cps */
 enum mf_denoise { MF_JOINT, MF_SINGLE };                               /* all steps stochastic, or one drawn per sample */

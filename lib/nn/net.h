@@ -23,7 +23,7 @@ struct mf_net_spec { /* what determines a network's shape; stored in the checkpo
 };
 
 /* What was computed once and is used by every denoising step. */
-struct mf_code {
+struct mf_share {
     struct mf_val embed;    /* (1, F) of the observation, (k, e) of the time: the noise net sees these */
     struct mf_val part[32]; /* the network's own: the first layer's share, keys and values, modulations */
 };
@@ -34,13 +34,13 @@ struct mf_net {
     /* 0, or MF_EUSAGE where the sizes do not make a network. */
     int (*check)(const struct mf_net_spec *s, struct mf_err *err);
     /* What depends on the observation (1, O) alone. */
-    struct mf_code (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs);
+    struct mf_share (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs);
     /* What depends on the time t alone, and the step size d like t (MF_NONE unless step_size): (k, 1), shared
      * where all samples have one grid. */
-    struct mf_code (*time)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d);
+    struct mf_share (*time)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d);
     /* v (k, D) from x (k, D). */
-    struct mf_val (*velocity)(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_code *obs,
-                              const struct mf_code *time, struct mf_val x);
+    struct mf_val (*velocity)(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
+                              const struct mf_share *time, struct mf_val x);
 };
 
 extern const struct mf_net *const mf_nets[]; /* ends with NULL; made from the file names */

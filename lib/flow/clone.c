@@ -1,0 +1,301 @@
+#include "flow/policy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+
+enum { SHORTCUT_LOG2 = 7 }; /* log2 of the largest step count of shortcut models: 128 */
+enum { BLOCK = 16 };        /* rows that one worker draws at a time */
+enum sampling { UNIFORM, LOGIT_NORMAL, BETA };
+
+/* A velocity of a batch: the student's, with its loss, or the teacher's. */
+struct net {
+    struct mf_graph *g;
+    struct mf_plan *plan;
+    struct mf_val obs, x, t, d, v, target, weight, loss;
+};
+
+/* In here time runs as in noise0: 0 is noise, 1 is data. The networks see their own convention. */
+struct mf_cloner {
+    struct mf_policy *p;
+    struct mf_engine *e;
+    enum mf_clone_loss kind;
+    enum sampling sampling;
+    uint64_t seed;
+    struct mf_params teacher;  /* the policy's table with the teacher's values */
+    struct net student, other; /* other: the teacher; not built for the flow loss */
+    struct mf_arena arena;
+    size_t room;
+    float *x, *v, *target, *x2;             /* (n, D): x_t, a teacher's velocity, the target, a teacher's point */
+    float *t, *d, *weight, *loss, *t2, *d2; /* (n); t2, d2: the teacher's time and step */
+    /* the batch at hand */
+    int64_t step;
+    size_t n, taught; /* rows; the last `taught` of them have a teacher */
+    const uint32_t *index;
+    const float *actions;
+};
+
+static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const struct mf_net_spec *s, bool train,
+                 struct mf_err *err)
+{
+    struct mf_graph *g = m->g = mf_graph_new(ps);
+    m->obs = mf_input(g, 1, s->O);
+    m->x = mf_input(g, 1, s->D);
+    m->t = mf_input(g, 1, 1);
+    if (s->net->step_size)
+        m->d = mf_input(g, 1, 1);
+    struct mf_share obs = s->net->encode(g, s, m->obs), time = s->net->time(g, s, m->t, m->d);
+    m->v = s->net->velocity(g, s, &obs, &time, m->x);
+    if (train) {
+        m->target = mf_input(g, 1, s->D);
+        m->weight = mf_input(g, 1, 1);
+        m->loss = mf_mse(g, m->v, m->target, m->weight);
+        mf_loss(g, m->loss, 1);
+    }
+    return mf_plan_new(&m->plan, e, g, &(struct mf_plan_opts){.backward = train}, err);
+}
+
+static int find_sampling(enum sampling *s, const char *name, enum mf_clone_loss kind, struct mf_err *err)
+{
+    static const char *const names[] = {"uniform", "logit_normal", "beta"};
+    for (int i = 0; name && i < 3; i++) {
+        if (!strcmp(name, names[i])) {
+            *s = (enum sampling)i;
+            return 0;
+        }
+    }
+    *s = kind == MF_CLONE_CONSISTENCY ? BETA : UNIFORM;
+    return name ? mf_err_set(err, MF_EUSAGE, "clone.time_sampling=%s is none of uniform, logit_normal, beta", name) : 0;
+}
+
+int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, enum mf_clone_loss loss,
+                  const char *time_sampling, uint64_t seed, struct mf_err *err)
+{
+    const struct mf_net_spec *net = &p->spec.net;
+    enum sampling sampling;
+    if (find_sampling(&sampling, time_sampling, loss, err))
+        return err->code;
+    if (loss != MF_CLONE_FLOW && !net->net->step_size)
+        return mf_err_set(err, MF_EUSAGE,
+                          "clone.loss=%s needs a network that takes a step size, which %s does not: use "
+                          "policy.network=shortcut_mlp",
+                          loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency", net->net->name);
+    struct mf_cloner *m = mf_xcalloc(1, sizeof *m);
+    *m = (struct mf_cloner){.p = p, .e = e, .kind = loss, .sampling = sampling, .seed = seed, .teacher = p->params};
+    int rc = build(&m->student, e, &p->params, net, true, err);
+    if (!rc && loss != MF_CLONE_FLOW)
+        rc = build(&m->other, e, &m->teacher, net, false, err);
+    if (rc) {
+        mf_cloner_free(m);
+        return rc;
+    }
+    *c = m;
+    return 0;
+}
+
+void mf_cloner_free(struct mf_cloner *c)
+{
+    if (!c)
+        return;
+    mf_plan_free(c->student.plan);
+    mf_plan_free(c->other.plan);
+    mf_graph_free(c->student.g);
+    mf_graph_free(c->other.g);
+    mf_arena_release(&c->arena);
+    free(c);
+}
+
+static int make_room(struct mf_cloner *m, size_t n, struct mf_err *err)
+{
+    if (n <= m->room)
+        return 0;
+    size_t D = (size_t)m->p->spec.net.D, row = sizeof(float);
+    mf_arena_release(&m->arena);
+    m->room = 0;
+    int rc = mf_arena_init(&m->arena, n * row * (4 * D + 6) + 10 * 64, err);
+    if (rc)
+        return rc;
+    float **wide[] = {&m->x, &m->v, &m->target, &m->x2},
+          **narrow[] = {&m->t, &m->d, &m->weight, &m->loss, &m->t2, &m->d2};
+    for (int i = 0; i < 4; i++)
+        *wide[i] = mf_arena_take(&m->arena, n * D * row);
+    for (int i = 0; i < 6; i++)
+        *narrow[i] = mf_arena_take(&m->arena, n * row);
+    m->room = n;
+    return 0;
+}
+
+static float draw_time(struct mf_rng *rng, enum sampling sampling)
+{
+    float z;
+    switch (sampling) {
+    case LOGIT_NORMAL:
+        mf_rng_normal(rng, &z, 1);
+        return 1 / (1 + expf(-z));
+    case BETA: /* .999 (1 - Beta(1.5, 1)), by the inverse of its distribution */
+        return .999f * (1 - powf(mf_rng_uniform(rng), 1 / 1.5f));
+    case UNIFORM:
+        break;
+    }
+    return mf_rng_uniform(rng);
+}
+
+static const float *action(const struct mf_cloner *m, size_t i)
+{
+    return m->actions + (m->index ? m->index[i] : i) * (size_t)m->p->spec.net.D;
+}
+
+/* x = (1-t) noise + t data */
+static void mix(float *x, const float *noise, const float *data, float t, int D)
+{
+    for (int j = 0; j < D; j++)
+        x[j] = (1 - t) * noise[j] + t * data[j];
+}
+
+/* Row i's noise, times and flow target. A row with a teacher: what the teacher is to be asked. */
+static void draw(struct mf_cloner *m, size_t i)
+{
+    struct mf_rng rng = mf_rng_at(m->seed, MF_RNG_CLONE, (uint32_t)i, (uint32_t)(m->step >> 32), (uint32_t)m->step);
+    int D = m->p->spec.net.D;
+    const float *data = action(m, i);
+    float *noise = m->target + i * (size_t)D, *x = m->x + i * (size_t)D, *x2 = m->x2 + i * (size_t)D;
+    mf_rng_normal(&rng, noise, (size_t)D);
+    m->weight[i] = 1.0f / (float)m->n;
+    if (i + m->taught < m->n) {
+        m->t[i] = draw_time(&rng, m->sampling);
+        m->d[i] = 0;
+    } else if (m->kind == MF_CLONE_SHORTCUT) {
+        uint32_t k = mf_rng_below(&rng, SHORTCUT_LOG2), j = mf_rng_below(&rng, 1u << k);
+        m->d[i] = ldexpf(1, -(int)k);
+        m->t[i] = m->t2[i] = (float)j * m->d[i];
+        m->d2[i] = m->d[i] / 2;
+    } else {
+        m->t[i] = (float)mf_rng_below(&rng, 10) / 10;
+        m->d[i] = m->d2[i] = mf_rng_uniform(&rng);
+        m->t2[i] = fminf(m->t[i] + m->d[i], 1);
+    }
+    if (m->kind == MF_CLONE_CONSISTENCY) /* two means, not one */
+        m->weight[i] = 1.0f / (float)(i + m->taught < m->n ? m->n - m->taught : m->taught);
+    mix(x, noise, data, m->t[i], D);
+    mix(x2, noise, data, m->t2[i], D);
+    for (int j = 0; j < D; j++)
+        m->target[i * (size_t)D + (size_t)j] = data[j] - noise[j];
+}
+
+static void draw_block(void *arg, int block)
+{
+    struct mf_cloner *m = arg;
+    for (size_t i = (size_t)block * BLOCK; i < m->n && i < (size_t)(block + 1) * BLOCK; i++)
+        draw(m, i);
+}
+
+/* v of the teacher at (x2, t2, d2) for the rows that have one, in noise0. */
+static int ask(struct mf_cloner *m, const float *obs, struct mf_err *err)
+{
+    const struct mf_net_spec *s = &m->p->spec.net;
+    size_t from = m->n - m->taught, D = (size_t)s->D, O = (size_t)s->O;
+    bool flip = m->p->spec.convention == MF_NOISE1;
+    float *time = m->loss + from; /* free until the student runs */
+    for (size_t i = 0; i < m->taught; i++)
+        time[i] = flip ? 1 - m->t2[from + i] : m->t2[from + i];
+    struct mf_feed feed[] = {{m->other.obs, m->index ? obs : obs + from * O, O, false},
+                             {m->other.x, m->x2 + from * D, D, true},
+                             {m->other.t, time, 1, true},
+                             {m->other.d, m->d2 + from, 1, true}};
+    struct mf_fetch fetch = {m->other.v, m->v + from * D, D};
+    int rc = mf_plan_run(m->other.plan, m->taught, m->index ? m->index + from : NULL, feed, 4, &fetch, 1, err);
+    for (size_t i = from * D; !rc && flip && i < m->n * D; i++)
+        m->v[i] = -m->v[i];
+    return rc;
+}
+
+/* Two half steps' mean velocity (Frans et al., 2024, eq. 4). */
+static int shortcut_targets(struct mf_cloner *m, const float *obs, struct mf_err *err)
+{
+    size_t D = (size_t)m->p->spec.net.D, from = m->n - m->taught;
+    int rc = ask(m, obs, err);
+    if (rc)
+        return rc;
+    for (size_t i = from; i < m->n; i++) {
+        for (size_t j = i * D; j < (i + 1) * D; j++) {
+            m->target[j] = m->v[j];
+            m->x2[j] += m->v[j] * m->d2[i];
+        }
+        m->t2[i] += m->d2[i];
+    }
+    rc = ask(m, obs, err);
+    for (size_t j = from * D; j < m->n * D; j++)
+        m->target[j] = (m->target[j] + m->v[j]) / 2;
+    return rc;
+}
+
+/* The velocity from x_t to where the teacher ends from x_t' (ManiFlow). */
+static int consistency_targets(struct mf_cloner *m, const float *obs, struct mf_err *err)
+{
+    size_t D = (size_t)m->p->spec.net.D;
+    int rc = ask(m, obs, err);
+    for (size_t i = m->n - m->taught; i < m->n; i++)
+        for (size_t j = i * D; j < (i + 1) * D; j++)
+            m->target[j] = (m->x2[j] + (1 - m->t2[i]) * m->v[j] - m->x[j]) / (1 - m->t[i]);
+    return rc;
+}
+
+static int teach(struct mf_cloner *m, const float *obs, const float *ema, struct mf_err *err)
+{
+    if (m->taught == 0)
+        return 0;
+    m->teacher.value = ema ? (float *)ema : m->p->params.value;
+    mf_params_touch(&m->teacher);
+    return m->kind == MF_CLONE_SHORTCUT ? shortcut_targets(m, obs, err) : consistency_targets(m, obs, err);
+}
+
+int mf_cloner_run(struct mf_cloner *m, int64_t step, size_t n, const uint32_t *index, const float *obs,
+                  const float *actions, const float *ema, double *loss, float **grads, struct mf_err *err)
+{
+    const struct mf_net_spec *s = &m->p->spec.net;
+    size_t D = (size_t)s->D;
+    int rc = make_room(m, n, err);
+    if (rc)
+        return rc;
+    m->step = step;
+    m->n = n;
+    m->taught = m->kind == MF_CLONE_FLOW ? 0 : n / 4;
+    m->index = index;
+    m->actions = actions;
+    mf_engine_each(m->e, (int)((n + BLOCK - 1) / BLOCK), draw_block, m);
+    rc = teach(m, obs, ema, err);
+    if (rc)
+        return rc;
+    if (m->p->spec.convention == MF_NOISE1) {
+        for (size_t i = 0; i < n; i++)
+            m->t[i] = 1 - m->t[i];
+        for (size_t j = 0; j < n * D; j++)
+            m->target[j] = -m->target[j];
+    }
+    struct mf_feed feed[] = {{m->student.obs, obs, (size_t)s->O, false},
+                             {m->student.x, m->x, D, true},
+                             {m->student.t, m->t, 1, true},
+                             {m->student.target, m->target, D, true},
+                             {m->student.weight, m->weight, 1, true},
+                             {m->student.d, m->d, 1, true}};
+    struct mf_fetch fetch = {m->student.loss, m->loss, 1};
+    rc = mf_plan_run(m->student.plan, n, index, feed, m->student.d.id ? 6 : 5, &fetch, 1, err);
+    if (rc)
+        return rc;
+    *loss = 0;
+    for (size_t i = 0; i < n; i++)
+        *loss += m->loss[i];
+    *grads = mf_plan_grads(m->student.plan);
+    if (!isfinite(*loss))
+        return mf_err_set(err, MF_EMATH, "the cloning loss of step %lld is not a number", (long long)step);
+    return 0;
+}
+
+double mf_ema_decay(int64_t step, double inv_gamma, double power, double max)
+{
+    double decay = 1 - pow(1 + (double)step / inv_gamma, -power);
+    return decay < 0 ? 0 : decay > max ? max : decay;
+}

@@ -1,0 +1,112 @@
+#include "flow/chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "nn/mlp.h"
+
+static int check(const struct mf_policy_spec *s, struct mf_err *err)
+{
+    bool joint = s->denoise == MF_JOINT, step = s->objective == MF_STEP;
+    if (s->obs_dim < 1 || s->n_obs_steps < 1 || s->action_dim < 1 || s->horizon < 1 || s->K < 1)
+        return mf_err_set(err, MF_EUSAGE,
+                          "a policy wants observations, actions, a horizon and denoising steps of at least 1, not "
+                          "obs_dim %d, n_obs_steps %d, action_dim %d, horizon %d, num_inference_steps %d",
+                          s->obs_dim, s->n_obs_steps, s->action_dim, s->horizon, s->K);
+    if (s->K > MF_STEPS_MAX)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.num_inference_steps=%d is more than the %d steps that a chain may have", s->K,
+                          MF_STEPS_MAX);
+    if (s->n_action_steps < 1 || s->action_offset < 0 || s->action_offset + s->n_action_steps > s->horizon)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.n_action_steps=%d from policy.action_offset=%d do not lie within policy.horizon=%d",
+                          s->n_action_steps, s->action_offset, s->horizon);
+    if (joint == step)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.objective=step scores the one drawn step of policy.denoise=single, the other "
+                          "objectives score the whole chain of policy.denoise=joint");
+    if (s->learned_noise && s->noise_method != MF_FLOW_NOISE)
+        return mf_err_set(err, MF_EUSAGE, "policy.learned_noise=true needs policy.noise_method=flow_noise");
+    if (s->noise_method == MF_FLOW_CPS && !joint && s->K < 2)
+        return mf_err_set(err, MF_EUSAGE,
+                          "the last step of flow_cps has no noise: policy.denoise=single wants "
+                          "policy.num_inference_steps of at least 2");
+    if (s->n_critic && mf_residual_check("policy.critic_hidden", s->n_critic, s->critic, err))
+        return err->code;
+    return s->net.net->check(&s->net, err);
+}
+
+int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err)
+{
+    *p = (struct mf_policy){.spec = *spec};
+    struct mf_policy_spec *s = &p->spec;
+    s->net.O = s->n_obs_steps * s->obs_dim;
+    s->net.D = s->horizon * s->action_dim;
+    int rc = check(s, err);
+    if (rc)
+        return rc;
+
+    /* Scoring uses every parameter there is: recording it once names them. */
+    struct mf_score score;
+    struct mf_graph *g = mf_graph_new(&p->params);
+    mf_score_build(g, p, &score);
+    mf_graph_free(g);
+
+    void *norm = NULL;
+    size_t n = 2 * (size_t)(s->obs_dim + s->action_dim);
+    rc = mf_alloc(&norm, n * sizeof(float), "the normaliser", err) || mf_params_alloc(&p->params, err) ? err->code : 0;
+    p->obs_scale = norm;
+    if (rc) {
+        mf_policy_release(p);
+        return rc;
+    }
+    p->obs_offset = p->obs_scale + s->obs_dim;
+    p->action_scale = p->obs_offset + s->obs_dim;
+    p->action_offset = p->action_scale + s->action_dim;
+    return 0;
+}
+
+void mf_policy_fresh(struct mf_policy *p, uint64_t seed)
+{
+    mf_params_fresh(&p->params, seed);
+    mf_policy_set_noise(p, p->noise_low, p->noise_high);
+    for (int i = 0; i < p->spec.obs_dim; i++)
+        p->obs_scale[i] = 1, p->obs_offset[i] = 0;
+    for (int i = 0; i < p->spec.action_dim; i++)
+        p->action_scale[i] = 1, p->action_offset[i] = 0;
+    p->has_normalizer = true;
+}
+
+void mf_policy_release(struct mf_policy *p)
+{
+    mf_params_release(&p->params);
+    free(p->obs_scale);
+    *p = (struct mf_policy){0};
+}
+
+void mf_policy_set_noise(struct mf_policy *p, double low, double high)
+{
+    static const char *const name[2] = {"explore_noise_net.logvar_min", "explore_noise_net.logvar_max"};
+    p->noise_low = low;
+    p->noise_high = high;
+    for (int i = 0; i < 2; i++) {
+        int at = mf_param_find(&p->params, name[i]);
+        if (at >= 0)
+            p->params.value[p->params.p[at].at] = mf_policy_logvar(i ? high : low);
+    }
+}
+
+float mf_policy_logvar(double std)
+{
+    return (float)log(std * std);
+}
+
+void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out)
+{
+    size_t dim = (size_t)p->spec.obs_dim, steps = n * (size_t)p->spec.n_obs_steps;
+    for (size_t i = 0; i < steps; i++)
+        for (size_t j = 0; j < dim; j++)
+            out[i * dim + j] = obs[i * dim + j] * p->obs_scale[j] + p->obs_offset[j];
+}

@@ -1,0 +1,202 @@
+#include "flow/chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct mf_sampler {
+    struct mf_policy *p;
+    bool evaluation;
+    struct mf_graph *g, *value_g;
+    struct mf_plan *plan, *value_plan; /* value_plan NULL: no critic */
+    struct mf_val obs, noise, eps, coef, time, step, bounds;
+    struct mf_val chain, last, logprobs, value;
+    struct mf_val value_obs, value_only;
+    double low, high;       /* the bounds that the plan holds */
+    float *x, *end, *table; /* rows of normalised observations, of last points, of coefficients */
+    size_t room;            /* rows there is room for */
+};
+
+/* All K steps in one graph. Evaluation follows the ODE: no noise, no chain, no critic. */
+static void build(struct mf_sampler *m, struct mf_graph *g)
+{
+    const struct mf_policy_spec *s = &m->p->spec;
+    const struct mf_net *net = s->net.net;
+    int K = s->K, D = s->net.D;
+    struct mf_val x[MF_STEPS_MAX + 1], mean[MF_STEPS_MAX], std[MF_STEPS_MAX];
+
+    m->obs = mf_input(g, 1, s->net.O);
+    m->noise = x[0] = mf_input(g, 1, D);
+    m->coef = mf_input(g, K, 3);
+    m->time = mf_shared(g, K, 1);
+    if (net->step_size)
+        m->step = mf_shared(g, K, 1);
+    if (!m->evaluation)
+        m->eps = mf_input(g, K, D);
+    if (!m->evaluation && s->learned_noise)
+        m->bounds = mf_shared(g, 1, 2);
+
+    struct mf_share obs = net->encode(g, &s->net, m->obs);
+    for (int k = 0; k < K; k++) {
+        struct mf_val t = mf_slice_rows(g, m->time, k, 1), d = m->step.id ? mf_slice_rows(g, m->step, k, 1) : MF_NONE;
+        struct mf_val coef = mf_slice_rows(g, m->coef, k, 1);
+        struct mf_share time = net->time(g, &s->net, t, d);
+        float last = k == K - 1 ? s->final_limit : 0, limit = s->mean_limit;
+        if (m->evaluation && last > 0 && (limit <= 0 || last < limit))
+            limit = last;
+        struct mf_step step = mf_step_build(g, s, &obs, &time, x[k], coef, m->bounds, limit);
+        mean[k] = x[k + 1] = step.mean;
+        std[k] = step.std;
+        if (!m->evaluation)
+            x[k + 1] = mf_flow_noise(g, step.mean, step.std, coef, mf_slice_rows(g, m->eps, k, 1), s->noise_clip, last);
+    }
+    m->last = x[K];
+    if (m->evaluation)
+        return;
+    struct mf_step steps = {mf_stack(g, K, mean), m->bounds.id ? mf_stack(g, K, std) : MF_NONE};
+    m->chain = mf_stack(g, K + 1, x);
+    m->logprobs = mf_chain_logprobs(g, s, mf_chain_elements(g, m->chain, steps, m->coef), m->chain);
+    if (s->n_critic)
+        m->value = mf_critic(g, s->n_critic, s->critic, m->obs);
+}
+
+static int plan(struct mf_sampler *m, struct mf_engine *e, struct mf_err *err)
+{
+    struct mf_params *ps = &m->p->params;
+    const struct mf_policy_spec *s = &m->p->spec;
+    m->g = mf_graph_new(ps);
+    build(m, m->g);
+    int rc = mf_plan_new(&m->plan, e, m->g, &(struct mf_plan_opts){0}, err);
+    if (rc || !s->n_critic)
+        return rc;
+    m->value_g = mf_graph_new(ps);
+    m->value_obs = mf_input(m->value_g, 1, s->net.O);
+    m->value_only = mf_critic(m->value_g, s->n_critic, s->critic, m->value_obs);
+    return mf_plan_new(&m->value_plan, e, m->value_g, &(struct mf_plan_opts){0}, err);
+}
+
+int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation, struct mf_err *err)
+{
+    struct mf_sampler *m = mf_xcalloc(1, sizeof *m);
+    *m = (struct mf_sampler){.p = p, .evaluation = evaluation || p->spec.noise_method == MF_FLOW_ODE};
+    int rc = plan(m, e, err);
+    if (rc) {
+        mf_sampler_free(m);
+        return rc;
+    }
+    mf_step_set(m->plan, p, p->spec.K, m->time, m->step, m->bounds);
+    m->low = p->noise_low;
+    m->high = p->noise_high;
+    *s = m;
+    return 0;
+}
+
+void mf_sampler_free(struct mf_sampler *s)
+{
+    if (!s)
+        return;
+    mf_plan_free(s->plan);
+    mf_plan_free(s->value_plan);
+    mf_graph_free(s->g);
+    mf_graph_free(s->value_g);
+    free(s->x);
+    free(s->end);
+    free(s->table);
+    free(s);
+}
+
+static int make_room(struct mf_sampler *m, size_t n, struct mf_err *err)
+{
+    const struct mf_net_spec *net = &m->p->spec.net;
+    if (n <= m->room)
+        return 0;
+    free(m->x);
+    free(m->end);
+    free(m->table);
+    m->x = m->end = m->table = NULL;
+    m->room = 0;
+    size_t row = n * sizeof(float);
+    int rc = mf_alloc((void **)&m->x, row * (size_t)net->O, "observations of a sample", err) ||
+                     mf_alloc((void **)&m->end, row * (size_t)net->D, "actions of a sample", err) ||
+                     mf_alloc((void **)&m->table, row * (size_t)m->p->spec.K * 3, "coefficients of a sample", err)
+                 ? err->code
+                 : 0;
+    if (!rc)
+        m->room = n;
+    return rc;
+}
+
+/* One row of coefficients for all samples where they agree, else one for each: returns the stride. */
+static int coefficients(struct mf_sampler *m, int n, const int32_t *inds, size_t *stride, struct mf_err *err)
+{
+    const struct mf_policy_spec *s = &m->p->spec;
+    int K = s->K, drawable = s->noise_method == MF_FLOW_CPS ? K - 1 : K;
+    bool single = !m->evaluation && s->denoise == MF_SINGLE;
+    *stride = single ? (size_t)K * 3 : 0;
+    for (int i = 0; i < (single ? n : 1); i++) {
+        int drawn = single ? inds[(size_t)i * (size_t)K] : 0;
+        if (drawn < 0 || drawn >= drawable)
+            return mf_err_set(err, MF_EUSAGE, "sample %d draws denoising step %d, of which there are 0..%d", i, drawn,
+                              drawable - 1);
+        for (int k = 0; k < K; k++)
+            mf_flow_coef(s, k, m->p->noise_high, !m->evaluation && (!single || k == drawn),
+                         m->table + (size_t)i * *stride + 3 * k);
+    }
+    return 0;
+}
+
+static void actions_out(const struct mf_sampler *m, int n, float *actions)
+{
+    const struct mf_policy *p = m->p;
+    size_t A = (size_t)p->spec.action_dim, width = (size_t)p->spec.n_action_steps * A;
+    for (size_t i = 0; i < (size_t)n; i++) {
+        const float *x = m->end + i * (size_t)p->spec.net.D + (size_t)p->spec.action_offset * A;
+        for (size_t j = 0; j < width; j++)
+            actions[i * width + j] = (x[j] - p->action_offset[j % A]) / p->action_scale[j % A];
+    }
+}
+
+int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struct mf_err *err)
+{
+    const struct mf_policy *p = m->p;
+    size_t K = (size_t)p->spec.K, D = (size_t)p->spec.net.D, O = (size_t)p->spec.net.O, stride = 0;
+    int rc = make_room(m, (size_t)n, err) || coefficients(m, n, x->inds, &stride, err) ? err->code : 0;
+    if (rc)
+        return rc;
+    mf_policy_normalize(p, (size_t)n, x->obs, m->x);
+    if (m->bounds.id && (m->low != p->noise_low || m->high != p->noise_high)) {
+        mf_step_set(m->plan, p, 0, MF_NONE, MF_NONE, m->bounds);
+        m->low = p->noise_low;
+        m->high = p->noise_high;
+    }
+    struct mf_feed feed[4] = {{m->obs, m->x, O, false},
+                              {m->noise, x->noise, D, false},
+                              {m->coef, m->table, stride, false},
+                              {m->eps, x->eps, K * D, false}};
+    struct mf_fetch fetch[4] = {{m->last, m->end, D}};
+    int fetches = 1;
+    if (x->chains && m->chain.id)
+        fetch[fetches++] = (struct mf_fetch){m->chain, x->chains, (K + 1) * D};
+    if (x->logprobs && m->logprobs.id)
+        fetch[fetches++] = (struct mf_fetch){m->logprobs, x->logprobs, (size_t)mf_logprob_width(&p->spec)};
+    if (x->values && m->value.id)
+        fetch[fetches++] = (struct mf_fetch){m->value, x->values, 1};
+    rc = mf_plan_run(m->plan, (size_t)n, NULL, feed, m->eps.id ? 4 : 3, fetch, fetches, err);
+    if (!rc)
+        actions_out(m, n, x->actions);
+    return rc;
+}
+
+int mf_sampler_values(struct mf_sampler *m, int n, const float *obs, float *values, struct mf_err *err)
+{
+    if (!m->value_plan)
+        return mf_err_set(err, MF_EUSAGE, "this policy has no critic: policy.critic_hidden is []");
+    int rc = make_room(m, (size_t)n, err);
+    if (rc)
+        return rc;
+    mf_policy_normalize(m->p, (size_t)n, obs, m->x);
+    struct mf_feed feed = {m->value_obs, m->x, (size_t)m->p->spec.net.O, false};
+    struct mf_fetch fetch = {m->value_only, values, 1};
+    return mf_plan_run(m->value_plan, (size_t)n, NULL, &feed, 1, &fetch, 1, err);
+}

@@ -1,0 +1,29 @@
+/* mlp.h - the layers that several networks share, named as PyTorch's state_dicts name them.
+ *
+ * Linear layers start as PyTorch's: weight and bias U(+-1/sqrt(in)).
+ */
+#ifndef MF_NN_MLP_H
+#define MF_NN_MLP_H
+
+#include "nn/net.h"
+
+struct mf_layer { /* a Linear: parameter indices */
+    int W, b;
+};
+
+/* The layer `prefix`.{weight,bias}: (out, in), (out). */
+struct mf_layer mf_layer(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int out);
+struct mf_val mf_layer_apply(struct mf_graph *g, struct mf_layer l, struct mf_val x, enum mf_act act);
+
+/* `prefix`.moduleList.{i}.linear_1: x -> dims[0] -> .. -> dims[n-1], act between, none at the end. */
+struct mf_val mf_mlp(struct mf_graph *g, enum mf_group group, const char *prefix, int n, const int *dims,
+                     enum mf_act act, struct mf_val x);
+
+/* What follows the first layer `prefix`.layers.0 of a ResidualMLP: y += l2(act(l1(act(y)))) for every two further
+ * hidden layers, then a Linear to `out`. */
+struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *prefix, int n_hidden, const int *hidden,
+                          int out, enum mf_act act, struct mf_val y);
+/* 0, or MF_EUSAGE: a ResidualMLP has an odd number of hidden layers of one width. */
+int mf_residual_check(const char *what, int n_hidden, const int *hidden, struct mf_err *err);
+
+#endif

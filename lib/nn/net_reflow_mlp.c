@@ -1,0 +1,65 @@
+/* ReinFlow's FlowMLP: ResidualMLP of [action, time embedding, condition] (Zhang et al., 2025).
+ *
+ * The concatenation is never made: the first layer's columns meet their own input, so that the time's and the
+ * condition's products are made once for all denoising steps.
+ */
+#include "nn/mlp.h"
+
+static const char trunk[] = "network.mlp_mean";
+
+static int width(const struct mf_net_spec *s)
+{
+    return s->n_cond ? s->cond[s->n_cond - 1] : s->O;
+}
+
+static struct mf_layer first(struct mf_graph *g, const struct mf_net_spec *s)
+{
+    return mf_layer(g, MF_GROUP_POLICY, "network.mlp_mean.layers.0", s->D + s->time_dim + width(s), s->hidden[0]);
+}
+
+static int check(const struct mf_net_spec *s, struct mf_err *err)
+{
+    if (s->time_dim < 4 || s->time_dim % 2)
+        return mf_err_set(err, MF_EUSAGE, "policy.time_dim=%d must be even and at least 4", s->time_dim);
+    return mf_residual_check("policy.hidden of reflow_mlp", s->n_hidden, s->hidden, err);
+}
+
+static struct mf_share encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs)
+{
+    struct mf_layer l = first(g, s);
+    struct mf_share c = {.embed = obs};
+    if (s->n_cond)
+        c.embed = mf_mlp(g, MF_GROUP_POLICY, "network.cond_mlp", s->n_cond, s->cond, s->act, obs);
+    c.part[0] = mf_linear(g, c.embed, l.W, s->D + s->time_dim, l.b, MF_NONE, MF_NONE, MF_ACT_NONE);
+    return c;
+}
+
+static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d)
+{
+    (void)d;
+    int e = s->time_dim;
+    struct mf_layer l = first(g, s);
+    struct mf_layer up = mf_layer(g, MF_GROUP_POLICY, "network.time_embedding.1", e, 2 * e);
+    struct mf_layer down = mf_layer(g, MF_GROUP_POLICY, "network.time_embedding.3", 2 * e, e);
+    struct mf_share c;
+    c.embed = mf_layer_apply(g, down, mf_layer_apply(g, up, mf_sinusoid(g, t, e), MF_ACT_MISH), MF_ACT_NONE);
+    c.part[0] = mf_linear(g, c.embed, l.W, s->D, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+    return c;
+}
+
+static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
+                              const struct mf_share *time, struct mf_val x)
+{
+    struct mf_layer l = first(g, s);
+    struct mf_val y = mf_linear(g, x, l.W, 0, -1, time->part[0], obs->part[0], MF_ACT_NONE);
+    return mf_residual(g, MF_GROUP_POLICY, trunk, s->n_hidden, s->hidden, s->D, s->act, y);
+}
+
+const struct mf_net mf_net_reflow_mlp = {
+    .name = "reflow_mlp",
+    .summary = "residual MLP of [action, time, observation] (ReinFlow)",
+    .check = check,
+    .encode = encode,
+    .time = time_code,
+    .velocity = velocity,
+};

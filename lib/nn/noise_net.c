@@ -1,0 +1,29 @@
+#include "nn/mlp.h"
+
+#include <stdio.h>
+
+struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, int D, struct mf_val time,
+                           struct mf_val obs)
+{
+    struct mf_params *ps = mf_graph_params(g);
+    mf_param_add(ps, "explore_noise_net.logvar_min", 1, 1, 1, MF_GROUP_BUFFER, MF_INIT_CONST, 0);
+    mf_param_add(ps, "explore_noise_net.logvar_max", 1, 1, 1, MF_GROUP_BUFFER, MF_INIT_CONST, 0);
+
+    /* The first layer by its columns, as in the velocity networks. */
+    int e = mf_cols(g, time);
+    struct mf_val x = MF_NONE;
+    for (int i = 0; i <= n_hidden; i++) {
+        char name[96];
+        snprintf(name, sizeof name, "explore_noise_net.mlp_logvar.moduleList.%d.linear_1", i);
+        int in = i ? hidden[i - 1] : e + mf_cols(g, obs), out = i < n_hidden ? hidden[i] : D;
+        struct mf_layer l = mf_layer(g, MF_GROUP_NOISE, name, in, out);
+        enum mf_act act = i < n_hidden ? MF_ACT_TANH : MF_ACT_NONE;
+        if (i == 0) {
+            struct mf_val part = mf_linear(g, obs, l.W, e, l.b, MF_NONE, MF_NONE, MF_ACT_NONE);
+            x = mf_linear(g, mf_detach(g, time), l.W, 0, -1, part, MF_NONE, act);
+        } else {
+            x = mf_layer_apply(g, l, x, act);
+        }
+    }
+    return x;
+}

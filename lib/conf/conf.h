@@ -52,12 +52,12 @@ struct mf_conf; /* the resolved values, as text, with where each came from */
 
 struct mf_conf *mf_conf_new(void); /* all defaults */
 void mf_conf_free(struct mf_conf *c);
-int mf_conf_file(struct mf_conf *c, const char *path, struct mf_err *err);          /* YAML */
-int mf_conf_word(struct mf_conf *c, const char *word, struct mf_err *err);          /* key=value */
+int mf_conf_file(struct mf_conf *c, const char *path, struct mf_err *err); /* YAML */
+int mf_conf_word(struct mf_conf *c, const char *word, struct mf_err *err); /* key=value */
 int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *self, struct mf_err *err);
-const char *mf_conf_text(const struct mf_conf *c, const char *key);                 /* NULL: null */
-bool mf_conf_was_set(const struct mf_conf *c, const char *key);                     /* not the default */
-void mf_conf_print(const struct mf_conf *c, FILE *to);                              /* --cfg: YAML, reads back */
-void mf_conf_help(const struct mf_bind *table, FILE *to);                           /* --help's rows */
+const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: null */
+bool mf_conf_was_set(const struct mf_conf *c, const char *key);     /* not the default */
+void mf_conf_print(const struct mf_conf *c, FILE *to);              /* --cfg: YAML, reads back */
+void mf_conf_help(const struct mf_bind *table, FILE *to);           /* --help's rows */
 
 #endif

@@ -1,0 +1,133 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "conf/value.h"
+
+/* "[0,1)", either end may be missing. NaN is in no range. */
+static bool in_range(const char *range, double x)
+{
+    if (!range)
+        return true;
+    char *end;
+    const char *comma = strchr(range, ',');
+    double low = range[1] == ',' ? -(double)INFINITY : strtod(range + 1, NULL);
+    double high = strtod(comma + 1, &end);
+    if (end == comma + 1)
+        return range[0] == '(' ? x > low : x >= low;
+    return (range[0] == '(' ? x > low : x >= low) && (*end == ')' ? x < high : x <= high);
+}
+
+static int bad_range(const struct mf_key *key, struct mf_err *err)
+{
+    return mf_err_set(err, MF_EUSAGE, "must be in %s", key->words);
+}
+
+static int take_int(int64_t *to, const struct mf_key *key, const struct mf_scalar *s, struct mf_err *err)
+{
+    if (s->is == MF_IS_INT)
+        *to = s->i;
+    else if (s->is == MF_IS_FLOAT && fabs(s->f) < 9e15 && s->f == floor(s->f))
+        *to = (int64_t)s->f;
+    else
+        return mf_err_set(err, MF_EUSAGE,
+                          key->type == MF_INTS ? "must be a list of integers, such as [256,256]"
+                                               : "must be an integer");
+    return in_range(key->words, (double)*to) ? 0 : bad_range(key, err);
+}
+
+static int take_choice(int *to, const struct mf_key *key, const char *text, struct mf_err *err)
+{
+    size_t n = strlen(text);
+    *to = 0;
+    for (const char *w = key->words;; (*to)++) {
+        size_t len = strcspn(w, "|");
+        if (len == n && !strncmp(w, text, n))
+            return 0;
+        if (!w[len])
+            return mf_err_set(err, MF_EUSAGE, "must be one of %s", key->words);
+        w += len + 1;
+    }
+}
+
+int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_value *v, struct mf_err *err)
+{
+    int rc = 0;
+    if (key->type == MF_INTS) {
+        to->ints = (struct mf_ints){.n = v->n};
+        if (!v->list)
+            return mf_err_set(err, MF_EUSAGE, "must be a list of integers, such as [256,256]");
+        for (int i = 0; i < v->n && rc == 0; i++)
+            rc = take_int(&to->ints.v[i], key, &v->item[i], err);
+        return rc;
+    }
+    if (v->list)
+        return mf_err_set(err, MF_EUSAGE, "must be one value, not a list");
+    const struct mf_scalar *s = &v->item[0];
+    switch (key->type) {
+    case MF_BOOL:
+        to->b = s->b;
+        return s->is == MF_IS_BOOL ? 0 : mf_err_set(err, MF_EUSAGE, "must be true or false");
+    case MF_INT:
+        return take_int(&to->i, key, s, err);
+    case MF_FLOAT:
+        to->f = s->f;
+        if (s->is != MF_IS_INT && s->is != MF_IS_FLOAT)
+            return mf_err_set(err, MF_EUSAGE, "must be a number");
+        return in_range(key->words, to->f) ? 0 : bad_range(key, err);
+    case MF_CHOICE:
+        return take_choice(&to->choice, key, s->text, err);
+    default:
+        to->s = s->is == MF_IS_NULL ? NULL : mf_xstrdup(s->text);
+        return 0;
+    }
+}
+
+/* The shortest decimal that reads back to the same double. */
+static void float_text(char *to, size_t size, double f)
+{
+    int precision = 1;
+    if (isinf(f)) {
+        snprintf(to, size, f > 0 ? ".inf" : "-.inf");
+        return;
+    }
+    do
+        snprintf(to, size, "%.*g", precision, f);
+    while (strtod(to, NULL) != f && ++precision <= 17);
+    if (!strpbrk(to, ".e"))
+        snprintf(to + strlen(to), size - strlen(to), ".0");
+}
+
+char *mf_typed_text(const union mf_typed *v, const struct mf_key *key)
+{
+    char text[24 * MF_LIST_MAX] = "";
+    switch (key->type) {
+    case MF_BOOL:
+        return mf_xstrdup(v->b ? "true" : "false");
+    case MF_INT:
+        snprintf(text, sizeof text, "%lld", (long long)v->i);
+        break;
+    case MF_FLOAT:
+        float_text(text, sizeof text, v->f);
+        break;
+    case MF_CHOICE: {
+        const char *w = key->words;
+        for (int i = 0; i < v->choice; i++)
+            w = strchr(w, '|') + 1;
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(w, "|"), w);
+        break;
+    }
+    case MF_INTS: {
+        int n = snprintf(text, sizeof text, "[");
+        for (int i = 0; i < v->ints.n; i++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", i ? ", " : "", (long long)v->ints.v[i]);
+        snprintf(text + n, sizeof text - (size_t)n, "]");
+        break;
+    }
+    default:
+        return v->s ? mf_xstrdup(v->s) : NULL;
+    }
+    return mf_xstrdup(text);
+}

@@ -1,0 +1,251 @@
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conf/value.h"
+#include "tap.h"
+
+struct some {
+    bool force;
+    int64_t batch;
+    double rate;
+    const char *dir;
+    int objective;
+    struct mf_ints hidden;
+};
+
+static const struct mf_bind binds[] = {
+    {"run.force", offsetof(struct some, force)},
+    {"training.batch_size", offsetof(struct some, batch)},
+    {"training.learning_rate", offsetof(struct some, rate)},
+    {"run.dir", offsetof(struct some, dir)},
+    {"policy.objective", offsetof(struct some, objective)},
+    {"policy.hidden", offsetof(struct some, hidden)},
+    {0},
+};
+
+/* The text that a word gives its key, or the sentence that refuses it. */
+static void word(const char *text, const char *key, const char *want)
+{
+    struct mf_conf *c = mf_conf_new();
+    struct mf_err err = {0};
+    const char *got = mf_conf_word(c, text, &err) ? err.text : mf_conf_text(c, key);
+    if (!ok(got && want ? strstr(got, want) != NULL : got == want, "%s gives %s", text, want ? want : "null"))
+        printf("#   got %s\n", got ? got : "null");
+    mf_conf_free(c);
+}
+
+static void temp(char *path, const char *text)
+{
+    strcpy(path, "/tmp/mf-conf-XXXXXX");
+    FILE *f = fdopen(mkstemp(path), "w");
+    fputs(text, f);
+    fclose(f);
+}
+
+static void file(const char *text, const char *key, const char *want)
+{
+    char path[32];
+    temp(path, text);
+    struct mf_conf *c = mf_conf_new();
+    struct mf_err err = {0};
+    const char *got = mf_conf_file(c, path, &err) ? err.text : mf_conf_text(c, key);
+    if (!ok(got && want ? strstr(got, want) != NULL : got == want, "a file gives %s %s", key, want ? want : "null"))
+        printf("#   got %s\n", got ? got : "null");
+    mf_conf_free(c);
+    unlink(path);
+}
+
+static void scalar(enum mf_grammar g, const char *text, enum mf_class is, double f)
+{
+    struct mf_value v = {0};
+    struct mf_err err;
+    mf_value_add(&v, text, false, g, &err);
+    const struct mf_scalar *s = &v.item[0];
+    bool same = s->is == is && (is != MF_IS_INT || (double)s->i == f) && (is != MF_IS_BOOL || s->b == (f != 0)) &&
+                (is != MF_IS_FLOAT || s->f == f || (isnan(f) && isnan(s->f)));
+    if (!ok(same, "%s: '%s' is a %s", g == MF_YAML ? "YAML" : "Hydra", text,
+            (const char *[]){"null", "bool", "int", "float", "text"}[is]))
+        printf("#   got class %d, %g\n", s->is, s->f);
+    mf_value_release(&v);
+}
+
+static void grammars(void)
+{
+    static const struct {
+        const char *text;
+        enum mf_class hydra;
+        double h;
+        enum mf_class yaml;
+        double y;
+    } row[] = {
+        {"null", MF_IS_NULL, 0, MF_IS_NULL, 0},
+        {"nUll", MF_IS_NULL, 0, MF_IS_TEXT, 0},
+        {"~", MF_IS_TEXT, 0, MF_IS_NULL, 0},
+        {"", MF_IS_TEXT, 0, MF_IS_NULL, 0},
+        {"true", MF_IS_BOOL, 1, MF_IS_BOOL, 1},
+        {"FALSE", MF_IS_BOOL, 0, MF_IS_BOOL, 0},
+        {"yes", MF_IS_TEXT, 0, MF_IS_BOOL, 1},
+        {"Off", MF_IS_TEXT, 0, MF_IS_BOOL, 0},
+        {"10", MF_IS_INT, 10, MF_IS_INT, 10},
+        {"1_000_000", MF_IS_INT, 1e6, MF_IS_INT, 1e6},
+        {"1__0", MF_IS_TEXT, 0, MF_IS_INT, 10},
+        {"-7", MF_IS_INT, -7, MF_IS_INT, -7},
+        {"010", MF_IS_TEXT, 0, MF_IS_INT, 8},
+        {"08", MF_IS_TEXT, 0, MF_IS_TEXT, 0},
+        {"0x1F", MF_IS_TEXT, 0, MF_IS_INT, 31},
+        {"0b101", MF_IS_TEXT, 0, MF_IS_INT, 5},
+        {"1:30", MF_IS_TEXT, 0, MF_IS_INT, 90},
+        {"1e-4", MF_IS_FLOAT, 1e-4, MF_IS_FLOAT, 1e-4},
+        {"1e6", MF_IS_FLOAT, 1e6, MF_IS_FLOAT, 1e6},
+        {".5", MF_IS_FLOAT, .5, MF_IS_FLOAT, .5},
+        {"5.", MF_IS_FLOAT, 5, MF_IS_FLOAT, 5},
+        {"+3.25", MF_IS_FLOAT, 3.25, MF_IS_FLOAT, 3.25},
+        {"inf", MF_IS_FLOAT, INFINITY, MF_IS_TEXT, 0},
+        {".inf", MF_IS_TEXT, 0, MF_IS_FLOAT, INFINITY},
+        {"-inf", MF_IS_FLOAT, -INFINITY, MF_IS_TEXT, 0},
+        {"NaN", MF_IS_FLOAT, NAN, MF_IS_TEXT, 0},
+        {".NaN", MF_IS_TEXT, 0, MF_IS_FLOAT, NAN},
+        {"1.2.3", MF_IS_TEXT, 0, MF_IS_TEXT, 0},
+        {"e5", MF_IS_TEXT, 0, MF_IS_TEXT, 0},
+        {".", MF_IS_TEXT, 0, MF_IS_TEXT, 0},
+        {"1e", MF_IS_TEXT, 0, MF_IS_TEXT, 0},
+        {"99999999999999999999", MF_IS_FLOAT, 1e20, MF_IS_FLOAT, 1e20},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        scalar(MF_HYDRA, row[i].text, row[i].hydra, row[i].h);
+        scalar(MF_YAML, row[i].text, row[i].yaml, row[i].y);
+    }
+}
+
+static void words(void)
+{
+    word("training.batch_size=1_024", "training.batch_size", "1024");
+    word("training.batch_size=1e3", "training.batch_size", "1000");
+    word("training.batch_size=1.5", "", "training.batch_size=1.5: must be an integer");
+    word("training.batch_size=null", "", "must be an integer");
+    word("training.batch_size=010", "", "must be an integer");
+    word("training.clip_range=-1", "", "training.clip_range=-1: must be in (0,)");
+    word("training.clip_range=nan", "", "must be in (0,)");
+    word("training.target_kl=inf", "training.target_kl", ".inf");
+    word("advantage.gamma=1.01", "", "must be in [0,1]");
+    word("training.ema_decay=1", "", "must be in [0,1)");
+    word("run.force=yes", "", "must be true or false");
+    word("run.force=True", "run.force", "true");
+    word("policy.objective=step", "policy.objective", "step");
+    word("policy.objective=chain", "", "must be one of chain_mean|chain_sum|step|step_mean");
+    word("policy.hidden=[512,512]", "policy.hidden", "[512, 512]");
+    word("policy.hidden=[]", "policy.hidden", "[]");
+    word("policy.hidden=512", "", "must be a list of integers");
+    word("policy.hidden=[512,0]", "", "must be in [1,65536]");
+    word("policy.hidden=[1,2", "", "misses its closing ]");
+    word("policy.hidden=[1,2]x", "", "has 'x' after its end");
+    word("policy.hidden=[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "", "at most 16 items");
+    word("training.learning_rate=1e-4,3e-4", "", "a list is written [a,b]");
+    word("run.dir=null", "run.dir", NULL);
+    word("run.dir='null'", "run.dir", "null");
+    word("run.dir='it\\'s [here], 5'", "run.dir", "it's [here], 5");
+    word("run.dir=\"a\\\\\"", "run.dir", "a\\");
+    word("run.dir='open", "", "misses its closing '");
+    word("run.dir=a\\,b", "run.dir", "a,b");
+    word("run.dir=a=b", "run.dir", "a=b");
+    word("run.dir=x(1)", "", "has a '(' that must be quoted");
+    word("run.dir=[a]", "", "must be one value, not a list");
+    word("training.lerning_rate=1", "", "unknown key 'training.lerning_rate', nearest is 'training.learning_rate'");
+    word("learning_rate=1", "", "nearest is 'training.learning_rate'");
+    word("gamma=1", "", "nearest is 'advantage.gamma'");
+    word("env=lift", "env.name", "lift");
+    word("task.dataset_path=/data/x.hdf5", "clone.dataset", "/data/x.hdf5");
+    word("task.env_runner.max_steps=400", "env.max_steps", "400");
+    word("task.env_runner.num_episodes=100", "eval.num_episodes", "100");
+    word("task.env_runner.env_meta.env_name=lift", "env.name", "lift");
+    word("use_wandb=false", "use_wandb", "false");
+    word("nothing", "", "is no key=value");
+    word("=1", "", "is no key=value");
+}
+
+static void files(void)
+{
+    file("training:\n  learning_rate: 1e-4\n  batch_size: 1_024\n", "training.learning_rate", "0.0001");
+    file("training.batch_size: 64\n", "training.batch_size", "64");
+    file("task:\n  env_runner:\n    env_meta:\n      env_name: \"Lift\"\n", "env.name", "Lift");
+    file("env: lift\n", "env.name", "lift");
+    file("env:\n  name: lift\n", "env.name", "lift");
+    file("policy:\n  hidden: [8, 8]\n", "policy.hidden", "[8, 8]");
+    file("policy:\n  hidden:\n    - 8\n    - 16\n", "policy.hidden", "[8, 16]");
+    file("run:\n  force: yes\n", "run.force", "true");
+    file("run:\n  force: 'yes'\n", "", ":2: run.force=yes: must be true or false");
+    file("run:\n  dir: ~\n", "run.dir", NULL);
+    file("run:\n  dir: 010\n", "run.dir", "010");
+    file("training:\n", "training.batch_size", "512");
+    file("", "training.batch_size", "512");
+    file("# nothing\n", "training.batch_size", "512");
+    file("training:\n  batch_size: 5\n  lerning_rate: 1\n", "",
+         ":3: unknown key 'training.lerning_rate', nearest is 'training.learning_rate'");
+    file("training:\n  clip_range: -1\n", "", ":2: training.clip_range=-1: must be in (0,)");
+    file("a: *b\n", "", ":1: aliases and tags are not read");
+    file("run: {seed: !!int 5}\n", "", ":1: aliases and tags are not read");
+    file("- 1\n", "", "holds no map of keys");
+    file("run: {seed: 5\n", "", ":2: ");
+    file("? [a]\n: 5\n", "", "a key must be a name");
+    file("{a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: 1}}}}}}}}}}}}}}}}}}", "",
+         "nested more than");
+    file("policy:\n  hidden: [[1]]\n", "", ":2: policy.hidden: a list holds plain values only");
+    struct mf_conf *c = mf_conf_new();
+    struct mf_err err;
+    ok(mf_conf_file(c, "/tmp/no/such", &err) == MF_EUSAGE && strstr(err.text, "cannot open"),
+       "a file that is not there");
+    ok(mf_conf_file(c, "/tmp", &err) == MF_EUSAGE && strstr(err.text, "cannot read"), "a folder is no file");
+    mf_conf_free(c);
+}
+
+static void reads_back(void)
+{
+    static const char *const set[] = {"run.dir='a: \"b\"\\\\ #c'",
+                                      "training.learning_rate=0.1",
+                                      "policy.hidden=[1,2]",
+                                      "training.target_kl=inf",
+                                      "env=yes",
+                                      "clone.filter_key='010'",
+                                      "policy.checkpoint=/a/b.c",
+                                      "wandb_project=\t x"};
+    struct mf_conf *a = mf_conf_new(), *b = mf_conf_new();
+    struct mf_err err = {0};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        ok(mf_conf_word(a, set[i], &err) == 0, "%s", set[i]);
+    char path[32];
+    temp(path, "");
+    FILE *f = fopen(path, "w");
+    mf_conf_print(a, f);
+    fclose(f);
+    ok(mf_conf_file(b, path, &err) == 0, "what --cfg prints is read %s", err.text);
+    int same = 1;
+    for (int i = 0; mf_keys[i].name; i++) {
+        const char *x = mf_conf_text(a, mf_keys[i].name), *y = mf_conf_text(b, mf_keys[i].name);
+        if (x != y && (!x || !y || strcmp(x, y)))
+            same = 0, printf("#   %s: %s became %s\n", mf_keys[i].name, x ? x : "null", y ? y : "null");
+    }
+    ok(same, "every value comes back the same");
+    unlink(path);
+    mf_conf_free(a);
+    mf_conf_free(b);
+}
+
+int main(void)
+{
+    struct some s = {0};
+    struct mf_conf *c = mf_conf_new();
+    struct mf_err err;
+    ok(mf_conf_bind(c, binds, &s, &err) == 0 && !s.force && s.batch == 512 && s.rate == 3e-4 && !s.dir &&
+           s.objective == 0 && s.hidden.n == 3 && s.hidden.v[2] == 256,
+       "defaults bind");
+    ok(!mf_conf_was_set(c, "run.seed"), "a default was not set");
+    mf_conf_word(c, "run.seed=0", &err);
+    ok(mf_conf_was_set(c, "run.seed"), "a value equal to the default was");
+    mf_conf_free(c);
+    grammars();
+    words();
+    files();
+    reads_back();
+    return done();
+}

@@ -46,7 +46,7 @@ build/tests/%: build/tests/%.o $(ROOM_A)
 # An archive per room. A file more in a table's folder is a row more in the table.
 define room
 build/lib/$(1).a: $(patsubst %.c,build/%.o,$(filter-out $(NOT_BUILT),$(wildcard lib/$(1)/*.c))) $(if $(filter dev,$(1)),$(DEV_CUDA:%.cu=build/%.o)) $(if $(filter $(1),env nn),build/$(1)_table.o)
-	@rm -f $$@
+	@mkdir -p $$(@D); rm -f $$@
 	$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))

@@ -45,7 +45,7 @@ build/tests/%: build/tests/%.o $(ROOM_A)
 
 # An archive per room. A file more in a table's folder is a row more in the table.
 define room
-build/lib/$(1).a: $(patsubst %.c,build/%.o,$(filter-out $(NOT_BUILT),$(wildcard lib/$(1)/*.c))) $(if $(filter dev,$(1)),$(DEV_CUDA:%.cu=build/%.o)) $(if $(filter $(1),env nn),build/$(1)_table.o)
+build/lib/$(1).a: $(patsubst %.c,build/%.o,$(filter-out $(NOT_BUILT),$(wildcard lib/$(1)/*.c))) $(if $(filter dev,$(1)),$(DEV_CUDA:%.cu=build/%.o)) $(if $(filter $(1),env nn),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
 	@mkdir -p $$(@D); rm -f $$@
 	$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
@@ -56,6 +56,12 @@ build/%_table.c: Makefile lib/env lib/nn
 	@mkdir -p $(@D)
 	@sh lib/table.sh $* >$@
 
+# A model stays a readable file and travels in the program: lib/env/lift.xml is the string mf_lift_xml.
+build/%_xml.c: %.xml
+	@mkdir -p $(@D)
+	@{ echo 'extern const char mf_$(*F)_xml[];'; echo 'const char mf_$(*F)_xml[] ='; \
+	   sed 's/[\"]/\\&/g; s/.*/    "&\\n"/' $<; echo '    ;'; } >$@
+
 # Everything is rebuilt when the flags change, generated files included.
 build/flags: force
 	@mkdir -p $(@D)
@@ -65,7 +71,7 @@ build/%.o: %.c build/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_C) -c -o $@ $<
 
-build/%_table.o: build/%_table.c build/flags
+build/%.o: build/%.c build/flags
 	$(CC) $(ALL_C) -c -o $@ $<
 
 build/%.o: %.cu build/flags

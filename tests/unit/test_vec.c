@@ -5,7 +5,7 @@
 
 #include "tap.h"
 
-enum { C = 4, DECISIONS = 40, A_MAX = 8 };
+enum { C = 4, DECISIONS = 25, A_MAX = 8 };
 
 struct trace { /* all that DECISIONS decisions gave, one after the other */
     char *bytes;
@@ -170,5 +170,7 @@ int main(void)
     check_chunks();
     check_streams("point");
     check_resume("point");
+    check_streams("lift");
+    check_resume("lift");
     return done();
 }

@@ -1,0 +1,126 @@
+#include "env/mujoco.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The error handler must not return (MuJoCo would go on with what failed), so it leaves the call by this way out. */
+struct trap {
+    jmp_buf out;
+    char text[256];
+};
+
+static _Thread_local struct trap *trap;
+
+static void on_error(const char *text)
+{
+    if (!trap)
+        abort();
+    snprintf(trap->text, sizeof trap->text, "%s", text);
+    longjmp(trap->out, 1);
+}
+
+static void on_warning(const char *text)
+{
+    (void)text; /* counted in mjData.warning, which mf_mujoco_step reads */
+}
+
+int mf_mujoco_load(mjModel **m, const char *name, const char *mjcf, struct mf_err *err)
+{
+    struct trap t;
+    char why[1000] = "";
+    size_t size = strlen(mjcf);
+    mjVFS *vfs = malloc(sizeof *vfs); /* 2 MB of names */
+    if (!vfs)
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes to load the model %s", sizeof *vfs, name);
+    mju_user_error = on_error;
+    mju_user_warning = on_warning;
+    *m = NULL;
+    mj_defaultVFS(vfs);
+    if (setjmp(t.out)) {
+        trap = NULL;
+        free(vfs);
+        return mf_err_set(err, MF_EIO, "MuJoCo cannot load the model %s: %s", name, t.text);
+    }
+    trap = &t;
+    if (mj_makeEmptyFileVFS(vfs, name, (int)size) == 0) {
+        memcpy(vfs->filedata[0], mjcf, size);
+        *m = mj_loadXML(name, vfs, why, sizeof why);
+    }
+    mj_deleteVFS(vfs);
+    trap = NULL;
+    free(vfs);
+    for (char *at = why; (at = strchr(at, '\n'));)
+        *at = ' '; /* one line */
+    return *m ? 0 : mf_err_set(err, MF_EIO, "MuJoCo cannot load the model %s: %s", name, why);
+}
+
+int mf_mujoco_data(mjData **d, const mjModel *m, struct mf_err *err)
+{
+    struct trap t = {.text = "out of memory"};
+    *d = NULL;
+    trap = &t;
+    if (!setjmp(t.out))
+        *d = mj_makeData(m);
+    trap = NULL;
+    return *d ? 0 : mf_err_set(err, MF_ENOMEM, "MuJoCo cannot make a simulation: %s", t.text);
+}
+
+bool mf_mujoco_step(const mjModel *m, mjData *d, int n)
+{
+    struct trap t;
+    if (setjmp(t.out)) {
+        trap = NULL;
+        return false;
+    }
+    trap = &t;
+    for (int i = 0; i < n; i++)
+        mj_step(m, d);
+    trap = NULL;
+    return !d->warning[mjWARN_BADQPOS].number && !d->warning[mjWARN_BADQVEL].number &&
+           !d->warning[mjWARN_BADQACC].number && !d->warning[mjWARN_BADCTRL].number;
+}
+
+struct part {
+    mjtNum *at;
+    int n;
+};
+
+enum { PARTS = 8 };
+
+static void find_parts(const mjModel *m, mjData *d, struct part part[PARTS])
+{
+    part[0] = (struct part){&d->time, 1};
+    part[1] = (struct part){d->qpos, m->nq};
+    part[2] = (struct part){d->qvel, m->nv};
+    part[3] = (struct part){d->act, m->na};
+    part[4] = (struct part){d->ctrl, m->nu};
+    part[5] = (struct part){d->qacc_warmstart, m->nv};
+    part[6] = (struct part){d->mocap_pos, 3 * m->nmocap};
+    part[7] = (struct part){d->mocap_quat, 4 * m->nmocap};
+}
+
+size_t mf_mujoco_state_size(const mjModel *m)
+{
+    return (size_t)(1 + m->nq + 2 * m->nv + m->na + m->nu + 7 * m->nmocap) * sizeof(mjtNum);
+}
+
+void mf_mujoco_save(const mjModel *m, const mjData *d, void *bytes)
+{
+    struct part part[PARTS];
+    char *at = bytes;
+    find_parts(m, (mjData *)d, part);
+    for (int i = 0; i < PARTS; at += (size_t)part[i++].n * sizeof(mjtNum))
+        memcpy(at, part[i].at, (size_t)part[i].n * sizeof(mjtNum));
+}
+
+void mf_mujoco_restore(const mjModel *m, mjData *d, const void *bytes)
+{
+    struct part part[PARTS];
+    const char *at = bytes;
+    mj_resetData(m, d);
+    find_parts(m, d, part);
+    for (int i = 0; i < PARTS; at += (size_t)part[i++].n * sizeof(mjtNum))
+        memcpy(part[i].at, at, (size_t)part[i].n * sizeof(mjtNum));
+}

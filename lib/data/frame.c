@@ -1,0 +1,342 @@
+#include "data/frame.h"
+
+#include <msgpack.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/frame_priv.h"
+
+static const char *const kinds[] = {"head", "rollout", "round", "metrics", "policy", "end", "other"};
+
+const char *mf_kind_name(enum mf_kind kind)
+{
+    return kinds[kind];
+}
+
+static const char *holder_name(enum mf_kind kind)
+{
+    return kind == MF_POLICY ? "tensors" : "arrays";
+}
+
+struct mf_field *mf_frame_append(struct mf_frame *f, const char *key, size_t len)
+{
+    msgpack_sbuffer b;
+    msgpack_packer pk;
+    msgpack_sbuffer_init(&b);
+    msgpack_packer_init(&pk, &b, msgpack_sbuffer_write);
+    msgpack_pack_str_with_body(&pk, key, len);
+    f->field = mf_xrealloc(f->field, (size_t)f->n_fields + 1, sizeof *f->field);
+    f->field[f->n_fields] = (struct mf_field){.key = {(uint8_t *)b.data, b.size, (uint8_t *)b.data}};
+    f->changed = true;
+    return &f->field[f->n_fields++];
+}
+
+struct mf_field *mf_frame_hold(struct mf_frame *f)
+{
+    if (f->holder < 0) {
+        const char *name = holder_name(f->kind);
+        mf_frame_append(f, name, strlen(name));
+        f->holder = f->n_fields - 1;
+    }
+    return &f->field[f->holder];
+}
+
+struct mf_frame *mf_frame_new(enum mf_kind kind)
+{
+    struct mf_frame *f = mf_xcalloc(1, sizeof *f);
+    f->kind = kind;
+    f->holder = -1;
+    mf_frame_set_str(f, "mf", kinds[kind]);
+    return f;
+}
+
+static void release(struct mf_field *field)
+{
+    free(field->key.own);
+    free(field->value.own);
+}
+
+void mf_frame_free(struct mf_frame *f)
+{
+    if (!f)
+        return;
+    for (int i = 0; i < f->n_fields; i++)
+        release(&f->field[i]);
+    for (int i = 0; i < f->n_entries; i++) {
+        struct mf_entry *e = &f->entry[i];
+        if (e->added)
+            free(e->array->data);
+        free(e->array);
+        release(&e->field);
+    }
+    for (struct mf_text *t = f->texts, *next; t; t = next) {
+        next = t->next;
+        free(t);
+    }
+    free(f->field);
+    free(f->entry);
+    free(f->store);
+    free(f->raw);
+    free(f);
+}
+
+enum mf_kind mf_frame_kind(const struct mf_frame *f)
+{
+    return f->kind;
+}
+
+/* ---- coming in ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    const struct mf_span *x = a, *y = b;
+    int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
+    return order ? order : (x->n > y->n) - (x->n < y->n);
+}
+
+/* No two keys of the map at p are equal. Strings and bins are compared by what they hold, as they are found by it. */
+static int check_map(const uint8_t *base, const uint8_t *p, size_t n, const struct mf_token *map, struct mf_err *err)
+{
+    const uint8_t *at = p + map->head, *end = p + n;
+    if (map->n > MF_PAIRS_MAX)
+        return mf_err_set(err, MF_EFORMAT, "a map of more than %d pairs at byte %td of the frame", MF_PAIRS_MAX, p - base);
+    struct mf_span *key = mf_xcalloc(map->n, sizeof *key);
+    int rc = 0;
+    for (size_t i = 0; i < map->n; i++) {
+        size_t span = mf_token_span(at, (size_t)(end - at));
+        struct mf_token t;
+        mf_token_read(&t, at, span);
+        bool text = t.type == MF_TEXT || t.type == MF_BYTES;
+        key[i] = (struct mf_span){.p = text ? at + t.head : at, .n = text ? t.n : span};
+        at += span;
+        at += mf_token_span(at, (size_t)(end - at));
+    }
+    qsort(key, map->n, sizeof *key, by_text);
+    for (size_t i = 1; i < map->n && !rc; i++)
+        if (!by_text(&key[i - 1], &key[i]))
+            rc = mf_err_set(err, MF_EFORMAT, "the key '%.*s' is there twice, in the map at byte %td of the frame",
+                            key[i].n > 60 ? 60 : (int)key[i].n, (const char *)key[i].p, p - base);
+    free(key);
+    return rc;
+}
+
+static int check_maps(const uint8_t *p, size_t len, struct mf_err *err)
+{
+    struct mf_token t;
+    for (size_t at = 0; at < len;) {
+        mf_token_read(&t, p + at, len - at);
+        bool nest = t.type == MF_LIST || t.type == MF_MAP;
+        int rc = t.type == MF_MAP && t.n > 1 ? check_map(p, p + at, len - at, &t, err) : 0;
+        if (rc)
+            return rc;
+        at += t.head + (nest ? 0 : t.n);
+    }
+    return 0;
+}
+
+/* The pairs of the map at p, as spans in place. *n may be 0 and *field NULL. */
+static const uint8_t *next_pair(const uint8_t *at, const uint8_t *end, struct mf_field *field)
+{
+    size_t key = mf_token_span(at, (size_t)(end - at));
+    size_t value = mf_token_span(at + key, (size_t)(end - at) - key);
+    *field = (struct mf_field){.key = {.p = at, .n = key}, .value = {.p = at + key, .n = value}};
+    return at + key + value;
+}
+
+static int split_fields(struct mf_frame *f, struct mf_err *err)
+{
+    struct mf_token map;
+    mf_token_read(&map, f->raw, f->len);
+    const uint8_t *at = f->raw + map.head, *end = f->raw + f->len;
+    int kind = -1;
+    f->field = mf_xcalloc(map.n, sizeof *f->field);
+    for (f->n_fields = 0; f->n_fields < (int)map.n; f->n_fields++) {
+        struct mf_field *field = &f->field[f->n_fields];
+        at = next_pair(at, end, field);
+        struct mf_token t;
+        if (mf_span_is(field->key.p, field->key.n, "mf") && mf_token_read(&t, field->value.p, field->value.n) == 1 &&
+            t.type == MF_TEXT)
+            for (kind = 0; kind < MF_OTHER && !mf_span_is(field->value.p, field->value.n, kinds[kind]);)
+                kind++;
+    }
+    if (kind < 0)
+        return mf_err_set(err, MF_EFORMAT, "a frame without its kind: a map whose \"mf\" is a string");
+    f->kind = (enum mf_kind)kind;
+    return 0;
+}
+
+static bool lies_aligned(const struct mf_entry *e)
+{
+    return !e->swap && (uintptr_t)e->came % 8 == 0;
+}
+
+static size_t padded(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
+
+/* Room for what will have to be moved is found now, where its lack can be said, and used when asked for. */
+static int make_store(struct mf_frame *f, struct mf_err *err)
+{
+    size_t size = 0, at = 0;
+    for (int i = 0; i < f->n_entries; i++)
+        if (f->entry[i].array && !lies_aligned(&f->entry[i]))
+            size += padded(f->entry[i].array->bytes);
+    if (size && !(f->store = aligned_alloc(64, size)))
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes for the arrays of a frame", size);
+    for (int i = 0; i < f->n_entries; i++) {
+        struct mf_entry *e = &f->entry[i];
+        if (e->array && lies_aligned(e)) {
+            e->array->data = (void *)e->came;
+        } else if (e->array) {
+            e->array->data = f->store ? f->store + at : NULL;
+            at += padded(e->array->bytes);
+        }
+    }
+    return 0;
+}
+
+static int split_arrays(struct mf_frame *f, struct mf_err *err)
+{
+    struct mf_token map = {.n = 0};
+    const char *name = holder_name(f->kind);
+    for (f->holder = f->n_fields - 1; f->holder >= 0; f->holder--)
+        if (mf_span_is(f->field[f->holder].key.p, f->field[f->holder].key.n, name))
+            break;
+    if (f->holder < 0)
+        return 0;
+    struct mf_span v = f->field[f->holder].value;
+    mf_token_read(&map, v.p, v.n);
+    if (map.type != MF_MAP)
+        return mf_err_set(err, MF_EFORMAT, "a %s frame whose \"%s\" is no map", kinds[f->kind], name);
+    const uint8_t *at = v.p + map.head;
+    f->entry = mf_xcalloc(map.n, sizeof *f->entry);
+    for (f->n_entries = 0; f->n_entries < (int)map.n; f->n_entries++) {
+        struct mf_entry *e = &f->entry[f->n_entries];
+        at = next_pair(at, v.p + v.n, &e->field);
+        int rc = mf_array_parse(e, err);
+        if (rc < 0)
+            return rc;
+        f->n_arrays += rc;
+    }
+    return make_store(f, err);
+}
+
+/* raw is one whole map; it becomes the frame's, also on error. */
+static int adopt(struct mf_frame **out, uint8_t *raw, size_t len, struct mf_err *err)
+{
+    struct mf_frame *f = mf_xcalloc(1, sizeof *f);
+    int rc;
+    f->raw = raw;
+    f->len = len;
+    f->holder = -1;
+    if ((rc = check_maps(raw, len, err)) || (rc = split_fields(f, err)) || (rc = split_arrays(f, err))) {
+        mf_frame_free(f);
+        return rc;
+    }
+    *out = f;
+    return 0;
+}
+
+int mf_frame_recv(struct mf_port *in, struct mf_port *watch, struct mf_frame **f, struct mf_err *err)
+{
+    void *raw;
+    size_t len;
+    int rc = mf_port_take(in, watch, &raw, &len, err);
+    if (rc <= 0)
+        return rc;
+    rc = adopt(f, raw, len, err);
+    return rc ? mf_err_at(err, "%s", mf_port_name(in)) : 1;
+}
+
+int mf_frame_decode(struct mf_frame **f, const void *data, size_t len, struct mf_err *err)
+{
+    struct mf_token t;
+    if (mf_token_read(&t, data, len) != 1 || t.type != MF_MAP || len > MF_FRAME_MAX || mf_token_span(data, len) != len)
+        return mf_err_set(err, MF_EFORMAT, "%zu bytes that are not one whole frame", len);
+    uint8_t *raw = malloc(len);
+    if (!raw)
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes for a frame", len);
+    memcpy(raw, data, len);
+    return adopt(f, raw, len, err);
+}
+
+/* ---- going out ---- */
+
+struct gather {
+    struct iovec *part;
+    int parts;
+    size_t len;
+    uint8_t head[2][5]; /* of the frame, and of its arrays */
+};
+
+/* What lies side by side goes as one. */
+static void put(struct gather *g, const void *p, size_t n)
+{
+    struct iovec *last = g->parts ? &g->part[g->parts - 1] : NULL;
+    g->len += n;
+    if (last && (const uint8_t *)last->iov_base + last->iov_len == p)
+        last->iov_len += n;
+    else
+        g->part[g->parts++] = (struct iovec){(void *)p, n};
+}
+
+static void put_map(struct gather *g, uint8_t head[5], int pairs)
+{
+    size_t n = pairs < 16 ? 1 : pairs < 1 << 16 ? 3 : 5;
+    head[0] = n == 1 ? (uint8_t)(0x80 | pairs) : n == 3 ? 0xde : 0xdf;
+    for (size_t i = 1; i < n; i++)
+        head[i] = (uint8_t)(pairs >> 8 * (n - 1 - i));
+    put(g, head, n);
+}
+
+static void gather(const struct mf_frame *f, struct gather *g)
+{
+    g->part = mf_xcalloc((size_t)(2 + 2 * f->n_fields + 3 * f->n_entries), sizeof *g->part);
+    if (!f->changed) {
+        put(g, f->raw, f->len);
+        return;
+    }
+    put_map(g, g->head[0], f->n_fields);
+    for (int i = 0; i < f->n_fields; i++) {
+        const struct mf_field *field = &f->field[i];
+        put(g, field->key.p, field->key.n);
+        if (i != f->holder) {
+            put(g, field->value.p, field->value.n);
+            continue;
+        }
+        put_map(g, g->head[1], f->n_entries);
+        for (int j = 0; j < f->n_entries; j++) {
+            const struct mf_entry *e = &f->entry[j];
+            put(g, e->field.key.p, e->field.key.n);
+            put(g, e->field.value.p, e->field.value.n);
+            if (e->added)
+                put(g, e->array->data, e->array->bytes);
+        }
+    }
+}
+
+int mf_frame_send(struct mf_port *out, const struct mf_frame *f, struct mf_err *err)
+{
+    struct gather g = {0};
+    gather(f, &g);
+    int rc = mf_port_sendv(out, g.part, g.parts, err);
+    free(g.part);
+    return rc;
+}
+
+int mf_frame_encode(const struct mf_frame *f, void **data, size_t *len, struct mf_err *err)
+{
+    struct gather g = {0};
+    gather(f, &g);
+    uint8_t *to = malloc(g.len);
+    *len = 0;
+    for (int i = 0; to && i < g.parts; i++) {
+        memcpy(to + *len, g.part[i].iov_base, g.part[i].iov_len);
+        *len += g.part[i].iov_len;
+    }
+    free(g.part);
+    *data = to;
+    return to ? 0 : mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes for a frame", g.len);
+}

@@ -69,7 +69,11 @@ build/flags: force
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_C) -c -o $@ $<
+	$(CC) $(ALL_C) $(SIMD) -c -o $@ $<
+
+# The inner loops of the cpu device are compiled once per instruction set, and picked at run time.
+build/lib/dev/kern_base.o: SIMD = -Wno-psabi
+build/lib/dev/kern_avx2.o: SIMD = -Wno-psabi -mavx2 -mfma
 
 build/%.o: build/%.c build/flags
 	$(CC) $(ALL_C) -c -o $@ $<

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "dev/op.h" /* enum mf_act, enum mf_reduce */
 
 /* ---- parameters: named fp32 matrices in one flat array ---- */
 
@@ -73,8 +74,6 @@ bool mf_is_shared(const struct mf_graph *g, struct mf_val v);
 struct mf_val mf_input(struct mf_graph *g, int rows, int cols);  /* fed per sample */
 struct mf_val mf_shared(struct mf_graph *g, int rows, int cols); /* set per plan */
 
-enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH };
-
 /* y = act(x W[:, from : from + x.cols]^T + b + r1 + r2); W (out, in), b (1, out) or -1.
  * r1, r2: MF_NONE, or (rows, out) per sample, (1, out) per sample, or (rows, out) shared. */
 struct mf_val mf_linear(struct mf_graph *g, struct mf_val x, int W, int from, int b, struct mf_val r1, struct mf_val r2,
@@ -105,14 +104,8 @@ struct mf_val mf_flow_logprob(struct mf_graph *g, struct mf_val next, struct mf_
 /* Rate: sum over (rows, cols) of .5 log(2 pi e) + log std, times scale: (1, 1). */
 struct mf_val mf_flow_entropy(struct mf_graph *g, struct mf_val std, float scale);
 
-/* How elements (rows = steps, H*A) become what the ratio is taken of. */
-enum mf_reduce {
-    MF_REDUCE_ALL,   /* scale * (sum of everything + sum of log N(first; 0, I)): (1, 1) */
-    MF_REDUCE_TOKEN, /* scale * (sum over rows + the same of first when given), executed slice: (1, C*A) */
-    MF_REDUCE_ACTION,/* then sum over A: (1, C) */
-    MF_REDUCE_CHUNK, /* then sum over C: (1, 1) */
-};
-/* first (1, H*A) is the initial noise, or MF_NONE. The slice is actions [offset, offset + C) of H. */
+/* Elements (rows = steps, H*A) to what the ratio is taken of: see enum mf_reduce. first (1, H*A) is the initial noise
+ * (no gradient), or MF_NONE. The executed slice is actions [offset, offset + C) of H. */
 struct mf_val mf_reduce(struct mf_graph *g, struct mf_val elements, struct mf_val first, enum mf_reduce how, int A, int C,
                         int offset, float scale);
 
@@ -127,6 +120,8 @@ struct mf_val mf_ppo_loss(struct mf_graph *g, struct mf_val logp, struct mf_val 
  * v, ret, old, weight (1, 1); knobs (1, 4) shared: clip, huber delta, 0, 0. */
 struct mf_val mf_value_loss(struct mf_graph *g, struct mf_val v, struct mf_val ret, struct mf_val old,
                             struct mf_val weight, struct mf_val knobs);
+/* x times the weight (1, 1) of its sample (no gradient into it); weight 0 = masked: 0, forward and back. */
+struct mf_val mf_weigh(struct mf_graph *g, struct mf_val x, struct mf_val weight);
 /* weight * mean over (rows, cols) of (a - b)^2; no gradient into b. weight (1, 1). */
 struct mf_val mf_mse(struct mf_graph *g, struct mf_val a, struct mf_val b, struct mf_val weight);
 

@@ -8,9 +8,8 @@
 #ifndef MF_GRAPH_PLAN_H
 #define MF_GRAPH_PLAN_H
 
+#include "dev/dev.h" /* enum mf_precision */
 #include "graph/graph.h"
-
-enum mf_precision { MF_FP32, MF_BF16 };
 
 struct mf_engine; /* a device and its workers */
 

@@ -1,0 +1,26 @@
+#include "dev/dev.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/gemm.h"
+
+int mf_dev_find(struct mf_dev *dev, const char *name, enum mf_precision precision, struct mf_err *err)
+{
+    *dev = (struct mf_dev){0};
+    if (!strcmp(name, "ref"))
+        dev->ops = &mf_ops_ref;
+    else if (!strcmp(name, "cpu"))
+        dev->ops = &mf_ops_cpu, dev->gemm = mf_gemm_choose(precision == MF_BF16);
+    else if (!strncmp(name, "cuda", 4) && (name[4] == ':' || !name[4]))
+        dev->ops = mf_ops_cuda;
+    else
+        return mf_err_set(err, MF_EUSAGE, "there is no device '%s'; there are cpu, ref and cuda:0", name);
+    if (!dev->ops)
+        return mf_err_set(err, MF_EUSAGE, "device=%s: this build has no CUDA (no nvcc was found, or CUDA=no); take device=cpu",
+                          name);
+    if (precision == MF_BF16 && !dev->gemm)
+        return mf_err_set(err, MF_EUSAGE, "precision=bf16: %s; take precision=fp32",
+                          strcmp(name, "cpu") ? "only the cpu device has it" : "this processor has no avx512_bf16");
+    return 0;
+}

@@ -1,0 +1,37 @@
+/* dev.h - a device: one table of operations, and how it multiplies matrices.
+ *
+ * "ref" is the meaning: plain loops. "cpu" is the same, fast: own kernels or
+ * oneDNN for matrices, chosen by what the processor has. "cuda:0" is there in
+ * a build that found nvcc.
+ *
+ * What a plan promises, so that a device may record a run once (a CUDA Graph):
+ * the list of calls is fixed when the plan is made, every tensor lies at a
+ * fixed offset of one arena, shared inputs live in that arena until set again,
+ * nothing on the host branches on a value, and gradients go to a lane whose
+ * address alone changes from tile to tile.
+ */
+#ifndef MF_DEV_DEV_H
+#define MF_DEV_DEV_H
+
+#include "base/err.h"
+#include "dev/op.h"
+
+enum mf_precision { MF_FP32, MF_BF16 };
+
+struct mf_ops {
+    const char *name;
+    struct mf_kernel op[MF_OPS];
+};
+
+extern const struct mf_ops mf_ops_ref, mf_ops_cpu;
+extern const struct mf_ops *const mf_ops_cuda; /* NULL in a build without nvcc */
+
+struct mf_dev {
+    const struct mf_ops *ops;
+    const struct mf_gemm *gemm; /* NULL: the device reads W itself */
+};
+
+/* MF_EUSAGE where this build or processor has no such device or precision. */
+int mf_dev_find(struct mf_dev *dev, const char *name, enum mf_precision precision, struct mf_err *err);
+
+#endif

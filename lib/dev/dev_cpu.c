@@ -1,0 +1,143 @@
+/* dev_cpu.c - the fast device: vectorised where the time goes, ref's loops where it does not. */
+#include <string.h>
+
+#include "dev/dev.h"
+#include "dev/kern.h"
+#include "dev/ref.h"
+
+static size_t floats(const struct mf_tensor *t, int n)
+{
+    return (size_t)mf_tile_rows(t, n) * (size_t)t->cols;
+}
+
+/* g goes into the gradient of an operand whose rows may be spread over y's. */
+static void pass_on(const struct mf_call *c, int n, const struct mf_tensor *x)
+{
+    const struct mf_kern *k = mf_kern();
+    size_t N = (size_t)x->cols;
+    if (!x->add && mf_same_rows(x, &c->y)) {
+        memcpy(x->grad, c->y.grad, sizeof(float) * floats(x, n));
+        return;
+    }
+    if (!x->add)
+        memset(x->grad, 0, sizeof(float) * floats(x, n));
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++)
+        k->add(N, x->grad + (size_t)mf_row_of(x, &c->y, i) * N, c->y.grad + (size_t)i * N);
+}
+
+static void cpu_sum(const struct mf_call *c, int n)
+{
+    const struct mf_kern *k = mf_kern();
+    size_t N = (size_t)c->y.cols;
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
+        float *y = c->y.data + (size_t)i * N;
+        memcpy(y, c->x[0].data + (size_t)mf_row_of(&c->x[0], &c->y, i) * N, sizeof(float) * N);
+        for (int r = 1; r < c->n_x; r++)
+            k->add(N, y, c->x[r].data + (size_t)mf_row_of(&c->x[r], &c->y, i) * N);
+        if (c->act != MF_ACT_NONE)
+            k->act(c->act, N, y, y, c->aux ? c->aux + (size_t)i * N : NULL);
+    }
+}
+
+static void cpu_sum_back(const struct mf_call *c, int n, float *lane)
+{
+    (void)lane;
+    if (c->act != MF_ACT_NONE)
+        mf_kern()->act_back(c->act, floats(&c->y, n), c->y.grad, c->y.data, c->aux);
+    for (int r = 0; r < c->n_x; r++)
+        if (c->x[r].grad)
+            pass_on(c, n, &c->x[r]);
+}
+
+static void cpu_linear(const struct mf_call *c, int n)
+{
+    struct mf_epilogue e = {
+        .b = c->b,
+        .y = &c->y,
+        .r = {c->n_x > 1 ? &c->x[1] : NULL, c->n_x > 2 ? &c->x[2] : NULL},
+        .act = c->act,
+        .slope = c->aux,
+    };
+    c->gemm->times(c->pack, mf_tile_rows(&c->y, n), c->x[0].data, c->y.data, &e);
+}
+
+static void gather(int M, const int *live, size_t N, const float *from, float *to)
+{
+    for (int m = 0; m < M; m++)
+        memcpy(to + (size_t)m * N, from + (size_t)live[m] * N, sizeof(float) * N);
+}
+
+/* x.grad = y.grad W for the live rows; the others get what a zero gradient gives. */
+static void back_to_x(const struct mf_call *c, int M, int all, const int *live, float *work)
+{
+    const struct mf_tensor *x = &c->x[0], *y = &c->y;
+    struct mf_epilogue e = {.y = x, .add = x->add};
+    size_t K = (size_t)x->cols, N = (size_t)y->cols;
+    if (M == all) {
+        c->gemm->times(c->pack_back, M, y->grad, x->grad, &e);
+        return;
+    }
+    float *dy = work, *dx = work + (size_t)M * N;
+    gather(M, live, N, y->grad, dy);
+    if (x->add)
+        gather(M, live, K, x->grad, dx);
+    else
+        memset(x->grad, 0, sizeof(float) * (size_t)all * K);
+    c->gemm->times(c->pack_back, M, dy, dx, &e);
+    for (int m = 0; m < M; m++)
+        memcpy(x->grad + (size_t)live[m] * K, dx + (size_t)m * K, sizeof(float) * K);
+}
+
+/* Rows whose gradient is zero (the clipped branch won, or they are masked) cost nothing from here on. */
+static void cpu_linear_back(const struct mf_call *c, int n, float *lane)
+{
+    const struct mf_kern *k = mf_kern();
+    int all = mf_tile_rows(&c->y, n), M = 0, *live = (int *)(void *)c->work;
+    float *work = c->work + all;
+    size_t N = (size_t)c->y.cols;
+    for (int i = 0; i < all; i++) {
+        size_t at = (size_t)i * N;
+        if (k->act_back(c->act, N, c->y.grad + at, c->y.data + at, c->aux ? c->aux + at : NULL))
+            live[M++] = i;
+    }
+    if (c->x[0].grad)
+        back_to_x(c, M, all, live, work);
+    for (int r = 1; r < c->n_x; r++)
+        if (c->x[r].grad)
+            pass_on(c, n, &c->x[r]);
+    if (c->dW >= 0)
+        k->outer(M, live, c->y.cols, c->y.grad, c->x[0].cols, c->x[0].data, lane + c->dW + c->from, c->ldw, work);
+    if (c->db >= 0)
+        k->columns(M, live, c->y.cols, c->y.grad, lane + c->db);
+}
+
+static size_t linear_work(const struct mf_call *c, int n)
+{
+    int M = mf_tile_rows(&c->y, n);
+    return (size_t)M + mf_kern_work(M, c->y.cols, c->x[0].cols);
+}
+
+#define ROW(op) {#op, mf_ref_##op, mf_ref_##op##_back, NULL}
+
+const struct mf_ops mf_ops_cpu = {
+    .name = "cpu",
+    .op =
+        {
+            [MF_OP_LINEAR] = {"linear", cpu_linear, cpu_linear_back, linear_work},
+            [MF_OP_SUM] = {"sum", cpu_sum, cpu_sum_back, NULL},
+            [MF_OP_CONCAT] = ROW(concat),
+            [MF_OP_STACK] = ROW(stack),
+            [MF_OP_ROWS] = ROW(rows),
+            [MF_OP_WEIGH] = ROW(weigh),
+            [MF_OP_SINUSOID] = {"sinusoid", mf_ref_sinusoid, NULL, NULL},
+            [MF_OP_FLOW_MEAN] = ROW(flow_mean),
+            [MF_OP_NOISE_STD] = ROW(noise_std),
+            [MF_OP_FLOW_NOISE] = {"flow_noise", mf_ref_flow_noise, NULL, NULL},
+            [MF_OP_FLOW_LOGPROB] = ROW(flow_logprob),
+            [MF_OP_FLOW_ENTROPY] = ROW(flow_entropy),
+            [MF_OP_REDUCE] = ROW(reduce),
+            [MF_OP_PPO_LOSS] = ROW(ppo_loss),
+            [MF_OP_VALUE_LOSS] = ROW(value_loss),
+            [MF_OP_MSE] = ROW(mse),
+        },
+};

@@ -1,0 +1,44 @@
+/* gemm.h - matrix products with weights that were packed beforehand.
+ *
+ * Every element of y is one chain of fused multiply-adds over k from 0, then
+ * the epilogue: its bits depend on its own row of x alone.
+ */
+#ifndef MF_DEV_GEMM_H
+#define MF_DEV_GEMM_H
+
+#include "base/err.h"
+#include "dev/op.h"
+
+struct mf_pack {
+    int K, N;
+    float *data; /* the route's own layout */
+    void *impl;  /* the route's own, or NULL */
+};
+
+/* What is added to x w, and where the result goes. */
+struct mf_epilogue {
+    const float *b;                /* (N), or NULL */
+    const struct mf_tensor *y;     /* for the rows of the residuals */
+    const struct mf_tensor *r[2];  /* or NULL */
+    enum mf_act act;
+    float *slope;                  /* (M, N) act'(..), where wanted: else NULL */
+    bool add;                      /* y += */
+};
+
+struct mf_gemm {
+    const char *name;
+    int (*pack_init)(struct mf_pack *p, int K, int N, struct mf_err *err);
+    void (*pack_release)(struct mf_pack *p);
+    /* w(k, n) = W[n*ldw + k], or W[k*ldw + n] when turned. */
+    void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
+    size_t (*pack_bytes)(const struct mf_pack *p);
+    /* y(M, N) = act(x(M, K) w + b + r0 + r1) */
+    void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
+};
+
+extern const struct mf_gemm mf_gemm_own, mf_gemm_dnn, mf_gemm_dnn_bf16;
+
+/* The route for this processor; NULL: it has no such precision. MF_CPU_GEMM=own|dnn overrides, for tests. */
+const struct mf_gemm *mf_gemm_choose(bool bf16);
+
+#endif

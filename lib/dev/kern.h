@@ -1,0 +1,49 @@
+/* kern.h - the inner loops of the cpu device, compiled once per instruction set.
+ *
+ * kern_avx2.c and kern_base.c include the same kern_gemm.inc and
+ * kern_math.inc over their own eight floats wide multiply-add. A row's bits
+ * are the same in every block, tail and position: what is left of a vector
+ * goes through the same instructions, padded.
+ */
+#ifndef MF_DEV_KERN_H
+#define MF_DEV_KERN_H
+
+#include "dev/gemm.h"
+
+enum { MF_PANEL = 16, MF_ROWS = 6 }; /* columns of a packed panel; rows of a block */
+
+struct mf_kern {
+    const char *name;
+
+    /* Panels [N/16][K][16] of w(k, n), zero beyond N. */
+    void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
+    void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
+    /* dw(o, i) += sum_m d(m, o) x(m, i), over the rows named in live; work: mf_kern_work floats. */
+    void (*outer)(int M, const int *live, int O, const float *d, int I, const float *x, float *dw, int lddw, float *work);
+    /* b[j] += sum of the rows of d(M, N) named in live, in order */
+    void (*columns)(int M, const int *live, int N, const float *d, float *b);
+
+    void (*act)(enum mf_act act, size_t n, const float *x, float *y, float *slope);
+    /* g *= act'; true when any of g is not zero */
+    bool (*act_back)(enum mf_act act, size_t n, float *g, const float *y, const float *slope);
+    void (*add)(size_t n, float *y, const float *x); /* y += x */
+
+    /* Polynomials, for the tests to measure: exp on [-87, 88], log of normal positive numbers. */
+    void (*exp)(size_t n, const float *x, float *y);
+    void (*log)(size_t n, const float *x, float *y);
+};
+
+extern const struct mf_kern mf_kern_avx2, mf_kern_base;
+const struct mf_kern *mf_kern(void); /* the best that this processor runs */
+
+static inline int mf_panels(int n)
+{
+    return (n + MF_PANEL - 1) / MF_PANEL;
+}
+
+static inline size_t mf_kern_work(int M, int O, int I)
+{
+    return (size_t)M * ((size_t)mf_panels(I) * MF_PANEL + (size_t)(O + MF_ROWS - 1) / MF_ROWS * MF_ROWS);
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* op.h - one call of one operation on a tile of samples: what every device implements.
+ *
+ * A tensor of a tile is row-major and dense, sample after sample: row r of
+ * sample s is row s*rows + r. A shared tensor has its rows once per tile.
+ * Where an operand has fewer rows than the result (one row, or it is shared),
+ * its rows are spread; the gradient is then the sum over the rows that read
+ * it, in order.
+ *
+ * Backward: y.grad is complete, and the op may spoil it. Into x[i].grad (NULL:
+ * not wanted) it sets, or adds where x[i].add says that another reader was
+ * there before; operands are served in order, since two may be one tensor.
+ * Weight gradients always add, to the lane that is passed in. Where a gradient
+ * is zero nothing is read further: what a masked row holds (NaN) stays there.
+ */
+#ifndef MF_DEV_OP_H
+#define MF_DEV_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH };
+
+/* How elements (rows = steps, H*A) become what the ratio is taken of. */
+enum mf_reduce {
+    MF_REDUCE_ALL,    /* scale * (sum of everything + sum of log N(first; 0, I)): (1, 1) */
+    MF_REDUCE_TOKEN,  /* scale * (sum over rows + the same of first when given), executed slice: (1, C*A) */
+    MF_REDUCE_ACTION, /* then sum over A: (1, C) */
+    MF_REDUCE_CHUNK,  /* then sum over C: (1, 1) */
+};
+
+enum mf_op {
+    MF_OP_LINEAR,   /* x, then up to two residuals */
+    MF_OP_SUM,      /* act(x0 + x1 + ..) */
+    MF_OP_CONCAT,   /* along cols */
+    MF_OP_STACK,    /* along rows */
+    MF_OP_ROWS,     /* rows from, from+1, .. of x */
+    MF_OP_WEIGH,    /* x, weight */
+    MF_OP_SINUSOID, /* t */
+    MF_OP_FLOW_MEAN,    /* x, v, coef */
+    MF_OP_NOISE_STD,    /* u, bounds */
+    MF_OP_FLOW_NOISE,   /* mean, eps, std or coef */
+    MF_OP_FLOW_LOGPROB, /* next, mean, std or coef */
+    MF_OP_FLOW_ENTROPY, /* std */
+    MF_OP_REDUCE,       /* elements, and maybe first */
+    MF_OP_PPO_LOSS,     /* logp, old, adv, weight, knobs */
+    MF_OP_VALUE_LOSS,   /* v, ret, old, weight, knobs */
+    MF_OP_MSE,          /* a, b, weight */
+    MF_OPS
+};
+
+struct mf_tensor {
+    float *data, *grad;
+    int rows, cols; /* of one sample */
+    bool shared, add;
+};
+
+struct mf_gemm; /* gemm.h: the matrix route, and weights as it likes them */
+struct mf_pack;
+
+struct mf_call {
+    struct mf_tensor y;
+    struct mf_tensor *x;
+    int n_x;
+    enum mf_act act;
+    enum mf_reduce how;
+    int from;           /* first column of W, or first row of x */
+    int A, C, offset;   /* the executed slice */
+    float limit, clip;  /* 0: none */
+    float scale;
+    bool std;           /* operand 2 is the std; else coef, whose column 2 is it */
+    float *aux;         /* Mish: its derivative, as y.data, kept for backward; else NULL */
+    float *work;        /* scratch of mf_kernel.work floats */
+
+    const float *W, *b; /* (y.cols, ldw), (1, y.cols) or NULL */
+    int ldw;
+    ptrdiff_t dW, db;   /* where their gradients lie in a lane; -1: not trained */
+    const struct mf_gemm *gemm;
+    const struct mf_pack *pack, *pack_back; /* W for x -> y, and for y.grad -> x.grad */
+};
+
+struct mf_kernel {
+    const char *name;
+    void (*forward)(const struct mf_call *c, int n);
+    void (*backward)(const struct mf_call *c, int n, float *lane); /* NULL: no gradient flows */
+    size_t (*work)(const struct mf_call *c, int n);                /* floats; NULL: none */
+};
+
+/* Rows of a tensor in a tile of n samples. */
+static inline int mf_tile_rows(const struct mf_tensor *t, int n)
+{
+    return t->shared ? t->rows : n * t->rows;
+}
+
+/* The row of t that row i of y reads. */
+static inline int mf_row_of(const struct mf_tensor *t, const struct mf_tensor *y, int i)
+{
+    return (t->shared ? 0 : i / y->rows * t->rows) + (t->rows == 1 ? 0 : i % y->rows);
+}
+
+/* y's rows are t's rows, one to one. */
+static inline bool mf_same_rows(const struct mf_tensor *t, const struct mf_tensor *y)
+{
+    return t->rows == y->rows && t->shared == y->shared;
+}
+
+#endif

@@ -1,0 +1,86 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "graph/graph.h"
+
+int mf_param_find(const struct mf_params *ps, const char *name)
+{
+    for (int i = 0; i < ps->n; i++)
+        if (!strcmp(ps->p[i].name, name))
+            return i;
+    return -1;
+}
+
+int mf_param_add(struct mf_params *ps, const char *name, int rows, int cols, int rank, enum mf_group group,
+                 enum mf_init init, float a)
+{
+    int i = mf_param_find(ps, name);
+    if (i >= 0 && ps->p[i].rows == rows && ps->p[i].cols == cols)
+        return i;
+    /* Another shape under one name, or a parameter after the array was made: a bug in the network. */
+    if (i >= 0 || ps->value || rows < 1 || cols < 1 || strlen(name) >= sizeof ps->p->name)
+        abort();
+    ps->p = mf_xrealloc(ps->p, (size_t)ps->n + 1, sizeof *ps->p);
+    struct mf_param *p = &ps->p[ps->n];
+    *p = (struct mf_param){.rows = rows, .cols = cols, .rank = rank, .group = group, .init = init, .a = a};
+    strcpy(p->name, name);
+    p->at = ps->size;
+    ps->size += ((size_t)rows * (size_t)cols + 15) / 16 * 16; /* each begins a cache line; the gap stays 0 */
+    return ps->n++;
+}
+
+size_t mf_params_count(const struct mf_params *ps, enum mf_group group)
+{
+    size_t n = 0;
+    for (int i = 0; i < ps->n; i++)
+        n += ps->p[i].group == group ? (size_t)ps->p[i].rows * (size_t)ps->p[i].cols : 0;
+    return n;
+}
+
+int mf_params_alloc(struct mf_params *ps, struct mf_err *err)
+{
+    void *p;
+    int rc = mf_alloc(&p, sizeof(float) * ps->size, "parameters", err);
+    if (rc == 0)
+        ps->value = p;
+    return rc;
+}
+
+/* A stream per parameter name, so that adding a layer leaves the others' values. */
+static uint32_t name_hash(const char *s)
+{
+    uint32_t h = 2166136261u;
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 16777619u;
+    return h;
+}
+
+void mf_params_fresh(struct mf_params *ps, uint64_t seed)
+{
+    for (int i = 0; i < ps->n; i++) {
+        const struct mf_param *p = &ps->p[i];
+        struct mf_rng rng = mf_rng_at(seed, MF_RNG_INIT, 0, name_hash(p->name), 0);
+        float *v = ps->value + p->at;
+        size_t n = (size_t)p->rows * (size_t)p->cols;
+        if (p->init == MF_INIT_NORMAL)
+            mf_rng_normal(&rng, v, n);
+        for (size_t j = 0; j < n; j++)
+            v[j] = p->init == MF_INIT_UNIFORM ? mf_rng_range(&rng, -p->a, p->a) : p->init == MF_INIT_NORMAL ? p->a * v[j] : p->a;
+    }
+    mf_params_touch(ps);
+}
+
+void mf_params_touch(struct mf_params *ps)
+{
+    ps->version++;
+}
+
+void mf_params_release(struct mf_params *ps)
+{
+    free(ps->p);
+    free(ps->value);
+    *ps = (struct mf_params){0};
+}

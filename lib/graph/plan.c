@@ -1,0 +1,430 @@
+/* plan.c - compile a graph: what is differentiated, who lives when, where it lies. */
+#include "graph/plan_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/mem.h"
+
+enum {
+    TILE_MAX = 64,
+    TILE_FLOATS = 256 << 10, /* what a tile may take of a core's second-level cache and a little more */
+    LANES = 8,
+    LANES_BIG = 2, LANES_MOST = 64,
+    BIG = 16 << 20, /* floats of parameters above which lanes are few */
+};
+
+float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err)
+{
+    size_t size = floats ? floats * sizeof(float) : 1;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes for %s", size, what);
+        return NULL;
+    }
+    madvise(p, size, MADV_HUGEPAGE);
+    return p;
+}
+
+void mf_big_free(float *p, size_t floats)
+{
+    if (p)
+        munmap(p, floats ? floats * sizeof(float) : 1);
+}
+
+static int root(const struct mf_graph *g, int value)
+{
+    return g->value[value].root;
+}
+
+static bool flows(const struct mf_node *nd, int i)
+{
+    return nd->back >> (i < 31 ? i : 31) & 1;
+}
+
+static bool trained(const struct mf_graph *g, int param)
+{
+    return param >= 0 && g->params->p[param].group != MF_GROUP_BUFFER;
+}
+
+/* A gradient is wanted where a loss depends on it and it depends on a trained parameter. */
+static void find_wanted(struct mf_plan *p)
+{
+    const struct mf_graph *g = p->g;
+    bool *depends = mf_xcalloc((size_t)g->n_values, sizeof *depends);
+    bool *reaches = mf_xcalloc((size_t)g->n_values, sizeof *reaches);
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct mf_node *nd = &g->node[i];
+        bool any = trained(g, nd->W) || trained(g, nd->b);
+        for (int k = 0; k < nd->n_x; k++)
+            any = any || (flows(nd, k) && depends[root(g, nd->x[k])]);
+        depends[nd->y] = any;
+    }
+    for (int v = 1; v < g->n_values; v++)
+        reaches[v] = g->value[v].scale != 0.0f;
+    for (int i = g->n_nodes - 1; i >= 0; i--)
+        for (int k = 0; k < g->node[i].n_x; k++)
+            if (reaches[g->node[i].y] && flows(&g->node[i], k))
+                reaches[root(g, g->node[i].x[k])] = true;
+    for (int v = 1; p->backward && v < g->n_values; v++)
+        p->wanted[v] = depends[v] && reaches[v] && root(g, v) == v;
+    free(depends);
+    free(reaches);
+}
+
+/* Time: inputs come at 0, node i runs forward at 1 + i, losses start at N + 1, node i runs backward at 2N + 1 - i. */
+static int forward_time(int node)
+{
+    return 1 + node;
+}
+
+static int backward_time(const struct mf_graph *g, int node)
+{
+    return 2 * g->n_nodes + 1 - node;
+}
+
+static bool runs_back(const struct mf_plan *p, int node)
+{
+    return p->wanted[p->g->node[node].y];
+}
+
+static void touch(struct mf_place *place, int time)
+{
+    place->from = time < place->from ? time : place->from;
+    place->to = time > place->to ? time : place->to;
+}
+
+/* Moving and adding need no values to go back. */
+static bool reads_operands_back(enum mf_op op)
+{
+    return op != MF_OP_SUM && op != MF_OP_CONCAT && op != MF_OP_STACK && op != MF_OP_ROWS;
+}
+
+static size_t floats_of(const struct mf_value *v, int n)
+{
+    size_t size = (size_t)v->rows * (size_t)v->cols * (v->shared ? 1 : (size_t)n);
+    return (size + 15) / 16 * 16;
+}
+
+static void find_lives(struct mf_plan *p)
+{
+    const struct mf_graph *g = p->g;
+    const struct mf_place unborn = {.from = 1 << 30, .to = -1};
+    for (int v = 0; v < g->n_values; v++)
+        p->data[v] = p->grad[v] = unborn;
+    for (int v = 1; v < g->n_values; v++) {
+        touch(&p->data[root(g, v)], g->value[v].node < 0 ? 0 : forward_time(g->value[v].node));
+        if (p->wanted[v] && g->value[v].scale != 0.0f)
+            touch(&p->grad[v], g->n_nodes + 1);
+    }
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct mf_node *nd = &g->node[i];
+        bool back = runs_back(p, i);
+        p->aux[i] = unborn;
+        for (int k = 0; k < nd->n_x; k++) {
+            int x = root(g, nd->x[k]);
+            touch(&p->data[x], forward_time(i));
+            if (back && reads_operands_back(nd->op))
+                touch(&p->data[x], backward_time(g, i));
+            if (back && flows(nd, k) && p->wanted[x])
+                touch(&p->grad[x], backward_time(g, i));
+        }
+        if (back) {
+            touch(&p->data[nd->y], backward_time(g, i));
+            touch(&p->grad[nd->y], backward_time(g, i));
+        }
+        if (back && nd->how.act == MF_ACT_MISH) {
+            touch(&p->aux[i], forward_time(i));
+            touch(&p->aux[i], backward_time(g, i));
+        }
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct mf_place *x = *(struct mf_place *const *)a, *y = *(struct mf_place *const *)b;
+    if (x->size != y->size)
+        return x->size < y->size ? 1 : -1;
+    return x->from != y->from ? x->from - y->from : x->to - y->to;
+}
+
+/* The largest first, each at the lowest place that is free while it lives. Returns the arena's floats. */
+static size_t lay_out(struct mf_place **all, int n)
+{
+    size_t end = 0;
+    qsort(all, (size_t)n, sizeof(struct mf_place *), by_size);
+    for (int i = 0; i < n; i++) {
+        size_t at = 0;
+        for (int j = 0; j < i; j++) { /* whoever overlaps in time and place pushes it up; then look again */
+            const struct mf_place *o = all[j];
+            if (o->from <= all[i]->to && all[i]->from <= o->to && o->at < at + all[i]->size && at < o->at + o->size) {
+                at = o->at + o->size;
+                j = -1;
+            }
+        }
+        all[i]->at = at;
+        end = at + all[i]->size > end ? at + all[i]->size : end;
+    }
+    return end;
+}
+
+static size_t place_all(struct mf_plan *p, int tile)
+{
+    const struct mf_graph *g = p->g;
+    struct mf_place **all = mf_xcalloc((size_t)(2 * g->n_values + g->n_nodes), sizeof *all);
+    int n = 0;
+    for (int v = 1; v < g->n_values; v++) {
+        p->data[v].size = p->grad[v].size = floats_of(&g->value[v], tile);
+        bool set = g->value[v].node < 0 && g->value[v].shared; /* lies with the plan, not with a worker */
+        if (p->data[v].to >= 0 && !set)
+            all[n++] = &p->data[v];
+        if (p->grad[v].to >= 0)
+            all[n++] = &p->grad[v];
+    }
+    for (int i = 0; i < g->n_nodes; i++) {
+        p->aux[i].size = floats_of(&g->value[g->node[i].y], tile);
+        if (p->aux[i].to >= 0)
+            all[n++] = &p->aux[i];
+    }
+    size_t end = lay_out(all, n);
+    free(all);
+    return end;
+}
+
+static void choose_tile(struct mf_plan *p, const struct mf_plan_opts *opts)
+{
+    size_t one = place_all(p, 1), fit = TILE_FLOATS / (one ? one : 1);
+    p->tile = opts->tile > 0 ? opts->tile : fit < 1 ? 1 : fit > TILE_MAX ? TILE_MAX : (int)fit;
+    p->lanes = opts->lanes > 0 ? opts->lanes : p->params->size > BIG ? LANES_BIG : LANES;
+    p->arena_size = place_all(p, p->tile);
+}
+
+static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned, struct mf_err *err)
+{
+    for (int i = 0; i < p->n_packs; i++) {
+        struct mf_weights_use *u = &p->packs[i];
+        if (u->W == W && u->from == from && u->turned == turned && (turned ? u->pack.N : u->pack.K) == K)
+            return i;
+    }
+    p->packs = mf_xrealloc(p->packs, (size_t)p->n_packs + 1, sizeof *p->packs);
+    struct mf_weights_use *u = &p->packs[p->n_packs];
+    *u = (struct mf_weights_use){.W = W, .from = from, .turned = turned};
+    int out = p->params->p[W].rows;
+    int rc = p->e->dev.gemm->pack_init(&u->pack, turned ? out : K, turned ? K : out, err);
+    return rc ? rc : p->n_packs++;
+}
+
+static struct mf_tensor tensor(const struct mf_plan *p, int w, int value, bool grad)
+{
+    const struct mf_value *v = &p->g->value[value];
+    bool set = p->g->value[v->root].node < 0 && v->shared;
+    return (struct mf_tensor){
+        .data = (set ? p->shared : p->arena[w]) + p->data[v->root].at,
+        .grad = grad && p->wanted[v->root] ? p->arena[w] + p->grad[v->root].at : NULL,
+        .rows = v->rows,
+        .cols = v->cols,
+        .shared = v->shared,
+    };
+}
+
+static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operands, const int pack[2])
+{
+    const struct mf_graph *g = p->g;
+    const struct mf_node *nd = &g->node[i];
+    struct mf_call *c = &p->call[w][i];
+    *c = nd->how;
+    c->y = tensor(p, w, nd->y, true);
+    c->n_x = nd->n_x;
+    c->x = operands;
+    c->dW = c->db = -1;
+    c->work = p->arena[w] + p->arena_size;
+    c->aux = p->aux[i].to >= 0 ? p->arena[w] + p->aux[i].at : NULL;
+    for (int k = 0; k < nd->n_x; k++)
+        c->x[k] = tensor(p, w, nd->x[k], flows(nd, k) && runs_back(p, i));
+    if (nd->op != MF_OP_LINEAR)
+        return;
+    c->W = p->params->value + p->params->p[nd->W].at;
+    c->ldw = p->params->p[nd->W].cols;
+    c->b = nd->b < 0 ? NULL : p->params->value + p->params->p[nd->b].at;
+    c->dW = trained(g, nd->W) ? (ptrdiff_t)p->params->p[nd->W].at : -1;
+    c->db = trained(g, nd->b) ? (ptrdiff_t)p->params->p[nd->b].at : -1;
+    c->gemm = p->e->dev.gemm;
+    c->pack = pack[0] < 0 ? NULL : &p->packs[pack[0]].pack;
+    c->pack_back = pack[1] < 0 ? NULL : &p->packs[pack[1]].pack;
+}
+
+/* The first that writes a gradient sets it, in the order of the run; who comes later adds. */
+static void mark_adds(struct mf_plan *p, int w)
+{
+    const struct mf_graph *g = p->g;
+    bool *written = mf_xcalloc((size_t)g->n_values, sizeof *written);
+    for (int v = 1; v < g->n_values; v++)
+        written[v] = g->value[v].scale != 0.0f;
+    for (int i = g->n_nodes - 1; i >= 0; i--)
+        for (int k = 0; k < g->node[i].n_x; k++)
+            if (p->call[w][i].x[k].grad) {
+                int x = root(g, g->node[i].x[k]);
+                p->call[w][i].x[k].add = written[x];
+                written[x] = true;
+            }
+    free(written);
+}
+
+static int find_packs(struct mf_plan *p, int (*pack)[2], struct mf_err *err)
+{
+    for (int i = 0; i < p->g->n_nodes; i++) {
+        const struct mf_node *nd = &p->g->node[i];
+        pack[i][0] = pack[i][1] = -1;
+        if (nd->op != MF_OP_LINEAR)
+            continue;
+        const struct mf_value *x = &p->g->value[nd->x[0]];
+        p->macs += (double)(x->shared ? 0 : x->rows) * x->cols * p->params->p[nd->W].rows;
+        if (!p->e->dev.gemm)
+            continue;
+        pack[i][0] = pack_of(p, nd->W, nd->how.from, x->cols, false, err);
+        if (pack[i][0] >= 0 && runs_back(p, i) && p->wanted[x->root])
+            pack[i][1] = pack_of(p, nd->W, nd->how.from, x->cols, true, err);
+        if (pack[i][0] < -1 || pack[i][1] < -1)
+            return err->code;
+    }
+    return 0;
+}
+
+static size_t count_operands(const struct mf_graph *g)
+{
+    size_t n = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        n += (size_t)g->node[i].n_x;
+    return n;
+}
+
+static void make_calls(struct mf_plan *p, int w, int (*pack)[2])
+{
+    struct mf_tensor *operands = p->operands[w];
+    for (int i = 0; i < p->g->n_nodes; i++) {
+        make_call(p, w, i, operands, pack[i]);
+        operands += p->g->node[i].n_x;
+    }
+    mark_adds(p, w);
+}
+
+/* Shapes alone tell the scratch: asked of calls that have no arena yet. */
+static size_t find_work(struct mf_plan *p)
+{
+    size_t most = 0;
+    for (int i = 0; i < p->g->n_nodes; i++) {
+        const struct mf_kernel *k = &p->e->dev.ops->op[p->g->node[i].op];
+        struct mf_call c = p->g->node[i].how;
+        struct mf_tensor x[1] = {{.rows = p->g->value[p->g->node[i].x[0]].rows,
+                                  .cols = p->g->value[p->g->node[i].x[0]].cols,
+                                  .shared = p->g->value[p->g->node[i].x[0]].shared}};
+        const struct mf_value *y = &p->g->value[p->g->node[i].y];
+        c.x = x;
+        c.y = (struct mf_tensor){.rows = y->rows, .cols = y->cols, .shared = y->shared};
+        size_t size = k->work && runs_back(p, i) ? k->work(&c, p->tile) : 0;
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+static size_t lay_out_shared(struct mf_plan *p)
+{
+    size_t size = 0;
+    for (int v = 1; v < p->g->n_values; v++)
+        if (p->g->value[v].node < 0 && p->g->value[v].shared && root(p->g, v) == v) {
+            p->data[v].at = size;
+            size += floats_of(&p->g->value[v], 1);
+        }
+    return size;
+}
+
+static int allocate(struct mf_plan *p, struct mf_err *err)
+{
+    int T = p->e->threads;
+    if (!(p->shared = mf_big_alloc(lay_out_shared(p), "shared inputs", err)))
+        return err->code;
+    p->work_size = find_work(p);
+    for (int w = 0; w < T; w++) {
+        p->call[w] = mf_xcalloc((size_t)p->g->n_nodes, sizeof *p->call[w]);
+        p->operands[w] = mf_xcalloc(count_operands(p->g), sizeof *p->operands[w]);
+        if (!(p->arena[w] = mf_big_alloc(p->arena_size + p->work_size, "a worker's arena", err)))
+            return err->code;
+    }
+    if (p->backward && (!(p->lane = mf_big_alloc((size_t)p->lanes * p->params->size, "gradient lanes", err)) ||
+                        !(p->grads = mf_big_alloc(p->params->size, "gradients", err))))
+        return err->code;
+    return 0;
+}
+
+int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, const struct mf_plan_opts *opts,
+                struct mf_err *err)
+{
+    size_t values = (size_t)g->n_values, nodes = (size_t)g->n_nodes, T = (size_t)e->threads;
+    if (!g->params->value)
+        return mf_err_set(err, MF_EUSAGE, "a plan needs parameters that were allocated");
+    struct mf_plan *p = mf_xcalloc(1, sizeof *p);
+    *p = (struct mf_plan){.e = e, .g = g, .params = g->params, .backward = opts->backward, .packed = UINT64_MAX};
+    p->data = mf_xcalloc(values, sizeof *p->data);
+    p->grad = mf_xcalloc(values, sizeof *p->grad);
+    p->wanted = mf_xcalloc(values, sizeof *p->wanted);
+    p->is_set = mf_xcalloc(values, sizeof *p->is_set);
+    p->fetch_of = mf_xcalloc(values, sizeof *p->fetch_of);
+    p->aux = mf_xcalloc(nodes, sizeof *p->aux);
+    p->arena = mf_xcalloc(T, sizeof *p->arena);
+    p->call = mf_xcalloc(T, sizeof *p->call);
+    p->operands = mf_xcalloc(T, sizeof *p->operands);
+    int(*pack)[2] = mf_xcalloc(nodes, sizeof *pack);
+    find_wanted(p);
+    find_lives(p);
+    choose_tile(p, opts);
+    int rc = allocate(p, err);
+    if (rc == 0)
+        rc = find_packs(p, pack, err);
+    for (size_t w = 0; rc == 0 && w < T; w++)
+        make_calls(p, (int)w, pack);
+    free(pack);
+    if (rc)
+        mf_plan_free(p);
+    else
+        *out = p;
+    return rc;
+}
+
+void mf_plan_free(struct mf_plan *p)
+{
+    if (!p)
+        return;
+    for (int w = 0; w < p->e->threads; w++) {
+        mf_big_free(p->arena[w], p->arena_size + p->work_size);
+        free(p->call[w]);
+        free(p->operands[w]);
+    }
+    for (int i = 0; i < p->n_packs; i++)
+        p->e->dev.gemm->pack_release(&p->packs[i].pack);
+    mf_big_free(p->shared, lay_out_shared(p));
+    mf_big_free(p->lane, (size_t)p->lanes * p->params->size);
+    mf_big_free(p->grads, p->params->size);
+    free(p->packs);
+    free(p->arena);
+    free(p->call);
+    free(p->operands);
+    free(p->data);
+    free(p->grad);
+    free(p->aux);
+    free(p->wanted);
+    free(p->is_set);
+    free(p->fetch_of);
+    free(p->fetch_next);
+    free(p);
+}
+
+size_t mf_plan_bytes(const struct mf_plan *p)
+{
+    size_t size = (size_t)p->e->threads * (p->arena_size + p->work_size);
+    size += p->backward ? ((size_t)p->lanes + 1) * p->params->size : 0;
+    size *= sizeof(float);
+    for (int i = 0; i < p->n_packs; i++)
+        size += p->e->dev.gemm->pack_bytes(&p->packs[i].pack);
+    return size;
+}

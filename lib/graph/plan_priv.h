@@ -1,0 +1,50 @@
+/* plan_priv.h - a compiled plan, as plan.c makes it and run.c runs it. */
+#ifndef MF_GRAPH_PLAN_PRIV_H
+#define MF_GRAPH_PLAN_PRIV_H
+
+#include "dev/gemm.h"
+#include "graph/engine.h"
+#include "graph/record.h"
+
+struct mf_weights_use { /* one packed piece of a parameter, and its calls */
+    int W, from;
+    bool turned;
+    struct mf_pack pack;
+};
+
+struct mf_place { /* of a value or of what a node keeps: floats from the arena's base, live from..to */
+    size_t at, size;
+    int from, to; /* to < from: not there */
+};
+
+struct mf_plan {
+    struct mf_engine *e;
+    struct mf_graph *g; /* the caller's; it outlives the plan */
+    struct mf_params *params;
+    bool backward;
+    int tile, lanes;
+    double macs; /* multiply-adds of one sample, forward */
+
+    struct mf_place *data, *grad; /* by value */
+    struct mf_place *aux;         /* by node */
+    bool *wanted;                 /* by value: its gradient is computed */
+    size_t arena_size, work_size; /* floats, of one worker */
+    float **arena;                /* by worker; then its scratch */
+    float *shared;                /* what mf_plan_set set: all workers read it */
+    bool *is_set;                 /* by value */
+
+    struct mf_call **call; /* by worker, by node */
+    struct mf_tensor **operands;
+
+    int n_packs;
+    struct mf_weights_use *packs;
+    uint64_t packed; /* params->version that the packs hold; ~0: none */
+
+    float *lane, *grads;  /* (lanes, params->size), zero between runs; (params->size) */
+    int *fetch_of, *fetch_next, n_fetch_next; /* by value: its first fetch, or -1; by fetch: the next of that value */
+};
+
+float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err); /* zero, in huge pages; NULL: *err */
+void mf_big_free(float *p, size_t floats);
+
+#endif

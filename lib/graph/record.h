@@ -1,0 +1,32 @@
+/* record.h - the recorded graph, as ops.c writes it and plan.c reads it. */
+#ifndef MF_GRAPH_RECORD_H
+#define MF_GRAPH_RECORD_H
+
+#include "graph/graph.h"
+
+struct mf_value {
+    int rows, cols;
+    bool shared;
+    int node;     /* that makes it; -1: an input */
+    int root;     /* the value whose floats these are: itself, but for a reshape */
+    float scale;  /* of the loss that starts here; 0: none */
+};
+
+struct mf_node {
+    enum mf_op op;
+    int y;              /* value */
+    int n_x, *x;        /* values */
+    unsigned back;      /* bit i: a gradient flows into x[i]; all from 31 on */
+    struct mf_call how; /* act, from, limit, ...: the attributes alone */
+    int W, b;           /* parameters of a linear; -1: none */
+};
+
+struct mf_graph {
+    struct mf_params *params;
+    int n_values;
+    struct mf_value *value; /* 0 is MF_NONE */
+    int n_nodes;
+    struct mf_node *node;
+};
+
+#endif

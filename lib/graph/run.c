@@ -1,0 +1,224 @@
+/* run.c - replay a plan over the tiles of a run. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "graph/plan_priv.h"
+
+enum {
+    SLICE = 16384,        /* floats that one worker sums at a time */
+    LANES_MAX = 64,
+    ALONE_MACS = 1000000, /* below this a run is over before another core has woken up */
+};
+
+struct run {
+    struct mf_plan *p;
+    size_t n, tile, tiles;
+    const uint32_t *index;
+    const struct mf_feed *feeds;
+    int n_feeds;
+    const struct mf_fetch *fetches;
+    pthread_mutex_t lock;
+    size_t next[LANES_MAX]; /* by lane: its next tile */
+    bool taken[LANES_MAX];
+    atomic_size_t any; /* the next tile where order does not matter */
+};
+
+void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data)
+{
+    const struct mf_value *v = &p->g->value[shared.id];
+    if (!v->shared || v->node >= 0)
+        abort();
+    memcpy(p->shared + p->data[v->root].at, data, sizeof(float) * (size_t)v->rows * (size_t)v->cols);
+    p->is_set[v->root] = true;
+}
+
+float *mf_plan_grads(struct mf_plan *p)
+{
+    return p->grads;
+}
+
+static void feed_tile(const struct run *r, int w, size_t first, size_t n)
+{
+    const struct mf_plan *p = r->p;
+    for (int i = 0; i < r->n_feeds; i++) {
+        const struct mf_feed *f = &r->feeds[i];
+        const struct mf_value *v = &p->g->value[f->input.id];
+        size_t size = (size_t)v->rows * (size_t)v->cols;
+        float *to = p->arena[w] + p->data[v->root].at;
+        for (size_t s = first; s < first + n; s++, to += size)
+            memcpy(to, f->base + (r->index && !f->direct ? r->index[s] : s) * f->stride, sizeof(float) * size);
+    }
+}
+
+/* A value's place may be another's later in the run, so it is fetched as soon as it is there. */
+static void fetch_value(const struct run *r, int w, int value, size_t first, size_t n)
+{
+    const struct mf_plan *p = r->p;
+    for (int i = p->fetch_of[value]; i >= 0; i = p->fetch_next[i]) {
+        const struct mf_fetch *f = &r->fetches[i];
+        const struct mf_value *v = &p->g->value[value];
+        size_t size = (size_t)v->rows * (size_t)v->cols;
+        const float *from = (v->node < 0 && v->shared ? p->shared : p->arena[w]) + p->data[value].at;
+        for (size_t s = 0; s < n; s++)
+            memcpy(f->base + (first + s) * f->stride, from + (v->shared ? 0 : s * size), sizeof(float) * size);
+    }
+}
+
+static void start_losses(const struct run *r, int w, size_t n)
+{
+    const struct mf_plan *p = r->p;
+    for (int v = 1; v < p->g->n_values; v++) {
+        const struct mf_value *x = &p->g->value[v];
+        if (!p->wanted[v] || x->scale == 0.0f)
+            continue;
+        float *to = p->arena[w] + p->grad[v].at;
+        for (size_t s = 0; s < (x->shared ? 1 : n); s++) /* a shared loss is every sample's */
+            to[s] = x->shared ? x->scale * (float)n : x->scale;
+    }
+}
+
+static void run_tile(const struct run *r, int w, size_t tile, float *lane)
+{
+    const struct mf_plan *p = r->p;
+    const struct mf_graph *g = p->g;
+    const struct mf_kernel *op = p->e->dev.ops->op;
+    size_t first = tile * r->tile, n = r->n - first < r->tile ? r->n - first : r->tile;
+    feed_tile(r, w, first, n);
+    for (int v = 1; v < g->n_values; v++)
+        if (g->value[v].node < 0 && p->fetch_of[v] >= 0)
+            fetch_value(r, w, v, first, n);
+    for (int i = 0; i < g->n_nodes; i++) {
+        op[g->node[i].op].forward(&p->call[w][i], (int)n);
+        if (p->fetch_of[g->node[i].y] >= 0)
+            fetch_value(r, w, g->node[i].y, first, n);
+    }
+    if (!lane)
+        return;
+    start_losses(r, w, n);
+    for (int i = g->n_nodes - 1; i >= 0; i--)
+        if (p->wanted[g->node[i].y])
+            op[g->node[i].op].backward(&p->call[w][i], (int)n, lane);
+}
+
+/* Tiles in any order: rows are independent, and nothing is summed. */
+static void work_any(void *arg, int w)
+{
+    struct run *r = arg;
+    for (size_t i; (i = atomic_fetch_add(&r->any, 1)) < r->tiles;)
+        run_tile(r, w, i, NULL);
+}
+
+/* The free lane whose next tile is the earliest; -1: none has one. */
+static int take_lane(struct run *r)
+{
+    int best = -1;
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < r->p->lanes; i++)
+        if (!r->taken[i] && r->next[i] < r->tiles && (best < 0 || r->next[i] < r->next[best]))
+            best = i;
+    if (best >= 0)
+        r->taken[best] = true;
+    pthread_mutex_unlock(&r->lock);
+    return best;
+}
+
+static void give_lane(struct run *r, int lane)
+{
+    pthread_mutex_lock(&r->lock);
+    r->next[lane] += (size_t)r->p->lanes;
+    r->taken[lane] = false;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* A lane's tiles come in order, one at a time, so that a sum has one order; when every lane with tiles left is
+ * taken, their takers end them. */
+static void work_lanes(void *arg, int w)
+{
+    struct run *r = arg;
+    for (int lane; (lane = take_lane(r)) >= 0; give_lane(r, lane))
+        run_tile(r, w, r->next[lane], r->p->lane + (size_t)lane * r->p->params->size);
+}
+
+/* grads = lane 0 + lane 1 + ..; the lanes are left zero for the next run. */
+static void sum_slice(void *arg, int i)
+{
+    struct run *r = arg;
+    const struct mf_plan *p = r->p;
+    size_t used = r->tiles < (size_t)p->lanes ? r->tiles : (size_t)p->lanes;
+    size_t at = (size_t)i * SLICE, n = p->params->size - at < SLICE ? p->params->size - at : SLICE;
+    float *restrict to = p->grads + at;
+    memset(to, 0, sizeof(float) * n);
+    for (size_t l = 0; l < used; l++) {
+        float *restrict lane = p->lane + l * p->params->size + at;
+        for (size_t j = 0; j < n; j++)
+            to[j] += lane[j];
+        memset(lane, 0, sizeof(float) * n);
+    }
+}
+
+static void pack_one(void *arg, int i)
+{
+    struct mf_plan *p = arg;
+    struct mf_weights_use *u = &p->packs[i];
+    const struct mf_param *w = &p->params->p[u->W];
+    p->e->dev.gemm->pack(&u->pack, p->params->value + w->at + u->from, w->cols, u->turned);
+}
+
+static int check(struct mf_plan *p, const struct run *r, int n_fetches, struct mf_err *err)
+{
+    int inputs = 0;
+    for (int v = 1; v < p->g->n_values; v++) {
+        const struct mf_value *x = &p->g->value[v];
+        p->fetch_of[v] = -1;
+        if (x->node >= 0 || x->root != v)
+            continue;
+        inputs += !x->shared;
+        if (x->shared && !p->is_set[v])
+            return mf_err_set(err, MF_EUSAGE, "shared input %d (%d, %d) of a plan was never set", v, x->rows, x->cols);
+    }
+    if (r->n_feeds != inputs)
+        return mf_err_set(err, MF_EUSAGE, "a plan with %d inputs was fed %d", inputs, r->n_feeds);
+    if (n_fetches > p->n_fetch_next) {
+        p->fetch_next = mf_xrealloc(p->fetch_next, (size_t)n_fetches, sizeof *p->fetch_next);
+        p->n_fetch_next = n_fetches;
+    }
+    for (int i = 0; i < n_fetches; i++) {
+        int *of = &p->fetch_of[p->g->value[r->fetches[i].value.id].root];
+        p->fetch_next[i] = *of;
+        *of = i;
+    }
+    return 0;
+}
+
+int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct mf_feed *feeds, int n_feeds,
+                const struct mf_fetch *fetches, int n_fetches, struct mf_err *err)
+{
+    size_t T = (size_t)p->e->threads, share = (n + T - 1) / T;
+    struct run r = {.p = p, .n = n, .index = index, .feeds = feeds, .n_feeds = n_feeds, .fetches = fetches};
+    int rc = check(p, &r, n_fetches, err);
+    if (rc)
+        return rc;
+    if (p->packed != p->params->version) {
+        mf_engine_each(p->e, p->n_packs, pack_one, p);
+        p->packed = p->params->version;
+    }
+    bool alone = n == 1 || p->macs * (double)n < ALONE_MACS;
+    r.tile = p->backward || alone || share >= (size_t)p->tile || !n ? (size_t)p->tile : share;
+    r.tiles = (n + r.tile - 1) / r.tile;
+    if (!p->backward) {
+        if (alone)
+            work_any(&r, 0);
+        else
+            mf_engine_run(p->e, work_any, &r);
+        return 0;
+    }
+    pthread_mutex_init(&r.lock, NULL);
+    for (int i = 0; i < p->lanes; i++)
+        r.next[i] = (size_t)i;
+    mf_engine_run(p->e, work_lanes, &r);
+    pthread_mutex_destroy(&r.lock);
+    mf_engine_each(p->e, (int)((p->params->size + SLICE - 1) / SLICE), sum_slice, &r);
+    return 0;
+}

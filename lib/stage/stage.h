@@ -7,7 +7,11 @@
  *
  * INT: a source ends its step, writes `end` with stopped: true; stages with an
  * upstream drain to it; all then die by the signal. TERM: close and save now,
- * no `end`. A reader that is gone: close cleanly, then die by SIGPIPE.
+ * no `end`. A reader that is gone: close cleanly, then die by SIGPIPE. A
+ * source whose work() returns MF_STOPPED after INT has ended its step too.
+ *
+ * A stream is read whole: its first frame is the only head, its end frame
+ * counts frames and samples, nothing follows. All else is MF_EFORMAT.
  */
 #ifndef MF_STAGE_STAGE_H
 #define MF_STAGE_STAGE_H
@@ -28,12 +32,12 @@ enum mf_role {
 struct mf_run; /* the frame's own: ports, counts, configuration */
 
 struct mf_stage {
-    const char *name;    /* "gae": the program mf-gae */
-    const char *summary; /* one line of --help */
+    const char *name;     /* "gae": the program mf-gae */
+    const char *summary;  /* one line of --help */
     const char *operands; /* "ls|show FILE", for usage; NULL: words that are not key=value are refused */
     const char *examples; /* shown at the end of --help */
     enum mf_role role;
-    bool text_out; /* stdout carries text, not frames (mf-view, mf-ckpt): nothing is opened or ended there */
+    bool text_out; /* stdout carries text, not frames (mf-view, mf-ckpt); flushed after every frame */
     const struct mf_bind *binds;
     size_t size; /* bytes of the stage's struct; it arrives zeroed, keys bound */
 
@@ -41,9 +45,11 @@ struct mf_stage {
     int (*open)(struct mf_run *run, void *self, struct mf_err *err);
     /* Each frame of the input but `end`. A filter passes on what it does not take: mf_emit. NULL passes on. */
     int (*frame)(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err);
-    int (*work)(struct mf_run *run, void *self, struct mf_err *err);    /* a source or tool: 1 more, 0 done */
-    int (*ended)(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err); /* a whole stream was read */
-    /* Always, also after an error (`rc` says which), then the ports close. */
+    int (*work)(struct mf_run *run, void *self, struct mf_err *err); /* a source or tool: 1 more, 0 done */
+    int (*ended)(struct mf_run *run, void *self, const struct mf_frame *end,
+                 struct mf_err *err); /* a whole stream was read */
+    /* Always once open was called, also after an error: rc is it and *err its sentence. Then `end` is sent
+     * (unless rc or this failed) and the ports close. */
     int (*close)(struct mf_run *run, void *self, int rc, struct mf_err *err);
 };
 

@@ -1,0 +1,45 @@
+/* spec.h - a policy's spec from the policy.* keys, as every stage that has a policy binds them.
+ *
+ * Put MF_POLICY_BINDS(struct mine, policy) into the stage's table, where
+ * `policy` is its struct mf_policy_opts.
+ */
+#ifndef MF_FLOW_SPEC_H
+#define MF_FLOW_SPEC_H
+
+#include "conf/conf.h"
+#include "flow/policy.h"
+
+struct mf_policy_opts {
+    const char *network;
+    struct mf_ints hidden, cond_hidden, critic_hidden, noise_hidden;
+    int activation, convention, noise_method, denoise, objective;
+    int64_t time_dim, horizon, n_obs_steps, n_action_steps, action_offset, num_inference_steps;
+    bool learned_noise;
+    double mean_limit, noise_clip, final_limit;
+};
+
+/* clang-format off */
+#define MF_POLICY_BIND(T, f, name) {"policy." #name, offsetof(T, f.name)}
+#define MF_POLICY_BINDS(T, f)                                                                       \
+    MF_POLICY_BIND(T, f, network), MF_POLICY_BIND(T, f, hidden), MF_POLICY_BIND(T, f, activation),  \
+    MF_POLICY_BIND(T, f, time_dim), MF_POLICY_BIND(T, f, cond_hidden),                              \
+    MF_POLICY_BIND(T, f, critic_hidden), MF_POLICY_BIND(T, f, noise_hidden),                        \
+    MF_POLICY_BIND(T, f, horizon), MF_POLICY_BIND(T, f, n_obs_steps),                               \
+    MF_POLICY_BIND(T, f, n_action_steps), MF_POLICY_BIND(T, f, action_offset),                      \
+    MF_POLICY_BIND(T, f, num_inference_steps), MF_POLICY_BIND(T, f, convention),                    \
+    MF_POLICY_BIND(T, f, noise_method), MF_POLICY_BIND(T, f, denoise),                              \
+    MF_POLICY_BIND(T, f, objective), MF_POLICY_BIND(T, f, learned_noise),                           \
+    MF_POLICY_BIND(T, f, mean_limit), MF_POLICY_BIND(T, f, noise_clip), MF_POLICY_BIND(T, f, final_limit)
+/* clang-format on */
+
+/* The spec of these keys for n observations and A actions of an environment or of demonstrations. */
+int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o, int n,
+                        const struct mf_policy_obs *obs, int A, struct mf_err *err);
+
+/* The checkpoint's spec, with the keys that were set on top. MF_EUSAGE, with both values, where one of them or the
+ * environment contradicts what shapes the network. */
+int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
+                         const struct mf_policy_opts *o, int n, const struct mf_policy_obs *obs, int A,
+                         struct mf_err *err);
+
+#endif

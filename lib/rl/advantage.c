@@ -1,0 +1,223 @@
+#include "rl/advantage.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* Everything that walk() calls must become part of it, so that it is compiled for the processor at hand. */
+#define INLINE static inline __attribute__((always_inline))
+
+enum { BLOCK = 512 }; /* environments at a time: a step's rows of them stay in the first cache */
+
+/* What the estimators need of one step: masked entries are 0 here, and go 0. */
+struct step {
+    float r[BLOCK], v[BLOCK], g[BLOCK];
+    float next[BLOCK]; /* nv */
+    int32_t go[BLOCK]; /* the episode goes on to t+1 */
+};
+
+struct walk {
+    const struct mf_advantage *a;
+    const struct mf_rollout *r;
+    const float *power;   /* gamma^0..C */
+    const float *zero;    /* (N) */
+    const uint8_t *all;   /* (BLOCK) of 1 */
+    const int32_t *chunk; /* (BLOCK) of C */
+};
+
+static bool kept(const struct mf_rollout *r, size_t i)
+{
+    return (!r->valid || r->valid[i]) && (!r->loss_mask || r->loss_mask[i]);
+}
+
+/* One reward for each decision, of the actions that were executed; and g. Of masked entries: anything. */
+INLINE void fill_rewards(const struct walk *w, size_t at, size_t n, struct step *s)
+{
+    const struct mf_rollout *r = w->r;
+    const int32_t *ran = r->n_exec ? r->n_exec + at : w->chunk;
+    const float *x = r->rewards_scaled ? r->rewards_scaled + at : r->rewards + at * r->C;
+    const size_t C = r->rewards_scaled ? 1 : r->C;
+    const bool max = w->a->reward == MF_REWARD_MAX, by_step = w->a->discount == MF_DISCOUNT_STEP;
+    for (size_t i = 0; i < n; i++)
+        s->r[i] = x[i * C];
+    for (size_t k = 1; k < C; k++) {
+        const float weight = by_step ? w->power[k] : 1.0f, none = max ? -INFINITY : 0.0f;
+        for (size_t i = 0; i < n; i++) {
+            float y = x[i * C + k];
+            y = (int32_t)k < ran[i] ? y : none;
+            s->r[i] = max ? (y > s->r[i] ? y : s->r[i]) : s->r[i] + weight * y;
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        s->g[i] = !by_step ? (float)w->a->gamma : w->power[(size_t)ran[i] <= r->C ? ran[i] : 0];
+}
+
+/* Environments [first, first + n) of step t. Selects instead of branches, and never a product with a mask. */
+INLINE void fill(const struct walk *w, size_t t, size_t first, size_t n, struct step *s)
+{
+    const struct mf_rollout *r = w->r;
+    const int compat = w->a->compat;
+    const int32_t inside = t + 1 < r->T;
+    const int32_t sees_final = compat == MF_COMPAT_NONE, ends = compat != MF_COMPAT_DPPO;
+    const int32_t zeroes = compat == MF_COMPAT_CLEANRL || compat == MF_COMPAT_SEED;
+    const size_t at = t * r->N + first, after = inside ? at + r->N : at;
+    const float *v = r->prev_values + at;
+    const float *nv = inside ? r->prev_values + after : (compat == MF_COMPAT_SEED ? w->zero : r->last_values) + first;
+    const float *final = r->final_values ? r->final_values + at : w->zero + first;
+    const uint8_t *term = r->terminated + at, *trunc = r->truncated + at;
+    const uint8_t *k0 = r->valid ? r->valid + at : w->all, *k1 = r->loss_mask ? r->loss_mask + at : w->all;
+    const uint8_t *n0 = r->valid && inside ? r->valid + after : w->all;
+    const uint8_t *n1 = r->loss_mask && inside ? r->loss_mask + after : w->all;
+    fill_rewards(w, at, n, s);
+    for (size_t i = 0; i < n; i++) {
+        int32_t keep = (k0[i] != 0) & (k1[i] != 0), more = (n0[i] != 0) & (n1[i] != 0);
+        int32_t dead = term[i] != 0, limit = (trunc[i] != 0) & !dead;
+        float next = more ? nv[i] : 0.0f, last = final[i], value = v[i], reward = s->r[i];
+        next = (limit & sees_final) ? last : next;
+        next = (dead | (limit & zeroes)) ? 0.0f : next;
+        s->next[i] = keep ? next : 0.0f;
+        s->v[i] = keep ? value : 0.0f;
+        s->r[i] = keep ? reward : 0.0f;
+        s->go[i] = keep & more & inside & !dead & !(limit & ends);
+    }
+}
+
+INLINE void gae(const struct step *s, float lambda, size_t n, const float *restrict after, float *restrict adv,
+                float *restrict ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        float trace = s->go[i] ? after[i] : 0.0f;
+        float now = s->r[i] + s->g[i] * s->next[i] - s->v[i] + s->g[i] * lambda * trace;
+        adv[i] = now;
+        ret[i] = now + s->v[i];
+    }
+}
+
+/* R_t from R_{t+1}, which is nv where the episode does not go on. */
+INLINE void target(const struct step *s, size_t n, const float *restrict after, float *restrict ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        float next = s->go[i] ? after[i] : s->next[i];
+        ret[i] = s->r[i] + s->g[i] * next;
+    }
+}
+
+/* G^1..G^depth: targets of at most so many steps. In place from the deepest, so that G^{k-1} is still that of t+1. */
+INLINE void nested(const struct step *s, size_t n, size_t depth, size_t stride, float *g, float *ret)
+{
+    for (size_t k = depth; k-- > 1;)
+        target(s, n, g + (k - 1) * stride, g + k * stride);
+    for (size_t i = 0; i < n; i++)
+        g[i] = s->r[i] + s->g[i] * s->next[i];
+    memcpy(ret, g + (depth - 1) * stride, n * sizeof *ret);
+}
+
+INLINE void minus_values(const struct step *s, size_t n, const float *restrict ret, float *restrict adv)
+{
+    for (size_t i = 0; i < n; i++)
+        adv[i] = ret[i] - s->v[i];
+}
+
+static int complain(const struct mf_rollout *r, size_t t, size_t n, struct mf_err *err)
+{
+    size_t i = t * r->N + n;
+    if (r->n_exec && (r->n_exec[i] < 0 || (size_t)r->n_exec[i] > r->C))
+        return mf_err_set(err, MF_EFORMAT, "n_exec[%zu,%zu] is %d, not in [0, %zu]", t, n, r->n_exec[i], r->C);
+    return mf_err_set(err, MF_EFORMAT,
+                      "environment %zu goes from a valid step %zu to a masked one without terminated or truncated", n,
+                      t);
+}
+
+static int check(const struct mf_rollout *r, struct mf_err *err)
+{
+    if (!r->valid && !r->loss_mask && !r->n_exec)
+        return 0;
+    for (size_t t = 0; t < r->T; t++)
+        for (size_t n = 0; n < r->N; n++) {
+            size_t i = t * r->N + n;
+            bool ended = r->terminated[i] | r->truncated[i] | (t + 1 == r->T);
+            if (!kept(r, i) || ((ended || kept(r, i + r->N)) && (!r->n_exec || (uint32_t)r->n_exec[i] <= r->C)))
+                continue;
+            return complain(r, t, n, err);
+        }
+    return 0;
+}
+
+__attribute__((target_clones("avx2", "default"))) static void walk(const struct walk *w, enum mf_estimator how,
+                                                                   size_t depth, float *g, float *adv, float *ret)
+{
+    const size_t N = w->r->N;
+    struct step s;
+    for (size_t t = w->r->T; t-- > 0;)
+        for (size_t first = 0; first < N; first += BLOCK) {
+            size_t n = N - first < BLOCK ? N - first : BLOCK, at = t * N + first;
+            bool last = t + 1 == w->r->T;
+            fill(w, t, first, n, &s);
+            if (how == MF_GAE) {
+                gae(&s, (float)w->a->gae_lambda, n, last ? w->zero + first : adv + at + N, adv + at, ret + at);
+                continue;
+            }
+            if (how == MF_MC)
+                target(&s, n, last ? w->zero + first : ret + at + N, ret + at);
+            else
+                nested(&s, n, depth, N, g + first, ret + at);
+            minus_values(&s, n, ret + at, adv + at);
+        }
+}
+
+int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const struct mf_rollout *r, float *advantages,
+                 float *returns, struct mf_err *err)
+{
+    if (a->reward == MF_REWARD_MAX && a->discount == MF_DISCOUNT_STEP)
+        return mf_err_set(err, MF_EUSAGE, "advantage.reward=max needs advantage.discount=chunk");
+    int rc = check(r, err);
+    if (rc)
+        return rc;
+    const size_t N = r->N, depth = how != MF_NSTEP ? 0 : (size_t)a->n_step < r->T ? (size_t)a->n_step : r->T;
+    void *p;
+    if ((rc = mf_alloc(&p, ((depth + 1) * N + r->C + 1) * sizeof(float), "the estimator", err)))
+        return rc;
+    float *zero = p, *g = zero + N, *power = g + depth * N;
+    uint8_t all[BLOCK];
+    int32_t chunk[BLOCK];
+    memset(all, 1, sizeof all);
+    for (int i = 0; i < BLOCK; i++)
+        chunk[i] = (int32_t)r->C;
+    double gamma = 1;
+    for (size_t c = 0; c <= r->C; c++, gamma *= a->gamma)
+        power[c] = (float)gamma;
+    const struct walk w = {a, r, power, zero, all, chunk};
+    walk(&w, how, depth, g, advantages, returns);
+    free(p);
+    return 0;
+}
+
+int mf_advantage_add(const struct mf_advantage *a, enum mf_estimator how, struct mf_frame *f, struct mf_err *err)
+{
+    struct mf_rollout r;
+    void *adv, *ret;
+    int rc;
+    if ((rc = mf_rollout_bind(&r, f, MF_NEED_VALUES, err)) ||
+        (rc = mf_frame_add(f, "advantages", MF_F32, 2, (size_t[]){r.T, r.N}, &adv, err)) ||
+        (rc = mf_frame_add(f, "returns", MF_F32, 2, (size_t[]){r.T, r.N}, &ret, err)))
+        return rc;
+    return mf_advantage(a, how, &r, adv, ret, err);
+}
+
+void mf_advantage_normalize(float *a, const uint8_t *mask, size_t n)
+{
+    double sum = 0, squares = 0;
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!mask || mask[i])
+            sum += (double)a[i], count++;
+    const double mean = count ? sum / (double)count : 0;
+    for (size_t i = 0; i < n; i++)
+        if (!mask || mask[i])
+            squares += ((double)a[i] - mean) * ((double)a[i] - mean);
+    const double scale = 1 / ((count > 1 ? sqrt(squares / (double)(count - 1)) : 0) + 1e-8);
+    for (size_t i = 0; i < n; i++)
+        a[i] = !mask || mask[i] ? (float)(((double)a[i] - mean) * scale) : 0.0f;
+}

@@ -1,0 +1,21 @@
+/* options.h - the command line of every program, read once. Inside lib/stage only. */
+#ifndef MF_STAGE_OPTIONS_H
+#define MF_STAGE_OPTIONS_H
+
+#include "stage/stage.h"
+
+struct mf_options {
+    char program[64]; /* "mf-gae" */
+    const char *in, *out;
+    struct mf_conf *conf;
+    const char **operands;
+    int n_operands;
+    char **said; /* argv without --in and --out: the same words give the same bytes on any carrier */
+    int n_said;
+};
+
+/* 1: --help, --version or --cfg was answered on stdout. 0: go on. Negative: the command line is wrong. */
+int mf_options_read(struct mf_options *o, const struct mf_stage *stage, int argc, char **argv, struct mf_err *err);
+void mf_options_release(struct mf_options *o);
+
+#endif

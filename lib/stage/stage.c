@@ -1,0 +1,275 @@
+#include "stage/stage.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "stage/options.h"
+
+enum { FORMAT = 1 };
+
+struct count {
+    int64_t frames, samples;
+};
+
+struct mf_run {
+    const struct mf_stage *stage;
+    struct mf_options opt;
+    struct mf_port *in, *out;
+    bool silent;   /* a sink whose stdout is a terminal */
+    bool stopped;  /* INT ended the source of this stream before its time */
+    char src[128]; /* of the head that was sent */
+    struct count got, sent;
+};
+
+const struct mf_conf *mf_run_conf(const struct mf_run *run)
+{
+    return run->opt.conf;
+}
+
+const char *const *mf_run_operands(const struct mf_run *run, int *n)
+{
+    *n = run->opt.n_operands;
+    return run->opt.operands;
+}
+
+struct mf_port *mf_run_out(struct mf_run *run)
+{
+    return run->out;
+}
+
+bool mf_run_on_terminal(const struct mf_run *run)
+{
+    return run->silent;
+}
+
+static bool reads(const struct mf_stage *s)
+{
+    return s->role == MF_FILTER || s->role == MF_SINK;
+}
+
+/* T*N, of whichever array every rollout has. */
+static int64_t samples_of(const struct mf_frame *f)
+{
+    static const char *const names[] = {"rewards", "terminated", "actions"};
+    for (int i = 0; mf_frame_kind(f) == MF_ROLLOUT && i < 3; i++) {
+        const struct mf_array *a = mf_frame_find(f, names[i]);
+        if (a && a->rank >= 2)
+            return (int64_t)(a->dim[0] * a->dim[1]);
+    }
+    return 0;
+}
+
+int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
+{
+    if (!run->out || run->silent || run->stage->text_out)
+        return 0;
+    if (mf_frame_kind(f) == MF_HEAD) {
+        const char *src = "";
+        if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
+            return err->code;
+        snprintf(run->src, sizeof run->src, "%s", src);
+        mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
+    }
+    int rc = mf_frame_send(run->out, f, err);
+    if (rc == 0) {
+        run->sent.frames++;
+        run->sent.samples += samples_of(f);
+    }
+    return rc;
+}
+
+static int send_end(struct mf_run *run, struct mf_err *err)
+{
+    struct mf_frame *end = mf_frame_new(MF_END);
+    mf_frame_set_str(end, "src", run->src);
+    mf_frame_set_int(end, "frames", run->sent.frames);
+    mf_frame_set_int(end, "samples", run->sent.samples);
+    mf_frame_set_bool(end, "stopped", run->stopped);
+    int rc = mf_frame_send(run->out, end, err);
+    mf_frame_free(end);
+    return rc;
+}
+
+/* Text that nobody takes is an error, or the end, as soon as it is written. */
+static int flush_text(struct mf_err *err)
+{
+    if (fflush(stdout) == 0)
+        return 0;
+    return errno == EPIPE ? mf_err_set(err, MF_CLOSED, "nobody reads stdout any more")
+                          : mf_err_errno(err, "write <stdout>");
+}
+
+static int take_end(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
+{
+    struct count said;
+    int rc;
+    if ((rc = mf_frame_get_int(end, "frames", &said.frames, err)) ||
+        (rc = mf_frame_get_int(end, "samples", &said.samples, err)))
+        return rc;
+    if (said.frames != run->got.frames || said.samples != run->got.samples)
+        return mf_err_set(err, MF_EFORMAT, "the end counts %lld frames and %lld samples, but %lld and %lld came",
+                          (long long)said.frames, (long long)said.samples, (long long)run->got.frames,
+                          (long long)run->got.samples);
+    if (mf_frame_has(end, "stopped") && (rc = mf_frame_get_bool(end, "stopped", &run->stopped, err)))
+        return rc;
+    return run->stage->ended ? run->stage->ended(run, self, end, err) : 0;
+}
+
+static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
+{
+    const enum mf_kind kind = mf_frame_kind(f);
+    const bool first = run->got.frames == 0;
+    int64_t format = 0;
+    if (first != (kind == MF_HEAD))
+        return mf_err_set(err, MF_EFORMAT, first ? "a stream begins with a head, not with %s" : "a second %s",
+                          mf_kind_name(kind));
+    if (first && mf_frame_get_int(f, "v", &format, err))
+        return err->code;
+    if (first && format != FORMAT)
+        return mf_err_set(err, MF_EFORMAT, "the stream's format is %lld, and %s %s reads %d", (long long)format,
+                          run->opt.program, MF_VERSION, FORMAT);
+    if (kind == MF_END)
+        return take_end(run, self, f, err);
+    const int64_t samples = samples_of(f);
+    int rc = run->stage->frame ? run->stage->frame(run, self, f, err) : mf_emit(run, f, err);
+    run->got.frames++;
+    run->got.samples += samples;
+    return rc;
+}
+
+static int pump_stream(struct mf_run *run, void *self, struct mf_err *err)
+{
+    for (bool ended = false;;) {
+        struct mf_frame *f;
+        int rc = mf_frame_recv(run->in, run->out, &f, err);
+        if (rc == 0 && ended)
+            return 0;
+        if (rc == 0 && mf_stop_signal() == SIGINT)
+            return mf_err_set(err, MF_STOPPED, "asked to end by SIGINT");
+        if (rc == 0)
+            return mf_err_set(err, MF_EFORMAT, "%s is truncated: it ends after %lld frames without an end frame",
+                              mf_port_name(run->in), (long long)run->got.frames);
+        if (rc < 0)
+            return rc;
+        const bool end = mf_frame_kind(f) == MF_END;
+        rc = ended ? mf_err_set(err, MF_EFORMAT, "it follows the end") : take(run, self, f, err);
+        mf_frame_free(f);
+        if (rc == MF_EFORMAT)
+            mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), (long long)run->got.frames + ended);
+        if (rc == 0 && run->stage->text_out)
+            rc = flush_text(err);
+        if (rc < 0)
+            return rc;
+        ended |= end;
+    }
+}
+
+static int pump_work(struct mf_run *run, void *self, struct mf_err *err)
+{
+    int rc = 1;
+    while (run->stage->work && rc == 1 && !mf_stop_signal())
+        rc = run->stage->work(run, self, err);
+    if (mf_stop_signal() == SIGINT && (rc >= 0 || rc == MF_STOPPED)) {
+        run->stopped = true;
+        return 0;
+    }
+    return rc < 0 ? rc : mf_stop_check(err);
+}
+
+static int open_ports(struct mf_run *run, struct mf_err *err)
+{
+    const struct mf_stage *s = run->stage;
+    int rc;
+    if (reads(s) && (rc = mf_port_open(&run->in, run->opt.in, MF_IN, err)))
+        return rc;
+    if (run->in && mf_port_is_terminal(run->in))
+        return mf_err_set(err, MF_EUSAGE, "a stream comes through a pipe or --in, not from a terminal");
+    if (s->role == MF_TOOL)
+        return 0;
+    if ((rc = mf_port_open(&run->out, run->opt.out, MF_OUT, err)))
+        return rc;
+    run->silent = !s->text_out && mf_port_is_terminal(run->out);
+    if (run->silent && s->role != MF_SINK)
+        return mf_err_set(err, MF_EUSAGE, "a stream is not for a terminal: pipe it into another program, or mf-view");
+    return 0;
+}
+
+/* The first real error is the one to tell; that a reader left or a signal came is none. */
+static bool is_error(int rc)
+{
+    return rc < 0 && rc != MF_CLOSED && rc != MF_STOPPED;
+}
+
+static int run_all(struct mf_run *run, void *self, struct mf_err *err)
+{
+    const struct mf_stage *s = run->stage;
+    int rc = open_ports(run, err);
+    if (rc == 0) {
+        rc = s->open ? s->open(run, self, err) : 0;
+        if (rc == 0)
+            rc = reads(s) ? pump_stream(run, self, err) : pump_work(run, self, err);
+        struct mf_err late = *err;
+        int late_rc = s->close ? s->close(run, self, rc, &late) : 0;
+        if (late_rc < 0 && !is_error(rc))
+            *err = late, rc = late_rc;
+    }
+    if (rc == 0 && run->sent.frames)
+        rc = send_end(run, err);
+    if (rc == 0 && (s->text_out || s->role == MF_TOOL))
+        rc = flush_text(err);
+    if (rc == 0 && run->out) {
+        rc = mf_port_close(run->out, err);
+        run->out = NULL;
+    }
+    mf_port_drop(run->out);
+    mf_port_drop(run->in);
+    return rc;
+}
+
+/* The exit status, or death by the signal that a shell should see. */
+static int finish(const struct mf_options *o, int rc, const struct mf_err *err)
+{
+    int sig = mf_stop_signal();
+    if (rc == MF_STOPPED || (sig && !is_error(rc)))
+        return mf_stop_die(sig ? sig : SIGTERM);
+    if (rc == MF_CLOSED)
+        return mf_stop_die(SIGPIPE);
+    if (rc == MF_EUSAGE)
+        mf_log(MF_LOG_ERROR, "%s (see %s --help)", err->text, o->program);
+    else if (rc < 0)
+        mf_log(MF_LOG_ERROR, "%s", err->text);
+    return rc == 0 ? 0 : rc == MF_EUSAGE ? 2 : rc == MF_EFORMAT ? 3 : 1;
+}
+
+int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
+{
+    struct mf_err err = {0};
+    struct mf_run run = {.stage = stage};
+    static const struct mf_bind log_level[] = {{"log.level", 0}, {0}};
+    int level = MF_LOG_INFO;
+    char prog[64];
+
+    snprintf(prog, sizeof prog, "mf-%s", stage->name);
+    mf_log_open(prog, MF_LOG_INFO);
+    setenv("OMP_NUM_THREADS", "1", 1); /* threads are ours alone */
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    int rc = mf_options_read(&run.opt, stage, argc, argv, &err);
+    if (rc == 1) {
+        rc = flush_text(&err);
+    } else if (rc == 0) {
+        void *self = mf_xcalloc(1, stage->size);
+        if ((rc = mf_conf_bind(run.opt.conf, log_level, &level, &err)) == 0 &&
+            (rc = mf_conf_bind(run.opt.conf, stage->binds, self, &err)) == 0) {
+            mf_log_open(prog, (enum mf_level)level);
+            mf_stop_catch();
+            rc = run_all(&run, self, &err);
+        }
+        free(self);
+    }
+    mf_options_release(&run.opt);
+    return finish(&run.opt, rc, &err);
+}

@@ -10,7 +10,7 @@ int main(void)
 {
     struct mf_err err = {0};
     mjModel *m;
-    mjData *d;
+    mjData *d = NULL;
     ok(mf_mujoco_load(&m, "bad.xml", "<mujoco><option timestp='1'/></mujoco>", &err) == MF_EIO &&
            strstr(err.text, "timestp") && !strchr(err.text, '\n'),
        "a model that does not compile says why: %s", err.text);

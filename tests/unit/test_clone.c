@@ -1,0 +1,103 @@
+/* Cloning losses and gradients against PyTorch (tests/reference/flow.py), given the same draws. */
+#include "policies.h"
+
+static struct mf_engine *engine;
+static struct fixture fixture;
+
+static const struct {
+    const char *name, *net, *sampling;
+    enum mf_clone_loss loss;
+    enum mf_convention convention;
+} cases[] = {
+    {"flow0", "reflow_mlp", "uniform", MF_CLONE_FLOW, MF_NOISE0},
+    {"flow1", "reflow_mlp", "logit_normal", MF_CLONE_FLOW, MF_NOISE1},
+    {"shortcut0", "shortcut_mlp", NULL, MF_CLONE_SHORTCUT, MF_NOISE0},
+    {"shortcut1", "shortcut_mlp", "uniform", MF_CLONE_SHORTCUT, MF_NOISE1},
+    {"consistency0", "shortcut_mlp", NULL, MF_CLONE_CONSISTENCY, MF_NOISE0},
+    {"consistency1", "shortcut_mlp", "beta", MF_CLONE_CONSISTENCY, MF_NOISE1},
+};
+
+static void as_torch(size_t c)
+{
+    enum { B = 8, O = 5, D = 6 };
+    struct mf_err err;
+    struct mf_policy p;
+    struct mf_policy_spec s = small_spec(cases[c].net);
+    s.convention = cases[c].convention;
+    must(mf_policy_init(&p, &s, &err), &err);
+    char key[64];
+    snprintf(key, sizeof key, "%s.param", cases[c].name);
+    load_params(&fixture, key, &p.params, p.params.value);
+    mf_params_touch(&p.params);
+    float *teacher = calloc(p.params.size, sizeof *teacher);
+    snprintf(key, sizeof key, "%s.teacher.param", cases[c].name);
+    load_params(&fixture, key, &p.params, teacher);
+    snprintf(key, sizeof key, "%s.obs", cases[c].name);
+    float *obs = fixture_find(&fixture, key, NULL), *mixed_obs = calloc(B * O, sizeof *obs);
+    snprintf(key, sizeof key, "%s.actions", cases[c].name);
+    float *actions = fixture_find(&fixture, key, NULL), *mixed = calloc(B * D, sizeof *actions);
+    snprintf(key, sizeof key, "%s.loss", cases[c].name);
+    float *want = fixture_find(&fixture, key, NULL);
+
+    struct mf_cloner *m;
+    must(mf_cloner_new(&m, engine, &p, cases[c].loss, cases[c].sampling, 11, &err), &err);
+    double loss, again;
+    float *grads;
+    int found;
+    must(mf_cloner_run(m, 3, B, NULL, obs, actions, teacher, &loss, &grads, &err), &err);
+    snprintf(key, sizeof key, "%s: loss", cases[c].name);
+    near(loss, *want, 1e-5, key);
+    snprintf(key, sizeof key, "%s.grad", cases[c].name);
+    double error = grads_error(&fixture, key, &p.params, grads, &found);
+    ok(error < 1e-5 && found > 8, "%s: gradients of %d tensors, relative error %.1e", cases[c].name, found, error);
+
+    /* The same batch through an index. */
+    uint32_t index[B];
+    for (uint32_t i = 0; i < B; i++) {
+        index[i] = i * 3 % B;
+        memcpy(mixed_obs + index[i] * O, obs + i * O, O * sizeof *obs);
+        memcpy(mixed + index[i] * D, actions + i * D, D * sizeof *actions);
+    }
+    must(mf_cloner_run(m, 3, B, index, mixed_obs, mixed, teacher, &again, &grads, &err), &err);
+    ok(loss == again, "%s: rows by index are the rows", cases[c].name);
+    must(mf_cloner_run(m, 4, B, NULL, obs, actions, teacher, &again, &grads, &err), &err);
+    ok(loss != again, "%s: another step draws anew", cases[c].name);
+    if (cases[c].loss != MF_CLONE_FLOW) {
+        must(mf_cloner_run(m, 3, B, NULL, obs, actions, NULL, &again, &grads, &err), &err);
+        ok(loss != again, "%s: without EMA the network teaches itself", cases[c].name);
+    }
+    obs[2] = NAN;
+    ok(mf_cloner_run(m, 3, B, NULL, obs, actions, teacher, &again, &grads, &err) == MF_EMATH, "%s", err.text);
+    mf_cloner_free(m);
+    mf_policy_release(&p);
+    free(teacher), free(obs), free(actions), free(mixed_obs), free(mixed), free(want);
+}
+
+static void refused(void)
+{
+    struct mf_err err;
+    struct mf_policy p;
+    struct mf_policy_spec s = small_spec("reflow_mlp");
+    struct mf_cloner *m;
+    must(mf_policy_init(&p, &s, &err), &err);
+    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_SHORTCUT, NULL, 0, &err) == MF_EUSAGE, "%s", err.text);
+    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_CONSISTENCY, NULL, 0, &err) == MF_EUSAGE, "%s", err.text);
+    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_FLOW, "cosine", 0, &err) == MF_EUSAGE, "%s", err.text);
+    mf_policy_release(&p);
+}
+
+int main(void)
+{
+    struct mf_err err;
+    must(mf_engine_open(&engine, "cpu", 2, MF_FP32, &err), &err);
+    fixture = fixture_load("tests/fixtures/clone.bin");
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        as_torch(c);
+    refused();
+    near(mf_ema_decay(0, 1, .75, .9999), 0, 1e-12, "no decay at first");
+    near(mf_ema_decay(15, 1, .75, .9999), 1 - 1 / 8.0, 1e-12, "1 - 16^-.75");
+    near(mf_ema_decay(1000000000, 1, .75, .9999), .9999, 1e-12, "at most max");
+    free(fixture.bytes);
+    mf_engine_close(engine);
+    return done();
+}

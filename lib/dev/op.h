@@ -38,8 +38,8 @@ enum mf_op {
     MF_OP_SINUSOID, /* t */
     MF_OP_FLOW_MEAN,    /* x, v, coef */
     MF_OP_NOISE_STD,    /* u, bounds */
-    MF_OP_FLOW_NOISE,   /* mean, eps, std or coef */
-    MF_OP_FLOW_LOGPROB, /* next, mean, std or coef */
+    MF_OP_FLOW_NOISE,   /* mean, eps, coef, and maybe std */
+    MF_OP_FLOW_LOGPROB, /* next, mean, coef, and maybe std */
     MF_OP_FLOW_ENTROPY, /* std */
     MF_OP_REDUCE,       /* elements, and maybe first */
     MF_OP_PPO_LOSS,     /* logp, old, adv, weight, knobs */
@@ -67,7 +67,6 @@ struct mf_call {
     int A, C, offset;   /* the executed slice */
     float limit, clip;  /* 0: none */
     float scale;
-    bool std;           /* operand 2 is the std; else coef, whose column 2 is it */
     float *aux;         /* Mish: its derivative, as y.data, kept for backward; else NULL */
     float *work;        /* scratch of mf_kernel.work floats */
 

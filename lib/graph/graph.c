@@ -158,6 +158,12 @@ struct mf_val mf_activate(struct mf_graph *g, struct mf_val x, enum mf_act act)
     return sum(g, "activate", 1, &x, act);
 }
 
+struct mf_val mf_detach(struct mf_graph *g, struct mf_val x)
+{
+    struct mf_node *made;
+    return node(g, MF_OP_SUM, 1, &x, 0, mf_rows(g, x), mf_cols(g, x), &made);
+}
+
 struct mf_val mf_add(struct mf_graph *g, struct mf_val a, struct mf_val b)
 {
     return sum(g, "add", 2, (struct mf_val[]){a, b}, MF_ACT_NONE);
@@ -240,23 +246,23 @@ struct mf_val mf_noise_std(struct mf_graph *g, struct mf_val u, struct mf_val bo
     return node(g, MF_OP_NOISE_STD, 2, all, 1, mf_rows(g, u), mf_cols(g, u), &made);
 }
 
-/* The std of a step: (rows, cols), or column 2 of coef. */
-static struct mf_val std_of(struct mf_graph *g, const char *op, struct mf_val mean, struct mf_val std, struct mf_val coef)
+/* A step's s is column 2 of coef, times std where that is given. */
+static void want_std(const struct mf_graph *g, const char *op, struct mf_val mean, struct mf_val coef, struct mf_val std)
 {
-    struct mf_val s = std.id ? std : coef, all[] = {mean, s};
-    want(g, s.id && spreads(g, s, mf_rows(g, mean), std.id ? mf_cols(g, mean) : 3), op, 2, all);
-    return s;
+    struct mf_val all[] = {mean, coef, std};
+    int rows = mf_rows(g, mean);
+    want(g, spreads(g, coef, rows, 3) && (!std.id || spreads(g, std, rows, mf_cols(g, mean))), op, 3, all);
 }
 
 struct mf_val mf_flow_noise(struct mf_graph *g, struct mf_val mean, struct mf_val std, struct mf_val coef,
                             struct mf_val eps, float clip, float limit)
 {
     struct mf_node *made;
-    struct mf_val all[] = {mean, eps, std_of(g, "flow_noise", mean, std, coef)};
+    struct mf_val all[] = {mean, eps, coef, std};
     int rows = mf_rows(g, mean), cols = mf_cols(g, mean);
-    want(g, is(g, eps, rows, cols), "flow_noise", 3, all);
-    struct mf_val y = node(g, MF_OP_FLOW_NOISE, 3, all, 0, rows, cols, &made);
-    made->how.std = std.id != 0;
+    want(g, is(g, eps, rows, cols), "flow_noise", 4, all);
+    want_std(g, "flow_noise", mean, coef, std);
+    struct mf_val y = node(g, MF_OP_FLOW_NOISE, 4, all, 0, rows, cols, &made);
     made->how.clip = clip;
     made->how.limit = limit;
     return y;
@@ -266,12 +272,11 @@ struct mf_val mf_flow_logprob(struct mf_graph *g, struct mf_val next, struct mf_
                               struct mf_val coef)
 {
     struct mf_node *made;
-    struct mf_val all[] = {next, mean, std_of(g, "flow_logprob", mean, std, coef)};
+    struct mf_val all[] = {next, mean, coef, std};
     int rows = mf_rows(g, mean), cols = mf_cols(g, mean);
-    want(g, is(g, next, rows, cols), "flow_logprob", 3, all);
-    struct mf_val y = node(g, MF_OP_FLOW_LOGPROB, 3, all, std.id ? 7 : 3, rows, cols, &made);
-    made->how.std = std.id != 0;
-    return y;
+    want(g, is(g, next, rows, cols), "flow_logprob", 4, all);
+    want_std(g, "flow_logprob", mean, coef, std);
+    return node(g, MF_OP_FLOW_LOGPROB, 4, all, 1 | 2 | 8, rows, cols, &made);
 }
 
 struct mf_val mf_flow_entropy(struct mf_graph *g, struct mf_val std, float scale)

@@ -86,6 +86,9 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
     struct mf_cloner *m = mf_xcalloc(1, sizeof *m);
     *m = (struct mf_cloner){.p = p, .e = e, .kind = loss, .sampling = sampling, .seed = seed, .teacher = p->params};
     int rc = build(&m->student, e, &p->params, net, true, err);
+    m->teacher.value = NULL;
+    if (!rc && loss != MF_CLONE_FLOW)
+        rc = mf_params_alloc(&m->teacher, err);
     if (!rc && loss != MF_CLONE_FLOW)
         rc = build(&m->other, e, &m->teacher, net, false, err);
     if (rc) {
@@ -105,6 +108,7 @@ void mf_cloner_free(struct mf_cloner *c)
     mf_graph_free(c->student.g);
     mf_graph_free(c->other.g);
     mf_arena_release(&c->arena);
+    free(c->teacher.value); /* its table is the policy's */
     free(c);
 }
 
@@ -247,7 +251,7 @@ static int teach(struct mf_cloner *m, const float *obs, const float *ema, struct
 {
     if (m->taught == 0)
         return 0;
-    m->teacher.value = ema ? (float *)ema : m->p->params.value;
+    memcpy(m->teacher.value, ema ? ema : m->p->params.value, m->teacher.size * sizeof(float));
     mf_params_touch(&m->teacher);
     return m->kind == MF_CLONE_SHORTCUT ? shortcut_targets(m, obs, err) : consistency_targets(m, obs, err);
 }

@@ -96,8 +96,9 @@ static struct scorer scorer_of(struct mf_policy *p, bool backward)
     struct mf_err err;
     struct scorer m = {.g = mf_graph_new(&p->params), .p = p};
     mf_score_build(m.g, p, &m.s);
-    if (backward) {
-        mf_loss(m.g, m.s.logprobs, 1);
+    if (backward) { /* a loss of one number, as the learner's */
+        bool whole = mf_cols(m.g, m.s.logprobs) == 1;
+        mf_loss(m.g, whole ? m.s.logprobs : mf_reduce(m.g, m.s.elements, MF_NONE, MF_REDUCE_CHUNK, A, C, OFFSET, 1), 1);
         mf_loss(m.g, m.s.value, 1);
         if (m.s.entropy.id)
             mf_loss(m.g, m.s.entropy, .5f);

@@ -75,8 +75,7 @@ const struct mf_key mf_keys[] = {
     {"training.huber_delta", MF_FLOAT, "0", "[0,)", NULL, "where the value loss turns linear; 0: never"},
     {"training.recompute_logprobs", MF_BOOL, "false", NULL, NULL, "for rollouts that another device made"},
     {"training.ema_decay", MF_FLOAT, "0", "[0,1)", NULL, "average of the weights; 0: none"},
-    {"training.save_interval", MF_INT, "1", "[1,)", "iterations", "between checkpoints"},
-    {"training.log_interval", MF_INT, "1", "[1,)", "iterations", "between metrics"},
+    {"training.save_interval", MF_INT, "10", "[1,)", "iterations", "between checkpoints that stay; the newest 3 always do"},
 
     {"advantage.gamma", MF_FLOAT, ".99", "[0,1]", NULL, "discount"},
     {"advantage.gae_lambda", MF_FLOAT, ".95", "[0,1]", NULL, "decay of GAE's trace"},
@@ -93,6 +92,8 @@ const struct mf_key mf_keys[] = {
     {"collect.slices", MF_INT, "1", "[1,1048576]", NULL, "frames that a round is cut into"},
     {"collect.max_lag", MF_INT, "0", "[0,1]", "versions", "that the policy may be behind"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL, "running: by the deviation of returns"},
+    {"collect.src", MF_STR, "", NULL, NULL, "this source's name, where several feed one learner"},
+    {"collect.policy_address", MF_STR, NULL, NULL, NULL, "where mf-ppo serves the policy; null: a socket in run.dir"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,)", "s", "silence of the learner before giving up"},
 
     {"clone.dataset", MF_STR, NULL, NULL, NULL, "demonstrations, HDF5"},

@@ -41,5 +41,8 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
                          const struct mf_policy_opts *o, int n, const struct mf_policy_obs *obs, int A,
                          struct mf_err *err);
+/* MF_EUSAGE, with both values, where a key that was set contradicts the spec that came with the stream. */
+int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf,
+                         const struct mf_policy_opts *o, struct mf_err *err);
 
 #endif

@@ -50,33 +50,55 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
                : 0;
 }
 
-/* Is the key set, and does the checkpoint hold another value than it? */
-static int same(const struct mf_conf *conf, const char *key, bool equal, struct mf_err *err)
-{
-    if (equal || !mf_conf_was_set(conf, key))
-        return 0;
-    return mf_err_set(err, MF_EUSAGE,
-                      "%s=%s contradicts the checkpoint, whose network was made otherwise; leave it out", key,
-                      mf_conf_text(conf, key));
-}
+/* Which part of the spec a key says; widths lie behind their count. */
+#define FIELD(key, member, sampling)                                                                                   \
+    {"policy." key, offsetof(struct mf_policy_spec, member), sizeof((struct mf_policy_spec *)NULL)->member, sampling}
+#define WIDTHS(key, member, sampling)                                                                                  \
+    {"policy." key, offsetof(struct mf_policy_spec, member), sizeof(int) * (1 + MF_DIMS_MAX), sampling}
+static const struct field {
+    const char *key;
+    size_t at, size;
+    bool sampling; /* may differ from run to run with the same network */
+} fields[] = {
+    FIELD("network", net.net, false),
+    WIDTHS("hidden", net.n_hidden, false),
+    FIELD("activation", net.act, false),
+    FIELD("time_dim", net.time_dim, false),
+    WIDTHS("cond_hidden", net.n_cond, false),
+    FIELD("horizon", horizon, false),
+    FIELD("n_obs_steps", n_obs_steps, false),
+    FIELD("convention", convention, false),
+    FIELD("n_action_steps", n_action_steps, true),
+    FIELD("action_offset", action_offset, true),
+    FIELD("num_inference_steps", K, true),
+    FIELD("noise_method", noise_method, true),
+    FIELD("denoise", denoise, true),
+    FIELD("objective", objective, true),
+    FIELD("learned_noise", learned_noise, true),
+    FIELD("mean_limit", mean_limit, true),
+    FIELD("noise_clip", noise_clip, true),
+    FIELD("final_limit", final_limit, true),
+    WIDTHS("critic_hidden", n_critic, true),
+    WIDTHS("noise_hidden", n_noise, true),
+};
 
-static bool same_widths(int n, const int *a, int m, const int *b)
+/* Put the keys that were set over *s. Those that shape the network must agree; where `fixed`, all must. */
+static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const struct mf_policy_spec *asked,
+                   const struct mf_conf *conf, struct mf_err *err)
 {
-    return n == m && !memcmp(a, b, (size_t)n * sizeof *a);
-}
-
-static int same_network(const struct mf_policy_spec *a, const struct mf_policy_spec *b, const struct mf_conf *conf,
-                        struct mf_err *err)
-{
-    const struct mf_net_spec *x = &a->net, *y = &b->net;
-    return same(conf, "policy.network", x->net == y->net, err) ||
-           same(conf, "policy.hidden", same_widths(x->n_hidden, x->hidden, y->n_hidden, y->hidden), err) ||
-           same(conf, "policy.cond_hidden", same_widths(x->n_cond, x->cond, y->n_cond, y->cond), err) ||
-           same(conf, "policy.activation", x->act == y->act, err) ||
-           same(conf, "policy.time_dim", x->time_dim == y->time_dim, err) ||
-           same(conf, "policy.horizon", a->horizon == b->horizon, err) ||
-           same(conf, "policy.n_obs_steps", a->n_obs_steps == b->n_obs_steps, err) ||
-           same(conf, "policy.convention", a->convention == b->convention, err);
+    const struct mf_policy_spec old = *s;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const struct field *f = &fields[i];
+        if (!mf_conf_was_set(conf, f->key))
+            continue;
+        memcpy((char *)s + f->at, (const char *)asked + f->at, f->size);
+        if (fixed || !f->sampling) {
+            int rc = mf_policy_spec_agree(s, "the configuration", &old, name, err);
+            if (rc)
+                return rc;
+        }
+    }
+    return 0;
 }
 
 static int same_world(const struct mf_policy_spec *a, const struct mf_policy_spec *b, struct mf_err *err)
@@ -102,29 +124,23 @@ int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, co
     struct mf_policy_spec asked;
     int rc = mf_policy_spec_make(&asked, o, n, obs, A, err);
     *s = *mf_loaded_spec(l);
-    if (rc || (rc = same_world(s, &asked, err)) || same_network(s, &asked, conf, err))
-        return rc ? rc : err->code;
-#define TAKE(key, field)                                                                                               \
-    if (mf_conf_was_set(conf, "policy." key))                                                                          \
-    s->field = asked.field
-    TAKE("n_action_steps", n_action_steps);
-    TAKE("action_offset", action_offset);
-    TAKE("num_inference_steps", K);
-    TAKE("noise_method", noise_method);
-    TAKE("denoise", denoise);
-    TAKE("objective", objective);
-    TAKE("learned_noise", learned_noise);
-    TAKE("mean_limit", mean_limit);
-    TAKE("noise_clip", noise_clip);
-    TAKE("final_limit", final_limit);
-#undef TAKE
-    if (mf_conf_was_set(conf, "policy.critic_hidden") || s->n_critic == 0) {
+    if (rc || (rc = same_world(s, &asked, err)))
+        return rc;
+    if (s->n_critic == 0) { /* a clone has neither critic nor noise net: the keys say what is grown */
         s->n_critic = asked.n_critic;
         memcpy(s->critic, asked.critic, sizeof s->critic);
     }
-    if (mf_conf_was_set(conf, "policy.noise_hidden") || s->n_noise == 0) {
+    if (s->n_noise == 0) {
         s->n_noise = asked.n_noise;
         memcpy(s->noise, asked.noise, sizeof s->noise);
     }
-    return 0;
+    return overlay(s, "the checkpoint", false, &asked, conf, err);
+}
+
+int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf,
+                         const struct mf_policy_opts *o, struct mf_err *err)
+{
+    struct mf_policy_spec asked, s = *stream;
+    int rc = mf_policy_spec_make(&asked, o, s.n_obs_keys, s.obs, s.action_dim, err);
+    return rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
 }

@@ -57,9 +57,15 @@ static void release(struct mf_field *field)
     free(field->value.own);
 }
 
+struct mf_frame *mf_frame_keep(struct mf_frame *f)
+{
+    f->kept++;
+    return f;
+}
+
 void mf_frame_free(struct mf_frame *f)
 {
-    if (!f)
+    if (!f || f->kept-- > 0)
         return;
     for (int i = 0; i < f->n_fields; i++)
         release(&f->field[i]);

@@ -41,6 +41,7 @@ struct mf_frame; /* opaque */
 
 struct mf_frame *mf_frame_new(enum mf_kind kind);
 void mf_frame_free(struct mf_frame *f); /* NULL is fine */
+struct mf_frame *mf_frame_keep(struct mf_frame *f); /* one owner more: each one frees it */
 enum mf_kind mf_frame_kind(const struct mf_frame *f);
 
 /* 1 and *f (the caller frees it), 0 at the end of the bytes, negative on error. */

@@ -1,0 +1,75 @@
+#include "stage/journal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "stage/rundir.h"
+
+struct mf_journal {
+    struct mf_port *port;
+    int64_t frames;
+};
+
+/* Copy what an earlier part of the run left, up to iter; a cut or foreign file is simply not continued. */
+static int keep_old(struct mf_journal *j, const char *path, int64_t iter, struct mf_err *err)
+{
+    struct mf_port *old;
+    struct mf_err ignored;
+    struct mf_frame *f;
+    int rc = 0;
+    if (iter == 0 || access(path, F_OK) || mf_port_open(&old, path, MF_IN, &ignored))
+        return 0;
+    while (rc == 0 && mf_frame_recv(old, NULL, &f, &ignored) == 1) {
+        int64_t at;
+        if (mf_frame_kind(f) == MF_METRICS && mf_frame_get_int(f, "iter", &at, &ignored) == 0 && at < iter)
+            rc = mf_journal_put(j, f, err);
+        mf_frame_free(f);
+    }
+    mf_port_drop(old);
+    return rc;
+}
+
+int mf_journal_open(struct mf_journal **out, const char *dir, const struct mf_frame *head, int64_t iter,
+                    struct mf_err *err)
+{
+    char path[MF_PATH_MAX], part[MF_PATH_MAX];
+    struct mf_journal *j = mf_xcalloc(1, sizeof *j);
+    snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", dir);
+    snprintf(part, sizeof part, "%.1000s/logs/metrics.part", dir);
+    int rc = mf_port_open(&j->port, part, MF_OUT, err);
+    if (rc || (rc = mf_journal_put(j, head, err)) || (rc = keep_old(j, path, iter, err))) {
+        mf_port_drop(j->port);
+        free(j);
+        return rc;
+    }
+    *out = j;
+    return rename(part, path) < 0 ? mf_err_errno(err, "rename %s", part) : 0;
+}
+
+int mf_journal_put(struct mf_journal *j, const struct mf_frame *f, struct mf_err *err)
+{
+    int rc = mf_frame_send(j->port, f, err);
+    j->frames += rc == 0;
+    return rc;
+}
+
+int mf_journal_close(struct mf_journal *j, bool ended, struct mf_err *err)
+{
+    int rc = 0;
+    if (!j)
+        return 0;
+    if (ended) {
+        struct mf_frame *end = mf_frame_new(MF_END);
+        mf_frame_set_str(end, "src", "");
+        mf_frame_set_int(end, "frames", j->frames);
+        mf_frame_set_int(end, "samples", 0);
+        mf_frame_set_bool(end, "stopped", false);
+        rc = mf_frame_send(j->port, end, err);
+        mf_frame_free(end);
+    }
+    int rc2 = mf_port_close(j->port, err);
+    free(j);
+    return rc ? rc : rc2;
+}

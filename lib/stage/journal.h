@@ -1,0 +1,20 @@
+/* journal.h - a run's logs/metrics.mf: every metrics frame, also when stdout goes elsewhere.
+ *
+ * A saved stream like any other: a head, metrics frames, `end` when the run
+ * ended well. A resumed run keeps what is before the iteration it resumes
+ * at, so that steps never go backwards.
+ */
+#ifndef MF_STAGE_JOURNAL_H
+#define MF_STAGE_JOURNAL_H
+
+#include "data/frame.h"
+
+struct mf_journal;
+
+int mf_journal_open(struct mf_journal **j, const char *dir, const struct mf_frame *head, int64_t iter,
+                    struct mf_err *err);
+int mf_journal_put(struct mf_journal *j, const struct mf_frame *metrics, struct mf_err *err);
+/* ended: write the end frame first. NULL is fine. */
+int mf_journal_close(struct mf_journal *j, bool ended, struct mf_err *err);
+
+#endif

@@ -1,0 +1,213 @@
+#include "stage/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static int join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
+{
+    if (snprintf(path, MF_PATH_MAX, "%s/%s", dir, name) >= MF_PATH_MAX)
+        return mf_err_set(err, MF_EUSAGE, "run.dir=%.80s..: the path is too long", dir);
+    return 0;
+}
+
+static int make_all(const char *path, struct mf_err *err)
+{
+    char part[MF_PATH_MAX];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *p = part + 1;; p++) {
+        char c = *p;
+        if (c && c != '/')
+            continue;
+        *p = 0;
+        if (mkdir(part, 0777) < 0 && errno != EEXIST)
+            return mf_err_errno(err, "make the folder %s", part);
+        *p = c;
+        if (!c)
+            return 0;
+    }
+}
+
+/* -1, or the version in NNNNNN.safetensors. */
+static long long version_of(const char *name)
+{
+    char *end;
+    long long v = strtoll(name, &end, 10);
+    return end == name || strcmp(end, ".safetensors") != 0 ? -1 : v;
+}
+
+/* Calls visit(version) for every numbered checkpoint; returns the largest version, or -1. */
+static long long each_checkpoint(const char *dir, void (*visit)(const char *dir, long long v, void *arg), void *arg)
+{
+    char path[MF_PATH_MAX];
+    struct mf_err ignored;
+    DIR *d = join(path, dir, "checkpoints", &ignored) ? NULL : opendir(path);
+    long long newest = -1;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        long long v = version_of(e->d_name);
+        newest = v > newest ? v : newest;
+        if (v >= 0 && visit)
+            visit(dir, v, arg);
+    }
+    if (d)
+        closedir(d);
+    return newest;
+}
+
+void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_MAX])
+{
+    snprintf(path, MF_PATH_MAX, "%.900s/checkpoints/%06lld.safetensors", dir, version);
+}
+
+bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX])
+{
+    long long newest = each_checkpoint(dir, NULL, NULL);
+    if (newest >= 0)
+        mf_rundir_checkpoint(dir, newest, path);
+    return newest >= 0;
+}
+
+struct pruning {
+    long long first_kept, every;
+};
+
+static void prune_one(const char *dir, long long v, void *arg)
+{
+    const struct pruning *p = arg;
+    char path[MF_PATH_MAX];
+    if (v >= p->first_kept || (p->every > 0 && v % p->every == 0))
+        return;
+    mf_rundir_checkpoint(dir, v, path);
+    unlink(path);
+}
+
+void mf_rundir_prune(const char *dir, int keep, long long every)
+{
+    struct pruning p = {.first_kept = each_checkpoint(dir, NULL, NULL) - keep + 1, .every = every};
+    each_checkpoint(dir, prune_one, &p);
+}
+
+bool mf_rundir_is_live(const char *dir)
+{
+    char path[MF_PATH_MAX];
+    struct mf_err ignored;
+    int fd = join(path, dir, "lock", &ignored) ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool held = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    close(fd);
+    return held;
+}
+
+static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
+{
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    strftime(stamp, sizeof stamp, "%Y-%m-%d_%H-%M-%S", localtime_r(&now, &tm));
+    for (int i = 0; i < 100; i++) {
+        if (i == 0)
+            snprintf(r->path, sizeof r->path, "outputs/%s/%s", task, stamp);
+        else
+            snprintf(r->path, sizeof r->path, "outputs/%s/%s-%d", task, stamp, i);
+        int rc = i == 0 ? make_all("outputs", err) : 0;
+        char parent[MF_PATH_MAX];
+        snprintf(parent, sizeof parent, "outputs/%s", task);
+        if (rc || (rc = make_all(parent, err)))
+            return rc;
+        if (mkdir(r->path, 0777) == 0)
+            return 0;
+        if (errno != EEXIST)
+            return mf_err_errno(err, "make the folder %s", r->path);
+    }
+    return mf_err_set(err, MF_EIO, "outputs/%s has a hundred runs of this second; give run.dir", task);
+}
+
+static void link_latest(const char *path, const char *task)
+{
+    char link[MF_PATH_MAX], fresh[MF_PATH_MAX];
+    snprintf(link, sizeof link, "outputs/%s/latest", task);
+    snprintf(fresh, sizeof fresh, "outputs/%s/.latest.%ld", task, (long)getpid());
+    if (symlink(strrchr(path, '/') + 1, fresh) == 0 && rename(fresh, link) < 0)
+        unlink(fresh);
+}
+
+static int take_lock(struct mf_rundir *r, struct mf_err *err)
+{
+    char path[MF_PATH_MAX];
+    int rc = join(path, r->path, "lock", err);
+    if (rc)
+        return rc;
+    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (r->lock < 0)
+        return mf_err_errno(err, "open %s", path);
+    if (flock(r->lock, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    mf_rundir_close(r);
+    return mf_err_set(err, MF_EIO, "%s belongs to a run that is going on; give another run.dir", r->path);
+}
+
+static void forget(const char *dir, long long v, void *arg)
+{
+    char path[MF_PATH_MAX];
+    (void)arg;
+    mf_rundir_checkpoint(dir, v, path);
+    unlink(path);
+}
+
+static int settle(struct mf_rundir *r, bool resume, bool force, struct mf_err *err)
+{
+    static const char *const rooms[] = {"checkpoints", "logs", "configs", "videos"};
+    char path[MF_PATH_MAX];
+    int rc = 0;
+    if (!resume && !force && each_checkpoint(r->path, NULL, NULL) >= 0)
+        return mf_err_set(err, MF_EUSAGE,
+                          "%s was used before; continue it with run.resume=auto, or lose it with run.force=true",
+                          r->path);
+    for (int i = 0; i < 4; i++)
+        if ((rc = join(path, r->path, rooms[i], err)) || (rc = make_all(path, err)))
+            return rc;
+    if (force && !resume) {
+        each_checkpoint(r->path, forget, NULL);
+        rc = join(path, r->path, "logs/metrics.mf", err);
+        unlink(path);
+    }
+    return rc;
+}
+
+int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool resume, bool force, struct mf_err *err)
+{
+    *r = (struct mf_rundir){.lock = -1};
+    int rc = 0;
+    if (dir && strlen(dir) > 900)
+        return mf_err_set(err, MF_EUSAGE, "run.dir=%.80s..: the path is too long", dir);
+    if (dir) {
+        snprintf(r->path, sizeof r->path, "%s", dir);
+        rc = make_all(dir, err);
+    } else {
+        rc = choose(r, task, err);
+    }
+    if (rc || (rc = take_lock(r, err)))
+        return rc;
+    if ((rc = settle(r, resume, force, err))) {
+        mf_rundir_close(r);
+        return rc;
+    }
+    if (!dir)
+        link_latest(r->path, task);
+    return 0;
+}
+
+void mf_rundir_close(struct mf_rundir *r)
+{
+    if (r->lock >= 0)
+        close(r->lock);
+    r->lock = -1;
+}

@@ -1,0 +1,30 @@
+/* rundir.h - a run's folder: checkpoints/ logs/ configs/ videos/, and a lock while somebody writes it. */
+#ifndef MF_STAGE_RUNDIR_H
+#define MF_STAGE_RUNDIR_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+enum { MF_PATH_MAX = 1024 };
+
+struct mf_rundir {
+    char path[MF_PATH_MAX];
+    int lock; /* descriptor; -1: not ours */
+};
+
+/* Make and lock the folder. dir NULL: outputs/<task>/<date-time>, with the link outputs/<task>/latest. MF_EIO where
+ * another run holds it; MF_EUSAGE where one was used before and neither resume nor force is set. force removes
+ * the old checkpoints and metrics. */
+int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool resume, bool force, struct mf_err *err);
+void mf_rundir_close(struct mf_rundir *r);
+
+/* Is a run going on in this folder? (Somebody holds its lock.) */
+bool mf_rundir_is_live(const char *dir);
+/* Path of checkpoints/NNNNNN.safetensors of a version, and of the newest there is (false: none). */
+void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_MAX]);
+bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX]);
+/* Remove numbered checkpoints but the `keep` newest and every `every`-th. */
+void mf_rundir_prune(const char *dir, int keep, long long every);
+
+#endif

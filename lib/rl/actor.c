@@ -1,0 +1,294 @@
+#include "rl/actor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stop.h"
+
+/* ---- setting up ---- */
+
+static int add_columns(struct mf_actor *a, struct mf_err *err)
+{
+    struct mf_columns *q = &a->columns;
+    struct mf_actor_columns *id = &a->id;
+    const struct mf_env *env = a->opts.vec.env;
+    size_t C = (size_t)a->C, A = (size_t)a->A, wide[] = {C, A};
+    int rc = 0;
+    mf_columns_init(q, (size_t)a->opts.T, (size_t)a->N);
+    for (int k = 0; rc == 0 && env->obs[k].name; k++) {
+        char name[MF_NAME_MAX];
+        snprintf(name, sizeof name, "obs/%s", env->obs[k].name);
+        rc = mf_columns_add(q, &id->obs[k], name, MF_F32, 2, (size_t[]){(size_t)a->To, (size_t)env->obs[k].dim}, err);
+    }
+    if (rc || (rc = mf_columns_add(q, &id->actions, "actions", MF_F32, 2, wide, err)) ||
+        (rc = mf_columns_add(q, &id->rewards, "rewards", MF_F32, 1, &C, err)) ||
+        (rc = mf_columns_add(q, &id->terminated, "terminated", MF_U8, 0, NULL, err)) ||
+        (rc = mf_columns_add(q, &id->truncated, "truncated", MF_U8, 0, NULL, err)) ||
+        (rc = mf_columns_add(q, &id->valid, "valid", MF_U8, 0, NULL, err)) ||
+        (rc = mf_columns_add(q, &id->n_exec, "n_exec", MF_I32, 0, NULL, err)) || !a->policy)
+        return rc;
+    const struct mf_policy_spec *s = &a->policy->spec;
+    size_t K = (size_t)s->K, chain[] = {K + 1, (size_t)s->horizon, A};
+    bool chain_objective = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
+    if ((rc = mf_columns_add(q, &id->loss_mask, "loss_mask", MF_U8, 0, NULL, err)) ||
+        (rc = mf_columns_add(q, &id->values, "prev_values", MF_F32, 0, NULL, err)) ||
+        (rc = mf_columns_add_last(q, &id->last_values, "last_values", MF_F32, err)) ||
+        (rc = mf_columns_add(q, &id->final_values, "final_values", MF_F32, 0, NULL, err)) ||
+        (rc = mf_columns_add(q, &id->chains, "chains", MF_F32, 3, chain, err)) ||
+        (rc = mf_columns_add(q, &id->inds, "denoise_inds", MF_I32, 1, &K, err)) ||
+        (rc = mf_columns_add(q, &id->logprobs, "prev_logprobs", MF_F32, chain_objective ? 0 : 2, wide, err)) ||
+        !a->opts.reward_scale)
+        return rc;
+    return mf_columns_add(q, &id->scaled, "rewards_scaled", MF_F32, 0, NULL, err);
+}
+
+int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
+                  struct mf_err *err)
+{
+    const struct mf_env *env = opts->vec.env;
+    *a = (struct mf_actor){.opts = *opts, .policy = p, .sampler = s, .N = opts->vec.N, .O = mf_env_obs_dim(env),
+                           .A = env->action_dim, .To = 1, .C = 1};
+    if (p) {
+        a->To = p->spec.n_obs_steps;
+        a->C = p->spec.n_action_steps;
+        a->D = p->spec.horizon * p->spec.action_dim;
+        a->K = p->spec.K;
+    }
+    mf_scale_init(&a->scale);
+    size_t N = (size_t)a->N, hist = N * (size_t)(a->To * a->O) * 4, D = (size_t)a->D * 4;
+    const struct {
+        void *at;
+        size_t size;
+    } want[] = {{&a->history, hist},  {&a->final_history, hist}, {&a->noise, N * D},        {&a->eps, N * (size_t)a->K * D},
+                {&a->values, N * 4}, {&a->running, N * 8},      {&a->chunk_reward, N * 4}, {&a->ended, N}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        int rc = mf_alloc(want[i].at, want[i].size, "the environments", err);
+        if (rc)
+            return rc;
+    }
+    int rc = add_columns(a, err);
+    return rc ? rc : mf_vec_new(&a->vec, &opts->vec, err);
+}
+
+void mf_actor_release(struct mf_actor *a)
+{
+    mf_vec_free(a->vec);
+    mf_columns_release(&a->columns);
+    void *const all[] = {a->history, a->final_history, a->noise,        a->eps,
+                         a->values,  a->running,       a->chunk_reward, a->ended};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    *a = (struct mf_actor){0};
+}
+
+int mf_actor_restart(struct mf_actor *a, int first_env, struct mf_err *err)
+{
+    mf_vec_free(a->vec);
+    a->vec = NULL;
+    a->started = false;
+    a->opts.vec.first_env = first_env;
+    return mf_vec_new(&a->vec, &a->opts.vec, err);
+}
+
+/* ---- observations ---- */
+
+static size_t history_bytes(const struct mf_actor *a)
+{
+    return (size_t)(a->N * a->To * a->O) * sizeof *a->history;
+}
+
+/* A new observation into the history; a fresh episode repeats its first one. */
+static void push(const struct mf_actor *a, float *history, const float *obs, int n, bool fresh)
+{
+    size_t O = (size_t)a->O;
+    float *h = history + (size_t)n * (size_t)a->To * O;
+    memmove(h, h + O, (size_t)(a->To - 1) * O * sizeof *h);
+    for (int o = fresh ? 0 : a->To - 1; o < a->To; o++)
+        memcpy(h + (size_t)o * O, obs + (size_t)n * O, O * sizeof *h);
+}
+
+static void record_obs(const struct mf_actor *a, size_t t)
+{
+    const struct mf_env *env = a->opts.vec.env;
+    size_t from = 0, rows = (size_t)(a->N * a->To);
+    for (int k = 0; env->obs[k].name; k++) {
+        size_t dim = (size_t)env->obs[k].dim;
+        float *to = mf_columns_at(&a->columns, a->id.obs[k], t);
+        for (size_t i = 0; i < rows; i++)
+            memcpy(to + i * dim, a->history + i * (size_t)a->O + from, dim * sizeof *to);
+        from += dim;
+    }
+}
+
+/* ---- acting ---- */
+
+/* Which steps are stochastic, and every number that the chains need. */
+static void draw(const struct mf_actor *a, int32_t *inds)
+{
+    const struct mf_policy_spec *s = &a->policy->spec;
+    const int32_t *episode = mf_vec_episode(a->vec), *clock = mf_vec_clock(a->vec);
+    uint64_t seed = a->opts.vec.seed;
+    uint32_t choices = (uint32_t)(s->noise_method == MF_FLOW_CPS ? a->K - 1 : a->K);
+    for (int n = 0; n < a->N; n++) {
+        uint32_t env = (uint32_t)(a->opts.vec.first_env + n), e = (uint32_t)episode[n], t = (uint32_t)clock[n];
+        struct mf_rng chain = mf_rng_at(seed, MF_RNG_CHAIN, env, e, t), index = mf_rng_at(seed, MF_RNG_INDEX, env, e, t);
+        mf_rng_normal(&chain, a->noise + (size_t)(n * a->D), (size_t)a->D);
+        mf_rng_normal(&chain, a->eps + (size_t)(n * a->K * a->D), (size_t)(a->K * a->D));
+        int32_t drawn = s->denoise == MF_SINGLE ? (int32_t)mf_rng_below(&index, choices) : 0;
+        for (int k = 0; k < a->K; k++)
+            inds[n * a->K + k] = s->denoise == MF_SINGLE ? drawn : k;
+    }
+}
+
+static int act(struct mf_actor *a, size_t t, struct mf_err *err)
+{
+    const struct mf_columns *q = &a->columns;
+    if (!a->policy)
+        return mf_vec_expert(a->vec, mf_columns_at(q, a->id.actions, t), err);
+    int32_t *inds = mf_columns_at(q, a->id.inds, t);
+    draw(a, inds);
+    struct mf_sample x = {.obs = a->history,
+                          .noise = a->noise,
+                          .eps = a->eps,
+                          .inds = inds,
+                          .chains = mf_columns_at(q, a->id.chains, t),
+                          .logprobs = mf_columns_at(q, a->id.logprobs, t),
+                          .values = mf_columns_at(q, a->id.values, t),
+                          .actions = mf_columns_at(q, a->id.actions, t)};
+    return mf_sampler_run(a->sampler, a->N, &x, err);
+}
+
+/* V of the true last observation, where only the clock ended the episode. */
+static int value_final(struct mf_actor *a, const struct mf_decision *d, size_t t, struct mf_err *err)
+{
+    float *final_values = mf_columns_at(&a->columns, a->id.final_values, t);
+    bool any = false;
+    memcpy(a->final_history, a->history, history_bytes(a));
+    for (int n = 0; n < a->N; n++) {
+        if (!d->truncated[n] || d->terminated[n])
+            continue;
+        push(a, a->final_history, d->final_obs, n, false);
+        any = true;
+    }
+    int rc = any ? mf_sampler_values(a->sampler, a->N, a->final_history, a->values, err) : 0;
+    for (int n = 0; any && rc == 0 && n < a->N; n++)
+        if (d->truncated[n] && !d->terminated[n])
+            final_values[n] = a->values[n];
+    return rc;
+}
+
+static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
+{
+    const struct mf_columns *q = &a->columns;
+    size_t N = (size_t)a->N;
+    uint8_t *valid = mf_columns_at(q, a->id.valid, t);
+    memcpy(mf_columns_at(q, a->id.rewards, t), d->rewards, N * (size_t)a->C * sizeof(float));
+    memcpy(mf_columns_at(q, a->id.n_exec, t), d->n_exec, N * sizeof(int32_t));
+    memcpy(mf_columns_at(q, a->id.terminated, t), d->terminated, N);
+    memcpy(mf_columns_at(q, a->id.truncated, t), d->truncated, N);
+    for (size_t n = 0; n < N; n++) {
+        valid[n] = d->n_exec[n] > 0;
+        a->global_step += d->n_exec[n];
+        a->ended[n] = valid[n] && (d->terminated[n] || d->truncated[n]);
+        if (!a->ended[n])
+            continue;
+        a->episodes.n++;
+        a->episodes.ret += (double)d->episode_return[n];
+        a->episodes.length += d->episode_length[n];
+        a->episodes.success += d->episode_success[n];
+    }
+    if (a->policy)
+        memcpy(mf_columns_at(q, a->id.loss_mask, t), valid, N);
+}
+
+static void scale_rewards(struct mf_actor *a, const struct mf_decision *d, size_t t)
+{
+    for (int n = 0; n < a->N; n++) {
+        a->chunk_reward[n] = 0;
+        for (int k = 0; k < a->C; k++)
+            a->chunk_reward[n] += d->rewards[n * a->C + k];
+    }
+    mf_scale_step(&a->scale, (size_t)a->N, a->opts.gamma, a->chunk_reward, a->ended, a->running,
+                  mf_columns_at(&a->columns, a->id.scaled, t));
+}
+
+static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
+{
+    struct mf_decision d;
+    record_obs(a, t);
+    int rc = act(a, t, err);
+    if (rc || (rc = mf_vec_step(a->vec, mf_columns_at(&a->columns, a->id.actions, t), a->C, a->policy != NULL, &d, err)) ||
+        (a->policy && (rc = value_final(a, &d, t, err))))
+        return rc;
+    record(a, &d, t);
+    if (a->policy && a->opts.reward_scale)
+        scale_rewards(a, &d, t);
+    for (int n = 0; n < a->N; n++)
+        push(a, a->history, d.obs, n, a->policy && a->ended[n]);
+    return 0;
+}
+
+int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
+{
+    int rc = 0;
+    mf_columns_clear(&a->columns);
+    memset(&a->episodes, 0, sizeof a->episodes);
+    if (!a->started) {
+        const float *obs = mf_vec_reset(a->vec, NULL);
+        for (int n = 0; n < a->N; n++)
+            push(a, a->history, obs, n, true);
+        a->started = true;
+    }
+    for (int t = 0; t < a->opts.T; t++) {
+        if ((rc = decide(a, (size_t)t, err)) || (rc = mf_stop_check(err)))
+            return rc;
+        if (mf_stop_signal())
+            return 1;
+    }
+    return a->policy ? mf_sampler_values(a->sampler, a->N, a->history, mf_columns_at(&a->columns, a->id.last_values, 0),
+                                         err)
+                     : 0;
+}
+
+/* ---- state ---- */
+
+struct saved { /* followed by history, running and the environments */
+    char magic[8];
+    int64_t N, To, O, global_step;
+    struct mf_scale scale;
+};
+
+void mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size)
+{
+    size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running;
+    *size = sizeof(struct saved) + hist + run + mf_vec_state_size(a->vec);
+    char *p = *bytes = mf_xcalloc(1, *size);
+    struct saved s = {.magic = "mfactor", .N = a->N, .To = a->To, .O = a->O, .global_step = a->global_step,
+                      .scale = a->scale};
+    memcpy(p, &s, sizeof s);
+    memcpy(p += sizeof s, a->history, hist);
+    memcpy(p += hist, a->running, run);
+    mf_vec_save(a->vec, p + run);
+}
+
+int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, struct mf_err *err)
+{
+    struct saved s;
+    size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running;
+    if (size < sizeof s || memcmp(bytes, "mfactor", 8) != 0)
+        return mf_err_set(err, MF_EFORMAT, "the state that came with the policy is not a collector's");
+    memcpy(&s, bytes, sizeof s);
+    if (s.N != a->N || s.To != a->To || s.O != a->O || size < sizeof s + hist + run)
+        return mf_err_set(err, MF_EUSAGE, "the run has %lld environments, training.num_envs says %d", (long long)s.N,
+                          a->N);
+    const char *p = (const char *)bytes + sizeof s;
+    const float *obs;
+    memcpy(a->history, p, hist);
+    memcpy(a->running, p + hist, run);
+    a->global_step = s.global_step;
+    a->scale = s.scale;
+    a->started = true;
+    return mf_vec_load(a->vec, p + hist + run, size - sizeof s - hist - run, &obs, err);
+}

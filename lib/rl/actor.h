@@ -1,0 +1,63 @@
+/* actor.h - environments and who acts in them: fills the arrays of one rollout.
+ *
+ *   T decision steps  N environments  To observation steps  O one observation
+ *   C executed actions  A action dim  K denoising steps
+ *
+ * Who acts is the flow policy (a sampler), or the environment's scripted
+ * expert where there is none (then To = C = 1, every environment plays its
+ * first episode and `valid` is 0 after it).
+ */
+#ifndef MF_RL_ACTOR_H
+#define MF_RL_ACTOR_H
+
+#include "data/columns.h"
+#include "env/vec.h"
+#include "flow/policy.h"
+#include "rl/scale.h"
+
+struct mf_actor_opts {
+    struct mf_vec_opts vec;
+    int T;
+    bool reward_scale; /* add rewards_scaled */
+    double gamma;      /* of the reward scale */
+};
+
+struct mf_actor {
+    struct mf_actor_opts opts;
+    struct mf_vec *vec;
+    struct mf_policy *policy;   /* NULL: the expert acts */
+    struct mf_sampler *sampler; /* borrowed, as the policy */
+    struct mf_columns columns;  /* the rollout: arrays of the stream, by name */
+    int N, O, To, C, A, D, K;
+    bool started;
+    int64_t global_step; /* control steps of valid rows so far */
+    struct mf_scale scale;
+    struct {
+        int64_t n, length, success;
+        double ret;
+    } episodes; /* that ended in this rollout */
+    struct mf_actor_columns {
+        int obs[MF_OBS_KEYS], actions, rewards, terminated, truncated, valid, n_exec, loss_mask;
+        int values, last_values, final_values, chains, inds, logprobs, scaled;
+    } id;
+    float *history, *final_history;            /* (N, To, O) */
+    float *noise, *eps, *values, *chunk_reward; /* (N, D), (N, K, D), (N), (N) */
+    double *running;                           /* (N) discounted returns of the reward scale */
+    uint8_t *ended;                            /* (N) */
+};
+
+int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
+                  struct mf_err *err);
+void mf_actor_release(struct mf_actor *a); /* safe on a zeroed one */
+
+/* Fill the columns with T decisions. MF_STOPPED on TERM; 1 when INT asked for an end first (the rollout is not
+ * whole), else 0. */
+int mf_actor_rollout(struct mf_actor *a, struct mf_err *err);
+/* The expert's next environments: first_env.. of the random streams. */
+int mf_actor_restart(struct mf_actor *a, int first_env, struct mf_err *err);
+
+/* All that determines the future, malloc'ed; and back. */
+void mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size);
+int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, struct mf_err *err);
+
+#endif

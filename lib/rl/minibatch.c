@@ -1,0 +1,207 @@
+#include "rl/minibatch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "rl/advantage.h"
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_ppo_opts *o, int width)
+{
+    struct mf_minibatch *b = mf_xcalloc(1, sizeof *b);
+    b->opts = o;
+    b->width = width;
+    b->deck_size = r->n_live * (size_t)o->repeat_samples;
+    size_t most = smaller(smaller((size_t)o->batch_size, b->deck_size), r->n_live);
+    b->deck = mf_xcalloc(b->deck_size, sizeof *b->deck);
+    b->seen = mf_xcalloc(r->n, sizeof *b->seen);
+    b->row = mf_xcalloc(most, sizeof *b->row);
+    b->count = mf_xcalloc(most, sizeof *b->count);
+    float **const one[] = {&b->advantage, &b->value_weight, &b->entropy_weight, &b->value, &b->entropy};
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        *one[i] = mf_xcalloc(most, sizeof(float));
+    float **const wide[] = {&b->weight, &b->new_logp, &b->old_logp};
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        *wide[i] = mf_xcalloc(most * (size_t)width, sizeof(float));
+    return b;
+}
+
+void mf_minibatch_free(struct mf_minibatch *b)
+{
+    void *const all[] = {b->row,    b->count,    b->advantage, b->value_weight, b->entropy_weight, b->weight,
+                         b->new_logp, b->old_logp, b->value,     b->entropy,      b->deck,           b->seen};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    free(b);
+}
+
+void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch)
+{
+    struct mf_rng rng = mf_rng_at((uint64_t)b->opts->seed, MF_RNG_SHUFFLE, 0, (uint32_t)iter, (uint32_t)epoch);
+    for (size_t i = 0; i < b->deck_size; i++)
+        b->deck[i] = r->live[i % r->n_live];
+    for (size_t i = b->deck_size; i > 1; i--) {
+        uint32_t j = mf_rng_below(&rng, (uint32_t)i), top = b->deck[i - 1];
+        b->deck[i - 1] = b->deck[j];
+        b->deck[j] = top;
+    }
+    b->dealt = 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Draw, and fold what was drawn twice: the loss of a row times its count is the loss of its copies. */
+static bool deal(struct mf_minibatch *b)
+{
+    size_t left = b->deck_size - b->dealt, take = smaller((size_t)b->opts->batch_size, left);
+    b->n = 0;
+    for (size_t i = 0; i < take; i++) {
+        uint32_t row = b->deck[b->dealt + i];
+        if (b->seen[row]++ == 0)
+            b->row[b->n++] = row;
+    }
+    b->dealt += take;
+    qsort(b->row, b->n, sizeof *b->row, ascending);
+    for (size_t i = 0; i < b->n; i++) {
+        b->count[i] = b->seen[b->row[i]];
+        b->seen[b->row[i]] = 0;
+    }
+    return take > 0;
+}
+
+/* 1 where element e of the row was executed, or where one ratio covers the whole chunk. */
+static float executed(const struct mf_minibatch *b, const struct mf_rows *r, uint32_t row, int e)
+{
+    int per_action = b->width / r->C;
+    return b->width == 1 || e / per_action < r->n_exec[row] ? 1.0f : 0.0f;
+}
+
+static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
+{
+    const struct mf_ppo_opts *o = b->opts;
+    double drawn = 0, elements = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        drawn += b->count[i];
+        for (int e = 0; e < b->width; e++)
+            elements += b->count[i] * (double)executed(b, r, b->row[i], e);
+    }
+    double live = (double)r->n_live / (double)r->n;
+    for (size_t i = 0; i < b->n; i++) {
+        uint32_t row = b->row[i];
+        double share = o->loss_agg == MF_AGG_TRAJECTORY ? (double)r->share[row] * live : 1;
+        for (int e = 0; e < b->width; e++)
+            b->weight[i * (size_t)b->width + (size_t)e] =
+                (float)(b->count[i] * share * (double)executed(b, r, row, e) / elements);
+        b->value_weight[i] = (float)(o->value_coef * b->count[i] * share / drawn);
+        b->entropy_weight[i] = (float)(o->entropy_coef * b->count[i] * share / drawn);
+        b->advantage[i] = r->advantage[row];
+    }
+}
+
+/* Advantages of the copies that were drawn, not of the distinct rows. */
+static void normalize(struct mf_minibatch *b)
+{
+    size_t n = 0, at = 0;
+    for (size_t i = 0; i < b->n; i++)
+        n += b->count[i];
+    float *a = mf_xcalloc(n, sizeof *a);
+    for (size_t i = 0; i < b->n; i++)
+        for (uint32_t c = 0; c < b->count[i]; c++)
+            a[at++] = b->advantage[i];
+    mf_advantage_normalize(a, NULL, n);
+    at = 0;
+    for (size_t i = 0; i < b->n; at += b->count[i], i++)
+        b->advantage[i] = a[at];
+    free(a);
+}
+
+bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r)
+{
+    if (!deal(b))
+        return false;
+    weigh(b, r);
+    if (b->opts->normalize_advantages && b->opts->normalize_over == MF_OVER_MINIBATCH && !r->normalized)
+        normalize(b);
+    return true;
+}
+
+static double within(double x, double limit)
+{
+    return limit > 0 ? fmax(-limit, fmin(limit, x)) : x;
+}
+
+static double surrogate(double ratio, double advantage, const struct mf_ppo_opts *o)
+{
+    double clipped = fmax(1 - o->clip_range, fmin(1 + o->clip_range, ratio));
+    double loss = fmax(-advantage * ratio, -advantage * clipped);
+    return o->dual_clip > 0 && advantage < 0 ? fmin(loss, -advantage * o->dual_clip) : loss;
+}
+
+double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts *o, struct mf_ppo_stats *st)
+{
+    double n = 0, k1 = 0, k3 = 0, clipped = 0, clamped = 0, sum = 0, loss = 0, gap = 0, drawn = 0, entropy = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        drawn += b->count[i];
+        entropy += b->count[i] * (double)b->entropy[i];
+        for (size_t e = i * (size_t)b->width; e < (i + 1) * (size_t)b->width; e++) {
+            if (!(b->weight[e] > 0))
+                continue;
+            double now = (double)b->new_logp[e], then = (double)b->old_logp[e], count = b->count[i];
+            double lr = within(now, o->logprob_clamp) - within(then, o->logprob_clamp), ratio = exp(lr);
+            n += count;
+            k1 -= count * lr;
+            k3 += count * (ratio - 1 - lr);
+            sum += count * ratio;
+            clipped += count * (fabs(ratio - 1) > o->clip_range);
+            clamped += count * (o->logprob_clamp > 0 && fabs(now) > o->logprob_clamp);
+            loss += (double)b->weight[e] * surrogate(ratio, (double)b->advantage[i], o);
+            gap = fmax(gap, fabs(now - then));
+            st->ratio_max = fmax(st->ratio_max, ratio);
+        }
+    }
+    if (st->minibatches == 0)
+        st->logratio_gap = gap;
+    st->policy_loss += loss;
+    st->entropy += drawn > 0 ? entropy / drawn : 0;
+    if (n == 0)
+        return 0;
+    st->kl_k1 += k1 / n;
+    st->kl_k3 += k3 / n;
+    st->ratio_mean += sum / n;
+    st->clip_fraction += clipped / n;
+    st->clamped_fraction += clamped / n;
+    return k3 / n;
+}
+
+static double penalty(double e, double delta)
+{
+    if (delta <= 0)
+        return e * e;
+    return fabs(e) < delta ? 0.5 * e * e : delta * (fabs(e) - 0.5 * delta);
+}
+
+void mf_minibatch_value_loss(const struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *o,
+                             struct mf_ppo_stats *st)
+{
+    double loss = 0, drawn = 0;
+    for (size_t i = 0; i < b->n; i++) {
+        double target = (double)r->returns[b->row[i]], old = (double)r->values[b->row[i]], v = (double)b->value[i];
+        double e = penalty(v - target, o->huber_delta);
+        if (o->value_clip > 0)
+            e = fmax(e, penalty(old + within(v - old, o->value_clip) - target, o->huber_delta));
+        loss += b->count[i] * e;
+        drawn += b->count[i];
+    }
+    st->value_loss += drawn > 0 ? loss / drawn : 0;
+}

@@ -1,0 +1,34 @@
+/* minibatch.h - shuffled minibatches of a round, duplicates folded into weights, and their metrics. */
+#ifndef MF_RL_MINIBATCH_H
+#define MF_RL_MINIBATCH_H
+
+#include "rl/ppo.h"
+
+struct mf_minibatch {
+    size_t n;        /* distinct rows in it */
+    uint32_t *row;   /* (n) which, ascending */
+    uint32_t *count; /* (n) how often each was drawn (training.repeat_samples) */
+    float *advantage, *value_weight, *entropy_weight; /* (n) */
+    float *weight;                                    /* (n, width); 0: masked */
+    float *new_logp, *old_logp;                       /* (n, width) after the run */
+    float *value, *entropy;                           /* (n) after the run */
+    int width;
+
+    const struct mf_ppo_opts *opts;
+    uint32_t *deck; /* the epoch's order, each live row repeat_samples times */
+    size_t deck_size, dealt;
+    uint32_t *seen; /* (rows) how often a row is in the minibatch at hand */
+};
+
+struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_ppo_opts *opts, int width);
+void mf_minibatch_free(struct mf_minibatch *b);
+/* The order is a function of (seed, iter, epoch). */
+void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch);
+bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r); /* false: the epoch is dealt */
+
+/* Add to the sums in st; returns k3, the mean of (ratio - 1) - log ratio over valid elements. */
+double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts *o, struct mf_ppo_stats *st);
+void mf_minibatch_value_loss(const struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *o,
+                             struct mf_ppo_stats *st);
+
+#endif

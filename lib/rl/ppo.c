@@ -1,0 +1,360 @@
+#include "rl/ppo.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "rl/advantage.h"
+#include "rl/minibatch.h"
+
+enum { PATIENCE = 3 }; /* non-finite gradients in a row before the run ends */
+
+struct mf_ppo {
+    struct mf_engine *engine;
+    struct mf_policy *policy;
+    struct mf_ppo_opts opts;
+    struct mf_adam adam;
+    float *ema;
+    int64_t minibatches;
+
+    struct mf_score score; /* of the whole loss */
+    struct mf_graph *graph;
+    struct mf_plan *plan;
+    struct mf_val old, advantage, weight, returns, value_old, value_weight, entropy_weight;
+    struct mf_val new_level, old_level, policy_knobs, value_knobs;
+    int width; /* ratios a row */
+
+    struct {
+        struct mf_graph *graph;
+        struct mf_plan *plan;
+        struct mf_val obs, value, returns, value_old, value_weight, value_knobs;
+    } warmup; /* the critic alone */
+};
+
+/* ---- graphs ---- */
+
+static void level_of(struct mf_ppo *q)
+{
+    const struct mf_policy_spec *s = &q->policy->spec;
+    bool chain = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
+    int A = s->action_dim, C = s->n_action_steps;
+    q->new_level = q->score.logprobs;
+    q->old_level = q->old;
+    q->width = mf_logprob_width(s);
+    if (chain || q->opts.level == MF_TOKEN)
+        return;
+    enum mf_reduce how = q->opts.level == MF_ACTION ? MF_REDUCE_ACTION : MF_REDUCE_CHUNK;
+    q->new_level = mf_reduce(q->graph, q->score.logprobs, MF_NONE, how, A, C, 0, 1);
+    q->old_level = mf_reduce(q->graph, q->old, MF_NONE, how, A, C, 0, 1);
+    q->width = q->opts.level == MF_ACTION ? C : 1;
+}
+
+static int build_full(struct mf_ppo *q, struct mf_err *err)
+{
+    struct mf_graph *g = q->graph = mf_graph_new(&q->policy->params);
+    mf_score_build(g, q->policy, &q->score);
+    q->old = mf_input(g, 1, mf_logprob_width(&q->policy->spec));
+    level_of(q);
+    q->advantage = mf_input(g, 1, 1);
+    q->weight = mf_input(g, 1, q->width);
+    q->policy_knobs = mf_shared(g, 1, 4);
+    mf_loss(g, mf_ppo_loss(g, q->new_level, q->old_level, q->advantage, q->weight, q->policy_knobs), 1);
+    q->returns = mf_input(g, 1, 1);
+    q->value_old = mf_input(g, 1, 1);
+    q->value_weight = mf_input(g, 1, 1);
+    q->value_knobs = mf_shared(g, 1, 4);
+    mf_loss(g, mf_value_loss(g, q->score.value, q->returns, q->value_old, q->value_weight, q->value_knobs), 1);
+    if (q->score.entropy.id && q->opts.entropy_coef > 0) {
+        q->entropy_weight = mf_input(g, 1, 1);
+        mf_loss(g, mf_weigh(g, q->score.entropy, q->entropy_weight), -1);
+    }
+    return mf_plan_new(&q->plan, q->engine, g, &(struct mf_plan_opts){.backward = true}, err);
+}
+
+static int build_warmup(struct mf_ppo *q, struct mf_err *err)
+{
+    const struct mf_policy_spec *s = &q->policy->spec;
+    struct mf_graph *g = q->warmup.graph = mf_graph_new(&q->policy->params);
+    q->warmup.obs = mf_input(g, 1, s->obs_dim * s->n_obs_steps);
+    q->warmup.value = mf_critic(g, s->n_critic, s->critic, q->warmup.obs);
+    q->warmup.returns = mf_input(g, 1, 1);
+    q->warmup.value_old = mf_input(g, 1, 1);
+    q->warmup.value_weight = mf_input(g, 1, 1);
+    q->warmup.value_knobs = mf_shared(g, 1, 4);
+    mf_loss(g,
+            mf_value_loss(g, q->warmup.value, q->warmup.returns, q->warmup.value_old, q->warmup.value_weight,
+                          q->warmup.value_knobs),
+            1);
+    return mf_plan_new(&q->warmup.plan, q->engine, g, &(struct mf_plan_opts){.backward = true}, err);
+}
+
+static void set_knobs(struct mf_ppo *q)
+{
+    const struct mf_ppo_opts *o = &q->opts;
+    float policy[4] = {(float)o->clip_range, (float)o->dual_clip, (float)o->logprob_clamp, 0};
+    float value[4] = {(float)o->value_clip, (float)o->huber_delta, 0, 0};
+    mf_plan_set(q->plan, q->policy_knobs, policy);
+    mf_plan_set(q->plan, q->value_knobs, value);
+    if (q->warmup.plan)
+        mf_plan_set(q->warmup.plan, q->warmup.value_knobs, value);
+}
+
+int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
+               struct mf_err *err)
+{
+    if (p->spec.n_critic == 0)
+        return mf_err_set(err, MF_EUSAGE, "PPO needs a critic, but policy.critic_hidden is []");
+    struct mf_ppo *q = mf_xcalloc(1, sizeof *q);
+    q->engine = e;
+    q->policy = p;
+    q->opts = *opts;
+    int rc = build_full(q, err);
+    if (rc == 0 && opts->critic_warmup_steps > 0)
+        rc = build_warmup(q, err);
+    if (rc == 0)
+        rc = mf_adam_init(&q->adam, &p->params, err);
+    if (rc == 0 && opts->ema_decay > 0) {
+        void *ema = NULL;
+        rc = mf_alloc(&ema, p->params.size * sizeof(float), "the moving average of the weights", err);
+        q->ema = ema;
+        if (rc == 0)
+            memcpy(q->ema, p->params.value, p->params.size * sizeof(float));
+    }
+    if (rc) {
+        mf_ppo_free(q);
+        return rc;
+    }
+    q->adam.weight_decay = opts->weight_decay;
+    set_knobs(q);
+    *ppo = q;
+    return 0;
+}
+
+void mf_ppo_free(struct mf_ppo *q)
+{
+    if (!q)
+        return;
+    mf_plan_free(q->plan);
+    mf_plan_free(q->warmup.plan);
+    mf_graph_free(q->graph);
+    mf_graph_free(q->warmup.graph);
+    mf_adam_release(&q->adam);
+    free(q->ema);
+    free(q);
+}
+
+struct mf_adam *mf_ppo_adam(struct mf_ppo *q)
+{
+    return &q->adam;
+}
+
+float *mf_ppo_ema(struct mf_ppo *q)
+{
+    return q->ema;
+}
+
+int64_t *mf_ppo_minibatches(struct mf_ppo *q)
+{
+    return &q->minibatches;
+}
+
+/* ---- one minibatch ---- */
+
+static int run_full(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, struct mf_err *err)
+{
+    const struct mf_feed feeds[] = {
+        {.input = q->score.obs, .base = r->obs, .stride = (size_t)r->O},
+        {.input = q->score.chain, .base = r->chain, .stride = (size_t)(r->P * r->D)},
+        {.input = q->score.coef, .base = r->coef, .stride = (size_t)(r->k * 3)},
+        {.input = q->old, .base = r->old, .stride = (size_t)r->E},
+        {.input = q->returns, .base = r->returns, .stride = 1},
+        {.input = q->value_old, .base = r->values, .stride = 1},
+        {.input = q->advantage, .base = b->advantage, .stride = 1, .direct = true},
+        {.input = q->weight, .base = b->weight, .stride = (size_t)q->width, .direct = true},
+        {.input = q->value_weight, .base = b->value_weight, .stride = 1, .direct = true},
+        {.input = q->entropy_weight, .base = b->entropy_weight, .stride = 1, .direct = true},
+        {.input = q->score.time, .base = r->time, .stride = 1},
+    };
+    int n = 9;
+    struct mf_feed feed[sizeof feeds / sizeof *feeds];
+    memcpy(feed, feeds, sizeof feeds);
+    if (q->entropy_weight.id)
+        feed[n++] = feeds[9];
+    if (r->time)
+        feed[n++] = feeds[10];
+    const struct mf_fetch fetch[] = {
+        {.value = q->new_level, .base = b->new_logp, .stride = (size_t)q->width},
+        {.value = q->old_level, .base = b->old_logp, .stride = (size_t)q->width},
+        {.value = q->score.value, .base = b->value, .stride = 1},
+        {.value = q->score.entropy, .base = b->entropy, .stride = 1},
+    };
+    return mf_plan_run(q->plan, b->n, b->row, feed, n, fetch, q->score.entropy.id ? 4 : 3, err);
+}
+
+static int run_warmup(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, struct mf_err *err)
+{
+    const struct mf_feed feed[] = {
+        {.input = q->warmup.obs, .base = r->obs, .stride = (size_t)r->O},
+        {.input = q->warmup.returns, .base = r->returns, .stride = 1},
+        {.input = q->warmup.value_old, .base = r->values, .stride = 1},
+        {.input = q->warmup.value_weight, .base = b->value_weight, .stride = 1, .direct = true},
+    };
+    const struct mf_fetch fetch[] = {{.value = q->warmup.value, .base = b->value, .stride = 1}};
+    return mf_plan_run(q->warmup.plan, b->n, b->row, feed, 4, fetch, 1, err);
+}
+
+static double schedule(const struct mf_ppo *q)
+{
+    double total = (double)q->opts.total_timesteps;
+    double p = total > 0 ? fmin(1, (double)q->policy->global_step / total) : 0;
+    switch (q->opts.lr_schedule) {
+    case MF_LR_LINEAR:
+        return 1 - p;
+    case MF_LR_COSINE:
+        return 0.5 * (1 + cos(3.14159265358979323846 * p));
+    default:
+        return 1;
+    }
+}
+
+/* Clip, step, average. Returns 1 when the gradient was not finite and nothing was done. */
+static int apply(struct mf_ppo *q, const float *grads, bool warm, struct mf_ppo_stats *st)
+{
+    const struct mf_ppo_opts *o = &q->opts;
+    double norm[MF_GROUPS + 1], scale[MF_GROUPS], s = schedule(q);
+    mf_grad_norms(q->engine, &q->policy->params, grads, norm);
+    st->grad_norm += norm[MF_GROUPS];
+    st->critic_grad_norm += norm[MF_GROUP_CRITIC];
+    if (!isfinite(norm[MF_GROUPS]))
+        return 1;
+    for (int i = 0; i < MF_GROUPS; i++) {
+        double of = o->clip == MF_CLIP_SEPARATE ? norm[i] : norm[MF_GROUPS];
+        scale[i] = o->max_grad_norm > 0 && of > o->max_grad_norm ? o->max_grad_norm / of : 1;
+    }
+    const double lr[MF_GROUPS] = {[MF_GROUP_POLICY] = warm ? 0 : s * o->learning_rate,
+                                  [MF_GROUP_NOISE] = warm ? 0 : s * o->noise_learning_rate,
+                                  [MF_GROUP_CRITIC] = s * o->critic_learning_rate};
+    st->learning_rate = s * o->learning_rate;
+    mf_adam_step(q->engine, &q->adam, &q->policy->params, grads, lr, scale);
+    for (int i = 0; q->ema && i < MF_GROUP_BUFFER; i++)
+        mf_ema_step(q->engine, &q->policy->params, (enum mf_group)i, q->ema, o->ema_decay);
+    return 0;
+}
+
+static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, struct mf_ppo_stats *st,
+                int *in_a_row, struct mf_err *err)
+{
+    bool warm = q->minibatches < q->opts.critic_warmup_steps;
+    int rc = warm ? run_warmup(q, r, b, err) : run_full(q, r, b, err);
+    if (rc)
+        return rc;
+    double k3 = warm ? 0 : mf_minibatch_measure(b, &q->opts, st);
+    mf_minibatch_value_loss(b, r, &q->opts, st);
+    if (q->opts.target_kl > 0 && k3 > q->opts.target_kl) {
+        st->kl_stop = true;
+        return 0;
+    }
+    int bad = apply(q, mf_plan_grads(warm ? q->warmup.plan : q->plan), warm, st);
+    *in_a_row = bad ? *in_a_row + 1 : 0;
+    st->skipped += bad;
+    st->minibatches++;
+    q->minibatches++;
+    if (*in_a_row >= PATIENCE)
+        return mf_err_set(err, MF_EMATH, "the gradient was not finite %d times in a row: lower training.learning_rate",
+                          PATIENCE);
+    return 0;
+}
+
+/* ---- the round ---- */
+
+static double explained_variance(const struct mf_rows *r)
+{
+    double n = (double)r->n_live, mean_r = 0, mean_e = 0, var_r = 0, var_e = 0;
+    for (size_t i = 0; i < r->n_live; i++) {
+        uint32_t row = r->live[i];
+        mean_r += (double)r->returns[row] / n;
+        mean_e += ((double)r->returns[row] - (double)r->values[row]) / n;
+    }
+    for (size_t i = 0; i < r->n_live; i++) {
+        uint32_t row = r->live[i];
+        double dr = (double)r->returns[row] - mean_r;
+        double de = (double)r->returns[row] - (double)r->values[row] - mean_e;
+        var_r += dr * dr;
+        var_e += de * de;
+    }
+    return var_r > 0 ? 1 - var_e / var_r : NAN;
+}
+
+/* Old log-probabilities under the weights that stand now, for rollouts from another device. */
+static int recompute(struct mf_ppo *q, struct mf_rows *r, struct mf_err *err)
+{
+    struct mf_graph *g = mf_graph_new(&q->policy->params);
+    struct mf_plan *plan = NULL;
+    struct mf_score s;
+    float *fresh = mf_xcalloc(r->n_live * (size_t)r->E, sizeof *fresh);
+    mf_score_build(g, q->policy, &s);
+    int rc = mf_plan_new(&plan, q->engine, g, &(struct mf_plan_opts){.backward = false}, err);
+    if (rc == 0) {
+        mf_score_set(plan, &s, q->policy);
+        const struct mf_feed feed[] = {
+            {.input = s.obs, .base = r->obs, .stride = (size_t)r->O},
+            {.input = s.chain, .base = r->chain, .stride = (size_t)(r->P * r->D)},
+            {.input = s.coef, .base = r->coef, .stride = (size_t)(r->k * 3)},
+            {.input = s.time, .base = r->time, .stride = 1},
+        };
+        const struct mf_fetch fetch = {.value = s.logprobs, .base = fresh, .stride = (size_t)r->E};
+        rc = mf_plan_run(plan, r->n_live, r->live, feed, r->time ? 4 : 3, &fetch, 1, err);
+    }
+    for (size_t i = 0; rc == 0 && i < r->n_live; i++)
+        memcpy(r->old + r->live[i] * (size_t)r->E, fresh + i * (size_t)r->E, (size_t)r->E * sizeof *fresh);
+    free(fresh);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    return rc;
+}
+
+static void normalize_round(const struct mf_ppo *q, struct mf_rows *r)
+{
+    if (!q->opts.normalize_advantages || q->opts.normalize_over != MF_OVER_ROUND || r->normalized)
+        return;
+    float *a = mf_xcalloc(r->n_live, sizeof *a);
+    for (size_t i = 0; i < r->n_live; i++)
+        a[i] = r->advantage[r->live[i]];
+    mf_advantage_normalize(a, NULL, r->n_live);
+    for (size_t i = 0; i < r->n_live; i++)
+        r->advantage[r->live[i]] = a[i];
+    free(a);
+}
+
+static void means(struct mf_ppo_stats *st, double measured)
+{
+    double n = measured > 0 ? measured : 1;
+    double *const sums[] = {&st->policy_loss,   &st->value_loss, &st->entropy,          &st->kl_k1,    &st->kl_k3,
+                            &st->clip_fraction, &st->ratio_mean, &st->clamped_fraction, &st->grad_norm,
+                            &st->critic_grad_norm};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        *sums[i] /= n;
+}
+
+int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, struct mf_err *err)
+{
+    *st = (struct mf_ppo_stats){.explained_variance = explained_variance(r)};
+    if (r->n_live == 0)
+        return 0;
+    int rc = q->opts.recompute_logprobs ? recompute(q, r, err) : 0, in_a_row = 0;
+    struct mf_minibatch *b = mf_minibatch_new(r, &q->opts, q->width);
+    double measured = 0;
+    normalize_round(q, r);
+    mf_score_set(q->plan, &q->score, q->policy);
+    for (int64_t epoch = 0; rc == 0 && epoch < q->opts.num_epochs && !st->kl_stop; epoch++) {
+        mf_minibatch_shuffle(b, r, q->policy->iter, epoch);
+        while (rc == 0 && !st->kl_stop && mf_minibatch_next(b, r)) {
+            rc = take(q, r, b, st, &in_a_row, err);
+            measured++;
+        }
+    }
+    mf_minibatch_free(b);
+    means(st, measured);
+    return rc;
+}

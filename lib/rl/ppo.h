@@ -1,0 +1,58 @@
+/* ppo.h - proximal policy optimisation over denoising chains.
+ *
+ *   ratio = exp(new - old)                          Schulman et al. 2017, eq. 7
+ *   L     = mean max(-A ratio, -A clip(ratio, 1-eps, 1+eps)) + c_v (V-R)^2 - c_h H
+ *
+ * The log-probability is the chain's (ReinFlow, Zhang et al. 2025) or one
+ * denoising step's (RLinf), as the policy's objective says.
+ */
+#ifndef MF_RL_PPO_H
+#define MF_RL_PPO_H
+
+#include "rl/rows.h"
+
+enum mf_ppo_level { MF_TOKEN, MF_ACTION, MF_CHUNK }; /* what a ratio is taken of, for step objectives */
+enum mf_loss_agg { MF_AGG_MEAN, MF_AGG_TRAJECTORY }; /* RLinf's mean over steps/max_steps */
+enum mf_clip { MF_CLIP_GLOBAL, MF_CLIP_SEPARATE };   /* one gradient norm, or one per network */
+enum mf_lr_schedule { MF_LR_CONSTANT, MF_LR_LINEAR, MF_LR_COSINE };
+enum mf_normalize_over { MF_OVER_ROUND, MF_OVER_MINIBATCH };
+
+struct mf_ppo_opts {
+    int64_t seed, total_timesteps;
+    int64_t num_epochs, batch_size, critic_warmup_steps, repeat_samples;
+    double clip_range, dual_clip, logprob_clamp, value_clip, huber_delta;
+    double value_coef, entropy_coef, target_kl; /* target_kl 0: no stop */
+    double learning_rate, critic_learning_rate, noise_learning_rate, weight_decay, max_grad_norm, ema_decay;
+    int level, loss_agg, clip, lr_schedule, normalize_over;
+    bool normalize_advantages, recompute_logprobs;
+};
+
+struct mf_ppo; /* plans, optimiser state, counters */
+
+/* Borrows engine and policy. */
+int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
+               struct mf_err *err);
+void mf_ppo_free(struct mf_ppo *ppo);
+
+/* State that a checkpoint keeps. */
+struct mf_adam *mf_ppo_adam(struct mf_ppo *ppo);
+float *mf_ppo_ema(struct mf_ppo *ppo);         /* NULL unless ema_decay > 0 */
+int64_t *mf_ppo_minibatches(struct mf_ppo *ppo); /* taken so far: the critic's warm-up counts them */
+
+/* What an update did; means over its minibatches unless said otherwise. */
+struct mf_ppo_stats {
+    double policy_loss, value_loss, entropy;
+    double kl_k1, kl_k3;            /* -mean(lr), mean((r-1)-lr) */
+    double clip_fraction, ratio_mean, ratio_max, clamped_fraction;
+    double grad_norm, critic_grad_norm; /* before clipping */
+    double explained_variance;      /* of the rollout's values; NaN when the returns do not vary */
+    double logratio_gap;            /* largest |new - old| on the first minibatch: 0 on the device that sampled */
+    double learning_rate;
+    int64_t minibatches, skipped;   /* taken; with a non-finite gradient */
+    bool kl_stop;
+};
+
+/* One round. Where an advantage, a loss or a gradient is NaN the update says so (MF_EMATH). */
+int mf_ppo_update(struct mf_ppo *ppo, struct mf_rows *rows, struct mf_ppo_stats *stats, struct mf_err *err);
+
+#endif

@@ -1,0 +1,215 @@
+#include "rl/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct slice {
+    struct mf_rollout r;
+    const struct mf_frame *frame;
+};
+
+static int by_env(const void *a, const void *b)
+{
+    const struct slice *x = a, *y = b;
+    return (x->r.first_env > y->r.first_env) - (x->r.first_env < y->r.first_env);
+}
+
+static int bind_all(struct slice *s, struct mf_frame *const *frames, size_t n, struct mf_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        s[i].frame = frames[i];
+        int rc = mf_rollout_bind(&s[i].r, frames[i], MF_NEED_VALUES | MF_NEED_CHAINS | MF_NEED_ADVANTAGES, err);
+        if (rc)
+            return rc;
+    }
+    qsort(s, n, sizeof *s, by_env);
+    for (size_t i = 1; i < n; i++) {
+        const struct mf_rollout *a = &s[i - 1].r, *b = &s[i].r;
+        if (b->first_env != a->first_env + (int64_t)a->N || b->T != a->T)
+            return mf_err_set(err, MF_EFORMAT,
+                              "round %lld: the slice of environments %lld.. does not follow the one of %lld..",
+                              (long long)b->iter, (long long)b->first_env, (long long)a->first_env);
+        if (b->normalized != a->normalized)
+            return mf_err_set(err, MF_EFORMAT, "round %lld: some slices have normalised advantages, some have not",
+                              (long long)b->iter);
+    }
+    return 0;
+}
+
+static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s, struct mf_err *err)
+{
+    const struct {
+        const char *what;
+        size_t got;
+        int want;
+    } dim[] = {{"denoising steps", r->K, s->K},
+               {"horizon", r->H, s->horizon},
+               {"action dim", r->A, s->action_dim},
+               {"action chunk", r->C, s->n_action_steps}};
+    for (size_t i = 0; i < sizeof dim / sizeof *dim; i++)
+        if (dim[i].got != (size_t)dim[i].want)
+            return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s %zu, the policy has %d", (long long)r->iter,
+                              dim[i].what, dim[i].got, dim[i].want);
+    size_t row = r->prev_logprobs->count / (r->T * r->N);
+    if (row != (size_t)mf_logprob_width(s))
+        return mf_err_set(err, MF_EFORMAT, "rollout %lld: prev_logprobs has %zu numbers a decision, the objective %d",
+                          (long long)r->iter, row, mf_logprob_width(s));
+    return 0;
+}
+
+static int allocate(struct mf_rows *r, bool single, struct mf_err *err)
+{
+    const struct {
+        void *at;
+        size_t row;
+    } want[] = {{&r->live, 4},
+                {&r->obs, 4 * (size_t)r->O},
+                {&r->chain, 4 * (size_t)r->P * (size_t)r->D},
+                {&r->coef, 12 * (size_t)r->k},
+                {&r->time, single ? 4 : 0},
+                {&r->old, 4 * (size_t)r->E},
+                {&r->advantage, 4},
+                {&r->returns, 4},
+                {&r->values, 4},
+                {&r->n_exec, 4},
+                {&r->share, 4}};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        int rc = want[i].row ? mf_alloc(want[i].at, r->n * want[i].row, "a round", err) : 0;
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* (T, N, To, dim) of every key -> the flat observation of one decision. */
+static int copy_obs(const struct slice *s, const struct mf_policy_spec *spec, size_t at, float *flat,
+                    struct mf_err *err)
+{
+    int column = 0;
+    for (int q = 0; q < spec->n_obs_keys; q++) {
+        char name[MF_NAME_MAX];
+        snprintf(name, sizeof name, "obs/%s", spec->obs[q].name);
+        const struct mf_array *a = mf_frame_find(s->frame, name);
+        size_t dim = (size_t)spec->obs[q].dim, steps = (size_t)spec->n_obs_steps;
+        if (!a || a->dtype != MF_F32 || a->count != s->r.T * s->r.N * steps * dim)
+            return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s is %s, the policy needs float32 (%zu, %zu, %zu, %zu)",
+                              (long long)s->r.iter, name, a ? "misshapen" : "missing", s->r.T, s->r.N, steps, dim);
+        const float *from = (const float *)a->data + at * steps * dim;
+        for (size_t o = 0; o < steps; o++)
+            memcpy(flat + o * (size_t)spec->obs_dim + column, from + o * dim, dim * sizeof *flat);
+        column += (int)dim;
+    }
+    return 0;
+}
+
+static int copy_chain(struct mf_rows *r, const struct mf_rollout *s, const struct mf_policy_spec *spec, double noise,
+                      size_t row, size_t at, struct mf_err *err)
+{
+    size_t D = (size_t)r->D;
+    const float *chain = s->chains + at * (s->K + 1) * D;
+    const int32_t *inds = s->denoise_inds + at * s->K;
+    if (spec->denoise == MF_SINGLE) {
+        if (inds[0] < 0 || (size_t)inds[0] >= s->K)
+            return mf_err_set(err, MF_EFORMAT, "rollout %lld: denoise_inds %d is no step of 0..%zu",
+                              (long long)s->iter, inds[0], s->K - 1);
+        memcpy(r->chain + row * 2 * D, chain + (size_t)inds[0] * D, 2 * D * sizeof *chain);
+        mf_flow_coef(spec, inds[0], noise, true, r->coef + row * 3);
+        r->time[row] = (float)mf_flow_time(spec, inds[0]);
+        return 0;
+    }
+    memcpy(r->chain + row * (s->K + 1) * D, chain, (s->K + 1) * D * sizeof *chain);
+    for (size_t k = 0; k < s->K; k++) {
+        if (inds[k] != (int32_t)k)
+            return mf_err_set(err, MF_EFORMAT, "rollout %lld: denoise_inds are not 0..%zu as joint denoising needs",
+                              (long long)s->iter, s->K - 1);
+        mf_flow_coef(spec, (int)k, noise, true, r->coef + (row * s->K + k) * 3);
+    }
+    return 0;
+}
+
+static int copy_row(struct mf_rows *r, const struct slice *s, const struct mf_policy *p, double noise, size_t row,
+                    size_t at, float *flat, struct mf_err *err)
+{
+    const struct mf_rollout *q = &s->r;
+    int rc = copy_obs(s, &p->spec, at, flat, err);
+    if (rc || (rc = copy_chain(r, q, &p->spec, noise, row, at, err)))
+        return rc;
+    mf_policy_normalize(p, 1, flat, r->obs + row * (size_t)r->O);
+    memcpy(r->old + row * (size_t)r->E, (const float *)q->prev_logprobs->data + at * (size_t)r->E,
+           (size_t)r->E * sizeof(float));
+    r->advantage[row] = q->advantages[at];
+    r->returns[row] = q->returns[at];
+    r->values[row] = q->prev_values[at];
+    r->n_exec[row] = q->n_exec ? q->n_exec[at] : (int32_t)q->C;
+    return 0;
+}
+
+static int copy_environment(struct mf_rows *r, const struct slice *s, size_t env, const struct mf_policy *p,
+                            double noise, size_t first_row, float *flat, struct mf_err *err)
+{
+    const struct mf_rollout *q = &s->r;
+    size_t before = r->n_live;
+    for (size_t t = 0; t < q->T; t++) {
+        size_t at = t * q->N + env, row = first_row + t;
+        if (q->valid && !q->valid[at])
+            continue;
+        r->control_steps += q->n_exec ? q->n_exec[at] : (int32_t)q->C;
+        if (q->loss_mask && !q->loss_mask[at])
+            continue;
+        int rc = copy_row(r, s, p, noise, row, at, flat, err);
+        if (rc)
+            return rc;
+        r->live[r->n_live++] = (uint32_t)row;
+    }
+    for (size_t i = before; i < r->n_live; i++)
+        r->share[r->live[i]] = (float)q->T / (float)(r->n_live - before);
+    return 0;
+}
+
+int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, struct mf_frame *const *frames,
+                   size_t n, struct mf_err *err)
+{
+    const struct mf_policy_spec *spec = &p->spec;
+    struct slice *s = mf_xcalloc(n, sizeof *s);
+    float *flat = NULL;
+    int rc = bind_all(s, frames, n, err);
+    if (rc || (rc = check_dims(&s[0].r, spec, err)))
+        goto out;
+    bool single = spec->denoise == MF_SINGLE;
+    *r = (struct mf_rows){.T = s[0].r.T,
+                          .O = spec->obs_dim * spec->n_obs_steps,
+                          .D = spec->horizon * spec->action_dim,
+                          .P = single ? 2 : spec->K + 1,
+                          .k = single ? 1 : spec->K,
+                          .C = spec->n_action_steps,
+                          .A = spec->action_dim,
+                          .E = mf_logprob_width(spec),
+                          .normalized = s[0].r.normalized};
+    for (size_t i = 0; i < n; i++)
+        r->N += s[i].r.N;
+    r->n = r->T * r->N;
+    flat = mf_xcalloc((size_t)r->O, sizeof *flat);
+    rc = allocate(r, single, err);
+    size_t row = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        rc = check_dims(&s[i].r, spec, err);
+        for (size_t env = 0; rc == 0 && env < s[i].r.N; env++, row += r->T)
+            rc = copy_environment(r, &s[i], env, p, noise, row, flat, err);
+    }
+out:
+    free(flat);
+    free(s);
+    return rc;
+}
+
+void mf_rows_release(struct mf_rows *r)
+{
+    void *const all[] = {r->live, r->obs,     r->chain,  r->coef,   r->time, r->old,
+                         r->advantage, r->returns, r->values, r->n_exec, r->share};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    *r = (struct mf_rows){0};
+}

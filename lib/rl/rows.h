@@ -1,0 +1,39 @@
+/* rows.h - a whole round as rows, one per decision, ready for minibatches.
+ *
+ * Rows are ordered by (environment, step), whatever the slices were, so that
+ * what is computed from them does not depend on how the round travelled.
+ *
+ *   n = N*T rows   O flat observation   D = H*A   E elements of a log-probability
+ *   P chain points and k denoising steps a row: (K+1, K) joint, (2, 1) single
+ */
+#ifndef MF_RL_ROWS_H
+#define MF_RL_ROWS_H
+
+#include "data/rollout.h"
+#include "flow/policy.h"
+
+struct mf_rows {
+    size_t n, n_live;
+    size_t T, N;
+    int O, D, P, k, C, A, E;
+    uint32_t *live;          /* (n_live) rows that the losses may see */
+    float *obs;              /* (n, O) normalised */
+    float *chain;            /* (n, P, D) */
+    float *coef;             /* (n, k, 3) */
+    float *time;             /* (n): of the drawn step; single only */
+    float *old;              /* (n, E) log-probabilities at rollout */
+    float *advantage;        /* (n) */
+    float *returns, *values; /* (n) */
+    int32_t *n_exec;         /* (n) executed control steps; NULL: C */
+    float *share;            /* (n) T / live steps of the row's environment */
+    int64_t control_steps;   /* of the valid rows */
+    bool normalized;         /* advantages came normalised */
+};
+
+/* Gather the slices of one round. noise: the level in force when it was sampled (flow_noise's sigma, or the
+ * level of sde and cps). MF_EFORMAT where slices do not fit together or do not fit the policy. */
+int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, struct mf_frame *const *slices,
+                   size_t n_slices, struct mf_err *err);
+void mf_rows_release(struct mf_rows *r);
+
+#endif

@@ -1,0 +1,23 @@
+/* scale.h - running reward scale: divide by the standard deviation of the discounted return.
+ *
+ *   ret_n = r_n + gamma ret_n (0 after an end);  rewards_scaled = r / sqrt(var(ret) + 1e-8), within +-10
+ *
+ * One scaler per source; variance over all its environments so far, merged
+ * batch by batch (Chan et al. 1979), starting from mean 0, var 1, count 1e-4.
+ */
+#ifndef MF_RL_SCALE_H
+#define MF_RL_SCALE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct mf_scale {
+    double mean, var, count;
+};
+
+void mf_scale_init(struct mf_scale *s);
+/* One decision of N environments: updates, then scales. running (N) is each environment's discounted return. */
+void mf_scale_step(struct mf_scale *s, size_t N, double gamma, const float *reward, const uint8_t *ended,
+                   double *running, float *scaled);
+
+#endif

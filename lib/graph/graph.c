@@ -204,12 +204,6 @@ struct mf_val mf_slice_rows(struct mf_graph *g, struct mf_val x, int from, int n
     return y;
 }
 
-struct mf_val mf_detach(struct mf_graph *g, struct mf_val x)
-{
-    struct mf_node *made;
-    return node(g, MF_OP_ROWS, 1, &x, 0, mf_rows(g, x), mf_cols(g, x), &made);
-}
-
 struct mf_val mf_reshape(struct mf_graph *g, struct mf_val x, int rows, int cols)
 {
     want(g, rows * cols == mf_rows(g, x) * mf_cols(g, x), "reshape", 1, &x);

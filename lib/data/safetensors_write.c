@@ -1,0 +1,147 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "data/safetensors_priv.h"
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct mf_array *)a)->name, ((const struct mf_array *)b)->name);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct mf_meta *)a)->key, ((const struct mf_meta *)b)->key);
+}
+
+void mf_safetensors_sort(struct mf_array *tensors, int n, struct mf_meta *meta, int n_meta)
+{
+    if (n)
+        qsort(tensors, (size_t)n, sizeof *tensors, by_name);
+    if (n_meta)
+        qsort(meta, (size_t)n_meta, sizeof *meta, by_key);
+}
+
+static void quoted(FILE *to, const char *s)
+{
+    fputc('"', to);
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20)
+            fprintf(to, "\\u%04x", (unsigned)*s);
+        else
+            fprintf(to, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    fputc('"', to);
+}
+
+static void entry(FILE *to, const struct mf_array *a, size_t begin)
+{
+    quoted(to, a->name);
+    fprintf(to, ":{\"dtype\":\"%s\",\"shape\":[", mf_safetensors_word(a->dtype));
+    for (int i = 0; i < a->rank; i++)
+        fprintf(to, "%s%zu", i ? "," : "", a->dim[i]);
+    fprintf(to, "],\"data_offsets\":[%zu,%zu]}", begin, begin + a->bytes);
+}
+
+/* The length and the JSON, padded so that the tensors begin at a multiple of 8. */
+static int header(char **text, size_t *size, const struct mf_array *tensors, int n, const struct mf_meta *meta,
+                  int n_meta, struct mf_err *err)
+{
+    FILE *to = open_memstream(text, size);
+    if (!to)
+        return mf_err_errno(err, "cannot allocate the header of a safetensors file");
+    fputs("        {", to);
+    for (int i = 0; i < n_meta; i++) {
+        fputs(i ? "," : "\"__metadata__\":{", to);
+        quoted(to, meta[i].key);
+        fputc(':', to);
+        quoted(to, meta[i].value);
+    }
+    if (n_meta)
+        fputs(n ? "}," : "}", to);
+    size_t at = 0;
+    for (int i = 0; i < n; at += tensors[i++].bytes) {
+        if (i)
+            fputc(',', to);
+        entry(to, &tensors[i], at);
+    }
+    fputc('}', to);
+    while (ftell(to) % 8)
+        fputc(' ', to);
+    if (fclose(to) != 0)
+        return mf_err_errno(err, "cannot allocate the header of a safetensors file");
+    uint64_t length = *size - 8;
+    for (int i = 0; i < 8; i++)
+        (*text)[i] = (char)(length >> 8 * i);
+    return 0;
+}
+
+static int put(int fd, const void *data, size_t n)
+{
+    for (const char *p = data; n;) {
+        ssize_t w = write(fd, p, n);
+        if (w < 0 && errno != EINTR)
+            return -1;
+        p += w > 0 ? w : 0;
+        n -= w > 0 ? (size_t)w : 0;
+    }
+    return 0;
+}
+
+/* A rename is on the disk when its folder is. Some filesystems cannot sync a folder: then there is nothing to do. */
+static void sync_folder(const char *path)
+{
+    char *folder = mf_xstrdup(path), *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = 0;
+    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(folder);
+}
+
+static int write_all(const char *part, const char *path, const char *text, size_t size, const struct mf_array *tensors,
+                     int n, struct mf_err *err)
+{
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return mf_err_errno(err, "cannot create %s", part);
+    int bad = put(fd, text, size);
+    for (int i = 0; i < n && !bad; i++)
+        bad = put(fd, tensors[i].data, tensors[i].bytes);
+    int rc = bad || fsync(fd) < 0 ? mf_err_errno(err, "cannot write %s", part) : 0;
+    if (close(fd) < 0 && !rc)
+        rc = mf_err_errno(err, "cannot write %s", part);
+    if (!rc && rename(part, path) < 0)
+        rc = mf_err_errno(err, "cannot rename %s to %s", part, path);
+    if (rc)
+        unlink(part);
+    return rc;
+}
+
+int mf_safetensors_write(const char *path, struct mf_array *tensors, int n, struct mf_meta *meta, int n_meta,
+                         struct mf_err *err)
+{
+    char *text = NULL, *part = NULL;
+    size_t size = 0;
+    mf_safetensors_sort(tensors, n, meta, n_meta);
+    int rc = header(&text, &size, tensors, n, meta, n_meta, err);
+    if (!rc && size - 8 > MF_SAFETENSORS_HEADER_MAX)
+        rc = mf_err_set(err, MF_EUSAGE, "the header of %s would be %zu bytes; a safetensors file allows %d", path,
+                        size - 8, MF_SAFETENSORS_HEADER_MAX);
+    if (!rc) {
+        part = mf_xcalloc(strlen(path) + sizeof ".part", 1);
+        stpcpy(stpcpy(part, path), ".part");
+        rc = write_all(part, path, text, size, tensors, n, err);
+    }
+    if (!rc)
+        sync_folder(path);
+    free(part);
+    free(text);
+    return rc;
+}

@@ -1,0 +1,62 @@
+/* edge.h - the edge back: versions of the policy, from the learner to whoever collects.
+ *
+ * A version is a list of opaque parts (frames). The collector asks for exactly
+ * one version and waits until it exists, so what is computed never depends on
+ * timing. A thread of the server answers also while the learner works; a
+ * question is repeated every second and every question is answered, which
+ * makes both sides' heartbeat and survives a restart of either.
+ *
+ * On the wire: ROUTER and DEALER; a message is a small MessagePack map,
+ *   {mf: "edge", say: "want", src, seq, version}
+ *   {mf: "edge", say: "policy"|"wait"|"gone"|"over", src, seq, version, oldest, newest, parts, state}
+ * after "policy" followed by its parts, and by the source's state when `state` is 1, as further message parts.
+ */
+#ifndef MF_WIRE_EDGE_H
+#define MF_WIRE_EDGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/port.h"
+
+enum { MF_EDGE_SRC = 64 }; /* bytes of a source's name with its NUL */
+
+/* ---- the learner's side: may be used from one thread ---- */
+
+struct mf_edge_server;
+
+/* Binds ipc://PATH (a socket left there is replaced; PATH of at most 107 bytes) or tcp:// on this host, and keeps the
+ * last `keep` versions. */
+int mf_edge_serve(struct mf_edge_server **e, const char *address, int keep, struct mf_err *err);
+/* Copies the parts and returns; those who wait get them. Versions grow, not always by one. */
+int mf_edge_publish(struct mf_edge_server *e, int64_t version, int n, const void *const *parts, const size_t *sizes,
+                    struct mf_err *err);
+/* A resumed source finds its state beside this version: copied; one a source. */
+int mf_edge_give_state(struct mf_edge_server *e, const char *src, int64_t version, const void *bytes, size_t size,
+                       struct mf_err *err);
+/* Answers what was asked ("over" to those who still wait), closes. NULL is fine. */
+void mf_edge_finish(struct mf_edge_server *e);
+
+/* ---- the collector's side ---- */
+
+struct mf_edge_client;
+
+struct mf_edge_policy { /* the client's, until its next want */
+    int64_t version;
+    int n;
+    const void **parts;
+    size_t *sizes;
+    const void *state; /* NULL: none for this source at this version */
+    size_t state_size;
+};
+
+/* The server need not be there yet. */
+int mf_edge_connect(struct mf_edge_client **e, const char *address, struct mf_err *err);
+/* Waits for exactly this version. MF_EIO when the server was silent for timeout_s, has ended, or keeps this version no
+ * more; MF_CLOSED when the reader of `watch` (NULL: none) is gone, MF_STOPPED on a signal, both within 100 ms. */
+int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, struct mf_port *watch, double timeout_s,
+                 struct mf_edge_policy *policy, struct mf_err *err);
+void mf_edge_close(struct mf_edge_client *e); /* NULL is fine */
+
+#endif

@@ -1,0 +1,184 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <zmq.h>
+
+#include "base/mem.h"
+#include "base/stop.h"
+#include "wire/edge_priv.h"
+
+static const double ask_every = 1; /* seconds */
+
+struct mf_edge_client {
+    void *context, *dealer;
+    char *address;
+    int64_t seq;
+    /* the last message */
+    int n;
+    zmq_msg_t *msgs; /* (n) the parts after the note */
+    const void **parts;
+    size_t *sizes;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int mf_edge_connect(struct mf_edge_client **out, const char *address, struct mf_err *err)
+{
+    int rc = mf_edge_check_address(address, false, err);
+    if (rc)
+        return rc;
+    struct mf_edge_client *e = mf_xcalloc(1, sizeof *e);
+    e->address = mf_xstrdup(address);
+    rc = mf_edge_socket(&e->context, &e->dealer, ZMQ_DEALER, MF_FRAME_MAX, address, err);
+    if (!rc && zmq_connect(e->dealer, address) < 0)
+        rc = mf_err_set(err, MF_EIO, "cannot connect to mf-ppo at %s: %s", address, zmq_strerror(errno));
+    if (rc)
+        mf_edge_close(e);
+    else
+        *out = e;
+    return rc;
+}
+
+static void forget(struct mf_edge_client *e)
+{
+    while (e->n)
+        zmq_msg_close(&e->msgs[--e->n]);
+    free(e->msgs);
+    free(e->parts);
+    free(e->sizes);
+    e->msgs = NULL;
+    e->parts = NULL;
+    e->sizes = NULL;
+}
+
+void mf_edge_close(struct mf_edge_client *e)
+{
+    if (!e)
+        return;
+    forget(e);
+    int linger = 0; /* a question that nobody will wait for */
+    if (e->dealer) {
+        zmq_setsockopt(e->dealer, ZMQ_LINGER, &linger, sizeof linger);
+        zmq_close(e->dealer);
+    }
+    if (e->context)
+        zmq_ctx_term(e->context);
+    free(e->address);
+    free(e);
+}
+
+static bool take_parts(struct mf_edge_client *e, int n)
+{
+    e->msgs = mf_xcalloc((size_t)n, sizeof *e->msgs);
+    e->parts = mf_xcalloc((size_t)n, sizeof *e->parts);
+    e->sizes = mf_xcalloc((size_t)n, sizeof *e->sizes);
+    int more = n > 0;
+    while (more && e->n < n) {
+        zmq_msg_t *m = &e->msgs[e->n];
+        zmq_msg_init(m);
+        zmq_msg_recv(m, e->dealer, 0);
+        e->parts[e->n] = zmq_msg_data(m);
+        e->sizes[e->n++] = zmq_msg_size(m);
+        more = zmq_msg_more(m);
+    }
+    return e->n == n && !more;
+}
+
+/* Drop what is left of a message that was not as announced. */
+static void skip_rest(struct mf_edge_client *e)
+{
+    int more = 0;
+    size_t size = sizeof more;
+    zmq_msg_t m;
+    zmq_msg_init(&m);
+    while (zmq_getsockopt(e->dealer, ZMQ_RCVMORE, &more, &size) == 0 && more)
+        zmq_msg_recv(&m, e->dealer, 0);
+    zmq_msg_close(&m);
+}
+
+/* One message: its note, and its parts in e. False: none is there (`came`), or it is no answer. */
+static bool take_answer(struct mf_edge_client *e, struct mf_edge_note *note, bool *came)
+{
+    zmq_msg_t first;
+    forget(e);
+    zmq_msg_init(&first);
+    *came = zmq_msg_recv(&first, e->dealer, ZMQ_DONTWAIT) >= 0;
+    bool good = *came && mf_edge_note_read(note, zmq_msg_data(&first), zmq_msg_size(&first)) && note->parts >= 0 &&
+                note->parts <= MF_EDGE_PARTS_MAX && (note->state == 0 || note->state == 1) &&
+                zmq_msg_more(&first) == (note->parts + note->state > 0) &&
+                take_parts(e, (int)(note->parts + note->state));
+    if (*came)
+        skip_rest(e);
+    zmq_msg_close(&first);
+    return good;
+}
+
+static int verdict(struct mf_edge_client *e, const struct mf_edge_note *note, struct mf_edge_policy *policy,
+                   struct mf_err *err)
+{
+    if (note->say == MF_EDGE_GONE)
+        return mf_err_set(err, MF_EIO,
+                          "mf-ppo at %s no longer has version %" PRId64 " of the policy: it keeps %" PRId64
+                          " to %" PRId64,
+                          e->address, note->version, note->oldest, note->newest);
+    if (note->say == MF_EDGE_OVER)
+        return mf_err_set(err, MF_EIO, "mf-ppo at %s ended before it made version %" PRId64 " of the policy",
+                          e->address, note->version);
+    *policy =
+        (struct mf_edge_policy){.version = note->version, .n = (int)note->parts, .parts = e->parts, .sizes = e->sizes};
+    if (note->state) {
+        policy->state = e->parts[note->parts];
+        policy->state_size = e->sizes[note->parts];
+    }
+    return 0;
+}
+
+static int still_wanted(struct mf_edge_client *e, struct mf_port *watch, double silent_s, double timeout_s,
+                        struct mf_err *err)
+{
+    if (mf_stop_signal())
+        return mf_err_set(err, MF_STOPPED, "asked to end while waiting for a policy");
+    if (watch && mf_port_reader_gone(watch))
+        return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", mf_port_name(watch));
+    if (silent_s > timeout_s)
+        return mf_err_set(err, MF_EIO, "mf-ppo at %s has been silent for %g s", e->address, timeout_s);
+    return 0;
+}
+
+int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, struct mf_port *watch, double timeout_s,
+                 struct mf_edge_policy *policy, struct mf_err *err)
+{
+    char text[MF_EDGE_NOTE_MAX];
+    struct mf_edge_note want = {.say = MF_EDGE_WANT, .seq = ++e->seq, .version = version}, note;
+    if (strlen(src) >= sizeof want.src)
+        return mf_err_set(err, MF_EUSAGE, "the source's name %s is longer than %d bytes", src, MF_EDGE_SRC - 1);
+    strcpy(want.src, src);
+    size_t size = mf_edge_note_write(&want, text);
+    double heard = now(), asked = -1e9;
+    int rc;
+    while (!(rc = still_wanted(e, watch, now() - heard, timeout_s, err))) {
+        bool came = true, due = now() - asked >= ask_every;
+        /* Without a connection it cannot be sent (IMMEDIATE), so a lost one does not pile up questions. */
+        if (due && zmq_send(e->dealer, text, size, ZMQ_DONTWAIT) >= 0) {
+            asked = now();
+            due = false;
+        }
+        zmq_pollitem_t ready = {.socket = e->dealer, .events = (short)(ZMQ_POLLIN | (due ? ZMQ_POLLOUT : 0))};
+        zmq_poll(&ready, 1, MF_STOP_TICK);
+        while (came) {
+            if (!take_answer(e, &note, &came))
+                continue;
+            heard = now();
+            if (note.seq == want.seq && note.say != MF_EDGE_WAIT)
+                return verdict(e, &note, policy, err);
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,314 @@
+/* The policy edge: a server and clients in threads, and what happens when either dies. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "base/stop.h"
+#include "tap.h"
+#include "wire/edge.h"
+
+static char folder[] = "/tmp/mf-test-XXXXXX", address[64];
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void nap(double s)
+{
+    nanosleep(&(struct timespec){.tv_sec = (time_t)s, .tv_nsec = (long)((s - (double)(time_t)s) * 1e9)}, NULL);
+}
+
+static int publish(struct mf_edge_server *e, int64_t version, struct mf_err *err)
+{
+    char text[32];
+    snprintf(text, sizeof text, "version %d", (int)version);
+    return mf_edge_publish(e, version, 2, (const void *[]){text, "second"}, (size_t[]){strlen(text), 6}, err);
+}
+
+static bool is_version(const struct mf_edge_policy *p, int64_t version)
+{
+    char text[32];
+    snprintf(text, sizeof text, "version %d", (int)version);
+    return p->version == version && p->n == 2 && p->sizes[0] == strlen(text) &&
+           !memcmp(p->parts[0], text, p->sizes[0]) && p->sizes[1] == 6 && !memcmp(p->parts[1], "second", 6);
+}
+
+struct job { /* what a client's thread wants, and got */
+    const char *src;
+    int64_t version;
+    double timeout, took;
+    struct mf_edge_policy p;
+    struct mf_err err;
+    int rc;
+    bool right;
+};
+
+static void *want(void *arg)
+{
+    struct job *j = arg;
+    struct mf_edge_client *c = NULL;
+    double start = now();
+    j->rc = mf_edge_connect(&c, address, &j->err);
+    if (!j->rc)
+        j->rc = mf_edge_want(c, j->src, j->version, NULL, j->timeout, &j->p, &j->err);
+    j->right = !j->rc && is_version(&j->p, j->version);
+    j->took = now() - start;
+    mf_edge_close(c);
+    return NULL;
+}
+
+static void versions(void)
+{
+    struct mf_edge_server *e;
+    struct mf_edge_client *c;
+    struct mf_edge_policy p;
+    struct mf_err err = {0};
+    ok(mf_edge_serve(&e, address, 2, &err) == 0, "a server binds %s", err.text);
+    struct stat st;
+    ok(stat(address + 6, &st) == 0 && (st.st_mode & 0777) == 0600, "the socket is its owner's alone");
+    ok(mf_edge_connect(&c, address, &err) == 0, "a client connects");
+    ok(publish(e, 0, &err) == 0 && mf_edge_want(c, "", 0, NULL, 5, &p, &err) == 0 && is_version(&p, 0),
+       "version 0 comes");
+    ok(p.state == NULL, "without a state");
+    ok(mf_edge_want(c, "", 0, NULL, 5, &p, &err) == 0 && is_version(&p, 0), "and again when it is asked for again");
+
+    struct job a = {.version = 3, .src = "a", .timeout = 5}, b = {.version = 3, .src = "b", .timeout = 5};
+    pthread_t ta, tb;
+    pthread_create(&ta, NULL, want, &a);
+    pthread_create(&tb, NULL, want, &b);
+    nap(.05);
+    publish(e, 2, &err); /* a jump, and not what they want */
+    nap(.05);
+    publish(e, 3, &err);
+    pthread_join(ta, NULL);
+    pthread_join(tb, NULL);
+    ok(a.right && b.right, "two that wait get their version as soon as it is there");
+    ok(a.took > .08 && a.took < .9, "not at the next question, a second later (%.3f s)", a.took);
+    ok(mf_edge_want(c, "", 2, NULL, 5, &p, &err) == 0 && is_version(&p, 2), "the one before is kept");
+    ok(mf_edge_want(c, "", 0, NULL, 5, &p, &err) == MF_EIO && strstr(err.text, "no longer has version 0") &&
+           strstr(err.text, "keeps 2 to 3"),
+       "an older one is not: %s", err.text);
+
+    ok(mf_edge_give_state(e, "a", 3, "old", 3, &err) == 0 && mf_edge_give_state(e, "a", 3, "state of a", 10, &err) == 0,
+       "a source's state, replaced once");
+    ok(mf_edge_want(c, "a", 3, NULL, 5, &p, &err) == 0 && is_version(&p, 3) && p.state_size == 10 &&
+           !memcmp(p.state, "state of a", 10),
+       "comes beside its version");
+    ok(mf_edge_want(c, "a", 2, NULL, 5, &p, &err) == 0 && !p.state, "not beside another");
+    ok(mf_edge_want(c, "b", 3, NULL, 5, &p, &err) == 0 && !p.state, "nor to another source");
+
+    struct job late = {.version = 9, .src = "", .timeout = 5};
+    pthread_create(&ta, NULL, want, &late);
+    nap(.1);
+    mf_edge_finish(e);
+    pthread_join(ta, NULL);
+    ok(late.rc == MF_EIO && strstr(late.err.text, "ended before it made version 9"), "the end is told: %s",
+       late.err.text);
+    mf_edge_close(c);
+}
+
+static void big_part(void)
+{
+    enum { BIG = 64 << 20 };
+    struct mf_edge_server *e;
+    struct mf_edge_client *c;
+    struct mf_edge_policy p;
+    struct mf_err err = {0};
+    char *big = malloc(BIG);
+    memset(big, 7, BIG);
+    big[BIG - 1] = 8;
+    mf_edge_serve(&e, address, 1, &err);
+    mf_edge_publish(e, 0, 3, (const void *[]){big, "x", big}, (size_t[]){BIG, 1, BIG}, &err);
+    mf_edge_connect(&c, address, &err);
+    int rc = mf_edge_want(c, "", 0, NULL, 10, &p, &err);
+    ok(rc == 0 && p.n == 3 && p.sizes[0] == BIG && p.sizes[1] == 1 && p.sizes[2] == BIG &&
+           ((const char *)p.parts[2])[BIG - 1] == 8 && ((const char *)p.parts[0])[0] == 7,
+       "parts of 64 MiB come whole %s", rc ? err.text : "");
+    mf_edge_close(c);
+    mf_edge_finish(e);
+    free(big);
+}
+
+/* A server in a process of its own, so that it can die. Returns when it is bound. */
+static pid_t serve_elsewhere(int64_t version)
+{
+    int ready[2];
+    char c;
+    if (pipe(ready) < 0)
+        return -1;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct mf_edge_server *e;
+        struct mf_err err;
+        alarm(30); /* whatever becomes of the test */
+        if (mf_edge_serve(&e, address, 1, &err) == 0 && publish(e, version, &err) == 0 && write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(ready[1]);
+    if (read(ready[0], &c, 1) != 1)
+        ok(false, "the server in another process starts");
+    close(ready[0]);
+    return pid;
+}
+
+static void stop(pid_t pid)
+{
+    if (pid > 0)
+        kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+static void deaths(void)
+{
+    struct mf_edge_client *c;
+    struct mf_edge_policy p;
+    struct mf_err err = {0};
+    mf_edge_connect(&c, address, &err);
+    double start = now();
+    ok(mf_edge_want(c, "", 0, NULL, .3, &p, &err) == MF_EIO && strstr(err.text, "has been silent for 0.3 s"),
+       "nobody there: %s", err.text);
+    ok(now() - start < .6, "after the timeout (%.2f s)", now() - start);
+
+    pid_t pid = serve_elsewhere(1);
+    ok(mf_edge_want(c, "", 1, NULL, 5, &p, &err) == 0 && is_version(&p, 1), "a server that comes later is found");
+    kill(pid, SIGSTOP);
+    ok(mf_edge_want(c, "", 2, NULL, .5, &p, &err) == MF_EIO && strstr(err.text, "silent"),
+       "a server that hangs is silent");
+    stop(pid);
+    ok(access(address + 6, F_OK) == 0, "a killed server leaves its socket");
+    pid = serve_elsewhere(2);
+    ok(mf_edge_want(c, "", 2, NULL, 5, &p, &err) == 0 && is_version(&p, 2),
+       "the next one replaces it, the client comes back");
+    mf_edge_close(c);
+
+    struct job again = {.version = 2, .src = "", .timeout = 5};
+    want(&again);
+    ok(again.right, "a client that went is replaced by one that comes");
+    stop(pid);
+}
+
+/* Answered every second, a wait is not silence however long it lasts. */
+static void patience(void)
+{
+    struct mf_edge_server *e;
+    struct mf_err err;
+    struct job j = {.version = 1, .src = "", .timeout = 1.3};
+    pthread_t t;
+    mf_edge_serve(&e, address, 1, &err);
+    publish(e, 0, &err);
+    pthread_create(&t, NULL, want, &j);
+    nap(2.6);
+    publish(e, 1, &err);
+    pthread_join(t, NULL);
+    ok(j.right, "a server that works for twice the timeout is waited for %s", j.rc ? j.err.text : "");
+    mf_edge_finish(e);
+}
+
+static void strangers(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } junk[] = {{"", 0},
+                {"hello", 5},
+                {"\xdf\xff\xff\xff\xff", 5},
+                {"\x81\xa2mf\xdb\xff\xff\xff\xff", 9},
+                {"\x81\xa3say\xa3gas", 9},
+                {"\x81\xa3seq\xcf\xff\xff\xff\xff\xff\xff\xff\xff", 14},
+                {"\x81\xa2mf\xa4"
+                 "edge",
+                 9}};
+    struct mf_edge_server *e;
+    struct mf_err err;
+    mf_edge_serve(&e, address, 1, &err);
+    publish(e, 0, &err);
+    void *context = zmq_ctx_new(), *dealer = zmq_socket(context, ZMQ_DEALER);
+    int linger = 0, wait = 300;
+    char back[256], big[8192] = {0};
+    zmq_setsockopt(dealer, ZMQ_LINGER, &linger, sizeof linger);
+    zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait, sizeof wait);
+    zmq_connect(dealer, address);
+    for (size_t i = 0; i < sizeof junk / sizeof *junk; i++)
+        zmq_send(dealer, junk[i].bytes, junk[i].n, i % 2 ? ZMQ_SNDMORE : 0);
+    ok(zmq_recv(dealer, back, sizeof back, 0) < 0, "what is no question is not answered");
+    zmq_send(dealer, "\x81\xa3say\xa4want", 10, 0); /* all else by default: version 0 of seq 0 */
+    ok(zmq_recv(dealer, back, sizeof back, 0) > 0, "the smallest question is");
+    zmq_send(dealer, big, sizeof big, 0); /* disconnects */
+    struct job j = {.version = 0, .src = "", .timeout = 5};
+    want(&j);
+    ok(j.right, "and others do not suffer");
+    zmq_close(dealer);
+    zmq_ctx_term(context);
+    mf_edge_finish(e);
+}
+
+static void addresses(void)
+{
+    char longer[160] = "ipc://";
+    struct mf_edge_server *e;
+    struct mf_err err = {0};
+    memset(longer + 6, 'x', 108);
+    ok(mf_edge_serve(&e, longer, 1, &err) == MF_EUSAGE && strstr(err.text, "108 bytes") && strstr(err.text, "run.dir"),
+       "a path that no socket can have: %s", err.text);
+    ok(mf_edge_serve(&e, "tcp://0.0.0.0:7", 1, &err) == MF_EUSAGE && strstr(err.text, "beyond this host"), "%s",
+       err.text);
+    ok(mf_edge_serve(&e, "run/policy.sock", 1, &err) == MF_EUSAGE && strstr(err.text, "ipc://"), "%s", err.text);
+    close(open(address + 6, O_CREAT | O_WRONLY, 0600));
+    ok(mf_edge_serve(&e, address, 1, &err) == MF_EIO && strstr(err.text, "no socket is there") &&
+           access(address + 6, F_OK) == 0,
+       "a file that is no socket stays: %s", err.text);
+    unlink(address + 6);
+}
+
+static void watching(void)
+{
+    char fifo[64];
+    struct mf_port *out;
+    struct mf_edge_client *c;
+    struct mf_edge_policy p;
+    struct mf_err err = {0};
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    mkfifo(fifo, 0600);
+    int reader = open(fifo, O_RDONLY | O_NONBLOCK);
+    ok(mf_port_open(&out, fifo, MF_OUT, &err) == 0, "(a port to a pipe)");
+    mf_edge_connect(&c, address, &err);
+    ok(mf_edge_want(c, "", 0, out, .2, &p, &err) == MF_EIO, "while its reader is there, the wait goes on");
+    close(reader);
+    double start = now();
+    ok(mf_edge_want(c, "", 0, out, 5, &p, &err) == MF_CLOSED, "when it is gone, the wait ends");
+    ok(now() - start < .15, "within a tick");
+    mf_stop_catch();
+    raise(SIGTERM);
+    ok(mf_edge_want(c, "", 0, NULL, 5, &p, &err) == MF_STOPPED, "so does a signal");
+    mf_edge_close(c);
+    mf_port_drop(out);
+    unlink(fifo);
+}
+
+int main(void)
+{
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(address, sizeof address, "ipc://%s/policy.sock", folder);
+    deaths(); /* forks: before there are threads */
+    versions();
+    big_part();
+    patience();
+    strangers();
+    addresses();
+    watching();
+    ok(rmdir(folder) == 0, "no socket is left behind");
+    return done();
+}

@@ -157,6 +157,7 @@ enum mf_weights { MF_WEIGHTS_AUTO, MF_WEIGHTS_RAW, MF_WEIGHTS_EMA }; /* auto: EM
 struct mf_loaded; /* an open checkpoint */
 int mf_checkpoint_open(struct mf_loaded **l, const char *path, struct mf_err *err);
 void mf_checkpoint_close(struct mf_loaded *l);
+const char *mf_loaded_path(const struct mf_loaded *l);
 const struct mf_policy_spec *mf_loaded_spec(const struct mf_loaded *l);
 const char *mf_loaded_kind(const struct mf_loaded *l);
 const char *mf_loaded_extra(const struct mf_loaded *l, const char *key); /* NULL: none */

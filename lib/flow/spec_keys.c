@@ -1,7 +1,8 @@
 #include "flow/spec.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "flow/fields.h"
 
 static int widths(int *n, int to[MF_DIMS_MAX], const struct mf_ints *from, const char *key, struct mf_err *err)
 {
@@ -50,69 +51,25 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
                : 0;
 }
 
-/* Which part of the spec a key says; widths lie behind their count. */
-#define FIELD(key, member, sampling)                                                                                   \
-    {"policy." key, offsetof(struct mf_policy_spec, member), sizeof((struct mf_policy_spec *)NULL)->member, sampling}
-#define WIDTHS(key, member, sampling)                                                                                  \
-    {"policy." key, offsetof(struct mf_policy_spec, member), sizeof(int) * (1 + MF_DIMS_MAX), sampling}
-static const struct field {
-    const char *key;
-    size_t at, size;
-    bool sampling; /* may differ from run to run with the same network */
-} fields[] = {
-    FIELD("network", net.net, false),
-    WIDTHS("hidden", net.n_hidden, false),
-    FIELD("activation", net.act, false),
-    FIELD("time_dim", net.time_dim, false),
-    WIDTHS("cond_hidden", net.n_cond, false),
-    FIELD("horizon", horizon, false),
-    FIELD("n_obs_steps", n_obs_steps, false),
-    FIELD("convention", convention, false),
-    FIELD("n_action_steps", n_action_steps, true),
-    FIELD("action_offset", action_offset, true),
-    FIELD("num_inference_steps", K, true),
-    FIELD("noise_method", noise_method, true),
-    FIELD("denoise", denoise, true),
-    FIELD("objective", objective, true),
-    FIELD("learned_noise", learned_noise, true),
-    FIELD("mean_limit", mean_limit, true),
-    FIELD("noise_clip", noise_clip, true),
-    FIELD("final_limit", final_limit, true),
-    WIDTHS("critic_hidden", n_critic, true),
-    WIDTHS("noise_hidden", n_noise, true),
-};
-
-/* Put the keys that were set over *s. Those that shape the network must agree; where `fixed`, all must. */
+/* Hold what was asked against *s: what has no key (the world's), and the keys that were set. Where they differ, what
+ * was learned (`fixed`: anything) is an error; the rest is taken over. A clone has neither critic nor noise net: the
+ * keys say what is grown. */
 static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const struct mf_policy_spec *asked,
                    const struct mf_conf *conf, struct mf_err *err)
 {
-    const struct mf_policy_spec old = *s;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const struct field *f = &fields[i];
-        if (!mf_conf_was_set(conf, f->key))
+    char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+        mf_spec_text(s, f, x);
+        mf_spec_text(asked, f, y);
+        bool grown = !fixed && !f->learned && !strcmp(x, "[]");
+        if (!strcmp(x, y) || (f->key && !mf_conf_was_set(conf, f->key) && !grown))
             continue;
-        memcpy((char *)s + f->at, (const char *)asked + f->at, f->size);
-        if (fixed || !f->sampling) {
-            int rc = mf_policy_spec_agree(s, "the configuration", &old, name, err);
-            if (rc)
-                return rc;
-        }
-    }
-    return 0;
-}
-
-static int same_world(const struct mf_policy_spec *a, const struct mf_policy_spec *b, struct mf_err *err)
-{
-    if (a->action_dim != b->action_dim)
-        return mf_err_set(err, MF_EUSAGE, "the checkpoint acts with %d numbers, the environment wants %d",
-                          a->action_dim, b->action_dim);
-    for (int i = 0; i < a->n_obs_keys || i < b->n_obs_keys; i++) {
-        const struct mf_policy_obs *x = i < a->n_obs_keys ? &a->obs[i] : &(struct mf_policy_obs){"nothing", 0};
-        const struct mf_policy_obs *y = i < b->n_obs_keys ? &b->obs[i] : &(struct mf_policy_obs){"nothing", 0};
-        if (strcmp(x->name, y->name) || x->dim != y->dim)
-            return mf_err_set(err, MF_EUSAGE,
-                              "observation %d of the checkpoint is %s (%d), of the environment it is %s (%d)", i,
-                              x->name, x->dim, y->name, y->dim);
+        if (!f->key)
+            return mf_err_set(err, MF_EUSAGE, "%s is %.150s in %.150s and %.150s in the environment", f->name, x, name,
+                              y);
+        if (fixed || f->learned)
+            return mf_err_set(err, MF_EUSAGE, "%s=%.100s contradicts %.200s, where it is %.100s", f->key, y, name, x);
+        mf_spec_copy(s, asked, f);
     }
     return 0;
 }
@@ -124,17 +81,7 @@ int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, co
     struct mf_policy_spec asked;
     int rc = mf_policy_spec_make(&asked, o, n, obs, A, err);
     *s = *mf_loaded_spec(l);
-    if (rc || (rc = same_world(s, &asked, err)))
-        return rc;
-    if (s->n_critic == 0) { /* a clone has neither critic nor noise net: the keys say what is grown */
-        s->n_critic = asked.n_critic;
-        memcpy(s->critic, asked.critic, sizeof s->critic);
-    }
-    if (s->n_noise == 0) {
-        s->n_noise = asked.n_noise;
-        memcpy(s->noise, asked.noise, sizeof s->noise);
-    }
-    return overlay(s, "the checkpoint", false, &asked, conf, err);
+    return rc ? rc : overlay(s, mf_loaded_path(l), false, &asked, conf, err);
 }
 
 int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf,

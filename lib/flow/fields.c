@@ -1,0 +1,225 @@
+#include "flow/fields.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const convention[] = {"noise0", "noise1", NULL};
+static const char *const noise_method[] = {"none", "flow_noise", "flow_sde", "flow_cps", NULL};
+static const char *const denoise[] = {"joint", "single", NULL};
+static const char *const objective[] = {"chain_mean", "chain_sum", "step", "step_mean", NULL};
+static const char *const activation[] = {"none", "relu", "mish", "tanh", NULL};
+
+/* Every field once: its name in a head's spec and in a checkpoint's metadata, its key. */
+const struct mf_spec_field mf_spec_fields[] = {
+#define AT(f) offsetof(struct mf_policy_spec, f)
+    {"obs", NULL, MF_SPEC_OBS, AT(obs), AT(n_obs_keys), NULL, true},
+    {"action_dim", NULL, MF_SPEC_INT, AT(action_dim), 0, NULL, true},
+    {"n_obs_steps", "policy.n_obs_steps", MF_SPEC_INT, AT(n_obs_steps), 0, NULL, true},
+    {"horizon", "policy.horizon", MF_SPEC_INT, AT(horizon), 0, NULL, true},
+    {"n_action_steps", "policy.n_action_steps", MF_SPEC_INT, AT(n_action_steps), 0, NULL, false},
+    {"action_offset", "policy.action_offset", MF_SPEC_INT, AT(action_offset), 0, NULL, false},
+    {"denoising_steps", "policy.num_inference_steps", MF_SPEC_INT, AT(K), 0, NULL, false},
+    {"convention", "policy.convention", MF_SPEC_WORD, AT(convention), 0, convention, true},
+    {"noise_method", "policy.noise_method", MF_SPEC_WORD, AT(noise_method), 0, noise_method, false},
+    {"denoise", "policy.denoise", MF_SPEC_WORD, AT(denoise), 0, denoise, false},
+    {"objective", "policy.objective", MF_SPEC_WORD, AT(objective), 0, objective, false},
+    {"learned_noise", "policy.learned_noise", MF_SPEC_BOOL, AT(learned_noise), 0, NULL, false},
+    {"mean_limit", "policy.mean_limit", MF_SPEC_FLOAT, AT(mean_limit), 0, NULL, false},
+    {"noise_clip", "policy.noise_clip", MF_SPEC_FLOAT, AT(noise_clip), 0, NULL, false},
+    {"final_limit", "policy.final_limit", MF_SPEC_FLOAT, AT(final_limit), 0, NULL, false},
+    {"network", "policy.network", MF_SPEC_NET, AT(net.net), 0, NULL, true},
+    {"hidden", "policy.hidden", MF_SPEC_WIDTHS, AT(net.hidden), AT(net.n_hidden), NULL, true},
+    {"activation", "policy.activation", MF_SPEC_WORD, AT(net.act), 0, activation, true},
+    {"time_dim", "policy.time_dim", MF_SPEC_INT, AT(net.time_dim), 0, NULL, true},
+    {"cond_hidden", "policy.cond_hidden", MF_SPEC_WIDTHS, AT(net.cond), AT(net.n_cond), NULL, true},
+    {"critic_hidden", "policy.critic_hidden", MF_SPEC_WIDTHS, AT(critic), AT(n_critic), NULL, false},
+    {"noise_hidden", "policy.noise_hidden", MF_SPEC_WIDTHS, AT(noise), AT(n_noise), NULL, false},
+#undef AT
+};
+const int mf_spec_n = sizeof mf_spec_fields / sizeof *mf_spec_fields;
+
+/* ---- to text ---- */
+
+void mf_spec_add(char text[MF_SPEC_TEXT], const char *fmt, ...)
+{
+    size_t n = strlen(text);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text + n, MF_SPEC_TEXT - n, fmt, ap);
+    va_end(ap);
+}
+
+void mf_spec_add_widths(char text[MF_SPEC_TEXT], const int *v, int n)
+{
+    mf_spec_add(text, "[");
+    for (int i = 0; i < n; i++)
+        mf_spec_add(text, i ? ",%d" : "%d", v[i]);
+    mf_spec_add(text, "]");
+}
+
+void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f, char text[MF_SPEC_TEXT])
+{
+    const char *p = (const char *)s + f->at;
+    text[0] = 0;
+    switch (f->form) {
+    case MF_SPEC_INT:
+        mf_spec_add(text, "%d", *(const int *)p);
+        break;
+    case MF_SPEC_FLOAT:
+        mf_spec_add(text, "%.9g", (double)*(const float *)p);
+        break;
+    case MF_SPEC_BOOL:
+        mf_spec_add(text, *(const bool *)p ? "true" : "false");
+        break;
+    case MF_SPEC_WORD:
+        mf_spec_add(text, "%s", f->words[*(const int *)p]);
+        break;
+    case MF_SPEC_WIDTHS:
+        mf_spec_add_widths(text, (const int *)p, *(const int *)((const char *)s + f->count));
+        break;
+    case MF_SPEC_NET:
+        mf_spec_add(text, "%s", s->net.net->name);
+        break;
+    case MF_SPEC_OBS:
+        for (int i = 0; i < s->n_obs_keys; i++)
+            mf_spec_add(text, "%s%d:%s", i ? "," : "", s->obs[i].dim, s->obs[i].name);
+    }
+}
+
+/* ---- from text ---- */
+
+/* An integer in [0, MF_SPEC_DIM_MAX]; *s moves past it. -1: none. */
+static int integer(const char **s)
+{
+    char *end;
+    errno = 0;
+    long v = **s >= '0' && **s <= '9' ? strtol(*s, &end, 10) : -1;
+    if (v < 0 || v > MF_SPEC_DIM_MAX || errno)
+        return -1;
+    *s = end;
+    return (int)v;
+}
+
+static bool set_widths(int *v, int *n, const char *text)
+{
+    *n = 0;
+    if (*text++ != '[')
+        return false;
+    if (!strcmp(text, "]"))
+        return true;
+    for (; *n < MF_DIMS_MAX; text++) {
+        v[*n] = integer(&text);
+        if (v[(*n)++] < 1)
+            return false;
+        if (*text != ',')
+            return !strcmp(text, "]");
+    }
+    return false;
+}
+
+static bool set_obs(struct mf_policy_spec *s, const char *text)
+{
+    s->obs_dim = 0; /* then at most 8 of MF_SPEC_DIM_MAX */
+    for (s->n_obs_keys = 0; s->n_obs_keys < (int)(sizeof s->obs / sizeof *s->obs); text++) {
+        struct mf_policy_obs *o = &s->obs[s->n_obs_keys++];
+        o->dim = integer(&text);
+        if (o->dim < 1 || *text++ != ':')
+            return false;
+        size_t n = strcspn(text, ",.");
+        if (n == 0 || n >= sizeof o->name || text[n] == '.') /* a '.' would be a path in the head */
+            return false;
+        memcpy(o->name, text, n);
+        o->name[n] = 0;
+        text += n;
+        s->obs_dim += o->dim;
+        if (!*text)
+            return true;
+    }
+    return false;
+}
+
+static bool set_word(int *to, const char *const *words, const char *text)
+{
+    for (int i = 0; words[i]; i++)
+        if (!strcmp(words[i], text)) {
+            *to = i;
+            return true;
+        }
+    return false;
+}
+
+static bool set_float(float *to, const char *text)
+{
+    char *end;
+    *to = strtof(text, &end);
+    return end != text && !*end && isfinite(*to) && *to >= 0;
+}
+
+int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const char *text, const char *where,
+                struct mf_err *err)
+{
+    static const char *const truth[] = {"false", "true", NULL};
+    char *p = (char *)s + f->at;
+    const char *rest = text;
+    int word = 0;
+    bool good = false;
+    switch (f->form) {
+    case MF_SPEC_INT:
+        *(int *)p = integer(&rest);
+        good = *(int *)p >= 0 && !*rest;
+        break;
+    case MF_SPEC_FLOAT:
+        good = set_float((float *)p, text);
+        break;
+    case MF_SPEC_BOOL:
+        good = set_word(&word, truth, text);
+        *(bool *)p = word;
+        break;
+    case MF_SPEC_WORD:
+        good = set_word((int *)p, f->words, text);
+        break;
+    case MF_SPEC_WIDTHS:
+        good = set_widths((int *)p, (int *)((char *)s + f->count), text);
+        break;
+    case MF_SPEC_NET:
+        if (mf_net_find(&s->net.net, text, err))
+            return mf_err_at(err, "%s", where);
+        good = true;
+        break;
+    case MF_SPEC_OBS:
+        good = set_obs(s, text);
+    }
+    return good ? 0 : mf_err_set(err, MF_EFORMAT, "%s: the policy's %s cannot be '%.100s'", where, f->name, text);
+}
+
+void mf_spec_copy(struct mf_policy_spec *to, const struct mf_policy_spec *from, const struct mf_spec_field *f)
+{
+    char text[MF_SPEC_TEXT];
+    struct mf_err never;
+    mf_spec_text(from, f, text);
+    mf_spec_set(to, f, text, "", &never);
+}
+
+int mf_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
+                  const char *b_name, bool all, struct mf_err *err)
+{
+    char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+        mf_spec_text(a, f, x);
+        mf_spec_text(b, f, y);
+        if (strcmp(x, y) && (all || f->learned))
+            return mf_err_set(err, MF_EUSAGE, "%s is %.120s in %.90s and %.120s in %.90s", f->key ? f->key : f->name, x,
+                              a_name, y, b_name);
+    }
+    return 0;
+}
+
+int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
+                         const char *b_name, struct mf_err *err)
+{
+    return mf_spec_agree(a, a_name, b, b_name, true, err);
+}

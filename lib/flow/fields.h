@@ -1,0 +1,36 @@
+/* fields.h - a policy's spec, field by field, as text: for checkpoints, heads and sentences. Private to lib/flow. */
+#ifndef MF_FLOW_FIELDS_H
+#define MF_FLOW_FIELDS_H
+
+#include "flow/policy.h"
+
+enum {
+    MF_SPEC_TEXT = 1024, /* bytes that hold any field's text */
+    MF_SPEC_DIM_MAX = 1 << 20
+}; /* of any one size: what is bigger is no policy but a broken file */
+
+enum mf_spec_form { MF_SPEC_INT, MF_SPEC_FLOAT, MF_SPEC_BOOL, MF_SPEC_WORD, MF_SPEC_WIDTHS, MF_SPEC_NET, MF_SPEC_OBS };
+
+struct mf_spec_field {
+    const char *name, *key; /* in head and metadata; "policy.horizon", or NULL: the environment or the data says it */
+    enum mf_spec_form form;
+    size_t at, count;         /* offsets in the spec; count: of how many widths */
+    const char *const *words; /* of MF_SPEC_WORD, ends with NULL */
+    bool learned;             /* shapes the network or what it learned; the rest may change when training goes on */
+};
+extern const struct mf_spec_field mf_spec_fields[];
+extern const int mf_spec_n;
+
+void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f, char text[MF_SPEC_TEXT]);
+/* MF_EFORMAT where the text is no value of the field. `where` names its place in the sentence. */
+int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const char *text, const char *where,
+                struct mf_err *err);
+void mf_spec_add_widths(char text[MF_SPEC_TEXT], const int *v, int n); /* appends "[256,256]" */
+void mf_spec_add(char text[MF_SPEC_TEXT], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void mf_spec_copy(struct mf_policy_spec *to, const struct mf_policy_spec *from, const struct mf_spec_field *f);
+
+/* The first learned field (`all`: any field) in which they differ: MF_EUSAGE with both values. */
+int mf_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
+                  const char *b_name, bool all, struct mf_err *err);
+
+#endif

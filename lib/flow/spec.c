@@ -1,0 +1,144 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "flow/fields.h"
+
+static void obs_to_head(const struct mf_policy_spec *s, struct mf_frame *head)
+{
+    char path[128];
+    for (int i = 0; i < s->n_obs_keys; i++) {
+        snprintf(path, sizeof path, "spec.obs.%s.shape", s->obs[i].name);
+        mf_frame_set_ints(head, path, (int64_t[]){s->obs[i].dim}, 1);
+        snprintf(path, sizeof path, "spec.obs.%s.dtype", s->obs[i].name);
+        mf_frame_set_str(head, path, "<f4");
+    }
+}
+
+static void widths_to_head(struct mf_frame *head, const char *path, const int *widths, int n)
+{
+    int64_t v[MF_DIMS_MAX];
+    for (int i = 0; i < n; i++)
+        v[i] = widths[i];
+    mf_frame_set_ints(head, path, v, (size_t)n);
+}
+
+void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *head)
+{
+    char text[MF_SPEC_TEXT], path[80];
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+        const void *p = (const char *)s + f->at;
+        snprintf(path, sizeof path, "spec.%s", f->name);
+        switch (f->form) {
+        case MF_SPEC_INT:
+            mf_frame_set_int(head, path, *(const int *)p);
+            break;
+        case MF_SPEC_FLOAT:
+            mf_frame_set_num(head, path, (double)*(const float *)p);
+            break;
+        case MF_SPEC_BOOL:
+            mf_frame_set_bool(head, path, *(const bool *)p);
+            break;
+        case MF_SPEC_WORD:
+        case MF_SPEC_NET:
+            mf_spec_text(s, f, text);
+            mf_frame_set_str(head, path, text);
+            break;
+        case MF_SPEC_WIDTHS:
+            widths_to_head(head, path, p, *(const int *)((const char *)s + f->count));
+            break;
+        case MF_SPEC_OBS:
+            obs_to_head(s, head);
+        }
+    }
+}
+
+static int widths_from_head(const struct mf_frame *head, const char *path, char *text, struct mf_err *err)
+{
+    char at[96];
+    int n = mf_frame_count(head, path), v[MF_DIMS_MAX];
+    if (n < 0 || n > MF_DIMS_MAX)
+        return mf_err_set(err, MF_EFORMAT, "the head's %s is no list of at most %d sizes", path, MF_DIMS_MAX);
+    for (int i = 0; i < n; i++) {
+        int64_t width;
+        snprintf(at, sizeof at, "%s.%d", path, i);
+        if (mf_frame_get_int(head, at, &width, err))
+            return err->code;
+        v[i] = width < 1 || width > MF_SPEC_DIM_MAX ? 0 : (int)width; /* 0 is refused below */
+    }
+    mf_spec_add_widths(text, v, n);
+    return 0;
+}
+
+static int obs_from_head(const struct mf_frame *head, char *text, struct mf_err *err)
+{
+    char path[128];
+    for (int i = 0; i < mf_frame_count(head, "spec.obs"); i++) {
+        const char *name = mf_frame_key(head, "spec.obs", i), *dtype;
+        int64_t dim;
+        if (!name || strlen(name) >= sizeof((struct mf_policy_obs *)0)->name)
+            return mf_err_set(err, MF_EFORMAT, "the head's spec.obs is no map of short names");
+        snprintf(path, sizeof path, "spec.obs.%s.shape", name);
+        if (mf_frame_count(head, path) != 1)
+            return mf_err_set(err, MF_EFORMAT, "the head's %s does not have one dimension, and a policy reads no other",
+                              path);
+        snprintf(path, sizeof path, "spec.obs.%s.shape.0", name);
+        if (mf_frame_get_int(head, path, &dim, err))
+            return err->code;
+        snprintf(path, sizeof path, "spec.obs.%s.dtype", name);
+        if (mf_frame_get_str(head, path, &dtype, err))
+            return err->code;
+        if (strcmp(dtype, "<f4"))
+            return mf_err_set(err, MF_EFORMAT, "the head's %s is %.20s, and a policy reads <f4", path, dtype);
+        mf_spec_add(text, "%s%jd:%s", i ? "," : "", (intmax_t)dim, name);
+    }
+    return 0;
+}
+
+static int from_head(const struct mf_frame *head, const struct mf_spec_field *f, char *text, struct mf_err *err)
+{
+    char path[80];
+    int64_t whole;
+    double number;
+    bool truth;
+    const char *word;
+    int rc = 0;
+    snprintf(path, sizeof path, "spec.%s", f->name);
+    switch (f->form) {
+    case MF_SPEC_INT:
+        if (!(rc = mf_frame_get_int(head, path, &whole, err)))
+            mf_spec_add(text, "%jd", (intmax_t)whole);
+        return rc;
+    case MF_SPEC_FLOAT:
+        if (!(rc = mf_frame_get_num(head, path, &number, err)))
+            mf_spec_add(text, "%.9g", number);
+        return rc;
+    case MF_SPEC_BOOL:
+        if (!(rc = mf_frame_get_bool(head, path, &truth, err)))
+            mf_spec_add(text, truth ? "true" : "false");
+        return rc;
+    case MF_SPEC_WORD:
+    case MF_SPEC_NET:
+        if (!(rc = mf_frame_get_str(head, path, &word, err)))
+            mf_spec_add(text, "%s", word);
+        return rc;
+    case MF_SPEC_WIDTHS:
+        return widths_from_head(head, path, text, err);
+    case MF_SPEC_OBS:
+        return obs_from_head(head, text, err);
+    }
+    return rc;
+}
+
+int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *head, struct mf_err *err)
+{
+    *s = (struct mf_policy_spec){0};
+    if (mf_frame_count(head, "spec") <= 0)
+        return mf_err_set(err, MF_EFORMAT,
+                          "the head describes no policy (its spec is empty): was it made by mf-collect?");
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+        char text[MF_SPEC_TEXT] = "";
+        if (from_head(head, f, text, err) || mf_spec_set(s, f, text, "the head", err))
+            return err->code;
+    }
+    return 0;
+}

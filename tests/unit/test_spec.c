@@ -1,0 +1,140 @@
+/* A policy's spec: to a head and back, as text, and what is said where two differ. */
+#include <string.h>
+
+#include "flow/fields.h"
+#include "tap.h"
+
+static struct mf_policy_spec example(void)
+{
+    struct mf_policy_spec s = {.n_obs_keys = 2,
+                               .obs = {{"state", 4}, {"robot0_eef_pos", 3}},
+                               .obs_dim = 7,
+                               .n_obs_steps = 2,
+                               .action_dim = 3,
+                               .horizon = 8,
+                               .n_action_steps = 4,
+                               .action_offset = 1,
+                               .K = 5,
+                               .convention = MF_NOISE1,
+                               .noise_method = MF_FLOW_SDE,
+                               .denoise = MF_SINGLE,
+                               .objective = MF_STEP,
+                               .learned_noise = true,
+                               .mean_limit = 1,
+                               .noise_clip = .1f,
+                               .net = {.n_hidden = 2, .hidden = {32, 48}, .act = MF_ACT_MISH, .time_dim = 16},
+                               .n_critic = 1,
+                               .critic = {64}};
+    struct mf_err err;
+    mf_net_find(&s.net.net, "reflow_mlp", &err);
+    return s;
+}
+
+static void heads(void)
+{
+    struct mf_policy_spec s = example(), back;
+    struct mf_err err = {0};
+    struct mf_frame *head = mf_frame_new(MF_HEAD);
+    mf_frame_set_str(head, "run", "x");
+    mf_policy_spec_to_head(&s, head);
+    ok(mf_policy_spec_from_head(&back, head, &err) == 0, "a head's spec reads back %s", err.text);
+    ok(mf_policy_spec_agree(&s, "the first", &back, "the second", &err) == 0, "and is the same %s", err.text);
+    ok(back.obs_dim == 7 && back.noise_clip == .1f && back.critic[0] == 64 && back.n_noise == 0 &&
+           back.net.net == s.net.net,
+       "to the last field");
+    int64_t dim = 0;
+    const char *word = "";
+    ok(!mf_frame_get_int(head, "spec.obs.robot0_eef_pos.shape.0", &dim, &err) && dim == 3 &&
+           !mf_frame_get_str(head, "spec.objective", &word, &err) && !strcmp(word, "step") &&
+           !mf_frame_get_int(head, "spec.denoising_steps", &dim, &err) && dim == 5,
+       "others find it under its names");
+
+    mf_frame_set_str(head, "spec.objective", "steps");
+    ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "objective cannot be 'steps'"),
+       "%s", err.text);
+    mf_frame_set_str(head, "spec.objective", "step");
+    mf_frame_set_int(head, "spec.horizon", (int64_t)1 << 40);
+    ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "horizon"), "%s", err.text);
+    mf_frame_set_int(head, "spec.horizon", 8);
+    mf_frame_set_ints(head, "spec.hidden", (int64_t[]){32, -1}, 2);
+    ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "hidden"), "%s", err.text);
+    mf_frame_set_ints(head, "spec.hidden", (int64_t[]){32, 48}, 2);
+    mf_frame_set_str(head, "spec.obs.state.dtype", "|u1");
+    ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "|u1"), "%s", err.text);
+    mf_frame_free(head);
+
+    head = mf_frame_new(MF_HEAD);
+    mf_frame_set_str(head, "run", "x");
+    ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT, "a head without a spec: %s", err.text);
+    mf_frame_free(head);
+}
+
+static void texts(void)
+{
+    struct mf_policy_spec s = example(), back = {0};
+    struct mf_err err = {0};
+    char text[MF_SPEC_TEXT];
+    int bad = 0;
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+        mf_spec_text(&s, f, text);
+        bad += mf_spec_set(&back, f, text, "here", &err) != 0;
+    }
+    ok(bad == 0 && mf_policy_spec_agree(&s, "a", &back, "b", &err) == 0, "every field's text reads back %s", err.text);
+
+    static const struct {
+        const char *name, *text;
+    } broken[] = {{"obs", ""},
+                  {"obs", "4"},
+                  {"obs", "4:"},
+                  {"obs", "0:a"},
+                  {"obs", "4:a,"},
+                  {"obs", "4:a.b"},
+                  {"obs", "1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a"},
+                  {"hidden", "[1"},
+                  {"hidden", "[1,]"},
+                  {"hidden", "[1]x"},
+                  {"hidden", "[1,1,1,1,1,1,1,1,1]"},
+                  {"hidden", "[0]"},
+                  {"hidden", ""},
+                  {"hidden", "[1048577]"},
+                  {"horizon", "-1"},
+                  {"horizon", "8x"},
+                  {"horizon", ""},
+                  {"noise_clip", "nan"},
+                  {"noise_clip", "-1"},
+                  {"noise_clip", "1x"},
+                  {"learned_noise", "1"},
+                  {"network", "transformer"}};
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
+        for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
+            if (!strcmp(f->name, broken[i].name))
+                ok(mf_spec_set(&back, f, broken[i].text, "here", &err) < 0 && strstr(err.text, "here"), "%s", err.text);
+}
+
+static void differences(void)
+{
+    struct mf_policy_spec a = example(), b = example();
+    struct mf_err err = {0};
+    b.horizon = 16;
+    b.K = 9;
+    ok(mf_policy_spec_agree(&a, "FILE", &b, "the head", &err) == MF_EUSAGE &&
+           !strcmp(err.text, "policy.horizon is 8 in FILE and 16 in the head"),
+       "%s", err.text);
+    b.horizon = 8;
+    ok(mf_policy_spec_agree(&a, "FILE", &b, "the head", &err) == MF_EUSAGE &&
+           !strcmp(err.text, "policy.num_inference_steps is 5 in FILE and 9 in the head"),
+       "%s", err.text);
+    ok(mf_spec_agree(&a, "FILE", &b, "the head", false, &err) == 0, "which is not of what was learned");
+    b.obs[1].dim = 4;
+    ok(mf_spec_agree(&a, "FILE", &b, "the head", false, &err) == MF_EUSAGE &&
+           strstr(err.text, "4:state,3:robot0_eef_pos"),
+       "%s", err.text);
+}
+
+int main(void)
+{
+    heads();
+    texts();
+    differences();
+    return done();
+}

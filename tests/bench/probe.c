@@ -1,0 +1,93 @@
+/* probe - what this machine can do at most: multiply-adds and memory, on one core and on all.
+ *
+ * Prints one line of key=value words. fma: GF/s of the widest kernel that mf uses (AVX2), independent chains in
+ * registers. triad: GB/s of a[i] = b[i] + s c[i] over arrays far beyond the caches, counted as 12 bytes.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHAINS = 12, THREADS_MAX = 256, ROUNDS = 20 };
+static const long STEPS = 2000000;
+static const size_t TRIAD = 8 << 20; /* floats, of each of three arrays and each thread */
+
+typedef float v8 __attribute__((vector_size(32)));
+
+struct job {
+    pthread_t thread;
+    float *a;
+    float out;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+__attribute__((target("avx2,fma"), optimize("fp-contract=fast"))) static void *fma_job(void *arg)
+{
+    struct job *j = arg;
+    v8 a[CHAINS], b, c;
+    for (int i = 0; i < 8; i++)
+        b[i] = 0.999f, c[i] = 0.1f;
+    for (int k = 0; k < CHAINS; k++)
+        a[k] = c * (float)k;
+    for (long s = 0; s < STEPS; s++)
+        for (int k = 0; k < CHAINS; k++)
+            a[k] = a[k] * b + c;
+    for (int k = 0; k < CHAINS; k++)
+        j->out += a[k][0];
+    return NULL;
+}
+
+static void *triad_job(void *arg)
+{
+    struct job *j = arg;
+    float *restrict a = j->a, *restrict b = a + TRIAD, *restrict c = b + TRIAD;
+    for (size_t i = 0; i < TRIAD; i++)
+        a[i] = b[i] + 0.5f * c[i];
+    return NULL;
+}
+
+/* The shortest of some rounds, in seconds. */
+static double best(int threads, struct job *jobs, void *(*fn)(void *), int rounds)
+{
+    double least = 1e9;
+    for (int r = 0; r < rounds; r++) {
+        double t = now();
+        for (int i = 1; i < threads; i++)
+            pthread_create(&jobs[i].thread, NULL, fn, &jobs[i]);
+        fn(&jobs[0]);
+        for (int i = 1; i < threads; i++)
+            pthread_join(jobs[i].thread, NULL);
+        t = now() - t;
+        least = t < least ? t : least;
+    }
+    return least;
+}
+
+int main(void)
+{
+    static struct job jobs[THREADS_MAX];
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    int all = cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (int)cores;
+    double flops = 16.0 * CHAINS * (double)STEPS;
+    printf("cores=%d", all);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        printf(" fma_1=%.1f", 1e-9 * flops / best(1, jobs, fma_job, ROUNDS / 4));
+        printf(" fma_all=%.1f", 1e-9 * flops * all / best(all, jobs, fma_job, ROUNDS / 4));
+    }
+    for (int i = 0; i < all; i++)
+        if (!(jobs[i].a = calloc(3 * TRIAD, sizeof(float))))
+            return 1;
+    for (int i = 0; i < all; i++)
+        for (size_t k = 0; k < 3 * TRIAD; k += 1024)
+            jobs[i].a[k] = 1.0f; /* so that the pages are there */
+    printf(" triad_1=%.1f", 12e-9 * (double)TRIAD / best(1, jobs, triad_job, ROUNDS / 4));
+    printf(" triad_all=%.1f\n", 12e-9 * (double)TRIAD * all / best(all, jobs, triad_job, ROUNDS / 4));
+    return 0;
+}

@@ -20,6 +20,13 @@ static float *grad_row(const struct mf_call *c, int k, int i)
     return c->x[k].grad ? c->x[k].grad + (size_t)mf_row_of(&c->x[k], &c->y, i) * (size_t)c->x[k].cols : NULL;
 }
 
+/* The std of element d of row i: coefficient 2, times operand 3 where there is one. */
+static float std_at(const struct mf_call *c, int i, int d)
+{
+    float s = row(c, 2, i)[2];
+    return c->n_x > 3 ? s * row(c, 3, i)[d] : s;
+}
+
 void mf_ref_flow_mean(const struct mf_call *c, int n)
 {
     int D = c->y.cols;
@@ -77,19 +84,13 @@ void mf_ref_noise_std_back(const struct mf_call *c, int n, float *lane)
         }
 }
 
-/* Row i's std, or NULL where coef alone says it. */
-static const float *std_row(const struct mf_call *c, int i)
-{
-    return c->n_x > 3 ? row(c, 3, i) : NULL;
-}
-
 void mf_ref_flow_noise(const struct mf_call *c, int n)
 {
     int D = c->y.cols;
     for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
-        const float *mean = row(c, 0, i), *eps = row(c, 1, i), *coef = row(c, 2, i), *std = std_row(c, i);
-        for (int d = 0; d < D; d++) { /* where s is 0, eps may hold anything */
-            float s = std ? coef[2] * std[d] : coef[2];
+        const float *mean = row(c, 0, i), *eps = row(c, 1, i);
+        for (int d = 0; d < D; d++) {
+            float s = std_at(c, i, d); /* where it is 0, eps may hold anything */
             c->y.data[i * D + d] = kept(s == 0.0f ? mean[d] : mean[d] + s * kept(eps[d], c->clip), c->limit);
         }
     }
@@ -99,9 +100,9 @@ void mf_ref_flow_logprob(const struct mf_call *c, int n)
 {
     int D = c->y.cols;
     for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
-        const float *next = row(c, 0, i), *mean = row(c, 1, i), *coef = row(c, 2, i), *std = std_row(c, i);
+        const float *next = row(c, 0, i), *mean = row(c, 1, i);
         for (int d = 0; d < D; d++) {
-            float s = std ? coef[2] * std[d] : coef[2], z = (next[d] - mean[d]) / s;
+            float s = std_at(c, i, d), z = (next[d] - mean[d]) / s;
             c->y.data[i * D + d] = s == 0.0f ? 0.0f : -logf(s) - 0.5f * LOG_2PI - 0.5f * z * z;
         }
     }
@@ -113,10 +114,10 @@ void mf_ref_flow_logprob_back(const struct mf_call *c, int n, float *lane)
     (void)lane;
     mf_ref_zero(c, n);
     for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
-        const float *next = row(c, 0, i), *mean = row(c, 1, i), *coef = row(c, 2, i), *std = std_row(c, i);
-        float *dnext = grad_row(c, 0, i), *dmean = grad_row(c, 1, i), *dstd = std ? grad_row(c, 3, i) : NULL;
+        const float *next = row(c, 0, i), *mean = row(c, 1, i), *coef = row(c, 2, i);
+        float *dnext = grad_row(c, 0, i), *dmean = grad_row(c, 1, i), *dstd = c->n_x > 3 ? grad_row(c, 3, i) : NULL;
         for (int d = 0; d < D; d++) {
-            float g = c->y.grad[i * D + d], s = std ? coef[2] * std[d] : coef[2];
+            float g = c->y.grad[i * D + d], s = std_at(c, i, d);
             if (g == 0.0f || s == 0.0f)
                 continue;
             float z = (next[d] - mean[d]) / s;
@@ -125,7 +126,7 @@ void mf_ref_flow_logprob_back(const struct mf_call *c, int n, float *lane)
             if (dmean)
                 dmean[d] += g * z / s;
             if (dstd)
-                dstd[d] += g * (z * z - 1.0f) / std[d];
+                dstd[d] += coef[2] * g * (z * z - 1.0f) / s;
         }
     }
 }

@@ -58,7 +58,7 @@ static struct mf_val value(struct mf_graph *g, int rows, int cols, bool shared, 
     if (rows < 1 || cols < 1)
         abort();
     g->value = mf_xrealloc(g->value, (size_t)g->n_values + 1, sizeof *g->value);
-    g->value[g->n_values] = (struct mf_value){rows, cols, shared, node, g->n_values, 0.0f};
+    g->value[g->n_values] = (struct mf_value){rows, cols, shared, node, g->n_values, false, 0.0f};
     return (struct mf_val){g->n_values++};
 }
 
@@ -158,12 +158,6 @@ struct mf_val mf_activate(struct mf_graph *g, struct mf_val x, enum mf_act act)
     return sum(g, "activate", 1, &x, act);
 }
 
-struct mf_val mf_detach(struct mf_graph *g, struct mf_val x)
-{
-    struct mf_node *made;
-    return node(g, MF_OP_SUM, 1, &x, 0, mf_rows(g, x), mf_cols(g, x), &made);
-}
-
 struct mf_val mf_add(struct mf_graph *g, struct mf_val a, struct mf_val b)
 {
     return sum(g, "add", 2, (struct mf_val[]){a, b}, MF_ACT_NONE);
@@ -204,12 +198,24 @@ struct mf_val mf_slice_rows(struct mf_graph *g, struct mf_val x, int from, int n
     return y;
 }
 
+/* Another name for the floats of x. */
+static struct mf_val alias(struct mf_graph *g, struct mf_val x, int rows, int cols, bool detached)
+{
+    struct mf_val y = value(g, rows, cols, mf_is_shared(g, x), at(g, x)->node);
+    g->value[y.id].root = at(g, x)->root;
+    g->value[y.id].detached = at(g, x)->detached || detached;
+    return y;
+}
+
 struct mf_val mf_reshape(struct mf_graph *g, struct mf_val x, int rows, int cols)
 {
     want(g, rows * cols == mf_rows(g, x) * mf_cols(g, x), "reshape", 1, &x);
-    struct mf_val y = value(g, rows, cols, mf_is_shared(g, x), at(g, x)->node);
-    g->value[y.id].root = at(g, x)->root;
-    return y;
+    return alias(g, x, rows, cols, false);
+}
+
+struct mf_val mf_detach(struct mf_graph *g, struct mf_val x)
+{
+    return alias(g, x, mf_rows(g, x), mf_cols(g, x), true);
 }
 
 struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, int dim)
@@ -246,22 +252,14 @@ struct mf_val mf_noise_std(struct mf_graph *g, struct mf_val u, struct mf_val bo
     return node(g, MF_OP_NOISE_STD, 2, all, 1, mf_rows(g, u), mf_cols(g, u), &made);
 }
 
-/* A step's s is column 2 of coef, times std where that is given. */
-static void want_std(const struct mf_graph *g, const char *op, struct mf_val mean, struct mf_val coef, struct mf_val std)
-{
-    struct mf_val all[] = {mean, coef, std};
-    int rows = mf_rows(g, mean);
-    want(g, spreads(g, coef, rows, 3) && (!std.id || spreads(g, std, rows, mf_cols(g, mean))), op, 3, all);
-}
-
 struct mf_val mf_flow_noise(struct mf_graph *g, struct mf_val mean, struct mf_val std, struct mf_val coef,
                             struct mf_val eps, float clip, float limit)
 {
     struct mf_node *made;
     struct mf_val all[] = {mean, eps, coef, std};
     int rows = mf_rows(g, mean), cols = mf_cols(g, mean);
-    want(g, is(g, eps, rows, cols), "flow_noise", 4, all);
-    want_std(g, "flow_noise", mean, coef, std);
+    want(g, is(g, eps, rows, cols) && spreads(g, coef, rows, 3) && (!std.id || spreads(g, std, rows, cols)), "flow_noise",
+         4, all);
     struct mf_val y = node(g, MF_OP_FLOW_NOISE, 4, all, 0, rows, cols, &made);
     made->how.clip = clip;
     made->how.limit = limit;
@@ -274,8 +272,8 @@ struct mf_val mf_flow_logprob(struct mf_graph *g, struct mf_val next, struct mf_
     struct mf_node *made;
     struct mf_val all[] = {next, mean, coef, std};
     int rows = mf_rows(g, mean), cols = mf_cols(g, mean);
-    want(g, is(g, next, rows, cols), "flow_logprob", 4, all);
-    want_std(g, "flow_logprob", mean, coef, std);
+    want(g, is(g, next, rows, cols) && spreads(g, coef, rows, 3) && (!std.id || spreads(g, std, rows, cols)),
+         "flow_logprob", 4, all);
     return node(g, MF_OP_FLOW_LOGPROB, 4, all, 1 | 2 | 8, rows, cols, &made);
 }
 

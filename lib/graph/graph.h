@@ -125,9 +125,6 @@ struct mf_val mf_weigh(struct mf_graph *g, struct mf_val x, struct mf_val weight
 /* weight * mean over (rows, cols) of (a - b)^2; no gradient into b. weight (1, 1). */
 struct mf_val mf_mse(struct mf_graph *g, struct mf_val a, struct mf_val b, struct mf_val weight);
 
-/* v times weight; v, weight (1, 1). No gradient into weight. */
-struct mf_val mf_weigh(struct mf_graph *g, struct mf_val v, struct mf_val weight);
-
 /* This value's gradient starts at `scale`. Several losses add up. */
 void mf_loss(struct mf_graph *g, struct mf_val v, float scale);
 

@@ -38,9 +38,9 @@ static int root(const struct mf_graph *g, int value)
     return g->value[value].root;
 }
 
-static bool flows(const struct mf_node *nd, int i)
+static bool flows(const struct mf_graph *g, const struct mf_node *nd, int i)
 {
-    return nd->back >> (i < 31 ? i : 31) & 1;
+    return (nd->back >> (i < 31 ? i : 31) & 1) && !g->value[nd->x[i]].detached;
 }
 
 static bool trained(const struct mf_graph *g, int param)
@@ -58,14 +58,14 @@ static void find_wanted(struct mf_plan *p)
         const struct mf_node *nd = &g->node[i];
         bool any = trained(g, nd->W) || trained(g, nd->b);
         for (int k = 0; k < nd->n_x; k++)
-            any = any || (flows(nd, k) && depends[root(g, nd->x[k])]);
+            any = any || (flows(g, nd, k) && depends[root(g, nd->x[k])]);
         depends[nd->y] = any;
     }
     for (int v = 1; v < g->n_values; v++)
         reaches[v] = g->value[v].scale != 0.0f;
     for (int i = g->n_nodes - 1; i >= 0; i--)
         for (int k = 0; k < g->node[i].n_x; k++)
-            if (reaches[g->node[i].y] && flows(&g->node[i], k))
+            if (reaches[g->node[i].y] && flows(g, &g->node[i], k))
                 reaches[root(g, g->node[i].x[k])] = true;
     for (int v = 1; p->backward && v < g->n_values; v++)
         p->wanted[v] = depends[v] && reaches[v] && root(g, v) == v;
@@ -127,7 +127,7 @@ static void find_lives(struct mf_plan *p)
             touch(&p->data[x], forward_time(i));
             if (back && reads_operands_back(nd->op))
                 touch(&p->data[x], backward_time(g, i));
-            if (back && flows(nd, k) && p->wanted[x])
+            if (back && flows(g, nd, k) && p->wanted[x])
                 touch(&p->grad[x], backward_time(g, i));
         }
         if (back) {
@@ -241,7 +241,7 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     c->work = p->arena[w] + p->arena_size;
     c->aux = p->aux[i].to >= 0 ? p->arena[w] + p->aux[i].at : NULL;
     for (int k = 0; k < nd->n_x; k++)
-        c->x[k] = tensor(p, w, nd->x[k], flows(nd, k) && runs_back(p, i));
+        c->x[k] = tensor(p, w, nd->x[k], flows(g, nd, k) && runs_back(p, i));
     if (nd->op != MF_OP_LINEAR)
         return;
     c->W = p->params->value + p->params->p[nd->W].at;

@@ -8,7 +8,8 @@ struct mf_value {
     int rows, cols;
     bool shared;
     int node;     /* that makes it; -1: an input */
-    int root;     /* the value whose floats these are: itself, but for a reshape */
+    int root;     /* the value whose floats these are: itself, but for a reshape or what is detached */
+    bool detached;
     float scale;  /* of the loss that starts here; 0: none */
 };
 
@@ -16,7 +17,7 @@ struct mf_node {
     enum mf_op op;
     int y;              /* value */
     int n_x, *x;        /* values */
-    unsigned back;      /* bit i: a gradient flows into x[i]; all from 31 on */
+    unsigned back;      /* bit i: a gradient may flow into x[i]; bit 31: into all from there */
     struct mf_call how; /* act, from, limit, ...: the attributes alone */
     int W, b;           /* parameters of a linear; -1: none */
 };

@@ -153,7 +153,7 @@ static struct mf_val op_noise_std(struct lab *l)
 static struct mf_val op_logprob_std(struct lab *l)
 {
     struct mf_val std = mf_noise_std(l->g, operand(l, R, 12), set(l, 1, 2, (float[]){-1.0f, 0.5f}));
-    return mf_flow_logprob(l->g, operand(l, R, 12), operand(l, R, 12), std, set(l, 1, 3, (float[]){0.0f, 0.0f, 1.5f}));
+    return mf_flow_logprob(l->g, operand(l, R, 12), operand(l, R, 12), std, input_of(l, R, 3, 0.7f, 0.3f));
 }
 
 static struct mf_val op_logprob_coef(struct lab *l)

@@ -87,6 +87,11 @@ void mf_frame_free(struct mf_frame *f)
     free(f);
 }
 
+size_t mf_frame_bytes(const struct mf_frame *f)
+{
+    return f->len;
+}
+
 enum mf_kind mf_frame_kind(const struct mf_frame *f)
 {
     return f->kind;

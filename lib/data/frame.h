@@ -43,6 +43,7 @@ struct mf_frame *mf_frame_new(enum mf_kind kind);
 void mf_frame_free(struct mf_frame *f); /* NULL is fine */
 struct mf_frame *mf_frame_keep(struct mf_frame *f); /* one owner more: each one frees it */
 enum mf_kind mf_frame_kind(const struct mf_frame *f);
+size_t mf_frame_bytes(const struct mf_frame *f); /* of one that was received, as it came; 0 of one made here */
 
 /* 1 and *f (the caller frees it), 0 at the end of the bytes, negative on error. */
 int mf_frame_recv(struct mf_port *in, struct mf_port *watch, struct mf_frame **f, struct mf_err *err);

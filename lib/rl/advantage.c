@@ -120,28 +120,14 @@ INLINE void minus_values(const struct step *s, size_t n, const float *restrict r
         adv[i] = ret[i] - s->v[i];
 }
 
-static int complain(const struct mf_rollout *r, size_t t, size_t n, struct mf_err *err)
-{
-    size_t i = t * r->N + n;
-    if (r->n_exec && (r->n_exec[i] < 0 || (size_t)r->n_exec[i] > r->C))
-        return mf_err_set(err, MF_EFORMAT, "n_exec[%zu,%zu] is %d, not in [0, %zu]", t, n, r->n_exec[i], r->C);
-    return mf_err_set(err, MF_EFORMAT,
-                      "environment %zu goes from a valid step %zu to a masked one without terminated or truncated", n,
-                      t);
-}
-
 static int check(const struct mf_rollout *r, struct mf_err *err)
 {
-    if (!r->valid && !r->loss_mask && !r->n_exec)
-        return 0;
-    for (size_t t = 0; t < r->T; t++)
-        for (size_t n = 0; n < r->N; n++) {
-            size_t i = t * r->N + n;
-            bool ended = r->terminated[i] | r->truncated[i] | (t + 1 == r->T);
-            if (!kept(r, i) || ((ended || kept(r, i + r->N)) && (!r->n_exec || (uint32_t)r->n_exec[i] <= r->C)))
-                continue;
-            return complain(r, t, n, err);
-        }
+    for (size_t i = 0; (r->valid || r->loss_mask) && i < (r->T - 1) * r->N; i++)
+        if (kept(r, i) && !(r->terminated[i] | r->truncated[i]) && !kept(r, i + r->N))
+            return mf_err_set(
+                err, MF_EFORMAT,
+                "environment %zu goes from a valid step %zu to a masked one without terminated or truncated", i % r->N,
+                i / r->N);
     return 0;
 }
 

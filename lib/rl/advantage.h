@@ -35,7 +35,7 @@ struct mf_advantage {
 };
 
 /* advantages and returns (T, N). MF_EUSAGE where the choices contradict each other; MF_EFORMAT where an episode
- * runs into masked entries without an end, or n_exec is not in [0, C]. */
+ * runs into masked entries without an end. */
 int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const struct mf_rollout *r, float *advantages,
                  float *returns, struct mf_err *err);
 

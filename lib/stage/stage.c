@@ -156,10 +156,11 @@ static int pump_stream(struct mf_run *run, void *self, struct mf_err *err)
         if (rc < 0)
             return rc;
         const bool end = mf_frame_kind(f) == MF_END;
+        const long long nth = (long long)run->got.frames + 1 + ended;
         rc = ended ? mf_err_set(err, MF_EFORMAT, "it follows the end") : take(run, self, f, err);
         mf_frame_free(f);
         if (rc == MF_EFORMAT)
-            mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), (long long)run->got.frames + ended);
+            mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), nth);
         if (rc == 0 && run->stage->text_out)
             rc = flush_text(err);
         if (rc < 0)

@@ -1,0 +1,17 @@
+/* json.h - a frame as one line of JSON, for people and jq. What JSON lacks: bytes are {"bytes": n}, NaN is null. */
+#ifndef MF_DATA_JSON_H
+#define MF_DATA_JSON_H
+
+#include <stdio.h>
+
+#include "data/frame.h"
+
+enum mf_arrays_as {
+    MF_ARRAYS_SUMMARY, /* {"dtype", "shape", "min", "max", "mean", "nan"}; of what is not NaN */
+    MF_ARRAYS_WHOLE,   /* {"dtype", "shape", "data": nested lists} */
+    MF_ARRAYS_NONE,    /* {"dtype", "shape"} */
+};
+
+void mf_frame_json(const struct mf_frame *f, enum mf_arrays_as how, FILE *to); /* with its newline */
+
+#endif

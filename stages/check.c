@@ -1,0 +1,122 @@
+/* mf-check: is this a whole, sound stream? One line and the exit code say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/rollout.h"
+#include "stage/stage.h"
+
+struct check {
+    long long frames, samples, slices; /* slices: since the last round */
+    int n;
+    struct mf_array *first; /* what the first rollout held; without data */
+};
+
+static bool has(const struct mf_frame *f, const char *name)
+{
+    return mf_frame_find(f, name) != NULL;
+}
+
+static bool is_nan(const struct mf_array *a, size_t i)
+{
+    const float *f = a->data;
+    const double *d = a->data;
+    return (a->dtype == MF_F32 && f[i] != f[i]) || (a->dtype == MF_F64 && d[i] != d[i]);
+}
+
+/* Every array over (t, n), also one that no stage knows. Which final_values count, the rollout has checked. */
+static int no_nan(const struct mf_rollout *r, const struct mf_array *a, struct mf_err *err)
+{
+    if (a->rank < 2 || a->dim[0] != r->T || a->dim[1] != r->N || !strcmp(a->name, "final_values"))
+        return 0;
+    const size_t inner = a->count / (r->T * r->N);
+    for (size_t i = 0; i < a->count; i++) {
+        const size_t row = i / inner;
+        const bool masked = (r->valid && !r->valid[row]) || (r->loss_mask && !r->loss_mask[row]);
+        if (!masked && is_nan(a, i))
+            return mf_err_set(err, MF_EFORMAT, "'%s' is NaN at step %zu of environment %zu", a->name, row / r->N,
+                              row % r->N);
+    }
+    return 0;
+}
+
+/* All rollouts hold the same arrays, of the same dtypes and shapes but for the number of environments. */
+static int alike(struct check *c, const struct mf_frame *f, struct mf_err *err)
+{
+    const int n = mf_frame_arrays(f);
+    if (!c->first) {
+        c->first = mf_xcalloc((size_t)n, sizeof *c->first);
+        for (c->n = 0; c->n < n; c->n++)
+            c->first[c->n] = *mf_frame_array(f, c->n);
+        return 0;
+    }
+    for (int i = 0; i < c->n; i++) {
+        const struct mf_array *was = &c->first[i], *is = mf_frame_find(f, was->name);
+        if (!is || n != c->n)
+            return mf_err_set(err, MF_EFORMAT,
+                              "inconsistent: %d arrays where the first rollout has %d, among them '%s'", n, c->n,
+                              was->name);
+        bool same = is->dtype == was->dtype && is->rank == was->rank;
+        for (int d = 0; same && d < is->rank; d++)
+            same = is->dim[d] == was->dim[d] || d == (is->rank > 1);
+        if (!same)
+            return mf_err_set(err, MF_EFORMAT,
+                              "inconsistent: '%s' has another shape or dtype than in the first rollout", is->name);
+    }
+    return 0;
+}
+
+static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
+{
+    struct check *c = self;
+    struct mf_rollout r;
+    int64_t slices;
+    int rc = 0;
+    (void)run;
+    c->frames++;
+    if (mf_frame_kind(f) == MF_ROUND) {
+        if ((rc = mf_frame_get_int(f, "slices", &slices, err)))
+            return rc;
+        if (slices != c->slices)
+            return mf_err_set(err, MF_EFORMAT, "inconsistent: a round of %lld slices, but %lld came", (long long)slices,
+                              c->slices);
+        c->slices = 0;
+    }
+    if (mf_frame_kind(f) != MF_ROLLOUT)
+        return 0;
+    unsigned need = (has(f, "prev_values") ? MF_NEED_VALUES : 0) | (has(f, "chains") ? MF_NEED_CHAINS : 0) |
+                    (has(f, "advantages") ? MF_NEED_ADVANTAGES : 0);
+    if ((rc = mf_rollout_bind(&r, f, need, err)) || (rc = alike(c, f, err)))
+        return rc;
+    for (int i = 0; i < mf_frame_arrays(f) && rc == 0; i++)
+        rc = no_nan(&r, mf_frame_array(f, i), err);
+    c->samples += (long long)(r.T * r.N);
+    c->slices++;
+    return rc;
+}
+
+static int close_check(struct mf_run *run, void *self, int rc, struct mf_err *err)
+{
+    struct check *c = self;
+    (void)run, (void)err;
+    if (rc == 0)
+        printf("whole: %lld frames, %lld samples\n", c->frames + 1, c->samples);
+    free(c->first);
+    return 0;
+}
+
+static const struct mf_stage stage = {
+    .name = "check",
+    .summary = "Say whether a stream is whole and sound; exit 3 and name the frame where it is not.",
+    .examples = "  mf-check <rollouts.mf && mf-replay rollouts.mf | mf-ppo\n",
+    .role = MF_SINK,
+    .text_out = true,
+    .size = sizeof(struct check),
+    .frame = frame,
+    .close = close_check,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

@@ -15,9 +15,14 @@
 
 enum { MF_STEPS_MAX = 128 }; /* denoising steps at most */
 
-enum mf_convention { MF_NOISE0, MF_NOISE1 };                           /* where t = 0 is noise, or t = 1 */
-enum mf_noise_method { MF_FLOW_ODE, MF_FLOW_NOISE, MF_FLOW_SDE, MF_FLOW_CPS }; /* spec words: none flow_noise flow_sde flow_cps */
-enum mf_denoise { MF_JOINT, MF_SINGLE };                               /* all steps stochastic, or one drawn per sample */
+enum mf_convention { MF_NOISE0, MF_NOISE1 }; /* where t = 0 is noise, or t = 1 */
+enum mf_noise_method {
+    MF_FLOW_ODE,
+    MF_FLOW_NOISE,
+    MF_FLOW_SDE,
+    MF_FLOW_CPS
+};                                       /* spec words: none flow_noise flow_sde flow_cps */
+enum mf_denoise { MF_JOINT, MF_SINGLE }; /* all steps stochastic, or one drawn per sample */
 enum mf_objective { MF_CHAIN_MEAN, MF_CHAIN_SUM, MF_STEP, MF_STEP_MEAN };
 enum mf_level_schedule { MF_CONSTANT, MF_LINEAR, MF_EXPONENTIAL, MF_HOLD_COSINE };
 
@@ -35,10 +40,10 @@ struct mf_policy_spec { /* all that shapes sampling and scoring; in the checkpoi
     enum mf_noise_method noise_method;
     enum mf_denoise denoise;
     enum mf_objective objective;
-    bool learned_noise;     /* flow_noise with a noise net; else sigma is the schedule's level */
-    float mean_limit;       /* mean kept within +-; 0: not */
-    float noise_clip;       /* eps kept within +-; 0: not */
-    float final_limit;      /* last step kept within +-; 0: not */
+    bool learned_noise; /* flow_noise with a noise net; else sigma is the schedule's level */
+    float mean_limit;   /* mean kept within +-; 0: not */
+    float noise_clip;   /* eps kept within +-; 0: not */
+    float final_limit;  /* last step kept within +-; 0: not */
     struct mf_net_spec net;
     int n_critic, critic[MF_DIMS_MAX]; /* hidden sizes; 0: no critic */
     int n_noise, noise[MF_DIMS_MAX];
@@ -46,16 +51,17 @@ struct mf_policy_spec { /* all that shapes sampling and scoring; in the checkpoi
 
 struct mf_policy {
     struct mf_policy_spec spec;
-    struct mf_params params; /* network.*, critic.*, explore_noise_net.* */
+    struct mf_params params;             /* network.*, critic.*, explore_noise_net.* */
     float *obs_scale, *obs_offset;       /* (obs_dim) normalised = x*scale + offset */
     float *action_scale, *action_offset; /* (action_dim) */
     bool has_normalizer;
     int64_t version, iter, global_step; /* of the weights; rounds consumed; control steps so far */
-    double noise_low, noise_high;       /* in force: flow_noise's bounds of sigma, or the level of sde and cps in both */
+    double noise_low, noise_high; /* in force: flow_noise's bounds of sigma, or the level of sde and cps in both */
 };
 
-int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err); /* params allocated, zero */
-void mf_policy_fresh(struct mf_policy *p, uint64_t seed);  /* initial weights, identity normaliser */
+int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec,
+                   struct mf_err *err);                   /* params allocated, zero */
+void mf_policy_fresh(struct mf_policy *p, uint64_t seed); /* initial weights, identity normaliser */
 void mf_policy_release(struct mf_policy *p);
 
 /* The upper bound (or level) at progress p in [0, 1] of the schedule (flow.md 2). */
@@ -69,7 +75,8 @@ void mf_policy_set_noise(struct mf_policy *p, double low, double high);
 void mf_flow_coef(const struct mf_policy_spec *s, int k, double level, bool stochastic, float coef[3]);
 double mf_flow_time(const struct mf_policy_spec *s, int k); /* t_k: the one grid of sampling and scoring */
 
-/* spec <-> a head frame's "spec" map and <-> a checkpoint's metadata; both refuse what does not agree, with both values. */
+/* spec <-> a head frame's "spec" map and <-> a checkpoint's metadata; both refuse what does not agree, with both
+ * values. */
 void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *head);
 int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *head, struct mf_err *err);
 int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
@@ -81,18 +88,19 @@ void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, 
 /* ---- sampling ---- */
 
 struct mf_sampler;
-int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation, struct mf_err *err);
+int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation,
+                   struct mf_err *err);
 void mf_sampler_free(struct mf_sampler *s);
 
-struct mf_sample { /* n rows each; the caller's arrays */
-    const float *obs;       /* (n, O) raw: normalised inside */
-    const float *noise;     /* (n, D) initial noise x_0 */
-    const float *eps;       /* (n, K, D); NULL in evaluation */
-    const int32_t *inds;    /* (n, K): denoise_inds; NULL in evaluation (ODE) */
-    float *chains;          /* (n, K+1, D), or NULL */
-    float *logprobs;        /* (n, E), or NULL: mf_logprob_width */
-    float *values;          /* (n), or NULL */
-    float *actions;         /* (n, C, A) environment units, the executed slice */
+struct mf_sample {       /* n rows each; the caller's arrays */
+    const float *obs;    /* (n, O) raw: normalised inside */
+    const float *noise;  /* (n, D) initial noise x_0 */
+    const float *eps;    /* (n, K, D); NULL in evaluation */
+    const int32_t *inds; /* (n, K): denoise_inds; NULL in evaluation (ODE) */
+    float *chains;       /* (n, K+1, D), or NULL */
+    float *logprobs;     /* (n, E), or NULL: mf_logprob_width */
+    float *values;       /* (n), or NULL */
+    float *actions;      /* (n, C, A) environment units, the executed slice */
 };
 int mf_sampler_run(struct mf_sampler *s, int n, const struct mf_sample *x, struct mf_err *err);
 /* V of observations alone (n, O) -> (n). */
@@ -102,18 +110,18 @@ int mf_logprob_width(const struct mf_policy_spec *s); /* E of prev_logprobs in t
 
 /* ---- scoring: the graph from a chain to log-probabilities, for the update ---- */
 
-struct mf_score { /* inputs to feed, values to use */
-    struct mf_val obs;   /* (1, O) normalised */
-    struct mf_val chain; /* joint: (K+1, D). single: (2, D): x_k, x_{k+1} of the drawn k */
-    struct mf_val time;  /* joint: shared (K, 1). single: (1, 1) per sample */
-    struct mf_val step;  /* shared (k, 1): the step size for nets that take one, else MF_NONE */
-    struct mf_val coef;  /* (k, 3) per sample, of mf_flow_coef; k = K or 1 */
-    struct mf_val bounds;/* shared (1, 2): log-variance bounds of learned noise, else MF_NONE */
-    struct mf_val rest;  /* shared (1, 1): the initial noise's share of the entropy, else MF_NONE */
-    struct mf_val elements;  /* (k, D) */
-    struct mf_val logprobs;  /* (1, E) as the stream's prev_logprobs */
-    struct mf_val entropy;   /* (1, 1), or MF_NONE where sigma has no parameters */
-    struct mf_val value;     /* (1, 1), or MF_NONE */
+struct mf_score {           /* inputs to feed, values to use */
+    struct mf_val obs;      /* (1, O) normalised */
+    struct mf_val chain;    /* joint: (K+1, D). single: (2, D): x_k, x_{k+1} of the drawn k */
+    struct mf_val time;     /* joint: shared (K, 1). single: (1, 1) per sample */
+    struct mf_val step;     /* shared (k, 1): the step size for nets that take one, else MF_NONE */
+    struct mf_val coef;     /* (k, 3) per sample, of mf_flow_coef; k = K or 1 */
+    struct mf_val bounds;   /* shared (1, 2): log-variance bounds of learned noise, else MF_NONE */
+    struct mf_val rest;     /* shared (1, 1): the initial noise's share of the entropy, else MF_NONE */
+    struct mf_val elements; /* (k, D) */
+    struct mf_val logprobs; /* (1, E) as the stream's prev_logprobs */
+    struct mf_val entropy;  /* (1, 1), or MF_NONE where sigma has no parameters */
+    struct mf_val value;    /* (1, 1), or MF_NONE */
 };
 void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *out);
 void mf_score_set(struct mf_plan *plan, const struct mf_score *s, const struct mf_policy *p); /* the shared inputs */
@@ -139,22 +147,23 @@ double mf_ema_decay(int64_t step, double inv_gamma, double power, double max);
 /* A checkpoint holds only what determines the numbers: no paths, times, hosts, thread counts. */
 struct mf_checkpoint {
     struct mf_policy *policy;
-    const float *ema;            /* as params.value, or NULL */
-    const struct mf_adam *adam;  /* or NULL */
-    const char *kind;            /* "clone" or "ppo" */
-    int n_states;                /* collectors' states, unread */
+    const float *ema;           /* as params.value, or NULL */
+    const struct mf_adam *adam; /* or NULL */
+    const char *kind;           /* "clone" or "ppo" */
+    int n_states;               /* collectors' states, unread */
     const struct mf_state {
         char src[64];
         const void *bytes;
         size_t size;
-    } *states;
-    int n_extra;                 /* further "key" -> decimal text that the learner needs (counters, seed) */
+    } * states;
+    int n_extra; /* further "key" -> decimal text that the learner needs (counters, seed) */
     const char *(*extra)[2];
 };
-int mf_checkpoint_save(const char *path, const struct mf_checkpoint *c, struct mf_err *err); /* NAME.part, fsync, rename */
+int mf_checkpoint_save(const char *path, const struct mf_checkpoint *c,
+                       struct mf_err *err); /* NAME.part, fsync, rename */
 
 enum mf_weights { MF_WEIGHTS_AUTO, MF_WEIGHTS_RAW, MF_WEIGHTS_EMA }; /* auto: EMA of a clone, raw of PPO */
-struct mf_loaded; /* an open checkpoint */
+struct mf_loaded;                                                    /* an open checkpoint */
 int mf_checkpoint_open(struct mf_loaded **l, const char *path, struct mf_err *err);
 void mf_checkpoint_close(struct mf_loaded *l);
 const char *mf_loaded_path(const struct mf_loaded *l);
@@ -163,7 +172,8 @@ const char *mf_loaded_kind(const struct mf_loaded *l);
 const char *mf_loaded_extra(const struct mf_loaded *l, const char *key); /* NULL: none */
 int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
 /* Copies weights, normaliser, counters into an initialised policy whose spec agrees; a tensor that is missing, left
- * over or misshapen is named. A policy without normaliser is refused. critic.* may be missing in a clone (kept fresh). */
+ * over or misshapen is named. A policy without normaliser is refused. critic.* may be missing in a clone (kept fresh).
+ */
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err);
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err);

@@ -194,7 +194,7 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
     if ((rc = mf_port_open(&run->out, run->opt.out, MF_OUT, err)))
         return rc;
     run->silent = !s->text_out && mf_port_is_terminal(run->out);
-    if (run->silent && s->role != MF_SINK)
+    if (run->silent && s->role != MF_SINK && !s->watched)
         return mf_err_set(err, MF_EUSAGE, "a stream is not for a terminal: pipe it into another program, or mf-view");
     return 0;
 }

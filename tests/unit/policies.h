@@ -18,11 +18,21 @@ static inline void must(int rc, const struct mf_err *err)
 static inline struct mf_policy_spec small_spec(const char *net)
 {
     struct mf_err err;
-    struct mf_policy_spec s = {
-        .n_obs_keys = 1, .obs = {{"state", 5}}, .obs_dim = 5, .n_obs_steps = 1, .action_dim = 2, .horizon = 3,
-        .n_action_steps = 2, .action_offset = 1, .K = 4, .noise_method = MF_FLOW_NOISE,
-        .net = {.n_hidden = 3, .hidden = {16, 16, 16}, .act = MF_ACT_MISH, .time_dim = 8},
-        .n_critic = 3, .critic = {9, 9, 9}, .n_noise = 2, .noise = {6, 6}};
+    struct mf_policy_spec s = {.n_obs_keys = 1,
+                               .obs = {{"state", 5}},
+                               .obs_dim = 5,
+                               .n_obs_steps = 1,
+                               .action_dim = 2,
+                               .horizon = 3,
+                               .n_action_steps = 2,
+                               .action_offset = 1,
+                               .K = 4,
+                               .noise_method = MF_FLOW_NOISE,
+                               .net = {.n_hidden = 3, .hidden = {16, 16, 16}, .act = MF_ACT_MISH, .time_dim = 8},
+                               .n_critic = 3,
+                               .critic = {9, 9, 9},
+                               .n_noise = 2,
+                               .noise = {6, 6}};
     must(mf_net_find(&s.net.net, net, &err), &err);
     if (s.net.net->step_size) {
         s.net.n_cond = 2;

@@ -247,8 +247,13 @@ static void draw(const struct mf_policy_spec *s)
 
 static struct mf_sample sample_of(int from)
 {
-    return (struct mf_sample){.obs = x.obs + from * O, .noise = x.noise + from * D, .eps = x.eps + from * K * D,
-                              .inds = x.inds + from * K, .chains = x.chains, .logprobs = x.logp, .values = x.values,
+    return (struct mf_sample){.obs = x.obs + from * O,
+                              .noise = x.noise + from * D,
+                              .eps = x.eps + from * K * D,
+                              .inds = x.inds + from * K,
+                              .chains = x.chains,
+                              .logprobs = x.logp,
+                              .values = x.values,
                               .actions = x.actions};
 }
 

@@ -170,11 +170,14 @@ const char *mf_loaded_path(const struct mf_loaded *l);
 const struct mf_policy_spec *mf_loaded_spec(const struct mf_loaded *l);
 const char *mf_loaded_kind(const struct mf_loaded *l);
 const char *mf_loaded_extra(const struct mf_loaded *l, const char *key); /* NULL: none */
+struct mf_safetensors;
+const struct mf_safetensors *mf_loaded_file(const struct mf_loaded *l); /* the raw tensors and metadata */
 int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
 /* Copies weights, normaliser, counters into an initialised policy whose spec agrees; a tensor that is missing, left
  * over or misshapen is named. A policy without normaliser is refused. critic.* may be missing in a clone (kept fresh).
  */
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err);
+/* Where the file was made to go on with: Adam's moments and steps; the EMA (group policy; the others raw). */
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err);
 

@@ -1,0 +1,334 @@
+#include "flow/checkpoint.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/fields.h"
+
+struct mf_loaded {
+    char *path;
+    struct mf_safetensors file;
+    struct mf_policy_spec spec;
+    int64_t version, iter, global_step;
+    double noise_low, noise_high;
+    bool clone;
+    int n_states;
+    struct mf_state *states;
+};
+
+/* ---- open ---- */
+
+static int fact(const struct mf_loaded *l, const char *group, const char *key, const char **text, struct mf_err *err)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s%s", group, key);
+    *text = mf_safetensors_meta(&l->file, name);
+    return *text ? 0 : mf_err_set(err, MF_EFORMAT, "the metadata of %s lacks %s", l->path, name);
+}
+
+static int fact_int(const struct mf_loaded *l, const char *group, const char *key, int64_t *v, struct mf_err *err)
+{
+    const char *text;
+    char *end;
+    if (fact(l, group, key, &text, err))
+        return err->code;
+    errno = 0;
+    *v = strtoll(text, &end, 10);
+    if (end == text || *end || errno)
+        return mf_err_set(err, MF_EFORMAT, "the metadata of %s has %s%s='%.60s', which is no integer", l->path, group,
+                          key, text);
+    return 0;
+}
+
+static int fact_num(const struct mf_loaded *l, const char *key, double *v, struct mf_err *err)
+{
+    const char *text;
+    char *end;
+    if (fact(l, "", key, &text, err))
+        return err->code;
+    *v = strtod(text, &end);
+    if (end == text || *end || !isfinite(*v))
+        return mf_err_set(err, MF_EFORMAT, "the metadata of %s has %s='%.60s', which is no number", l->path, key, text);
+    return 0;
+}
+
+static int read_facts(struct mf_loaded *l, struct mf_err *err)
+{
+    const char *text = mf_safetensors_meta(&l->file, "format");
+    if (!text || strcmp(text, MF_CHECKPOINT_FORMAT))
+        return mf_err_set(err, MF_EFORMAT,
+                          "%s is a safetensors file but no checkpoint of a policy: its metadata says "
+                          "format='%.60s' and not '%s'",
+                          l->path, text ? text : "", MF_CHECKPOINT_FORMAT);
+    int rc = fact(l, "", "kind", &text, err) || fact_int(l, "", "version", &l->version, err) ||
+                     fact_int(l, "", "iter", &l->iter, err) || fact_int(l, "", "global_step", &l->global_step, err) ||
+                     fact_num(l, "noise_low", &l->noise_low, err) || fact_num(l, "noise_high", &l->noise_high, err)
+                 ? err->code
+                 : 0;
+    l->clone = !rc && !strcmp(text, "clone");
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n && !rc; f++)
+        if (!(rc = fact(l, "spec.", f->name, &text, err)))
+            rc = mf_spec_set(&l->spec, f, text, l->path, err);
+    return rc;
+}
+
+static void find_states(struct mf_loaded *l)
+{
+    for (int i = 0; i < l->file.n; i++) {
+        const struct mf_array *a = &l->file.tensors[i];
+        struct mf_state s = {.bytes = a->data, .size = a->bytes};
+        if (strncmp(a->name, "state/", 6) || a->dtype != MF_U8 || strlen(a->name + 6) >= sizeof s.src)
+            continue;
+        strcpy(s.src, a->name + 6);
+        l->states = mf_xrealloc(l->states, (size_t)l->n_states + 1, sizeof *l->states);
+        l->states[l->n_states++] = s;
+    }
+}
+
+int mf_checkpoint_open(struct mf_loaded **out, const char *path, struct mf_err *err)
+{
+    struct mf_loaded *l = mf_xcalloc(1, sizeof *l);
+    l->path = mf_xstrdup(path);
+    int rc = mf_safetensors_open(&l->file, path, err);
+    if (!rc)
+        rc = read_facts(l, err);
+    if (rc) {
+        mf_checkpoint_close(l);
+        return rc;
+    }
+    find_states(l);
+    *out = l;
+    return 0;
+}
+
+void mf_checkpoint_close(struct mf_loaded *l)
+{
+    if (!l)
+        return;
+    mf_safetensors_close(&l->file);
+    free(l->states);
+    free(l->path);
+    free(l);
+}
+
+const char *mf_loaded_path(const struct mf_loaded *l)
+{
+    return l->path;
+}
+
+const struct mf_policy_spec *mf_loaded_spec(const struct mf_loaded *l)
+{
+    return &l->spec;
+}
+
+const char *mf_loaded_kind(const struct mf_loaded *l)
+{
+    return mf_safetensors_meta(&l->file, "kind");
+}
+
+const struct mf_safetensors *mf_loaded_file(const struct mf_loaded *l)
+{
+    return &l->file;
+}
+
+const char *mf_loaded_extra(const struct mf_loaded *l, const char *key)
+{
+    const char *text;
+    struct mf_err none;
+    return fact(l, "extra.", key, &text, &none) ? NULL : text;
+}
+
+int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states)
+{
+    *states = l->states;
+    return l->n_states;
+}
+
+/* ---- what does not fit: as many names as a sentence holds ---- */
+
+struct misfits {
+    char text[360];
+    int n;
+};
+
+static void misfit(struct misfits *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void misfit(struct misfits *m, const char *fmt, ...)
+{
+    size_t at = strlen(m->text);
+    char one[300];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(one, sizeof one, fmt, ap);
+    va_end(ap);
+    if (at + strlen(one) + 2 < sizeof m->text)
+        snprintf(m->text + at, sizeof m->text - at, "%s%s", at ? "; " : "", one);
+    m->n++;
+}
+
+static int misfits_end(const struct mf_loaded *l, const struct misfits *m, struct mf_err *err)
+{
+    int named = m->n > 0;
+    for (const char *p = m->text; (p = strstr(p, "; ")); p += 2)
+        named++;
+    if (m->n == 0)
+        return 0;
+    if (m->n == named)
+        return mf_err_set(err, MF_EFORMAT, "%.120s does not fit the policy: %s", l->path, m->text);
+    return mf_err_set(err, MF_EFORMAT, "%.100s does not fit the policy: %s; and %d more", l->path, m->text,
+                      m->n - named);
+}
+
+/* The tensor before+name+after when it has p's shape; else NULL and a misfit (m NULL: none is told). */
+static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *before, const struct mf_param *p,
+                                        const char *after, struct misfits *m)
+{
+    char name[MF_NAME_MAX + 16];
+    snprintf(name, sizeof name, "%s%s%s", before, p->name, after);
+    const struct mf_array *a = mf_safetensors_find(&l->file, name);
+    size_t rows = (size_t)p->rows, cols = (size_t)p->cols;
+    bool fits = a && a->dtype == MF_F32 && a->rank == p->rank &&
+                (p->rank == 2 ? a->dim[0] == rows && a->dim[1] == cols : a->dim[0] == rows * cols);
+    if (fits)
+        return a;
+    if (m && !a)
+        misfit(m, "%s is missing", name);
+    else if (m && a->dtype == MF_F32 && a->rank <= 2)
+        misfit(m, "%s is (%zu, %zu) and should be (%zu, %zu)", name, a->rank == 2 ? a->dim[0] : 1,
+               a->rank == 2 ? a->dim[1] : a->count, rows, cols);
+    else if (m)
+        misfit(m, "%s is no float32 of rank %d", name, p->rank);
+    return NULL;
+}
+
+static bool starts(const char *s, const char *with)
+{
+    return !strncmp(s, with, strlen(with));
+}
+
+/* Whose tensor it is: the parameter's name in it. */
+static const char *owner(const char *name, char *room)
+{
+    size_t n = strlen(name);
+    if (starts(name, "ema/"))
+        return name + 4;
+    if (!starts(name, "opt/") || n < 7)
+        return name;
+    memcpy(room, name + 4, n - 6); /* without /m or /v */
+    room[n - 6] = 0;
+    return room;
+}
+
+static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps, struct misfits *m)
+{
+    char room[MF_NAME_MAX];
+    for (int i = 0; i < l->file.n; i++) {
+        const char *name = l->file.tensors[i].name, *param = owner(name, room);
+        bool grown_later = l->clone && (starts(param, "critic.") || starts(param, "explore_noise_net."));
+        if (!grown_later && !starts(name, "normalizer.") && !starts(name, "state/") && mf_param_find(ps, param) < 0)
+            misfit(m, "%s is left over", name);
+    }
+}
+
+/* ---- load ---- */
+
+static bool has_ema(const struct mf_loaded *l, const struct mf_params *ps)
+{
+    for (int i = 0; i < ps->n; i++)
+        if (ps->p[i].group == MF_GROUP_POLICY)
+            return tensor_of(l, "ema/", &ps->p[i], "", NULL) != NULL;
+    return false;
+}
+
+static void copy(float *to, const struct mf_array *a)
+{
+    memcpy(to, a->data, a->bytes);
+}
+
+/* A clone's critic and noise net, which nobody trained, may be missing or of another shape: they are left as they are.
+ */
+static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, float *to, struct misfits *m)
+{
+    for (int i = 0; i < ps->n; i++) {
+        const struct mf_param *p = &ps->p[i];
+        bool learned = p->group == MF_GROUP_POLICY;
+        const struct mf_array *a = tensor_of(l, ema && learned ? "ema/" : "", p, "", l->clone && !learned ? NULL : m);
+        if (a && to)
+            copy(to + p->at, a);
+    }
+}
+
+static int load_normalizer(const struct mf_loaded *l, struct mf_policy *p, bool really, struct mf_err *err)
+{
+    struct mf_norm_part part[4];
+    mf_norm_parts(p, part);
+    for (int i = 0; i < 4; i++) {
+        const struct mf_array *a = mf_safetensors_find(&l->file, part[i].name);
+        if (!a)
+            return mf_err_set(err, MF_EFORMAT,
+                              "%s holds a policy without its normaliser: add the tensors normalizer.params_dict.{obs,"
+                              "action}.{scale,offset} of the data that it was trained on (scale 1 and offset 0 where "
+                              "that was not normalised)",
+                              l->path);
+        if (a->dtype != MF_F32 || a->rank != 1 || a->dim[0] != (size_t)part[i].n)
+            return mf_err_set(err, MF_EFORMAT, "%s of %s is not %d float32 numbers", part[i].name, l->path, part[i].n);
+        if (really)
+            copy(part[i].value, a);
+    }
+    return 0;
+}
+
+int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err)
+{
+    struct misfits m = {.n = 0};
+    bool ema = which == MF_WEIGHTS_EMA || (which == MF_WEIGHTS_AUTO && l->clone && has_ema(l, &p->params));
+    int rc = mf_spec_agree(&l->spec, l->path, &p->spec, "the policy", false, err);
+    if (rc)
+        return rc;
+    if (ema && !has_ema(l, &p->params))
+        return mf_err_set(err, MF_EUSAGE, "%s has no EMA weights: policy.weights=raw takes those that were trained",
+                          l->path);
+    load_weights(l, &p->params, ema, NULL, &m);
+    find_left_over(l, &p->params, &m);
+    if ((rc = misfits_end(l, &m, err)) || (rc = load_normalizer(l, p, false, err)))
+        return rc;
+    load_weights(l, &p->params, ema, p->params.value, NULL);
+    load_normalizer(l, p, true, err);
+    p->has_normalizer = true;
+    p->version = l->version;
+    p->iter = l->iter;
+    p->global_step = l->global_step;
+    if (!l->clone)
+        mf_policy_set_noise(p, l->noise_low, l->noise_high);
+    mf_params_touch(&p->params);
+    return 0;
+}
+
+int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err)
+{
+    struct misfits m = {.n = 0};
+    load_weights(l, ps, true, NULL, &m);
+    int rc = misfits_end(l, &m, err);
+    if (!rc)
+        load_weights(l, ps, true, ema, NULL);
+    return rc;
+}
+
+int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err)
+{
+    struct misfits m = {.n = 0};
+    for (int g = 0; g < MF_GROUP_BUFFER; g++)
+        if (fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
+            return mf_err_at(err, "no optimiser state to go on with");
+    for (int i = 0; i < ps->n; i++)
+        for (int v = 0; v < 2 && ps->p[i].group != MF_GROUP_BUFFER; v++) {
+            const struct mf_array *t = tensor_of(l, "opt/", &ps->p[i], v ? "/v" : "/m", &m);
+            if (t)
+                copy((v ? a->v : a->m) + ps->p[i].at, t);
+        }
+    return misfits_end(l, &m, err);
+}

@@ -1,0 +1,28 @@
+/* checkpoint.h - the names inside a checkpoint. Private to lib/flow.
+ *
+ *   network.*, critic.*, explore_noise_net.*          weights, shaped as their parameters
+ *   ema/NAME                                          of group policy alone
+ *   opt/NAME/m, opt/NAME/v                            Adam's moments of what is trained
+ *   normalizer.params_dict.{obs,action}.{scale,offset}
+ *   state/SRC                                         bytes of a collector
+ *
+ * Metadata: format, kind, version, iter, global_step, noise_low, noise_high, spec.FIELD, adam.GROUP (steps), extra.KEY.
+ */
+#ifndef MF_FLOW_CHECKPOINT_H
+#define MF_FLOW_CHECKPOINT_H
+
+#include "data/safetensors.h"
+#include "flow/policy.h"
+
+#define MF_CHECKPOINT_FORMAT "maniflow 1"
+
+extern const char *const mf_group_names[MF_GROUPS];
+
+struct mf_norm_part { /* one of the normaliser's four vectors */
+    const char *name; /* "normalizer.params_dict.obs.scale" */
+    float *value;
+    int n;
+};
+void mf_norm_parts(const struct mf_policy *p, struct mf_norm_part part[4]);
+
+#endif

@@ -1,0 +1,124 @@
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/checkpoint.h"
+#include "flow/fields.h"
+
+const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "buffer"};
+
+void mf_norm_parts(const struct mf_policy *p, struct mf_norm_part part[4])
+{
+    part[0] = (struct mf_norm_part){"normalizer.params_dict.obs.scale", p->obs_scale, p->spec.obs_dim};
+    part[1] = (struct mf_norm_part){"normalizer.params_dict.obs.offset", p->obs_offset, p->spec.obs_dim};
+    part[2] = (struct mf_norm_part){"normalizer.params_dict.action.scale", p->action_scale, p->spec.action_dim};
+    part[3] = (struct mf_norm_part){"normalizer.params_dict.action.offset", p->action_offset, p->spec.action_dim};
+}
+
+struct content {
+    struct mf_array *tensors;
+    struct mf_meta *meta;
+    int n, n_meta;
+    bool long_name;
+};
+
+static void add_tensor(struct content *c, const char *before, const char *name, const char *after, enum mf_dtype dtype,
+                       int rank, size_t rows, size_t cols, const void *data)
+{
+    c->tensors = mf_xrealloc(c->tensors, (size_t)c->n + 1, sizeof *c->tensors);
+    struct mf_array *a = &c->tensors[c->n++];
+    *a = (struct mf_array){.dtype = dtype, .rank = rank, .count = rows * cols, .data = (void *)(uintptr_t)data};
+    a->dim[0] = rank == 2 ? rows : rows * cols;
+    a->dim[1] = cols;
+    a->bytes = a->count * mf_dtype_size(dtype);
+    c->long_name |= snprintf(a->name, sizeof a->name, "%s%s%s", before, name, after) >= MF_NAME_MAX;
+}
+
+static void add_param(struct content *c, const char *before, const struct mf_param *p, const char *after,
+                      const float *values)
+{
+    add_tensor(c, before, p->name, after, MF_F32, p->rank, (size_t)p->rows, (size_t)p->cols, values + p->at);
+}
+
+static void add_meta(struct content *c, const char *group, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void add_meta(struct content *c, const char *group, const char *key, const char *fmt, ...)
+{
+    char name[128], value[MF_SPEC_TEXT];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    c->long_name |= snprintf(name, sizeof name, "%s%s", group, key) >= (int)sizeof name;
+    c->meta = mf_xrealloc(c->meta, (size_t)c->n_meta + 1, sizeof *c->meta);
+    c->meta[c->n_meta++] = (struct mf_meta){mf_xstrdup(name), mf_xstrdup(value)};
+}
+
+static void add_weights(struct content *c, const struct mf_checkpoint *from)
+{
+    const struct mf_params *ps = &from->policy->params;
+    struct mf_norm_part norm[4];
+    for (int i = 0; i < ps->n; i++) {
+        const struct mf_param *p = &ps->p[i];
+        add_param(c, "", p, "", ps->value);
+        if (from->ema && p->group == MF_GROUP_POLICY)
+            add_param(c, "ema/", p, "", from->ema);
+        if (from->adam && p->group != MF_GROUP_BUFFER) {
+            add_param(c, "opt/", p, "/m", from->adam->m);
+            add_param(c, "opt/", p, "/v", from->adam->v);
+        }
+    }
+    mf_norm_parts(from->policy, norm);
+    for (int i = 0; i < 4; i++)
+        add_tensor(c, norm[i].name, "", "", MF_F32, 1, 1, (size_t)norm[i].n, norm[i].value);
+    for (int i = 0; i < from->n_states; i++)
+        add_tensor(c, "state/", from->states[i].src, "", MF_U8, 1, 1, from->states[i].size, from->states[i].bytes);
+}
+
+static void add_facts(struct content *c, const struct mf_checkpoint *from)
+{
+    const struct mf_policy *p = from->policy;
+    char text[MF_SPEC_TEXT];
+    add_meta(c, "", "format", MF_CHECKPOINT_FORMAT);
+    add_meta(c, "", "kind", "%s", from->kind);
+    add_meta(c, "", "version", "%" PRId64, p->version);
+    add_meta(c, "", "iter", "%" PRId64, p->iter);
+    add_meta(c, "", "global_step", "%" PRId64, p->global_step);
+    add_meta(c, "", "noise_low", "%.17g", p->noise_low);
+    add_meta(c, "", "noise_high", "%.17g", p->noise_high);
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+        mf_spec_text(&p->spec, f, text);
+        add_meta(c, "spec.", f->name, "%s", text);
+    }
+    for (int g = 0; g < MF_GROUP_BUFFER && from->adam; g++)
+        add_meta(c, "adam.", mf_group_names[g], "%" PRId64, from->adam->step[g]);
+    for (int i = 0; i < from->n_extra; i++)
+        add_meta(c, "extra.", from->extra[i][0], "%s", from->extra[i][1]);
+}
+
+int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struct mf_err *err)
+{
+    struct content c = {.n = 0};
+    int rc = 0;
+    if (!from->policy->has_normalizer)
+        return mf_err_set(err, MF_EUSAGE, "%s is not written: the policy has no normaliser", path);
+    if (from->policy->spec.n_obs_keys == 0)
+        return mf_err_set(err, MF_EUSAGE, "%s is not written: the policy's observations have no names", path);
+    add_weights(&c, from);
+    add_facts(&c, from);
+    if (c.long_name)
+        rc =
+            mf_err_set(err, MF_EUSAGE, "%s is not written: a name in it has more than %d bytes", path, MF_NAME_MAX - 1);
+    else
+        rc = mf_safetensors_write(path, c.tensors, c.n, c.meta, c.n_meta, err);
+    for (int i = 0; i < c.n_meta; i++) {
+        free((void *)(uintptr_t)c.meta[i].key);
+        free((void *)(uintptr_t)c.meta[i].value);
+    }
+    free(c.meta);
+    free(c.tensors);
+    return rc;
+}

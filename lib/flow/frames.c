@@ -1,0 +1,182 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/checkpoint.h"
+
+enum { PART_MAX = 64 << 20 }; /* bytes of tensors */
+
+/* What travels: every parameter and the normaliser. Both ends cut the list into parts the same way. */
+static int tensors_of(const struct mf_policy *p, struct mf_array **list)
+{
+    const struct mf_params *ps = &p->params;
+    struct mf_norm_part norm[4];
+    struct mf_array *a = *list = mf_xcalloc((size_t)ps->n + 4, sizeof *a);
+    for (int i = 0; i < ps->n; i++, a++) {
+        const struct mf_param *q = &ps->p[i];
+        memcpy(a->name, q->name, sizeof a->name);
+        a->rank = q->rank;
+        a->dim[0] = q->rank == 2 ? (size_t)q->rows : (size_t)q->cols;
+        a->dim[1] = q->rank == 2 ? (size_t)q->cols : 1;
+        a->data = ps->value + q->at;
+    }
+    mf_norm_parts(p, norm);
+    for (int i = 0; i < 4; i++, a++) {
+        snprintf(a->name, sizeof a->name, "%s", norm[i].name);
+        a->rank = 1;
+        a->dim[0] = (size_t)norm[i].n;
+        a->dim[1] = 1;
+        a->data = norm[i].value;
+    }
+    int n = ps->n + 4;
+    for (int i = 0; i < n; i++)
+        (*list)[i].bytes = (*list)[i].dim[0] * (*list)[i].dim[1] * sizeof(float);
+    return n;
+}
+
+/* The end of the part that begins at `from`: at least one tensor, at most PART_MAX bytes where more than one. */
+static int part_end(const struct mf_array *list, int n, int from)
+{
+    size_t bytes = list[from].bytes;
+    int to = from + 1;
+    while (to < n && bytes + list[to].bytes <= PART_MAX)
+        bytes += list[to++].bytes;
+    return to;
+}
+
+static int count_parts(const struct mf_array *list, int n)
+{
+    int parts = 0;
+    for (int from = 0; from < n; from = part_end(list, n, from))
+        parts++;
+    return parts;
+}
+
+static int make_part(const struct mf_policy *p, const struct mf_array *list, int from, int to, int k, int of,
+                     struct mf_frame **out, struct mf_err *err)
+{
+    struct mf_frame *f = *out = mf_frame_new(MF_POLICY);
+    mf_frame_set_int(f, "version", p->version);
+    mf_frame_set_int(f, "iter", p->iter);
+    mf_frame_set_int(f, "global_step", p->global_step);
+    mf_frame_set_num(f, "noise.low", p->noise_low);
+    mf_frame_set_num(f, "noise.high", p->noise_high);
+    mf_frame_set_ints(f, "part", (int64_t[]){k, of}, 2);
+    for (int i = from; i < to; i++) {
+        void *data;
+        int rc = mf_frame_add(f, list[i].name, MF_F32, list[i].rank, list[i].dim, &data, err);
+        if (rc)
+            return rc;
+        memcpy(data, list[i].data, list[i].bytes);
+    }
+    return 0;
+}
+
+int mf_policy_to_frames(const struct mf_policy *p, struct mf_frame ***frames, int *n, struct mf_err *err)
+{
+    struct mf_array *list;
+    int total = tensors_of(p, &list), of = count_parts(list, total), from = 0, rc = 0;
+    struct mf_frame **f = mf_xcalloc((size_t)of, sizeof *f);
+    for (int k = 0; k < of && !rc; k++) {
+        int to = part_end(list, total, from);
+        rc = make_part(p, list, from, to, k, of, &f[k], err);
+        from = to;
+    }
+    free(list);
+    if (rc) {
+        for (int k = 0; k < of; k++)
+            mf_frame_free(f[k]);
+        free(f);
+        return rc;
+    }
+    *frames = f;
+    *n = of;
+    return 0;
+}
+
+static int take_tensor(const struct mf_array *want, const struct mf_frame *part, struct mf_err *err)
+{
+    const struct mf_array *got = mf_frame_find(part, want->name);
+    if (!got)
+        return mf_err_set(err, MF_EFORMAT, "a frame of the policy lacks %s: was it made for another network?",
+                          want->name);
+    if (got->dtype != MF_F32 || got->rank != want->rank || got->dim[0] != want->dim[0] ||
+        (got->rank == 2 && got->dim[1] != want->dim[1]))
+        return mf_err_set(err, MF_EFORMAT, "a frame of the policy has %s in another shape than (%zu, %zu)", want->name,
+                          want->dim[0], want->dim[1]);
+    return 0;
+}
+
+int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struct mf_err *err)
+{
+    struct mf_array *list;
+    int64_t k, of, version, iter, step;
+    double low, high;
+    if (mf_frame_get_int(part, "part.0", &k, err) || mf_frame_get_int(part, "part.1", &of, err) ||
+        mf_frame_get_int(part, "version", &version, err) || mf_frame_get_int(part, "iter", &iter, err) ||
+        mf_frame_get_int(part, "global_step", &step, err) || mf_frame_get_num(part, "noise.low", &low, err) ||
+        mf_frame_get_num(part, "noise.high", &high, err))
+        return err->code;
+    int total = tensors_of(p, &list), mine = count_parts(list, total), from = 0, rc = 0;
+    if (of != mine || k < 0 || k >= of)
+        rc = mf_err_set(err, MF_EFORMAT, "part %jd of %jd is none of the %d parts of this policy", (intmax_t)k,
+                        (intmax_t)of, mine);
+    for (int i = 0; i < k && !rc; i++)
+        from = part_end(list, total, from);
+    int to = rc ? from : part_end(list, total, from);
+    if (!rc && mf_frame_arrays(part) != to - from)
+        rc = mf_err_set(err, MF_EFORMAT, "a frame of the policy has %d tensors where this policy has %d",
+                        mf_frame_arrays(part), to - from);
+    for (int i = from; i < to && !rc; i++)
+        rc = take_tensor(&list[i], part, err);
+    for (int i = from; i < to && !rc; i++)
+        memcpy(list[i].data, mf_frame_find(part, list[i].name)->data, list[i].bytes);
+    free(list);
+    if (rc)
+        return rc;
+    p->version = version;
+    p->iter = iter;
+    p->global_step = step;
+    p->noise_low = low;
+    p->noise_high = high;
+    p->has_normalizer = true;
+    mf_params_touch(&p->params);
+    return 0;
+}
+
+/* FNV-1a's step on 8 bytes at a time: a name for the bits, nothing a forger could not meet. */
+static uint64_t mixed(uint64_t h, const void *data, size_t n)
+{
+    const char *p = data;
+    for (; n;) {
+        uint64_t word = 0;
+        size_t m = n < 8 ? n : 8;
+        memcpy(&word, p, m);
+        h = (h ^ word) * 0x100000001b3;
+        h ^= h >> 32; /* or the high bits would never come down */
+        p += m;
+        n -= m;
+    }
+    return h;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct mf_array *)a)->name, ((const struct mf_array *)b)->name);
+}
+
+void mf_policy_digest(const struct mf_policy *p, char hex[17])
+{
+    struct mf_array *list;
+    int n = tensors_of(p, &list);
+    uint64_t h = 0xcbf29ce484222325;
+    qsort(list, (size_t)n, sizeof *list, by_name);
+    for (int i = 0; i < n; i++) {
+        h = mixed(h, list[i].name, strlen(list[i].name));
+        h = mixed(h, list[i].data, list[i].bytes);
+    }
+    h = mixed(h, (double[]){p->noise_low, p->noise_high}, 2 * sizeof(double));
+    free(list);
+    snprintf(hex, 17, "%016jx", (uintmax_t)h);
+}

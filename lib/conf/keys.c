@@ -92,7 +92,7 @@ const struct mf_key mf_keys[] = {
     {"collect.slices", MF_INT, "1", "[1,1048576]", NULL, "frames that a round is cut into"},
     {"collect.max_lag", MF_INT, "0", "[0,1]", "versions", "that the policy may be behind"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL, "running: by the deviation of returns"},
-    {"collect.src", MF_STR, "", NULL, NULL, "this source's name, where several feed one learner"},
+    {"collect.src", MF_STR, NULL, NULL, NULL, "this source's name, where several feed one learner"},
     {"collect.policy_address", MF_STR, NULL, NULL, NULL, "where mf-ppo serves the policy; null: a socket in run.dir"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,)", "s", "silence of the learner before giving up"},
 

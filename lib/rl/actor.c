@@ -83,15 +83,6 @@ void mf_actor_release(struct mf_actor *a)
     *a = (struct mf_actor){0};
 }
 
-int mf_actor_restart(struct mf_actor *a, int first_env, struct mf_err *err)
-{
-    mf_vec_free(a->vec);
-    a->vec = NULL;
-    a->started = false;
-    a->opts.vec.first_env = first_env;
-    return mf_vec_new(&a->vec, &a->opts.vec, err);
-}
-
 /* ---- observations ---- */
 
 static size_t history_bytes(const struct mf_actor *a)

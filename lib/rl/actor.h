@@ -53,8 +53,6 @@ void mf_actor_release(struct mf_actor *a); /* safe on a zeroed one */
 /* Fill the columns with T decisions. MF_STOPPED on TERM; 1 when INT asked for an end first (the rollout is not
  * whole), else 0. */
 int mf_actor_rollout(struct mf_actor *a, struct mf_err *err);
-/* The expert's next environments: first_env.. of the random streams. */
-int mf_actor_restart(struct mf_actor *a, int first_env, struct mf_err *err);
 
 /* All that determines the future, malloc'ed; and back. */
 void mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size);

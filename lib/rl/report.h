@@ -1,0 +1,26 @@
+/* report.h - what an iteration did, as a metrics frame in the tags that people look for. */
+#ifndef MF_RL_REPORT_H
+#define MF_RL_REPORT_H
+
+#include <stdio.h>
+
+#include "rl/ppo.h"
+
+struct mf_report {
+    int64_t iter, step;                /* iteration; control steps so far */
+    double time;                       /* s since the learner started */
+    double update_time, round_time;    /* s; a round is from the end of one update to the end of the next */
+    int64_t steps, dropped;            /* control steps of this round; rounds dropped so far */
+    double noise;                      /* sigma or level that the round was sampled with */
+    const struct mf_frame *round;      /* its episodes */
+    const struct mf_ppo_stats *stats;
+};
+
+/* rollout/.. are left out where no episode ended, and what is NaN. The caller frees it. */
+struct mf_frame *mf_report_frame(const struct mf_report *r);
+/* One line of a table, with its head every 20 iterations. */
+void mf_report_row(const struct mf_frame *metrics, FILE *to);
+/* A few words for a line that is drawn over and over. */
+void mf_report_words(const struct mf_frame *metrics, char *words, size_t size);
+
+#endif

@@ -1,0 +1,130 @@
+/* Rollouts of the actor: the same bytes for any number of threads, and after a save and load. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "rl/actor.h"
+#include "tap.h"
+
+static struct mf_err err;
+
+struct rig {
+    struct mf_engine *engine;
+    struct mf_policy policy;
+    struct mf_sampler *sampler;
+    struct mf_actor actor;
+};
+
+static void open_rig(struct rig *r, int threads, int obs_steps, bool scale)
+{
+    struct mf_actor_opts o = {.vec = {.N = 7, .threads = threads, .seed = 5, .reset_purpose = MF_RNG_RESET},
+                              .T = 9, .reward_scale = scale, .gamma = 0.99};
+    struct mf_policy_spec s = {.n_obs_steps = obs_steps, .horizon = 4, .n_action_steps = 3, .K = 3,
+                               .noise_method = MF_FLOW_NOISE, .n_critic = 1, .critic = {16}};
+    if (mf_env_find(&o.vec.env, "point", &err))
+        abort();
+    for (; o.vec.env->obs[s.n_obs_keys].name; s.n_obs_keys++) {
+        snprintf(s.obs[s.n_obs_keys].name, sizeof s.obs[0].name, "%s", o.vec.env->obs[s.n_obs_keys].name);
+        s.obs[s.n_obs_keys].dim = o.vec.env->obs[s.n_obs_keys].dim;
+        s.obs_dim += s.obs[s.n_obs_keys].dim;
+    }
+    s.action_dim = o.vec.env->action_dim;
+    s.net = (struct mf_net_spec){.O = s.obs_dim * obs_steps, .D = 4 * s.action_dim, .n_hidden = 1, .hidden = {16},
+                                 .act = MF_ACT_RELU, .time_dim = 8};
+    s.n_critic = 3;
+    s.critic[1] = s.critic[2] = 16;
+    s.net.n_hidden = 3;
+    s.net.hidden[1] = s.net.hidden[2] = 16;
+    if (mf_net_find(&s.net.net, "reflow_mlp", &err) || mf_engine_open(&r->engine, "cpu", threads, MF_FP32, &err) ||
+        mf_policy_init(&r->policy, &s, &err))
+        abort();
+    mf_policy_fresh(&r->policy, 2);
+    mf_policy_set_noise(&r->policy, 0.3, 0.3);
+    if (mf_sampler_new(&r->sampler, r->engine, &r->policy, false, &err) ||
+        mf_actor_init(&r->actor, &o, &r->policy, r->sampler, &err))
+        abort();
+}
+
+static void close_rig(struct rig *r)
+{
+    mf_actor_release(&r->actor);
+    mf_sampler_free(r->sampler);
+    mf_policy_release(&r->policy);
+    mf_engine_close(r->engine);
+}
+
+static void rollout(struct rig *r)
+{
+    if (mf_actor_rollout(&r->actor, &err))
+        printf("# %s\n", err.text);
+}
+
+static bool same(const struct mf_columns *a, const struct mf_columns *b)
+{
+    bool all = a->n == b->n;
+    for (int i = 0; all && i < a->n; i++)
+        all = !memcmp(a->column[i].data, b->column[i].data,
+                      (a->column[i].per_env ? 1 : a->T) * a->N * a->column[i].bytes);
+    return all;
+}
+
+static void history(struct rig *r)
+{
+    const struct mf_actor *a = &r->actor;
+    const float *obs = mf_columns_at(&a->columns, a->id.obs[0], 0);
+    size_t dim = (size_t)a->opts.vec.env->obs[0].dim;
+    bool first = true, shifted = true;
+    for (int n = 0; n < a->N; n++)
+        first &= !memcmp(obs + (size_t)n * 2 * dim, obs + ((size_t)n * 2 + 1) * dim, dim * sizeof *obs);
+    const float *next = mf_columns_at(&a->columns, a->id.obs[0], 1);
+    const uint8_t *ended = mf_columns_at(&a->columns, a->id.terminated, 0);
+    for (int n = 0; n < a->N; n++)
+        shifted &= ended[n] || !memcmp(obs + ((size_t)n * 2 + 1) * dim, next + (size_t)n * 2 * dim, dim * sizeof *obs);
+    ok(first, "an episode's first observation is repeated in the history");
+    ok(shifted, "then the history moves by one decision");
+}
+
+static void shapes(struct rig *r)
+{
+    struct mf_frame *f = mf_frame_new(MF_ROLLOUT);
+    ok(mf_columns_slice(&r->actor.columns, f, 2, 3, &err) == 0, "a slice of environments 2..4");
+    struct mf_array *a = mf_frame_find(f, "chains");
+    ok(a && a->rank == 5 && a->dim[0] == 9 && a->dim[1] == 3 && a->dim[2] == 4 && a->dim[3] == 4,
+       "chains are (T, N, K+1, H, A)");
+    const float *whole = mf_columns_at(&r->actor.columns, r->actor.id.chains, 3), *cut = a->data;
+    size_t row = a->bytes / (9 * 3 * sizeof(float));
+    ok(!memcmp(whole + 2 * row, cut + 3 * 3 * row, 3 * row * sizeof(float)), "its rows are those of the whole");
+    a = mf_frame_find(f, "last_values");
+    ok(a && a->rank == 1 && a->dim[0] == 3, "last_values are (N)");
+    mf_frame_free(f);
+}
+
+int main(void)
+{
+    struct rig one, many, resumed;
+    void *state;
+    size_t size;
+    open_rig(&one, 1, 2, true);
+    open_rig(&many, 4, 2, true);
+    open_rig(&resumed, 2, 2, true);
+    rollout(&one);
+    rollout(&many);
+    history(&one);
+    shapes(&one);
+    ok(same(&one.actor.columns, &many.actor.columns), "1 and 4 threads give the same rollout");
+    for (int i = 0; i < 6; i++)
+        rollout(&one);
+    mf_actor_save(&one.actor, &state, &size);
+    ok(mf_actor_load(&resumed.actor, state, size, &err) == 0, "the state loads into a fresh actor");
+    rollout(&one);
+    rollout(&resumed);
+    ok(same(&one.actor.columns, &resumed.actor.columns) && one.actor.global_step == resumed.actor.global_step,
+       "and the next rollout is the same, bit for bit");
+    ok(mf_actor_load(&resumed.actor, state, size - 1, &err) < 0 && mf_actor_load(&resumed.actor, "x", 1, &err) < 0,
+       "a cut state is refused");
+    free(state);
+    close_rig(&one);
+    close_rig(&many);
+    close_rig(&resumed);
+    return done();
+}

@@ -1,0 +1,310 @@
+/* mf-collect: run environments with the flow policy, or with a scripted expert, and write rollouts.
+ *
+ * The head goes out first. Then iteration i asks the policy edge for version
+ * max(0, i - max_lag), which also says which rounds were consumed.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/spec.h"
+#include "rl/actor.h"
+#include "stage/rundir.h"
+#include "stage/stage.h"
+#include "wire/edge.h"
+
+enum { EXPERT_GROUP = 64, SLICE_BYTES = 60 << 20, SOCKET_NAME_MAX = 100 };
+enum { ACTOR_POLICY, ACTOR_EXPERT };
+
+struct collect {
+    const char *env_name, *checkpoint, *run_dir, *address, *src, *device;
+    int64_t seed, max_steps, threads, num_envs, steps, total, slices, max_lag, episodes;
+    int who, reward_scale, resume, precision;
+    bool force;
+    double timeout, gamma;
+    struct mf_policy_opts policy_opts;
+
+    const struct mf_env *env;
+    struct mf_rundir rundir;
+    char own_address[MF_PATH_MAX + 32];
+    struct mf_engine *engine;
+    struct mf_policy policy;
+    struct mf_sampler *sampler;
+    struct mf_edge_client *edge;
+    struct mf_actor actor;
+    int64_t iter;
+    bool met; /* the learner has answered */
+};
+
+static const struct mf_bind binds[] = {
+    {"env.name", offsetof(struct collect, env_name)},
+    {"env.max_steps", offsetof(struct collect, max_steps)},
+    {"collect.actor", offsetof(struct collect, who)},
+    {"collect.episodes", offsetof(struct collect, episodes)},
+    {"collect.slices", offsetof(struct collect, slices)},
+    {"collect.max_lag", offsetof(struct collect, max_lag)},
+    {"collect.reward_scale", offsetof(struct collect, reward_scale)},
+    {"collect.policy_address", offsetof(struct collect, address)},
+    {"collect.policy_timeout", offsetof(struct collect, timeout)},
+    {"collect.src", offsetof(struct collect, src)},
+    {"training.num_envs", offsetof(struct collect, num_envs)},
+    {"training.num_steps_per_rollout", offsetof(struct collect, steps)},
+    {"training.total_timesteps", offsetof(struct collect, total)},
+    {"advantage.gamma", offsetof(struct collect, gamma)},
+    {"run.dir", offsetof(struct collect, run_dir)},
+    {"run.seed", offsetof(struct collect, seed)},
+    {"run.resume", offsetof(struct collect, resume)},
+    {"run.force", offsetof(struct collect, force)},
+    {"policy.checkpoint", offsetof(struct collect, checkpoint)},
+    MF_POLICY_BINDS(struct collect, policy_opts),
+    {"device", offsetof(struct collect, device)},
+    {"precision", offsetof(struct collect, precision)},
+    {"threads", offsetof(struct collect, threads)},
+    {0},
+};
+
+/* ---- setting up ---- */
+
+/* The policy's shape: the checkpoint's, where there is one, with the words that were given on top. */
+static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
+{
+    char newest[MF_PATH_MAX];
+    bool resumes = c->resume && mf_rundir_newest(c->rundir.path, newest);
+    const char *from = resumes ? newest : c->checkpoint;
+    struct mf_policy_obs obs[MF_OBS_KEYS] = {0};
+    struct mf_policy_spec spec;
+    struct mf_loaded *l = NULL;
+    int n = 0, rc = from ? mf_checkpoint_open(&l, from, err) : 0;
+    for (; c->env->obs[n].name; n++) {
+        snprintf(obs[n].name, sizeof obs[n].name, "%s", c->env->obs[n].name);
+        obs[n].dim = c->env->obs[n].dim;
+    }
+    if (rc == 0)
+        rc = l ? mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &c->policy_opts, n, obs, c->env->action_dim, err)
+               : mf_policy_spec_make(&spec, &c->policy_opts, n, obs, c->env->action_dim, err);
+    if (rc || (rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
+        (rc = mf_policy_init(&c->policy, &spec, err)))
+        goto out;
+    if (resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err)) == 0)
+        c->iter = c->policy.iter;
+    if (rc == 0)
+        rc = mf_sampler_new(&c->sampler, c->engine, &c->policy, false, err);
+out:
+    mf_checkpoint_close(l);
+    return rc;
+}
+
+static int choose_address(struct collect *c, struct mf_err *err)
+{
+    if (c->address)
+        return 0;
+    int n = snprintf(c->own_address, sizeof c->own_address, "ipc://%s/policy.sock", c->rundir.path);
+    c->address = c->own_address;
+    if (n > SOCKET_NAME_MAX)
+        return mf_err_set(err, MF_EUSAGE,
+                          "run.dir=%.60s..: too long for the name of a socket; shorten it, run from inside, or give "
+                          "collect.policy_address",
+                          c->rundir.path);
+    return 0;
+}
+
+static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
+{
+    struct mf_frame *head = mf_frame_new(MF_HEAD);
+    mf_frame_set_int(head, "v", 1);
+    mf_frame_set_str(head, "run", c->rundir.path);
+    mf_frame_set_str(head, "src", c->src);
+    mf_frame_set_int(head, "seed", c->seed);
+    if (c->address)
+        mf_frame_set_str(head, "policy_address", c->address);
+    mf_frame_set_str(head, "spec.env", c->env->name);
+    mf_frame_set_str(head, "spec.robomimic_name", c->env->robomimic_name ? c->env->robomimic_name : c->env->name);
+    mf_frame_set_num(head, "spec.control_hz", c->env->control_hz);
+    if (c->sampler)
+        mf_policy_spec_to_head(&c->policy.spec, head);
+    int rc = mf_emit(run, head, err);
+    mf_frame_free(head);
+    return rc;
+}
+
+static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct collect *c = self;
+    bool expert = c->who == ACTOR_EXPERT;
+    int rc;
+    c->rundir.lock = -1;
+    c->src = c->src ? c->src : "";
+    if ((rc = mf_env_find(&c->env, c->env_name, err)))
+        return rc;
+    if (expert && !c->env->expert)
+        return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has none", c->env_name);
+    if (!expert && ((rc = mf_rundir_open(&c->rundir, c->run_dir, c->env_name, c->resume, c->force, err)) ||
+                    (rc = choose_address(c, err)) || (rc = open_policy(run, c, err))))
+        return rc;
+    if (expert && c->episodes < 1)
+        c->episodes = c->num_envs;
+    struct mf_actor_opts o = {.vec = {.env = c->env,
+                                      .N = (int)(expert ? EXPERT_GROUP : c->num_envs),
+                                      .threads = (int)c->threads,
+                                      .max_steps = (int)c->max_steps,
+                                      .seed = (uint64_t)c->seed,
+                                      .reset_purpose = MF_RNG_RESET},
+                              .T = (int)(!expert ? c->steps : c->max_steps ? c->max_steps : c->env->max_steps),
+                              .reward_scale = c->reward_scale,
+                              .gamma = c->gamma};
+    if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||
+        (rc = emit_head(run, c, err)))
+        return rc;
+    return expert ? 0 : mf_edge_connect(&c->edge, c->address, err);
+}
+
+/* ---- the policy's next version ---- */
+
+static int take_part(struct collect *c, const void *data, size_t len, struct mf_err *err)
+{
+    struct mf_frame *f;
+    int rc = mf_frame_decode(&f, data, len, err);
+    if (rc == 0)
+        rc = mf_policy_from_frame(&c->policy, f, err);
+    if (rc == 0)
+        mf_frame_free(f);
+    return rc;
+}
+
+/* 1: asked to end while it waited. A resumed run asks first for the version that it resumes at, which carries the
+ * environments as they were. */
+static int fetch_policy(struct mf_run *run, struct collect *c, struct mf_err *err)
+{
+    struct mf_edge_policy got;
+    int64_t version = c->met && c->iter > c->max_lag ? c->iter - c->max_lag : c->met ? 0 : c->iter;
+    int rc = mf_edge_want(c->edge, c->src, version, mf_run_out(run), c->timeout, &got, err);
+    if (rc == MF_STOPPED && mf_stop_signal() == SIGINT)
+        return 1;
+    for (int i = 0; rc == 0 && i < got.n; i++)
+        rc = take_part(c, got.parts[i], got.sizes[i], err);
+    if (rc == 0 && !c->met && got.state)
+        rc = mf_actor_load(&c->actor, got.state, got.state_size, err);
+    c->met = true;
+    return rc;
+}
+
+/* ---- iterations ---- */
+
+static int emit_slices(struct mf_run *run, struct collect *c, int *slices, struct mf_err *err)
+{
+    int count = c->actor.N, fit = (int)(SLICE_BYTES / mf_columns_env_bytes(&c->actor.columns)), of, rc = 0;
+    char digest[17];
+    fit = fit < 1 ? 1 : fit;
+    of = (count + fit - 1) / fit;
+    of = of < c->slices ? (int)c->slices : of;
+    of = of > count ? count : of;
+    if (c->sampler)
+        mf_policy_digest(&c->policy, digest);
+    for (int k = 0; rc == 0 && k < of; k++) {
+        int64_t first = (int64_t)k * count / of, end = (int64_t)(k + 1) * count / of;
+        struct mf_frame *f = mf_frame_new(MF_ROLLOUT);
+        mf_frame_set_int(f, "iter", c->iter);
+        mf_frame_set_str(f, "src", c->src);
+        mf_frame_set_ints(f, "slice", (int64_t[]){k, of}, 2);
+        mf_frame_set_ints(f, "envs", (int64_t[]){c->actor.opts.vec.first_env + first, end - first}, 2);
+        if (c->sampler) {
+            mf_frame_set_int(f, "policy.version", c->policy.version);
+            mf_frame_set_str(f, "policy.digest", digest);
+        }
+        if ((rc = mf_columns_slice(&c->actor.columns, f, (size_t)first, (size_t)(end - first), err)) == 0)
+            rc = mf_emit(run, f, err);
+        mf_frame_free(f);
+    }
+    *slices = of;
+    return rc;
+}
+
+static int emit_round(struct mf_run *run, struct collect *c, int slices, struct mf_err *err)
+{
+    const struct mf_actor *a = &c->actor;
+    double n = a->episodes.n ? (double)a->episodes.n : 1;
+    struct mf_frame *f = mf_frame_new(MF_ROUND);
+    mf_frame_set_int(f, "iter", c->iter++);
+    mf_frame_set_str(f, "src", c->src);
+    mf_frame_set_int(f, "slices", slices);
+    mf_frame_set_int(f, "episodes.n", a->episodes.n);
+    mf_frame_set_num(f, "episodes.return", a->episodes.ret / n);
+    mf_frame_set_num(f, "episodes.length", (double)a->episodes.length / n);
+    mf_frame_set_num(f, "episodes.success", (double)a->episodes.success / n);
+    if (c->sampler) {
+        void *state;
+        size_t size;
+        mf_actor_save(a, &state, &size);
+        mf_frame_set_bin(f, "state", state, size);
+        free(state);
+    }
+    int rc = mf_emit(run, f, err);
+    mf_frame_free(f);
+    return rc;
+}
+
+/* Environments by the group, each for its first episode: the first ones to end would be the easy ones. */
+static int work_expert(struct mf_run *run, struct collect *c, struct mf_err *err)
+{
+    struct mf_actor_opts o = c->actor.opts;
+    int64_t first = c->iter * EXPERT_GROUP, left = c->episodes - first;
+    int slices, rc;
+    o.vec.first_env = (int)first;
+    o.vec.N = (int)(left < EXPERT_GROUP ? left : EXPERT_GROUP);
+    mf_actor_release(&c->actor);
+    if ((rc = mf_actor_init(&c->actor, &o, NULL, NULL, err)) || (rc = mf_actor_rollout(&c->actor, err)) ||
+        (rc = emit_slices(run, c, &slices, err)) || (rc = emit_round(run, c, slices, err)))
+        return rc;
+    mf_log_live("%lld of %lld episodes", (long long)(first + o.vec.N), (long long)c->episodes);
+    return first + o.vec.N < c->episodes;
+}
+
+static int work(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct collect *c = self;
+    int slices, rc;
+    if (c->who == ACTOR_EXPERT)
+        return work_expert(run, c, err);
+    if ((rc = fetch_policy(run, c, err)))
+        return rc; /* 1: asked to end */
+    if (c->actor.global_step >= c->total)
+        return 0;
+    if ((rc = mf_actor_rollout(&c->actor, err)))
+        return rc; /* 1 again: a round that is not whole is nobody's */
+    if ((rc = emit_slices(run, c, &slices, err)) || (rc = emit_round(run, c, slices, err)))
+        return rc;
+    return c->actor.global_step < c->total;
+}
+
+static int close_collect(struct mf_run *run, void *self, int rc, struct mf_err *err)
+{
+    struct collect *c = self;
+    (void)run, (void)rc, (void)err;
+    mf_edge_close(c->edge);
+    mf_actor_release(&c->actor);
+    mf_sampler_free(c->sampler);
+    mf_policy_release(&c->policy);
+    mf_engine_close(c->engine);
+    mf_rundir_close(&c->rundir);
+    return 0;
+}
+
+static const struct mf_stage stage = {
+    .name = "collect",
+    .summary = "Run environments with the flow policy (or a scripted expert) and write rollouts.",
+    .examples = "  mf-collect | mf-gae | mf-ppo\n"
+                "  mf-collect env=lift collect.actor=expert collect.episodes=200 | mf-record demos.hdf5\n",
+    .role = MF_SOURCE,
+    .binds = binds,
+    .size = sizeof(struct collect),
+    .open = open_collect,
+    .work = work,
+    .close = close_collect,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

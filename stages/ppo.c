@@ -1,0 +1,466 @@
+/* mf-ppo: improve the policy on every round of rollouts and serve it to the collectors.
+ *
+ * Waits for a whole round, orders its rows, updates, saves, publishes. A
+ * version counts the rounds consumed, also those dropped or without a step,
+ * since a collector waits for exactly that version.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "flow/spec.h"
+#include "rl/report.h"
+#include "stage/journal.h"
+#include "stage/rundir.h"
+#include "stage/stage.h"
+#include "wire/edge.h"
+
+enum { SLICES_MAX = 4096, CHECKPOINTS_KEPT = 3, PAST = 64 };
+
+struct ppo {
+    const char *checkpoint, *run_dir, *device;
+    int64_t threads, max_lag, save_interval, decay_steps, anneal_steps;
+    int resume, precision, weights, decay_type;
+    bool force;
+    double min_std, max_std, noise_start, noise_end;
+    struct mf_policy_opts policy_opts;
+    struct mf_ppo_opts opts;
+
+    struct mf_rundir rundir; /* ours only where the stream's own run is not going on */
+    char dir[MF_PATH_MAX];
+    struct mf_engine *engine;
+    struct mf_policy policy;
+    struct mf_ppo *learner;
+    struct mf_edge_server *edge;
+    struct mf_journal *journal;
+    struct mf_frame *slice[SLICES_MAX];
+    int n_slices;
+    struct mf_state state; /* the collector's, as its last round brought it */
+    char digest[17];
+    double noise[PAST]; /* in force for version v: noise[v % PAST] */
+    double begun, waited_since;
+    int64_t dropped, foreign;
+};
+
+static const struct mf_bind binds[] = {
+    {"policy.checkpoint", offsetof(struct ppo, checkpoint)},
+    {"policy.weights", offsetof(struct ppo, weights)},
+    MF_POLICY_BINDS(struct ppo, policy_opts),
+    {"policy.min_noise_std", offsetof(struct ppo, min_std)},
+    {"policy.max_noise_std", offsetof(struct ppo, max_std)},
+    {"policy.noise_decay_type", offsetof(struct ppo, decay_type)},
+    {"policy.noise_decay_steps", offsetof(struct ppo, decay_steps)},
+    {"policy.noise_start", offsetof(struct ppo, noise_start)},
+    {"policy.noise_end", offsetof(struct ppo, noise_end)},
+    {"policy.noise_anneal_steps", offsetof(struct ppo, anneal_steps)},
+    {"training.total_timesteps", offsetof(struct ppo, opts.total_timesteps)},
+    {"training.num_epochs", offsetof(struct ppo, opts.num_epochs)},
+    {"training.batch_size", offsetof(struct ppo, opts.batch_size)},
+    {"training.repeat_samples", offsetof(struct ppo, opts.repeat_samples)},
+    {"training.clip_range", offsetof(struct ppo, opts.clip_range)},
+    {"training.dual_clip", offsetof(struct ppo, opts.dual_clip)},
+    {"training.logprob_clamp", offsetof(struct ppo, opts.logprob_clamp)},
+    {"training.level", offsetof(struct ppo, opts.level)},
+    {"training.loss_agg", offsetof(struct ppo, opts.loss_agg)},
+    {"training.value_coef", offsetof(struct ppo, opts.value_coef)},
+    {"training.value_clip", offsetof(struct ppo, opts.value_clip)},
+    {"training.huber_delta", offsetof(struct ppo, opts.huber_delta)},
+    {"training.entropy_coef", offsetof(struct ppo, opts.entropy_coef)},
+    {"training.target_kl", offsetof(struct ppo, opts.target_kl)},
+    {"training.learning_rate", offsetof(struct ppo, opts.learning_rate)},
+    {"training.critic_learning_rate", offsetof(struct ppo, opts.critic_learning_rate)},
+    {"training.noise_learning_rate", offsetof(struct ppo, opts.noise_learning_rate)},
+    {"training.lr_schedule", offsetof(struct ppo, opts.lr_schedule)},
+    {"training.weight_decay", offsetof(struct ppo, opts.weight_decay)},
+    {"training.max_grad_norm", offsetof(struct ppo, opts.max_grad_norm)},
+    {"training.clip", offsetof(struct ppo, opts.clip)},
+    {"training.critic_warmup_steps", offsetof(struct ppo, opts.critic_warmup_steps)},
+    {"training.recompute_logprobs", offsetof(struct ppo, opts.recompute_logprobs)},
+    {"training.ema_decay", offsetof(struct ppo, opts.ema_decay)},
+    {"training.save_interval", offsetof(struct ppo, save_interval)},
+    {"advantage.normalize_advantages", offsetof(struct ppo, opts.normalize_advantages)},
+    {"advantage.normalize_over", offsetof(struct ppo, opts.normalize_over)},
+    {"collect.max_lag", offsetof(struct ppo, max_lag)},
+    {"run.dir", offsetof(struct ppo, run_dir)},
+    {"run.seed", offsetof(struct ppo, opts.seed)},
+    {"run.resume", offsetof(struct ppo, resume)},
+    {"run.force", offsetof(struct ppo, force)},
+    {"device", offsetof(struct ppo, device)},
+    {"precision", offsetof(struct ppo, precision)},
+    {"threads", offsetof(struct ppo, threads)},
+    {0},
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- the policy that it starts from ---- */
+
+/* sigma's bounds fall with the control steps taken, the level of sde and cps with the iterations. */
+static void put_noise_in_force(struct ppo *q)
+{
+    struct mf_policy *p = &q->policy;
+    double low = q->min_std, high;
+    if (p->spec.noise_method == MF_FLOW_NOISE) {
+        high = mf_noise_level((enum mf_level_schedule)q->decay_type, low, q->max_std,
+                              fmin(1, (double)p->global_step / (double)q->decay_steps));
+    } else {
+        double progress = q->anneal_steps ? fmin(1, (double)p->iter / (double)q->anneal_steps) : 0;
+        low = high = q->noise_start + (q->noise_end - q->noise_start) * progress;
+    }
+    mf_policy_set_noise(p, low, high);
+    q->noise[p->version % PAST] = high;
+}
+
+static int keep_state(struct ppo *q, const char *src, const void *bytes, size_t size, struct mf_err *err)
+{
+    void *copy;
+    int rc = mf_alloc(&copy, size, "a collector's state", err);
+    if (rc)
+        return rc;
+    memcpy(copy, bytes, size);
+    free((void *)(uintptr_t)q->state.bytes);
+    q->state = (struct mf_state){.bytes = copy, .size = size};
+    snprintf(q->state.src, sizeof q->state.src, "%s", src);
+    return 0;
+}
+
+/* A run goes on with everything; a checkpoint that is only a start gives weights and normaliser. */
+static int load(struct ppo *q, const char *path, bool resumes, struct mf_err *err)
+{
+    struct mf_loaded *l;
+    int rc = mf_checkpoint_open(&l, path, err);
+    if (rc)
+        return rc;
+    rc = mf_loaded_policy(l, &q->policy, resumes ? MF_WEIGHTS_RAW : (enum mf_weights)q->weights, err);
+    if (rc == 0 && resumes) {
+        const struct mf_state *s;
+        const char *taken = mf_loaded_extra(l, "minibatches");
+        *mf_ppo_minibatches(q->learner) = taken ? atoll(taken) : 0;
+        if ((rc = mf_loaded_adam(l, &q->policy.params, mf_ppo_adam(q->learner), err)) == 0 && mf_ppo_ema(q->learner))
+            rc = mf_loaded_ema(l, &q->policy.params, mf_ppo_ema(q->learner), err);
+        if (rc == 0 && mf_loaded_states(l, &s) > 0)
+            rc = keep_state(q, s[0].src, s[0].bytes, s[0].size, err);
+    } else if (rc == 0) {
+        q->policy.version = q->policy.iter = q->policy.global_step = 0;
+        if (mf_ppo_ema(q->learner))
+            memcpy(mf_ppo_ema(q->learner), q->policy.params.value, q->policy.params.size * sizeof(float));
+    }
+    mf_checkpoint_close(l);
+    if (rc == 0)
+        mf_log(MF_LOG_INFO, "%s %s at iteration %lld", resumes ? "resuming" : "starting from", path,
+               (long long)q->policy.iter);
+    return rc;
+}
+
+static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+{
+    char newest[MF_PATH_MAX];
+    struct mf_policy_spec spec;
+    bool resumes = q->resume && mf_rundir_newest(q->dir, newest);
+    int rc = mf_policy_spec_from_head(&spec, head, err);
+
+    if (rc || (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
+        (rc = mf_engine_open(&q->engine, q->device, (int)q->threads, (enum mf_precision)q->precision, err)) ||
+        (rc = mf_policy_init(&q->policy, &spec, err)))
+        return rc;
+    mf_policy_fresh(&q->policy, (uint64_t)q->opts.seed);
+    if ((rc = mf_ppo_new(&q->learner, q->engine, &q->policy, &q->opts, err)) == 0 && (resumes || q->checkpoint))
+        rc = load(q, resumes ? newest : q->checkpoint, resumes, err);
+    if (rc == 0)
+        put_noise_in_force(q);
+    return rc;
+}
+
+/* ---- out: checkpoints, the edge, metrics ---- */
+
+static int save(struct ppo *q, struct mf_err *err)
+{
+    char path[MF_PATH_MAX], minibatches[32];
+    snprintf(minibatches, sizeof minibatches, "%lld", (long long)*mf_ppo_minibatches(q->learner));
+    const char *extra[][2] = {{"minibatches", minibatches}};
+    struct mf_checkpoint c = {.policy = &q->policy,
+                              .ema = mf_ppo_ema(q->learner),
+                              .adam = mf_ppo_adam(q->learner),
+                              .kind = "ppo",
+                              .n_states = q->state.bytes != NULL,
+                              .states = &q->state,
+                              .n_extra = 1,
+                              .extra = extra};
+    mf_rundir_checkpoint(q->dir, q->policy.version, path);
+    int rc = mf_checkpoint_save(path, &c, err);
+    if (rc == 0)
+        mf_rundir_prune(q->dir, CHECKPOINTS_KEPT, q->save_interval);
+    return rc;
+}
+
+static int publish(struct ppo *q, struct mf_err *err)
+{
+    struct mf_frame **part;
+    int n, rc = mf_policy_to_frames(&q->policy, &part, &n, err);
+    if (rc)
+        return rc;
+    void **data = mf_xcalloc((size_t)n, sizeof *data);
+    size_t *size = mf_xcalloc((size_t)n, sizeof *size);
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = mf_frame_encode(part[i], &data[i], &size[i], err);
+    if (rc == 0 && q->edge)
+        rc = mf_edge_publish(q->edge, q->policy.version, n, (const void *const *)data, size, err);
+    for (int i = 0; i < n; i++) {
+        free(data[i]);
+        mf_frame_free(part[i]);
+    }
+    free(data);
+    free(size);
+    free(part);
+    mf_policy_digest(&q->policy, q->digest);
+    return rc;
+}
+
+static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, struct mf_err *err)
+{
+    char words[200];
+    struct mf_frame *m = mf_report_frame(r);
+    if (mf_run_on_terminal(run)) {
+        mf_report_row(m, stdout);
+        fflush(stdout);
+    } else if (mf_log_is_live()) {
+        mf_report_words(m, words, sizeof words);
+        mf_log_live("%s", words);
+    }
+    int rc = mf_journal_put(q->journal, m, err);
+    if (rc == 0)
+        rc = mf_emit(run, m, err);
+    mf_frame_free(m);
+    return rc;
+}
+
+/* ---- in: head, slices, rounds ---- */
+
+static int open_folder(struct ppo *q, const struct mf_frame *head, bool *live, struct mf_err *err)
+{
+    const char *run = NULL;
+    struct mf_err ignored;
+    (void)mf_frame_get_str(head, "run", &run, &ignored);
+    *live = run && *run && mf_rundir_is_live(run);
+    if (*live && (!q->run_dir || !strcmp(q->run_dir, run))) {
+        snprintf(q->dir, sizeof q->dir, "%s", run);
+        return 0;
+    }
+    int rc = mf_rundir_open(&q->rundir, q->run_dir, "offline", q->resume, q->force, err);
+    snprintf(q->dir, sizeof q->dir, "%s", q->rundir.path);
+    if (rc == 0)
+        mf_log(MF_LOG_INFO, "the stream's run is over; writing to %s", q->dir);
+    return rc;
+}
+
+static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, struct mf_err *err)
+{
+    const char *address = NULL;
+    struct mf_err ignored;
+    bool live;
+    int rc = open_folder(q, head, &live, err);
+    if (rc || (rc = open_policy(run, q, head, err)))
+        return rc;
+    (void)mf_frame_get_str(head, "policy_address", &address, &ignored);
+    if (live && address && (rc = mf_edge_serve(&q->edge, address, (int)q->max_lag + 2, err)))
+        return rc;
+    q->begun = q->waited_since = now();
+    if (q->edge && q->state.bytes && (rc = mf_edge_give_state(q->edge, q->state.src, q->policy.version, q->state.bytes,
+                                                              q->state.size, err)))
+        return rc;
+    if ((rc = publish(q, err)) || (rc = mf_emit(run, head, err)))
+        return rc;
+    return mf_journal_open(&q->journal, q->dir, head, q->policy.iter, err);
+}
+
+static void drop_slices(struct ppo *q)
+{
+    for (int i = 0; i < q->n_slices; i++)
+        mf_frame_free(q->slice[i]);
+    q->n_slices = 0;
+}
+
+static int take_slice(struct ppo *q, struct mf_frame *f, struct mf_err *err)
+{
+    int64_t iter;
+    int rc = mf_frame_get_int(f, "iter", &iter, err);
+    if (rc)
+        return rc;
+    if (iter < q->policy.iter)
+        return 0; /* sent again by a collector that was not sure */
+    if (iter > q->policy.iter)
+        return mf_err_set(err, MF_EFORMAT, "rollout %lld came where %lld was due: a round is missing, or the learner "
+                                           "did not start from this stream's checkpoint",
+                          (long long)iter, (long long)q->policy.iter);
+    if (q->n_slices == SLICES_MAX)
+        return mf_err_set(err, MF_EFORMAT, "round %lld has more than %d slices", (long long)iter, SLICES_MAX);
+    q->slice[q->n_slices++] = mf_frame_keep(f);
+    return 0;
+}
+
+/* The version that made the round; older than allowed: 1. */
+static int check_version(struct ppo *q, int64_t *version, struct mf_err *err)
+{
+    const char *digest = "";
+    struct mf_err ignored;
+    *version = q->policy.version;
+    if (mf_frame_has(q->slice[0], "policy.version")) {
+        int rc = mf_frame_get_int(q->slice[0], "policy.version", version, err);
+        if (rc)
+            return rc;
+    }
+    if (*version > q->policy.version)
+        return mf_err_set(err, MF_EFORMAT, "round %lld was made by policy version %lld, the learner is at %lld",
+                          (long long)q->policy.iter, (long long)*version, (long long)q->policy.version);
+    (void)mf_frame_get_str(q->slice[0], "policy.digest", &digest, &ignored);
+    if (*version == q->policy.version && *digest && strcmp(digest, q->digest) != 0 && q->foreign++ == 0)
+        mf_log(MF_LOG_WARN,
+               "round %lld was sampled by other weights (%s) than the learner has (%s): off-policy from here on",
+               (long long)q->policy.iter, digest, q->digest);
+    return q->policy.version - *version > q->max_lag;
+}
+
+static int learn(struct ppo *q, struct mf_ppo_stats *stats, int64_t *steps, struct mf_err *err)
+{
+    struct mf_rows rows = {0};
+    int64_t version;
+    int rc = check_version(q, &version, err);
+    if (rc == 1) {
+        q->dropped++;
+        mf_log(MF_LOG_WARN, "round %lld is of policy version %lld, older than collect.max_lag=%lld allows: dropped",
+               (long long)q->policy.iter, (long long)version, (long long)q->max_lag);
+        return 0;
+    }
+    if (rc || (rc = mf_rows_gather(&rows, &q->policy, q->noise[version % PAST], q->slice, (size_t)q->n_slices, err)) ||
+        (rc = mf_ppo_update(q->learner, &rows, stats, err)))
+        goto out;
+    *steps = rows.control_steps;
+    if (stats->logratio_gap > 0 && !q->foreign && q->max_lag == 0 && !q->opts.recompute_logprobs)
+        mf_log(MF_LOG_WARN,
+               "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
+               "(training.recompute_logprobs=true)",
+               (long long)q->policy.iter, stats->logratio_gap);
+out:
+    mf_rows_release(&rows);
+    return rc;
+}
+
+static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *round, struct mf_err *err)
+{
+    struct mf_ppo_stats stats = {.explained_variance = NAN};
+    int64_t iter, slices, steps = 0;
+    int rc;
+    if ((rc = mf_frame_get_int(round, "iter", &iter, err)) || (rc = mf_frame_get_int(round, "slices", &slices, err)))
+        return rc;
+    if (iter < q->policy.iter)
+        return 0;
+    if (slices != q->n_slices)
+        return mf_err_set(err, MF_EFORMAT, "round %lld says %lld slices, %d came", (long long)iter, (long long)slices,
+                          q->n_slices);
+    double start = now(), noise = q->policy.noise_high;
+    rc = q->n_slices ? learn(q, &stats, &steps, err) : 0;
+    drop_slices(q);
+    if (rc)
+        return rc;
+    q->policy.version++;
+    q->policy.iter++;
+    q->policy.global_step += steps;
+    put_noise_in_force(q);
+    const void *state;
+    const char *src = "";
+    size_t size;
+    struct mf_err ignored;
+    (void)mf_frame_get_str(round, "src", &src, &ignored);
+    if (mf_frame_has(round, "state") && ((rc = mf_frame_get_bin(round, "state", &state, &size, err)) ||
+                                         (rc = keep_state(q, src, state, size, err))))
+        return rc;
+    if ((rc = save(q, err)) || (rc = publish(q, err)))
+        return rc;
+    struct mf_report r = {.iter = q->policy.iter - 1,
+                          .step = q->policy.global_step,
+                          .time = now() - q->begun,
+                          .update_time = now() - start,
+                          .round_time = now() - q->waited_since,
+                          .steps = steps,
+                          .dropped = q->dropped,
+                          .noise = noise,
+                          .round = round,
+                          .stats = &stats};
+    q->waited_since = now();
+    return report(run, q, &r, err);
+}
+
+static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
+{
+    struct ppo *q = self;
+    switch (mf_frame_kind(f)) {
+    case MF_HEAD:
+        return q->learner ? mf_err_set(err, MF_EFORMAT, "a second head in the stream") : take_head(run, q, f, err);
+    case MF_ROLLOUT:
+        return take_slice(q, f, err);
+    case MF_ROUND:
+        return take_round(run, q, f, err);
+    default:
+        return 0;
+    }
+}
+
+static int ended(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
+{
+    struct ppo *q = self;
+    (void)end, (void)err;
+    mf_log_live("%s", "");
+    mf_log(MF_LOG_INFO, "%lld iterations, %lld control steps; newest checkpoint %s/checkpoints/%06lld.safetensors",
+           (long long)q->policy.iter, (long long)q->policy.global_step, q->dir, (long long)q->policy.version);
+    (void)run;
+    return 0;
+}
+
+static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
+{
+    struct ppo *q = self;
+    (void)run;
+    int rc2 = mf_journal_close(q->journal, rc == 0, err);
+    drop_slices(q);
+    mf_edge_finish(q->edge);
+    mf_ppo_free(q->learner);
+    mf_policy_release(&q->policy);
+    mf_engine_close(q->engine);
+    mf_rundir_close(&q->rundir);
+    free((void *)(uintptr_t)q->state.bytes);
+    return rc2;
+}
+
+static int open_ppo(struct mf_run *run, void *self, struct mf_err *err)
+{
+    (void)run, (void)err;
+    ((struct ppo *)self)->rundir.lock = -1;
+    return 0;
+}
+
+static const struct mf_stage stage = {
+    .name = "ppo",
+    .summary = "Improve the flow policy by PPO on every round, and serve it to the collectors.",
+    .examples = "  mf-collect env=lift policy.checkpoint=clone.safetensors | mf-gae | mf-ppo >metrics.mf\n"
+                "  mf-replay rollouts.hdf5 | mf-gae | mf-ppo policy.checkpoint=clone.safetensors run.dir=again\n",
+    .role = MF_SINK,
+    .binds = binds,
+    .size = sizeof(struct ppo),
+    .open = open_ppo,
+    .frame = frame,
+    .ended = ended,
+    .close = close_ppo,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stop.h"
 #include "rl/advantage.h"
 #include "rl/minibatch.h"
 
@@ -350,7 +351,9 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
     for (int64_t epoch = 0; rc == 0 && epoch < q->opts.num_epochs && !st->kl_stop; epoch++) {
         mf_minibatch_shuffle(b, r, q->policy->iter, epoch);
         while (rc == 0 && !st->kl_stop && mf_minibatch_next(b, r)) {
-            rc = take(q, r, b, st, &in_a_row, err);
+            rc = mf_stop_check(err);
+            if (rc == 0)
+                rc = take(q, r, b, st, &in_a_row, err);
             measured++;
         }
     }

@@ -1,0 +1,151 @@
+# The pipe as a whole: it learns, ends, resumes, replays, and dies well.
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    small=(env=point training.num_envs=8 training.num_steps_per_rollout=8 training.total_timesteps=1200
+        training.batch_size=32 training.num_epochs=2 'policy.hidden=[32,32,32]' 'policy.critic_hidden=[32,32,32]' threads=2)
+}
+
+newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
+
+# train DIR [word ...]: the pipe to its end; the last checkpoint's path in $last.
+train() {
+    local dir=$1 status
+    shift
+    mf-collect "${small[@]}" run.dir="$dir" "$@" 2>"$dir.err" | mf-gae 2>>"$dir.err" |
+        mf-ppo "${small[@]}" run.dir="$dir" "$@" >"$dir.mf" 2>>"$dir.err"
+    status=${PIPESTATUS[*]}
+    last=$(newest "$dir")
+    [[ $status == "0 0 0" ]] || { cat "$dir.err"; echo "status $status"; return 1; }
+}
+
+@test "the pipe ends by itself; its metrics are a whole stream, also in the run's folder; ratios begin at exactly 1" {
+    train a && mf-check --in a.mf && mf-check --in a/logs/metrics.mf &&
+        mf-view --in a.mf | jq -r 'select(.mf == "metrics") | .values["train/logratio_gap"]' | sort -u >gaps &&
+        [[ $(cat gaps) == 0 ]]
+}
+
+@test "the same seed gives the same checkpoint for 1, 2, 4 threads and 1 or 3 slices; another seed another" {
+    train a && cp "$last" want
+    train b threads=1 && cmp "$last" want && train c threads=4 collect.slices=3 && cmp "$last" want &&
+        train d run.seed=1 && ! cmp -s "$last" want
+}
+
+@test "over ZeroMQ the checkpoint is the same" {
+    train a && cp "$last" want
+    mf-gae --in "ipc://$PWD/s1" --out "ipc://$PWD/s2" &
+    local gae=$!
+    mf-ppo "${small[@]}" --in "ipc://$PWD/s2" run.dir=z >/dev/null &
+    local ppo=$!
+    mf-collect "${small[@]}" --out "ipc://$PWD/s1" run.dir=z && wait "$gae" && wait "$ppo" &&
+        cmp "z/checkpoints/$(basename "$last")" want
+}
+
+@test "a saved stream replays to the same bytes, from tee and from HDF5" {
+    mf-collect "${small[@]}" run.dir=a | tee saved.mf | mf-record saved.hdf5 | mf-gae | mf-ppo "${small[@]}" >/dev/null
+    last=$(newest a)
+    mf-gae --in saved.mf | mf-ppo "${small[@]}" run.dir=b >/dev/null && cmp "$last" "b/checkpoints/$(basename "$last")" &&
+        mf-replay saved.hdf5 | cmp - saved.mf &&
+        mf-replay saved.hdf5 | mf-gae | mf-ppo "${small[@]}" run.dir=c >/dev/null &&
+        cmp "$last" "c/checkpoints/$(basename "$last")"
+}
+
+@test "SIGKILL at any moment, of any stage, then a resume: the same bytes as the run that was never killed" {
+    small+=(training.total_timesteps=30000)
+    train want && want=$last
+    local stages=(mf-collect mf-gae mf-ppo) kills=0 shell victim
+    for _ in $(seq $((KILLS * 4 + 40))); do
+        bash -c 'mf-collect "$@" run.dir=k run.resume=auto | mf-gae | mf-ppo "$@" run.dir=k run.resume=auto' _ \
+            "${small[@]}" >/dev/null 2>>k.err &
+        shell=$!
+        sleep "0.$((RANDOM % 70 + 10))"
+        if ((kills < KILLS)); then
+            victim=$(pgrep -P "$shell" -x "${stages[RANDOM % 3]}") && kill -9 "$victim" && kills=$((kills + 1))
+        fi
+        wait "$shell" || true
+        [[ ! -e k/checkpoints/$(basename "$want") ]] || break
+    done
+    echo "kills $kills" && ((kills > 0)) && cmp "$want" "k/checkpoints/$(basename "$want")" &&
+        mf-check --in k/logs/metrics.mf
+}
+KILLS=${KILLS:-8}
+
+# dies VICTIM FILTER: while the collector waits for a long update, kill one; all others end, the learner after its update.
+dies() {
+    bash -c 'mf-collect "${@:2}" run.dir=d | $1 | mf-ppo "${@:2}" run.dir=d training.num_epochs=3000 training.target_kl=inf' \
+        _ "$2" "${small[@]}" >/dev/null 2>err &
+    local shell=$!
+    for _ in $(seq 50); do
+        [[ -S d/policy.sock ]] && break
+        sleep 0.1
+    done
+    sleep 0.5
+    kill -9 "$(pgrep -P "$shell" -f "$1" | head -n 1)"
+    for _ in $(seq 200); do
+        kill -0 "$shell" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    pgrep -P "$shell" -a
+    pkill -9 -P "$shell"
+    return 1
+}
+@test "killed while it waits: the collector's death ends all" { dies mf-collect mf-gae; }
+@test "killed while it waits: a filter's death ends all" { dies mf-gae mf-gae; }
+@test "killed while it waits: the learner's death ends all" { dies mf-ppo mf-gae; }
+@test "killed while it waits: a plain Python filter's death ends all" {
+    dies filter.py "python3 $ROOT/examples/filter.py"
+}
+@test "killed while it waits: the learner's death behind a plain Python filter ends all" {
+    small+=(collect.policy_timeout=1)
+    dies mf-ppo "python3 $ROOT/examples/filter.py"
+}
+
+@test "two runs in one folder: the second is refused and the first goes on" {
+    mf-collect "${small[@]}" run.dir=a 2>/dev/null | mf-gae | mf-ppo "${small[@]}" training.num_epochs=300 >/dev/null &
+    local first=$!
+    for _ in $(seq 50); do
+        [[ -S a/policy.sock ]] && break
+        sleep 0.1
+    done
+    run -1 --separate-stderr mf-collect "${small[@]}" run.dir=a --out /dev/null
+    [[ $stderr == *"belongs to a run that is going on"* ]] && wait "$first"
+}
+
+@test "SIGINT to all at once: the round at hand is discarded, the stream ends stopped, the checkpoint loads" {
+    small+=(training.total_timesteps=100000000)
+    set -m
+    bash -c 'mf-collect "$@" run.dir=a | tee -i a.mf | mf-gae | mf-ppo "$@" run.dir=a' _ "${small[@]}" >m.mf 2>err &
+    local group=$!
+    sleep 1.5
+    kill -INT -- "-$group"
+    wait "$group" || true
+    set +m
+    mf-view --in m.mf | tail -n 1 | jq -e '.mf == "end" and .stopped' && mf-ckpt verify "$(newest a)"
+}
+
+@test "SIGTERM of the learner: it ends by it, and the checkpoint loads" {
+    small+=(training.total_timesteps=100000000)
+    mf-collect "${small[@]}" run.dir=a 2>/dev/null | mf-gae 2>/dev/null | mf-ppo "${small[@]}" run.dir=a >m.mf &
+    local learner=$! rc=0
+    sleep 1.5
+    kill -TERM "$learner"
+    wait "$learner" || rc=$?
+    [[ $rc -eq 143 ]] && mf-ckpt verify "$(newest a)"
+}
+
+@test "lr 0: every weight stays as it was, over the whole run" {
+    train a training.learning_rate=0 training.critic_learning_rate=0 &&
+        mf-view --in a.mf | jq -e 'select(.mf == "metrics") | .values | .["train/ratio_max"] == 1 and .["train/approx_kl"] == 0' |
+        sort -u | grep -qx true
+}
+
+@test "max_lag 1 runs overlapped and ends with the same bytes every time" {
+    train a collect.max_lag=1 && cp "$last" want && train b collect.max_lag=1 && cmp "$last" want
+}
+
+@test "a rollout of an older policy than allowed is dropped and counted" {
+    mf-collect "${small[@]}" run.dir=a collect.max_lag=1 | tee lag.mf | mf-gae | mf-ppo "${small[@]}" collect.max_lag=1 >/dev/null
+    mf-gae --in lag.mf | mf-ppo "${small[@]}" run.dir=b >b.mf 2>err && grep -q 'older than collect.max_lag=0' err &&
+        mf-view --in b.mf | jq -s -e 'map(select(.mf == "metrics")) | last | .values["train/dropped_rounds"] > 0'
+}

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,16 @@ const char *mf_h5_reason(char text[200])
     snprintf(text, 200, "HDF5 gives no reason");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_deepest, text);
     return text;
+}
+
+int mf_h5_fail(struct mf_err *err, const char *fmt, ...)
+{
+    char what[300], why[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    return mf_err_set(err, MF_EIO, "%s: %s", what, mf_h5_reason(why));
 }
 
 /* What a file that is not HDF5 is, as far as its first bytes tell. */
@@ -100,20 +111,25 @@ bool mf_h5_has(hid_t at, const char *path)
     return true;
 }
 
-static char *keep_name(struct mf_h5_names *names, const char *s, size_t n)
+static void keep_name(struct mf_h5_names *names, const char *s, size_t n)
 {
     if ((names->n & (names->n - 1)) == 0) /* full at every power of two */
         names->name = mf_xrealloc(names->name, names->n ? 2 * names->n : 1, sizeof *names->name);
     char *copy = mf_xcalloc(n + 1, 1);
     memcpy(copy, s, n);
-    return names->name[names->n++] = copy;
+    names->name[names->n++] = copy;
+}
+
+int mf_h5_add_name(struct mf_h5_names *names, const char *name)
+{
+    keep_name(names, name, strlen(name));
+    return 0;
 }
 
 static herr_t list_one(hid_t group, const char *name, const H5L_info_t *info, void *names)
 {
     (void)group, (void)info;
-    keep_name(names, name, strlen(name));
-    return 0;
+    return mf_h5_add_name(names, name);
 }
 
 int mf_h5_list(hid_t at, const char *group, struct mf_h5_names *names, struct mf_err *err)
@@ -277,4 +293,68 @@ int mf_h5_bound(hid_t file, hid_t set, uint64_t *sum, struct mf_err *err)
                           (unsigned long long)n, (unsigned long long)bytes);
     *sum += n * size;
     return 0;
+}
+
+static hid_t file_type(enum mf_dtype dtype)
+{
+    switch (dtype) {
+    case MF_F32:
+        return H5Tcopy(H5T_IEEE_F32LE);
+    case MF_F64:
+        return H5Tcopy(H5T_IEEE_F64LE);
+    case MF_I8:
+        return H5Tcopy(H5T_STD_I8LE);
+    case MF_I16:
+        return H5Tcopy(H5T_STD_I16LE);
+    case MF_I32:
+        return H5Tcopy(H5T_STD_I32LE);
+    case MF_I64:
+        return H5Tcopy(H5T_STD_I64LE);
+    case MF_U16:
+        return H5Tcopy(H5T_STD_U16LE);
+    case MF_U32:
+        return H5Tcopy(H5T_STD_U32LE);
+    case MF_U64:
+        return H5Tcopy(H5T_STD_U64LE);
+    case MF_F16: {
+        hid_t half = H5Tcopy(H5T_IEEE_F32LE);
+        H5Tset_fields(half, 15, 10, 5, 0, 10);
+        H5Tset_size(half, 2);
+        H5Tset_ebias(half, 15);
+        return half;
+    }
+    case MF_U8:
+    case MF_B1:
+        break;
+    }
+    return H5Tcopy(H5T_STD_U8LE);
+}
+
+int mf_h5_try(hid_t at, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
+              hid_t *set, struct mf_err *err)
+{
+    hid_t links = H5Pcreate(H5P_LINK_CREATE), type = file_type(dtype), space = H5Screate_simple(rank, dim, NULL);
+    H5Pset_create_intermediate_group(links, 1);
+    *set = H5Dcreate2(at, name, type, space, links, H5P_DEFAULT, H5P_DEFAULT);
+    int rc = *set < 0 ? 1 : 0;
+    if (rc == 0 && H5Dwrite(*set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) {
+        rc = mf_h5_fail(err, "cannot write %s", name);
+        mf_h5_close(*set);
+    }
+    mf_h5_close(space);
+    mf_h5_close(type);
+    mf_h5_close(links);
+    return rc;
+}
+
+int mf_h5_put(hid_t at, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
+              struct mf_err *err)
+{
+    hid_t set;
+    int rc = mf_h5_try(at, name, dtype, rank, dim, data, &set, err);
+    if (rc > 0)
+        return mf_h5_fail(err, "cannot create %s", name);
+    if (rc == 0)
+        mf_h5_close(set);
+    return rc;
 }

@@ -13,10 +13,13 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "data/frame.h"
 
 void mf_h5_quiet(void); /* before anything else of HDF5, once per file is fine */
 void mf_h5_close(hid_t id);
 const char *mf_h5_reason(char text[200]); /* what HDF5 says about its last failure */
+/* Sets MF_EIO with that reason appended, and returns it. */
+int mf_h5_fail(struct mf_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Open to read. Tells apart: not there, empty, a Git LFS pointer, not HDF5, truncated, held by a writer. */
 int mf_h5_open(hid_t *file, const char *path, struct mf_err *err);
@@ -31,6 +34,7 @@ struct mf_h5_names {
 int mf_h5_list(hid_t at, const char *group, struct mf_h5_names *names, struct mf_err *err);
 /* A 1-D dataset of strings, fixed or variable, bytes or UTF-8. */
 int mf_h5_read_strings(hid_t at, const char *path, struct mf_h5_names *names, struct mf_err *err);
+int mf_h5_add_name(struct mf_h5_names *names, const char *name); /* 0, for HDF5's iterators */
 void mf_h5_free_names(struct mf_h5_names *names);
 /* The names as "a, b, c", cut to fit. Returns text. */
 char *mf_h5_join(const struct mf_h5_names *names, char *text, size_t size);
@@ -47,5 +51,12 @@ int mf_h5_shape(hid_t set, int max, int *rank, hsize_t *dim, struct mf_err *err)
 /* Bytes that reading a dataset whole may take: its elements, held against the file's size (times 1032, deflate's
  * best, where it is compressed), so that a header's word alone never allocates. Adds to *sum. */
 int mf_h5_bound(hid_t file, hid_t set, uint64_t *sum, struct mf_err *err);
+
+/* Write one dataset whole and contiguous: where the size is known nothing beats that. Groups on the way are made. */
+int mf_h5_put(hid_t at, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
+              struct mf_err *err);
+/* The same under a name from elsewhere, left open in *set: 1 where no dataset can be called that. */
+int mf_h5_try(hid_t at, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
+              hid_t *set, struct mf_err *err);
 
 #endif

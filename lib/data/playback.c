@@ -1,0 +1,221 @@
+#include "data/playback.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/h5.h"
+#include "wire/port.h"
+
+struct piece { /* an array's payload and its place among the frame's other bytes */
+    hid_t set;
+    size_t at, bytes;
+};
+
+struct mf_playback {
+    char *path;
+    hid_t file, bytes;
+    uint64_t n_bytes, at; /* of /mf/bytes: all, and given out */
+    uint64_t n_frames, next;
+    uint64_t *lengths;
+    bool stopped;
+    char *frame;
+    size_t size; /* allocated there */
+};
+
+static int read_lengths(struct mf_playback *p, struct mf_err *err)
+{
+    hid_t set = H5Dopen2(p->file, "mf/lengths", H5P_DEFAULT);
+    hsize_t dim = 0;
+    uint64_t bytes = 0, sum = 0;
+    int rank, rc = mf_h5_shape(set, 1, &rank, &dim, err);
+    rc = rc ? rc : mf_h5_bound(p->file, set, &bytes, err);
+    rc = rc ? rc : mf_alloc((void **)&p->lengths, (size_t)dim * sizeof *p->lengths, "frame lengths", err);
+    if (rc == 0 && H5Dread(set, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, p->lengths) < 0)
+        rc = mf_h5_fail(err, "cannot read /mf/lengths");
+    mf_h5_close(set);
+    for (p->n_frames = 0; rc == 0 && p->n_frames < dim; p->n_frames++) {
+        sum += p->lengths[p->n_frames];
+        if (p->lengths[p->n_frames] > MF_FRAME_MAX || sum > p->n_bytes)
+            rc = mf_err_set(err, MF_EFORMAT, "/mf/lengths and /mf/bytes do not agree");
+    }
+    return rc;
+}
+
+static int open_all(struct mf_playback *p, struct mf_err *err)
+{
+    int64_t format = 0, stopped = 0;
+    hsize_t dim = 0;
+    int rank, rc;
+    if (!mf_h5_has(p->file, "mf/bytes") || !mf_h5_has(p->file, "mf/lengths"))
+        return mf_err_set(err, MF_EFORMAT,
+                          "it has no /mf, so it is no recording of mf-record (demonstrations of other origin go to "
+                          "mf-bc clone.dataset=FILE)");
+    hid_t mf = H5Oopen(p->file, "mf", H5P_DEFAULT);
+    if ((rc = mf_h5_attr_int(mf, "format", &format, err)) >= 0)
+        rc = mf_h5_attr_int(mf, "stopped", &stopped, err);
+    mf_h5_close(mf);
+    if (rc < 0)
+        return rc;
+    if (format != 1)
+        return mf_err_set(err, MF_EFORMAT, "its /mf has format %lld, and this program knows 1", (long long)format);
+    p->stopped = stopped != 0;
+    p->bytes = H5Oopen(p->file, "mf/bytes", H5P_DEFAULT);
+    if ((rc = mf_h5_shape(p->bytes, 1, &rank, &dim, err)))
+        return rc;
+    p->n_bytes = dim;
+    return read_lengths(p, err);
+}
+
+int mf_playback_open(struct mf_playback **out, const char *path, struct mf_err *err)
+{
+    struct mf_playback *p = mf_xcalloc(1, sizeof *p);
+    p->path = mf_xstrdup(path);
+    p->file = p->bytes = -1;
+    int rc = mf_h5_open(&p->file, path, err);
+    if (rc == 0 && (rc = open_all(p, err)))
+        mf_err_at(err, "'%s'", path);
+    if (rc)
+        mf_playback_close(p);
+    else
+        *out = p;
+    return rc;
+}
+
+bool mf_playback_stopped(const struct mf_playback *p)
+{
+    return p->stopped;
+}
+
+/* The names of datasets in a group and its groups ("obs/x"). */
+static herr_t visit(hid_t group, const char *name, const H5O_info_t *info, void *names)
+{
+    (void)group;
+    return info->type == H5O_TYPE_DATASET ? mf_h5_add_name(names, name) : 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    size_t x = ((const struct piece *)a)->at, y = ((const struct piece *)b)->at;
+    return (x > y) - (x < y);
+}
+
+static int open_pieces(struct mf_playback *p, struct piece **pieces, size_t *n, struct mf_err *err)
+{
+    char group[48];
+    struct mf_h5_names names = {0};
+    uint64_t sum = 0;
+    int rc = 0;
+    *n = 0;
+    *pieces = NULL;
+    snprintf(group, sizeof group, "mf/arrays/%llu", (unsigned long long)p->next);
+    if (!mf_h5_has(p->file, group))
+        return 0;
+    hid_t at = H5Oopen(p->file, group, H5P_DEFAULT);
+    if (H5Ovisit2(at, H5_INDEX_NAME, H5_ITER_INC, visit, &names, H5O_INFO_BASIC) < 0)
+        rc = mf_h5_fail(err, "cannot list /%s", group);
+    *pieces = mf_xcalloc(names.n, sizeof **pieces);
+    for (size_t i = 0; i < names.n && rc == 0; i++) {
+        struct piece *piece = &(*pieces)[(*n)++];
+        int64_t place = -1;
+        uint64_t before = sum;
+        piece->set = H5Oopen(at, names.name[i], H5P_DEFAULT);
+        rc = mf_h5_attr_int(piece->set, "mf_at", &place, err);
+        if (rc >= 0)
+            rc = mf_h5_bound(p->file, piece->set, &sum, err);
+        piece->at = (size_t)place;
+        piece->bytes = (size_t)(sum - before);
+        if (rc == 0 && (place < 0 || (uint64_t)place > p->lengths[p->next] ||
+                        sum + p->lengths[p->next] > MF_FRAME_MAX))
+            rc = mf_err_set(err, MF_EFORMAT, "it has no place in its frame");
+        if (rc)
+            mf_err_at(err, "/%s/%s", group, names.name[i]);
+    }
+    qsort(*pieces, *n, sizeof **pieces, by_place);
+    mf_h5_free_names(&names);
+    mf_h5_close(at);
+    return rc;
+}
+
+static int read_bytes(struct mf_playback *p, char *to, size_t n, struct mf_err *err)
+{
+    hsize_t start = p->at, count = n;
+    if (n == 0)
+        return 0;
+    hid_t memory = H5Screate_simple(1, &count, NULL), space = H5Dget_space(p->bytes);
+    H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL);
+    int rc = H5Dread(p->bytes, H5T_STD_U8LE, memory, space, H5P_DEFAULT, to) < 0
+                 ? mf_h5_fail(err, "cannot read /mf/bytes")
+                 : 0;
+    mf_h5_close(space);
+    mf_h5_close(memory);
+    p->at += n;
+    return rc;
+}
+
+static int read_piece(const struct piece *piece, char *to, struct mf_err *err)
+{
+    hid_t type = H5Dget_type(piece->set); /* as stored: no conversion */
+    bool plain = H5Tget_class(type) == H5T_FLOAT || H5Tget_class(type) == H5T_INTEGER;
+    herr_t rc = plain ? H5Dread(piece->set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) : -1;
+    mf_h5_close(type);
+    return rc < 0 ? mf_h5_fail(err, "cannot read an array of a frame") : 0;
+}
+
+/* The frame's bytes with each payload put back at its place. */
+static int join(struct mf_playback *p, const struct piece *pieces, size_t n, size_t *len, struct mf_err *err)
+{
+    size_t total = (size_t)p->lengths[p->next], from = 0, to = 0;
+    for (size_t i = 0; i < n; i++)
+        total += pieces[i].bytes;
+    if (total > p->size) {
+        free(p->frame);
+        p->size = 0;
+        p->frame = NULL;
+        int rc = mf_alloc((void **)&p->frame, total, "a frame", err);
+        if (rc)
+            return rc;
+        p->size = total;
+    }
+    *len = total;
+    for (size_t i = 0; i <= n; i++) {
+        size_t end = i < n ? pieces[i].at : (size_t)p->lengths[p->next];
+        int rc = read_bytes(p, p->frame + to, end - from, err);
+        to += end - from, from = end;
+        if (rc || (i < n && (rc = read_piece(&pieces[i], p->frame + to, err))))
+            return rc;
+        to += i < n ? pieces[i].bytes : 0;
+    }
+    return 0;
+}
+
+int mf_playback_next(struct mf_playback *p, const void **data, size_t *len, struct mf_err *err)
+{
+    struct piece *pieces;
+    size_t n;
+    if (p->next == p->n_frames)
+        return 0;
+    int rc = open_pieces(p, &pieces, &n, err);
+    rc = rc ? rc : join(p, pieces, n, len, err);
+    for (size_t i = 0; i < n; i++)
+        mf_h5_close(pieces[i].set);
+    free(pieces);
+    if (rc)
+        return mf_err_at(err, "'%s', frame %llu", p->path, (unsigned long long)p->next);
+    *data = p->frame;
+    p->next++;
+    return 1;
+}
+
+void mf_playback_close(struct mf_playback *p)
+{
+    if (!p)
+        return;
+    mf_h5_close(p->bytes);
+    mf_h5_close(p->file);
+    free(p->lengths);
+    free(p->frame);
+    free(p->path);
+    free(p);
+}

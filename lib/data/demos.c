@@ -202,7 +202,7 @@ static int read_columns(struct reading *r, const char *path, float *to, size_t n
     hid_t memory = H5Screate_simple(2, (hsize_t[]){n, width}, NULL);
     H5Sselect_hyperslab(memory, H5S_SELECT_SET, (hsize_t[]){0, at}, NULL, (hsize_t[]){n, dim}, NULL);
     herr_t rc = H5Dread(set, H5T_NATIVE_FLOAT, memory, H5S_ALL, H5P_DEFAULT, to);
-    char why[200];
+    char why[400];
     if (rc < 0)
         mf_h5_reason(why);
     mf_h5_close(memory);

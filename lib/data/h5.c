@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 
-enum { TEXT_MAX = 1 << 24 };
+enum { TEXT_MAX = 1 << 24, REASON_MAX = 400 };
 
 void mf_h5_quiet(void)
 {
@@ -29,20 +29,27 @@ static herr_t keep_deepest(unsigned n, const H5E_error2_t *e, void *text)
 {
     (void)n;
     if (e->desc && *e->desc)
-        snprintf(text, 200, "%s", e->desc);
+        snprintf(text, REASON_MAX, "%s", e->desc);
     return 0;
 }
 
-const char *mf_h5_reason(char text[200])
+const char *mf_h5_reason(char text[400])
 {
-    snprintf(text, 200, "HDF5 gives no reason");
+    snprintf(text, REASON_MAX, "HDF5 gives no reason");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_deepest, text);
+    char *system = strstr(text, "error message = '"); /* among addresses and clocks: what errno said */
+    if (system) {
+        system += strlen("error message = '");
+        size_t n = strcspn(system, "'");
+        memmove(text, system, n);
+        text[n] = '\0';
+    }
     return text;
 }
 
 int mf_h5_fail(struct mf_err *err, const char *fmt, ...)
 {
-    char what[300], why[200];
+    char what[300], why[400];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
@@ -83,7 +90,7 @@ int mf_h5_open(hid_t *file, const char *path, struct mf_err *err)
     *file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (*file >= 0)
         return 0;
-    char why[200];
+    char why[400];
     mf_h5_reason(why);
     if (strstr(why, "truncated file"))
         return mf_err_set(err, MF_EFORMAT, "'%s' is truncated at %lld bytes: copy or download it again", path,
@@ -137,7 +144,7 @@ int mf_h5_list(hid_t at, const char *group, struct mf_h5_names *names, struct mf
     *names = (struct mf_h5_names){0};
     if (H5Literate_by_name(at, group, H5_INDEX_NAME, H5_ITER_INC, NULL, list_one, names, H5P_DEFAULT) >= 0)
         return 0;
-    char why[200];
+    char why[400];
     mf_h5_free_names(names);
     return mf_err_set(err, MF_EFORMAT, "cannot list '%s': %s", group, mf_h5_reason(why));
 }
@@ -242,7 +249,7 @@ static int set_attr(hid_t at, const char *name, hid_t type, const void *value, s
     herr_t rc = attr < 0 ? -1 : H5Awrite(attr, type, value);
     mf_h5_close(attr);
     mf_h5_close(space);
-    char why[200];
+    char why[400];
     return rc < 0 ? mf_err_set(err, MF_EIO, "cannot write attribute '%s': %s", name, mf_h5_reason(why)) : 0;
 }
 

@@ -17,7 +17,7 @@
 
 void mf_h5_quiet(void); /* before anything else of HDF5, once per file is fine */
 void mf_h5_close(hid_t id);
-const char *mf_h5_reason(char text[200]); /* what HDF5 says about its last failure */
+const char *mf_h5_reason(char text[400]); /* what HDF5 says about its last failure */
 /* Sets MF_EIO with that reason appended, and returns it. */
 int mf_h5_fail(struct mf_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

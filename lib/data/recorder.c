@@ -150,7 +150,7 @@ int mf_recorder_add(struct mf_recorder *r, const struct mf_frame *f, struct mf_e
     rc = rc ? rc : mf_demo_writer_add(&r->demos, f, (int64_t)r->n_frames, err);
     r->n_frames++;
     r->ended = r->ended || mf_frame_kind(f) == MF_END;
-    return rc ? mf_err_at(err, "'%s'", r->part) : 0;
+    return rc == MF_EIO ? mf_err_at(err, "'%s'", r->part) : rc;
 }
 
 static int finish(struct mf_recorder *r, struct mf_err *err)

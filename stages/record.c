@@ -65,6 +65,7 @@ static const struct mf_stage stage = {
     .examples = "  mf-collect env=lift | mf-record run.hdf5 | mf-gae | mf-ppo\n"
                 "  mf-collect env=lift collect.actor=expert policy.n_action_steps=1 | mf-record demos.hdf5\n",
     .role = MF_FILTER,
+    .watched = true,
     .size = sizeof(struct record),
     .open = begin,
     .frame = frame,

@@ -46,6 +46,7 @@ static const struct mf_stage stage = {
     .operands = "FILE",
     .examples = "  mf-replay run.hdf5 | mf-gae advantage.gae_lambda=0.9 | mf-stat\n",
     .role = MF_SOURCE,
+    .replays = true,
     .size = sizeof(struct replay),
     .open = begin,
     .work = work,

@@ -261,9 +261,9 @@ int mf_h5_set_int(hid_t at, const char *name, int64_t v, struct mf_err *err)
 int mf_h5_set_text(hid_t at, const char *name, const char *s, struct mf_err *err)
 {
     hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, strlen(s) + 1);
+    H5Tset_size(type, H5T_VARIABLE); /* h5py reads this as str, the fixed ones as bytes */
     H5Tset_cset(type, H5T_CSET_UTF8);
-    int rc = set_attr(at, name, type, s, err);
+    int rc = set_attr(at, name, type, &s, err);
     mf_h5_close(type);
     return rc;
 }

@@ -20,6 +20,7 @@ struct mf_run {
     struct mf_options opt;
     struct mf_port *in, *out;
     bool silent;   /* a sink whose stdout is a terminal */
+    bool ended;    /* an end was emitted: a replayed one */
     bool stopped;  /* INT ended the source of this stream before its time */
     char src[128]; /* of the head that was sent */
     struct count got, sent;
@@ -72,9 +73,11 @@ int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
         if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
             return err->code;
         snprintf(run->src, sizeof run->src, "%s", src);
-        mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
+        if (!run->stage->replays)
+            mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
     }
     int rc = mf_frame_send(run->out, f, err);
+    run->ended |= mf_frame_kind(f) == MF_END;
     if (rc == 0) {
         run->sent.frames++;
         run->sent.samples += samples_of(f);
@@ -88,7 +91,7 @@ static int send_end(struct mf_run *run, struct mf_err *err)
     mf_frame_set_str(end, "src", run->src);
     mf_frame_set_int(end, "frames", run->sent.frames);
     mf_frame_set_int(end, "samples", run->sent.samples);
-    mf_frame_set_bool(end, "stopped", run->stopped);
+    mf_frame_set_bool(end, "stopped", run->stopped || run->stage->replays);
     int rc = mf_frame_send(run->out, end, err);
     mf_frame_free(end);
     return rc;
@@ -218,7 +221,7 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
         if (late_rc < 0 && !is_error(rc))
             *err = late, rc = late_rc;
     }
-    if (rc == 0 && run->sent.frames)
+    if (rc == 0 && run->sent.frames && !run->ended)
         rc = send_end(run, err);
     if (rc == 0 && (s->text_out || s->role == MF_TOOL))
         rc = flush_text(err);

@@ -38,7 +38,8 @@ struct mf_stage {
     const char *examples; /* shown at the end of --help */
     enum mf_role role;
     bool text_out; /* stdout carries text, not frames (mf-view, mf-ckpt); flushed after every frame */
-    bool watched;  /* a source of metrics: on a terminal it shows its progress instead of being refused */
+    bool watched;  /* does its work without a reader too: on a terminal it is silent there instead of being refused */
+    bool replays;  /* emits the frames of another stream: no link is added, and an `end` that it emits is the end */
     const struct mf_bind *binds;
     size_t size; /* bytes of the stage's struct; it arrives zeroed, keys bound */
 

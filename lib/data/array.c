@@ -104,11 +104,19 @@ static bool parse_shape(const struct mf_span *s, struct mf_array *a)
     return product <= SIZE_MAX >> 2;
 }
 
+bool mf_text_is_plain(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i] < ' ' || p[i] == 0x7f)
+            return false;
+    return true;
+}
+
 static bool take_name(struct mf_array *a, const struct mf_span *key)
 {
     struct mf_token t;
     if (mf_token_read(&t, key->p, key->n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) ||
-        t.n >= sizeof a->name || memchr(key->p + t.head, 0, t.n))
+        t.n >= sizeof a->name || !mf_text_is_plain(key->p + t.head, t.n))
         return false;
     memcpy(a->name, key->p + t.head, t.n);
     return true;
@@ -127,7 +135,7 @@ int mf_array_parse(struct mf_entry *e, struct mf_err *err)
     if (!parse_dtype(&part[TYPE], &a.dtype, &e->swap))
         return 0;
     if (!parse_shape(&part[SHAPE], &a))
-        return mf_err_set(err, MF_EFORMAT, "array '%s' has no shape of at most %d sizes", a.name, MF_RANK_MAX);
+        return mf_err_set(err, MF_EFORMAT, "array '%s' has no shape: a list of at most %d sizes", a.name, MF_RANK_MAX);
     if (mf_token_read(&t, part[DATA].p, part[DATA].n) != 1 || (t.type != MF_BYTES && t.type != MF_TEXT))
         return mf_err_set(err, MF_EFORMAT, "array '%s' has no bytes as its data", a.name);
     if (t.n != a.bytes)

@@ -7,7 +7,13 @@
  * A frame keeps every field and every array in the order in which it came,
  * the unknown ones as bytes, so that what a stage does not touch leaves it as
  * it arrived. Arrays are msgpack-numpy's ndarrays ("arrays" of a rollout,
- * "tensors" of a policy frame): five-key maps with bin keys, C order.
+ * "tensors" of a policy frame): five-key maps with bin keys, C order. Taken as
+ * well: any order of the keys, str keys, `type` as bin, no `kind`, big-endian
+ * data, openpi's names. Python objects (kind 'O') are refused; an entry that
+ * is no array of these dtypes passes through. A key may be in a map only once.
+ *
+ * One thread at a time may use a frame: arrays are moved into place, and
+ * strings made, when they are first asked for.
  */
 #ifndef MF_DATA_FRAME_H
 #define MF_DATA_FRAME_H
@@ -53,7 +59,9 @@ int mf_frame_encode(const struct mf_frame *f, void **data, size_t *len, struct m
 int mf_frame_decode(struct mf_frame **f, const void *data, size_t len, struct mf_err *err);
 
 /* Fields. A path "a.b" goes into nested maps, "a.0" into arrays. get returns
- * 0, or MF_EFORMAT with a sentence that names the field; has never fails. */
+ * 0, or MF_EFORMAT with a sentence that names the field; has never fails. A
+ * NumPy scalar is a number. Strings live as long as the frame, bytes until the
+ * next set. */
 bool mf_frame_has(const struct mf_frame *f, const char *path);
 int mf_frame_get_int(const struct mf_frame *f, const char *path, int64_t *v, struct mf_err *err);
 int mf_frame_get_num(const struct mf_frame *f, const char *path, double *v, struct mf_err *err);
@@ -63,7 +71,7 @@ int mf_frame_get_bin(const struct mf_frame *f, const char *path, const void **p,
 int mf_frame_count(const struct mf_frame *f, const char *path); /* entries of a map or array; -1: none */
 const char *mf_frame_key(const struct mf_frame *f, const char *path, int i); /* key i of the map at path ("" = top) */
 
-/* Set appends, or replaces in place. A path "a.b" makes the map "a" when it is not there. */
+/* Set appends, or replaces in place. A path "a.b" makes the map "a" when it is not there. Not for arrays. */
 void mf_frame_set_int(struct mf_frame *f, const char *path, int64_t v);
 void mf_frame_set_num(struct mf_frame *f, const char *path, double v);
 void mf_frame_set_bool(struct mf_frame *f, const char *path, bool v);
@@ -74,7 +82,7 @@ void mf_frame_set_strs(struct mf_frame *f, const char *path, const char *const *
 /* One {stage, version, argv} more in "chain" (provenance, as SAM's @PG). */
 void mf_frame_add_chain(struct mf_frame *f, const char *stage, const char *version, int argc, char **argv);
 
-/* Arrays. */
+/* Arrays. What came is for reading: to send other numbers, add an array of that name. */
 int mf_frame_arrays(const struct mf_frame *f);
 struct mf_array *mf_frame_array(const struct mf_frame *f, int i);
 struct mf_array *mf_frame_find(const struct mf_frame *f, const char *name); /* NULL: not there */

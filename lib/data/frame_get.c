@@ -196,7 +196,7 @@ const char *mf_frame_key(const struct mf_frame *f, const char *path, int i)
             at += mf_token_span(at, (size_t)(end - at));
         v = (struct mf_span){.p = at, .n = (size_t)(end - at)};
     }
-    if (mf_token_read(&t, v.p, v.n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES))
+    if (mf_token_read(&t, v.p, v.n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) || memchr(v.p + t.head, 0, t.n))
         return NULL;
     return text(f, v.p + t.head, t.n);
 }

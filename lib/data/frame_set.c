@@ -68,7 +68,10 @@ static void splice(struct pack *p, const uint8_t *v, size_t len, const char *pat
         }
         at += key + value;
     }
-    assert(t.type == MF_MAP && "an index beyond the end of an array in a frame");
+    if (t.type == MF_LIST) { /* no such index: what the path asks for takes its place */
+        make(p, path, leaf);
+        return;
+    }
     size_t n = strcspn(path, ".");
     msgpack_pack_map(&p->pk, t.n + 1);
     bytes(p, v + t.head, len - t.head);

@@ -33,7 +33,7 @@ int mf_port_sendv(struct mf_port *port, const struct iovec *part, int parts, str
  * port, or NULL) and returns MF_CLOSED when that one's reader is gone. The
  * decoder is bounded: nesting <= 32, MF_FRAME_MAX, memory grows only with
  * bytes that came. A frame whose first byte is no msgpack map: MF_EFORMAT.
- * On ZeroMQ the bytes end when every writer that came has been gone for a second. */
+ * On ZeroMQ the bytes end when every writer that came has been gone for half a second. */
 int mf_port_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err);
 
 /* The same, and *data is the caller's to free(). */

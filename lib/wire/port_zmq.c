@@ -15,7 +15,7 @@
 #include "base/stop.h"
 #include "wire/port_priv.h"
 
-enum { LINES = 64, HIGH_WATER = 4, GRACE = 1000 };
+enum { LINES = 64, HIGH_WATER = 4, GRACE = 500 };
 static const char monitor_address[] = "inproc://monitor"; /* a context per port */
 
 /* A connection, and a duplicate of its descriptor that keeps it up until the

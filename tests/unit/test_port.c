@@ -91,17 +91,332 @@ static void round_trip(const char *in_address, const char *out_address, const ch
     mf_port_drop(in);
 }
 
+
+/* ---- what is no whole stream ---- */
+
+/* rc of reading `bytes` from a file to its end or to an error; *frames came whole before that. */
+static int read_bytes(const void *bytes, size_t n, int *frames)
+{
+    const char *file = path("", "bytes");
+    int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600), rc;
+    struct mf_port *in;
+    const void *data;
+    size_t len;
+    *frames = 0;
+    rc = write(fd, bytes, n) == (ssize_t)n && !close(fd) ? mf_port_open(&in, file, MF_IN, &err) : MF_EIO;
+    if (rc)
+        return rc;
+    while ((rc = mf_port_recv(in, NULL, &data, &len, &err)) == 1)
+        ++*frames;
+    mf_port_drop(in);
+    return rc;
+}
+
+static void cut_everywhere(void)
+{
+    static const uint8_t one[] = {0x85, 0xa2, 'm',  'f', 0xa1, 'x', 0xa1, 'a', 0x92, 0xcd, 1,    2,    0x81, 1,    0xc0, 0xa1, 'b',
+                                  0xc7, 2,    9,    1,   2,    0xa1, 'c', 0xcb, 1,   2,    3,    4,    5,    6,    7,    8,    0xa1,
+                                  'd',  0xd9, 3,    'x', 'y',  'z'};
+    uint8_t three[3 * sizeof one];
+    int bad = 0, frames;
+    for (int i = 0; i < 3; i++)
+        memcpy(three + (size_t)i * sizeof one, one, sizeof one);
+    for (size_t n = 0; n <= sizeof three; n++) {
+        int rc = read_bytes(three, n, &frames), whole = n % sizeof one == 0;
+        bad += frames != (int)(n / sizeof one) || rc != (whole ? 0 : MF_EFORMAT);
+        if (!whole)
+            bad += !strstr(err.text, "ends inside a frame");
+    }
+    ok(bad == 0, "a stream cut at any byte gives its whole frames, then says where it is cut");
+    read_bytes(three, sizeof one + 7, &frames);
+    ok(strstr(err.text, "at byte 47") && strstr(err.text, "began at byte 40") && strstr(err.text, dir),
+       "with the port and the bytes: %s", err.text);
+}
+
+static void refused(const char *what, const void *bytes, size_t n, const char *word)
+{
+    int frames;
+    int rc = read_bytes(bytes, n, &frames);
+    ok(rc == MF_EFORMAT && frames == 0 && strstr(err.text, word), "%s: %s", what, rc == MF_EFORMAT ? err.text : "?");
+}
+
+static void refusals(void)
+{
+    uint8_t deep[256];
+    struct rusage before, after;
+    int frames;
+    refused("text", "hello\n", 6, "byte 0 is 0x68");
+    refused("a list", "\x90", 1, "byte 0 is 0x90");
+    refused("a byte that MessagePack has not", "\x81\xa1x\xc1", 4, "byte 3");
+    getrusage(RUSAGE_SELF, &before);
+    refused("a bin of 4 GiB", "\x81\xa1x\xc6\xff\xff\xff\xff....", 12, "longer than 1 GiB");
+    refused("a list of 4e9", "\x81\xa1x\xdd\xff\xff\xff\xff....", 12, "longer than 1 GiB");
+    refused("a map of 2e9 pairs", "\xdf\x7f\xff\xff\xff....", 9, "longer than 1 GiB");
+    refused("a bin of 1 GiB that does not come", "\x81\xa1x\xc6\x3f\xff\xff\x00....", 12, "ends inside a frame");
+    refused("a list of 5e8 that does not come", "\x81\xa1x\xdd\x1f\xff\xff\x00....", 12, "ends inside a frame");
+    getrusage(RUSAGE_SELF, &after);
+    ok(after.ru_maxrss - before.ru_maxrss < 8 << 10, "what only lengths promise takes no memory");
+    for (size_t i = 0; i < sizeof deep; i += 2)
+        memcpy(deep + i, i ? "\x91\x91" : "\x81\xc0", 2);
+    refused("a nest of lists", deep, sizeof deep, "nested deeper than 32");
+    memcpy(deep + 2 + 31, "\x00", 1);
+    ok(read_bytes(deep, 2 + 32, &frames) == 0 && frames == 1, "32 deep is not too deep");
+}
+
+static void drip(void)
+{
+    int fd[2];
+    char address[32];
+    size_t len, got;
+    const void *data = NULL;
+    struct mf_port *in = NULL;
+    uint8_t *p = frame(2000, 1, &len);
+    if (pipe(fd))
+        return;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        for (size_t i = 0; i < len; i++)
+            if (write(fd[1], p + i, 1) != 1)
+                _exit(1);
+        _exit(0);
+    }
+    close(fd[1]);
+    snprintf(address, sizeof address, "/proc/self/fd/%d", fd[0]);
+    ok(!mf_port_open(&in, address, MF_IN, &err) && mf_port_recv(in, NULL, &data, &got, &err) == 1 && got == len &&
+           !memcmp(data, p, len),
+       "a frame that comes byte by byte");
+    waitpid(child, NULL, 0);
+    close(fd[0]);
+    mf_port_drop(in);
+    free(p);
+}
+
+/* ---- addresses ---- */
+
+static void addresses(void)
+{
+    struct mf_port *p;
+    struct stat st;
+    ok(mf_port_open(&p, "tcp://*:48714", MF_IN, &err) == MF_EUSAGE, "TCP to every address: %s", err.text);
+    ok(mf_port_open(&p, ">tcp://127.0.0.1.example.com:1", MF_OUT, &err) == MF_EUSAGE, "TCP to a name: %s", err.text);
+    ok(mf_port_open(&p, "udp://127.0.0.1:1", MF_IN, &err) == MF_EUSAGE, "an unknown carrier: %s", err.text);
+    ok(mf_port_open(&p, "@file", MF_IN, &err) == MF_EUSAGE, "a file cannot be bound: %s", err.text);
+    ok(mf_port_open(&p, path("", "none"), MF_IN, &err) == MF_EIO, "no such file: %s", err.text);
+    ok(!mf_port_open(&p, path("ipc://", "new/s"), MF_IN, &err) && !stat(path("", "new"), &st) &&
+           (st.st_mode & 0777) == 0700 && !stat(path("", "new/s"), &st) && (st.st_mode & 0777) == 0600,
+       "a socket and the folder that is made for it belong to their owner");
+    ok(!strncmp(mf_port_name(p), "ipc://", 6) && !mf_port_is_terminal(p), "a port has a name");
+    mf_port_drop(p);
+    mf_port_drop(NULL);
+    ok(!mf_port_open(&p, "/dev/full", MF_OUT, &err) && mf_port_send(p, "\x80", 1, &err) == MF_EIO &&
+           strstr(err.text, "No space left"),
+       "a full disk: %s", err.text);
+    mf_port_drop(p);
+}
+
+/* ---- deaths and signals: each in a process that reports its rc ---- */
+
+static int send_for_ever(const char *address)
+{
+    struct mf_port *out;
+    size_t len;
+    uint8_t *p = frame(100000, 0, &len);
+    int rc = mf_port_open(&out, address, MF_OUT, &err);
+    while (!rc)
+        rc = mf_port_send(out, p, len, &err);
+    free(p);
+    return rc;
+}
+
+static int recv_once(const char *address, struct mf_port *watch)
+{
+    struct mf_port *in;
+    const void *data;
+    size_t len;
+    int rc = mf_port_open(&in, address, MF_IN, &err);
+    if (rc)
+        return rc;
+    rc = mf_port_recv(in, watch, &data, &len, &err);
+    mf_port_drop(in);
+    return rc;
+}
+
+static int recv_address(const char *address)
+{
+    return recv_once(address, NULL);
+}
+
+static int open_and_close(const char *address)
+{
+    struct mf_port *out;
+    int rc = mf_port_open(&out, address, MF_OUT, &err);
+    return rc ? rc : mf_port_close(out, &err);
+}
+
+/* The rc of job(address) in a child that gets sig after 200 ms; 99 when it is not back in time. */
+static int with_patience(int (*job)(const char *), const char *address, int sig, int ms)
+{
+    int status = 0, ended = 0;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child)
+        _exit(-job(address));
+    usleep(200000);
+    if (sig)
+        kill(child, sig);
+    for (int i = 0; i < ms / 10 && !ended; i++) {
+        usleep(10000);
+        ended = waitpid(child, &status, WNOHANG) == child;
+    }
+    if (!ended) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    return !ended ? 99 : WIFEXITED(status) ? -WEXITSTATUS(status) : 98;
+}
+
+static int with_signal(int (*job)(const char *), const char *address, int sig)
+{
+    return with_patience(job, address, sig, 5000);
+}
+
+static void signals(void)
+{
+    mkfifo(path("", "idle"), 0600);
+    int held = open(path("", "idle"), O_RDWR);
+    ok(with_signal(recv_address, path("", "idle"), SIGTERM) == MF_STOPPED, "TERM ends a reader of a FIFO");
+    ok(with_patience(recv_address, path("", "idle"), SIGINT, 300) == 99, "INT does not: it drains to the end");
+    ok(with_signal(send_for_ever, path("", "idle"), SIGTERM) == MF_STOPPED, "TERM ends a writer whose pipe is full");
+    close(held);
+    ok(with_signal(open_and_close, path("", "idle"), SIGTERM) == MF_STOPPED, "TERM ends the wait for a FIFO's reader");
+    ok(with_signal(recv_address, path("ipc://", "i1"), SIGTERM) == MF_STOPPED, "TERM ends a reader without a peer");
+    ok(with_signal(send_for_ever, path("ipc://", "i2"), SIGTERM) == MF_STOPPED, "TERM ends a writer without a peer");
+    ok(with_signal(open_and_close, path("ipc://", "i3"), 0) == 0, "a writer that had no peer closes at once");
+}
+
+/* A child that holds the other end, and dies by KILL after `ms`. */
+static pid_t doomed(int (*job)(const char *), const char *address, int ms)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child)
+        return child;
+    if (fork() == 0) {
+        job(address);
+        pause();
+    }
+    usleep((useconds_t)ms * 1000);
+    _exit(0);
+}
+
+static int read_slowly(const char *address)
+{
+    struct mf_port *in;
+    const void *data;
+    size_t len;
+    int rc = mf_port_open(&in, address, MF_IN, &err);
+    for (int i = 0; !rc && i < 3; i++)
+        rc = mf_port_recv(in, NULL, &data, &len, &err) - 1;
+    raise(SIGKILL);
+    return rc;
+}
+
+static int send_some(const char *address)
+{
+    struct mf_port *out;
+    size_t len;
+    uint8_t *p = frame(100, 0, &len);
+    int rc = mf_port_open(&out, address, MF_OUT, &err);
+    for (int i = 0; !rc && i < 3; i++)
+        rc = mf_port_send(out, p, len, &err);
+    usleep(300000);
+    raise(SIGKILL);
+    return rc;
+}
+
+static int read_to_the_end(const char *address)
+{
+    struct mf_port *in;
+    const void *data;
+    size_t len;
+    int rc = mf_port_open(&in, address, MF_IN, &err);
+    while (!rc)
+        rc = mf_port_recv(in, NULL, &data, &len, &err) - 1;
+    return rc == -1 ? 0 : rc; /* recv said 0 */
+}
+
+static void deaths(void)
+{
+    char to[32];
+    int fd[2];
+    struct mf_port *out;
+    waitpid(doomed(read_slowly, path("ipc://", "d1"), 0), NULL, 0);
+    ok(with_signal(send_for_ever, path("ipc://", "d1"), 0) == MF_CLOSED, "ipc: a writer notices that its reader died");
+    waitpid(doomed(send_some, path("ipc://", "d2"), 0), NULL, 0);
+    ok(with_signal(read_to_the_end, path("ipc://", "d2"), 0) == 0, "ipc: for a reader, a dead writer is an end of bytes");
+    mkfifo(path("", "d3"), 0600);
+    waitpid(doomed(read_slowly, path("", "d3"), 0), NULL, 0);
+    ok(with_signal(send_for_ever, path("", "d3"), 0) == MF_CLOSED, "fifo: a writer notices that its reader died");
+    if (pipe(fd))
+        return;
+    snprintf(to, sizeof to, "/proc/self/fd/%d", fd[1]);
+    int held = open(path("", "idle"), O_RDWR), rc = mf_port_open(&out, to, MF_OUT, &err);
+    ok(!rc && !mf_port_reader_gone(out), "a reader that is there is not gone");
+    close(fd[0]);
+    ok(mf_port_reader_gone(out), "and then it is");
+    ok(recv_once(path("", "idle"), out) == MF_CLOSED, "who waits for input sees that nobody reads the output: %s", err.text);
+    ok(recv_once(path("ipc://", "d4"), out) == MF_CLOSED, "also on ZeroMQ");
+    mf_port_drop(out);
+    close(fd[1]);
+    close(held);
+}
+
+/* The writer is done and closing long before the first read; more than the high-water marks lies in between. */
+static void unread_when_closed(void)
+{
+    struct mf_port *in;
+    const void *data;
+    size_t len;
+    int n = 0, status = 1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        struct mf_port *out;
+        uint8_t *p = frame(2000, 0, &len);
+        int rc = mf_port_open(&out, path("ipc://", "late"), MF_OUT, &err);
+        for (int i = 0; !rc && i < 60; i++)
+            rc = mf_port_send(out, p, len, &err);
+        free(p);
+        _exit(rc || mf_port_close(out, &err) ? 1 : 0);
+    }
+    int rc = mf_port_open(&in, path("ipc://", "late"), MF_IN, &err);
+    usleep(700000);
+    while (!rc && mf_port_recv(in, NULL, &data, &len, &err) == 1)
+        n++;
+    waitpid(child, &status, 0);
+    ok(n == 60 && status == 0, "ipc: nothing is lost when the writer closes before the reader reads (%d of 60)", n);
+    mf_port_drop(in);
+}
+
 int main(void)
 {
+    char clean[96];
     snprintf(dir, sizeof dir, "/tmp/mf-port-%d", (int)getpid());
     mkdir(dir, 0700);
     mf_stop_catch();
     mkfifo(path("", "fifo"), 0600);
+    cut_everywhere();
+    refusals();
+    drip();
+    addresses();
     round_trip(path("", "fifo"), path("", "fifo"), "fifo", 0);
     round_trip(path("ipc://", "a"), path("ipc://", "a"), "ipc, the reader binds", 0);
     round_trip(path(">ipc://", "b"), path("@ipc://", "b"), "ipc, the writer binds", 0);
-    round_trip(path("ipc://", "c"), path("ipc://", "c"), "ipc, a late reader", 300);
     round_trip("tcp://127.0.0.1:48713", "tcp://127.0.0.1:48713", "tcp", 0);
-
-    return done();
+    unread_when_closed();
+    signals();
+    deaths();
+    snprintf(clean, sizeof clean, "rm -r %s", dir);
+    return system(clean) | done();
 }

@@ -27,8 +27,8 @@ const char *mf_dtype_name(enum mf_dtype dtype)
 bool mf_span_begins(const uint8_t *p, size_t n, const char *path, const char **rest)
 {
     struct mf_token t;
-    if (mf_token_read(&t, p, n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) ||
-        strnlen(path, t.n + 1) < t.n || memcmp(p + t.head, path, t.n))
+    if (mf_token_read(&t, p, n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) || strnlen(path, t.n + 1) < t.n ||
+        memcmp(p + t.head, path, t.n))
         return false;
     *rest = path + t.n;
     return **rest == '\0' || **rest == '.';
@@ -115,8 +115,8 @@ bool mf_text_is_plain(const uint8_t *p, size_t n)
 static bool take_name(struct mf_array *a, const struct mf_span *key)
 {
     struct mf_token t;
-    if (mf_token_read(&t, key->p, key->n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) ||
-        t.n >= sizeof a->name || !mf_text_is_plain(key->p + t.head, t.n))
+    if (mf_token_read(&t, key->p, key->n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) || t.n >= sizeof a->name ||
+        !mf_text_is_plain(key->p + t.head, t.n))
         return false;
     memcpy(a->name, key->p + t.head, t.n);
     return true;
@@ -267,7 +267,8 @@ int mf_frame_add(struct mf_frame *f, const char *name, enum mf_dtype dtype, int 
     }
     a.bytes = a.count * mf_dtype_size(dtype);
     if (a.count > MF_FRAME_MAX / mf_dtype_size(dtype))
-        return mf_err_set(err, MF_EFORMAT, "array '%s' of %zu elements does not fit into a frame of 1 GiB", name, a.count);
+        return mf_err_set(err, MF_EFORMAT, "array '%s' of %zu elements does not fit into a frame of 1 GiB", name,
+                          a.count);
     int rc = mf_alloc(&bytes, a.bytes, name, err);
     if (rc)
         return rc;

@@ -111,7 +111,8 @@ static int check_map(const uint8_t *base, const uint8_t *p, size_t n, const stru
 {
     const uint8_t *at = p + map->head, *end = p + n;
     if (map->n > MF_PAIRS_MAX)
-        return mf_err_set(err, MF_EFORMAT, "a map of more than %d pairs at byte %td of the frame", MF_PAIRS_MAX, p - base);
+        return mf_err_set(err, MF_EFORMAT, "a map of more than %d pairs at byte %td of the frame", MF_PAIRS_MAX,
+                          p - base);
     struct mf_span *key = mf_xcalloc(map->n, sizeof *key);
     int rc = 0;
     for (size_t i = 0; i < map->n; i++) {

@@ -46,7 +46,7 @@ struct mf_array {
 struct mf_frame; /* opaque */
 
 struct mf_frame *mf_frame_new(enum mf_kind kind);
-void mf_frame_free(struct mf_frame *f); /* NULL is fine */
+void mf_frame_free(struct mf_frame *f);             /* NULL is fine */
 struct mf_frame *mf_frame_keep(struct mf_frame *f); /* one owner more: each one frees it */
 enum mf_kind mf_frame_kind(const struct mf_frame *f);
 size_t mf_frame_bytes(const struct mf_frame *f); /* of one that was received, as it came; 0 of one made here */
@@ -68,7 +68,7 @@ int mf_frame_get_num(const struct mf_frame *f, const char *path, double *v, stru
 int mf_frame_get_bool(const struct mf_frame *f, const char *path, bool *v, struct mf_err *err);
 int mf_frame_get_str(const struct mf_frame *f, const char *path, const char **s, struct mf_err *err); /* NUL-ended */
 int mf_frame_get_bin(const struct mf_frame *f, const char *path, const void **p, size_t *n, struct mf_err *err);
-int mf_frame_count(const struct mf_frame *f, const char *path); /* entries of a map or array; -1: none */
+int mf_frame_count(const struct mf_frame *f, const char *path);              /* entries of a map or array; -1: none */
 const char *mf_frame_key(const struct mf_frame *f, const char *path, int i); /* key i of the map at path ("" = top) */
 
 /* Set appends, or replaces in place. A path "a.b" makes the map "a" when it is not there. Not for arrays. */

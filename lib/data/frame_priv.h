@@ -36,7 +36,7 @@ struct mf_text {
 
 struct mf_frame {
     enum mf_kind kind;
-    int kept; /* owners beside the first */
+    int kept;     /* owners beside the first */
     uint8_t *raw; /* as it came, len bytes; NULL in a new frame */
     size_t len;
     bool changed; /* raw is no longer what will be sent */

@@ -20,11 +20,10 @@ static void number(struct mf_token *t, int64_t v)
 static const struct {
     int8_t type, wide;
 } row[32] = {
-    {MF_NIL, 0},   {-1, 0},       {MF_TRUTH, 0}, {MF_TRUTH, 0}, {MF_BYTES, 1}, {MF_BYTES, 2}, {MF_BYTES, 4},
-    {MF_EXT, 1},   {MF_EXT, 2},   {MF_EXT, 4},   {MF_REAL, 4},  {MF_REAL, 8},  {MF_UINT, 1},  {MF_UINT, 2},
-    {MF_UINT, 4},  {MF_UINT, 8},  {MF_SINT, 1},  {MF_SINT, 2},  {MF_SINT, 4},  {MF_SINT, 8},  {MF_EXT, 0},
-    {MF_EXT, 0},   {MF_EXT, 0},   {MF_EXT, 0},   {MF_EXT, 0},   {MF_TEXT, 1},  {MF_TEXT, 2},  {MF_TEXT, 4},
-    {MF_LIST, 2},  {MF_LIST, 4},  {MF_MAP, 2},   {MF_MAP, 4},
+    {MF_NIL, 0},  {-1, 0},      {MF_TRUTH, 0}, {MF_TRUTH, 0}, {MF_BYTES, 1}, {MF_BYTES, 2}, {MF_BYTES, 4}, {MF_EXT, 1},
+    {MF_EXT, 2},  {MF_EXT, 4},  {MF_REAL, 4},  {MF_REAL, 8},  {MF_UINT, 1},  {MF_UINT, 2},  {MF_UINT, 4},  {MF_UINT, 8},
+    {MF_SINT, 1}, {MF_SINT, 2}, {MF_SINT, 4},  {MF_SINT, 8},  {MF_EXT, 0},   {MF_EXT, 0},   {MF_EXT, 0},   {MF_EXT, 0},
+    {MF_EXT, 0},  {MF_TEXT, 1}, {MF_TEXT, 2},  {MF_TEXT, 4},  {MF_LIST, 2},  {MF_LIST, 4},  {MF_MAP, 2},   {MF_MAP, 4},
 };
 
 static void wide_value(struct mf_token *t, uint8_t first, const uint8_t *p, int wide)

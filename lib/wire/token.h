@@ -33,8 +33,8 @@ enum { MF_DEPTH_MAX = 32 };
 
 /* Finds the length of one object in bytes that are still coming in. */
 struct mf_scan {
-    size_t at; /* the next head; past `have` while a body is still coming */
-    int depth; /* open lists and maps */
+    size_t at;                       /* the next head; past `have` while a body is still coming */
+    int depth;                       /* open lists and maps */
     uint64_t left[MF_DEPTH_MAX + 1]; /* objects to come at each depth */
 };
 

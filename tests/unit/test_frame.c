@@ -8,12 +8,13 @@
 static struct mf_err err;
 
 #define BYTES(literal) (literal), sizeof(literal) - 1
-#define ND "\xc4\x02nd\xc3"
-#define TYPE "\xc4\x04type\xa3"
-#define KIND "\xc4\x04kind\xc4\x00"
-#define SHAPE "\xc4\x05shape"
-#define DATA "\xc4\x04"                                                                                                \
-             "data"
+#define ND             "\xc4\x02nd\xc3"
+#define TYPE           "\xc4\x04type\xa3"
+#define KIND           "\xc4\x04kind\xc4\x00"
+#define SHAPE          "\xc4\x05shape"
+#define DATA                                                                                                           \
+    "\xc4\x04"                                                                                                         \
+    "data"
 #define ONE_TWO "\xc4\x08\x00\x00\x80\x3f\x00\x00\x00\x40"
 #define NUMPY49 "\x85" ND TYPE "<f4" KIND SHAPE "\x91\x02" DATA ONE_TWO
 
@@ -89,8 +90,8 @@ static void dialects(void)
                                  "data" ONE_TWO));
     is_one_two("data as a raw of old", BYTES("\x84\xa2nd\xc3\xa4type\xa3<f4\xa5shape\x91\x02\xa4"
                                              "data\xa8\x00\x00\x80\x3f\x00\x00\x00\x40"));
-    is_one_two("big-endian", BYTES("\x85" ND TYPE ">f4" KIND SHAPE "\x91\x02" DATA
-                                   "\xc4\x08\x3f\x80\x00\x00\x40\x00\x00\x00"));
+    is_one_two("big-endian",
+               BYTES("\x85" ND TYPE ">f4" KIND SHAPE "\x91\x02" DATA "\xc4\x08\x3f\x80\x00\x00\x40\x00\x00\x00"));
     is_one_two("openpi", BYTES("\x84\xc4\x0b__ndarray__\xc3" DATA ONE_TWO "\xc4\x05"
                                "dtype\xa3<f4" SHAPE "\x91\x02"));
 }
@@ -98,8 +99,8 @@ static void dialects(void)
 static void passes(const char *what, const void *array, size_t n)
 {
     struct mf_frame *f = with_array(array, n);
-    ok(f && !mf_frame_find(f, "x") && mf_frame_arrays(f) == 0 && mf_frame_count(f, "arrays") == 1, "%s passes through (%s)",
-       what, f ? "read" : err.text);
+    ok(f && !mf_frame_find(f, "x") && mf_frame_arrays(f) == 0 && mf_frame_count(f, "arrays") == 1,
+       "%s passes through (%s)", what, f ? "read" : err.text);
     mf_frame_free(f);
 }
 
@@ -114,8 +115,8 @@ static void strange_arrays(void)
 {
     passes("a scalar", BYTES("\x83\xc4\x02nd\xc2" TYPE "<f8" DATA "\xc4\x08........"));
     passes("a complex array", BYTES("\x85" ND TYPE "<c8" KIND SHAPE "\x91\x01" DATA "\xc4\x08........"));
-    passes("a structured array",
-           BYTES("\x85" ND "\xc4\x04type\x91\x92\xa1q\xa3<f4\xc4\x04kind\xc4\x01V" SHAPE "\x91\x01" DATA "\xc4\x04...."));
+    passes("a structured array", BYTES("\x85" ND "\xc4\x04type\x91\x92\xa1q\xa3<f4\xc4\x04kind\xc4\x01V" SHAPE
+                                       "\x91\x01" DATA "\xc4\x04...."));
     passes("a list", BYTES("\x92\x01\x02"));
     passes("an empty map", BYTES("\x80"));
     refused("a pickle", BYTES("\x85" ND TYPE "|O8\xc4\x04kind\xc4\x01O" SHAPE "\x91\x01" DATA "\xc4\x01."));
@@ -127,7 +128,8 @@ static void strange_arrays(void)
             BYTES("\x85" ND TYPE "<f4" KIND SHAPE "\x93\xcf\x80\x00\x00\x00\x00\x00\x00\x01\x02\x00" DATA "\xc4\x00"));
     refused("a negative size", BYTES("\x85" ND TYPE "<f4" KIND SHAPE "\x91\xff" DATA ONE_TWO));
     refused("a size that is no int", BYTES("\x85" ND TYPE "<f4" KIND SHAPE "\x91\xa1z" DATA ONE_TWO));
-    refused("nine sizes", BYTES("\x85" ND TYPE "<f4" KIND SHAPE "\x99\x02\x01\x01\x01\x01\x01\x01\x01\x01" DATA ONE_TWO));
+    refused("nine sizes",
+            BYTES("\x85" ND TYPE "<f4" KIND SHAPE "\x99\x02\x01\x01\x01\x01\x01\x01\x01\x01" DATA ONE_TWO));
     refused("no shape", BYTES("\x84" ND TYPE "<f4" KIND DATA ONE_TWO));
     refused("data that is a number", BYTES("\x85" ND TYPE "<f4" KIND SHAPE "\x91\x02" DATA "\x08"));
 }
@@ -144,20 +146,25 @@ static void strange_frames(void)
     not_decoded("nothing", "", 0, "one whole frame");
     not_decoded("no kind", BYTES("\x81\xa1x\x01"), "without its kind");
     not_decoded("a kind that is a number", BYTES("\x81\xa2mf\x01"), "without its kind");
-    not_decoded("a byte too many", BYTES("\x81\xa2mf\xa3"
-                                         "end\xc0"),
+    not_decoded("a byte too many",
+                BYTES("\x81\xa2mf\xa3"
+                      "end\xc0"),
                 "one whole frame");
-    not_decoded("a key twice", BYTES("\x83\xa2mf\xa3"
-                                     "end\xa1y\x01\xd9\x01y\x02"),
+    not_decoded("a key twice",
+                BYTES("\x83\xa2mf\xa3"
+                      "end\xa1y\x01\xd9\x01y\x02"),
                 "'y' is there twice");
-    not_decoded("an array twice", BYTES("\x82\xa2mf\xa7rollout\xa6"
-                                        "arrays\x82\xa1x\x01\xa1x\x01"),
+    not_decoded("an array twice",
+                BYTES("\x82\xa2mf\xa7rollout\xa6"
+                      "arrays\x82\xa1x\x01\xa1x\x01"),
                 "'x' is there twice");
-    not_decoded("a key twice, deep down", BYTES("\x82\xa2mf\xa3"
-                                                "end\xa1y\x91\x92\x81\x01\x02\x82\x07\x01\x07\x01"),
+    not_decoded("a key twice, deep down",
+                BYTES("\x82\xa2mf\xa3"
+                      "end\xa1y\x91\x92\x81\x01\x02\x82\x07\x01\x07\x01"),
                 "there twice");
-    not_decoded("arrays that are no map", BYTES("\x82\xa2mf\xa7rollout\xa6"
-                                                "arrays\x90"),
+    not_decoded("arrays that are no map",
+                BYTES("\x82\xa2mf\xa7rollout\xa6"
+                      "arrays\x90"),
                 "no map");
 }
 
@@ -177,23 +184,24 @@ static void fields(void)
     bool b;
     ok(!mf_frame_decode(&f, BYTES(ODD), &err) && same_bytes(f, BYTES(ODD)), "odd bytes pass through untouched");
     ok(mf_frame_kind(f) == MF_ROLLOUT && !mf_frame_get_int(f, "iter", &i, &err) && i == 7, "an int");
-    ok(!mf_frame_get_int(f, "policy.version", &i, &err) && i == 3 && !mf_frame_get_int(f, "slice.1", &i, &err) && i == 4 &&
-           !mf_frame_get_str(f, "policy.digest", &s, &err) && !strcmp(s, "ok"),
+    ok(!mf_frame_get_int(f, "policy.version", &i, &err) && i == 3 && !mf_frame_get_int(f, "slice.1", &i, &err) &&
+           i == 4 && !mf_frame_get_str(f, "policy.digest", &s, &err) && !strcmp(s, "ok"),
        "paths into maps and lists");
     ok(!mf_frame_get_num(f, "arrays.thing.0", &d, &err) && d == 1 && !mf_frame_get_num(f, "arrays.thing.1", &d, &err) &&
            isnan(d),
        "and below the arrays");
     ok(mf_frame_get_int(f, "policy.none", &i, &err) == MF_EFORMAT && strstr(err.text, "'policy.none'"), "missing: %s",
        err.text);
-    ok(mf_frame_get_bool(f, "iter", &b, &err) == MF_EFORMAT && strstr(err.text, "'iter'"), "another type: %s", err.text);
-    ok(!mf_frame_has(f, "slice.2") && !mf_frame_has(f, "slice.x") && !mf_frame_has(f, "polic") && !mf_frame_has(f, "iter.0") &&
-           mf_frame_has(f, "arrays.x") && mf_frame_has(f, "nothing"),
+    ok(mf_frame_get_bool(f, "iter", &b, &err) == MF_EFORMAT && strstr(err.text, "'iter'"), "another type: %s",
+       err.text);
+    ok(!mf_frame_has(f, "slice.2") && !mf_frame_has(f, "slice.x") && !mf_frame_has(f, "polic") &&
+           !mf_frame_has(f, "iter.0") && mf_frame_has(f, "arrays.x") && mf_frame_has(f, "nothing"),
        "has");
     ok(mf_frame_count(f, "") == 7 && mf_frame_count(f, "policy") == 2 && mf_frame_count(f, "slice") == 2 &&
            mf_frame_count(f, "arrays") == 2 && mf_frame_count(f, "iter") == -1 && mf_frame_count(f, "no") == -1,
        "count");
-    ok(!strcmp(mf_frame_key(f, "policy", 1), "digest") && !strcmp(mf_frame_key(f, "", 0), "mf") && !mf_frame_key(f, "", 2) &&
-           !mf_frame_key(f, "policy", 2) && !strcmp(mf_frame_key(f, "arrays", 1), "thing"),
+    ok(!strcmp(mf_frame_key(f, "policy", 1), "digest") && !strcmp(mf_frame_key(f, "", 0), "mf") &&
+           !mf_frame_key(f, "", 2) && !mf_frame_key(f, "policy", 2) && !strcmp(mf_frame_key(f, "arrays", 1), "thing"),
        "keys; one that is no string has none");
     mf_frame_free(f);
 }
@@ -204,7 +212,8 @@ static void numpy_scalars(void)
     double d = 0;
     int64_t i = 0;
     ok(!mf_frame_decode(&f,
-                        BYTES("\x83\xa2mf\xa7metrics\xa1x\x83\xc4\x02nd\xc2" TYPE "<f4" DATA "\xc4\x04\x00\x00\x20\xc0\xa1y\x83"
+                        BYTES("\x83\xa2mf\xa7metrics\xa1x\x83\xc4\x02nd\xc2" TYPE "<f4" DATA
+                              "\xc4\x04\x00\x00\x20\xc0\xa1y\x83"
                               "\xc4\x02nd\xc2" TYPE "<i2" DATA "\xc4\x02\xfe\xff"),
                         &err) &&
            !mf_frame_get_num(f, "x", &d, &err) && d == -2.5 && !mf_frame_get_int(f, "y", &i, &err) && i == -2,
@@ -219,10 +228,12 @@ static void changes(void)
     char name[] = "mf-gae", word[] = "advantage.gamma=.9", *argv[] = {name, word};
     mf_frame_decode(&f, BYTES(ODD), &err);
     mf_frame_set_int(f, "policy.version", 300);
-    ok(same_bytes(f, BYTES("\x87\xa2mf\xa7rollout\xd9\x04iter\xcf\x00\x00\x00\x00\x00\x00\x00\x07\x05\xc0\xa7nothing\xd6\x09"
-                           "abcd\xa6policy\xdf\x00\x00\x00\x02\xa7version\xcd\x01\x2c\xa6"
-                           "digest\xda\x00\x02ok\xa6"
-                           "arrays\x82\xa1x" NUMPY49 "\xa5thing\x93\x01\xca\x7f\xc0\x00\x00\x03\xa5slice\xdc\x00\x02\x01\x04")),
+    ok(same_bytes(
+           f,
+           BYTES("\x87\xa2mf\xa7rollout\xd9\x04iter\xcf\x00\x00\x00\x00\x00\x00\x00\x07\x05\xc0\xa7nothing\xd6\x09"
+                 "abcd\xa6policy\xdf\x00\x00\x00\x02\xa7version\xcd\x01\x2c\xa6"
+                 "digest\xda\x00\x02ok\xa6"
+                 "arrays\x82\xa1x" NUMPY49 "\xa5thing\x93\x01\xca\x7f\xc0\x00\x00\x03\xa5slice\xdc\x00\x02\x01\x04")),
        "a change leaves the bytes beside it");
     mf_frame_add(f, "x", MF_U8, 1, (size_t[]){1}, &data, &err);
     mf_frame_add(f, "y", MF_U8, 1, (size_t[]){1}, &data, &err);
@@ -231,12 +242,13 @@ static void changes(void)
     mf_frame_set_ints(f, "slice", (int64_t[]){-1, 2}, 2);
     mf_frame_set_bool(f, "last", true);
 #define U8(v) "\x85" ND TYPE "|u1" KIND SHAPE "\x91\x01" DATA "\xc4\x01" v
-    ok(same_bytes(f, BYTES("\x88\xa2mf\xa7rollout\xd9\x04iter\xcf\x00\x00\x00\x00\x00\x00\x00\x07\x05\xc0\xa7nothing\xd6\x09"
-                           "abcd\xa6policy\x83\xa7version\xcd\x01\x2c\xa6"
-                           "digest\xda\x00\x02ok\xa3new\x81\xa4"
-                           "deep\xa1s\xa6"
-                           "arrays\x83\xa1x" U8("\x00") "\xa5thing\x93\x01\xca\x7f\xc0\x00\x00\x03\xa1y" U8(
-                               "\x09") "\xa5slice\x92\xff\x02\xa4last\xc3")),
+    ok(same_bytes(
+           f, BYTES("\x88\xa2mf\xa7rollout\xd9\x04iter\xcf\x00\x00\x00\x00\x00\x00\x00\x07\x05\xc0\xa7nothing\xd6\x09"
+                    "abcd\xa6policy\x83\xa7version\xcd\x01\x2c\xa6"
+                    "digest\xda\x00\x02ok\xa3new\x81\xa4"
+                    "deep\xa1s\xa6"
+                    "arrays\x83\xa1x" U8("\x00") "\xa5thing\x93\x01\xca\x7f\xc0\x00\x00\x03\xa1y" U8(
+                        "\x09") "\xa5slice\x92\xff\x02\xa4last\xc3")),
        "replaced in place, added behind");
     mf_frame_free(f);
 
@@ -246,16 +258,16 @@ static void changes(void)
     mf_frame_add_chain(f, "mf-gae", "1", 2, argv);
     const char *s = "";
     ok(mf_frame_count(f, "chain") == 2 && !mf_frame_get_str(f, "chain.1.argv.1", &s, &err) &&
-           !strcmp(s, "advantage.gamma=.9") && !mf_frame_get_str(f, "chain.0.stage", &s, &err) && !strcmp(s, "mf-collect") &&
-           !mf_frame_get_str(f, "spec.obs.1", &s, &err) && !strcmp(s, "b"),
+           !strcmp(s, "advantage.gamma=.9") && !mf_frame_get_str(f, "chain.0.stage", &s, &err) &&
+           !strcmp(s, "mf-collect") && !mf_frame_get_str(f, "spec.obs.1", &s, &err) && !strcmp(s, "b"),
        "a chain grows");
     mf_frame_set_num(f, "spec.obs.1", .5);
     mf_frame_set_bin(f, "spec.obs.0", "\0\1", 2);
     double d = 0;
     const void *p;
     size_t n = 0;
-    ok(!mf_frame_get_num(f, "spec.obs.1", &d, &err) && d == .5 && !mf_frame_get_bin(f, "spec.obs.0", &p, &n, &err) && n == 2 &&
-           !memcmp(p, "\0\1", 2),
+    ok(!mf_frame_get_num(f, "spec.obs.1", &d, &err) && d == .5 && !mf_frame_get_bin(f, "spec.obs.0", &p, &n, &err) &&
+           n == 2 && !memcmp(p, "\0\1", 2),
        "an entry of a list is replaced");
     mf_frame_free(f);
 }
@@ -317,8 +329,8 @@ static void dtypes(void)
         memset(data, (int)t + 1, 6 * mf_dtype_size(t));
         bad += mf_frame_encode(f, &bytes, &len, &err) != 0 || mf_frame_decode(&g, bytes, len, &err) != 0;
         struct mf_array *a = g ? mf_frame_array(g, 0) : NULL;
-        bad += !a || a->dtype != t || a->dim[1] != 3 || memcmp(a->data, data, a->bytes) || a != mf_frame_find(g, "w.0/x") ||
-               !mf_frame_has(g, "tensors");
+        bad += !a || a->dtype != t || a->dim[1] != 3 || memcmp(a->data, data, a->bytes) ||
+               a != mf_frame_find(g, "w.0/x") || !mf_frame_has(g, "tensors");
         free(bytes);
         mf_frame_free(f);
         mf_frame_free(g);

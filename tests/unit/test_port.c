@@ -91,7 +91,6 @@ static void round_trip(const char *in_address, const char *out_address, const ch
     mf_port_drop(in);
 }
 
-
 /* ---- what is no whole stream ---- */
 
 /* rc of reading `bytes` from a file to its end or to an error; *frames came whole before that. */
@@ -114,9 +113,9 @@ static int read_bytes(const void *bytes, size_t n, int *frames)
 
 static void cut_everywhere(void)
 {
-    static const uint8_t one[] = {0x85, 0xa2, 'm',  'f', 0xa1, 'x', 0xa1, 'a', 0x92, 0xcd, 1,    2,    0x81, 1,    0xc0, 0xa1, 'b',
-                                  0xc7, 2,    9,    1,   2,    0xa1, 'c', 0xcb, 1,   2,    3,    4,    5,    6,    7,    8,    0xa1,
-                                  'd',  0xd9, 3,    'x', 'y',  'z'};
+    static const uint8_t one[] = {0x85, 0xa2, 'm', 'f',  0xa1, 'x',  0xa1, 'a',  0x92, 0xcd, 1,    2,  0x81, 1,
+                                  0xc0, 0xa1, 'b', 0xc7, 2,    9,    1,    2,    0xa1, 'c',  0xcb, 1,  2,    3,
+                                  4,    5,    6,   7,    8,    0xa1, 'd',  0xd9, 3,    'x',  'y',  'z'};
     uint8_t three[3 * sizeof one];
     int bad = 0, frames;
     for (int i = 0; i < 3; i++)
@@ -354,7 +353,8 @@ static void deaths(void)
     waitpid(doomed(read_slowly, path("ipc://", "d1"), 0), NULL, 0);
     ok(with_signal(send_for_ever, path("ipc://", "d1"), 0) == MF_CLOSED, "ipc: a writer notices that its reader died");
     waitpid(doomed(send_some, path("ipc://", "d2"), 0), NULL, 0);
-    ok(with_signal(read_to_the_end, path("ipc://", "d2"), 0) == 0, "ipc: for a reader, a dead writer is an end of bytes");
+    ok(with_signal(read_to_the_end, path("ipc://", "d2"), 0) == 0,
+       "ipc: for a reader, a dead writer is an end of bytes");
     mkfifo(path("", "d3"), 0600);
     waitpid(doomed(read_slowly, path("", "d3"), 0), NULL, 0);
     ok(with_signal(send_for_ever, path("", "d3"), 0) == MF_CLOSED, "fifo: a writer notices that its reader died");
@@ -365,7 +365,8 @@ static void deaths(void)
     ok(!rc && !mf_port_reader_gone(out), "a reader that is there is not gone");
     close(fd[0]);
     ok(mf_port_reader_gone(out), "and then it is");
-    ok(recv_once(path("", "idle"), out) == MF_CLOSED, "who waits for input sees that nobody reads the output: %s", err.text);
+    ok(recv_once(path("", "idle"), out) == MF_CLOSED, "who waits for input sees that nobody reads the output: %s",
+       err.text);
     ok(recv_once(path("ipc://", "d4"), out) == MF_CLOSED, "also on ZeroMQ");
     mf_port_drop(out);
     close(fd[1]);

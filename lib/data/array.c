@@ -104,7 +104,7 @@ static bool parse_shape(const struct mf_span *s, struct mf_array *a)
     return product <= SIZE_MAX >> 2;
 }
 
-bool mf_text_is_plain(const uint8_t *p, size_t n)
+bool mf_key_is_plain(const uint8_t *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (p[i] < ' ' || p[i] == 0x7f)
@@ -116,7 +116,7 @@ static bool take_name(struct mf_array *a, const struct mf_span *key)
 {
     struct mf_token t;
     if (mf_token_read(&t, key->p, key->n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) || t.n >= sizeof a->name ||
-        !mf_text_is_plain(key->p + t.head, t.n))
+        !mf_key_is_plain(key->p + t.head, t.n))
         return false;
     memcpy(a->name, key->p + t.head, t.n);
     return true;

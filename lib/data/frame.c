@@ -127,7 +127,7 @@ static int check_map(const uint8_t *base, const uint8_t *p, size_t n, const stru
     qsort(key, map->n, sizeof *key, by_text);
     for (size_t i = 1; i < map->n && !rc; i++)
         if (!by_text(&key[i - 1], &key[i])) {
-            bool plain = mf_text_is_plain(key[i].p, key[i].n) && key[i].n < 100;
+            bool plain = mf_key_is_plain(key[i].p, key[i].n) && key[i].n < 100;
             rc = mf_err_set(err, MF_EFORMAT, "the key '%.*s' is there twice in the map at byte %td of the frame",
                             plain ? (int)key[i].n : 3, plain ? (const char *)key[i].p : "...", p - base);
         }

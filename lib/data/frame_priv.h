@@ -53,7 +53,7 @@ bool mf_span_is(const uint8_t *p, size_t n, const char *text);
 bool mf_span_begins(const uint8_t *p, size_t n, const char *path, const char **rest);
 
 /* No control characters: fit for a C string, and for a sentence on a terminal. */
-bool mf_text_is_plain(const uint8_t *p, size_t n);
+bool mf_key_is_plain(const uint8_t *p, size_t n);
 
 /* e->array from an ndarray map: 1; 0 when it is something else, which passes through; MF_EFORMAT. */
 int mf_array_parse(struct mf_entry *e, struct mf_err *err);

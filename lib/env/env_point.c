@@ -11,7 +11,7 @@
 #include "env/env.h"
 
 static const float DT = 0.05f, FORCE = 4.0f, DRAG = 2.0f; /* s, m/s2 at action 1, 1/s */
-static const float NEAR = 0.1f, SLOW = 0.3f;              /* arrival: m, m/s */
+static const float NEAR = 0.2f, SLOW = 0.8f;              /* arrival: m, m/s */
 
 struct point {
     float x[2], v[2], goal[2];

@@ -1,76 +1,103 @@
 #!/usr/bin/python3
-"""Small streams for the tests, written and read by msgpack and numpy alone.
+"""Small streams for the tests, written and read by msgpack alone.
 
 stream.py make [key=value ..] >STREAM     stream.py get ARRAY <STREAM     stream.py kept BEFORE AFTER
 """
+import math
+import random
+import signal
+import struct
 import sys
 
 import msgpack
-import numpy as np
+
+LETTER = {"<f4": "<%df", "|u1": "%dB", "<i4": "<%di", ">f8": ">%dd"}
 
 
-def ndarray(a):
-    a = np.ascontiguousarray(a)
-    return {b"nd": True, b"type": a.dtype.str, b"kind": b"", b"shape": list(a.shape), b"data": a.tobytes()}
+class Array:
+    """A dtype, a shape and the elements in C order."""
 
+    def __init__(self, dtype, shape, flat):
+        self.dtype, self.shape = dtype, list(shape)
+        self.flat = list(flat) if hasattr(flat, "__iter__") else [flat] * math.prod(shape)
 
-def numpy_of(m):
-    return np.frombuffer(m[b"data"], m[b"type"]).reshape(m[b"shape"])
+    def ndarray(self):
+        data = struct.pack(LETTER[self.dtype] % len(self.flat), *self.flat)
+        return {b"nd": True, b"type": self.dtype, b"kind": b"", b"shape": self.shape, b"data": data}
+
+    def fill_rows(self, rows, value):
+        """Row i is that of (t, n) = divmod(i, N)."""
+        inner = len(self.flat) // math.prod(self.shape[:2])
+        for i in rows:
+            self.flat[i * inner : (i + 1) * inner] = [value] * inner
+
+    def slice(self, axis, lo, hi):
+        inner = math.prod(self.shape[axis + 1 :])
+        block = self.shape[axis] * inner
+        flat = [x for at in range(0, len(self.flat), block) for x in self.flat[at + lo * inner : at + hi * inner]]
+        return Array(self.dtype, self.shape[:axis] + [hi - lo] + self.shape[axis + 1 :], flat)
 
 
 def table(o):
     """The rollout of the reference tables: r = 1, v = .5...8, last .9."""
-    T, N = 4, 1
     a = {
-        "rewards": np.ones((T, N, 1), "<f4"),
-        "terminated": np.zeros((T, N), "u1"),
-        "truncated": np.zeros((T, N), "u1"),
-        "prev_values": np.array([[0.5], [0.6], [0.7], [0.8]], "<f4"),
-        "last_values": np.array([0.9], "<f4"),
+        "rewards": Array("<f4", (4, 1, 1), 1),
+        "terminated": Array("|u1", (4, 1), 0),
+        "truncated": Array("|u1", (4, 1), 0),
+        "prev_values": Array("<f4", (4, 1), [0.5, 0.6, 0.7, 0.8]),
+        "last_values": Array("<f4", (1,), 0.9),
     }
     for end in ("terminated", "truncated"):
         if end in o:
-            a[end][int(o[end])] = 1
+            a[end].flat[int(o[end])] = 1
     if "truncated" in o:
-        a["final_values"] = np.full((T, N), np.nan, "<f4")
-        a["final_values"][int(o["truncated"])] = 0.65
+        a["final_values"] = Array("<f4", (4, 1), math.nan)
+        a["final_values"].flat[int(o["truncated"])] = 0.65
     return a
 
 
-def random(o):
+def open_end(o):
+    """A masked row after a valid one that did not end."""
+    return {**table(o), "valid": Array("|u1", (4, 1), [1, 1, 0, 1])}
+
+
+def anything(o):
     """T steps of N environments, with ends, masked rows full of `dirt`, an image and an array nobody knows."""
     T, N, C = int(o.get("T", 9)), int(o.get("N", 6)), int(o.get("C", 2))
-    dirt = float(o.get("dirt", 0))
-    rng = np.random.default_rng(int(o.get("seed", 1)))
+    rng = random.Random(int(o.get("seed", 1)))
+    normal = lambda dtype, *shape: Array(dtype, shape, [rng.gauss(0, 1) for _ in range(math.prod(shape))])
+    ends = lambda: Array("|u1", (T, N), [rng.random() < 0.2 for _ in range(T * N)])
     a = {
-        "obs/state": rng.standard_normal((T, N, 1, 3)).astype("<f4"),
-        "obs/image": rng.integers(0, 256, (T, N, 1, 2, 2, 3), "u1"),
-        "rewards": rng.standard_normal((T, N, C)).astype("<f4"),
-        "terminated": (rng.random((T, N)) < 0.2).astype("u1"),
-        "truncated": (rng.random((T, N)) < 0.2).astype("u1"),
-        "valid": np.ones((T, N), "u1"),
-        "n_exec": np.full((T, N), C, "<i4"),
-        "prev_values": rng.standard_normal((T, N)).astype("<f4"),
-        "last_values": rng.standard_normal(N).astype("<f4"),
-        "final_values": rng.standard_normal((T, N)).astype("<f4"),
-        "mystery": rng.standard_normal((N, 2)).astype(">f8"),
+        "obs/state": normal("<f4", T, N, 1, 3),
+        "obs/image": Array("|u1", (T, N, 1, 2, 2, 3), [rng.randrange(256) for _ in range(T * N * 12)]),
+        "rewards": normal("<f4", T, N, C),
+        "terminated": ends(),
+        "truncated": ends(),
+        "valid": Array("|u1", (T, N), 1),
+        "n_exec": Array("<i4", (T, N), C),
+        "prev_values": normal("<f4", T, N),
+        "last_values": normal("<f4", N),
+        "final_values": normal("<f4", T, N),
+        "mystery": normal(">f8", N, 2),
     }
-    end = a["terminated"] | a["truncated"]
-    for t in range(1, T):
-        a["valid"][t] = 1 - (a["valid"][t - 1] & end[t - 1])
-    dead = a["valid"] == 0
+    valid, dead, cut = a["valid"].flat, a["terminated"].flat, a["truncated"].flat
+    for i in range(N, T * N):
+        valid[i] = int(not (valid[i - N] and (dead[i - N] or cut[i - N])))
     for name in ("rewards", "prev_values", "final_values", "obs/state"):
-        a[name][dead] = dirt
-    a["final_values"][(a["truncated"] == 0) | (a["terminated"] == 1)] = dirt
+        a[name].fill_rows([i for i in range(T * N) if not valid[i]], float(o.get("dirt", 0)))
+    a["final_values"].fill_rows([i for i in range(T * N) if not cut[i]], float(o.get("dirt", 0)))
     return a
 
 
-def spoil(o, a):
-    """spoil=ARRAY: a NaN in its first element."""
+def rollout(o, i):
+    a = {"table": table, "random": anything, "open": open_end}[o.get("case", "table")](o)
     if "spoil" in o:
-        a[o["spoil"]].reshape(-1)[0] = np.nan
+        a[o["spoil"]].flat[0] = math.nan
     if "drop" in o:
         del a[o["drop"]]
+    if i and "C2" in o:
+        a["rewards"].shape[2] *= 2
+        a["rewards"].flat *= 2
     return a
 
 
@@ -78,21 +105,21 @@ def cut(a, k, of):
     """Slice k of `of` over the environments."""
     N = a["rewards"].shape[1]
     lo, hi = N * k // of, N * (k + 1) // of
-    return lo, hi - lo, {n: x[lo:hi] if n in ("last_values", "mystery") else x[:, lo:hi] for n, x in a.items()}
+    return lo, hi - lo, {n: x.slice(0 if n in ("last_values", "mystery") else 1, lo, hi) for n, x in a.items()}
 
 
 def make(o):
     put = lambda m: sys.stdout.buffer.write(msgpack.packb(m))
-    frames, samples, slices = 0, 0, int(o.get("slices", 1))
+    samples, slices = 0, int(o.get("slices", 1))
     head = {"mf": "head", "v": int(o.get("v", 1)), "run": "", "src": "", "seed": 1, "spec": {}, "chain": [], "more": [1]}
     stream = [head] if o.get("head", "1") == "1" else []
     for i in range(int(o.get("iters", 1))):
-        a = spoil(o, table(o) if o.get("case", "table") == "table" else random(o))
+        a = rollout(o, i)
         for k in range(slices):
             first, n, part = cut(a, k, slices)
             stream.append({"mf": "rollout", "iter": i, "src": "", "slice": [k, slices], "envs": [first, n],
                            "policy": {"version": i, "digest": "x"}, "extra": {"kept": True},
-                           "arrays": {name: ndarray(x) for name, x in part.items()}})
+                           "arrays": {name: x.ndarray() for name, x in part.items()}})
             samples += a["rewards"].shape[0] * n
         stream.append({"mf": "round", "iter": i, "src": "", "slices": slices + int(o.get("missing", 0)),
                        "episodes": {"n": 4, "return": 1.5, "length": 8, "success": 0.25}})
@@ -112,10 +139,15 @@ def read(f):
 
 def get(name):
     """All environments in order, a line for each step."""
-    parts = [numpy_of(m["arrays"][name]) for m in read(sys.stdin.buffer) if m["mf"] == "rollout"]
-    whole = np.concatenate(parts, axis=1)
-    for row in whole.reshape(whole.shape[0], -1):
-        print(" ".join("%.9g" % x for x in row))
+    parts = []
+    for m in read(sys.stdin.buffer):
+        if m["mf"] == "rollout":
+            x = m["arrays"][name]
+            flat = struct.unpack(LETTER[x[b"type"]] % math.prod(x[b"shape"]), x[b"data"])
+            steps = x[b"shape"][0]
+            parts.append([flat[i * len(flat) // steps : (i + 1) * len(flat) // steps] for i in range(steps)])
+    for rows in zip(*parts):
+        print(" ".join("%.9g" % x for row in rows for x in row))
 
 
 def kept(before, after):
@@ -133,6 +165,7 @@ def kept(before, after):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     what, words = sys.argv[1], sys.argv[2:]
     if what == "make":
         make(dict(w.split("=", 1) for w in words))

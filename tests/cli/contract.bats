@@ -1,0 +1,121 @@
+# What every program promises, asked of every program: a new one is covered the day it is built.
+load helpers
+
+each() { # each FUNCTION: call it with the name of every program
+    local p
+    for p in "$ROOT"/bin/mf-*; do
+        "$1" "$(basename "$p")" || { echo "$p: status $status, output: $output, stderr: $stderr"; return 1; }
+    done
+}
+reads() { "$1" --help | head -1 | grep -q -e '--in '; }
+writes() { "$1" --help | head -1 | grep -q -e '--out '; }
+
+helps() {
+    run -0 --separate-stderr "$1" --help &&
+        [[ ${lines[0]} == "usage: $1 "* && -z $stderr && $output == *log.level* && $output == *--version* ]]
+}
+@test "--help is on stdout, begins with usage and lists the keys" { each helps; }
+
+versions() {
+    run -0 --separate-stderr "$1" --version && [[ $output =~ ^"$1 "[0-9]+\.[0-9]+\.[0-9]+$ && -z $stderr ]]
+}
+@test "--version names the program and its version" { each versions; }
+
+resolves() {
+    "$1" --cfg training.batch_size=77 >"$T/cfg" &&
+        grep -q '^  batch_size: 77$' "$T/cfg" &&
+        "$1" --config "$T/cfg" --cfg | cmp - "$T/cfg"
+}
+@test "--cfg prints what it was told, and reads it back to the same" { each resolves; }
+
+no_option() {
+    run -2 --separate-stderr "$1" --no-such-option 1 &&
+        [[ -z $output && $stderr == "$1: error: no option '--no-such-option'"* && ${#stderr_lines[@]} -eq 1 ]]
+}
+@test "an unknown option exits 2, says so in one line on stderr, leaves stdout empty" { each no_option; }
+
+no_key() {
+    run -2 --separate-stderr "$1" training.lerning_rate=1 &&
+        [[ -z $output && $stderr == "$1: error: unknown key 'training.lerning_rate', nearest is 'training.learning_rate'"* ]]
+}
+@test "an unknown key exits 2 and names the nearest one" { each no_key; }
+
+out_of_range() {
+    run -2 --separate-stderr "$1" training.clip_range=-1 && [[ $stderr == *"training.clip_range=-1: must be in (0,)"* ]]
+}
+@test "a value out of its range exits 2" { each out_of_range; }
+
+by_line() {
+    printf 'training:\n  batch_size: 5\n  epochs: many\n' >"$T/c.yaml"
+    run -2 --separate-stderr "$1" --config "$T/c.yaml" && [[ $stderr == *"$T/c.yaml:3: unknown key 'training.epochs'"* ]] &&
+        run -2 --separate-stderr env MF_CONFIG="$T/c.yaml" "$1" && [[ $stderr == *"$T/c.yaml:3: "* ]]
+}
+@test "a mistake in a file is told by its line, also in that of MF_CONFIG" { each by_line; }
+
+missing_value() { run -2 "$1" --config && [[ $output == *"--config needs a value"* ]]; }
+@test "an option without its value exits 2" { each missing_value; }
+
+full() { run -1 bash -c "$1 --help >/dev/full" && [[ $output == "$1: error: "*"No space left on device" ]]; }
+@test "text onto a full disk exits 1" { each full; }
+
+short() {
+    reads "$1" || return 0
+    run -3 bash -c "$1 </dev/null | cat; exit \${PIPESTATUS[0]}" && [[ $output == "$1: error: "*"without an end frame"* ]]
+}
+@test "an input that just stops is an error, not an end" { each short; }
+
+garbage() {
+    reads "$1" || return 0
+    run -3 bash -c "echo hello there | $1 | cat; exit \${PIPESTATUS[1]}" && [[ $output == *"$1: error: "* ]]
+}
+@test "an input that is no stream exits 3" { each garbage; }
+
+headless() {
+    reads "$1" || return 0
+    run -3 bash -c "$1 <'$T/headless' | cat; exit \${PIPESTATUS[0]}" &&
+        [[ $output == *"frame 1: a stream begins with a head, not with rollout" ]]
+}
+@test "a stream without its head exits 3" {
+    stream make head=0 >"$T/headless"
+    each headless
+}
+
+nobody() {
+    reads "$1" || return 0
+    run -1 "$1" --in "$T/nowhere/x"
+}
+@test "an input that is not there exits 1" { each nobody; }
+
+keyboard() {
+    reads "$1" || return 0
+    run script -qec "$1" /dev/null && [[ $status -eq 2 && $output == *"not from a terminal"* ]]
+}
+@test "a reader refuses to read a terminal" { each keyboard; }
+
+screen() {
+    writes "$1" || return 0
+    run script -qec "$1 </dev/null" /dev/null </dev/null
+    # What ends a pipe with metrics shows its progress on a terminal, and fails on the empty input instead.
+    [[ $status -eq 2 && $output == *"mf-view"* ]] || { reads "$1" && [[ $status -eq 3 ]]; } || [[ $1 == mf-bc || $1 == mf-eval ]]
+}
+@test "a stream is never written to a terminal" { each screen; }
+
+terminates() {
+    reads "$1" || return 0
+    "$1" <"$T/never" >"$T/out" &
+    local pid=$!
+    exec 9>"$T/never"
+    sleep 0.2
+    kill -TERM $pid
+    ended_by 143 $pid && exec 9>&-
+}
+@test "SIGTERM ends a reader that waits, by SIGTERM" {
+    mkfifo "$T/never"
+    each terminates
+}
+
+closed_stdin() {
+    reads "$1" || return 0
+    run bash -c "$1 <&- >/dev/null" && [[ $status -eq 1 || $status -eq 3 ]]
+}
+@test "a closed stdin is an error" { each closed_stdin; }

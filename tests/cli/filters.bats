@@ -1,0 +1,202 @@
+# The estimators as programs, and how streams pass through them.
+load helpers
+
+FILTERS=(mf-gae mf-mc mf-nstep)
+
+# close_to A B: the same numbers, within 1e-6 of 1 + |number|.
+close_to() {
+    paste -d' ' "$1" "$2" | awk '{ n = NF / 2
+        for (i = 1; i <= n; i++) { d = $i - $(i + n); if (d < 0) d = -d; s = $i < 0 ? -$i : $i; if (!(d <= 1e-6 * (1 + s))) bad = 1 }
+    } END { exit bad || NR == 0 }'
+}
+is() { printf '%s\n' "$@" >"$T/want" && close_to "$T/want" "$T/got"; }
+
+@test "mf-gae gives the reference numbers" {
+    stream make | mf-gae | numbers advantages >"$T/got"
+    is 3.995498378 3.085059413 2.1180855 1.091
+    stream make terminated=1 | mf-gae | numbers advantages >"$T/got"
+    is 1.4702 .4 2.1180855 1.091
+    stream make truncated=1 | mf-gae | numbers advantages >"$T/got"
+    is 2.07541175 1.0435 2.1180855 1.091
+    stream make truncated=1 | mf-gae | numbers returns >"$T/got"
+    is 2.57541175 1.6435 2.8180855 1.891
+    stream make truncated=1 terminated=1 | mf-gae | numbers advantages >"$T/got"
+    is 1.4702 .4 2.1180855 1.091
+    stream make truncated=3 | mf-gae | numbers advantages >"$T/got"
+    is 3.789600627 2.866135701 1.88531175 .8435
+}
+
+@test "the treatment of others is there to compare with" {
+    stream make truncated=1 | mf-gae advantage.compat=cleanrl | numbers advantages >"$T/got"
+    is 1.4702 .4 2.1180855 1.091
+    stream make truncated=1 | mf-gae advantage.compat=dppo | numbers advantages >"$T/got"
+    is 3.995498378 3.085059413 2.1180855 1.091
+    stream make truncated=1 | mf-gae advantage.compat=seed | numbers advantages >"$T/got"
+    is 1.4702 .4 1.2801 .2
+}
+
+@test "mf-gae with lambda 1 is mf-mc, with lambda 0 mf-nstep of one step" {
+    stream make case=random T=30 N=7 >"$T/in"
+    mf-gae advantage.gae_lambda=1 <"$T/in" | numbers advantages >"$T/a"
+    mf-mc <"$T/in" | numbers advantages >"$T/b"
+    close_to "$T/a" "$T/b"
+    mf-nstep advantage.n_step=1000 <"$T/in" | numbers advantages >"$T/a"
+    cmp "$T/a" "$T/b"
+    mf-gae advantage.gae_lambda=0 <"$T/in" | numbers returns >"$T/a"
+    mf-nstep advantage.n_step=1 <"$T/in" | numbers returns >"$T/b"
+    close_to "$T/a" "$T/b"
+}
+
+@test "what is in masked entries changes no bit" {
+    for dirt in 0 nan 1e30; do stream make case=random dirt=$dirt >"$T/$dirt"; done
+    for f in "${FILTERS[@]}"; do
+        $f <"$T/0" | numbers advantages >"$T/want"
+        for dirt in nan 1e30; do $f <"$T/$dirt" | numbers advantages | cmp - "$T/want"; done
+    done
+}
+
+@test "slices of a round give what the whole gives" {
+    stream make case=random N=7 >"$T/1"
+    stream make case=random N=7 slices=3 >"$T/3"
+    for f in "${FILTERS[@]}"; do
+        $f <"$T/1" | stream get advantages >"$T/want"
+        $f <"$T/3" | stream get advantages | cmp - "$T/want"
+    done
+}
+
+@test "unknown arrays, fields and frames pass untouched" {
+    stream make case=random iters=2 slices=2 >"$T/in"
+    for f in "${FILTERS[@]}"; do
+        $f <"$T/in" >"$T/out"
+        stream kept "$T/in" "$T/out"
+        mf-check <"$T/out"
+    done
+    mf-gae <"$T/in" | mf-mc | mf-nstep >"$T/out"
+    stream kept "$T/in" "$T/out"
+    mf-view <"$T/out" | head -1 | jq -e '[.chain[].stage] == ["mf-gae", "mf-mc", "mf-nstep"]'
+}
+
+@test "pipe, file, FIFO and socket carry the same bytes" {
+    stream make case=random >"$T/in"
+    mf-gae <"$T/in" >"$T/want"
+    mf-gae --in "$T/in" --out "$T/out"
+    cmp "$T/out" "$T/want"
+    mkfifo "$T/fifo"
+    mf-gae --in="$T/in" --out="$T/fifo" &
+    cmp "$T/fifo" "$T/want"
+    wait $!
+    mf-mc <"$T/want" >"$T/want2"
+    mf-mc --in "ipc://$T/s" --out "$T/out" &
+    mf-gae --in "$T/in" --out "ipc://$T/s"
+    wait $!
+    cmp "$T/out" "$T/want2"
+}
+
+refused() { # refused 'WORDS OF make' 'SENTENCE'
+    run -3 bash -c "'$ROOT/tests/tools/stream.py' make $1 | mf-gae >/dev/null" && [[ $output == "mf-gae: error: "*"$2"* ]]
+}
+
+@test "a stream that is not whole exits 3 and says why" {
+    refused end=0 "is truncated: it ends after 4 frames without an end frame"
+    refused lie=1 "frame 5: the end counts 5 frames and 4 samples, but 4 and 4 came"
+    refused heads=1 "frame 5: a second head"
+    refused after=1 "frame 6: it follows the end"
+    refused v=2 "the stream's format is 2"
+    refused spoil=prev_values "frame 2: the rollout of iteration 0: prev_values[0,0] is NaN"
+    refused "case=random drop=last_values" "there is no array 'last_values'"
+    stream make >"$T/in"
+    head -c 400 "$T/in" >"$T/cut"
+    run -3 mf-gae --in "$T/cut" --out /dev/null
+}
+
+@test "an episode that runs into masked rows without an end exits 3" {
+    run -3 bash -c "'$ROOT/tests/tools/stream.py' make case=open | mf-gae >/dev/null"
+    [[ $output == *"environment 0 goes from a valid step 1 to a masked one"* ]]
+}
+
+@test "choices that contradict each other exit 2" {
+    run -2 bash -c "'$ROOT/tests/tools/stream.py' make | mf-gae advantage.reward=max advantage.discount=step >/dev/null"
+    [[ $output == *"advantage.reward=max needs advantage.discount=chunk"* ]]
+}
+
+@test "a full disk is an error" {
+    stream make >"$T/in"
+    run -1 bash -c "mf-gae <'$T/in' >/dev/full"
+    [[ $output == *"No space left on device" ]]
+}
+
+@test "a reader that leaves ends the writer by SIGPIPE" {
+    stream make case=random T=2000 N=50 >"$T/in"
+    pipe "mf-gae --in '$T/in' | head -c 100 >/dev/null"
+    [[ ${lines[-1]} == "141 0" ]]
+    pipe "mf-view view.arrays=whole --in '$T/in' | head -c 100 >/dev/null"
+    [[ ${lines[-1]} == "141 0" ]]
+}
+
+@test "a reader's death is seen while waiting for input, through every filter" {
+    mkfifo "$T/never"
+    bash -c "mf-gae <'$T/never' | mf-mc | mf-nstep | sleep 0.3; echo \"\${PIPESTATUS[*]}\"" >"$T/status" &
+    exec 9>"$T/never"
+    wait $!
+    exec 9>&-
+    [[ $(cat "$T/status") == "141 141 141 0" ]]
+}
+
+@test "INT drains to the end of the stream, then dies by INT" {
+    mkfifo "$T/in"
+    mf-gae <"$T/in" >"$T/out" 2>"$T/err" &
+    pid=$!
+    exec 9>"$T/in"
+    stream make case=random >"$T/whole"
+    head -c 500 "$T/whole" >&9
+    sleep 0.2
+    kill -INT $pid
+    sleep 0.2
+    tail -c +501 "$T/whole" >&9
+    exec 9>&-
+    ended_by 130 $pid
+    mf-check <"$T/out"
+    [[ ! -s $T/err ]]
+}
+
+@test "a second INT kills at once" {
+    mkfifo "$T/in"
+    mf-gae <"$T/in" >/dev/null &
+    pid=$!
+    exec 9>"$T/in"
+    sleep 0.2
+    kill -INT $pid
+    sleep 0.2
+    kill -INT $pid
+    ended_by 130 $pid
+    exec 9>&-
+}
+
+@test "words that belong to another program are taken" {
+    stream make | mf-gae training.num_envs=8 env=lift collect.slices=4 | mf-check
+}
+
+@test "mf-view prints JSON, with arrays in three ways" {
+    stream make case=random dirt=nan >"$T/in"
+    mf-view <"$T/in" | jq -e -s 'length == 5 and .[1].arrays.rewards.shape == [9, 6, 2] and .[-1].mf == "end"'
+    mf-view view.arrays=whole <"$T/in" | jq -e -s '.[1].arrays["obs/image"].data | flatten | length == 648'
+    mf-view view.arrays=none <"$T/in" | jq -e -s '.[1].arrays.rewards == {"dtype": "<f4", "shape": [9, 6, 2]}'
+    stream make | mf-view view.arrays=whole | jq -c 'select(.mf == "rollout").arrays.prev_values.data' >"$T/got"
+    [[ $(cat "$T/got") == "[[0.5],[0.6],[0.7],[0.8]]" ]]
+}
+
+@test "mf-check tells a whole stream from others" {
+    run -0 bash -c "'$ROOT/tests/tools/stream.py' make case=random dirt=nan iters=3 slices=2 | mf-check"
+    [[ $output == "whole: 12 frames, 162 samples" ]]
+    checks() { run -3 bash -c "'$ROOT/tests/tools/stream.py' make $1 | mf-check" && [[ $output == *"$2"* ]]; }
+    checks "end=0" "is truncated"
+    checks "case=random spoil=obs/state" "frame 2: 'obs/state' is NaN at step 0 of environment 0"
+    checks "case=random spoil=rewards" "rewards[0,0,0] is NaN"
+    checks "missing=1" "frame 3: inconsistent: a round of 2 slices, but 1 came"
+    checks "iters=2 C2=1" "frame 4: inconsistent: 'rewards' has another shape or dtype"
+}
+
+@test "mf-stat counts" {
+    run -0 bash -c "'$ROOT/tests/tools/stream.py' make case=random iters=2 slices=3 | mf-stat"
+    [[ $output == *"rollout    6"* && $output == *"samples    108"* && $output == *"episodes   8"* && $output == *"success    0.25"* ]]
+}

@@ -1,0 +1,21 @@
+# Loaded by every file here. Checks are chained with &&: inside `f || ..` bash turns set -e off.
+bats_require_minimum_version 1.5.0
+ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
+PATH="$ROOT/bin:$PATH"
+T="$BATS_TEST_TMPDIR"
+
+# A small stream, made and read without any of our code: see tests/tools/stream.py.
+stream() { "$ROOT/tests/tools/stream.py" "$@"; }
+
+# pipe 'a | b': run a pipeline and keep every exit status; they are the last line of the output.
+pipe() { run bash -c "$1; echo \"\${PIPESTATUS[*]}\""; }
+
+# ended_by STATUS PID
+ended_by() {
+    local rc=0
+    wait "$2" || rc=$?
+    [[ $rc -eq $1 ]] || { echo "status $rc, not $1"; return 1; }
+}
+
+# numbers ARRAY: of a stream's rollouts, a line for each step.
+numbers() { mf-view view.arrays=whole | jq -r --arg a "$1" 'select(.mf == "rollout").arrays[$a].data[] | map(tostring) | join(" ")'; }

@@ -75,7 +75,8 @@ const struct mf_key mf_keys[] = {
     {"training.huber_delta", MF_FLOAT, "0", "[0,)", NULL, "where the value loss turns linear; 0: never"},
     {"training.recompute_logprobs", MF_BOOL, "false", NULL, NULL, "for rollouts that another device made"},
     {"training.ema_decay", MF_FLOAT, "0", "[0,1)", NULL, "average of the weights; 0: none"},
-    {"training.save_interval", MF_INT, "10", "[1,)", "iterations", "between checkpoints that stay; the newest 3 always do"},
+    {"training.save_interval", MF_INT, "10", "[1,)", "iterations",
+     "between checkpoints that stay; the newest 3 always do"},
 
     {"advantage.gamma", MF_FLOAT, ".99", "[0,1]", NULL, "discount"},
     {"advantage.gae_lambda", MF_FLOAT, ".95", "[0,1]", NULL, "decay of GAE's trace"},

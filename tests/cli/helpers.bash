@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
 PATH="$ROOT/bin:$PATH"
+# shellcheck disable=SC2034 # every test uses it
 T="$BATS_TEST_TMPDIR"
 
 # A small stream, made and read without any of our code: see tests/tools/stream.py.

@@ -204,7 +204,7 @@ bool mf_conf_was_set(const struct mf_conf *c, const char *key)
 
 static void put_text(const char *s, FILE *to)
 {
-    if (mf_text_is_plain(s)) {
+    if (mf_scalar_is_plain(s)) {
         fputs(s, to);
         return;
     }

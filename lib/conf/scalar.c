@@ -165,7 +165,7 @@ int mf_value_add(struct mf_value *v, const char *text, bool quoted, enum mf_gram
     return 0;
 }
 
-bool mf_text_is_plain(const char *text)
+bool mf_scalar_is_plain(const char *text)
 {
     struct mf_scalar s = {.text = mf_xstrdup(text)};
     classify(&s, MF_YAML);

@@ -49,6 +49,6 @@ int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_
 /* As YAML writes it; malloc'ed, NULL for null. Strings are as they are, without quotes. */
 char *mf_typed_text(const union mf_typed *v, const struct mf_key *key);
 /* Would YAML read this text as a text? Then it needs no quotes. */
-bool mf_text_is_plain(const char *text);
+bool mf_scalar_is_plain(const char *text);
 
 #endif

@@ -8,6 +8,8 @@ each() { # each FUNCTION: call it with the name of every program
     done
 }
 reads() { "$1" --help | head -1 | grep -q -e '--in '; }
+# The command line that a program needs at least: some want a file.
+least() { if "$1" --help | head -1 | grep -qF '... FILE [--'; then echo "$1 $T/$1.file"; else echo "$1"; fi; }
 writes() { "$1" --help | head -1 | grep -q -e '--out '; }
 
 helps() {
@@ -60,19 +62,19 @@ full() { run -1 bash -c "$1 --help >/dev/full" && [[ $output == "$1: error: "*"N
 
 short() {
     reads "$1" || return 0
-    run -3 bash -c "$1 </dev/null | cat; exit \${PIPESTATUS[0]}" && [[ $output == "$1: error: "*"without an end frame"* ]]
+    run -3 bash -c "$(least "$1") </dev/null | cat; exit \${PIPESTATUS[0]}" && [[ $output == "$1: error: "*"without an end frame"* ]]
 }
 @test "an input that just stops is an error, not an end" { each short; }
 
 garbage() {
     reads "$1" || return 0
-    run -3 bash -c "echo hello there | $1 | cat; exit \${PIPESTATUS[1]}" && [[ $output == *"$1: error: "* ]]
+    run -3 bash -c "echo hello there | $(least "$1") | cat; exit \${PIPESTATUS[1]}" && [[ $output == *"$1: error: "* ]]
 }
 @test "an input that is no stream exits 3" { each garbage; }
 
 headless() {
     reads "$1" || return 0
-    run -3 bash -c "$1 <'$T/headless' | cat; exit \${PIPESTATUS[0]}" &&
+    run -3 bash -c "$(least "$1") <'$T/headless' | cat; exit \${PIPESTATUS[0]}" &&
         [[ $output == *"frame 1: a stream begins with a head, not with rollout" ]]
 }
 @test "a stream without its head exits 3" {
@@ -82,19 +84,19 @@ headless() {
 
 nobody() {
     reads "$1" || return 0
-    run -1 "$1" --in "$T/nowhere/x"
+    run -1 bash -c "$(least "$1") --in '$T/nowhere/x'"
 }
 @test "an input that is not there exits 1" { each nobody; }
 
 keyboard() {
     reads "$1" || return 0
-    run script -qec "$1" /dev/null && [[ $status -eq 2 && $output == *"not from a terminal"* ]]
+    run script -qec "$(least "$1")" /dev/null && [[ $status -eq 2 && $output == *"not from a terminal"* ]]
 }
 @test "a reader refuses to read a terminal" { each keyboard; }
 
 screen() {
     writes "$1" || return 0
-    run script -qec "$1 </dev/null" /dev/null </dev/null
+    run script -qec "$(least "$1") </dev/null" /dev/null </dev/null
     # What ends a pipe with metrics shows its progress on a terminal, and fails on the empty input instead.
     [[ $status -eq 2 && $output == *"mf-view"* ]] || { reads "$1" && [[ $status -eq 3 ]]; } || [[ $1 == mf-bc || $1 == mf-eval ]]
 }
@@ -102,7 +104,7 @@ screen() {
 
 terminates() {
     reads "$1" || return 0
-    "$1" <"$T/never" >"$T/out" &
+    bash -c "exec $(least "$1")" <"$T/never" >"$T/out" &
     local pid=$!
     exec 9>"$T/never"
     sleep 0.2
@@ -116,6 +118,6 @@ terminates() {
 
 closed_stdin() {
     reads "$1" || return 0
-    run bash -c "$1 <&- >/dev/null" && [[ $status -eq 1 || $status -eq 3 ]]
+    run bash -c "$(least "$1") <&- >/dev/null" && [[ $status -eq 1 || $status -eq 3 ]]
 }
 @test "a closed stdin is an error" { each closed_stdin; }

@@ -120,6 +120,9 @@ const struct mf_key mf_keys[] = {
 
     {"view.arrays", MF_CHOICE, "summary", "summary|whole|none", NULL, "how mf-view shows arrays"},
 
+    {"ckpt.keep", MF_INT, "5", "[1,)", "checkpoints", "the newest ones, that mf-ckpt prune leaves"},
+    {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "of mf-ckpt show"},
+
     {"use_wandb", MF_BOOL, "false", NULL, NULL, "accepted, without effect"},
     {"wandb_project", MF_STR, NULL, NULL, NULL, "accepted, without effect"},
     {"wandb_run_name", MF_STR, NULL, NULL, NULL, "accepted, without effect"},

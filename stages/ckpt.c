@@ -1,0 +1,445 @@
+/* mf-ckpt: look at checkpoints, compare them, check them, thin them out. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "data/safetensors.h"
+#include "flow/policy.h"
+#include "stage/stage.h"
+
+struct ckpt {
+    int64_t keep;
+    int format; /* 0 text, 1 json */
+};
+
+static const struct mf_bind binds[] = {
+    {"ckpt.keep", offsetof(struct ckpt, keep)},
+    {"ckpt.format", offsetof(struct ckpt, format)},
+    {0},
+};
+
+static bool starts(const char *s, const char *with)
+{
+    return !strncmp(s, with, strlen(with));
+}
+
+static bool ends(const char *s, const char *with)
+{
+    return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
+}
+
+/* ---- a list of checkpoint files, by iteration ---- */
+
+struct item {
+    char *path;
+    char kind[16];
+    int64_t iter, version;
+    size_t params, size; /* weights; bytes */
+    double success;      /* NaN: nobody evaluated it */
+};
+
+struct list {
+    struct item *items;
+    int n;
+};
+
+static void list_release(struct list *l)
+{
+    while (l->n)
+        free(l->items[--l->n].path);
+    free(l->items);
+}
+
+/* "success": NUMBER of the JSON beside the file. */
+static double success_of(const char *path)
+{
+    char json[4096], text[4096];
+    snprintf(json, sizeof json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
+    FILE *f = ends(path, ".safetensors") ? fopen(json, "r") : NULL;
+    if (!f)
+        return NAN;
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    const char *at = strstr(text, "\"success\":");
+    return at ? strtod(at + strlen("\"success\":"), NULL) : NAN;
+}
+
+static int64_t number_of(const struct mf_safetensors *f, const char *key)
+{
+    const char *text = mf_safetensors_meta(f, key);
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+static bool is_weight(const char *name)
+{
+    return !starts(name, "ema/") && !starts(name, "opt/") && !starts(name, "normalizer.") && !starts(name, "state/");
+}
+
+static int list_file(struct list *l, const char *path, struct mf_err *err)
+{
+    struct mf_loaded *c;
+    struct stat st;
+    int rc = mf_checkpoint_open(&c, path, err);
+    if (rc)
+        return rc;
+    const struct mf_safetensors *f = mf_loaded_file(c);
+    struct item it = {.path = mf_xstrdup(path), .success = success_of(path)};
+    snprintf(it.kind, sizeof it.kind, "%s", mf_loaded_kind(c));
+    it.iter = number_of(f, "iter");
+    it.version = number_of(f, "version");
+    it.size = stat(path, &st) == 0 ? (size_t)st.st_size : 0;
+    for (int i = 0; i < f->n; i++)
+        it.params += is_weight(f->tensors[i].name) ? f->tensors[i].count : 0;
+    mf_checkpoint_close(c);
+    l->items = mf_xrealloc(l->items, (size_t)l->n + 1, sizeof *l->items);
+    l->items[l->n++] = it;
+    return 0;
+}
+
+/* Every *.safetensors of a folder that is a file and no link, or of its checkpoints/. What is broken is told and left.
+ */
+static int list_folder(struct list *l, const char *path, struct mf_err *err)
+{
+    char at[4096];
+    struct stat st;
+    snprintf(at, sizeof at, "%s/checkpoints", path);
+    if (stat(at, &st) == 0 && S_ISDIR(st.st_mode))
+        path = at;
+    char *folder = mf_xstrdup(path);
+    DIR *d = opendir(folder);
+    if (!d) {
+        free(folder);
+        return mf_err_errno(err, "cannot open %s", path);
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        struct mf_err why;
+        snprintf(at, sizeof at, "%s/%s", folder, e->d_name);
+        if (ends(at, ".safetensors") && lstat(at, &st) == 0 && S_ISREG(st.st_mode) && list_file(l, at, &why))
+            mf_log(MF_LOG_WARN, "%s", why.text);
+    }
+    closedir(d);
+    free(folder);
+    return 0;
+}
+
+static int by_iter(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    if (x->iter != y->iter)
+        return x->iter < y->iter ? -1 : 1;
+    return x->version != y->version ? (x->version < y->version ? -1 : 1) : strcmp(x->path, y->path);
+}
+
+static int list_all(struct list *l, int n, const char *const *paths, struct mf_err *err)
+{
+    struct stat st;
+    int rc = 0;
+    for (int i = 0; i < n && !rc; i++)
+        rc = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode) ? list_folder(l, paths[i], err)
+                                                             : list_file(l, paths[i], err);
+    if (l->n)
+        qsort(l->items, (size_t)l->n, sizeof *l->items, by_iter);
+    return rc;
+}
+
+static int list(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
+{
+    struct list l = {0};
+    (void)self;
+    int rc = list_all(&l, n, paths, err);
+    if (!rc)
+        printf("%8s %8s  %-6s %11s %11s %8s  %s\n", "iter", "version", "kind", "params", "bytes", "success", "file");
+    for (int i = 0; i < l.n && !rc; i++) {
+        const struct item *it = &l.items[i];
+        char success[16] = "-";
+        if (!isnan(it->success))
+            snprintf(success, sizeof success, "%.3f", it->success);
+        printf("%8" PRId64 " %8" PRId64 "  %-6s %11zu %11zu %8s  %s\n", it->iter, it->version, it->kind, it->params,
+               it->size, success, it->path);
+    }
+    list_release(&l);
+    return rc;
+}
+
+static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
+{
+    struct list l = {0};
+    (void)n;
+    int rc = list_folder(&l, paths[0], err);
+    if (l.n)
+        qsort(l.items, (size_t)l.n, sizeof *l.items, by_iter);
+    for (int i = 0; i + self->keep < l.n && !rc; i++) {
+        char *path = l.items[i].path;
+        if (unlink(path) < 0)
+            rc = mf_err_errno(err, "cannot remove %s", path);
+        else
+            printf("removed %s\n", path);
+        strcpy(path + strlen(path) - strlen(".safetensors"), ".json");
+        if (!rc && unlink(path) == 0)
+            printf("removed %s\n", path);
+    }
+    list_release(&l);
+    return rc;
+}
+
+/* ---- one file ---- */
+
+static void shape(const struct mf_array *a, const char *open, const char *close)
+{
+    fputs(open, stdout);
+    for (int i = 0; i < a->rank; i++)
+        printf(i ? ", %zu" : "%zu", a->dim[i]);
+    fputs(close, stdout);
+}
+
+static void quoted(const char *s)
+{
+    putchar('"');
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20)
+            printf("\\u%04x", (unsigned)*s);
+        else
+            printf(*s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
+    putchar('"');
+}
+
+static void show_json(const struct mf_safetensors *f)
+{
+    printf("{\"metadata\": {");
+    for (int i = 0; i < f->n_meta; i++) {
+        fputs(i ? ", " : "", stdout);
+        quoted(f->meta[i].key);
+        fputs(": ", stdout);
+        quoted(f->meta[i].value);
+    }
+    printf("}, \"tensors\": {");
+    for (int i = 0; i < f->n; i++) {
+        fputs(i ? ", " : "", stdout);
+        quoted(f->tensors[i].name);
+        printf(": {\"dtype\": \"%s\", \"shape\": ", mf_dtype_name(f->tensors[i].dtype));
+        shape(&f->tensors[i], "[", "]}");
+    }
+    puts("}}");
+}
+
+static int show(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
+{
+    struct mf_safetensors f;
+    (void)n;
+    int rc = mf_safetensors_open(&f, paths[0], err);
+    if (rc)
+        return rc;
+    if (self->format)
+        show_json(&f);
+    for (int i = 0; i < f.n_meta && !self->format; i++)
+        printf("%-24s %s\n", f.meta[i].key, f.meta[i].value);
+    for (int i = 0; i < f.n && !self->format; i++) {
+        printf("%-64s %s ", f.tensors[i].name, mf_dtype_name(f.tensors[i].dtype));
+        shape(&f.tensors[i], "(", ")\n");
+    }
+    mf_safetensors_close(&f);
+    return 0;
+}
+
+static float float_at(const struct mf_array *a, size_t i)
+{
+    float x;
+    memcpy(&x, (const char *)a->data + i * sizeof x, sizeof x);
+    return x;
+}
+
+static bool same_shape(const struct mf_array *a, const struct mf_array *b)
+{
+    return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+}
+
+/* 1 where they differ, told. */
+static int diff_tensor(const struct mf_array *a, const struct mf_array *b)
+{
+    if (!same_shape(a, b)) {
+        printf("%-64s ", a->name);
+        shape(a, "(", ") and ");
+        shape(b, "(", ")\n");
+        return 1;
+    }
+    if (a->bytes == 0 || !memcmp(a->data, b->data, a->bytes))
+        return 0;
+    if (a->dtype != MF_F32) {
+        printf("%-64s bytes differ\n", a->name);
+        return 1;
+    }
+    double worst = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        double d = fabs((double)float_at(a, i) - (double)float_at(b, i));
+        worst = isnan(d) || d > worst ? d : worst;
+        if (isnan(d))
+            break;
+    }
+    printf("%-64s max difference %.9g\n", a->name, worst);
+    return 1;
+}
+
+static int diff_files(const struct mf_safetensors *a, const struct mf_safetensors *b)
+{
+    int differ = 0;
+    for (int i = 0; i < a->n_meta; i++) {
+        const char *v = mf_safetensors_meta(b, a->meta[i].key);
+        if (v && !strcmp(v, a->meta[i].value))
+            continue;
+        differ += printf("%-24s %s and %s\n", a->meta[i].key, a->meta[i].value, v ? v : "(nothing)") > 0;
+    }
+    for (int i = 0; i < b->n_meta; i++)
+        if (!mf_safetensors_meta(a, b->meta[i].key))
+            differ += printf("%-24s (nothing) and %s\n", b->meta[i].key, b->meta[i].value) > 0;
+    for (int i = 0; i < a->n; i++) {
+        const struct mf_array *t = mf_safetensors_find(b, a->tensors[i].name);
+        differ += t ? diff_tensor(&a->tensors[i], t) : printf("%-64s only in the first\n", a->tensors[i].name) > 0;
+    }
+    for (int i = 0; i < b->n; i++)
+        if (!mf_safetensors_find(a, b->tensors[i].name))
+            differ += printf("%-64s only in the second\n", b->tensors[i].name) > 0;
+    return differ;
+}
+
+static int diff(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
+{
+    struct mf_safetensors a, b;
+    (void)self, (void)n;
+    int rc = mf_safetensors_open(&a, paths[0], err);
+    if (rc)
+        return rc;
+    if (!(rc = mf_safetensors_open(&b, paths[1], err)) && diff_files(&a, &b) == 0)
+        puts("the same");
+    mf_safetensors_close(&a);
+    if (!rc)
+        mf_safetensors_close(&b);
+    return rc;
+}
+
+/* ---- verify ---- */
+
+static int check_numbers(const struct mf_safetensors *f, const char *path, struct mf_err *err)
+{
+    for (int i = 0; i < f->n; i++)
+        for (size_t j = 0; f->tensors[i].dtype == MF_F32 && j < f->tensors[i].count; j++)
+            if (!isfinite(float_at(&f->tensors[i], j)))
+                return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s is %g", path, j, f->tensors[i].name,
+                                  (double)float_at(&f->tensors[i], j));
+    return 0;
+}
+
+static int verify_file(const char *path, struct mf_err *err)
+{
+    struct mf_loaded *l;
+    struct mf_policy p;
+    int rc = mf_checkpoint_open(&l, path, err);
+    if (rc)
+        return rc;
+    if ((rc = mf_policy_init(&p, mf_loaded_spec(l), err)))
+        mf_err_at(err, "%s", path);
+    else {
+        mf_policy_fresh(&p, 0);
+        if (!(rc = mf_loaded_policy(l, &p, MF_WEIGHTS_RAW, err)))
+            rc = check_numbers(mf_loaded_file(l), path, err);
+        mf_policy_release(&p);
+    }
+    mf_checkpoint_close(l);
+    return rc;
+}
+
+static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
+{
+    int bad = 0;
+    (void)self;
+    for (int i = 0; i < n; i++) {
+        struct mf_err why;
+        int rc = verify_file(paths[i], &why);
+        if (rc == 0)
+            printf("%s: ok\n", paths[i]);
+        else
+            mf_log(MF_LOG_ERROR, "%s", why.text);
+        bad += rc != 0;
+    }
+    return bad ? mf_err_set(err, MF_EFORMAT, "%d of %d is no whole checkpoint", bad, n) : 0;
+}
+
+/* ---- ema ---- */
+
+/* Weights with their EMA in place; what only training needs stays behind. */
+static int ema(struct ckpt *self, int n_paths, const char *const *paths, struct mf_err *err)
+{
+    struct mf_safetensors f;
+    (void)self, (void)n_paths;
+    int rc = mf_safetensors_open(&f, paths[0], err), n = 0, n_meta = 0, taken = 0;
+    if (rc)
+        return rc;
+    struct mf_array *t = mf_xcalloc((size_t)f.n, sizeof *t);
+    for (int i = 0; i < f.n; i++) {
+        char average[MF_NAME_MAX + 4];
+        snprintf(average, sizeof average, "ema/%s", f.tensors[i].name);
+        const struct mf_array *a = mf_safetensors_find(&f, average);
+        if (starts(f.tensors[i].name, "ema/") || starts(f.tensors[i].name, "opt/") ||
+            starts(f.tensors[i].name, "state/"))
+            continue;
+        t[n] = f.tensors[i];
+        if (a && a->bytes == t[n].bytes) {
+            t[n].data = a->data;
+            taken++;
+        }
+        n++;
+    }
+    for (int i = 0; i < f.n_meta; i++)
+        if (!starts(f.meta[i].key, "adam."))
+            f.meta[n_meta++] = f.meta[i];
+    rc = taken ? mf_safetensors_write(paths[1], t, n, f.meta, n_meta, err)
+               : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
+    free(t);
+    mf_safetensors_close(&f);
+    return rc;
+}
+
+static const struct command {
+    const char *name;
+    int least, most; /* operands */
+    int (*run)(struct ckpt *self, int n, const char *const *paths, struct mf_err *err);
+} commands[] = {
+    {"ls", 1, INT32_MAX, list},       {"show", 1, 1, show},   {"diff", 2, 2, diff},
+    {"verify", 1, INT32_MAX, verify}, {"prune", 1, 1, prune}, {"ema", 2, 2, ema},
+};
+
+static int work(struct mf_run *run, void *self, struct mf_err *err)
+{
+    int n;
+    const char *const *words = mf_run_operands(run, &n);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands && n; i++)
+        if (!strcmp(words[0], commands[i].name) && n - 1 >= commands[i].least && n - 1 <= commands[i].most)
+            return commands[i].run(self, n - 1, words + 1, err);
+    return mf_err_set(err, MF_EUSAGE,
+                      "say one of: ls DIR|FILE.., show FILE, diff FILE FILE, verify FILE.., prune DIR, "
+                      "ema FILE OUT");
+}
+
+static const struct mf_stage stage = {
+    .name = "ckpt",
+    .summary = "Look at checkpoints, compare them, check them, thin them out.",
+    .operands = "ls DIR|FILE.. | show FILE | diff FILE FILE | verify FILE.. | prune DIR | ema FILE OUT",
+    .examples = "  mf-ckpt ls outputs/lift/latest\n"
+                "  mf-ckpt show clone.safetensors ckpt.format=json | jq .metadata\n"
+                "  mf-ckpt prune outputs/lift/latest ckpt.keep=3\n",
+    .role = MF_TOOL,
+    .text_out = true,
+    .binds = binds,
+    .size = sizeof(struct ckpt),
+    .work = work,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

@@ -190,42 +190,11 @@ static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_e
 
 /* ---- one file ---- */
 
-static void shape(const struct mf_array *a, const char *open, const char *close)
+static void shape(const struct mf_array *a, const char *after)
 {
-    fputs(open, stdout);
     for (int i = 0; i < a->rank; i++)
-        printf(i ? ", %zu" : "%zu", a->dim[i]);
-    fputs(close, stdout);
-}
-
-static void quoted(const char *s)
-{
-    putchar('"');
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20)
-            printf("\\u%04x", (unsigned)*s);
-        else
-            printf(*s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
-    putchar('"');
-}
-
-static void show_json(const struct mf_safetensors *f)
-{
-    printf("{\"metadata\": {");
-    for (int i = 0; i < f->n_meta; i++) {
-        fputs(i ? ", " : "", stdout);
-        quoted(f->meta[i].key);
-        fputs(": ", stdout);
-        quoted(f->meta[i].value);
-    }
-    printf("}, \"tensors\": {");
-    for (int i = 0; i < f->n; i++) {
-        fputs(i ? ", " : "", stdout);
-        quoted(f->tensors[i].name);
-        printf(": {\"dtype\": \"%s\", \"shape\": ", mf_dtype_name(f->tensors[i].dtype));
-        shape(&f->tensors[i], "[", "]}");
-    }
-    puts("}}");
+        printf(i ? ", %zu" : "(%zu", a->dim[i]);
+    printf("%s)%s", a->rank ? "" : "(", after);
 }
 
 static int show(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
@@ -236,12 +205,12 @@ static int show(struct ckpt *self, int n, const char *const *paths, struct mf_er
     if (rc)
         return rc;
     if (self->format)
-        show_json(&f);
+        printf("%.*s\n", (int)f.header_size, f.header);
     for (int i = 0; i < f.n_meta && !self->format; i++)
         printf("%-24s %s\n", f.meta[i].key, f.meta[i].value);
     for (int i = 0; i < f.n && !self->format; i++) {
         printf("%-64s %s ", f.tensors[i].name, mf_dtype_name(f.tensors[i].dtype));
-        shape(&f.tensors[i], "(", ")\n");
+        shape(&f.tensors[i], "\n");
     }
     mf_safetensors_close(&f);
     return 0;
@@ -264,8 +233,8 @@ static int diff_tensor(const struct mf_array *a, const struct mf_array *b)
 {
     if (!same_shape(a, b)) {
         printf("%-64s ", a->name);
-        shape(a, "(", ") and ");
-        shape(b, "(", ")\n");
+        shape(a, " and ");
+        shape(b, "\n");
         return 1;
     }
     if (a->bytes == 0 || !memcmp(a->data, b->data, a->bytes))
@@ -430,7 +399,7 @@ static const struct mf_stage stage = {
     .summary = "Look at checkpoints, compare them, check them, thin them out.",
     .operands = "ls DIR|FILE.. | show FILE | diff FILE FILE | verify FILE.. | prune DIR | ema FILE OUT",
     .examples = "  mf-ckpt ls outputs/lift/latest\n"
-                "  mf-ckpt show clone.safetensors ckpt.format=json | jq .metadata\n"
+                "  mf-ckpt show clone.safetensors ckpt.format=json | jq .__metadata__\n"
                 "  mf-ckpt prune outputs/lift/latest ckpt.keep=3\n",
     .role = MF_TOOL,
     .text_out = true,

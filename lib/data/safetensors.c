@@ -226,7 +226,8 @@ int mf_safetensors_parse(struct mf_safetensors *f, const void *bytes, size_t siz
     f->strings = malloc(length + 1);
     if (!f->strings)
         return mf_err_set(err, MF_ENOMEM, "cannot allocate the %ju bytes of the header of %s", (uintmax_t)length, name);
-    j.at = p + 8;
+    f->header = j.at = p + 8;
+    f->header_size = length;
     j.end = p + 8 + length;
     j.string = f->strings;
     int rc = header(&j, f, p + 8 + length, size - 8 - length);

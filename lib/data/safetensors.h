@@ -17,8 +17,10 @@ struct mf_safetensors {
     int n, n_meta;
     struct mf_array *tensors; /* by name; data lies in the file at any alignment: copy it out, never write to it */
     struct mf_meta *meta;     /* by key */
-    char *strings;            /* private: what meta points into */
-    void *map;                /* private: the mapped file */
+    const char *header;       /* the JSON as it stands in the file, header_size bytes */
+    size_t header_size;
+    char *strings; /* private: what meta points into */
+    void *map;     /* private: the mapped file */
     size_t size;
 };
 

@@ -57,6 +57,17 @@ static void add_meta(struct content *c, const char *group, const char *key, cons
     c->meta[c->n_meta++] = (struct mf_meta){mf_xstrdup(name), mf_xstrdup(value)};
 }
 
+/* The fewest digits that read back as the same double. */
+static void add_number(struct content *c, const char *key, double v)
+{
+    char text[40];
+    int digits = 15;
+    do
+        snprintf(text, sizeof text, "%.*g", digits, v);
+    while (strtod(text, NULL) != v && digits++ < 17);
+    add_meta(c, "", key, "%s", text);
+}
+
 static void add_weights(struct content *c, const struct mf_checkpoint *from)
 {
     const struct mf_params *ps = &from->policy->params;
@@ -87,8 +98,8 @@ static void add_facts(struct content *c, const struct mf_checkpoint *from)
     add_meta(c, "", "version", "%" PRId64, p->version);
     add_meta(c, "", "iter", "%" PRId64, p->iter);
     add_meta(c, "", "global_step", "%" PRId64, p->global_step);
-    add_meta(c, "", "noise_low", "%.17g", p->noise_low);
-    add_meta(c, "", "noise_high", "%.17g", p->noise_high);
+    add_number(c, "noise_low", p->noise_low);
+    add_number(c, "noise_high", p->noise_high);
     for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
         mf_spec_text(&p->spec, f, text);
         add_meta(c, "spec.", f->name, "%s", text);

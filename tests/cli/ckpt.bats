@@ -1,0 +1,102 @@
+# mf-ckpt on the checkpoints of a real, short run.
+load helpers
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return 1
+    small=(env=point training.num_envs=8 training.num_steps_per_rollout=8 training.total_timesteps=1200
+        training.batch_size=32 training.num_epochs=2 'policy.hidden=[32,32,32]' 'policy.critic_hidden=[16,16,16]')
+    mf-collect "${small[@]}" run.dir=run 2>log | mf-gae | mf-ppo "${small[@]}" run.dir=run >run.mf 2>>log || cat log
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" && cp -r "$BATS_FILE_TMPDIR/run" . || return 1
+    # shellcheck disable=SC2012 # our own names
+    newest=$(ls run/checkpoints/*.safetensors | tail -n 1)
+    # shellcheck disable=SC2012
+    oldest=$(ls run/checkpoints/*.safetensors | head -n 1)
+}
+
+# edit FILE 'python that changes m (metadata) and t (name -> [dtype, shape, bytes])', by hand: no library of ours
+edit() {
+    python3 - "$@" <<'PY'
+import json, struct, sys
+path, code = sys.argv[1:]
+raw = open(path, "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+h = json.loads(raw[8 : 8 + n])
+m = h.pop("__metadata__")
+t = {k: [v["dtype"], v["shape"], raw[8 + n :][slice(*v["data_offsets"])]] for k, v in h.items()}
+exec(code)
+at, h, data = 0, {"__metadata__": m}, b""
+for k, (d, s, b) in sorted(t.items()):
+    h[k] = {"dtype": d, "shape": s, "data_offsets": [len(data), len(data) + len(b)]}
+    data += b
+j = json.dumps(h).encode()
+open(path, "wb").write(struct.pack("<Q", len(j)) + j + data)
+PY
+}
+
+@test "ls lists a run's folder by iteration, with the success that an evaluation left beside" {
+    echo '{"success": 0.875, "n": 8}' >"${newest%.safetensors}.json"
+    run -0 mf-ckpt ls run
+    [[ ${lines[0]} == *iter*version*kind*params*bytes*success*file && ${#lines[@]} -ge 3 ]] &&
+        [[ ${lines[-1]} =~ ^\ *5\ +5\ +ppo\ +[0-9]+\ +[0-9]+\ +0.875\ +run/checkpoints/ ]] && [[ ${lines[1]} == *" - "* ]]
+}
+
+@test "show tells spec, counters and tensors, also as JSON" {
+    run -0 mf-ckpt show "$newest"
+    [[ $output == *"spec.horizon             4"* && $output == *"network.mlp_mean.layers.0.weight"*"<f4 (32, 30)"* ]] &&
+        mf-ckpt show "$newest" ckpt.format=json | jq -e '.__metadata__.kind == "ppo" and .["critic.Q1.layers.0.weight"].shape == [16, 6]'
+}
+
+@test "diff finds what differs and by how much" {
+    run -0 mf-ckpt diff "$newest" "$newest"
+    [[ $output == "the same" ]] || return 1
+    cp "$newest" b && edit b 'm["iter"] = "9"; x = t["network.mlp_mean.layers.2.bias"]
+x[2] = struct.pack("<f", struct.unpack("<f", x[2][:4])[0] + 1) + x[2][4:]
+t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
+    run -0 mf-ckpt diff "$newest" b
+    [[ ${#lines[@]} -eq 4 && ${lines[0]} =~ ^iter\ +5\ and\ 9$ && ${lines[1]} == critic.Q1.layers.0.bias*"only in the first" ]] &&
+        [[ ${lines[2]} =~ network.mlp_mean.layers.2.bias\ +max\ difference\ (1|0.9999|1.0000) ]] && [[ ${lines[3]} == new*"only in the second" ]]
+}
+
+@test "verify passes what is whole and names what is not" {
+    run -0 mf-ckpt verify "$oldest" "$newest"
+    [[ ${lines[1]} == "$newest: ok" ]] || return 1
+    cp "$newest" nan && edit nan 't["critic.Q1.layers.0.bias"][2] = struct.pack("<f", float("nan")) * 16'
+    cp "$newest" shape && edit shape 't["critic.Q1.layers.0.bias"][1] = [1, 16]'
+    cp "$newest" norm && edit norm 'del t["normalizer.params_dict.obs.scale"]'
+    head -c 20000 "$newest" >cut
+    printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n' >lfs
+    run -3 mf-ckpt verify nan "$newest" shape norm cut lfs
+    [[ $output == *"number 0 of critic.Q1.layers.0.bias is nan"* && $output == *"$newest: ok"* ]] &&
+        [[ $output == *"shape does not fit"* && $output == *"norm holds a policy without its normaliser"* ]] &&
+        [[ $output == *"half-written or cut"* && $output == *"git lfs pull"* && $output == *"5 of 6"* ]]
+}
+
+@test "prune keeps the newest, says what it removes, and takes what lies beside along" {
+    local before
+    before=$(find run/checkpoints -name '*.safetensors' | wc -l)
+    touch "${oldest%.safetensors}.json" run/checkpoints/notes.txt && [[ $before -ge 3 ]] || return 1
+    run -0 mf-ckpt prune run ckpt.keep=1
+    [[ $output == *"removed $oldest"* && $output == *"removed ${oldest%.safetensors}.json"* ]] &&
+        [[ -e $newest && ! -e $oldest && ! -e ${oldest%.safetensors}.json && -e run/checkpoints/notes.txt ]] &&
+        [[ $(find run/checkpoints -name '*.safetensors') == "$newest" ]]
+    run -2 mf-ckpt prune run ckpt.keep=0
+}
+
+@test "ema writes a checkpoint whose weights are the EMA" {
+    run -2 mf-ckpt ema "$newest" out
+    [[ $output == *"no EMA weights"* && ! -e out ]] || return 1
+    cp "$newest" with && edit with 't["ema/network.mlp_mean.layers.2.bias"] = ["F32", [8], struct.pack("<8f", *range(8))]'
+    mf-ckpt ema with out && mf-ckpt verify out || return 1
+    run -0 mf-ckpt diff with out
+    [[ $output == *"opt/"*"only in the first"* && $output == *"network.mlp_mean.layers.2.bias"*"max difference"* ]]
+}
+
+@test "a word that is no command, and a file that is not there" {
+    run -2 mf-ckpt frobnicate x
+    [[ $output == *"ls DIR|FILE"* ]] || return 1
+    run -1 mf-ckpt show nowhere
+    [[ $output == *"cannot open nowhere: No such file"* ]]
+}

@@ -66,7 +66,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     cp "$newest" nan && edit nan 't["critic.Q1.layers.0.bias"][2] = struct.pack("<f", float("nan")) * 16'
     cp "$newest" shape && edit shape 't["critic.Q1.layers.0.bias"][1] = [1, 16]'
     cp "$newest" norm && edit norm 'del t["normalizer.params_dict.obs.scale"]'
-    head -c 20000 "$newest" >cut
+    head -c 20000 "$newest" >"cut"
     printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n' >lfs
     run -3 mf-ckpt verify nan "$newest" shape norm cut lfs
     [[ $output == *"number 0 of critic.Q1.layers.0.bias is nan"* && $output == *"$newest: ok"* ]] &&

@@ -7,6 +7,12 @@ struct ppo { /* one element: its loss, and what that is to the log-probability *
     double loss, slope;
 };
 
+/* Weight times the gradient above it: 0 where either is, whatever the other holds. */
+static double weight_back(float weight, float grad)
+{
+    return grad == 0.0f ? 0.0 : (double)weight * (double)grad;
+}
+
 static double kept(double x, double limit)
 {
     return limit <= 0.0 ? x : x < -limit ? -limit : x > limit ? limit : x;
@@ -44,7 +50,7 @@ void mf_ref_ppo_loss_back(const struct mf_call *c, int n, float *lane)
     (void)lane;
     mf_ref_zero(c, n);
     for (int i = 0; i < n * E; i++) {
-        double w = (double)c->x[3].data[i] * (double)c->y.grad[i / E];
+        double w = weight_back(c->x[3].data[i], c->y.grad[i / E]);
         if (w != 0.0)
             c->x[0].grad[i] += (float)(w * ppo_element((double)c->x[0].data[i], (double)c->x[1].data[i],
                                                        (double)c->x[2].data[i / E], c->x[4].data).slope);
@@ -86,7 +92,7 @@ void mf_ref_value_loss_back(const struct mf_call *c, int n, float *lane)
     (void)lane;
     mf_ref_zero(c, n);
     for (int s = 0; s < n; s++) {
-        double w = (double)c->x[3].data[s] * (double)c->y.grad[s];
+        double w = weight_back(c->x[3].data[s], c->y.grad[s]);
         if (w != 0.0)
             c->x[0].grad[s] += (float)(w * value_element((double)c->x[0].data[s], (double)c->x[1].data[s],
                                                          (double)c->x[2].data[s], c->x[4].data).slope);
@@ -117,7 +123,7 @@ void mf_ref_mse_back(const struct mf_call *c, int n, float *lane)
     mf_ref_zero(c, n);
     for (int s = 0; s < n; s++) {
         const float *a = sample(&c->x[0], s), *b = sample(&c->x[1], s);
-        double w = 2.0 * (double)sample(&c->x[2], s)[0] * (double)c->y.grad[s] / size;
+        double w = 2.0 * weight_back(sample(&c->x[2], s)[0], c->y.grad[s]) / size;
         for (int j = 0; w != 0.0 && j < size; j++)
             c->x[0].grad[(size_t)s * (size_t)size + (size_t)j] += (float)(w * ((double)a[j] - (double)b[j]));
     }

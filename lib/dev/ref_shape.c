@@ -98,7 +98,7 @@ void mf_ref_weigh_back(const struct mf_call *c, int n, float *lane)
         const float *d = c->y.grad + sample_at(&c->y, s);
         float *dx = c->x[0].grad + sample_at(&c->x[0], s), w = c->x[1].data[sample_at(&c->x[1], s)];
         for (size_t j = 0; w != 0.0f && j < size; j++)
-            dx[j] += w * d[j];
+            dx[j] += d[j] == 0.0f ? 0.0f : w * d[j];
     }
 }
 

@@ -1,4 +1,4 @@
-/* Every operation: its gradient against finite differences of ref, and cpu against ref. */
+/* Every operation: its gradient against differences of ref, cpu against ref, and that a row's bits are its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "graph/plan.h"
 #include "tap.h"
 
-enum { S = 5, R = 3, U = 4 }; /* samples, rows, columns of what feeds an operand */
+enum { S = 256, FEW = 5, R = 3, U = 4 }; /* samples, of which some tests take few; rows, columns of what feeds an operand */
 
 /* Operands come through a linear layer of their own, so that the gradient of its weights shows theirs. */
 struct lab {
@@ -14,12 +14,12 @@ struct lab {
     struct mf_graph *g;
     struct mf_plan *plan;
     struct mf_val loss, y;
+    float weight[S]; /* of each sample's loss */
     int n_feeds, n_sets;
     struct mf_feed feed[16];
     struct mf_val set[8];
     float *set_data[8];
     struct mf_rng rng;
-    bool recorded; /* parameters are there: the graph is recorded again */
 };
 
 static float *draw(struct lab *l, size_t n)
@@ -215,7 +215,7 @@ static const struct {
     OP(reduce_chunk), OP(ppo_loss), OP(ppo_loss_dual), OP(value_loss), OP(value_loss_huber), OP(value_loss_clip), OP(mse),
 };
 
-static void record(struct lab *l, int op, struct mf_engine *e, struct mf_err *err)
+static void record(struct lab *l, int op, struct mf_engine *e, int tile, struct mf_err *err)
 {
     *l = (struct lab){.rng = mf_rng_at(8, MF_RNG_TEST, (uint32_t)op, 0, 0)};
     l->g = mf_graph_new(&l->ps);
@@ -224,11 +224,15 @@ static void record(struct lab *l, int op, struct mf_engine *e, struct mf_err *er
     int n = mf_rows(l->g, y) * mf_cols(l->g, y);
     struct mf_val flat = mf_reshape(l->g, y, 1, n);
     int w = mf_param_add(&l->ps, "loss", 1, n, 2, MF_GROUP_BUFFER, MF_INIT_NORMAL, 1.0f);
-    l->loss = mf_linear(l->g, flat, w, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+    struct mf_val weight = mf_input(l->g, 1, 1);
+    l->feed[l->n_feeds++] = (struct mf_feed){weight, l->weight, 1, true};
+    for (int s = 0; s < S; s++)
+        l->weight[s] = 1.0f;
+    l->loss = mf_weigh(l->g, mf_linear(l->g, flat, w, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE), weight);
     mf_loss(l->g, l->loss, 0.5f);
     mf_params_alloc(&l->ps, err);
     mf_params_fresh(&l->ps, 3);
-    mf_plan_new(&l->plan, e, l->g, &(struct mf_plan_opts){.tile = 3, .backward = true}, err);
+    mf_plan_new(&l->plan, e, l->g, &(struct mf_plan_opts){.tile = tile, .backward = true}, err);
     for (int i = 0; i < l->n_sets; i++)
         mf_plan_set(l->plan, l->set[i], l->set_data[i]);
 }
@@ -237,23 +241,23 @@ static void release(struct lab *l)
 {
     mf_plan_free(l->plan);
     mf_graph_free(l->g);
-    for (int i = 0; i < l->n_feeds; i++)
+    for (int i = 0; i + 1 < l->n_feeds; i++) /* the last is the weight */
         free((void *)(uintptr_t)l->feed[i].base);
     for (int i = 0; i < l->n_sets; i++)
         free(l->set_data[i]);
     mf_params_release(&l->ps);
 }
 
-static double run(struct lab *l, float *y)
+static double run(struct lab *l, size_t samples, const uint32_t *index, float *y)
 {
     float loss[S];
     struct mf_err err = {0};
     size_t n = (size_t)(mf_rows(l->g, l->y) * mf_cols(l->g, l->y));
     struct mf_fetch fetch[] = {{l->loss, loss, 1}, {l->y, y, n}};
-    if (mf_plan_run(l->plan, S, NULL, l->feed, l->n_feeds, fetch, y ? 2 : 1, &err))
+    if (mf_plan_run(l->plan, samples, index, l->feed, l->n_feeds, fetch, y ? 2 : 1, &err))
         printf("# %s\n", err.text);
     double sum = 0.0;
-    for (int s = 0; s < S; s++)
+    for (size_t s = 0; s < samples; s++)
         sum += 0.5 * (double)loss[s];
     return sum;
 }
@@ -263,8 +267,8 @@ static void differences(int op, struct mf_engine *ref)
 {
     struct lab l;
     struct mf_err err = {0};
-    record(&l, op, ref, &err);
-    run(&l, NULL);
+    record(&l, op, ref, 3, &err);
+    run(&l, FEW, NULL, NULL);
     float *grad = malloc(sizeof(float) * l.ps.size);
     memcpy(grad, mf_plan_grads(l.plan), sizeof(float) * l.ps.size);
     double worst = 0.0, most = 1e-3;
@@ -273,9 +277,9 @@ static void differences(int op, struct mf_engine *ref)
         for (int j = 0; p->group != MF_GROUP_BUFFER && j < p->rows * p->cols; j += 1 + p->rows * p->cols / 40) {
             float *w = &l.ps.value[p->at + (size_t)j], was = *w, h = 1e-3f;
             *w = was + h;
-            double up = run(&l, NULL);
+            double up = run(&l, FEW, NULL, NULL);
             *w = was - h;
-            double down = run(&l, NULL), d = (up - down) / (2.0 * (double)h), g = (double)grad[p->at + (size_t)j];
+            double down = run(&l, FEW, NULL, NULL), d = (up - down) / (2.0 * (double)h), g = (double)grad[p->at + (size_t)j];
             *w = was;
             worst = fmax(worst, fabs(d - g));
             most = fmax(most, fabs(g));
@@ -301,12 +305,12 @@ static void compare(int op, struct mf_engine *ref, struct mf_engine *cpu)
 {
     struct lab a, b;
     struct mf_err err = {0};
-    record(&a, op, ref, &err);
-    record(&b, op, cpu, &err);
-    size_t n = S * (size_t)(mf_rows(a.g, a.y) * mf_cols(a.g, a.y));
+    record(&a, op, ref, 3, &err);
+    record(&b, op, cpu, 3, &err);
+    size_t n = FEW * (size_t)(mf_rows(a.g, a.y) * mf_cols(a.g, a.y));
     float *ya = calloc(n, sizeof *ya), *yb = calloc(n, sizeof *yb);
-    run(&a, ya);
-    run(&b, yb);
+    run(&a, FEW, NULL, ya);
+    run(&b, FEW, NULL, yb);
     double dy = apart(yb, ya, n), dg = apart(mf_plan_grads(b.plan), mf_plan_grads(a.plan), a.ps.size);
     if (!ok(dy <= 2e-6 && dg <= 4e-6, "%s: cpu as ref", ops[op].name))
         printf("#   values off by %g, gradients by %g\n", dy, dg);
@@ -314,6 +318,56 @@ static void compare(int op, struct mf_engine *ref, struct mf_engine *cpu)
     free(yb);
     release(&a);
     release(&b);
+}
+
+/* However many rows run beside it, a row comes out the same. */
+static void rows_apart(int op, struct mf_engine *cpu)
+{
+    struct lab l;
+    struct mf_err err = {0};
+    record(&l, op, cpu, S, &err);
+    size_t n = (size_t)(mf_rows(l.g, l.y) * mf_cols(l.g, l.y)), wrong = 0;
+    float *all = calloc(S * n, sizeof *all), *some = calloc(S * n, sizeof *some);
+    run(&l, S, NULL, all);
+    for (size_t M = 1; M < S; M += M < 40 ? 1 : 13) {
+        uint32_t index[S]; /* the last M, so that each also moves within the tile */
+        for (size_t i = 0; i < M; i++)
+            index[i] = (uint32_t)(S - M + i);
+        run(&l, M, index, some);
+        wrong += memcmp(some, all + (S - M) * n, sizeof *all * M * n) != 0;
+    }
+    ok(wrong == 0, "%s: a row's bits depend on no other row", ops[op].name);
+    free(all);
+    free(some);
+    release(&l);
+}
+
+/* Beside rows of weight 0 that hold NaN, a row's gradient has the bits that it has alone. */
+static void masked(int op, struct mf_engine *cpu)
+{
+    struct lab l;
+    struct mf_err err = {0};
+    record(&l, op, cpu, 16, &err);
+    for (int i = 0; i + 1 < l.n_feeds; i++)
+        for (size_t j = 0; j < l.feed[i].stride; j++)
+            ((float *)(uintptr_t)l.feed[i].base)[(S - 1) * l.feed[i].stride + j] = NAN;
+    size_t bytes = sizeof(float) * l.ps.size, wrong = 0;
+    float *alone = malloc(bytes);
+    for (uint32_t at = 0; at < 41; at += 5) {
+        run(&l, 1, &at, NULL);
+        memcpy(alone, mf_plan_grads(l.plan), bytes);
+        uint32_t index[41];
+        for (uint32_t i = 0; i < 41; i++) {
+            index[i] = i == at ? at : S - 1;
+            l.weight[i] = i == at ? 1.0f : 0.0f;
+        }
+        run(&l, 41, index, NULL);
+        wrong += memcmp(alone, mf_plan_grads(l.plan), bytes) != 0;
+        l.weight[0] = 1.0f;
+    }
+    ok(wrong == 0, "%s: rows of weight 0 change no bit of a gradient", ops[op].name);
+    free(alone);
+    release(&l);
 }
 
 int main(void)
@@ -327,6 +381,8 @@ int main(void)
     for (int op = 0; op < (int)(sizeof ops / sizeof *ops); op++) {
         differences(op, ref);
         compare(op, ref, cpu);
+        rows_apart(op, cpu);
+        masked(op, cpu);
     }
     mf_engine_close(ref);
     mf_engine_close(cpu);

@@ -44,7 +44,6 @@ static void make(struct pack *p, const char *path, const struct pack *leaf)
 static void splice(struct pack *p, const uint8_t *v, size_t len, const char *path, const struct pack *leaf)
 {
     struct mf_token t = {.type = MF_NIL};
-    const uint8_t *end = v + len, *at = v;
     const char *rest;
     if (*path && len)
         mf_token_read(&t, v, len);
@@ -52,9 +51,9 @@ static void splice(struct pack *p, const uint8_t *v, size_t len, const char *pat
         make(p, path, leaf);
         return;
     }
+    const uint8_t *at = v + t.head, *end = v + len;
     char *stop = (char *)path;
     unsigned long index = t.type == MF_LIST ? strtoul(path, &stop, 10) : 0;
-    at += t.head;
     for (uint64_t i = 0; i < t.n; i++) {
         size_t key = t.type == MF_MAP ? mf_token_span(at, (size_t)(end - at)) : 0;
         size_t value = mf_token_span(at + key, (size_t)(end - at) - key);

@@ -1,0 +1,381 @@
+/* mf-bc: clone a flow policy from demonstrations (flow, shortcut or consistency loss).
+ *
+ * A source of metrics: head, metrics, end. The work is cut into stretches of
+ * minibatches, one metrics frame each; a checkpoint lies between stretches,
+ * so a run that goes on gives the same frames and weights as one that was
+ * never interrupted.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "env/env.h"
+#include "flow/lessons.h"
+#include "flow/spec.h"
+#include "stage/journal.h"
+#include "stage/rundir.h"
+#include "stage/stage.h"
+
+enum { STRETCH = 10 };      /* minibatches to a metrics frame */
+enum { SAVE_SECONDS = 10 }; /* between checkpoints */
+
+struct bc {
+    const char *dataset, *filter, *run_dir, *env_name, *device;
+    struct mf_policy_opts policy_opts;
+    int loss, time_sampling, normalizer, resume, precision;
+    int64_t steps, batch_size, warmup, seed, threads;
+    double learning_rate, weight_decay, ema_decay, ema_power, ema_max, range_floor;
+    bool normalize_actions, force;
+
+    struct mf_rundir rundir;
+    struct mf_journal *journal;
+    struct mf_engine *engine;
+    struct mf_policy policy;
+    struct mf_cloner *cloner;
+    struct mf_adam adam;
+    struct mf_lessons lessons;
+    float *ema;
+    uint32_t *order, *batch; /* a shuffle of the samples; a minibatch of them */
+    int64_t epoch;           /* that `order` is of; -1: none yet */
+    int64_t step, saved;     /* minibatches taken; those in the checkpoint */
+    double began, saved_at;
+    char path[MF_PATH_MAX + 64];
+};
+
+static const struct mf_bind binds[] = {
+    {"clone.dataset", offsetof(struct bc, dataset)},
+    {"clone.filter_key", offsetof(struct bc, filter)},
+    {"clone.loss", offsetof(struct bc, loss)},
+    {"clone.time_sampling", offsetof(struct bc, time_sampling)},
+    {"clone.steps", offsetof(struct bc, steps)},
+    {"clone.batch_size", offsetof(struct bc, batch_size)},
+    {"clone.learning_rate", offsetof(struct bc, learning_rate)},
+    {"clone.warmup_steps", offsetof(struct bc, warmup)},
+    {"clone.weight_decay", offsetof(struct bc, weight_decay)},
+    {"clone.ema_decay", offsetof(struct bc, ema_decay)},
+    {"clone.ema_power", offsetof(struct bc, ema_power)},
+    {"clone.ema_max", offsetof(struct bc, ema_max)},
+    {"clone.normalizer", offsetof(struct bc, normalizer)},
+    {"clone.range_floor", offsetof(struct bc, range_floor)},
+    {"clone.normalize_actions", offsetof(struct bc, normalize_actions)},
+    {"env.name", offsetof(struct bc, env_name)},
+    MF_POLICY_BINDS(struct bc, policy_opts),
+    {"run.dir", offsetof(struct bc, run_dir)},
+    {"run.seed", offsetof(struct bc, seed)},
+    {"run.resume", offsetof(struct bc, resume)},
+    {"run.force", offsetof(struct bc, force)},
+    {"device", offsetof(struct bc, device)},
+    {"precision", offsetof(struct bc, precision)},
+    {"threads", offsetof(struct bc, threads)},
+    {0},
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- the data and the policy that learns from it ---- */
+
+/* The environment's observations in its order; where it was not named and the file has others, all of the file. */
+static int read_demos(const struct mf_run *run, struct bc *b, struct mf_demos *d, struct mf_err *err)
+{
+    const struct mf_env *env;
+    const char *keys[MF_OBS_KEYS];
+    struct mf_demos_opts o = {.filter = b->filter, .keys = keys};
+    int rc = mf_env_find(&env, b->env_name, err);
+    if (rc)
+        return rc;
+    while (o.n_keys < MF_OBS_KEYS && env->obs[o.n_keys].name) {
+        keys[o.n_keys] = env->obs[o.n_keys].name;
+        o.n_keys++;
+    }
+    rc = mf_demos_read(d, b->dataset, &o, err);
+    if (rc == MF_EFORMAT && !mf_conf_was_set(mf_run_conf(run), "env.name")) {
+        o.n_keys = 0;
+        rc = mf_demos_read(d, b->dataset, &o, err);
+    }
+    return rc;
+}
+
+static int make_policy(struct bc *b, const struct mf_demos *d, struct mf_err *err)
+{
+    struct mf_policy_spec spec;
+    struct mf_policy_obs obs[MF_DEMO_KEYS];
+    for (int i = 0; i < d->n_keys; i++) {
+        snprintf(obs[i].name, sizeof obs[i].name, "%s", d->key[i].name);
+        obs[i].dim = d->key[i].dim;
+    }
+    int rc = mf_policy_spec_make(&spec, &b->policy_opts, d->n_keys, obs, d->action_dim, err);
+    if (rc)
+        return rc;
+    spec.n_critic = 0; /* the learner makes its own, and its noise */
+    spec.learned_noise = false;
+    rc = mf_policy_init(&b->policy, &spec, err);
+    if (rc)
+        return rc;
+    mf_policy_fresh(&b->policy, (uint64_t)b->seed);
+    mf_lessons_fit(&b->policy, d, (enum mf_normalizer)b->normalizer, b->range_floor, b->normalize_actions);
+    return mf_lessons_cut(&b->lessons, &b->policy, d, err);
+}
+
+static int read_data(const struct mf_run *run, struct bc *b, struct mf_err *err)
+{
+    struct mf_demos d = {0};
+    if (!b->dataset)
+        return mf_err_set(err, MF_EUSAGE, "clone.dataset=FILE is missing: demonstrations in robomimic's HDF5 layout");
+    int rc = read_demos(run, b, &d, err);
+    if (rc == 0)
+        rc = make_policy(b, &d, err);
+    if (rc == 0 && d.total >= UINT32_MAX)
+        rc = mf_err_set(err, MF_EUSAGE, "%s has %zu steps: more than one run can shuffle", b->dataset, d.total);
+    if (rc == 0)
+        mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps", b->dataset, d.n_demos, d.total);
+    mf_demos_release(&d);
+    return rc;
+}
+
+/* ---- the checkpoint ---- */
+
+static int save(struct bc *b, struct mf_err *err)
+{
+    char step[32], samples[32], seed[32];
+    snprintf(step, sizeof step, "%lld", (long long)b->step);
+    snprintf(samples, sizeof samples, "%zu", b->lessons.n);
+    snprintf(seed, sizeof seed, "%lld", (long long)b->seed);
+    const char *extra[][2] = {{"clone_samples", samples}, {"clone_step", step}, {"seed", seed}};
+    struct mf_checkpoint c = {
+        .policy = &b->policy, .ema = b->ema, .adam = &b->adam, .kind = "clone", .n_extra = 3, .extra = extra};
+    int rc = mf_checkpoint_save(b->path, &c, err);
+    b->saved = b->step;
+    b->saved_at = now();
+    return rc;
+}
+
+static int same_run(const struct bc *b, const struct mf_loaded *l, struct mf_err *err)
+{
+    const char *samples = mf_loaded_extra(l, "clone_samples"), *seed = mf_loaded_extra(l, "seed");
+    if (!samples || strtoull(samples, NULL, 10) != b->lessons.n)
+        return mf_err_set(err, MF_EUSAGE, "%s was cloned from %s samples, clone.dataset=%s has %zu", b->path,
+                          samples ? samples : "other", b->dataset, b->lessons.n);
+    if (!seed || strtoll(seed, NULL, 10) != b->seed)
+        return mf_err_set(err, MF_EUSAGE, "%s was begun with run.seed=%s, not %lld", b->path, seed ? seed : "?",
+                          (long long)b->seed);
+    return mf_policy_spec_agree(mf_loaded_spec(l), b->path, &b->policy.spec, "the configuration", err);
+}
+
+static int go_on(struct bc *b, struct mf_err *err)
+{
+    struct mf_loaded *l;
+    int rc = mf_checkpoint_open(&l, b->path, err);
+    if (rc)
+        return rc;
+    if ((rc = same_run(b, l, err)) == 0 && (rc = mf_loaded_policy(l, &b->policy, MF_WEIGHTS_RAW, err)) == 0 &&
+        (rc = mf_loaded_adam(l, &b->policy.params, &b->adam, err)) == 0)
+        rc = mf_loaded_ema(l, &b->policy.params, b->ema, err);
+    const char *step = mf_loaded_extra(l, "clone_step");
+    b->step = b->saved = step ? strtoll(step, NULL, 10) : 0;
+    mf_checkpoint_close(l);
+    if (rc == 0)
+        mf_log(MF_LOG_INFO, "resuming %s at minibatch %lld", b->path, (long long)b->step);
+    return rc;
+}
+
+/* The place of the checkpoint; one that is there is continued, lost on demand, or in the way. */
+static int open_folder(struct bc *b, struct mf_err *err)
+{
+    int rc = mf_rundir_open(&b->rundir, b->run_dir, "clone", b->resume, b->force, err);
+    if (rc)
+        return rc;
+    snprintf(b->path, sizeof b->path, "%s/checkpoints/clone.safetensors", b->rundir.path);
+    bool there = access(b->path, F_OK) == 0;
+    if (there && b->resume)
+        return go_on(b, err);
+    if (there && !b->force)
+        return mf_err_set(err, MF_EUSAGE,
+                          "%s is there; continue it with run.resume=auto, or lose it with run.force=true", b->path);
+    return 0;
+}
+
+/* ---- running ---- */
+
+static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
+{
+    struct mf_frame *head = mf_frame_new(MF_HEAD);
+    mf_frame_set_int(head, "v", 1);
+    mf_frame_set_str(head, "run", b->rundir.path);
+    mf_frame_set_str(head, "src", "");
+    mf_frame_set_int(head, "seed", b->seed);
+    mf_policy_spec_to_head(&b->policy.spec, head);
+    int rc = mf_emit(run, head, err);
+    if (rc == 0)
+        rc = mf_journal_open(&b->journal, b->rundir.path, head, (b->step + STRETCH - 1) / STRETCH, err);
+    mf_frame_free(head);
+    return rc;
+}
+
+static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct bc *b = self;
+    static const char *const sampling[] = {"uniform", "logit_normal", "beta"};
+    bool chosen = mf_conf_was_set(mf_run_conf(run), "clone.time_sampling");
+    b->rundir.lock = -1;
+    b->epoch = -1;
+    b->began = b->saved_at = now();
+    int rc = read_data(run, b, err);
+    if (rc || (rc = mf_engine_open(&b->engine, b->device, (int)b->threads, (enum mf_precision)b->precision, err)) ||
+        (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, (enum mf_clone_loss)b->loss,
+                            chosen ? sampling[b->time_sampling] : NULL, (uint64_t)b->seed, err)) ||
+        (rc = mf_adam_init(&b->adam, &b->policy.params, err)) ||
+        (rc = mf_alloc((void **)&b->ema, b->policy.params.size * sizeof(float), "averaged weights", err)) ||
+        (rc = mf_alloc((void **)&b->order, b->lessons.n * sizeof *b->order, "a shuffle", err)) ||
+        (rc = mf_alloc((void **)&b->batch, (size_t)b->batch_size * sizeof *b->batch, "a minibatch", err)))
+        return rc;
+    b->adam.weight_decay = b->weight_decay;
+    memcpy(b->ema, b->policy.params.value, b->policy.params.size * sizeof(float));
+    return (rc = open_folder(b, err)) ? rc : emit_head(run, b, err);
+}
+
+static void shuffle(struct bc *b, int64_t epoch)
+{
+    struct mf_rng rng = mf_rng_at((uint64_t)b->seed, MF_RNG_SHUFFLE, 0, (uint32_t)epoch, (uint32_t)(epoch >> 32));
+    uint32_t n = (uint32_t)b->lessons.n;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t j = mf_rng_below(&rng, i + 1);
+        b->order[i] = b->order[j];
+        b->order[j] = i;
+    }
+    b->epoch = epoch;
+}
+
+/* Minibatch `step` of the endless row of shuffled epochs. */
+static void draw_batch(struct bc *b)
+{
+    int64_t n = (int64_t)b->lessons.n, first = b->step * b->batch_size;
+    for (int64_t i = 0; i < b->batch_size; i++) {
+        if ((first + i) / n != b->epoch)
+            shuffle(b, (first + i) / n);
+        b->batch[i] = b->order[(first + i) % n];
+    }
+}
+
+static double learning_rate(const struct bc *b)
+{
+    double rest = (double)(b->steps - b->warmup);
+    if (b->step < b->warmup)
+        return b->learning_rate * (double)(b->step + 1) / (double)b->warmup;
+    return b->learning_rate * .5 * (1 + cos(3.14159265358979323846 * (double)(b->step - b->warmup) / rest));
+}
+
+struct seen { /* of a stretch */
+    double loss, grad_norm, lr;
+};
+
+static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
+{
+    double loss, norm[MF_GROUPS + 1], lr[MF_GROUPS] = {[MF_GROUP_POLICY] = seen->lr = learning_rate(b)};
+    const double scale[MF_GROUPS] = {1, 1, 1, 1};
+    float *grads;
+    draw_batch(b);
+    int rc = mf_cloner_run(b->cloner, b->step, (size_t)b->batch_size, b->batch, b->lessons.obs, b->lessons.actions,
+                           b->ema, &loss, &grads, err);
+    if (rc)
+        return rc;
+    mf_grad_norms(b->engine, &b->policy.params, grads, norm);
+    if (!isfinite(norm[MF_GROUP_POLICY]))
+        return mf_err_set(err, MF_EMATH, "the gradient of minibatch %lld is not finite", (long long)b->step);
+    mf_adam_step(b->engine, &b->adam, &b->policy.params, grads, lr, scale);
+    double decay = b->ema_decay > 0 ? b->ema_decay : mf_ema_decay(b->step, 1, b->ema_power, b->ema_max);
+    mf_ema_step(b->engine, &b->policy.params, MF_GROUP_POLICY, b->ema, decay);
+    b->step++;
+    seen->loss += loss;
+    seen->grad_norm += norm[MF_GROUP_POLICY];
+    return 0;
+}
+
+static int report(struct mf_run *run, struct bc *b, const struct seen *seen, int64_t taken, double seconds,
+                  struct mf_err *err)
+{
+    double loss = seen->loss / (double)taken, speed = (double)(taken * b->batch_size) / seconds;
+    struct mf_frame *m = mf_frame_new(MF_METRICS);
+    mf_frame_set_int(m, "iter", (b->step - 1) / STRETCH);
+    mf_frame_set_int(m, "step", b->step);
+    mf_frame_set_num(m, "time", now() - b->began);
+    mf_frame_set_num(m, "values.train/loss", loss);
+    mf_frame_set_num(m, "values.train/lr", seen->lr);
+    mf_frame_set_num(m, "values.train/grad_norm", seen->grad_norm / (double)taken);
+    mf_frame_set_num(m, "values.perf/samples_per_s", speed);
+    mf_log_live("minibatch %lld of %lld, loss %.4f, %.0f samples/s", (long long)b->step, (long long)b->steps, loss,
+                speed);
+    int rc = mf_journal_put(b->journal, m, err);
+    if (rc == 0)
+        rc = mf_emit(run, m, err);
+    mf_frame_free(m);
+    return rc;
+}
+
+static int work(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct bc *b = self;
+    struct seen seen = {0};
+    int64_t first = b->step, end = (first / STRETCH + 1) * STRETCH;
+    double start = now();
+    int rc = 0;
+    while (rc == 0 && b->step < end && b->step < b->steps)
+        rc = minibatch(b, &seen, err);
+    if (rc == 0 && b->step > first)
+        rc = report(run, b, &seen, b->step - first, now() - start, err);
+    if (rc == 0 && now() - b->saved_at > SAVE_SECONDS)
+        rc = save(b, err);
+    return rc ? rc : b->step < b->steps;
+}
+
+static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
+{
+    struct bc *b = self;
+    (void)run;
+    bool whole = b->journal && (rc == 0 || rc == MF_STOPPED || rc == MF_CLOSED);
+    int late = whole && (b->saved < b->step || b->step == 0) ? save(b, err) : 0;
+    mf_log_live("%s", "");
+    if (whole && late == 0)
+        mf_log(MF_LOG_INFO, "%lld minibatches; the clone is %s", (long long)b->step, b->path);
+    int shut = mf_journal_close(b->journal, rc == 0 && b->step == b->steps, err);
+    mf_cloner_free(b->cloner);
+    mf_adam_release(&b->adam);
+    mf_lessons_release(&b->lessons);
+    mf_policy_release(&b->policy);
+    mf_engine_close(b->engine);
+    mf_rundir_close(&b->rundir);
+    free(b->ema);
+    free(b->order);
+    free(b->batch);
+    return late ? late : shut;
+}
+
+static const struct mf_stage stage = {
+    .name = "bc",
+    .summary = "Clone a flow policy from demonstrations.",
+    .examples = "  mf-bc clone.dataset=demos.hdf5 run.dir=outputs/clone | mf-log\n"
+                "  mf-bc clone.dataset=low_dim.hdf5 clone.filter_key=train env=lift clone.loss=shortcut \\\n"
+                "      policy.network=shortcut_mlp policy.cond_hidden=[64,16]\n",
+    .role = MF_SOURCE,
+    .watched = true,
+    .binds = binds,
+    .size = sizeof(struct bc),
+    .open = open_bc,
+    .work = work,
+    .close = close_bc,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

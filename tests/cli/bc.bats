@@ -1,0 +1,100 @@
+# mf-bc: metrics out, a checkpoint, the same bytes however it was run.
+# shellcheck disable=SC2154,SC2030,SC2031 # bats sets stderr and forks per test
+
+bats_require_minimum_version 1.5.0
+
+setup() {
+    export PATH="$BATS_TEST_DIRNAME/../../bin:$PATH"
+    demos="$BATS_TEST_DIRNAME/../fixtures/point.hdf5"
+    small="clone.dataset=$demos policy.hidden=[32,32,32] clone.batch_size=64 clone.steps=60 clone.warmup_steps=10"
+    cd "$BATS_TEST_TMPDIR" || return
+}
+
+bc() { # shellcheck disable=SC2086 # words
+    mf-bc $small "$@"
+}
+
+clone() { echo "$1/checkpoints/clone.safetensors"; }
+
+@test "a whole stream of metrics, whose loss falls, and its copy in the run's folder" {
+    bc run.dir=a clone.steps=400 >a.mf
+    mf-check <a.mf
+    mf-check <a/logs/metrics.mf
+    mf-view <a.mf | jq -es 'map(select(.mf == "metrics")) | length == 40 and
+        .[39].values["train/loss"] < .[0].values["train/loss"] * .8 and .[39].step == 400'
+    [ "$(mf-view <a.mf | jq -s '.[0].spec.obs | keys_unsorted | join(",")')" = '"position,velocity,goal"' ]
+    [ -s "$(clone a)" ]
+}
+
+@test "the number of threads changes no byte" {
+    bc run.dir=one threads=1 >/dev/null
+    bc run.dir=two threads=2 >/dev/null
+    cmp "$(clone one)" "$(clone two)"
+    bc run.dir=other run.seed=1 >/dev/null
+    run ! cmp -s "$(clone one)" "$(clone other)"
+}
+
+@test "a run that was cut goes on to the same bytes" {
+    small="$small clone.steps=1000"
+    bc run.dir=whole >/dev/null
+    run bash -c "set -o pipefail; mf-bc $small run.dir=cut | head -c 1000 >/dev/null"
+    [ "$status" -eq 141 ]
+    [ -s "$(clone cut)" ]
+    run ! cmp -s "$(clone whole)" "$(clone cut)"
+    bc run.dir=cut run.resume=auto >/dev/null
+    cmp "$(clone whole)" "$(clone cut)"
+    [ "$(mf-view <cut/logs/metrics.mf | jq -s 'map(select(.mf == "metrics").iter) == [range(100)]')" = true ]
+    bc run.dir=cut run.resume=auto >/dev/null
+    cmp "$(clone whole)" "$(clone cut)"
+}
+
+@test "TERM saves and ends by the signal" {
+    # shellcheck disable=SC2086 # words
+    mf-bc $small run.dir=t clone.steps=1000000 >t.mf &
+    pid=$!
+    until [ -s t/logs/metrics.mf ] && [ -s t.mf ]; do sleep 0.05; done
+    kill -TERM "$pid"
+    status=0
+    wait "$pid" || status=$?
+    [ "$status" -eq 143 ]
+    [ -s "$(clone t)" ]
+}
+
+@test "shortcut and consistency losses, EMA by power, a filter, both conventions" {
+    net="policy.network=shortcut_mlp policy.cond_hidden=[16,16]"
+    for words in "clone.loss=shortcut" "clone.loss=consistency clone.ema_decay=0" \
+        "clone.loss=shortcut policy.convention=noise1 clone.filter_key=train" "clone.loss=flow clone.normalizer=gaussian"; do
+        # shellcheck disable=SC2086 # words
+        bc run.dir=s run.force=true $net $words >s.mf
+        mf-check <s.mf
+    done
+}
+
+@test "what cannot be done is refused with a sentence" {
+    run --separate-stderr mf-bc run.dir=r
+    [ "$status" -eq 2 ]
+    [[ "$stderr" == *clone.dataset* ]]
+    run --separate-stderr bc run.dir=r clone.loss=shortcut
+    [ "$status" -eq 2 ]
+    [[ "$stderr" == *shortcut_mlp* ]]
+    run --separate-stderr bc run.dir=r env=lift
+    [ "$status" -ne 0 ]
+    [[ "$stderr" == *object* ]]
+    bc run.dir=r >/dev/null
+    run --separate-stderr bc run.dir=r
+    [ "$status" -eq 2 ]
+    [[ "$stderr" == *run.resume=auto* ]]
+    run --separate-stderr bc run.dir=r run.resume=auto run.seed=7
+    [ "$status" -eq 2 ]
+    [[ "$stderr" == *run.seed=0* ]]
+    run --separate-stderr bc run.dir=r run.resume=auto 'policy.hidden=[16,16,16]'
+    [ "$status" -eq 2 ]
+    [[ "$stderr" == *16* ]]
+}
+
+@test "on a terminal it shows its progress, not frames" {
+    run script -qec "mf-bc $small run.dir=t" /dev/null
+    [ "$status" -eq 0 ]
+    [[ "$output" == *"60 minibatches"* ]]
+    [[ "$output" != *train/loss* ]]
+}

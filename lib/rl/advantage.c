@@ -73,7 +73,7 @@ INLINE void fill(const struct walk *w, size_t t, size_t first, size_t n, struct 
     fill_rewards(w, at, n, s);
     for (size_t i = 0; i < n; i++) {
         int32_t keep = (k0[i] != 0) & (k1[i] != 0), more = (n0[i] != 0) & (n1[i] != 0);
-        int32_t dead = term[i] != 0, limit = (trunc[i] != 0) & !dead;
+        int32_t dead = term[i] != 0, limit = trunc[i] != 0;
         float next = more ? nv[i] : 0.0f, last = final[i], value = v[i], reward = s->r[i];
         next = (limit & sees_final) ? last : next;
         next = (dead | (limit & zeroes)) ? 0.0f : next;

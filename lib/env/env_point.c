@@ -1,4 +1,4 @@
-/* env_point.c - a mass in the plane, with drag: push it to the goal and let it come to rest there.
+/* env_point.c - a mass on a line, with drag: push it to the goal and let it come to rest there.
  *
  * Each step's reward is the way gained towards the goal, and 1 on arrival: a
  * fresh policy learns it in tens of thousands of steps.
@@ -10,26 +10,19 @@
 #include "base/mem.h"
 #include "env/env.h"
 
-static const float DT = 0.05f, FORCE = 4.0f, DRAG = 2.0f; /* s, m/s2 at action 1, 1/s */
-static const float NEAR = 0.2f, SLOW = 0.8f;              /* arrival: m, m/s */
+static const float DT = 0.05f, FORCE = 12.0f, DRAG = 16.0f; /* s, m/s2 at action 1, 1/s */
+static const float NEAR = 0.1f, SLOW = 0.3f;                /* arrival: m, m/s */
 
 struct point {
-    float x[2], v[2], goal[2];
+    float x, v, goal;
     int32_t clock, max_steps;
 };
 
-static float distance(const struct point *p)
-{
-    return hypotf(p->x[0] - p->goal[0], p->x[1] - p->goal[1]);
-}
-
 static void observe(const struct point *p, float *obs)
 {
-    for (int i = 0; i < 2; i++) {
-        obs[i] = p->x[i];
-        obs[2 + i] = p->v[i];
-        obs[4 + i] = p->goal[i];
-    }
+    obs[0] = p->x;
+    obs[1] = p->v;
+    obs[2] = p->goal;
 }
 
 static int init(void **state, const void *model, int max_steps, struct mf_err *err)
@@ -44,11 +37,10 @@ static int init(void **state, const void *model, int max_steps, struct mf_err *e
 static void reset(void *state, struct mf_rng *rng, float *obs)
 {
     struct point *p = state;
-    for (int i = 0; i < 2; i++) {
-        p->x[i] = mf_rng_range(rng, -1, 1);
-        p->goal[i] = mf_rng_range(rng, -0.5f, 0.5f);
-        p->v[i] = 0;
-    }
+    float way = mf_rng_range(rng, 0.3f, 0.8f);
+    p->x = mf_rng_range(rng, -0.5f, 0.5f);
+    p->goal = p->x + (mf_rng_u32(rng) & 1 ? way : -way);
+    p->v = 0;
     p->clock = 0;
     observe(p, obs);
 }
@@ -56,15 +48,13 @@ static void reset(void *state, struct mf_rng *rng, float *obs)
 static struct mf_step step(void *state, const float *action, float *obs)
 {
     struct point *p = state;
-    float before = distance(p);
-    for (int i = 0; i < 2; i++) {
-        p->v[i] += DT * (FORCE * fmaxf(-1, fminf(1, action[i])) - DRAG * p->v[i]);
-        p->x[i] += DT * p->v[i];
-    }
+    float before = fabsf(p->x - p->goal);
+    p->v += DT * (FORCE * fmaxf(-1, fminf(1, action[0])) - DRAG * p->v);
+    p->x += DT * p->v;
     p->clock++;
     observe(p, obs);
-    float after = distance(p);
-    bool there = after < NEAR && hypotf(p->v[0], p->v[1]) < SLOW;
+    float after = fabsf(p->x - p->goal);
+    bool there = after < NEAR && fabsf(p->v) < SLOW;
     return (struct mf_step){.reward = before - after + (there ? 1.0f : 0.0f),
                             .terminated = there,
                             .truncated = !there && p->clock >= p->max_steps,
@@ -93,21 +83,19 @@ static void load(void *state, const void *bytes, float *obs)
 /* A proportional-derivative law that believes the goal lies elsewhere. */
 static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
 {
+    static const float offset = 0.11f;
+    float noise;
     (void)state, (void)memory;
-    static const float offset[2] = {0.09f, -0.05f};
-    float noise[2];
-    mf_rng_normal(rng, noise, 2);
-    for (int i = 0; i < 2; i++) {
-        float a = 3.0f * (obs[4 + i] + offset[i] - obs[i]) - 0.6f * obs[2 + i] + 0.15f * noise[i];
-        action[i] = fmaxf(-1, fminf(1, a));
-    }
+    mf_rng_normal(rng, &noise, 1);
+    float a = 3.0f * (obs[2] + offset - obs[0]) - 0.6f * obs[1] + 0.15f * noise;
+    action[0] = fmaxf(-1, fminf(1, a));
 }
 
 const struct mf_env mf_env_point = {
     .name = "point",
-    .summary = "a mass in the plane, pushed to rest at a goal",
-    .obs = {{"position", 2}, {"velocity", 2}, {"goal", 2}},
-    .action_dim = 2,
+    .summary = "a mass on a line, pushed to rest at a goal",
+    .obs = {{"position", 1}, {"velocity", 1}, {"goal", 1}},
+    .action_dim = 1,
     .max_steps = 40,
     .control_hz = 20,
     .robomimic_name = "Point",

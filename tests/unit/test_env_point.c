@@ -15,7 +15,7 @@ static void play(void (*act)(struct mf_vec *v, const float *obs, float *actions)
     struct mf_err err;
     struct mf_decision d;
     struct mf_vec *v;
-    static float actions[N * 2];
+    static float actions[N];
     *success = *ret = 0;
     if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = N, .threads = 1, .seed = 1}, &err))
         printf("Bail out! %s\n", err.text), exit(1);
@@ -42,17 +42,15 @@ static void by_expert(struct mf_vec *v, const float *obs, float *actions)
 static void by_law(struct mf_vec *v, const float *obs, float *actions) /* the expert's, without its error */
 {
     (void)v;
-    for (int i = 0; i < 2 * N; i++) {
-        const float *o = obs + i / 2 * 6 + i % 2;
-        actions[i] = 3 * (o[4] - o[0]) - 0.6f * o[2];
-    }
+    for (int n = 0; n < N; n++)
+        actions[n] = 3 * (obs[3 * n + 2] - obs[3 * n]) - 0.6f * obs[3 * n + 1];
 }
 
 static void by_chance(struct mf_vec *v, const float *obs, float *actions)
 {
     (void)obs;
     struct mf_rng rng = mf_rng_at(2, MF_RNG_TEST, 0, 0, (uint32_t)mf_vec_clock(v)[0]);
-    mf_rng_normal(&rng, actions, 2 * N);
+    mf_rng_normal(&rng, actions, N);
 }
 
 int main(void)
@@ -61,7 +59,7 @@ int main(void)
     double success, ret;
     if (mf_env_find(&env, "point", &err))
         return 1;
-    ok(mf_env_obs_dim(env) == 6, "position, velocity and goal are 6 floats");
+    ok(mf_env_obs_dim(env) == 3, "position, velocity and goal are 3 floats");
     play(by_law, &success, &ret);
     ok(success > 0.999, "a well calibrated law always arrives (%.3f)", success);
     play(by_expert, &success, &ret);
@@ -70,17 +68,16 @@ int main(void)
     ok(success < 0.1, "chance hardly ever arrives (%.3f)", success);
 
     void *state;
-    float obs[6], next[6], far[2] = {7, -7}, one[2] = {1, -1};
+    float obs[3], next[3], clipped[3], far = 7, one = 1;
     env->init(&state, NULL, 40, &err);
     struct mf_rng rng = mf_rng_at(0, MF_RNG_TEST, 0, 0, 0), again = rng;
     env->reset(state, &rng, obs);
-    env->step(state, far, next);
+    env->step(state, &far, next);
     env->reset(state, &again, obs);
-    float clipped[6];
-    env->step(state, one, clipped);
+    env->step(state, &one, clipped);
     ok(!memcmp(next, clipped, sizeof next), "actions are clipped to 1");
-    near(next[2], 0.05 * 4, 1e-6, "force 1 for one step gives .2 m/s");
-    near(next[0] - obs[0], 0.05 * 0.2, 1e-5, "and that moves it 1 cm");
+    near(next[1], 0.05 * 12, 1e-6, "force 1 for one step gives .6 m/s");
+    near(next[0] - obs[0], 0.05 * 0.6, 1e-5, "and that moves it 3 cm");
     env->release(state);
     return done();
 }

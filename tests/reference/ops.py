@@ -1,0 +1,142 @@
+"""Every operation of graph.h in PyTorch, in double: values and gradients for tests/unit/test_op_torch.c and
+test_adam.c.
+
+    python tests/reference/ops.py tests/fixtures/ops.safetensors
+
+A case is one sample. Its tensors are CASE.x0, x1, .. (operands that get gradients), CASE.g0, .. (their
+gradients), CASE.d0, .. (data), CASE.y (the value), CASE.w (what the loss weighs y's elements with).
+"""
+import math
+import sys
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+torch.manual_seed(0)
+out = {}
+
+
+def rand(*shape):
+    return torch.randn(*shape, dtype=torch.float32).double()
+
+
+def case(name, fn, xs, ds=()):
+    xs, ds = [x.float().double().requires_grad_() for x in xs], [d.float().double() for d in ds]
+    y = fn(*xs, *ds)
+    w = rand(*y.shape)
+    grads = torch.autograd.grad((y * w).sum(), xs) if xs else []
+    for i, x in enumerate(xs):
+        out[f"{name}.x{i}"] = x.detach()
+        out[f"{name}.g{i}"] = grads[i]
+    for i, d in enumerate(ds):
+        out[f"{name}.d{i}"] = d
+    out[f"{name}.y"], out[f"{name}.w"] = y.detach(), w
+
+
+ACTS = {"none": lambda x: x, "relu": F.relu, "mish": F.mish, "tanh": torch.tanh}
+R, D, H, A, C, OFFSET = 4, 12, 4, 3, 2, 1
+
+for act, fn in ACTS.items():
+    case(f"linear_{act}", lambda x, W, b, r1, r2, fn=fn: fn(F.linear(x, W[:, 3:], b) + r1 + r2),
+         [rand(R, 9), rand(21, 12), rand(1, 21), rand(R, 21), rand(1, 21)])
+    case(f"activate_{act}", fn, [3 * rand(R, 13)])
+case("add", lambda a, b: a + b, [rand(R, 5), rand(1, 5)])
+case("concat", lambda a, b, c: torch.cat([a, b.expand(R, -1), c], 1), [rand(R, 5), rand(1, 3), rand(R, 2)])
+case("stack", lambda a, b: torch.cat([a, b], 0), [rand(R, 5), rand(2, 5)])
+case("slice_rows", lambda x: x[1:3], [rand(R, 5)])
+case("reshape", lambda x: x.reshape(2, 10), [rand(R, 5)])
+case("weigh", lambda x, w: x * w, [rand(R, 5)], [rand(1, 1)])
+
+
+def sinusoid(t):
+    f = torch.exp(torch.arange(8, dtype=torch.float64) * -(math.log(1e4) / 7))
+    return torch.cat([torch.sin(t * f), torch.cos(t * f)], 1)
+
+
+case("sinusoid", sinusoid, [], [torch.rand(R, 1).double()])
+coef = torch.cat([1 + 0.1 * rand(R, 1), 0.25 * rand(R, 1), 0.2 + torch.rand(R, 1).double()], 1).float().double()
+case("flow_mean", lambda x, v, c: (c[:, :1] * x + c[:, 1:2] * v).clamp(-1, 1), [rand(R, D), rand(R, D)], [coef])
+bounds = torch.tensor([[-4.0, -1.5]]).double()
+
+
+def noise_std(u, b):
+    return torch.exp(0.5 * (b[0, 0] + (b[0, 1] - b[0, 0]) * (torch.tanh(u) + 1) / 2))
+
+
+case("noise_std", noise_std, [rand(R, D)], [bounds])
+eps = 2 * rand(R, D)
+case("flow_noise", lambda m, c, e: (m + c[:, 2:] * e.clamp(-2, 2)).clamp(-1.5, 1.5), [], [rand(R, D), coef, eps])
+
+
+def logprob(x, m, s):
+    return torch.distributions.Normal(m, s).log_prob(x)
+
+
+case("logprob", lambda m, x, c: logprob(x, m, c[:, 2:]), [rand(R, D)], [rand(R, D), coef])
+case("logprob_std", lambda m, s, x, c: logprob(x, m, s * c[:, 2:]), [rand(R, D), 0.5 + torch.rand(R, D).double()],
+     [rand(R, D), coef])
+case("entropy", lambda s: 0.25 * torch.distributions.Normal(0 * s, s).entropy().sum().reshape(1, 1),
+     [0.5 + torch.rand(R, D).double()])
+
+
+def token(el, first):
+    t = el.sum(0) + logprob(first, torch.zeros_like(first), torch.ones_like(first))[0]
+    return 0.2 * t.reshape(H, A)[OFFSET:OFFSET + C]
+
+
+case("reduce_all", lambda el, f: 0.2 * (el.sum() + logprob(f, 0 * f, 1 + 0 * f).sum()).reshape(1, 1), [rand(R, D)],
+     [rand(1, D)])
+case("reduce_token", lambda el, f: token(el, f).reshape(1, C * A), [rand(R, D)], [rand(1, D)])
+case("reduce_action", lambda el, f: token(el, f).sum(1).reshape(1, C), [rand(R, D)], [rand(1, D)])
+case("reduce_chunk", lambda el, f: token(el, f).sum().reshape(1, 1), [rand(R, D)], [rand(1, D)])
+
+
+def ppo(new, old, adv, w, knobs):
+    e, dual, clamp = knobs[0, :3].tolist()
+    if clamp > 0:
+        new, old = new.clamp(-clamp, clamp), old.clamp(-clamp, clamp)
+    ratio = torch.exp(new - old)
+    loss = torch.max(-adv * ratio, -adv * ratio.clamp(1 - e, 1 + e))
+    if dual > 0:
+        loss = torch.where(adv < 0, torch.min(loss, dual * adv.abs()), loss)
+    return (w * loss).sum().reshape(1, 1)
+
+
+def value(v, ret, old, w, knobs):
+    clip, delta = knobs[0, :2].tolist()
+
+    def cost(x):
+        return F.huber_loss(x, ret, delta=delta, reduction="none") if delta > 0 else (x - ret) ** 2
+
+    loss = cost(v)
+    if clip > 0:
+        loss = torch.max(loss, cost(old + (v - old).clamp(-clip, clip)))
+    return w * loss
+
+
+def knob(*k):
+    return torch.tensor([k]).double()
+
+
+for name, k in {"ppo": knob(.2, 0, 0, 0), "ppo_dual": knob(.2, 1.2, 0, 0), "ppo_clamp": knob(.2, 0, .8, 0)}.items():
+    for sign in (1.0, -1.0):
+        case(f"{name}_{'up' if sign > 0 else 'down'}", ppo, [rand(1, 24)],
+             [rand(1, 24), sign * torch.ones(1, 1).double(), torch.rand(1, 24).double(), k])
+for name, k in {"value": knob(0, 0, 0, 0), "value_huber": knob(0, .5, 0, 0), "value_clip": knob(.2, 0, 0, 0),
+                "value_both": knob(.2, .5, 0, 0)}.items():
+    for i in range(3):
+        case(f"{name}_{i}", value, [rand(1, 1)], [rand(1, 1), rand(1, 1), torch.rand(1, 1).double(), k])
+case("mse", lambda a, b, w: w * ((a - b) ** 2).mean().reshape(1, 1), [rand(R, D)], [rand(R, D), rand(1, 1)])
+
+# AdamW: five steps, the fourth's gradient scaled by a clip.
+p = rand(3, 7).requires_grad_()
+out["adam.start"], grads = p.detach().clone(), rand(5, 3, 7)
+adam = torch.optim.AdamW([p], lr=1e-2, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+for i in range(5):
+    p.grad = grads[i] * (0.25 if i == 3 else 1)
+    adam.step()
+out["adam.grads"], out["adam.end"] = grads, p.detach()
+out["adam.m"], out["adam.v"] = adam.state[p]["exp_avg"], adam.state[p]["exp_avg_sq"]
+
+save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

@@ -1,5 +1,5 @@
 /* mf-record: the stream goes on unchanged, and into an HDF5 file. */
-#include <string.h>
+#include <malloc.h>
 
 #include "data/recorder.h"
 #include "stage/stage.h"
@@ -19,6 +19,8 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     if (n != 1)
         return mf_err_set(err, MF_EUSAGE, "name one file to record into, not %d", n);
     r->path = file[0];
+    /* Frames come and go between HDF5's small lasting pieces: on the heap they would leave holes, one per frame. */
+    mallopt(M_MMAP_THRESHOLD, 1 << 18);
     return mf_recorder_open(&r->to, r->path, err);
 }
 

@@ -117,6 +117,7 @@ const struct mf_key mf_keys[] = {
     {"eval.seed", MF_INT, "0", "[0,)", NULL, "of initial states and initial noise"},
     {"eval.num_envs", MF_INT, "0", "[0,1048576]", NULL, "environments side by side; 0: 64"},
     {"eval.num_inference_steps", MF_INT, "0", "[0,1024]", NULL, "denoising steps; 0: the policy's"},
+    {"eval.json", MF_STR, NULL, NULL, NULL, "also write the results, trial by trial, to this file"},
 
     {"view.arrays", MF_CHOICE, "summary", "summary|whole|none", NULL, "how mf-view shows arrays"},
 

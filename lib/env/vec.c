@@ -35,7 +35,7 @@ struct mf_vec {
     struct slot *slot;
     float *obs, *final_obs, *ret;
     int32_t *episode, *clock, *n_exec, *length;
-    uint8_t *terminated, *truncated, *success;
+    uint8_t *terminated, *truncated, *success, *step_success;
     float *rewards; /* (N, C), grown to the longest chunk seen */
     size_t reward_room;
     struct pool pool;
@@ -156,6 +156,7 @@ int mf_vec_new(struct mf_vec **out, const struct mf_vec_opts *o, struct mf_err *
     v->terminated = mf_xcalloc(N, 1);
     v->truncated = mf_xcalloc(N, 1);
     v->success = mf_xcalloc(N, 1);
+    v->step_success = mf_xcalloc(N, 1);
     pthread_mutex_init(&v->pool.lock, NULL);
     pthread_cond_init(&v->pool.work, NULL);
     pthread_cond_init(&v->pool.idle, NULL);
@@ -184,7 +185,8 @@ void mf_vec_free(struct mf_vec *v)
     if (v->env->close && v->model)
         v->env->close(v->model);
     void *arrays[] = {v->slot,   v->obs,    v->final_obs,  v->ret,       v->episode, v->clock,
-                      v->n_exec, v->length, v->terminated, v->truncated, v->success, v->rewards};
+                      v->n_exec, v->length, v->terminated, v->truncated, v->success, v->rewards,
+                      v->step_success};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
     free(v);
@@ -230,6 +232,7 @@ static void step_one(struct mf_vec *v, int n)
         v->clock[n]++;
     }
     v->n_exec[n] = c;
+    v->step_success[n] = r.success;
     v->terminated[n] = r.terminated;
     v->truncated[n] = r.truncated && !r.terminated;
     if (c == 0 || !s->ended)
@@ -297,7 +300,8 @@ int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, s
                               .obs = v->obs,
                               .episode_return = v->ret,
                               .episode_length = v->length,
-                              .episode_success = v->success};
+                              .episode_success = v->success,
+                              .step_success = v->step_success};
     return check_observations(v, err);
 }
 

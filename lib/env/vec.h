@@ -33,6 +33,7 @@ struct mf_decision {
     const float *episode_return;                             /* (N) */
     const int32_t *episode_length;                           /* (N) control steps */
     const uint8_t *episode_success;                          /* (N) any success within it */
+    const uint8_t *step_success;                             /* (N) success at the last control step executed */
 };
 
 int mf_vec_new(struct mf_vec **v, const struct mf_vec_opts *opts, struct mf_err *err);

@@ -282,10 +282,15 @@ static int load_normalizer(const struct mf_loaded *l, struct mf_policy *p, bool 
     return 0;
 }
 
+bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, enum mf_weights which)
+{
+    return which == MF_WEIGHTS_EMA || (which == MF_WEIGHTS_AUTO && l->clone && has_ema(l, ps));
+}
+
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err)
 {
     struct misfits m = {.n = 0};
-    bool ema = which == MF_WEIGHTS_EMA || (which == MF_WEIGHTS_AUTO && l->clone && has_ema(l, &p->params));
+    bool ema = mf_loaded_uses_ema(l, &p->params, which);
     int rc = mf_spec_agree(&l->spec, l->path, &p->spec, "the policy", false, err);
     if (rc)
         return rc;

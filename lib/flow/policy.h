@@ -177,6 +177,8 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
  * over or misshapen is named. A policy without normaliser is refused. critic.* may be missing in a clone (kept fresh).
  */
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err);
+/* Which of the two that takes. */
+bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, enum mf_weights which);
 /* Where the file was made to go on with: Adam's moments and steps; the EMA (group policy; the others raw). */
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err);

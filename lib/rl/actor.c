@@ -90,14 +90,18 @@ static size_t history_bytes(const struct mf_actor *a)
     return (size_t)(a->N * a->To * a->O) * sizeof *a->history;
 }
 
-/* A new observation into the history; a fresh episode repeats its first one. */
+void mf_history_push(float *history, size_t To, size_t O, const float *obs, bool fresh)
+{
+    memmove(history, history + O, (To - 1) * O * sizeof *history);
+    for (size_t o = fresh ? 0 : To - 1; o < To; o++)
+        memcpy(history + o * O, obs, O * sizeof *history);
+}
+
+/* Environment n's of (N, O). */
 static void push(const struct mf_actor *a, float *history, const float *obs, int n, bool fresh)
 {
-    size_t O = (size_t)a->O;
-    float *h = history + (size_t)n * (size_t)a->To * O;
-    memmove(h, h + O, (size_t)(a->To - 1) * O * sizeof *h);
-    for (int o = fresh ? 0 : a->To - 1; o < a->To; o++)
-        memcpy(h + (size_t)o * O, obs + (size_t)n * O, O * sizeof *h);
+    size_t O = (size_t)a->O, To = (size_t)a->To;
+    mf_history_push(history + (size_t)n * To * O, To, O, obs + (size_t)n * O, fresh);
 }
 
 static void record_obs(const struct mf_actor *a, size_t t)

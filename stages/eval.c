@@ -1,0 +1,297 @@
+/* mf-eval: checkpoints on fixed trials: a table, metrics frames, a JSON file. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "flow/spec.h"
+#include "rl/eval.h"
+#include "stage/rundir.h"
+#include "stage/stage.h"
+
+struct eval {
+    const char *env_name, *checkpoint, *device, *json_path;
+    int64_t max_steps, trials, seed, num_envs, steps, threads;
+    int weights, precision;
+    struct mf_policy_opts policy_opts;
+
+    const struct mf_env *env;
+    struct mf_engine *engine;
+    struct mf_trial *trial; /* (trials) */
+    FILE *json, *table;
+    char *json_part;
+    int next; /* of the checkpoints */
+    struct timespec began;
+};
+
+static const struct mf_bind binds[] = {
+    {"policy.checkpoint", offsetof(struct eval, checkpoint)},
+    {"policy.weights", offsetof(struct eval, weights)},
+    {"eval.num_episodes", offsetof(struct eval, trials)},
+    {"eval.seed", offsetof(struct eval, seed)},
+    {"eval.num_envs", offsetof(struct eval, num_envs)},
+    {"eval.num_inference_steps", offsetof(struct eval, steps)},
+    {"eval.json", offsetof(struct eval, json_path)},
+    {"env.name", offsetof(struct eval, env_name)},
+    {"env.max_steps", offsetof(struct eval, max_steps)},
+    MF_POLICY_BINDS(struct eval, policy_opts),
+    {"device", offsetof(struct eval, device)},
+    {"precision", offsetof(struct eval, precision)},
+    {"threads", offsetof(struct eval, threads)},
+    {0},
+};
+
+/* ---- results ---- */
+
+static void json_text(FILE *to, const char *s)
+{
+    fputc('"', to);
+    for (; *s; s++)
+        fprintf(to, (unsigned char)*s < 0x20 || *s == '"' || *s == '\\' ? "\\u%04x" : "%c", (unsigned char)*s);
+    fputc('"', to);
+}
+
+static int open_json(struct eval *e, struct mf_err *err)
+{
+    if (!e->json_path)
+        return 0;
+    e->json_part = mf_xcalloc(strlen(e->json_path) + sizeof ".part", 1);
+    sprintf(e->json_part, "%s.part", e->json_path);
+    if (!(e->json = fopen(e->json_part, "w")))
+        return mf_err_errno(err, "cannot create '%s'", e->json_part);
+    fputs("{\"env\": ", e->json);
+    json_text(e->json, e->env->name);
+    fprintf(e->json, ", \"seed\": %lld, \"results\": [", (long long)e->seed);
+    return 0;
+}
+
+static void json_rate(FILE *to, const char *name, struct mf_rate r)
+{
+    fprintf(to, ", \"%s\": %.9g, \"%s_low\": %.9g, \"%s_high\": %.9g", name, r.rate, name, r.low, name, r.high);
+}
+
+static void write_json(const struct eval *e, const char *path, const char *weights, const struct mf_policy *p,
+                       const struct mf_score_sheet *s)
+{
+    FILE *to = e->json;
+    int n = (int)e->trials;
+    fputs(e->next ? ",\n{\"checkpoint\": " : "\n{\"checkpoint\": ", to);
+    json_text(to, path);
+    fprintf(to, ", \"weights\": \"%s\", \"iter\": %lld, \"step\": %lld, \"n\": %d", weights, (long long)p->iter,
+            (long long)p->global_step, n);
+    json_rate(to, "success_once", s->success_once);
+    json_rate(to, "success_at_end", s->success_at_end);
+    fprintf(to, ", \"return\": %.9g, \"return_std\": %.9g, \"length\": %.9g,\n \"trials\": {\"success_once\": [", s->ret,
+            s->ret_std, s->length);
+    for (int i = 0; i < n; i++)
+        fprintf(to, "%s%d", i ? "," : "", e->trial[i].success_once);
+    fputs("], \"success_at_end\": [", to);
+    for (int i = 0; i < n; i++)
+        fprintf(to, "%s%d", i ? "," : "", e->trial[i].success_at_end);
+    fputs("], \"return\": [", to);
+    for (int i = 0; i < n; i++)
+        fprintf(to, "%s%.9g", i ? "," : "", (double)e->trial[i].ret);
+    fputs("], \"length\": [", to);
+    for (int i = 0; i < n; i++)
+        fprintf(to, "%s%d", i ? "," : "", e->trial[i].length);
+    fputs("]}}", to);
+}
+
+static void write_row(const struct eval *e, const char *path, const char *weights, const struct mf_score_sheet *s)
+{
+    const struct mf_rate *a = &s->success_once, *b = &s->success_at_end;
+    if (e->next == 0)
+        fprintf(e->table, "%6s  %-20s  %-20s  %9s %8s %7s  checkpoint\n", "trials", "success once, 95 %", "at the end, 95 %",
+                "return", "length", "weights");
+    fprintf(e->table, "%6lld  %.3f [%.3f, %.3f]  %.3f [%.3f, %.3f]  %9.3f %8.1f %7s  %s\n", (long long)e->trials, a->rate,
+            a->low, a->high, b->rate, b->low, b->high, s->ret, s->length, weights, path);
+    fflush(e->table);
+}
+
+static int emit_metrics(struct mf_run *run, const struct eval *e, const char *path, const struct mf_policy *p,
+                        const struct mf_score_sheet *s, struct mf_err *err)
+{
+    const struct {
+        const char *name;
+        double value;
+    } row[] = {{"values.eval/n", (double)e->trials},
+               {"values.eval/success_once", s->success_once.rate},
+               {"values.eval/success_once_low", s->success_once.low},
+               {"values.eval/success_once_high", s->success_once.high},
+               {"values.eval/success_at_end", s->success_at_end.rate},
+               {"values.eval/success_at_end_low", s->success_at_end.low},
+               {"values.eval/success_at_end_high", s->success_at_end.high},
+               {"values.eval/return", s->ret},
+               {"values.eval/return_std", s->ret_std},
+               {"values.eval/length", s->length}};
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    struct mf_frame *m = mf_frame_new(MF_METRICS);
+    mf_frame_set_int(m, "iter", p->iter);
+    mf_frame_set_int(m, "step", p->global_step);
+    mf_frame_set_num(m, "time",
+                     (double)(now.tv_sec - e->began.tv_sec) + (double)(now.tv_nsec - e->began.tv_nsec) * 1e-9);
+    mf_frame_set_str(m, "checkpoint", path);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        mf_frame_set_num(m, row[i].name, row[i].value);
+    int rc = mf_emit(run, m, err);
+    mf_frame_free(m);
+    return rc;
+}
+
+/* ---- one checkpoint ---- */
+
+/* The policy of a file, under the words that were given on top. */
+static int load(const struct mf_run *run, struct eval *e, const char *path, struct mf_policy *p, const char **weights,
+                struct mf_err *err)
+{
+    struct mf_policy_obs obs[MF_OBS_KEYS] = {0};
+    struct mf_policy_spec spec;
+    struct mf_loaded *l;
+    int n = 0, rc = mf_checkpoint_open(&l, path, err);
+    if (rc)
+        return rc;
+    for (; e->env->obs[n].name; n++) {
+        snprintf(obs[n].name, sizeof obs[n].name, "%s", e->env->obs[n].name);
+        obs[n].dim = e->env->obs[n].dim;
+    }
+    rc = mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &e->policy_opts, n, obs, e->env->action_dim, err);
+    if (e->steps)
+        spec.K = (int)e->steps;
+    if (rc == 0 && (rc = mf_policy_init(p, &spec, err)) == 0 &&
+        (rc = mf_loaded_policy(l, p, (enum mf_weights)e->weights, err)))
+        mf_policy_release(p);
+    if (rc == 0)
+        *weights = mf_loaded_uses_ema(l, &p->params, (enum mf_weights)e->weights) ? "ema" : "raw";
+    mf_checkpoint_close(l);
+    return rc;
+}
+
+static int evaluate(struct mf_run *run, struct eval *e, const char *path, struct mf_err *err)
+{
+    struct mf_policy p;
+    struct mf_sampler *sampler = NULL;
+    const char *weights;
+    int rc = load(run, e, path, &p, &weights, err);
+    if (rc)
+        return rc;
+    struct mf_eval_opts o = {.env = e->env,
+                             .trials = (int)e->trials,
+                             .num_envs = (int)(e->num_envs ? e->num_envs : 64),
+                             .threads = (int)e->threads,
+                             .max_steps = (int)e->max_steps,
+                             .seed = (uint64_t)e->seed};
+    if ((rc = mf_sampler_new(&sampler, e->engine, &p, true, err)) == 0)
+        rc = mf_eval(&o, &p, sampler, e->trial, err);
+    mf_sampler_free(sampler);
+    if (rc == 0) {
+        struct mf_score_sheet s = mf_eval_sum(e->trial, o.trials);
+        write_row(e, path, weights, &s);
+        if (e->json)
+            write_json(e, path, weights, &p, &s);
+        rc = emit_metrics(run, e, path, &p, &s, err);
+    }
+    mf_policy_release(&p);
+    return rc;
+}
+
+/* ---- the stage ---- */
+
+static int emit_head(struct mf_run *run, const struct eval *e, struct mf_err *err)
+{
+    struct mf_frame *head = mf_frame_new(MF_HEAD);
+    mf_frame_set_int(head, "v", 1);
+    mf_frame_set_str(head, "run", "");
+    mf_frame_set_str(head, "src", "");
+    mf_frame_set_int(head, "seed", e->seed);
+    mf_frame_set_str(head, "spec.env", e->env->name);
+    int rc = mf_emit(run, head, err);
+    mf_frame_free(head);
+    return rc;
+}
+
+static int begin(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct eval *e = self;
+    int n, rc;
+    mf_run_operands(run, &n);
+    if (n == 0 && !e->checkpoint)
+        return mf_err_set(err, MF_EUSAGE, "name a checkpoint or a run's folder, or give policy.checkpoint");
+    if (e->trials > 1 << 20)
+        return mf_err_set(err, MF_EUSAGE, "eval.num_episodes=%lld is more than %d", (long long)e->trials, 1 << 20);
+    e->table = mf_run_on_terminal(run) ? stdout : stderr;
+    clock_gettime(CLOCK_MONOTONIC, &e->began);
+    e->trial = mf_xcalloc((size_t)e->trials, sizeof *e->trial);
+    if ((rc = mf_env_find(&e->env, e->env_name, err)) ||
+        (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
+        (rc = open_json(e, err)))
+        return rc;
+    return emit_head(run, e, err);
+}
+
+static int work(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct eval *e = self;
+    char newest[MF_PATH_MAX];
+    struct stat st;
+    int n;
+    const char *const *operands = mf_run_operands(run, &n);
+    const char *path = n ? operands[e->next] : e->checkpoint;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        if (!mf_rundir_newest(path, newest))
+            return mf_err_set(err, MF_EUSAGE, "'%s' is no run's folder with checkpoints in it", path);
+        path = newest;
+    }
+    int rc = evaluate(run, e, path, err);
+    e->next++;
+    return rc ? rc : e->next < n;
+}
+
+static int close_json(struct eval *e, bool keep, struct mf_err *err)
+{
+    int rc = 0;
+    if (e->json) {
+        fputs("\n]}\n", e->json);
+        bool failed = ferror(e->json);
+        if (fclose(e->json) || failed || (keep && rename(e->json_part, e->json_path)))
+            rc = mf_err_errno(err, "cannot write '%s'", e->json_path);
+        if (rc || !keep)
+            remove(e->json_part);
+    }
+    free(e->json_part);
+    return rc;
+}
+
+static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
+{
+    (void)run;
+    struct eval *e = self;
+    int rc2 = close_json(e, rc == 0 && !mf_stop_signal(), err);
+    if (e->engine)
+        mf_engine_close(e->engine);
+    free(e->trial);
+    return rc2;
+}
+
+static const struct mf_stage stage = {
+    .name = "eval",
+    .summary = "evaluates checkpoints on fixed trials, with 95 % intervals",
+    .operands = "CHECKPOINT|RUN ...",
+    .examples = "  mf-eval env=lift outputs/lift/latest eval.json=after.json\n"
+                "  mf-eval env=lift runs/*/checkpoints/000100.safetensors >results.mf\n",
+    .role = MF_SOURCE,
+    .watched = true,
+    .binds = binds,
+    .size = sizeof(struct eval),
+    .open = begin,
+    .work = work,
+    .close = finish,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

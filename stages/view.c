@@ -26,7 +26,7 @@ static const struct mf_stage stage = {
     .name = "view",
     .summary = "Print a stream as JSON, a line for each frame.",
     .examples = "  mf-collect | mf-gae | mf-view | jq 'select(.mf == \"round\").episodes'\n"
-                "  mf-view view.arrays=whole <rollouts.mf | jq '.arrays.rewards.data'\n",
+                "  mf-view view.arrays=whole rollouts.mf | jq '.arrays.rewards.data'\n",
     .role = MF_SINK,
     .text_out = true,
     .binds = binds,

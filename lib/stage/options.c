@@ -18,10 +18,17 @@ static bool has_out(const struct mf_stage *s)
     return s->role != MF_TOOL && !s->text_out;
 }
 
+/* What looks at a stream takes its file as a word: mf-view rollouts.mf. */
+static bool takes_file(const struct mf_stage *s)
+{
+    return s->role == MF_SINK && s->text_out;
+}
+
 static void help(const struct mf_options *o, const struct mf_stage *s)
 {
-    printf("usage: %s [key=value]...%s%s%s%s [--config FILE]...\n%s\n", o->program, s->operands ? " " : "",
-           s->operands ? s->operands : "", has_in(s) ? " [--in ADDRESS]" : "", has_out(s) ? " [--out ADDRESS]" : "",
+    const char *words = s->operands ? s->operands : takes_file(s) ? "[FILE]" : NULL;
+    printf("usage: %s [key=value]...%s%s%s%s [--config FILE]...\n%s\n", o->program, words ? " " : "",
+           words ? words : "", has_in(s) ? " [--in ADDRESS]" : "", has_out(s) ? " [--out ADDRESS]" : "",
            s->summary);
     puts("\nkeys, their values and defaults:");
     if (s->binds)
@@ -100,6 +107,8 @@ static int read_words(struct mf_options *o, const struct mf_stage *s, struct wor
             w->pairs[w->n_pairs++] = argv[i];
         else if (s->operands)
             o->operands[o->n_operands++] = argv[i];
+        else if (takes_file(s) && !strcmp(o->in, "-"))
+            o->in = argv[i];
         else
             rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is neither key=value nor an option", argv[i]);
         if (rc)

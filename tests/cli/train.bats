@@ -21,8 +21,8 @@ train() {
 }
 
 @test "the pipe ends by itself; its metrics are a whole stream, also in the run's folder; ratios begin at exactly 1" {
-    train a && mf-check --in a.mf && mf-check --in a/logs/metrics.mf &&
-        mf-view --in a.mf | jq -r 'select(.mf == "metrics") | .values["train/logratio_gap"]' | sort -u >gaps &&
+    train a && mf-check a.mf && mf-check a/logs/metrics.mf &&
+        mf-view a.mf | jq -r 'select(.mf == "metrics") | .values["train/logratio_gap"]' | sort -u >gaps &&
         [[ $(cat gaps) == 0 ]]
 }
 
@@ -67,7 +67,7 @@ train() {
         [[ ! -e k/checkpoints/$(basename "$want") ]] || break
     done
     echo "kills $kills" && ((kills > 0)) && cmp "$want" "k/checkpoints/$(basename "$want")" &&
-        mf-check --in k/logs/metrics.mf
+        mf-check k/logs/metrics.mf
 }
 KILLS=${KILLS:-8}
 
@@ -121,7 +121,7 @@ dies() {
     kill -INT -- "-$group"
     wait "$group" || true
     set +m
-    mf-view --in m.mf | tail -n 1 | jq -e '.mf == "end" and .stopped' && mf-ckpt verify "$(newest a)"
+    mf-view m.mf | tail -n 1 | jq -e '.mf == "end" and .stopped' && mf-ckpt verify "$(newest a)"
 }
 
 @test "SIGTERM of the learner: it ends by it, and the checkpoint loads" {
@@ -136,7 +136,7 @@ dies() {
 
 @test "lr 0: every weight stays as it was, over the whole run" {
     train a training.learning_rate=0 training.critic_learning_rate=0 &&
-        mf-view --in a.mf | jq -e 'select(.mf == "metrics") | .values | .["train/ratio_max"] == 1 and .["train/approx_kl"] == 0' |
+        mf-view a.mf | jq -e 'select(.mf == "metrics") | .values | .["train/ratio_max"] == 1 and .["train/approx_kl"] == 0' |
         sort -u | grep -qx true
 }
 
@@ -147,5 +147,5 @@ dies() {
 @test "a rollout of an older policy than allowed is dropped and counted" {
     mf-collect "${small[@]}" run.dir=a collect.max_lag=1 | tee lag.mf | mf-gae | mf-ppo "${small[@]}" collect.max_lag=1 >/dev/null
     mf-gae --in lag.mf | mf-ppo "${small[@]}" run.dir=b >b.mf 2>err && grep -q 'older than collect.max_lag=0' err &&
-        mf-view --in b.mf | jq -s -e 'map(select(.mf == "metrics")) | last | .values["train/dropped_rounds"] > 0'
+        mf-view b.mf | jq -s -e 'map(select(.mf == "metrics")) | last | .values["train/dropped_rounds"] > 0'
 }

@@ -11,10 +11,11 @@ struct slot {
     union mf_typed v;
     char *text;  /* v as YAML writes it; NULL: null */
     char *where; /* "FILE:LINE" or "word"; NULL: the default */
+    int reading; /* the number of that file */
 };
 
 struct mf_conf {
-    int n;
+    int n, readings;
     struct slot *slot; /* one for each of mf_keys */
 };
 
@@ -94,14 +95,22 @@ static const char *as_written(const struct mf_value *v)
     return v->list ? "[..]" : v->item[0].text;
 }
 
-int mf_conf_set(struct mf_conf *c, const char *name, const struct mf_value *v, const char *where, struct mf_err *err)
+int mf_conf_reading(struct mf_conf *c)
+{
+    return ++c->readings;
+}
+
+int mf_conf_set(struct mf_conf *c, const char *name, const struct mf_value *v, const char *where, int reading,
+                struct mf_err *err)
 {
     int i = find(name);
     const char *at = where ? where : "", *colon = where ? ": " : "";
     if (i < 0)
         return mf_err_set(err, MF_EUSAGE, "%s%sunknown key '%.*s', nearest is '%s'", at, colon, NAME_MAX_, name,
                           nearest(name));
-    struct slot s = {0};
+    if (reading && c->slot[i].reading == reading)
+        return mf_err_set(err, MF_EUSAGE, "%s: '%s' was set at %s already", at, name, c->slot[i].where);
+    struct slot s = {.reading = reading};
     int rc = mf_typed_take(&s.v, &mf_keys[i], v, err);
     if (rc)
         return mf_err_at(err, "%s%s%s=%.128s", at, colon, name, as_written(v));
@@ -153,7 +162,7 @@ int mf_conf_word(struct mf_conf *c, const char *word, struct mf_err *err)
     name[equals - word] = '\0';
     struct mf_value v = {0};
     int rc = mf_value_word(&v, equals + 1, err);
-    rc = rc ? mf_err_at(err, "%.256s", word) : mf_conf_set(c, name, &v, NULL, err);
+    rc = rc ? mf_err_at(err, "%.256s", word) : mf_conf_set(c, name, &v, NULL, 0, err);
     mf_value_release(&v);
     return rc;
 }

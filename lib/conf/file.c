@@ -12,6 +12,7 @@ struct reader {
     struct mf_conf *conf;
     yaml_parser_t yaml;
     const char *file;
+    int number;
     char path[PATH_LEN + 1]; /* "task.env_runner" while inside that map */
 };
 
@@ -79,7 +80,7 @@ static int node(struct reader *r, const yaml_event_t *e, int depth, struct mf_er
     if (rc)
         mf_err_at(err, "%s: %s", where, r->path);
     else if (v.list || v.item[0].is != MF_IS_NULL || !mf_conf_is_group(r->path)) /* an empty group is fine */
-        rc = mf_conf_set(r->conf, r->path, &v, where, err);
+        rc = mf_conf_set(r->conf, r->path, &v, where, r->number, err);
     free(where);
     mf_value_release(&v);
     return rc;
@@ -156,7 +157,7 @@ int mf_conf_file(struct mf_conf *c, const char *path, struct mf_err *err)
     else if (n > FILE_MAX)
         rc = mf_err_set(err, MF_EUSAGE, "the configuration %s is longer than %d bytes", path, FILE_MAX);
     fclose(f);
-    struct reader r = {.conf = c, .file = path};
+    struct reader r = {.conf = c, .file = path, .number = mf_conf_reading(c)};
     if (rc == 0 && yaml_parser_initialize(&r.yaml)) {
         yaml_parser_set_input_string(&r.yaml, (const unsigned char *)text, n);
         rc = document(&r, err);

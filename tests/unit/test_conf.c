@@ -183,6 +183,8 @@ static void files(void)
     file("training:\n  batch_size: 5\n  lerning_rate: 1\n", "",
          ":3: unknown key 'training.lerning_rate', nearest is 'training.learning_rate'");
     file("training:\n  clip_range: -1\n", "", ":2: training.clip_range=-1: must be in (0,)");
+    file("run:\n  seed: 1\n  seed: 2\n", "", ":3: 'run.seed' was set at /tmp/mf-conf-");
+    file("env: lift\nenv.name: point\n", "", ":2: 'env.name' was set at");
     file("a: *b\n", "", ":1: aliases and tags are not read");
     file("run: {seed: !!int 5}\n", "", ":1: aliases and tags are not read");
     file("- 1\n", "", "holds no map of keys");

@@ -6,8 +6,6 @@
 
 #include "base/mem.h"
 
-static const struct mf_bind in_all[] = {{"log.level", 0}, {0}};
-
 static bool has_in(const struct mf_stage *s)
 {
     return s->role == MF_FILTER || s->role == MF_SINK;
@@ -24,16 +22,27 @@ static bool takes_file(const struct mf_stage *s)
     return s->role == MF_SINK && s->text_out;
 }
 
+/* Its own keys, and the one that every program reads. */
+static void help_keys(const struct mf_bind *own)
+{
+    size_t n = 0;
+    while (own && own[n].key)
+        n++;
+    struct mf_bind *all = mf_xcalloc(n + 2, sizeof *all);
+    if (n)
+        memcpy(all, own, n * sizeof *all);
+    all[n].key = "log.level";
+    mf_conf_help(all, stdout);
+    free(all);
+}
+
 static void help(const struct mf_options *o, const struct mf_stage *s)
 {
     const char *words = s->operands ? s->operands : takes_file(s) ? "[FILE]" : NULL;
     printf("usage: %s [key=value]...%s%s%s%s [--config FILE]...\n%s\n", o->program, words ? " " : "",
-           words ? words : "", has_in(s) ? " [--in ADDRESS]" : "", has_out(s) ? " [--out ADDRESS]" : "",
-           s->summary);
+           words ? words : "", has_in(s) ? " [--in ADDRESS]" : "", has_out(s) ? " [--out ADDRESS]" : "", s->summary);
     puts("\nkeys, their values and defaults:");
-    if (s->binds)
-        mf_conf_help(s->binds, stdout);
-    mf_conf_help(in_all, stdout);
+    help_keys(s->binds);
     puts("A key that another program owns is accepted, so that a pipeline hands the same words to all.\n\noptions:");
     if (has_in(s))
         puts("  --in ADDRESS   read from: - (stdin), a path, ipc://.., tcp://.. (@ before it binds, > connects)");

@@ -73,8 +73,8 @@ KILLS=${KILLS:-8}
 
 # dies VICTIM FILTER: while the collector waits for a long update, kill one; all others end, the learner after its update.
 dies() {
-    bash -c 'mf-collect "${@:2}" run.dir=d | $1 | mf-ppo "${@:2}" run.dir=d training.num_epochs=3000 training.target_kl=inf' \
-        _ "$2" "${small[@]}" >/dev/null 2>err &
+    bash -c "mf-collect \"\$@\" run.dir=d | $2 | mf-ppo \"\$@\" run.dir=d training.num_epochs=3000 training.target_kl=inf" \
+        _ "${small[@]}" >/dev/null 2>err &
     local shell=$!
     for _ in $(seq 50); do
         [[ -S d/policy.sock ]] && break
@@ -94,11 +94,11 @@ dies() {
 @test "killed while it waits: a filter's death ends all" { dies mf-gae mf-gae; }
 @test "killed while it waits: the learner's death ends all" { dies mf-ppo mf-gae; }
 @test "killed while it waits: a plain Python filter's death ends all" {
-    dies filter.py "python3 $ROOT/examples/filter.py"
+    dies filter.py "/usr/bin/python3 $ROOT/examples/filter.py | mf-gae"
 }
 @test "killed while it waits: the learner's death behind a plain Python filter ends all" {
-    small+=(collect.policy_timeout=1)
-    dies mf-ppo "python3 $ROOT/examples/filter.py"
+    small+=(collect.policy_timeout=5)
+    dies mf-ppo "/usr/bin/python3 $ROOT/examples/filter.py | mf-gae"
 }
 
 @test "two runs in one folder: the second is refused and the first goes on" {

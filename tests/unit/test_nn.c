@@ -103,6 +103,9 @@ static void refused(void)
     s.net.hidden[1] = 8;
     ok(mf_policy_init(&p, &s, &err) == MF_EUSAGE, "uneven widths: %s", err.text);
     s = small_spec("reflow_mlp");
+    s.net.n_hidden = 2;
+    ok(mf_policy_init(&p, &s, &err) == MF_EUSAGE, "half a block");
+    s = small_spec("reflow_mlp");
     s.critic[2] = 8;
     ok(mf_policy_init(&p, &s, &err) == MF_EUSAGE, "uneven critic: %s", err.text);
     s = small_spec("shortcut_mlp");

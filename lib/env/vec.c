@@ -1,30 +1,16 @@
 #include "env/vec.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "env/pool.h"
 
 struct slot { /* one environment */
     void *state, *memory;
     float ret;
     bool success, ended; /* ended: waits for a reset */
-};
-
-/* The work of one call: `job` for n = 0..N-1, taken one by one by whoever is free, the caller included. */
-struct pool {
-    pthread_mutex_t lock;
-    pthread_cond_t work, idle;
-    pthread_t *thread;
-    int threads, busy; /* helpers; helpers still at it */
-    uint64_t round;
-    bool quit;
-    void (*job)(struct mf_vec *v, int n);
-    atomic_int next;
 };
 
 struct mf_vec {
@@ -38,85 +24,12 @@ struct mf_vec {
     uint8_t *terminated, *truncated, *success, *step_success;
     float *rewards; /* (N, C), grown to the longest chunk seen */
     size_t reward_room;
-    struct pool pool;
+    struct mf_pool *pool;
     /* the call's own */
     const float *actions;
     int C;
     bool autoreset;
 };
-
-/* ---- threads ---- */
-
-static void take_jobs(struct mf_vec *v)
-{
-    for (int n; (n = atomic_fetch_add(&v->pool.next, 1)) < v->N;)
-        v->pool.job(v, n);
-}
-
-static void *helper(void *arg)
-{
-    struct mf_vec *v = arg;
-    struct pool *p = &v->pool;
-    pthread_mutex_lock(&p->lock);
-    for (uint64_t seen = 0;;) {
-        while (p->round == seen && !p->quit)
-            pthread_cond_wait(&p->work, &p->lock);
-        if (p->quit)
-            break;
-        seen = p->round;
-        pthread_mutex_unlock(&p->lock);
-        take_jobs(v);
-        pthread_mutex_lock(&p->lock);
-        if (--p->busy == 0)
-            pthread_cond_signal(&p->idle);
-    }
-    pthread_mutex_unlock(&p->lock);
-    return NULL;
-}
-
-static void run(struct mf_vec *v, void (*job)(struct mf_vec *, int))
-{
-    struct pool *p = &v->pool;
-    pthread_mutex_lock(&p->lock);
-    p->job = job;
-    atomic_store(&p->next, 0);
-    p->busy = p->threads;
-    p->round++;
-    pthread_cond_broadcast(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    take_jobs(v);
-    pthread_mutex_lock(&p->lock);
-    while (p->busy)
-        pthread_cond_wait(&p->idle, &p->lock);
-    pthread_mutex_unlock(&p->lock);
-}
-
-static int start_helpers(struct mf_vec *v, int count, struct mf_err *err)
-{
-    struct pool *p = &v->pool;
-    p->thread = mf_xcalloc((size_t)count, sizeof *p->thread);
-    for (; p->threads < count; p->threads++) {
-        int code = pthread_create(&p->thread[p->threads], NULL, helper, v);
-        if (code)
-            return mf_err_set(err, MF_EIO, "cannot start thread %d of %d for the environments: %s", p->threads + 1,
-                              count, strerror(code));
-    }
-    return 0;
-}
-
-static void stop_helpers(struct pool *p)
-{
-    pthread_mutex_lock(&p->lock);
-    p->quit = true;
-    pthread_cond_broadcast(&p->work);
-    pthread_mutex_unlock(&p->lock);
-    for (int i = 0; i < p->threads; i++)
-        pthread_join(p->thread[i], NULL);
-    free(p->thread);
-    pthread_cond_destroy(&p->work);
-    pthread_cond_destroy(&p->idle);
-    pthread_mutex_destroy(&p->lock);
-}
 
 /* ---- life ---- */
 
@@ -157,12 +70,8 @@ int mf_vec_new(struct mf_vec **out, const struct mf_vec_opts *o, struct mf_err *
     v->truncated = mf_xcalloc(N, 1);
     v->success = mf_xcalloc(N, 1);
     v->step_success = mf_xcalloc(N, 1);
-    pthread_mutex_init(&v->pool.lock, NULL);
-    pthread_cond_init(&v->pool.work, NULL);
-    pthread_cond_init(&v->pool.idle, NULL);
-    long threads = o->threads ? o->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    threads = threads > v->N ? v->N : threads;
-    int rc = init_all(v, err) || start_helpers(v, (int)threads - 1, err) ? err->code : 0;
+    int threads = o->threads > v->N ? v->N : o->threads;
+    int rc = init_all(v, err) || mf_pool_new(&v->pool, threads, err) ? err->code : 0;
     if (rc) {
         mf_vec_free(v);
         return rc;
@@ -176,7 +85,7 @@ void mf_vec_free(struct mf_vec *v)
 {
     if (!v)
         return;
-    stop_helpers(&v->pool);
+    mf_pool_free(v->pool);
     for (int n = 0; n < v->N; n++) {
         if (v->slot[n].state)
             v->env->release(v->slot[n].state);
@@ -184,9 +93,8 @@ void mf_vec_free(struct mf_vec *v)
     }
     if (v->env->close && v->model)
         v->env->close(v->model);
-    void *arrays[] = {v->slot,   v->obs,    v->final_obs,  v->ret,       v->episode, v->clock,
-                      v->n_exec, v->length, v->terminated, v->truncated, v->success, v->rewards,
-                      v->step_success};
+    void *arrays[] = {v->slot,   v->obs,        v->final_obs, v->ret,     v->episode, v->clock,       v->n_exec,
+                      v->length, v->terminated, v->truncated, v->success, v->rewards, v->step_success};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
     free(v);
@@ -194,8 +102,9 @@ void mf_vec_free(struct mf_vec *v)
 
 /* ---- stepping ---- */
 
-static void begin(struct mf_vec *v, int n)
+static void begin(void *vec, int n)
 {
+    struct mf_vec *v = vec;
     struct slot *s = &v->slot[n];
     struct mf_rng rng =
         mf_rng_at(v->o.seed, v->o.reset_purpose, (uint32_t)(v->o.first_env + n), (uint32_t)v->episode[n], 0);
@@ -210,12 +119,13 @@ const float *mf_vec_reset(struct mf_vec *v, const int32_t *episode)
 {
     for (int n = 0; n < v->N; n++)
         v->episode[n] = episode ? episode[n] : 0;
-    run(v, begin);
+    mf_pool_run(v->pool, begin, v, v->N);
     return v->obs;
 }
 
-static void step_one(struct mf_vec *v, int n)
+static void step_one(void *vec, int n)
 {
+    struct mf_vec *v = vec;
     struct slot *s = &v->slot[n];
     size_t O = (size_t)v->O, C = (size_t)v->C, A = (size_t)v->A;
     float *obs = v->obs + (size_t)n * O, *reward = v->rewards + (size_t)n * C;
@@ -291,7 +201,7 @@ int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, s
     v->actions = actions;
     v->C = C;
     v->autoreset = autoreset;
-    run(v, step_one);
+    mf_pool_run(v->pool, step_one, v, v->N);
     *d = (struct mf_decision){.rewards = v->rewards,
                               .n_exec = v->n_exec,
                               .terminated = v->terminated,

@@ -24,16 +24,16 @@ struct mf_vec_opts {
 
 /* What one decision did; arrays are the vec's, valid until the next call. */
 struct mf_decision {
-    const float *rewards;                                    /* (N, C): 0 after the chunk's end */
-    const int32_t *n_exec;                                   /* (N) control steps really executed */
-    const uint8_t *terminated, *truncated;                   /* (N) */
-    const float *final_obs;                                  /* (N, O) the true last observation where ended */
-    const float *obs;                                        /* (N, O) what the policy sees next (after a reset where ended) */
+    const float *rewards;                  /* (N, C): 0 after the chunk's end */
+    const int32_t *n_exec;                 /* (N) control steps really executed */
+    const uint8_t *terminated, *truncated; /* (N) */
+    const float *final_obs;                /* (N, O) the true last observation where ended */
+    const float *obs;                      /* (N, O) what the policy sees next (after a reset where ended) */
     /* of the episodes that ended in this decision, where terminated|truncated: */
-    const float *episode_return;                             /* (N) */
-    const int32_t *episode_length;                           /* (N) control steps */
-    const uint8_t *episode_success;                          /* (N) any success within it */
-    const uint8_t *step_success;                             /* (N) success at the last control step executed */
+    const float *episode_return;    /* (N) */
+    const int32_t *episode_length;  /* (N) control steps */
+    const uint8_t *episode_success; /* (N) any success within it */
+    const uint8_t *step_success;    /* (N) success at the last control step executed */
 };
 
 int mf_vec_new(struct mf_vec **v, const struct mf_vec_opts *opts, struct mf_err *err);
@@ -43,8 +43,10 @@ int mf_vec_obs_dim(const struct mf_vec *v);
 const float *mf_vec_reset(struct mf_vec *v, const int32_t *episode);
 /* actions (N, C, A). Ended environments are reset to their next episode when `autoreset`, else they idle
  * (n_exec 0, valid 0 by the caller). NaN in an action or observation: MF_EMATH with the environment's index. */
-int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, struct mf_decision *d, struct mf_err *err);
-/* The scripted expert's next action for every environment: actions (N, A). MF_EUSAGE where there is none. */
+int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, struct mf_decision *d,
+                struct mf_err *err);
+/* The scripted expert's next action for every environment: actions (N, A); 0 where it ended. Ask once per control
+ * step: the expert remembers. MF_EUSAGE where there is none. */
 int mf_vec_expert(struct mf_vec *v, float *actions, struct mf_err *err);
 const int32_t *mf_vec_episode(const struct mf_vec *v); /* (N) which episode each is in */
 const int32_t *mf_vec_clock(const struct mf_vec *v);   /* (N) control steps into it */

@@ -16,5 +16,5 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
 #include "dev/kern_gemm.inc"
 
 const struct mf_kern mf_kern_avx2 = {
-    "avx2", pack, times, outer, columns, act_all, act_back, add_to, exp_all, log_all,
+    "avx2", pack, times, epilogue, outer, columns, act_all, act_back, add_to, exp_all, log_all,
 };

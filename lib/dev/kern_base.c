@@ -15,7 +15,7 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
 #include "dev/kern_gemm.inc"
 
 const struct mf_kern mf_kern_base = {
-    "base", pack, times, outer, columns, act_all, act_back, add_to, exp_all, log_all,
+    "base", pack, times, epilogue, outer, columns, act_all, act_back, add_to, exp_all, log_all,
 };
 
 const struct mf_kern *mf_kern(void)

@@ -370,6 +370,13 @@ static void masked(int op, struct mf_engine *cpu)
     release(&l);
 }
 
+/* Whether this route promises a row's bits: oneDNN with AVX2 alone does not. */
+static bool rows_have_bits(void)
+{
+    const char *route = getenv("MF_CPU_GEMM");
+    return !route || strcmp(route, "dnn") || __builtin_cpu_supports("avx512f");
+}
+
 int main(void)
 {
     struct mf_engine *ref, *cpu;
@@ -381,8 +388,12 @@ int main(void)
     for (int op = 0; op < (int)(sizeof ops / sizeof *ops); op++) {
         differences(op, ref);
         compare(op, ref, cpu);
-        rows_apart(op, cpu);
-        masked(op, cpu);
+        if (rows_have_bits()) {
+            rows_apart(op, cpu);
+            masked(op, cpu);
+        } else {
+            skip(ops[op].name, "oneDNN with AVX2 makes a row's bits depend on its place");
+        }
     }
     mf_engine_close(ref);
     mf_engine_close(cpu);

@@ -1,0 +1,161 @@
+/* The matrix routes and inner loops themselves: every instruction set and route against sums in double. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "dev/kern.h"
+#include "tap.h"
+
+static float *normal(size_t n)
+{
+    static uint32_t draw;
+    struct mf_rng rng = mf_rng_at(6, MF_RNG_TEST, draw++, 0, 0);
+    float *x = malloc(sizeof *x * (n + 1));
+    mf_rng_normal(&rng, x, n);
+    return x;
+}
+
+/* A route, or the kernels of one instruction set. */
+struct route {
+    const char *name;
+    const struct mf_gemm *gemm;
+    const struct mf_kern *kern;
+};
+
+static double product(const struct route *r, int M, int K, int N, bool turned)
+{
+    struct mf_pack p;
+    struct mf_err err;
+    int ldw = (turned ? N : K) + 3;
+    float *W = normal((size_t)(turned ? K : N) * (size_t)ldw), *x = normal((size_t)M * (size_t)K), *b = normal((size_t)N);
+    float *y = normal((size_t)M * (size_t)N), *old = malloc(sizeof *y * (size_t)M * (size_t)N);
+    struct mf_tensor rows = {.rows = 1, .cols = N}, r0 = {.data = normal((size_t)M * (size_t)N), .rows = 1, .cols = N};
+    struct mf_tensor r1 = {.data = normal((size_t)N), .rows = 1, .cols = N, .shared = true};
+    struct mf_epilogue e = {.b = b, .y = &rows, .r = {&r0, &r1}, .act = MF_ACT_RELU}, add = {.y = &rows, .add = true};
+    double worst = 0.0;
+    memcpy(old, y, sizeof *y * (size_t)M * (size_t)N);
+    if (r->gemm->pack_init(&p, K, N, &err))
+        return 1.0;
+    r->kern ? r->kern->pack(&p, W, ldw, turned) : r->gemm->pack(&p, W, ldw, turned);
+    for (int pass = 0; pass < 2; pass++) { /* y += x w, then y = relu(x w + ..) */
+        const struct mf_epilogue *use = pass ? &e : &add;
+        r->kern ? r->kern->times(&p, M, x, y, use) : r->gemm->times(&p, M, x, y, use);
+        for (int m = 0; m < M; m++)
+            for (int n = 0; n < N; n++) {
+                double sum = pass ? (double)b[n] + (double)r0.data[m * N + n] + (double)r1.data[n] : (double)old[m * N + n];
+                for (int k = 0; k < K; k++)
+                    sum += (double)x[m * K + k] * (double)W[turned ? k * ldw + n : n * ldw + k];
+                worst = fmax(worst, fabs((pass && sum < 0.0 ? 0.0 : sum) - (double)y[m * N + n]));
+            }
+    }
+    r->gemm->pack_release(&p);
+    free(W), free(x), free(b), free(y), free(old), free(r0.data), free(r1.data);
+    return worst / sqrt((double)K + 3.0);
+}
+
+static void products(const struct route *r)
+{
+    static const int sizes[][3] = {{1, 1, 1},     {1, 12, 64},  {2, 39, 70},  {3, 16, 33},  {4, 7, 512}, {5, 130, 12},
+                                   {6, 64, 16},   {7, 33, 17},  {13, 12, 12}, {48, 20, 96}, {97, 64, 40}, {200, 31, 25}};
+    double worst = 0.0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int turned = 0; turned < 2; turned++)
+            worst = fmax(worst, product(r, sizes[i][0], sizes[i][1], sizes[i][2], turned));
+    ok(worst < 4e-6, "%s: products of every shape within %.1g sqrt(K)", r->name, worst);
+}
+
+static void outer(const struct mf_kern *k)
+{
+    double worst = 0.0;
+    for (int M = 0; M < 40; M += 13) {
+        int O = 7 + M, I = 21 + M, live[40], n = 0;
+        float *d = normal(40 * (size_t)O), *x = normal(40 * (size_t)I), *dw = calloc((size_t)(O * (I + 2)), sizeof *dw);
+        float *work = calloc(mf_kern_work(40, O, I), sizeof *work), *b = calloc((size_t)O, sizeof *b);
+        for (int m = 0; m < M; m++)
+            if (m % 3)
+                live[n++] = m;
+        k->outer(n, live, O, d, I, x, dw, I + 2, work);
+        k->columns(n, live, O, d, b);
+        for (int o = 0; o < O; o++) {
+            double bias = 0.0;
+            for (int m = 0; m < n; m++)
+                bias += (double)d[live[m] * O + o];
+            worst = fmax(worst, fabs(bias - (double)b[o]));
+            for (int i = 0; i < I + 2; i++) {
+                double sum = 0.0;
+                for (int m = 0; m < n && i < I; m++)
+                    sum += (double)d[live[m] * O + o] * (double)x[live[m] * I + i];
+                worst = fmax(worst, fabs(sum - (double)dw[o * (I + 2) + i]));
+            }
+        }
+        free(d), free(x), free(dw), free(work), free(b);
+    }
+    ok(worst < 1e-5, "%s: outer products and column sums of the rows that live", k->name);
+}
+
+enum { POINTS = 200001 };
+
+/* Largest error over [low, high] to libm in double, relative to 1 + |y| (or to |y| alone). */
+static void function(const struct mf_kern *k, const char *name, int which, double low, double high, bool relative, double bound)
+{
+    float *x = malloc(sizeof *x * POINTS), *y = malloc(sizeof *y * POINTS), *d = malloc(sizeof *d * POINTS);
+    double worst = 0.0, at = 0.0;
+    for (int i = 0; i < POINTS; i++)
+        x[i] = (float)(low + (high - low) * i / (POINTS - 1));
+    if (which < MF_ACT_MISH + 2)
+        k->act((enum mf_act)which, POINTS, x, y, which == MF_ACT_MISH ? d : NULL);
+    else if (which == 10)
+        k->exp(POINTS, x, y);
+    else
+        k->log(POINTS, x, y);
+    for (int i = 0; i < POINTS; i++) {
+        double v = (double)x[i], t = tanh(log1p(exp(v))), want, slope = 0.0;
+        want = which == MF_ACT_TANH ? tanh(v) : which == MF_ACT_MISH ? v * t : which == 10 ? exp(v) : log(v);
+        double e = fabs((double)y[i] - want) / (relative ? fabs(want) + 1e-30 : 1.0 + fabs(want));
+        if (which == MF_ACT_MISH) {
+            slope = t + v * (1.0 - t * t) / (1.0 + exp(-v));
+            e = fmax(e, fabs((double)d[i] - slope) / (1.0 + fabs(slope)));
+        }
+        if (e > worst)
+            worst = e, at = v;
+    }
+    ok(worst <= bound, "%s: %s off by at most %.2g", k->name, name, worst);
+    if (worst > bound)
+        printf("#   at %.9g\n", at);
+    free(x), free(y), free(d);
+}
+
+static void functions(const struct mf_kern *k)
+{
+    function(k, "exp", 10, -87.0, 88.0, true, 2e-7);
+    function(k, "log", 11, 1e-30, 1e-3, false, 2e-7);
+    function(k, "log near 1", 11, 0.5, 2.0, false, 1e-7);
+    function(k, "tanh", MF_ACT_TANH, -12.0, 12.0, false, 2e-7);
+    function(k, "tanh near 0", MF_ACT_TANH, -0.01, 0.01, true, 4e-7);
+    function(k, "mish and its slope", MF_ACT_MISH, -30.0, 30.0, false, 3e-7);
+    float x[9] = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN}, y[9], d[9], nans = 0.0f;
+    for (int act = MF_ACT_MISH; act <= MF_ACT_TANH; act++) {
+        k->act((enum mf_act)act, 9, x, y, d);
+        for (int i = 0; i < 9; i++)
+            nans += y[i] != y[i];
+    }
+    ok(nans == 18.0f, "%s: NaN comes out as NaN", k->name);
+}
+
+int main(void)
+{
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    struct route routes[] = {{"base", &mf_gemm_own, &mf_kern_base},
+                             {"avx2", &mf_gemm_own, &mf_kern_avx2},
+                             {"oneDNN", &mf_gemm_dnn, NULL}};
+    for (int i = 0; i < 3; i++)
+        if (i == 1 && !avx2)
+            skip("avx2", "this processor has none");
+        else
+            products(&routes[i]);
+    for (int i = 0; i < 1 + avx2; i++) {
+        outer(routes[i].kern);
+        functions(routes[i].kern);
+    }
+    return done();
+}

@@ -84,8 +84,8 @@ static void write_json(const struct eval *e, const char *path, const char *weigh
             (long long)p->global_step, n);
     json_rate(to, "success_once", s->success_once);
     json_rate(to, "success_at_end", s->success_at_end);
-    fprintf(to, ", \"return\": %.9g, \"return_std\": %.9g, \"length\": %.9g,\n \"trials\": {\"success_once\": [", s->ret,
-            s->ret_std, s->length);
+    fprintf(to, ", \"return\": %.9g, \"return_std\": %.9g, \"length\": %.9g,\n \"trials\": {\"success_once\": [",
+            s->ret, s->ret_std, s->length);
     for (int i = 0; i < n; i++)
         fprintf(to, "%s%d", i ? "," : "", e->trial[i].success_once);
     fputs("], \"success_at_end\": [", to);
@@ -104,10 +104,10 @@ static void write_row(const struct eval *e, const char *path, const char *weight
 {
     const struct mf_rate *a = &s->success_once, *b = &s->success_at_end;
     if (e->next == 0)
-        fprintf(e->table, "%6s  %-20s  %-20s  %9s %8s %7s  checkpoint\n", "trials", "success once, 95 %", "at the end, 95 %",
-                "return", "length", "weights");
-    fprintf(e->table, "%6lld  %.3f [%.3f, %.3f]  %.3f [%.3f, %.3f]  %9.3f %8.1f %7s  %s\n", (long long)e->trials, a->rate,
-            a->low, a->high, b->rate, b->low, b->high, s->ret, s->length, weights, path);
+        fprintf(e->table, "%6s  %-20s  %-20s  %9s %8s %7s  checkpoint\n", "trials", "success once, 95 %",
+                "at the end, 95 %", "return", "length", "weights");
+    fprintf(e->table, "%6lld  %.3f [%.3f, %.3f]  %.3f [%.3f, %.3f]  %9.3f %8.1f %7s  %s\n", (long long)e->trials,
+            a->rate, a->low, a->high, b->rate, b->low, b->high, s->ret, s->length, weights, path);
     fflush(e->table);
 }
 

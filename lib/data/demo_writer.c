@@ -42,9 +42,10 @@ static int find(const struct part *p, const char *name, int rank, size_t size, c
                 struct mf_err *err)
 {
     *a = mf_frame_find(p->f, name);
-    if (*a && ((*a)->rank != rank || (*a)->dim[0] != p->T || (*a)->dim[1] != p->N || mf_dtype_size((*a)->dtype) != size))
-        return mf_err_set(err, MF_EFORMAT, "array '%s' has not the shape (%zu, %zu%s) that the actions have", name, p->T,
-                          p->N, rank > 2 ? ", ..." : "");
+    if (*a &&
+        ((*a)->rank != rank || (*a)->dim[0] != p->T || (*a)->dim[1] != p->N || mf_dtype_size((*a)->dtype) != size))
+        return mf_err_set(err, MF_EFORMAT, "array '%s' has not the shape (%zu, %zu%s) that the actions have", name,
+                          p->T, p->N, rank > 2 ? ", ..." : "");
     return 0;
 }
 
@@ -128,8 +129,9 @@ static int put_demo(struct mf_demo_writer *w, const struct part *p, size_t n, si
     rc = rc ? rc : mf_h5_set_int(demo, "num_samples", (int64_t)rows, err);
     rc = rc ? rc : mf_h5_set_int(demo, "mf_iter", p->iter, err);
     rc = rc ? rc : mf_h5_set_int(demo, "mf_env", p->first_env + (int64_t)n, err);
-    rc = rc ? rc : mf_h5_set_int(demo, "mf_t0", (int64_t)t0, err);
     rc = rc ? rc : mf_h5_set_int(demo, "mf_frame", p->frame, err);
+    rc = rc ? rc : mf_h5_set_int(demo, "mf_t0", (int64_t)t0, err);
+    rc = rc ? rc : mf_h5_set_int(demo, "mf_n", (int64_t)n, err);
     mf_h5_close(demo);
     return rc;
 }

@@ -27,8 +27,8 @@ static int by_id(const void *a, const void *b)
 static bool parse_name(struct mf_demo *demo, const char *name)
 {
     int end = 0;
-    return strlen(name) < sizeof demo->name && sscanf(name, "demo_%" SCNd64 "%n", &demo->id, &end) == 1 &&
-           !name[end] && strcpy(demo->name, name);
+    return strlen(name) < sizeof demo->name && sscanf(name, "demo_%" SCNd64 "%n", &demo->id, &end) == 1 && !name[end] &&
+           strcpy(demo->name, name);
 }
 
 /* The names of the demos: those of the filter, or all. */

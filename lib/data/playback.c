@@ -126,8 +126,7 @@ static int open_pieces(struct mf_playback *p, struct piece **pieces, size_t *n, 
             rc = mf_h5_bound(p->file, piece->set, &sum, err);
         piece->at = (size_t)place;
         piece->bytes = (size_t)(sum - before);
-        if (rc == 0 && (place < 0 || (uint64_t)place > p->lengths[p->next] ||
-                        sum + p->lengths[p->next] > MF_FRAME_MAX))
+        if (rc == 0 && (place < 0 || (uint64_t)place > p->lengths[p->next] || sum + p->lengths[p->next] > MF_FRAME_MAX))
             rc = mf_err_set(err, MF_EFORMAT, "it has no place in its frame");
         if (rc)
             mf_err_at(err, "/%s/%s", group, names.name[i]);

@@ -3,7 +3,7 @@
  *   /data/demo_i        one part of an episode, as robomimic lays demonstrations out: actions (n, C*A),
  *                       obs/KEY (n, ...) the newest of the To frames, rewards (n) summed over the chunk,
  *                       dones (n); rows where valid = 0 are in none
- *       attributes      num_samples, mf_iter, mf_env, mf_t0 (its first row), mf_frame (which frame's arrays)
+ *       attributes      num_samples, mf_iter, mf_env; its rows are [mf_t0:, mf_n] of the arrays of frame mf_frame
  *   /data attributes    total, env_args, mf_action_chunk (C)
  *   /mf/arrays/F/NAME   the arrays of frame F as they came, (T, N, ...); attribute mf_at: its place in
  *   /mf/bytes           the frames without the bytes of these arrays, one after another

@@ -14,17 +14,18 @@ struct group { /* N trials side by side, the first of them `first` */
     struct mf_sampler *sampler;
     struct mf_vec *vec;
     int first, N, n_live;
-    int *live;                                    /* (n_live) those not over yet */
-    float *history;                               /* (N, To*O) */
-    float *obs, *noise, *sampled;                 /* (n_live, ..): what the sampler sees and gives */
-    float *actions;                               /* (N, C, A) */
+    int *live;                    /* (n_live) those not over yet */
+    float *history;               /* (N, To*O) */
+    float *obs, *noise, *sampled; /* (n_live, ..): what the sampler sees and gives */
+    float *actions;               /* (N, C, A) */
 };
 
 static int take_arrays(struct group *g, struct mf_arena *a, struct mf_err *err)
 {
     const struct mf_policy_spec *s = g->spec;
-    size_t N = (size_t)g->o->num_envs, O = (size_t)(s->n_obs_steps * s->obs_dim), D = (size_t)(s->horizon * s->action_dim),
-           CA = (size_t)(s->n_action_steps * s->action_dim), row = 2 * O + D + 2 * CA + 1;
+    size_t N = (size_t)g->o->num_envs, O = (size_t)(s->n_obs_steps * s->obs_dim),
+           D = (size_t)(s->horizon * s->action_dim), CA = (size_t)(s->n_action_steps * s->action_dim),
+           row = 2 * O + D + 2 * CA + 1;
     int rc = mf_arena_init(a, N * row * sizeof(float) + 6 * 64, err);
     if (rc)
         return rc;

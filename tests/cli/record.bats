@@ -1,0 +1,96 @@
+# A stream into HDF5 and back, byte for byte, whatever happens on the way.
+load helpers
+
+setup() { stream make case=random iters=3 slices=2 >"$T/a.mf"; }
+h5py() { /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"; }
+
+@test "what was recorded is replayed byte for byte, unknown fields and big-endian arrays included" {
+    mf-record "$T/a.hdf5" <"$T/a.mf" >"$T/passed.mf" &&
+        mf-replay "$T/a.hdf5" | cmp - "$T/a.mf" &&
+        stream kept "$T/a.mf" "$T/passed.mf" && [[ ! -e $T/a.hdf5.part ]]
+}
+
+@test "a replayed stream is a whole one for who reads it" {
+    mf-record "$T/a.hdf5" <"$T/a.mf" | mf-check && mf-replay "$T/a.hdf5" | mf-check
+}
+
+@test "what mf-collect wrote comes back byte for byte, and filters see the same" {
+    mf-collect collect.actor=expert collect.episodes=70 policy.n_action_steps=1 | tee "$T/e.mf" | mf-record "$T/e.hdf5" >/dev/null &&
+        mf-replay "$T/e.hdf5" | cmp - "$T/e.mf"
+}
+
+@test "h5py sees robomimic's layout" {
+    h5py
+    mf-collect collect.actor=expert collect.episodes=70 | mf-record "$T/e.hdf5" >/dev/null
+    /usr/bin/python3 - "$T/e.hdf5" <<'PY'
+import json, sys, h5py
+with h5py.File(sys.argv[1]) as f:
+    demos = sorted(f["data"], key=lambda name: int(name[5:]))
+    args = json.loads(f["data"].attrs["env_args"])
+    assert len(demos) == 70 and args["env_name"] and "env_kwargs" in args, (demos, args)
+    total = 0
+    for name in demos:
+        demo = f["data"][name]
+        n = demo.attrs["num_samples"]
+        total += n
+        assert demo["actions"].shape[0] == n and demo["rewards"].shape == (n,) and demo["dones"][-1] == 1
+        assert all(x.shape[0] == n and x.dtype == "<f4" for x in demo["obs"].values())
+        whole = f["mf/arrays/%d" % demo.attrs["mf_frame"]]
+        t0 = demo.attrs["mf_t0"]
+        assert (whole["actions"][t0 : t0 + n, demo.attrs["mf_n"], 0] == demo["actions"][:]).all()
+    assert total == f["data"].attrs["total"]
+PY
+}
+
+@test "it may be the last one, on a terminal" {
+    run -0 script -qec "mf-record '$T/a.hdf5' <'$T/a.mf'" /dev/null && [[ -z $output && -s $T/a.hdf5 ]]
+}
+
+@test "a cut stream is kept as far as it came, and its replay ends with stopped" {
+    head -c 3000 "$T/a.mf" >"$T/cut.mf"
+    run -3 bash -c "mf-record '$T/a.hdf5' <'$T/cut.mf' >'$T/passed'" && [[ $output == *"without an end"* ]] &&
+        mf-replay "$T/a.hdf5" >"$T/b.mf" 2>"$T/said" && grep -q 'did not end' "$T/said" &&
+        mf-view <"$T/b.mf" | tail -1 | jq -e .stopped
+}
+
+@test "SIGTERM keeps what came" {
+    mkfifo "$T/in"
+    mf-record "$T/a.hdf5" <"$T/in" >"$T/passed" 2>"$T/said" &
+    local pid=$!
+    exec 9>"$T/in"
+    cat "$T/a.mf" >&9
+    until [[ $(stat -c %s "$T/passed") -gt 1000 ]]; do sleep 0.05; done
+    kill -TERM $pid
+    ended_by 143 $pid && exec 9>&- && mf-replay "$T/a.hdf5" 2>/dev/null | mf-check
+}
+
+@test "the old file stays until the new one is whole" {
+    echo old >"$T/a.hdf5"
+    run -3 mf-record "$T/a.hdf5" </dev/null
+    [[ $(cat "$T/a.hdf5") == old && ! -e $T/a.hdf5.part ]]
+}
+
+@test "no room on the disk: exit 1, nothing half-written stays" {
+    run bash -c "ulimit -f 8; trap '' XFSZ; mf-record '$T/a.hdf5' <'$T/a.mf' | cat >/dev/null; exit \${PIPESTATUS[0]}" &&
+        [[ $status -eq 1 && $output == *"File too large"* && ! -e $T/a.hdf5 && ! -e $T/a.hdf5.part ]]
+}
+
+@test "a folder that is not there, no file, two files" {
+    run -1 mf-record "$T/no/a.hdf5" <"$T/a.mf" && [[ $output == *"No such file"* ]] &&
+        run -2 mf-record <"$T/a.mf" && run -2 mf-record a b <"$T/a.mf" && run -2 mf-replay
+}
+
+@test "replay says what a file is that it cannot play" {
+    echo nonsense >"$T/x"
+    run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"not an HDF5 file"* ]] &&
+        printf 'version https://git-lfs.github.com/spec/v1\n' >"$T/x" &&
+        run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"git lfs pull"* ]] &&
+        mf-record "$T/a.hdf5" <"$T/a.mf" >/dev/null && head -c 4000 "$T/a.hdf5" >"$T/x" &&
+        run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"truncated"* ]]
+}
+
+@test "demonstrations of other origin are no recording" {
+    h5py
+    /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "w").create_dataset("data/demo_0/actions", data=[[0.0]])' "$T/x"
+    run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"no recording of mf-record"* ]]
+}

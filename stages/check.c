@@ -108,7 +108,7 @@ static int close_check(struct mf_run *run, void *self, int rc, struct mf_err *er
 static const struct mf_stage stage = {
     .name = "check",
     .summary = "Say whether a stream is whole and sound; exit 3 and name the frame where it is not.",
-    .examples = "  mf-check rollouts.mf && mf-replay rollouts.mf | mf-ppo\n",
+    .examples = "  mf-check rollouts.mf && mf-gae --in rollouts.mf | mf-ppo\n",
     .role = MF_SINK,
     .text_out = true,
     .size = sizeof(struct check),

@@ -41,7 +41,7 @@ struct item {
     char kind[16];
     int64_t iter, version;
     size_t params, size; /* weights; bytes */
-    double success;      /* NaN: nobody evaluated it */
+    double success;      /* NaN: not known */
 };
 
 struct list {
@@ -56,7 +56,7 @@ static void list_release(struct list *l)
     free(l->items);
 }
 
-/* "success": NUMBER of the JSON beside the file. */
+/* Success of the rollouts that led to it (noise on), from the JSON that mf-ppo leaves beside the file. */
 static double success_of(const char *path)
 {
     char json[4096], text[4096];
@@ -66,8 +66,8 @@ static double success_of(const char *path)
         return NAN;
     text[fread(text, 1, sizeof text - 1, f)] = 0;
     fclose(f);
-    const char *at = strstr(text, "\"success\":");
-    return at ? strtod(at + strlen("\"success\":"), NULL) : NAN;
+    const char *at = strstr(text, "\"rollout/success_once\":");
+    return at ? strtod(at + strlen("\"rollout/success_once\":"), NULL) : NAN;
 }
 
 static int64_t number_of(const struct mf_safetensors *f, const char *key)
@@ -154,7 +154,7 @@ static int list(struct ckpt *self, int n, const char *const *paths, struct mf_er
     (void)self;
     int rc = list_all(&l, n, paths, err);
     if (!rc)
-        printf("%8s %8s  %-6s %11s %11s %8s  %s\n", "iter", "version", "kind", "params", "bytes", "success", "file");
+        printf("%8s %8s  %-6s %11s %11s %8s  %s\n", "iter", "version", "kind", "params", "bytes", "rollout", "file");
     for (int i = 0; i < l.n && !rc; i++) {
         const struct item *it = &l.items[i];
         char success[16] = "-";

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "data/json.h"
 #include "flow/spec.h"
 #include "rl/report.h"
 #include "stage/journal.h"
@@ -22,7 +23,7 @@ enum { SLICES_MAX = 4096, CHECKPOINTS_KEPT = 3, PAST = 64 };
 
 struct ppo {
     const char *checkpoint, *run_dir, *device;
-    int64_t threads, max_lag, save_interval, decay_steps, anneal_steps;
+    int64_t threads, max_lag, save_interval, log_interval, decay_steps, anneal_steps;
     int resume, precision, weights, decay_type;
     bool force;
     double min_std, max_std, noise_start, noise_end;
@@ -36,6 +37,7 @@ struct ppo {
     struct mf_ppo *learner;
     struct mf_edge_server *edge;
     struct mf_journal *journal;
+    struct mf_frame *head; /* as it came: provenance */
     struct mf_frame *slice[SLICES_MAX];
     int n_slices;
     struct mf_state state; /* the collector's, as its last round brought it */
@@ -81,6 +83,7 @@ static const struct mf_bind binds[] = {
     {"training.recompute_logprobs", offsetof(struct ppo, opts.recompute_logprobs)},
     {"training.ema_decay", offsetof(struct ppo, opts.ema_decay)},
     {"training.save_interval", offsetof(struct ppo, save_interval)},
+    {"training.log_interval", offsetof(struct ppo, log_interval)},
     {"advantage.normalize_advantages", offsetof(struct ppo, opts.normalize_advantages)},
     {"advantage.normalize_over", offsetof(struct ppo, opts.normalize_over)},
     {"collect.max_lag", offsetof(struct ppo, max_lag)},
@@ -224,6 +227,23 @@ static int publish(struct ppo *q, struct mf_err *err)
     return rc;
 }
 
+/* Beside the checkpoint: what made it, and how it did. Nothing that determines the numbers, so it may fail. */
+static void provenance(const struct ppo *q, const struct mf_frame *metrics)
+{
+    char path[MF_PATH_MAX];
+    mf_rundir_checkpoint(q->dir, q->policy.version, path);
+    snprintf(strrchr(path, '.'), sizeof ".json", ".json");
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return;
+    fputs("{\"metrics\": ", f);
+    mf_frame_json(metrics, MF_ARRAYS_NONE, f);
+    fputs(", \"head\": ", f);
+    mf_frame_json(q->head, MF_ARRAYS_NONE, f);
+    fputs("}\n", f);
+    fclose(f);
+}
+
 static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, struct mf_err *err)
 {
     char words[200];
@@ -236,8 +256,9 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
         mf_log_live("%s", words);
     }
     int rc = mf_journal_put(q->journal, m, err);
-    if (rc == 0)
+    if (rc == 0 && q->policy.iter % q->log_interval == 0)
         rc = mf_emit(run, m, err);
+    provenance(q, m);
     mf_frame_free(m);
     return rc;
 }
@@ -272,6 +293,7 @@ static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, s
     (void)mf_frame_get_str(head, "policy_address", &address, &ignored);
     if (live && address && (rc = mf_edge_serve(&q->edge, address, (int)q->max_lag + 2, err)))
         return rc;
+    q->head = mf_frame_keep(head);
     q->begun = q->waited_since = now();
     if (q->edge && q->state.bytes && (rc = mf_edge_give_state(q->edge, q->state.src, q->policy.version, q->state.bytes,
                                                               q->state.size, err)))
@@ -430,6 +452,7 @@ static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
     (void)run;
     int rc2 = mf_journal_close(q->journal, rc == 0, err);
     drop_slices(q);
+    mf_frame_free(q->head);
     mf_edge_finish(q->edge);
     mf_ppo_free(q->learner);
     mf_policy_release(&q->policy);

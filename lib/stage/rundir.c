@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
+
 static int join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
 {
     if (snprintf(path, MF_PATH_MAX, "%s/%s", dir, name) >= MF_PATH_MAX)
@@ -78,14 +80,21 @@ struct pruning {
     long long first_kept, every;
 };
 
+static void remove_one(const char *dir, long long v)
+{
+    char path[MF_PATH_MAX];
+    mf_rundir_checkpoint(dir, v, path);
+    unlink(path);
+    snprintf(strrchr(path, '.'), sizeof ".json", ".json");
+    unlink(path);
+}
+
 static void prune_one(const char *dir, long long v, void *arg)
 {
     const struct pruning *p = arg;
-    char path[MF_PATH_MAX];
     if (v >= p->first_kept || (p->every > 0 && v % p->every == 0))
         return;
-    mf_rundir_checkpoint(dir, v, path);
-    unlink(path);
+    remove_one(dir, v);
 }
 
 void mf_rundir_prune(const char *dir, int keep, long long every)
@@ -104,6 +113,19 @@ bool mf_rundir_is_live(const char *dir)
     bool held = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
     close(fd);
     return held;
+}
+
+void mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf)
+{
+    char path[MF_PATH_MAX];
+    snprintf(path, sizeof path, "%.900s/configs/%s.yaml", dir, program);
+    FILE *f = fopen(path, "we");
+    if (f) {
+        mf_conf_print(conf, f);
+        fclose(f);
+    }
+    snprintf(path, sizeof path, "%.900s/logs/%s.log", dir, program);
+    mf_log_tee(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
 }
 
 static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
@@ -156,10 +178,8 @@ static int take_lock(struct mf_rundir *r, struct mf_err *err)
 
 static void forget(const char *dir, long long v, void *arg)
 {
-    char path[MF_PATH_MAX];
     (void)arg;
-    mf_rundir_checkpoint(dir, v, path);
-    unlink(path);
+    remove_one(dir, v);
 }
 
 static int settle(struct mf_rundir *r, bool resume, bool force, struct mf_err *err)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "conf/conf.h"
 
 enum { MF_PATH_MAX = 1024 };
 
@@ -21,6 +22,9 @@ void mf_rundir_close(struct mf_rundir *r);
 
 /* Is a run going on in this folder? (Somebody holds its lock.) */
 bool mf_rundir_is_live(const char *dir);
+/* From now on the log also goes to logs/PROGRAM.log; the resolved configuration to configs/PROGRAM.yaml. Where that
+ * cannot be, the run goes on without. */
+void mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf);
 /* Path of checkpoints/NNNNNN.safetensors of a version, and of the newest there is (false: none). */
 void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_MAX]);
 bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX]);

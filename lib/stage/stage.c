@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "stage/options.h"
+#include "stage/rundir.h"
 
 enum { FORMAT = 1 };
 
@@ -64,6 +65,15 @@ static int64_t samples_of(const struct mf_frame *f)
     return 0;
 }
 
+/* Leave a log and the configuration in the folder of a run that is going on. */
+static void join_run(const struct mf_run *run, const struct mf_frame *head)
+{
+    const char *dir;
+    struct mf_err ignored;
+    if (!run->stage->text_out && mf_frame_get_str(head, "run", &dir, &ignored) == 0 && *dir && mf_rundir_is_live(dir))
+        mf_rundir_join(dir, run->opt.program, run->opt.conf);
+}
+
 int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
 {
     if (!run->out || run->silent || run->stage->text_out)
@@ -73,6 +83,8 @@ int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
         if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
             return err->code;
         snprintf(run->src, sizeof run->src, "%s", src);
+        if (!reads(run->stage))
+            join_run(run, f);
         if (!run->stage->replays)
             mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
     }
@@ -135,6 +147,8 @@ static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_er
     if (first && format != FORMAT)
         return mf_err_set(err, MF_EFORMAT, "the stream's format is %lld, and %s %s reads %d", (long long)format,
                           run->opt.program, MF_VERSION, FORMAT);
+    if (first)
+        join_run(run, f);
     if (kind == MF_END)
         return take_end(run, self, f, err);
     const int64_t samples = samples_of(f);

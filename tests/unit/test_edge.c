@@ -139,7 +139,7 @@ static void big_part(void)
     free(big);
 }
 
-/* A server in a process of its own, so that it can die. Returns when it is bound. */
+/* A server of two versions in a process of its own, so that it can die. Returns when it is bound. */
 static pid_t serve_elsewhere(int64_t version)
 {
     int ready[2];
@@ -152,7 +152,8 @@ static pid_t serve_elsewhere(int64_t version)
         struct mf_edge_server *e;
         struct mf_err err;
         alarm(30); /* whatever becomes of the test */
-        if (mf_edge_serve(&e, address, 1, &err) == 0 && publish(e, version, &err) == 0 && write(ready[1], "x", 1) == 1)
+        if (mf_edge_serve(&e, address, 2, &err) == 0 && publish(e, version, &err) == 0 &&
+            publish(e, version + 1, &err) == 0 && write(ready[1], "x", 1) == 1)
             pause();
         _exit(1);
     }
@@ -184,8 +185,11 @@ static void deaths(void)
     pid_t pid = serve_elsewhere(1);
     ok(mf_edge_want(c, "", 1, NULL, 5, &p, &err) == 0 && is_version(&p, 1), "a server that comes later is found");
     kill(pid, SIGSTOP);
-    ok(mf_edge_want(c, "", 2, NULL, .5, &p, &err) == MF_EIO && strstr(err.text, "silent"),
+    ok(mf_edge_want(c, "", 1, NULL, .5, &p, &err) == MF_EIO && strstr(err.text, "silent"),
        "a server that hangs is silent");
+    kill(pid, SIGCONT);
+    ok(mf_edge_want(c, "", 2, NULL, 5, &p, &err) == 0 && is_version(&p, 2),
+       "its late answer is not taken for the next");
     stop(pid);
     ok(access(address + 6, F_OK) == 0, "a killed server leaves its socket");
     pid = serve_elsewhere(2);
@@ -245,8 +249,13 @@ static void strangers(void)
     ok(zmq_recv(dealer, back, sizeof back, 0) < 0, "what is no question is not answered");
     zmq_send(dealer, "\x81\xa3say\xa4want", 10, 0); /* all else by default: version 0 of seq 0 */
     ok(zmq_recv(dealer, back, sizeof back, 0) > 0, "the smallest question is");
+    publish(e, 1, &err);
+    int rest = 0, more = 1;
+    for (size_t size = sizeof more; more && zmq_getsockopt(dealer, ZMQ_RCVMORE, &more, &size) == 0 && more; rest++)
+        zmq_recv(dealer, back, sizeof back, 0);
+    ok(rest == 2 && zmq_recv(dealer, back, sizeof back, 0) < 0, "once");
     zmq_send(dealer, big, sizeof big, 0); /* disconnects */
-    struct job j = {.version = 0, .src = "", .timeout = 5};
+    struct job j = {.version = 1, .src = "", .timeout = 5};
     want(&j);
     ok(j.right, "and others do not suffer");
     zmq_close(dealer);

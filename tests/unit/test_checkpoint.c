@@ -139,6 +139,11 @@ static void saves_and_loads(void)
     ok(mf_loaded_adam(l, &p.params, &back, &err) == 0 && back.step[0] == 9 && back.step[2] == 7 &&
            back.m[0] == adam.m[0] && back.v[1] == adam.v[1],
        "the optimiser's state %s", err.text);
+    const struct mf_safetensors *raw = mf_loaded_file(l);
+    ok(mf_safetensors_find(raw, "explore_noise_net.logvar_max") &&
+           !mf_safetensors_find(raw, "opt/explore_noise_net.logvar_max/m") &&
+           mf_safetensors_find(raw, "opt/network.mlp_mean.layers.0.weight/m"),
+       "of what is trained alone");
     float *again = calloc(p.params.size, sizeof *again);
     ok(mf_loaded_ema(l, &p.params, again, &err) == 0 && again[0] == ema[0], "and the EMA %s", err.text);
     mf_checkpoint_close(l);
@@ -156,6 +161,7 @@ static void clones(void)
     struct mf_err err = {0};
     struct mf_loaded *l;
     make(&p, 32, 1, &err);
+    p.noise_high = .9;
     p.spec.n_critic = 0; /* as a clone that never had one */
     float *ema = ema_of(&p);
     struct mf_checkpoint c = {.policy = &p, .ema = ema, .kind = "clone"};

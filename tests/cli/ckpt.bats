@@ -45,8 +45,8 @@ PY
 
 @test "show tells spec, counters and tensors, also as JSON" {
     run -0 mf-ckpt show "$newest"
-    [[ $output == *"spec.horizon             4"* && $output == *"network.mlp_mean.layers.0.weight"*"<f4 (32, 30)"* ]] &&
-        mf-ckpt show "$newest" ckpt.format=json | jq -e '.__metadata__.kind == "ppo" and .["critic.Q1.layers.0.weight"].shape == [16, 6]'
+    [[ $output == *"spec.horizon             4"* && $output == *"network.mlp_mean.layers.1.l1.weight"*"<f4 (32, 32)"* ]] &&
+        mf-ckpt show "$newest" ckpt.format=json | jq -e '.__metadata__.kind == "ppo" and .["critic.Q1.layers.1.l1.weight"].shape == [16, 16]'
 }
 
 @test "diff finds what differs and by how much" {
@@ -88,10 +88,10 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
 @test "ema writes a checkpoint whose weights are the EMA" {
     run -2 mf-ckpt ema "$newest" out
     [[ $output == *"no EMA weights"* && ! -e out ]] || return 1
-    cp "$newest" with && edit with 't["ema/network.mlp_mean.layers.2.bias"] = ["F32", [8], struct.pack("<8f", *range(8))]'
+    cp "$newest" with && edit with 't["ema/network.mlp_mean.layers.0.bias"] = ["F32", [32], struct.pack("<32f", *range(32))]'
     mf-ckpt ema with out && mf-ckpt verify out || return 1
     run -0 mf-ckpt diff with out
-    [[ $output == *"opt/"*"only in the first"* && $output == *"network.mlp_mean.layers.2.bias"*"max difference"* ]]
+    [[ $output == *"opt/"*"only in the first"* && $output == *"network.mlp_mean.layers.0.bias"*"max difference"* ]]
 }
 
 @test "a word that is no command, and a file that is not there" {

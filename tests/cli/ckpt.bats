@@ -36,11 +36,13 @@ open(path, "wb").write(struct.pack("<Q", len(j)) + j + data)
 PY
 }
 
-@test "ls lists a run's folder by iteration, with the success that an evaluation left beside" {
-    echo '{"success": 0.875, "n": 8}' >"${newest%.safetensors}.json"
+@test "ls lists a run's folder by iteration, with the success of the rollouts that led there" {
     run -0 mf-ckpt ls run
-    [[ ${lines[0]} == *iter*version*kind*params*bytes*success*file && ${#lines[@]} -ge 3 ]] &&
-        [[ ${lines[-1]} =~ ^\ *5\ +5\ +ppo\ +[0-9]+\ +[0-9]+\ +0.875\ +run/checkpoints/ ]] && [[ ${lines[1]} == *" - "* ]]
+    [[ ${lines[0]} == *iter*version*kind*params*bytes*rollout*file && ${#lines[@]} -ge 3 ]] &&
+        [[ ${lines[-1]} =~ ^\ *5\ +5\ +ppo\ +[0-9]+\ +[0-9]+\ +[01]\.[0-9]{3}\ +run/checkpoints/ ]] || return 1
+    rm "${newest%.safetensors}.json"
+    run -0 mf-ckpt ls "$newest" "$oldest"
+    [[ ${lines[1]} == *"$oldest" && ${lines[2]} == *" -  $newest" ]]
 }
 
 @test "show tells spec, counters and tensors, also as JSON" {

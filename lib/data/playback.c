@@ -33,12 +33,12 @@ static int read_lengths(struct mf_playback *p, struct mf_err *err)
     rc = rc ? rc : mf_h5_bound(p->file, set, &bytes, err);
     rc = rc ? rc : mf_alloc((void **)&p->lengths, (size_t)dim * sizeof *p->lengths, "frame lengths", err);
     if (rc == 0 && H5Dread(set, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, p->lengths) < 0)
-        rc = mf_h5_fail(err, "cannot read /mf/lengths");
+        rc = mf_h5_fail(err, "cannot read");
     mf_h5_close(set);
     for (p->n_frames = 0; rc == 0 && p->n_frames < dim; p->n_frames++) {
         sum += p->lengths[p->n_frames];
         if (p->lengths[p->n_frames] > MF_FRAME_MAX || sum > p->n_bytes)
-            rc = mf_err_set(err, MF_EFORMAT, "/mf/lengths and /mf/bytes do not agree");
+            rc = mf_err_set(err, MF_EFORMAT, "they do not add up to /mf/bytes");
     }
     return rc;
 }
@@ -63,9 +63,9 @@ static int open_all(struct mf_playback *p, struct mf_err *err)
     p->stopped = stopped != 0;
     p->bytes = H5Oopen(p->file, "mf/bytes", H5P_DEFAULT);
     if ((rc = mf_h5_shape(p->bytes, 1, &rank, &dim, err)))
-        return rc;
+        return mf_err_at(err, "/mf/bytes");
     p->n_bytes = dim;
-    return read_lengths(p, err);
+    return read_lengths(p, err) ? mf_err_at(err, "/mf/lengths") : 0;
 }
 
 int mf_playback_open(struct mf_playback **out, const char *path, struct mf_err *err)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "data/demos.h"
@@ -159,20 +160,20 @@ static void round_trip(void)
     unlink(path);
 }
 
+/* In a process of its own, since HDF5 leaks what it could not write. */
 static void full_disk(void)
 {
-    struct bytes raw[FRAMES] = {{0}};
-    struct rlimit was, small = {1 << 16, RLIM_INFINITY};
-    struct mf_frame *frames[FRAMES] = {head(), rollout(4)};
-    signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &was);
-    small.rlim_max = was.rlim_max;
-    setrlimit(RLIMIT_FSIZE, &small);
-    int rc = record(frames, raw);
-    setrlimit(RLIMIT_FSIZE, &was);
-    ok(rc == MF_EIO && strstr(err.text, part), "no room: %s", rc ? err.text : "nothing said");
+    int status;
+    fflush(stdout);
+    if (fork() == 0) {
+        struct bytes raw[FRAMES] = {{0}};
+        struct mf_frame *frames[FRAMES] = {head(), rollout(4)};
+        signal(SIGXFSZ, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){1 << 16, 1 << 16});
+        _exit(record(frames, raw) == MF_EIO && strstr(err.text, part) && strstr(err.text, "File too large") ? 0 : 1);
+    }
+    ok(wait(&status) > 0 && status == 0, "no room is told");
     ok(access(path, F_OK) && access(part, F_OK), "and nothing is left");
-    free(raw[0].p), free(raw[1].p);
 }
 
 static void wrong_shapes(void)

@@ -180,11 +180,12 @@ static void deaths(void)
     double start = now();
     ok(mf_edge_want(c, "", 0, NULL, .3, &p, &err) == MF_EIO && strstr(err.text, "has been silent for 0.3 s"),
        "nobody there: %s", err.text);
-    ok(now() - start < .6, "after the timeout (%.2f s)", now() - start);
+    ok(now() - start < 3, "after the timeout (%.2f s)", now() - start);
 
     pid_t pid = serve_elsewhere(1);
     ok(mf_edge_want(c, "", 1, NULL, 5, &p, &err) == 0 && is_version(&p, 1), "a server that comes later is found");
     kill(pid, SIGSTOP);
+    waitpid(pid, NULL, WUNTRACED); /* all its threads stand */
     ok(mf_edge_want(c, "", 1, NULL, .5, &p, &err) == MF_EIO && strstr(err.text, "silent"),
        "a server that hangs is silent");
     kill(pid, SIGCONT);
@@ -297,7 +298,7 @@ static void watching(void)
     close(reader);
     double start = now();
     ok(mf_edge_want(c, "", 0, out, 5, &p, &err) == MF_CLOSED, "when it is gone, the wait ends");
-    ok(now() - start < .15, "within a tick");
+    ok(now() - start < 1, "long before the timeout");
     mf_stop_catch();
     raise(SIGTERM);
     ok(mf_edge_want(c, "", 0, NULL, 5, &p, &err) == MF_STOPPED, "so does a signal");

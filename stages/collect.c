@@ -151,7 +151,9 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
                                       .max_steps = (int)c->max_steps,
                                       .seed = (uint64_t)c->seed,
                                       .reset_purpose = MF_RNG_RESET},
-                              .T = (int)(!expert ? c->steps : c->max_steps ? c->max_steps : c->env->max_steps),
+                              .T = (int)(!expert        ? c->steps
+                                         : c->max_steps ? c->max_steps
+                                                        : c->env->max_steps),
                               .reward_scale = c->reward_scale,
                               .gamma = c->gamma};
     if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||

@@ -14,35 +14,31 @@
 #include "data/json.h"
 #include "flow/spec.h"
 #include "rl/report.h"
+#include "rl/trainer.h"
 #include "stage/journal.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 #include "wire/edge.h"
 
-enum { SLICES_MAX = 4096, CHECKPOINTS_KEPT = 3, PAST = 64 };
+enum { SLICES_MAX = 4096, CHECKPOINTS_KEPT = 3 };
 
 struct ppo {
     const char *checkpoint, *run_dir, *device;
-    int64_t threads, max_lag, save_interval, log_interval, decay_steps, anneal_steps;
-    int resume, precision, weights, decay_type;
+    int64_t threads, max_lag, save_interval, log_interval;
+    int resume, precision, weights;
     bool force;
-    double min_std, max_std, noise_start, noise_end;
     struct mf_policy_opts policy_opts;
+    struct mf_noise_opts noise;
     struct mf_ppo_opts opts;
 
     struct mf_rundir rundir; /* ours only where the stream's own run is not going on */
     char dir[MF_PATH_MAX];
-    struct mf_engine *engine;
-    struct mf_policy policy;
-    struct mf_ppo *learner;
+    struct mf_trainer trainer;
     struct mf_edge_server *edge;
     struct mf_journal *journal;
     struct mf_frame *head; /* as it came: provenance */
     struct mf_frame *slice[SLICES_MAX];
     int n_slices;
-    struct mf_state state; /* the collector's, as its last round brought it */
-    char digest[17];
-    double noise[PAST]; /* in force for version v: noise[v % PAST] */
     double begun, waited_since;
     int64_t dropped, foreign;
 };
@@ -51,13 +47,13 @@ static const struct mf_bind binds[] = {
     {"policy.checkpoint", offsetof(struct ppo, checkpoint)},
     {"policy.weights", offsetof(struct ppo, weights)},
     MF_POLICY_BINDS(struct ppo, policy_opts),
-    {"policy.min_noise_std", offsetof(struct ppo, min_std)},
-    {"policy.max_noise_std", offsetof(struct ppo, max_std)},
-    {"policy.noise_decay_type", offsetof(struct ppo, decay_type)},
-    {"policy.noise_decay_steps", offsetof(struct ppo, decay_steps)},
-    {"policy.noise_start", offsetof(struct ppo, noise_start)},
-    {"policy.noise_end", offsetof(struct ppo, noise_end)},
-    {"policy.noise_anneal_steps", offsetof(struct ppo, anneal_steps)},
+    {"policy.min_noise_std", offsetof(struct ppo, noise.min_std)},
+    {"policy.max_noise_std", offsetof(struct ppo, noise.max_std)},
+    {"policy.noise_decay_type", offsetof(struct ppo, noise.decay_type)},
+    {"policy.noise_decay_steps", offsetof(struct ppo, noise.decay_steps)},
+    {"policy.noise_start", offsetof(struct ppo, noise.noise_start)},
+    {"policy.noise_end", offsetof(struct ppo, noise.noise_end)},
+    {"policy.noise_anneal_steps", offsetof(struct ppo, noise.anneal_steps)},
     {"training.total_timesteps", offsetof(struct ppo, opts.total_timesteps)},
     {"training.num_epochs", offsetof(struct ppo, opts.num_epochs)},
     {"training.batch_size", offsetof(struct ppo, opts.batch_size)},
@@ -104,110 +100,12 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- the policy that it starts from ---- */
-
-/* sigma's bounds fall with the control steps taken, the level of sde and cps with the iterations. */
-static void put_noise_in_force(struct ppo *q)
-{
-    struct mf_policy *p = &q->policy;
-    double low = q->min_std, high;
-    if (p->spec.noise_method == MF_FLOW_NOISE) {
-        high = mf_noise_level((enum mf_level_schedule)q->decay_type, low, q->max_std,
-                              fmin(1, (double)p->global_step / (double)q->decay_steps));
-    } else {
-        double progress = q->anneal_steps ? fmin(1, (double)p->iter / (double)q->anneal_steps) : 0;
-        low = high = q->noise_start + (q->noise_end - q->noise_start) * progress;
-    }
-    mf_policy_set_noise(p, low, high);
-    q->noise[p->version % PAST] = high;
-}
-
-static int keep_state(struct ppo *q, const char *src, const void *bytes, size_t size, struct mf_err *err)
-{
-    void *copy;
-    int rc = mf_alloc(&copy, size, "a collector's state", err);
-    if (rc)
-        return rc;
-    memcpy(copy, bytes, size);
-    free((void *)(uintptr_t)q->state.bytes);
-    q->state = (struct mf_state){.bytes = copy, .size = size};
-    snprintf(q->state.src, sizeof q->state.src, "%s", src);
-    return 0;
-}
-
-/* A run goes on with everything; a checkpoint that is only a start gives weights and normaliser. */
-static int load(struct ppo *q, const char *path, bool resumes, struct mf_err *err)
-{
-    struct mf_loaded *l;
-    int rc = mf_checkpoint_open(&l, path, err);
-    if (rc)
-        return rc;
-    rc = mf_loaded_policy(l, &q->policy, resumes ? MF_WEIGHTS_RAW : (enum mf_weights)q->weights, err);
-    if (rc == 0 && resumes) {
-        const struct mf_state *s;
-        const char *taken = mf_loaded_extra(l, "minibatches");
-        *mf_ppo_minibatches(q->learner) = taken ? atoll(taken) : 0;
-        if ((rc = mf_loaded_adam(l, &q->policy.params, mf_ppo_adam(q->learner), err)) == 0 && mf_ppo_ema(q->learner))
-            rc = mf_loaded_ema(l, &q->policy.params, mf_ppo_ema(q->learner), err);
-        if (rc == 0 && mf_loaded_states(l, &s) > 0)
-            rc = keep_state(q, s[0].src, s[0].bytes, s[0].size, err);
-    } else if (rc == 0) {
-        q->policy.version = q->policy.iter = q->policy.global_step = 0;
-        if (mf_ppo_ema(q->learner))
-            memcpy(mf_ppo_ema(q->learner), q->policy.params.value, q->policy.params.size * sizeof(float));
-    }
-    mf_checkpoint_close(l);
-    if (rc == 0)
-        mf_log(MF_LOG_INFO, "%s %s at iteration %lld", resumes ? "resuming" : "starting from", path,
-               (long long)q->policy.iter);
-    return rc;
-}
-
-static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
-{
-    char newest[MF_PATH_MAX];
-    struct mf_policy_spec spec;
-    bool resumes = q->resume && mf_rundir_newest(q->dir, newest);
-    int rc = mf_policy_spec_from_head(&spec, head, err);
-
-    if (rc || (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
-        (rc = mf_engine_open(&q->engine, q->device, (int)q->threads, (enum mf_precision)q->precision, err)) ||
-        (rc = mf_policy_init(&q->policy, &spec, err)))
-        return rc;
-    mf_policy_fresh(&q->policy, (uint64_t)q->opts.seed);
-    if ((rc = mf_ppo_new(&q->learner, q->engine, &q->policy, &q->opts, err)) == 0 && (resumes || q->checkpoint))
-        rc = load(q, resumes ? newest : q->checkpoint, resumes, err);
-    if (rc == 0)
-        put_noise_in_force(q);
-    return rc;
-}
-
-/* ---- out: checkpoints, the edge, metrics ---- */
-
-static int save(struct ppo *q, struct mf_err *err)
-{
-    char path[MF_PATH_MAX], minibatches[32];
-    snprintf(minibatches, sizeof minibatches, "%lld", (long long)*mf_ppo_minibatches(q->learner));
-    const char *extra[][2] = {{"minibatches", minibatches}};
-    struct mf_checkpoint c = {.policy = &q->policy,
-                              .ema = mf_ppo_ema(q->learner),
-                              .adam = mf_ppo_adam(q->learner),
-                              .kind = "ppo",
-                              .n_states = q->state.bytes != NULL,
-                              .states = &q->state,
-                              .n_extra = 1,
-                              .extra = extra};
-    mf_rundir_checkpoint(q->dir, q->policy.version, path);
-    int rc = mf_checkpoint_save(path, &c, err);
-    if (rc == 0)
-        mf_rundir_prune(q->dir, CHECKPOINTS_KEPT, q->save_interval);
-    return rc;
-}
+/* ---- out: the edge, metrics ---- */
 
 static int publish(struct ppo *q, struct mf_err *err)
 {
     struct mf_frame **part;
-    int n, rc = mf_policy_to_frames(&q->policy, &part, &n, err);
+    int n, rc = mf_policy_to_frames(&q->trainer.policy, &part, &n, err);
     if (rc)
         return rc;
     void **data = mf_xcalloc((size_t)n, sizeof *data);
@@ -215,7 +113,7 @@ static int publish(struct ppo *q, struct mf_err *err)
     for (int i = 0; rc == 0 && i < n; i++)
         rc = mf_frame_encode(part[i], &data[i], &size[i], err);
     if (rc == 0 && q->edge)
-        rc = mf_edge_publish(q->edge, q->policy.version, n, (const void *const *)data, size, err);
+        rc = mf_edge_publish(q->edge, q->trainer.policy.version, n, (const void *const *)data, size, err);
     for (int i = 0; i < n; i++) {
         free(data[i]);
         mf_frame_free(part[i]);
@@ -223,7 +121,6 @@ static int publish(struct ppo *q, struct mf_err *err)
     free(data);
     free(size);
     free(part);
-    mf_policy_digest(&q->policy, q->digest);
     return rc;
 }
 
@@ -231,7 +128,7 @@ static int publish(struct ppo *q, struct mf_err *err)
 static void provenance(const struct ppo *q, const struct mf_frame *metrics)
 {
     char path[MF_PATH_MAX];
-    mf_rundir_checkpoint(q->dir, q->policy.version, path);
+    mf_rundir_checkpoint(q->dir, q->trainer.policy.version, path);
     snprintf(strrchr(path, '.'), sizeof ".json", ".json");
     FILE *f = fopen(path, "we");
     if (!f)
@@ -256,7 +153,7 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
         mf_log_live("%s", words);
     }
     int rc = mf_journal_put(q->journal, m, err);
-    if (rc == 0 && q->policy.iter % q->log_interval == 0)
+    if (rc == 0 && q->trainer.policy.iter % q->log_interval == 0)
         rc = mf_emit(run, m, err);
     provenance(q, m);
     mf_frame_free(m);
@@ -282,25 +179,50 @@ static int open_folder(struct ppo *q, const struct mf_frame *head, bool *live, s
     return rc;
 }
 
+/* The policy that it starts from: a run goes on, or a checkpoint is a start, or it is fresh. */
+static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+{
+    char newest[MF_PATH_MAX];
+    struct mf_policy_spec spec;
+    bool resumes = q->resume && mf_rundir_newest(q->dir, newest);
+    const char *from = resumes ? newest : q->checkpoint;
+    int rc = mf_policy_spec_from_head(&spec, head, err);
+    if (rc || (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
+        (rc = mf_trainer_open(&q->trainer, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
+                              &q->noise, err)))
+        return rc;
+    if (from && (rc = mf_trainer_load(&q->trainer, from, resumes, (enum mf_weights)q->weights, err)))
+        return rc;
+    if (from)
+        mf_log(MF_LOG_INFO, "%s %s at iteration %lld", resumes ? "resuming" : "starting from", from,
+               (long long)q->trainer.policy.iter);
+    return 0;
+}
+
+/* A collector waits at the address in the head, if its run is going on. */
+static int serve(struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+{
+    const struct mf_trainer *t = &q->trainer;
+    const char *address;
+    struct mf_err ignored;
+    if (mf_frame_get_str(head, "policy_address", &address, &ignored))
+        return 0;
+    int rc = mf_edge_serve(&q->edge, address, (int)q->max_lag + 2, err);
+    if (rc == 0 && t->state.bytes)
+        rc = mf_edge_give_state(q->edge, t->state.src, t->policy.version, t->state.bytes, t->state.size, err);
+    return rc ? rc : publish(q, err);
+}
+
 static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, struct mf_err *err)
 {
-    const char *address = NULL;
-    struct mf_err ignored;
     bool live;
     int rc = open_folder(q, head, &live, err);
-    if (rc || (rc = open_policy(run, q, head, err)))
-        return rc;
-    (void)mf_frame_get_str(head, "policy_address", &address, &ignored);
-    if (live && address && (rc = mf_edge_serve(&q->edge, address, (int)q->max_lag + 2, err)))
-        return rc;
     q->head = mf_frame_keep(head);
+    if (rc || (rc = open_policy(run, q, head, err)) || (live && (rc = serve(q, head, err))) ||
+        (rc = mf_journal_open(&q->journal, q->dir, head, q->trainer.policy.iter, err)))
+        return rc;
     q->begun = q->waited_since = now();
-    if (q->edge && q->state.bytes && (rc = mf_edge_give_state(q->edge, q->state.src, q->policy.version, q->state.bytes,
-                                                              q->state.size, err)))
-        return rc;
-    if ((rc = publish(q, err)) || (rc = mf_emit(run, head, err)))
-        return rc;
-    return mf_journal_open(&q->journal, q->dir, head, q->policy.iter, err);
+    return mf_emit(run, head, err);
 }
 
 static void drop_slices(struct ppo *q)
@@ -316,12 +238,13 @@ static int take_slice(struct ppo *q, struct mf_frame *f, struct mf_err *err)
     int rc = mf_frame_get_int(f, "iter", &iter, err);
     if (rc)
         return rc;
-    if (iter < q->policy.iter)
+    if (iter < q->trainer.policy.iter)
         return 0; /* sent again by a collector that was not sure */
-    if (iter > q->policy.iter)
-        return mf_err_set(err, MF_EFORMAT, "rollout %lld came where %lld was due: a round is missing, or the learner "
-                                           "did not start from this stream's checkpoint",
-                          (long long)iter, (long long)q->policy.iter);
+    if (iter > q->trainer.policy.iter)
+        return mf_err_set(err, MF_EFORMAT,
+                          "rollout %lld came where %lld was due: a round is missing, or the learner "
+                          "did not start from this stream's checkpoint",
+                          (long long)iter, (long long)q->trainer.policy.iter);
     if (q->n_slices == SLICES_MAX)
         return mf_err_set(err, MF_EFORMAT, "round %lld has more than %d slices", (long long)iter, SLICES_MAX);
     q->slice[q->n_slices++] = mf_frame_keep(f);
@@ -333,81 +256,83 @@ static int check_version(struct ppo *q, int64_t *version, struct mf_err *err)
 {
     const char *digest = "";
     struct mf_err ignored;
-    *version = q->policy.version;
+    *version = q->trainer.policy.version;
     if (mf_frame_has(q->slice[0], "policy.version")) {
         int rc = mf_frame_get_int(q->slice[0], "policy.version", version, err);
         if (rc)
             return rc;
     }
-    if (*version > q->policy.version)
+    if (*version > q->trainer.policy.version)
         return mf_err_set(err, MF_EFORMAT, "round %lld was made by policy version %lld, the learner is at %lld",
-                          (long long)q->policy.iter, (long long)*version, (long long)q->policy.version);
+                          (long long)q->trainer.policy.iter, (long long)*version, (long long)q->trainer.policy.version);
     (void)mf_frame_get_str(q->slice[0], "policy.digest", &digest, &ignored);
-    if (*version == q->policy.version && *digest && strcmp(digest, q->digest) != 0 && q->foreign++ == 0)
+    if (*version == q->trainer.policy.version && *digest && strcmp(digest, q->trainer.digest) != 0 && q->foreign++ == 0)
         mf_log(MF_LOG_WARN,
                "round %lld was sampled by other weights (%s) than the learner has (%s): off-policy from here on",
-               (long long)q->policy.iter, digest, q->digest);
-    return q->policy.version - *version > q->max_lag;
+               (long long)q->trainer.policy.iter, digest, q->trainer.digest);
+    return q->trainer.policy.version - *version > q->max_lag;
 }
 
 static int learn(struct ppo *q, struct mf_ppo_stats *stats, int64_t *steps, struct mf_err *err)
 {
-    struct mf_rows rows = {0};
+    struct mf_trainer *t = &q->trainer;
     int64_t version;
     int rc = check_version(q, &version, err);
     if (rc == 1) {
         q->dropped++;
         mf_log(MF_LOG_WARN, "round %lld is of policy version %lld, older than collect.max_lag=%lld allows: dropped",
-               (long long)q->policy.iter, (long long)version, (long long)q->max_lag);
+               (long long)t->policy.iter, (long long)version, (long long)q->max_lag);
         return 0;
     }
-    if (rc || (rc = mf_rows_gather(&rows, &q->policy, q->noise[version % PAST], q->slice, (size_t)q->n_slices, err)) ||
-        (rc = mf_ppo_update(q->learner, &rows, stats, err)))
-        goto out;
-    *steps = rows.control_steps;
-    if (stats->logratio_gap > 0 && !q->foreign && q->max_lag == 0 && !q->opts.recompute_logprobs)
+    if (rc || (rc = mf_trainer_learn(t, version, q->slice, q->n_slices, stats, steps, err)))
+        return rc;
+    if (stats->logratio_gap > 0 && !q->foreign && version == t->policy.version && !q->opts.recompute_logprobs)
         mf_log(MF_LOG_WARN,
                "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
                "(training.recompute_logprobs=true)",
-               (long long)q->policy.iter, stats->logratio_gap);
-out:
-    mf_rows_release(&rows);
-    return rc;
+               (long long)t->policy.iter, stats->logratio_gap);
+    return 0;
+}
+
+/* The round is consumed: next version, saved, then served. */
+static int advance(struct ppo *q, const struct mf_frame *round, int64_t steps, struct mf_err *err)
+{
+    char path[MF_PATH_MAX];
+    const char *src = "";
+    const void *state = NULL;
+    size_t size = 0;
+    int rc = mf_frame_has(round, "src") ? mf_frame_get_str(round, "src", &src, err) : 0;
+    if (rc == 0 && mf_frame_has(round, "state"))
+        rc = mf_frame_get_bin(round, "state", &state, &size, err);
+    if (rc || (rc = mf_trainer_next(&q->trainer, steps, src, state, size, err)))
+        return rc;
+    mf_rundir_checkpoint(q->dir, q->trainer.policy.version, path);
+    if ((rc = mf_trainer_save(&q->trainer, path, err)))
+        return rc;
+    mf_rundir_prune(q->dir, CHECKPOINTS_KEPT, q->save_interval);
+    return q->edge ? publish(q, err) : 0;
 }
 
 static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *round, struct mf_err *err)
 {
+    const struct mf_policy *p = &q->trainer.policy;
     struct mf_ppo_stats stats = {.explained_variance = NAN};
     int64_t iter, slices, steps = 0;
+    double start = now(), noise = p->noise_high;
     int rc;
     if ((rc = mf_frame_get_int(round, "iter", &iter, err)) || (rc = mf_frame_get_int(round, "slices", &slices, err)))
         return rc;
-    if (iter < q->policy.iter)
-        return 0;
-    if (slices != q->n_slices)
-        return mf_err_set(err, MF_EFORMAT, "round %lld says %lld slices, %d came", (long long)iter, (long long)slices,
-                          q->n_slices);
-    double start = now(), noise = q->policy.noise_high;
+    if (iter < p->iter)
+        return 0; /* sent again by a collector that was not sure */
+    if (iter > p->iter || slices != q->n_slices)
+        return mf_err_set(err, MF_EFORMAT, "round %lld with %lld slices came where round %lld with %d was due",
+                          (long long)iter, (long long)slices, (long long)p->iter, q->n_slices);
     rc = q->n_slices ? learn(q, &stats, &steps, err) : 0;
     drop_slices(q);
-    if (rc)
+    if (rc || (rc = advance(q, round, steps, err)))
         return rc;
-    q->policy.version++;
-    q->policy.iter++;
-    q->policy.global_step += steps;
-    put_noise_in_force(q);
-    const void *state;
-    const char *src = "";
-    size_t size;
-    struct mf_err ignored;
-    (void)mf_frame_get_str(round, "src", &src, &ignored);
-    if (mf_frame_has(round, "state") && ((rc = mf_frame_get_bin(round, "state", &state, &size, err)) ||
-                                         (rc = keep_state(q, src, state, size, err))))
-        return rc;
-    if ((rc = save(q, err)) || (rc = publish(q, err)))
-        return rc;
-    struct mf_report r = {.iter = q->policy.iter - 1,
-                          .step = q->policy.global_step,
+    struct mf_report r = {.iter = p->iter - 1,
+                          .step = p->global_step,
                           .time = now() - q->begun,
                           .update_time = now() - start,
                           .round_time = now() - q->waited_since,
@@ -425,7 +350,7 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
     struct ppo *q = self;
     switch (mf_frame_kind(f)) {
     case MF_HEAD:
-        return q->learner ? mf_err_set(err, MF_EFORMAT, "a second head in the stream") : take_head(run, q, f, err);
+        return take_head(run, q, f, err);
     case MF_ROLLOUT:
         return take_slice(q, f, err);
     case MF_ROUND:
@@ -441,7 +366,8 @@ static int ended(struct mf_run *run, void *self, const struct mf_frame *end, str
     (void)end, (void)err;
     mf_log_live("%s", "");
     mf_log(MF_LOG_INFO, "%lld iterations, %lld control steps; newest checkpoint %s/checkpoints/%06lld.safetensors",
-           (long long)q->policy.iter, (long long)q->policy.global_step, q->dir, (long long)q->policy.version);
+           (long long)q->trainer.policy.iter, (long long)q->trainer.policy.global_step, q->dir,
+           (long long)q->trainer.policy.version);
     (void)run;
     return 0;
 }
@@ -454,11 +380,8 @@ static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
     drop_slices(q);
     mf_frame_free(q->head);
     mf_edge_finish(q->edge);
-    mf_ppo_free(q->learner);
-    mf_policy_release(&q->policy);
-    mf_engine_close(q->engine);
+    mf_trainer_release(&q->trainer);
     mf_rundir_close(&q->rundir);
-    free((void *)(uintptr_t)q->state.bytes);
     return rc2;
 }
 

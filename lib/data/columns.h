@@ -16,7 +16,7 @@ struct mf_columns {
     struct mf_column {
         char name[MF_NAME_MAX];
         enum mf_dtype dtype;
-        int rank; /* of what follows (T, N), or (N) */
+        int rank;             /* of what follows (T, N), or (N) */
         size_t dim[4], bytes; /* of one decision of one environment */
         bool per_env;         /* (N, ...): no T */
         char *data;

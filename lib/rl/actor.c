@@ -48,8 +48,14 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
                   struct mf_err *err)
 {
     const struct mf_env *env = opts->vec.env;
-    *a = (struct mf_actor){.opts = *opts, .policy = p, .sampler = s, .N = opts->vec.N, .O = mf_env_obs_dim(env),
-                           .A = env->action_dim, .To = 1, .C = 1};
+    *a = (struct mf_actor){.opts = *opts,
+                           .policy = p,
+                           .sampler = s,
+                           .N = opts->vec.N,
+                           .O = mf_env_obs_dim(env),
+                           .A = env->action_dim,
+                           .To = 1,
+                           .C = 1};
     if (p) {
         a->To = p->spec.n_obs_steps;
         a->C = p->spec.n_action_steps;
@@ -61,8 +67,9 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
     const struct {
         void *at;
         size_t size;
-    } want[] = {{&a->history, hist},  {&a->final_history, hist}, {&a->noise, N * D},        {&a->eps, N * (size_t)a->K * D},
-                {&a->values, N * 4}, {&a->running, N * 8},      {&a->chunk_reward, N * 4}, {&a->ended, N}};
+    } want[] = {
+        {&a->history, hist}, {&a->final_history, hist}, {&a->noise, N * D},        {&a->eps, N * (size_t)a->K * D},
+        {&a->values, N * 4}, {&a->running, N * 8},      {&a->chunk_reward, N * 4}, {&a->ended, N}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         int rc = mf_alloc(want[i].at, want[i].size, "the environments", err);
         if (rc)
@@ -128,7 +135,8 @@ static void draw(const struct mf_actor *a, int32_t *inds)
     uint32_t choices = (uint32_t)(s->noise_method == MF_FLOW_CPS ? a->K - 1 : a->K);
     for (int n = 0; n < a->N; n++) {
         uint32_t env = (uint32_t)(a->opts.vec.first_env + n), e = (uint32_t)episode[n], t = (uint32_t)clock[n];
-        struct mf_rng chain = mf_rng_at(seed, MF_RNG_CHAIN, env, e, t), index = mf_rng_at(seed, MF_RNG_INDEX, env, e, t);
+        struct mf_rng chain = mf_rng_at(seed, MF_RNG_CHAIN, env, e, t),
+                      index = mf_rng_at(seed, MF_RNG_INDEX, env, e, t);
         mf_rng_normal(&chain, a->noise + (size_t)(n * a->D), (size_t)a->D);
         mf_rng_normal(&chain, a->eps + (size_t)(n * a->K * a->D), (size_t)(a->K * a->D));
         int32_t drawn = s->denoise == MF_SINGLE ? (int32_t)mf_rng_below(&index, choices) : 0;
@@ -214,7 +222,8 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
     struct mf_decision d;
     record_obs(a, t);
     int rc = act(a, t, err);
-    if (rc || (rc = mf_vec_step(a->vec, mf_columns_at(&a->columns, a->id.actions, t), a->C, a->policy != NULL, &d, err)) ||
+    if (rc ||
+        (rc = mf_vec_step(a->vec, mf_columns_at(&a->columns, a->id.actions, t), a->C, a->policy != NULL, &d, err)) ||
         (a->policy && (rc = value_final(a, &d, t, err))))
         return rc;
     record(a, &d, t);
@@ -242,9 +251,9 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
         if (mf_stop_signal())
             return 1;
     }
-    return a->policy ? mf_sampler_values(a->sampler, a->N, a->history, mf_columns_at(&a->columns, a->id.last_values, 0),
-                                         err)
-                     : 0;
+    return a->policy
+               ? mf_sampler_values(a->sampler, a->N, a->history, mf_columns_at(&a->columns, a->id.last_values, 0), err)
+               : 0;
 }
 
 /* ---- state ---- */
@@ -260,8 +269,8 @@ void mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size)
     size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running;
     *size = sizeof(struct saved) + hist + run + mf_vec_state_size(a->vec);
     char *p = *bytes = mf_xcalloc(1, *size);
-    struct saved s = {.magic = "mfactor", .N = a->N, .To = a->To, .O = a->O, .global_step = a->global_step,
-                      .scale = a->scale};
+    struct saved s = {
+        .magic = "mfactor", .N = a->N, .To = a->To, .O = a->O, .global_step = a->global_step, .scale = a->scale};
     memcpy(p, &s, sizeof s);
     memcpy(p += sizeof s, a->history, hist);
     memcpy(p += hist, a->running, run);

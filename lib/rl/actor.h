@@ -40,10 +40,10 @@ struct mf_actor {
         int obs[MF_OBS_KEYS], actions, rewards, terminated, truncated, valid, n_exec, loss_mask;
         int values, last_values, final_values, chains, inds, logprobs, scaled;
     } id;
-    float *history, *final_history;            /* (N, To, O) */
+    float *history, *final_history;             /* (N, To, O) */
     float *noise, *eps, *values, *chunk_reward; /* (N, D), (N, K, D), (N), (N) */
-    double *running;                           /* (N) discounted returns of the reward scale */
-    uint8_t *ended;                            /* (N) */
+    double *running;                            /* (N) discounted returns of the reward scale */
+    uint8_t *ended;                             /* (N) */
 };
 
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,

@@ -35,7 +35,7 @@ struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_p
 
 void mf_minibatch_free(struct mf_minibatch *b)
 {
-    void *const all[] = {b->row,    b->count,    b->advantage, b->value_weight, b->entropy_weight, b->weight,
+    void *const all[] = {b->row,      b->count,    b->advantage, b->value_weight, b->entropy_weight, b->weight,
                          b->new_logp, b->old_logp, b->value,     b->entropy,      b->deck,           b->seen};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

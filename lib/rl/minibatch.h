@@ -5,9 +5,9 @@
 #include "rl/ppo.h"
 
 struct mf_minibatch {
-    size_t n;        /* distinct rows in it */
-    uint32_t *row;   /* (n) which, ascending */
-    uint32_t *count; /* (n) how often each was drawn (training.repeat_samples) */
+    size_t n;                                         /* distinct rows in it */
+    uint32_t *row;                                    /* (n) which, ascending */
+    uint32_t *count;                                  /* (n) how often each was drawn (training.repeat_samples) */
     float *advantage, *value_weight, *entropy_weight; /* (n) */
     float *weight;                                    /* (n, width); 0: masked */
     float *new_logp, *old_logp;                       /* (n, width) after the run */

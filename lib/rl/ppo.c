@@ -331,9 +331,9 @@ static void normalize_round(const struct mf_ppo *q, struct mf_rows *r)
 static void means(struct mf_ppo_stats *st, double measured)
 {
     double n = measured > 0 ? measured : 1;
-    double *const sums[] = {&st->policy_loss,   &st->value_loss, &st->entropy,          &st->kl_k1,    &st->kl_k3,
-                            &st->clip_fraction, &st->ratio_mean, &st->clamped_fraction, &st->grad_norm,
-                            &st->critic_grad_norm};
+    double *const sums[] = {&st->policy_loss, &st->value_loss,      &st->entropy,    &st->kl_k1,
+                            &st->kl_k3,       &st->clip_fraction,   &st->ratio_mean, &st->clamped_fraction,
+                            &st->grad_norm,   &st->critic_grad_norm};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         *sums[i] /= n;
 }

@@ -36,19 +36,19 @@ void mf_ppo_free(struct mf_ppo *ppo);
 
 /* State that a checkpoint keeps. */
 struct mf_adam *mf_ppo_adam(struct mf_ppo *ppo);
-float *mf_ppo_ema(struct mf_ppo *ppo);         /* NULL unless ema_decay > 0 */
+float *mf_ppo_ema(struct mf_ppo *ppo);           /* NULL unless ema_decay > 0 */
 int64_t *mf_ppo_minibatches(struct mf_ppo *ppo); /* taken so far: the critic's warm-up counts them */
 
 /* What an update did; means over its minibatches unless said otherwise. */
 struct mf_ppo_stats {
     double policy_loss, value_loss, entropy;
-    double kl_k1, kl_k3;            /* -mean(lr), mean((r-1)-lr) */
+    double kl_k1, kl_k3; /* -mean(lr), mean((r-1)-lr) */
     double clip_fraction, ratio_mean, ratio_max, clamped_fraction;
     double grad_norm, critic_grad_norm; /* before clipping */
-    double explained_variance;      /* of the rollout's values; NaN when the returns do not vary */
-    double logratio_gap;            /* largest |new - old| on the first minibatch: 0 on the device that sampled */
+    double explained_variance;          /* of the rollout's values; NaN when the returns do not vary */
+    double logratio_gap;                /* largest |new - old| on the first minibatch: 0 on the device that sampled */
     double learning_rate;
-    int64_t minibatches, skipped;   /* taken; with a non-finite gradient */
+    int64_t minibatches, skipped; /* taken; with a non-finite gradient */
     bool kl_stop;
 };
 

@@ -113,8 +113,8 @@ static int copy_chain(struct mf_rows *r, const struct mf_rollout *s, const struc
     const int32_t *inds = s->denoise_inds + at * s->K;
     if (spec->denoise == MF_SINGLE) {
         if (inds[0] < 0 || (size_t)inds[0] >= s->K)
-            return mf_err_set(err, MF_EFORMAT, "rollout %lld: denoise_inds %d is no step of 0..%zu",
-                              (long long)s->iter, inds[0], s->K - 1);
+            return mf_err_set(err, MF_EFORMAT, "rollout %lld: denoise_inds %d is no step of 0..%zu", (long long)s->iter,
+                              inds[0], s->K - 1);
         memcpy(r->chain + row * 2 * D, chain + (size_t)inds[0] * D, 2 * D * sizeof *chain);
         mf_flow_coef(spec, inds[0], noise, true, r->coef + row * 3);
         r->time[row] = (float)mf_flow_time(spec, inds[0]);
@@ -169,8 +169,8 @@ static int copy_environment(struct mf_rows *r, const struct slice *s, size_t env
     return 0;
 }
 
-int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, struct mf_frame *const *frames,
-                   size_t n, struct mf_err *err)
+int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, struct mf_frame *const *frames, size_t n,
+                   struct mf_err *err)
 {
     const struct mf_policy_spec *spec = &p->spec;
     struct slice *s = mf_xcalloc(n, sizeof *s);
@@ -207,7 +207,7 @@ out:
 
 void mf_rows_release(struct mf_rows *r)
 {
-    void *const all[] = {r->live, r->obs,     r->chain,  r->coef,   r->time, r->old,
+    void *const all[] = {r->live,      r->obs,     r->chain,  r->coef,   r->time, r->old,
                          r->advantage, r->returns, r->values, r->n_exec, r->share};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);

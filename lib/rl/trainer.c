@@ -1,0 +1,133 @@
+#include "rl/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* sigma's upper bound falls with the control steps taken, the level of sde and cps with the iterations. */
+static void put_noise_in_force(struct mf_trainer *t)
+{
+    const struct mf_noise_opts *o = &t->noise;
+    struct mf_policy *p = &t->policy;
+    double low = o->min_std, high;
+    if (p->spec.noise_method == MF_FLOW_NOISE) {
+        high = mf_noise_level((enum mf_level_schedule)o->decay_type, low, o->max_std,
+                              (double)p->global_step / (double)o->decay_steps);
+    } else {
+        double progress = o->anneal_steps ? (double)p->iter / (double)o->anneal_steps : 0;
+        low = high = mf_noise_level(MF_LINEAR, o->noise_end, o->noise_start, progress);
+    }
+    mf_policy_set_noise(p, low, high);
+    mf_policy_digest(p, t->digest);
+    t->level[p->version % MF_TRAINER_PAST] = high;
+}
+
+int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum mf_precision precision,
+                    const struct mf_policy_spec *spec, const struct mf_ppo_opts *opts,
+                    const struct mf_noise_opts *noise, struct mf_err *err)
+{
+    *t = (struct mf_trainer){.noise = *noise};
+    int rc = mf_engine_open(&t->engine, device, threads, precision, err);
+    if (rc || (rc = mf_policy_init(&t->policy, spec, err)))
+        return rc;
+    mf_policy_fresh(&t->policy, (uint64_t)opts->seed);
+    put_noise_in_force(t);
+    return mf_ppo_new(&t->learner, t->engine, &t->policy, opts, err);
+}
+
+void mf_trainer_release(struct mf_trainer *t)
+{
+    mf_ppo_free(t->learner);
+    mf_policy_release(&t->policy);
+    mf_engine_close(t->engine);
+    free((void *)(uintptr_t)t->state.bytes);
+    *t = (struct mf_trainer){0};
+}
+
+static int keep_state(struct mf_trainer *t, const char *src, const void *bytes, size_t size, struct mf_err *err)
+{
+    void *copy;
+    int rc = mf_alloc(&copy, size, "a collector's state", err);
+    if (rc)
+        return rc;
+    memcpy(copy, bytes, size);
+    free((void *)(uintptr_t)t->state.bytes);
+    t->state = (struct mf_state){.bytes = copy, .size = size};
+    snprintf(t->state.src, sizeof t->state.src, "%s", src);
+    return 0;
+}
+
+static int resume(struct mf_trainer *t, const struct mf_loaded *l, struct mf_err *err)
+{
+    const struct mf_state *s;
+    const char *taken = mf_loaded_extra(l, "minibatches");
+    float *ema = mf_ppo_ema(t->learner);
+    int rc = mf_loaded_adam(l, &t->policy.params, mf_ppo_adam(t->learner), err);
+    if (rc == 0 && ema)
+        rc = mf_loaded_ema(l, &t->policy.params, ema, err);
+    *mf_ppo_minibatches(t->learner) = taken ? atoll(taken) : 0;
+    return rc == 0 && mf_loaded_states(l, &s) > 0 ? keep_state(t, s[0].src, s[0].bytes, s[0].size, err) : rc;
+}
+
+int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum mf_weights which, struct mf_err *err)
+{
+    struct mf_loaded *l;
+    struct mf_policy *p = &t->policy;
+    int rc = mf_checkpoint_open(&l, path, err);
+    if (rc)
+        return rc;
+    rc = mf_loaded_policy(l, p, resumes ? MF_WEIGHTS_RAW : which, err);
+    if (rc == 0 && resumes) {
+        rc = resume(t, l, err);
+    } else if (rc == 0) {
+        p->version = p->iter = p->global_step = 0;
+        if (mf_ppo_ema(t->learner))
+            memcpy(mf_ppo_ema(t->learner), p->params.value, p->params.size * sizeof(float));
+    }
+    mf_checkpoint_close(l);
+    if (rc == 0)
+        put_noise_in_force(t);
+    return rc;
+}
+
+int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err)
+{
+    char minibatches[32];
+    snprintf(minibatches, sizeof minibatches, "%lld", (long long)*mf_ppo_minibatches(t->learner));
+    const char *extra[][2] = {{"minibatches", minibatches}};
+    struct mf_checkpoint c = {.policy = (struct mf_policy *)(uintptr_t)&t->policy,
+                              .ema = mf_ppo_ema(t->learner),
+                              .adam = mf_ppo_adam(t->learner),
+                              .kind = "ppo",
+                              .n_states = t->state.bytes != NULL,
+                              .states = &t->state,
+                              .n_extra = 1,
+                              .extra = extra};
+    return mf_checkpoint_save(path, &c, err);
+}
+
+int mf_trainer_learn(struct mf_trainer *t, int64_t version, struct mf_frame *const *slices, int n,
+                     struct mf_ppo_stats *stats, int64_t *steps, struct mf_err *err)
+{
+    struct mf_rows rows = {0};
+    double level = t->level[version % MF_TRAINER_PAST];
+    int rc = mf_rows_gather(&rows, &t->policy, level, slices, (size_t)n, err);
+    if (rc == 0)
+        rc = mf_ppo_update(t->learner, &rows, stats, err);
+    *steps = rows.control_steps;
+    mf_rows_release(&rows);
+    return rc;
+}
+
+int mf_trainer_next(struct mf_trainer *t, int64_t steps, const char *src, const void *state, size_t size,
+                    struct mf_err *err)
+{
+    t->policy.version++;
+    t->policy.iter++;
+    t->policy.global_step += steps;
+    put_noise_in_force(t);
+    return state ? keep_state(t, src, state, size, err) : 0;
+}

@@ -1,0 +1,46 @@
+/* trainer.h - what a run of PPO carries from round to round: policy, learner, the noise in force, the collector's
+ * state; and its checkpoints.
+ */
+#ifndef MF_RL_TRAINER_H
+#define MF_RL_TRAINER_H
+
+#include "rl/ppo.h"
+
+struct mf_noise_opts {
+    int decay_type;      /* enum mf_level_schedule, of flow_noise's upper bound */
+    int64_t decay_steps; /* control steps */
+    double min_std, max_std;
+    double noise_start, noise_end; /* level of flow_sde and flow_cps, linear over */
+    int64_t anneal_steps;          /* iterations; 0: it stays at the start */
+};
+
+enum { MF_TRAINER_PAST = 64 };
+
+struct mf_trainer {
+    struct mf_engine *engine;
+    struct mf_policy policy;
+    struct mf_ppo *learner;
+    struct mf_noise_opts noise;
+    struct mf_state state;         /* of the collector at the end of its last round, unread; bytes NULL: none */
+    double level[MF_TRAINER_PAST]; /* noise in force for version v: level[v % PAST] */
+    char digest[17];               /* of the policy at hand */
+};
+
+/* A fresh policy of this spec and its learner. */
+int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum mf_precision precision,
+                    const struct mf_policy_spec *spec, const struct mf_ppo_opts *opts,
+                    const struct mf_noise_opts *noise, struct mf_err *err);
+void mf_trainer_release(struct mf_trainer *t); /* safe on a zeroed one */
+
+/* Resumes: everything goes on. Else the checkpoint is a start: weights (as `which` says) and normaliser alone. */
+int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum mf_weights which, struct mf_err *err);
+int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err);
+
+/* Learn from the slices of a round that this version sampled; *steps are its control steps. */
+int mf_trainer_learn(struct mf_trainer *t, int64_t version, struct mf_frame *const *slices, int n,
+                     struct mf_ppo_stats *stats, int64_t *steps, struct mf_err *err);
+/* The round is consumed: the next version, its noise, and the state (NULL: none) that came with the round. */
+int mf_trainer_next(struct mf_trainer *t, int64_t steps, const char *src, const void *state, size_t size,
+                    struct mf_err *err);
+
+#endif

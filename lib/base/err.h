@@ -30,16 +30,13 @@ struct mf_err {
 };
 
 /* Set *err and return code, so that `return mf_err_set(...)` is one act. */
-int mf_err_set(struct mf_err *err, enum mf_code code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+int mf_err_set(struct mf_err *err, enum mf_code code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* As mf_err_set(MF_EIO), with ": strerror(errno)" appended. */
-int mf_err_errno(struct mf_err *err, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+int mf_err_errno(struct mf_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Put "fmt: " before the sentence that is there, on the way up. Returns err->code. */
-int mf_err_at(struct mf_err *err, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+int mf_err_at(struct mf_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #ifdef __cplusplus
 }

@@ -12,13 +12,13 @@
 
 /* What the numbers are for. Training and evaluation never share a stream. */
 enum mf_purpose {
-    MF_RNG_INIT,     /* weights of a fresh network */
-    MF_RNG_RESET,    /* an environment's initial state */
-    MF_RNG_CHAIN,    /* initial noise and SDE noise of a denoising chain */
-    MF_RNG_INDEX,    /* which denoising step is stochastic */
-    MF_RNG_EXPERT,   /* a scripted expert's imperfection */
-    MF_RNG_SHUFFLE,  /* minibatches */
-    MF_RNG_CLONE,    /* times and noises of the cloning loss */
+    MF_RNG_INIT,    /* weights of a fresh network */
+    MF_RNG_RESET,   /* an environment's initial state */
+    MF_RNG_CHAIN,   /* initial noise and SDE noise of a denoising chain */
+    MF_RNG_INDEX,   /* which denoising step is stochastic */
+    MF_RNG_EXPERT,  /* a scripted expert's imperfection */
+    MF_RNG_SHUFFLE, /* minibatches */
+    MF_RNG_CLONE,   /* times and noises of the cloning loss */
     MF_RNG_EVAL_RESET,
     MF_RNG_EVAL_CHAIN,
     MF_RNG_TEST,
@@ -33,12 +33,11 @@ struct mf_rng {
 
 void mf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
-struct mf_rng mf_rng_at(uint64_t seed, enum mf_purpose purpose, uint32_t environment, uint32_t episode,
-                        uint32_t step);
+struct mf_rng mf_rng_at(uint64_t seed, enum mf_purpose purpose, uint32_t environment, uint32_t episode, uint32_t step);
 uint32_t mf_rng_u32(struct mf_rng *rng);
-uint32_t mf_rng_below(struct mf_rng *rng, uint32_t n);                  /* 0..n-1, unbiased; n > 0 */
-float mf_rng_uniform(struct mf_rng *rng);                               /* [0, 1), 24 bits */
-float mf_rng_range(struct mf_rng *rng, float low, float high);          /* [low, high) */
-void mf_rng_normal(struct mf_rng *rng, float *x, size_t n);             /* n of N(0, 1), Box-Muller */
+uint32_t mf_rng_below(struct mf_rng *rng, uint32_t n);         /* 0..n-1, unbiased; n > 0 */
+float mf_rng_uniform(struct mf_rng *rng);                      /* [0, 1), 24 bits */
+float mf_rng_range(struct mf_rng *rng, float low, float high); /* [low, high) */
+void mf_rng_normal(struct mf_rng *rng, float *x, size_t n);    /* n of N(0, 1), Box-Muller */
 
 #endif

@@ -77,7 +77,8 @@ const struct mf_key mf_keys[] = {
     {"training.ema_decay", MF_FLOAT, "0", "[0,1)", NULL, "average of the weights; 0: none"},
     {"training.save_interval", MF_INT, "10", "[1,)", "iterations",
      "between checkpoints that stay; the newest 3 always do"},
-    {"training.log_interval", MF_INT, "1", "[1,)", "iterations", "between metrics on stdout; the run's journal has all"},
+    {"training.log_interval", MF_INT, "1", "[1,)", "iterations",
+     "between metrics on stdout; the run's journal has all"},
 
     {"advantage.gamma", MF_FLOAT, ".99", "[0,1]", NULL, "discount"},
     {"advantage.gae_lambda", MF_FLOAT, ".95", "[0,1]", NULL, "decay of GAE's trace"},

@@ -18,9 +18,16 @@ struct rig {
 static void open_rig(struct rig *r, int threads, int obs_steps, bool scale)
 {
     struct mf_actor_opts o = {.vec = {.N = 7, .threads = threads, .seed = 5, .reset_purpose = MF_RNG_RESET},
-                              .T = 9, .reward_scale = scale, .gamma = 0.99};
-    struct mf_policy_spec s = {.n_obs_steps = obs_steps, .horizon = 4, .n_action_steps = 3, .K = 3,
-                               .noise_method = MF_FLOW_NOISE, .n_critic = 1, .critic = {16}};
+                              .T = 9,
+                              .reward_scale = scale,
+                              .gamma = 0.99};
+    struct mf_policy_spec s = {.n_obs_steps = obs_steps,
+                               .horizon = 4,
+                               .n_action_steps = 3,
+                               .K = 3,
+                               .noise_method = MF_FLOW_NOISE,
+                               .n_critic = 1,
+                               .critic = {16}};
     if (mf_env_find(&o.vec.env, "point", &err))
         abort();
     for (; o.vec.env->obs[s.n_obs_keys].name; s.n_obs_keys++) {
@@ -29,8 +36,12 @@ static void open_rig(struct rig *r, int threads, int obs_steps, bool scale)
         s.obs_dim += s.obs[s.n_obs_keys].dim;
     }
     s.action_dim = o.vec.env->action_dim;
-    s.net = (struct mf_net_spec){.O = s.obs_dim * obs_steps, .D = 4 * s.action_dim, .n_hidden = 1, .hidden = {16},
-                                 .act = MF_ACT_RELU, .time_dim = 8};
+    s.net = (struct mf_net_spec){.O = s.obs_dim * obs_steps,
+                                 .D = 4 * s.action_dim,
+                                 .n_hidden = 1,
+                                 .hidden = {16},
+                                 .act = MF_ACT_RELU,
+                                 .time_dim = 8};
     s.n_critic = 3;
     s.critic[1] = s.critic[2] = 16;
     s.net.n_hidden = 3;

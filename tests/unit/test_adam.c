@@ -15,7 +15,8 @@ static void as_torch(void)
     struct mf_err err = {0};
     struct mf_params ps = {0};
     float grads[5 * 21], want[3][21], g[32] = {0};
-    if (mf_safetensors_open(&f, "tests/fixtures/ops.safetensors", &err) || mf_engine_open(&e, "cpu", 2, MF_FP32, &err)) {
+    if (mf_safetensors_open(&f, "tests/fixtures/ops.safetensors", &err) ||
+        mf_engine_open(&e, "cpu", 2, MF_FP32, &err)) {
         ok(0, "%s", err.text);
         return;
     }
@@ -92,19 +93,22 @@ int main(void)
     float *ema[2] = {malloc(bytes), malloc(bytes)};
     step(1, &one, norm[0], ema[0]);
     step(3, &many, norm[1], ema[1]);
-    ok(!memcmp(one.value, many.value, bytes) && !memcmp(ema[0], ema[1], bytes) && !memcmp(norm[0], norm[1], sizeof norm[0]),
+    ok(!memcmp(one.value, many.value, bytes) && !memcmp(ema[0], ema[1], bytes) &&
+           !memcmp(norm[0], norm[1], sizeof norm[0]),
        "the same bits on 1 and 3 threads");
     near(norm[0][MF_GROUPS], sqrt(BIG * BIG + BIG * 3 + BIG * 5), 0.02, "the norm of standard normal gradients");
     near(norm[0][MF_GROUPS] * norm[0][MF_GROUPS],
          pow(norm[0][MF_GROUP_POLICY], 2) + pow(norm[0][MF_GROUP_CRITIC], 2) + pow(norm[0][MF_GROUP_NOISE], 2), 1e-12,
          "the norm of all trained groups");
-    int frozen = mf_param_find(&one, "frozen"), buffer = mf_param_find(&one, "buffer"), w = mf_param_find(&one, "policy");
+    int frozen = mf_param_find(&one, "frozen"), buffer = mf_param_find(&one, "buffer"),
+        w = mf_param_find(&one, "policy");
     ok(!memcmp(one.value + one.p[frozen].at, fresh.value + one.p[frozen].at, sizeof(float) * BIG * 5),
        "rate 0 leaves a group as it is");
     ok(one.value[one.p[buffer].at] == 2.0f, "a buffer is never trained");
     near((double)ema[0][one.p[w].at], 0.9 * (double)fresh.value[0] + 0.1 * (double)one.value[0], 1e-6, "EMA");
     ok(one.version > fresh.version, "a step touches the parameters");
-    ok(mf_param_find(&one, "none") == -1 && mf_params_count(&one, MF_GROUP_CRITIC) == BIG * 3, "parameters by name and group");
+    ok(mf_param_find(&one, "none") == -1 && mf_params_count(&one, MF_GROUP_CRITIC) == BIG * 3,
+       "parameters by name and group");
     double mean = 0.0, high = 0.0;
     for (int i = 0; i < BIG * 5; i++) {
         mean += (double)fresh.value[fresh.p[frozen].at + (size_t)i] / (BIG * 5);

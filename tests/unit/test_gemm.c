@@ -27,7 +27,8 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
     struct mf_pack p;
     struct mf_err err;
     int ldw = (turned ? N : K) + 3;
-    float *W = normal((size_t)(turned ? K : N) * (size_t)ldw), *x = normal((size_t)M * (size_t)K), *b = normal((size_t)N);
+    float *W = normal((size_t)(turned ? K : N) * (size_t)ldw), *x = normal((size_t)M * (size_t)K),
+          *b = normal((size_t)N);
     float *y = normal((size_t)M * (size_t)N), *old = malloc(sizeof *y * (size_t)M * (size_t)N);
     struct mf_tensor rows = {.rows = 1, .cols = N}, r0 = {.data = normal((size_t)M * (size_t)N), .rows = 1, .cols = N};
     struct mf_tensor r1 = {.data = normal((size_t)N), .rows = 1, .cols = N, .shared = true};
@@ -42,7 +43,8 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
         r->kern ? r->kern->times(&p, M, x, y, use) : r->gemm->times(&p, M, x, y, use);
         for (int m = 0; m < M; m++)
             for (int n = 0; n < N; n++) {
-                double sum = pass ? (double)b[n] + (double)r0.data[m * N + n] + (double)r1.data[n] : (double)old[m * N + n];
+                double sum =
+                    pass ? (double)b[n] + (double)r0.data[m * N + n] + (double)r1.data[n] : (double)old[m * N + n];
                 for (int k = 0; k < K; k++)
                     sum += (double)x[m * K + k] * (double)W[turned ? k * ldw + n : n * ldw + k];
                 worst = fmax(worst, fabs((pass && sum < 0.0 ? 0.0 : sum) - (double)y[m * N + n]));
@@ -55,8 +57,8 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
 
 static void products(const struct route *r)
 {
-    static const int sizes[][3] = {{1, 1, 1},     {1, 12, 64},  {2, 39, 70},  {3, 16, 33},  {4, 7, 512}, {5, 130, 12},
-                                   {6, 64, 16},   {7, 33, 17},  {13, 12, 12}, {48, 20, 96}, {97, 64, 40}, {200, 31, 25}};
+    static const int sizes[][3] = {{1, 1, 1},   {1, 12, 64}, {2, 39, 70},  {3, 16, 33},  {4, 7, 512},  {5, 130, 12},
+                                   {6, 64, 16}, {7, 33, 17}, {13, 12, 12}, {48, 20, 96}, {97, 64, 40}, {200, 31, 25}};
     double worst = 0.0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int turned = 0; turned < 2; turned++)
@@ -96,7 +98,8 @@ static void outer(const struct mf_kern *k)
 enum { POINTS = 200001 };
 
 /* Largest error over [low, high] to libm in double, relative to 1 + |y| (or to |y| alone). */
-static void function(const struct mf_kern *k, const char *name, int which, double low, double high, bool relative, double bound)
+static void function(const struct mf_kern *k, const char *name, int which, double low, double high, bool relative,
+                     double bound)
 {
     float *x = malloc(sizeof *x * POINTS), *y = malloc(sizeof *y * POINTS), *d = malloc(sizeof *d * POINTS);
     double worst = 0.0, at = 0.0;
@@ -145,9 +148,8 @@ static void functions(const struct mf_kern *k)
 int main(void)
 {
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    struct route routes[] = {{"base", &mf_gemm_own, &mf_kern_base},
-                             {"avx2", &mf_gemm_own, &mf_kern_avx2},
-                             {"oneDNN", &mf_gemm_dnn, NULL}};
+    struct route routes[] = {
+        {"base", &mf_gemm_own, &mf_kern_base}, {"avx2", &mf_gemm_own, &mf_kern_avx2}, {"oneDNN", &mf_gemm_dnn, NULL}};
     for (int i = 0; i < 3; i++)
         if (i == 1 && !avx2)
             skip("avx2", "this processor has none");

@@ -6,7 +6,12 @@
 #include "graph/plan.h"
 #include "tap.h"
 
-enum { S = 256, FEW = 5, R = 3, U = 4 }; /* samples, of which some tests take few; rows, columns of what feeds an operand */
+enum {
+    S = 256,
+    FEW = 5,
+    R = 3,
+    U = 4
+}; /* samples, of which some tests take few; rows, columns of what feeds an operand */
 
 /* Operands come through a linear layer of their own, so that the gradient of its weights shows theirs. */
 struct lab {
@@ -84,10 +89,22 @@ static struct mf_val linear(struct lab *l, enum mf_act act)
     return mf_linear(l->g, x, matrix(l, 21, 30), 7, matrix(l, 1, 21), r1, r2, act);
 }
 
-static struct mf_val op_linear(struct lab *l) { return linear(l, MF_ACT_NONE); }
-static struct mf_val op_linear_relu(struct lab *l) { return linear(l, MF_ACT_RELU); }
-static struct mf_val op_linear_mish(struct lab *l) { return linear(l, MF_ACT_MISH); }
-static struct mf_val op_linear_tanh(struct lab *l) { return linear(l, MF_ACT_TANH); }
+static struct mf_val op_linear(struct lab *l)
+{
+    return linear(l, MF_ACT_NONE);
+}
+static struct mf_val op_linear_relu(struct lab *l)
+{
+    return linear(l, MF_ACT_RELU);
+}
+static struct mf_val op_linear_mish(struct lab *l)
+{
+    return linear(l, MF_ACT_MISH);
+}
+static struct mf_val op_linear_tanh(struct lab *l)
+{
+    return linear(l, MF_ACT_TANH);
+}
 
 static struct mf_val op_linear_self(struct lab *l)
 {
@@ -101,7 +118,10 @@ static struct mf_val op_linear_shared(struct lab *l)
                      MF_ACT_TANH);
 }
 
-static struct mf_val op_activate(struct lab *l) { return mf_activate(l->g, operand(l, R, 13), MF_ACT_MISH); }
+static struct mf_val op_activate(struct lab *l)
+{
+    return mf_activate(l->g, operand(l, R, 13), MF_ACT_MISH);
+}
 
 static struct mf_val op_add(struct lab *l)
 {
@@ -133,11 +153,15 @@ static struct mf_val op_reshape(struct lab *l)
     return mf_add(l->g, mf_reshape(l->g, x, 3, 8), mf_reshape(l->g, x, 3, 8));
 }
 
-static struct mf_val op_weigh(struct lab *l) { return mf_weigh(l->g, operand(l, R, 4), input(l, 1, 1)); }
+static struct mf_val op_weigh(struct lab *l)
+{
+    return mf_weigh(l->g, operand(l, R, 4), input(l, 1, 1));
+}
 
 static struct mf_val op_sinusoid(struct lab *l)
 {
-    return mf_linear(l->g, mf_sinusoid(l->g, input(l, R, 1), 16), matrix(l, 5, 16), 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+    return mf_linear(l->g, mf_sinusoid(l->g, input(l, R, 1), 16), matrix(l, 5, 16), 0, -1, MF_NONE, MF_NONE,
+                     MF_ACT_NONE);
 }
 
 static struct mf_val op_flow_mean(struct lab *l)
@@ -172,10 +196,22 @@ static struct mf_val reduce(struct lab *l, enum mf_reduce how)
     return mf_reduce(l->g, operand(l, R, 12), input(l, 1, 12), how, 3, 2, 1, 0.1f);
 }
 
-static struct mf_val op_reduce_all(struct lab *l) { return reduce(l, MF_REDUCE_ALL); }
-static struct mf_val op_reduce_token(struct lab *l) { return reduce(l, MF_REDUCE_TOKEN); }
-static struct mf_val op_reduce_action(struct lab *l) { return reduce(l, MF_REDUCE_ACTION); }
-static struct mf_val op_reduce_chunk(struct lab *l) { return reduce(l, MF_REDUCE_CHUNK); }
+static struct mf_val op_reduce_all(struct lab *l)
+{
+    return reduce(l, MF_REDUCE_ALL);
+}
+static struct mf_val op_reduce_token(struct lab *l)
+{
+    return reduce(l, MF_REDUCE_TOKEN);
+}
+static struct mf_val op_reduce_action(struct lab *l)
+{
+    return reduce(l, MF_REDUCE_ACTION);
+}
+static struct mf_val op_reduce_chunk(struct lab *l)
+{
+    return reduce(l, MF_REDUCE_CHUNK);
+}
 
 static struct mf_val op_ppo_loss(struct lab *l)
 {
@@ -195,24 +231,37 @@ static struct mf_val value_loss(struct lab *l, float clip, float delta)
     return mf_value_loss(l->g, v, ret, old, w, set(l, 1, 4, (float[]){clip, delta, 0.0f, 0.0f}));
 }
 
-static struct mf_val op_value_loss(struct lab *l) { return value_loss(l, 0.0f, 0.0f); }
-static struct mf_val op_value_loss_huber(struct lab *l) { return value_loss(l, 0.0f, 0.5f); }
-static struct mf_val op_value_loss_clip(struct lab *l) { return value_loss(l, 0.2f, 0.0f); }
+static struct mf_val op_value_loss(struct lab *l)
+{
+    return value_loss(l, 0.0f, 0.0f);
+}
+static struct mf_val op_value_loss_huber(struct lab *l)
+{
+    return value_loss(l, 0.0f, 0.5f);
+}
+static struct mf_val op_value_loss_clip(struct lab *l)
+{
+    return value_loss(l, 0.2f, 0.0f);
+}
 
 static struct mf_val op_mse(struct lab *l)
 {
     return mf_mse(l->g, operand(l, R, 12), input(l, R, 12), input(l, 1, 1));
 }
 
-#define OP(name) {#name, op_##name}
+#define OP(name)                                                                                                       \
+    {                                                                                                                  \
+#name, op_##name                                                                                               \
+    }
 static const struct {
     const char *name;
     struct mf_val (*record)(struct lab *l);
 } ops[] = {
-    OP(linear), OP(linear_relu), OP(linear_mish), OP(linear_tanh), OP(linear_self), OP(linear_shared), OP(activate),
-    OP(add), OP(concat), OP(stack), OP(slice_rows), OP(reshape), OP(weigh), OP(sinusoid), OP(flow_mean), OP(noise_std),
-    OP(logprob_std), OP(logprob_coef), OP(entropy), OP(reduce_all), OP(reduce_token), OP(reduce_action),
-    OP(reduce_chunk), OP(ppo_loss), OP(ppo_loss_dual), OP(value_loss), OP(value_loss_huber), OP(value_loss_clip), OP(mse),
+    OP(linear),        OP(linear_relu), OP(linear_mish),      OP(linear_tanh),     OP(linear_self),  OP(linear_shared),
+    OP(activate),      OP(add),         OP(concat),           OP(stack),           OP(slice_rows),   OP(reshape),
+    OP(weigh),         OP(sinusoid),    OP(flow_mean),        OP(noise_std),       OP(logprob_std),  OP(logprob_coef),
+    OP(entropy),       OP(reduce_all),  OP(reduce_token),     OP(reduce_action),   OP(reduce_chunk), OP(ppo_loss),
+    OP(ppo_loss_dual), OP(value_loss),  OP(value_loss_huber), OP(value_loss_clip), OP(mse),
 };
 
 static void record(struct lab *l, int op, struct mf_engine *e, int tile, struct mf_err *err)
@@ -279,7 +328,8 @@ static void differences(int op, struct mf_engine *ref)
             *w = was + h;
             double up = run(&l, FEW, NULL, NULL);
             *w = was - h;
-            double down = run(&l, FEW, NULL, NULL), d = (up - down) / (2.0 * (double)h), g = (double)grad[p->at + (size_t)j];
+            double down = run(&l, FEW, NULL, NULL), d = (up - down) / (2.0 * (double)h),
+                   g = (double)grad[p->at + (size_t)j];
             *w = was;
             worst = fmax(worst, fabs(d - g));
             most = fmax(most, fabs(g));

@@ -8,7 +8,8 @@
 
 enum { A = 3, C = 2, OFFSET = 1 };
 
-/* One case: a graph whose operands are weights (their transpose, times a unit matrix), so that the gradient is there. */
+/* One case: a graph whose operands are weights (their transpose, times a unit matrix), so that the gradient is there.
+ */
 struct bench {
     const struct mf_safetensors *file;
     const char *name;
@@ -46,7 +47,8 @@ static int param(struct bench *b, const char *what)
     const struct mf_array *a = of_param(b, what, 'x');
     bool turned = what[0] == 'x';
     int rows = (int)a->dim[0], cols = (int)a->dim[1];
-    return mf_param_add(&b->ps, what, turned ? cols : rows, turned ? rows : cols, 2, MF_GROUP_POLICY, MF_INIT_CONST, 0.0f);
+    return mf_param_add(&b->ps, what, turned ? cols : rows, turned ? rows : cols, 2, MF_GROUP_POLICY, MF_INIT_CONST,
+                        0.0f);
 }
 
 static struct mf_val x(struct bench *b, int k)
@@ -80,8 +82,14 @@ static struct mf_val data(struct bench *b, int k, bool shared)
     return v;
 }
 
-static struct mf_val d(struct bench *b, int k) { return data(b, k, false); }
-static struct mf_val s(struct bench *b, int k) { return data(b, k, true); }
+static struct mf_val d(struct bench *b, int k)
+{
+    return data(b, k, false);
+}
+static struct mf_val s(struct bench *b, int k)
+{
+    return data(b, k, true);
+}
 
 static struct mf_val linear(struct bench *b, enum mf_act act)
 {
@@ -132,7 +140,10 @@ static struct mf_val record(struct bench *b)
     if (!strcmp(n, "entropy"))
         return mf_flow_entropy(g, x(b, 0), 0.25f);
     if (!strncmp(n, "reduce_", 7))
-        return reduce(b, n[7] == 't' ? MF_REDUCE_TOKEN : n[8] == 'l' ? MF_REDUCE_ALL : n[8] == 'c' ? MF_REDUCE_ACTION : MF_REDUCE_CHUNK);
+        return reduce(b, n[7] == 't'   ? MF_REDUCE_TOKEN
+                         : n[8] == 'l' ? MF_REDUCE_ALL
+                         : n[8] == 'c' ? MF_REDUCE_ACTION
+                                       : MF_REDUCE_CHUNK);
     if (!strncmp(n, "ppo", 3))
         return mf_ppo_loss(g, x(b, 0), d(b, 0), d(b, 1), d(b, 2), s(b, 3));
     if (!strncmp(n, "value", 5))

@@ -51,7 +51,8 @@ static int run(struct net *m, int threads, int tile, int lanes, size_t n, const 
     struct mf_engine *e;
     struct mf_plan *p;
     struct mf_err err;
-    struct mf_feed feeds[] = {{m->x, data[0], O, false}, {m->target, data[1], D, false}, {m->weight, data[2], 1, false}};
+    struct mf_feed feeds[] = {
+        {m->x, data[0], O, false}, {m->target, data[1], D, false}, {m->weight, data[2], 1, false}};
     struct mf_fetch fetch = {m->y, y, D};
     struct mf_plan_opts opts = {.tile = tile, .lanes = lanes, .backward = grads != NULL};
     int rc = mf_engine_open(&e, "cpu", threads, MF_FP32, &err) || mf_plan_new(&p, e, m->g, &opts, &err);
@@ -72,7 +73,8 @@ static void threads_and_lanes(void)
     struct net m;
     build(&m);
     size_t bytes = sizeof(float) * m.ps.size;
-    float *g1 = malloc(bytes), *g = malloc(bytes), *y1 = malloc(sizeof(float) * N * D), *y = malloc(sizeof(float) * N * D);
+    float *g1 = malloc(bytes), *g = malloc(bytes), *y1 = malloc(sizeof(float) * N * D),
+          *y = malloc(sizeof(float) * N * D);
     run(&m, 1, 16, 8, N, NULL, y1, g1);
     for (int threads = 2; threads <= 4; threads++) {
         run(&m, threads, 16, 8, N, NULL, y, g);
@@ -83,7 +85,8 @@ static void threads_and_lanes(void)
         double worst = 0.0;
         for (size_t i = 0; i < m.ps.size; i++)
             worst = fmax(worst, fabs((double)g[i] - (double)g1[i]));
-        ok(worst < 2e-5 && !memcmp(y, y1, sizeof(float) * N * D), "tiles of %d: the same outputs, gradients within rounding", tile);
+        ok(worst < 2e-5 && !memcmp(y, y1, sizeof(float) * N * D),
+           "tiles of %d: the same outputs, gradients within rounding", tile);
     }
     run(&m, 3, 0, 0, N, NULL, y, NULL);
     ok(!memcmp(y, y1, sizeof(float) * N * D), "inference gives the bits of training");

@@ -31,8 +31,8 @@ static struct mf_policy_spec spec_of(enum mf_noise_method method, enum mf_denois
                                .critic = {16, 16, 16},
                                .n_noise = 2,
                                .noise = {8, 8}};
-    s.net = (struct mf_net_spec){.O = O, .D = D, .n_hidden = 3, .hidden = {16, 16, 16}, .act = MF_ACT_RELU,
-                                 .time_dim = 8};
+    s.net =
+        (struct mf_net_spec){.O = O, .D = D, .n_hidden = 3, .hidden = {16, 16, 16}, .act = MF_ACT_RELU, .time_dim = 8};
     mf_net_find(&s.net.net, "reflow_mlp", &err);
     return s;
 }
@@ -102,9 +102,14 @@ static struct round sample_round(struct mf_policy *p, struct mf_engine *e, int s
                 for (int q = 0; q < K; q++)
                     inds[at * K + (size_t)q] = p->spec.denoise == MF_SINGLE ? drawn : q;
                 memcpy(obs + at * O, draw, O * sizeof *draw);
-                struct mf_sample x = {.obs = obs + at * O, .noise = noise, .eps = eps, .inds = inds + at * K,
-                                      .chains = chains + at * (K + 1) * D, .logprobs = logp + at * (size_t)E,
-                                      .values = values + at, .actions = actions + at * C * A};
+                struct mf_sample x = {.obs = obs + at * O,
+                                      .noise = noise,
+                                      .eps = eps,
+                                      .inds = inds + at * K,
+                                      .chains = chains + at * (K + 1) * D,
+                                      .logprobs = logp + at * (size_t)E,
+                                      .values = values + at,
+                                      .actions = actions + at * C * A};
                 if (mf_sampler_run(s, 1, &x, &err))
                     abort();
                 adv[at] = draw[O];
@@ -186,13 +191,13 @@ static void ratio_is_one(void)
                 {MF_FLOW_CPS, MF_JOINT, MF_CHAIN_MEAN, false},   {MF_FLOW_NOISE, MF_SINGLE, MF_STEP, true}};
     for (size_t i = 0; i < sizeof mode / sizeof *mode; i++)
         for (int level = MF_TOKEN; level <= MF_CHUNK; level++) {
-            struct mf_policy_spec spec =
-                spec_of(mode[i].method, mode[i].denoise, mode[i].objective, mode[i].learned);
+            struct mf_policy_spec spec = spec_of(mode[i].method, mode[i].denoise, mode[i].objective, mode[i].learned);
             struct mf_ppo_opts frozen = defaults, moving = defaults;
             frozen.learning_rate = frozen.critic_learning_rate = frozen.noise_learning_rate = 0;
             frozen.level = moving.level = level;
             moving.num_epochs = 1;
-            struct run a = update_noisy(&spec, &frozen, 2, 1, false, 0), b = update_noisy(&spec, &moving, 2, 1, false, 0);
+            struct run a = update_noisy(&spec, &frozen, 2, 1, false, 0),
+                       b = update_noisy(&spec, &moving, 2, 1, false, 0);
             struct mf_policy fresh;
             if (mf_policy_init(&fresh, &spec, &err))
                 abort();
@@ -222,7 +227,8 @@ static void same_bits(void)
            as[i].slices);
         mf_policy_release(&r.policy);
     }
-    struct run zero = update_noisy(&spec, &defaults, 2, 1, true, 0), nan = update_noisy(&spec, &defaults, 2, 1, true, NAN),
+    struct run zero = update_noisy(&spec, &defaults, 2, 1, true, 0),
+               nan = update_noisy(&spec, &defaults, 2, 1, true, NAN),
                huge = update_noisy(&spec, &defaults, 2, 1, true, 1e30f);
     ok(zero.rc == 0 && nan.rc == 0 && same_weights(&zero.policy, &nan.policy) &&
            same_weights(&zero.policy, &huge.policy) && !memcmp(&zero.stats, &nan.stats, sizeof zero.stats),

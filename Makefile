@@ -32,6 +32,7 @@ ROOMS     = stage env rl flow nn graph dev conf data wire base
 ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
+BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
 LINK      = $(CC) $(OPT) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ROOM_A) -Wl,--end-group $(LIBS)
 
 all: $(STAGES)
@@ -102,7 +103,7 @@ setup:
 lint:
 	tests/lint/all
 
-bench: all build/tests/bench/probe
+bench: all $(BENCHES)
 	tests/bench/run
 
 accept: all

@@ -1,0 +1,126 @@
+/* bench.h - what the timed programs share: the peer's file, ReinFlow's Hopper policy, and the way to be asked.
+ *
+ * A program reads lines "NAME SIZE" on stdin and answers each with the seconds of one turn; `check` as its second
+ * argument makes it write what peer.py compares instead.
+ */
+#ifndef MF_BENCH_H
+#define MF_BENCH_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "data/safetensors.h"
+#include "flow/policy.h"
+
+static inline double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static inline void bench_must(int rc, const struct mf_err *err)
+{
+    if (rc) {
+        fprintf(stderr, "bench: error: %s\n", err->text);
+        exit(1);
+    }
+}
+
+static inline void bench_open(struct mf_safetensors *f, const char *dir)
+{
+    char path[4096];
+    struct mf_err err;
+    snprintf(path, sizeof path, "%s/data.safetensors", dir);
+    bench_must(mf_safetensors_open(f, path, &err), &err);
+}
+
+/* A copy of the first `rows` rows of a tensor. */
+static inline void *bench_rows(const struct mf_safetensors *f, const char *name, size_t rows)
+{
+    struct mf_err err;
+    const struct mf_array *a = mf_safetensors_find(f, name);
+    if (!a || a->dim[0] < rows)
+        bench_must(mf_err_set(&err, MF_EFORMAT, "the peer's file has no %zu rows of %s", rows, name), &err);
+    size_t size = a->bytes / a->dim[0] * rows;
+    return memcpy(mf_xcalloc(1, size), a->data, size);
+}
+
+/* peer.py's Agent with its weights. */
+static inline void bench_hopper(struct mf_policy *p, const struct mf_safetensors *f)
+{
+    struct mf_err err;
+    struct mf_policy_spec s = {.n_obs_keys = 1,
+                               .obs = {{"state", 11}},
+                               .obs_dim = 11,
+                               .n_obs_steps = 1,
+                               .action_dim = 3,
+                               .horizon = 4,
+                               .n_action_steps = 4,
+                               .K = 4,
+                               .convention = MF_NOISE0,
+                               .noise_method = MF_FLOW_NOISE,
+                               .denoise = MF_JOINT,
+                               .objective = MF_CHAIN_MEAN,
+                               .learned_noise = true,
+                               .mean_limit = 1,
+                               .net = {.n_hidden = 3, .hidden = {512, 512, 512}, .act = MF_ACT_RELU, .time_dim = 16},
+                               .n_critic = 3,
+                               .critic = {256, 256, 256},
+                               .n_noise = 2,
+                               .noise = {64, 64}};
+    bench_must(mf_net_find(&s.net.net, "reflow_mlp", &err), &err);
+    bench_must(mf_policy_init(p, &s, &err), &err);
+    mf_policy_fresh(p, 0);
+    mf_policy_set_noise(p, 0.10, 0.24);
+    for (int i = 0; i < p->params.n; i++) {
+        const struct mf_param *q = &p->params.p[i];
+        if (q->group == MF_GROUP_BUFFER)
+            continue;
+        float *w = bench_rows(f, q->name, (size_t)(q->rank == 1 ? q->cols : q->rows));
+        memcpy(p->params.value + q->at, w, (size_t)(q->rows * q->cols) * sizeof *w);
+        free(w);
+    }
+    mf_params_touch(&p->params);
+}
+
+/* One array more to be written. */
+static inline void bench_put(struct mf_array **all, int *n, enum mf_dtype dtype, const void *data, size_t count,
+                             const char *name)
+{
+    *all = mf_xrealloc(*all, (size_t)*n + 1, sizeof **all);
+    struct mf_array *a = &(*all)[(*n)++];
+    *a = (struct mf_array){.dtype = dtype, .rank = 1, .dim = {count}, .count = count};
+    a->bytes = count * mf_dtype_size(dtype);
+    snprintf(a->name, sizeof a->name, "%.*s", MF_NAME_MAX - 1, name);
+    a->data = memcpy(mf_xcalloc(1, a->bytes), data, a->bytes);
+}
+
+static inline void bench_write(struct mf_array *all, int n, const char *dir, const char *name)
+{
+    char path[4096];
+    struct mf_err err;
+    snprintf(path, sizeof path, "%s/%s.safetensors", dir, name);
+    bench_must(mf_safetensors_write(path, all, n, NULL, 0, &err), &err);
+    for (int i = 0; i < n; i++)
+        free(all[i].data);
+    free(all);
+}
+
+/* Seconds of one turn; a short one is repeated for a while. */
+static inline double bench_time(void (*turn)(void *arg), void *arg, double least)
+{
+    double begin = bench_now(), seconds;
+    int n = 0;
+    do {
+        turn(arg);
+        seconds = bench_now() - begin;
+        n++;
+    } while (seconds < least);
+    return seconds / n;
+}
+
+#endif

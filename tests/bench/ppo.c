@@ -1,0 +1,181 @@
+/* ppo - the PPO update of ReinFlow's Hopper policy, minibatch by minibatch, as mf-ppo does it.
+ *
+ *   ppo DIR check | serve [fp32|bf16]
+ *
+ * Reads "update 50000" (drawn with tenfold repetition from 20,000 rows, as published), "update 4096", "update 512"
+ * (distinct rows) and answers with the seconds of one minibatch: its share of shuffling, folding and gathering
+ * included.
+ */
+#include "bench.h"
+
+#include "rl/minibatch.h"
+
+enum { ROUND = 20000, FEW = 4096, LARGE = 50000 };
+enum { CHECKED = 600 }; /* rows whose gradients are compared in LARGE's stead, drawn tenfold, 5,000 a minibatch */
+
+struct bench {
+    struct mf_engine *engine;
+    struct mf_policy policy;
+    struct mf_safetensors file;
+    struct mf_ppo *ppo;
+    struct mf_rows rows;
+    int batch; /* what ppo and rows are made for */
+};
+
+static struct mf_ppo_opts options(int batch, bool still)
+{
+    return (struct mf_ppo_opts){.seed = 1,
+                                .total_timesteps = 1,
+                                .num_epochs = 1,
+                                .batch_size = batch == LARGE && still ? LARGE / 10 : batch,
+                                .repeat_samples = batch == LARGE ? 10 : 1,
+                                .clip_range = 0.01,
+                                .logprob_clamp = 1,
+                                .value_coef = 0.5,
+                                .entropy_coef = 0.03,
+                                .learning_rate = still ? 1e-30 : 1e-8,
+                                .critic_learning_rate = still ? 1e-30 : 1e-8,
+                                .noise_learning_rate = still ? 1e-30 : 1e-8,
+                                .max_grad_norm = still ? 0 : 0.5,
+                                .normalize_over = MF_OVER_MINIBATCH,
+                                .normalize_advantages = true};
+}
+
+/* Turns use the log-probabilities themselves: no row is clipped, so all are computed. */
+static void fill(struct mf_rows *r, const struct mf_policy *p, const struct mf_safetensors *f, size_t n, bool still)
+{
+    size_t K = (size_t)p->spec.K;
+    *r = (struct mf_rows){.n = n,
+                          .n_live = n,
+                          .T = n,
+                          .N = 1,
+                          .O = p->spec.net.O,
+                          .D = p->spec.net.D,
+                          .P = p->spec.K + 1,
+                          .k = p->spec.K,
+                          .C = p->spec.n_action_steps,
+                          .A = p->spec.action_dim,
+                          .E = 1};
+    r->live = mf_xcalloc(n, sizeof *r->live);
+    r->coef = mf_xcalloc(n * K * 3, sizeof *r->coef);
+    r->n_exec = mf_xcalloc(n, sizeof *r->n_exec);
+    r->share = mf_xcalloc(n, sizeof *r->share);
+    for (size_t i = 0; i < n; i++) {
+        r->live[i] = (uint32_t)i;
+        r->n_exec[i] = r->C;
+        r->share[i] = 1;
+        for (size_t k = 0; k < K; k++)
+            mf_flow_coef(&p->spec, (int)k, p->noise_high, true, r->coef + (i * K + k) * 3);
+    }
+    r->obs = bench_rows(f, "obs", n);
+    r->chain = bench_rows(f, "chains", n);
+    r->old = bench_rows(f, still ? "clipped" : "logprobs", n);
+    r->advantage = bench_rows(f, "advantages", n);
+    r->returns = bench_rows(f, "returns", n);
+    r->values = bench_rows(f, "values", n);
+}
+
+static void drop(struct bench *b)
+{
+    mf_ppo_free(b->ppo);
+    mf_rows_release(&b->rows);
+    b->ppo = NULL;
+}
+
+static void prepare(struct bench *b, int batch, size_t n, const struct mf_ppo_opts *o, bool still)
+{
+    struct mf_err err;
+    drop(b);
+    fill(&b->rows, &b->policy, &b->file, n, still);
+    bench_must(mf_ppo_new(&b->ppo, b->engine, &b->policy, o, &err), &err);
+    b->batch = batch;
+}
+
+static int64_t pass(struct bench *b)
+{
+    struct mf_err err;
+    struct mf_ppo_stats st;
+    bench_must(mf_ppo_update(b->ppo, &b->rows, &st, &err), &err);
+    b->policy.iter++;
+    return st.minibatches;
+}
+
+static double update(struct bench *b, int batch)
+{
+    if (b->batch != batch) {
+        struct mf_ppo_opts o = options(batch, false);
+        prepare(b, batch, batch == LARGE ? ROUND : FEW, &o, false);
+        if (batch != LARGE)
+            pass(b);
+    }
+    double begin = bench_now(), seconds;
+    int64_t minibatches = 0;
+    do {
+        minibatches += pass(b);
+        seconds = bench_now() - begin;
+    } while (seconds < 0.5);
+    return seconds / (double)minibatches;
+}
+
+/* AdamW's first moment after a pass with weights that stay: the gradients of its minibatches, 0.1 (.. + 0.9 g + g'). */
+static void moments(struct bench *b, int batch, struct mf_array **all, int *n)
+{
+    char name[MF_NAME_MAX + 32];
+    size_t rows = batch == LARGE ? CHECKED : (size_t)batch;
+    struct mf_ppo_opts o = options(batch, true);
+    prepare(b, batch, rows, &o, true);
+    b->policy.iter = 0;
+    struct mf_minibatch *m = mf_minibatch_new(&b->rows, &o, 1);
+    uint32_t *drawn = mf_xcalloc((size_t)batch, sizeof *drawn);
+    mf_minibatch_shuffle(m, &b->rows, 0, 0);
+    for (int k = 0; mf_minibatch_next(m, &b->rows); k++) {
+        size_t count = 0;
+        for (size_t i = 0; i < m->n; i++)
+            for (uint32_t c = 0; c < m->count[i]; c++)
+                drawn[count++] = m->row[i];
+        snprintf(name, sizeof name, "rows%d/%d", batch, k);
+        bench_put(all, n, MF_U32, drawn, count, name);
+    }
+    free(drawn);
+    mf_minibatch_free(m);
+    pass(b);
+    for (int i = 0; i < b->policy.params.n; i++) {
+        const struct mf_param *q = &b->policy.params.p[i];
+        snprintf(name, sizeof name, "moment%d/%s", batch, q->name);
+        bench_put(all, n, MF_F32, mf_ppo_adam(b->ppo)->m + q->at, (size_t)(q->rows * q->cols), name);
+    }
+}
+
+static void check(struct bench *b, const char *dir)
+{
+    struct mf_array *all = NULL;
+    int n = 0, batch[] = {LARGE, 4096, 512};
+    for (int i = 0; i < 3; i++)
+        moments(b, batch[i], &all, &n);
+    bench_write(all, n, dir, "ppo");
+}
+
+int main(int argc, char **argv)
+{
+    struct bench b = {0};
+    struct mf_err err;
+    int size;
+    if (argc < 3)
+        return 2;
+    enum mf_precision precision = argc > 3 && strcmp(argv[3], "bf16") == 0 ? MF_BF16 : MF_FP32;
+    bench_must(mf_engine_open(&b.engine, "cpu", 0, precision, &err), &err);
+    bench_open(&b.file, argv[1]);
+    bench_hopper(&b.policy, &b.file);
+    if (strcmp(argv[2], "check") == 0)
+        check(&b, argv[1]);
+    else
+        while (scanf("%*15s %d", &size) == 1) {
+            printf("%.9g\n", update(&b, size));
+            fflush(stdout);
+        }
+    drop(&b);
+    mf_policy_release(&b.policy);
+    mf_safetensors_close(&b.file);
+    mf_engine_close(b.engine);
+    return 0;
+}

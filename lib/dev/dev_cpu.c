@@ -117,7 +117,10 @@ static size_t linear_work(const struct mf_call *c, int n)
     return (size_t)M + mf_kern_work(M, c->y.cols, c->x[0].cols);
 }
 
-#define ROW(op) {#op, mf_ref_##op, mf_ref_##op##_back, NULL}
+#define ROW(op)                                                                                                        \
+    {                                                                                                                  \
+#op, mf_ref_##op, mf_ref_##op##_back, NULL                                                                     \
+    }
 
 const struct mf_ops mf_ops_cpu = {
     .name = "cpu",

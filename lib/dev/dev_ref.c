@@ -2,7 +2,10 @@
 #include "dev/dev.h"
 #include "dev/ref.h"
 
-#define ROW(op) {#op, mf_ref_##op, mf_ref_##op##_back, NULL}
+#define ROW(op)                                                                                                        \
+    {                                                                                                                  \
+#op, mf_ref_##op, mf_ref_##op##_back, NULL                                                                     \
+    }
 
 const struct mf_ops mf_ops_ref = {
     .name = "ref",

@@ -17,12 +17,12 @@ struct mf_pack {
 
 /* What is added to x w, and where the result goes. */
 struct mf_epilogue {
-    const float *b;                /* (N), or NULL */
-    const struct mf_tensor *y;     /* for the rows of the residuals */
-    const struct mf_tensor *r[2];  /* or NULL */
+    const float *b;               /* (N), or NULL */
+    const struct mf_tensor *y;    /* for the rows of the residuals */
+    const struct mf_tensor *r[2]; /* or NULL */
     enum mf_act act;
-    float *slope;                  /* (M, N) act'(..), where wanted: else NULL */
-    bool add;                      /* y += */
+    float *slope; /* (M, N) act'(..), where wanted: else NULL */
+    bool add;     /* y += */
 };
 
 struct mf_gemm {

@@ -29,13 +29,13 @@ enum mf_reduce {
 };
 
 enum mf_op {
-    MF_OP_LINEAR,   /* x, then up to two residuals */
-    MF_OP_SUM,      /* act(x0 + x1 + ..) */
-    MF_OP_CONCAT,   /* along cols */
-    MF_OP_STACK,    /* along rows */
-    MF_OP_ROWS,     /* rows from, from+1, .. of x */
-    MF_OP_WEIGH,    /* x, weight */
-    MF_OP_SINUSOID, /* t */
+    MF_OP_LINEAR,       /* x, then up to two residuals */
+    MF_OP_SUM,          /* act(x0 + x1 + ..) */
+    MF_OP_CONCAT,       /* along cols */
+    MF_OP_STACK,        /* along rows */
+    MF_OP_ROWS,         /* rows from, from+1, .. of x */
+    MF_OP_WEIGH,        /* x, weight */
+    MF_OP_SINUSOID,     /* t */
     MF_OP_FLOW_MEAN,    /* x, v, coef */
     MF_OP_NOISE_STD,    /* u, bounds */
     MF_OP_FLOW_NOISE,   /* mean, eps, coef, and maybe std */
@@ -63,16 +63,16 @@ struct mf_call {
     int n_x;
     enum mf_act act;
     enum mf_reduce how;
-    int from;           /* first column of W, or first row of x */
-    int A, C, offset;   /* the executed slice */
-    float limit, clip;  /* 0: none */
+    int from;          /* first column of W, or first row of x */
+    int A, C, offset;  /* the executed slice */
+    float limit, clip; /* 0: none */
     float scale;
-    float *aux;         /* Mish: its derivative, as y.data, kept for backward; else NULL */
-    float *work;        /* scratch of mf_kernel.work floats */
+    float *aux;  /* Mish: its derivative, as y.data, kept for backward; else NULL */
+    float *work; /* scratch of mf_kernel.work floats */
 
     const float *W, *b; /* (y.cols, ldw), (1, y.cols) or NULL */
     int ldw;
-    ptrdiff_t dW, db;   /* where their gradients lie in a lane; -1: not trained */
+    ptrdiff_t dW, db; /* where their gradients lie in a lane; -1: not trained */
     const struct mf_gemm *gemm;
     const struct mf_pack *pack, *pack_back; /* W for x -> y, and for y.grad -> x.grad */
 };

@@ -4,8 +4,8 @@
 
 #include "dev/op.h"
 
-#define MF_REF(op)                                           \
-    void mf_ref_##op(const struct mf_call *c, int n);        \
+#define MF_REF(op)                                                                                                     \
+    void mf_ref_##op(const struct mf_call *c, int n);                                                                  \
     void mf_ref_##op##_back(const struct mf_call *c, int n, float *lane)
 
 MF_REF(linear);

@@ -39,7 +39,8 @@ void mf_ref_ppo_loss(const struct mf_call *c, int n)
         for (int i = s * E; i < (s + 1) * E; i++)
             if (c->x[3].data[i] != 0.0f)
                 sum += (double)c->x[3].data[i] * ppo_element((double)c->x[0].data[i], (double)c->x[1].data[i],
-                                                             (double)c->x[2].data[s], c->x[4].data).loss;
+                                                             (double)c->x[2].data[s], c->x[4].data)
+                                                     .loss;
         c->y.data[s] = (float)sum;
     }
 }
@@ -53,7 +54,8 @@ void mf_ref_ppo_loss_back(const struct mf_call *c, int n, float *lane)
         double w = weight_back(c->x[3].data[i], c->y.grad[i / E]);
         if (w != 0.0)
             c->x[0].grad[i] += (float)(w * ppo_element((double)c->x[0].data[i], (double)c->x[1].data[i],
-                                                       (double)c->x[2].data[i / E], c->x[4].data).slope);
+                                                       (double)c->x[2].data[i / E], c->x[4].data)
+                                               .slope);
     }
 }
 
@@ -82,8 +84,10 @@ void mf_ref_value_loss(const struct mf_call *c, int n)
 {
     for (int s = 0; s < n; s++) {
         double w = (double)c->x[3].data[s];
-        c->y.data[s] = w == 0.0 ? 0.0f : (float)(w * value_element((double)c->x[0].data[s], (double)c->x[1].data[s],
-                                                                   (double)c->x[2].data[s], c->x[4].data).loss);
+        c->y.data[s] = w == 0.0 ? 0.0f
+                                : (float)(w * value_element((double)c->x[0].data[s], (double)c->x[1].data[s],
+                                                            (double)c->x[2].data[s], c->x[4].data)
+                                                  .loss);
     }
 }
 
@@ -95,7 +99,8 @@ void mf_ref_value_loss_back(const struct mf_call *c, int n, float *lane)
         double w = weight_back(c->x[3].data[s], c->y.grad[s]);
         if (w != 0.0)
             c->x[0].grad[s] += (float)(w * value_element((double)c->x[0].data[s], (double)c->x[1].data[s],
-                                                         (double)c->x[2].data[s], c->x[4].data).slope);
+                                                         (double)c->x[2].data[s], c->x[4].data)
+                                               .slope);
     }
 }
 

@@ -1,4 +1,5 @@
-/* engine.c - one worker per core, asleep on a condition between runs: nothing spins, a busy neighbour costs its share. */
+/* engine.c - one worker per core, asleep on a condition between runs: nothing spins, a busy neighbour costs its share.
+ */
 #include "graph/engine.h"
 
 #include <sched.h>

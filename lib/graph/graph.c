@@ -141,7 +141,8 @@ struct mf_val mf_linear(struct mf_graph *g, struct mf_val x, int W, int from, in
             want(g, mf_cols(g, all[i]) == cols, "linear", 3, all);
         }
     if (apart)
-        return sum(g, "linear", 3, (struct mf_val[]){mf_linear(g, x, W, from, b, MF_NONE, MF_NONE, MF_ACT_NONE), r1, r2}, act);
+        return sum(g, "linear", 3,
+                   (struct mf_val[]){mf_linear(g, x, W, from, b, MF_NONE, MF_NONE, MF_ACT_NONE), r1, r2}, act);
     for (int i = 1; i < 3; i++)
         want(g, !all[i].id || spreads(g, all[i], rows, cols), "linear", 3, all);
     struct mf_node *made;
@@ -258,8 +259,8 @@ struct mf_val mf_flow_noise(struct mf_graph *g, struct mf_val mean, struct mf_va
     struct mf_node *made;
     struct mf_val all[] = {mean, eps, coef, std};
     int rows = mf_rows(g, mean), cols = mf_cols(g, mean);
-    want(g, is(g, eps, rows, cols) && spreads(g, coef, rows, 3) && (!std.id || spreads(g, std, rows, cols)), "flow_noise",
-         4, all);
+    want(g, is(g, eps, rows, cols) && spreads(g, coef, rows, 3) && (!std.id || spreads(g, std, rows, cols)),
+         "flow_noise", 4, all);
     struct mf_val y = node(g, MF_OP_FLOW_NOISE, 4, all, 0, rows, cols, &made);
     made->how.clip = clip;
     made->how.limit = limit;
@@ -285,14 +286,15 @@ struct mf_val mf_flow_entropy(struct mf_graph *g, struct mf_val std, float scale
     return y;
 }
 
-struct mf_val mf_reduce(struct mf_graph *g, struct mf_val elements, struct mf_val first, enum mf_reduce how, int A, int C,
-                        int offset, float scale)
+struct mf_val mf_reduce(struct mf_graph *g, struct mf_val elements, struct mf_val first, enum mf_reduce how, int A,
+                        int C, int offset, float scale)
 {
     struct mf_node *made;
     struct mf_val all[] = {elements, first};
     int D = mf_cols(g, elements);
     int cols = how == MF_REDUCE_TOKEN ? C * A : how == MF_REDUCE_ACTION ? C : 1;
-    want(g, !mf_is_shared(g, elements) && (!first.id || (is(g, first, 1, D) && !mf_is_shared(g, first))), "reduce", 2, all);
+    want(g, !mf_is_shared(g, elements) && (!first.id || (is(g, first, 1, D) && !mf_is_shared(g, first))), "reduce", 2,
+         all);
     want(g, how == MF_REDUCE_ALL || (offset >= 0 && A > 0 && (offset + C) * A <= D), "reduce", 2, all);
     struct mf_val y = node(g, MF_OP_REDUCE, 2, all, 1, 1, cols, &made);
     made->how.how = how;
@@ -317,8 +319,10 @@ struct mf_val mf_ppo_loss(struct mf_graph *g, struct mf_val logp, struct mf_val 
     struct mf_node *made;
     struct mf_val all[] = {logp, old, adv, weight, knobs};
     int E = mf_cols(g, logp);
-    want(g, is(g, logp, 1, E) && is(g, old, 1, E) && is(g, weight, 1, E) && is(g, adv, 1, 1) && per_sample(g, 4, all) &&
-                is(g, knobs, 1, 4) && mf_is_shared(g, knobs), "ppo_loss", 5, all);
+    want(g,
+         is(g, logp, 1, E) && is(g, old, 1, E) && is(g, weight, 1, E) && is(g, adv, 1, 1) && per_sample(g, 4, all) &&
+             is(g, knobs, 1, 4) && mf_is_shared(g, knobs),
+         "ppo_loss", 5, all);
     return node(g, MF_OP_PPO_LOSS, 5, all, 1, 1, 1, &made);
 }
 
@@ -327,8 +331,10 @@ struct mf_val mf_value_loss(struct mf_graph *g, struct mf_val v, struct mf_val r
 {
     struct mf_node *made;
     struct mf_val all[] = {v, ret, old, weight, knobs};
-    want(g, is(g, v, 1, 1) && is(g, ret, 1, 1) && is(g, old, 1, 1) && is(g, weight, 1, 1) && per_sample(g, 4, all) &&
-                is(g, knobs, 1, 4) && mf_is_shared(g, knobs), "value_loss", 5, all);
+    want(g,
+         is(g, v, 1, 1) && is(g, ret, 1, 1) && is(g, old, 1, 1) && is(g, weight, 1, 1) && per_sample(g, 4, all) &&
+             is(g, knobs, 1, 4) && mf_is_shared(g, knobs),
+         "value_loss", 5, all);
     return node(g, MF_OP_VALUE_LOSS, 5, all, 1, 1, 1, &made);
 }
 

@@ -24,7 +24,13 @@
 
 /* ---- parameters: named fp32 matrices in one flat array ---- */
 
-enum mf_group { MF_GROUP_POLICY, MF_GROUP_CRITIC, MF_GROUP_NOISE, MF_GROUP_BUFFER /* saved, never trained */, MF_GROUPS };
+enum mf_group {
+    MF_GROUP_POLICY,
+    MF_GROUP_CRITIC,
+    MF_GROUP_NOISE,
+    MF_GROUP_BUFFER /* saved, never trained */,
+    MF_GROUPS
+};
 
 enum mf_init { MF_INIT_UNIFORM, MF_INIT_NORMAL, MF_INIT_CONST }; /* U(-a,a); N(0,a); a */
 
@@ -51,9 +57,9 @@ int mf_param_add(struct mf_params *ps, const char *name, int rows, int cols, int
                  enum mf_init init, float a);
 int mf_param_find(const struct mf_params *ps, const char *name); /* -1: none */
 size_t mf_params_count(const struct mf_params *ps, enum mf_group group);
-int mf_params_alloc(struct mf_params *ps, struct mf_err *err);        /* zeroed */
-void mf_params_fresh(struct mf_params *ps, uint64_t seed);            /* values by init */
-void mf_params_touch(struct mf_params *ps);                          /* values were changed: plans repack once */
+int mf_params_alloc(struct mf_params *ps, struct mf_err *err); /* zeroed */
+void mf_params_fresh(struct mf_params *ps, uint64_t seed);     /* values by init */
+void mf_params_touch(struct mf_params *ps);                    /* values were changed: plans repack once */
 void mf_params_release(struct mf_params *ps);
 
 /* ---- values ---- */
@@ -106,14 +112,15 @@ struct mf_val mf_flow_entropy(struct mf_graph *g, struct mf_val std, float scale
 
 /* Elements (rows = steps, H*A) to what the ratio is taken of: see enum mf_reduce. first (1, H*A) is the initial noise
  * (no gradient), or MF_NONE. The executed slice is actions [offset, offset + C) of H. */
-struct mf_val mf_reduce(struct mf_graph *g, struct mf_val elements, struct mf_val first, enum mf_reduce how, int A, int C,
-                        int offset, float scale);
+struct mf_val mf_reduce(struct mf_graph *g, struct mf_val elements, struct mf_val first, enum mf_reduce how, int A,
+                        int C, int offset, float scale);
 
 /* ---- losses: (1, 1) per sample, already weighted ---- */
 
 /* sum_e weight_e * max(-adv*ratio, -adv*clip(ratio, 1-eps, 1+eps)), ratio = exp(new - old), e over cols of new.
  * new and old are first kept within +-clamp when clamp > 0 (gradient 0 outside); dual > 0: at most dual*|adv| where
- * adv < 0. old, weight (1, E); adv (1, 1); knobs (1, 4) shared: eps, dual, clamp, 0. weight 0 = masked: never read further. */
+ * adv < 0. old, weight (1, E); adv (1, 1); knobs (1, 4) shared: eps, dual, clamp, 0. weight 0 = masked: never read
+ * further. */
 struct mf_val mf_ppo_loss(struct mf_graph *g, struct mf_val logp, struct mf_val old, struct mf_val adv,
                           struct mf_val weight, struct mf_val knobs);
 /* weight * e^2 (or Huber), the larger of it and that of the clipped value when clip > 0.

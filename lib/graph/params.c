@@ -68,7 +68,9 @@ void mf_params_fresh(struct mf_params *ps, uint64_t seed)
         if (p->init == MF_INIT_NORMAL)
             mf_rng_normal(&rng, v, n);
         for (size_t j = 0; j < n; j++)
-            v[j] = p->init == MF_INIT_UNIFORM ? mf_rng_range(&rng, -p->a, p->a) : p->init == MF_INIT_NORMAL ? p->a * v[j] : p->a;
+            v[j] = p->init == MF_INIT_UNIFORM  ? mf_rng_range(&rng, -p->a, p->a)
+                   : p->init == MF_INIT_NORMAL ? p->a * v[j]
+                                               : p->a;
     }
     mf_params_touch(ps);
 }

@@ -1,4 +1,4 @@
-/* plan.c - compile a graph: what is differentiated, who lives when, where it lies. */
+/* plan.c - compile a graph into calls, packs and memory. */
 #include "graph/plan_priv.h"
 
 #include <stdlib.h>
@@ -11,7 +11,8 @@ enum {
     TILE_MAX = 64,
     TILE_FLOATS = 256 << 10, /* what a tile may take of a core's second-level cache and a little more */
     LANES = 8,
-    LANES_BIG = 2, LANES_MOST = 64,
+    LANES_BIG = 2,
+    LANES_MOST = 64,
     BIG = 16 << 20, /* floats of parameters above which lanes are few */
 };
 
@@ -38,181 +39,28 @@ static int root(const struct mf_graph *g, int value)
     return g->value[value].root;
 }
 
-static bool flows(const struct mf_graph *g, const struct mf_node *nd, int i)
-{
-    return (nd->back >> (i < 31 ? i : 31) & 1) && !g->value[nd->x[i]].detached;
-}
-
-static bool trained(const struct mf_graph *g, int param)
-{
-    return param >= 0 && g->params->p[param].group != MF_GROUP_BUFFER;
-}
-
-/* A gradient is wanted where a loss depends on it and it depends on a trained parameter. */
-static void find_wanted(struct mf_plan *p)
-{
-    const struct mf_graph *g = p->g;
-    bool *depends = mf_xcalloc((size_t)g->n_values, sizeof *depends);
-    bool *reaches = mf_xcalloc((size_t)g->n_values, sizeof *reaches);
-    for (int i = 0; i < g->n_nodes; i++) {
-        const struct mf_node *nd = &g->node[i];
-        bool any = trained(g, nd->W) || trained(g, nd->b);
-        for (int k = 0; k < nd->n_x; k++)
-            any = any || (flows(g, nd, k) && depends[root(g, nd->x[k])]);
-        depends[nd->y] = any;
-    }
-    for (int v = 1; v < g->n_values; v++)
-        reaches[v] = g->value[v].scale != 0.0f;
-    for (int i = g->n_nodes - 1; i >= 0; i--)
-        for (int k = 0; k < g->node[i].n_x; k++)
-            if (reaches[g->node[i].y] && flows(g, &g->node[i], k))
-                reaches[root(g, g->node[i].x[k])] = true;
-    for (int v = 1; p->backward && v < g->n_values; v++)
-        p->wanted[v] = depends[v] && reaches[v] && root(g, v) == v;
-    free(depends);
-    free(reaches);
-}
-
-/* Time: inputs come at 0, node i runs forward at 1 + i, losses start at N + 1, node i runs backward at 2N + 1 - i. */
-static int forward_time(int node)
-{
-    return 1 + node;
-}
-
-static int backward_time(const struct mf_graph *g, int node)
-{
-    return 2 * g->n_nodes + 1 - node;
-}
-
-static bool runs_back(const struct mf_plan *p, int node)
-{
-    return p->wanted[p->g->node[node].y];
-}
-
-static void touch(struct mf_place *place, int time)
-{
-    place->from = time < place->from ? time : place->from;
-    place->to = time > place->to ? time : place->to;
-}
-
-/* Moving and adding need no values to go back. */
-static bool reads_operands_back(enum mf_op op)
-{
-    return op != MF_OP_SUM && op != MF_OP_CONCAT && op != MF_OP_STACK && op != MF_OP_ROWS;
-}
-
-static size_t floats_of(const struct mf_value *v, int n)
-{
-    size_t size = (size_t)v->rows * (size_t)v->cols * (v->shared ? 1 : (size_t)n);
-    return (size + 15) / 16 * 16;
-}
-
-static void find_lives(struct mf_plan *p)
-{
-    const struct mf_graph *g = p->g;
-    const struct mf_place unborn = {.from = 1 << 30, .to = -1};
-    for (int v = 0; v < g->n_values; v++)
-        p->data[v] = p->grad[v] = unborn;
-    for (int v = 1; v < g->n_values; v++) {
-        touch(&p->data[root(g, v)], g->value[v].node < 0 ? 0 : forward_time(g->value[v].node));
-        if (p->wanted[v] && g->value[v].scale != 0.0f)
-            touch(&p->grad[v], g->n_nodes + 1);
-    }
-    for (int i = 0; i < g->n_nodes; i++) {
-        const struct mf_node *nd = &g->node[i];
-        bool back = runs_back(p, i);
-        p->aux[i] = unborn;
-        for (int k = 0; k < nd->n_x; k++) {
-            int x = root(g, nd->x[k]);
-            touch(&p->data[x], forward_time(i));
-            if (back && reads_operands_back(nd->op))
-                touch(&p->data[x], backward_time(g, i));
-            if (back && flows(g, nd, k) && p->wanted[x])
-                touch(&p->grad[x], backward_time(g, i));
-        }
-        if (back) {
-            touch(&p->data[nd->y], backward_time(g, i));
-            touch(&p->grad[nd->y], backward_time(g, i));
-        }
-        if (back && nd->how.act == MF_ACT_MISH) {
-            touch(&p->aux[i], forward_time(i));
-            touch(&p->aux[i], backward_time(g, i));
-        }
-    }
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const struct mf_place *x = *(struct mf_place *const *)a, *y = *(struct mf_place *const *)b;
-    if (x->size != y->size)
-        return x->size < y->size ? 1 : -1;
-    return x->from != y->from ? x->from - y->from : x->to - y->to;
-}
-
-/* The largest first, each at the lowest place that is free while it lives. Returns the arena's floats. */
-static size_t lay_out(struct mf_place **all, int n)
-{
-    size_t end = 0;
-    qsort(all, (size_t)n, sizeof(struct mf_place *), by_size);
-    for (int i = 0; i < n; i++) {
-        size_t at = 0;
-        for (int j = 0; j < i; j++) { /* whoever overlaps in time and place pushes it up; then look again */
-            const struct mf_place *o = all[j];
-            if (o->from <= all[i]->to && all[i]->from <= o->to && o->at < at + all[i]->size && at < o->at + o->size) {
-                at = o->at + o->size;
-                j = -1;
-            }
-        }
-        all[i]->at = at;
-        end = at + all[i]->size > end ? at + all[i]->size : end;
-    }
-    return end;
-}
-
-static size_t place_all(struct mf_plan *p, int tile)
-{
-    const struct mf_graph *g = p->g;
-    struct mf_place **all = mf_xcalloc((size_t)(2 * g->n_values + g->n_nodes), sizeof *all);
-    int n = 0;
-    for (int v = 1; v < g->n_values; v++) {
-        p->data[v].size = p->grad[v].size = floats_of(&g->value[v], tile);
-        bool set = g->value[v].node < 0 && g->value[v].shared; /* lies with the plan, not with a worker */
-        if (p->data[v].to >= 0 && !set)
-            all[n++] = &p->data[v];
-        if (p->grad[v].to >= 0)
-            all[n++] = &p->grad[v];
-    }
-    for (int i = 0; i < g->n_nodes; i++) {
-        p->aux[i].size = floats_of(&g->value[g->node[i].y], tile);
-        if (p->aux[i].to >= 0)
-            all[n++] = &p->aux[i];
-    }
-    size_t end = lay_out(all, n);
-    free(all);
-    return end;
-}
-
 static void choose_tile(struct mf_plan *p, const struct mf_plan_opts *opts)
 {
-    size_t one = place_all(p, 1), fit = TILE_FLOATS / (one ? one : 1);
+    size_t one = mf_plan_place(p, 1), fit = TILE_FLOATS / (one ? one : 1);
     p->tile = opts->tile > 0 ? opts->tile : fit < 1 ? 1 : fit > TILE_MAX ? TILE_MAX : (int)fit;
     p->lanes = opts->lanes > 0 ? opts->lanes : p->params->size > BIG ? LANES_BIG : LANES;
-    p->arena_size = place_all(p, p->tile);
+    p->arena_size = mf_plan_place(p, p->tile);
 }
 
-static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned, struct mf_err *err)
+static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned, int *index, struct mf_err *err)
 {
-    for (int i = 0; i < p->n_packs; i++) {
-        struct mf_weights_use *u = &p->packs[i];
+    for (*index = 0; *index < p->n_packs; ++*index) {
+        const struct mf_weights_use *u = &p->packs[*index];
         if (u->W == W && u->from == from && u->turned == turned && (turned ? u->pack.N : u->pack.K) == K)
-            return i;
+            return 0;
     }
     p->packs = mf_xrealloc(p->packs, (size_t)p->n_packs + 1, sizeof *p->packs);
-    struct mf_weights_use *u = &p->packs[p->n_packs];
+    struct mf_weights_use *u = &p->packs[*index];
     *u = (struct mf_weights_use){.W = W, .from = from, .turned = turned};
     int out = p->params->p[W].rows;
     int rc = p->e->dev.gemm->pack_init(&u->pack, turned ? out : K, turned ? K : out, err);
-    return rc ? rc : p->n_packs++;
+    p->n_packs += rc == 0;
+    return rc;
 }
 
 static struct mf_tensor tensor(const struct mf_plan *p, int w, int value, bool grad)
@@ -241,14 +89,14 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     c->work = p->arena[w] + p->arena_size;
     c->aux = p->aux[i].to >= 0 ? p->arena[w] + p->aux[i].at : NULL;
     for (int k = 0; k < nd->n_x; k++)
-        c->x[k] = tensor(p, w, nd->x[k], flows(g, nd, k) && runs_back(p, i));
+        c->x[k] = tensor(p, w, nd->x[k], mf_flows(g, nd, k) && mf_runs_back(p, i));
     if (nd->op != MF_OP_LINEAR)
         return;
     c->W = p->params->value + p->params->p[nd->W].at;
     c->ldw = p->params->p[nd->W].cols;
     c->b = nd->b < 0 ? NULL : p->params->value + p->params->p[nd->b].at;
-    c->dW = trained(g, nd->W) ? (ptrdiff_t)p->params->p[nd->W].at : -1;
-    c->db = trained(g, nd->b) ? (ptrdiff_t)p->params->p[nd->b].at : -1;
+    c->dW = mf_trained(g, nd->W) ? (ptrdiff_t)p->params->p[nd->W].at : -1;
+    c->db = mf_trained(g, nd->b) ? (ptrdiff_t)p->params->p[nd->b].at : -1;
     c->gemm = p->e->dev.gemm;
     c->pack = pack[0] < 0 ? NULL : &p->packs[pack[0]].pack;
     c->pack_back = pack[1] < 0 ? NULL : &p->packs[pack[1]].pack;
@@ -282,11 +130,11 @@ static int find_packs(struct mf_plan *p, int (*pack)[2], struct mf_err *err)
         p->macs += (double)(x->shared ? 0 : x->rows) * x->cols * p->params->p[nd->W].rows;
         if (!p->e->dev.gemm)
             continue;
-        pack[i][0] = pack_of(p, nd->W, nd->how.from, x->cols, false, err);
-        if (pack[i][0] >= 0 && runs_back(p, i) && p->wanted[x->root])
-            pack[i][1] = pack_of(p, nd->W, nd->how.from, x->cols, true, err);
-        if (pack[i][0] < -1 || pack[i][1] < -1)
-            return err->code;
+        int rc = pack_of(p, nd->W, nd->how.from, x->cols, false, &pack[i][0], err);
+        if (rc == 0 && mf_runs_back(p, i) && mf_flows(p->g, nd, 0) && p->wanted[x->root])
+            rc = pack_of(p, nd->W, nd->how.from, x->cols, true, &pack[i][1], err);
+        if (rc)
+            return rc;
     }
     return 0;
 }
@@ -322,7 +170,7 @@ static size_t find_work(struct mf_plan *p)
         const struct mf_value *y = &p->g->value[p->g->node[i].y];
         c.x = x;
         c.y = (struct mf_tensor){.rows = y->rows, .cols = y->cols, .shared = y->shared};
-        size_t size = k->work && runs_back(p, i) ? k->work(&c, p->tile) : 0;
+        size_t size = k->work && mf_runs_back(p, i) ? k->work(&c, p->tile) : 0;
         most = size > most ? size : most;
     }
     return most;
@@ -334,7 +182,7 @@ static size_t lay_out_shared(struct mf_plan *p)
     for (int v = 1; v < p->g->n_values; v++)
         if (p->g->value[v].node < 0 && p->g->value[v].shared && root(p->g, v) == v) {
             p->data[v].at = size;
-            size += floats_of(&p->g->value[v], 1);
+            size += mf_floats_of(&p->g->value[v], 1);
         }
     return size;
 }
@@ -375,8 +223,7 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     p->call = mf_xcalloc(T, sizeof *p->call);
     p->operands = mf_xcalloc(T, sizeof *p->operands);
     int(*pack)[2] = mf_xcalloc(nodes, sizeof *pack);
-    find_wanted(p);
-    find_lives(p);
+    mf_plan_analyse(p);
     choose_tile(p, opts);
     int rc = allocate(p, err);
     if (rc == 0)

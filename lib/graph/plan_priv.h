@@ -40,9 +40,17 @@ struct mf_plan {
     struct mf_weights_use *packs;
     uint64_t packed; /* params->version that the packs hold; ~0: none */
 
-    float *lane, *grads;  /* (lanes, params->size), zero between runs; (params->size) */
+    float *lane, *grads;                      /* (lanes, params->size), zero between runs; (params->size) */
     int *fetch_of, *fetch_next, n_fetch_next; /* by value: its first fetch, or -1; by fetch: the next of that value */
 };
+
+/* layout.c */
+void mf_plan_analyse(struct mf_plan *p);           /* fills wanted and the lives in data, grad and aux */
+size_t mf_plan_place(struct mf_plan *p, int tile); /* places them all; returns the arena's floats */
+size_t mf_floats_of(const struct mf_value *v, int n);
+bool mf_runs_back(const struct mf_plan *p, int node);
+bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i); /* a gradient flows into operand i */
+bool mf_trained(const struct mf_graph *g, int param);
 
 float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err); /* zero, in huge pages; NULL: *err */
 void mf_big_free(float *p, size_t floats);

@@ -7,10 +7,10 @@
 struct mf_value {
     int rows, cols;
     bool shared;
-    int node;     /* that makes it; -1: an input */
-    int root;     /* the value whose floats these are: itself, but for a reshape or what is detached */
+    int node; /* that makes it; -1: an input */
+    int root; /* the value whose floats these are: itself, but for a reshape or what is detached */
     bool detached;
-    float scale;  /* of the loss that starts here; 0: none */
+    float scale; /* of the loss that starts here; 0: none */
 };
 
 struct mf_node {

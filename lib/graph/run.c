@@ -7,7 +7,7 @@
 #include "graph/plan_priv.h"
 
 enum {
-    SLICE = 16384,        /* floats that one worker sums at a time */
+    SLICE = 16384, /* floats that one worker sums at a time */
     LANES_MAX = 64,
     ALONE_MACS = 1000000, /* below this a run is over before another core has woken up */
 };

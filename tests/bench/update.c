@@ -46,11 +46,24 @@ static struct mf_policy hopper(void)
     struct mf_err err;
     struct mf_policy p;
     struct mf_policy_spec s = {
-        .n_obs_keys = 1, .obs = {{"state", 11}}, .obs_dim = 11, .n_obs_steps = 1, .action_dim = 3, .horizon = 4,
-        .n_action_steps = 4, .K = 4, .convention = MF_NOISE0, .noise_method = MF_FLOW_NOISE, .denoise = MF_JOINT,
-        .objective = MF_CHAIN_MEAN, .learned_noise = true,
+        .n_obs_keys = 1,
+        .obs = {{"state", 11}},
+        .obs_dim = 11,
+        .n_obs_steps = 1,
+        .action_dim = 3,
+        .horizon = 4,
+        .n_action_steps = 4,
+        .K = 4,
+        .convention = MF_NOISE0,
+        .noise_method = MF_FLOW_NOISE,
+        .denoise = MF_JOINT,
+        .objective = MF_CHAIN_MEAN,
+        .learned_noise = true,
         .net = {.O = 11, .D = 12, .n_hidden = 3, .hidden = {512, 512, 512}, .act = MF_ACT_RELU, .time_dim = 16},
-        .n_critic = 3, .critic = {256, 256, 256}, .n_noise = 2, .noise = {64, 64}};
+        .n_critic = 3,
+        .critic = {256, 256, 256},
+        .n_noise = 2,
+        .noise = {64, 64}};
     must(mf_net_find(&s.net.net, "reflow_mlp", &err), &err);
     must(mf_policy_init(&p, &s, &err), &err);
     mf_policy_fresh(&p, 1);
@@ -89,14 +102,16 @@ static void update(struct mf_engine *e, struct mf_policy *p, size_t n, int tile,
     for (int k = 0; k < 4; k++)
         mf_flow_coef(&p->spec, k, 0.0, true, coef + 3 * k);
     struct mf_feed feeds[] = {{s.obs, obs, 11, false}, {s.chain, chain, 60, false}, {s.coef, coef, 0, false},
-                              {old, &zero, 0, false}, {adv, one, 1, false}, {w, &weight, 0, true}, {ret, one + n, 1, false}};
+                              {old, &zero, 0, false},  {adv, one, 1, false},        {w, &weight, 0, true},
+                              {ret, one + n, 1, false}};
     int rounds = (int)(2e11 / (6.0 * macs() * (double)n)) + 3;
     double cpu = 1e9; /* the least of a core's time: what a busy neighbour leaves alone */
     for (int r = 0; r < rounds; r++) {
         double norm[MF_GROUPS + 1], t = now(), c = clock_of(CLOCK_PROCESS_CPUTIME_ID);
         must(mf_plan_run(plan, n, NULL, feeds, 7, NULL, 0, &err), &err);
         mf_grad_norms(e, &p->params, mf_plan_grads(plan), norm);
-        mf_adam_step(e, &adam, &p->params, mf_plan_grads(plan), (double[]){1e-5, 1e-5, 1e-5, 0}, (double[]){1, 1, 1, 1});
+        mf_adam_step(e, &adam, &p->params, mf_plan_grads(plan), (double[]){1e-5, 1e-5, 1e-5, 0},
+                     (double[]){1, 1, 1, 1});
         float took = (float)(now() - t);
         worst = took < worst ? took : worst;
         sum += r ? took : 0.0f;
@@ -104,8 +119,9 @@ static void update(struct mf_engine *e, struct mf_policy *p, size_t n, int tile,
         cpu = c < cpu ? c : cpu;
     }
     double mean = (double)sum / (rounds - 1), gf = 6e-9 * macs() * (double)n;
-    printf("update rows=%zu threads=%d tile=%d lanes=%d ms=%.2f gflops=%.1f best_gflops=%.1f cpu_gflops=%.1f plan_mib=%.1f\n", n,
-           mf_engine_threads(e), tile, lanes, 1e3 * mean, gf / mean, gf / (double)worst, gf / cpu,
+    printf("update rows=%zu threads=%d tile=%d lanes=%d ms=%.2f gflops=%.1f best_gflops=%.1f cpu_gflops=%.1f "
+           "plan_mib=%.1f\n",
+           n, mf_engine_threads(e), tile, lanes, 1e3 * mean, gf / mean, gf / (double)worst, gf / cpu,
            (double)mf_plan_bytes(plan) / 1048576.0);
     mf_adam_release(&adam);
     mf_plan_free(plan);
@@ -134,7 +150,8 @@ static void sample(struct mf_engine *e, struct mf_policy *p, int n)
         least = t < least ? t : least;
         sum += r ? t : 0.0;
     }
-    printf("sample rows=%d threads=%d us=%.1f best_us=%.1f\n", n, mf_engine_threads(e), 1e6 * sum / (rounds - 1), 1e6 * least);
+    printf("sample rows=%d threads=%d us=%.1f best_us=%.1f\n", n, mf_engine_threads(e), 1e6 * sum / (rounds - 1),
+           1e6 * least);
     mf_sampler_free(s);
     free(obs), free(noise), free(eps), free(chains), free(logprobs), free(values), free(actions);
 }
@@ -143,7 +160,8 @@ int main(int argc, char **argv)
 {
     struct mf_err err;
     struct mf_engine *e;
-    int threads = argc > 1 ? atoi(argv[1]) : 0, tile = argc > 3 ? atoi(argv[3]) : 0, lanes = argc > 4 ? atoi(argv[4]) : 0;
+    int threads = argc > 1 ? atoi(argv[1]) : 0, tile = argc > 3 ? atoi(argv[3]) : 0,
+        lanes = argc > 4 ? atoi(argv[4]) : 0;
     must(mf_engine_open(&e, "cpu", threads, MF_FP32, &err), &err);
     struct mf_policy p = hopper();
     if (argc > 2) {

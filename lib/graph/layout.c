@@ -1,0 +1,170 @@
+/* layout.c - what a plan differentiates, who lives when, and where it lies. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "graph/plan_priv.h"
+
+static int root(const struct mf_graph *g, int value)
+{
+    return g->value[value].root;
+}
+
+bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i)
+{
+    return (nd->back >> (i < 31 ? i : 31) & 1) && !g->value[nd->x[i]].detached;
+}
+
+bool mf_trained(const struct mf_graph *g, int param)
+{
+    return param >= 0 && g->params->p[param].group != MF_GROUP_BUFFER;
+}
+
+/* A gradient is wanted where a loss depends on it and it depends on a trained parameter. */
+static void find_wanted(struct mf_plan *p)
+{
+    const struct mf_graph *g = p->g;
+    bool *depends = mf_xcalloc((size_t)g->n_values, sizeof *depends);
+    bool *reaches = mf_xcalloc((size_t)g->n_values, sizeof *reaches);
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct mf_node *nd = &g->node[i];
+        bool any = mf_trained(g, nd->W) || mf_trained(g, nd->b);
+        for (int k = 0; k < nd->n_x; k++)
+            any = any || (mf_flows(g, nd, k) && depends[root(g, nd->x[k])]);
+        depends[nd->y] = any;
+    }
+    for (int v = 1; v < g->n_values; v++)
+        reaches[v] = g->value[v].scale != 0.0f;
+    for (int i = g->n_nodes - 1; i >= 0; i--)
+        for (int k = 0; k < g->node[i].n_x; k++)
+            if (reaches[g->node[i].y] && mf_flows(g, &g->node[i], k))
+                reaches[root(g, g->node[i].x[k])] = true;
+    for (int v = 1; p->backward && v < g->n_values; v++)
+        p->wanted[v] = depends[v] && reaches[v] && root(g, v) == v;
+    free(depends);
+    free(reaches);
+}
+
+/* Time: inputs come at 0, node i runs forward at 1 + i, losses start at N + 1, node i runs backward at 2N + 1 - i. */
+static int forward_time(int node)
+{
+    return 1 + node;
+}
+
+static int backward_time(const struct mf_graph *g, int node)
+{
+    return 2 * g->n_nodes + 1 - node;
+}
+
+bool mf_runs_back(const struct mf_plan *p, int node)
+{
+    return p->wanted[p->g->node[node].y];
+}
+
+static void touch(struct mf_place *place, int time)
+{
+    place->from = time < place->from ? time : place->from;
+    place->to = time > place->to ? time : place->to;
+}
+
+/* Moving and adding need no values to go back. */
+static bool reads_operands_back(enum mf_op op)
+{
+    return op != MF_OP_SUM && op != MF_OP_CONCAT && op != MF_OP_STACK && op != MF_OP_ROWS;
+}
+
+size_t mf_floats_of(const struct mf_value *v, int n)
+{
+    size_t size = (size_t)v->rows * (size_t)v->cols * (v->shared ? 1 : (size_t)n);
+    return (size + 15) / 16 * 16;
+}
+
+static void find_lives(struct mf_plan *p)
+{
+    const struct mf_graph *g = p->g;
+    const struct mf_place unborn = {.from = 1 << 30, .to = -1};
+    for (int v = 0; v < g->n_values; v++)
+        p->data[v] = p->grad[v] = unborn;
+    for (int v = 1; v < g->n_values; v++) {
+        touch(&p->data[root(g, v)], g->value[v].node < 0 ? 0 : forward_time(g->value[v].node));
+        if (p->wanted[v] && g->value[v].scale != 0.0f)
+            touch(&p->grad[v], g->n_nodes + 1);
+    }
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct mf_node *nd = &g->node[i];
+        bool back = mf_runs_back(p, i);
+        p->aux[i] = unborn;
+        for (int k = 0; k < nd->n_x; k++) {
+            int x = root(g, nd->x[k]);
+            touch(&p->data[x], forward_time(i));
+            if (back && reads_operands_back(nd->op))
+                touch(&p->data[x], backward_time(g, i));
+            if (back && mf_flows(g, nd, k) && p->wanted[x])
+                touch(&p->grad[x], backward_time(g, i));
+        }
+        if (back) {
+            touch(&p->data[nd->y], backward_time(g, i));
+            touch(&p->grad[nd->y], backward_time(g, i));
+        }
+        if (back && nd->how.act == MF_ACT_MISH) {
+            touch(&p->aux[i], forward_time(i));
+            touch(&p->aux[i], backward_time(g, i));
+        }
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct mf_place *x = *(struct mf_place *const *)a, *y = *(struct mf_place *const *)b;
+    if (x->size != y->size)
+        return x->size < y->size ? 1 : -1;
+    return x->from != y->from ? x->from - y->from : x->to - y->to;
+}
+
+/* The largest first, each at the lowest place that is free while it lives. Returns the arena's floats. */
+static size_t lay_out(struct mf_place **all, int n)
+{
+    size_t end = 0;
+    qsort(all, (size_t)n, sizeof(struct mf_place *), by_size);
+    for (int i = 0; i < n; i++) {
+        size_t at = 0;
+        for (int j = 0; j < i; j++) { /* whoever overlaps in time and place pushes it up; then look again */
+            const struct mf_place *o = all[j];
+            if (o->from <= all[i]->to && all[i]->from <= o->to && o->at < at + all[i]->size && at < o->at + o->size) {
+                at = o->at + o->size;
+                j = -1;
+            }
+        }
+        all[i]->at = at;
+        end = at + all[i]->size > end ? at + all[i]->size : end;
+    }
+    return end;
+}
+
+size_t mf_plan_place(struct mf_plan *p, int tile)
+{
+    const struct mf_graph *g = p->g;
+    struct mf_place **all = mf_xcalloc((size_t)(2 * g->n_values + g->n_nodes), sizeof *all);
+    int n = 0;
+    for (int v = 1; v < g->n_values; v++) {
+        p->data[v].size = p->grad[v].size = mf_floats_of(&g->value[v], tile);
+        bool set = g->value[v].node < 0 && g->value[v].shared; /* lies with the plan, not with a worker */
+        if (p->data[v].to >= 0 && !set)
+            all[n++] = &p->data[v];
+        if (p->grad[v].to >= 0)
+            all[n++] = &p->grad[v];
+    }
+    for (int i = 0; i < g->n_nodes; i++) {
+        p->aux[i].size = mf_floats_of(&g->value[g->node[i].y], tile);
+        if (p->aux[i].to >= 0)
+            all[n++] = &p->aux[i];
+    }
+    size_t end = lay_out(all, n);
+    free(all);
+    return end;
+}
+
+void mf_plan_analyse(struct mf_plan *p)
+{
+    find_wanted(p);
+    find_lives(p);
+}

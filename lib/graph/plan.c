@@ -9,10 +9,9 @@
 
 enum {
     TILE_MAX = 64,
-    TILE_FLOATS = 256 << 10, /* what a tile may take of a core's second-level cache and a little more */
+    TILE_FLOATS = 1 << 20, /* of a worker: large tiles share the traffic of weights and lanes, which is what costs */
     LANES = 8,
     LANES_BIG = 2,
-    LANES_MOST = 64,
     BIG = 16 << 20, /* floats of parameters above which lanes are few */
 };
 
@@ -211,8 +210,15 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     size_t values = (size_t)g->n_values, nodes = (size_t)g->n_nodes, T = (size_t)e->threads;
     if (!g->params->value)
         return mf_err_set(err, MF_EUSAGE, "a plan needs parameters that were allocated");
+    if (opts->lanes > MF_LANES_MAX)
+        return mf_err_set(err, MF_EUSAGE, "a plan has at most %d lanes, not %d", MF_LANES_MAX, opts->lanes);
     struct mf_plan *p = mf_xcalloc(1, sizeof *p);
-    *p = (struct mf_plan){.e = e, .g = g, .params = g->params, .backward = opts->backward, .packed = UINT64_MAX};
+    *p = (struct mf_plan){.e = e,
+                          .g = g,
+                          .params = g->params,
+                          .backward = opts->backward,
+                          .tile_given = opts->tile > 0,
+                          .packed = UINT64_MAX};
     p->data = mf_xcalloc(values, sizeof *p->data);
     p->grad = mf_xcalloc(values, sizeof *p->grad);
     p->wanted = mf_xcalloc(values, sizeof *p->wanted);

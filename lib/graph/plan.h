@@ -3,7 +3,10 @@
  * Workers take tiles and run the whole plan (forward, backward) on each. The
  * gradients of tile i go to accumulator lane i mod G, in order within a lane;
  * lanes are summed in order. So results do not depend on the number of
- * threads; G and the tile are part of the bits of a gradient.
+ * threads; G and the tile (which follows from the plan and the number of
+ * samples) are part of the bits of a gradient.
+ *
+ * An engine has one caller at a time, and so have its plans.
  */
 #ifndef MF_GRAPH_PLAN_H
 #define MF_GRAPH_PLAN_H
@@ -25,11 +28,12 @@ void mf_engine_each(struct mf_engine *e, int n, void (*fn)(void *arg, int i), vo
 struct mf_plan;
 
 struct mf_plan_opts {
-    int tile;      /* samples; 0: chosen from the memory budget (32..64 rows of an MLP's samples) */
+    int tile;      /* samples; 0: at most 64, by a memory budget, and so that a run has a tile for every lane */
     int lanes;     /* 0: 8, or 2 above 64 MiB of parameters */
     bool backward; /* plan gradients too */
 };
 
+/* The graph and its parameters (allocated before) outlive the plan. */
 int mf_plan_new(struct mf_plan **p, struct mf_engine *e, struct mf_graph *g, const struct mf_plan_opts *opts,
                 struct mf_err *err);
 void mf_plan_free(struct mf_plan *p);

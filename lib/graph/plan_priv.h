@@ -6,6 +6,8 @@
 #include "graph/engine.h"
 #include "graph/record.h"
 
+enum { MF_LANES_MAX = 64 };
+
 struct mf_weights_use { /* one packed piece of a parameter, and its calls */
     int W, from;
     bool turned;
@@ -21,9 +23,9 @@ struct mf_plan {
     struct mf_engine *e;
     struct mf_graph *g; /* the caller's; it outlives the plan */
     struct mf_params *params;
-    bool backward;
-    int tile, lanes;
-    double macs; /* multiply-adds of one sample, forward */
+    bool backward, tile_given;
+    int tile, lanes; /* samples that the arena has room for */
+    double macs;     /* multiply-adds of one sample, forward */
 
     struct mf_place *data, *grad; /* by value */
     struct mf_place *aux;         /* by node */

@@ -7,9 +7,9 @@
 #include "graph/plan_priv.h"
 
 enum {
-    SLICE = 16384, /* floats that one worker sums at a time */
-    LANES_MAX = 64,
-    ALONE_MACS = 1000000, /* below this a run is over before another core has woken up */
+    SLICE = 16384,        /* floats that one worker sums at a time */
+    ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
+    TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
 };
 
 struct run {
@@ -20,10 +20,15 @@ struct run {
     int n_feeds;
     const struct mf_fetch *fetches;
     pthread_mutex_t lock;
-    size_t next[LANES_MAX]; /* by lane: its next tile */
-    bool taken[LANES_MAX];
+    size_t next[MF_LANES_MAX]; /* by lane: its next tile */
+    bool taken[MF_LANES_MAX];
     atomic_size_t any; /* the next tile where order does not matter */
 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
 
 void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data)
 {
@@ -84,7 +89,7 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
     const struct mf_plan *p = r->p;
     const struct mf_graph *g = p->g;
     const struct mf_kernel *op = p->e->dev.ops->op;
-    size_t first = tile * r->tile, n = r->n - first < r->tile ? r->n - first : r->tile;
+    size_t first = tile * r->tile, n = least(r->n - first, r->tile);
     feed_tile(r, w, first, n);
     for (int v = 1; v < g->n_values; v++)
         if (g->value[v].node < 0 && p->fetch_of[v] >= 0)
@@ -146,8 +151,8 @@ static void sum_slice(void *arg, int i)
 {
     struct run *r = arg;
     const struct mf_plan *p = r->p;
-    size_t used = r->tiles < (size_t)p->lanes ? r->tiles : (size_t)p->lanes;
-    size_t at = (size_t)i * SLICE, n = p->params->size - at < SLICE ? p->params->size - at : SLICE;
+    size_t used = least(r->tiles, (size_t)p->lanes);
+    size_t at = (size_t)i * SLICE, n = least(p->params->size - at, SLICE);
     float *restrict to = p->grads + at;
     memset(to, 0, sizeof(float) * n);
     for (size_t l = 0; l < used; l++) {
@@ -192,10 +197,23 @@ static int check(struct mf_plan *p, const struct run *r, int n_fetches, struct m
     return 0;
 }
 
+/* Training: a tile for every lane where that leaves tiles of some size; the number of threads may not matter. */
+static size_t training_tile(const struct mf_plan *p, size_t n)
+{
+    size_t lanes = (size_t)p->lanes, share = (n + lanes - 1) / lanes;
+    return p->tile_given ? (size_t)p->tile : least(share > TILE_LEAST ? share : TILE_LEAST, (size_t)p->tile);
+}
+
+/* Inference: rows are independent, so all threads share what there is. */
+static size_t inference_tile(const struct mf_plan *p, size_t n)
+{
+    size_t threads = (size_t)p->e->threads, share = (n + threads - 1) / threads;
+    return share ? least(share, (size_t)p->tile) : 1;
+}
+
 int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct mf_feed *feeds, int n_feeds,
                 const struct mf_fetch *fetches, int n_fetches, struct mf_err *err)
 {
-    size_t T = (size_t)p->e->threads, share = (n + T - 1) / T;
     struct run r = {.p = p, .n = n, .index = index, .feeds = feeds, .n_feeds = n_feeds, .fetches = fetches};
     int rc = check(p, &r, n_fetches, err);
     if (rc)
@@ -204,11 +222,10 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
         mf_engine_each(p->e, p->n_packs, pack_one, p);
         p->packed = p->params->version;
     }
-    bool alone = n == 1 || p->macs * (double)n < ALONE_MACS;
-    r.tile = p->backward || alone || share >= (size_t)p->tile || !n ? (size_t)p->tile : share;
+    r.tile = p->backward ? training_tile(p, n) : inference_tile(p, n);
     r.tiles = (n + r.tile - 1) / r.tile;
     if (!p->backward) {
-        if (alone)
+        if (n == 1 || p->macs * (double)n < ALONE_MACS)
             work_any(&r, 0);
         else
             mf_engine_run(p->e, work_any, &r);

@@ -225,15 +225,13 @@ static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
 static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
-    static const char *const sampling[] = {"uniform", "logit_normal", "beta"};
-    bool chosen = mf_conf_was_set(mf_run_conf(run), "clone.time_sampling");
     b->rundir.lock = -1;
     b->epoch = -1;
     b->began = b->saved_at = now();
     int rc = read_data(run, b, err);
     if (rc || (rc = mf_engine_open(&b->engine, b->device, (int)b->threads, (enum mf_precision)b->precision, err)) ||
         (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, (enum mf_clone_loss)b->loss,
-                            chosen ? sampling[b->time_sampling] : NULL, (uint64_t)b->seed, err)) ||
+                            (enum mf_time_sampling)b->time_sampling, (uint64_t)b->seed, err)) ||
         (rc = mf_adam_init(&b->adam, &b->policy.params, err)) ||
         (rc = mf_alloc((void **)&b->ema, b->policy.params.size * sizeof(float), "averaged weights", err)) ||
         (rc = mf_alloc((void **)&b->order, b->lessons.n * sizeof *b->order, "a shuffle", err)) ||
@@ -363,7 +361,7 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
 static const struct mf_stage stage = {
     .name = "bc",
     .summary = "Clone a flow policy from demonstrations.",
-    .examples = "  mf-bc clone.dataset=demos.hdf5 run.dir=outputs/clone | mf-log\n"
+    .examples = "  mf-bc clone.dataset=demos.hdf5 run.dir=outputs/clone\n"
                 "  mf-bc clone.dataset=low_dim.hdf5 clone.filter_key=train env=lift clone.loss=shortcut \\\n"
                 "      policy.network=shortcut_mlp policy.cond_hidden=[64,16]\n",
     .role = MF_SOURCE,

@@ -390,14 +390,20 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         if (!strcmp(words[0], commands[i].name) && n - 1 >= commands[i].least && n - 1 <= commands[i].most)
             return commands[i].run(self, n - 1, words + 1, err);
     return mf_err_set(err, MF_EUSAGE,
-                      "say one of: ls DIR|FILE.., show FILE, diff FILE FILE, verify FILE.., prune DIR, "
+                      "say one of: ls DIR|FILE..., show FILE, diff FILE FILE, verify FILE..., prune DIR, "
                       "ema FILE OUT");
 }
 
 static const struct mf_stage stage = {
     .name = "ckpt",
-    .summary = "Look at checkpoints, compare them, check them, thin them out.",
-    .operands = "ls DIR|FILE.. | show FILE | diff FILE FILE | verify FILE.. | prune DIR | ema FILE OUT",
+    .summary = "Look at checkpoints, compare them, check them, thin them out.\n\n"
+               "  ls DIR|FILE...   a row for each, by iteration\n"
+               "  show FILE        its metadata and tensors\n"
+               "  diff FILE FILE   what differs\n"
+               "  verify FILE...   is each whole, finite, and a policy?\n"
+               "  prune DIR        remove all but the newest\n"
+               "  ema FILE OUT     a copy whose weights are the averaged ones, for use without this toolkit",
+    .operands = "COMMAND FILE...",
     .examples = "  mf-ckpt ls outputs/lift/latest\n"
                 "  mf-ckpt show clone.safetensors ckpt.format=json | jq .__metadata__\n"
                 "  mf-ckpt prune outputs/lift/latest ckpt.keep=3\n",

@@ -180,7 +180,7 @@ static int evaluate(struct mf_run *run, struct eval *e, const char *path, struct
         return rc;
     struct mf_eval_opts o = {.env = e->env,
                              .trials = (int)e->trials,
-                             .num_envs = (int)(e->num_envs ? e->num_envs : 64),
+                             .num_envs = (int)e->num_envs,
                              .threads = (int)e->threads,
                              .max_steps = (int)e->max_steps,
                              .seed = (uint64_t)e->seed};
@@ -278,7 +278,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "eval",
-    .summary = "evaluates checkpoints on fixed trials, with 95 % intervals",
+    .summary = "Evaluate checkpoints on fixed trials, with 95 % intervals.",
     .operands = "CHECKPOINT|RUN ...",
     .examples = "  mf-eval env=lift outputs/lift/latest eval.json=after.json\n"
                 "  mf-eval env=lift runs/*/checkpoints/000100.safetensors >results.mf\n",

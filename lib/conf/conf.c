@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "conf/conf_priv.h"
 
-enum { NAME_MAX_ = 128 };
+enum { NAME_MAX_ = 128, HELP_COLUMNS = 100 };
 
 struct slot {
     union mf_typed v;
@@ -249,26 +249,45 @@ void mf_conf_print(const struct mf_conf *c, FILE *to)
     }
 }
 
-static const char *type_words(const struct mf_key *key)
+static void put_spaces(int n, FILE *to)
 {
-    static const char *const word[] = {"bool", "integer", "number", "text", "", "[integers]"};
-    return key->type == MF_CHOICE ? key->words : word[key->type];
+    fprintf(to, "%*s", n, "");
+}
+
+/* `text` from column `indent` on, broken at spaces before column HELP_COLUMNS. */
+static void put_wrapped(const char *text, int indent, FILE *to)
+{
+    for (int room = HELP_COLUMNS - indent;;) {
+        int n = (int)strlen(text), cut = n;
+        if (n > room)
+            for (cut = room; cut > 0 && text[cut] != ' ';)
+                cut--;
+        fprintf(to, "%.*s\n", cut ? cut : n, text);
+        text += cut ? cut : n;
+        if (!*text++)
+            return;
+        put_spaces(indent, to);
+    }
+}
+
+static int pair_width(const struct mf_key *key)
+{
+    return (int)(strlen(key->name) + 1 + strlen(key->def ? key->def : "null"));
 }
 
 void mf_conf_help(const struct mf_bind *table, FILE *to)
 {
-    int wide[3] = {0};
-    const struct mf_bind *b;
-    for (b = table; b && b->key; b++) {
+    int wide = 0;
+    for (const struct mf_bind *b = table; b->key; b++)
+        wide = pair_width(&mf_keys[find(b->key)]) > wide ? pair_width(&mf_keys[find(b->key)]) : wide;
+    for (const struct mf_bind *b = table; b->key; b++) {
         const struct mf_key *key = &mf_keys[find(b->key)];
-        const char *cell[3] = {key->name, type_words(key), key->def ? key->def : "null"};
-        for (int i = 0; i < 3; i++)
-            wide[i] = (int)strlen(cell[i]) > wide[i] ? (int)strlen(cell[i]) : wide[i];
-    }
-    for (b = table; b && b->key; b++) {
-        const struct mf_key *key = &mf_keys[find(b->key)];
-        fprintf(to, "  %-*s  %-*s  %-*s  %s%s%s%s\n", wide[0], key->name, wide[1], type_words(key), wide[2],
-                key->def ? key->def : "null", key->help, key->unit ? " (" : "", key->unit ? key->unit : "",
-                key->unit ? ")" : "");
+        const bool choice = key->type == MF_CHOICE;
+        char text[512];
+        snprintf(text, sizeof text, "%s%s%s%s%s", choice ? key->words : "", choice ? ": " : "",
+                 key->unit ? key->unit : "", key->unit ? " " : "", key->help);
+        fprintf(to, "  %s=%s", key->name, key->def ? key->def : "null");
+        put_spaces(wide - pair_width(key) + 2, to);
+        put_wrapped(text, wide + 4, to);
     }
 }

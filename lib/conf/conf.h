@@ -37,7 +37,7 @@ struct mf_key {
     const char *def;   /* as text; NULL: null */
     const char *words; /* of a choice, or the range "[0,1]", "(0,)" of a number; NULL: any */
     const char *unit;  /* "control steps"; NULL: none */
-    const char *help;
+    const char *help;  /* goes on from the unit: "in an episode" */
 };
 
 extern const struct mf_key mf_keys[]; /* ends with a NULL name */
@@ -48,7 +48,7 @@ struct mf_bind {
     size_t at; /* offsetof the field */
 };
 
-struct mf_conf; /* the resolved values, as text, with where each came from */
+struct mf_conf; /* the resolved values, with where each came from */
 
 struct mf_conf *mf_conf_new(void); /* all defaults */
 void mf_conf_free(struct mf_conf *c);
@@ -58,6 +58,6 @@ int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *sel
 const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: null */
 bool mf_conf_was_set(const struct mf_conf *c, const char *key);     /* not the default */
 void mf_conf_print(const struct mf_conf *c, FILE *to);              /* --cfg: YAML, reads back */
-void mf_conf_help(const struct mf_bind *table, FILE *to);           /* --help's rows */
+void mf_conf_help(const struct mf_bind *table, FILE *to);           /* --help's rows, 100 columns wide */
 
 #endif

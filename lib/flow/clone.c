@@ -9,7 +9,6 @@
 
 enum { SHORTCUT_LOG2 = 7 }; /* log2 of the largest step count of shortcut models: 128 */
 enum { BLOCK = 16 };        /* rows that one worker draws at a time */
-enum sampling { UNIFORM, LOGIT_NORMAL, BETA };
 
 /* A velocity of a batch: the student's, with its loss, or the teacher's. */
 struct net {
@@ -23,7 +22,7 @@ struct mf_cloner {
     struct mf_policy *p;
     struct mf_engine *e;
     enum mf_clone_loss kind;
-    enum sampling sampling;
+    enum mf_time_sampling sampling;
     uint64_t seed;
     struct mf_params teacher;  /* the policy's table with the teacher's values */
     struct net student, other; /* other: the teacher; not built for the flow loss */
@@ -58,26 +57,12 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
     return mf_plan_new(&m->plan, e, g, &(struct mf_plan_opts){.backward = train}, err);
 }
 
-static int find_sampling(enum sampling *s, const char *name, enum mf_clone_loss kind, struct mf_err *err)
-{
-    static const char *const names[] = {"uniform", "logit_normal", "beta"};
-    for (int i = 0; name && i < 3; i++) {
-        if (!strcmp(name, names[i])) {
-            *s = (enum sampling)i;
-            return 0;
-        }
-    }
-    *s = kind == MF_CLONE_CONSISTENCY ? BETA : UNIFORM;
-    return name ? mf_err_set(err, MF_EUSAGE, "clone.time_sampling=%s is none of uniform, logit_normal, beta", name) : 0;
-}
-
 int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, enum mf_clone_loss loss,
-                  const char *time_sampling, uint64_t seed, struct mf_err *err)
+                  enum mf_time_sampling sampling, uint64_t seed, struct mf_err *err)
 {
     const struct mf_net_spec *net = &p->spec.net;
-    enum sampling sampling;
-    if (find_sampling(&sampling, time_sampling, loss, err))
-        return err->code;
+    if (sampling == MF_TIME_AUTO)
+        sampling = loss == MF_CLONE_CONSISTENCY ? MF_TIME_BETA : MF_TIME_UNIFORM;
     if (loss != MF_CLONE_FLOW && !net->net->step_size)
         return mf_err_set(err, MF_EUSAGE,
                           "clone.loss=%s needs a network that takes a step size, which %s does not: use "
@@ -132,19 +117,18 @@ static int make_room(struct mf_cloner *m, size_t n, struct mf_err *err)
     return 0;
 }
 
-static float draw_time(struct mf_rng *rng, enum sampling sampling)
+static float draw_time(struct mf_rng *rng, enum mf_time_sampling sampling)
 {
     float z;
     switch (sampling) {
-    case LOGIT_NORMAL:
+    case MF_TIME_LOGIT_NORMAL:
         mf_rng_normal(rng, &z, 1);
         return 1 / (1 + expf(-z));
-    case BETA: /* .999 (1 - Beta(1.5, 1)), by the inverse of its distribution */
+    case MF_TIME_BETA: /* .999 (1 - Beta(1.5, 1)), by the inverse of its distribution */
         return .999f * (1 - powf(mf_rng_uniform(rng), 1 / 1.5f));
-    case UNIFORM:
-        break;
+    default:
+        return mf_rng_uniform(rng);
     }
-    return mf_rng_uniform(rng);
 }
 
 static const float *action(const struct mf_cloner *m, size_t i)

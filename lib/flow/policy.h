@@ -129,10 +129,15 @@ void mf_score_set(struct mf_plan *plan, const struct mf_score *s, const struct m
 /* ---- cloning ---- */
 
 enum mf_clone_loss { MF_CLONE_FLOW, MF_CLONE_SHORTCUT, MF_CLONE_CONSISTENCY };
+enum mf_time_sampling { /* auto: beta for the consistency loss, else uniform */
+                        MF_TIME_AUTO,
+                        MF_TIME_UNIFORM,
+                        MF_TIME_LOGIT_NORMAL,
+                        MF_TIME_BETA,
+};
 struct mf_cloner; /* builds the loss's graphs, draws times and noises */
 int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, enum mf_clone_loss loss,
-                  const char *time_sampling /* uniform | logit_normal | beta; NULL: the loss's own */, uint64_t seed,
-                  struct mf_err *err);
+                  enum mf_time_sampling sampling, uint64_t seed, struct mf_err *err);
 void mf_cloner_free(struct mf_cloner *c);
 /* Loss and gradients of one batch: obs (n, O), actions (n, D), both normalised, by index; ema: the teacher's
  * parameters (laid out as params.value; NULL: none). Draws are a function of (seed, step). */

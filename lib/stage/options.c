@@ -41,14 +41,17 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
     const char *words = s->operands ? s->operands : takes_file(s) ? "[FILE]" : NULL;
     printf("usage: %s [key=value]...%s%s%s%s [--config FILE]...\n%s\n", o->program, words ? " " : "",
            words ? words : "", has_in(s) ? " [--in ADDRESS]" : "", has_out(s) ? " [--out ADDRESS]" : "", s->summary);
-    puts("\nkeys, their values and defaults:");
+    puts("\nkeys and their defaults:");
     help_keys(s->binds);
-    puts("A key that another program owns is accepted, so that a pipeline hands the same words to all.\n\noptions:");
+    puts("Keys of other programs are accepted too, so that a pipeline hands the same words to all.\n\noptions:");
     if (has_in(s))
-        puts("  --in ADDRESS   read from: - (stdin), a path, ipc://.., tcp://.. (@ before it binds, > connects)");
+        puts("  --in ADDRESS   read the stream from there, not from stdin");
     if (has_out(s))
-        puts("  --out ADDRESS  write to: likewise");
-    puts("  --config FILE  YAML of keys, before the words; again for more; MF_CONFIG names one for all programs\n"
+        puts("  --out ADDRESS  write it there, not to stdout");
+    if (has_in(s) || has_out(s))
+        puts("                 an address: -, a path, ipc://PATH, tcp://127.0.0.1:PORT; @ before the latter two\n"
+             "                 binds, > connects; of itself the reader binds");
+    puts("  --config FILE  YAML of keys, before the words; again for more; MF_CONFIG names one for all\n"
          "  --cfg          print the resolved configuration\n"
          "  --help, --version");
     if (s->examples)

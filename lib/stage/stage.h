@@ -33,8 +33,8 @@ struct mf_run; /* the frame's own: ports, counts, configuration */
 
 struct mf_stage {
     const char *name;     /* "gae": the program mf-gae */
-    const char *summary;  /* one line of --help */
-    const char *operands; /* "ls|show FILE", for usage; NULL: words that are not key=value are refused */
+    const char *summary;  /* what it does, below --help's usage: a line, or a line and a list of commands */
+    const char *operands; /* "FILE", for usage; NULL: words that are not key=value are refused */
     const char *examples; /* shown at the end of --help */
     enum mf_role role;
     bool text_out; /* stdout carries text, not frames (mf-view, mf-ckpt); flushed after every frame */

@@ -5,16 +5,17 @@ static struct mf_engine *engine;
 static struct fixture fixture;
 
 static const struct {
-    const char *name, *net, *sampling;
+    const char *name, *net;
+    enum mf_time_sampling sampling;
     enum mf_clone_loss loss;
     enum mf_convention convention;
 } cases[] = {
-    {"flow0", "reflow_mlp", "uniform", MF_CLONE_FLOW, MF_NOISE0},
-    {"flow1", "reflow_mlp", "logit_normal", MF_CLONE_FLOW, MF_NOISE1},
-    {"shortcut0", "shortcut_mlp", NULL, MF_CLONE_SHORTCUT, MF_NOISE0},
-    {"shortcut1", "shortcut_mlp", "uniform", MF_CLONE_SHORTCUT, MF_NOISE1},
-    {"consistency0", "shortcut_mlp", NULL, MF_CLONE_CONSISTENCY, MF_NOISE0},
-    {"consistency1", "shortcut_mlp", "beta", MF_CLONE_CONSISTENCY, MF_NOISE1},
+    {"flow0", "reflow_mlp", MF_TIME_UNIFORM, MF_CLONE_FLOW, MF_NOISE0},
+    {"flow1", "reflow_mlp", MF_TIME_LOGIT_NORMAL, MF_CLONE_FLOW, MF_NOISE1},
+    {"shortcut0", "shortcut_mlp", MF_TIME_AUTO, MF_CLONE_SHORTCUT, MF_NOISE0},
+    {"shortcut1", "shortcut_mlp", MF_TIME_UNIFORM, MF_CLONE_SHORTCUT, MF_NOISE1},
+    {"consistency0", "shortcut_mlp", MF_TIME_AUTO, MF_CLONE_CONSISTENCY, MF_NOISE0},
+    {"consistency1", "shortcut_mlp", MF_TIME_BETA, MF_CLONE_CONSISTENCY, MF_NOISE1},
 };
 
 static void as_torch(size_t c)
@@ -80,9 +81,8 @@ static void refused(void)
     struct mf_policy_spec s = small_spec("reflow_mlp");
     struct mf_cloner *m;
     must(mf_policy_init(&p, &s, &err), &err);
-    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_SHORTCUT, NULL, 0, &err) == MF_EUSAGE, "%s", err.text);
-    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_CONSISTENCY, NULL, 0, &err) == MF_EUSAGE, "%s", err.text);
-    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_FLOW, "cosine", 0, &err) == MF_EUSAGE, "%s", err.text);
+    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_SHORTCUT, MF_TIME_AUTO, 0, &err) == MF_EUSAGE, "%s", err.text);
+    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_CONSISTENCY, MF_TIME_AUTO, 0, &err) == MF_EUSAGE, "%s", err.text);
     mf_policy_release(&p);
 }
 

@@ -5,14 +5,13 @@
  * so a run that goes on gives the same frames and weights as one that was
  * never interrupted.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/rng.h"
 #include "env/env.h"
@@ -75,13 +74,6 @@ static const struct mf_bind binds[] = {
     {"threads", offsetof(struct bc, threads)},
     {0},
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- the data and the policy that learns from it ---- */
 
@@ -156,7 +148,7 @@ static int save(struct bc *b, struct mf_err *err)
         .policy = &b->policy, .ema = b->ema, .adam = &b->adam, .kind = "clone", .n_extra = 3, .extra = extra};
     int rc = mf_checkpoint_save(b->path, &c, err);
     b->saved = b->step;
-    b->saved_at = now();
+    b->saved_at = mf_now();
     return rc;
 }
 
@@ -227,7 +219,7 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
     struct bc *b = self;
     b->rundir.lock = -1;
     b->epoch = -1;
-    b->began = b->saved_at = now();
+    b->began = b->saved_at = mf_now();
     int rc = read_data(run, b, err);
     if (rc || (rc = mf_engine_open(&b->engine, b->device, (int)b->threads, (enum mf_precision)b->precision, err)) ||
         (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, (enum mf_clone_loss)b->loss,
@@ -306,7 +298,7 @@ static int report(struct mf_run *run, struct bc *b, const struct seen *seen, int
     struct mf_frame *m = mf_frame_new(MF_METRICS);
     mf_frame_set_int(m, "iter", (b->step - 1) / STRETCH);
     mf_frame_set_int(m, "step", b->step);
-    mf_frame_set_num(m, "time", now() - b->began);
+    mf_frame_set_num(m, "time", mf_now() - b->began);
     mf_frame_set_num(m, "values.train/loss", loss);
     mf_frame_set_num(m, "values.train/lr", seen->lr);
     mf_frame_set_num(m, "values.train/grad_norm", seen->grad_norm / (double)taken);
@@ -325,13 +317,13 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     struct bc *b = self;
     struct seen seen = {0};
     int64_t first = b->step, end = (first / STRETCH + 1) * STRETCH;
-    double start = now();
+    double start = mf_now();
     int rc = 0;
     while (rc == 0 && b->step < end && b->step < b->steps)
         rc = minibatch(b, &seen, err);
     if (rc == 0 && b->step > first)
-        rc = report(run, b, &seen, b->step - first, now() - start, err);
-    if (rc == 0 && now() - b->saved_at > SAVE_SECONDS)
+        rc = report(run, b, &seen, b->step - first, mf_now() - start, err);
+    if (rc == 0 && mf_now() - b->saved_at > SAVE_SECONDS)
         rc = save(b, err);
     return rc ? rc : b->step < b->steps;
 }

@@ -1,12 +1,13 @@
 /* mf-eval: checkpoints on fixed trials: a table, metrics frames, a JSON file. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/publish.h"
+#include "data/json.h"
 #include "flow/spec.h"
 #include "rl/eval.h"
 #include "stage/rundir.h"
@@ -24,7 +25,7 @@ struct eval {
     FILE *json, *table;
     char *json_part;
     int next; /* of the checkpoints */
-    struct timespec began;
+    double began;
 };
 
 static const struct mf_bind binds[] = {
@@ -46,14 +47,6 @@ static const struct mf_bind binds[] = {
 
 /* ---- results ---- */
 
-static void json_text(FILE *to, const char *s)
-{
-    fputc('"', to);
-    for (; *s; s++)
-        fprintf(to, (unsigned char)*s < 0x20 || *s == '"' || *s == '\\' ? "\\u%04x" : "%c", (unsigned char)*s);
-    fputc('"', to);
-}
-
 static int open_json(struct eval *e, struct mf_err *err)
 {
     if (!e->json_path)
@@ -63,7 +56,7 @@ static int open_json(struct eval *e, struct mf_err *err)
     if (!(e->json = fopen(e->json_part, "w")))
         return mf_err_errno(err, "cannot create '%s'", e->json_part);
     fputs("{\"env\": ", e->json);
-    json_text(e->json, e->env->name);
+    mf_json_text(e->env->name, strlen(e->env->name), e->json);
     fprintf(e->json, ", \"seed\": %lld, \"results\": [", (long long)e->seed);
     return 0;
 }
@@ -79,7 +72,7 @@ static void write_json(const struct eval *e, const char *path, const char *weigh
     FILE *to = e->json;
     int n = (int)e->trials;
     fputs(e->next ? ",\n{\"checkpoint\": " : "\n{\"checkpoint\": ", to);
-    json_text(to, path);
+    mf_json_text(path, strlen(path), to);
     fprintf(to, ", \"weights\": \"%s\", \"iter\": %lld, \"step\": %lld, \"n\": %d", weights, (long long)p->iter,
             (long long)p->global_step, n);
     json_rate(to, "success_once", s->success_once);
@@ -127,13 +120,10 @@ static int emit_metrics(struct mf_run *run, const struct eval *e, const char *pa
                {"values.eval/return", s->ret},
                {"values.eval/return_std", s->ret_std},
                {"values.eval/length", s->length}};
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     struct mf_frame *m = mf_frame_new(MF_METRICS);
     mf_frame_set_int(m, "iter", p->iter);
     mf_frame_set_int(m, "step", p->global_step);
-    mf_frame_set_num(m, "time",
-                     (double)(now.tv_sec - e->began.tv_sec) + (double)(now.tv_nsec - e->began.tv_nsec) * 1e-9);
+    mf_frame_set_num(m, "time", mf_now() - e->began);
     mf_frame_set_str(m, "checkpoint", path);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         mf_frame_set_num(m, row[i].name, row[i].value);
@@ -223,7 +213,7 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     if (e->trials > 1 << 20)
         return mf_err_set(err, MF_EUSAGE, "eval.num_episodes=%lld is more than %d", (long long)e->trials, 1 << 20);
     e->table = mf_run_on_terminal(run) ? stdout : stderr;
-    clock_gettime(CLOCK_MONOTONIC, &e->began);
+    e->began = mf_now();
     e->trial = mf_xcalloc((size_t)e->trials, sizeof *e->trial);
     if ((rc = mf_env_find(&e->env, e->env_name, err)) ||
         (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
@@ -256,9 +246,11 @@ static int close_json(struct eval *e, bool keep, struct mf_err *err)
     if (e->json) {
         fputs("\n]}\n", e->json);
         bool failed = ferror(e->json);
-        if (fclose(e->json) || failed || (keep && rename(e->json_part, e->json_path)))
-            rc = mf_err_errno(err, "cannot write '%s'", e->json_path);
-        if (rc || !keep)
+        if (fclose(e->json) || failed)
+            rc = mf_err_errno(err, "cannot write '%s'", e->json_part);
+        if (rc == 0 && keep)
+            rc = mf_publish(e->json_part, e->json_path, err);
+        else
             remove(e->json_part);
     }
     free(e->json_part);

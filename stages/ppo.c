@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "data/json.h"
 #include "flow/spec.h"
@@ -92,13 +92,6 @@ static const struct mf_bind binds[] = {
     {"threads", offsetof(struct ppo, threads)},
     {0},
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- out: the edge, metrics ---- */
 
@@ -221,7 +214,7 @@ static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, s
     if (rc || (rc = open_policy(run, q, head, err)) || (live && (rc = serve(q, head, err))) ||
         (rc = mf_journal_open(&q->journal, q->dir, head, q->trainer.policy.iter, err)))
         return rc;
-    q->begun = q->waited_since = now();
+    q->begun = q->waited_since = mf_now();
     return mf_emit(run, head, err);
 }
 
@@ -318,7 +311,7 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *
     const struct mf_policy *p = &q->trainer.policy;
     struct mf_ppo_stats stats = {.explained_variance = NAN};
     int64_t iter, slices, steps = 0;
-    double start = now(), noise = p->noise_high;
+    double start = mf_now(), noise = p->noise_high;
     int rc;
     if ((rc = mf_frame_get_int(round, "iter", &iter, err)) || (rc = mf_frame_get_int(round, "slices", &slices, err)))
         return rc;
@@ -333,15 +326,15 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *
         return rc;
     struct mf_report r = {.iter = p->iter - 1,
                           .step = p->global_step,
-                          .time = now() - q->begun,
-                          .update_time = now() - start,
-                          .round_time = now() - q->waited_since,
+                          .time = mf_now() - q->begun,
+                          .update_time = mf_now() - start,
+                          .round_time = mf_now() - q->waited_since,
                           .steps = steps,
                           .dropped = q->dropped,
                           .noise = noise,
                           .round = round,
                           .stats = &stats};
-    q->waited_since = now();
+    q->waited_since = mf_now();
     return report(run, q, &r, err);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "data/json.h"
 
 /* One rollout frame, as far as demonstrations need it. */
 struct part {
@@ -20,7 +21,7 @@ int mf_demo_writer_open(struct mf_demo_writer *w, hid_t file, struct mf_err *err
     return w->data < 0 ? mf_h5_fail(err, "cannot create /data") : 0;
 }
 
-/* env_args as robomimic's EnvUtils reads them: type 1 is robosuite, 2 gym. */
+/* env_args as robomimic's EnvUtils reads them: type 1 is robosuite, 2 gym. NULL: no memory, and the file says {}. */
 static char *env_args(const struct mf_frame *head)
 {
     struct mf_err ignored;
@@ -28,12 +29,15 @@ static char *env_args(const struct mf_frame *head)
     bool robosuite = mf_frame_get_str(head, "spec.robomimic_name", &name, &ignored) == 0 && *name;
     if (!robosuite && mf_frame_get_str(head, "spec.env", &name, &ignored))
         name = "";
-    char *text = mf_xcalloc(6 * strlen(name) + 80, 1);
-    size_t n = (size_t)sprintf(text, "{\"env_name\": \"");
-    for (const char *p = name; *p; p++)
-        n += (size_t)sprintf(text + n, (unsigned char)*p < 0x20 || *p == '"' || *p == '\\' ? "\\u%04x" : "%c",
-                             (unsigned char)*p);
-    sprintf(text + n, "\", \"type\": %d, \"env_kwargs\": {}}", robosuite ? 1 : 2);
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    fputs("{\"env_name\": ", to);
+    mf_json_text(name, strlen(name), to);
+    fprintf(to, ", \"type\": %d, \"env_kwargs\": {}}", robosuite ? 1 : 2);
+    fclose(to);
     return text;
 }
 

@@ -7,27 +7,26 @@
 
 #include "data/frame_priv.h"
 
-/* Bytes of the UTF-8 character at p, 0 when there is none. */
-static size_t utf8(const uint8_t *p, size_t n)
+size_t mf_utf8(const void *s, size_t n)
 {
-    size_t len = *p < 0x80                 ? 1
-                 : *p >= 0xc2 && *p < 0xe0 ? 2
-                 : *p >= 0xe0 && *p < 0xf0 ? 3
-                 : *p >= 0xf0 && *p < 0xf5 ? 4
-                                           : 0;
+    const uint8_t *u = s;
+    size_t len = u[0] < 0x80 ? 1 : u[0] < 0xc2 ? 0 : u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : u[0] < 0xf5 ? 4 : 0;
     if (len > n)
         return 0;
     for (size_t i = 1; i < len; i++)
-        if ((p[i] & 0xc0) != 0x80)
+        if ((u[i] & 0xc0) != 0x80)
             return 0;
-    return len;
+    bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
+               (u[0] == 0xf4 && u[1] > 0x8f);
+    return bad ? 0 : len;
 }
 
-static void put_text(const uint8_t *p, size_t n, FILE *to)
+void mf_json_text(const void *text, size_t n, FILE *to)
 {
+    const uint8_t *p = text;
     putc('"', to);
     for (size_t len; n; p += len, n -= len) {
-        len = utf8(p, n);
+        len = mf_utf8(p, n);
         if (!len)
             fputs("\\ufffd", to), len = 1;
         else if (*p == '"' || *p == '\\')
@@ -166,7 +165,7 @@ static size_t put_key(const uint8_t *p, size_t n, FILE *to)
     struct mf_token t;
     size_t span = mf_token_span(p, n);
     bool text = mf_token_read(&t, p, n) == 1 && (t.type == MF_TEXT || t.type == MF_BYTES);
-    put_text(text ? p + t.head : p, text ? t.n : span, to);
+    mf_json_text(text ? p + t.head : p, text ? t.n : span, to);
     putc(':', to);
     return span;
 }
@@ -192,7 +191,7 @@ static size_t put_object(const uint8_t *p, size_t n, FILE *to)
         put_number(t.f, t.head == 1 + sizeof(float), to);
         return at;
     case MF_TEXT:
-        put_text(p + at, t.n, to);
+        mf_json_text(p + at, t.n, to);
         return at + t.n;
     case MF_BYTES:
     case MF_EXT:

@@ -14,4 +14,9 @@ enum mf_arrays_as {
 
 void mf_frame_json(const struct mf_frame *f, enum mf_arrays_as how, FILE *to); /* with its newline */
 
+void mf_json_text(const void *text, size_t n, FILE *to); /* quoted; what is no UTF-8 becomes U+FFFD */
+
+/* Bytes of the UTF-8 character that the n > 0 bytes at s begin with; 0 when it is none (overlong, a surrogate, cut). */
+size_t mf_utf8(const void *s, size_t n);
+
 #endif

@@ -1,13 +1,13 @@
 #include "data/recorder.h"
 
 #include <fcntl.h>
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/publish.h"
 #include "data/demo_writer.h"
 #include "data/h5.h"
 
@@ -172,34 +172,16 @@ static int finish(struct mf_recorder *r, struct mf_err *err)
     return closed < 0 ? mf_h5_fail(err, "cannot close") : 0;
 }
 
-/* Onto the disk, then under its name. */
-static int publish(struct mf_recorder *r, struct mf_err *err)
-{
-    int fd = open(r->part, O_RDWR | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) || rename(r->part, r->path)) {
-        int rc = mf_err_errno(err, "cannot make '%s' of '%s'", r->path, r->part);
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    close(fd);
-    free(r->part);
-    r->part = NULL;
-    char *copy = mf_xstrdup(r->path);
-    if ((fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >= 0) {
-        fsync(fd); /* the name too; where a folder cannot be synced there is nothing to be done */
-        close(fd);
-    }
-    free(copy);
-    return 0;
-}
-
 int mf_recorder_close(struct mf_recorder *r, struct mf_err *err)
 {
     int rc = finish(r, err);
     if (rc)
         mf_err_at(err, "'%s'", r->part);
-    rc = rc ? rc : publish(r, err);
+    if (rc == 0) {
+        rc = mf_publish(r->part, r->path, err);
+        free(r->part);
+        r->part = NULL;
+    }
     mf_recorder_drop(r);
     return rc;
 }

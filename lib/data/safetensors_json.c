@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "data/json.h"
+
 int mf_json_wrong(struct mf_json *j, const char *fmt, ...)
 {
     char text[400];
@@ -85,21 +87,6 @@ static int escape(struct mf_json *j)
     return 0;
 }
 
-/* How long the UTF-8 character at s is; 0 when it is none (overlong, a surrogate, cut short). */
-static int utf8_length(const char *s, const char *end)
-{
-    const unsigned char *u = (const unsigned char *)s;
-    int more = u[0] < 0x80 ? 0 : u[0] < 0xc2 ? -1 : u[0] < 0xe0 ? 1 : u[0] < 0xf0 ? 2 : u[0] < 0xf5 ? 3 : -1;
-    if (more < 0 || end - s <= more)
-        return 0;
-    for (int i = 1; i <= more; i++)
-        if ((u[i] & 0xc0) != 0x80)
-            return 0;
-    bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
-               (u[0] == 0xf4 && u[1] > 0x8f);
-    return bad ? 0 : more + 1;
-}
-
 /* Decoded and NUL-ended in j's buffer: an escape is never shorter than what it stands for, and the quotes pay the NUL.
  */
 int mf_json_string(struct mf_json *j, const char **s, const char *where)
@@ -116,10 +103,10 @@ int mf_json_string(struct mf_json *j, const char **s, const char *where)
             rc = escape(j);
             continue;
         }
-        int n = (unsigned char)*j->at < 0x20 ? 0 : utf8_length(j->at, j->end);
+        size_t n = (unsigned char)*j->at < 0x20 ? 0 : mf_utf8(j->at, (size_t)(j->end - j->at));
         if (n == 0)
             return mf_json_wrong(j, "a string of its header holds a byte that is not UTF-8 text");
-        memcpy(j->string, j->at, (size_t)n);
+        memcpy(j->string, j->at, n);
         j->string += n;
         j->at += n;
     }

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/publish.h"
+#include "data/json.h"
 #include "data/safetensors_priv.h"
 
 static int by_name(const void *a, const void *b)
@@ -28,13 +30,7 @@ void mf_safetensors_sort(struct mf_array *tensors, int n, struct mf_meta *meta, 
 
 static void quoted(FILE *to, const char *s)
 {
-    fputc('"', to);
-    for (; *s; s++)
-        if ((unsigned char)*s < 0x20)
-            fprintf(to, "\\u%04x", (unsigned)*s);
-        else
-            fprintf(to, *s == '"' || *s == '\\' ? "\\%c" : "%c", *s);
-    fputc('"', to);
+    mf_json_text(s, strlen(s), to);
 }
 
 static void entry(FILE *to, const struct mf_array *a, size_t begin)
@@ -91,20 +87,6 @@ static int put(int fd, const void *data, size_t n)
     return 0;
 }
 
-/* A rename is on the disk when its folder is. Some filesystems cannot sync a folder: then there is nothing to do. */
-static void sync_folder(const char *path)
-{
-    char *folder = mf_xstrdup(path), *slash = strrchr(folder, '/');
-    if (slash)
-        slash[slash == folder] = 0;
-    int fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        fsync(fd);
-        close(fd);
-    }
-    free(folder);
-}
-
 static int write_all(const char *part, const char *path, const char *text, size_t size, const struct mf_array *tensors,
                      int n, struct mf_err *err)
 {
@@ -114,13 +96,12 @@ static int write_all(const char *part, const char *path, const char *text, size_
     int bad = put(fd, text, size);
     for (int i = 0; i < n && !bad; i++)
         bad = put(fd, tensors[i].data, tensors[i].bytes);
-    int rc = bad || fsync(fd) < 0 ? mf_err_errno(err, "cannot write %s", part) : 0;
+    int rc = bad ? mf_err_errno(err, "cannot write %s", part) : 0;
     if (close(fd) < 0 && !rc)
         rc = mf_err_errno(err, "cannot write %s", part);
-    if (!rc && rename(part, path) < 0)
-        rc = mf_err_errno(err, "cannot rename %s to %s", part, path);
-    if (rc)
-        unlink(part);
+    if (!rc)
+        return mf_publish(part, path, err);
+    unlink(part);
     return rc;
 }
 
@@ -139,8 +120,6 @@ int mf_safetensors_write(const char *path, struct mf_array *tensors, int n, stru
         stpcpy(stpcpy(part, path), ".part");
         rc = write_all(part, path, text, size, tensors, n, err);
     }
-    if (!rc)
-        sync_folder(path);
     free(part);
     free(text);
     return rc;

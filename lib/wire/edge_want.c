@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <zmq.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "wire/edge_priv.h"
@@ -21,13 +21,6 @@ struct mf_edge_client {
     const void **parts;
     size_t *sizes;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 int mf_edge_connect(struct mf_edge_client **out, const char *address, struct mf_err *err)
 {
@@ -161,13 +154,13 @@ int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, str
         return mf_err_set(err, MF_EUSAGE, "the source's name %s is longer than %d bytes", src, MF_EDGE_SRC - 1);
     strcpy(want.src, src);
     size_t size = mf_edge_note_write(&want, text);
-    double heard = now(), asked = -1e9;
+    double heard = mf_now(), asked = -1e9;
     int rc;
-    while (!(rc = still_wanted(e, watch, now() - heard, timeout_s, err))) {
-        bool came = true, due = now() - asked >= ask_every;
+    while (!(rc = still_wanted(e, watch, mf_now() - heard, timeout_s, err))) {
+        bool came = true, due = mf_now() - asked >= ask_every;
         /* Without a connection it cannot be sent (IMMEDIATE), so a lost one does not pile up questions. */
         if (due && zmq_send(e->dealer, text, size, ZMQ_DONTWAIT) >= 0) {
-            asked = now();
+            asked = mf_now();
             due = false;
         }
         zmq_pollitem_t ready = {.socket = e->dealer, .events = (short)(ZMQ_POLLIN | (due ? ZMQ_POLLOUT : 0))};
@@ -175,7 +168,7 @@ int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, str
         while (came) {
             if (!take_answer(e, &note, &came))
                 continue;
-            heard = now();
+            heard = mf_now();
             if (note.seq == want.seq && note.say != MF_EDGE_WAIT)
                 return verdict(e, &note, policy, err);
         }

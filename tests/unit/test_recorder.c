@@ -129,7 +129,7 @@ static void demonstrations(void)
     ok(d.obs_dim == O && d.obs[0] == TO * O - O && d.obs[O] == 2 * N * TO * O / 2 + TO * O - O,
        "the newest observation of each row of its environment");
     ok(d.actions[3 * A] == 1000 + 4 * N * A && d.actions[4 * A + 1] == 1000 + A + 1, "actions");
-    ok(!strcmp(d.env_args, "{\"env_name\": \"Li\\u0022ft\", \"type\": 1, \"env_kwargs\": {}}"), "env_args: %s",
+    ok(!strcmp(d.env_args, "{\"env_name\": \"Li\\\"ft\", \"type\": 1, \"env_kwargs\": {}}"), "env_args: %s",
        d.env_args);
     mf_demos_release(&d);
 }

@@ -246,8 +246,9 @@ static void configure(struct mf_zmq *z)
     set(z, ZMQ_SNDTIMEO, MF_STOP_TICK);
     set(z, ZMQ_RCVHWM, HIGH_WATER);
     set(z, ZMQ_SNDHWM, HIGH_WATER);
-    set(z, ZMQ_IMMEDIATE, 1); /* no queue before there is a reader */
-    set(z, ZMQ_LINGER, -1);   /* close waits, drop does not */
+    if (z->dir == MF_OUT) /* no queue before there is a reader; a PULL would drop what it has not read at a hang-up */
+        set(z, ZMQ_IMMEDIATE, 1);
+    set(z, ZMQ_LINGER, -1); /* close waits, drop does not */
 }
 
 static int attach(struct mf_port *port, const char *address, bool bind, struct mf_err *err)

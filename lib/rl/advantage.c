@@ -9,14 +9,7 @@
 /* Everything that walk() calls must become part of it, so that it is compiled for the processor at hand. */
 #define INLINE static inline __attribute__((always_inline))
 
-enum { BLOCK = 512 }; /* environments at a time: a step's rows of them stay in the first cache */
-
-/* What the estimators need of one step: masked entries are 0 here, and go 0. */
-struct step {
-    float r[BLOCK], v[BLOCK], g[BLOCK];
-    float next[BLOCK]; /* nv */
-    int32_t go[BLOCK]; /* the episode goes on to t+1 */
-};
+enum { BLOCK = 1024 }; /* environments at a time: a step's rows of them stay in the first cache */
 
 struct walk {
     const struct mf_advantage *a;
@@ -27,13 +20,27 @@ struct walk {
     const int32_t *chunk; /* (BLOCK) of C */
 };
 
+/* Some environments of one step. */
+struct row {
+    float r[BLOCK], g[BLOCK];
+    const float *v, *next, *final;
+    const uint8_t *terminated, *truncated, *k0, *k1, *n0, *n1; /* masks of this step, and of the next */
+    int32_t inside, sees_final, ends, zeroes;
+};
+
+/* One decision as the estimators need it; a masked one is 0 and does not go on. */
+struct cell {
+    float r, v, g, next; /* next: nv */
+    int32_t go;          /* the episode goes on to t+1 */
+};
+
 static bool kept(const struct mf_rollout *r, size_t i)
 {
     return (!r->valid || r->valid[i]) && (!r->loss_mask || r->loss_mask[i]);
 }
 
 /* One reward for each decision, of the actions that were executed; and g. Of masked entries: anything. */
-INLINE void fill_rewards(const struct walk *w, size_t at, size_t n, struct step *s)
+INLINE void fill_rewards(const struct walk *w, size_t at, size_t n, struct row *s)
 {
     const struct mf_rollout *r = w->r;
     const int32_t *ran = r->n_exec ? r->n_exec + at : w->chunk;
@@ -54,70 +61,90 @@ INLINE void fill_rewards(const struct walk *w, size_t at, size_t n, struct step 
         s->g[i] = !by_step ? (float)w->a->gamma : w->power[(size_t)ran[i] <= r->C ? ran[i] : 0];
 }
 
-/* Environments [first, first + n) of step t. Selects instead of branches, and never a product with a mask. */
-INLINE void fill(const struct walk *w, size_t t, size_t first, size_t n, struct step *s)
+/* Environments [first, first + n) of step t. */
+INLINE void fill(const struct walk *w, size_t t, size_t first, size_t n, struct row *s)
 {
     const struct mf_rollout *r = w->r;
     const int compat = w->a->compat;
-    const int32_t inside = t + 1 < r->T;
-    const int32_t sees_final = compat == MF_COMPAT_NONE, ends = compat != MF_COMPAT_DPPO;
-    const int32_t zeroes = compat == MF_COMPAT_CLEANRL || compat == MF_COMPAT_SEED;
+    const bool inside = t + 1 < r->T;
     const size_t at = t * r->N + first, after = inside ? at + r->N : at;
-    const float *v = r->prev_values + at;
-    const float *nv = inside ? r->prev_values + after : (compat == MF_COMPAT_SEED ? w->zero : r->last_values) + first;
-    const float *final = r->final_values ? r->final_values + at : w->zero + first;
-    const uint8_t *term = r->terminated + at, *trunc = r->truncated + at;
-    const uint8_t *k0 = r->valid ? r->valid + at : w->all, *k1 = r->loss_mask ? r->loss_mask + at : w->all;
-    const uint8_t *n0 = r->valid && inside ? r->valid + after : w->all;
-    const uint8_t *n1 = r->loss_mask && inside ? r->loss_mask + after : w->all;
+    s->inside = inside;
+    s->sees_final = compat == MF_COMPAT_NONE;
+    s->ends = compat != MF_COMPAT_DPPO;
+    s->zeroes = compat == MF_COMPAT_CLEANRL || compat == MF_COMPAT_SEED;
+    s->v = r->prev_values + at;
+    s->next = inside ? r->prev_values + after : (compat == MF_COMPAT_SEED ? w->zero : r->last_values) + first;
+    s->final = r->final_values ? r->final_values + at : w->zero + first;
+    s->terminated = r->terminated + at;
+    s->truncated = r->truncated + at;
+    s->k0 = r->valid ? r->valid + at : w->all;
+    s->k1 = r->loss_mask ? r->loss_mask + at : w->all;
+    s->n0 = r->valid && inside ? r->valid + after : w->all;
+    s->n1 = r->loss_mask && inside ? r->loss_mask + after : w->all;
     fill_rewards(w, at, n, s);
-    for (size_t i = 0; i < n; i++) {
-        int32_t keep = (k0[i] != 0) & (k1[i] != 0), more = (n0[i] != 0) & (n1[i] != 0);
-        int32_t dead = term[i] != 0, limit = trunc[i] != 0;
-        float next = more ? nv[i] : 0.0f, last = final[i], value = v[i], reward = s->r[i];
-        next = (limit & sees_final) ? last : next;
-        next = (dead | (limit & zeroes)) ? 0.0f : next;
-        s->next[i] = keep ? next : 0.0f;
-        s->v[i] = keep ? value : 0.0f;
-        s->r[i] = keep ? reward : 0.0f;
-        s->go[i] = keep & more & inside & !dead & !(limit & ends);
-    }
 }
 
-INLINE void gae(const struct step *s, float lambda, size_t n, const float *restrict after, float *restrict adv,
-                float *restrict ret)
+/* Selects instead of branches, and never a product with a mask. */
+INLINE struct cell see(const struct row *s, bool masked, size_t i)
+{
+    const int32_t keep = !masked || ((s->k0[i] != 0) & (s->k1[i] != 0));
+    const int32_t more = !masked || ((s->n0[i] != 0) & (s->n1[i] != 0));
+    const int32_t dead = s->terminated[i] != 0, limit = (s->truncated[i] != 0) & !dead;
+    const float last = s->final[i], value = s->v[i], reward = s->r[i];
+    float next = s->next[i];
+    next = more ? next : 0.0f;
+    next = (limit & s->sees_final) ? last : next;
+    next = (dead | (limit & s->zeroes)) ? 0.0f : next;
+    return (struct cell){
+        .r = keep ? reward : 0.0f,
+        .v = keep ? value : 0.0f,
+        .g = s->g[i],
+        .next = keep ? next : 0.0f,
+        .go = keep & more & s->inside & !dead & !(limit & s->ends),
+    };
+}
+
+INLINE void gae(const struct row *s, bool masked, float lambda, size_t n, const float *restrict after,
+                float *restrict adv, float *restrict ret)
 {
     for (size_t i = 0; i < n; i++) {
-        float trace = s->go[i] ? after[i] : 0.0f;
-        float now = s->r[i] + s->g[i] * s->next[i] - s->v[i] + s->g[i] * lambda * trace;
+        const struct cell c = see(s, masked, i);
+        float trace = after[i];
+        trace = c.go ? trace : 0.0f;
+        const float now = c.r + c.g * c.next - c.v + c.g * lambda * trace;
         adv[i] = now;
-        ret[i] = now + s->v[i];
+        ret[i] = now + c.v;
     }
 }
 
 /* R_t from R_{t+1}, which is nv where the episode does not go on. */
-INLINE void target(const struct step *s, size_t n, const float *restrict after, float *restrict ret)
+INLINE void target(const struct row *s, bool masked, size_t n, const float *restrict after, float *restrict ret)
 {
     for (size_t i = 0; i < n; i++) {
-        float next = s->go[i] ? after[i] : s->next[i];
-        ret[i] = s->r[i] + s->g[i] * next;
+        const struct cell c = see(s, masked, i);
+        float next = after[i];
+        next = c.go ? next : c.next;
+        ret[i] = c.r + c.g * next;
     }
 }
 
 /* G^1..G^depth: targets of at most so many steps. In place from the deepest, so that G^{k-1} is still that of t+1. */
-INLINE void nested(const struct step *s, size_t n, size_t depth, size_t stride, float *g, float *ret)
+INLINE void nested(const struct row *s, bool masked, size_t n, size_t depth, size_t stride, float *restrict g,
+                   float *restrict ret)
 {
     for (size_t k = depth; k-- > 1;)
-        target(s, n, g + (k - 1) * stride, g + k * stride);
-    for (size_t i = 0; i < n; i++)
-        g[i] = s->r[i] + s->g[i] * s->next[i];
+        target(s, masked, n, g + (k - 1) * stride, g + k * stride);
+    for (size_t i = 0; i < n; i++) {
+        const struct cell c = see(s, masked, i);
+        g[i] = c.r + c.g * c.next;
+    }
     memcpy(ret, g + (depth - 1) * stride, n * sizeof *ret);
 }
 
-INLINE void minus_values(const struct step *s, size_t n, const float *restrict ret, float *restrict adv)
+INLINE void minus_values(const struct row *s, bool masked, size_t n, const float *restrict ret, float *restrict adv)
 {
     for (size_t i = 0; i < n; i++)
-        adv[i] = ret[i] - s->v[i];
+        adv[i] = ret[i] - see(s, masked, i).v;
 }
 
 static int check(const struct mf_rollout *r, struct mf_err *err)
@@ -131,26 +158,36 @@ static int check(const struct mf_rollout *r, struct mf_err *err)
     return 0;
 }
 
-__attribute__((target_clones("avx2", "default"))) static void walk(const struct walk *w, enum mf_estimator how,
-                                                                   size_t depth, float *g, float *adv, float *ret)
+INLINE void walk_back(const struct walk *w, bool masked, enum mf_estimator how, size_t depth, float *g, float *adv,
+                      float *ret)
 {
     const size_t N = w->r->N;
-    struct step s;
+    struct row s;
     for (size_t t = w->r->T; t-- > 0;)
         for (size_t first = 0; first < N; first += BLOCK) {
             size_t n = N - first < BLOCK ? N - first : BLOCK, at = t * N + first;
             bool last = t + 1 == w->r->T;
             fill(w, t, first, n, &s);
             if (how == MF_GAE) {
-                gae(&s, (float)w->a->gae_lambda, n, last ? w->zero + first : adv + at + N, adv + at, ret + at);
+                const float *after = last ? w->zero + first : adv + at + N;
+                gae(&s, masked, (float)w->a->gae_lambda, n, after, adv + at, ret + at);
                 continue;
             }
             if (how == MF_MC)
-                target(&s, n, last ? w->zero + first : ret + at + N, ret + at);
+                target(&s, masked, n, last ? w->zero + first : ret + at + N, ret + at);
             else
-                nested(&s, n, depth, N, g + first, ret + at);
-            minus_values(&s, n, ret + at, adv + at);
+                nested(&s, masked, n, depth, N, g + first, ret + at);
+            minus_values(&s, masked, n, ret + at, adv + at);
         }
+}
+
+__attribute__((target_clones("avx2", "default"))) static void walk(const struct walk *w, enum mf_estimator how,
+                                                                   size_t depth, float *g, float *adv, float *ret)
+{
+    if (w->r->valid || w->r->loss_mask)
+        walk_back(w, true, how, depth, g, adv, ret);
+    else
+        walk_back(w, false, how, depth, g, adv, ret);
 }
 
 int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const struct mf_rollout *r, float *advantages,

@@ -7,15 +7,16 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "wire/port_priv.h"
 
-enum { LINES = 64, HIGH_WATER = 4, GRACE = 500 };
+enum { LINES = 64, HIGH_WATER = 4 };
+static const double grace = .5;                           /* s */
 static const char monitor_address[] = "inproc://monitor"; /* a context per port */
 
 /* A connection, and a duplicate of its descriptor that keeps it up until the
@@ -31,16 +32,9 @@ struct mf_zmq {
     enum mf_dir dir;
     bool met, finished; /* a handshake was seen; the socket is destroyed, all is written */
     int peers;
-    int64_t alone_since; /* ms */
+    double alone_since;
     struct line line[LINES];
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void hold(struct mf_zmq *z, int fd)
 {
@@ -73,7 +67,7 @@ static void on_event(struct mf_zmq *z, int event, int value)
         break;
     case ZMQ_EVENT_DISCONNECTED:
         z->peers--;
-        z->alone_since = now_ms();
+        z->alone_since = mf_now();
         let_go(z, value);
         break;
     case ZMQ_EVENT_MONITOR_STOPPED:
@@ -102,7 +96,7 @@ static bool zmq_reader_gone(struct mf_port *port)
 {
     struct mf_zmq *z = port->zmq;
     listen_in(z);
-    return z->met && z->peers <= 0 && now_ms() - z->alone_since >= GRACE;
+    return z->met && z->peers <= 0 && mf_now() - z->alone_since >= grace;
 }
 
 static int fail(const struct mf_port *port, const char *what, struct mf_err *err)

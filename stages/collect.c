@@ -6,9 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "flow/spec.h"
 #include "rl/actor.h"
 #include "stage/rundir.h"

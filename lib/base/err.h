@@ -13,7 +13,6 @@ extern "C" {
 #endif
 
 enum mf_code {
-    MF_OK = 0,
     MF_EUSAGE = -1,  /* an option or a configuration is wrong      exit 2 */
     MF_EFORMAT = -2, /* the input is not a whole, valid stream     exit 3 */
     MF_EIO = -3,     /* open, read, write, a peer that is gone     exit 1 */

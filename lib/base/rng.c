@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-void mf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+static void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
     uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]}, k[2] = {key[0], key[1]};
     for (int round = 0; round < 10; round++) {
@@ -29,7 +29,7 @@ struct mf_rng mf_rng_at(uint64_t seed, enum mf_purpose purpose, uint32_t environ
 uint32_t mf_rng_u32(struct mf_rng *rng)
 {
     if (rng->left == 0) {
-        mf_philox(rng->counter, rng->key, rng->word);
+        philox(rng->counter, rng->key, rng->word);
         rng->counter[0]++;
         rng->left = 4;
     }

@@ -31,8 +31,6 @@ struct mf_rng {
     int left;            /* words of it not yet given out */
 };
 
-void mf_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
-
 struct mf_rng mf_rng_at(uint64_t seed, enum mf_purpose purpose, uint32_t environment, uint32_t episode, uint32_t step);
 uint32_t mf_rng_u32(struct mf_rng *rng);
 uint32_t mf_rng_below(struct mf_rng *rng, uint32_t n);         /* 0..n-1, unbiased; n > 0 */

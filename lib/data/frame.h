@@ -1,8 +1,9 @@
 /* frame.h - one object of the stream: its kind, its fields, its named arrays.
  *
- *   head     v, run, src, seed, spec, chain          metrics  iter, step, time, values
- *   rollout  iter, src, slice, envs, policy, arrays  policy   version, iter, global_step, part, tensors
- *   round    iter, src, slices, episodes, state      end      src, frames, samples, stopped
+ *   head     v, run, src, seed, policy_address, spec, chain
+ *   rollout  iter, src, slice, envs, policy, arrays  policy   version, iter, global_step, noise, part, tensors
+ *   round    iter, src, slices, episodes, state      metrics  iter, step, time, values
+ *                                                    end      src, frames, samples, stopped
  *
  * A frame keeps every field and every array in the order in which it came,
  * the unknown ones as bytes, so that what a stage does not touch leaves it as
@@ -78,7 +79,6 @@ void mf_frame_set_bool(struct mf_frame *f, const char *path, bool v);
 void mf_frame_set_str(struct mf_frame *f, const char *path, const char *s);
 void mf_frame_set_bin(struct mf_frame *f, const char *path, const void *p, size_t n);
 void mf_frame_set_ints(struct mf_frame *f, const char *path, const int64_t *v, size_t n); /* an array */
-void mf_frame_set_strs(struct mf_frame *f, const char *path, const char *const *v, size_t n);
 /* One {stage, version, argv} more in "chain" (provenance, as SAM's @PG). */
 void mf_frame_add_chain(struct mf_frame *f, const char *stage, const char *version, int argc, char **argv);
 

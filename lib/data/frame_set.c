@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "data/frame_priv.h"
 
 /* A value is packed on its own, then put where the path says: what is beside it keeps its bytes. */
@@ -154,16 +153,6 @@ void mf_frame_set_ints(struct mf_frame *f, const char *path, const int64_t *v, s
     msgpack_pack_array(&leaf.pk, n);
     for (size_t i = 0; i < n; i++)
         msgpack_pack_int64(&leaf.pk, v[i]);
-    put(f, path, &leaf);
-}
-
-void mf_frame_set_strs(struct mf_frame *f, const char *path, const char *const *v, size_t n)
-{
-    struct pack leaf;
-    start(&leaf);
-    msgpack_pack_array(&leaf.pk, n);
-    for (size_t i = 0; i < n; i++)
-        str(&leaf, v[i], strlen(v[i]));
     put(f, path, &leaf);
 }
 

@@ -30,7 +30,7 @@ struct mf_step {
 };
 
 struct mf_env {
-    const char *name, *summary;
+    const char *name;
     struct mf_obs_key obs[MF_OBS_KEYS]; /* ends with a NULL name */
     int action_dim;                     /* actions are in [-1, 1]; the environment clips */
     int max_steps;                      /* control steps of an episode, unless env.max_steps says otherwise */

@@ -239,7 +239,6 @@ static void expert(const void *state, void *memory, struct mf_rng *rng, const fl
 
 const struct mf_env mf_env_lift = {
     .name = "lift",
-    .summary = "a gripper lifts a cube off a table (MuJoCo, robomimic's Lift interface)",
     .obs = {{"object", 10}, {"robot0_eef_pos", 3}, {"robot0_eef_quat", 4}, {"robot0_gripper_qpos", 2}},
     .action_dim = ACTION,
     .max_steps = 60,

@@ -93,7 +93,6 @@ static void expert(const void *state, void *memory, struct mf_rng *rng, const fl
 
 const struct mf_env mf_env_point = {
     .name = "point",
-    .summary = "a mass on a line, pushed to rest at a goal",
     .obs = {{"position", 1}, {"velocity", 1}, {"goal", 1}},
     .action_dim = 1,
     .max_steps = 40,

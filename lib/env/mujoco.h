@@ -19,8 +19,8 @@ int mf_mujoco_data(mjData **d, const mjModel *m, struct mf_err *err); /* mj_dele
 /* n steps of physics. false: MuJoCo reported an error, or positions, velocities or accelerations went bad. */
 bool mf_mujoco_step(const mjModel *m, mjData *d, int n);
 
-/* What determines the steps to come, bit by bit: time, qpos, qvel, act, ctrl, qacc_warmstart, mocap poses. load also
- * clears what a bad step left behind; poses in d are stale until the next step. */
+/* What determines the steps to come, bit by bit: time, qpos, qvel, act, ctrl, qacc_warmstart, mocap poses. restore
+ * also clears what a bad step left behind; poses in d are stale until the next step. */
 size_t mf_mujoco_state_size(const mjModel *m);
 void mf_mujoco_save(const mjModel *m, const mjData *d, void *bytes);
 void mf_mujoco_restore(const mjModel *m, mjData *d, const void *bytes);

@@ -231,11 +231,6 @@ int mf_vec_expert(struct mf_vec *v, float *actions, struct mf_err *err)
     return 0;
 }
 
-int mf_vec_obs_dim(const struct mf_vec *v)
-{
-    return v->O;
-}
-
 const int32_t *mf_vec_episode(const struct mf_vec *v)
 {
     return v->episode;

@@ -38,7 +38,6 @@ struct mf_decision {
 
 int mf_vec_new(struct mf_vec **v, const struct mf_vec_opts *opts, struct mf_err *err);
 void mf_vec_free(struct mf_vec *v);
-int mf_vec_obs_dim(const struct mf_vec *v);
 /* Begin episode `episode[n]` (NULL: 0) in every environment; returns obs (N, O). */
 const float *mf_vec_reset(struct mf_vec *v, const int32_t *episode);
 /* actions (N, C, A). Ended environments are reset to their next episode when `autoreset`, else they idle

@@ -4,10 +4,8 @@
 
 #include "flow/policy.h"
 
-enum {
-    MF_SPEC_TEXT = 1024, /* bytes that hold any field's text */
-    MF_SPEC_DIM_MAX = 1 << 20
-}; /* of any one size: what is bigger is no policy but a broken file */
+enum { MF_SPEC_TEXT = 1024 };       /* bytes that hold any field's text */
+enum { MF_SPEC_DIM_MAX = 1 << 20 }; /* of any one size: what is bigger is no policy but a broken file */
 
 enum mf_spec_form { MF_SPEC_INT, MF_SPEC_FLOAT, MF_SPEC_BOOL, MF_SPEC_WORD, MF_SPEC_WIDTHS, MF_SPEC_NET, MF_SPEC_OBS };
 

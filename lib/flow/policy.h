@@ -64,7 +64,8 @@ int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec,
 void mf_policy_fresh(struct mf_policy *p, uint64_t seed); /* initial weights, identity normaliser */
 void mf_policy_release(struct mf_policy *p);
 
-/* The upper bound (or level) at progress p in [0, 1] of the schedule (flow.md 2). */
+/* The upper bound (or level) at progress p of a schedule, from high at 0 to low at 1: HOLD_COSINE holds it until .35,
+ * then falls to .3 low + .7 high. */
 double mf_noise_level(enum mf_level_schedule schedule, double low, double high, double progress);
 
 /* Bounds of sigma (or the level in both) from now on; explore_noise_net.logvar_{min,max} follow. */

@@ -1,7 +1,6 @@
 #include "flow/chain.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 

@@ -29,7 +29,7 @@ struct mf_share {
 };
 
 struct mf_net {
-    const char *name, *summary;
+    const char *name;
     bool step_size; /* takes a step size d beside the time */
     /* 0, or MF_EUSAGE where the sizes do not make a network. */
     int (*check)(const struct mf_net_spec *s, struct mf_err *err);

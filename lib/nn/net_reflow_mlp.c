@@ -57,7 +57,6 @@ static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, c
 
 const struct mf_net mf_net_reflow_mlp = {
     .name = "reflow_mlp",
-    .summary = "residual MLP of [action, time, observation] (ReinFlow)",
     .check = check,
     .encode = encode,
     .time = time_code,

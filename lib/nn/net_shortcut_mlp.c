@@ -54,7 +54,6 @@ static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, c
 
 const struct mf_net mf_net_shortcut_mlp = {
     .name = "shortcut_mlp",
-    .summary = "residual MLP of [action, time and step size + observation] (ReinFlow, shortcut models)",
     .step_size = true,
     .check = check,
     .encode = encode,

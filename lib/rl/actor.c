@@ -285,8 +285,10 @@ int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, struct mf_
         return mf_err_set(err, MF_EFORMAT, "the state that came with the policy is not a collector's");
     memcpy(&s, bytes, sizeof s);
     if (s.N != a->N || s.To != a->To || s.O != a->O || size < sizeof s + hist + run)
-        return mf_err_set(err, MF_EUSAGE, "the run has %lld environments, training.num_envs says %d", (long long)s.N,
-                          a->N);
+        return mf_err_set(err, MF_EUSAGE,
+                          "the run has %lld environments that see %lld observations of %lld numbers, and these are %d, "
+                          "%d and %d: resume with its training.num_envs, policy.n_obs_steps and env.name",
+                          (long long)s.N, (long long)s.To, (long long)s.O, a->N, a->To, a->O);
     const char *p = (const char *)bytes + sizeof s;
     const float *obs;
     memcpy(a->history, p, hist);

@@ -185,7 +185,6 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, s
                           .P = single ? 2 : spec->K + 1,
                           .k = single ? 1 : spec->K,
                           .C = spec->n_action_steps,
-                          .A = spec->action_dim,
                           .E = mf_logprob_width(spec),
                           .normalized = s[0].r.normalized};
     for (size_t i = 0; i < n; i++)

@@ -15,7 +15,7 @@
 struct mf_rows {
     size_t n, n_live;
     size_t T, N;
-    int O, D, P, k, C, A, E;
+    int O, D, P, k, C, E;
     uint32_t *live;          /* (n_live) rows that the losses may see */
     float *obs;              /* (n, O) normalised */
     float *chain;            /* (n, P, D) */
@@ -24,7 +24,7 @@ struct mf_rows {
     float *old;              /* (n, E) log-probabilities at rollout */
     float *advantage;        /* (n) */
     float *returns, *values; /* (n) */
-    int32_t *n_exec;         /* (n) executed control steps; NULL: C */
+    int32_t *n_exec;         /* (n) executed control steps */
     float *share;            /* (n) T / live steps of the row's environment */
     int64_t control_steps;   /* of the valid rows */
     bool normalized;         /* advantages came normalised */

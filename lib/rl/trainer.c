@@ -1,6 +1,5 @@
 #include "rl/trainer.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

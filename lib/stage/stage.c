@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "stage/options.h"
@@ -20,7 +19,7 @@ struct mf_run {
     const struct mf_stage *stage;
     struct mf_options opt;
     struct mf_port *in, *out;
-    bool silent;   /* a sink whose stdout is a terminal */
+    bool silent;   /* stdout is a terminal: no frames go there */
     bool ended;    /* an end was emitted: a replayed one */
     bool stopped;  /* INT ended the source of this stream before its time */
     char src[128]; /* of the head that was sent */

@@ -44,11 +44,6 @@ int mf_port_sendv(struct mf_port *port, const struct iovec *part, int parts, str
     return port->carrier->sendv(port, part, parts, len, err);
 }
 
-int mf_port_send(struct mf_port *port, const void *data, size_t len, struct mf_err *err)
-{
-    return mf_port_sendv(port, &(struct iovec){.iov_base = (void *)data, .iov_len = len}, 1, err);
-}
-
 int mf_port_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err)
 {
     int rc = port->carrier->recv(port, watch, data, len, err);

@@ -25,7 +25,6 @@ struct mf_port;
 int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, struct mf_err *err);
 
 /* MF_CLOSED, never a signal, when nobody reads any more. */
-int mf_port_send(struct mf_port *port, const void *data, size_t len, struct mf_err *err);
 int mf_port_sendv(struct mf_port *port, const struct iovec *part, int parts, struct mf_err *err); /* one frame */
 
 /* 1 and a whole frame; 0 at the end of the bytes; negative on error. *data is

@@ -15,6 +15,11 @@
 static char dir[64];
 static struct mf_err err;
 
+static int send_whole(struct mf_port *to, const void *data, size_t len, struct mf_err *e)
+{
+    return mf_port_sendv(to, &(struct iovec){.iov_base = (void *)data, .iov_len = len}, 1, e);
+}
+
 static const char *path(const char *prefix, const char *name)
 {
     static char text[4][128];
@@ -49,7 +54,7 @@ static int write_all(const char *address, int rounds)
     for (int i = 0; !rc && i < rounds * SIZES; i++) {
         size_t len;
         uint8_t *p = frame(sizes[i % SIZES], i, &len);
-        rc = i % 2 ? mf_port_send(out, p, len, &err)
+        rc = i % 2 ? send_whole(out, p, len, &err)
                    : mf_port_sendv(out, (struct iovec[]){{p, 3}, {p + 3, 0}, {p + 3, len - 3}}, 3, &err);
         free(p);
     }
@@ -208,7 +213,7 @@ static void addresses(void)
     ok(!strncmp(mf_port_name(p), "ipc://", 6) && !mf_port_is_terminal(p), "a port has a name");
     mf_port_drop(p);
     mf_port_drop(NULL);
-    ok(!mf_port_open(&p, "/dev/full", MF_OUT, &err) && mf_port_send(p, "\x80", 1, &err) == MF_EIO &&
+    ok(!mf_port_open(&p, "/dev/full", MF_OUT, &err) && send_whole(p, "\x80", 1, &err) == MF_EIO &&
            strstr(err.text, "No space left"),
        "a full disk: %s", err.text);
     mf_port_drop(p);
@@ -223,7 +228,7 @@ static int send_for_ever(const char *address)
     uint8_t *p = frame(100000, 0, &len);
     int rc = mf_port_open(&out, address, MF_OUT, &err);
     while (!rc)
-        rc = mf_port_send(out, p, len, &err);
+        rc = send_whole(out, p, len, &err);
     free(p);
     return rc;
 }
@@ -328,7 +333,7 @@ static int send_some(const char *address)
     uint8_t *p = frame(100, 0, &len);
     int rc = mf_port_open(&out, address, MF_OUT, &err);
     for (int i = 0; !rc && i < 3; i++)
-        rc = mf_port_send(out, p, len, &err);
+        rc = send_whole(out, p, len, &err);
     usleep(300000);
     raise(SIGKILL);
     return rc;
@@ -387,7 +392,7 @@ static void unread_when_closed(const char *in_address, const char *out_address, 
         uint8_t *p = frame(2000, 0, &len);
         int rc = mf_port_open(&out, out_address, MF_OUT, &err);
         for (int i = 0; !rc && i < frames; i++)
-            rc = mf_port_send(out, p, len, &err);
+            rc = send_whole(out, p, len, &err);
         free(p);
         _exit(rc || mf_port_close(out, &err) ? 1 : 0);
     }

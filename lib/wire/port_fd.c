@@ -94,7 +94,9 @@ static int make_room(struct mf_port *port, struct mf_err *err)
 static int fd_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err)
 {
     struct mf_scan scan;
-    int rc;
+    int rc = port->buf ? 0 : make_room(port, err);
+    if (rc)
+        return rc;
     mf_scan_start(&scan);
     port->start += port->given;
     port->given = 0;

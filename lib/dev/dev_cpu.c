@@ -117,6 +117,35 @@ static size_t linear_work(const struct mf_call *c, int n)
     return (size_t)M + mf_kern_work(M, c->y.cols, c->x[0].cols);
 }
 
+/* exp(logvar / 2), in place: tanh, a line, exp. */
+static void cpu_noise_std(const struct mf_call *c, int n)
+{
+    size_t size = floats(&c->y, n);
+    float low = c->x[1].data[0], high = c->x[1].data[1], *y = c->y.data;
+    mf_kern()->act(MF_ACT_TANH, size, c->x[0].data, y, NULL);
+    for (size_t i = 0; i < size; i++)
+        y[i] = 0.5f * (low + (high - low) * 0.5f * (y[i] + 1.0f));
+    mf_kern()->exp(size, y, y);
+}
+
+static void cpu_noise_std_back(const struct mf_call *c, int n, float *lane)
+{
+    size_t size = floats(&c->y, n);
+    float quarter = 0.25f * (c->x[1].data[1] - c->x[1].data[0]), *t = c->work;
+    (void)lane;
+    mf_ref_zero(c, n);
+    mf_kern()->act(MF_ACT_TANH, size, c->x[0].data, t, NULL);
+    for (size_t i = 0; i < size; i++) {
+        float g = c->y.grad[i];
+        c->x[0].grad[i] += g == 0.0f ? 0.0f : g * c->y.data[i] * quarter * (1.0f - t[i] * t[i]);
+    }
+}
+
+static size_t noise_std_work(const struct mf_call *c, int n)
+{
+    return floats(&c->y, n);
+}
+
 #define ROW(op)                                                                                                        \
     {                                                                                                                  \
 #op, mf_ref_##op, mf_ref_##op##_back, NULL                                                                     \
@@ -134,7 +163,7 @@ const struct mf_ops mf_ops_cpu = {
             [MF_OP_WEIGH] = ROW(weigh),
             [MF_OP_SINUSOID] = {"sinusoid", mf_ref_sinusoid, NULL, NULL},
             [MF_OP_FLOW_MEAN] = ROW(flow_mean),
-            [MF_OP_NOISE_STD] = ROW(noise_std),
+            [MF_OP_NOISE_STD] = {"noise_std", cpu_noise_std, cpu_noise_std_back, noise_std_work},
             [MF_OP_FLOW_NOISE] = {"flow_noise", mf_ref_flow_noise, NULL, NULL},
             [MF_OP_FLOW_LOGPROB] = ROW(flow_logprob),
             [MF_OP_FLOW_ENTROPY] = ROW(flow_entropy),

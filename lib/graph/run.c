@@ -7,7 +7,7 @@
 #include "graph/plan_priv.h"
 
 enum {
-    SLICE = 16384,        /* floats that one worker sums at a time */
+    SLICE = 4096,         /* floats that one worker sums at a time: they stay in its first-level cache */
     ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
     TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
 };

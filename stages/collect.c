@@ -13,7 +13,7 @@
 #include "stage/stage.h"
 #include "wire/edge.h"
 
-enum { EXPERT_GROUP = 64, SLICE_BYTES = 60 << 20, SOCKET_NAME_MAX = 100 };
+enum { EXPERT_GROUP = 64, SLICE_BYTES = 60 << 20 };
 enum { ACTOR_POLICY, ACTOR_EXPERT };
 
 struct collect {
@@ -94,18 +94,12 @@ out:
     return rc;
 }
 
-static int choose_address(struct collect *c, struct mf_err *err)
+static void choose_address(struct collect *c)
 {
     if (c->address)
-        return 0;
-    int n = snprintf(c->own_address, sizeof c->own_address, "ipc://%s/policy.sock", c->rundir.path);
+        return;
+    snprintf(c->own_address, sizeof c->own_address, "ipc://%s/policy.sock", c->rundir.path);
     c->address = c->own_address;
-    if (n > SOCKET_NAME_MAX)
-        return mf_err_set(err, MF_EUSAGE,
-                          "run.dir=%.60s..: too long for the name of a socket; shorten it, run from inside, or give "
-                          "collect.policy_address",
-                          c->rundir.path);
-    return 0;
 }
 
 static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
@@ -139,8 +133,10 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     if (expert && !c->env->expert)
         return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has none", c->env_name);
     if (!expert && ((rc = mf_rundir_open(&c->rundir, c->run_dir, c->env_name, c->resume, c->force, err)) ||
-                    (rc = choose_address(c, err)) || (rc = open_policy(run, c, err))))
+                    (rc = open_policy(run, c, err))))
         return rc;
+    if (!expert)
+        choose_address(c);
     if (expert && c->episodes < 1)
         c->episodes = c->num_envs;
     struct mf_actor_opts o = {.vec = {.env = c->env,

@@ -5,6 +5,7 @@
 #include <zmq.h>
 
 #include "wire/edge_priv.h"
+#include "wire/loopback.h"
 #include "wire/token.h"
 
 static const char *const words[] = {"want", "policy", "wait", "gone", "over"};
@@ -110,7 +111,7 @@ bool mf_edge_note_read(struct mf_edge_note *note, const void *bytes, size_t size
     return size == 0;
 }
 
-int mf_edge_check_address(const char *address, bool serve, struct mf_err *err)
+int mf_edge_check_address(const char *address, struct mf_err *err)
 {
     enum { PATH_MAX_IPC = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
     bool ipc = !strncmp(address, "ipc://", 6), tcp = !strncmp(address, "tcp://", 6);
@@ -121,11 +122,7 @@ int mf_edge_check_address(const char *address, bool serve, struct mf_err *err)
             err, MF_EUSAGE,
             "the socket %.200s has a path of %zu bytes and at most %d are possible: choose a shorter run.dir", address,
             strlen(address + 6), PATH_MAX_IPC);
-    if (tcp && serve && strncmp(address + 6, "127.", 4) && strncmp(address + 6, "localhost:", 10) &&
-        strncmp(address + 6, "[::1]:", 6))
-        return mf_err_set(err, MF_EUSAGE,
-                          "%s would serve the policy beyond this host, unencrypted: use tcp://127.0.0.1:PORT", address);
-    return 0;
+    return mf_loopback_check(address, err);
 }
 
 int mf_edge_socket(void **context, void **socket, int type, int64_t max_bytes, const char *address, struct mf_err *err)

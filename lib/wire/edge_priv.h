@@ -22,7 +22,7 @@ struct mf_edge_note {
 size_t mf_edge_note_write(const struct mf_edge_note *note, char text[MF_EDGE_NOTE_MAX]);
 bool mf_edge_note_read(struct mf_edge_note *note, const void *bytes, size_t size);
 
-int mf_edge_check_address(const char *address, bool serve, struct mf_err *err);
+int mf_edge_check_address(const char *address, struct mf_err *err);
 /* A context and a socket with limits, heartbeats and no endless linger. */
 int mf_edge_socket(void **context, void **socket, int type, int64_t max_bytes, const char *address, struct mf_err *err);
 

@@ -244,7 +244,7 @@ static int bind_address(struct mf_edge_server *e, const char *address, struct mf
 
 int mf_edge_serve(struct mf_edge_server **out, const char *address, int keep, struct mf_err *err)
 {
-    int rc = mf_edge_check_address(address, true, err);
+    int rc = mf_edge_check_address(address, err);
     if (rc)
         return rc;
     struct mf_edge_server *e = mf_xcalloc(1, sizeof *e);

@@ -24,7 +24,7 @@ struct mf_edge_client {
 
 int mf_edge_connect(struct mf_edge_client **out, const char *address, struct mf_err *err)
 {
-    int rc = mf_edge_check_address(address, false, err);
+    int rc = mf_edge_check_address(address, err);
     if (rc)
         return rc;
     struct mf_edge_client *e = mf_xcalloc(1, sizeof *e);

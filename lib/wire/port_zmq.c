@@ -1,4 +1,3 @@
-#include <arpa/inet.h>
 #include <errno.h>
 #include <libgen.h>
 #include <linux/sockios.h>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "wire/loopback.h"
 #include "wire/port_priv.h"
 
 enum { LINES = 64, HIGH_WATER = 4 };
@@ -215,18 +215,6 @@ static int zmq_finish(struct mf_port *port, struct mf_err *err)
 
 static const struct mf_carrier zmq_carrier = {zmq_sendv, zmq_take, zmq_reader_gone, zmq_finish, zmq_drop};
 
-static bool loopback(const char *host_port)
-{
-    char host[64] = "";
-    struct in_addr a;
-    const char *colon = strrchr(host_port, ':');
-    if (!colon || (size_t)(colon - host_port) >= sizeof host)
-        return false;
-    memcpy(host, host_port, (size_t)(colon - host_port));
-    return !strcmp(host, "localhost") || !strcmp(host, "[::1]") ||
-           (inet_pton(AF_INET, host, &a) == 1 && ntohl(a.s_addr) >> 24 == 127);
-}
-
 static void set(struct mf_zmq *z, int option, int value)
 {
     zmq_setsockopt(z->sock, option, &value, sizeof value);
@@ -267,18 +255,15 @@ int mf_port_open_zmq(struct mf_port *port, const char *address, enum mf_dir dir,
 {
     int events = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
                  ZMQ_EVENT_MONITOR_STOPPED;
-    if (!strncmp(address, "tcp://", 6) && !loopback(address + 6))
-        return mf_err_set(err, MF_EUSAGE,
-                          "%s is not a loopback address, and frames on TCP are not encrypted: use 127.0.0.1 and an ssh "
-                          "tunnel",
-                          address);
+    int rc = mf_loopback_check(address, err);
+    if (rc)
+        return rc;
     struct mf_zmq *z = port->zmq = mf_xcalloc(1, sizeof *z);
     port->carrier = &zmq_carrier;
     z->dir = dir;
     zmq_msg_init(&z->msg);
     for (int i = 0; i < LINES; i++)
         z->line[i].held = -1;
-    int rc = 0;
     if (!(z->ctx = zmq_ctx_new()) || !(z->sock = zmq_socket(z->ctx, dir == MF_IN ? ZMQ_PULL : ZMQ_PUSH)) ||
         !(z->monitor = zmq_socket(z->ctx, ZMQ_PAIR)) || zmq_socket_monitor(z->sock, monitor_address, events) < 0 ||
         zmq_connect(z->monitor, monitor_address) < 0)

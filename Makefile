@@ -109,7 +109,7 @@ bench: all $(BENCHES)
 accept: all
 	pipelines/accept
 
-fuzz:
+fuzz: all
 	tests/fuzz/run
 
 install: all

@@ -50,6 +50,13 @@ struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *p
     return mf_layer_apply(g, mf_layer(g, group, name, h, out), y, MF_ACT_NONE);
 }
 
+int mf_sinusoid_check(int time_dim, struct mf_err *err)
+{
+    return time_dim >= 4 && time_dim % 2 == 0
+               ? 0
+               : mf_err_set(err, MF_EUSAGE, "policy.time_dim=%d must be even and at least 4", time_dim);
+}
+
 int mf_residual_check(const char *what, int n_hidden, const int *hidden, struct mf_err *err)
 {
     bool good = n_hidden % 2 == 1;

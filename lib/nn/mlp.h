@@ -23,6 +23,8 @@ struct mf_val mf_mlp(struct mf_graph *g, enum mf_group group, const char *prefix
  * hidden layers, then a Linear to `out`. */
 struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *prefix, int n_hidden, const int *hidden,
                           int out, enum mf_act act, struct mf_val y);
+/* 0, or MF_EUSAGE: sines and cosines are of an even number of columns, at least 4. */
+int mf_sinusoid_check(int time_dim, struct mf_err *err);
 /* 0, or MF_EUSAGE: a ResidualMLP has an odd number of hidden layers of one width. */
 int mf_residual_check(const char *what, int n_hidden, const int *hidden, struct mf_err *err);
 

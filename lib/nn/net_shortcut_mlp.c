@@ -11,8 +11,8 @@ static struct mf_layer first(struct mf_graph *g, const struct mf_net_spec *s)
 static int check(const struct mf_net_spec *s, struct mf_err *err)
 {
     int width = s->n_cond ? s->cond[s->n_cond - 1] : s->O;
-    if (s->time_dim < 4 || s->time_dim % 2)
-        return mf_err_set(err, MF_EUSAGE, "policy.time_dim=%d must be even and at least 4", s->time_dim);
+    if (mf_sinusoid_check(s->time_dim, err))
+        return err->code;
     if (width != s->time_dim)
         return mf_err_set(
             err, MF_EUSAGE,

@@ -21,7 +21,7 @@ struct mf_ppo_opts {
     int64_t seed, total_timesteps;
     int64_t num_epochs, batch_size, critic_warmup_steps, repeat_samples;
     double clip_range, dual_clip, logprob_clamp, value_clip, huber_delta;
-    double value_coef, entropy_coef, target_kl; /* target_kl 0: no stop */
+    double value_coef, entropy_coef, target_kl; /* target_kl 0 or inf: no stop */
     double learning_rate, critic_learning_rate, noise_learning_rate, weight_decay, max_grad_norm, ema_decay;
     int level, loss_agg, clip, lr_schedule, normalize_over;
     bool normalize_advantages, recompute_logprobs;
@@ -52,7 +52,7 @@ struct mf_ppo_stats {
     bool kl_stop;
 };
 
-/* One round. Where an advantage, a loss or a gradient is NaN the update says so (MF_EMATH). */
+/* One round. A minibatch whose gradient is not finite is skipped and counted; three in a row: MF_EMATH. */
 int mf_ppo_update(struct mf_ppo *ppo, struct mf_rows *rows, struct mf_ppo_stats *stats, struct mf_err *err);
 
 #endif

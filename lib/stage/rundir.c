@@ -130,20 +130,18 @@ void mf_rundir_join(const char *dir, const char *program, const struct mf_conf *
 
 static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
 {
-    char stamp[32];
+    char stamp[32], parent[64];
     time_t now = time(NULL);
     struct tm tm;
     strftime(stamp, sizeof stamp, "%Y-%m-%d_%H-%M-%S", localtime_r(&now, &tm));
+    snprintf(parent, sizeof parent, "outputs/%s", task);
+    int rc = make_all(parent, err);
+    if (rc)
+        return rc;
     for (int i = 0; i < 100; i++) {
-        if (i == 0)
-            snprintf(r->path, sizeof r->path, "outputs/%s/%s", task, stamp);
-        else
-            snprintf(r->path, sizeof r->path, "outputs/%s/%s-%d", task, stamp, i);
-        int rc = i == 0 ? make_all("outputs", err) : 0;
-        char parent[MF_PATH_MAX];
-        snprintf(parent, sizeof parent, "outputs/%s", task);
-        if (rc || (rc = make_all(parent, err)))
-            return rc;
+        snprintf(r->path, sizeof r->path, "%s/%s", parent, stamp);
+        if (i)
+            snprintf(r->path, sizeof r->path, "%s/%s-%d", parent, stamp, i);
         if (mkdir(r->path, 0777) == 0)
             return 0;
         if (errno != EEXIST)

@@ -172,7 +172,8 @@ static int open_folder(struct ppo *q, const struct mf_frame *head, bool *live, s
     return rc;
 }
 
-/* The policy that it starts from: a run goes on, or a checkpoint is a start, or it is fresh. */
+/* The policy that it starts from: a run goes on, or a checkpoint is a start (the collector's, where none is named
+ * here), or it is fresh. */
 static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
     char newest[MF_PATH_MAX];
@@ -180,6 +181,8 @@ static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_
     bool resumes = q->resume && mf_rundir_newest(q->dir, newest);
     const char *from = resumes ? newest : q->checkpoint;
     int rc = mf_policy_spec_from_head(&spec, head, err);
+    if (rc == 0 && !from && mf_frame_has(head, "checkpoint"))
+        rc = mf_frame_get_str(head, "checkpoint", &from, err);
     if (rc || (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
         (rc = mf_trainer_open(&q->trainer, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
                               &q->noise, err)))
@@ -187,8 +190,8 @@ static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_
     if (from && (rc = mf_trainer_load(&q->trainer, from, resumes, (enum mf_weights)q->weights, err)))
         return rc;
     if (from)
-        mf_log(MF_LOG_INFO, "%s %s at iteration %lld", resumes ? "resuming" : "starting from", from,
-               (long long)q->trainer.policy.iter);
+        mf_log(MF_LOG_INFO, "%s %s (%s weights) at iteration %lld", resumes ? "resuming" : "starting from", from,
+               q->trainer.from_ema ? "averaged" : "raw", (long long)q->trainer.policy.iter);
     return 0;
 }
 

@@ -19,7 +19,8 @@ const struct mf_key mf_keys[] = {
      "of an episode at most; 0: as many as the environment says"},
 
     {"policy.checkpoint", MF_STR, NULL, NULL, NULL,
-     "the file of the policy to start from, or to evaluate; null: a fresh one"},
+     "the file of the policy to start from, or to evaluate; null: a fresh one, and in mf-ppo the one that "
+     "mf-collect was given"},
     {"policy.weights", MF_CHOICE, "auto", "auto|raw|ema", NULL, "auto is ema of a cloned policy, raw after PPO"},
     {"policy.network", MF_STR, "reflow_mlp", NULL, NULL, "the velocity network"},
     {"policy.hidden", MF_INTS, "[256, 256, 256]", "[1,65536]", NULL, "widths of its trunk"},
@@ -100,7 +101,7 @@ const struct mf_key mf_keys[] = {
     {"collect.slices", MF_INT, "1", "[1,1048576]", "frames", "that a round is cut into"},
     {"collect.max_lag", MF_INT, "0", "[0,1]", "versions", "that the policy may be behind"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL, "running divides by the deviation of returns"},
-    {"collect.src", MF_STR, NULL, NULL, NULL, "this source's name, where several feed one learner"},
+    {"collect.src", MF_STR, NULL, NULL, NULL, "this source's name in its frames; a learner takes one source so far"},
     {"collect.policy_address", MF_STR, NULL, NULL, NULL, "where mf-ppo serves the policy; null: a socket in run.dir"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,)", "seconds",
      "that the learner may be silent before mf-collect gives up"},

@@ -1,6 +1,6 @@
 /* frame.h - one object of the stream: its kind, its fields, its named arrays.
  *
- *   head     v, run, src, seed, policy_address, spec, chain
+ *   head     v, run, src, seed, policy_address, checkpoint, spec, chain
  *   rollout  iter, src, slice, envs, policy, arrays  policy   version, iter, global_step, noise, part, tensors
  *   round    iter, src, slices, episodes, state      metrics  iter, step, time, values
  *                                                    end      src, frames, samples, stopped

@@ -78,7 +78,9 @@ int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum m
     int rc = mf_checkpoint_open(&l, path, err);
     if (rc)
         return rc;
-    rc = mf_loaded_policy(l, p, resumes ? MF_WEIGHTS_RAW : which, err);
+    which = resumes ? MF_WEIGHTS_RAW : which;
+    rc = mf_loaded_policy(l, p, which, err);
+    t->from_ema = mf_loaded_uses_ema(l, &p->params, which);
     if (rc == 0 && resumes) {
         rc = resume(t, l, err);
     } else if (rc == 0) {

@@ -24,6 +24,7 @@ struct mf_trainer {
     struct mf_state state;         /* of the collector at the end of its last round, unread; bytes NULL: none */
     double level[MF_TRAINER_PAST]; /* noise in force for version v: level[v % PAST] */
     char digest[17];               /* of the policy at hand */
+    bool from_ema;                 /* the averaged weights of a checkpoint were loaded */
 };
 
 /* A fresh policy of this spec and its learner. */

@@ -32,6 +32,15 @@ train() {
         train d run.seed=1 && ! cmp -s "$last" want
 }
 
+@test "the learner starts from the collector's checkpoint, live and replayed, unless it is told of another" {
+    train a && local start=$last
+    train told "policy.checkpoint=$start" && cp "$last" want
+    mf-collect "${small[@]}" "policy.checkpoint=$start" run.dir=live | tee r.mf | mf-gae |
+        mf-ppo "${small[@]}" >/dev/null 2>err &&
+        grep -q "starting from $start (raw weights)" err && cmp "$(newest live)" want &&
+        mf-gae --in r.mf | mf-ppo "${small[@]}" run.dir=again >/dev/null && cmp "$(newest again)" want
+}
+
 @test "over ZeroMQ the checkpoint is the same" {
     train a && cp "$last" want
     mf-gae --in "ipc://$PWD/s1" --out "ipc://$PWD/s2" &

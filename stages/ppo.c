@@ -168,7 +168,7 @@ static int open_folder(struct ppo *q, const struct mf_frame *head, bool *live, s
     int rc = mf_rundir_open(&q->rundir, q->run_dir, "offline", q->resume, q->force, err);
     snprintf(q->dir, sizeof q->dir, "%s", q->rundir.path);
     if (rc == 0)
-        mf_log(MF_LOG_INFO, "the stream's run is over; writing to %s", q->dir);
+        mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->dir);
     return rc;
 }
 

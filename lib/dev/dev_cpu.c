@@ -105,8 +105,13 @@ static void cpu_linear_back(const struct mf_call *c, int n, float *lane)
     for (int r = 1; r < c->n_x; r++)
         if (c->x[r].grad)
             pass_on(c, n, &c->x[r]);
-    if (c->dW >= 0)
-        k->outer(M, live, c->y.cols, c->y.grad, c->x[0].cols, c->x[0].data, lane + c->dW + c->from, c->ldw, work);
+    if (c->dW >= 0) {
+        float *dw = lane + c->dW + c->from;
+        if (c->gemm->outer)
+            c->gemm->outer(c->pack, M, live, c->y.grad, c->x[0].data, dw, c->ldw);
+        else
+            k->outer(M, live, c->y.cols, c->y.grad, c->x[0].cols, c->x[0].data, dw, c->ldw, work);
+    }
     if (c->db >= 0)
         k->columns(M, live, c->y.cols, c->y.grad, lane + c->db);
 }

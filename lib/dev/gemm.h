@@ -34,6 +34,9 @@ struct mf_gemm {
     size_t (*pack_bytes)(const struct mf_pack *p);
     /* y(M, N) = act(x(M, K) w + b + r0 + r1) */
     void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
+    /* dw(n, k) += sum over the M rows named in live of dy(row, n) x(row, k); NULL: as mf_kern does it */
+    void (*outer)(const struct mf_pack *p, int M, const int *live, const float *dy, const float *x, float *dw,
+                  int lddw);
 };
 
 extern const struct mf_gemm mf_gemm_own, mf_gemm_dnn, mf_gemm_dnn_bf16;

@@ -77,13 +77,16 @@ static void back_to_x(const struct mf_call *c, int M, int all, const int *live, 
         c->gemm->times(c->pack_back, M, y->grad, x->grad, &e);
         return;
     }
-    float *dy = work, *dx = work + (size_t)M * N;
+    int step = c->gemm->step, rows = (M + step - 1) / step * step;
+    rows = rows < all ? rows : all;
+    float *dy = work, *dx = work + (size_t)rows * N;
     gather(M, live, N, y->grad, dy);
+    memset(dy + (size_t)M * N, 0, sizeof(float) * (size_t)(rows - M) * N);
     if (x->add)
         gather(M, live, K, x->grad, dx);
     else
         memset(x->grad, 0, sizeof(float) * (size_t)all * K);
-    c->gemm->times(c->pack_back, M, dy, dx, &e);
+    c->gemm->times(c->pack_back, rows, dy, dx, &e);
     for (int m = 0; m < M; m++)
         memcpy(x->grad + (size_t)live[m] * K, dx + (size_t)m * K, sizeof(float) * K);
 }

@@ -27,6 +27,7 @@ struct mf_epilogue {
 
 struct mf_gemm {
     const char *name;
+    int step; /* every multiple of so many rows costs it a primitive: who may choose rows pads to it */
     int (*pack_init)(struct mf_pack *p, int K, int N, struct mf_err *err);
     void (*pack_release)(struct mf_pack *p);
     /* w(k, n) = W[n*ldw + k], or W[k*ldw + n] when turned. */

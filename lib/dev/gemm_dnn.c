@@ -272,5 +272,5 @@ static void outer(const struct mf_pack *p, int M, const int *live, const float *
     free(own);
 }
 
-const struct mf_gemm mf_gemm_dnn = {"dnn", init_f32, release, pack, bytes, times, outer};
-const struct mf_gemm mf_gemm_dnn_bf16 = {"dnn bf16", init_bf16, release, pack, bytes, times, outer};
+const struct mf_gemm mf_gemm_dnn = {"dnn", STEP, init_f32, release, pack, bytes, times, outer};
+const struct mf_gemm mf_gemm_dnn_bf16 = {"dnn bf16", STEP, init_bf16, release, pack, bytes, times, outer};

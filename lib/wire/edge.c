@@ -133,11 +133,14 @@ int mf_edge_socket(void **context, void **socket, int type, int64_t max_bytes, c
         *socket = zmq_socket(*context, type);
     if (!*socket)
         return mf_err_set(err, MF_EIO, "cannot open a socket for %s: %s", address, zmq_strerror(errno));
+    /* No ZMQ_IMMEDIATE: with it libzmq drops an answer that came but was not read yet when its connection ends. */
     static const struct {
         int option, value;
-    } settings[] = {
-        {ZMQ_LINGER, 2000}, {ZMQ_SNDHWM, 8}, {ZMQ_RCVHWM, 8}, {ZMQ_HEARTBEAT_IVL, 2000}, {ZMQ_HEARTBEAT_TIMEOUT, 30000},
-        {ZMQ_IMMEDIATE, 1}};
+    } settings[] = {{ZMQ_LINGER, 2000},
+                    {ZMQ_SNDHWM, 8},
+                    {ZMQ_RCVHWM, 8},
+                    {ZMQ_HEARTBEAT_IVL, 2000},
+                    {ZMQ_HEARTBEAT_TIMEOUT, 30000}};
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         zmq_setsockopt(*socket, settings[i].option, &settings[i].value, sizeof settings[i].value);
     zmq_setsockopt(*socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes);

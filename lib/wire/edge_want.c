@@ -158,7 +158,7 @@ int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, str
     int rc;
     while (!(rc = still_wanted(e, watch, mf_now() - heard, timeout_s, err))) {
         bool came = true, due = mf_now() - asked >= ask_every;
-        /* Without a connection it cannot be sent (IMMEDIATE), so a lost one does not pile up questions. */
+        /* Without a connection a few questions pile up, no more than the queue holds; one of them is answered. */
         if (due && zmq_send(e->dealer, text, size, ZMQ_DONTWAIT) >= 0) {
             asked = mf_now();
             due = false;

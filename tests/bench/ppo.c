@@ -54,7 +54,6 @@ static void fill(struct mf_rows *r, const struct mf_policy *p, const struct mf_s
                           .P = p->spec.K + 1,
                           .k = p->spec.K,
                           .C = p->spec.n_action_steps,
-                          .A = p->spec.action_dim,
                           .E = 1};
     r->live = mf_xcalloc(n, sizeof *r->live);
     r->coef = mf_xcalloc(n * K * 3, sizeof *r->coef);

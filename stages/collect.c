@@ -155,6 +155,11 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||
         (rc = emit_head(run, c, err)))
         return rc;
+    if (mf_columns_env_bytes(&c->actor.columns) > SLICE_BYTES)
+        mf_log(MF_LOG_WARN,
+               "a rollout of one environment takes %zu MiB, the least that a frame can be: readers in Python need "
+               "max_buffer_size=0",
+               mf_columns_env_bytes(&c->actor.columns) >> 20);
     return expert ? 0 : mf_edge_connect(&c->edge, c->address, err);
 }
 

@@ -1,4 +1,4 @@
-/* record.h - the recorded graph, as ops.c writes it and plan.c reads it. */
+/* record.h - the recorded graph, as graph.c writes it and plan.c reads it. */
 #ifndef MF_GRAPH_RECORD_H
 #define MF_GRAPH_RECORD_H
 

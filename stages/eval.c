@@ -51,9 +51,9 @@ static int open_json(struct eval *e, struct mf_err *err)
 {
     if (!e->json_path)
         return 0;
-    e->json_part = mf_xcalloc(strlen(e->json_path) + sizeof ".part", 1);
-    sprintf(e->json_part, "%s.part", e->json_path);
-    if (!(e->json = fopen(e->json_part, "w")))
+    if (!(e->json_part = mf_publish_part(e->json_path, err)))
+        return err->code;
+    if (!(e->json = fopen(e->json_part, "we")))
         return mf_err_errno(err, "cannot create '%s'", e->json_part);
     fputs("{\"env\": ", e->json);
     mf_json_text(e->env->name, strlen(e->env->name), e->json);

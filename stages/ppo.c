@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -31,7 +32,8 @@ struct ppo {
     struct mf_noise_opts noise;
     struct mf_ppo_opts opts;
 
-    struct mf_rundir rundir; /* ours only where the stream's own run is not going on */
+    struct mf_rundir served; /* the stream's run, while it is going on: the one that learns from it */
+    struct mf_rundir rundir; /* else, or where run.dir is another: our own */
     char dir[MF_PATH_MAX];
     struct mf_trainer trainer;
     struct mf_edge_server *edge;
@@ -40,6 +42,7 @@ struct ppo {
     struct mf_frame *slice[SLICES_MAX];
     int n_slices;
     double begun, waited_since;
+    int64_t first; /* the version that it started from */
     int64_t dropped, foreign;
 };
 
@@ -131,7 +134,9 @@ static void provenance(const struct ppo *q, const struct mf_frame *metrics)
     fputs(", \"head\": ", f);
     mf_frame_json(q->head, MF_ARRAYS_NONE, f);
     fputs("}\n", f);
-    fclose(f);
+    bool bad = ferror(f);
+    if (fclose(f) || bad)
+        unlink(path);
 }
 
 static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, struct mf_err *err)
@@ -161,11 +166,14 @@ static int open_folder(struct ppo *q, const struct mf_frame *head, bool *live, s
     struct mf_err ignored;
     (void)mf_frame_get_str(head, "run", &run, &ignored);
     *live = run && *run && mf_rundir_is_live(run);
+    int rc = *live ? mf_rundir_learn(&q->served, run, err) : 0;
+    if (rc)
+        return rc;
     if (*live && (!q->run_dir || !strcmp(q->run_dir, run))) {
         snprintf(q->dir, sizeof q->dir, "%s", run);
         return 0;
     }
-    int rc = mf_rundir_open(&q->rundir, q->run_dir, "offline", q->resume, q->force, err);
+    rc = mf_rundir_open(&q->rundir, q->run_dir, "offline", q->resume, q->force, err);
     snprintf(q->dir, sizeof q->dir, "%s", q->rundir.path);
     if (rc == 0)
         mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->dir);
@@ -189,6 +197,7 @@ static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_
         return rc;
     if (from && (rc = mf_trainer_load(&q->trainer, from, resumes, (enum mf_weights)q->weights, err)))
         return rc;
+    q->first = q->trainer.policy.version;
     if (from)
         mf_log(MF_LOG_INFO, "%s %s (%s weights) at iteration %lld", resumes ? "resuming" : "starting from", from,
                q->trainer.from_ema ? "averaged" : "raw", (long long)q->trainer.policy.iter);
@@ -258,7 +267,7 @@ static int check_version(struct ppo *q, int64_t *version, struct mf_err *err)
         if (rc)
             return rc;
     }
-    if (*version > q->trainer.policy.version)
+    if (*version < 0 || *version > q->trainer.policy.version)
         return mf_err_set(err, MF_EFORMAT, "round %lld was made by policy version %lld, the learner is at %lld",
                           (long long)q->trainer.policy.iter, (long long)*version, (long long)q->trainer.policy.version);
     (void)mf_frame_get_str(q->slice[0], "policy.digest", &digest, &ignored);
@@ -266,7 +275,7 @@ static int check_version(struct ppo *q, int64_t *version, struct mf_err *err)
         mf_log(MF_LOG_WARN,
                "round %lld was sampled by other weights (%s) than the learner has (%s): off-policy from here on",
                (long long)q->trainer.policy.iter, digest, q->trainer.digest);
-    return q->trainer.policy.version - *version > q->max_lag;
+    return *version < q->first || q->trainer.policy.version - *version > q->max_lag;
 }
 
 static int learn(struct ppo *q, struct mf_ppo_stats *stats, int64_t *steps, struct mf_err *err)
@@ -276,7 +285,9 @@ static int learn(struct ppo *q, struct mf_ppo_stats *stats, int64_t *steps, stru
     int rc = check_version(q, &version, err);
     if (rc == 1) {
         q->dropped++;
-        mf_log(MF_LOG_WARN, "round %lld is of policy version %lld, older than collect.max_lag=%lld allows: dropped",
+        mf_log(MF_LOG_WARN,
+               "round %lld is of policy version %lld, older than collect.max_lag=%lld or this learner's start allow: "
+               "dropped",
                (long long)t->policy.iter, (long long)version, (long long)q->max_lag);
         return 0;
     }
@@ -305,7 +316,7 @@ static int advance(struct ppo *q, const struct mf_frame *round, int64_t steps, s
     mf_rundir_checkpoint(q->dir, q->trainer.policy.version, path);
     if ((rc = mf_trainer_save(&q->trainer, path, err)))
         return rc;
-    mf_rundir_prune(q->dir, CHECKPOINTS_KEPT, q->save_interval);
+    mf_rundir_prune(q->dir, q->trainer.policy.version, CHECKPOINTS_KEPT, q->save_interval);
     return q->edge ? publish(q, err) : 0;
 }
 
@@ -361,10 +372,13 @@ static int ended(struct mf_run *run, void *self, const struct mf_frame *end, str
     struct ppo *q = self;
     (void)end, (void)err;
     mf_log_live("%s", "");
-    mf_log(MF_LOG_INFO, "%lld iterations, %lld control steps; newest checkpoint %s/checkpoints/%06lld.safetensors",
-           (long long)q->trainer.policy.iter, (long long)q->trainer.policy.global_step, q->dir,
-           (long long)q->trainer.policy.version);
     (void)run;
+    if (q->trainer.policy.version == 0)
+        mf_log(MF_LOG_INFO, "the stream had no round to learn from: there is no checkpoint");
+    else
+        mf_log(MF_LOG_INFO, "%lld iterations, %lld control steps; newest checkpoint %s/checkpoints/%06lld.safetensors",
+               (long long)q->trainer.policy.iter, (long long)q->trainer.policy.global_step, q->dir,
+               (long long)q->trainer.policy.version);
     return 0;
 }
 
@@ -378,13 +392,14 @@ static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
     mf_edge_finish(q->edge);
     mf_trainer_release(&q->trainer);
     mf_rundir_close(&q->rundir);
+    mf_rundir_close(&q->served);
     return rc2;
 }
 
 static int open_ppo(struct mf_run *run, void *self, struct mf_err *err)
 {
     (void)run, (void)err;
-    ((struct ppo *)self)->rundir.lock = -1;
+    ((struct ppo *)self)->rundir.lock = ((struct ppo *)self)->served.lock = -1;
     return 0;
 }
 

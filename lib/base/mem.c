@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ALIGN = 64 };
 
@@ -16,7 +17,7 @@ static void *or_die(void *p)
 {
     if (!p) {
         fputs("mf: error: out of memory\n", stderr);
-        abort();
+        _exit(1);
     }
     return p;
 }

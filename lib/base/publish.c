@@ -6,9 +6,24 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+
+char *mf_publish_part(const char *path, struct mf_err *err)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        mf_err_set(err, MF_EUSAGE, "'%s' is %s, which no file may replace", path,
+                   S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
+        return NULL;
+    }
+    char *part = mf_xcalloc(strlen(path) + sizeof ".part", 1);
+    sprintf(part, "%s.part", path);
+    return part;
+}
 
 static bool sync_file(const char *path, int flags)
 {

@@ -17,6 +17,7 @@ void mf_stop_catch(void)
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     sigaction(SIGPIPE, &ignore, NULL);
+    sigaction(SIGXFSZ, &ignore, NULL);
 }
 
 int mf_stop_signal(void)

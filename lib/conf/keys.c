@@ -72,7 +72,7 @@ const struct mf_key mf_keys[] = {
     {"training.clip", MF_CHOICE, "global", "global|separate", NULL, "one norm for all, or one per network"},
     {"training.target_kl", MF_FLOAT, ".01", "(0,)", NULL, "above it the rest of a round is skipped; inf: never"},
     {"training.critic_warmup_steps", MF_INT, "0", "[0,)", "minibatches", "that update the critic alone"},
-    {"training.repeat_samples", MF_INT, "1", "[1,)", NULL, "how often each sample counts in an epoch"},
+    {"training.repeat_samples", MF_INT, "1", "[1,1024]", NULL, "how often each sample counts in an epoch"},
     {"training.loss_agg", MF_CHOICE, "mean", "mean|trajectory", NULL, "over valid entries, or by episode length"},
     {"training.level", MF_CHOICE, "token", "token|action|chunk", NULL, "at which a step's ratio is taken"},
     {"training.logprob_clamp", MF_FLOAT, "0", "[0,)", NULL, "clamp of log-probabilities in the loss; 0: none"},
@@ -98,7 +98,7 @@ const struct mf_key mf_keys[] = {
 
     {"collect.actor", MF_CHOICE, "policy", "policy|expert", NULL, "who acts"},
     {"collect.episodes", MF_INT, "0", "[0,)", "episodes", "that the expert plays; 0: one in each of training.num_envs"},
-    {"collect.slices", MF_INT, "1", "[1,1048576]", "frames", "that a round is cut into"},
+    {"collect.slices", MF_INT, "1", "[1,4096]", "frames", "that a round is cut into"},
     {"collect.max_lag", MF_INT, "0", "[0,1]", "versions", "that the policy may be behind"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL, "running divides by the deviation of returns"},
     {"collect.src", MF_STR, NULL, NULL, NULL, "this source's name in its frames; a learner takes one source so far"},

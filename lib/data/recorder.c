@@ -50,9 +50,8 @@ int mf_recorder_open(struct mf_recorder **out, const char *path, struct mf_err *
     struct mf_recorder *r = mf_xcalloc(1, sizeof *r);
     r->file = r->bytes = r->demos.data = -1;
     r->path = mf_xstrdup(path);
-    r->part = mf_xcalloc(strlen(path) + sizeof ".part", 1);
-    sprintf(r->part, "%s.part", path);
-    int rc = create(r, err);
+    r->part = mf_publish_part(path, err);
+    int rc = r->part ? create(r, err) : err->code;
     rc = rc ? rc : mf_demo_writer_open(&r->demos, r->file, err);
     if (rc) {
         if (r->file < 0) {

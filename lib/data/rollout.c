@@ -1,5 +1,6 @@
 #include "data/rollout.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -163,21 +164,22 @@ static int bind_row(struct mf_rollout *r, const struct row *row, const struct mf
     return rc;
 }
 
-/* ---- NaN and ranges, where something reads them ---- */
+/* ---- NaN, infinity and ranges, where something reads them ---- */
 
-static size_t nan_at(const struct mf_array *a, size_t from, size_t n)
+/* The first of [from, from + n) that is no finite number, which x - x tells without a branch; n: none. */
+static size_t bad_at(const struct mf_array *a, size_t from, size_t n)
 {
     const float *f = a->data;
     const double *d = a->data;
     int bad = 0;
     if (a->dtype == MF_F32)
         for (size_t i = 0; i < n; i++)
-            bad |= f[from + i] != f[from + i];
+            bad |= !(f[from + i] - f[from + i] == 0);
     else if (a->dtype == MF_F64)
         for (size_t i = 0; i < n; i++)
-            bad |= d[from + i] != d[from + i];
+            bad |= !(d[from + i] - d[from + i] == 0);
     for (size_t i = 0; bad && i < n; i++)
-        if (a->dtype == MF_F32 ? f[from + i] != f[from + i] : d[from + i] != d[from + i])
+        if (!isfinite(a->dtype == MF_F32 ? (double)f[from + i] : d[from + i]))
             return i;
     return n;
 }
@@ -193,18 +195,24 @@ static int bad_element(const struct mf_array *a, size_t i, const char *what, str
     return mf_err_set(err, MF_EFORMAT, "%s[%s] is %s", a->name, w.text, what);
 }
 
+static int bad_number(const struct mf_array *a, size_t i, struct mf_err *err)
+{
+    double x = a->dtype == MF_F32 ? (double)((const float *)a->data)[i] : ((const double *)a->data)[i];
+    return bad_element(a, i, isnan(x) ? "NaN" : "infinite", err);
+}
+
 /* An array whose rows are (t, n). `only`: of them, those that it marks. */
 static int check_rows(const struct mf_rollout *r, const struct mf_array *a, const uint8_t *only, struct mf_err *err)
 {
     size_t inner = a->count / (r->T * r->N);
-    if (nan_at(a, 0, a->count) == a->count)
+    if (bad_at(a, 0, a->count) == a->count)
         return 0; /* as nearly always */
     for (size_t i = 0; i < r->T * r->N; i++) {
         if (masked(r, i) || (only && !only[i]))
             continue;
-        size_t bad = nan_at(a, i * inner, inner);
+        size_t bad = bad_at(a, i * inner, inner);
         if (bad < inner)
-            return bad_element(a, i * inner + bad, "NaN", err);
+            return bad_number(a, i * inner + bad, err);
     }
     return 0;
 }
@@ -213,8 +221,8 @@ static int check_rows(const struct mf_rollout *r, const struct mf_array *a, cons
 static int check_last(const struct mf_rollout *r, const struct mf_array *a, struct mf_err *err)
 {
     for (size_t n = 0, i = (r->T - 1) * r->N; n < r->N; n++, i++)
-        if (!masked(r, i) && !r->terminated[i] && !r->truncated[i] && nan_at(a, n, 1) == 0)
-            return bad_element(a, n, "NaN", err);
+        if (!masked(r, i) && !r->terminated[i] && !r->truncated[i] && bad_at(a, n, 1) == 0)
+            return bad_number(a, n, err);
     return 0;
 }
 

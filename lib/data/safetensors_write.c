@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/publish.h"
 #include "data/json.h"
 #include "data/safetensors_priv.h"
@@ -115,11 +114,10 @@ int mf_safetensors_write(const char *path, struct mf_array *tensors, int n, stru
     if (!rc && size - 8 > MF_SAFETENSORS_HEADER_MAX)
         rc = mf_err_set(err, MF_EUSAGE, "the header of %s would be %zu bytes; a safetensors file allows %d", path,
                         size - 8, MF_SAFETENSORS_HEADER_MAX);
-    if (!rc) {
-        part = mf_xcalloc(strlen(path) + sizeof ".part", 1);
-        stpcpy(stpcpy(part, path), ".part");
+    if (!rc && !(part = mf_publish_part(path, err)))
+        rc = err->code;
+    if (!rc)
         rc = write_all(part, path, text, size, tensors, n, err);
-    }
     free(part);
     free(text);
     return rc;

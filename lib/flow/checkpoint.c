@@ -70,6 +70,11 @@ static int read_facts(struct mf_loaded *l, struct mf_err *err)
                      fact_num(l, "noise_low", &l->noise_low, err) || fact_num(l, "noise_high", &l->noise_high, err)
                  ? err->code
                  : 0;
+    const int64_t most = INT64_MAX / 2;
+    if (!rc && (l->version < 0 || l->iter < 0 || l->global_step < 0 || l->version > most || l->iter > most ||
+                l->global_step > most))
+        rc = mf_err_set(err, MF_EFORMAT, "the metadata of %s has version=%lld, iter=%lld, global_step=%lld: no run's",
+                        l->path, (long long)l->version, (long long)l->iter, (long long)l->global_step);
     l->clone = !rc && !strcmp(text, "clone");
     for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n && !rc; f++)
         if (!(rc = fact(l, "spec.", f->name, &text, err)))

@@ -53,6 +53,14 @@ void mf_spec_add(char text[MF_SPEC_TEXT], const char *fmt, ...)
     va_end(ap);
 }
 
+const char *mf_spec_word(const struct mf_policy_spec *s, const char *field)
+{
+    const struct mf_spec_field *f = mf_spec_fields;
+    while (strcmp(f->name, field))
+        f++;
+    return f->words[*(const int *)((const char *)s + f->at)];
+}
+
 void mf_spec_add_widths(char text[MF_SPEC_TEXT], const int *v, int n)
 {
     mf_spec_add(text, "[");

@@ -20,6 +20,7 @@ extern const struct mf_spec_field mf_spec_fields[];
 extern const int mf_spec_n;
 
 void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f, char text[MF_SPEC_TEXT]);
+const char *mf_spec_word(const struct mf_policy_spec *s, const char *field); /* of an MF_SPEC_WORD */
 /* MF_EFORMAT where the text is no value of the field. `where` names its place in the sentence. */
 int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const char *text, const char *where,
                 struct mf_err *err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "flow/fields.h"
 #include "nn/mlp.h"
 
 static int check(const struct mf_policy_spec *s, struct mf_err *err)
@@ -24,14 +25,17 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
                           s->n_action_steps, s->action_offset, s->horizon);
     if (joint == step)
         return mf_err_set(err, MF_EUSAGE,
-                          "policy.objective=step scores the one drawn step of policy.denoise=single, the other "
-                          "objectives score the whole chain of policy.denoise=joint");
+                          "policy.objective=%s does not go with policy.denoise=%s: step scores the one drawn step of "
+                          "single, the other objectives score the whole chain of joint",
+                          mf_spec_word(s, "objective"), mf_spec_word(s, "denoise"));
     if (s->learned_noise && s->noise_method != MF_FLOW_NOISE)
-        return mf_err_set(err, MF_EUSAGE, "policy.learned_noise=true needs policy.noise_method=flow_noise");
+        return mf_err_set(err, MF_EUSAGE, "policy.learned_noise=true needs policy.noise_method=flow_noise, not %s",
+                          mf_spec_word(s, "noise_method"));
     if (s->noise_method == MF_FLOW_CPS && !joint && s->K < 2)
         return mf_err_set(err, MF_EUSAGE,
-                          "the last step of flow_cps has no noise: policy.denoise=single wants "
-                          "policy.num_inference_steps of at least 2");
+                          "policy.num_inference_steps=%d: the last step of policy.noise_method=flow_cps has no noise, "
+                          "so policy.denoise=single wants at least 2",
+                          s->K);
     if (s->n_critic && mf_residual_check("policy.critic_hidden", s->n_critic, s->critic, err))
         return err->code;
     return s->net.net->check(&s->net, err);

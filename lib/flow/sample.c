@@ -135,7 +135,7 @@ static int coefficients(struct mf_sampler *m, int n, const int32_t *inds, size_t
     *stride = single ? (size_t)K * 3 : 0;
     for (int i = 0; i < (single ? n : 1); i++) {
         int drawn = single ? inds[(size_t)i * (size_t)K] : 0;
-        if (drawn < 0 || drawn >= drawable)
+        if (single && (drawn < 0 || drawn >= drawable))
             return mf_err_set(err, MF_EUSAGE, "sample %d draws denoising step %d, of which there are 0..%d", i, drawn,
                               drawable - 1);
         for (int k = 0; k < K; k++)

@@ -94,7 +94,7 @@ void mf_actor_release(struct mf_actor *a)
 
 static size_t history_bytes(const struct mf_actor *a)
 {
-    return (size_t)(a->N * a->To * a->O) * sizeof *a->history;
+    return (size_t)a->N * (size_t)(a->To * a->O) * sizeof *a->history;
 }
 
 void mf_history_push(float *history, size_t To, size_t O, const float *obs, bool fresh)
@@ -114,7 +114,7 @@ static void push(const struct mf_actor *a, float *history, const float *obs, int
 static void record_obs(const struct mf_actor *a, size_t t)
 {
     const struct mf_env *env = a->opts.vec.env;
-    size_t from = 0, rows = (size_t)(a->N * a->To);
+    size_t from = 0, rows = (size_t)a->N * (size_t)a->To;
     for (int k = 0; env->obs[k].name; k++) {
         size_t dim = (size_t)env->obs[k].dim;
         float *to = mf_columns_at(&a->columns, a->id.obs[k], t);
@@ -133,12 +133,13 @@ static void draw(const struct mf_actor *a, int32_t *inds)
     const int32_t *episode = mf_vec_episode(a->vec), *clock = mf_vec_clock(a->vec);
     uint64_t seed = a->opts.vec.seed;
     uint32_t choices = (uint32_t)(s->noise_method == MF_FLOW_CPS ? a->K - 1 : a->K);
+    size_t D = (size_t)a->D, K = (size_t)a->K;
     for (int n = 0; n < a->N; n++) {
         uint32_t env = (uint32_t)(a->opts.vec.first_env + n), e = (uint32_t)episode[n], t = (uint32_t)clock[n];
         struct mf_rng chain = mf_rng_at(seed, MF_RNG_CHAIN, env, e, t),
                       index = mf_rng_at(seed, MF_RNG_INDEX, env, e, t);
-        mf_rng_normal(&chain, a->noise + (size_t)(n * a->D), (size_t)a->D);
-        mf_rng_normal(&chain, a->eps + (size_t)(n * a->K * a->D), (size_t)(a->K * a->D));
+        mf_rng_normal(&chain, a->noise + (size_t)n * D, D);
+        mf_rng_normal(&chain, a->eps + (size_t)n * K * D, K * D);
         int32_t drawn = s->denoise == MF_SINGLE ? (int32_t)mf_rng_below(&index, choices) : 0;
         for (int k = 0; k < a->K; k++)
             inds[n * a->K + k] = s->denoise == MF_SINGLE ? drawn : k;

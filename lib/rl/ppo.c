@@ -343,6 +343,9 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
     *st = (struct mf_ppo_stats){.explained_variance = explained_variance(r)};
     if (r->n_live == 0)
         return 0;
+    if (r->n_live > UINT32_MAX / (size_t)q->opts.repeat_samples)
+        return mf_err_set(err, MF_EUSAGE, "training.repeat_samples=%lld of %zu decisions are more than can be shuffled",
+                          (long long)q->opts.repeat_samples, r->n_live);
     int rc = q->opts.recompute_logprobs ? recompute(q, r, err) : 0, in_a_row = 0;
     struct mf_minibatch *b = mf_minibatch_new(r, &q->opts, q->width);
     double measured = 0;

@@ -24,13 +24,26 @@ static void put_noise_in_force(struct mf_trainer *t)
     t->level[p->version % MF_TRAINER_PAST] = high;
 }
 
+static int check_noise(const struct mf_policy_spec *s, const struct mf_noise_opts *o, struct mf_err *err)
+{
+    if (s->noise_method == MF_FLOW_NOISE && o->min_std > o->max_std)
+        return mf_err_set(err, MF_EUSAGE, "policy.min_noise_std=%g is above policy.max_noise_std=%g", o->min_std,
+                          o->max_std);
+    if (s->noise_method == MF_FLOW_CPS && (o->noise_start > 1 || o->noise_end > 1))
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.noise_start=%g, policy.noise_end=%g: the level of flow_cps lies in [0,1]",
+                          o->noise_start, o->noise_end);
+    return 0;
+}
+
 int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum mf_precision precision,
                     const struct mf_policy_spec *spec, const struct mf_ppo_opts *opts,
                     const struct mf_noise_opts *noise, struct mf_err *err)
 {
     *t = (struct mf_trainer){.noise = *noise};
-    int rc = mf_engine_open(&t->engine, device, threads, precision, err);
-    if (rc || (rc = mf_policy_init(&t->policy, spec, err)))
+    int rc = check_noise(spec, noise, err);
+    if (rc || (rc = mf_engine_open(&t->engine, device, threads, precision, err)) ||
+        (rc = mf_policy_init(&t->policy, spec, err)))
         return rc;
     mf_policy_fresh(&t->policy, (uint64_t)opts->seed);
     put_noise_in_force(t);

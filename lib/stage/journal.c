@@ -41,6 +41,7 @@ int mf_journal_open(struct mf_journal **out, const char *dir, const struct mf_fr
     int rc = mf_port_open(&j->port, part, MF_OUT, err);
     if (rc || (rc = mf_journal_put(j, head, err)) || (rc = keep_old(j, path, iter, err))) {
         mf_port_drop(j->port);
+        unlink(part);
         free(j);
         return rc;
     }

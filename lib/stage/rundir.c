@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "data/safetensors.h"
 
 static int join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
 {
@@ -68,9 +69,35 @@ void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_
     snprintf(path, MF_PATH_MAX, "%.900s/checkpoints/%06lld.safetensors", dir, version);
 }
 
+struct search {
+    long long below, found;
+};
+
+static void find_below(const char *dir, long long v, void *arg)
+{
+    struct search *s = arg;
+    (void)dir;
+    if (v < s->below && v > s->found)
+        s->found = v;
+}
+
 bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX])
 {
     long long newest = each_checkpoint(dir, NULL, NULL);
+    struct search s = {.found = newest};
+    while (s.found >= 0) {
+        struct mf_safetensors file;
+        struct mf_err why;
+        mf_rundir_checkpoint(dir, s.found, path);
+        if (mf_safetensors_open(&file, path, &why) == 0) {
+            mf_safetensors_close(&file);
+            return true;
+        }
+        s = (struct search){.below = s.found, .found = -1};
+        each_checkpoint(dir, find_below, &s);
+        if (s.found >= 0)
+            mf_log(MF_LOG_WARN, "%s; taking the checkpoint before it", why.text);
+    }
     if (newest >= 0)
         mf_rundir_checkpoint(dir, newest, path);
     return newest >= 0;
@@ -97,10 +124,26 @@ static void prune_one(const char *dir, long long v, void *arg)
     remove_one(dir, v);
 }
 
-void mf_rundir_prune(const char *dir, int keep, long long every)
+void mf_rundir_prune(const char *dir, long long newest, int keep, long long every)
 {
-    struct pruning p = {.first_kept = each_checkpoint(dir, NULL, NULL) - keep + 1, .every = every};
+    struct pruning p = {.first_kept = newest - keep + 1, .every = every};
     each_checkpoint(dir, prune_one, &p);
+}
+
+/* The folder that it writes is its lock: the run's own is the collector's. */
+int mf_rundir_learn(struct mf_rundir *r, const char *dir, struct mf_err *err)
+{
+    char path[MF_PATH_MAX];
+    int rc = join(path, dir, "checkpoints", err);
+    if (rc)
+        return rc;
+    snprintf(r->path, sizeof r->path, "%s", dir);
+    if ((r->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return mf_err_errno(err, "open %s", path);
+    if (flock(r->lock, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    mf_rundir_close(r);
+    return mf_err_set(err, MF_EIO, "the run in %s has a learner already; replay a saved stream for a second one", dir);
 }
 
 bool mf_rundir_is_live(const char *dir)

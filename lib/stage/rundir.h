@@ -22,13 +22,16 @@ void mf_rundir_close(struct mf_rundir *r);
 
 /* Is a run going on in this folder? (Somebody holds its lock.) */
 bool mf_rundir_is_live(const char *dir);
+/* Be the one learner of such a run, until close: MF_EIO where it has one. */
+int mf_rundir_learn(struct mf_rundir *r, const char *dir, struct mf_err *err);
 /* From now on the log also goes to logs/PROGRAM.log; the resolved configuration to configs/PROGRAM.yaml. Where that
  * cannot be, the run goes on without. */
 void mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf);
-/* Path of checkpoints/NNNNNN.safetensors of a version, and of the newest there is (false: none). */
+/* Path of checkpoints/NNNNNN.safetensors of a version, and of the newest there is (false: none). One that is cut or
+ * half-written is passed over with a warning, unless there is no other. */
 void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_MAX]);
 bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX]);
-/* Remove numbered checkpoints but the `keep` newest and every `every`-th. */
-void mf_rundir_prune(const char *dir, int keep, long long every);
+/* Remove numbered checkpoints but the last `keep` up to `newest` and every `every`-th. */
+void mf_rundir_prune(const char *dir, long long newest, int keep, long long every);
 
 #endif

@@ -1,6 +1,7 @@
 #include "stage/stage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,6 +263,16 @@ static int finish(const struct mf_options *o, int rc, const struct mf_err *err)
     return rc == 0 ? 0 : rc == MF_EUSAGE ? 2 : rc == MF_EFORMAT ? 3 : 1;
 }
 
+/* A descriptor 0..2 that came closed would go to the next file that is opened, and log lines into it. What takes its
+ * place fails to be read, or written: the opposite was asked for. stderr alone may be lost. */
+static void fill_standard(void)
+{
+    static const int mode[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", mode[fd]);
+}
+
 int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
 {
     struct mf_err err = {0};
@@ -270,6 +281,7 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
     int level = MF_LOG_INFO;
     char prog[64];
 
+    fill_standard();
     snprintf(prog, sizeof prog, "mf-%s", stage->name);
     mf_log_open(prog, MF_LOG_INFO);
     setenv("OMP_NUM_THREADS", "1", 1); /* threads are ours alone */

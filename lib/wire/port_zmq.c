@@ -30,6 +30,9 @@ struct mf_zmq {
     void *ctx, *sock, *monitor;
     zmq_msg_t msg;
     enum mf_dir dir;
+    char *path; /* of the ipc socket that was bound, which libzmq leaves behind, and its inode: it may be another's by
+                   then */
+    ino_t inode;
     bool met, finished; /* a handshake was seen; the socket is destroyed, all is written */
     int peers;
     double alone_since;
@@ -161,6 +164,10 @@ static void forget(struct mf_zmq *z)
         zmq_close(z->monitor);
     if (z->ctx)
         zmq_ctx_term(z->ctx);
+    struct stat st;
+    if (z->path && stat(z->path, &st) == 0 && st.st_ino == z->inode)
+        unlink(z->path);
+    free(z->path);
     free(z);
 }
 
@@ -246,8 +253,13 @@ static int attach(struct mf_port *port, const char *address, bool bind, struct m
     }
     if (zmq_bind(z->sock, address) < 0)
         return fail(port, "bind", err);
-    if (path && chmod(path, 0600) < 0)
+    struct stat st;
+    if (path && (chmod(path, 0600) < 0 || stat(path, &st) < 0))
         return mf_err_errno(err, "chmod %s", path);
+    if (path) {
+        z->path = mf_xstrdup(path);
+        z->inode = st.st_ino;
+    }
     return 0;
 }
 

@@ -2,6 +2,7 @@
 """Small streams for the tests, written and read by msgpack alone.
 
 stream.py make [key=value ..] >STREAM     stream.py get ARRAY <STREAM     stream.py kept BEFORE AFTER
+stream.py spoil STREAM FOLDER <CASES      a case a line: NAME: Python that changes f (frames) or a (arrays of the first rollout)
 """
 import math
 import random
@@ -11,7 +12,7 @@ import sys
 
 import msgpack
 
-LETTER = {"<f4": "<%df", "|u1": "%dB", "<i4": "<%di", ">f8": ">%dd"}
+LETTER = {"<f4": "<%df", "|u1": "%dB", "<i4": "<%di", ">f8": ">%dd", "<f8": "<%dd", "<i8": "<%dq"}
 
 
 class Array:
@@ -164,6 +165,23 @@ def kept(before, after):
                 assert msgpack.packb(a[key]) == msgpack.packb(b[key]), "changed field " + key
 
 
+def spoil(source, folder):
+    """FOLDER/NAME for every case: the stream with one thing wrong."""
+    for line in sys.stdin:
+        name, code = line.split(":", 1)
+        f = read(open(source, "rb"))
+        rollouts = [m for m in f if m["mf"] == "rollout"]
+        a = {}
+        for k, x in rollouts[0]["arrays"].items():
+            dtype, shape = x[b"type"], x[b"shape"]
+            a[k] = Array(dtype, shape, struct.unpack(LETTER[dtype] % math.prod(shape), x[b"data"]))
+        exec(code.strip(), {**globals(), "f": f, "a": a, "rollouts": rollouts})
+        rollouts[0]["arrays"] = {k: x.ndarray() if isinstance(x, Array) else x for k, x in a.items()}
+        with open(f"{folder}/{name.strip()}", "wb") as out:
+            for m in f:
+                out.write(msgpack.packb(m))
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     what, words = sys.argv[1], sys.argv[2:]
@@ -171,5 +189,7 @@ if __name__ == "__main__":
         make(dict(w.split("=", 1) for w in words))
     elif what == "get":
         get(*words)
+    elif what == "spoil":
+        spoil(*words)
     else:
         kept(*words)

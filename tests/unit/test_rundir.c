@@ -34,7 +34,7 @@ int main(void)
     for (long long v = 1; v <= 25; v++)
         checkpoint("deep/down/run", v);
     ok(mf_rundir_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "the newest by number");
-    mf_rundir_prune("deep/down/run", 3, 10);
+    mf_rundir_prune("deep/down/run", 25, 3, 10);
     int left = 0;
     for (long long v = 1; v <= 25; v++) {
         mf_rundir_checkpoint("deep/down/run", v, path);

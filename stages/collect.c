@@ -153,14 +153,14 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
                               .reward_scale = c->reward_scale,
                               .gamma = c->gamma};
     if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||
-        (rc = emit_head(run, c, err)))
+        (!expert && (rc = mf_edge_connect(&c->edge, c->address, err))))
         return rc;
     if (mf_columns_env_bytes(&c->actor.columns) > SLICE_BYTES)
         mf_log(MF_LOG_WARN,
                "a rollout of one environment takes %zu MiB, the least that a frame can be: readers in Python need "
                "max_buffer_size=0",
                mf_columns_env_bytes(&c->actor.columns) >> 20);
-    return expert ? 0 : mf_edge_connect(&c->edge, c->address, err);
+    return emit_head(run, c, err);
 }
 
 /* ---- the policy's next version ---- */
@@ -169,10 +169,10 @@ static int take_part(struct collect *c, const void *data, size_t len, struct mf_
 {
     struct mf_frame *f;
     int rc = mf_frame_decode(&f, data, len, err);
-    if (rc == 0)
-        rc = mf_policy_from_frame(&c->policy, f, err);
-    if (rc == 0)
-        mf_frame_free(f);
+    if (rc)
+        return rc;
+    rc = mf_policy_from_frame(&c->policy, f, err);
+    mf_frame_free(f);
     return rc;
 }
 

@@ -18,6 +18,7 @@ struct mf_ppo {
     struct mf_adam adam;
     float *ema;
     int64_t minibatches;
+    int in_a_row; /* minibatches whose gradient was not finite, also over rounds */
 
     struct mf_score score; /* of the whole loss */
     struct mf_graph *graph;
@@ -244,7 +245,7 @@ static int apply(struct mf_ppo *q, const float *grads, bool warm, struct mf_ppo_
 }
 
 static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, struct mf_ppo_stats *st,
-                int *in_a_row, struct mf_err *err)
+                struct mf_err *err)
 {
     bool warm = q->minibatches < q->opts.critic_warmup_steps;
     int rc = warm ? run_warmup(q, r, b, err) : run_full(q, r, b, err);
@@ -257,11 +258,11 @@ static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *
         return 0;
     }
     int bad = apply(q, mf_plan_grads(warm ? q->warmup.plan : q->plan), warm, st);
-    *in_a_row = bad ? *in_a_row + 1 : 0;
+    q->in_a_row = bad ? q->in_a_row + 1 : 0;
     st->skipped += bad;
     st->minibatches++;
     q->minibatches++;
-    if (*in_a_row >= PATIENCE)
+    if (q->in_a_row >= PATIENCE)
         return mf_err_set(err, MF_EMATH, "the gradient was not finite %d times in a row: lower training.learning_rate",
                           PATIENCE);
     return 0;
@@ -346,7 +347,7 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
     if (r->n_live > UINT32_MAX / (size_t)q->opts.repeat_samples)
         return mf_err_set(err, MF_EUSAGE, "training.repeat_samples=%lld of %zu decisions are more than can be shuffled",
                           (long long)q->opts.repeat_samples, r->n_live);
-    int rc = q->opts.recompute_logprobs ? recompute(q, r, err) : 0, in_a_row = 0;
+    int rc = q->opts.recompute_logprobs ? recompute(q, r, err) : 0;
     struct mf_minibatch *b = mf_minibatch_new(r, &q->opts, q->width);
     double measured = 0;
     normalize_round(q, r);
@@ -356,7 +357,7 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
         while (rc == 0 && !st->kl_stop && mf_minibatch_next(b, r)) {
             rc = mf_stop_check(err);
             if (rc == 0)
-                rc = take(q, r, b, st, &in_a_row, err);
+                rc = take(q, r, b, st, err);
             measured++;
         }
     }

@@ -10,7 +10,10 @@ setup_file() {
     cp "$ROOT/tests/fixtures/point.hdf5" demos.hdf5
 }
 
-setup() { cd "$BATS_FILE_TMPDIR" && small; }
+setup() {
+    cd "$BATS_FILE_TMPDIR" && small
+    learner=(mf-ppo "${small[@]}" run.dir="$T/learner" run.force=true)
+}
 
 small() {
     small=(env=point training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=100 threads=1
@@ -36,15 +39,12 @@ reads() {
 
 # wait_for COMMAND ..: until it succeeds, at most 10 s.
 wait_for() {
-    local i
-    for i in {1..500}; do
-        "$@" >/dev/null 2>&1 && return
+    local tries=500
+    until "$@" >/dev/null 2>&1; do
+        ((tries-- > 0)) || { echo "in vain: $*"; return 1; }
         sleep 0.02
     done
-    echo "in vain: $*" && return 1
 }
-
-ppo() { echo mf-ppo "${small[@]}" run.dir="$T/ppo" run.force=true; }
 
 # train [WORD ..]: the pipe to its end, in $T/run. `status` is the three statuses.
 train() {
@@ -58,10 +58,12 @@ train() {
 
 # It ends well, and every round's log-probabilities were scored to the bit.
 trains() {
+    local exact='map(select(.mf == "metrics").values) | length > 0 and all(.["train/logratio_gap"] == 0 and .["train/skipped"] == 0)'
     train "$@"
-    [[ $status == "0 0 0" ]] && mf-check "$T/m.mf" >/dev/null && mf-view "$T/m.mf" |
-        jq -es 'map(select(.mf == "metrics").values) | length > 0 and all(.["train/logratio_gap"] == 0 and .["train/skipped"] == 0)' >/dev/null ||
-        { echo "$*: $status $(cat "$T"/err?)"; return 1; }
+    if [[ $status != "0 0 0" ]] || ! mf-check "$T/m.mf" >/dev/null || ! mf-view "$T/m.mf" | jq -es "$exact" >/dev/null; then
+        echo "$*: $status $(cat "$T"/err?)"
+        return 1
+    fi
 }
 
 # refuses 'SENTENCE' WORD ..: the collector does, before it writes a byte.
@@ -98,14 +100,14 @@ spoil() { mkdir -p "$1" && stream spoil adv.mf "$1"; }
     /usr/bin/python3 -c 'import msgpack, sys
 u, o = msgpack.Unpacker(open("adv.mf", "rb"), max_buffer_size=0, strict_map_key=False), [0]
 for _ in u: o.append(u.tell())
-print(1, o[1] // 2, o[1], (o[1] + o[2]) // 2, o[2], o[2] + 3, o[3], o[-2], o[-2] + 9, o[-1] - 1)' >"$T/at" || skip "no python3-msgpack"
-    for at in $(cat "$T/at"); do
+print(1, o[1] // 2, o[1], (o[1] + o[2]) // 2, o[2], o[2] + 3, o[3], o[-2], o[-2] + 9, o[-1] - 1, sep="\n")' >"$T/at" || skip "no python3-msgpack"
+    while read -r at; do
         head -c "$at" adv.mf >"$T/cut"
-        for program in mf-gae "$(ppo)" "mf-record $T/r.hdf5" mf-check; do
+        for program in mf-gae "${learner[*]}" "mf-record $T/r.hdf5" mf-check; do
             # shellcheck disable=SC2086 # words
             reads 3 "<stdin>" "$T/cut" $program && [[ -z $(find "$T" -name '*.part') ]] || { echo "at $at"; return 1; }
         done
-    done
+    done <"$T/at"
 }
 
 @test "garbage, lengths of 4 GB and nesting bombs exit 3 at once, in little memory" {
@@ -113,7 +115,7 @@ print(1, o[1] // 2, o[1], (o[1] + o[2]) // 2, o[2], o[2] + 3, o[3], o[-2], o[-2]
         # shellcheck disable=SC2059 # the bytes are a format
         { printf "$2" && head -c "${3:-0}" /dev/zero; } >"$T/bomb"
         local program
-        for program in mf-gae "$(ppo)" "mf-record $T/r.hdf5" mf-check; do
+        for program in mf-gae "${learner[*]}" "mf-record $T/r.hdf5" mf-check; do
             reads 3 "$1" "$T/bomb" bash -c "ulimit -v 2000000; exec $program" || return 1
         done
     }
@@ -142,8 +144,7 @@ print(1, o[1] // 2, o[1], (o[1] + o[2]) // 2, o[2], o[2] + 3, o[3], o[-2], o[-2]
             rewards.long) name=terminated ;;                # which then no longer fits
         esac
         name=${name%.*}
-        # shellcheck disable=SC2046 # words
-        reads 3 "${name/obs_/obs/}" "$x" $(ppo) || return 1
+            reads 3 "${name/obs_/obs/}" "$x" "${learner[@]}" || return 1
         case $name in
             rewards | terminated | truncated | *_values | valid | n_exec | loss_mask) reads 3 "'$name'" "$x" mf-gae || return 1 ;;
         esac
@@ -152,9 +153,8 @@ print(1, o[1] // 2, o[1], (o[1] + o[2]) // 2, o[2], o[2] + 3, o[3], o[-2], o[-2]
 
 @test "a shape of 100 GiB over some bytes is refused" {
     spoil "$T/s" <<<"huge: a['rewards'] = {b'nd': True, b'type': '<f4', b'kind': b'', b'shape': [100 << 30, 4, 2], b'data': b'12345678'}"
-    # shellcheck disable=SC2046 # words
     reads 3 "array 'rewards' has 8 bytes of data where its shape" "$T/s/huge" mf-gae &&
-        reads 3 "'rewards'" "$T/s/huge" mf-check && reads 3 "'rewards'" "$T/s/huge" $(ppo)
+        reads 3 "'rewards'" "$T/s/huge" mf-check && reads 3 "'rewards'" "$T/s/huge" "${learner[@]}"
 }
 
 @test "NaN and infinity: named with their index where they count, accepted where they are masked" {
@@ -174,11 +174,10 @@ CASES
     spoil "$T/s" <"$T/cases" || skip "no python3-msgpack"
     for x in "$T"/s/*; do
         of=${x##*/} && of=${of%.*} && of=${of/obs_/obs/}
-        # shellcheck disable=SC2046 # words
-        case $x in
-            *.nan) reads 3 "$of[3" "$x" $(ppo) && grep -q 'is NaN' "$T/err" && reads 3 "$of[3" "$x" mf-check ;;
-            *.inf) reads 3 "$of[3" "$x" $(ppo) && grep -q 'is infinite' "$T/err" && reads 3 "$of[3" "$x" mf-check ;;
-            *) $(ppo) <"$x" >"$T/m.mf" 2>"$T/err" && mf-check "$x" >/dev/null && mf-gae <"$x" | mf-check >/dev/null ;;
+            case $x in
+            *.nan) reads 3 "${of}[3" "$x" "${learner[@]}" && grep -q 'is NaN' "$T/err" && reads 3 "${of}[3" "$x" mf-check ;;
+            *.inf) reads 3 "${of}[3" "$x" "${learner[@]}" && grep -q 'is infinite' "$T/err" && reads 3 "${of}[3" "$x" mf-check ;;
+            *) "${learner[@]}" <"$x" >"$T/m.mf" 2>"$T/err" && mf-check "$x" >/dev/null && mf-gae <"$x" | mf-check >/dev/null ;;
         esac || { echo "$x: $(cat "$T/err")"; return 1; }
     done
 }
@@ -194,12 +193,11 @@ slices: f[2].update(slices=1 << 62)
 twice: f.insert(1, f[1]); f[3].update(slices=2)
 envs: rollouts[0].update(envs=[-1, 4])
 CASES
-    # shellcheck disable=SC2046 # words
-    reads 3 "came where 0 was due" "$T/s/iter" $(ppo) && reads 3 "'iter' is not an integer" "$T/s/text" $(ppo) &&
-        reads 3 "policy version -1" "$T/s/before" $(ppo) && reads 3 "policy version -92" "$T/s/least" $(ppo) &&
-        reads 3 "made by policy version 1, the learner is at 0" "$T/s/ahead" $(ppo) &&
-        reads 3 "4611686018427387904 slices" "$T/s/slices" $(ppo) && reads 3 "does not follow" "$T/s/twice" $(ppo) &&
-        reads 3 "does not fit N=4" "$T/s/envs" $(ppo)
+    reads 3 "came where 0 was due" "$T/s/iter" "${learner[@]}" && reads 3 "'iter' is not an integer" "$T/s/text" "${learner[@]}" &&
+        reads 3 "policy version -1" "$T/s/before" "${learner[@]}" && reads 3 "policy version -92" "$T/s/least" "${learner[@]}" &&
+        reads 3 "made by policy version 1, the learner is at 0" "$T/s/ahead" "${learner[@]}" &&
+        reads 3 "4611686018427387904 slices" "$T/s/slices" "${learner[@]}" && reads 3 "does not follow" "$T/s/twice" "${learner[@]}" &&
+        reads 3 "does not fit N=4" "$T/s/envs" "${learner[@]}"
 }
 
 @test "a round from before the learner's start is dropped, not scored with a noise that it never knew" {
@@ -213,12 +211,11 @@ CASES
 # ---- options, policies, checkpoints ----
 
 @test "an option that contradicts the stream's head exits 2 and names both values" {
-    # shellcheck disable=SC2046 # words
-    reads 2 "policy.num_inference_steps=7 contradicts the stream's head, where it is 2" adv.mf $(ppo) policy.num_inference_steps=7 &&
-        reads 2 "policy.objective=chain_sum contradicts the stream's head, where it is chain_mean" adv.mf $(ppo) policy.objective=chain_sum &&
-        reads 2 "policy.noise_method=flow_sde contradicts the stream's head, where it is flow_noise" adv.mf $(ppo) policy.noise_method=flow_sde &&
-        reads 2 "policy.hidden=[8,8] contradicts the stream's head, where it is [8,8,8]" adv.mf $(ppo) 'policy.hidden=[8,8]' &&
-        reads 2 "policy.min_noise_std=0.5 is above policy.max_noise_std=0.2" adv.mf $(ppo) policy.min_noise_std=.5 policy.max_noise_std=.2
+    reads 2 "policy.num_inference_steps=7 contradicts the stream's head, where it is 2" adv.mf "${learner[@]}" policy.num_inference_steps=7 &&
+        reads 2 "policy.objective=chain_sum contradicts the stream's head, where it is chain_mean" adv.mf "${learner[@]}" policy.objective=chain_sum &&
+        reads 2 "policy.noise_method=flow_sde contradicts the stream's head, where it is flow_noise" adv.mf "${learner[@]}" policy.noise_method=flow_sde &&
+        reads 2 "policy.hidden=[8,8] contradicts the stream's head, where it is [8,8,8]" adv.mf "${learner[@]}" 'policy.hidden=[8,8]' &&
+        reads 2 "policy.min_noise_std=0.5 is above policy.max_noise_std=0.2" adv.mf "${learner[@]}" policy.min_noise_std=.5 policy.max_noise_std=.2
 }
 
 @test "words that are wrong exit 2 with the word, files that are not there are named" {
@@ -244,8 +241,7 @@ CASES
         answers 3 "without its normaliser" mf-eval "$T/norm" && answers 3 "bias is missing" mf-eval "$T/less" &&
         answers 3 "should be" mf-eval "$T/shape" && answers 3 "version=-5" mf-eval "$T/count" &&
         answers 1 "is not finite" mf-eval "$T/nan" eval.num_episodes=4 || return 1
-    # shellcheck disable=SC2046 # words
-    reads 3 "without its normaliser" adv.mf $(ppo) policy.checkpoint="$T/norm"
+    reads 3 "without its normaliser" adv.mf "${learner[@]}" policy.checkpoint="$T/norm"
     train policy.checkpoint="$T/nan"
     [[ $status == "1 3 3" && $(cat "$T/err1") == *"is not finite"* ]]
 }
@@ -293,7 +289,7 @@ CASES
 
 @test "a full disk under a stream" {
     local program
-    for program in "mf-gae --in adv.mf" "$(ppo) --in adv.mf" "mf-mc --in adv.mf" "mf-view adv.mf" "mf-check adv.mf" "mf-ckpt ls run" \
+    for program in "mf-gae --in adv.mf" "${learner[*]} --in adv.mf" "mf-mc --in adv.mf" "mf-view adv.mf" "mf-check adv.mf" "mf-ckpt ls run" \
         "mf-eval run eval.num_episodes=2" "mf-bc clone.dataset=demos.hdf5 run.dir=$T/bc run.force=true clone.steps=2" "mf-collect ${small[*]} run.dir=$T/c run.force=true"; do
         answers 1 "No space left on device" bash -c "exec $program >/dev/full" || return 1
     done
@@ -328,10 +324,10 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 
 @test "stdin, stdout or stderr closed" {
     local program
-    for program in "mf-gae" "$(ppo)" mf-check "mf-record $T/r.hdf5"; do
+    for program in "mf-gae" "${learner[*]}" mf-check "mf-record $T/r.hdf5"; do
         answers 1 "<stdin>: Bad file descriptor" bash -c "exec $program <&-" || return 1
     done
-    for program in "mf-gae --in adv.mf" "$(ppo) --in adv.mf" "mf-view adv.mf" "mf-ckpt ls run" "mf-gae --help" "mf-eval run eval.num_episodes=2"; do
+    for program in "mf-gae --in adv.mf" "${learner[*]} --in adv.mf" "mf-view adv.mf" "mf-ckpt ls run" "mf-gae --help" "mf-eval run eval.num_episodes=2"; do
         answers 1 "<stdout>: Bad file descriptor" bash -c "exec $program >&-" || return 1
     done
     # What is logged must not end up in the file that would get descriptor 2.
@@ -344,7 +340,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     local long
     printf -v long 'a%.0s' {1..150}
     answers 1 "Not a directory" mf-collect "${small[@]}" run.dir=adv.mf/run && answers 1 "Not a directory" mf-collect "${small[@]}" run.dir=adv.mf &&
-        answers 2 "too long for the name of a socket" mf-collect "${small[@]}" run.dir="$T/$long" &&
+        answers 2 "choose a shorter run.dir" mf-collect "${small[@]}" run.dir="$T/$long" &&
         answers 2 "the path is too long" mf-collect "${small[@]}" run.dir="$(printf 'a/%.0s' {1..600})" &&
         answers 1 "Not a directory" mf-bc clone.dataset=demos.hdf5 run.dir=adv.mf/run &&
         answers 2 "was used before" mf-collect "${small[@]}" run.dir=run && answers 2 "was used before" mf-ppo "${small[@]}" run.dir=run --in adv.mf
@@ -364,7 +360,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 @test "a ZeroMQ peer that never comes: SIGTERM ends the wait, and the socket goes too" {
     local program
     for program in "mf-gae --in ipc://$T/s --out /dev/null" "mf-gae --in adv.mf --out ipc://$T/s" "mf-gae --in adv.mf --out @ipc://$T/s" \
-        "$(ppo) --in ipc://$T/s --out /dev/null" "mf-collect ${small[*]} run.dir=$T/c --out ipc://$T/s"; do
+        "${learner[*]} --in ipc://$T/s --out /dev/null" "mf-collect ${small[*]} run.dir=$T/c --out ipc://$T/s"; do
         # shellcheck disable=SC2086 # words
         timeout -k 1 10 $program 2>"$T/err" &
         sleep 0.3
@@ -404,14 +400,14 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     wait_for test -s "$T/fifo.mf" || return 1
     # A learner that met the collector and then hangs.
     timeout -k 1 20 mf-ppo "${small[@]}" run.dir="$T/c" <"$T/pipe" >/dev/null 2>&1 &
-    local learner=$!
+    local hung=$!
     exec 9>"$T/pipe"
     mf-gae --in "$T/fifo.mf" --out "$T/ignored" 2>/dev/null || true
     head -c 1000 "$T/fifo.mf" >&9
     ended_by 1 $collector && grep -q 'has been silent for 1 s' "$T/err" && exec 9>&-
-    wait $learner || true
-    refuses "is no address of a policy edge" collect.policy_address=here && answers 1 "cannot connect" mf-collect "${small[@]}" run.dir="$T/d" collect.policy_address=tcp://127.0.0.1 &&
-        answers 2 "not a loopback address" mf-gae --in adv.mf --out tcp://192.0.2.1:5 && answers 2 "no such carrier" mf-gae --in http://127.0.0.1/
+    wait $hung || true
+    refuses "is no address of a policy edge" collect.policy_address=here && answers 1 "cannot connect" mf-collect "${small[@]}" run.dir="$T/d" collect.policy_address=tcp://127.0.0.1:port &&
+        answers 2 "goes beyond this machine" mf-gae --in adv.mf --out tcp://192.0.2.1:5 && answers 2 "no such carrier" mf-gae --in http://127.0.0.1/
 }
 
 # ---- sizes and settings ----
@@ -421,7 +417,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     for noise in flow_noise flow_sde flow_cps; do
         for denoise in joint single; do
             for objective in chain_mean chain_sum step step_mean; do
-                local words=(policy.noise_method=$noise policy.denoise=$denoise policy.objective=$objective)
+                local words=("policy.noise_method=$noise" "policy.denoise=$denoise" "policy.objective=$objective")
                 if [[ $denoise == joint && $objective != step || $denoise == single && $objective == step ]]; then
                     trains "${words[@]}" || return 1
                 else
@@ -487,6 +483,5 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 }
 
 @test "a learning rate beyond all sense ends with a reason" {
-    # shellcheck disable=SC2046 # words
-    reads 1 "lower training.learning_rate" adv.mf $(ppo) training.learning_rate=1e30 training.critic_learning_rate=1e30 training.target_kl=inf
+    reads 1 "lower training.learning_rate" adv.mf "${learner[@]}" training.learning_rate=1e30 training.critic_learning_rate=1e30 training.target_kl=inf
 }

@@ -394,18 +394,12 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 
 @test "a learner that is silent, and addresses that are none" {
     answers 1 "has been silent for 0.3 s" mf-collect "${small[@]}" run.dir="$T/run" collect.policy_timeout=.3 || return 1
-    mf-collect "${small[@]}" run.dir="$T/c" training.total_timesteps=1000000 collect.policy_timeout=1 2>"$T/err" >"$T/fifo.mf" &
-    local collector=$!
-    rm -f "$T/pipe" && mkfifo "$T/pipe"
-    wait_for test -s "$T/fifo.mf" || return 1
-    # A learner that met the collector and then hangs.
-    timeout -k 1 20 mf-ppo "${small[@]}" run.dir="$T/c" <"$T/pipe" >/dev/null 2>&1 &
-    local hung=$!
-    exec 9>"$T/pipe"
-    mf-gae --in "$T/fifo.mf" --out "$T/ignored" 2>/dev/null || true
-    head -c 1000 "$T/fifo.mf" >&9
-    ended_by 1 $collector && grep -q 'has been silent for 1 s' "$T/err" && exec 9>&-
-    wait $hung || true
+    # One that hangs in the middle of the run.
+    { { mf-collect "${small[@]}" run.dir="$T/c" training.total_timesteps=100000000 collect.policy_timeout=1 2>"$T/err" || echo $? >"$T/rc"; } |
+        mf-gae 2>/dev/null | mf-ppo "${small[@]}" 2>/dev/null >/dev/null; } &
+    local shell=$! hung
+    wait_for compgen -G "$T/c/checkpoints/*.safetensors" && hung=$(pgrep -P "$shell" -x mf-ppo) && kill -STOP "$hung" &&
+        wait_for test -s "$T/rc" && kill -CONT "$hung" && ended_by 3 "$shell" && [[ $(cat "$T/rc") == 1 ]] && grep -q 'has been silent for 1 s' "$T/err" || return 1
     refuses "is no address of a policy edge" collect.policy_address=here && answers 1 "cannot connect" mf-collect "${small[@]}" run.dir="$T/d" collect.policy_address=tcp://127.0.0.1:port &&
         answers 2 "goes beyond this machine" mf-gae --in adv.mf --out tcp://192.0.2.1:5 && answers 2 "no such carrier" mf-gae --in http://127.0.0.1/
 }

@@ -113,6 +113,8 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
         mf_frame_set_str(head, "policy_address", c->address);
     if (c->sampler && c->checkpoint)
         mf_frame_set_str(head, "checkpoint", c->checkpoint);
+    if (c->iter > 0)
+        mf_frame_set_int(head, "iter", c->iter); /* a run that goes on: mf-ppo goes on, too */
     mf_frame_set_str(head, "spec.env", c->env->name);
     mf_frame_set_str(head, "spec.robomimic_name", c->env->robomimic_name ? c->env->robomimic_name : c->env->name);
     mf_frame_set_num(head, "spec.control_hz", c->env->control_hz);

@@ -169,7 +169,9 @@ static int open_folder(struct ppo *q, const struct mf_frame *head, bool *live, s
     int rc = *live ? mf_rundir_learn(&q->served, run, err) : 0;
     if (rc)
         return rc;
-    if (*live && (!q->run_dir || !strcmp(q->run_dir, run))) {
+    if (q->run_dir)
+        mf_rundir_resolve(q->run_dir, q->dir);
+    if (*live && (!q->run_dir || !strcmp(q->dir, run))) {
         snprintf(q->dir, sizeof q->dir, "%s", run);
         return 0;
     }
@@ -180,13 +182,17 @@ static int open_folder(struct ppo *q, const struct mf_frame *head, bool *live, s
     return rc;
 }
 
-/* The policy that it starts from: a run goes on, or a checkpoint is a start (the collector's, where none is named
- * here), or it is fresh. */
-static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+/* The policy that it starts from: a run goes on, here where the collector says so, or a checkpoint is a start (the
+ * collector's, where none is named here), or it is fresh. A collector that is ahead would wait for ever. */
+static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, bool live,
+                       struct mf_err *err)
 {
     char newest[MF_PATH_MAX];
     struct mf_policy_spec spec;
-    bool resumes = q->resume && mf_rundir_newest(q->dir, newest);
+    struct mf_err ignored;
+    int64_t due = 0;
+    (void)mf_frame_get_int(head, "iter", &due, &ignored);
+    bool resumes = (q->resume || (due > 0 && !*q->rundir.path)) && mf_rundir_newest(q->dir, newest);
     const char *from = resumes ? newest : q->checkpoint;
     int rc = mf_policy_spec_from_head(&spec, head, err);
     if (rc == 0 && !from && mf_frame_has(head, "checkpoint"))
@@ -197,6 +203,11 @@ static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_
         return rc;
     if (from && (rc = mf_trainer_load(&q->trainer, from, resumes, (enum mf_weights)q->weights, err)))
         return rc;
+    if (live && due > q->trainer.policy.iter)
+        return mf_err_set(err, MF_EUSAGE,
+                          "the collector goes on at iteration %lld, and what is learned here would start at %lld; give "
+                          "mf-ppo run.resume=auto, and the collector's run.dir or none",
+                          (long long)due, (long long)q->trainer.policy.iter);
     q->first = q->trainer.policy.version;
     if (from)
         mf_log(MF_LOG_INFO, "%s %s (%s weights) at iteration %lld", resumes ? "resuming" : "starting from", from,
@@ -223,7 +234,7 @@ static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, s
     bool live;
     int rc = open_folder(q, head, &live, err);
     q->head = mf_frame_keep(head);
-    if (rc || (rc = open_policy(run, q, head, err)) || (live && (rc = serve(q, head, err))) ||
+    if (rc || (rc = open_policy(run, q, head, live, err)) || (live && (rc = serve(q, head, err))) ||
         (rc = mf_journal_open(&q->journal, q->dir, head, q->trainer.policy.iter, err)))
         return rc;
     q->begun = q->waited_since = mf_now();

@@ -243,6 +243,19 @@ static int settle(struct mf_rundir *r, bool resume, bool force, struct mf_err *e
     return rc;
 }
 
+void mf_rundir_resolve(const char *dir, char path[MF_PATH_MAX])
+{
+    char to[MF_PATH_MAX / 4];
+    ssize_t n = readlink(dir, to, sizeof to - 1);
+    const char *slash = strrchr(dir, '/');
+    snprintf(path, MF_PATH_MAX, "%s", dir);
+    size_t at = slash ? (size_t)(slash + 1 - dir) : 0;
+    if (n <= 0 || memchr(to, '/', (size_t)n) || at + sizeof to > MF_PATH_MAX)
+        return;
+    memcpy(path + at, to, (size_t)n);
+    path[at + (size_t)n] = 0;
+}
+
 int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool resume, bool force, struct mf_err *err)
 {
     *r = (struct mf_rundir){.lock = -1};
@@ -250,8 +263,8 @@ int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool 
     if (dir && strlen(dir) > 900)
         return mf_err_set(err, MF_EUSAGE, "run.dir=%.80s..: the path is too long", dir);
     if (dir) {
-        snprintf(r->path, sizeof r->path, "%s", dir);
-        rc = make_all(dir, err);
+        mf_rundir_resolve(dir, r->path);
+        rc = make_all(r->path, err);
     } else {
         rc = choose(r, task, err);
     }

@@ -20,6 +20,9 @@ struct mf_rundir {
 int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool resume, bool force, struct mf_err *err);
 void mf_rundir_close(struct mf_rundir *r);
 
+/* What a link such as outputs/point/latest names now: a later run moves it. Anything else stays as it is. */
+void mf_rundir_resolve(const char *dir, char path[MF_PATH_MAX]);
+
 /* Is a run going on in this folder? (Somebody holds its lock.) */
 bool mf_rundir_is_live(const char *dir);
 /* Be the one learner of such a run, until close: MF_EIO where it has one. */

@@ -80,6 +80,20 @@ train() {
 }
 KILLS=${KILLS:-8}
 
+@test "run.resume=auto: mf-ppo goes on where mf-collect does, also through a link, or says why not" {
+    train want && want=$last
+    mf-collect "${small[@]}" training.total_timesteps=500 run.dir=k | mf-gae | mf-ppo "${small[@]}" >/dev/null
+    cp -r k other
+    mf-collect "${small[@]}" run.dir=k run.resume=auto | mf-gae | mf-ppo "${small[@]}" >/dev/null
+    cmp "$want" "k/checkpoints/$(basename "$want")"
+    cp -r other third && ln -s third latest
+    train latest run.resume=auto && [[ $(mf-view latest.mf | jq -r 'select(.mf == "head").run') == third ]]
+    cmp "$want" "third/checkpoints/$(basename "$want")"
+    mf-collect "${small[@]}" run.dir=other run.resume=auto 2>/dev/null | mf-gae 2>/dev/null |
+        mf-ppo "${small[@]}" run.dir=elsewhere >/dev/null 2>err || [[ $? == 2 ]]
+    grep -q 'the collector goes on at iteration .* would start at 0' err
+}
+
 # dies VICTIM FILTER: while the collector waits for a long update, kill one; all others end, the learner after its update.
 dies() {
     bash -c "mf-collect \"\$@\" run.dir=d | $2 | mf-ppo \"\$@\" run.dir=d training.num_epochs=3000 training.target_kl=inf" \

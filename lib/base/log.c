@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,9 @@ void mf_log_live(const char *fmt, ...)
     va_end(ap);
     if ((size_t)n >= sizeof line)
         n = (int)sizeof line - 1;
+    struct winsize w; /* a line that wraps could not be replaced */
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 && n > 4 + w.ws_col - 1)
+        n = 4 + w.ws_col - 1;
     drawn = n > 4;
     put(STDERR_FILENO, line, (size_t)n);
 }

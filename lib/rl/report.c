@@ -66,8 +66,7 @@ void mf_report_row(const struct mf_frame *m, FILE *to)
 
 void mf_report_words(const struct mf_frame *m, char *words, size_t size)
 {
-    snprintf(
-        words, size, "iteration %.0f, %.0f control steps in %.0f s, success %.1f %% (noisy), kl %.5f, %.0f steps/s",
-        number(m, "iter") + 1, number(m, "step"), number(m, "time"), 100 * number(m, "values.rollout/success_once"),
-        number(m, "values.train/approx_kl"), number(m, "values.perf/fps"));
+    snprintf(words, size, "iteration %.0f, %.0f steps in %.0f s (%.0f/s), success %.1f %% with noise, kl %.0e",
+             number(m, "iter") + 1, number(m, "step"), number(m, "time"), number(m, "values.perf/fps"),
+             100 * number(m, "values.rollout/success_once"), number(m, "values.train/approx_kl"));
 }

@@ -200,3 +200,8 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     run -0 bash -c "'$ROOT/tests/tools/stream.py' make case=random iters=2 slices=3 | mf-stat"
     [[ $output == *"rollout    6"* && $output == *"samples    108"* && $output == *"episodes   8"* && $output == *"success    0.25"* ]]
 }
+@test "mf-stat counts what there is of a stream that breaks off, and says so" {
+    "$ROOT/tests/tools/stream.py" make case=random iters=2 slices=3 | head -c -40 >"$T/cut"
+    run -3 --separate-stderr mf-stat "$T/cut"
+    [[ $output == *"rollout    6"* && $stderr == *"/cut"* ]]
+}

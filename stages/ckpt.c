@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "data/safetensors.h"
 #include "flow/policy.h"
+#include "stage/rundir.h"
 #include "stage/stage.h"
 
 struct ckpt {
@@ -190,6 +191,15 @@ static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_e
 
 /* ---- one file ---- */
 
+/* The file, or the newest of a run's folder. */
+static int open_file(struct mf_safetensors *f, const char *path, struct mf_err *err)
+{
+    char newest[MF_PATH_MAX];
+    struct stat st;
+    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    return mf_safetensors_open(f, folder && mf_rundir_newest(path, newest) ? newest : path, err);
+}
+
 static void shape(const struct mf_array *a, const char *after)
 {
     for (int i = 0; i < a->rank; i++)
@@ -201,7 +211,7 @@ static int show(struct ckpt *self, int n, const char *const *paths, struct mf_er
 {
     struct mf_safetensors f;
     (void)n;
-    int rc = mf_safetensors_open(&f, paths[0], err);
+    int rc = open_file(&f, paths[0], err);
     if (rc)
         return rc;
     if (self->format)
@@ -280,10 +290,10 @@ static int diff(struct ckpt *self, int n, const char *const *paths, struct mf_er
 {
     struct mf_safetensors a, b;
     (void)self, (void)n;
-    int rc = mf_safetensors_open(&a, paths[0], err);
+    int rc = open_file(&a, paths[0], err);
     if (rc)
         return rc;
-    if (!(rc = mf_safetensors_open(&b, paths[1], err)) && diff_files(&a, &b) == 0)
+    if (!(rc = open_file(&b, paths[1], err)) && diff_files(&a, &b) == 0)
         puts("the same");
     mf_safetensors_close(&a);
     if (!rc)
@@ -390,18 +400,18 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         if (!strcmp(words[0], commands[i].name) && n - 1 >= commands[i].least && n - 1 <= commands[i].most)
             return commands[i].run(self, n - 1, words + 1, err);
     return mf_err_set(err, MF_EUSAGE,
-                      "say one of: ls DIR|FILE..., show FILE, diff FILE FILE, verify FILE..., prune DIR, "
+                      "say one of: ls RUN|FILE..., show RUN|FILE, diff FILE FILE, verify FILE..., prune RUN, "
                       "ema FILE OUT");
 }
 
 static const struct mf_stage stage = {
     .name = "ckpt",
     .summary = "Look at checkpoints, compare them, check them, thin them out.\n\n"
-               "  ls DIR|FILE...   a row for each, by iteration\n"
-               "  show FILE        its metadata and tensors\n"
-               "  diff FILE FILE   what differs\n"
+               "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
+               "  show RUN|FILE    its metadata and tensors; of a run: of the newest\n"
+               "  diff FILE FILE   what differs; each may be a run, too\n"
                "  verify FILE...   is each whole, finite, and a policy?\n"
-               "  prune DIR        remove all but the newest\n"
+               "  prune RUN        remove all but the newest\n"
                "  ema FILE OUT     a copy whose weights are the averaged ones, for use without this toolkit",
     .operands = "COMMAND FILE...",
     .examples = "  mf-ckpt ls outputs/lift/latest\n"

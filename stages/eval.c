@@ -97,9 +97,9 @@ static void write_row(const struct eval *e, const char *path, const char *weight
 {
     const struct mf_rate *a = &s->success_once, *b = &s->success_at_end;
     if (e->next == 0)
-        fprintf(e->table, "%6s  %-20s  %-20s  %9s %8s %7s  checkpoint\n", "trials", "success once, 95 %",
-                "at the end, 95 %", "return", "length", "weights");
-    fprintf(e->table, "%6lld  %.3f [%.3f, %.3f]  %.3f [%.3f, %.3f]  %9.3f %8.1f %7s  %s\n", (long long)e->trials,
+        fprintf(e->table, "%6s  %-20s  %-20s %7s %6s %-7s  file\n", "trials", "success once, 95 %", "at the end, 95 %",
+                "return", "length", "weights");
+    fprintf(e->table, "%6lld  %.3f [%.3f, %.3f]  %.3f [%.3f, %.3f] %7.3f %6.1f %-7s  %s\n", (long long)e->trials,
             a->rate, a->low, a->high, b->rate, b->low, b->high, s->ret, s->length, weights, path);
     fflush(e->table);
 }

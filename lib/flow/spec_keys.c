@@ -65,8 +65,9 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
         if (!strcmp(x, y) || (f->key && !mf_conf_was_set(conf, f->key) && !grown))
             continue;
         if (!f->key)
-            return mf_err_set(err, MF_EUSAGE, "%s is %.150s in %.150s and %.150s in the environment", f->name, x, name,
-                              y);
+            return mf_err_set(err, MF_EUSAGE,
+                              "%s is %.150s in %.150s and %.150s in the environment: does it want another env=NAME?",
+                              f->name, x, name, y);
         if (fixed || f->learned)
             return mf_err_set(err, MF_EUSAGE, "%s=%.100s contradicts %.200s, where it is %.100s", f->key, y, name, x);
         mf_spec_copy(s, asked, f);

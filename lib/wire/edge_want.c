@@ -141,7 +141,8 @@ static int still_wanted(struct mf_edge_client *e, struct mf_port *watch, double 
     if (watch && mf_port_reader_gone(watch))
         return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", mf_port_name(watch));
     if (silent_s > timeout_s)
-        return mf_err_set(err, MF_EIO, "mf-ppo at %s has been silent for %g s", e->address, timeout_s);
+        return mf_err_set(err, MF_EIO, "mf-ppo at %s has been silent for %g s; is there one at the end of the pipe?",
+                          e->address, timeout_s);
     return 0;
 }
 

@@ -87,6 +87,12 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     run -2 mf-ckpt prune run ckpt.keep=0
 }
 
+@test "show and diff take a run for its newest" {
+    run -0 mf-ckpt diff run "$newest"
+    [[ $output == "the same" ]] || return 1
+    [[ $(mf-ckpt show run) == "$(mf-ckpt show "$newest")" ]]
+}
+
 @test "ema writes a checkpoint whose weights are the EMA" {
     run -2 mf-ckpt ema "$newest" out
     [[ $output == *"no EMA weights"* && ! -e out ]] || return 1
@@ -98,7 +104,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
 
 @test "a word that is no command, and a file that is not there" {
     run -2 mf-ckpt frobnicate x
-    [[ $output == *"ls DIR|FILE"* ]] || return 1
+    [[ $output == *"ls RUN|FILE"* ]] || return 1
     run -1 mf-ckpt show nowhere
     [[ $output == *"cannot open nowhere: No such file"* ]]
 }

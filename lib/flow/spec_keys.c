@@ -69,7 +69,8 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
                               "%s is %.150s in %.150s and %.150s in the environment: does it want another env=NAME?",
                               f->name, x, name, y);
         if (fixed || f->learned)
-            return mf_err_set(err, MF_EUSAGE, "%s=%.100s contradicts %.200s, where it is %.100s", f->key, y, name, x);
+            return mf_err_set(err, MF_EUSAGE, "%s=%.100s contradicts %.200s, where it is %.100s%s", f->key, y, name, x,
+                              fixed ? "; give all stages the same words" : "");
         mf_spec_copy(s, asked, f);
     }
     return 0;

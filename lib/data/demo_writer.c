@@ -163,7 +163,7 @@ static int bind(struct part *p, const struct mf_frame *f, int64_t frame, struct 
     }
     if (mf_frame_get_int(f, "iter", &p->iter, &ignored))
         p->iter = -1;
-    if (mf_frame_get_int(f, "envs.0", &p->first_env, &ignored))
+    if (mf_frame_get_int(f, "envs.0", &p->first_env, &ignored) || p->first_env < 0 || p->first_env > INT32_MAX)
         p->first_env = 0;
     return rc;
 }

@@ -298,7 +298,8 @@ static int bind_fields(struct mf_rollout *r, const struct mf_frame *f, struct mf
                (rc = mf_frame_get_int(f, "envs.1", &envs, err)));
     if (!rc && mf_frame_has(f, "normalized"))
         rc = mf_frame_get_bool(f, "normalized", &r->normalized, err);
-    if (!rc && (r->slice < 0 || r->slice >= r->slices || r->first_env < 0 || envs != (int64_t)r->N))
+    if (!rc && (r->slice < 0 || r->slice >= r->slices || r->first_env < 0 || r->first_env > INT32_MAX ||
+                envs != (int64_t)r->N))
         rc = mf_err_set(err, MF_EFORMAT, "slice [%lld, %lld] or envs [%lld, %lld] does not fit N=%zu",
                         (long long)r->slice, (long long)r->slices, (long long)r->first_env, (long long)envs, r->N);
     return rc;

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* Everything that walk() calls must become part of it, so that it is compiled for the processor at hand. */
+/* walk() and everything that it calls must become part of it, so that it is compiled for the processor at hand. */
 #define INLINE static inline __attribute__((always_inline))
 
 enum { BLOCK = 1024 }; /* environments at a time: a step's rows of them stay in the first cache */
@@ -181,13 +181,24 @@ INLINE void walk_back(const struct walk *w, bool masked, enum mf_estimator how, 
         }
 }
 
-__attribute__((target_clones("avx2", "default"))) static void walk(const struct walk *w, enum mf_estimator how,
-                                                                   size_t depth, float *g, float *adv, float *ret)
+INLINE void walk(const struct walk *w, enum mf_estimator how, size_t depth, float *g, float *adv, float *ret)
 {
     if (w->r->valid || w->r->loss_mask)
         walk_back(w, true, how, depth, g, adv, ret);
     else
         walk_back(w, false, how, depth, g, adv, ret);
+}
+
+/* One is picked by a question, not by target_clones, whose resolver runs before ThreadSanitizer is ready for it. */
+__attribute__((target("avx2"))) static void walk_avx2(const struct walk *w, enum mf_estimator how, size_t depth,
+                                                      float *g, float *adv, float *ret)
+{
+    walk(w, how, depth, g, adv, ret);
+}
+
+static void walk_plain(const struct walk *w, enum mf_estimator how, size_t depth, float *g, float *adv, float *ret)
+{
+    walk(w, how, depth, g, adv, ret);
 }
 
 int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const struct mf_rollout *r, float *advantages,
@@ -212,7 +223,7 @@ int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const stru
     for (size_t c = 0; c <= r->C; c++, gamma *= a->gamma)
         power[c] = (float)gamma;
     const struct walk w = {a, r, power, zero, all, chunk};
-    walk(&w, how, depth, g, advantages, returns);
+    (__builtin_cpu_supports("avx2") ? walk_avx2 : walk_plain)(&w, how, depth, g, advantages, returns);
     free(p);
     return 0;
 }

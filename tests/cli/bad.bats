@@ -192,12 +192,13 @@ ahead: rollouts[0]['policy'].update(version=1)
 slices: f[2].update(slices=1 << 62)
 twice: f.insert(1, f[1]); f[3].update(slices=2)
 envs: rollouts[0].update(envs=[-1, 4])
+far: rollouts[0].update(envs=[(1 << 63) - 1, 4])
 CASES
     reads 3 "came where 0 was due" "$T/s/iter" "${learner[@]}" && reads 3 "'iter' is not an integer" "$T/s/text" "${learner[@]}" &&
         reads 3 "policy version -1" "$T/s/before" "${learner[@]}" && reads 3 "policy version -92" "$T/s/least" "${learner[@]}" &&
         reads 3 "made by policy version 1, the learner is at 0" "$T/s/ahead" "${learner[@]}" &&
         reads 3 "4611686018427387904 slices" "$T/s/slices" "${learner[@]}" && reads 3 "does not follow" "$T/s/twice" "${learner[@]}" &&
-        reads 3 "does not fit N=4" "$T/s/envs" "${learner[@]}"
+        reads 3 "does not fit N=4" "$T/s/envs" "${learner[@]}" && reads 3 "does not fit N=4" "$T/s/far" "${learner[@]}"
 }
 
 @test "a round from before the learner's start is dropped, not scored with a noise that it never knew" {

@@ -9,12 +9,13 @@
 
 static struct mf_err err;
 
-static void checkpoint(const char *dir, long long version)
+/* The first `bytes` of the smallest safetensors file there is. */
+static void checkpoint(const char *dir, long long version, size_t bytes)
 {
     char path[MF_PATH_MAX];
     mf_rundir_checkpoint(dir, version, path);
     FILE *f = fopen(path, "w");
-    if (!f || fclose(f))
+    if (!f || fwrite("\2\0\0\0\0\0\0\0{}", 1, bytes, f) != bytes || fclose(f))
         abort();
 }
 
@@ -32,8 +33,11 @@ int main(void)
     ok(mf_rundir_is_live("deep/down/run"), "it is live while it is locked");
     ok(!mf_rundir_newest("deep/down/run", path), "no checkpoint yet");
     for (long long v = 1; v <= 25; v++)
-        checkpoint("deep/down/run", v);
+        checkpoint("deep/down/run", v, 10);
     ok(mf_rundir_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "the newest by number");
+    checkpoint("deep/down/run", 26, 9);
+    ok(mf_rundir_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "one that is cut is passed over");
+    unlink("deep/down/run/checkpoints/000026.safetensors");
     mf_rundir_prune("deep/down/run", 25, 3, 10);
     int left = 0;
     for (long long v = 1; v <= 25; v++) {

@@ -131,6 +131,8 @@ const struct mf_key mf_keys[] = {
 
     {"view.arrays", MF_CHOICE, "summary", "summary|whole|none", NULL, "how mf-view shows arrays"},
 
+    {"top.interval", MF_FLOAT, "1", "[.05,3600]", "seconds", "between two looks of mf-top"},
+
     {"ckpt.keep", MF_INT, "5", "[1,)", "checkpoints", "that mf-ckpt prune leaves, the newest"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "of mf-ckpt show"},
 

@@ -1,0 +1,47 @@
+/* history.h - a run's metrics as columns over its iterations, also while they are still being written.
+ *
+ * Follows a journal (logs/metrics.mf of a run's folder), any saved stream of
+ * metrics, or stdin, without ever waiting: mf_history_more takes what has come
+ * since. A run that was resumed has a new journal in the place of the old one,
+ * which is then read from its start, so steps never go backwards.
+ */
+#ifndef MF_DATA_HISTORY_H
+#define MF_DATA_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+struct mf_series { /* one column: a value for each iteration, NaN where it has none */
+    char name[64]; /* "train/approx_kl" */
+    double *value; /* (n) */
+};
+
+struct mf_history {
+    char run[1024]; /* the run's folder: the one that was given, else as the head names it; "": unknown */
+    size_t n;       /* metrics frames so far */
+    double *iter;   /* (n) iterations, from 0 */
+    double *step;   /* (n) control steps */
+    double *time;   /* (n) seconds since the learner started */
+    int n_series;   /* of series */
+    struct mf_series *series;
+    bool ended; /* its end frame has come */
+
+    char path[1024]; /* private from here on */
+    int fd;          /* -1: the file is not there yet */
+    ino_t inode;
+    unsigned char *bytes;
+    size_t have, room, cap;
+};
+
+/* A run's folder, a file of metrics, or "-". A journal that is not there yet is fine; a folder that is not, is not. */
+int mf_history_open(struct mf_history *h, const char *path, struct mf_err *err);
+void mf_history_close(struct mf_history *h); /* safe on a zeroed one */
+/* What came since: 1 there was something, 0 nothing (at the end of a pipe too: see hung_up), or MF_EFORMAT. */
+int mf_history_more(struct mf_history *h, bool *hung_up, struct mf_err *err);
+const double *mf_history_find(const struct mf_history *h, const char *series); /* (n), or NULL */
+
+#endif

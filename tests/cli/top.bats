@@ -1,0 +1,55 @@
+# mf-top watches runs: on a terminal with curves, elsewhere with a line for each iteration.
+load helpers
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return
+    mf-collect run.dir=run training.total_timesteps=8000 training.num_steps_per_rollout=16 | mf-gae | mf-ppo >metrics.mf
+}
+
+# screen 'COMMAND' KEYS: its output on a terminal of 80 columns and 24 rows.
+screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "stty cols 80 rows 24; $1" /dev/null; }
+
+@test "without a terminal a run is a line for each iteration, and it ends with the run" {
+    run -0 bash -c "mf-top '$BATS_FILE_TMPDIR/run' | cat"
+    [[ ${#lines[@]} -eq $(mf-view "$BATS_FILE_TMPDIR/metrics.mf" | grep -c '"metrics"') ]] &&
+        [[ ${lines[1]} == *"run iter=1 step="*" train/approx_kl="* ]]
+}
+
+@test "at the end of a pipe it takes the metrics that come" {
+    run -0 bash -c "mf-top <'$BATS_FILE_TMPDIR/metrics.mf' | tail -1"
+    [[ $output == run\ iter=*perf/fps=* ]]
+}
+
+@test "on a terminal it draws success, KL with its limit, numbers and shares, and q ends it" {
+    run -0 screen "mf-top '$BATS_FILE_TMPDIR/run'" q
+    [[ $output == *success* && $output == *" of 8k "* && $output == *"of 0.01"* && $output == *"expl. var"* ]] &&
+        [[ $output == *"rollout "*"update "* && $output == *⠤* ]]
+}
+
+@test "several runs stand side by side" {
+    cp -r "$BATS_FILE_TMPDIR/run" "$T/other"
+    run -0 screen "mf-top '$BATS_FILE_TMPDIR/run' '$T/other'" q
+    [[ $output == *"run ended"* || $output == *run*ended* ]] && [[ $output == *other*ended* ]]
+}
+
+@test "a run that grows is followed" {
+    mkdir -p "$T/grows/logs"
+    head -c 3000 "$BATS_FILE_TMPDIR/run/logs/metrics.mf" >"$T/grows/logs/metrics.mf"
+    exec 9>"$T/grows/lock"
+    flock -n 9 # as a run that is going on does
+    (sleep 0.6; cp "$BATS_FILE_TMPDIR/run/logs/metrics.mf" "$T/grows/logs/new"
+        mv "$T/grows/logs/new" "$T/grows/logs/metrics.mf"; sleep 0.5) &
+    exec 9>&-
+    run -0 bash -c "mf-top top.interval=.1 '$T/grows' | cat"
+    [[ $(grep -c ' iter=1 ' <<<"$output") -eq 1 && $output == *"iter=3 "* ]]
+}
+
+@test "what is no run, no stream, or cut, is said" {
+    run -1 mf-top "$T/none" && [[ $output == "mf-top: error: $T/none: No such file or directory" ]]
+    echo hello >"$T/hello"
+    run -3 bash -c "mf-top '$T/hello' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"$T/hello: 1 bytes that are not one whole frame" ]]
+    run -3 bash -c "head -c 3000 '$BATS_FILE_TMPDIR/metrics.mf' | mf-top | cat; exit \${PIPESTATUS[1]}" &&
+        [[ $output == *"is truncated"* ]]
+    run -2 script -qec "TERM=xterm mf-top" /dev/null </dev/null && [[ $output == *"name the runs to watch"* ]]
+    run -2 script -qec "TERM=nonsense mf-top '$BATS_FILE_TMPDIR/run'" /dev/null && [[ $output == *"cannot be drawn on"* ]]
+}

@@ -77,21 +77,24 @@ static const struct mf_bind binds[] = {
 
 /* ---- the data and the policy that learns from it ---- */
 
-/* The environment's observations in its order; where it was not named and the file has others, all of the file. */
+/* policy.obs_keys, or the environment's in its order; where it was not named and the file has others, all plain ones of
+ * the file. */
 static int read_demos(const struct mf_run *run, struct bc *b, struct mf_demos *d, struct mf_err *err)
 {
     const struct mf_env *env;
-    const char *keys[MF_OBS_KEYS];
-    struct mf_demos_opts o = {.filter = b->filter, .keys = keys};
-    int rc = mf_env_find(&env, b->env_name, err);
+    struct mf_names *wanted = &b->policy_opts.obs_keys;
+    struct mf_layout low;
+    const char *keys[16];
+    struct mf_demos_opts o = {.filter = b->filter, .n_keys = wanted->n, .keys = keys};
+    int rc = mf_env_find(&env, b->env_name, err) || mf_env_layout(env, 0, NULL, NULL, &low, err) ? err->code : 0;
     if (rc)
         return rc;
-    while (o.n_keys < MF_OBS_KEYS && env->obs[o.n_keys].name) {
-        keys[o.n_keys] = env->obs[o.n_keys].name;
-        o.n_keys++;
-    }
+    for (int i = 0; i < wanted->n; i++)
+        keys[i] = wanted->v[i];
+    for (int i = 0; wanted->n == 0 && i < low.n; i++)
+        keys[o.n_keys++] = low.key[i].name;
     rc = mf_demos_read(d, b->dataset, &o, err);
-    if (rc == MF_EFORMAT && !mf_conf_was_set(mf_run_conf(run), "env.name")) {
+    if (rc == MF_EFORMAT && !wanted->n && !mf_conf_was_set(mf_run_conf(run), "env.name")) {
         o.n_keys = 0;
         rc = mf_demos_read(d, b->dataset, &o, err);
     }
@@ -101,12 +104,13 @@ static int read_demos(const struct mf_run *run, struct bc *b, struct mf_demos *d
 static int make_policy(struct bc *b, const struct mf_demos *d, struct mf_err *err)
 {
     struct mf_policy_spec spec;
-    struct mf_policy_obs obs[MF_DEMO_KEYS];
-    for (int i = 0; i < d->n_keys; i++) {
-        snprintf(obs[i].name, sizeof obs[i].name, "%s", d->key[i].name);
-        obs[i].dim = d->key[i].dim;
-    }
-    int rc = mf_policy_spec_make(&spec, &b->policy_opts, d->n_keys, obs, d->action_dim, err);
+    struct mf_layout obs = {0};
+    for (int i = 0; i < d->n_keys; i++)
+        if (!mf_layout_add(&obs, &d->key[i]))
+            return mf_err_set(err, MF_EUSAGE,
+                              "%s has %d observations and a policy sees at most %d: choose by policy.obs_keys or env",
+                              b->dataset, d->n_keys, MF_OBS_KEYS);
+    int rc = mf_policy_spec_make(&spec, &b->policy_opts, &obs, d->action_dim, err);
     if (rc)
         return rc;
     spec.n_critic = 0; /* the learner makes its own, and its noise */

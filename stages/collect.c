@@ -71,17 +71,16 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     char newest[MF_PATH_MAX];
     bool resumes = c->resume && mf_rundir_newest(c->rundir.path, newest);
     const char *from = resumes ? newest : c->checkpoint;
-    struct mf_policy_obs obs[MF_OBS_KEYS] = {0};
+    const struct mf_names *keys = &c->policy_opts.obs_keys;
+    struct mf_layout obs;
     struct mf_policy_spec spec;
     struct mf_loaded *l = NULL;
-    int n = 0, rc = from ? mf_checkpoint_open(&l, from, err) : 0;
-    for (; c->env->obs[n].name; n++) {
-        snprintf(obs[n].name, sizeof obs[n].name, "%s", c->env->obs[n].name);
-        obs[n].dim = c->env->obs[n].dim;
-    }
+    int rc = from ? mf_checkpoint_open(&l, from, err) : 0;
     if (rc == 0)
-        rc = l ? mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &c->policy_opts, n, obs, c->env->action_dim, err)
-               : mf_policy_spec_make(&spec, &c->policy_opts, n, obs, c->env->action_dim, err);
+        rc = mf_env_layout(c->env, keys->n, keys->v, l ? &mf_loaded_spec(l)->obs : NULL, &obs, err);
+    if (rc == 0)
+        rc = l ? mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &c->policy_opts, &obs, c->env->action_dim, err)
+               : mf_policy_spec_make(&spec, &c->policy_opts, &obs, c->env->action_dim, err);
     if (rc || (rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
         (rc = mf_policy_init(&c->policy, &spec, err)))
         goto out;
@@ -143,7 +142,11 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
         choose_address(c);
     if (expert && c->episodes < 1)
         c->episodes = c->num_envs;
+    struct mf_layout obs = c->policy.spec.obs;
+    if (expert && (rc = mf_env_layout(c->env, c->policy_opts.obs_keys.n, c->policy_opts.obs_keys.v, NULL, &obs, err)))
+        return rc;
     struct mf_actor_opts o = {.vec = {.env = c->env,
+                                      .obs = obs,
                                       .N = (int)(expert ? EXPERT_GROUP : c->num_envs),
                                       .threads = (int)c->threads,
                                       .max_steps = (int)c->max_steps,

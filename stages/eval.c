@@ -138,17 +138,16 @@ static int emit_metrics(struct mf_run *run, const struct eval *e, const char *pa
 static int load(const struct mf_run *run, struct eval *e, const char *path, struct mf_policy *p, const char **weights,
                 struct mf_err *err)
 {
-    struct mf_policy_obs obs[MF_OBS_KEYS] = {0};
+    const struct mf_names *keys = &e->policy_opts.obs_keys;
+    struct mf_layout obs;
     struct mf_policy_spec spec;
     struct mf_loaded *l;
-    int n = 0, rc = mf_checkpoint_open(&l, path, err);
+    int rc = mf_checkpoint_open(&l, path, err);
     if (rc)
         return rc;
-    for (; e->env->obs[n].name; n++) {
-        snprintf(obs[n].name, sizeof obs[n].name, "%s", e->env->obs[n].name);
-        obs[n].dim = e->env->obs[n].dim;
-    }
-    rc = mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &e->policy_opts, n, obs, e->env->action_dim, err);
+    rc = mf_env_layout(e->env, keys->n, keys->v, &mf_loaded_spec(l)->obs, &obs, err);
+    if (rc == 0)
+        rc = mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &e->policy_opts, &obs, e->env->action_dim, err);
     if (e->steps)
         spec.K = (int)e->steps;
     if (rc == 0 && (rc = mf_policy_init(p, &spec, err)) == 0 &&

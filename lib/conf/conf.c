@@ -131,8 +131,9 @@ struct mf_conf *mf_conf_new(void)
         const struct mf_key *key = &mf_keys[i];
         struct mf_value v = {0};
         struct mf_err err;
-        int rc = key->type == MF_INTS ? mf_value_word(&v, key->def, &err)
-                                      : mf_value_add(&v, key->def ? key->def : "", false, MF_YAML, &err);
+        int rc = key->type == MF_INTS || key->type == MF_NAMES
+                     ? mf_value_word(&v, key->def, &err)
+                     : mf_value_add(&v, key->def ? key->def : "", false, MF_YAML, &err);
         if (rc || mf_typed_take(&c->slot[i].v, key, &v, &err))
             abort(); /* a default that its own row refuses is a bug of the table */
         c->slot[i].text = mf_typed_text(&c->slot[i].v, key);
@@ -193,6 +194,9 @@ int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *sel
             break;
         case MF_INTS:
             *(struct mf_ints *)to = v->ints;
+            break;
+        case MF_NAMES:
+            *(struct mf_names *)to = v->names;
             break;
         }
     }

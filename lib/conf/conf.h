@@ -24,11 +24,17 @@ enum mf_type {
     MF_STR,    /* const char *; null is NULL */
     MF_CHOICE, /* int: the position in `words`, "a|b|c" */
     MF_INTS,   /* struct mf_ints: [512,512] */
+    MF_NAMES,  /* struct mf_names: [object, point_cloud] */
 };
 
 struct mf_ints {
     int n;
     int64_t v[16];
+};
+
+struct mf_names {
+    int n;
+    char v[16][64];
 };
 
 struct mf_key {

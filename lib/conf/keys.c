@@ -31,6 +31,8 @@ const struct mf_key mf_keys[] = {
     {"policy.critic_hidden", MF_INTS, "[256, 256, 256]", "[1,65536]", NULL, "widths of the critic"},
     {"policy.noise_hidden", MF_INTS, "[64, 64]", "[1,65536]", NULL, "widths of the noise network"},
     {"policy.horizon", MF_INT, "4", "[1,1024]", "actions", "predicted at once"},
+    {"policy.obs_keys", MF_NAMES, "[]", NULL, NULL,
+     "the observations that it sees; []: the checkpoint's, else all low-dimensional ones of the environment"},
     {"policy.n_obs_steps", MF_INT, "1", "[1,64]", "observations", "that the policy sees"},
     {"policy.n_action_steps", MF_INT, "4", "[1,1024]", "actions", "executed of a prediction"},
     {"policy.action_offset", MF_INT, "0", "[0,1023]", "actions", "before the executed ones"},

@@ -52,6 +52,16 @@ static int take_choice(int *to, const struct mf_key *key, const char *text, stru
     }
 }
 
+static int take_name(char to[64], const struct mf_scalar *s, struct mf_err *err)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    size_t n = strlen(s->text);
+    if (n == 0 || n > 63 || strspn(s->text, letters) != n)
+        return mf_err_set(err, MF_EUSAGE, "must be a list of names, of at most 63 letters, digits, _ and - each");
+    memcpy(to, s->text, n + 1);
+    return 0;
+}
+
 int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_value *v, struct mf_err *err)
 {
     int rc = 0;
@@ -61,6 +71,14 @@ int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_
             return mf_err_set(err, MF_EUSAGE, "must be a list of integers, such as [256,256]");
         for (int i = 0; i < v->n && rc == 0; i++)
             rc = take_int(&to->ints.v[i], key, &v->item[i], err);
+        return rc;
+    }
+    if (key->type == MF_NAMES) {
+        to->names = (struct mf_names){.n = v->n};
+        if (!v->list)
+            return mf_err_set(err, MF_EUSAGE, "must be a list of names, such as [object,point_cloud]");
+        for (int i = 0; i < v->n && rc == 0; i++)
+            rc = take_name(to->names.v[i], &v->item[i], err);
         return rc;
     }
     if (v->list)
@@ -102,7 +120,7 @@ static void float_text(char *to, size_t size, double f)
 
 char *mf_typed_text(const union mf_typed *v, const struct mf_key *key)
 {
-    char text[24 * MF_LIST_MAX] = "";
+    char text[66 * MF_LIST_MAX] = "";
     switch (key->type) {
     case MF_BOOL:
         return mf_xstrdup(v->b ? "true" : "false");
@@ -123,6 +141,13 @@ char *mf_typed_text(const union mf_typed *v, const struct mf_key *key)
         int n = snprintf(text, sizeof text, "[");
         for (int i = 0; i < v->ints.n; i++)
             n += snprintf(text + n, sizeof text - (size_t)n, "%s%lld", i ? ", " : "", (long long)v->ints.v[i]);
+        snprintf(text + n, sizeof text - (size_t)n, "]");
+        break;
+    }
+    case MF_NAMES: {
+        int n = snprintf(text, sizeof text, "[");
+        for (int i = 0; i < v->names.n; i++)
+            n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", i ? ", " : "", v->names.v[i]);
         snprintf(text + n, sizeof text - (size_t)n, "]");
         break;
     }

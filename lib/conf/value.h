@@ -42,6 +42,7 @@ union mf_typed {
     int choice;
     char *s; /* owned; NULL is null */
     struct mf_ints ints;
+    struct mf_names names;
 };
 
 /* Check type and range. The sentence begins with "must be". */

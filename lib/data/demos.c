@@ -80,28 +80,39 @@ static int find_demos(struct reading *r, const char *filter, struct mf_err *err)
     return rc;
 }
 
-/* Open one dataset of a demo, as (rows, dim) of a float type. */
-static int open_set(struct reading *r, const char *path, hid_t *set, size_t *rows, size_t *dim, struct mf_err *err)
+static bool is_u8(hid_t type)
 {
-    hsize_t shape[2] = {0, 1};
+    return H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) == 1 && H5Tget_sign(type) == H5T_SGN_NONE;
+}
+
+/* Open one dataset of a demo: rows of floats of at most `dims` dimensions, or, when those are several, of bytes. */
+static int open_set(struct reading *r, const char *path, int dims, hid_t *set, size_t *rows, struct mf_obs *row,
+                    struct mf_err *err)
+{
+    hsize_t shape[1 + MF_OBS_RANK] = {0, 1};
+    int64_t size = 1;
     int rank, rc;
     if (!mf_h5_has(r->file, path))
         return mf_err_set(err, MF_EFORMAT, "'%s' has no /%s", r->path, path);
     *set = H5Oopen(r->file, path, H5P_DEFAULT);
     hid_t type = H5Iget_type(*set) == H5I_DATASET ? H5Dget_type(*set) : -1;
-    if ((rc = mf_h5_shape(*set, 2, &rank, shape, err)) == 0 && rank == 0)
+    if ((rc = mf_h5_shape(*set, 1 + dims, &rank, shape, err)) == 0 && rank == 0)
         rc = mf_err_set(err, MF_EFORMAT, "it is a single number");
-    if (rc == 0 && H5Tget_class(type) != H5T_FLOAT)
-        rc = mf_err_set(err, MF_EFORMAT, "it does not hold floats");
-    if (rc == 0 && (shape[1] < 1 || shape[1] > DIM_MAX))
-        rc = mf_err_set(err, MF_EFORMAT, "%llu numbers in a step make no sense", (unsigned long long)shape[1]);
+    row->u8 = dims > 1 && is_u8(type);
+    if (rc == 0 && H5Tget_class(type) != H5T_FLOAT && !row->u8)
+        rc = mf_err_set(err, MF_EFORMAT, "it does not hold floats%s", dims > 1 ? " or bytes" : "");
+    for (int i = 0; rc == 0 && i < (rank > 1 ? rank - 1 : 1); i++) {
+        if (shape[1 + i] < 1 || shape[1 + i] > DIM_MAX || (size *= (int64_t)shape[1 + i]) > DIM_MAX)
+            rc = mf_err_set(err, MF_EFORMAT, "%llu numbers in a step make no sense", (unsigned long long)shape[1 + i]);
+        row->dim[i] = (int)shape[1 + i];
+    }
     mf_h5_close(type);
     rc = rc ? rc : mf_h5_bound(r->file, *set, &r->bytes, err);
     if (rc) {
         mf_h5_close(*set);
         return mf_err_at(err, "'%s', /%s", r->path, path);
     }
-    *rows = (size_t)shape[0], *dim = (size_t)shape[1];
+    *rows = (size_t)shape[0];
     return 0;
 }
 
@@ -110,7 +121,7 @@ static int check_demo(struct reading *r, struct mf_demo *demo, struct mf_err *er
     struct mf_demos *d = r->d;
     char at[160];
     hid_t set;
-    size_t dim, rows;
+    size_t rows;
     int rc;
     snprintf(at, sizeof at, "data/%s/obs", demo->name);
     if (!mf_h5_has(r->file, at)) {
@@ -124,26 +135,32 @@ static int check_demo(struct reading *r, struct mf_demo *demo, struct mf_err *er
         return mf_err_set(err, MF_EFORMAT, "'%s': %s has no obs", r->path, demo->name);
     }
     snprintf(at, sizeof at, "data/%s/actions", demo->name);
-    if ((rc = open_set(r, at, &set, &demo->n, &dim, err)))
+    struct mf_obs action = {0};
+    if ((rc = open_set(r, at, 1, &set, &demo->n, &action, err)))
         return rc;
     mf_h5_close(set);
     if (demo->n == 0)
         return mf_err_set(err, MF_EFORMAT, "'%s': %s has no steps", r->path, demo->name);
     if (!d->action_dim)
-        d->action_dim = (int)dim;
-    if (dim != (size_t)d->action_dim)
-        return mf_err_set(err, MF_EFORMAT, "'%s': actions have %d numbers in %s and %zu in %s", r->path, d->action_dim,
-                          d->demo[0].name, dim, demo->name);
+        d->action_dim = action.dim[0];
+    if (action.dim[0] != d->action_dim)
+        return mf_err_set(err, MF_EFORMAT, "'%s': actions have %d numbers in %s and %d in %s", r->path, d->action_dim,
+                          d->demo[0].name, action.dim[0], demo->name);
     for (int k = 0; k < d->n_keys; k++) {
-        snprintf(at, sizeof at, "data/%s/obs/%s", demo->name, d->key[k].name);
-        if ((rc = open_set(r, at, &set, &rows, &dim, err)))
+        struct mf_obs *key = &d->key[k], found = {0};
+        snprintf(at, sizeof at, "data/%s/obs/%s", demo->name, key->name);
+        if ((rc = open_set(r, at, MF_OBS_RANK, &set, &rows, &found, err)))
             return rc;
         mf_h5_close(set);
-        if (!d->key[k].dim)
-            d->obs_dim += d->key[k].dim = (int)dim;
-        if (dim != (size_t)d->key[k].dim)
-            return mf_err_set(err, MF_EFORMAT, "'%s': obs/%s has %d numbers in %s and %zu in %s", r->path,
-                              d->key[k].name, d->key[k].dim, d->demo[0].name, dim, demo->name);
+        if (!key->dim[0]) {
+            memcpy(key->dim, found.dim, sizeof key->dim);
+            key->u8 = found.u8;
+            d->obs_dim += mf_obs_size(key);
+        }
+        if (memcmp(key->dim, found.dim, sizeof key->dim) || key->u8 != found.u8)
+            return mf_err_set(err, MF_EFORMAT, "'%s': obs/%s has %d numbers in %s and %d in %s%s", r->path, key->name,
+                              mf_obs_size(key), d->demo[0].name, mf_obs_size(&found), demo->name,
+                              mf_obs_size(key) == mf_obs_size(&found) ? ", of another shape or type" : "");
         if (rows != demo->n)
             return mf_err_set(err, MF_EFORMAT, "'%s': %s has %zu actions and %zu of obs/%s", r->path, demo->name,
                               demo->n, rows, d->key[k].name);
@@ -226,8 +243,8 @@ static int read_demo(struct reading *r, const struct mf_demo *demo, struct mf_er
     int rc = read_columns(r, path, d->actions + demo->start * A, demo->n, A, 0, A, err);
     for (int k = 0; k < d->n_keys && rc == 0; k++) {
         snprintf(path, sizeof path, "data/%s/obs/%s", demo->name, d->key[k].name);
-        rc = read_columns(r, path, d->obs + demo->start * O, demo->n, O, at, (size_t)d->key[k].dim, err);
-        at += (size_t)d->key[k].dim;
+        rc = read_columns(r, path, d->obs + demo->start * O, demo->n, O, at, (size_t)mf_obs_size(&d->key[k]), err);
+        at += (size_t)mf_obs_size(&d->key[k]);
     }
     return rc;
 }

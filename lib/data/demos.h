@@ -1,10 +1,10 @@
 /* demos.h - demonstrations in robomimic's HDF5 layout, read into memory.
  *
  *   /data            attributes env_args (JSON text), total
- *   /data/demo_ID    actions (n, A), obs/KEY (n, dim), ...; IDs have gaps and sort as integers
+ *   /data/demo_ID    actions (n, A), obs/KEY (n, dims..), ...; IDs have gaps and sort as integers
  *   /mask/FILTER     names of the demos of a split
  *
- * Numbers may be float32 or float64, contiguous or compressed. Every failure
+ * Numbers may be float32 or float64, observations uint8 too, contiguous or compressed. Every failure
  * is one sentence that names the file, the demo and the dataset.
  */
 #ifndef MF_DATA_DEMOS_H
@@ -14,13 +14,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/layout.h"
 
 enum { MF_DEMO_KEYS = 64 };
-
-struct mf_demo_key {
-    char name[64];
-    int dim;
-};
 
 struct mf_demo {
     char name[32]; /* "demo_12" */
@@ -32,7 +28,7 @@ struct mf_demos {
     size_t n_demos, total; /* total: rows of all */
     struct mf_demo *demo;  /* (n_demos) by id; demo i ends where i+1 starts */
     int n_keys, obs_dim, action_dim;
-    struct mf_demo_key key[MF_DEMO_KEYS];
+    struct mf_obs key[MF_DEMO_KEYS];
     float *obs;     /* (total, obs_dim): the keys side by side, in order */
     float *actions; /* (total, action_dim) */
     char *env_args; /* JSON, or NULL */

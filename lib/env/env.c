@@ -17,10 +17,50 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
     return mf_err_set(err, MF_EUSAGE, "there is no environment '%s'; env.name is one of: %s", name, names);
 }
 
-int mf_env_obs_dim(const struct mf_env *env)
+int mf_env_key(const struct mf_env *env, const char *name)
 {
-    int dim = 0;
-    for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name; i++)
-        dim += env->obs[i].dim;
-    return dim;
+    for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name[0]; i++)
+        if (!strcmp(env->obs[i].name, name))
+            return i;
+    return -1;
+}
+
+static int add_key(const struct mf_env *env, const char *name, struct mf_layout *l, struct mf_err *err)
+{
+    int key = mf_env_key(env, name);
+    if (key >= 0)
+        return mf_layout_add(l, &env->obs[key])
+                   ? 0
+                   : mf_err_set(err, MF_EUSAGE, "at most %d observations can be seen at once", MF_OBS_KEYS);
+    char names[MF_OBS_KEYS * 66] = "";
+    for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name[0]; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", env->obs[i].name);
+    }
+    return mf_err_set(err, MF_EUSAGE, "env=%s has no observation '%s'; its policy.obs_keys are: %s", env->name, name,
+                      names);
+}
+
+int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], const struct mf_layout *like,
+                  struct mf_layout *l, struct mf_err *err)
+{
+    int rc = 0;
+    *l = (struct mf_layout){0};
+    if (n == 0 && !like)
+        for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name[0]; i++)
+            if (mf_obs_rank(&env->obs[i]) == 1)
+                mf_layout_add(l, &env->obs[i]);
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = add_key(env, names[i], l, err);
+    for (int i = 0; rc == 0 && n == 0 && like && i < like->n; i++)
+        rc = add_key(env, like->key[i].name, l, err);
+    return rc;
+}
+
+void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs)
+{
+    for (int i = 0; i < l->n; i++) {
+        env->observe(state, mf_env_key(env, l->key[i].name), &l->key[i], obs);
+        obs += mf_obs_size(&l->key[i]);
+    }
 }

@@ -13,14 +13,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/layout.h"
 #include "base/rng.h"
-
-enum { MF_OBS_KEYS = 8 };
-
-struct mf_obs_key {
-    const char *name; /* "object": array obs/object of the stream; the concatenation in order is the flat observation */
-    int dim;
-};
 
 struct mf_step {
     float reward;
@@ -31,9 +25,9 @@ struct mf_step {
 
 struct mf_env {
     const char *name;
-    struct mf_obs_key obs[MF_OBS_KEYS]; /* ends with a NULL name */
-    int action_dim;                     /* actions are in [-1, 1]; the environment clips */
-    int max_steps;                      /* control steps of an episode, unless env.max_steps says otherwise */
+    struct mf_obs obs[MF_OBS_KEYS]; /* all that can be observed; ends with an empty name */
+    int action_dim;                 /* actions are in [-1, 1]; the environment clips */
+    int max_steps;                  /* control steps of an episode, unless env.max_steps says otherwise */
     double control_hz;
     const char *robomimic_name; /* env_args' env_name in demonstration files: "Lift" */
 
@@ -41,19 +35,29 @@ struct mf_env {
     void (*close)(void *model);
     int (*init)(void **state, const void *model, int max_steps, struct mf_err *err);
     void (*release)(void *state);
-    void (*reset)(void *state, struct mf_rng *rng, float *obs); /* obs: flat, obs_dim floats */
-    struct mf_step (*step)(void *state, const float *action, float *obs);
+    void (*reset)(void *state, struct mf_rng *rng);
+    struct mf_step (*step)(void *state, const float *action);
+    /* obs[key] of the state as it is: `as` is that key as it was asked for (how many points). It is called for the keys
+     * that somebody wants to see, and changes no step to come. NaN: the simulation broke down. */
+    void (*observe)(void *state, int key, const struct mf_obs *as, float *to);
     /* Everything that determines the future, so that steps after load are bit-equal. */
     size_t (*state_size)(const void *state);
     void (*save)(const void *state, void *bytes);
-    void (*load)(void *state, const void *bytes, float *obs);
-    /* A scripted, imperfect expert; `memory` is its own per episode, zeroed at reset. NULL: none. */
+    void (*load)(void *state, const void *bytes);
+    /* A scripted, imperfect expert; `memory` is its own per episode, zeroed at reset; obs: the low-dimensional keys.
+     * NULL: none. */
     size_t expert_size;
     void (*expert)(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action);
 };
 
 extern const struct mf_env *const mf_envs[]; /* ends with NULL; made from the file names */
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err); /* MF_EUSAGE lists the names */
-int mf_env_obs_dim(const struct mf_env *env);
+
+/* The layout of the named keys, in that order; n 0: of those that `like` has; NULL: of all low-dimensional ones (of one
+ * dimension). MF_EUSAGE lists what there is. */
+int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], const struct mf_layout *like,
+                  struct mf_layout *l, struct mf_err *err);
+int mf_env_key(const struct mf_env *env, const char *name); /* its place in obs; -1: none of that name */
+void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs); /* (l->dim) */
 
 #endif

@@ -16,7 +16,8 @@
 extern const char mf_lift_xml[];
 
 enum { X, Y, Z, RZ, RY, RX, LEFT, RIGHT, CUBE, NQ = CUBE + 7 }; /* qpos, as in lift.xml; up to RIGHT also ctrl */
-enum { OBJECT = 0, EEF_POS = 10, EEF_QUAT = 13, FINGERS = 17, OBS = 19, ACTION = 7 };
+enum { OBJECT, EEF_POS, EEF_QUAT, FINGERS };                    /* keys of the observation */
+enum { ACTION = 7 };
 enum { SUBSTEPS = 10, HOLD = 5 };
 
 static const double CUBE_HALF = 0.02, HIGH = 0.04, OPEN = 0.04; /* m */
@@ -32,6 +33,7 @@ struct lift {
     mjData *d;
     struct task task;
     int max_steps;
+    bool broken; /* the simulation diverged: nothing to see */
 };
 
 static double clip(double x, double low, double high)
@@ -81,25 +83,36 @@ static void hand_quat(const double *qpos, double q[4])
 }
 
 /* All of it comes from qpos: the poses that MuJoCo keeps beside it are one substep old after a step. */
-static void observe(const struct lift *l, float *obs)
+static void observe(void *state, int key, const struct mf_obs *as, float *to)
 {
+    const struct lift *l = state;
     const double *q = l->d->qpos;
     double hand[4];
-    hand_quat(q, hand);
-    for (int i = 0; i < 3; i++) {
-        obs[OBJECT + i] = (float)q[CUBE + i];
-        obs[OBJECT + 7 + i] = (float)(q[CUBE + i] - q[X + i]);
-        obs[EEF_POS + i] = (float)q[X + i];
+    switch (key) {
+    case OBJECT:
+        for (int i = 0; i < 7; i++)
+            to[i] = (float)q[CUBE + (i < 3 ? i : 3 + (i - 2) % 4)];
+        for (int i = 0; i < 3; i++)
+            to[7 + i] = (float)(q[CUBE + i] - q[X + i]);
+        break;
+    case EEF_POS:
+        for (int i = 0; i < 3; i++)
+            to[i] = (float)q[X + i];
+        break;
+    case EEF_QUAT:
+        hand_quat(q, hand);
+        for (int i = 0; i < 4; i++)
+            to[i] = (float)hand[(i + 1) % 4];
+        break;
+    case FINGERS:
+        to[0] = (float)q[LEFT];
+        to[1] = (float)-q[RIGHT];
     }
-    for (int i = 0; i < 4; i++) {
-        obs[OBJECT + 3 + i] = (float)q[CUBE + 3 + (i + 1) % 4];
-        obs[EEF_QUAT + i] = (float)hand[(i + 1) % 4];
-    }
-    obs[FINGERS] = (float)q[LEFT];
-    obs[FINGERS + 1] = (float)-q[RIGHT];
+    for (int i = 0; l->broken && i < mf_obs_size(as); i++)
+        to[i] = NAN;
 }
 
-static void reset(void *state, struct mf_rng *rng, float *obs)
+static void reset(void *state, struct mf_rng *rng)
 {
     struct lift *l = state;
     mj_resetData(l->m, l->d);
@@ -119,7 +132,7 @@ static void reset(void *state, struct mf_rng *rng, float *obs)
     q[LEFT] = q[RIGHT] = OPEN;
     memcpy(set, q, sizeof l->task.set);
     l->task.held = l->task.clock = 0;
-    observe(l, obs);
+    l->broken = false;
 }
 
 static void move_setpoint(struct lift *l, const float *action)
@@ -139,16 +152,12 @@ static void move_setpoint(struct lift *l, const float *action)
     l->d->ctrl[RIGHT] = set[LEFT];
 }
 
-static struct mf_step step(void *state, const float *action, float *obs)
+static struct mf_step step(void *state, const float *action)
 {
     struct lift *l = state;
     move_setpoint(l, action);
-    if (!mf_mujoco_step(l->m, l->d, SUBSTEPS)) {
-        for (int i = 0; i < OBS; i++)
-            obs[i] = NAN; /* which the caller reports */
+    if ((l->broken = !mf_mujoco_step(l->m, l->d, SUBSTEPS)))
         return (struct mf_step){.terminated = true};
-    }
-    observe(l, obs);
     struct task *t = &l->task;
     t->clock++;
     t->held = l->d->qpos[CUBE + Z] > CUBE_HALF + HIGH ? t->held + 1 : 0;
@@ -171,12 +180,12 @@ static void save(const void *state, void *bytes)
     mf_mujoco_save(l->m, l->d, (char *)bytes + sizeof l->task);
 }
 
-static void load(void *state, const void *bytes, float *obs)
+static void load(void *state, const void *bytes)
 {
     struct lift *l = state;
     memcpy(&l->task, bytes, sizeof l->task);
     mf_mujoco_restore(l->m, l->d, (const char *)bytes + sizeof l->task);
-    observe(l, obs);
+    l->broken = false;
 }
 
 /* ---- the scripted expert: hover and align, descend, close, lift, all by a miscalibrated eye ---- */
@@ -217,7 +226,7 @@ static void expert(const void *state, void *memory, struct mf_rng *rng, const fl
 {
     (void)state;
     struct expert *e = memory;
-    const float *cube = obs + OBJECT, *hand = obs + EEF_POS, *quat = obs + EEF_QUAT;
+    const float *cube = obs, *hand = obs + 10, *quat = obs + 13;
     if (e->phase == START)
         begin(e, rng);
     double miss[3], yaw = remainder(yaw_of(cube + 3) + e->aim[3] - yaw_of(quat), M_PI_2);
@@ -239,7 +248,7 @@ static void expert(const void *state, void *memory, struct mf_rng *rng, const fl
 
 const struct mf_env mf_env_lift = {
     .name = "lift",
-    .obs = {{"object", 10}, {"robot0_eef_pos", 3}, {"robot0_eef_quat", 4}, {"robot0_gripper_qpos", 2}},
+    .obs = {{"object", {10}}, {"robot0_eef_pos", {3}}, {"robot0_eef_quat", {4}}, {"robot0_gripper_qpos", {2}}},
     .action_dim = ACTION,
     .max_steps = 60,
     .control_hz = 20,
@@ -250,6 +259,7 @@ const struct mf_env mf_env_lift = {
     .release = release,
     .reset = reset,
     .step = step,
+    .observe = observe,
     .state_size = state_size,
     .save = save,
     .load = load,

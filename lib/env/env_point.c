@@ -18,11 +18,11 @@ struct point {
     int32_t clock, max_steps;
 };
 
-static void observe(const struct point *p, float *obs)
+static void observe(void *state, int key, const struct mf_obs *as, float *to)
 {
-    obs[0] = p->x;
-    obs[1] = p->v;
-    obs[2] = p->goal;
+    const struct point *p = state;
+    (void)as;
+    *to = (const float[]){p->x, p->v, p->goal}[key];
 }
 
 static int init(void **state, const void *model, int max_steps, struct mf_err *err)
@@ -34,7 +34,7 @@ static int init(void **state, const void *model, int max_steps, struct mf_err *e
     return rc;
 }
 
-static void reset(void *state, struct mf_rng *rng, float *obs)
+static void reset(void *state, struct mf_rng *rng)
 {
     struct point *p = state;
     float way = mf_rng_range(rng, 0.3f, 0.8f);
@@ -42,17 +42,15 @@ static void reset(void *state, struct mf_rng *rng, float *obs)
     p->goal = p->x + (mf_rng_u32(rng) & 1 ? way : -way);
     p->v = 0;
     p->clock = 0;
-    observe(p, obs);
 }
 
-static struct mf_step step(void *state, const float *action, float *obs)
+static struct mf_step step(void *state, const float *action)
 {
     struct point *p = state;
     float before = fabsf(p->x - p->goal);
     p->v += DT * (FORCE * fmaxf(-1, fminf(1, action[0])) - DRAG * p->v);
     p->x += DT * p->v;
     p->clock++;
-    observe(p, obs);
     float after = fabsf(p->x - p->goal);
     bool there = after < NEAR && fabsf(p->v) < SLOW;
     return (struct mf_step){.reward = before - after + (there ? 1.0f : 0.0f),
@@ -72,12 +70,11 @@ static void save(const void *state, void *bytes)
     memcpy(bytes, state, sizeof(struct point));
 }
 
-static void load(void *state, const void *bytes, float *obs)
+static void load(void *state, const void *bytes)
 {
     int32_t max_steps = ((struct point *)state)->max_steps;
     memcpy(state, bytes, sizeof(struct point));
     ((struct point *)state)->max_steps = max_steps;
-    observe(state, obs);
 }
 
 /* A proportional-derivative law that believes the goal lies elsewhere. */
@@ -93,7 +90,7 @@ static void expert(const void *state, void *memory, struct mf_rng *rng, const fl
 
 const struct mf_env mf_env_point = {
     .name = "point",
-    .obs = {{"position", 1}, {"velocity", 1}, {"goal", 1}},
+    .obs = {{"position", {1}}, {"velocity", {1}}, {"goal", {1}}},
     .action_dim = 1,
     .max_steps = 40,
     .control_hz = 20,
@@ -102,6 +99,7 @@ const struct mf_env mf_env_point = {
     .release = free,
     .reset = reset,
     .step = step,
+    .observe = observe,
     .state_size = state_size,
     .save = save,
     .load = load,

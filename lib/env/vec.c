@@ -17,9 +17,10 @@ struct mf_vec {
     struct mf_vec_opts o;
     const struct mf_env *env;
     int N, O, A, max_steps;
+    struct mf_layout low; /* what the expert sees */
     void *model;
     struct slot *slot;
-    float *obs, *final_obs, *ret;
+    float *obs, *final_obs, *ret, *expert_obs;
     int32_t *episode, *clock, *n_exec, *length;
     uint8_t *terminated, *truncated, *success, *step_success;
     float *rewards; /* (N, C), grown to the longest chunk seen */
@@ -50,17 +51,24 @@ int mf_vec_new(struct mf_vec **out, const struct mf_vec_opts *o, struct mf_err *
         return mf_err_set(err, MF_EUSAGE,
                           "cannot run %d environments from number %d: 1 to %d are possible, numbers to %d", o->N,
                           o->first_env, 1 << 20, 1 << 24);
+    struct mf_layout known;
+    if (mf_env_layout(o->env, 0, NULL, &o->obs, &known, err))
+        return err->code;
     struct mf_vec *v = mf_xcalloc(1, sizeof *v);
     size_t N = (size_t)o->N;
     v->o = *o;
     v->env = o->env;
     v->N = o->N;
-    v->O = mf_env_obs_dim(o->env);
+    mf_env_layout(o->env, 0, NULL, NULL, &v->low, err);
+    if (!v->o.obs.n)
+        v->o.obs = v->low;
+    v->O = v->o.obs.dim;
     v->A = o->env->action_dim;
     v->max_steps = o->max_steps ? o->max_steps : o->env->max_steps;
     v->slot = mf_xcalloc(N, sizeof *v->slot);
     v->obs = mf_xcalloc(N * (size_t)v->O, sizeof(float));
     v->final_obs = mf_xcalloc(N * (size_t)v->O, sizeof(float));
+    v->expert_obs = mf_xcalloc((size_t)v->low.dim, sizeof(float));
     v->ret = mf_xcalloc(N, sizeof(float));
     v->episode = mf_xcalloc(N, sizeof(int32_t));
     v->clock = mf_xcalloc(N, sizeof(int32_t));
@@ -93,14 +101,19 @@ void mf_vec_free(struct mf_vec *v)
     }
     if (v->env->close && v->model)
         v->env->close(v->model);
-    void *arrays[] = {v->slot,   v->obs,        v->final_obs, v->ret,     v->episode, v->clock,       v->n_exec,
-                      v->length, v->terminated, v->truncated, v->success, v->rewards, v->step_success};
+    void *arrays[] = {v->slot,   v->obs,        v->final_obs, v->ret,     v->episode, v->clock,        v->n_exec,
+                      v->length, v->terminated, v->truncated, v->success, v->rewards, v->step_success, v->expert_obs};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);
     free(v);
 }
 
 /* ---- stepping ---- */
+
+static void observe(const struct mf_vec *v, int n)
+{
+    mf_env_observe(v->env, v->slot[n].state, &v->o.obs, v->obs + (size_t)n * (size_t)v->O);
+}
 
 static void begin(void *vec, int n)
 {
@@ -112,7 +125,8 @@ static void begin(void *vec, int n)
     s->ret = 0;
     s->success = s->ended = false;
     v->clock[n] = 0;
-    v->env->reset(s->state, &rng, v->obs + (size_t)n * (size_t)v->O);
+    v->env->reset(s->state, &rng);
+    observe(v, n);
 }
 
 const float *mf_vec_reset(struct mf_vec *v, const int32_t *episode)
@@ -134,13 +148,15 @@ static void step_one(void *vec, int n)
     int c = 0;
     memset(reward, 0, C * sizeof *reward);
     while (c < v->C && !s->ended) {
-        r = v->env->step(s->state, action + (size_t)c * A, obs);
+        r = v->env->step(s->state, action + (size_t)c * A);
         reward[c++] = r.reward;
         s->ret += r.reward;
         s->success |= r.success;
         s->ended = r.terminated || r.truncated;
         v->clock[n]++;
     }
+    if (c > 0)
+        observe(v, n);
     v->n_exec[n] = c;
     v->step_success[n] = r.success;
     v->terminated[n] = r.terminated;
@@ -217,7 +233,7 @@ int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, s
 
 int mf_vec_expert(struct mf_vec *v, float *actions, struct mf_err *err)
 {
-    size_t O = (size_t)v->O, A = (size_t)v->A;
+    size_t A = (size_t)v->A;
     if (!v->env->expert)
         return mf_err_set(err, MF_EUSAGE, "environment %s has no scripted expert", v->env->name);
     memset(actions, 0, (size_t)v->N * A * sizeof *actions);
@@ -225,8 +241,10 @@ int mf_vec_expert(struct mf_vec *v, float *actions, struct mf_err *err)
         struct slot *s = &v->slot[n];
         struct mf_rng rng = mf_rng_at(v->o.seed, MF_RNG_EXPERT, (uint32_t)(v->o.first_env + n), (uint32_t)v->episode[n],
                                       (uint32_t)v->clock[n]);
-        if (!s->ended)
-            v->env->expert(s->state, s->memory, &rng, v->obs + (size_t)n * O, actions + (size_t)n * A);
+        if (s->ended)
+            continue;
+        mf_env_observe(v->env, s->state, &v->low, v->expert_obs);
+        v->env->expert(s->state, s->memory, &rng, v->expert_obs, actions + (size_t)n * A);
     }
     return 0;
 }
@@ -234,6 +252,11 @@ int mf_vec_expert(struct mf_vec *v, float *actions, struct mf_err *err)
 const int32_t *mf_vec_episode(const struct mf_vec *v)
 {
     return v->episode;
+}
+
+const struct mf_layout *mf_vec_layout(const struct mf_vec *v)
+{
+    return &v->o.obs;
 }
 
 const int32_t *mf_vec_clock(const struct mf_vec *v)
@@ -295,7 +318,8 @@ int mf_vec_load(struct mf_vec *v, const void *bytes, size_t size, const float **
         s->success = r.success;
         s->ended = r.ended;
         memcpy(s->memory, at + sizeof r, v->env->expert_size);
-        v->env->load(s->state, at + sizeof r + v->env->expert_size, v->obs + (size_t)n * (size_t)v->O);
+        v->env->load(s->state, at + sizeof r + v->env->expert_size);
+        observe(v, n);
     }
     *obs = v->obs;
     return 0;

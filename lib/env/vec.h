@@ -15,9 +15,10 @@ struct mf_vec;
 
 struct mf_vec_opts {
     const struct mf_env *env;
-    int N, threads; /* threads 0: one per online core */
-    int first_env;  /* index of environment 0 in the random streams */
-    int max_steps;  /* 0: the environment's own */
+    struct mf_layout obs; /* what is seen, of mf_env_layout; n 0: the low-dimensional keys */
+    int N, threads;       /* threads 0: one per online core */
+    int first_env;        /* index of environment 0 in the random streams */
+    int max_steps;        /* 0: the environment's own */
     uint64_t seed;
     enum mf_purpose reset_purpose; /* MF_RNG_RESET, or MF_RNG_EVAL_RESET */
 };
@@ -49,6 +50,7 @@ int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, s
 int mf_vec_expert(struct mf_vec *v, float *actions, struct mf_err *err);
 const int32_t *mf_vec_episode(const struct mf_vec *v); /* (N) which episode each is in */
 const int32_t *mf_vec_clock(const struct mf_vec *v);   /* (N) control steps into it */
+const struct mf_layout *mf_vec_layout(const struct mf_vec *v);
 
 /* All environments, episode counters, running returns. load needs the same env and N. */
 size_t mf_vec_state_size(const struct mf_vec *v);

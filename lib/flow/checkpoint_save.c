@@ -12,8 +12,8 @@ const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "buf
 
 void mf_norm_parts(const struct mf_policy *p, struct mf_norm_part part[4])
 {
-    part[0] = (struct mf_norm_part){"normalizer.params_dict.obs.scale", p->obs_scale, p->spec.obs_dim};
-    part[1] = (struct mf_norm_part){"normalizer.params_dict.obs.offset", p->obs_offset, p->spec.obs_dim};
+    part[0] = (struct mf_norm_part){"normalizer.params_dict.obs.scale", p->obs_scale, p->spec.obs.dim};
+    part[1] = (struct mf_norm_part){"normalizer.params_dict.obs.offset", p->obs_offset, p->spec.obs.dim};
     part[2] = (struct mf_norm_part){"normalizer.params_dict.action.scale", p->action_scale, p->spec.action_dim};
     part[3] = (struct mf_norm_part){"normalizer.params_dict.action.offset", p->action_offset, p->spec.action_dim};
 }
@@ -116,7 +116,7 @@ int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struc
     int rc = 0;
     if (!from->policy->has_normalizer)
         return mf_err_set(err, MF_EUSAGE, "%s is not written: the policy has no normaliser", path);
-    if (from->policy->spec.n_obs_keys == 0)
+    if (from->policy->spec.obs.n == 0)
         return mf_err_set(err, MF_EUSAGE, "%s is not written: the policy's observations have no names", path);
     add_weights(&c, from);
     add_facts(&c, from);

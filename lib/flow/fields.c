@@ -16,7 +16,7 @@ static const char *const activation[] = {"none", "relu", "mish", "tanh", NULL};
 /* Every field once: its name in a head's spec and in a checkpoint's metadata, its key. */
 const struct mf_spec_field mf_spec_fields[] = {
 #define AT(f) offsetof(struct mf_policy_spec, f)
-    {"obs", NULL, MF_SPEC_OBS, AT(obs), AT(n_obs_keys), NULL, true},
+    {"obs", NULL, MF_SPEC_OBS, AT(obs), 0, NULL, true},
     {"action_dim", NULL, MF_SPEC_INT, AT(action_dim), 0, NULL, true},
     {"n_obs_steps", "policy.n_obs_steps", MF_SPEC_INT, AT(n_obs_steps), 0, NULL, true},
     {"horizon", "policy.horizon", MF_SPEC_INT, AT(horizon), 0, NULL, true},
@@ -93,8 +93,12 @@ void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f,
         mf_spec_add(text, "%s", s->net.net->name);
         break;
     case MF_SPEC_OBS:
-        for (int i = 0; i < s->n_obs_keys; i++)
-            mf_spec_add(text, "%s%d:%s", i ? "," : "", s->obs[i].dim, s->obs[i].name);
+        for (int i = 0; i < s->obs.n; i++) {
+            const struct mf_obs *o = &s->obs.key[i];
+            for (int k = 0; k < mf_obs_rank(o); k++)
+                mf_spec_add(text, "%s%d", k ? "x" : i ? "," : "", o->dim[k]);
+            mf_spec_add(text, "%s:%s", o->u8 ? "u8" : "", o->name);
+        }
     }
 }
 
@@ -129,25 +133,39 @@ static bool set_widths(int *v, int *n, const char *text)
     return false;
 }
 
-static bool set_obs(struct mf_policy_spec *s, const char *text)
+/* "1024x6:" or "64x64x3u8:", with at most MF_SPEC_DIM_MAX numbers. */
+static bool set_shape(struct mf_obs *o, const char **text)
 {
-    s->obs_dim = 0; /* then at most 8 of MF_SPEC_DIM_MAX */
-    for (s->n_obs_keys = 0; s->n_obs_keys < (int)(sizeof s->obs / sizeof *s->obs); text++) {
-        struct mf_policy_obs *o = &s->obs[s->n_obs_keys++];
-        o->dim = integer(&text);
-        if (o->dim < 1 || *text++ != ':')
+    int64_t size = 1;
+    for (int k = 0; k < MF_OBS_RANK; k++) {
+        size *= o->dim[k] = integer(text);
+        if (o->dim[k] < 1 || size > MF_SPEC_DIM_MAX)
+            return false;
+        if (**text != 'x')
+            break;
+        ++*text;
+    }
+    o->u8 = !strncmp(*text, "u8", 2);
+    *text += o->u8 ? 2 : 0;
+    return *(*text)++ == ':';
+}
+
+static bool set_obs(struct mf_layout *l, const char *text)
+{
+    for (*l = (struct mf_layout){0};; text++) {
+        struct mf_obs o = {0};
+        if (!set_shape(&o, &text))
             return false;
         size_t n = strcspn(text, ",.");
-        if (n == 0 || n >= sizeof o->name || text[n] == '.') /* a '.' would be a path in the head */
+        if (n == 0 || n >= sizeof o.name || text[n] == '.') /* a '.' would be a path in the head */
             return false;
-        memcpy(o->name, text, n);
-        o->name[n] = 0;
+        memcpy(o.name, text, n);
         text += n;
-        s->obs_dim += o->dim;
+        if (!mf_layout_add(l, &o))
+            return false;
         if (!*text)
             return true;
     }
-    return false;
 }
 
 static bool set_word(int *to, const char *const *words, const char *text)
@@ -199,7 +217,7 @@ int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const c
         good = true;
         break;
     case MF_SPEC_OBS:
-        good = set_obs(s, text);
+        good = set_obs(&s->obs, text);
     }
     return good ? 0 : mf_err_set(err, MF_EFORMAT, "%s: the policy's %s cannot be '%.100s'", where, f->name, text);
 }

@@ -8,45 +8,76 @@
 
 static const double flat = 1e-4; /* a range or deviation below it is none */
 
-static void fit_limits(const float *x, size_t n, size_t dim, double floor, float *scale, float *offset)
+struct table { /* steps, each of rows (the points of a cloud) of features */
+    const float *x;
+    size_t n, rows, stride, dim; /* stride: from a step to the next */
+};
+
+static void fit_limits(const struct table *t, size_t j, double floor, float *scale, float *offset)
 {
-    double low = x[0], high = x[0];
-    for (size_t i = 1; i < n; i++) {
-        low = fmin(low, x[i * dim]);
-        high = fmax(high, x[i * dim]);
-    }
+    double low = t->x[j], high = t->x[j];
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t k = 0; k < t->rows; k++) {
+            low = fmin(low, t->x[i * t->stride + k * t->dim + j]);
+            high = fmax(high, t->x[i * t->stride + k * t->dim + j]);
+        }
     double range = fmax(high - low, floor), a = range < flat ? 1 : 2 / range;
     *scale = (float)a;
     *offset = (float)(-a * (low + high) / 2);
 }
 
-static void fit_gaussian(const float *x, size_t n, size_t dim, float *scale, float *offset)
+static void fit_gaussian(const struct table *t, size_t j, float *scale, float *offset)
 {
-    double mean = 0, square = 0;
-    for (size_t i = 0; i < n; i++)
-        mean += x[i * dim] / (double)n;
-    for (size_t i = 0; i < n; i++)
-        square += (x[i * dim] - mean) * (x[i * dim] - mean) / (double)n;
+    double mean = 0, square = 0, n = (double)(t->n * t->rows);
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t k = 0; k < t->rows; k++)
+            mean += t->x[i * t->stride + k * t->dim + j] / n;
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t k = 0; k < t->rows; k++) {
+            double away = t->x[i * t->stride + k * t->dim + j] - mean;
+            square += away * away / n;
+        }
     double a = sqrt(square) < flat ? 1 : 1 / sqrt(square);
     *scale = (float)a;
     *offset = (float)(-a * mean);
 }
 
-static void fit(const float *x, size_t n, size_t dim, enum mf_normalizer how, double floor, float *scale, float *offset)
+static void fit(const struct table *t, enum mf_normalizer how, double floor, float *scale, float *offset)
 {
-    for (size_t j = 0; j < dim; j++) {
+    for (size_t j = 0; j < t->dim; j++) {
         scale[j] = 1, offset[j] = 0;
         if (how == MF_LIMITS)
-            fit_limits(x + j, n, dim, floor, &scale[j], &offset[j]);
+            fit_limits(t, j, floor, &scale[j], &offset[j]);
         else if (how == MF_GAUSSIAN)
-            fit_gaussian(x + j, n, dim, &scale[j], &offset[j]);
+            fit_gaussian(t, j, &scale[j], &offset[j]);
+    }
+}
+
+/* Bytes always: 0 to 255 onto [-1, 1]. */
+static void fit_bytes(size_t n, enum mf_normalizer how, float *scale, float *offset)
+{
+    for (size_t i = 0; i < n; i++) {
+        scale[i] = how == MF_IDENTITY ? 1 : 2 / 255.0f;
+        offset[i] = how == MF_IDENTITY ? 0 : -1;
     }
 }
 
 void mf_lessons_fit(struct mf_policy *p, const struct mf_demos *d, enum mf_normalizer how, double floor, bool actions)
 {
-    fit(d->obs, d->total, (size_t)d->obs_dim, how, floor, p->obs_scale, p->obs_offset);
-    fit(d->actions, d->total, (size_t)d->action_dim, actions ? how : MF_IDENTITY, floor, p->action_scale,
+    const struct mf_layout *l = &p->spec.obs;
+    for (int k = 0, at = 0; k < l->n; at += mf_obs_size(&l->key[k++])) {
+        const struct mf_obs *o = &l->key[k];
+        size_t dim = (size_t)o->dim[mf_obs_rank(o) - 1], rows = (size_t)mf_obs_size(o) / dim;
+        float *scale = p->obs_scale + at, *offset = p->obs_offset + at;
+        if (o->u8)
+            fit_bytes(rows * dim, how, scale, offset);
+        else
+            fit(&(struct table){d->obs + at, d->total, rows, (size_t)d->obs_dim, dim}, how, floor, scale, offset);
+        for (size_t i = dim; i < rows * dim; i++)
+            scale[i] = scale[i - dim], offset[i] = offset[i - dim];
+    }
+    size_t A = (size_t)d->action_dim;
+    fit(&(struct table){d->actions, d->total, 1, A, A}, actions ? how : MF_IDENTITY, floor, p->action_scale,
         p->action_offset);
     p->has_normalizer = true;
 }

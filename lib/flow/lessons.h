@@ -18,7 +18,8 @@ struct mf_lessons {
 enum mf_normalizer { MF_LIMITS, MF_GAUSSIAN, MF_IDENTITY };
 
 /* The policy's normaliser from the data. LIMITS: the range of a feature to [-1, 1], a range below `floor` as if it were
- * that; a feature that does not vary is only moved to 0. Actions: the same, or as they are. */
+ * that; a feature that does not vary is only moved to 0. The rows of a key of several dimensions (points, pixels) share
+ * their last dimension's; bytes go from [0, 255] to [-1, 1]. Actions: the same, or as they are. */
 void mf_lessons_fit(struct mf_policy *p, const struct mf_demos *d, enum mf_normalizer how, double floor, bool actions);
 
 /* Under the policy's spec and normaliser. */

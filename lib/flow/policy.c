@@ -10,11 +10,11 @@
 static int check(const struct mf_policy_spec *s, struct mf_err *err)
 {
     bool joint = s->denoise == MF_JOINT, step = s->objective == MF_STEP;
-    if (s->obs_dim < 1 || s->n_obs_steps < 1 || s->action_dim < 1 || s->horizon < 1 || s->K < 1)
+    if (s->obs.dim < 1 || s->n_obs_steps < 1 || s->action_dim < 1 || s->horizon < 1 || s->K < 1)
         return mf_err_set(err, MF_EUSAGE,
                           "a policy wants observations, actions, a horizon and denoising steps of at least 1, not "
-                          "obs_dim %d, n_obs_steps %d, action_dim %d, horizon %d, num_inference_steps %d",
-                          s->obs_dim, s->n_obs_steps, s->action_dim, s->horizon, s->K);
+                          "%d numbers, n_obs_steps %d, action_dim %d, horizon %d, num_inference_steps %d",
+                          s->obs.dim, s->n_obs_steps, s->action_dim, s->horizon, s->K);
     if (s->K > MF_STEPS_MAX)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.num_inference_steps=%d is more than the %d steps that a chain may have", s->K,
@@ -45,7 +45,9 @@ int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struc
 {
     *p = (struct mf_policy){.spec = *spec};
     struct mf_policy_spec *s = &p->spec;
-    s->net.O = s->n_obs_steps * s->obs_dim;
+    s->net.obs = s->obs;
+    s->net.n_obs_steps = s->n_obs_steps;
+    s->net.O = s->n_obs_steps * s->obs.dim;
     s->net.D = s->horizon * s->action_dim;
     int rc = check(s, err);
     if (rc)
@@ -58,15 +60,15 @@ int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struc
     mf_graph_free(g);
 
     void *norm = NULL;
-    size_t n = 2 * (size_t)(s->obs_dim + s->action_dim);
+    size_t n = 2 * (size_t)(s->obs.dim + s->action_dim);
     rc = mf_alloc(&norm, n * sizeof(float), "the normaliser", err) || mf_params_alloc(&p->params, err) ? err->code : 0;
     p->obs_scale = norm;
     if (rc) {
         mf_policy_release(p);
         return rc;
     }
-    p->obs_offset = p->obs_scale + s->obs_dim;
-    p->action_scale = p->obs_offset + s->obs_dim;
+    p->obs_offset = p->obs_scale + s->obs.dim;
+    p->action_scale = p->obs_offset + s->obs.dim;
     p->action_offset = p->action_scale + s->action_dim;
     return 0;
 }
@@ -75,7 +77,7 @@ void mf_policy_fresh(struct mf_policy *p, uint64_t seed)
 {
     mf_params_fresh(&p->params, seed);
     mf_policy_set_noise(p, p->noise_low, p->noise_high);
-    for (int i = 0; i < p->spec.obs_dim; i++)
+    for (int i = 0; i < p->spec.obs.dim; i++)
         p->obs_scale[i] = 1, p->obs_offset[i] = 0;
     for (int i = 0; i < p->spec.action_dim; i++)
         p->action_scale[i] = 1, p->action_offset[i] = 0;
@@ -108,7 +110,7 @@ float mf_policy_logvar(double std)
 
 void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out)
 {
-    size_t dim = (size_t)p->spec.obs_dim, steps = n * (size_t)p->spec.n_obs_steps;
+    size_t dim = (size_t)p->spec.obs.dim, steps = n * (size_t)p->spec.n_obs_steps;
     for (size_t i = 0; i < steps; i++)
         for (size_t j = 0; j < dim; j++)
             out[i * dim + j] = obs[i * dim + j] * p->obs_scale[j] + p->obs_offset[j];

@@ -4,7 +4,7 @@
  * both), so the PPO ratio is exactly 1 before the first step.
  *
  *   A action dim  H horizon  C executed actions  K denoising steps  D = H*A
- *   O = n_obs_steps * obs_dim
+ *   O = n_obs_steps * obs.dim
  */
 #ifndef MF_FLOW_POLICY_H
 #define MF_FLOW_POLICY_H
@@ -26,15 +26,9 @@ enum mf_denoise { MF_JOINT, MF_SINGLE }; /* all steps stochastic, or one drawn p
 enum mf_objective { MF_CHAIN_MEAN, MF_CHAIN_SUM, MF_STEP, MF_STEP_MEAN };
 enum mf_level_schedule { MF_CONSTANT, MF_LINEAR, MF_EXPONENTIAL, MF_HOLD_COSINE };
 
-struct mf_policy_obs {
-    char name[64];
-    int dim;
-};
-
-struct mf_policy_spec { /* all that shapes sampling and scoring; in the checkpoint's metadata and the head's spec */
-    int n_obs_keys;
-    struct mf_policy_obs obs[8];
-    int obs_dim, n_obs_steps, action_dim, horizon, n_action_steps, action_offset;
+struct mf_policy_spec {   /* all that shapes sampling and scoring; in the checkpoint's metadata and the head's spec */
+    struct mf_layout obs; /* of one observation step */
+    int n_obs_steps, action_dim, horizon, n_action_steps, action_offset;
     int K; /* policy.num_inference_steps */
     enum mf_convention convention;
     enum mf_noise_method noise_method;
@@ -52,7 +46,7 @@ struct mf_policy_spec { /* all that shapes sampling and scoring; in the checkpoi
 struct mf_policy {
     struct mf_policy_spec spec;
     struct mf_params params;             /* network.*, critic.*, explore_noise_net.* */
-    float *obs_scale, *obs_offset;       /* (obs_dim) normalised = x*scale + offset */
+    float *obs_scale, *obs_offset;       /* (obs.dim) normalised = x*scale + offset */
     float *action_scale, *action_offset; /* (action_dim) */
     bool has_normalizer;
     int64_t version, iter, global_step; /* of the weights; rounds consumed; control steps so far */

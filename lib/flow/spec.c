@@ -6,11 +6,15 @@
 static void obs_to_head(const struct mf_policy_spec *s, struct mf_frame *head)
 {
     char path[128];
-    for (int i = 0; i < s->n_obs_keys; i++) {
-        snprintf(path, sizeof path, "spec.obs.%s.shape", s->obs[i].name);
-        mf_frame_set_ints(head, path, (int64_t[]){s->obs[i].dim}, 1);
-        snprintf(path, sizeof path, "spec.obs.%s.dtype", s->obs[i].name);
-        mf_frame_set_str(head, path, "<f4");
+    for (int i = 0; i < s->obs.n; i++) {
+        const struct mf_obs *o = &s->obs.key[i];
+        int64_t dim[MF_OBS_RANK];
+        for (int k = 0; k < MF_OBS_RANK; k++)
+            dim[k] = o->dim[k];
+        snprintf(path, sizeof path, "spec.obs.%s.shape", o->name);
+        mf_frame_set_ints(head, path, dim, (size_t)mf_obs_rank(o));
+        snprintf(path, sizeof path, "spec.obs.%s.dtype", o->name);
+        mf_frame_set_str(head, path, o->u8 ? "|u1" : "<f4");
     }
 }
 
@@ -74,22 +78,25 @@ static int obs_from_head(const struct mf_frame *head, char *text, struct mf_err 
     char path[128];
     for (int i = 0; i < mf_frame_count(head, "spec.obs"); i++) {
         const char *name = mf_frame_key(head, "spec.obs", i), *dtype;
-        int64_t dim;
-        if (!name || strlen(name) >= sizeof((struct mf_policy_obs *)0)->name)
+        if (!name || strlen(name) >= sizeof((struct mf_obs *)0)->name)
             return mf_err_set(err, MF_EFORMAT, "the head's spec.obs is no map of short names");
         snprintf(path, sizeof path, "spec.obs.%s.shape", name);
-        if (mf_frame_count(head, path) != 1)
-            return mf_err_set(err, MF_EFORMAT, "the head's %s does not have one dimension, and a policy reads no other",
-                              path);
-        snprintf(path, sizeof path, "spec.obs.%s.shape.0", name);
-        if (mf_frame_get_int(head, path, &dim, err))
-            return err->code;
+        int rank = mf_frame_count(head, path);
+        if (rank < 1 || rank > MF_OBS_RANK)
+            return mf_err_set(err, MF_EFORMAT, "the head's %s does not have 1 to %d dimensions", path, MF_OBS_RANK);
+        for (int k = 0; k < rank; k++) {
+            int64_t dim;
+            snprintf(path, sizeof path, "spec.obs.%s.shape.%d", name, k);
+            if (mf_frame_get_int(head, path, &dim, err))
+                return err->code;
+            mf_spec_add(text, "%s%jd", k ? "x" : i ? "," : "", (intmax_t)dim);
+        }
         snprintf(path, sizeof path, "spec.obs.%s.dtype", name);
         if (mf_frame_get_str(head, path, &dtype, err))
             return err->code;
-        if (strcmp(dtype, "<f4"))
-            return mf_err_set(err, MF_EFORMAT, "the head's %s is %.20s, and a policy reads <f4", path, dtype);
-        mf_spec_add(text, "%s%jd:%s", i ? "," : "", (intmax_t)dim, name);
+        if (strcmp(dtype, "<f4") && strcmp(dtype, "|u1"))
+            return mf_err_set(err, MF_EFORMAT, "the head's %s is %.20s, and a policy reads <f4 and |u1", path, dtype);
+        mf_spec_add(text, "%s:%s", *dtype == '|' ? "u8" : "", name);
     }
     return 0;
 }

@@ -11,6 +11,7 @@
 
 struct mf_policy_opts {
     const char *network;
+    struct mf_names obs_keys; /* read by who finds the observations */
     struct mf_ints hidden, cond_hidden, critic_hidden, noise_hidden;
     int activation, convention, noise_method, denoise, objective;
     int64_t time_dim, horizon, n_obs_steps, n_action_steps, action_offset, num_inference_steps;
@@ -24,7 +25,7 @@ struct mf_policy_opts {
     MF_POLICY_BIND(T, f, network), MF_POLICY_BIND(T, f, hidden), MF_POLICY_BIND(T, f, activation),  \
     MF_POLICY_BIND(T, f, time_dim), MF_POLICY_BIND(T, f, cond_hidden),                              \
     MF_POLICY_BIND(T, f, critic_hidden), MF_POLICY_BIND(T, f, noise_hidden),                        \
-    MF_POLICY_BIND(T, f, horizon), MF_POLICY_BIND(T, f, n_obs_steps),                               \
+    MF_POLICY_BIND(T, f, horizon), MF_POLICY_BIND(T, f, obs_keys), MF_POLICY_BIND(T, f, n_obs_steps), \
     MF_POLICY_BIND(T, f, n_action_steps), MF_POLICY_BIND(T, f, action_offset),                      \
     MF_POLICY_BIND(T, f, num_inference_steps), MF_POLICY_BIND(T, f, convention),                    \
     MF_POLICY_BIND(T, f, noise_method), MF_POLICY_BIND(T, f, denoise),                              \
@@ -32,15 +33,14 @@ struct mf_policy_opts {
     MF_POLICY_BIND(T, f, mean_limit), MF_POLICY_BIND(T, f, noise_clip), MF_POLICY_BIND(T, f, final_limit)
 /* clang-format on */
 
-/* The spec of these keys for n observations and A actions of an environment or of demonstrations. */
-int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o, int n,
-                        const struct mf_policy_obs *obs, int A, struct mf_err *err);
+/* The spec of these keys for the observations and A actions of an environment or of demonstrations. */
+int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o, const struct mf_layout *obs, int A,
+                        struct mf_err *err);
 
 /* The checkpoint's spec, with the keys that were set on top. MF_EUSAGE, with both values, where one of them or the
  * environment contradicts what shapes the network. */
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
-                         const struct mf_policy_opts *o, int n, const struct mf_policy_obs *obs, int A,
-                         struct mf_err *err);
+                         const struct mf_policy_opts *o, const struct mf_layout *obs, int A, struct mf_err *err);
 /* MF_EUSAGE, with both values, where a key that was set contradicts the spec that came with the stream. */
 int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf,
                          const struct mf_policy_opts *o, struct mf_err *err);

@@ -14,11 +14,11 @@ static int widths(int *n, int to[MF_DIMS_MAX], const struct mf_ints *from, const
     return 0;
 }
 
-int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o, int n,
-                        const struct mf_policy_obs *obs, int A, struct mf_err *err)
+int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o, const struct mf_layout *obs, int A,
+                        struct mf_err *err)
 {
     *s = (struct mf_policy_spec){
-        .n_obs_keys = n,
+        .obs = *obs,
         .n_obs_steps = (int)o->n_obs_steps,
         .action_dim = A,
         .horizon = (int)o->horizon,
@@ -35,13 +35,6 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
         .final_limit = (float)o->final_limit,
         .net = {.act = o->activation ? MF_ACT_MISH : MF_ACT_RELU, .time_dim = (int)o->time_dim},
     };
-    if (n > (int)(sizeof s->obs / sizeof *s->obs))
-        return mf_err_set(err, MF_EUSAGE, "a policy sees at most %d observations, not %d",
-                          (int)(sizeof s->obs / sizeof *s->obs), n);
-    for (int i = 0; i < n; i++) {
-        s->obs[i] = obs[i];
-        s->obs_dim += obs[i].dim;
-    }
     return mf_net_find(&s->net.net, o->network, err) ||
                    widths(&s->net.n_hidden, s->net.hidden, &o->hidden, "policy.hidden", err) ||
                    widths(&s->net.n_cond, s->net.cond, &o->cond_hidden, "policy.cond_hidden", err) ||
@@ -66,7 +59,8 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
             continue;
         if (!f->key)
             return mf_err_set(err, MF_EUSAGE,
-                              "%s is %.150s in %.150s and %.150s in the environment: does it want another env=NAME?",
+                              "%s is %.150s in %.150s and %.150s in the environment: does it want another env=NAME or "
+                              "policy.obs_keys?",
                               f->name, x, name, y);
         if (fixed || f->learned)
             return mf_err_set(err, MF_EUSAGE, "%s=%.100s contradicts %.200s, where it is %.100s%s", f->key, y, name, x,
@@ -77,11 +71,10 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
 }
 
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
-                         const struct mf_policy_opts *o, int n, const struct mf_policy_obs *obs, int A,
-                         struct mf_err *err)
+                         const struct mf_policy_opts *o, const struct mf_layout *obs, int A, struct mf_err *err)
 {
     struct mf_policy_spec asked;
-    int rc = mf_policy_spec_make(&asked, o, n, obs, A, err);
+    int rc = mf_policy_spec_make(&asked, o, obs, A, err);
     *s = *mf_loaded_spec(l);
     return rc ? rc : overlay(s, mf_loaded_path(l), false, &asked, conf, err);
 }
@@ -90,6 +83,6 @@ int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_co
                          const struct mf_policy_opts *o, struct mf_err *err)
 {
     struct mf_policy_spec asked, s = *stream;
-    int rc = mf_policy_spec_make(&asked, o, s.n_obs_keys, s.obs, s.action_dim, err);
+    int rc = mf_policy_spec_make(&asked, o, &s.obs, s.action_dim, err);
     return rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
 }

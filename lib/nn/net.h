@@ -4,18 +4,20 @@
  * policy.network=NAME then finds it. Parameters are named as the published
  * PyTorch state_dicts name them, so that checkpoints load.
  *
- *   R samples  k denoising steps  D = H*A  O flat observation (To*obs_dim)
+ *   R samples  k denoising steps  D = H*A  O flat observation (To*obs.dim)
  */
 #ifndef MF_NN_NET_H
 #define MF_NN_NET_H
 
+#include "base/layout.h"
 #include "graph/graph.h"
 
 enum { MF_DIMS_MAX = 8 };
 
 struct mf_net_spec { /* what determines a network's shape; stored in the checkpoint */
     const struct mf_net *net;
-    int O, D;
+    struct mf_layout obs; /* of one of the n_obs_steps */
+    int n_obs_steps, O, D;
     int n_hidden, hidden[MF_DIMS_MAX]; /* trunk: [512, 512, 512] is ResidualMLP [in,512,512,512,out] */
     enum mf_act act;
     int time_dim;

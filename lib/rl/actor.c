@@ -13,14 +13,18 @@ static int add_columns(struct mf_actor *a, struct mf_err *err)
 {
     struct mf_columns *q = &a->columns;
     struct mf_actor_columns *id = &a->id;
-    const struct mf_env *env = a->opts.vec.env;
+    const struct mf_layout *seen = mf_vec_layout(a->vec);
     size_t C = (size_t)a->C, A = (size_t)a->A, wide[] = {C, A};
     int rc = 0;
     mf_columns_init(q, (size_t)a->opts.T, (size_t)a->N);
-    for (int k = 0; rc == 0 && env->obs[k].name; k++) {
+    for (int k = 0; rc == 0 && k < seen->n; k++) {
+        const struct mf_obs *o = &seen->key[k];
         char name[MF_NAME_MAX];
-        snprintf(name, sizeof name, "obs/%s", env->obs[k].name);
-        rc = mf_columns_add(q, &id->obs[k], name, MF_F32, 2, (size_t[]){(size_t)a->To, (size_t)env->obs[k].dim}, err);
+        size_t dim[1 + MF_OBS_RANK] = {(size_t)a->To};
+        for (int i = 0; i < MF_OBS_RANK; i++)
+            dim[1 + i] = (size_t)o->dim[i];
+        snprintf(name, sizeof name, "obs/%s", o->name);
+        rc = mf_columns_add(q, &id->obs[k], name, o->u8 ? MF_U8 : MF_F32, 1 + mf_obs_rank(o), dim, err);
     }
     if (rc || (rc = mf_columns_add(q, &id->actions, "actions", MF_F32, 2, wide, err)) ||
         (rc = mf_columns_add(q, &id->rewards, "rewards", MF_F32, 1, &C, err)) ||
@@ -47,15 +51,8 @@ static int add_columns(struct mf_actor *a, struct mf_err *err)
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
                   struct mf_err *err)
 {
-    const struct mf_env *env = opts->vec.env;
-    *a = (struct mf_actor){.opts = *opts,
-                           .policy = p,
-                           .sampler = s,
-                           .N = opts->vec.N,
-                           .O = mf_env_obs_dim(env),
-                           .A = env->action_dim,
-                           .To = 1,
-                           .C = 1};
+    *a = (struct mf_actor){
+        .opts = *opts, .policy = p, .sampler = s, .N = opts->vec.N, .A = opts->vec.env->action_dim, .To = 1, .C = 1};
     if (p) {
         a->To = p->spec.n_obs_steps;
         a->C = p->spec.n_action_steps;
@@ -63,6 +60,10 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
         a->K = p->spec.K;
     }
     mf_scale_init(&a->scale);
+    int rc = mf_vec_new(&a->vec, &opts->vec, err);
+    if (rc)
+        return rc;
+    a->O = mf_vec_layout(a->vec)->dim;
     size_t N = (size_t)a->N, hist = N * (size_t)(a->To * a->O) * 4, D = (size_t)a->D * 4;
     const struct {
         void *at;
@@ -71,12 +72,11 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
         {&a->history, hist}, {&a->final_history, hist}, {&a->noise, N * D},        {&a->eps, N * (size_t)a->K * D},
         {&a->values, N * 4}, {&a->running, N * 8},      {&a->chunk_reward, N * 4}, {&a->ended, N}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        int rc = mf_alloc(want[i].at, want[i].size, "the environments", err);
+        rc = mf_alloc(want[i].at, want[i].size, "the environments", err);
         if (rc)
             return rc;
     }
-    int rc = add_columns(a, err);
-    return rc ? rc : mf_vec_new(&a->vec, &opts->vec, err);
+    return add_columns(a, err);
 }
 
 void mf_actor_release(struct mf_actor *a)
@@ -113,13 +113,20 @@ static void push(const struct mf_actor *a, float *history, const float *obs, int
 
 static void record_obs(const struct mf_actor *a, size_t t)
 {
-    const struct mf_env *env = a->opts.vec.env;
-    size_t from = 0, rows = (size_t)a->N * (size_t)a->To;
-    for (int k = 0; env->obs[k].name; k++) {
-        size_t dim = (size_t)env->obs[k].dim;
-        float *to = mf_columns_at(&a->columns, a->id.obs[k], t);
+    const struct mf_layout *seen = mf_vec_layout(a->vec);
+    size_t rows = (size_t)a->N * (size_t)a->To;
+    const float *from = a->history;
+    for (int k = 0; k < seen->n; k++) {
+        size_t dim = (size_t)mf_obs_size(&seen->key[k]);
+        void *to = mf_columns_at(&a->columns, a->id.obs[k], t);
         for (size_t i = 0; i < rows; i++)
-            memcpy(to + i * dim, a->history + i * (size_t)a->O + from, dim * sizeof *to);
+            for (size_t j = 0; j < dim; j++) {
+                float x = from[i * (size_t)a->O + j];
+                if (seen->key[k].u8)
+                    ((uint8_t *)to)[i * dim + j] = (uint8_t)x;
+                else
+                    ((float *)to)[i * dim + j] = x;
+            }
         from += dim;
     }
 }

@@ -23,7 +23,7 @@ struct group { /* N trials side by side, the first of them `first` */
 static int take_arrays(struct group *g, struct mf_arena *a, struct mf_err *err)
 {
     const struct mf_policy_spec *s = g->spec;
-    size_t N = (size_t)g->o->num_envs, O = (size_t)(s->n_obs_steps * s->obs_dim),
+    size_t N = (size_t)g->o->num_envs, O = (size_t)(s->n_obs_steps * s->obs.dim),
            D = (size_t)(s->horizon * s->action_dim), CA = (size_t)(s->n_action_steps * s->action_dim),
            row = 2 * O + D + 2 * CA + 1;
     int rc = mf_arena_init(a, N * row * sizeof(float) + 6 * 64, err);
@@ -42,7 +42,7 @@ static int take_arrays(struct group *g, struct mf_arena *a, struct mf_err *err)
 static int act(struct group *g, uint32_t decision, struct mf_err *err)
 {
     const struct mf_policy_spec *s = g->spec;
-    size_t O = (size_t)(s->n_obs_steps * s->obs_dim), D = (size_t)(s->horizon * s->action_dim),
+    size_t O = (size_t)(s->n_obs_steps * s->obs.dim), D = (size_t)(s->horizon * s->action_dim),
            CA = (size_t)(s->n_action_steps * s->action_dim);
     for (int i = 0; i < g->n_live; i++) {
         uint32_t trial = (uint32_t)(g->first + g->live[i]);
@@ -75,7 +75,7 @@ static void take_results(struct group *g, const struct mf_decision *d, struct mf
 
 static void see(struct group *g, const float *obs, bool fresh)
 {
-    size_t O = (size_t)g->spec->obs_dim, To = (size_t)g->spec->n_obs_steps;
+    size_t O = (size_t)g->spec->obs.dim, To = (size_t)g->spec->n_obs_steps;
     for (int n = 0; n < g->N; n++)
         mf_history_push(g->history + (size_t)n * To * O, To, O, obs + (size_t)n * O, fresh);
 }
@@ -108,6 +108,7 @@ int mf_eval(const struct mf_eval_opts *o, const struct mf_policy *p, struct mf_s
     for (g.first = 0; rc == 0 && g.first < o->trials; g.first += g.N) {
         g.N = o->trials - g.first < o->num_envs ? o->trials - g.first : o->num_envs;
         struct mf_vec_opts v = {.env = o->env,
+                                .obs = p->spec.obs,
                                 .N = g.N,
                                 .threads = o->threads,
                                 .first_env = g.first,

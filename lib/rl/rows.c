@@ -88,19 +88,22 @@ static int allocate(struct mf_rows *r, bool single, struct mf_err *err)
 static int copy_obs(const struct slice *s, const struct mf_policy_spec *spec, size_t at, float *flat,
                     struct mf_err *err)
 {
-    int column = 0;
-    for (int q = 0; q < spec->n_obs_keys; q++) {
+    for (int q = 0, column = 0; q < spec->obs.n; column += mf_obs_size(&spec->obs.key[q++])) {
+        const struct mf_obs *key = &spec->obs.key[q];
         char name[MF_NAME_MAX];
-        snprintf(name, sizeof name, "obs/%s", spec->obs[q].name);
+        snprintf(name, sizeof name, "obs/%s", key->name);
         const struct mf_array *a = mf_frame_find(s->frame, name);
-        size_t dim = (size_t)spec->obs[q].dim, steps = (size_t)spec->n_obs_steps;
-        if (!a || a->dtype != MF_F32 || a->count != s->r.T * s->r.N * steps * dim)
-            return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s is %s, the policy needs float32 (%zu, %zu, %zu, %zu)",
-                              (long long)s->r.iter, name, a ? "misshapen" : "missing", s->r.T, s->r.N, steps, dim);
-        const float *from = (const float *)a->data + at * steps * dim;
-        for (size_t o = 0; o < steps; o++)
-            memcpy(flat + o * (size_t)spec->obs_dim + column, from + o * dim, dim * sizeof *flat);
-        column += (int)dim;
+        size_t dim = (size_t)mf_obs_size(key), steps = (size_t)spec->n_obs_steps;
+        if (!a || a->dtype != (key->u8 ? MF_U8 : MF_F32) || a->count != s->r.T * s->r.N * steps * dim)
+            return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s is %s, the policy needs %s (%zu, %zu, %zu, %zu)",
+                              (long long)s->r.iter, name, a ? "misshapen" : "missing", key->u8 ? "uint8" : "float32",
+                              s->r.T, s->r.N, steps, dim);
+        for (size_t o = 0; o < steps; o++) {
+            size_t from = (at * steps + o) * dim;
+            float *to = flat + o * (size_t)spec->obs.dim + column;
+            for (size_t i = 0; i < dim; i++)
+                to[i] = key->u8 ? ((const uint8_t *)a->data)[from + i] : ((const float *)a->data)[from + i];
+        }
     }
     return 0;
 }
@@ -180,7 +183,7 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, s
         goto out;
     bool single = spec->denoise == MF_SINGLE;
     *r = (struct mf_rows){.T = s[0].r.T,
-                          .O = spec->obs_dim * spec->n_obs_steps,
+                          .O = spec->obs.dim * spec->n_obs_steps,
                           .D = spec->horizon * spec->action_dim,
                           .P = single ? 2 : spec->K + 1,
                           .k = single ? 1 : spec->K,

@@ -53,9 +53,7 @@ static inline void *bench_rows(const struct mf_safetensors *f, const char *name,
 static inline void bench_hopper(struct mf_policy *p, const struct mf_safetensors *f)
 {
     struct mf_err err;
-    struct mf_policy_spec s = {.n_obs_keys = 1,
-                               .obs = {{"state", 11}},
-                               .obs_dim = 11,
+    struct mf_policy_spec s = {.obs = {1, 11, {{"state", {11}, false}}},
                                .n_obs_steps = 1,
                                .action_dim = 3,
                                .horizon = 4,

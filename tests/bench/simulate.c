@@ -56,22 +56,25 @@ static void record(struct script *s, int n)
     struct mf_err err;
     void *state, *memory = malloc(env->expert_size);
     float obs[32];
+    struct mf_layout low;
     bool ended = true;
     uint32_t episode = 0;
+    must(mf_env_layout(env, 0, NULL, NULL, &low, &err), &err);
     must(env->init(&state, model, env->max_steps, &err), &err);
     must(mf_mujoco_data(&s->data, model, &err), &err);
     struct mf_rng noise = mf_rng_at(2, MF_RNG_TEST, (uint32_t)n, 0, 0);
     for (int d = 0; d < DECISIONS; d++) {
         if (ended) {
             struct mf_rng rng = mf_rng_at(1, MF_RNG_RESET, (uint32_t)n, episode++, 0);
-            env->reset(state, &rng, obs);
+            env->reset(state, &rng);
             memset(memory, 0, env->expert_size);
             s->start[s->steps] = physics(state);
             ended = false;
         }
         for (int c = 0; c < C && !ended; c++) {
+            mf_env_observe(env, state, &low, obs);
             env->expert(state, memory, &noise, obs, s->action[d][c]);
-            struct mf_step r = env->step(state, s->action[d][c], obs);
+            struct mf_step r = env->step(state, s->action[d][c]);
             ended = r.terminated || r.truncated;
             char *after = physics(state);
             mf_mujoco_restore(model, s->data, after);

@@ -18,9 +18,7 @@ static inline void must(int rc, const struct mf_err *err)
 static inline struct mf_policy_spec small_spec(const char *net)
 {
     struct mf_err err;
-    struct mf_policy_spec s = {.n_obs_keys = 1,
-                               .obs = {{"state", 5}},
-                               .obs_dim = 5,
+    struct mf_policy_spec s = {.obs = {1, 5, {{"state", {5}, false}}},
                                .n_obs_steps = 1,
                                .action_dim = 2,
                                .horizon = 3,

@@ -30,13 +30,10 @@ static void open_rig(struct rig *r, int threads, int obs_steps, bool scale)
                                .critic = {16}};
     if (mf_env_find(&o.vec.env, "point", &err))
         abort();
-    for (; o.vec.env->obs[s.n_obs_keys].name; s.n_obs_keys++) {
-        snprintf(s.obs[s.n_obs_keys].name, sizeof s.obs[0].name, "%s", o.vec.env->obs[s.n_obs_keys].name);
-        s.obs[s.n_obs_keys].dim = o.vec.env->obs[s.n_obs_keys].dim;
-        s.obs_dim += s.obs[s.n_obs_keys].dim;
-    }
+    if (mf_env_layout(o.vec.env, 0, NULL, NULL, &s.obs, &err))
+        abort();
     s.action_dim = o.vec.env->action_dim;
-    s.net = (struct mf_net_spec){.O = s.obs_dim * obs_steps,
+    s.net = (struct mf_net_spec){.O = s.obs.dim * obs_steps,
                                  .D = 4 * s.action_dim,
                                  .n_hidden = 1,
                                  .hidden = {16},
@@ -83,7 +80,7 @@ static void history(struct rig *r)
 {
     const struct mf_actor *a = &r->actor;
     const float *obs = mf_columns_at(&a->columns, a->id.obs[0], 0);
-    size_t dim = (size_t)a->opts.vec.env->obs[0].dim;
+    size_t dim = (size_t)mf_obs_size(&a->opts.vec.env->obs[0]);
     bool first = true, shifted = true;
     for (int n = 0; n < a->N; n++)
         first &= !memcmp(obs + (size_t)n * 2 * dim, obs + ((size_t)n * 2 + 1) * dim, dim * sizeof *obs);

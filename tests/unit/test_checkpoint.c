@@ -21,9 +21,7 @@ static const char *in_folder(const char *name)
 static struct mf_policy_spec example(int hidden)
 {
     struct mf_policy_spec s = {
-        .n_obs_keys = 2,
-        .obs = {{"state", 4}, {"goal", 2}},
-        .obs_dim = 6,
+        .obs = {2, 6, {{"state", {4}, false}, {"goal", {2}, false}}},
         .n_obs_steps = 2,
         .action_dim = 3,
         .horizon = 4,

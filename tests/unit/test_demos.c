@@ -36,6 +36,18 @@ static void put(hid_t file, const char *name, hid_t type, hsize_t rows, hsize_t 
     free(x);
 }
 
+/* uint8 (rows, 2, 3, 3): 240, 241, .. */
+static void put_image(hid_t file, const char *name, hsize_t rows)
+{
+    uint8_t x[5 * 18];
+    for (size_t i = 0; i < sizeof x; i++)
+        x[i] = (uint8_t)(240 + i);
+    hid_t set, space = H5Screate_simple(4, (hsize_t[]){rows, 2, 3, 3}, NULL);
+    set = H5Dcreate2(file, name, H5T_STD_U8LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    H5Dwrite(set, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, x);
+    mf_h5_close(set), mf_h5_close(space);
+}
+
 static void put_mask(hid_t file, const char *name, int variable, hsize_t n, const char *const *names)
 {
     char fixed[8][16] = {{0}};
@@ -57,10 +69,13 @@ static void good_file(void)
     put(file, "data/demo_10/obs/pos", H5T_IEEE_F64LE, 3, 3, 10, 1);
     put(file, "data/demo_10/obs/cube", H5T_IEEE_F32LE, 3, 1, 20, 0);
     put(file, "data/demo_10/obs/image", H5T_STD_U8LE, 3, 4, 0, 0);
+    put_image(file, "data/demo_10/obs/camera", 3);
     put(file, "data/demo_2/actions", H5T_IEEE_F32LE, 5, 2, 200, 1);
     put(file, "data/demo_2/obs/pos", H5T_IEEE_F32LE, 5, 3, 30, 0);
     put(file, "data/demo_2/obs/cube", H5T_IEEE_F32BE, 5, 1, 40, 0);
     put(file, "data/demo_2/obs/image", H5T_STD_U8LE, 5, 4, 0, 0);
+    put(file, "data/demo_2/obs/label", H5T_STD_I32LE, 5, 4, 0, 0);
+    put_image(file, "data/demo_2/obs/camera", 5);
     put_mask(file, "mask/train", 0, 2, (const char *const[]){"demo_10", "demo_2"});
     put_mask(file, "mask/valid", 1, 1, (const char *const[]){"demo_10"});
     put_mask(file, "mask/stale", 1, 1, (const char *const[]){"demo_3"});
@@ -90,6 +105,13 @@ static void reads(void)
     struct mf_demos_opts opts = {.filter = "valid", .n_keys = 2, .keys = (const char *const[]){"pos", "cube"}};
     rc = mf_demos_read(&d, path, &opts, &err);
     ok(rc == 0 && d.n_demos == 1 && d.total == 3 && d.obs[0] == 10 && d.obs[3] == 20, "a filter key, keys in my order");
+    mf_demos_release(&d);
+    opts.keys = (const char *const[]){"camera", "cube"};
+    rc = mf_demos_read(&d, path, &opts, &err);
+    ok(rc == 0 && d.key[0].u8 && d.key[0].dim[0] == 2 && d.key[0].dim[2] == 3 && !d.key[1].u8 && d.obs_dim == 19,
+       "images by name, with their shape");
+    ok(d.obs[0] == 240 && d.obs[15] == 255 && d.obs[17] == 1 && d.obs[18] == 20 && d.obs[19] == 2,
+       "their bytes as floats, beside other keys");
     mf_demos_release(&d);
     opts = (struct mf_demos_opts){.filter = "train"};
     rc = mf_demos_read(&d, path, &opts, &err);
@@ -138,8 +160,8 @@ static void odd_files(void)
     refuses(&opts, MF_EFORMAT, "demo_3", "a filter key that names a demo which is not there");
     opts = (struct mf_demos_opts){.n_keys = 1, .keys = (const char *const[]){"speed"}};
     refuses(&opts, MF_EFORMAT, "obs/speed", "an observation that is not there");
-    opts.keys = (const char *const[]){"image"};
-    refuses(&opts, MF_EFORMAT, "does not hold floats", "an observation of bytes");
+    opts.keys = (const char *const[]){"label"};
+    refuses(&opts, MF_EFORMAT, "does not hold floats", "an observation of integers");
     mf_h5_close(create());
     refuses(NULL, MF_EFORMAT, "no /data", "no /data");
     hid_t file = create();

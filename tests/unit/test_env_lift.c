@@ -9,6 +9,7 @@ enum { O = 19, A = 7 };
 
 static const struct mf_env *env;
 static void *model;
+static struct mf_layout low; /* the default observation */
 
 static void *fresh(int max_steps)
 {
@@ -22,7 +23,21 @@ static void *fresh(int max_steps)
 static void begin(void *state, unsigned episode, float *obs)
 {
     struct mf_rng rng = mf_rng_at(5, MF_RNG_TEST, 0, episode, 0);
-    env->reset(state, &rng, obs);
+    env->reset(state, &rng);
+    mf_env_observe(env, state, &low, obs);
+}
+
+static struct mf_step step(void *state, const float *action, float *obs)
+{
+    struct mf_step r = env->step(state, action);
+    mf_env_observe(env, state, &low, obs);
+    return r;
+}
+
+static void load(void *state, const void *bytes, float *obs)
+{
+    env->load(state, bytes);
+    mf_env_observe(env, state, &low, obs);
 }
 
 /* The expert, shown a cube displaced against its own miscalibration: a well calibrated one. */
@@ -42,7 +57,7 @@ static void calibrated(void *state, void *memory, unsigned t, const float *obs, 
 static void check_observation(void)
 {
     void *state = fresh(60);
-    float obs[O], low = 1, high = -1;
+    float obs[O], least = 1, most = -1;
     int good = 1, yaw = 1;
     for (unsigned i = 0; i < 200; i++) {
         begin(state, i, obs);
@@ -53,12 +68,12 @@ static void check_observation(void)
             good &= fabsf(obs[7 + k] - (obs[k] - obs[10 + k])) < 1e-6f;
         float cube = 2 * atan2f(obs[5], obs[6]), hand = 2 * atan2f(obs[15], obs[16]);
         yaw &= obs[3] == 0 && obs[4] == 0 && fabsf(cube) <= 0.5f && fabsf(hand) <= 0.101f;
-        low = fminf(low, cube);
-        high = fmaxf(high, cube);
+        least = fminf(least, cube);
+        most = fmaxf(most, cube);
     }
-    ok(mf_env_obs_dim(env) == O && env->action_dim == A, "19 floats of observation, 7 of action");
+    ok(low.dim == O && env->action_dim == A, "19 floats of observation, 7 of action");
     ok(good, "200 resets: cube, hand and fingers lie in their ranges, gripper to cube is the difference");
-    ok(yaw && low < -0.4f && high > 0.4f, "the cube's yaw fills +-.5 and its quaternion is xyzw");
+    ok(yaw && least < -0.4f && most > 0.4f, "the cube's yaw fills +-.5 and its quaternion is xyzw");
     env->release(state);
 }
 
@@ -68,9 +83,9 @@ static void check_motion(void)
     void *state = fresh(60);
     float before[O], obs[O], rest[A] = {0};
     begin(state, 1, before);
-    env->step(state, move, obs);
+    step(state, move, obs);
     for (int t = 0; t < 20; t++)
-        env->step(state, rest, obs);
+        step(state, rest, obs);
     near(obs[10] - before[10], 0.01, 2e-4, "x .5 moves the hand 1 cm");
     near(obs[11] - before[11], -0.01, 2e-4, "y -.5 moves it -1 cm");
     near(obs[12] - before[12], 0.005, 2e-4, "z .25 moves it 5 mm up: its weight is carried");
@@ -78,7 +93,7 @@ static void check_motion(void)
     near(obs[2], 0.02, 1e-4, "the cube rests on the table");
     float shut[A] = {0, 0, 0, 0, 0, 0, 1};
     for (int t = 0; t < 10; t++)
-        env->step(state, shut, obs);
+        step(state, shut, obs);
     ok(fabsf(obs[17]) < 1e-3f && fabsf(obs[18]) < 1e-3f, "the gripper closes on nothing");
     env->release(state);
 }
@@ -92,7 +107,7 @@ static void check_time_limit(void)
     begin(state, 2, obs);
     for (int t = 0; t < 60; t++) {
         early += r.truncated || r.terminated;
-        r = env->step(state, zero, obs);
+        r = step(state, zero, obs);
     }
     ok(!early && r.truncated && !r.terminated && !r.success && r.reward == 0, "60 idle steps are truncated");
     env->release(state);
@@ -111,7 +126,7 @@ static void check_hold(void)
         memset(memory, 0, env->expert_size);
         for (unsigned t = 0; t < 60 && !r.terminated; t++) {
             calibrated(state, memory, 100 * i + t, obs, action);
-            r = env->step(state, action, obs);
+            r = step(state, action, obs);
             high = obs[2] > 0.06f ? high + 1 : 0;
             exact &= r.success == (high >= 5) && r.terminated == r.success && r.reward == (float)r.success;
         }
@@ -129,7 +144,7 @@ static void check_hold(void)
         open = obs[2] > 0.06f ? 10 : open - 1;
         if (open > 0)
             memset(action, 0, sizeof action), action[6] = -1;
-        ended |= env->step(state, action, obs).success;
+        ended |= step(state, action, obs).success;
         row = obs[2] > 0.06f ? row + 1 : 0;
         high += row > 0;
         longest = row > longest ? row : longest;
@@ -153,7 +168,7 @@ static void check_random(void)
             for (int k = 0; k < A; k++)
                 action[k] *= 2;
             action[2] -= i % 2 ? 1 : 0; /* half of them press down */
-            env->step(state, action, obs);
+            step(state, action, obs);
             float norm = obs[3] * obs[3] + obs[4] * obs[4] + obs[5] * obs[5] + obs[6] * obs[6];
             sane &= obs[2] > 0.013f && obs[2] < 0.4f && fabsf(obs[0]) < 0.39f && fabsf(obs[1]) < 0.39f;
             sane &= fabsf(norm - 1) < 1e-4f && obs[12] > 0.01f && obs[12] < 0.26f;
@@ -171,7 +186,7 @@ static void check_resume(void)
     begin(one, 3, obs);
     for (unsigned t = 0; t < BEFORE; t++) {
         calibrated(one, memory, t, obs, action[0]);
-        env->step(one, action[0], obs);
+        step(one, action[0], obs);
     }
     size_t size = env->state_size(one);
     char *saved = malloc(size), *end = malloc(size), *again = malloc(size);
@@ -179,33 +194,33 @@ static void check_resume(void)
     for (unsigned t = 0; t < AFTER; t++) {
         calibrated(one, memory, BEFORE + t, t ? seen[t - 1] : obs, action[t]);
         action[t][6] = t % 40 < 30 ? 1 : -1; /* lift, drop, grasp at it again */
-        env->step(one, action[t], seen[t]);
+        step(one, action[t], seen[t]);
     }
     env->save(one, end);
-    env->load(two, saved, other);
+    load(two, saved, other);
     ok(!memcmp(obs, other, sizeof obs), "the observation after load is the one at save");
     int equal = 1;
     float top = 0;
     for (int t = 0; t < AFTER; t++) {
-        env->step(two, action[t], other);
+        step(two, action[t], other);
         equal &= !memcmp(other, seen[t], sizeof other);
         top = fmaxf(top, other[2]);
     }
     env->save(two, again);
     ok(top > 0.05f && equal, "100 steps with contact in a fresh simulation have the same bits");
     ok(!memcmp(end, again, size), "to the last bit of the state");
-    env->load(one, saved, other);
+    load(one, saved, other);
     for (int t = 0; t < AFTER; t++)
-        env->step(one, action[t], other);
+        step(one, action[t], other);
     env->save(one, again);
     ok(!memcmp(end, again, size), "and so in a used one");
 
     memset(again, 0xff, size); /* NaN everywhere */
-    env->load(two, again, other);
-    struct mf_step r = env->step(two, action[0], other);
+    load(two, again, other);
+    struct mf_step r = step(two, action[0], other);
     ok(r.terminated && !r.success && isnan(other[0]), "a simulation that diverged shows NaN");
     begin(two, 3, other);
-    r = env->step(two, action[0], other);
+    r = step(two, action[0], other);
     ok(!r.terminated && isfinite(other[0]), "and a reset mends it");
     free(saved), free(end), free(again), free(memory);
     env->release(one);
@@ -235,7 +250,7 @@ static void check_expert(void)
 int main(void)
 {
     struct mf_err err;
-    if (mf_env_find(&env, "lift", &err) || env->open(&model, &err))
+    if (mf_env_find(&env, "lift", &err) || env->open(&model, &err) || mf_env_layout(env, 0, NULL, NULL, &low, &err))
         printf("Bail out! %s\n", err.text), exit(1);
     check_observation();
     check_motion();

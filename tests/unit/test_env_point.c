@@ -59,7 +59,8 @@ int main(void)
     double success, ret;
     if (mf_env_find(&env, "point", &err))
         return 1;
-    ok(mf_env_obs_dim(env) == 3, "position, velocity and goal are 3 floats");
+    struct mf_layout l;
+    ok(mf_env_layout(env, 0, NULL, NULL, &l, &err) == 0 && l.dim == 3, "position, velocity and goal are 3 floats");
     play(by_law, &success, &ret);
     ok(success > 0.999, "a well calibrated law always arrives (%.3f)", success);
     play(by_expert, &success, &ret);
@@ -71,10 +72,13 @@ int main(void)
     float obs[3], next[3], clipped[3], far = 7, one = 1;
     env->init(&state, NULL, 40, &err);
     struct mf_rng rng = mf_rng_at(0, MF_RNG_TEST, 0, 0, 0), again = rng;
-    env->reset(state, &rng, obs);
-    env->step(state, &far, next);
-    env->reset(state, &again, obs);
-    env->step(state, &one, clipped);
+    env->reset(state, &rng);
+    env->step(state, &far);
+    mf_env_observe(env, state, &l, next);
+    env->reset(state, &again);
+    mf_env_observe(env, state, &l, obs);
+    env->step(state, &one);
+    mf_env_observe(env, state, &l, clipped);
     ok(!memcmp(next, clipped, sizeof next), "actions are clipped to 1");
     near(next[1], 0.05 * 12, 1e-6, "force 1 for one step gives .6 m/s");
     near(next[0] - obs[0], 0.05 * 0.6, 1e-5, "and that moves it 3 cm");

@@ -21,33 +21,40 @@ static int toy_init(void **state, const void *model, int max_steps, struct mf_er
     return 0;
 }
 
-static void toy_reset(void *state, struct mf_rng *rng, float *obs)
+static void toy_reset(void *state, struct mf_rng *rng)
 {
     struct toy *s = state;
     uint32_t trial = rng->counter[3] >> 8;
     for (int i = 0; i < 5; i++)
-        obs[i] = s->x[i] = mf_rng_range(rng, -1, 1);
+        s->x[i] = mf_rng_range(rng, -1, 1);
     s->clock = 0;
     s->length = 2 + (int)(trial % 5);
 }
 
-static struct mf_step toy_step(void *state, const float *action, float *obs)
+static struct mf_step toy_step(void *state, const float *action)
 {
     struct toy *s = state;
     for (int i = 0; i < 5; i++)
-        obs[i] = s->x[i] = .5f * s->x[i] + action[i % 2];
+        s->x[i] = .5f * s->x[i] + action[i % 2];
     s->clock++;
     return (struct mf_step){.reward = s->x[0], .truncated = s->clock == s->length, .success = s->clock == 2};
 }
 
+static void toy_observe(void *state, int key, const struct mf_obs *as, float *to)
+{
+    (void)key, (void)as;
+    memcpy(to, ((struct toy *)state)->x, sizeof((struct toy *)state)->x);
+}
+
 static const struct mf_env toy = {.name = "toy",
-                                  .obs = {{"state", 5}},
+                                  .obs = {{"state", {5}, false}},
                                   .action_dim = 2,
                                   .max_steps = 6,
                                   .init = toy_init,
                                   .release = free,
                                   .reset = toy_reset,
-                                  .step = toy_step};
+                                  .step = toy_step,
+                                  .observe = toy_observe};
 
 static void play(int num_envs, int threads, uint64_t seed, struct mf_trial *trial)
 {

@@ -9,7 +9,7 @@ static struct mf_demos demos = {.n_demos = 2,
                                 .total = 5,
                                 .demo = demo,
                                 .n_keys = 1,
-                                .key = {{"state", 3}},
+                                .key = {{"state", {3}, false}},
                                 .obs_dim = 3,
                                 .action_dim = 1,
                                 .obs = obs,
@@ -20,7 +20,8 @@ static struct mf_policy policy_of(int n_obs_steps, int offset)
     struct mf_err err;
     struct mf_policy p;
     struct mf_policy_spec s = small_spec("reflow_mlp");
-    s.obs_dim = 3, s.n_obs_steps = n_obs_steps, s.action_dim = 1, s.horizon = 3, s.n_action_steps = 1;
+    s.obs = (struct mf_layout){1, 3, {{"state", {3}, false}}};
+    s.n_obs_steps = n_obs_steps, s.action_dim = 1, s.horizon = 3, s.n_action_steps = 1;
     s.action_offset = offset;
     must(mf_policy_init(&p, &s, &err), &err);
     mf_policy_fresh(&p, 0);
@@ -74,6 +75,24 @@ static void fits(void)
     mf_policy_release(&p);
 }
 
+/* A cloud of two points of one feature beside an image of one pixel, the same bytes as `obs`. */
+static void fits_clouds(void)
+{
+    struct mf_err err;
+    struct mf_policy p;
+    struct mf_policy_spec s = small_spec("reflow_mlp");
+    s.obs = (struct mf_layout){2, 3, {{"cloud", {2, 1}, false}, {"image", {1, 1, 1}, true}}};
+    s.action_dim = 1, s.horizon = 3, s.n_action_steps = 1, s.action_offset = 0;
+    must(mf_policy_init(&p, &s, &err), &err);
+    mf_lessons_fit(&p, &demos, MF_LIMITS, 0, false);
+    near(p.obs_scale[0], 2. / 20, 1e-6, "the points of a cloud share their features' range");
+    ok(p.obs_scale[1] == p.obs_scale[0] && p.obs_offset[1] == -1 && p.obs_offset[0] == -1, "each point alike");
+    near(p.obs_scale[2], 2. / 255, 1e-6, "bytes go from 0..255 to [-1, 1], whatever there is of them");
+    mf_lessons_fit(&p, &demos, MF_GAUSSIAN, 0, false);
+    near(-p.obs_offset[1] / p.obs_scale[1], 4.4, 1e-6, "and their mean");
+    mf_policy_release(&p);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < 5; i++) {
@@ -83,5 +102,6 @@ int main(void)
     }
     cuts();
     fits();
+    fits_clouds();
     return done();
 }

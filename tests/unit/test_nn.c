@@ -18,7 +18,7 @@ static const struct row rows[] = {
 static struct mf_policy_spec spec_of(const struct row *r)
 {
     struct mf_policy_spec s = small_spec(r->net);
-    s.obs_dim = r->obs, s.action_dim = r->act, s.horizon = s.n_action_steps = r->chunk, s.action_offset = 0;
+    s.obs.dim = r->obs, s.action_dim = r->act, s.horizon = s.n_action_steps = r->chunk, s.action_offset = 0;
     s.learned_noise = true;
     s.net.time_dim = r->time;
     s.net.n_cond = r->cond[0] ? 2 : 0;

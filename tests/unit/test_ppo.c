@@ -14,9 +14,7 @@ static struct mf_err err;
 static struct mf_policy_spec spec_of(enum mf_noise_method method, enum mf_denoise denoise, enum mf_objective objective,
                                      bool learned)
 {
-    struct mf_policy_spec s = {.n_obs_keys = 1,
-                               .obs = {{"state", O}},
-                               .obs_dim = O,
+    struct mf_policy_spec s = {.obs = {1, O, {{"state", {O}, false}}},
                                .n_obs_steps = 1,
                                .action_dim = A,
                                .horizon = H,

@@ -6,9 +6,12 @@
 
 static struct mf_policy_spec example(void)
 {
-    struct mf_policy_spec s = {.n_obs_keys = 2,
-                               .obs = {{"state", 4}, {"robot0_eef_pos", 3}},
-                               .obs_dim = 7,
+    struct mf_policy_spec s = {.obs = {.n = 4,
+                                       .dim = 4 + 3 + 6144 + 48,
+                                       .key = {{"state", {4}, false},
+                                               {"robot0_eef_pos", {3}, false},
+                                               {"point_cloud", {1024, 6}, false},
+                                               {"image", {4, 4, 3}, true}}},
                                .n_obs_steps = 2,
                                .action_dim = 3,
                                .horizon = 8,
@@ -39,8 +42,8 @@ static void heads(void)
     mf_policy_spec_to_head(&s, head);
     ok(mf_policy_spec_from_head(&back, head, &err) == 0, "a head's spec reads back %s", err.text);
     ok(mf_policy_spec_agree(&s, "the first", &back, "the second", &err) == 0, "and is the same %s", err.text);
-    ok(back.obs_dim == 7 && back.noise_clip == .1f && back.critic[0] == 64 && back.n_noise == 0 &&
-           back.net.net == s.net.net,
+    ok(back.obs.dim == 6199 && back.obs.key[3].u8 && back.noise_clip == .1f && back.critic[0] == 64 &&
+           back.n_noise == 0 && back.net.net == s.net.net,
        "to the last field");
     int64_t dim = 0;
     const char *word = "";
@@ -59,8 +62,11 @@ static void heads(void)
     mf_frame_set_ints(head, "spec.hidden", (int64_t[]){32, -1}, 2);
     ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "hidden"), "%s", err.text);
     mf_frame_set_ints(head, "spec.hidden", (int64_t[]){32, 48}, 2);
-    mf_frame_set_str(head, "spec.obs.state.dtype", "|u1");
-    ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "|u1"), "%s", err.text);
+    mf_frame_set_str(head, "spec.obs.state.dtype", "<f8");
+    ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "<f8"), "%s", err.text);
+    mf_frame_set_str(head, "spec.obs.state.dtype", "<f4");
+    mf_frame_set_ints(head, "spec.obs.state.shape", (int64_t[]){1, 2, 3, 4}, 4);
+    ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "shape"), "%s", err.text);
     mf_frame_free(head);
 
     head = mf_frame_new(MF_HEAD);
@@ -89,6 +95,10 @@ static void texts(void)
                   {"obs", "0:a"},
                   {"obs", "4:a,"},
                   {"obs", "4:a.b"},
+                  {"obs", "4x:a"},
+                  {"obs", "4u:a"},
+                  {"obs", "2x2x2x2:a"},
+                  {"obs", "1024x1025:a"},
                   {"obs", "1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a"},
                   {"hidden", "[1"},
                   {"hidden", "[1,]"},
@@ -125,9 +135,9 @@ static void differences(void)
            !strcmp(err.text, "policy.num_inference_steps is 5 in FILE and 9 in the head"),
        "%s", err.text);
     ok(mf_spec_agree(&a, "FILE", &b, "the head", false, &err) == 0, "which is not of what was learned");
-    b.obs[1].dim = 4;
+    b.obs.key[2].dim[1] = 3;
     ok(mf_spec_agree(&a, "FILE", &b, "the head", false, &err) == MF_EUSAGE &&
-           strstr(err.text, "4:state,3:robot0_eef_pos"),
+           strstr(err.text, "1024x6:point_cloud,4x4x3u8:image in FILE and 4:state,3:robot0_eef_pos,1024x3"),
        "%s", err.text);
 }
 

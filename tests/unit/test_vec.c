@@ -37,7 +37,7 @@ static struct trace roll(struct mf_vec *v, const struct mf_env *env, int N, int 
     struct trace t = {0};
     struct mf_err err;
     struct mf_decision d;
-    size_t A = (size_t)env->action_dim, O = (size_t)mf_env_obs_dim(env);
+    size_t A = (size_t)env->action_dim, O = (size_t)mf_vec_layout(v)->dim;
     float *guide = calloc((size_t)N * A, sizeof *guide), *actions = calloc((size_t)N * C * A, sizeof *actions);
     for (int k = 0; k < decisions; k++) {
         mf_vec_expert(v, guide, &err);

@@ -1,0 +1,26 @@
+#include "base/layout.h"
+
+int mf_obs_rank(const struct mf_obs *o)
+{
+    int rank = 0;
+    while (rank < MF_OBS_RANK && o->dim[rank])
+        rank++;
+    return rank;
+}
+
+int mf_obs_size(const struct mf_obs *o)
+{
+    int size = 1;
+    for (int i = 0; i < mf_obs_rank(o); i++)
+        size *= o->dim[i];
+    return size;
+}
+
+bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o)
+{
+    if (l->n == MF_OBS_KEYS)
+        return false;
+    l->key[l->n++] = *o;
+    l->dim += mf_obs_size(o);
+    return true;
+}

@@ -1,0 +1,29 @@
+/* layout.h - what an observation consists of: named arrays, side by side in one flat vector of floats.
+ *
+ * Environments, demonstrations, policies and networks describe what is
+ * observed by it. In the flat vector a uint8 stands as the float of the same
+ * value, 0 to 255; in streams and files it stays uint8.
+ */
+#ifndef MF_BASE_LAYOUT_H
+#define MF_BASE_LAYOUT_H
+
+#include <stdbool.h>
+
+enum { MF_OBS_KEYS = 8, MF_OBS_RANK = 3 };
+
+struct mf_obs {
+    char name[64];        /* "point_cloud": array obs/point_cloud of the stream */
+    int dim[MF_OBS_RANK]; /* {1024, 6}; 0 after the last */
+    bool u8;              /* uint8, else float32 */
+};
+
+struct mf_layout {
+    int n, dim; /* keys; floats of them all */
+    struct mf_obs key[MF_OBS_KEYS];
+};
+
+int mf_obs_rank(const struct mf_obs *o);
+int mf_obs_size(const struct mf_obs *o);                         /* floats of it: the product of its dims */
+bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o); /* at the end; false: there are MF_OBS_KEYS already */
+
+#endif

@@ -1,15 +1,18 @@
-/* mf-check: is this a whole, sound stream? One line and the exit code say. */
+/* mf-check: is this a whole, sound stream? One line and the exit code say. Of metrics, a line more for every trouble
+ * of the run that they show. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "data/rollout.h"
+#include "rl/health.h"
 #include "stage/stage.h"
 
 struct check {
     long long frames, samples, slices; /* slices: since the last round */
     int n;
     struct mf_array *first; /* what the first rollout held; without data */
+    struct mf_history history;
 };
 
 static bool has(const struct mf_frame *f, const char *name)
@@ -83,7 +86,7 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
         c->slices = 0;
     }
     if (mf_frame_kind(f) != MF_ROLLOUT)
-        return 0;
+        return mf_history_take(&c->history, f, err);
     unsigned need = (has(f, "prev_values") ? MF_NEED_VALUES : 0) | (has(f, "chains") ? MF_NEED_CHAINS : 0) |
                     (has(f, "advantages") ? MF_NEED_ADVANTAGES : 0);
     if ((rc = mf_rollout_bind(&r, f, need, err)) || (rc = alike(c, f, err)))
@@ -101,14 +104,18 @@ static int close_check(struct mf_run *run, void *self, int rc, struct mf_err *er
     (void)run, (void)err;
     if (rc == 0)
         printf("whole: %lld frames, %lld samples\n", c->frames + 1, c->samples);
+    mf_diagnose(&c->history, stdout);
+    mf_history_close(&c->history);
     free(c->first);
     return 0;
 }
 
 static const struct mf_stage stage = {
     .name = "check",
-    .summary = "Say whether a stream is whole and sound; exit 3 and name the frame where it is not.",
-    .examples = "  mf-check rollouts.mf && mf-gae --in rollouts.mf | mf-ppo\n",
+    .summary = "Say whether a stream is whole and sound; exit 3 and name the frame where it is not.\n"
+               "Of a run's metrics, also which troubles they show and the keys to change.",
+    .examples = "  mf-check rollouts.mf && mf-gae --in rollouts.mf | mf-ppo\n"
+                "  mf-check outputs/lift/latest\n",
     .role = MF_SINK,
     .text_out = true,
     .size = sizeof(struct check),

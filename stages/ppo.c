@@ -289,7 +289,8 @@ static int check_version(struct ppo *q, int64_t *version, struct mf_err *err)
     return *version < q->first || q->trainer.policy.version - *version > q->max_lag;
 }
 
-static int learn(struct ppo *q, struct mf_ppo_stats *stats, int64_t *steps, struct mf_err *err)
+static int learn(struct ppo *q, struct mf_ppo_stats *stats, struct mf_health *health, int64_t *steps,
+                 struct mf_err *err)
 {
     struct mf_trainer *t = &q->trainer;
     int64_t version;
@@ -302,7 +303,7 @@ static int learn(struct ppo *q, struct mf_ppo_stats *stats, int64_t *steps, stru
                (long long)t->policy.iter, (long long)version, (long long)q->max_lag);
         return 0;
     }
-    if (rc || (rc = mf_trainer_learn(t, version, q->slice, q->n_slices, stats, steps, err)))
+    if (rc || (rc = mf_trainer_learn(t, version, q->slice, q->n_slices, stats, health, steps, err)))
         return rc;
     if (stats->logratio_gap > 0 && !q->foreign && version == t->policy.version && !q->opts.recompute_logprobs)
         mf_log(MF_LOG_WARN,
@@ -335,6 +336,7 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *
 {
     const struct mf_policy *p = &q->trainer.policy;
     struct mf_ppo_stats stats = {.explained_variance = NAN};
+    struct mf_health health = {NAN, NAN, NAN};
     int64_t iter, slices, steps = 0;
     double start = mf_now(), noise = p->noise_high;
     int rc;
@@ -345,7 +347,7 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *
     if (iter > p->iter || slices != q->n_slices)
         return mf_err_set(err, MF_EFORMAT, "round %lld with %lld slices came where round %lld with %d was due",
                           (long long)iter, (long long)slices, (long long)p->iter, q->n_slices);
-    rc = q->n_slices ? learn(q, &stats, &steps, err) : 0;
+    rc = q->n_slices ? learn(q, &stats, &health, &steps, err) : 0;
     drop_slices(q);
     if (rc || (rc = advance(q, round, steps, err)))
         return rc;
@@ -358,7 +360,8 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *
                           .dropped = q->dropped,
                           .noise = noise,
                           .round = round,
-                          .stats = &stats};
+                          .stats = &stats,
+                          .health = &health};
     q->waited_since = mf_now();
     return report(run, q, &r, err);
 }

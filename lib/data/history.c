@@ -93,10 +93,12 @@ static double *column(struct mf_history *h, const char *name)
     return s->value;
 }
 
-static int take_metrics(struct mf_history *h, const struct mf_frame *f, struct mf_err *err)
+int mf_history_take(struct mf_history *h, const struct mf_frame *f, struct mf_err *err)
 {
-    grow(h);
     int rc;
+    if (mf_frame_kind(f) != MF_METRICS)
+        return 0;
+    grow(h);
     if ((rc = mf_frame_get_num(f, "iter", &h->iter[h->n], err)) ||
         (rc = mf_frame_get_num(f, "step", &h->step[h->n], err)) ||
         (rc = mf_frame_get_num(f, "time", &h->time[h->n], err)))
@@ -124,9 +126,8 @@ static int take(struct mf_history *h, const void *bytes, size_t len, struct mf_e
     int rc = mf_frame_decode(&f, bytes, len, err);
     if (rc)
         return rc;
-    if (mf_frame_kind(f) == MF_METRICS)
-        rc = take_metrics(h, f, err);
-    else if (mf_frame_kind(f) == MF_HEAD && !*h->run && mf_frame_get_str(f, "run", &run, &ignored) == 0)
+    rc = mf_history_take(h, f, err);
+    if (mf_frame_kind(f) == MF_HEAD && !*h->run && mf_frame_get_str(f, "run", &run, &ignored) == 0)
         snprintf(h->run, sizeof h->run, "%s", run);
     h->ended |= mf_frame_kind(f) == MF_END;
     mf_frame_free(f);

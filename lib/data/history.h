@@ -15,6 +15,8 @@
 
 #include "base/err.h"
 
+struct mf_frame;
+
 struct mf_series { /* one column: a value for each iteration, NaN where it has none */
     char name[64]; /* "train/approx_kl" */
     double *value; /* (n) */
@@ -42,6 +44,8 @@ int mf_history_open(struct mf_history *h, const char *path, struct mf_err *err);
 void mf_history_close(struct mf_history *h); /* safe on a zeroed one */
 /* What came since: 1 there was something, 0 nothing (at the end of a pipe too: see hung_up), or MF_EFORMAT. */
 int mf_history_more(struct mf_history *h, bool *hung_up, struct mf_err *err);
+/* One metrics frame of another reader's; others are passed over. */
+int mf_history_take(struct mf_history *h, const struct mf_frame *f, struct mf_err *err);
 const double *mf_history_find(const struct mf_history *h, const char *series); /* (n), or NULL */
 
 #endif

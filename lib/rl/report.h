@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "rl/health.h"
 #include "rl/ppo.h"
 
 struct mf_report {
@@ -14,6 +15,7 @@ struct mf_report {
     double noise;                   /* sigma or level that the round was sampled with */
     const struct mf_frame *round;   /* its episodes */
     const struct mf_ppo_stats *stats;
+    const struct mf_health *health;
 };
 
 /* rollout/.. are left out where no episode ended, and what is NaN. The caller frees it. */

@@ -124,13 +124,15 @@ int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err 
 }
 
 int mf_trainer_learn(struct mf_trainer *t, int64_t version, struct mf_frame *const *slices, int n,
-                     struct mf_ppo_stats *stats, int64_t *steps, struct mf_err *err)
+                     struct mf_ppo_stats *stats, struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
     struct mf_rows rows = {0};
     double level = t->level[version % MF_TRAINER_PAST];
     int rc = mf_rows_gather(&rows, &t->policy, level, slices, (size_t)n, err);
     if (rc == 0)
         rc = mf_ppo_update(t->learner, &rows, stats, err);
+    if (rc == 0)
+        *health = mf_health_of(&rows, &t->policy, stats->entropy);
     *steps = rows.control_steps;
     mf_rows_release(&rows);
     return rc;

@@ -4,6 +4,7 @@
 #ifndef MF_RL_TRAINER_H
 #define MF_RL_TRAINER_H
 
+#include "rl/health.h"
 #include "rl/ppo.h"
 
 struct mf_noise_opts {
@@ -39,7 +40,7 @@ int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err 
 
 /* Learn from the slices of a round that this version sampled; *steps are its control steps. */
 int mf_trainer_learn(struct mf_trainer *t, int64_t version, struct mf_frame *const *slices, int n,
-                     struct mf_ppo_stats *stats, int64_t *steps, struct mf_err *err);
+                     struct mf_ppo_stats *stats, struct mf_health *health, int64_t *steps, struct mf_err *err);
 /* The round is consumed: the next version, its noise, and the state (NULL: none) that came with the round. */
 int mf_trainer_next(struct mf_trainer *t, int64_t steps, const char *src, const void *state, size_t size,
                     struct mf_err *err);

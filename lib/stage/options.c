@@ -38,7 +38,7 @@ static void help_keys(const struct mf_bind *own)
 
 static void help(const struct mf_options *o, const struct mf_stage *s)
 {
-    const char *words = s->operands ? s->operands : takes_file(s) ? "[FILE]" : NULL;
+    const char *words = s->operands ? s->operands : takes_file(s) ? "[FILE|RUN]" : NULL;
     printf("usage: %s [key=value]...%s%s%s%s [--config FILE]...\n%s\n", o->program, words ? " " : "",
            words ? words : "", has_in(s) ? " [--in ADDRESS]" : "", has_out(s) ? " [--out ADDRESS]" : "", s->summary);
     puts("\nkeys and their defaults:");

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "stage/options.h"
@@ -198,11 +199,22 @@ static int pump_work(struct mf_run *run, void *self, struct mf_err *err)
     return rc < 0 ? rc : mf_stop_check(err);
 }
 
+/* A run's folder stands for its metrics. */
+static int open_in(struct mf_run *run, struct mf_err *err)
+{
+    char path[MF_PATH_MAX];
+    struct stat st;
+    if (stat(run->opt.in, &st) < 0 || !S_ISDIR(st.st_mode))
+        return mf_port_open(&run->in, run->opt.in, MF_IN, err);
+    snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", run->opt.in);
+    return mf_port_open(&run->in, path, MF_IN, err);
+}
+
 static int open_ports(struct mf_run *run, struct mf_err *err)
 {
     const struct mf_stage *s = run->stage;
     int rc;
-    if (reads(s) && (rc = mf_port_open(&run->in, run->opt.in, MF_IN, err)))
+    if (reads(s) && (rc = open_in(run, err)))
         return rc;
     if (run->in && mf_port_is_terminal(run->in))
         return mf_err_set(err, MF_EUSAGE, "a stream comes through a pipe or --in, not from a terminal");

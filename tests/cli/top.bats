@@ -26,6 +26,11 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
         [[ $output == *"rollout "*"update "* && $output == *⠤* ]]
 }
 
+@test "a run's folder stands for its metrics: mf-check finds it whole and without trouble, mf-stat counts" {
+    run -0 mf-check "$BATS_FILE_TMPDIR/run" && [[ ${#lines[@]} -eq 1 && $output == "whole: "* ]]
+    run -0 mf-stat "$BATS_FILE_TMPDIR/run" && [[ $output == *"iter 3, "* ]]
+}
+
 @test "several runs stand side by side" {
     cp -r "$BATS_FILE_TMPDIR/run" "$T/other"
     run -0 screen "mf-top '$BATS_FILE_TMPDIR/run' '$T/other'" q

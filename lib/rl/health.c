@@ -1,0 +1,158 @@
+#include "rl/health.h"
+
+#include <math.h>
+
+static const double FAR = 2; /* of an observation, normalised; the demonstrations' limits are at 1 */
+
+static double saturation(const struct mf_rows *r, const struct mf_policy *p)
+{
+    const int A = p->spec.action_dim;
+    size_t n = 0;
+    if (p->spec.denoise != MF_JOINT || !r->n_live)
+        return NAN; /* the drawn step need not be the last */
+    for (size_t i = 0; i < r->n_live; i++) {
+        const float *x = r->chain + ((size_t)r->live[i] * (size_t)r->P + (size_t)r->P - 1) * (size_t)r->D;
+        for (int d = 0; d < r->D; d++)
+            n += fabsf((x[d] - p->action_offset[d % A]) / p->action_scale[d % A]) >= 1;
+    }
+    return (double)n / ((double)r->n_live * r->D);
+}
+
+static double outside(const struct mf_rows *r)
+{
+    size_t n = 0;
+    if (!r->n_live)
+        return NAN;
+    for (size_t i = 0; i < r->n_live; i++)
+        for (int o = 0; o < r->O; o++)
+            n += fabs((double)r->obs[(size_t)r->live[i] * (size_t)r->O + (size_t)o]) > FAR;
+    return (double)n / ((double)r->n_live * r->O);
+}
+
+/* The entropy of a Gaussian is log(2 pi e)/2 + log sigma; the chain's first entry has sigma 1. */
+static double place(const struct mf_policy *p, double entropy)
+{
+    const double unit = 0.5 * log(2 * M_PI * M_E), low = log(p->noise_low), high = log(p->noise_high);
+    const double K = p->spec.denoise == MF_JOINT ? p->spec.K : 0;
+    if (!p->spec.learned_noise || !(high > low))
+        return NAN;
+    return ((K > 0 ? (K + 1) / K : 1) * (entropy - unit) - low) / (high - low);
+}
+
+struct mf_health mf_health_of(const struct mf_rows *r, const struct mf_policy *p, double entropy)
+{
+    return (struct mf_health){saturation(r, p), outside(r), place(p, entropy)};
+}
+
+/* ---- in words ---- */
+
+enum { LATELY = 10 };                            /* iterations */
+enum how { MEAN_ABOVE, MEAN_BELOW, EVER_ABOVE }; /* lately, lately, ever */
+
+static const struct rule {
+    const char *series;
+    enum how how;
+    double limit;
+    const char *what, *advice; /* `what` takes the number */
+} rules[] = {
+    {"train/logratio_gap", EVER_ABOVE, 1e-3, "log-probabilities differ by %.2g before the first step",
+     "the rollouts came from other weights or another device: start mf-ppo from the collector's policy.checkpoint, or "
+     "set training.recompute_logprobs=true"},
+    {"train/skipped", EVER_ABOVE, 0, "%.0f minibatches of an iteration had a gradient that is not finite",
+     "lower training.learning_rate and training.max_grad_norm"},
+    {"train/dropped_rounds", EVER_ABOVE, 0, "%.0f rounds were too old and dropped",
+     "raise collect.max_lag for mf-ppo too, or lower it for mf-collect"},
+    {"train/approx_kl", MEAN_ABOVE, .1, "KL is %.2g: the policy leaps",
+     "lower training.learning_rate or training.num_epochs, set training.target_kl"},
+    {"train/kl_stop", MEAN_ABOVE, .7,
+     "%.2g of the updates stop at the KL limit, and leave the rest of their rounds unused",
+     "lower training.learning_rate or training.num_epochs, or raise training.target_kl"},
+    {"train/clip_fraction", MEAN_ABOVE, .5, "%.2g of the ratios are clipped",
+     "lower training.learning_rate, or training.clip_range does not suit policy.objective (.01 to .05 chain_mean, .2 "
+     "step)"},
+    {"train/clamped_fraction", MEAN_ABOVE, .05, "%.2g of the log-probabilities are at training.logprob_clamp",
+     "raise the clamp, or policy.min_noise_std (a small sigma makes large log-probabilities)"},
+    {"train/explained_variance", MEAN_BELOW, 0,
+     "the critic explains %.2g of the returns' variance: less than a constant",
+     "set training.critic_warmup_steps, raise training.critic_learning_rate, or collect.reward_scale=running"},
+    {"train/value_loss", MEAN_ABOVE, 100, "the value loss is %.3g: returns are far from 1",
+     "set collect.reward_scale=running"},
+    {"train/sigma_place", MEAN_ABOVE, .97, "sigma sits at its upper bound (%.2f of the way)",
+     "raise policy.max_noise_std, or lower training.entropy_coef"},
+    {"train/sigma_place", MEAN_BELOW, .03, "sigma sits at its lower bound (%.2f of the way)",
+     "lower policy.min_noise_std, or raise training.entropy_coef"},
+    {"rollout/action_saturation", MEAN_ABOVE, .5, "%.2g of the actions are at the environment's limits",
+     "lower policy.max_noise_std or policy.noise_start, set policy.final_limit=1"},
+    {"rollout/obs_outside", MEAN_ABOVE, .1, "%.2g of the observations lie far outside of the demonstrations' range",
+     "check that env, its obs keys and the normaliser are those of the demonstrations (mf-ckpt show, "
+     "clone.normalizer)"},
+};
+
+/* Over the last iterations that have a value, or the largest ever. NaN: none has. */
+static double measure(const struct mf_history *h, const double *v, enum how how)
+{
+    double sum = 0, most = -INFINITY;
+    int n = 0;
+    for (size_t i = h->n; v && i-- > 0 && (how == EVER_ABOVE || n < LATELY);)
+        if (!isnan(v[i]))
+            sum += v[i], most = fmax(most, v[i]), n++;
+    return n == 0 ? NAN : how == EVER_ABOVE ? most : sum / n;
+}
+
+static bool apply(const struct mf_history *h, const struct rule *r, FILE *to)
+{
+    const double v = measure(h, mf_history_find(h, r->series), r->how);
+    if (isnan(v) || (r->how == MEAN_BELOW ? v >= r->limit : v <= r->limit))
+        return false;
+    fputs("trouble: ", to);
+    fprintf(to, r->what, v);
+    fprintf(to, "; %s\n", r->advice);
+    return true;
+}
+
+/* Mean success of the iterations [from, from + LATELY). */
+static double window(const double *v, size_t from)
+{
+    double sum = 0;
+    int n = 0;
+    for (size_t i = from; i < from + LATELY; i++)
+        if (!isnan(v[i]))
+            sum += v[i], n++;
+    return n ? sum / n : NAN;
+}
+
+/* Success that was there and is gone, or never came. */
+static bool success(const struct mf_history *h, FILE *to)
+{
+    const double *v = mf_history_find(h, "rollout/success_once");
+    double best = 0, now;
+    size_t at = 0;
+    if (h->n < 2 * LATELY)
+        return false;
+    if (!v)
+        return fprintf(to,
+                       "trouble: no episode has ended in %zu iterations; raise training.num_steps_per_rollout or "
+                       "lower env.max_steps\n",
+                       h->n) > 0;
+    now = window(v, h->n - LATELY);
+    for (size_t i = 0; i + LATELY <= h->n; i++)
+        if (window(v, i) > best)
+            best = window(v, i), at = i;
+    if (best - now > .2)
+        return fprintf(to,
+                       "trouble: success fell from %.2f around iteration %.0f to %.2f; go back to a checkpoint of "
+                       "that time, with a lower training.learning_rate or training.target_kl\n",
+                       best, h->iter[at + LATELY / 2], now) > 0;
+    if (best < .02)
+        return fprintf(to, "trouble: success never left 0; PPO needs a start that succeeds sometimes: see what mf-eval "
+                           "says of policy.checkpoint, clone from more demonstrations\n") > 0;
+    return false;
+}
+
+int mf_diagnose(const struct mf_history *h, FILE *to)
+{
+    int n = success(h, to);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        n += apply(h, &rules[i], to);
+    return n;
+}

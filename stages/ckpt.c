@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "data/safetensors.h"
+#include "data/safetensors_diff.h"
+#include "data/torch_show.h"
 #include "flow/policy.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
@@ -200,17 +201,23 @@ static int open_file(struct mf_safetensors *f, const char *path, struct mf_err *
     return mf_safetensors_open(f, folder && mf_rundir_newest(path, newest) ? newest : path, err);
 }
 
-static void shape(const struct mf_array *a, const char *after)
+static int show_torch(const struct ckpt *self, const char *path, struct mf_err *err)
 {
-    for (int i = 0; i < a->rank; i++)
-        printf(i ? ", %zu" : "(%zu", a->dim[i]);
-    printf("%s)%s", a->rank ? "" : "(", after);
+    struct mf_torch f;
+    int rc = mf_torch_open(&f, path, err);
+    if (rc)
+        return rc;
+    mf_torch_show(&f, self->format, stdout);
+    mf_torch_close(&f);
+    return 0;
 }
 
 static int show(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
     struct mf_safetensors f;
     (void)n;
+    if (mf_torch_is(paths[0]))
+        return show_torch(self, paths[0], err);
     int rc = open_file(&f, paths[0], err);
     if (rc)
         return rc;
@@ -219,8 +226,11 @@ static int show(struct ckpt *self, int n, const char *const *paths, struct mf_er
     for (int i = 0; i < f.n_meta && !self->format; i++)
         printf("%-24s %s\n", f.meta[i].key, f.meta[i].value);
     for (int i = 0; i < f.n && !self->format; i++) {
-        printf("%-64s %s ", f.tensors[i].name, mf_dtype_name(f.tensors[i].dtype));
-        shape(&f.tensors[i], "\n");
+        const struct mf_array *a = &f.tensors[i];
+        printf("%-64s %s (", a->name, mf_dtype_name(a->dtype));
+        for (int d = 0; d < a->rank; d++)
+            printf(d ? ", %zu" : "%zu", a->dim[d]);
+        puts(")");
     }
     mf_safetensors_close(&f);
     return 0;
@@ -233,59 +243,6 @@ static float float_at(const struct mf_array *a, size_t i)
     return x;
 }
 
-static bool same_shape(const struct mf_array *a, const struct mf_array *b)
-{
-    return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
-}
-
-/* 1 where they differ, told. */
-static int diff_tensor(const struct mf_array *a, const struct mf_array *b)
-{
-    if (!same_shape(a, b)) {
-        printf("%-64s ", a->name);
-        shape(a, " and ");
-        shape(b, "\n");
-        return 1;
-    }
-    if (a->bytes == 0 || !memcmp(a->data, b->data, a->bytes))
-        return 0;
-    if (a->dtype != MF_F32) {
-        printf("%-64s bytes differ\n", a->name);
-        return 1;
-    }
-    double worst = 0;
-    for (size_t i = 0; i < a->count; i++) {
-        double d = fabs((double)float_at(a, i) - (double)float_at(b, i));
-        worst = isnan(d) || d > worst ? d : worst;
-        if (isnan(d))
-            break;
-    }
-    printf("%-64s max difference %.9g\n", a->name, worst);
-    return 1;
-}
-
-static int diff_files(const struct mf_safetensors *a, const struct mf_safetensors *b)
-{
-    int differ = 0;
-    for (int i = 0; i < a->n_meta; i++) {
-        const char *v = mf_safetensors_meta(b, a->meta[i].key);
-        if (v && !strcmp(v, a->meta[i].value))
-            continue;
-        differ += printf("%-24s %s and %s\n", a->meta[i].key, a->meta[i].value, v ? v : "(nothing)") > 0;
-    }
-    for (int i = 0; i < b->n_meta; i++)
-        if (!mf_safetensors_meta(a, b->meta[i].key))
-            differ += printf("%-24s (nothing) and %s\n", b->meta[i].key, b->meta[i].value) > 0;
-    for (int i = 0; i < a->n; i++) {
-        const struct mf_array *t = mf_safetensors_find(b, a->tensors[i].name);
-        differ += t ? diff_tensor(&a->tensors[i], t) : printf("%-64s only in the first\n", a->tensors[i].name) > 0;
-    }
-    for (int i = 0; i < b->n; i++)
-        if (!mf_safetensors_find(a, b->tensors[i].name))
-            differ += printf("%-64s only in the second\n", b->tensors[i].name) > 0;
-    return differ;
-}
-
 static int diff(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
     struct mf_safetensors a, b;
@@ -293,7 +250,7 @@ static int diff(struct ckpt *self, int n, const char *const *paths, struct mf_er
     int rc = open_file(&a, paths[0], err);
     if (rc)
         return rc;
-    if (!(rc = open_file(&b, paths[1], err)) && diff_files(&a, &b) == 0)
+    if (!(rc = open_file(&b, paths[1], err)) && mf_safetensors_diff(&a, &b, stdout) == 0)
         puts("the same");
     mf_safetensors_close(&a);
     if (!rc)
@@ -408,7 +365,8 @@ static const struct mf_stage stage = {
     .name = "ckpt",
     .summary = "Look at checkpoints, compare them, check them, thin them out.\n\n"
                "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
-               "  show RUN|FILE    its metadata and tensors; of a run: of the newest\n"
+               "  show RUN|FILE    its metadata and tensors; of a run: of the newest; also of a PyTorch file (.pt, "
+               ".pth, .ckpt)\n"
                "  diff FILE FILE   what differs; each may be a run, too\n"
                "  verify FILE...   is each whole, finite, and a policy?\n"
                "  prune RUN        remove all but the newest\n"

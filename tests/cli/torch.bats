@@ -1,0 +1,125 @@
+# mf-ckpt on PyTorch's files: shown without Python; nothing in them is executed; what is wrong is one sentence.
+load helpers
+
+setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
+
+zip() { "$ROOT/tests/tools/torch_zip.py" "$@"; }
+
+# refused FILE 'pattern': exit 3 within a second or so, and one sentence that names the file
+refused() {
+    run -3 timeout 10 mf-ckpt show "$1"
+    [[ ${#lines[@]} -eq 1 && $output == *"$1"* && $output == *$2* ]] || { echo "$output" && return 1; }
+}
+
+@test "show tells layout, configuration and tensors, also as JSON" {
+    run -0 mf-ckpt show "$ROOT/tests/fixtures/torch_workspace.ckpt"
+    [[ ${lines[0]} == *"workspace of diffusion policy or ManiFlow"*"average in state_dicts.ema_model" ]] &&
+        [[ $output == *"cfg.policy.dims          [64, 16]"* && $output == *"pickles.global_step      123"* ]] &&
+        [[ $output == *"state_dicts.model.net.0.weight "*" float32 (2, 3)"* ]] &&
+        mf-ckpt show "$ROOT/tests/fixtures/torch_workspace.ckpt" ckpt.format=json |
+        jq -e '.__metadata__["cfg.name"] == "small" and .["state_dicts.model.net.0.weight"].shape == [2, 3]'
+}
+
+@test "what a pickle would call is named and never called" {
+    zip a.pt 'tree = {"w": T([1, 2], [2]), "x": Call(G("os", "system"), "touch executed"),
+        "y": Call(G("builtins", "eval"), "open(\"executed\", \"w\")")}'
+    run -0 mf-ckpt show a.pt
+    [[ $output == *"posix.system>"* && $output == *"builtin"*".eval>"* && $output == *"w "*"float32 (2)"* && ! -e executed ]]
+}
+
+@test "a pickle that holds itself, unfolds, or nests without end" {
+    zip self.pt 'tree = {}; tree["a"] = tree'
+    refused self.pt "does it hold itself?"
+    zip laughs.pt 'tree = ["ha", {}]
+for _ in range(60): tree = [tree] * 10'
+    refused laughs.pt "refers to the same things too often"
+    zip long.pt 'tree = ["x" * 4000] * 60
+for _ in range(20): tree = [[tree] * 30, {}]'
+    refused long.pt "refers to the same things too often"
+    zip deep.pt 'pickled = b"\x80\x02" + b"]" * 200000 + b"a" * 199999 + b"."'
+    refused deep.pt "nested deeper than 64"
+    zip marks.pt 'pickled = b"\x80\x02" + b"(" * 5000000 + b"."'
+    refused marks.pt "stack"
+    zip memo.pt 'pickled = b"\x80\x02N" + b"r\xff\xff\xff\xff."'
+    refused memo.pt "remembers more than"
+    zip things.pt 'pickled = b"\x80\x02" + b"}0" * 5000000 + b"N."; method = zipfile.ZIP_DEFLATED'
+    refused things.pt "makes more than"
+}
+
+@test "a pickle that is cut, of protocol 0, or nonsense" {
+    zip cut.pt 'pickled = pickle.dumps({"a": 1}, 2)[:-3]'
+    refused cut.pt "it is cut at byte"
+    zip old.pt 'pickled = pickle.dumps({"a": 1}, 0)'
+    refused old.pt "which PyTorch does not write"
+    zip empty.pt 'pickled = b""'
+    refused empty.pt "it is cut"
+    zip pop.pt 'pickled = b"\x80\x020."'
+    refused pop.pt "taken from where nothing is"
+    zip get.pt 'pickled = b"\x80\x02h\x07."'
+    refused get.pt "recalls number 7"
+    zip fill.pt 'pickled = b"\x80\x02NNa."'
+    refused fill.pt "put into what does not hold it"
+}
+
+@test "tensors that lie about their sizes" {
+    zip far.pt 'tree = {"w": T([1, 2], [3])}'
+    refused far.pt "w reaches to number 2 of the 2 in its storage"
+    zip offset.pt 'tree = {"w": T([1, 2], [1], offset=1 << 62)}'
+    refused offset.pt "w reaches"
+    zip huge.pt 'tree = {"w": T([1, 2], [1 << 40, 1 << 40])}'
+    refused huge.pt "does not fit 64 bits"
+    zip stride.pt 'tree = {"w": T([1, 2], [3, 3], stride=[1 << 62, 1 << 62])}'
+    refused stride.pt "w "
+    zip negative.pt 'tree = {"w": T([1, 2], [-1])}'
+    refused negative.pt "w has no shape"
+    zip gone.pt 'tree = {"w": T(None, [1], key="9", numel=1)}'
+    refused gone.pt "archive/data/9, which the file does not hold"
+    zip type.pt 'tree = {"w": T([1], [1], type="QInt8Storage")}'
+    refused type.pt "unknown type torch.QInt8Storage"
+    zip rank.pt 'tree = {"w": T([1], [1] * 9)}'
+    refused rank.pt "9 dimensions"
+}
+
+@test "zip files that lie" {
+    zip good.pt 'tree = {"w": T(range(100), [100])}'
+    run -0 mf-ckpt show good.pt
+    zip other.pt 'tree = 0'
+    python3 - <<'PY'
+import struct, zipfile
+raw = open("good.pt", "rb").read()
+open("end.pt", "wb").write(raw[:-30])
+open("half.pt", "wb").write(raw[: len(raw) // 2])
+at = raw.index(b"PK\1\2")
+def change(path, offset, form, value):
+    b = bytearray(raw)
+    struct.pack_into(form, b, at + offset, value)
+    open(path, "wb").write(b)
+change("crypt.pt", 8, "<H", 1)
+change("method.pt", 10, "<H", 93)
+change("size.pt", 24, "<I", 1 << 30)
+change("place.pt", 42, "<I", 5)
+with zipfile.ZipFile("npz.pt", "w") as z: z.writestr("a.npy", b"x")
+with zipfile.ZipFile("script.pt", "w") as z:
+    z.writestr("m/data.pkl", b"\x80\x02N."); z.writestr("m/constants.pkl", b"")
+with zipfile.ZipFile("big.pt", "w") as z:
+    z.writestr("m/data.pkl", b"\x80\x02N."); z.writestr("m/byteorder", b"big")
+with zipfile.ZipFile("bomb.pt", "w", zipfile.ZIP_DEFLATED) as z: z.writestr("m/data.pkl", b"\0" * (100 << 20))
+PY
+    refused end.pt "it is half-written or cut"
+    refused half.pt "it is half-written or cut"
+    refused crypt.pt "is encrypted"
+    refused method.pt "compressed by method 93"
+    refused size.pt "claims 1073741824 bytes"
+    refused place.pt "is not at byte 5"
+    refused npz.pt "torch.save did not write it"
+    refused script.pt "TorchScript"
+    refused big.pt "big-endian"
+    refused bomb.pt "at most 67108864 are read"
+}
+
+@test "what is no zip file gets advice" {
+    python3 -c 'import pickle; pickle.dump(0x1950a86a20f9469cfc6c, open("legacy.pt", "wb"), 2)'
+    refused legacy.pt "before version 1.6 torch.save wrote such files"
+    printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n' >lfs.pt
+    refused lfs.pt "git lfs pull"
+}

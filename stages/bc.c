@@ -276,7 +276,8 @@ struct seen { /* of a stretch */
 static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
 {
     double loss, norm[MF_GROUPS + 1], lr[MF_GROUPS] = {[MF_GROUP_POLICY] = seen->lr = learning_rate(b)};
-    const double scale[MF_GROUPS] = {1, 1, 1, 1};
+    lr[MF_GROUP_ENCODER] = seen->lr;
+    const double scale[MF_GROUPS] = {1, 1, 1, 1, 1};
     float *grads;
     draw_batch(b);
     int rc = mf_cloner_run(b->cloner, b->step, (size_t)b->batch_size, b->batch, b->lessons.obs, b->lessons.actions,
@@ -284,14 +285,14 @@ static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
     if (rc)
         return rc;
     mf_grad_norms(b->engine, &b->policy.params, grads, norm);
-    if (!isfinite(norm[MF_GROUP_POLICY]))
+    if (!isfinite(norm[MF_GROUPS]))
         return mf_err_set(err, MF_EMATH, "the gradient of minibatch %lld is not finite", (long long)b->step);
     mf_adam_step(b->engine, &b->adam, &b->policy.params, grads, lr, scale);
     double decay = b->ema_decay > 0 ? b->ema_decay : mf_ema_decay(b->step, 1, b->ema_power, b->ema_max);
     mf_ema_step(b->engine, &b->policy.params, MF_GROUP_POLICY, b->ema, decay);
     b->step++;
     seen->loss += loss;
-    seen->grad_norm += norm[MF_GROUP_POLICY];
+    seen->grad_norm += norm[MF_GROUPS];
     return 0;
 }
 

@@ -22,6 +22,7 @@ enum mf_purpose {
     MF_RNG_EVAL_RESET,
     MF_RNG_EVAL_CHAIN,
     MF_RNG_TEST,
+    MF_RNG_DROPOUT, /* of a cloning's attention */
 };
 
 struct mf_rng {

@@ -119,10 +119,10 @@ static void cpu_linear_back(const struct mf_call *c, int n, float *lane)
         k->columns(M, live, c->y.cols, c->y.grad, lane + c->db);
 }
 
-static size_t linear_work(const struct mf_call *c, int n)
+static size_t linear_work(const struct mf_call *c, int n, bool back)
 {
     int M = mf_tile_rows(&c->y, n);
-    return (size_t)M + mf_kern_work(M, c->y.cols, c->x[0].cols);
+    return !back ? 0 : (size_t)M + mf_kern_work(M, c->y.cols, c->x[0].cols);
 }
 
 /* exp(logvar / 2), in place: tanh, a line, exp. */
@@ -149,9 +149,30 @@ static void cpu_noise_std_back(const struct mf_call *c, int n, float *lane)
     }
 }
 
-static size_t noise_std_work(const struct mf_call *c, int n)
+static size_t noise_std_work(const struct mf_call *c, int n, bool back)
 {
-    return floats(&c->y, n);
+    return back ? floats(&c->y, n) : 0;
+}
+
+/* The kernels' own, where gradients only add. */
+#define KERN(op)                                                                                                       \
+    static void cpu_##op(const struct mf_call *c, int n)                                                               \
+    {                                                                                                                  \
+        mf_kern()->op(c, n);                                                                                           \
+    }                                                                                                                  \
+    static void cpu_##op##_back(const struct mf_call *c, int n, float *lane)                                           \
+    {                                                                                                                  \
+        mf_ref_zero(c, n);                                                                                             \
+        mf_kern()->op##_back(c, n, lane);                                                                              \
+    }
+KERN(norm)
+KERN(modulate)
+KERN(gate)
+KERN(attention)
+
+static size_t attention_work(const struct mf_call *c, int n, bool back)
+{
+    return mf_kern()->attention_work(c, n, back);
 }
 
 #define ROW(op)                                                                                                        \
@@ -168,6 +189,13 @@ const struct mf_ops mf_ops_cpu = {
             [MF_OP_CONCAT] = ROW(concat),
             [MF_OP_STACK] = ROW(stack),
             [MF_OP_ROWS] = ROW(rows),
+            [MF_OP_COLS] = ROW(cols),
+            [MF_OP_PARAM] = ROW(param),
+            [MF_OP_POOL] = ROW(pool),
+            [MF_OP_NORM] = {"norm", cpu_norm, cpu_norm_back, NULL},
+            [MF_OP_MODULATE] = {"modulate", cpu_modulate, cpu_modulate_back, NULL},
+            [MF_OP_GATE] = {"gate", cpu_gate, cpu_gate_back, NULL},
+            [MF_OP_ATTENTION] = {"attention", cpu_attention, cpu_attention_back, attention_work},
             [MF_OP_WEIGH] = ROW(weigh),
             [MF_OP_SINUSOID] = {"sinusoid", mf_ref_sinusoid, NULL, NULL},
             [MF_OP_FLOW_MEAN] = ROW(flow_mean),

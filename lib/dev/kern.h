@@ -1,7 +1,7 @@
 /* kern.h - the inner loops of the cpu device, compiled once per instruction set.
  *
- * kern_avx2.c and kern_base.c include the same kern_gemm.inc and
- * kern_math.inc over their own eight floats wide multiply-add. A row's bits
+ * kern_avx2.c and kern_base.c include the same kern_math.inc, kern_gemm.inc,
+ * kern_norm.inc and kern_attention.inc over their own eight floats wide multiply-add. A row's bits
  * are the same in every block, tail and position: what is left of a vector
  * goes through the same instructions, padded.
  */
@@ -33,6 +33,17 @@ struct mf_kern {
     /* Polynomials, for the tests to measure: exp on [-87, 88], log of normal positive numbers. */
     void (*exp)(size_t n, const float *x, float *y);
     void (*log)(size_t n, const float *x, float *y);
+
+    /* Operations, as struct mf_kernel has them, but that gradients of operands add. */
+    void (*norm)(const struct mf_call *c, int n);
+    void (*norm_back)(const struct mf_call *c, int n, float *lane);
+    void (*modulate)(const struct mf_call *c, int n);
+    void (*modulate_back)(const struct mf_call *c, int n, float *lane);
+    void (*gate)(const struct mf_call *c, int n);
+    void (*gate_back)(const struct mf_call *c, int n, float *lane);
+    void (*attention)(const struct mf_call *c, int n);
+    void (*attention_back)(const struct mf_call *c, int n, float *lane);
+    size_t (*attention_work)(const struct mf_call *c, int n, bool back);
 };
 
 extern const struct mf_kern mf_kern_avx2, mf_kern_base;

@@ -2,9 +2,10 @@
  *
  * A tensor of a tile is row-major and dense, sample after sample: row r of
  * sample s is row s*rows + r. A shared tensor has its rows once per tile.
- * Where an operand has fewer rows than the result (one row, or it is shared),
- * its rows are spread; the gradient is then the sum over the rows that read
- * it, in order.
+ * Where an operand has fewer rows than the result, or is shared, its rows are
+ * spread: each over the same number of rows that follow one another (a step's
+ * modulation over its tokens). The gradient is then the sum over the rows that
+ * read it, in order.
  *
  * Backward: y.grad is complete, and the op may spoil it. Into x[i].grad (NULL:
  * not wanted) it sets, or adds where x[i].add says that another reader was
@@ -18,7 +19,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH };
+enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH, MF_ACT_SILU, MF_ACT_GELU /* its tanh form */ };
+
+/* The derivative cannot be told from the result: forward keeps it in aux. */
+static inline bool mf_act_keeps(enum mf_act act)
+{
+    return act == MF_ACT_MISH || act == MF_ACT_SILU || act == MF_ACT_GELU;
+}
+
+enum mf_norm {                     /* of what a row (or each of its heads) is freed: x^ = .. */
+               MF_NORM_LAYER,      /* (x - mean)/sqrt(var + eps) */
+               MF_NORM_RMS,        /* x/sqrt(mean of x^2 + eps) */
+               MF_NORM_RMS_LEGACY, /* x/sqrt(unbiased var + eps): timm's RmsNorm up to 1.0.12 */
+};
+
+enum mf_pool { MF_POOL_MAX, MF_POOL_MEAN };
 
 /* How elements (rows = steps, H*A) become what the ratio is taken of. */
 enum mf_reduce {
@@ -34,6 +49,13 @@ enum mf_op {
     MF_OP_CONCAT,       /* along cols */
     MF_OP_STACK,        /* along rows */
     MF_OP_ROWS,         /* rows from, from+1, .. of x */
+    MF_OP_COLS,         /* columns from, from+1, .. of x */
+    MF_OP_PARAM,        /* no operand: W itself, shared */
+    MF_OP_POOL,         /* x: rows that follow one another become one */
+    MF_OP_NORM,         /* x */
+    MF_OP_MODULATE,     /* x, m */
+    MF_OP_GATE,         /* h, x, m */
+    MF_OP_ATTENTION,    /* q, k, v, and maybe the dropout's key */
     MF_OP_WEIGH,        /* x, weight */
     MF_OP_SINUSOID,     /* t */
     MF_OP_FLOW_MEAN,    /* x, v, coef */
@@ -63,14 +85,20 @@ struct mf_call {
     int n_x;
     enum mf_act act;
     enum mf_reduce how;
-    int from;          /* first column of W, or first row of x */
+    enum mf_norm norm;
+    enum mf_pool pool;
+    int from;          /* first column of W, or first row or column of x, or of what m holds */
+    int heads, blocks; /* of an attention; a norm's heads, each of its own */
+    int dim;           /* columns of an attention's q and of its k */
+    int at[3], layer;  /* first columns of q, k and v; what tells this dropout from others */
     int A, C, offset;  /* the executed slice */
     float limit, clip; /* 0: none */
-    float scale;
-    float *aux;  /* Mish: its derivative, as y.data, kept for backward; else NULL */
+    float scale, eps, drop;
+    size_t keep; /* floats that forward keeps for backward, of one sample (of one shared tensor) */
+    float *aux;  /* they; NULL where no backward follows */
     float *work; /* scratch of mf_kernel.work floats */
 
-    const float *W, *b; /* (y.cols, ldw), (1, y.cols) or NULL */
+    const float *W, *b; /* linear: (y.cols, ldw), (1, y.cols); norm: (1, a head's columns); or NULL */
     int ldw;
     ptrdiff_t dW, db; /* where their gradients lie in a lane; -1: not trained */
     const struct mf_gemm *gemm;
@@ -81,8 +109,18 @@ struct mf_kernel {
     const char *name;
     void (*forward)(const struct mf_call *c, int n);
     void (*backward)(const struct mf_call *c, int n, float *lane); /* NULL: no gradient flows */
-    size_t (*work)(const struct mf_call *c, int n);                /* floats; NULL: none */
+    size_t (*work)(const struct mf_call *c, int n, bool backward); /* floats; NULL: none */
 };
+
+enum { MF_QUERIES = 16 }; /* an attention's weights lie in so many queries side by side, padded */
+
+/* What an attention keeps: for every block and head (m + 1, n) floats, n queries padded: weights before they are
+ * divided by their sum, negative where they were dropped; then one over that sum. */
+static inline size_t mf_attention_keeps(int q_rows, int k_rows, int heads, int blocks)
+{
+    size_t queries = (size_t)((q_rows / blocks + MF_QUERIES - 1) / MF_QUERIES) * MF_QUERIES;
+    return (size_t)blocks * (size_t)heads * queries * (size_t)(k_rows / blocks + 1);
+}
 
 /* Rows of a tensor in a tile of n samples. */
 static inline int mf_tile_rows(const struct mf_tensor *t, int n)
@@ -93,7 +131,7 @@ static inline int mf_tile_rows(const struct mf_tensor *t, int n)
 /* The row of t that row i of y reads. */
 static inline int mf_row_of(const struct mf_tensor *t, const struct mf_tensor *y, int i)
 {
-    return (t->shared ? 0 : i / y->rows * t->rows) + (t->rows == 1 ? 0 : i % y->rows);
+    return (t->shared ? 0 : i / y->rows * t->rows) + i % y->rows / (y->rows / t->rows);
 }
 
 /* y's rows are t's rows, one to one. */

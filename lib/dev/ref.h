@@ -13,6 +13,13 @@ MF_REF(sum);
 MF_REF(concat);
 MF_REF(stack);
 MF_REF(rows);
+MF_REF(cols);
+MF_REF(param);
+MF_REF(pool);
+MF_REF(norm);
+MF_REF(modulate);
+MF_REF(gate);
+MF_REF(attention);
 MF_REF(weigh);
 MF_REF(flow_mean);
 MF_REF(noise_std);
@@ -24,6 +31,11 @@ MF_REF(value_loss);
 MF_REF(mse);
 void mf_ref_sinusoid(const struct mf_call *c, int n);
 void mf_ref_flow_noise(const struct mf_call *c, int n);
+
+size_t mf_ref_attention_work(const struct mf_call *c, int n, bool back);
+
+/* The weights (n, stride) of one query that dropout takes become negative. part: its block and head. */
+void mf_ref_drop(const struct mf_call *c, int sample, int part, int query, int n, float *weight, int stride);
 
 /* Zero the gradients of the operands that are set, so that everything may add. */
 void mf_ref_zero(const struct mf_call *c, int n);

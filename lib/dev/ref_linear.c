@@ -17,6 +17,15 @@ float mf_ref_act(enum mf_act act, float x, float *slope)
         float e = expf(x < 20.0f ? x : 20.0f), w = e * (e + 2.0f), t = w / (w + 2.0f);
         y = x * t;
         d = t + x * (1.0f - t * t) * e / (1.0f + e);
+    } else if (act == MF_ACT_SILU) {
+        float s = 1.0f / (1.0f + expf(-x));
+        y = x * s;
+        d = s * (1.0f + x * (1.0f - s));
+    } else if (act == MF_ACT_GELU) { /* Hendrycks & Gimpel 2016, its tanh form */
+        const float a = 0.7978845608f, b = 0.044715f;
+        float t = tanhf(a * (x + b * x * x * x));
+        y = 0.5f * x * (1.0f + t);
+        d = 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * a * (1.0f + 3.0f * b * x * x);
     }
     if (slope)
         *slope = d;

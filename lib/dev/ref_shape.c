@@ -78,6 +78,70 @@ void mf_ref_rows_back(const struct mf_call *c, int n, float *lane)
             c->x[0].grad[sample_at(&c->x[0], s) + skip + j] += c->y.grad[sample_at(&c->y, s) + j];
 }
 
+void mf_ref_cols(const struct mf_call *c, int n)
+{
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++)
+        memcpy(c->y.data + (size_t)i * (size_t)c->y.cols,
+               c->x[0].data + (size_t)i * (size_t)c->x[0].cols + (size_t)c->from, sizeof(float) * (size_t)c->y.cols);
+}
+
+void mf_ref_cols_back(const struct mf_call *c, int n, float *lane)
+{
+    (void)lane;
+    mf_ref_zero(c, n);
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++)
+        for (int j = 0; j < c->y.cols; j++)
+            c->x[0].grad[i * c->x[0].cols + c->from + j] += c->y.grad[i * c->y.cols + j];
+}
+
+void mf_ref_param(const struct mf_call *c, int n)
+{
+    (void)n;
+    memcpy(c->y.data, c->W, sizeof(float) * (size_t)c->y.rows * (size_t)c->y.cols);
+}
+
+void mf_ref_param_back(const struct mf_call *c, int n, float *lane)
+{
+    (void)n;
+    for (ptrdiff_t i = 0; i < (ptrdiff_t)c->y.rows * c->y.cols; i++)
+        lane[c->dW + i] += c->y.grad[i];
+}
+
+/* aux: which of its rows is the largest, as a float. */
+void mf_ref_pool(const struct mf_call *c, int n)
+{
+    int N = c->y.cols, some = c->x[0].rows / c->y.rows;
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++)
+        for (int j = 0; j < N; j++) {
+            const float *x = c->x[0].data + (size_t)i * (size_t)(some * N) + (size_t)j;
+            float y = x[0], which = 0.0f;
+            for (int r = 1; r < some; r++) {
+                if (c->pool == MF_POOL_MEAN)
+                    y += x[r * N];
+                else if (x[r * N] > y || x[r * N] != x[r * N])
+                    y = x[r * N], which = (float)r;
+            }
+            c->y.data[i * N + j] = c->pool == MF_POOL_MEAN ? y / (float)some : y;
+            if (c->aux)
+                c->aux[i * N + j] = which;
+        }
+}
+
+void mf_ref_pool_back(const struct mf_call *c, int n, float *lane)
+{
+    int N = c->y.cols, some = c->x[0].rows / c->y.rows;
+    (void)lane;
+    mf_ref_zero(c, n);
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++)
+        for (int j = 0; j < N; j++) {
+            float *dx = c->x[0].grad + (size_t)i * (size_t)(some * N) + (size_t)j, g = c->y.grad[i * N + j];
+            if (c->pool == MF_POOL_MAX)
+                dx[(int)c->aux[i * N + j] * N] += g;
+            for (int r = 0; c->pool == MF_POOL_MEAN && r < some; r++)
+                dx[r * N] += g / (float)some;
+        }
+}
+
 void mf_ref_weigh(const struct mf_call *c, int n)
 {
     size_t size = (size_t)c->y.rows * (size_t)c->y.cols;

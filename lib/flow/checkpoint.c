@@ -332,7 +332,7 @@ int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct
 {
     struct misfits m = {.n = 0};
     for (int g = 0; g < MF_GROUP_BUFFER; g++)
-        if (fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
+        if (mf_params_count(ps, (enum mf_group)g) && fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
             return mf_err_at(err, "no optimiser state to go on with");
     for (int i = 0; i < ps->n; i++)
         for (int v = 0; v < 2 && ps->p[i].group != MF_GROUP_BUFFER; v++) {

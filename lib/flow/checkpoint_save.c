@@ -8,7 +8,7 @@
 #include "flow/checkpoint.h"
 #include "flow/fields.h"
 
-const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "buffer"};
+const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "encoder", "buffer"};
 
 void mf_norm_parts(const struct mf_policy *p, struct mf_norm_part part[4])
 {
@@ -105,7 +105,8 @@ static void add_facts(struct content *c, const struct mf_checkpoint *from)
         add_meta(c, "spec.", f->name, "%s", text);
     }
     for (int g = 0; g < MF_GROUP_BUFFER && from->adam; g++)
-        add_meta(c, "adam.", mf_group_names[g], "%" PRId64, from->adam->step[g]);
+        if (mf_params_count(&p->params, (enum mf_group)g))
+            add_meta(c, "adam.", mf_group_names[g], "%" PRId64, from->adam->step[g]);
     for (int i = 0; i < from->n_extra; i++)
         add_meta(c, "extra.", from->extra[i][0], "%s", from->extra[i][1]);
 }

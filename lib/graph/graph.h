@@ -28,6 +28,7 @@ enum mf_group {
     MF_GROUP_POLICY,
     MF_GROUP_CRITIC,
     MF_GROUP_NOISE,
+    MF_GROUP_ENCODER /* of the observation, where a network sees it through one */,
     MF_GROUP_BUFFER /* saved, never trained */,
     MF_GROUPS
 };
@@ -37,7 +38,7 @@ enum mf_init { MF_INIT_UNIFORM, MF_INIT_NORMAL, MF_INIT_CONST }; /* U(-a,a); N(0
 struct mf_param {
     char name[128]; /* "network.mlp_mean.layers.0.weight" */
     int rows, cols; /* a bias is (1, cols) */
-    int rank;       /* 1 or 2: how a checkpoint shapes it */
+    int rank;       /* how a checkpoint shapes it: 1 (cols), 2 (rows, cols), 3 (1, rows, cols) */
     enum mf_group group;
     enum mf_init init;
     float a;
@@ -81,18 +82,48 @@ struct mf_val mf_input(struct mf_graph *g, int rows, int cols);  /* fed per samp
 struct mf_val mf_shared(struct mf_graph *g, int rows, int cols); /* set per plan */
 
 /* y = act(x W[:, from : from + x.cols]^T + b + r1 + r2); W (out, in), b (1, out) or -1.
- * r1, r2: MF_NONE, or (rows, out) per sample, (1, out) per sample, or (rows, out) shared. */
+ * r1, r2: MF_NONE, or (n, out) where n divides rows, per sample or shared: each row is spread over rows/n. */
 struct mf_val mf_linear(struct mf_graph *g, struct mf_val x, int W, int from, int b, struct mf_val r1, struct mf_val r2,
                         enum mf_act act);
 struct mf_val mf_detach(struct mf_graph *g, struct mf_val x); /* the same floats; no gradient passes */
 struct mf_val mf_activate(struct mf_graph *g, struct mf_val x, enum mf_act act);
 struct mf_val mf_add(struct mf_graph *g, struct mf_val a, struct mf_val b); /* b as r1 above */
-struct mf_val mf_concat(struct mf_graph *g, int n, const struct mf_val *x); /* along cols; (1, c) and shared spread */
+struct mf_val mf_concat(struct mf_graph *g, int n, const struct mf_val *x); /* along cols; spread as r1 above */
 struct mf_val mf_stack(struct mf_graph *g, int n, const struct mf_val *x);  /* along rows, per sample */
 struct mf_val mf_slice_rows(struct mf_graph *g, struct mf_val x, int from, int n);
+struct mf_val mf_slice_cols(struct mf_graph *g, struct mf_val x, int from, int n);
 struct mf_val mf_reshape(struct mf_graph *g, struct mf_val x, int rows, int cols); /* the same floats */
 /* [sin(t f), cos(t f)], f_i = exp(-i ln(1e4)/(dim/2-1)); t (rows, 1) -> (rows, dim). No gradient. */
 struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, int dim);
+
+/* ---- what transformers add ---- */
+
+struct mf_val mf_param_value(struct mf_graph *g, int W); /* a parameter as a shared value: a learned embedding */
+/* The largest, or the mean, of every rows/n rows that follow one another: (n, cols). Of equal ones the first is it. */
+struct mf_val mf_pool(struct mf_graph *g, struct mf_val x, int n, enum mf_pool how);
+/* Columns [from, from + cols) of x in `heads` heads, each normed by itself: x^ w + b; w and b (1, cols/heads) are
+ * every head's, or -1. Ba et al. 2016; Zhang & Sennrich 2019. */
+struct mf_val mf_norm(struct mf_graph *g, struct mf_val x, int from, int cols, int heads, enum mf_norm how, int W,
+                      int b, float eps);
+/* Adaptive layer norm's (Peebles & Xie 2023): x (1 + scale) + shift, and h + gate x. shift and scale are columns
+ * [from, from + 2 cols) of m, gate [from, from + cols); m spreads as r1 above. */
+struct mf_val mf_modulate(struct mf_graph *g, struct mf_val x, struct mf_val m, int from);
+struct mf_val mf_gate(struct mf_graph *g, struct mf_val h, struct mf_val x, struct mf_val m, int from);
+
+/* softmax(scale q k^T) v, head by head (Vaswani et al. 2017), in `blocks` blocks of rows that see only each other.
+ * q is columns [at[0], at[0] + dim) of its operand, k [at[1], at[1] + dim), v [at[2], at[2] + out): packed
+ * projections need no slice. q (blocks*n, ..) may be shared; k, v (blocks*m, ..). -> (blocks*n, out).
+ * drop > 0: each weight is 0 with that probability and else divided by 1 - drop, as key (1, 1) per sample, the bits
+ * of an uint32, and `layer` tell (no gradient into the key). */
+struct mf_attend {
+    int heads, blocks, dim, out, at[3];
+    float scale;
+    float drop;
+    struct mf_val key; /* MF_NONE: no dropout */
+    int layer;
+};
+struct mf_val mf_attention(struct mf_graph *g, struct mf_val q, struct mf_val k, struct mf_val v,
+                           const struct mf_attend *how);
 
 /* ---- the flow's own ops; k runs over rows, d over D = H*A cols ---- */
 

@@ -69,13 +69,18 @@ static void touch(struct mf_place *place, int time)
 /* Moving and adding need no values to go back. */
 static bool reads_operands_back(enum mf_op op)
 {
-    return op != MF_OP_SUM && op != MF_OP_CONCAT && op != MF_OP_STACK && op != MF_OP_ROWS;
+    return op != MF_OP_SUM && op != MF_OP_CONCAT && op != MF_OP_STACK && op != MF_OP_ROWS && op != MF_OP_COLS &&
+           op != MF_OP_POOL;
+}
+
+static size_t whole_lines(size_t floats)
+{
+    return (floats + 15) / 16 * 16;
 }
 
 size_t mf_floats_of(const struct mf_value *v, int n)
 {
-    size_t size = (size_t)v->rows * (size_t)v->cols * (v->shared ? 1 : (size_t)n);
-    return (size + 15) / 16 * 16;
+    return whole_lines((size_t)v->rows * (size_t)v->cols * (v->shared ? 1 : (size_t)n));
 }
 
 static void find_lives(struct mf_plan *p)
@@ -105,7 +110,7 @@ static void find_lives(struct mf_plan *p)
             touch(&p->data[nd->y], backward_time(g, i));
             touch(&p->grad[nd->y], backward_time(g, i));
         }
-        if (back && nd->how.act == MF_ACT_MISH) {
+        if (back && nd->how.keep) {
             touch(&p->aux[i], forward_time(i));
             touch(&p->aux[i], backward_time(g, i));
         }
@@ -154,7 +159,8 @@ size_t mf_plan_place(struct mf_plan *p, int tile)
             all[n++] = &p->grad[v];
     }
     for (int i = 0; i < g->n_nodes; i++) {
-        p->aux[i].size = mf_floats_of(&g->value[g->node[i].y], tile);
+        bool shared = g->value[g->node[i].y].shared;
+        p->aux[i].size = whole_lines(g->node[i].how.keep * (shared ? 1 : (size_t)tile));
         if (p->aux[i].to >= 0)
             all[n++] = &p->aux[i];
     }

@@ -89,7 +89,7 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     c->aux = p->aux[i].to >= 0 ? p->arena[w] + p->aux[i].at : NULL;
     for (int k = 0; k < nd->n_x; k++)
         c->x[k] = tensor(p, w, nd->x[k], mf_flows(g, nd, k) && mf_runs_back(p, i));
-    if (nd->op != MF_OP_LINEAR)
+    if (nd->W < 0)
         return;
     c->W = p->params->value + p->params->p[nd->W].at;
     c->ldw = p->params->p[nd->W].cols;
@@ -156,21 +156,30 @@ static void make_calls(struct mf_plan *p, int w, int (*pack)[2])
     mark_adds(p, w);
 }
 
+static struct mf_tensor shape_of(const struct mf_plan *p, int value)
+{
+    const struct mf_value *v = &p->g->value[value];
+    return (struct mf_tensor){.rows = v->rows, .cols = v->cols, .shared = v->shared};
+}
+
 /* Shapes alone tell the scratch: asked of calls that have no arena yet. */
 static size_t find_work(struct mf_plan *p)
 {
     size_t most = 0;
     for (int i = 0; i < p->g->n_nodes; i++) {
         const struct mf_kernel *k = &p->e->dev.ops->op[p->g->node[i].op];
-        struct mf_call c = p->g->node[i].how;
-        struct mf_tensor x[1] = {{.rows = p->g->value[p->g->node[i].x[0]].rows,
-                                  .cols = p->g->value[p->g->node[i].x[0]].cols,
-                                  .shared = p->g->value[p->g->node[i].x[0]].shared}};
-        const struct mf_value *y = &p->g->value[p->g->node[i].y];
-        c.x = x;
-        c.y = (struct mf_tensor){.rows = y->rows, .cols = y->cols, .shared = y->shared};
-        size_t size = k->work && mf_runs_back(p, i) ? k->work(&c, p->tile) : 0;
+        const struct mf_node *nd = &p->g->node[i];
+        struct mf_call c = nd->how;
+        if (!k->work)
+            continue;
+        c.n_x = nd->n_x;
+        c.x = mf_xcalloc((size_t)nd->n_x, sizeof *c.x);
+        for (int j = 0; j < nd->n_x; j++)
+            c.x[j] = shape_of(p, nd->x[j]);
+        c.y = shape_of(p, nd->y);
+        size_t size = k->work(&c, p->tile, mf_runs_back(p, i));
         most = size > most ? size : most;
+        free(c.x);
     }
     return most;
 }

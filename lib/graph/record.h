@@ -30,4 +30,10 @@ struct mf_graph {
     struct mf_node *node;
 };
 
+/* One node more; its result is shared when all that it reads is. The node is valid until the next one. */
+struct mf_val mf_record(struct mf_graph *g, enum mf_op op, int n, const struct mf_val *x, unsigned back, int rows,
+                        int cols, struct mf_node **made);
+/* Unless good, a bug in the caller: say which op and which shapes, and end. */
+void mf_record_want(const struct mf_graph *g, bool good, const char *op, int n, const struct mf_val *x);
+
 #endif

@@ -35,6 +35,7 @@ def case(name, fn, xs, ds=()):
 
 
 ACTS = {"none": lambda x: x, "relu": F.relu, "mish": F.mish, "tanh": torch.tanh}
+LATER = {"silu": F.silu, "gelu": lambda x: F.gelu(x, approximate="tanh")}
 R, D, H, A, C, OFFSET = 4, 12, 4, 3, 2, 1
 
 for act, fn in ACTS.items():
@@ -138,5 +139,55 @@ for i in range(5):
     adam.step()
 out["adam.grads"], out["adam.end"] = grads, p.detach()
 out["adam.m"], out["adam.v"] = adam.state[p]["exp_avg"], adam.state[p]["exp_avg_sq"]
+
+# What transformers add.
+for act, fn in LATER.items():
+    case(f"linear_{act}", lambda x, W, b, r1, r2, fn=fn: fn(F.linear(x, W[:, 3:], b) + r1 + r2),
+         [rand(R, 9), rand(21, 12), rand(1, 21), rand(R, 21), rand(1, 21)])
+    case(f"activate_{act}", fn, [3 * rand(R, 13)])
+case("slice_cols", lambda x: x[:, 2:5], [rand(R, 7)])
+case("param_value", lambda x, e: x + e, [rand(R, 5), rand(R, 5)])
+case("pool_max", lambda x: x.reshape(2, 3, 5).amax(1), [rand(6, 5)])
+case("pool_mean", lambda x: x.reshape(2, 3, 5).mean(1), [rand(6, 5)])
+case("spread", lambda x, a: x + a.repeat_interleave(3, 0), [rand(6, 5), rand(2, 5)])
+
+
+def heads_of(x, heads):
+    return x.reshape(x.shape[0], heads, -1)
+
+
+def rms(x, w, legacy):
+    return x * torch.rsqrt((x.var(-1, keepdim=True) if legacy else (x ** 2).mean(-1, keepdim=True)) + 1e-3) * w
+
+
+case("norm_layer", lambda x, w, b: F.layer_norm(heads_of(x[:, 3:25], 2), (11,), w[0], b[0], 1e-3).reshape(R, 22),
+     [rand(R, 30), rand(1, 11), rand(1, 11)])
+case("norm_plain", lambda x: F.layer_norm(x[:, 3:25], (22,), eps=1e-3), [rand(R, 30)])
+case("norm_rms", lambda x, w: rms(x[:, 3:25], w, False), [1 + rand(R, 30), rand(1, 22)])
+case("norm_legacy", lambda x, w: rms(x[:, 3:25], w, True), [1 + rand(R, 30), rand(1, 22)])
+
+
+def parts(m, rows):
+    return m.repeat_interleave(rows // len(m), 0).split(5, 1)
+
+
+def modulate(x, m):
+    shift, scale, _ = parts(m, len(x))
+    return x * (1 + scale) + shift
+
+
+case("modulate", modulate, [rand(6, 5), rand(2, 15)])
+case("gate", lambda h, x, m: h + parts(m, len(x))[2] * x, [rand(6, 5), rand(6, 5), rand(2, 15)])
+
+
+def attention(q, k, v, blocks, heads, scale):
+    q, k, v = (x.reshape(blocks, -1, heads, x.shape[1] // heads).transpose(1, 2) for x in (q, k, v))
+    y = F.scaled_dot_product_attention(q, k, v, scale=scale)
+    return y.transpose(1, 2).flatten(0, 1).flatten(1)
+
+
+case("attention_self", lambda x: attention(x[:, :10], x[:, 10:20], x[:, 20:], 2, 2, 5 ** -.5), [rand(8, 30)])
+case("attention_cross", lambda q, kv: attention(q[:, 1:33], kv[:, :32], kv[:, 32:], 1, 2, .25),
+     [rand(5, 33), rand(9, 64)])
 
 save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

@@ -2,95 +2,9 @@
 #ifndef MF_OP_LAB_H
 #define MF_OP_LAB_H
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/rng.h"
-#include "graph/plan.h"
-#include "tap.h"
-
-enum {
-    S = 256,
-    FEW = 5,
-    R = 3,
-    U = 4
-}; /* samples, of which some tests take few; rows, columns of what feeds an operand */
-
-/* Operands come through a linear layer of their own, so that the gradient of its weights shows theirs. */
-struct lab {
-    struct mf_params ps;
-    struct mf_graph *g;
-    struct mf_plan *plan;
-    struct mf_val loss, y;
-    float weight[S]; /* of each sample's loss */
-    int n_feeds, n_sets;
-    struct mf_feed feed[16];
-    struct mf_val set[8];
-    float *set_data[8];
-    struct mf_rng rng;
-};
-
-static float *draw(struct lab *l, size_t n)
-{
-    float *x = calloc(n, sizeof *x);
-    mf_rng_normal(&l->rng, x, n);
-    return x;
-}
-
-static struct mf_val input(struct lab *l, int rows, int cols)
-{
-    struct mf_val v = mf_input(l->g, rows, cols);
-    l->feed[l->n_feeds++] = (struct mf_feed){v, draw(l, (size_t)(S * rows * cols)), (size_t)(rows * cols), false};
-    return v;
-}
-
-static struct mf_val input_of(struct lab *l, int rows, int cols, float a, float b) /* a + b |x| */
-{
-    struct mf_val v = input(l, rows, cols);
-    float *x = (float *)(uintptr_t)l->feed[l->n_feeds - 1].base;
-    for (int i = 0; i < S * rows * cols; i++)
-        x[i] = a + b * fabsf(x[i]);
-    return v;
-}
-
-static struct mf_val set(struct lab *l, int rows, int cols, const float *data)
-{
-    l->set[l->n_sets] = mf_shared(l->g, rows, cols);
-    l->set_data[l->n_sets] = draw(l, (size_t)(rows * cols));
-    if (data)
-        memcpy(l->set_data[l->n_sets], data, sizeof(float) * (size_t)(rows * cols));
-    return l->set[l->n_sets++];
-}
-
-static int matrix(struct lab *l, int rows, int cols)
-{
-    char name[32];
-    snprintf(name, sizeof name, "w%d", l->ps.n);
-    return mf_param_add(&l->ps, name, rows, cols, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.5f);
-}
-
-static struct mf_val through(struct lab *l, struct mf_val x, int cols)
-{
-    return mf_linear(l->g, x, matrix(l, cols, mf_cols(l->g, x)), 0, matrix(l, 1, cols), MF_NONE, MF_NONE, MF_ACT_NONE);
-}
-
-static struct mf_val operand(struct lab *l, int rows, int cols)
-{
-    return through(l, input(l, rows, U), cols);
-}
-
-static struct mf_val shared_operand(struct lab *l, int rows, int cols)
-{
-    return through(l, set(l, rows, U, NULL), cols);
-}
+#include "op_transformer.h"
 
 /* ---- one function per operation: record it, return its value ---- */
-
-static struct mf_val linear(struct lab *l, enum mf_act act)
-{
-    struct mf_val x = operand(l, R, 19), r1 = operand(l, R, 21), r2 = operand(l, 1, 21);
-    return mf_linear(l->g, x, matrix(l, 21, 30), 7, matrix(l, 1, 21), r1, r2, act);
-}
 
 static struct mf_val op_linear(struct lab *l)
 {
@@ -107,6 +21,15 @@ static struct mf_val op_linear_mish(struct lab *l)
 static struct mf_val op_linear_tanh(struct lab *l)
 {
     return linear(l, MF_ACT_TANH);
+}
+
+static struct mf_val op_linear_silu(struct lab *l)
+{
+    return linear(l, MF_ACT_SILU);
+}
+static struct mf_val op_linear_gelu(struct lab *l)
+{
+    return linear(l, MF_ACT_GELU);
 }
 
 static struct mf_val op_linear_self(struct lab *l)
@@ -260,11 +183,53 @@ static const struct {
     const char *name;
     struct mf_val (*record)(struct lab *l);
 } ops[] = {
-    OP(linear),        OP(linear_relu), OP(linear_mish),      OP(linear_tanh),     OP(linear_self),  OP(linear_shared),
-    OP(activate),      OP(add),         OP(concat),           OP(stack),           OP(slice_rows),   OP(reshape),
-    OP(weigh),         OP(sinusoid),    OP(flow_mean),        OP(noise_std),       OP(logprob_std),  OP(logprob_coef),
-    OP(entropy),       OP(reduce_all),  OP(reduce_token),     OP(reduce_action),   OP(reduce_chunk), OP(ppo_loss),
-    OP(ppo_loss_dual), OP(value_loss),  OP(value_loss_huber), OP(value_loss_clip), OP(mse),
+    OP(linear),
+    OP(linear_relu),
+    OP(linear_mish),
+    OP(linear_tanh),
+    OP(linear_silu),
+    OP(linear_gelu),
+    OP(linear_self),
+    OP(linear_shared),
+    OP(activate),
+    OP(add),
+    OP(concat),
+    OP(stack),
+    OP(slice_rows),
+    OP(slice_cols),
+    OP(spread),
+    OP(reshape),
+    OP(param_value),
+    OP(pool_max),
+    OP(pool_mean),
+    OP(norm_layer),
+    OP(norm_plain),
+    OP(norm_rms),
+    OP(norm_legacy),
+    OP(modulate),
+    OP(gate),
+    OP(attention),
+    OP(attention_wide),
+    OP(attention_drop),
+    OP(attention_cross),
+    OP(attention_shared),
+    OP(weigh),
+    OP(sinusoid),
+    OP(flow_mean),
+    OP(noise_std),
+    OP(logprob_std),
+    OP(logprob_coef),
+    OP(entropy),
+    OP(reduce_all),
+    OP(reduce_token),
+    OP(reduce_action),
+    OP(reduce_chunk),
+    OP(ppo_loss),
+    OP(ppo_loss_dual),
+    OP(value_loss),
+    OP(value_loss_huber),
+    OP(value_loss_clip),
+    OP(mse),
 };
 
 static void record(struct lab *l, int op, struct mf_engine *e, int tile, struct mf_err *err)

@@ -101,13 +101,48 @@ static struct mf_val reduce(struct bench *b, enum mf_reduce how)
     return mf_reduce(b->g, x(b, 0), d(b, 0), how, A, C, OFFSET, 0.2f);
 }
 
+static struct mf_val attend(struct bench *b, bool cross)
+{
+    struct mf_val q = x(b, 0), kv = cross ? x(b, 1) : q;
+    struct mf_attend how = {.heads = 2, .blocks = 2, .dim = 10, .out = 10, .at = {0, 10, 20}, .scale = 0.4472136f};
+    if (cross)
+        how = (struct mf_attend){.heads = 2, .blocks = 1, .dim = 32, .out = 32, .at = {1, 0, 32}, .scale = 0.25f};
+    return mf_attention(b->g, q, kv, kv, &how);
+}
+
+/* What transformers add. */
+static struct mf_val record_transformer(struct bench *b)
+{
+    struct mf_graph *g = b->g;
+    const char *n = b->name;
+    if (!strcmp(n, "slice_cols"))
+        return mf_slice_cols(g, x(b, 0), 2, 3);
+    if (!strcmp(n, "param_value"))
+        return mf_add(g, x(b, 0), mf_param_value(g, param(b, "W")));
+    if (!strncmp(n, "pool_", 5))
+        return mf_pool(g, x(b, 0), 2, n[6] == 'a' ? MF_POOL_MAX : MF_POOL_MEAN);
+    if (!strcmp(n, "spread"))
+        return mf_add(g, x(b, 0), x(b, 1));
+    if (!strcmp(n, "norm_layer"))
+        return mf_norm(g, x(b, 0), 3, 22, 2, MF_NORM_LAYER, param(b, "W"), param(b, "b"), 1e-3f);
+    if (!strcmp(n, "norm_plain"))
+        return mf_norm(g, x(b, 0), 3, 22, 1, MF_NORM_LAYER, -1, -1, 1e-3f);
+    if (!strncmp(n, "norm_", 5))
+        return mf_norm(g, x(b, 0), 3, 22, 1, n[5] == 'r' ? MF_NORM_RMS : MF_NORM_RMS_LEGACY, param(b, "W"), -1, 1e-3f);
+    if (!strcmp(n, "modulate"))
+        return mf_modulate(g, x(b, 0), x(b, 1), 0);
+    if (!strcmp(n, "gate"))
+        return mf_gate(g, x(b, 0), x(b, 1), x(b, 2), 10);
+    return !strncmp(n, "attention_", 10) ? attend(b, n[10] == 'c') : MF_NONE;
+}
+
 static struct mf_val record(struct bench *b)
 {
     struct mf_graph *g = b->g;
     const char *n = b->name;
     struct mf_val none = MF_NONE;
     if (!strncmp(n, "activate_", 9) || !strncmp(n, "linear_", 7)) {
-        static const char *const acts[] = {"none", "relu", "mish", "tanh"};
+        static const char *const acts[] = {"none", "relu", "mish", "tanh", "silu", "gelu"};
         enum mf_act act = MF_ACT_NONE;
         while (strcmp(strchr(n, '_') + 1, acts[act]))
             act++;
@@ -150,7 +185,7 @@ static struct mf_val record(struct bench *b)
         return mf_value_loss(g, x(b, 0), d(b, 0), d(b, 1), d(b, 2), s(b, 3));
     if (!strcmp(n, "mse"))
         return mf_mse(g, x(b, 0), d(b, 0), d(b, 1));
-    return none;
+    return record_transformer(b);
 }
 
 /* How far a parameter (its value or gradient) is from the file's matrix, to its largest; into: takes that over. */

@@ -1,0 +1,142 @@
+/* ref_attention.c - attention, query by query. */
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "dev/ref.h"
+
+/* One head of one block of one sample; columns are those of the packed operands. */
+struct head {
+    const float *q, *k, *v; /* (n, ldq), (m, ldk), (m, ldv) */
+    const float *o, *dout;  /* (n, ldo) */
+    float *dq, *dk, *dv;    /* or NULL */
+    float *y, *keep;        /* keep: (m + 1, padded n) */
+    int n, m, dim, out, ld[3], ldo, padded, block, head, sample;
+};
+
+static struct head head_of(const struct mf_call *c, int i)
+{
+    int parts = c->blocks * c->heads, s = i / parts, block = i % parts / c->heads, h = i % c->heads;
+    struct head t = {.n = c->y.rows / c->blocks,
+                     .m = c->x[1].rows / c->blocks,
+                     .dim = c->dim / c->heads,
+                     .out = c->y.cols / c->heads,
+                     .ldo = c->y.cols,
+                     .block = block,
+                     .head = h,
+                     .sample = s};
+    size_t at[3];
+    for (int k = 0; k < 3; k++) {
+        const struct mf_tensor *x = &c->x[k];
+        int row = (x->shared ? 0 : s * x->rows) + block * (x->rows / c->blocks), width = k < 2 ? t.dim : t.out;
+        t.ld[k] = x->cols;
+        at[k] = (size_t)row * (size_t)x->cols + (size_t)(c->at[k] + h * width);
+    }
+    size_t to = (size_t)(s * c->y.rows + block * t.n) * (size_t)t.ldo + (size_t)(h * t.out);
+    t.padded = (t.n + MF_QUERIES - 1) / MF_QUERIES * MF_QUERIES;
+    t.q = c->x[0].data + at[0];
+    t.k = c->x[1].data + at[1];
+    t.v = c->x[2].data + at[2];
+    t.dq = c->x[0].grad ? c->x[0].grad + at[0] : NULL;
+    t.dk = c->x[1].grad ? c->x[1].grad + at[1] : NULL;
+    t.dv = c->x[2].grad ? c->x[2].grad + at[2] : NULL;
+    t.y = c->y.data + to;
+    t.o = t.y;
+    t.dout = c->y.grad ? c->y.grad + to : NULL;
+    t.keep = (c->aux ? c->aux : c->work) + (c->aux ? (size_t)i * (size_t)(t.m + 1) * (size_t)t.padded : 0);
+    return t;
+}
+
+static double dot(const float *a, const float *b, int n)
+{
+    double sum = 0.0;
+    for (int i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+void mf_ref_drop(const struct mf_call *c, int sample, int part, int query, int n, float *weight, int stride)
+{
+    uint32_t key;
+    if (c->drop <= 0.0f)
+        return;
+    memcpy(&key, c->x[3].data + sample, sizeof key);
+    struct mf_rng rng = mf_rng_at(key, MF_RNG_DROPOUT, (uint32_t)c->layer, (uint32_t)part, (uint32_t)query);
+    for (int j = 0; j < n; j++)
+        if (mf_rng_uniform(&rng) < c->drop)
+            weight[j * stride] = -weight[j * stride];
+}
+
+static void forward(const struct mf_call *c, const struct head *t, int i)
+{
+    double most = -INFINITY, sum = 0.0, kept = 1.0 - (double)c->drop;
+    float *weight = t->keep + i, *y = t->y + i * t->ldo;
+    for (int j = 0; j < t->m; j++) {
+        double s = (double)c->scale * dot(t->q + i * t->ld[0], t->k + j * t->ld[1], t->dim);
+        weight[j * t->padded] = (float)s;
+        most = s > most || s != s ? s : most;
+    }
+    for (int j = 0; j < t->m; j++) {
+        double e = exp((double)weight[j * t->padded] - most);
+        weight[j * t->padded] = (float)e;
+        sum += e;
+    }
+    weight[t->m * t->padded] = (float)(1.0 / sum);
+    mf_ref_drop(c, t->sample, t->block * c->heads + t->head, i, t->m, weight, t->padded);
+    for (int d = 0; d < t->out; d++) {
+        double o = 0.0;
+        for (int j = 0; j < t->m; j++)
+            o += weight[j * t->padded] < 0.0f ? 0.0 : (double)weight[j * t->padded] * (double)t->v[j * t->ld[2] + d];
+        y[d] = (float)(o / sum / kept);
+    }
+}
+
+void mf_ref_attention(const struct mf_call *c, int n)
+{
+    int heads = (c->y.shared ? 1 : n) * c->blocks * c->heads;
+    for (int i = 0; i < heads; i++) {
+        struct head t = head_of(c, i);
+        for (int q = 0; q < t.n; q++)
+            forward(c, &t, q);
+    }
+}
+
+static void backward(const struct mf_call *c, const struct head *t, int i)
+{
+    const float *weight = t->keep + i, *q = t->q + i * t->ld[0], *g = t->dout + i * t->ldo;
+    double kept = 1.0 - (double)c->drop, delta = dot(g, t->o + i * t->ldo, t->out);
+    for (int j = 0; j < t->m; j++) {
+        const float *k = t->k + j * t->ld[1], *v = t->v + j * t->ld[2];
+        bool dropped = weight[j * t->padded] < 0.0f;
+        double p = fabs((double)weight[j * t->padded]) * (double)weight[t->m * t->padded];
+        double ds = (double)c->scale * p * ((dropped ? 0.0 : dot(g, v, t->out) / kept) - delta);
+        for (int d = 0; t->dq && d < t->dim; d++)
+            t->dq[i * t->ld[0] + d] += (float)(ds * (double)k[d]);
+        for (int d = 0; t->dk && d < t->dim; d++)
+            t->dk[j * t->ld[1] + d] += (float)(ds * (double)q[d]);
+        for (int d = 0; t->dv && !dropped && d < t->out; d++)
+            t->dv[j * t->ld[2] + d] += (float)(p / kept * (double)g[d]);
+    }
+}
+
+void mf_ref_attention_back(const struct mf_call *c, int n, float *lane)
+{
+    int heads = (c->y.shared ? 1 : n) * c->blocks * c->heads;
+    (void)lane;
+    mf_ref_zero(c, n);
+    for (int i = 0; i < heads; i++) {
+        struct head t = head_of(c, i);
+        for (int q = 0; q < t.n; q++)
+            for (int d = 0; d < t.out; d++)
+                if (t.dout[q * t.ldo + d] != 0.0f) { /* a query without gradient is not read further */
+                    backward(c, &t, q);
+                    break;
+                }
+    }
+}
+
+size_t mf_ref_attention_work(const struct mf_call *c, int n, bool back)
+{
+    (void)n;
+    return back ? 0 : mf_attention_keeps(c->y.rows, c->x[1].rows, 1, 1);
+}

@@ -1,0 +1,146 @@
+/* ref_norm.c - norms, and the modulation that follows one. */
+#include <math.h>
+
+#include "dev/ref.h"
+
+static bool all_zero(const float *x, int n)
+{
+    for (int j = 0; j < n; j++)
+        if (x[j] != 0.0f)
+            return false;
+    return true;
+}
+
+/* One head of a row: stats become its mean and the factor to unit size. */
+static void measure(const struct mf_call *c, const float *x, int n, float stats[2])
+{
+    double mean = 0.0, square = 0.0, count = c->norm == MF_NORM_RMS_LEGACY ? n - 1 : n;
+    for (int j = 0; j < n && c->norm != MF_NORM_RMS; j++)
+        mean += (double)x[j] / n;
+    for (int j = 0; j < n; j++)
+        square += ((double)x[j] - mean) * ((double)x[j] - mean) / count;
+    stats[0] = (float)mean;
+    stats[1] = (float)(1.0 / sqrt(square + (double)c->eps));
+}
+
+void mf_ref_norm(const struct mf_call *c, int n)
+{
+    int N = c->y.cols / c->heads;
+    for (int i = 0; i < mf_tile_rows(&c->y, n) * c->heads; i++) {
+        const float *x = c->x[0].data + i / c->heads * c->x[0].cols + c->from + i % c->heads * N;
+        float *y = c->y.data + i * N, own[2], *stats = c->aux ? c->aux + 2 * i : own;
+        measure(c, x, N, stats);
+        for (int j = 0; j < N; j++) {
+            float unit = (c->norm == MF_NORM_LAYER ? x[j] - stats[0] : x[j]) * stats[1];
+            y[j] = (c->W ? c->W[j] : 1.0f) * unit + (c->b ? c->b[j] : 0.0f);
+        }
+    }
+}
+
+/* With r = the factor, u = x - mean, s = sum of g (what was scaled): dx = r g - r^3 s u/count, less r mean(g) for a
+ * layer norm. */
+static void back_to_x(const struct mf_call *c, const float *x, const float *dy, const float stats[2], int n, float *dx)
+{
+    double r = (double)stats[1], sum = 0.0, mean = 0.0, count = c->norm == MF_NORM_RMS_LEGACY ? n - 1 : n;
+    for (int j = 0; j < n; j++) {
+        double g = (double)dy[j] * (c->W ? (double)c->W[j] : 1.0);
+        sum += g * ((double)x[j] - (c->norm == MF_NORM_LAYER ? (double)stats[0] : 0.0));
+        mean += c->norm == MF_NORM_LAYER ? g / n : 0.0;
+    }
+    for (int j = 0; j < n; j++) {
+        double g = (double)dy[j] * (c->W ? (double)c->W[j] : 1.0);
+        dx[j] += (float)(r * (g - mean) - r * r * r * sum * ((double)x[j] - (double)stats[0]) / count);
+    }
+}
+
+void mf_ref_norm_back(const struct mf_call *c, int n, float *lane)
+{
+    int N = c->y.cols / c->heads;
+    mf_ref_zero(c, n);
+    for (int i = 0; i < mf_tile_rows(&c->y, n) * c->heads; i++) {
+        int at = i / c->heads * c->x[0].cols + c->from + i % c->heads * N;
+        const float *x = c->x[0].data + at, *dy = c->y.grad + i * N, *stats = c->aux + 2 * i;
+        if (all_zero(dy, N))
+            continue;
+        if (c->x[0].grad)
+            back_to_x(c, x, dy, stats, N, c->x[0].grad + at);
+        for (int j = 0; j < N; j++) {
+            if (c->dW >= 0)
+                lane[c->dW + j] += dy[j] * (c->norm == MF_NORM_LAYER ? x[j] - stats[0] : x[j]) * stats[1];
+            if (c->db >= 0)
+                lane[c->db + j] += dy[j];
+        }
+    }
+}
+
+static const float *row_of(const struct mf_call *c, int k, int i)
+{
+    return c->x[k].data + (size_t)mf_row_of(&c->x[k], &c->y, i) * (size_t)c->x[k].cols;
+}
+
+static float *grad_of(const struct mf_call *c, int k, int i)
+{
+    return c->x[k].grad ? c->x[k].grad + (size_t)mf_row_of(&c->x[k], &c->y, i) * (size_t)c->x[k].cols : NULL;
+}
+
+void mf_ref_modulate(const struct mf_call *c, int n)
+{
+    int N = c->y.cols;
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
+        const float *x = row_of(c, 0, i), *shift = row_of(c, 1, i) + c->from, *scale = shift + N;
+        for (int j = 0; j < N; j++)
+            c->y.data[i * N + j] = x[j] * (1.0f + scale[j]) + shift[j];
+    }
+}
+
+void mf_ref_modulate_back(const struct mf_call *c, int n, float *lane)
+{
+    int N = c->y.cols;
+    (void)lane;
+    mf_ref_zero(c, n);
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
+        const float *x = row_of(c, 0, i), *scale = row_of(c, 1, i) + c->from + N, *g = c->y.grad + i * N;
+        float *dx = grad_of(c, 0, i), *dm = grad_of(c, 1, i);
+        for (int j = 0; j < N; j++) {
+            if (g[j] == 0.0f)
+                continue;
+            if (dx)
+                dx[j] += g[j] * (1.0f + scale[j]);
+            if (dm) {
+                dm[c->from + j] += g[j];
+                dm[c->from + N + j] += g[j] * x[j];
+            }
+        }
+    }
+}
+
+void mf_ref_gate(const struct mf_call *c, int n)
+{
+    int N = c->y.cols;
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
+        const float *h = row_of(c, 0, i), *x = row_of(c, 1, i), *gate = row_of(c, 2, i) + c->from;
+        for (int j = 0; j < N; j++)
+            c->y.data[i * N + j] = h[j] + gate[j] * x[j];
+    }
+}
+
+void mf_ref_gate_back(const struct mf_call *c, int n, float *lane)
+{
+    int N = c->y.cols;
+    (void)lane;
+    mf_ref_zero(c, n);
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
+        const float *x = row_of(c, 1, i), *gate = row_of(c, 2, i) + c->from, *g = c->y.grad + i * N;
+        float *dh = grad_of(c, 0, i), *dx = grad_of(c, 1, i), *dm = grad_of(c, 2, i);
+        for (int j = 0; j < N; j++) {
+            if (g[j] == 0.0f)
+                continue;
+            if (dh)
+                dh[j] += g[j];
+            if (dx)
+                dx[j] += g[j] * gate[j];
+            if (dm)
+                dm[c->from + j] += g[j] * x[j];
+        }
+    }
+}

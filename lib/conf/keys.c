@@ -110,6 +110,11 @@ const struct mf_key mf_keys[] = {
 
     {"clone.dataset", MF_STR, NULL, NULL, NULL, "demonstrations, HDF5"},
     {"clone.filter_key", MF_STR, NULL, NULL, NULL, "which of them, as robomimic's masks"},
+    {"clone.pad_before", MF_INT, "-1", "[-1,)", "steps",
+     "that a sample may reach beyond the start of its demonstration, whose first step is repeated; -1: all it needs"},
+    {"clone.pad_after", MF_INT, "-1", "[-1,)", "steps", "that it may reach beyond the end, likewise"},
+    {"clone.cache_mib", MF_INT, "1024", "[1,16777216]", "MiB",
+     "of demonstrations in memory; of a larger file what is missing is read when it is wanted"},
     {"clone.loss", MF_CHOICE, "flow", "flow|shortcut|consistency", NULL, "what the network learns"},
     {"clone.time_sampling", MF_CHOICE, "auto", "auto|uniform|logit_normal|beta", NULL,
      "how times are drawn; auto is beta for the consistency loss, else uniform"},

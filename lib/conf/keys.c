@@ -143,6 +143,9 @@ const struct mf_key mf_keys[] = {
     {"ckpt.keep", MF_INT, "5", "[1,)", "checkpoints", "that mf-ckpt prune leaves, the newest"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "of mf-ckpt show"},
 
+    {"data.format", MF_CHOICE, "text", "text|json", NULL, "of mf-data"},
+    {"data.values", MF_BOOL, "true", NULL, NULL, "mf-data reads every number, for ranges and NaN; false: shapes alone"},
+
     {"use_wandb", MF_BOOL, "false", NULL, NULL, "accepted, without effect"},
     {"wandb_project", MF_STR, NULL, NULL, NULL, "accepted, without effect"},
     {"wandb_run_name", MF_STR, NULL, NULL, NULL, "accepted, without effect"},

@@ -110,10 +110,12 @@ static void cpu_linear_back(const struct mf_call *c, int n, float *lane)
             pass_on(c, n, &c->x[r]);
     if (c->dW >= 0) {
         float *dw = lane + c->dW + c->from;
+        if (c->gemm->outer && c->sets)
+            memset(dw, 0, sizeof(float) * N * (size_t)c->ldw);
         if (c->gemm->outer)
             c->gemm->outer(c->pack, M, live, c->y.grad, c->x[0].data, dw, c->ldw);
         else
-            k->outer(M, live, c->y.cols, c->y.grad, c->x[0].cols, c->x[0].data, dw, c->ldw, work);
+            k->outer(M, live, c->y.cols, c->y.grad, c->x[0].cols, c->x[0].data, c->sets, dw, c->ldw, work);
     }
     if (c->db >= 0)
         k->columns(M, live, c->y.cols, c->y.grad, lane + c->db);

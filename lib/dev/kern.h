@@ -19,8 +19,8 @@ struct mf_kern {
     void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
     void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
     void (*epilogue)(int M, int N, float *y, const struct mf_epilogue *e); /* where another route made y = x w */
-    /* dw(o, i) += sum_m d(m, o) x(m, i), over the rows named in live; work: mf_kern_work floats. */
-    void (*outer)(int M, const int *live, int O, const float *d, int I, const float *x, float *dw, int lddw,
+    /* dw(o, i) += sum_m d(m, o) x(m, i), or = where it sets, over the rows named in live; work: mf_kern_work floats. */
+    void (*outer)(int M, const int *live, int O, const float *d, int I, const float *x, bool sets, float *dw, int lddw,
                   float *work);
     /* b[j] += sum of the rows of d(M, N) named in live, in order */
     void (*columns)(int M, const int *live, int N, const float *d, float *b);

@@ -10,8 +10,9 @@
  * Backward: y.grad is complete, and the op may spoil it. Into x[i].grad (NULL:
  * not wanted) it sets, or adds where x[i].add says that another reader was
  * there before; operands are served in order, since two may be one tensor.
- * Weight gradients always add, to the lane that is passed in. Where a gradient
- * is zero nothing is read further: what a masked row holds (NaN) stays there.
+ * Weight gradients add to the lane that is passed in, but for a linear's dW
+ * where `sets` says that the lane holds nothing yet. Where a gradient is zero
+ * nothing is read further: what a masked row holds (NaN) stays there.
  */
 #ifndef MF_DEV_OP_H
 #define MF_DEV_OP_H
@@ -101,6 +102,7 @@ struct mf_call {
     const float *W, *b; /* linear: (y.cols, ldw), (1, y.cols); norm: (1, a head's columns); or NULL */
     int ldw;
     ptrdiff_t dW, db; /* where their gradients lie in a lane; -1: not trained */
+    bool sets;        /* a linear's dW, all of it: x.cols = ldw */
     const struct mf_gemm *gemm;
     const struct mf_pack *pack, *pack_back; /* W for x -> y, and for y.grad -> x.grad */
 };

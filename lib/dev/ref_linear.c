@@ -107,6 +107,8 @@ void mf_ref_linear_back(const struct mf_call *c, int n, float *lane)
     int M = mf_tile_rows(&c->y, n), N = c->y.cols, K = c->x[0].cols;
     mf_ref_zero(c, n);
     add_act_back(c, n, 1);
+    if (c->sets)
+        memset(lane + c->dW, 0, sizeof(float) * (size_t)N * (size_t)c->ldw);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             const float *x = c->x[0].data + (size_t)i * (size_t)K;

@@ -9,7 +9,7 @@
 
 enum {
     TILE_MAX = 64,
-    TILE_FLOATS = 1 << 20, /* of a worker: large tiles share the traffic of weights and lanes, which is what costs */
+    TILE_FLOATS = 5 << 18, /* of a worker: large tiles share the traffic of weights and lanes, which is what costs */
     LANES = 8,
     LANES_BIG = 2,
     BIG = 16 << 20, /* floats of parameters above which lanes are few */
@@ -118,6 +118,22 @@ static void mark_adds(struct mf_plan *p, int w)
     free(written);
 }
 
+static void mark_firsts(struct mf_plan *p)
+{
+    bool *reached = mf_xcalloc((size_t)p->params->n, sizeof *reached);
+    for (int i = p->g->n_nodes - 1; i >= 0; i--) {
+        int W = p->g->node[i].W, b = p->g->node[i].b;
+        if (!mf_runs_back(p, i))
+            continue;
+        p->first[i] = (struct mf_first){mf_trained(p->g, W) && !reached[W], mf_trained(p->g, b) && !reached[b]};
+        if (W >= 0)
+            reached[W] = true;
+        if (b >= 0)
+            reached[b] = true;
+    }
+    free(reached);
+}
+
 static int find_packs(struct mf_plan *p, int (*pack)[2], struct mf_err *err)
 {
     for (int i = 0; i < p->g->n_nodes; i++) {
@@ -207,8 +223,8 @@ static int allocate(struct mf_plan *p, struct mf_err *err)
         if (!(p->arena[w] = mf_big_alloc(p->arena_size + p->work_size, "a worker's arena", err)))
             return err->code;
     }
-    if (p->backward && (!(p->lane = mf_big_alloc((size_t)p->lanes * p->params->size, "gradient lanes", err)) ||
-                        !(p->grads = mf_big_alloc(p->params->size, "gradients", err))))
+    if (p->backward && (!(p->lane = mf_big_alloc((size_t)p->lanes * p->lane_size, "gradient lanes", err)) ||
+                        !(p->grads = mf_big_alloc(p->lane_size, "gradients", err))))
         return err->code;
     return 0;
 }
@@ -227,6 +243,7 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
                           .params = g->params,
                           .backward = opts->backward,
                           .tile_given = opts->tile > 0,
+                          .lane_size = (g->params->size + MF_STRIP - 1) / MF_STRIP * MF_STRIP,
                           .packed = UINT64_MAX};
     p->data = mf_xcalloc(values, sizeof *p->data);
     p->grad = mf_xcalloc(values, sizeof *p->grad);
@@ -234,11 +251,13 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     p->is_set = mf_xcalloc(values, sizeof *p->is_set);
     p->fetch_of = mf_xcalloc(values, sizeof *p->fetch_of);
     p->aux = mf_xcalloc(nodes, sizeof *p->aux);
+    p->first = mf_xcalloc(nodes, sizeof *p->first);
     p->arena = mf_xcalloc(T, sizeof *p->arena);
     p->call = mf_xcalloc(T, sizeof *p->call);
     p->operands = mf_xcalloc(T, sizeof *p->operands);
     int(*pack)[2] = mf_xcalloc(nodes, sizeof *pack);
     mf_plan_analyse(p);
+    mark_firsts(p);
     choose_tile(p, opts);
     int rc = allocate(p, err);
     if (rc == 0)
@@ -265,8 +284,8 @@ void mf_plan_free(struct mf_plan *p)
     for (int i = 0; i < p->n_packs; i++)
         p->e->dev.gemm->pack_release(&p->packs[i].pack);
     mf_big_free(p->shared, lay_out_shared(p));
-    mf_big_free(p->lane, (size_t)p->lanes * p->params->size);
-    mf_big_free(p->grads, p->params->size);
+    mf_big_free(p->lane, (size_t)p->lanes * p->lane_size);
+    mf_big_free(p->grads, p->lane_size);
     free(p->packs);
     free(p->arena);
     free(p->call);
@@ -274,6 +293,7 @@ void mf_plan_free(struct mf_plan *p)
     free(p->data);
     free(p->grad);
     free(p->aux);
+    free(p->first);
     free(p->wanted);
     free(p->is_set);
     free(p->fetch_of);
@@ -284,7 +304,7 @@ void mf_plan_free(struct mf_plan *p)
 size_t mf_plan_bytes(const struct mf_plan *p)
 {
     size_t size = (size_t)p->e->threads * (p->arena_size + p->work_size);
-    size += p->backward ? ((size_t)p->lanes + 1) * p->params->size : 0;
+    size += p->backward ? ((size_t)p->lanes + 1) * p->lane_size : 0;
     size *= sizeof(float);
     for (int i = 0; i < p->n_packs; i++)
         size += p->e->dev.gemm->pack_bytes(&p->packs[i].pack);

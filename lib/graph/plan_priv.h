@@ -6,7 +6,7 @@
 #include "graph/engine.h"
 #include "graph/record.h"
 
-enum { MF_LANES_MAX = 64 };
+enum { MF_LANES_MAX = 64, MF_STRIP = 64 /* floats that are summed over the lanes at once */ };
 
 struct mf_weights_use { /* one packed piece of a parameter, and its calls */
     int W, from;
@@ -17,6 +17,10 @@ struct mf_weights_use { /* one packed piece of a parameter, and its calls */
 struct mf_place { /* of a value or of what a node keeps: floats from the arena's base, live from..to */
     size_t at, size;
     int from, to; /* to < from: not there */
+};
+
+struct mf_first { /* in the order of a run backward: no node before reaches the parameter */
+    bool W, b;
 };
 
 struct mf_plan {
@@ -42,7 +46,9 @@ struct mf_plan {
     struct mf_weights_use *packs;
     uint64_t packed; /* params->version that the packs hold; ~0: none */
 
-    float *lane, *grads;                      /* (lanes, params->size), zero between runs; (params->size) */
+    size_t lane_size;                         /* floats: params->size, up to whole strips */
+    float *lane, *grads;                      /* (lanes, lane_size); (lane_size) */
+    struct mf_first *first;                   /* by node */
     int *fetch_of, *fetch_next, n_fetch_next; /* by value: its first fetch, or -1; by fetch: the next of that value */
 };
 

@@ -7,7 +7,7 @@
 #include "graph/plan_priv.h"
 
 enum {
-    SLICE = 4096,         /* floats that one worker sums at a time: they stay in its first-level cache */
+    SLICE = 16384,        /* floats that one worker sums at a time, a multiple of MF_STRIP */
     ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
     TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
 };
@@ -84,6 +84,25 @@ static void start_losses(const struct run *r, int w, size_t n)
     }
 }
 
+static void zero(const struct mf_plan *p, int param, float *lane)
+{
+    const struct mf_param *q = &p->params->p[param];
+    memset(lane + q->at, 0, sizeof(float) * (size_t)q->rows * (size_t)q->cols);
+}
+
+/* A lane's first tile finds what the run before left: who reaches a parameter first sets all of it, or finds zeros. */
+static void begin(const struct mf_plan *p, int w, int node, bool fresh, float *lane)
+{
+    const struct mf_node *nd = &p->g->node[node];
+    struct mf_call *c = &p->call[w][node];
+    struct mf_first first = p->first[node];
+    c->sets = fresh && first.W && nd->op == MF_OP_LINEAR && c->x[0].cols == c->ldw;
+    if (fresh && first.W && !c->sets)
+        zero(p, nd->W, lane);
+    if (fresh && first.b)
+        zero(p, nd->b, lane);
+}
+
 static void run_tile(const struct run *r, int w, size_t tile, float *lane)
 {
     const struct mf_plan *p = r->p;
@@ -103,8 +122,10 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
         return;
     start_losses(r, w, n);
     for (int i = g->n_nodes - 1; i >= 0; i--)
-        if (p->wanted[g->node[i].y])
+        if (mf_runs_back(p, i)) {
+            begin(p, w, i, tile < (size_t)p->lanes, lane);
             op[g->node[i].op].backward(&p->call[w][i], (int)n, lane);
+        }
 }
 
 /* Tiles in any order: rows are independent, and nothing is summed. */
@@ -143,23 +164,21 @@ static void work_lanes(void *arg, int w)
 {
     struct run *r = arg;
     for (int lane; (lane = take_lane(r)) >= 0; give_lane(r, lane))
-        run_tile(r, w, r->next[lane], r->p->lane + (size_t)lane * r->p->params->size);
+        run_tile(r, w, r->next[lane], r->p->lane + (size_t)lane * r->p->lane_size);
 }
 
-/* grads = lane 0 + lane 1 + ..; the lanes are left zero for the next run. */
+/* grads = lane 0 + lane 1 + .., in strips: memory reads the lanes side by side. */
 static void sum_slice(void *arg, int i)
 {
     struct run *r = arg;
     const struct mf_plan *p = r->p;
-    size_t used = least(r->tiles, (size_t)p->lanes);
-    size_t at = (size_t)i * SLICE, n = least(p->params->size - at, SLICE);
-    float *restrict to = p->grads + at;
-    memset(to, 0, sizeof(float) * n);
-    for (size_t l = 0; l < used; l++) {
-        float *restrict lane = p->lane + l * p->params->size + at;
-        for (size_t j = 0; j < n; j++)
-            to[j] += lane[j];
-        memset(lane, 0, sizeof(float) * n);
+    size_t used = least(r->tiles, (size_t)p->lanes), end = least((size_t)(i + 1) * SLICE, p->lane_size);
+    for (size_t at = (size_t)i * SLICE; at < end; at += MF_STRIP) {
+        float sum[MF_STRIP] = {0};
+        for (size_t l = 0; l < used; l++)
+            for (size_t j = 0; j < MF_STRIP; j++)
+                sum[j] += p->lane[l * p->lane_size + at + j];
+        memcpy(p->grads + at, sum, sizeof sum);
     }
 }
 
@@ -197,11 +216,13 @@ static int check(struct mf_plan *p, const struct run *r, int n_fetches, struct m
     return 0;
 }
 
-/* Training: a tile for every lane where that leaves tiles of some size; the number of threads may not matter. */
+/* Training: a tile for every lane where that leaves tiles of some size, all about as large, so that workers end
+ * together; the number of threads may not matter. */
 static size_t training_tile(const struct mf_plan *p, size_t n)
 {
-    size_t lanes = (size_t)p->lanes, share = (n + lanes - 1) / lanes;
-    return p->tile_given ? (size_t)p->tile : least(share > TILE_LEAST ? share : TILE_LEAST, (size_t)p->tile);
+    size_t lanes = (size_t)p->lanes, share = (n + lanes - 1) / lanes, most = (size_t)p->tile;
+    size_t tile = least(share > TILE_LEAST ? share : TILE_LEAST, most), tiles = (n + tile - 1) / tile;
+    return p->tile_given ? most : n ? (n + tiles - 1) / tiles : 1;
 }
 
 /* Inference: rows are independent, so all threads share what there is. */
@@ -236,6 +257,6 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
         r.next[i] = (size_t)i;
     mf_engine_run(p->e, work_lanes, &r);
     pthread_mutex_destroy(&r.lock);
-    mf_engine_each(p->e, (int)((p->params->size + SLICE - 1) / SLICE), sum_slice, &r);
+    mf_engine_each(p->e, (int)((p->lane_size + SLICE - 1) / SLICE), sum_slice, &r);
     return 0;
 }

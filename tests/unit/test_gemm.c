@@ -78,10 +78,12 @@ static void outer(const struct route *r, double bound)
         for (int m = 0; m < M; m++)
             if (m % 3)
                 live[n++] = m;
+        for (int at = 0; r->kern && at < O * (I + 2); at++)
+            dw[at] = at % (I + 2) < I ? NAN : 0.0f;
         r->gemm->pack_init(&p, I, O, &err);
-        for (int pass = 0; pass < 2; pass++) /* it adds */
+        for (int pass = 0; pass < 2; pass++) /* it sets, then adds */
             if (r->kern)
-                r->kern->outer(n, live, O, d, I, x, dw, I + 2, work);
+                r->kern->outer(n, live, O, d, I, x, pass == 0, dw, I + 2, work);
             else
                 r->gemm->outer(&p, n, live, d, x, dw, I + 2);
         (r->kern ? r->kern : mf_kern())->columns(n, live, O, d, b);

@@ -76,7 +76,7 @@ static int read_facts(struct mf_loaded *l, struct mf_err *err)
         rc = mf_err_set(err, MF_EFORMAT, "the metadata of %s has version=%lld, iter=%lld, global_step=%lld: no run's",
                         l->path, (long long)l->version, (long long)l->iter, (long long)l->global_step);
     l->clone = !rc && !strcmp(text, "clone");
-    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n && !rc; f++)
+    for (const struct mf_spec_field *f = NULL; !rc && (f = mf_spec_next(&l->spec, f));)
         if (!(rc = fact(l, "spec.", f->name, &text, err)))
             rc = mf_spec_set(&l->spec, f, text, l->path, err);
     return rc;
@@ -195,16 +195,16 @@ static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *b
     char name[MF_NAME_MAX + 16];
     snprintf(name, sizeof name, "%s%s%s", before, p->name, after);
     const struct mf_array *a = mf_safetensors_find(&l->file, name);
-    size_t rows = (size_t)p->rows, cols = (size_t)p->cols;
-    bool fits = a && a->dtype == MF_F32 && a->rank == p->rank &&
-                (p->rank == 2 ? a->dim[0] == rows && a->dim[1] == cols : a->dim[0] == rows * cols);
+    size_t dim[3];
+    int rank = mf_param_shape(p, dim);
+    bool fits = a && a->dtype == MF_F32 && a->rank == rank && !memcmp(a->dim, dim, (size_t)rank * sizeof *dim);
     if (fits)
         return a;
     if (m && !a)
         misfit(m, "%s is missing", name);
     else if (m && a->dtype == MF_F32 && a->rank <= 2)
-        misfit(m, "%s is (%zu, %zu) and should be (%zu, %zu)", name, a->rank == 2 ? a->dim[0] : 1,
-               a->rank == 2 ? a->dim[1] : a->count, rows, cols);
+        misfit(m, "%s is (%zu, %zu) and should be (%d, %d)", name, a->rank == 2 ? a->dim[0] : 1,
+               a->rank == 2 ? a->dim[1] : a->count, p->rows, p->cols);
     else if (m)
         misfit(m, "%s is no float32 of rank %d", name, p->rank);
     return NULL;

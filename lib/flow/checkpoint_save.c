@@ -10,6 +10,14 @@
 
 const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "encoder", "buffer"};
 
+int mf_param_shape(const struct mf_param *p, size_t dim[3])
+{
+    size_t rows = (size_t)p->rows, cols = (size_t)p->cols,
+           shape[3][3] = {{cols, 1, 1}, {rows, cols, 1}, {1, rows, cols}};
+    memcpy(dim, shape[p->rank - 1], sizeof *shape);
+    return p->rank;
+}
+
 void mf_norm_parts(const struct mf_policy *p, struct mf_norm_part part[4])
 {
     part[0] = (struct mf_norm_part){"normalizer.params_dict.obs.scale", p->obs_scale, p->spec.obs.dim};
@@ -26,13 +34,13 @@ struct content {
 };
 
 static void add_tensor(struct content *c, const char *before, const char *name, const char *after, enum mf_dtype dtype,
-                       int rank, size_t rows, size_t cols, const void *data)
+                       int rank, const size_t *dim, const void *data)
 {
     c->tensors = mf_xrealloc(c->tensors, (size_t)c->n + 1, sizeof *c->tensors);
     struct mf_array *a = &c->tensors[c->n++];
-    *a = (struct mf_array){.dtype = dtype, .rank = rank, .count = rows * cols, .data = (void *)(uintptr_t)data};
-    a->dim[0] = rank == 2 ? rows : rows * cols;
-    a->dim[1] = cols;
+    *a = (struct mf_array){.dtype = dtype, .rank = rank, .count = 1, .data = (void *)(uintptr_t)data};
+    for (int i = 0; i < rank; i++)
+        a->count *= a->dim[i] = dim[i];
     a->bytes = a->count * mf_dtype_size(dtype);
     c->long_name |= snprintf(a->name, sizeof a->name, "%s%s%s", before, name, after) >= MF_NAME_MAX;
 }
@@ -40,7 +48,9 @@ static void add_tensor(struct content *c, const char *before, const char *name, 
 static void add_param(struct content *c, const char *before, const struct mf_param *p, const char *after,
                       const float *values)
 {
-    add_tensor(c, before, p->name, after, MF_F32, p->rank, (size_t)p->rows, (size_t)p->cols, values + p->at);
+    size_t dim[3];
+    int rank = mf_param_shape(p, dim);
+    add_tensor(c, before, p->name, after, MF_F32, rank, dim, values + p->at);
 }
 
 static void add_meta(struct content *c, const char *group, const char *key, const char *fmt, ...)
@@ -84,9 +94,9 @@ static void add_weights(struct content *c, const struct mf_checkpoint *from)
     }
     mf_norm_parts(from->policy, norm);
     for (int i = 0; i < 4; i++)
-        add_tensor(c, norm[i].name, "", "", MF_F32, 1, 1, (size_t)norm[i].n, norm[i].value);
+        add_tensor(c, norm[i].name, "", "", MF_F32, 1, &(size_t){(size_t)norm[i].n}, norm[i].value);
     for (int i = 0; i < from->n_states; i++)
-        add_tensor(c, "state/", from->states[i].src, "", MF_U8, 1, 1, from->states[i].size, from->states[i].bytes);
+        add_tensor(c, "state/", from->states[i].src, "", MF_U8, 1, &from->states[i].size, from->states[i].bytes);
 }
 
 static void add_facts(struct content *c, const struct mf_checkpoint *from)
@@ -100,7 +110,7 @@ static void add_facts(struct content *c, const struct mf_checkpoint *from)
     add_meta(c, "", "global_step", "%" PRId64, p->global_step);
     add_number(c, "noise_low", p->noise_low);
     add_number(c, "noise_high", p->noise_high);
-    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+    for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(&p->spec, f));) {
         mf_spec_text(&p->spec, f, text);
         add_meta(c, "spec.", f->name, "%s", text);
     }

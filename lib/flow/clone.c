@@ -46,7 +46,8 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
     m->t = mf_input(g, 1, 1);
     if (s->net->step_size)
         m->d = mf_input(g, 1, 1);
-    struct mf_share obs = s->net->encode(g, s, m->obs), time = s->net->time(g, s, m->t, m->d);
+    struct mf_share obs = mf_net_see(g, s, m->obs, false), time = s->net->time(g, s, m->t, m->d);
+    s->net->encode(g, s, &obs);
     m->v = s->net->velocity(g, s, &obs, &time, m->x);
     if (train) {
         m->target = mf_input(g, 1, s->D);

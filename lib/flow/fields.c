@@ -11,36 +11,56 @@ static const char *const convention[] = {"noise0", "noise1", NULL};
 static const char *const noise_method[] = {"none", "flow_noise", "flow_sde", "flow_cps", NULL};
 static const char *const denoise[] = {"joint", "single", NULL};
 static const char *const objective[] = {"chain_mean", "chain_sum", "step", "step_mean", NULL};
+static const char *const value_pool[] = {"mean", "attention", NULL};
 static const char *const activation[] = {"none", "relu", "mish", "tanh", NULL};
 
 /* Every field once: its name in a head's spec and in a checkpoint's metadata, its key. */
 const struct mf_spec_field mf_spec_fields[] = {
 #define AT(f) offsetof(struct mf_policy_spec, f)
-    {"obs", NULL, MF_SPEC_OBS, AT(obs), 0, NULL, true},
-    {"action_dim", NULL, MF_SPEC_INT, AT(action_dim), 0, NULL, true},
-    {"n_obs_steps", "policy.n_obs_steps", MF_SPEC_INT, AT(n_obs_steps), 0, NULL, true},
-    {"horizon", "policy.horizon", MF_SPEC_INT, AT(horizon), 0, NULL, true},
-    {"n_action_steps", "policy.n_action_steps", MF_SPEC_INT, AT(n_action_steps), 0, NULL, false},
-    {"action_offset", "policy.action_offset", MF_SPEC_INT, AT(action_offset), 0, NULL, false},
-    {"denoising_steps", "policy.num_inference_steps", MF_SPEC_INT, AT(K), 0, NULL, false},
-    {"convention", "policy.convention", MF_SPEC_WORD, AT(convention), 0, convention, true},
-    {"noise_method", "policy.noise_method", MF_SPEC_WORD, AT(noise_method), 0, noise_method, false},
-    {"denoise", "policy.denoise", MF_SPEC_WORD, AT(denoise), 0, denoise, false},
-    {"objective", "policy.objective", MF_SPEC_WORD, AT(objective), 0, objective, false},
-    {"learned_noise", "policy.learned_noise", MF_SPEC_BOOL, AT(learned_noise), 0, NULL, false},
-    {"mean_limit", "policy.mean_limit", MF_SPEC_FLOAT, AT(mean_limit), 0, NULL, false},
-    {"noise_clip", "policy.noise_clip", MF_SPEC_FLOAT, AT(noise_clip), 0, NULL, false},
-    {"final_limit", "policy.final_limit", MF_SPEC_FLOAT, AT(final_limit), 0, NULL, false},
-    {"network", "policy.network", MF_SPEC_NET, AT(net.net), 0, NULL, true},
-    {"hidden", "policy.hidden", MF_SPEC_WIDTHS, AT(net.hidden), AT(net.n_hidden), NULL, true},
-    {"activation", "policy.activation", MF_SPEC_WORD, AT(net.act), 0, activation, true},
-    {"time_dim", "policy.time_dim", MF_SPEC_INT, AT(net.time_dim), 0, NULL, true},
-    {"cond_hidden", "policy.cond_hidden", MF_SPEC_WIDTHS, AT(net.cond), AT(net.n_cond), NULL, true},
-    {"critic_hidden", "policy.critic_hidden", MF_SPEC_WIDTHS, AT(critic), AT(n_critic), NULL, false},
-    {"noise_hidden", "policy.noise_hidden", MF_SPEC_WIDTHS, AT(noise), AT(n_noise), NULL, false},
+    {"obs", NULL, MF_SPEC_OBS, AT(obs), 0, NULL, true, MF_SIZES_ALL},
+    {"action_dim", NULL, MF_SPEC_INT, AT(action_dim), 0, NULL, true, MF_SIZES_ALL},
+    {"n_obs_steps", "policy.n_obs_steps", MF_SPEC_INT, AT(n_obs_steps), 0, NULL, true, MF_SIZES_ALL},
+    {"horizon", "policy.horizon", MF_SPEC_INT, AT(horizon), 0, NULL, true, MF_SIZES_ALL},
+    {"n_action_steps", "policy.n_action_steps", MF_SPEC_INT, AT(n_action_steps), 0, NULL, false, MF_SIZES_ALL},
+    {"action_offset", "policy.action_offset", MF_SPEC_INT, AT(action_offset), 0, NULL, false, MF_SIZES_ALL},
+    {"denoising_steps", "policy.num_inference_steps", MF_SPEC_INT, AT(K), 0, NULL, false, MF_SIZES_ALL},
+    {"convention", "policy.convention", MF_SPEC_WORD, AT(convention), 0, convention, true, MF_SIZES_ALL},
+    {"noise_method", "policy.noise_method", MF_SPEC_WORD, AT(noise_method), 0, noise_method, false, MF_SIZES_ALL},
+    {"denoise", "policy.denoise", MF_SPEC_WORD, AT(denoise), 0, denoise, false, MF_SIZES_ALL},
+    {"objective", "policy.objective", MF_SPEC_WORD, AT(objective), 0, objective, false, MF_SIZES_ALL},
+    {"learned_noise", "policy.learned_noise", MF_SPEC_BOOL, AT(learned_noise), 0, NULL, false, MF_SIZES_ALL},
+    {"mean_limit", "policy.mean_limit", MF_SPEC_FLOAT, AT(mean_limit), 0, NULL, false, MF_SIZES_ALL},
+    {"noise_clip", "policy.noise_clip", MF_SPEC_FLOAT, AT(noise_clip), 0, NULL, false, MF_SIZES_ALL},
+    {"final_limit", "policy.final_limit", MF_SPEC_FLOAT, AT(final_limit), 0, NULL, false, MF_SIZES_ALL},
+    {"network", "policy.network", MF_SPEC_NET, AT(net.net), 0, NULL, true, MF_SIZES_ALL},
+    {"hidden", "policy.hidden", MF_SPEC_WIDTHS, AT(net.hidden), AT(net.n_hidden), NULL, true, MF_SIZES_MLP},
+    {"activation", "policy.activation", MF_SPEC_WORD, AT(net.act), 0, activation, true, MF_SIZES_MLP},
+    {"time_dim", "policy.time_dim", MF_SPEC_INT, AT(net.time_dim), 0, NULL, true, MF_SIZES_ALL},
+    {"cond_hidden", "policy.cond_hidden", MF_SPEC_WIDTHS, AT(net.cond), AT(net.n_cond), NULL, true, MF_SIZES_MLP},
+    {"n_layer", "policy.n_layer", MF_SPEC_INT, AT(net.layers), 0, NULL, true, MF_SIZES_TRANSFORMER},
+    {"n_head", "policy.n_head", MF_SPEC_INT, AT(net.heads), 0, NULL, true, MF_SIZES_TRANSFORMER},
+    {"n_emb", "policy.n_emb", MF_SPEC_INT, AT(net.width), 0, NULL, true, MF_SIZES_TRANSFORMER},
+    {"qkv_bias", "policy.qkv_bias", MF_SPEC_BOOL, AT(net.qkv_bias), 0, NULL, true, MF_SIZES_TRANSFORMER},
+    {"qk_norm", "policy.qk_norm", MF_SPEC_BOOL, AT(net.qk_norm), 0, NULL, true, MF_SIZES_TRANSFORMER},
+    {"legacy_rms", "policy.legacy_rms", MF_SPEC_BOOL, AT(net.legacy_rms), 0, NULL, true, MF_SIZES_TRANSFORMER},
+    {"encoder_output_dim", "policy.encoder_output_dim", MF_SPEC_INT, AT(net.encoder_dim), 0, NULL, true,
+     MF_SIZES_TRANSFORMER},
+    {"pointwise", "policy.pointwise", MF_SPEC_BOOL, AT(net.pointwise), 0, NULL, true, MF_SIZES_TRANSFORMER},
+    {"use_pc_color", "policy.use_pc_color", MF_SPEC_BOOL, AT(net.color), 0, NULL, true, MF_SIZES_TRANSFORMER},
+    {"value_pool", "policy.value_pool", MF_SPEC_WORD, AT(net.value_pool), 0, value_pool, false, MF_SIZES_TRANSFORMER},
+    {"critic_hidden", "policy.critic_hidden", MF_SPEC_WIDTHS, AT(critic), AT(n_critic), NULL, false, MF_SIZES_ALL},
+    {"noise_hidden", "policy.noise_hidden", MF_SPEC_WIDTHS, AT(noise), AT(n_noise), NULL, false, MF_SIZES_ALL},
 #undef AT
 };
 const int mf_spec_n = sizeof mf_spec_fields / sizeof *mf_spec_fields;
+
+const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f)
+{
+    for (f = f ? f + 1 : mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
+        if (f->sizes == MF_SIZES_ALL || (s->net.net && f->sizes == s->net.net->sizes))
+            return f;
+    return NULL;
+}
 
 /* ---- to text ---- */
 
@@ -234,7 +254,7 @@ int mf_spec_agree(const struct mf_policy_spec *a, const char *a_name, const stru
                   const char *b_name, bool all, struct mf_err *err)
 {
     char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
-    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+    for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(a, f));) {
         mf_spec_text(a, f, x);
         mf_spec_text(b, f, y);
         if (strcmp(x, y) && (all || f->learned))

@@ -15,9 +15,13 @@ struct mf_spec_field {
     size_t at, count;         /* offsets in the spec; count: of how many widths */
     const char *const *words; /* of MF_SPEC_WORD, ends with NULL */
     bool learned;             /* shapes the network or what it learned; the rest may change when training goes on */
+    enum mf_sizes sizes;      /* of networks with these sizes alone; the others have no such field */
 };
 extern const struct mf_spec_field mf_spec_fields[];
 extern const int mf_spec_n;
+/* The fields of this spec, in order: the one after f, or the first after NULL; NULL: no more. Its network comes first.
+ */
+const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f);
 
 void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f, char text[MF_SPEC_TEXT]);
 const char *mf_spec_word(const struct mf_policy_spec *s, const char *field); /* of an MF_SPEC_WORD */

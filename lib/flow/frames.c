@@ -16,9 +16,7 @@ static int tensors_of(const struct mf_policy *p, struct mf_array **list)
     for (int i = 0; i < ps->n; i++, a++) {
         const struct mf_param *q = &ps->p[i];
         memcpy(a->name, q->name, sizeof a->name);
-        a->rank = q->rank;
-        a->dim[0] = q->rank == 2 ? (size_t)q->rows : (size_t)q->cols;
-        a->dim[1] = q->rank == 2 ? (size_t)q->cols : 1;
+        a->rank = mf_param_shape(q, a->dim);
         a->data = ps->value + q->at;
     }
     mf_norm_parts(p, norm);
@@ -26,12 +24,12 @@ static int tensors_of(const struct mf_policy *p, struct mf_array **list)
         snprintf(a->name, sizeof a->name, "%s", norm[i].name);
         a->rank = 1;
         a->dim[0] = (size_t)norm[i].n;
-        a->dim[1] = 1;
+        a->dim[1] = a->dim[2] = 1;
         a->data = norm[i].value;
     }
     int n = ps->n + 4;
     for (int i = 0; i < n; i++)
-        (*list)[i].bytes = (*list)[i].dim[0] * (*list)[i].dim[1] * sizeof(float);
+        (*list)[i].bytes = (*list)[i].dim[0] * (*list)[i].dim[1] * (*list)[i].dim[2] * sizeof(float);
     return n;
 }
 
@@ -101,8 +99,8 @@ static int take_tensor(const struct mf_array *want, const struct mf_frame *part,
     if (!got)
         return mf_err_set(err, MF_EFORMAT, "a frame of the policy lacks %s: was it made for another network?",
                           want->name);
-    if (got->dtype != MF_F32 || got->rank != want->rank || got->dim[0] != want->dim[0] ||
-        (got->rank == 2 && got->dim[1] != want->dim[1]))
+    if (got->dtype != MF_F32 || got->rank != want->rank ||
+        memcmp(got->dim, want->dim, (size_t)want->rank * sizeof *want->dim) != 0)
         return mf_err_set(err, MF_EFORMAT, "a frame of the policy has %s in another shape than (%zu, %zu)", want->name,
                           want->dim[0], want->dim[1]);
     return 0;

@@ -36,7 +36,7 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
                           "policy.num_inference_steps=%d: the last step of policy.noise_method=flow_cps has no noise, "
                           "so policy.denoise=single wants at least 2",
                           s->K);
-    if (s->n_critic && mf_residual_check("policy.critic_hidden", s->n_critic, s->critic, err))
+    if (s->n_critic && !s->net.net->value && mf_residual_check("policy.critic_hidden", s->n_critic, s->critic, err))
         return err->code;
     return s->net.net->check(&s->net, err);
 }
@@ -47,6 +47,7 @@ int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struc
     struct mf_policy_spec *s = &p->spec;
     s->net.obs = s->obs;
     s->net.n_obs_steps = s->n_obs_steps;
+    s->net.horizon = s->horizon;
     s->net.O = s->n_obs_steps * s->obs.dim;
     s->net.D = s->horizon * s->action_dim;
     int rc = check(s, err);

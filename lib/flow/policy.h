@@ -49,6 +49,7 @@ struct mf_policy {
     float *obs_scale, *obs_offset;       /* (obs.dim) normalised = x*scale + offset */
     float *action_scale, *action_offset; /* (action_dim) */
     bool has_normalizer;
+    bool encoder_frozen;                /* scoring's gradients do not reach the observation's encoder */
     int64_t version, iter, global_step; /* of the weights; rounds consumed; control steps so far */
     double noise_low, noise_high; /* in force: flow_noise's bounds of sigma, or the level of sde and cps in both */
 };

@@ -17,6 +17,16 @@ struct mf_sampler {
     size_t room;            /* rows there is room for */
 };
 
+/* What all K times share, of time k alone. */
+static struct mf_share one_time(struct mf_graph *g, const struct mf_share *all, int k)
+{
+    struct mf_share one = {.embed = mf_slice_rows(g, all->embed, k, 1)};
+    for (size_t i = 0; i < sizeof one.part / sizeof *one.part; i++)
+        if (all->part[i].id)
+            one.part[i] = mf_slice_rows(g, all->part[i], k, 1);
+    return one;
+}
+
 /* All K steps in one graph. Evaluation follows the ODE: no noise, no chain, no critic. */
 static void build(struct mf_sampler *m, struct mf_graph *g)
 {
@@ -36,11 +46,11 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
     if (!m->evaluation && s->learned_noise)
         m->bounds = mf_shared(g, 1, 2);
 
-    struct mf_share obs = net->encode(g, &s->net, m->obs);
+    struct mf_share obs = mf_net_see(g, &s->net, m->obs, false), times = net->time(g, &s->net, m->time, m->step);
+    net->encode(g, &s->net, &obs);
     for (int k = 0; k < K; k++) {
-        struct mf_val t = mf_slice_rows(g, m->time, k, 1), d = m->step.id ? mf_slice_rows(g, m->step, k, 1) : MF_NONE;
         struct mf_val coef = mf_slice_rows(g, m->coef, k, 1);
-        struct mf_share time = net->time(g, &s->net, t, d);
+        struct mf_share time = one_time(g, &times, k);
         float last = k == K - 1 ? s->final_limit : 0, limit = s->mean_limit;
         if (m->evaluation && last > 0 && (limit <= 0 || last < limit))
             limit = last;
@@ -57,7 +67,7 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
     m->chain = mf_stack(g, K + 1, x);
     m->logprobs = mf_chain_logprobs(g, s, mf_chain_elements(g, m->chain, steps, m->coef), m->chain);
     if (s->n_critic)
-        m->value = mf_critic(g, s->n_critic, s->critic, m->obs);
+        m->value = mf_net_value(g, &s->net, s->n_critic, s->critic, &obs);
 }
 
 static int plan(struct mf_sampler *m, struct mf_engine *e, struct mf_err *err)
@@ -71,7 +81,8 @@ static int plan(struct mf_sampler *m, struct mf_engine *e, struct mf_err *err)
         return rc;
     m->value_g = mf_graph_new(ps);
     m->value_obs = mf_input(m->value_g, 1, s->net.O);
-    m->value_only = mf_critic(m->value_g, s->n_critic, s->critic, m->value_obs);
+    struct mf_share seen = mf_net_see(m->value_g, &s->net, m->value_obs, false);
+    m->value_only = mf_net_value(m->value_g, &s->net, s->n_critic, s->critic, &seen);
     return mf_plan_new(&m->value_plan, e, m->value_g, &(struct mf_plan_opts){0}, err);
 }
 

@@ -60,7 +60,9 @@ void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *ou
     if (s->learned_noise)
         out->bounds = mf_shared(g, 1, 2);
 
-    struct mf_share obs = net->encode(g, &s->net, out->obs), time = net->time(g, &s->net, out->time, out->step);
+    struct mf_share obs = mf_net_see(g, &s->net, out->obs, p->encoder_frozen);
+    struct mf_share time = net->time(g, &s->net, out->time, out->step);
+    net->encode(g, &s->net, &obs);
     struct mf_val x = mf_slice_rows(g, out->chain, 0, k);
     struct mf_step step = mf_step_build(g, s, &obs, &time, x, out->coef, out->bounds, s->mean_limit);
     out->elements = mf_chain_elements(g, out->chain, step, out->coef);
@@ -73,7 +75,7 @@ void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *ou
         }
     }
     if (s->n_critic)
-        out->value = mf_critic(g, s->n_critic, s->critic, out->obs);
+        out->value = mf_net_value(g, &s->net, s->n_critic, s->critic, &obs);
 }
 
 void mf_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, struct mf_val time, struct mf_val step,

@@ -29,7 +29,7 @@ static void widths_to_head(struct mf_frame *head, const char *path, const int *w
 void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *head)
 {
     char text[MF_SPEC_TEXT], path[80];
-    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+    for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(s, f));) {
         const void *p = (const char *)s + f->at;
         snprintf(path, sizeof path, "spec.%s", f->name);
         switch (f->form) {
@@ -142,7 +142,7 @@ int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *he
     if (mf_frame_count(head, "spec") <= 0)
         return mf_err_set(err, MF_EFORMAT,
                           "the head describes no policy (its spec is empty): was it made by mf-collect?");
-    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+    for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(s, f));) {
         char text[MF_SPEC_TEXT] = "";
         if (from_head(head, f, text, err) || mf_spec_set(s, f, text, "the head", err))
             return err->code;

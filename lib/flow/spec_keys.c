@@ -33,7 +33,18 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
         .mean_limit = (float)o->mean_limit,
         .noise_clip = (float)o->noise_clip,
         .final_limit = (float)o->final_limit,
-        .net = {.act = o->activation ? MF_ACT_MISH : MF_ACT_RELU, .time_dim = (int)o->time_dim},
+        .net = {.act = o->activation ? MF_ACT_MISH : MF_ACT_RELU,
+                .time_dim = (int)o->time_dim,
+                .layers = (int)o->n_layer,
+                .heads = (int)o->n_head,
+                .width = (int)o->n_emb,
+                .encoder_dim = (int)o->encoder_output_dim,
+                .qkv_bias = o->qkv_bias,
+                .qk_norm = o->qk_norm,
+                .legacy_rms = o->legacy_rms,
+                .pointwise = o->pointwise,
+                .color = o->use_pc_color,
+                .value_pool = (enum mf_value_pool)o->value_pool},
     };
     return mf_net_find(&s->net.net, o->network, err) ||
                    widths(&s->net.n_hidden, s->net.hidden, &o->hidden, "policy.hidden", err) ||
@@ -51,7 +62,7 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
                    const struct mf_conf *conf, struct mf_err *err)
 {
     char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
-    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+    for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(s, f));) {
         mf_spec_text(s, f, x);
         mf_spec_text(asked, f, y);
         bool grown = !fixed && !f->learned && !strcmp(x, "[]");

@@ -12,41 +12,66 @@
 #include "base/layout.h"
 #include "graph/graph.h"
 
-enum { MF_DIMS_MAX = 8 };
+enum { MF_DIMS_MAX = 8, MF_LAYERS_MAX = 48 };
+
+enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER }; /* whose sizes a spec's fields are */
+enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION };           /* how a critic sums tokens up */
 
 struct mf_net_spec { /* what determines a network's shape; stored in the checkpoint */
     const struct mf_net *net;
     struct mf_layout obs; /* of one of the n_obs_steps */
-    int n_obs_steps, O, D;
+    int n_obs_steps, O, D, horizon;
     int n_hidden, hidden[MF_DIMS_MAX]; /* trunk: [512, 512, 512] is ResidualMLP [in,512,512,512,out] */
     enum mf_act act;
     int time_dim;
     int n_cond, cond[MF_DIMS_MAX]; /* MLP of the observation, [] = raw */
+    /* transformers, as ManiFlow names them: n_layer, n_head, n_emb, encoder_output_dim */
+    int layers, heads, width, encoder_dim;
+    bool qkv_bias, qk_norm; /* of the cross-attention */
+    bool legacy_rms;        /* the last norm as in timm up to 1.0.12 */
+    bool pointwise;         /* every point is a token, or the largest features of each step's points are one */
+    bool color;             /* points with 6 channels are seen with theirs */
+    enum mf_value_pool value_pool;
 };
 
 /* What was computed once and is used by every denoising step. */
 struct mf_share {
-    struct mf_val embed;    /* (1, F) of the observation, (k, e) of the time: the noise net sees these */
-    struct mf_val part[32]; /* the network's own: the first layer's share, keys and values, modulations */
+    struct mf_val obs;                     /* (1, O), of an observation */
+    struct mf_val embed;                   /* (1, F) of the observation, (k, e) of the time: the noise net sees these */
+    struct mf_val seen[2];                 /* what an encoder made of it, which the critic sees too */
+    struct mf_val part[2 * MF_LAYERS_MAX]; /* the network's own: a first layer's share, keys and values, modulations */
+    float drop;                            /* of attention's weights in cloning, as key (1, 1) per sample tells */
+    struct mf_val key;                     /* MF_NONE: no dropout */
 };
 
 struct mf_net {
     const char *name;
-    bool step_size; /* takes a step size d beside the time */
+    enum mf_sizes sizes; /* those that it reads */
+    bool step_size;      /* takes a step size d beside the time */
     /* 0, or MF_EUSAGE where the sizes do not make a network. */
     int (*check)(const struct mf_net_spec *s, struct mf_err *err);
-    /* What depends on the observation (1, O) alone. */
-    struct mf_share (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs);
+    /* The observation's encoder: fills `seen`. NULL: there is none. */
+    void (*see)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
+    /* What velocities need of the observation: fills embed and parts. */
+    void (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
     /* What depends on the time t alone, and the step size d like t (MF_NONE unless step_size): (k, 1), shared
      * where all samples have one grid. */
     struct mf_share (*time)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d);
     /* v (k, D) from x (k, D). */
     struct mf_val (*velocity)(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
                               const struct mf_share *time, struct mf_val x);
+    /* The critic's (1, 1) over what was seen. NULL: mf_critic over the observation. */
+    struct mf_val (*value)(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
+                           const struct mf_share *seen);
 };
 
 extern const struct mf_net *const mf_nets[]; /* ends with NULL; made from the file names */
 int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err); /* MF_EUSAGE lists the names */
+
+/* What the velocity and the critic see of the observation (1, O); frozen: no gradient reaches the encoder. */
+struct mf_share mf_net_see(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs, bool frozen);
+struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
+                           const struct mf_share *seen);
 
 /* Critic: ResidualMLP [O, hidden.., 1], Mish (ReinFlow): obs (1, O) -> (1, 1). */
 struct mf_val mf_critic(struct mf_graph *g, int n_hidden, const int *hidden, struct mf_val obs);

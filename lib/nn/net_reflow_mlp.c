@@ -24,14 +24,13 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
     return mf_residual_check("policy.hidden of reflow_mlp", s->n_hidden, s->hidden, err);
 }
 
-static struct mf_share encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs)
+static void encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
 {
     struct mf_layer l = first(g, s);
-    struct mf_share c = {.embed = obs};
+    c->embed = c->obs;
     if (s->n_cond)
-        c.embed = mf_mlp(g, MF_GROUP_POLICY, "network.cond_mlp", s->n_cond, s->cond, s->act, obs);
-    c.part[0] = mf_linear(g, c.embed, l.W, s->D + s->time_dim, l.b, MF_NONE, MF_NONE, MF_ACT_NONE);
-    return c;
+        c->embed = mf_mlp(g, MF_GROUP_POLICY, "network.cond_mlp", s->n_cond, s->cond, s->act, c->obs);
+    c->part[0] = mf_linear(g, c->embed, l.W, s->D + s->time_dim, l.b, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 
 static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d)
@@ -41,7 +40,7 @@ static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s
     struct mf_layer l = first(g, s);
     struct mf_layer up = mf_layer(g, MF_GROUP_POLICY, "network.time_embedding.1", e, 2 * e);
     struct mf_layer down = mf_layer(g, MF_GROUP_POLICY, "network.time_embedding.3", 2 * e, e);
-    struct mf_share c;
+    struct mf_share c = {.obs = MF_NONE};
     c.embed = mf_layer_apply(g, down, mf_layer_apply(g, up, mf_sinusoid(g, t, e), MF_ACT_MISH), MF_ACT_NONE);
     c.part[0] = mf_linear(g, c.embed, l.W, s->D, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
     return c;
@@ -57,6 +56,7 @@ static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, c
 
 const struct mf_net mf_net_reflow_mlp = {
     .name = "reflow_mlp",
+    .sizes = MF_SIZES_MLP,
     .check = check,
     .encode = encode,
     .time = time_code,

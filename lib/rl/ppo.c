@@ -79,7 +79,8 @@ static int build_warmup(struct mf_ppo *q, struct mf_err *err)
     const struct mf_policy_spec *s = &q->policy->spec;
     struct mf_graph *g = q->warmup.graph = mf_graph_new(&q->policy->params);
     q->warmup.obs = mf_input(g, 1, s->obs.dim * s->n_obs_steps);
-    q->warmup.value = mf_critic(g, s->n_critic, s->critic, q->warmup.obs);
+    struct mf_share seen = mf_net_see(g, &s->net, q->warmup.obs, true);
+    q->warmup.value = mf_net_value(g, &s->net, s->n_critic, s->critic, &seen);
     q->warmup.returns = mf_input(g, 1, 1);
     q->warmup.value_old = mf_input(g, 1, 1);
     q->warmup.value_weight = mf_input(g, 1, 1);

@@ -1,0 +1,24 @@
+/* dp3.h - the encoder of point clouds and states (Ze et al., DP3, 2024; ManiFlow's variants), and the critic over
+ * its tokens.
+ *
+ * An observation has one array of points (N, 3) or (N, 6), coordinates then
+ * colours, and others of one dimension, its state. A token is what an MLP of
+ * its own makes of a point, beside what one makes of the step's state.
+ */
+#ifndef MF_NN_DP3_H
+#define MF_NN_DP3_H
+
+#include "nn/net.h"
+
+enum { MF_STATE_DIM = 64 }; /* of the state's share of a token */
+
+/* 0, or MF_EUSAGE: the observations are no cloud and state. */
+int mf_dp3_check(const struct mf_net_spec *s, struct mf_err *err);
+int mf_dp3_tokens(const struct mf_net_spec *s); /* L: To*N, or To without pointwise */
+/* seen[0] (L, encoder_dim) of the points, seen[1] (To, MF_STATE_DIM) of the state: `obs_encoder.*`. */
+void mf_dp3(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
+/* (1, 1): an MLP, `value_head.mlp.*`, of the tokens' mean or of what `attention_pool.*` takes of them. */
+struct mf_val mf_value_head(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
+                            const struct mf_share *seen);
+
+#endif

@@ -1,0 +1,40 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/stop.h"
+#include "wire/call_priv.h"
+
+int mf_call_wait_on(const struct mf_call *c, double deadline, struct mf_err *err)
+{
+    int rc = mf_stop_check(err);
+    if (rc)
+        return rc;
+    if (isinf(deadline) && mf_stop_signal())
+        return mf_err_set(err, MF_STOPPED, "asked to end by signal %d", mf_stop_signal());
+    return mf_now() < deadline ? 0 : mf_err_set(err, MF_EIO, "%s is silent", c->name);
+}
+
+int mf_call_put(struct mf_call *c, const void *frame, size_t len, double timeout_s, struct mf_err *err)
+{
+    return c->carrier->put(c, frame, len, mf_now() + timeout_s, err);
+}
+
+int mf_call_get(struct mf_call *c, double timeout_s, const void **frame, size_t *len, struct mf_err *err)
+{
+    return c->carrier->get(c, mf_now() + timeout_s, frame, len, err);
+}
+
+const char *mf_call_name(const struct mf_call *c)
+{
+    return c->name;
+}
+
+void mf_call_free(struct mf_call *c)
+{
+    if (!c)
+        return;
+    c->carrier->close(c);
+    free(c->buf);
+    free(c);
+}

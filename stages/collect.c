@@ -17,7 +17,8 @@ enum { EXPERT_GROUP = 64, SLICE_BYTES = 60 << 20 };
 enum { ACTOR_POLICY, ACTOR_EXPERT };
 
 struct collect {
-    const char *env_name, *checkpoint, *run_dir, *address, *src, *device;
+    struct mf_env_opts env_opts;
+    const char *checkpoint, *run_dir, *address, *src, *device;
     int64_t seed, max_steps, threads, num_envs, steps, total, slices, max_lag, episodes;
     int who, reward_scale, resume, precision;
     bool force;
@@ -37,7 +38,7 @@ struct collect {
 };
 
 static const struct mf_bind binds[] = {
-    {"env.name", offsetof(struct collect, env_name)},
+    MF_ENV_BINDS(struct collect, env_opts),
     {"env.max_steps", offsetof(struct collect, max_steps)},
     {"collect.actor", offsetof(struct collect, who)},
     {"collect.episodes", offsetof(struct collect, episodes)},
@@ -131,11 +132,12 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     int rc;
     c->rundir.lock = -1;
     c->src = c->src ? c->src : "";
-    if ((rc = mf_env_find(&c->env, c->env_name, err)))
+    c->env_opts.warn = mf_log_warn;
+    if ((rc = mf_env_open(&c->env, &c->env_opts, err)))
         return rc;
     if (expert && !c->env->expert)
-        return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has none", c->env_name);
-    if (!expert && ((rc = mf_rundir_open(&c->rundir, c->run_dir, c->env_name, c->resume, c->force, err)) ||
+        return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has none", c->env->name);
+    if (!expert && ((rc = mf_rundir_open(&c->rundir, c->run_dir, c->env->name, c->resume, c->force, err)) ||
                     (rc = open_policy(run, c, err))))
         return rc;
     if (!expert)
@@ -192,8 +194,14 @@ static int fetch_policy(struct mf_run *run, struct collect *c, struct mf_err *er
         return 1;
     for (int i = 0; rc == 0 && i < got.n; i++)
         rc = take_part(c, got.parts[i], got.sizes[i], err);
-    if (rc == 0 && !c->met && got.state)
-        rc = mf_actor_load(&c->actor, got.state, got.state_size, err);
+    if (rc == 0 && !c->met && got.state) {
+        bool exact = true;
+        rc = mf_actor_load(&c->actor, got.state, got.state_size, &exact, err);
+        if (rc == 0 && !exact)
+            mf_log(MF_LOG_WARN,
+                   "this resume is not exact: the environments of %s cannot be saved, and begin new episodes",
+                   c->env->name);
+    }
     c->met = true;
     return rc;
 }
@@ -233,6 +241,7 @@ static int emit_round(struct mf_run *run, struct collect *c, int slices, struct 
 {
     const struct mf_actor *a = &c->actor;
     double n = a->episodes.n ? (double)a->episodes.n : 1;
+    int rc = 0;
     struct mf_frame *f = mf_frame_new(MF_ROUND);
     mf_frame_set_int(f, "iter", c->iter++);
     mf_frame_set_str(f, "src", c->src);
@@ -244,11 +253,12 @@ static int emit_round(struct mf_run *run, struct collect *c, int slices, struct 
     if (c->sampler) {
         void *state;
         size_t size;
-        mf_actor_save(a, &state, &size);
-        mf_frame_set_bin(f, "state", state, size);
-        free(state);
+        if ((rc = mf_actor_save(a, &state, &size, err)) == 0) {
+            mf_frame_set_bin(f, "state", state, size);
+            free(state);
+        }
     }
-    int rc = mf_emit(run, f, err);
+    rc = rc ? rc : mf_emit(run, f, err);
     mf_frame_free(f);
     return rc;
 }
@@ -292,6 +302,7 @@ static int close_collect(struct mf_run *run, void *self, int rc, struct mf_err *
     (void)run, (void)rc, (void)err;
     mf_edge_close(c->edge);
     mf_actor_release(&c->actor);
+    mf_env_close(c->env);
     mf_sampler_free(c->sampler);
     mf_policy_release(&c->policy);
     mf_engine_close(c->engine);

@@ -14,7 +14,8 @@
 #include "stage/stage.h"
 
 struct eval {
-    const char *env_name, *checkpoint, *device, *json_path;
+    struct mf_env_opts env_opts;
+    const char *checkpoint, *device, *json_path;
     int64_t max_steps, trials, seed, num_envs, steps, threads;
     int weights, precision;
     struct mf_policy_opts policy_opts;
@@ -36,7 +37,7 @@ static const struct mf_bind binds[] = {
     {"eval.num_envs", offsetof(struct eval, num_envs)},
     {"eval.num_inference_steps", offsetof(struct eval, steps)},
     {"eval.json", offsetof(struct eval, json_path)},
-    {"env.name", offsetof(struct eval, env_name)},
+    MF_ENV_BINDS(struct eval, env_opts),
     {"env.max_steps", offsetof(struct eval, max_steps)},
     MF_POLICY_BINDS(struct eval, policy_opts),
     {"device", offsetof(struct eval, device)},
@@ -214,7 +215,8 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     e->table = mf_run_on_terminal(run) ? stdout : stderr;
     e->began = mf_now();
     e->trial = mf_xcalloc((size_t)e->trials, sizeof *e->trial);
-    if ((rc = mf_env_find(&e->env, e->env_name, err)) ||
+    e->env_opts.warn = mf_log_warn;
+    if ((rc = mf_env_open(&e->env, &e->env_opts, err)) ||
         (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
         (rc = open_json(e, err)))
         return rc;
@@ -261,6 +263,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
     (void)run;
     struct eval *e = self;
     int rc2 = close_json(e, rc == 0 && !mf_stop_signal(), err);
+    mf_env_close(e->env);
     if (e->engine)
         mf_engine_close(e->engine);
     free(e->trial);

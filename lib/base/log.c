@@ -79,3 +79,8 @@ void mf_log_live(const char *fmt, ...)
     drawn = n > 4;
     put(STDERR_FILENO, line, (size_t)n);
 }
+
+void mf_log_warn(const char *text)
+{
+    mf_log(MF_LOG_WARN, "%s", text);
+}

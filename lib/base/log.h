@@ -15,6 +15,8 @@ void mf_log_tee(int fd);
 /* Writes "mf-gae: warn: text key=value ...\n". */
 void mf_log(enum mf_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+void mf_log_warn(const char *text); /* the same as a function to hand over, for the rooms that do not log */
+
 /* A line that replaces the last one, for long work. Drawn only when `live` was
  * granted: stderr is a terminal and stdout is not a pipe. "" clears it. */
 void mf_log_live(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -14,7 +14,13 @@ const struct mf_key mf_keys[] = {
     {"precision", MF_CHOICE, "fp32", "fp32|bf16", NULL, "of matrix products"},
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per core"},
 
-    {"env.name", MF_STR, "point", NULL, NULL, "the environment; env=NAME is short for it"},
+    {"env.name", MF_STR, "point", NULL, NULL, "the environment; env=NAME is short for it; exec, remote: a server's"},
+    {"env.command", MF_STR, NULL, NULL, NULL, "what env=exec starts: a server of environments on its stdin and stdout"},
+    {"env.address", MF_STR, NULL, NULL, NULL,
+     "where env=remote finds a server, and mf-env waits: tcp://127.0.0.1:PORT or ipc://PATH"},
+    {"env.workers", MF_INT, "0", "[0,1024]", "processes", "that env=exec starts, each with a share; 0: one per core"},
+    {"env.timeout", MF_FLOAT, "60", "(0,)", "seconds", "that a server's answer may take"},
+    {"env.restarts", MF_INT, "3", "[0,)", NULL, "how often each server may be restarted"},
     {"env.max_steps", MF_INT, "0", "[0,)", "control steps",
      "of an episode at most; 0: as many as the environment says"},
 
@@ -120,11 +126,6 @@ const struct mf_key mf_keys[] = {
 
     {"clone.dataset", MF_STR, NULL, NULL, NULL, "demonstrations, HDF5"},
     {"clone.filter_key", MF_STR, NULL, NULL, NULL, "which of them, as robomimic's masks"},
-    {"clone.pad_before", MF_INT, "-1", "[-1,)", "steps",
-     "that a sample may reach beyond the start of its demonstration, whose first step is repeated; -1: all it needs"},
-    {"clone.pad_after", MF_INT, "-1", "[-1,)", "steps", "that it may reach beyond the end, likewise"},
-    {"clone.cache_mib", MF_INT, "1024", "[1,16777216]", "MiB",
-     "of demonstrations in memory; of a larger file what is missing is read when it is wanted"},
     {"clone.loss", MF_CHOICE, "flow", "flow|shortcut|consistency", NULL, "what the network learns"},
     {"clone.time_sampling", MF_CHOICE, "auto", "auto|uniform|logit_normal|beta", NULL,
      "how times are drawn; auto is beta for the consistency loss, else uniform"},
@@ -152,9 +153,6 @@ const struct mf_key mf_keys[] = {
 
     {"ckpt.keep", MF_INT, "5", "[1,)", "checkpoints", "that mf-ckpt prune leaves, the newest"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "of mf-ckpt show"},
-
-    {"data.format", MF_CHOICE, "text", "text|json", NULL, "of mf-data"},
-    {"data.values", MF_BOOL, "true", NULL, NULL, "mf-data reads every number, for ranges and NaN; false: shapes alone"},
 
     {"use_wandb", MF_BOOL, "false", NULL, NULL, "accepted, without effect"},
     {"wandb_project", MF_STR, NULL, NULL, NULL, "accepted, without effect"},

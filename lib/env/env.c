@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "env/served.h"
+
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
 {
     char names[256] = "";
@@ -14,7 +16,27 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", mf_envs[i]->name);
     }
-    return mf_err_set(err, MF_EUSAGE, "there is no environment '%s'; env.name is one of: %s", name, names);
+    return mf_err_set(err, MF_EUSAGE,
+                      "there is no environment '%s'; there are %s, and those of a server (exec, remote)", name, names);
+}
+
+int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
+{
+    bool exec = !strcmp(o->name, "exec"), remote = !strcmp(o->name, "remote");
+    if (!exec && !remote)
+        return mf_env_find(env, o->name, err);
+    if (exec && !o->command)
+        return mf_err_set(err, MF_EUSAGE,
+                          "env=exec: env.command='..' is missing, what starts a server of environments");
+    if (remote && !o->address)
+        return mf_err_set(err, MF_EUSAGE, "env=remote: env.address=tcp://127.0.0.1:PORT or ipc://PATH is missing");
+    return mf_served_open(env, o, err);
+}
+
+void mf_env_close(const struct mf_env *env)
+{
+    if (env && env->served)
+        mf_served_close(env->served);
 }
 
 int mf_env_key(const struct mf_env *env, const char *name)

@@ -4,6 +4,9 @@
  * else changes. An environment does not log, hold globals, or reset itself:
  * after the last step its observation is the true last one. All instances of
  * a process share one `model` (read only: several threads step at once).
+ *
+ * What another process steps has a struct mf_env too, as its server describes
+ * it (served.h): names, shapes, no functions.
  */
 #ifndef MF_ENV_ENV_H
 #define MF_ENV_ENV_H
@@ -48,7 +51,27 @@ struct mf_env {
      * NULL: none. */
     size_t expert_size;
     void (*expert)(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action);
+
+    struct mf_served *served; /* a server of it in another process, instead of all the functions; NULL: built in */
 };
+
+/* The env.* keys. */
+struct mf_env_opts {
+    const char *name, *command, *address; /* "exec" and "remote" are environments that a server describes */
+    int64_t workers, restarts;            /* exec: processes, 0: one per core; how often each may be restarted */
+    double timeout;                       /* s that an answer may take */
+    void (*warn)(const char *text);       /* told of a restart; NULL: nobody */
+};
+/* clang-format off */
+#define MF_ENV_BINDS(T, f)                                                                          \
+    {"env.name", offsetof(T, f.name)}, {"env.command", offsetof(T, f.command)},                     \
+    {"env.address", offsetof(T, f.address)}, {"env.workers", offsetof(T, f.workers)},               \
+    {"env.restarts", offsetof(T, f.restarts)}, {"env.timeout", offsetof(T, f.timeout)}
+/* clang-format on */
+
+/* A built-in environment, or what a server describes. MF_EUSAGE lists the names. */
+int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
+void mf_env_close(const struct mf_env *env); /* ends its servers; NULL is fine */
 
 extern const struct mf_env *const mf_envs[]; /* ends with NULL; made from the file names */
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err); /* MF_EUSAGE lists the names */

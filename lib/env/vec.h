@@ -1,4 +1,5 @@
-/* vec.h - N environments side by side on threads, one decision (a chunk of C actions) at a time.
+/* vec.h - N environments side by side, one decision (a chunk of C actions) at a time: on threads, or in other
+ * processes.
  *
  *   N environments  O flat observation  C executed actions  A action dim
  *
@@ -28,8 +29,11 @@ struct mf_decision {
     const float *rewards;                  /* (N, C): 0 after the chunk's end */
     const int32_t *n_exec;                 /* (N) control steps really executed */
     const uint8_t *terminated, *truncated; /* (N) */
-    const float *final_obs;                /* (N, O) the true last observation where ended */
-    const float *obs;                      /* (N, O) what the policy sees next (after a reset where ended) */
+    const uint8_t *fresh;                  /* (N) obs is the first of an episode */
+    /* (N) the environment's process died: its episode so far is void, no end of it will come; fresh, n_exec is 0. */
+    const uint8_t *lost;
+    const float *final_obs; /* (N, O) the true last observation where ended */
+    const float *obs;       /* (N, O) what the policy sees next (after a reset where ended) */
     /* of the episodes that ended in this decision, where terminated|truncated: */
     const float *episode_return;    /* (N) */
     const int32_t *episode_length;  /* (N) control steps */
@@ -39,10 +43,12 @@ struct mf_decision {
 
 int mf_vec_new(struct mf_vec **v, const struct mf_vec_opts *opts, struct mf_err *err);
 void mf_vec_free(struct mf_vec *v);
-/* Begin episode `episode[n]` (NULL: 0) in every environment; returns obs (N, O). */
-const float *mf_vec_reset(struct mf_vec *v, const int32_t *episode);
-/* actions (N, C, A). Ended environments are reset to their next episode when `autoreset`, else they idle
- * (n_exec 0, valid 0 by the caller). NaN in an action or observation: MF_EMATH with the environment's index. */
+/* Begin episode `episode[n]` (NULL: 0) in every environment: obs (N, O). A vec begins with this, or with a load. */
+int mf_vec_reset(struct mf_vec *v, const int32_t *episode, const float **obs, struct mf_err *err);
+/* actions (N, C, A). Ended environments are reset to their next episode when `autoreset`, now or, where a server does
+ * it so, by the next decision, which executes nothing (n_exec 0, valid 0 by the caller); else they idle, likewise.
+ * A lost episode begins again as the next one when `autoreset`, else as itself. NaN in an action, an observation or a
+ * reward: MF_EMATH with the environment's index. */
 int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, struct mf_decision *d,
                 struct mf_err *err);
 /* The scripted expert's next action for every environment: actions (N, A); 0 where it ended. Ask once per control
@@ -52,9 +58,9 @@ const int32_t *mf_vec_episode(const struct mf_vec *v); /* (N) which episode each
 const int32_t *mf_vec_clock(const struct mf_vec *v);   /* (N) control steps into it */
 const struct mf_layout *mf_vec_layout(const struct mf_vec *v);
 
-/* All environments, episode counters, running returns. load needs the same env and N. */
-size_t mf_vec_state_size(const struct mf_vec *v);
-void mf_vec_save(const struct mf_vec *v, void *bytes);
-int mf_vec_load(struct mf_vec *v, const void *bytes, size_t size, const float **obs, struct mf_err *err);
+/* All environments, episode counters, running returns, malloc'ed. load needs the same env and N; *exact is false where
+ * the environments cannot be saved: then each begins its next episode. */
+int mf_vec_save(struct mf_vec *v, void **bytes, size_t *size, struct mf_err *err);
+int mf_vec_load(struct mf_vec *v, const void *bytes, size_t size, const float **obs, bool *exact, struct mf_err *err);
 
 #endif

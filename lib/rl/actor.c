@@ -190,6 +190,23 @@ static int value_final(struct mf_actor *a, const struct mf_decision *d, size_t t
     return rc;
 }
 
+/* A process died, and with it the episode that environment n was in: what of it is in this rollout is no transition. */
+static void drop_episode(struct mf_actor *a, size_t t, size_t n)
+{
+    const struct mf_columns *q = &a->columns;
+    while (t-- > 0) {
+        uint8_t *valid = mf_columns_at(q, a->id.valid, t), *terminated = mf_columns_at(q, a->id.terminated, t),
+                *truncated = mf_columns_at(q, a->id.truncated, t);
+        const int32_t *n_exec = mf_columns_at(q, a->id.n_exec, t);
+        if (terminated[n] || truncated[n])
+            return;
+        a->global_step -= valid[n] ? n_exec[n] : 0;
+        valid[n] = 0;
+        if (a->policy)
+            ((uint8_t *)mf_columns_at(q, a->id.loss_mask, t))[n] = 0;
+    }
+}
+
 static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
 {
     const struct mf_columns *q = &a->columns;
@@ -202,8 +219,10 @@ static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
     for (size_t n = 0; n < N; n++) {
         valid[n] = d->n_exec[n] > 0;
         a->global_step += d->n_exec[n];
-        a->ended[n] = valid[n] && (d->terminated[n] || d->truncated[n]);
-        if (!a->ended[n])
+        a->ended[n] = d->lost[n] || (valid[n] && (d->terminated[n] || d->truncated[n]));
+        if (d->lost[n])
+            drop_episode(a, t, n);
+        if (!a->ended[n] || d->lost[n])
             continue;
         a->episodes.n++;
         a->episodes.ret += (double)d->episode_return[n];
@@ -238,7 +257,7 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
     if (a->policy && a->opts.reward_scale)
         scale_rewards(a, &d, t);
     for (int n = 0; n < a->N; n++)
-        push(a, a->history, d.obs, n, a->policy && a->ended[n]);
+        push(a, a->history, d.obs, n, d.fresh[n]);
     return 0;
 }
 
@@ -248,7 +267,9 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
     mf_columns_clear(&a->columns);
     memset(&a->episodes, 0, sizeof a->episodes);
     if (!a->started) {
-        const float *obs = mf_vec_reset(a->vec, NULL);
+        const float *obs;
+        if ((rc = mf_vec_reset(a->vec, NULL, &obs, err)))
+            return rc;
         for (int n = 0; n < a->N; n++)
             push(a, a->history, obs, n, true);
         a->started = true;
@@ -272,20 +293,26 @@ struct saved { /* followed by history, running and the environments */
     struct mf_scale scale;
 };
 
-void mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size)
+int mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size, struct mf_err *err)
 {
-    size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running;
-    *size = sizeof(struct saved) + hist + run + mf_vec_state_size(a->vec);
+    size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running, envs_size;
+    void *envs;
+    int rc = mf_vec_save(a->vec, &envs, &envs_size, err);
+    if (rc)
+        return rc;
+    *size = sizeof(struct saved) + hist + run + envs_size;
     char *p = *bytes = mf_xcalloc(1, *size);
     struct saved s = {
         .magic = "mfactor", .N = a->N, .To = a->To, .O = a->O, .global_step = a->global_step, .scale = a->scale};
     memcpy(p, &s, sizeof s);
     memcpy(p += sizeof s, a->history, hist);
     memcpy(p += hist, a->running, run);
-    mf_vec_save(a->vec, p + run);
+    memcpy(p + run, envs, envs_size);
+    free(envs);
+    return 0;
 }
 
-int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, struct mf_err *err)
+int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, bool *exact, struct mf_err *err)
 {
     struct saved s;
     size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running;
@@ -304,5 +331,10 @@ int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, struct mf_
     a->global_step = s.global_step;
     a->scale = s.scale;
     a->started = true;
-    return mf_vec_load(a->vec, p + hist + run, size - sizeof s - hist - run, &obs, err);
+    int rc = mf_vec_load(a->vec, p + hist + run, size - sizeof s - hist - run, &obs, exact, err);
+    for (int n = 0; rc == 0 && !*exact && n < a->N; n++) {
+        push(a, a->history, obs, n, true);
+        a->running[n] = 0;
+    }
+    return rc;
 }

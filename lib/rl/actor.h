@@ -57,8 +57,9 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err);
 /* A new observation (O) into one environment's history (To, O), oldest first; a fresh episode repeats its first. */
 void mf_history_push(float *history, size_t To, size_t O, const float *obs, bool fresh);
 
-/* All that determines the future, malloc'ed; and back. */
-void mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size);
-int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, struct mf_err *err);
+/* All that determines the future, malloc'ed; and back. *exact is false where the environments cannot be saved: they
+ * began new episodes. */
+int mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size, struct mf_err *err);
+int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, bool *exact, struct mf_err *err);
 
 #endif

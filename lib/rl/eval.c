@@ -15,6 +15,7 @@ struct group { /* N trials side by side, the first of them `first` */
     struct mf_vec *vec;
     int first, N, n_live;
     int *live;                    /* (n_live) those not over yet */
+    uint32_t *began;              /* (N) the decision that began the trial: 0, or later where its process died */
     float *history;               /* (N, To*O) */
     float *obs, *noise, *sampled; /* (n_live, ..): what the sampler sees and gives */
     float *actions;               /* (N, C, A) */
@@ -25,11 +26,12 @@ static int take_arrays(struct group *g, struct mf_arena *a, struct mf_err *err)
     const struct mf_policy_spec *s = g->spec;
     size_t N = (size_t)g->o->num_envs, O = (size_t)(s->n_obs_steps * s->obs.dim),
            D = (size_t)(s->horizon * s->action_dim), CA = (size_t)(s->n_action_steps * s->action_dim),
-           row = 2 * O + D + 2 * CA + 1;
-    int rc = mf_arena_init(a, N * row * sizeof(float) + 6 * 64, err);
+           row = 2 * O + D + 2 * CA + 2;
+    int rc = mf_arena_init(a, N * row * sizeof(float) + 7 * 64, err);
     if (rc)
         return rc;
     g->live = mf_arena_take(a, N * sizeof *g->live);
+    g->began = mf_arena_take(a, N * sizeof *g->began);
     g->history = mf_arena_take(a, N * O * sizeof(float));
     g->obs = mf_arena_take(a, N * O * sizeof(float));
     g->noise = mf_arena_take(a, N * D * sizeof(float));
@@ -46,7 +48,7 @@ static int act(struct group *g, uint32_t decision, struct mf_err *err)
            CA = (size_t)(s->n_action_steps * s->action_dim);
     for (int i = 0; i < g->n_live; i++) {
         uint32_t trial = (uint32_t)(g->first + g->live[i]);
-        struct mf_rng rng = mf_rng_at(g->o->seed, MF_RNG_EVAL_CHAIN, trial, 0, decision);
+        struct mf_rng rng = mf_rng_at(g->o->seed, MF_RNG_EVAL_CHAIN, trial, 0, decision - g->began[g->live[i]]);
         mf_rng_normal(&rng, g->noise + (size_t)i * D, D);
         memcpy(g->obs + (size_t)i * O, g->history + (size_t)g->live[i] * O, O * sizeof(float));
     }
@@ -73,26 +75,35 @@ static void take_results(struct group *g, const struct mf_decision *d, struct mf
     g->n_live = n_live;
 }
 
-static void see(struct group *g, const float *obs, bool fresh)
+/* fresh (N): it is the first of a trial; NULL: of all. */
+static void see(struct group *g, const float *obs, const uint8_t *fresh)
 {
     size_t O = (size_t)g->spec->obs.dim, To = (size_t)g->spec->n_obs_steps;
     for (int n = 0; n < g->N; n++)
-        mf_history_push(g->history + (size_t)n * To * O, To, O, obs + (size_t)n * O, fresh);
+        mf_history_push(g->history + (size_t)n * To * O, To, O, obs + (size_t)n * O, !fresh || fresh[n]);
 }
 
 static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
 {
     struct mf_decision d;
-    for (int n = 0; n < g->N; n++)
+    const float *obs;
+    int rc = mf_vec_reset(g->vec, NULL, &obs, err);
+    if (rc)
+        return rc;
+    for (int n = 0; n < g->N; n++) {
         g->live[n] = n;
+        g->began[n] = 0;
+    }
     g->n_live = g->N;
-    see(g, mf_vec_reset(g->vec, NULL), true);
+    see(g, obs, NULL);
     for (uint32_t decision = 0; g->n_live; decision++) {
-        int rc = act(g, decision, err);
-        if (rc || (rc = mf_vec_step(g->vec, g->actions, g->spec->n_action_steps, false, &d, err)))
+        if ((rc = act(g, decision, err)) ||
+            (rc = mf_vec_step(g->vec, g->actions, g->spec->n_action_steps, false, &d, err)))
             return rc;
         take_results(g, &d, trial);
-        see(g, d.obs, false);
+        see(g, d.obs, d.fresh);
+        for (int n = 0; n < g->N; n++)
+            g->began[n] = d.lost[n] ? decision + 1 : g->began[n];
         if (mf_stop_signal())
             return mf_err_set(err, MF_STOPPED, "asked to end by signal %d", mf_stop_signal());
     }

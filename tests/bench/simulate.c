@@ -119,7 +119,8 @@ static double vec_seconds(struct mf_vec *v)
     static float action[N * C * A];
     struct mf_err err;
     struct mf_decision d = {0};
-    mf_vec_reset(v, NULL);
+    const float *obs;
+    must(mf_vec_reset(v, NULL, &obs, &err), &err);
     double begin = now();
     for (int k = 0; k < DECISIONS; k++) {
         for (int n = 0; n < N; n++)

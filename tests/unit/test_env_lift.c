@@ -235,7 +235,8 @@ static void check_expert(void)
     struct mf_decision d;
     struct mf_vec *v;
     int success = 0;
-    if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = N, .seed = 1}, &err))
+    const float *obs;
+    if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = N, .seed = 1}, &err) || mf_vec_reset(v, NULL, &obs, &err))
         printf("Bail out! %s\n", err.text), exit(1);
     for (int t = 0; t < env->max_steps; t++) {
         mf_vec_expert(v, actions, &err);

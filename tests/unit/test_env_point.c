@@ -19,7 +19,8 @@ static void play(void (*act)(struct mf_vec *v, const float *obs, float *actions)
     *success = *ret = 0;
     if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = N, .threads = 1, .seed = 1}, &err))
         printf("Bail out! %s\n", err.text), exit(1);
-    const float *obs = mf_vec_reset(v, NULL);
+    const float *obs;
+    mf_vec_reset(v, NULL, &obs, &err);
     for (int t = 0; t < env->max_steps; t++) {
         act(v, obs, actions);
         mf_vec_step(v, actions, 1, false, &d, &err);

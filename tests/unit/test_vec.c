@@ -24,8 +24,9 @@ static struct mf_vec *make(const char *name, int N, int threads, int first)
 {
     struct mf_err err;
     struct mf_vec *v = NULL;
+    const float *obs;
     struct mf_vec_opts o = {.N = N, .threads = threads, .first_env = first, .seed = 7, .reset_purpose = MF_RNG_RESET};
-    if (mf_env_find(&o.env, name, &err) || mf_vec_new(&v, &o, &err))
+    if (mf_env_find(&o.env, name, &err) || mf_vec_new(&v, &o, &err) || mf_vec_reset(v, NULL, &obs, &err))
         printf("Bail out! %s\n", err.text), exit(1);
     return v;
 }
@@ -107,16 +108,18 @@ static void check_resume(const char *name)
     struct mf_vec *v = make(name, 5, 2, 0), *w = make(name, 5, 2, 0);
     const float *obs;
     free(roll(v, env, 5, 0, 13, -1).bytes);
-    size_t size = mf_vec_state_size(v);
-    char *bytes = malloc(size);
-    mf_vec_save(v, bytes);
+    size_t size = 0;
+    char *bytes = NULL;
+    bool exact = false;
+    mf_vec_save(v, (void **)&bytes, &size, &err);
     struct trace straight = roll(v, env, 5, 0, DECISIONS, -1);
     free(roll(w, env, 5, 0, 4, -1).bytes);
-    ok(mf_vec_load(w, bytes, size, &obs, &err) == 0, "%s: a used vec loads", name);
+    ok(mf_vec_load(w, bytes, size, &obs, &exact, &err) == 0 && exact, "%s: a used vec loads", name);
     ok(same(straight, roll(w, env, 5, 0, DECISIONS, -1)), "%s: and goes on with the bytes of the saved one", name);
-    ok(mf_vec_load(w, bytes, size - 1, &obs, &err) == MF_EFORMAT, "%s: a short state is refused", name);
+    ok(mf_vec_load(w, bytes, size - 1, &obs, &exact, &err) == MF_EFORMAT, "%s: a short state is refused", name);
     bytes[0] ^= 1;
-    ok(mf_vec_load(w, bytes, size, &obs, &err) == MF_EFORMAT, "%s: another environment's state is refused", name);
+    ok(mf_vec_load(w, bytes, size, &obs, &exact, &err) == MF_EFORMAT, "%s: another environment's state is refused",
+       name);
     free(bytes);
     mf_vec_free(v);
     mf_vec_free(w);
@@ -129,7 +132,9 @@ static void check_chunks(void)
     struct mf_decision d;
     struct mf_vec *v = make("point", 3, 1, 0);
     float zero[3 * 7] = {0}, first[9], start[9];
-    memcpy(first, mf_vec_reset(v, NULL), sizeof first);
+    const float *obs;
+    mf_vec_reset(v, NULL, &obs, &err);
+    memcpy(first, obs, sizeof first);
     int decisions = 0;
     do
         mf_vec_step(v, zero, 7, true, &d, &err);
@@ -141,9 +146,10 @@ static void check_chunks(void)
     ok(memcmp(d.obs, first, 3 * sizeof(float)) && mf_vec_episode(v)[0] == 1 && mf_vec_clock(v)[0] == 0,
        "what the policy sees is the next episode's start");
     memcpy(start, d.obs, sizeof start);
-    ok(!memcmp(mf_vec_reset(v, (int32_t[]){1, 1, 1}), start, sizeof start), "which a reset to episode 1 gives too");
+    ok(mf_vec_reset(v, (int32_t[]){1, 1, 1}, &obs, &err) == 0 && !memcmp(obs, start, sizeof start),
+       "which a reset to episode 1 gives too");
 
-    mf_vec_reset(v, NULL);
+    mf_vec_reset(v, NULL, &obs, &err);
     for (int i = 0; i < 6; i++)
         mf_vec_step(v, zero, 7, false, &d, &err);
     ok(d.truncated[1] && d.n_exec[1] == 5, "without autoreset an episode ends alike");
@@ -151,7 +157,7 @@ static void check_chunks(void)
     ok(d.n_exec[1] == 0 && !d.truncated[1] && !memcmp(d.obs, first, sizeof first), "and then idles");
     zero[7] = NAN;
     ok(mf_vec_step(v, zero, 7, false, &d, &err) == 0, "an idle environment's action is not looked at");
-    mf_vec_reset(v, NULL);
+    mf_vec_reset(v, NULL, &obs, &err);
     ok(mf_vec_step(v, zero, 7, false, &d, &err) == MF_EMATH && strstr(err.text, "environment 1"),
        "a NaN action is refused: %s", err.text);
     mf_vec_free(v);

@@ -1,0 +1,156 @@
+"""The answering side of the protocol of README.md, for simulators in Python. Needs msgpack and numpy, and pyzmq for --bind.
+
+A simulator has `name`, `max_steps`, `control_hz`, `autoreset`, `obs` {key: one observation, as an array}, `low`, `high`,
+and make, reset, step (save, load, render where it can): the methods of Each, which makes one of single environments.
+"""
+import argparse
+import os
+import sys
+import traceback
+
+import msgpack
+import numpy as np
+
+VERSION = 1
+
+
+def decode(m):
+    return np.frombuffer(m[b"data"], m[b"type"]).reshape(m[b"shape"]) if m.get(b"nd") else m
+
+
+def encode(a):
+    a = np.ascontiguousarray(a)
+    return {b"nd": True, b"type": a.dtype.str, b"kind": b"", b"shape": a.shape, b"data": a.tobytes()}
+
+
+class Each:
+    """n single environments. One has reset(seed, episode) -> obs, step(action) -> obs, reward, terminated, truncated,
+    success, and where it can state() -> bytes, restore(bytes) -> obs, image() -> uint8 (H, W, 3)."""
+
+    autoreset = "same_step"
+
+    def __init__(self, create, name, max_steps, control_hz, low, high, obs):
+        self.create, self.name, self.max_steps, self.control_hz = create, name, max_steps, control_hz
+        self.low, self.high, self.obs, self.ones = low, high, obs, []
+
+    def make(self, n, first, max_steps, keys, **_):
+        """`first` is the number of environment 0 among all; `keys` are the observations that are wanted."""
+        while len(self.ones) < n:
+            self.ones.append(self.create(first + len(self.ones)))
+        self.n, self.limit, self.keys = n, max_steps, keys
+        self.rows = {k: np.zeros((n, *self.obs[k].shape), self.obs[k].dtype) for k in keys}
+        self.clock = np.zeros(n, int)
+
+    def begin(self, i, seed, episode):
+        self.see(i, self.ones[i].reset(int(seed), int(episode)))
+        self.clock[i] = 0
+
+    def see(self, i, obs):
+        for k in self.keys:
+            self.rows[k][i] = obs[k]
+
+    def reset(self, which, episode, seed):
+        for i in np.flatnonzero(which):
+            self.begin(i, seed[i], episode[i])
+        return {"obs": self.rows}
+
+    def step(self, actions, active, autoreset, episode, seed):
+        n, chunk = actions.shape[:2]
+        a = {"rewards": np.zeros((n, chunk), "f4"), "success": np.zeros((n, chunk), "u1"), "n_exec": np.zeros(n, "i4"),
+             "terminated": np.zeros(n, "u1"), "truncated": np.zeros(n, "u1")}
+        over = []
+        for i in np.flatnonzero(active):
+            for c in range(chunk):
+                obs, a["rewards"][i, c], ended, cut, a["success"][i, c] = self.ones[i].step(actions[i, c])
+                self.clock[i] += 1
+                a["n_exec"][i] += 1
+                a["terminated"][i], a["truncated"][i] = ended, not ended and (cut or self.clock[i] >= self.limit)
+                if a["terminated"][i] or a["truncated"][i]:
+                    over.append(i)
+                    break
+            self.see(i, obs)
+        if over:
+            a["final"] = {k: v.copy() for k, v in self.rows.items()}
+        for i in over if autoreset else []:
+            self.begin(i, seed[i], episode[i])
+        return {"obs": self.rows, **a}
+
+    def save(self):
+        return [self.clock[i].tobytes() + self.ones[i].state() for i in range(self.n)]
+
+    def load(self, states):
+        for i, s in enumerate(states):
+            self.clock[i] = np.frombuffer(s[:8], int)[0]
+            self.see(i, self.ones[i].restore(s[8:]))
+        return {"obs": self.rows}
+
+    def render(self):
+        return {"image": np.stack([self.ones[i].image() for i in range(self.n)])}
+
+
+def flat(answer):
+    """{"obs": {"x": array}, "rewards": array} -> {"obs/x": array, "rewards": array}"""
+    out = {}
+    for name, v in answer.items():
+        out.update({f"{name}/{k}": a for k, a in v.items()} if isinstance(v, dict) else {name: v})
+    return out
+
+
+def answer(sim, q):
+    arrays, say = q.get("arrays", {}), q["say"]
+    if say == "hello":
+        can = {f"{what}s": hasattr(sim, what) for what in ("save", "render")}
+        return {"say": "spaces", "v": VERSION, "name": sim.name, "max_steps": sim.max_steps, "control_hz": float(sim.control_hz),
+                "autoreset": sim.autoreset, **can,
+                "arrays": flat({"obs": sim.obs, "action": {"low": np.asarray(sim.low, "f4"), "high": np.asarray(sim.high, "f4")}})}
+    if say == "make":
+        sim.make(n=q["n"], first=q["first"], max_steps=q["max_steps"], seed=q["seed"], purpose=q["purpose"],
+                 keys=[k[len("obs/"):] for k in arrays])
+        return {"say": "made"}
+    if say == "save":
+        return {"say": "states", "arrays": {f"state/{i}": np.frombuffer(s, "u1") for i, s in enumerate(sim.save())}}
+    if say == "load":
+        return {"say": "rows", "arrays": flat(sim.load([arrays[f"state/{i}"].tobytes() for i in range(len(arrays))]))}
+    if say == "step":
+        arrays["autoreset"] = q["autoreset"]
+    if say not in ("reset", "step", "render"):
+        raise ValueError(f"it cannot '{say}'")
+    return {"say": "rows", "arrays": flat(getattr(sim, say)(**arrays))}
+
+
+def reply(sim, question):
+    q = msgpack.unpackb(question, object_hook=decode) if isinstance(question, bytes) else question
+    try:
+        a = answer(sim, q)
+    except Exception as e:
+        traceback.print_exc()
+        a = {"say": "error", "text": f"{type(e).__name__}: {e}"}
+    return msgpack.packb({"mf": "env", "seq": q["seq"], **a}, default=encode)
+
+
+def options(doc):
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--bind", metavar="ADDRESS", help="serve at tcp://127.0.0.1:PORT or ipc://PATH, not on stdin and stdout")
+    return p
+
+
+def keep_stdout():
+    """A descriptor for the frames. Whatever a library prints goes to stderr from now on."""
+    out = os.dup(1)
+    os.dup2(2, 1)
+    return out
+
+
+def serve(sim, bind, out):
+    if bind:
+        import zmq
+
+        socket = zmq.Context().socket(zmq.REP)
+        socket.bind(bind)
+        while True:
+            socket.send(reply(sim, socket.recv()))
+    # .raw, because a buffered read waits for more than the question that is there.
+    for q in msgpack.Unpacker(sys.stdin.buffer.raw, object_hook=decode, max_buffer_size=0, read_size=1 << 20):
+        data = memoryview(reply(sim, q))
+        while data:
+            data = data[os.write(out, data):]

@@ -1,0 +1,223 @@
+#include "env/serve.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "env/stepper.h"
+#include "env/talk.h"
+
+struct service {
+    const struct mf_env *env;
+    int threads;
+    struct mf_slots r;
+    struct mf_stepper s; /* no kind: nothing was made yet */
+};
+
+static void unmake(struct service *v)
+{
+    if (v->s.kind)
+        v->s.kind->free(v->s.self);
+    v->s.kind = NULL;
+    mf_slots_release(&v->r);
+}
+
+/* ---- questions; each fills the answer ---- */
+
+static int hello(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+{
+    const struct mf_env *e = v->env;
+    struct mf_layout all = {0};
+    size_t A = (size_t)e->action_dim;
+    void *low, *high;
+    (void)q;
+    for (int i = 0; i < MF_OBS_KEYS && e->obs[i].name[0]; i++)
+        mf_layout_add(&all, &e->obs[i]);
+    mf_frame_set_int(a, "v", MF_TALK_VERSION);
+    mf_frame_set_str(a, "name", e->name);
+    mf_frame_set_int(a, "max_steps", e->max_steps);
+    mf_frame_set_num(a, "control_hz", e->control_hz);
+    mf_frame_set_str(a, "autoreset", "same_step");
+    mf_frame_set_bool(a, "saves", true);
+    mf_frame_set_bool(a, "renders", false);
+    if (mf_frame_add(a, "action/low", MF_F32, 1, &A, &low, err) ||
+        mf_frame_add(a, "action/high", MF_F32, 1, &A, &high, err))
+        return err->code;
+    for (size_t i = 0; i < A; i++) {
+        ((float *)low)[i] = -1;
+        ((float *)high)[i] = 1;
+    }
+    return mf_talk_put_obs(a, "obs", &all, -1, NULL, err);
+}
+
+static int make(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+{
+    struct mf_vec_opts o = {.env = v->env, .threads = v->threads};
+    int64_t n, first, max_steps, seed;
+    const char *purpose;
+    (void)a;
+    if (mf_frame_get_int(q, "n", &n, err) || mf_frame_get_int(q, "first", &first, err) ||
+        mf_frame_get_int(q, "max_steps", &max_steps, err) || mf_frame_get_int(q, "seed", &seed, err) ||
+        mf_frame_get_str(q, "purpose", &purpose, err) || mf_talk_layout(q, "obs", &o.obs, err))
+        return err->code;
+    if (n < 1 || n > 1 << 20 || first < 0 || first > 1 << 24 || max_steps < 0 || max_steps > INT32_MAX)
+        return mf_err_set(err, MF_EUSAGE, "n, first or max_steps is out of range");
+    for (int i = 0; i < o.obs.n; i++)
+        if (mf_env_key(v->env, o.obs.key[i].name) < 0)
+            return mf_err_set(err, MF_EUSAGE, "environment %s does not show '%s'", v->env->name, o.obs.key[i].name);
+    o.N = (int)n;
+    o.first_env = (int)first;
+    o.max_steps = (int)max_steps;
+    o.seed = (uint64_t)seed;
+    o.reset_purpose = strcmp(purpose, "eval") ? MF_RNG_RESET : MF_RNG_EVAL_RESET;
+    unmake(v);
+    int rc = mf_slots_init(&v->r, &o, err);
+    return rc ? rc : mf_threads_new(&v->s, &v->r, err);
+}
+
+static int episodes(struct service *v, const struct mf_frame *q, const int32_t **episode, struct mf_err *err)
+{
+    size_t n = (size_t)v->r.N;
+    return mf_talk_get(q, "episode", MF_I32, 1, &n, (const void **)episode, err);
+}
+
+static int reset(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+{
+    struct mf_slots *r = &v->r;
+    size_t n = (size_t)r->N;
+    const void *which;
+    const int32_t *episode;
+    int rc = mf_talk_get(q, "which", MF_U8, 1, &n, &which, err);
+    if (rc || (rc = episodes(v, q, &episode, err)))
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        if (((const uint8_t *)which)[i])
+            r->episode[i] = episode[i];
+    rc = v->s.kind->reset(v->s.self, r, which, err);
+    return rc ? rc : mf_talk_put_obs(a, "obs", &r->o.obs, r->N, r->obs, err);
+}
+
+static int answer_step(const struct mf_slots *r, struct mf_frame *a, bool over, struct mf_err *err)
+{
+    size_t dim[] = {(size_t)r->N, (size_t)r->C};
+    int rc;
+    if ((rc = mf_talk_put_obs(a, "obs", &r->o.obs, r->N, r->obs, err)) ||
+        (over && (rc = mf_talk_put_obs(a, "final", &r->o.obs, r->N, r->final_obs, err))) ||
+        (rc = mf_talk_put(a, "rewards", MF_F32, 2, dim, r->rewards, err)) ||
+        (rc = mf_talk_put(a, "success", MF_U8, 2, dim, r->success, err)) ||
+        (rc = mf_talk_put(a, "n_exec", MF_I32, 1, dim, r->n_exec, err)) ||
+        (rc = mf_talk_put(a, "terminated", MF_U8, 1, dim, r->terminated, err)))
+        return rc;
+    return mf_talk_put(a, "truncated", MF_U8, 1, dim, r->truncated, err);
+}
+
+static int step(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+{
+    struct mf_slots *r = &v->r;
+    const struct mf_array *asked = mf_frame_find(q, "actions");
+    size_t n = (size_t)r->N, C = asked && asked->rank == 3 ? asked->dim[1] : 1, dim[] = {n, C, (size_t)r->A};
+    const void *actions, *active;
+    const int32_t *next;
+    bool autoreset, over = false;
+    if (mf_frame_get_bool(q, "autoreset", &autoreset, err) ||
+        mf_talk_get(q, "actions", MF_F32, 3, dim, &actions, err) ||
+        mf_talk_get(q, "active", MF_U8, 1, &n, &active, err) || episodes(v, q, &next, err))
+        return err->code;
+    for (size_t i = 0; i < n; i++) {
+        r->idle[i] = !((const uint8_t *)active)[i];
+        r->episode[i] = next[i] - 1;
+    }
+    if (C < 1 || C > 1 << 16 || mf_slots_chunk(r, (int)C, err))
+        return mf_err_set(err, MF_EUSAGE, "%zu actions at once cannot be taken", C);
+    int rc = v->s.kind->step(v->s.self, r, actions, autoreset, err);
+    for (size_t i = 0; i < n; i++)
+        over |= r->terminated[i] || r->truncated[i];
+    return rc ? rc : answer_step(r, a, over, err);
+}
+
+static int save(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+{
+    size_t N = (size_t)v->r.N, *size = mf_xcalloc(N, sizeof *size);
+    void **state = mf_xcalloc(N, sizeof *state);
+    int rc = v->s.kind->save(v->s.self, &v->r, state, size, err);
+    (void)q;
+    for (size_t i = 0; i < N; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "state/%zu", i);
+        rc = rc ? rc : mf_talk_put(a, name, MF_U8, 1, &size[i], state[i], err);
+        free(state[i]);
+    }
+    free(state);
+    free(size);
+    return rc;
+}
+
+static int load(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+{
+    size_t N = (size_t)v->r.N, *size = mf_xcalloc(N, sizeof *size);
+    const void **state = mf_xcalloc(N, sizeof *state);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < N; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "state/%zu", i);
+        const struct mf_array *s = mf_frame_find(q, name);
+        if (!s || s->dtype != MF_U8)
+            rc = mf_err_set(err, MF_EFORMAT, "a load without '%s'", name);
+        else
+            state[i] = s->data, size[i] = s->bytes;
+    }
+    if (rc == 0)
+        rc = v->s.kind->load(v->s.self, &v->r, state, size, err);
+    free(state);
+    free(size);
+    return rc ? rc : mf_talk_put_obs(a, "obs", &v->r.o.obs, v->r.N, v->r.obs, err);
+}
+
+/* ---- answering ---- */
+
+static const struct {
+    const char *say, *answer;
+    int (*act)(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err);
+} acts[] = {{"hello", "spaces", hello}, {"make", "made", make},   {"reset", "rows", reset},
+            {"step", "rows", step},     {"save", "states", save}, {"load", "rows", load}};
+
+static struct mf_frame *answer(struct service *v, const struct mf_frame *q, const char *say, int64_t seq)
+{
+    struct mf_err why = {0};
+    struct mf_frame *a;
+    size_t i = 0;
+    while (i < sizeof acts / sizeof *acts && strcmp(acts[i].say, say))
+        i++;
+    if (i == sizeof acts / sizeof *acts) {
+        mf_err_set(&why, MF_EUSAGE, "it cannot '%.20s'", say);
+    } else if (i > 1 && !v->s.kind) {
+        mf_err_set(&why, MF_EUSAGE, "it was asked to %s before it was asked to make environments", say);
+    } else {
+        a = mf_talk_new(acts[i].answer, seq);
+        if (acts[i].act(v, q, a, &why) == 0)
+            return a;
+        mf_frame_free(a);
+    }
+    a = mf_talk_new("error", seq);
+    mf_frame_set_str(a, "text", why.text);
+    return a;
+}
+
+int mf_env_serve(struct mf_call *c, const struct mf_env *env, int threads, struct mf_err *err)
+{
+    struct service v = {.env = env, .threads = threads};
+    struct mf_frame *q;
+    const char *say;
+    int64_t seq;
+    int rc;
+    while ((rc = mf_talk_recv(c, INFINITY, &q, &say, &seq, err)) == 0) {
+        rc = mf_talk_send(c, answer(&v, q, say, seq), INFINITY, err);
+        mf_frame_free(q);
+        if (rc)
+            break;
+    }
+    unmake(&v);
+    return rc == MF_CLOSED ? 0 : rc;
+}

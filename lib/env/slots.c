@@ -1,0 +1,72 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "env/stepper.h"
+
+int mf_slots_init(struct mf_slots *r, const struct mf_vec_opts *o, struct mf_err *err)
+{
+    if (o->N < 1 || o->N > 1 << 20 || o->first_env < 0 || o->first_env > (1 << 24) - o->N)
+        return mf_err_set(err, MF_EUSAGE,
+                          "cannot run %d environments from number %d: 1 to %d are possible, numbers to %d", o->N,
+                          o->first_env, 1 << 20, 1 << 24);
+    *r = (struct mf_slots){.o = *o, .N = o->N, .A = o->env->action_dim};
+    struct mf_layout known;
+    int rc = mf_env_layout(o->env, 0, NULL, o->obs.n ? &o->obs : NULL, &known, err);
+    if (rc)
+        return rc;
+    if (!o->obs.n)
+        r->o.obs = known;
+    if (!o->max_steps)
+        r->o.max_steps = o->env->max_steps;
+    r->O = r->o.obs.dim;
+    size_t N = (size_t)r->N, O = (size_t)r->O;
+    const struct {
+        void *at;
+        size_t size;
+    } want[] = {{&r->episode, N * sizeof(int32_t)},
+                {&r->clock, N * sizeof(int32_t)},
+                {&r->idle, N},
+                {&r->obs, N * O * sizeof(float)},
+                {&r->final_obs, N * O * sizeof(float)},
+                {&r->n_exec, N * sizeof(int32_t)},
+                {&r->terminated, N},
+                {&r->truncated, N},
+                {&r->fresh, N},
+                {&r->lost, N}};
+    for (size_t i = 0; rc == 0 && i < sizeof want / sizeof *want; i++)
+        rc = mf_alloc(want[i].at, want[i].size, "the environments", err);
+    return rc;
+}
+
+int mf_slots_chunk(struct mf_slots *r, int C, struct mf_err *err)
+{
+    size_t N = (size_t)r->N, n = N * (size_t)C;
+    if (n > r->room) {
+        free(r->rewards);
+        free(r->success);
+        r->rewards = NULL, r->success = NULL, r->room = 0;
+        if (mf_alloc((void **)&r->rewards, n * sizeof(float), "rewards", err) ||
+            mf_alloc((void **)&r->success, n, "rewards", err))
+            return err->code;
+        r->room = n;
+    }
+    r->C = C;
+    memset(r->rewards, 0, n * sizeof(float));
+    memset(r->success, 0, n);
+    memset(r->n_exec, 0, N * sizeof(int32_t));
+    memset(r->terminated, 0, N);
+    memset(r->truncated, 0, N);
+    memset(r->fresh, 0, N);
+    memset(r->lost, 0, N);
+    return 0;
+}
+
+void mf_slots_release(struct mf_slots *r)
+{
+    void *const all[] = {r->episode, r->clock,  r->idle,       r->obs,       r->final_obs, r->rewards,
+                         r->success, r->n_exec, r->terminated, r->truncated, r->fresh,     r->lost};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        free(all[i]);
+    *r = (struct mf_slots){0};
+}

@@ -1,0 +1,179 @@
+#include "env/talk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct mf_frame *mf_talk_new(const char *say, int64_t seq)
+{
+    struct mf_frame *f = mf_frame_new(MF_OTHER);
+    mf_frame_set_str(f, "mf", "env");
+    mf_frame_set_str(f, "say", say);
+    mf_frame_set_int(f, "seq", seq);
+    return f;
+}
+
+int mf_talk_send(struct mf_call *c, struct mf_frame *f, double timeout_s, struct mf_err *err)
+{
+    void *data;
+    size_t len;
+    int rc = mf_frame_encode(f, &data, &len, err);
+    mf_frame_free(f);
+    if (rc)
+        return rc;
+    rc = mf_call_put(c, data, len, timeout_s, err);
+    free(data);
+    return rc;
+}
+
+int mf_talk_recv(struct mf_call *c, double timeout_s, struct mf_frame **f, const char **say, int64_t *seq,
+                 struct mf_err *err)
+{
+    const void *data;
+    size_t len;
+    int rc = mf_call_get(c, timeout_s, &data, &len, err);
+    if (rc)
+        return rc;
+    if ((rc = mf_frame_decode(f, data, len, err)))
+        return mf_err_at(err, "%s", mf_call_name(c));
+    if (mf_frame_get_str(*f, "say", say, err) || mf_frame_get_int(*f, "seq", seq, err)) {
+        mf_frame_free(*f);
+        return mf_err_at(err, "%s", mf_call_name(c));
+    }
+    return 0;
+}
+
+/* ---- arrays ---- */
+
+int mf_talk_put(struct mf_frame *f, const char *name, enum mf_dtype dtype, int rank, const size_t *dim,
+                const void *from, struct mf_err *err)
+{
+    void *to;
+    int rc = mf_frame_add(f, name, dtype, rank, dim, &to, err);
+    if (rc == 0)
+        memcpy(to, from, mf_frame_find(f, name)->bytes);
+    return rc;
+}
+
+static void shape_text(char *text, size_t size, enum mf_dtype dtype, int rank, const size_t *dim)
+{
+    int at = snprintf(text, size, "%s (", mf_dtype_name(dtype));
+    for (int i = 0; i < rank && at < (int)size; i++)
+        at += snprintf(text + at, size - (size_t)at, "%s%zu", i ? ", " : "", dim[i]);
+    if (at < (int)size)
+        snprintf(text + at, size - (size_t)at, ")");
+}
+
+int mf_talk_get(const struct mf_frame *f, const char *name, enum mf_dtype dtype, int rank, const size_t *dim,
+                const void **data, struct mf_err *err)
+{
+    const struct mf_array *a = mf_frame_find(f, name);
+    char have[120], want[120];
+    if (!a)
+        return mf_err_set(err, MF_EFORMAT, "an answer without the array '%s'", name);
+    if (a->dtype == dtype && a->rank == rank && !memcmp(a->dim, dim, (size_t)rank * sizeof *dim)) {
+        *data = a->data;
+        return 0;
+    }
+    shape_text(have, sizeof have, a->dtype, a->rank, a->dim);
+    shape_text(want, sizeof want, dtype, rank, dim);
+    return mf_err_set(err, MF_EFORMAT, "'%s' is %s, and should be %s", name, have, want);
+}
+
+/* ---- observations ---- */
+
+/* Its name, and its dims behind n; n < 0: its dims alone. */
+static int describe(const char *prefix, const struct mf_obs *o, int n, char name[MF_NAME_MAX], size_t dim[MF_RANK_MAX])
+{
+    int rank = 0;
+    snprintf(name, MF_NAME_MAX, "%s/%s", prefix, o->name);
+    if (n >= 0)
+        dim[rank++] = (size_t)n;
+    for (int i = 0; i < mf_obs_rank(o); i++)
+        dim[rank++] = (size_t)o->dim[i];
+    return rank;
+}
+
+int mf_talk_put_obs(struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, const float *rows,
+                    struct mf_err *err)
+{
+    for (int k = 0; k < l->n; k++) {
+        const struct mf_obs *o = &l->key[k];
+        char name[MF_NAME_MAX];
+        size_t dim[MF_RANK_MAX], size = (size_t)mf_obs_size(o);
+        void *to;
+        int rank = describe(prefix, o, n, name, dim);
+        int rc = mf_frame_add(f, name, o->u8 ? MF_U8 : MF_F32, rank, dim, &to, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; rows && i < (n < 0 ? 1 : (size_t)n); i++) {
+            const float *from = rows + i * (size_t)l->dim;
+            if (!o->u8)
+                memcpy((float *)to + i * size, from, size * sizeof *from);
+            for (size_t j = 0; o->u8 && j < size; j++)
+                ((uint8_t *)to)[i * size + j] = (uint8_t)from[j];
+        }
+        rows = rows ? rows + size : NULL;
+    }
+    return 0;
+}
+
+int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, float *rows,
+                    struct mf_err *err)
+{
+    for (int k = 0; k < l->n; k++) {
+        const struct mf_obs *o = &l->key[k];
+        char name[MF_NAME_MAX];
+        size_t dim[MF_RANK_MAX], size = (size_t)mf_obs_size(o);
+        const void *from;
+        int rank = describe(prefix, o, n, name, dim);
+        int rc = mf_talk_get(f, name, o->u8 ? MF_U8 : MF_F32, rank, dim, &from, err);
+        if (rc)
+            return rc;
+        for (size_t i = 0; i < (size_t)n; i++) {
+            float *to = rows + i * (size_t)l->dim;
+            if (!o->u8)
+                memcpy(to, (const float *)from + i * size, size * sizeof *to);
+            for (size_t j = 0; o->u8 && j < size; j++)
+                to[j] = ((const uint8_t *)from)[i * size + j];
+        }
+        rows += size;
+    }
+    return 0;
+}
+
+bool mf_talk_has_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l)
+{
+    char name[MF_NAME_MAX];
+    size_t dim[MF_RANK_MAX];
+    describe(prefix, &l->key[0], 0, name, dim);
+    return mf_frame_find(f, name);
+}
+
+int mf_talk_layout(const struct mf_frame *f, const char *prefix, struct mf_layout *l, struct mf_err *err)
+{
+    size_t skip = strlen(prefix);
+    *l = (struct mf_layout){0};
+    for (int i = 0; i < mf_frame_arrays(f); i++) {
+        const struct mf_array *a = mf_frame_array(f, i);
+        struct mf_obs o = {.u8 = a->dtype == MF_U8};
+        size_t size = 1;
+        if (strncmp(a->name, prefix, skip) || a->name[skip] != '/')
+            continue;
+        if ((!o.u8 && a->dtype != MF_F32) || a->rank < 1 || a->rank > MF_OBS_RANK)
+            return mf_err_set(err, MF_EFORMAT,
+                              "the observation '%s' is %s of %d dimensions; possible are float32 and uint8 of 1 to %d",
+                              a->name, mf_dtype_name(a->dtype), a->rank, MF_OBS_RANK);
+        for (int d = 0; d < a->rank; d++) {
+            size *= a->dim[d];
+            if (a->dim[d] < 1 || size > 1 << 24)
+                return mf_err_set(err, MF_EFORMAT, "the observation '%s' has no numbers, or more than 2^24", a->name);
+            o.dim[d] = (int)a->dim[d];
+        }
+        if (snprintf(o.name, sizeof o.name, "%s", a->name + skip + 1) >= (int)sizeof o.name || !o.name[0])
+            return mf_err_set(err, MF_EFORMAT, "the observation '%s' has no name of 1 to 63 bytes", a->name);
+        if (!mf_layout_add(l, &o))
+            return mf_err_set(err, MF_EFORMAT, "more than %d observations; name those that are wanted", MF_OBS_KEYS);
+    }
+    return l->n ? 0 : mf_err_set(err, MF_EFORMAT, "no observation: an array %s/KEY for each", prefix);
+}

@@ -1,0 +1,37 @@
+/* talk.h - the words of the environments' protocol, as both sides use them. Inside lib/env; examples/envs/README.md
+ * describes them.
+ *
+ * A message is a map {mf: "env", say, seq, ..}, with its arrays in `arrays`. Of observations there is an array per key,
+ * `PREFIX/KEY`, float32 or uint8 as the layout says; here they are the floats of flat rows.
+ */
+#ifndef MF_ENV_TALK_H
+#define MF_ENV_TALK_H
+
+#include "base/layout.h"
+#include "data/frame.h"
+#include "wire/call.h"
+
+enum { MF_TALK_VERSION = 1 };
+
+struct mf_frame *mf_talk_new(const char *say, int64_t seq);
+int mf_talk_send(struct mf_call *c, struct mf_frame *f, double timeout_s, struct mf_err *err); /* f is freed */
+/* The next message, its `say` and its `seq`. MF_EFORMAT where it has none. */
+int mf_talk_recv(struct mf_call *c, double timeout_s, struct mf_frame **f, const char **say, int64_t *seq,
+                 struct mf_err *err);
+
+int mf_talk_put(struct mf_frame *f, const char *name, enum mf_dtype dtype, int rank, const size_t *dim,
+                const void *from, struct mf_err *err);
+/* The array's data; MF_EFORMAT where it is missing, or of another type or shape. */
+int mf_talk_get(const struct mf_frame *f, const char *name, enum mf_dtype dtype, int rank, const size_t *dim,
+                const void **data, struct mf_err *err);
+
+/* n rows of l->dim floats. n < 0: one row without the leading dimension. */
+int mf_talk_put_obs(struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, const float *rows,
+                    struct mf_err *err);
+int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, float *rows,
+                    struct mf_err *err);
+bool mf_talk_has_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l);
+/* The layout that the arrays PREFIX/KEY show, one observation each. */
+int mf_talk_layout(const struct mf_frame *f, const char *prefix, struct mf_layout *l, struct mf_err *err);
+
+#endif

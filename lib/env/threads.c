@@ -1,0 +1,184 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "env/pool.h"
+#include "env/stepper.h"
+
+struct threads {
+    const struct mf_env *env;
+    int N;
+    void *model;
+    void **state, **memory; /* (N) an environment's, and its expert's */
+    struct mf_layout low;   /* what the expert sees */
+    float *seen;
+    struct mf_pool *pool;
+    /* the call's own */
+    struct mf_slots *r;
+    const uint8_t *which;
+    const float *actions;
+    bool autoreset;
+};
+
+static void observe(const struct threads *t, int n)
+{
+    mf_env_observe(t->env, t->state[n], &t->r->o.obs, t->r->obs + (size_t)n * (size_t)t->r->O);
+}
+
+static void begin(const struct threads *t, int n, int32_t episode)
+{
+    const struct mf_vec_opts *o = &t->r->o;
+    struct mf_rng rng = mf_rng_at(o->seed, o->reset_purpose, (uint32_t)(o->first_env + n), (uint32_t)episode, 0);
+    memset(t->memory[n], 0, t->env->expert_size);
+    t->env->reset(t->state[n], &rng);
+    observe(t, n);
+}
+
+static void reset_one(void *self, int n)
+{
+    const struct threads *t = self;
+    if (!t->which || t->which[n])
+        begin(t, n, t->r->episode[n]);
+}
+
+static int reset(void *self, struct mf_slots *r, const uint8_t *which, struct mf_err *err)
+{
+    struct threads *t = self;
+    (void)err;
+    t->r = r;
+    t->which = which;
+    mf_pool_run(t->pool, reset_one, t, t->N);
+    return 0;
+}
+
+static void step_one(void *self, int n)
+{
+    const struct threads *t = self;
+    struct mf_slots *r = t->r;
+    size_t row = (size_t)n, O = (size_t)r->O, A = (size_t)r->A, C = (size_t)r->C;
+    struct mf_step s = {0};
+    if (r->idle[n])
+        return;
+    for (size_t c = 0; c < C && !s.terminated && !s.truncated; c++) {
+        s = t->env->step(t->state[n], t->actions + (row * C + c) * A);
+        r->rewards[row * C + c] = s.reward;
+        r->success[row * C + c] = s.success;
+        r->n_exec[n]++;
+    }
+    r->terminated[n] = s.terminated;
+    r->truncated[n] = s.truncated && !s.terminated;
+    observe(t, n);
+    if (!s.terminated && !s.truncated)
+        return;
+    memcpy(r->final_obs + row * O, r->obs + row * O, O * sizeof *r->obs);
+    if (t->autoreset) {
+        begin(t, n, r->episode[n] + 1);
+        r->fresh[n] = true;
+    }
+}
+
+static int step(void *self, struct mf_slots *r, const float *actions, bool autoreset, struct mf_err *err)
+{
+    struct threads *t = self;
+    (void)err;
+    t->r = r;
+    t->actions = actions;
+    t->autoreset = autoreset;
+    mf_pool_run(t->pool, step_one, t, t->N);
+    return 0;
+}
+
+static int expert(void *self, const struct mf_slots *r, float *actions, struct mf_err *err)
+{
+    struct threads *t = self;
+    if (!t->env->expert)
+        return mf_err_set(err, MF_EUSAGE, "environment %s has no scripted expert", t->env->name);
+    for (int n = 0; n < t->N; n++) {
+        struct mf_rng rng = mf_rng_at(r->o.seed, MF_RNG_EXPERT, (uint32_t)(r->o.first_env + n), (uint32_t)r->episode[n],
+                                      (uint32_t)r->clock[n]);
+        if (r->idle[n])
+            continue;
+        mf_env_observe(t->env, t->state[n], &t->low, t->seen);
+        t->env->expert(t->state[n], t->memory[n], &rng, t->seen, actions + (size_t)n * (size_t)r->A);
+    }
+    return 0;
+}
+
+/* ---- states: the expert's memory, then the environment's own ---- */
+
+static int save(void *self, const struct mf_slots *r, void **state, size_t *size, struct mf_err *err)
+{
+    struct threads *t = self;
+    size_t expert_size = t->env->expert_size;
+    (void)r;
+    for (int n = 0; n < t->N; n++) {
+        size[n] = expert_size + t->env->state_size(t->state[n]);
+        int rc = mf_alloc(&state[n], size[n], "an environment's state", err);
+        if (rc)
+            return rc;
+        memcpy(state[n], t->memory[n], expert_size);
+        t->env->save(t->state[n], (char *)state[n] + expert_size);
+    }
+    return 0;
+}
+
+static int load(void *self, struct mf_slots *r, const void *const *state, const size_t *size, struct mf_err *err)
+{
+    struct threads *t = self;
+    size_t expert_size = t->env->expert_size;
+    t->r = r;
+    for (int n = 0; n < t->N; n++) {
+        if (size[n] != expert_size + t->env->state_size(t->state[n]))
+            return mf_err_set(err, MF_EFORMAT, "a saved state of %zu bytes is none of environment %s (%zu bytes)",
+                              size[n], t->env->name, expert_size + t->env->state_size(t->state[n]));
+        memcpy(t->memory[n], state[n], expert_size);
+        t->env->load(t->state[n], (const char *)state[n] + expert_size);
+        observe(t, n);
+    }
+    return 0;
+}
+
+/* ---- life ---- */
+
+static void free_threads(void *self)
+{
+    struct threads *t = self;
+    mf_pool_free(t->pool);
+    for (int n = 0; n < t->N; n++) {
+        if (t->state[n])
+            t->env->release(t->state[n]);
+        free(t->memory[n]);
+    }
+    if (t->env->close && t->model)
+        t->env->close(t->model);
+    free(t->state);
+    free(t->memory);
+    free(t->seen);
+    free(t);
+}
+
+static const struct mf_stepper_kind kind = {reset, step, expert, save, load, free_threads};
+
+int mf_threads_new(struct mf_stepper *s, const struct mf_slots *r, struct mf_err *err)
+{
+    const struct mf_env *e = r->o.env;
+    struct threads *t = mf_xcalloc(1, sizeof *t);
+    t->env = e;
+    t->N = r->N;
+    t->state = mf_xcalloc((size_t)t->N, sizeof *t->state);
+    t->memory = mf_xcalloc((size_t)t->N, sizeof *t->memory);
+    mf_env_layout(e, 0, NULL, NULL, &t->low, err);
+    t->seen = mf_xcalloc((size_t)t->low.dim, sizeof *t->seen);
+    int rc = e->open ? e->open(&t->model, err) : 0;
+    for (int n = 0; rc == 0 && n < t->N; n++) {
+        t->memory[n] = mf_xcalloc(1, e->expert_size);
+        rc = e->init(&t->state[n], t->model, r->o.max_steps, err);
+    }
+    if (rc == 0)
+        rc = mf_pool_new(&t->pool, r->o.threads > t->N ? t->N : r->o.threads, err);
+    if (rc)
+        free_threads(t);
+    else
+        *s = (struct mf_stepper){&kind, t};
+    return rc;
+}

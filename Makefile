@@ -75,6 +75,8 @@ build/%.o: %.c build/flags
 # The inner loops of the cpu device are compiled once per instruction set, and picked at run time.
 build/lib/dev/kern_base.o: SIMD = -Wno-psabi
 build/lib/dev/kern_avx2.o: SIMD = -Wno-psabi -mavx2 -mfma
+# Loops that choose between numbers become vectors only where a comparison may be made in vain; no number changes.
+build/lib/env/rays.o build/lib/env/farthest.o: SIMD = -fno-trapping-math
 
 build/%.o: build/%.c build/flags
 	$(CC) $(ALL_C) -c -o $@ $<

@@ -26,34 +26,41 @@ static void on_warning(const char *text)
     (void)text; /* counted in mjData.warning, which mf_mujoco_step reads */
 }
 
-int mf_mujoco_load(mjModel **m, const char *name, const char *mjcf, struct mf_err *err)
+static mjModel *compile(mjVFS *vfs, const struct mf_mjcf *files, char *why, int room)
+{
+    mjModel *m = NULL;
+    int n = 0;
+    mj_defaultVFS(vfs);
+    for (; files[n].name && mj_makeEmptyFileVFS(vfs, files[n].name, (int)strlen(files[n].text)) == 0; n++)
+        memcpy(vfs->filedata[n], files[n].text, strlen(files[n].text));
+    if (!files[n].name)
+        m = mj_loadXML(files[0].name, vfs, why, room);
+    mj_deleteVFS(vfs);
+    return m;
+}
+
+int mf_mujoco_load(mjModel **m, const struct mf_mjcf *files, struct mf_err *err)
 {
     struct trap t;
     char why[1000] = "";
-    size_t size = strlen(mjcf);
     mjVFS *vfs = malloc(sizeof *vfs); /* 2 MB of names */
     if (!vfs)
-        return mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes to load the model %s", sizeof *vfs, name);
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes to load the model %s", sizeof *vfs, files->name);
     mju_user_error = on_error;
     mju_user_warning = on_warning;
     *m = NULL;
-    mj_defaultVFS(vfs);
     if (setjmp(t.out)) {
         trap = NULL;
         free(vfs);
-        return mf_err_set(err, MF_EIO, "MuJoCo cannot load the model %s: %s", name, t.text);
+        return mf_err_set(err, MF_EIO, "MuJoCo cannot load the model %s: %s", files->name, t.text);
     }
     trap = &t;
-    if (mj_makeEmptyFileVFS(vfs, name, (int)size) == 0) {
-        memcpy(vfs->filedata[0], mjcf, size);
-        *m = mj_loadXML(name, vfs, why, sizeof why);
-    }
-    mj_deleteVFS(vfs);
+    *m = compile(vfs, files, why, sizeof why);
     trap = NULL;
     free(vfs);
     for (char *at = why; (at = strchr(at, '\n'));)
         *at = ' '; /* one line */
-    return *m ? 0 : mf_err_set(err, MF_EIO, "MuJoCo cannot load the model %s: %s", name, why);
+    return *m ? 0 : mf_err_set(err, MF_EIO, "MuJoCo cannot load the model %s: %s", files->name, why);
 }
 
 int mf_mujoco_data(mjData **d, const mjModel *m, struct mf_err *err)

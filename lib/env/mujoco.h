@@ -12,8 +12,13 @@
 
 #include "base/err.h"
 
-/* Compile a model from MJCF text; mj_deleteModel gives it back. */
-int mf_mujoco_load(mjModel **m, const char *name, const char *mjcf, struct mf_err *err);
+struct mf_mjcf {
+    const char *name, *text;
+};
+
+/* Compile a model from MJCF texts: the model's, then those that it includes, then a NULL name; mj_deleteModel gives it
+ * back. */
+int mf_mujoco_load(mjModel **m, const struct mf_mjcf *files, struct mf_err *err);
 int mf_mujoco_data(mjData **d, const mjModel *m, struct mf_err *err); /* mj_deleteData gives it back */
 
 /* n steps of physics. false: MuJoCo reported an error, or positions, velocities or accelerations went bad. */

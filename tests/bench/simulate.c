@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "env/mujoco.h"
+#include "env/hand.h"
 #include "env/vec.h"
 
 enum { N = 128, DECISIONS = 8, C = 4, A = 7, U = 8, SUBSTEPS = 10, TURNS = 6, THREADS = 2 };
@@ -25,6 +25,7 @@ struct script { /* what one environment goes through */
 };
 
 static const struct mf_env *env;
+static const struct mf_scene *scene;
 static mjModel *model;
 static struct script script[N];
 static atomic_int next;
@@ -60,7 +61,7 @@ static void record(struct script *s, int n)
     bool ended = true;
     uint32_t episode = 0;
     must(mf_env_layout(env, 0, NULL, NULL, &low, &err), &err);
-    must(env->init(&state, model, env->max_steps, &err), &err);
+    must(env->init(&state, scene, env->max_steps, &err), &err);
     must(mf_mujoco_data(&s->data, model, &err), &err);
     struct mf_rng noise = mf_rng_at(2, MF_RNG_TEST, (uint32_t)n, 0, 0);
     for (int d = 0; d < DECISIONS; d++) {
@@ -136,7 +137,8 @@ int main(void)
     void *m = NULL;
     int steps = 0;
     must(mf_env_find(&env, "lift", &err) || env->open(&m, &err) ? err.code : 0, &err);
-    model = m;
+    scene = m;
+    model = scene->m;
     for (int n = 0; n < N; n++) {
         record(&script[n], n);
         steps += script[n].steps;

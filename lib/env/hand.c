@@ -1,0 +1,167 @@
+#include "env/hand.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+extern const char mf_hand_xml[];
+
+enum { X, Y, Z, RZ, RY, RX, LEFT, RIGHT }; /* qpos, as in hand.xml; also ctrl */
+enum { SUBSTEPS = 10 };
+
+static const double OPEN = 0.04, LEASH = 0.03; /* m; leash: what the setpoint may run ahead of the hand */
+
+static double clip(double x, double low, double high)
+{
+    return fmax(low, fmin(high, x));
+}
+
+/* ---- life ---- */
+
+int mf_scene_open(void **scene, const char *name, const char *mjcf, struct mf_err *err)
+{
+    const struct mf_mjcf files[] = {{name, mjcf}, {"hand.xml", mf_hand_xml}, {NULL, NULL}};
+    struct mf_scene *s = mf_xcalloc(1, sizeof *s);
+    if (mf_mujoco_load(&s->m, files, err) || mf_cloud_new(&s->cloud, s->m, err)) {
+        mf_scene_close(s);
+        return err->code;
+    }
+    *scene = s;
+    return 0;
+}
+
+void mf_scene_close(void *scene)
+{
+    struct mf_scene *s = scene;
+    mf_cloud_free(s->cloud);
+    mj_deleteModel(s->m);
+    free(s);
+}
+
+int mf_hand_init(struct mf_hand *h, const struct mf_scene *scene, struct mf_err *err)
+{
+    *h = (struct mf_hand){.scene = scene};
+    return mf_mujoco_data(&h->d, scene->m, err);
+}
+
+void mf_hand_release(struct mf_hand *h)
+{
+    mj_deleteData(h->d);
+}
+
+void mf_hand_clear(struct mf_hand *h)
+{
+    mj_resetData(h->scene->m, h->d);
+    h->broken = false;
+}
+
+/* ---- motion ---- */
+
+void mf_hand_place(struct mf_hand *h, struct mf_rng *rng)
+{
+    double *q = h->d->qpos;
+    q[X] = mf_rng_range(rng, -0.03f, 0.03f);
+    q[Y] = mf_rng_range(rng, -0.03f, 0.03f);
+    q[Z] = mf_rng_range(rng, 0.11f, 0.15f);
+    q[RZ] = mf_rng_range(rng, -0.1f, 0.1f);
+    q[RY] = mf_rng_range(rng, -0.03f, 0.03f);
+    q[RX] = mf_rng_range(rng, -0.03f, 0.03f);
+    q[LEFT] = q[RIGHT] = OPEN;
+    memcpy(h->set, q, sizeof h->set);
+}
+
+bool mf_hand_step(struct mf_hand *h, const float *action, const double low[3], const double high[3])
+{
+    static const double turn[] = {[RZ] = 1.2, [RY] = 0.3, [RX] = 0.3};
+    static const int axis[] = {X, Y, Z, RX, RY, RZ}; /* of the action's first six */
+    double *set = h->set, *q = h->d->qpos;
+    for (int i = 0; i < 6; i++) {
+        int j = axis[i];
+        set[j] += clip(action[i], -1, 1) * (i < 3 ? 0.02 : 0.1);
+        if (i < 3)
+            set[j] = clip(set[j], q[j] - LEASH, q[j] + LEASH);
+        set[j] = i < 3 ? clip(set[j], low[j], high[j]) : clip(set[j], -turn[j], turn[j]);
+    }
+    set[LEFT] = clip(set[LEFT] - 0.01 * clip(action[6], -1, 1), 0, OPEN);
+    memcpy(h->d->ctrl, set, sizeof h->set);
+    h->d->ctrl[RIGHT] = set[LEFT];
+    h->broken = !mf_mujoco_step(h->scene->m, h->d, SUBSTEPS);
+    return !h->broken;
+}
+
+/* ---- observation ---- */
+
+/* q = Rz Ry Rx, in MuJoCo's order w x y z. */
+void mf_hand_quat(const struct mf_hand *h, double wxyz[4])
+{
+    static const double axis[3][3] = {{0, 0, 1}, {0, 1, 0}, {1, 0, 0}};
+    double r[3][4], zy[4];
+    for (int i = 0; i < 3; i++)
+        mju_axisAngle2Quat(r[i], axis[i], h->d->qpos[RZ + i]);
+    mju_mulQuat(zy, r[0], r[1]);
+    mju_mulQuat(wxyz, zy, r[2]);
+}
+
+/* All of it comes from qpos: the poses that MuJoCo keeps beside it are one substep old after a step. */
+void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct mf_obs *as, float *to)
+{
+    const double *q = h->d->qpos;
+    double quat[4];
+    if (key == MF_HAND_POS)
+        to[0] = (float)q[X], to[1] = (float)q[Y], to[2] = (float)q[Z];
+    if (key == MF_HAND_FINGERS)
+        to[0] = (float)q[LEFT], to[1] = (float)-q[RIGHT];
+    if (key == MF_HAND_CLOUD)
+        mf_cloud_see(h->scene->cloud, h->d, MF_PICK_EVEN, as->dim[0], to);
+    if (key == MF_HAND_QUAT) {
+        mf_hand_quat(h, quat);
+        for (int i = 0; i < 4; i++)
+            to[i] = (float)quat[(i + 1) % 4];
+    }
+    for (int i = 0; h->broken && i < mf_obs_size(as); i++)
+        to[i] = NAN;
+}
+
+/* ---- save and load ---- */
+
+size_t mf_hand_state_size(const struct mf_hand *h, size_t n)
+{
+    return sizeof h->set + n + mf_mujoco_state_size(h->scene->m);
+}
+
+void mf_hand_save(const struct mf_hand *h, const void *task, size_t n, void *bytes)
+{
+    char *at = bytes;
+    memcpy(at, h->set, sizeof h->set);
+    memcpy(at + sizeof h->set, task, n);
+    mf_mujoco_save(h->scene->m, h->d, at + sizeof h->set + n);
+}
+
+void mf_hand_load(struct mf_hand *h, void *task, size_t n, const void *bytes)
+{
+    const char *at = bytes;
+    memcpy(h->set, at, sizeof h->set);
+    memcpy(task, at + sizeof h->set, n);
+    mf_mujoco_restore(h->scene->m, h->d, at + sizeof h->set + n);
+    h->broken = false;
+}
+
+/* ---- experts ---- */
+
+double mf_hand_yaw(const float *xyzw)
+{
+    return atan2(2 * (xyzw[3] * xyzw[2] + xyzw[0] * xyzw[1]), 1 - 2 * (xyzw[1] * xyzw[1] + xyzw[2] * xyzw[2]));
+}
+
+void mf_hand_steer(const float *quat, const double miss[3], double yaw, bool closes, struct mf_rng *rng, float *action)
+{
+    double wish[MF_HAND_ACTION] = {
+        [3] = -0.4 / 0.1 * 2 * quat[0], -0.4 / 0.1 * 2 * quat[1], 0.4 / 0.1 * yaw, closes ? 1 : -1};
+    for (int i = 0; i < 3; i++)
+        wish[i] = 0.6 / 0.02 * miss[i];
+    mf_rng_normal(rng, action, MF_HAND_ACTION);
+    for (int i = 0; i < MF_HAND_ACTION; i++)
+        action[i] = (float)clip(wish[i] + 0.15 * action[i], -1, 1);
+}

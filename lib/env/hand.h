@@ -1,0 +1,61 @@
+/* hand.h - what MuJoCo tasks with one gripper share: hand.xml, how it moves, what it shows, what is saved of it.
+ *
+ *   action  hand position 3 (2 cm a step at 1), axis-angle 3 (.1 rad), gripper (> 0 closes, 1 cm)
+ *
+ * Actions move a setpoint, which springs pull the hand to. A task's model
+ * includes hand.xml first: qpos begins x y z rz ry rx left right, and the
+ * task's things follow.
+ */
+#ifndef MF_ENV_HAND_H
+#define MF_ENV_HAND_H
+
+#include "env/cloud.h"
+#include "env/env.h"
+#include "env/mujoco.h"
+
+enum { MF_HAND_QPOS = 8, MF_HAND_ACTION = 7 };
+
+/* Keys that a task lists after its own "object", in this order. */
+enum mf_hand_key { MF_HAND_OBJECT, MF_HAND_POS, MF_HAND_QUAT, MF_HAND_FINGERS, MF_HAND_CLOUD };
+#define MF_HAND_KEYS                                                                                                   \
+    {"robot0_eef_pos", {3}, false}, {"robot0_eef_quat", {4}, false}, {"robot0_gripper_qpos", {2}, false},              \
+    {                                                                                                                  \
+        "point_cloud", {1024, 6}, false                                                                                \
+    }
+
+/* An environment's model: read only, shared by all instances. */
+struct mf_scene {
+    mjModel *m;
+    struct mf_cloud *cloud;
+};
+int mf_scene_open(void **scene, const char *name, const char *mjcf, struct mf_err *err);
+void mf_scene_close(void *scene);
+
+struct mf_hand {
+    const struct mf_scene *scene;
+    mjData *d;
+    double set[7]; /* the setpoint: x y z rz ry rx, and one for both fingers */
+    bool broken;   /* the simulation diverged */
+};
+
+int mf_hand_init(struct mf_hand *h, const struct mf_scene *scene, struct mf_err *err);
+void mf_hand_release(struct mf_hand *h);
+void mf_hand_clear(struct mf_hand *h);                     /* the simulation begins anew */
+void mf_hand_place(struct mf_hand *h, struct mf_rng *rng); /* above the middle of the table, open */
+/* One control step, with the setpoint kept in [low, high] (x y z). false: it broke down. */
+bool mf_hand_step(struct mf_hand *h, const float *action, const double low[3], const double high[3]);
+void mf_hand_quat(const struct mf_hand *h, double wxyz[4]);
+/* NaN where it broke down; MF_HAND_OBJECT is the task's own. */
+void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct mf_obs *as, float *to);
+
+/* The setpoint, `n` bytes of the task, the simulation. */
+size_t mf_hand_state_size(const struct mf_hand *h, size_t n);
+void mf_hand_save(const struct mf_hand *h, const void *task, size_t n, void *bytes);
+void mf_hand_load(struct mf_hand *h, void *task, size_t n, const void *bytes);
+
+/* Of a scripted expert, whose obs is object, robot0_eef_pos, ...: the noisy action that brings the hand `miss` (m) and
+ * `yaw` (rad) nearer and keeps it upright. quat: of the hand, xyzw. */
+void mf_hand_steer(const float *quat, const double miss[3], double yaw, bool closes, struct mf_rng *rng, float *action);
+double mf_hand_yaw(const float *xyzw);
+
+#endif

@@ -2,6 +2,7 @@
 # make         every stage into bin/                                 make lint    layers, headers, format, shell
 # make bench   ours and PyTorch side by side                         make accept  the main job for three seeds
 # make fuzz    the decoders under libFuzzer                          make install PREFIX=/usr/local
+# make check-pypi  against Hydra and others, from PyPI
 #
 # DEV=1: debug, warnings are errors.  SANITIZE=address,undefined or thread.  CUDA=no|auto.
 CC       ?= cc
@@ -95,6 +96,15 @@ test: all $(UNITS)
 check: setup
 	$(MAKE) lint test
 
+# Against packages that Debian has not: tests/pypi/GROUP.txt goes to build/venv/GROUP, from PyPI.
+check-pypi: all $(patsubst tests/pypi/%.txt,build/venv/%/made,$(wildcard tests/pypi/*.txt))
+	prove -e 'bats --tap' $(wildcard tests/pypi/*.bats)
+
+build/venv/%/made: tests/pypi/%.txt
+	python3 -m venv --clear build/venv/$*
+	build/venv/$*/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
 demo: setup
 	$(MAKE) all
 	pipelines/demo
@@ -117,10 +127,11 @@ fuzz: all
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install bin/mf-* $(DESTDIR)$(PREFIX)/bin
+	cd configs && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/maniflow/configs/{} \;
 
 clean:
 	rm -rf build bin/mf-*
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all units test check demo setup lint bench accept fuzz install clean force
+.PHONY: all units test check check-pypi demo setup lint bench accept fuzz install clean force
 .SECONDARY:

@@ -1,11 +1,10 @@
 /* conf.h - the one configuration: a table of typed keys, and where values come from.
  *
  * keys.c holds every key of every stage once: name, type, default, unit,
- * range, help. Values come, later ones winning, from the defaults, the file
- * of MF_CONFIG, --config files, and key=value words in Hydra's grammar. A
- * stage binds the keys that it uses to fields of its own struct; keys of the
- * table that it does not use are accepted, so that a pipeline can hand the
- * same words to all. An unknown key is an error that names the nearest one.
+ * range, help. Values come, later ones winning, from the defaults, YAML files
+ * that Hydra's defaults lists compose, and words in Hydra's grammar. A stage binds the keys that it uses to fields of
+ * its own struct; keys of the table that it does not use are accepted, so that a pipeline can hand the same words to
+ * all. An unknown key is an error that names the nearest one.
  */
 #ifndef MF_CONF_CONF_H
 #define MF_CONF_CONF_H
@@ -27,14 +26,16 @@ enum mf_type {
     MF_NAMES,  /* struct mf_names: [object, point_cloud] */
 };
 
+enum { MF_LIST_MAX = 16 };
+
 struct mf_ints {
     int n;
-    int64_t v[16];
+    int64_t v[MF_LIST_MAX];
 };
 
 struct mf_names {
     int n;
-    char v[16][64];
+    char v[MF_LIST_MAX][64];
 };
 
 struct mf_key {
@@ -58,12 +59,31 @@ struct mf_conf; /* the resolved values, with where each came from */
 
 struct mf_conf *mf_conf_new(void); /* all defaults */
 void mf_conf_free(struct mf_conf *c);
-int mf_conf_file(struct mf_conf *c, const char *path, struct mf_err *err); /* YAML */
-int mf_conf_word(struct mf_conf *c, const char *word, struct mf_err *err); /* key=value */
+
+/* Where values come from, the later ones winning: files, the named one, words. */
+struct mf_sources {
+    int n_files;
+    const char *const *file; /* paths: --config */
+    const char *name;        /* --config-name: NAME.yaml of a folder; NULL: none */
+    const char *dir;         /* --config-dir; NULL: configs */
+    const char *installed;   /* a folder that is searched after all others; NULL: none */
+    int n_words;
+    const char *const *word; /* key=value, +key=value, ++key=value, ~key, group=option */
+};
+
+/* Compose and check all of it, once for a configuration. */
+int mf_conf_load(struct mf_conf *c, const struct mf_sources *from, struct mf_err *err);
+int mf_conf_file(struct mf_conf *c, const char *path, struct mf_err *err); /* one file, as a run's folder has it */
+/* The jobs of a sweep, a=1,2 b=3,4: a line each, with all words, the last one's values changing fastest. */
+int mf_conf_sweep(const struct mf_sources *from, FILE *to, struct mf_err *err);
+/* "a.b, c.d": keys of files that no program has, kept under conf.unknown=keep. "": none. */
+const char *mf_conf_remark(const struct mf_conf *c);
 int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *self, struct mf_err *err);
 const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: null */
-bool mf_conf_was_set(const struct mf_conf *c, const char *key);     /* not the default */
-void mf_conf_print(const struct mf_conf *c, FILE *to);              /* --cfg: YAML, reads back */
-void mf_conf_help(const struct mf_bind *table, FILE *to);           /* --help's rows, 100 columns wide */
+bool mf_conf_has(const char *key);
+bool mf_conf_was_set(const struct mf_conf *c, const char *key); /* not the default */
+void mf_conf_print(const struct mf_conf *c, FILE *to);          /* --cfg: YAML, reads back */
+void mf_conf_help(const struct mf_bind *table, FILE *to);       /* --help's rows, 100 columns wide */
+void mf_conf_doc(FILE *to);                                     /* the same of all keys, by groups */
 
 #endif

@@ -1,16 +1,33 @@
-/* conf_priv.h - shared by the two ways into a configuration: words and files. */
+/* conf_priv.h - shared by the files that find keys, set them and show them. */
 #ifndef MF_CONF_CONF_PRIV_H
 #define MF_CONF_CONF_PRIV_H
 
-#include "conf/value.h"
+#include "conf/item.h"
 
-/* A number for the file that is read now: in one file a key stands once. */
-int mf_conf_reading(struct mf_conf *c);
-/* Set one key. where is "FILE:LINE" and reading that file's number; NULL and 0 for a word of the command line.
- * Every sentence begins with where. */
-int mf_conf_set(struct mf_conf *c, const char *name, const struct mf_value *v, const char *where, int reading,
-                struct mf_err *err);
-/* "training": some key's name begins with "training." */
-bool mf_conf_is_group(const char *name);
+struct mf_slot {
+    union mf_typed v;
+    char *text;   /* v as YAML writes it; NULL: null */
+    char *where;  /* "FILE:LINE" or "word"; NULL: the default */
+    int reading;  /* of that file or word */
+    bool missing; /* ???: to be given */
+};
+
+struct mf_conf {
+    int n, readings;
+    struct mf_slot *slot; /* one for each of mf_keys */
+    struct mf_item *rest; /* what was set and is no key: kept, printed, without effect */
+    char remark[512];     /* about it; "": nothing was in a file */
+};
+
+/* Set the keys from a composed tree, which c takes, also on failure. */
+int mf_conf_take(struct mf_conf *c, struct mf_item *root, struct mf_err *err);
+
+int mf_key_find(const char *name);      /* its row in mf_keys, also by another name; -1: none */
+bool mf_key_is_group(const char *name); /* "training": some key's name begins with "training." */
+const char *mf_key_nearest(const char *name);
+/* A new item; *to stays as it is where there is no such key. */
+int mf_key_default(const char *name, struct mf_item **to);
+/* {env: lift} becomes {env: {name: lift}}, for that is what it is short for. */
+void mf_key_spell_out(struct mf_item *root);
 
 #endif

@@ -2,6 +2,9 @@
 
 /* Grouped as YAML prints them: keys of one group stand together. */
 const struct mf_key mf_keys[] = {
+    {"conf.unknown", MF_CHOICE, "error", "error|keep", NULL,
+     "a key in a file that no program has is an error, or is kept without effect and told"},
+
     {"run.dir", MF_STR, NULL, NULL, NULL,
      "the run's folder; null: a new one below outputs/. In a pipe the source's is everybody's"},
     {"run.seed", MF_INT, "0", "[0,)", NULL, "seed of every random number of training"},
@@ -104,6 +107,8 @@ const struct mf_key mf_keys[] = {
     {"training.log_interval", MF_INT, "1", "[1,)", "iterations",
      "between metrics on stdout; the run's journal has all"},
 
+    {"advantage.advantage_type", MF_CHOICE, "gae", "gae|monte_carlo|n_step", NULL,
+     "which of mf-gae, mf-mc and mf-nstep the pipelines take"},
     {"advantage.gamma", MF_FLOAT, ".99", "[0,1]", NULL, "discount"},
     {"advantage.gae_lambda", MF_FLOAT, ".95", "[0,1]", NULL, "decay of GAE's trace"},
     {"advantage.n_step", MF_INT, "4", "[1,)", "decisions", "before mf-nstep bootstraps"},

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "conf/value.h"
+#include "conf/item.h"
 
 enum { NUMBER_MAX = 64 };
 
@@ -116,7 +116,7 @@ static bool special(const char *s, enum mf_grammar g, double *f)
     return is_word(s, "inf", g) || is_word(s, "nan", MF_HYDRA);
 }
 
-static void classify(struct mf_scalar *s, enum mf_grammar g)
+static void classify(struct mf_item *s, enum mf_grammar g)
 {
     static const char *const yes[] = {"true", "yes", "on"}, *const no[] = {"false", "no", "off"};
     const char *text = s->text;
@@ -146,96 +146,12 @@ static void classify(struct mf_scalar *s, enum mf_grammar g)
     }
 }
 
-void mf_value_release(struct mf_value *v)
+struct mf_item *mf_item_scalar(const char *text, bool quoted, enum mf_grammar g)
 {
-    for (int i = 0; i < v->n; i++)
-        free(v->item[i].text);
-    *v = (struct mf_value){0};
-}
-
-int mf_value_add(struct mf_value *v, const char *text, bool quoted, enum mf_grammar g, struct mf_err *err)
-{
-    if (v->n == MF_LIST_MAX)
-        return mf_err_set(err, MF_EUSAGE, "a list has at most %d items", MF_LIST_MAX);
-    struct mf_scalar *s = &v->item[v->n++];
-    s->text = mf_xstrdup(text);
-    s->is = MF_IS_TEXT;
+    struct mf_item *x = mf_xcalloc(1, sizeof *x);
+    x->text = mf_xstrdup(text);
+    x->is = MF_IS_TEXT;
     if (!quoted)
-        classify(s, g);
-    return 0;
-}
-
-bool mf_scalar_is_plain(const char *text)
-{
-    struct mf_scalar s = {.text = mf_xstrdup(text)};
-    classify(&s, MF_YAML);
-    free(s.text);
-    return s.is == MF_IS_TEXT && (isalpha((unsigned char)*text) || *text == '/') &&
-           text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-")] == '\0';
-}
-
-/* One scalar of a word, up to `stops` when in a list: *s moves on to what ends it. */
-static int word_item(struct mf_value *v, const char **s, const char *stops, struct mf_err *err)
-{
-    const char *p = *s;
-    char *buf = mf_xcalloc(strlen(p) + 1, 1), *to = buf;
-    char quote = *p == '\'' || *p == '"' ? *p : '\0';
-    bool text = quote != '\0';
-    if (quote) {
-        for (p++; *p && *p != quote; p++) {
-            size_t slashes = strspn(p, "\\");
-            if (slashes && p[slashes] == quote) { /* only before a quote does a backslash escape */
-                to += slashes / 2, memset(to - slashes / 2, '\\', slashes / 2);
-                p += slashes;
-                if (slashes % 2 == 0)
-                    break;
-            }
-            *to++ = *p;
-        }
-        if (*p++ != quote) {
-            free(buf);
-            return mf_err_set(err, MF_EUSAGE, "misses its closing %c", quote);
-        }
-    } else {
-        for (; *p && !strchr(stops, *p); p++) {
-            if (*p == '\\' && p[1] && strchr("\\()[]{}:=, \t", p[1]))
-                text = true, p++;
-            else if (strchr("[]{}(),'\"", *p)) {
-                free(buf);
-                return mf_err_set(err, MF_EUSAGE, "has a '%c' that must be quoted%s", *p,
-                                  *p == ',' ? " (a list is written [a,b])" : "");
-            }
-            *to++ = *p;
-        }
-        while (to > buf && isspace((unsigned char)to[-1]) && !text)
-            *--to = '\0';
-    }
-    p += strspn(p, " \t");
-    *s = p;
-    int rc = mf_value_add(v, buf, text || !*buf, MF_HYDRA, err);
-    free(buf);
-    return rc;
-}
-
-int mf_value_word(struct mf_value *v, const char *text, struct mf_err *err)
-{
-    int rc;
-    const char *s = text + strspn(text, " \t");
-    if (*s != '[') {
-        rc = word_item(v, &s, "", err);
-    } else {
-        v->list = true;
-        do {
-            s += 1 + strspn(s + 1, " \t");
-            if (*s == ']' && v->n == 0)
-                break;
-            if ((rc = word_item(v, &s, ",]", err)))
-                return rc;
-        } while (*s == ',');
-        if (*s++ != ']')
-            return mf_err_set(err, MF_EUSAGE, "misses its closing ]");
-        s += strspn(s, " \t");
-        rc = 0;
-    }
-    return rc || !*s ? rc : mf_err_set(err, MF_EUSAGE, "has '%s' after its end", s);
+        classify(x, g);
+    return x;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "conf/value.h"
+#include "conf/item.h"
 
 /* "[0,1)", either end may be missing. NaN is in no range. */
 static bool in_range(const char *range, double x)
@@ -25,7 +25,7 @@ static int bad_range(const struct mf_key *key, struct mf_err *err)
     return mf_err_set(err, MF_EUSAGE, "must be in %s", key->words);
 }
 
-static int take_int(int64_t *to, const struct mf_key *key, const struct mf_scalar *s, struct mf_err *err)
+static int take_int(int64_t *to, const struct mf_key *key, const struct mf_item *s, struct mf_err *err)
 {
     if (s->is == MF_IS_INT)
         *to = s->i;
@@ -52,38 +52,40 @@ static int take_choice(int *to, const struct mf_key *key, const char *text, stru
     }
 }
 
-static int take_name(char to[64], const struct mf_scalar *s, struct mf_err *err)
+static int take_name(char to[64], const struct mf_item *s, struct mf_err *err)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    size_t n = strlen(s->text);
+    size_t n = s->text ? strlen(s->text) : 0;
     if (n == 0 || n > 63 || strspn(s->text, letters) != n)
         return mf_err_set(err, MF_EUSAGE, "must be a list of names, of at most 63 letters, digits, _ and - each");
     memcpy(to, s->text, n + 1);
     return 0;
 }
 
-int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_value *v, struct mf_err *err)
+static int take_list(union mf_typed *to, const struct mf_key *key, const struct mf_item *list, struct mf_err *err)
 {
+    const bool ints = key->type == MF_INTS;
     int rc = 0;
-    if (key->type == MF_INTS) {
-        to->ints = (struct mf_ints){.n = v->n};
-        if (!v->list)
-            return mf_err_set(err, MF_EUSAGE, "must be a list of integers, such as [256,256]");
-        for (int i = 0; i < v->n && rc == 0; i++)
-            rc = take_int(&to->ints.v[i], key, &v->item[i], err);
-        return rc;
-    }
-    if (key->type == MF_NAMES) {
-        to->names = (struct mf_names){.n = v->n};
-        if (!v->list)
-            return mf_err_set(err, MF_EUSAGE, "must be a list of names, such as [object,point_cloud]");
-        for (int i = 0; i < v->n && rc == 0; i++)
-            rc = take_name(to->names.v[i], &v->item[i], err);
-        return rc;
-    }
-    if (v->list)
-        return mf_err_set(err, MF_EUSAGE, "must be one value, not a list");
-    const struct mf_scalar *s = &v->item[0];
+    if (list->is != MF_IS_LIST)
+        return mf_err_set(err, MF_EUSAGE, "must be a list of %s, such as %s", ints ? "integers" : "names",
+                          ints ? "[256,256]" : "[object,point_cloud]");
+    if (list->n > MF_LIST_MAX)
+        return mf_err_set(err, MF_EUSAGE, "must be a list of at most %d items", MF_LIST_MAX);
+    if (ints)
+        to->ints = (struct mf_ints){.n = list->n};
+    else
+        to->names = (struct mf_names){.n = list->n};
+    for (int i = 0; i < list->n && rc == 0; i++)
+        rc = ints ? take_int(&to->ints.v[i], key, list->child[i], err) : take_name(to->names.v[i], list->child[i], err);
+    return rc;
+}
+
+int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_item *s, struct mf_err *err)
+{
+    if (key->type == MF_INTS || key->type == MF_NAMES)
+        return take_list(to, key, s, err);
+    if (s->is == MF_IS_LIST || s->is == MF_IS_MAP)
+        return mf_err_set(err, MF_EUSAGE, "must be one value, not a %s", s->is == MF_IS_MAP ? "map" : "list");
     switch (key->type) {
     case MF_BOOL:
         to->b = s->b;
@@ -103,12 +105,11 @@ int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_
     }
 }
 
-/* The shortest decimal that reads back to the same double. */
-static void float_text(char *to, size_t size, double f)
+void mf_float_text(char *to, size_t size, double f)
 {
     int precision = 1;
-    if (isinf(f)) {
-        snprintf(to, size, f > 0 ? ".inf" : "-.inf");
+    if (!isfinite(f)) {
+        snprintf(to, size, isnan(f) ? ".nan" : f > 0 ? ".inf" : "-.inf");
         return;
     }
     do
@@ -128,7 +129,7 @@ char *mf_typed_text(const union mf_typed *v, const struct mf_key *key)
         snprintf(text, sizeof text, "%lld", (long long)v->i);
         break;
     case MF_FLOAT:
-        float_text(text, sizeof text, v->f);
+        mf_float_text(text, sizeof text, v->f);
         break;
     case MF_CHOICE: {
         const char *w = key->words;

@@ -1,8 +1,8 @@
 #include "stage/options.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -39,91 +39,123 @@ static void help_keys(const struct mf_bind *own)
 static void help(const struct mf_options *o, const struct mf_stage *s)
 {
     const char *words = s->operands ? s->operands : takes_file(s) ? "[FILE|RUN]" : NULL;
-    printf("usage: %s [key=value]...%s%s%s%s [--config FILE]...\n%s\n", o->program, words ? " " : "",
-           words ? words : "", has_in(s) ? " [--in ADDRESS]" : "", has_out(s) ? " [--out ADDRESS]" : "", s->summary);
+    printf("usage: %s [key=value]...%s%s%s%s [--config-name NAME] [--config FILE]...\n%s\n", o->program,
+           words ? " " : "", words ? words : "", has_in(s) ? " [--in ADDRESS]" : "",
+           has_out(s) ? " [--out ADDRESS]" : "", s->summary);
     puts("\nkeys and their defaults:");
     help_keys(s->binds);
     puts("Keys of other programs are accepted too, so that a pipeline hands the same words to all.\n\noptions:");
     if (has_in(s))
-        puts("  --in ADDRESS   read the stream from there, not from stdin");
+        puts("  --in ADDRESS        read the stream from there, not from stdin");
     if (has_out(s))
-        puts("  --out ADDRESS  write it there, not to stdout");
+        puts("  --out ADDRESS       write it there, not to stdout");
     if (has_in(s) || has_out(s))
-        puts("                 an address: -, a path, ipc://PATH, tcp://127.0.0.1:PORT; @ before the latter two\n"
-             "                 binds, > connects; of itself the reader binds");
-    puts("  --config FILE  YAML of keys, before the words; again for more; MF_CONFIG names one for all\n"
-         "  --cfg          print the resolved configuration\n"
-         "  --help, --version");
+        puts("                      an address: -, a path, ipc://PATH, tcp://127.0.0.1:PORT; @ before the latter two\n"
+             "                      binds, > connects; of itself the reader binds");
+    puts("  --config-name NAME  the configuration NAME.yaml, composed as Hydra does; -cn\n"
+         "  --config-dir DIR    where it and its groups are, not in configs/; -cd\n"
+         "  --config FILE       YAML of keys, before the words; again for more; MF_CONFIG names one for all\n"
+         "  --cfg               print the resolved configuration; -c job");
+    if (s->composes)
+        puts("  -m, --multirun      print a sweep's jobs: key=1,2 is two, and with key2=choice(a,b) four\n"
+             "  --doc               print every key of every program");
+    puts("  --help, --version");
     if (s->examples)
         printf("\nexamples:\n%s", s->examples);
 }
 
-/* "training.lr=..": a path with a slash before its '=' is none. */
-static bool is_key_value(const char *word)
+/* "training.lr=..", "+key=..", "~key", "nested/group=option" unless a file has that name. */
+static bool is_override(const char *word)
 {
-    size_t n = 0;
-    while (isalnum((unsigned char)word[n]) || word[n] == '_' || word[n] == '.')
-        n++;
-    return n > 0 && word[n] == '=';
+    static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@/-";
+    const size_t plus = strspn(word, "+"), n = strspn(word + plus, name);
+    if (*word == '~')
+        return true;
+    if (n == 0 || word[plus + n] != '=' || *word == '.' || *word == '/')
+        return false;
+    return !memchr(word, '/', plus + n) || access(word, F_OK) != 0;
 }
 
-/* Is argv[*i] --name VALUE or --name=VALUE? Then *value is it and *i its last word. */
-static bool is_option(const char *name, char **argv, int *i, const char **value)
+/* Is argv[*i] --name VALUE, --name=VALUE or -short VALUE? Then *value is it and *i its last word. */
+static bool is_option(const char *name, const char *brief, char **argv, int *i, const char **value)
 {
-    const char *word = argv[*i] + 2;
-    size_t n = strlen(name);
-    if (strncmp(word, name, n) || (word[n] && word[n] != '='))
+    const char *word = argv[*i] + 1;
+    if (*word == '-')
+        word++, brief = name;
+    const size_t n = strlen(brief);
+    if (!n || strncmp(word, brief, n) || (word[n] && word[n] != '='))
         return false;
     *value = word[n] ? word + n + 1 : argv[*i + 1];
     *i += !word[n] && *value;
     return true;
 }
 
+/* What was asked of the program itself, and is answered at once. */
+enum answer { ANSWER_NONE, ANSWER_HELP, ANSWER_VERSION, ANSWER_CFG, ANSWER_DOC, ANSWER_SWEEP };
+
 struct words {
-    const char **configs, **pairs;
-    int n_configs, n_pairs;
+    const char **file, **pair; /* --config, and key=value */
+    struct mf_sources from;
+    enum answer answer;
 };
+
+static enum answer answer_of(const struct mf_stage *s, const char *word)
+{
+    static const struct {
+        const char *word;
+        enum answer answer;
+    } all[] = {{"--help", ANSWER_HELP}, {"--version", ANSWER_VERSION}, {"--cfg", ANSWER_CFG},       {"-c", ANSWER_CFG},
+               {"--doc", ANSWER_DOC},   {"-m", ANSWER_SWEEP},          {"--multirun", ANSWER_SWEEP}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(word, all[i].word) && (s->composes || all[i].answer < ANSWER_DOC))
+            return all[i].answer;
+    return ANSWER_NONE;
+}
 
 static int read_option(struct mf_options *o, const struct mf_stage *s, struct words *w, char **argv, int *i,
                        struct mf_err *err)
 {
     const char *value, *word = argv[*i];
-    if (has_in(s) && is_option("in", argv, i, &value))
+    const enum answer answer = answer_of(s, word);
+    if (answer) {
+        w->answer = answer;
+        *i += answer == ANSWER_CFG && argv[*i + 1] && !strcmp(argv[*i + 1], "job"); /* Hydra's word for all of it */
+        return 0;
+    }
+    if (has_in(s) && is_option("in", "", argv, i, &value))
         o->in = value;
-    else if (has_out(s) && is_option("out", argv, i, &value))
+    else if (has_out(s) && is_option("out", "", argv, i, &value))
         o->out = value;
-    else if (is_option("config", argv, i, &value))
-        w->configs[w->n_configs++] = value;
+    else if (is_option("config", "", argv, i, &value))
+        w->file[w->from.n_files++] = value;
+    else if (is_option("config-name", "cn", argv, i, &value))
+        w->from.name = value;
+    else if (is_option("config-dir", "cd", argv, i, &value))
+        w->from.dir = value;
+    else if (!strcmp(word, "-m") || !strcmp(word, "--multirun"))
+        return mf_err_set(err, MF_EUSAGE, "a sweep's jobs are told by mf-conf -m, and run by pipelines/sweep");
     else
         return mf_err_set(err, MF_EUSAGE, "no option '%.128s' here", word);
     return value ? 0 : mf_err_set(err, MF_EUSAGE, "%s needs a value", word);
 }
 
 static int read_words(struct mf_options *o, const struct mf_stage *s, struct words *w, int argc, char **argv,
-                      bool *print, struct mf_err *err)
+                      struct mf_err *err)
 {
     for (int i = 1; i < argc; i++) {
         const char *in = o->in, *out = o->out;
         int first = i, rc = 0;
-        if (!strcmp(argv[i], "--help")) {
-            help(o, s);
-            return 1;
-        } else if (!strcmp(argv[i], "--version")) {
-            printf("%s %s\n", o->program, MF_VERSION);
-            return 1;
-        } else if (!strcmp(argv[i], "--cfg"))
-            *print = true;
-        else if (argv[i][0] == '-' && argv[i][1])
+        if (argv[i][0] == '-' && argv[i][1])
             rc = read_option(o, s, w, argv, &i, err);
-        else if (is_key_value(argv[i]))
-            w->pairs[w->n_pairs++] = argv[i];
+        else if (is_override(argv[i]))
+            w->pair[w->from.n_words++] = argv[i];
         else if (s->operands)
             o->operands[o->n_operands++] = argv[i];
         else if (takes_file(s) && !strcmp(o->in, "-"))
             o->in = argv[i];
         else
             rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is neither key=value nor an option", argv[i]);
-        if (rc)
+        if (rc || w->answer == ANSWER_HELP || w->answer == ANSWER_VERSION)
             return rc;
         while (in == o->in && out == o->out && first <= i)
             o->said[o->n_said++] = argv[first++];
@@ -131,38 +163,58 @@ static int read_words(struct mf_options *o, const struct mf_stage *s, struct wor
     return 0;
 }
 
-static int resolve(struct mf_options *o, const struct words *w, struct mf_err *err)
+/* The configurations that came with the program: beside its bin/, or where make install puts them. */
+static const char *installed(char path[1024])
 {
-    const char *shared = getenv("MF_CONFIG");
-    int rc = shared && *shared ? mf_conf_file(o->conf, shared, err) : 0;
-    for (int i = 0; i < w->n_configs && rc == 0; i++)
-        rc = mf_conf_file(o->conf, w->configs[i], err);
-    for (int i = 0; i < w->n_pairs && rc == 0; i++)
-        rc = mf_conf_word(o->conf, w->pairs[i], err);
+    static const char *const at[] = {"configs", "share/maniflow/configs"};
+    ssize_t n = readlink("/proc/self/exe", path, 900);
+    for (int up = 0; n > 0 && up < 2; n--)
+        up += path[n - 1] == '/';
+    for (int i = 0; n > 0 && i < 2; i++) {
+        snprintf(path + n, 1024 - (size_t)n, "/%s", at[i]);
+        if (access(path, F_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
+static int resolve(struct mf_options *o, struct words *w, struct mf_err *err)
+{
+    char path[1024];
+    w->from.file = w->file, w->from.word = w->pair, w->from.installed = installed(path);
+    if (w->answer == ANSWER_SWEEP)
+        return mf_conf_sweep(&w->from, stdout, err);
+    int rc = mf_conf_load(o->conf, &w->from, err);
+    if (rc == 0 && *mf_conf_remark(o->conf) && strcmp(mf_conf_text(o->conf, "log.level"), "error") != 0)
+        mf_log(MF_LOG_WARN, "kept without effect, being keys of no program: %s", mf_conf_remark(o->conf));
     return rc;
 }
 
 int mf_options_read(struct mf_options *o, const struct mf_stage *s, int argc, char **argv, struct mf_err *err)
 {
     const size_t n = (size_t)argc + 1;
-    struct words w = {mf_xcalloc(n, sizeof(char *)), mf_xcalloc(n, sizeof(char *)), 0, 0};
-    bool print = false;
+    const char *shared = getenv("MF_CONFIG");
+    struct words w = {.file = mf_xcalloc(n, sizeof(char *)), .pair = mf_xcalloc(n, sizeof(char *))};
     snprintf(o->program, sizeof o->program, "mf-%s", s->name);
     o->in = o->out = "-";
     o->conf = mf_conf_new();
     o->operands = mf_xcalloc(n, sizeof(char *));
     o->said = mf_xcalloc(n, sizeof(char *));
     o->said[o->n_said++] = o->program;
-    int rc = read_words(o, s, &w, argc, argv, &print, err);
-    if (rc == 0)
-        rc = resolve(o, &w, err);
-    if (rc == 0 && print) {
+    if (shared && *shared)
+        w.file[w.from.n_files++] = shared;
+    int rc = read_words(o, s, &w, argc, argv, err);
+    if (rc == 0 && w.answer == ANSWER_HELP)
+        help(o, s);
+    else if (rc == 0 && w.answer == ANSWER_VERSION)
+        printf("%s %s\n", o->program, MF_VERSION);
+    else if (rc == 0 && w.answer == ANSWER_DOC)
+        mf_conf_doc(stdout);
+    else if (rc == 0 && (rc = resolve(o, &w, err)) == 0 && w.answer == ANSWER_CFG)
         mf_conf_print(o->conf, stdout);
-        rc = 1;
-    }
-    free(w.configs);
-    free(w.pairs);
-    return rc;
+    free(w.file);
+    free(w.pair);
+    return rc ? rc : w.answer != ANSWER_NONE;
 }
 
 void mf_options_release(struct mf_options *o)

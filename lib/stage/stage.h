@@ -40,6 +40,7 @@ struct mf_stage {
     bool text_out; /* stdout carries text, not frames (mf-view, mf-ckpt); flushed after every frame */
     bool watched;  /* does its work without a reader too: on a terminal it is silent there instead of being refused */
     bool replays;  /* emits the frames of another stream: no link is added, and an `end` that it emits is the end */
+    bool composes; /* mf-conf: --doc and -m are its business */
     const struct mf_bind *binds;
     size_t size; /* bytes of the stage's struct; it arrives zeroed, keys bound */
 

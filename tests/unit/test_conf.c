@@ -2,7 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conf/value.h"
+#include "conf/item.h"
 #include "tap.h"
 
 struct some {
@@ -24,12 +24,17 @@ static const struct mf_bind binds[] = {
     {0},
 };
 
+static int load_word(struct mf_conf *c, const char *word, struct mf_err *err)
+{
+    return mf_conf_load(c, &(struct mf_sources){.n_words = 1, .word = &word}, err);
+}
+
 /* The text that a word gives its key, or the sentence that refuses it. */
 static void word(const char *text, const char *key, const char *want)
 {
     struct mf_conf *c = mf_conf_new();
     struct mf_err err = {0};
-    const char *got = mf_conf_word(c, text, &err) ? err.text : mf_conf_text(c, key);
+    const char *got = load_word(c, text, &err) ? err.text : mf_conf_text(c, key);
     if (!ok(got && want ? strstr(got, want) != NULL : got == want, "%s gives %s", text, want ? want : "null"))
         printf("#   got %s\n", got ? got : "null");
     mf_conf_free(c);
@@ -58,16 +63,13 @@ static void file(const char *text, const char *key, const char *want)
 
 static void scalar(enum mf_grammar g, const char *text, enum mf_class is, double f)
 {
-    struct mf_value v = {0};
-    struct mf_err err;
-    mf_value_add(&v, text, false, g, &err);
-    const struct mf_scalar *s = &v.item[0];
+    struct mf_item *s = mf_item_scalar(text, false, g);
     bool same = s->is == is && (is != MF_IS_INT || (double)s->i == f) && (is != MF_IS_BOOL || s->b == (f != 0)) &&
                 (is != MF_IS_FLOAT || s->f == f || (isnan(f) && isnan(s->f)));
     if (!ok(same, "%s: '%s' is a %s", g == MF_YAML ? "YAML" : "Hydra", text,
             (const char *[]){"null", "bool", "int", "float", "text"}[is]))
         printf("#   got class %d, %g\n", s->is, s->f);
-    mf_value_release(&v);
+    mf_item_free(s);
 }
 
 static void grammars(void)
@@ -187,16 +189,21 @@ static void files(void)
     file("training:\n  batch_size: 5\n  lerning_rate: 1\n", "",
          ":3: unknown key 'training.lerning_rate', nearest is 'training.learning_rate'");
     file("training:\n  clip_range: -1\n", "", ":2: training.clip_range=-1: must be in (0,)");
-    file("run:\n  seed: 1\n  seed: 2\n", "", ":3: 'run.seed' was set at /tmp/mf-conf-");
+    file("run:\n  seed: 1\n  seed: 2\n", "", ":3: 'seed' was set at /tmp/mf-conf-");
     file("env: lift\nenv.name: point\n", "", ":2: 'env.name' was set at");
-    file("a: *b\n", "", ":1: aliases and tags are not read");
-    file("run: {seed: !!int 5}\n", "", ":1: aliases and tags are not read");
+    file("a: *b\n", "", ":1: no '&b' is above");
+    file("run: &r {seed: 5}\nconf: {unknown: keep}\nx: *r\n", "run.seed", "5");
+    file("base: &b {batch_size: 64, num_envs: 3}\ntraining:\n  <<: *b\n  num_envs: 4\nconf.unknown: keep\n",
+         "training.batch_size", "64");
+    file("run: {seed: !!int 5}\n", "", ":1: tags are not read");
     file("- 1\n", "", "holds no map of keys");
     file("run: {seed: 5\n", "", ":2: ");
     file("? [a]\n: 5\n", "", "a key must be a name");
-    file("{a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: 1}}}}}}}}}}}}}}}}}}", "",
-         "nested more than");
-    file("policy:\n  hidden: [[1]]\n", "", ":2: policy.hidden: a list holds plain values only");
+    file("{a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: "
+         "{a: {a: "
+         "{a: {a: {a: {a: {a: {a: {a: 1}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}",
+         "", "nested more than 32");
+    file("policy:\n  hidden: [[1]]\n", "", ":2: policy.hidden=[..]: must be a list of integers");
     struct mf_conf *c = mf_conf_new();
     struct mf_err err;
     ok(mf_conf_file(c, "/tmp/no/such", &err) == MF_EUSAGE && strstr(err.text, "cannot open"),
@@ -217,8 +224,8 @@ static void reads_back(void)
                                       "wandb_project=\t x"};
     struct mf_conf *a = mf_conf_new(), *b = mf_conf_new();
     struct mf_err err = {0};
-    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
-        ok(mf_conf_word(a, set[i], &err) == 0, "%s", set[i]);
+    ok(mf_conf_load(a, &(struct mf_sources){.n_words = sizeof set / sizeof *set, .word = set}, &err) == 0, "%s",
+       err.text);
     char path[32];
     temp(path, "");
     FILE *f = fopen(path, "w");
@@ -246,7 +253,7 @@ int main(void)
            s.objective == 0 && s.hidden.n == 3 && s.hidden.v[2] == 256,
        "defaults bind");
     ok(!mf_conf_was_set(c, "run.seed"), "a default was not set");
-    mf_conf_word(c, "run.seed=0", &err);
+    load_word(c, "run.seed=0", &err);
     ok(mf_conf_was_set(c, "run.seed"), "a value equal to the default was");
     mf_conf_free(c);
     grammars();

@@ -1,0 +1,97 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "conf/conf_priv.h"
+#include "conf/parse.h"
+
+enum { NAME_MAX_ = 128 };
+
+/* Other names of the same thing, from the published commands and files. */
+static const char *const alias[][2] = {
+    {"env", "env.name"},
+    {"task.dataset_path", "clone.dataset"},
+    {"task.env_runner.max_steps", "env.max_steps"},
+    {"task.env_runner.num_episodes", "eval.num_episodes"},
+    {"task.env_runner.env_meta.env_name", "env.name"},
+    {"task.env_runner.env_config.env_name", "env.name"},
+};
+enum { ALIASES = sizeof alias / sizeof *alias };
+
+int mf_key_find(const char *name)
+{
+    for (int i = 0; i < ALIASES; i++)
+        if (!strcmp(name, alias[i][0]))
+            name = alias[i][1];
+    for (int i = 0; mf_keys[i].name; i++)
+        if (*name == *mf_keys[i].name && !strcmp(name, mf_keys[i].name))
+            return i;
+    return -1;
+}
+
+bool mf_key_is_group(const char *name)
+{
+    size_t n = strlen(name);
+    for (int i = 0; mf_keys[i].name; i++)
+        if (!strncmp(mf_keys[i].name, name, n) && mf_keys[i].name[n] == '.')
+            return true;
+    return false;
+}
+
+/* Levenshtein's distance, over at most NAME_MAX_ characters. */
+static int distance(const char *a, const char *b)
+{
+    int row[NAME_MAX_ + 1], n = (int)strnlen(b, NAME_MAX_);
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 0; a[i] && i < NAME_MAX_; i++) {
+        int diagonal = row[0];
+        row[0] = i + 1;
+        for (int j = 1; j <= n; j++) {
+            int best = diagonal + (a[i] != b[j - 1]);
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[n];
+}
+
+const char *mf_key_nearest(const char *name)
+{
+    const char *best = "";
+    int least = 1 << 20;
+    for (int i = 0; mf_keys[i].name; i++) {
+        const char *dot = strchr(mf_keys[i].name, '.');
+        int d = distance(name, mf_keys[i].name), bare = dot ? 1 + distance(name, dot + 1) : d;
+        d = bare < d ? bare : d; /* whoever forgets the group means the key of that name */
+        if (d < least)
+            least = d, best = mf_keys[i].name;
+    }
+    return best;
+}
+
+int mf_key_default(const char *name, struct mf_item **to)
+{
+    const int i = mf_key_find(name);
+    const char *text = i < 0 ? NULL : mf_keys[i].def;
+    struct mf_err err;
+    if (i >= 0 && (mf_keys[i].type == MF_INTS || mf_keys[i].type == MF_NAMES))
+        return mf_word_value(to, text, &err);
+    if (i >= 0)
+        *to = mf_item_scalar(text ? text : "", false, MF_YAML);
+    return 0;
+}
+
+void mf_key_spell_out(struct mf_item *root)
+{
+    for (int i = 0; i < ALIASES; i++) {
+        const size_t n = strlen(alias[i][0]);
+        struct mf_item *x = mf_item_find(root, alias[i][0]);
+        if (!x || x->is == MF_IS_MAP || strncmp(alias[i][1], alias[i][0], n) != 0 || alias[i][1][n] != '.')
+            continue;
+        struct mf_item *map = mf_item_map(), *copy = mf_item_copy(x);
+        mf_item_stamp(map, x->reading);
+        mf_item_put(map, alias[i][1] + n + 1, copy);
+        mf_item_put(root, alias[i][0], map);
+    }
+}

@@ -1,0 +1,276 @@
+#include "conf/resolve.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "conf/conf_priv.h"
+#include "conf/parse.h"
+
+struct text {
+    char *s;
+    size_t n;
+};
+
+static void append(struct text *t, const char *s, size_t n)
+{
+    t->s = mf_xrealloc(t->s, t->n + n + 1, 1);
+    memcpy(t->s + t->n, s, n);
+    t->s[t->n += n] = '\0';
+}
+
+/* Behind the } that closes the ${ at s; NULL: none does. */
+static const char *behind(const char *s)
+{
+    int depth = 0;
+    for (char quote = '\0'; *s; s++) {
+        if (quote)
+            quote = *s == quote ? '\0' : quote;
+        else if (depth && (*s == '\'' || *s == '"'))
+            quote = *s;
+        else if (*s == '{')
+            depth++;
+        else if (*s == '}' && --depth == 0)
+            return s + 1;
+    }
+    return NULL;
+}
+
+/* ---- other values ---- */
+
+static int deep(struct mf_resolver *r, struct mf_item *x, struct mf_err *err)
+{
+    int rc = mf_resolve(r, x, err);
+    for (int i = 0; i < x->n && rc == 0; i++)
+        rc = deep(r, x->child[i], err);
+    return rc;
+}
+
+/* Names joined with dots from `at` down, each resolved before it is entered. */
+static int descend(struct mf_resolver *r, struct mf_item *at, const char *path, struct mf_item **to, struct mf_err *err)
+{
+    while (at && *path) {
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(path, "."), path);
+        path += strcspn(path, ".");
+        path += *path == '.';
+        int rc = mf_resolve(r, at, err);
+        if (rc)
+            return rc;
+        at = mf_item_at(at, name);
+    }
+    *to = at;
+    return at ? deep(r, at, err) : 0;
+}
+
+static int reference(struct mf_resolver *r, const struct mf_item *x, const char *path, struct mf_item **to,
+                     struct mf_err *err)
+{
+    char plain[512], *p = plain;
+    struct mf_item *found = NULL, *from = r->root;
+    const bool relative = *path == '.';
+    for (from = relative ? x->up : r->root; *path == '.' && path[1] == '.' && from; path++)
+        from = from->up;
+    for (path += *path == '.'; *path && p < plain + sizeof plain - 1; path++)
+        if (*path != ']')
+            *p++ = *path == '[' ? '.' : *path;
+    *p = '\0';
+    int rc = from ? descend(r, from, plain, &found, err) : 0;
+    if (rc)
+        return rc;
+    if (!found && relative && from) { /* a sibling that no file gives */
+        char name[1024], in[256];
+        mf_item_path(from, in, sizeof in);
+        snprintf(name, sizeof name, "%s%s%s", in, *in ? "." : "", plain);
+        return mf_key_default(name, to);
+    }
+    if (!found)
+        return mf_key_default(plain, to);
+    r->made += mf_item_count(found);
+    r->hopeless |= r->made > MF_ITEMS_MAX;
+    if (r->hopeless)
+        return mf_err_set(err, MF_EUSAGE, "the references make more of it than a configuration can be");
+    *to = mf_item_copy(found);
+    return 0;
+}
+
+/* ---- resolvers ---- */
+
+/* The next of the arguments, without blanks and quotes; NULL: there is none. */
+static char *argument(char **s)
+{
+    char *from = *s, *p = from + strspn(from, " "), quote = '\0';
+    if (!from)
+        return NULL;
+    for (*s = NULL, from = p; *p; p++) {
+        if (quote)
+            quote = *p == quote ? '\0' : quote;
+        else if (*p == '\'' || *p == '"')
+            quote = *p;
+        else if (*p == ',') {
+            *p = '\0', *s = p + 1;
+            break;
+        }
+    }
+    size_t n = strlen(from);
+    while (n && from[n - 1] == ' ')
+        from[--n] = '\0';
+    if (n > 1 && (*from == '\'' || *from == '"') && from[n - 1] == *from)
+        from[n - 1] = '\0', from++;
+    return from;
+}
+
+static int call(struct mf_resolver *r, const struct mf_item *x, const char *name, char *args, struct mf_item **to,
+                struct mf_err *err)
+{
+    char *rest = args, stamp[256];
+    if (!strcmp(name, "eval"))
+        return mf_arithmetic(argument(&rest), to, err);
+    if (!strcmp(name, "now")) {
+        time_t now = time(NULL);
+        struct tm tm;
+        stamp[strftime(stamp, sizeof stamp, args, localtime_r(&now, &tm))] = '\0';
+        *to = mf_item_scalar(stamp, true, MF_YAML);
+        return 0;
+    }
+    const char *first = argument(&rest), *other = rest ? argument(&rest) : NULL;
+    if (!strcmp(name, "oc.decode"))
+        return mf_word_value(to, first, err);
+    if (!strcmp(name, "oc.select")) {
+        int rc = reference(r, x, first, to, err);
+        if (rc == 0 && !*to)
+            *to = mf_item_scalar(other ? other : "null", false, MF_YAML);
+        return rc;
+    }
+    if (strcmp(name, "oc.env") != 0)
+        return mf_err_set(err, MF_EUSAGE,
+                          "no resolver '%.64s' here (there are eval, now, oc.decode, oc.env, oc.select)", name);
+    const char *value = getenv(first);
+    if (!value && !other)
+        return mf_err_set(err, MF_EUSAGE, "%.64s is not in the environment (${oc.env:%.64s,DEFAULT} gives another)",
+                          first, first);
+    *to = mf_item_scalar(value ? value : other, false, MF_YAML);
+    return 0;
+}
+
+/* ---- text ---- */
+
+static int expand(struct mf_resolver *r, const struct mf_item *x, const char *s, struct mf_item **to,
+                  struct mf_err *err);
+
+/* What stands between ${ and }. */
+static int inside(struct mf_resolver *r, const struct mf_item *x, char *s, struct mf_item **to, struct mf_err *err)
+{
+    const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+    struct mf_item *outer = NULL;
+    int rc = 0;
+    if (strstr(s, "${")) {
+        if ((rc = expand(r, x, s, &outer, err)))
+            return rc;
+        if (!outer->text) {
+            mf_item_free(outer);
+            return mf_err_set(err, MF_EUSAGE, "${%.128s} nests what is no plain value", s);
+        }
+        s = outer->text;
+    }
+    *to = NULL;
+    if (n && s[n] == ':') {
+        s[n] = '\0';
+        rc = call(r, x, s, s + n + 1, to, err);
+    } else {
+        rc = reference(r, x, s, to, err);
+        if (rc == 0 && !*to)
+            rc = mf_err_set(err, MF_EUSAGE, "${%.128s}: there is no such key, nearest is '%s'", s, mf_key_nearest(s));
+    }
+    mf_item_free(outer);
+    return rc;
+}
+
+/* A text with all its ${..} replaced; one that is nothing but one becomes what that is. */
+static int expand(struct mf_resolver *r, const struct mf_item *x, const char *s, struct mf_item **to,
+                  struct mf_err *err)
+{
+    struct text out = {0};
+    int rc = 0;
+    append(&out, "", 0);
+    for (const char *from = s; *s && rc == 0;) {
+        if (!strncmp(s, "\\${", 3)) {
+            append(&out, "${", 2);
+            s += 3;
+            continue;
+        }
+        if (strncmp(s, "${", 2) != 0) {
+            append(&out, s++, 1);
+            continue;
+        }
+        const char *end = behind(s);
+        if (!end) {
+            rc = mf_err_set(err, MF_EUSAGE, "'%.128s' misses its closing }", s);
+            break;
+        }
+        struct text body = {0};
+        struct mf_item *got = NULL;
+        append(&body, s + 2, (size_t)(end - s - 3));
+        rc = inside(r, x, body.s, &got, err);
+        free(body.s);
+        if (rc == 0 && s == from && !*end) {
+            *to = got;
+            free(out.s);
+            return 0;
+        }
+        if (rc == 0 && !got->text)
+            rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is a %s, which has no place in a text", s,
+                            got->is == MF_IS_MAP ? "map" : "list");
+        if (rc == 0)
+            append(&out, got->text, strlen(got->text));
+        mf_item_free(got);
+        s = end;
+    }
+    if (rc == 0)
+        *to = mf_item_scalar(out.s, true, MF_YAML);
+    free(out.s);
+    return rc;
+}
+
+static int cycle(struct mf_resolver *r, const struct mf_item *x, struct mf_err *err)
+{
+    char all[400] = "", path[128];
+    int i = 0;
+    while (r->chain[i] != x)
+        i++;
+    for (; i < r->depth; i++) {
+        mf_item_path(r->chain[i], path, sizeof path);
+        const size_t n = strlen(all);
+        snprintf(all + n, sizeof all - n, "%s -> ", path);
+    }
+    mf_item_path(x, path, sizeof path);
+    r->hopeless = true;
+    return mf_err_set(err, MF_EUSAGE, "a cycle: %s%s", all, path);
+}
+
+int mf_resolve(struct mf_resolver *r, struct mf_item *x, struct mf_err *err)
+{
+    if (x->state == MF_RESOLVED || x->is != MF_IS_TEXT || !strstr(x->text, "${"))
+        return 0;
+    if (x->state == MF_RESOLVING)
+        return cycle(r, x, err);
+    if (r->depth == MF_CHAIN_MAX)
+        return mf_err_set(err, MF_EUSAGE, "a chain of more than %d references", MF_CHAIN_MAX);
+    struct mf_item *value;
+    r->chain[r->depth++] = x;
+    x->state = MF_RESOLVING;
+    int rc = expand(r, x, x->text, &value, err);
+    r->depth--;
+    x->state = rc ? MF_RAW : MF_RESOLVED;
+    if (rc == 0) {
+        mf_item_become(x, value);
+    } else if (!r->placed) { /* where the fault is, not who came by it */
+        char path[128];
+        mf_item_path(x, path, sizeof path);
+        mf_err_at(err, "%.256s%s%s", x->where ? x->where : "", x->where ? ": " : "", path);
+    }
+    r->placed = rc && r->depth;
+    return rc;
+}

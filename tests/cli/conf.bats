@@ -1,0 +1,168 @@
+# Configurations composed as Hydra composes them: tests/pypi asks Hydra itself, here is what has no need of it.
+# shellcheck disable=SC2016 # ${..} is for mf-conf
+load helpers
+
+setup() {
+    hydra=(--config-dir "$ROOT/tests/fixtures/hydra" conf.unknown=keep)
+    cd "$T" || return 1
+    mkdir -p configs/policy configs/env
+    cat >configs/train.yaml <<'YAML'
+defaults:
+  - policy: small
+  - env: lift
+  - _self_
+run:
+  dir: outputs/${env.name}_${training.num_envs}
+training:
+  num_envs: 4
+YAML
+    echo 'horizon: 8' >configs/policy/small.yaml
+    printf 'defaults: [small]\nhidden: [8, 8]\n' >configs/policy/wide.yaml
+    echo 'name: lift' >configs/env/lift.yaml
+}
+
+# value KEY WORD ..: one key of what the words compose.
+value() { mf-conf "$@" 2>/dev/null; }
+
+# refuses 'SENTENCE' WORD ..
+refuses() {
+    run --separate-stderr mf-conf "${@:2}"
+    [[ $status -eq 2 && -z $output && $stderr == "mf-conf: error: "*"$1"* ]] || { echo "${*:2}: $status, $stderr"; return 1; }
+}
+
+@test "a named configuration, its groups, and another option of one" {
+    [[ $(value --config-name=train run.dir) == outputs/lift_4 ]] &&
+        [[ $(value -cn train policy.horizon policy.hidden) == $'8\n[256, 256, 256]' ]] &&
+        [[ $(value -cn train policy=wide policy.horizon policy.hidden) == $'8\n[8, 8]' ]] &&
+        [[ $(value -cn train policy=wide policy.horizon=3 training.num_envs=5 policy.horizon run.dir) == $'3\noutputs/lift_5' ]] &&
+        [[ $(value -cn train ~policy policy.horizon) == 4 ]] &&
+        [[ $(value +policy=wide policy.hidden) == '[8, 8]' ]] &&
+        [[ $(value env=lift env.name) == lift ]]
+}
+
+@test "every program composes the same" {
+    for p in "$ROOT"/bin/mf-*; do
+        "$p" -cn train policy=wide -c job | cmp - <(mf-conf -cn train policy=wide) || return 1
+    done
+}
+
+@test "what is printed composes to itself, with what no program knows" {
+    mf-conf "${hydra[@]}" -cn train >all.yaml 2>told && grep -q '^shape_meta: {obs: ' all.yaml &&
+        grep -q 'kept without effect, being keys of no program: ' told &&
+        mf-conf --config all.yaml 2>/dev/null | cmp - all.yaml
+}
+
+@test "an unknown key of a file is an error, and is kept when asked" {
+    echo 'policy: {horizn: 3}' >configs/bad.yaml
+    refuses "configs/bad.yaml:1: unknown key 'policy.horizn', nearest is 'policy.horizon'" -cn bad &&
+        mf-conf -cn bad conf.unknown=keep 2>told | grep -q '^  horizn: 3$' && grep -q 'policy.horizn' told
+}
+
+@test "words: set what is there, + adds, ++ does either, ~ takes back" {
+    refuses "unknown key 'a.b', nearest is" a.b=1 &&
+        refuses "+training.num_envs: it is there already, at configs/train.yaml:8" -cn train +training.num_envs=5 &&
+        refuses "~training.batch_size: no file sets it" -cn train ~training.batch_size &&
+        refuses "~training.num_envs=5: it is another value" -cn train ~training.num_envs=5 &&
+        [[ $(value -cn train ~training.num_envs=4 training.num_envs) == 32 ]] &&
+        [[ $(value -cn train ++training.num_envs=6 training.num_envs) == 6 ]] &&
+        [[ $(value '+mine={a: [1, 2], b: {c: x}}' 'run.dir=${mine.b.c}_${mine.a[1]}' run.dir) == x_2 ]] &&
+        refuses "'mine.a' is a list" '+mine.a=[1,2]' mine.a.0=3
+}
+
+@test "references: arithmetic, the environment, siblings, and those that cannot be" {
+    [[ $(value 'training.batch_size=${eval:"(${training.num_envs} + 1) * 2 ** 3 // 5"}' training.batch_size) == 52 ]] &&
+        [[ $(value 'training.num_envs=${oc.env:MF_TEST_N,7}' training.num_envs) == 7 ]] &&
+        [[ $(MF_TEST_N=9 value 'training.num_envs=${oc.env:MF_TEST_N,7}' training.num_envs) == 9 ]] &&
+        [[ $(value 'policy.n_action_steps=${.horizon}' policy.n_action_steps) == 4 ]] &&
+        [[ $(value 'run.dir=\${x}' run.dir) == '${x}' ]] &&
+        refuses "a cycle: wandb_project -> run.dir -> wandb_project" 'wandb_project=${run.dir}' 'run.dir=${wandb_project}' &&
+        refuses "run.dir: \${nope}: there is no such key, nearest is" 'run.dir=${nope}' &&
+        refuses "MF_TEST_NOT is not in the environment" 'run.dir=${oc.env:MF_TEST_NOT}' &&
+        refuses "no resolver 'git'" 'run.dir=${git:sha}' &&
+        refuses "is no sum of numbers" 'training.num_envs=${eval:"__import__(1)"}' &&
+        refuses "is no sum of numbers" 'training.num_envs=${eval:"1/0"}' &&
+        refuses "training.num_envs=x: must be an integer" 'training.num_envs=${wandb_project}' wandb_project=x
+}
+
+@test "a cycle is an error also in what no program knows, and through a map that holds it" {
+    printf 'a: {b: "${c}"}\nc: ${a}\nconf: {unknown: keep}\n' >configs/round.yaml
+    refuses "configs/round.yaml:" -cn round && [[ $stderr == *"a cycle: a.b -> c -> a.b"* ]]
+}
+
+@test "missing groups and files are told with what there is" {
+    refuses "no nope.yaml in configs; there is: debug, lift, point, train" -cn nope &&
+        refuses "no policy/tall.yaml in configs; there is: reflow, sde, shortcut, small, wide" -cn train policy=tall &&
+        refuses "policy=wide: no defaults list has the group policy; +policy=wide adds it" policy=wide &&
+        refuses "'run' is a group of keys" run=5 &&
+        refuses "--config-dir no/such is no folder" -cd no/such -cn train &&
+        printf 'defaults:\n  - policy: ???\n' >configs/choose.yaml &&
+        refuses "configs/choose.yaml:2: choose policy=OPTION, one of: " -cn choose &&
+        [[ $(value -cn choose policy=wide policy.hidden) == '[8, 8]' ]] &&
+        printf 'defaults:\n  - train\n  - override optimizer: adam\n' >configs/over.yaml &&
+        refuses "configs/over.yaml:3: override optimizer: no defaults list has that group" -cn over
+}
+
+@test "defaults that go round, nest without end, or are no list" {
+    printf 'defaults: [b]\n' >configs/a.yaml
+    printf 'defaults: [a]\n' >configs/b.yaml
+    echo 'defaults: 5' >configs/five.yaml
+    printf 'defaults:\n  - [x]\n' >configs/odd.yaml
+    refuses "configs/a.yaml names itself in its defaults, by way of configs/b.yaml" -cn a &&
+        refuses "configs/five.yaml:1: defaults must be a list" -cn five &&
+        refuses "configs/odd.yaml:2: an entry of defaults is a file's name, or GROUP: OPTION" -cn odd
+}
+
+@test "aliases and references that would explode" {
+    local i a
+    {
+        printf 'conf: {unknown: keep}\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n'
+        for i in {1..9}; do a="*a$((i - 1))"; echo "a$i: &a$i [$a, $a, $a, $a, $a]"; done
+    } >configs/aliases.yaml
+    {
+        printf 'conf: {unknown: keep}\na0: [x, x, x, x, x, x, x, x, x, x]\n'
+        for i in {1..9}; do a="'\${a$((i - 1))}'"; echo "a$i: [$a, $a, $a, $a, $a]"; done
+    } >configs/references.yaml
+    refuses "the aliases make more of it than a configuration can be" -cn aliases &&
+        refuses "the references make more of it than a configuration can be" -cn references
+}
+
+@test "??? is printed, and refused by who needs it" {
+    printf 'training:\n  num_envs: ???\n' >configs/ask.yaml
+    [[ $(value -cn ask training.num_envs) == '???' ]] &&
+        run -2 mf-collect -cn ask && [[ $output == *"training.num_envs is mandatory (??? in configs/ask.yaml:2): give training.num_envs=VALUE"* ]] &&
+        run -0 mf-collect -cn ask training.num_envs=3 --cfg
+}
+
+@test "-m: a line of words for each job, the last word fastest, each fit for a shell" {
+    [[ $(mf-conf -m -cn train training.learning_rate=1e-4,3e-4 training.clip_range=.1,.2) == \
+'training.learning_rate=1e-4 training.clip_range=.1
+training.learning_rate=1e-4 training.clip_range=.2
+training.learning_rate=3e-4 training.clip_range=.1
+training.learning_rate=3e-4 training.clip_range=.2' ]] &&
+        [[ $(mf-conf -m -cn train 'policy=choice(small,wide)' 'training.num_envs=range(1,3)' | wc -l) -eq 4 ]] &&
+        eval "words=($(mf-conf -m "wandb_run_name='a b'" 'policy.hidden=[8,8],[9]' | tail -1))" &&
+        [[ ${words[0]} == "wandb_run_name='a b'" && ${words[1]} == 'policy.hidden=[9]' ]] &&
+        refuses "training.clip_range=-1: must be in (0,)" -m training.clip_range=1,-1 &&
+        refuses "several values are for mf-conf -m" training.clip_range=1,2 &&
+        run -2 mf-gae -m training.clip_range=1,2 && [[ $output == *"mf-conf -m"* ]]
+}
+
+@test "--doc has every key once, and each program's --help its own" {
+    mf-conf --doc >doc && mf-conf | grep -c '^ *[a-z_]*: .' >n &&
+        [[ $(grep -c '^  [a-z_.]*=' doc) -eq $(cat n) && $(grep -o '^  [a-z_.]*=' doc | sort | uniq -d) == '' ]]
+}
+
+@test "the configurations that come with it compose, presets too" {
+    for f in "$ROOT"/configs/*.yaml; do mf-conf --config "$f" >/dev/null || return 1; done
+    for f in "$ROOT"/configs/preset/*.yaml; do
+        mf-conf --config-dir "$ROOT/configs" -cn lift "+preset=$(basename "$f" .yaml)" >/dev/null || return 1
+    done
+    cd "$ROOT" && mf-conf -cn lift | cmp - <(mf-conf --config configs/lift.yaml)
+}
+
+@test "the guide's commands" {
+    cd "$ROOT" && run -0 mf-conf -cn lift task.dataset_path=/d.hdf5 policy.checkpoint=/c.ckpt \
+        task.env_runner.env_meta.env_name=lift task.env_runner.env_config.env_name=lift wandb_run_name=ppo_v1 \
+        training.log_interval=1 use_wandb=false wandb_project=p task.env_runner.max_steps=9 task.env_runner.num_episodes=8 &&
+        [[ $output == *'dataset: /d.hdf5'* && $output == *'max_steps: 9'* ]]
+}

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "env/pool.h"
+#include "base/workers.h"
 #include "env/stepper.h"
 
 struct threads {
@@ -12,7 +12,7 @@ struct threads {
     void **state, **memory; /* (N) an environment's, and its expert's */
     struct mf_layout low;   /* what the expert sees */
     float *seen;
-    struct mf_pool *pool;
+    struct mf_workers *workers;
     /* the call's own */
     struct mf_slots *r;
     const uint8_t *which;
@@ -47,7 +47,7 @@ static int reset(void *self, struct mf_slots *r, const uint8_t *which, struct mf
     (void)err;
     t->r = r;
     t->which = which;
-    mf_pool_run(t->pool, reset_one, t, t->N);
+    mf_workers_each(t->workers, t->N, reset_one, t);
     return 0;
 }
 
@@ -84,7 +84,7 @@ static int step(void *self, struct mf_slots *r, const float *actions, bool autor
     t->r = r;
     t->actions = actions;
     t->autoreset = autoreset;
-    mf_pool_run(t->pool, step_one, t, t->N);
+    mf_workers_each(t->workers, t->N, step_one, t);
     return 0;
 }
 
@@ -143,7 +143,7 @@ static int load(void *self, struct mf_slots *r, const void *const *state, const 
 static void free_threads(void *self)
 {
     struct threads *t = self;
-    mf_pool_free(t->pool);
+    mf_workers_free(t->workers);
     for (int n = 0; n < t->N; n++) {
         if (t->state[n])
             t->env->release(t->state[n]);
@@ -175,7 +175,7 @@ int mf_threads_new(struct mf_stepper *s, const struct mf_slots *r, struct mf_err
         rc = e->init(&t->state[n], t->model, r->o.max_steps, err);
     }
     if (rc == 0)
-        rc = mf_pool_new(&t->pool, r->o.threads > t->N ? t->N : r->o.threads, err);
+        rc = mf_workers_new(&t->workers, r->o.threads > t->N ? t->N : r->o.threads, err);
     if (rc)
         free_threads(t);
     else

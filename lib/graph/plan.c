@@ -213,7 +213,7 @@ static size_t lay_out_shared(struct mf_plan *p)
 
 static int allocate(struct mf_plan *p, struct mf_err *err)
 {
-    int T = p->e->threads;
+    int T = mf_workers_count(p->e->workers);
     if (!(p->shared = mf_big_alloc(lay_out_shared(p), "shared inputs", err)))
         return err->code;
     p->work_size = find_work(p);
@@ -232,7 +232,7 @@ static int allocate(struct mf_plan *p, struct mf_err *err)
 int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, const struct mf_plan_opts *opts,
                 struct mf_err *err)
 {
-    size_t values = (size_t)g->n_values, nodes = (size_t)g->n_nodes, T = (size_t)e->threads;
+    size_t values = (size_t)g->n_values, nodes = (size_t)g->n_nodes, T = (size_t)mf_workers_count(e->workers);
     if (!g->params->value)
         return mf_err_set(err, MF_EUSAGE, "a plan needs parameters that were allocated");
     if (opts->lanes > MF_LANES_MAX)
@@ -276,7 +276,7 @@ void mf_plan_free(struct mf_plan *p)
 {
     if (!p)
         return;
-    for (int w = 0; w < p->e->threads; w++) {
+    for (int w = 0; w < mf_workers_count(p->e->workers); w++) {
         mf_big_free(p->arena[w], p->arena_size + p->work_size);
         free(p->call[w]);
         free(p->operands[w]);
@@ -303,7 +303,7 @@ void mf_plan_free(struct mf_plan *p)
 
 size_t mf_plan_bytes(const struct mf_plan *p)
 {
-    size_t size = (size_t)p->e->threads * (p->arena_size + p->work_size);
+    size_t size = (size_t)mf_workers_count(p->e->workers) * (p->arena_size + p->work_size);
     size += p->backward ? ((size_t)p->lanes + 1) * p->lane_size : 0;
     size *= sizeof(float);
     for (int i = 0; i < p->n_packs; i++)

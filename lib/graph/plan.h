@@ -21,7 +21,6 @@ struct mf_engine; /* a device and its workers */
 int mf_engine_open(struct mf_engine **e, const char *device, int threads, enum mf_precision precision,
                    struct mf_err *err);
 void mf_engine_close(struct mf_engine *e);
-int mf_engine_threads(const struct mf_engine *e);
 /* fn(arg, i) for i = 0..n-1 on the workers, in no order; returns when all are done. */
 void mf_engine_each(struct mf_engine *e, int n, void (*fn)(void *arg, int i), void *arg);
 

@@ -1,4 +1,5 @@
 /* run.c - replay a plan over the tiles of a run. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,7 +229,7 @@ static size_t training_tile(const struct mf_plan *p, size_t n)
 /* Inference: rows are independent, so all threads share what there is. */
 static size_t inference_tile(const struct mf_plan *p, size_t n)
 {
-    size_t threads = (size_t)p->e->threads, share = (n + threads - 1) / threads;
+    size_t threads = (size_t)mf_workers_count(p->e->workers), share = (n + threads - 1) / threads;
     return share ? least(share, (size_t)p->tile) : 1;
 }
 
@@ -240,7 +241,7 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
     if (rc)
         return rc;
     if (p->packed != p->params->version) {
-        mf_engine_each(p->e, p->n_packs, pack_one, p);
+        mf_workers_each(p->e->workers, p->n_packs, pack_one, p);
         p->packed = p->params->version;
     }
     r.tile = p->backward ? training_tile(p, n) : inference_tile(p, n);
@@ -249,14 +250,14 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
         if (n == 1 || p->macs * (double)n < ALONE_MACS)
             work_any(&r, 0);
         else
-            mf_engine_run(p->e, work_any, &r);
+            mf_workers_run(p->e->workers, work_any, &r);
         return 0;
     }
     pthread_mutex_init(&r.lock, NULL);
     for (int i = 0; i < p->lanes; i++)
         r.next[i] = (size_t)i;
-    mf_engine_run(p->e, work_lanes, &r);
+    mf_workers_run(p->e->workers, work_lanes, &r);
     pthread_mutex_destroy(&r.lock);
-    mf_engine_each(p->e, (int)((p->lane_size + SLICE - 1) / SLICE), sum_slice, &r);
+    mf_workers_each(p->e->workers, (int)((p->lane_size + SLICE - 1) / SLICE), sum_slice, &r);
     return 0;
 }

@@ -1,0 +1,22 @@
+/* workers.h - a few threads that wait, asleep, for work: nothing spins, a busy neighbour costs its share.
+ *
+ * The caller is worker 0. One caller at a time.
+ */
+#ifndef MF_BASE_WORKERS_H
+#define MF_BASE_WORKERS_H
+
+#include "base/err.h"
+
+struct mf_workers;
+
+/* threads 0: one per core that this process may use; then, and when as many are asked for, each keeps to its core. */
+int mf_workers_new(struct mf_workers **w, int threads, struct mf_err *err);
+void mf_workers_free(struct mf_workers *w); /* NULL is fine */
+int mf_workers_count(const struct mf_workers *w);
+
+/* fn(arg, worker) once on every worker, the caller among them; returns when all have ended. */
+void mf_workers_run(struct mf_workers *w, void (*fn)(void *arg, int worker), void *arg);
+/* fn(arg, i) for i = 0..n-1, each taken by whoever is free; returns when all are done. */
+void mf_workers_each(struct mf_workers *w, int n, void (*fn)(void *arg, int i), void *arg);
+
+#endif

@@ -1,8 +1,8 @@
 /* dev.h - a device: one table of operations, and how it multiplies matrices.
  *
- * "ref" is the meaning: plain loops. "cpu" is the same, fast: own kernels or
- * oneDNN for matrices, chosen by what the processor has. "cuda:0" is there in
- * a build that found nvcc.
+ * "ref" is the meaning: plain loops. "cpu" is the same, fast, by own kernels;
+ * oneDNN multiplies matrices in bf16, and in fp32 where MF_CPU_GEMM=dnn asks
+ * for it. "cuda:0" is there in a build that found nvcc.
  *
  * What a plan promises, so that a device may record a run once (a CUDA Graph):
  * the list of calls is fixed when the plan is made, every tensor lies at a

@@ -177,37 +177,17 @@ static size_t attention_work(const struct mf_call *c, int n, bool back)
     return mf_kern()->attention_work(c, n, back);
 }
 
-#define ROW(op)                                                                                                        \
-    {                                                                                                                  \
-#op, mf_ref_##op, mf_ref_##op##_back, NULL                                                                     \
-    }
-
 const struct mf_ops mf_ops_cpu = {
     .name = "cpu",
     .op =
         {
+            MF_REF_ROWS,
             [MF_OP_LINEAR] = {"linear", cpu_linear, cpu_linear_back, linear_work},
             [MF_OP_SUM] = {"sum", cpu_sum, cpu_sum_back, NULL},
-            [MF_OP_CONCAT] = ROW(concat),
-            [MF_OP_STACK] = ROW(stack),
-            [MF_OP_ROWS] = ROW(rows),
-            [MF_OP_COLS] = ROW(cols),
-            [MF_OP_PARAM] = ROW(param),
-            [MF_OP_POOL] = ROW(pool),
             [MF_OP_NORM] = {"norm", cpu_norm, cpu_norm_back, NULL},
             [MF_OP_MODULATE] = {"modulate", cpu_modulate, cpu_modulate_back, NULL},
             [MF_OP_GATE] = {"gate", cpu_gate, cpu_gate_back, NULL},
             [MF_OP_ATTENTION] = {"attention", cpu_attention, cpu_attention_back, attention_work},
-            [MF_OP_WEIGH] = ROW(weigh),
-            [MF_OP_SINUSOID] = {"sinusoid", mf_ref_sinusoid, NULL, NULL},
-            [MF_OP_FLOW_MEAN] = ROW(flow_mean),
             [MF_OP_NOISE_STD] = {"noise_std", cpu_noise_std, cpu_noise_std_back, noise_std_work},
-            [MF_OP_FLOW_NOISE] = {"flow_noise", mf_ref_flow_noise, NULL, NULL},
-            [MF_OP_FLOW_LOGPROB] = ROW(flow_logprob),
-            [MF_OP_FLOW_ENTROPY] = ROW(flow_entropy),
-            [MF_OP_REDUCE] = ROW(reduce),
-            [MF_OP_PPO_LOSS] = ROW(ppo_loss),
-            [MF_OP_VALUE_LOSS] = ROW(value_loss),
-            [MF_OP_MSE] = ROW(mse),
         },
 };

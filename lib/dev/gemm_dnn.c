@@ -1,4 +1,4 @@
-/* gemm_dnn.c - the route over oneDNN's matmul primitives: processors with AVX-512, and bf16.
+/* gemm_dnn.c - the route over oneDNN's matmul primitives: bf16, and fp32 on demand.
  *
  * A primitive is made once for a number of rows and kept; a worker executes it alone, with scratch of its own. The
  * weights' layout is the one that oneDNN prefers for WANTED rows, and all other primitives take it as it is. In bf16

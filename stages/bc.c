@@ -30,7 +30,7 @@ struct bc {
     struct mf_policy_opts policy_opts;
     int loss, time_sampling, normalizer, resume, precision;
     int64_t steps, batch_size, warmup, seed, threads;
-    double learning_rate, weight_decay, ema_decay, ema_power, ema_max, range_floor;
+    double learning_rate, weight_decay, dropout, ema_decay, ema_power, ema_max, range_floor;
     bool normalize_actions, force;
 
     struct mf_rundir rundir;
@@ -58,6 +58,7 @@ static const struct mf_bind binds[] = {
     {"clone.learning_rate", offsetof(struct bc, learning_rate)},
     {"clone.warmup_steps", offsetof(struct bc, warmup)},
     {"clone.weight_decay", offsetof(struct bc, weight_decay)},
+    {"clone.attention_dropout", offsetof(struct bc, dropout)},
     {"clone.ema_decay", offsetof(struct bc, ema_decay)},
     {"clone.ema_power", offsetof(struct bc, ema_power)},
     {"clone.ema_max", offsetof(struct bc, ema_max)},
@@ -229,10 +230,13 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
     b->rundir.lock = -1;
     b->epoch = -1;
     b->began = b->saved_at = mf_now();
+    struct mf_clone_opts o = {.loss = (enum mf_clone_loss)b->loss,
+                              .sampling = (enum mf_time_sampling)b->time_sampling,
+                              .dropout = (float)b->dropout,
+                              .seed = (uint64_t)b->seed};
     int rc = read_data(run, b, err);
     if (rc || (rc = mf_engine_open(&b->engine, b->device, (int)b->threads, (enum mf_precision)b->precision, err)) ||
-        (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, (enum mf_clone_loss)b->loss,
-                            (enum mf_time_sampling)b->time_sampling, (uint64_t)b->seed, err)) ||
+        (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, &o, err)) ||
         (rc = mf_adam_init(&b->adam, &b->policy.params, err)) ||
         (rc = mf_alloc((void **)&b->ema, b->policy.params.size * sizeof(float), "averaged weights", err)) ||
         (rc = mf_alloc((void **)&b->order, b->lessons.n * sizeof *b->order, "a shuffle", err)) ||

@@ -80,6 +80,7 @@ static const struct mf_bind binds[] = {
     {"training.clip", offsetof(struct ppo, opts.clip)},
     {"training.critic_warmup_steps", offsetof(struct ppo, opts.critic_warmup_steps)},
     {"training.recompute_logprobs", offsetof(struct ppo, opts.recompute_logprobs)},
+    {"training.freeze_encoder", offsetof(struct ppo, opts.freeze_encoder)},
     {"training.ema_decay", offsetof(struct ppo, opts.ema_decay)},
     {"training.save_interval", offsetof(struct ppo, save_interval)},
     {"training.log_interval", offsetof(struct ppo, log_interval)},

@@ -14,7 +14,7 @@ enum { BLOCK = 16 };        /* rows that one worker draws at a time */
 struct net {
     struct mf_graph *g;
     struct mf_plan *plan;
-    struct mf_val obs, x, t, d, v, target, weight, loss;
+    struct mf_val obs, x, t, d, v, target, weight, key, loss;
 };
 
 /* In here time runs as in noise0: 0 is noise, 1 is data. The networks see their own convention. */
@@ -24,12 +24,14 @@ struct mf_cloner {
     enum mf_clone_loss kind;
     enum mf_time_sampling sampling;
     uint64_t seed;
+    float dropout;
     struct mf_params teacher;  /* the policy's table with the teacher's values */
     struct net student, other; /* other: the teacher; not built for the flow loss */
     struct mf_arena arena;
     size_t room;
     float *x, *v, *target, *x2;             /* (n, D): x_t, a teacher's velocity, the target, a teacher's point */
     float *t, *d, *weight, *loss, *t2, *d2; /* (n); t2, d2: the teacher's time and step */
+    float *key;                             /* (n) bits of dropout's keys */
     /* the batch at hand */
     int64_t step;
     size_t n, taught; /* rows; the last `taught` of them have a teacher */
@@ -38,7 +40,7 @@ struct mf_cloner {
 };
 
 static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const struct mf_net_spec *s, bool train,
-                 struct mf_err *err)
+                 float dropout, struct mf_err *err)
 {
     struct mf_graph *g = m->g = mf_graph_new(ps);
     m->obs = mf_input(g, 1, s->O);
@@ -48,6 +50,9 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
         m->d = mf_input(g, 1, 1);
     struct mf_share obs = mf_net_see(g, s, m->obs, false), time = s->net->time(g, s, m->t, m->d);
     s->net->encode(g, s, &obs);
+    if (train && dropout > 0 && s->net->sizes == MF_SIZES_TRANSFORMER)
+        obs.key = m->key = mf_input(g, 1, 1);
+    obs.drop = dropout;
     m->v = s->net->velocity(g, s, &obs, &time, m->x);
     if (train) {
         m->target = mf_input(g, 1, s->D);
@@ -58,25 +63,33 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
     return mf_plan_new(&m->plan, e, g, &(struct mf_plan_opts){.backward = train}, err);
 }
 
-int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, enum mf_clone_loss loss,
-                  enum mf_time_sampling sampling, uint64_t seed, struct mf_err *err)
+int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, const struct mf_clone_opts *opts,
+                  struct mf_err *err)
 {
     const struct mf_net_spec *net = &p->spec.net;
+    enum mf_clone_loss loss = opts->loss;
+    enum mf_time_sampling sampling = opts->sampling;
     if (sampling == MF_TIME_AUTO)
         sampling = loss == MF_CLONE_CONSISTENCY ? MF_TIME_BETA : MF_TIME_UNIFORM;
     if (loss != MF_CLONE_FLOW && !net->net->step_size)
         return mf_err_set(err, MF_EUSAGE,
                           "clone.loss=%s needs a network that takes a step size, which %s does not: use "
-                          "policy.network=shortcut_mlp",
+                          "policy.network=shortcut_mlp or ditx",
                           loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency", net->net->name);
     struct mf_cloner *m = mf_xcalloc(1, sizeof *m);
-    *m = (struct mf_cloner){.p = p, .e = e, .kind = loss, .sampling = sampling, .seed = seed, .teacher = p->params};
-    int rc = build(&m->student, e, &p->params, net, true, err);
+    *m = (struct mf_cloner){.p = p,
+                            .e = e,
+                            .kind = loss,
+                            .sampling = sampling,
+                            .seed = opts->seed,
+                            .dropout = opts->dropout,
+                            .teacher = p->params};
+    int rc = build(&m->student, e, &p->params, net, true, opts->dropout, err);
     m->teacher.value = NULL;
     if (!rc && loss != MF_CLONE_FLOW)
         rc = mf_params_alloc(&m->teacher, err);
     if (!rc && loss != MF_CLONE_FLOW)
-        rc = build(&m->other, e, &m->teacher, net, false, err);
+        rc = build(&m->other, e, &m->teacher, net, false, 0, err);
     if (rc) {
         mf_cloner_free(m);
         return rc;
@@ -105,14 +118,14 @@ static int make_room(struct mf_cloner *m, size_t n, struct mf_err *err)
     size_t D = (size_t)m->p->spec.net.D, row = sizeof(float);
     mf_arena_release(&m->arena);
     m->room = 0;
-    int rc = mf_arena_init(&m->arena, n * row * (4 * D + 6) + 10 * 64, err);
+    int rc = mf_arena_init(&m->arena, n * row * (4 * D + 7) + 11 * 64, err);
     if (rc)
         return rc;
     float **wide[] = {&m->x, &m->v, &m->target, &m->x2},
-          **narrow[] = {&m->t, &m->d, &m->weight, &m->loss, &m->t2, &m->d2};
+          **narrow[] = {&m->t, &m->d, &m->weight, &m->loss, &m->t2, &m->d2, &m->key};
     for (int i = 0; i < 4; i++)
         *wide[i] = mf_arena_take(&m->arena, n * D * row);
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         *narrow[i] = mf_arena_take(&m->arena, n * row);
     m->room = n;
     return 0;
@@ -153,6 +166,9 @@ static void draw(struct mf_cloner *m, size_t i)
     float *noise = m->target + i * (size_t)D, *x = m->x + i * (size_t)D, *x2 = m->x2 + i * (size_t)D;
     mf_rng_normal(&rng, noise, (size_t)D);
     m->weight[i] = 1.0f / (float)m->n;
+    struct mf_rng drop = mf_rng_at(m->seed, MF_RNG_DROPOUT, (uint32_t)i, (uint32_t)(m->step >> 32), (uint32_t)m->step);
+    uint32_t key = mf_rng_u32(&drop);
+    memcpy(&m->key[i], &key, sizeof key);
     if (i + m->taught < m->n) {
         m->t[i] = draw_time(&rng, m->sampling);
         m->d[i] = 0;
@@ -236,7 +252,12 @@ static int teach(struct mf_cloner *m, const float *obs, const float *ema, struct
 {
     if (m->taught == 0)
         return 0;
-    memcpy(m->teacher.value, ema ? ema : m->p->params.value, m->teacher.size * sizeof(float));
+    memcpy(m->teacher.value, m->p->params.value, m->teacher.size * sizeof(float));
+    for (int i = 0; ema && i < m->teacher.n; i++) {
+        const struct mf_param *p = &m->teacher.p[i];
+        if (p->group == MF_GROUP_POLICY)
+            memcpy(m->teacher.value + p->at, ema + p->at, (size_t)p->rows * (size_t)p->cols * sizeof(float));
+    }
     mf_params_touch(&m->teacher);
     return m->kind == MF_CLONE_SHORTCUT ? shortcut_targets(m, obs, err) : consistency_targets(m, obs, err);
 }
@@ -269,9 +290,11 @@ int mf_cloner_run(struct mf_cloner *m, int64_t step, size_t n, const uint32_t *i
                              {m->student.t, m->t, 1, true},
                              {m->student.target, m->target, D, true},
                              {m->student.weight, m->weight, 1, true},
-                             {m->student.d, m->d, 1, true}};
+                             {m->student.d, m->d, 1, true},
+                             {m->student.key, m->key, 1, true}};
     struct mf_fetch fetch = {m->student.loss, m->loss, 1};
-    rc = mf_plan_run(m->student.plan, n, index, feed, m->student.d.id ? 6 : 5, &fetch, 1, err);
+    int feeds = 5 + (m->student.d.id != 0) + (m->student.key.id != 0);
+    rc = mf_plan_run(m->student.plan, n, index, feed, feeds, &fetch, 1, err);
     if (rc)
         return rc;
     *loss = 0;

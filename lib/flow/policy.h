@@ -132,11 +132,18 @@ enum mf_time_sampling { /* auto: beta for the consistency loss, else uniform */
                         MF_TIME_BETA,
 };
 struct mf_cloner; /* builds the loss's graphs, draws times and noises */
-int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, enum mf_clone_loss loss,
-                  enum mf_time_sampling sampling, uint64_t seed, struct mf_err *err);
+struct mf_clone_opts {
+    enum mf_clone_loss loss;
+    enum mf_time_sampling sampling;
+    float dropout; /* of a transformer's self-attention */
+    uint64_t seed;
+};
+int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, const struct mf_clone_opts *opts,
+                  struct mf_err *err);
 void mf_cloner_free(struct mf_cloner *c);
 /* Loss and gradients of one batch: obs (n, O), actions (n, D), both normalised, by index; ema: the teacher's
- * parameters (laid out as params.value; NULL: none). Draws are a function of (seed, step). */
+ * parameters (laid out as params.value; NULL: none), of which it takes the policy's: it sees through the encoder that
+ * learns. Draws are a function of (seed, step). */
 int mf_cloner_run(struct mf_cloner *c, int64_t step, size_t n, const uint32_t *index, const float *obs,
                   const float *actions, const float *ema, double *loss, float **grads, struct mf_err *err);
 

@@ -24,7 +24,7 @@ struct mf_ppo_opts {
     double value_coef, entropy_coef, target_kl; /* target_kl 0 or inf: no stop */
     double learning_rate, critic_learning_rate, noise_learning_rate, weight_decay, max_grad_norm, ema_decay;
     int level, loss_agg, clip, lr_schedule, normalize_over;
-    bool normalize_advantages, recompute_logprobs;
+    bool normalize_advantages, recompute_logprobs, freeze_encoder;
 };
 
 struct mf_ppo; /* plans, optimiser state, counters */

@@ -41,7 +41,7 @@ static void as_torch(size_t c)
     float *want = fixture_find(&fixture, key, NULL);
 
     struct mf_cloner *m;
-    must(mf_cloner_new(&m, engine, &p, cases[c].loss, cases[c].sampling, 11, &err), &err);
+    must(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){cases[c].loss, cases[c].sampling, .1f, 11}, &err), &err);
     double loss, again;
     float *grads;
     int found;
@@ -81,8 +81,10 @@ static void refused(void)
     struct mf_policy_spec s = small_spec("reflow_mlp");
     struct mf_cloner *m;
     must(mf_policy_init(&p, &s, &err), &err);
-    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_SHORTCUT, MF_TIME_AUTO, 0, &err) == MF_EUSAGE, "%s", err.text);
-    ok(mf_cloner_new(&m, engine, &p, MF_CLONE_CONSISTENCY, MF_TIME_AUTO, 0, &err) == MF_EUSAGE, "%s", err.text);
+    ok(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){.loss = MF_CLONE_SHORTCUT}, &err) == MF_EUSAGE, "%s",
+       err.text);
+    ok(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){.loss = MF_CLONE_CONSISTENCY}, &err) == MF_EUSAGE, "%s",
+       err.text);
     mf_policy_release(&p);
 }
 

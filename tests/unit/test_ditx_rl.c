@@ -1,0 +1,253 @@
+/* A transformer policy in reinforcement learning and cloning: what was sampled is scored to the bit, whatever the
+ * chain, the encoder and the critic; what is shared between denoising steps changes nothing; a frozen encoder stays. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "policies.h"
+
+enum { N = 5, K = 3, H = 4, A = 2, D = H * A, TO = 2, POINTS = 7, S = 3, C = 2 };
+
+static struct mf_engine *engine;
+
+struct mode {
+    const char *name;
+    int channels;
+    bool pointwise, color;
+    enum mf_value_pool pool;
+    enum mf_convention convention;
+    enum mf_noise_method noise;
+    bool learned;
+    enum mf_denoise denoise;
+    enum mf_objective objective;
+};
+
+static const struct mode modes[] = {
+    {"joint chain, learned noise", 6, true, true, MF_VALUE_MEAN, MF_NOISE0, MF_FLOW_NOISE, true, MF_JOINT,
+     MF_CHAIN_MEAN},
+    {"joint steps of an SDE", 6, true, false, MF_VALUE_ATTENTION, MF_NOISE1, MF_FLOW_SDE, false, MF_JOINT,
+     MF_STEP_MEAN},
+    {"single step of an SDE", 3, false, true, MF_VALUE_MEAN, MF_NOISE1, MF_FLOW_SDE, false, MF_SINGLE, MF_STEP},
+    {"single step, learned noise", 6, false, true, MF_VALUE_ATTENTION, MF_NOISE0, MF_FLOW_NOISE, true, MF_SINGLE,
+     MF_STEP},
+};
+
+static float *draw(uint32_t what, size_t n, float scale)
+{
+    struct mf_rng rng = mf_rng_at(4, MF_RNG_TEST, what, 0, 0);
+    float *x = malloc(n * sizeof *x);
+    mf_rng_normal(&rng, x, n);
+    for (size_t i = 0; i < n; i++)
+        x[i] *= scale;
+    return x;
+}
+
+/* No weight is zero, as it would be in a fresh network: every path counts. */
+static struct mf_policy policy_of(const struct mode *m)
+{
+    struct mf_err err;
+    struct mf_policy p;
+    struct mf_policy_spec s = {.n_obs_steps = TO,
+                               .action_dim = A,
+                               .horizon = H,
+                               .n_action_steps = C,
+                               .action_offset = 1,
+                               .K = K,
+                               .convention = m->convention,
+                               .noise_method = m->noise,
+                               .learned_noise = m->learned,
+                               .denoise = m->denoise,
+                               .objective = m->objective,
+                               .n_critic = 2,
+                               .critic = {12, 9},
+                               .n_noise = 2,
+                               .noise = {7, 6}};
+    s.net = (struct mf_net_spec){.layers = 2,
+                                 .heads = 2,
+                                 .width = 12,
+                                 .encoder_dim = 8,
+                                 .time_dim = 8,
+                                 .qkv_bias = true,
+                                 .qk_norm = m->pointwise,
+                                 .legacy_rms = !m->pointwise,
+                                 .pointwise = m->pointwise,
+                                 .color = m->color,
+                                 .value_pool = m->pool};
+    mf_layout_add(&s.obs, &(struct mf_obs){.name = "joints", .dim = {S}});
+    mf_layout_add(&s.obs, &(struct mf_obs){.name = "cloud", .dim = {POINTS, m->channels}});
+    mf_layout_add(&s.obs, &(struct mf_obs){.name = "gripper", .dim = {1}});
+    must(mf_net_find(&s.net.net, "ditx", &err), &err);
+    must(mf_policy_init(&p, &s, &err), &err);
+    mf_policy_fresh(&p, 1);
+    float *all = draw(9, p.params.size, .15f);
+    for (size_t i = 0; i < p.params.size; i++)
+        p.params.value[i] += all[i];
+    free(all);
+    mf_policy_set_noise(&p, .1, .3);
+    mf_params_touch(&p.params);
+    return p;
+}
+
+struct run { /* of the sampler */
+    float *obs, *chains, *logprobs, *values, *actions;
+    int32_t inds[N * K];
+};
+
+static struct run sample(struct mf_policy *p)
+{
+    struct mf_err err;
+    struct mf_sampler *m;
+    size_t O = (size_t)p->spec.net.O, E = (size_t)mf_logprob_width(&p->spec);
+    struct run r = {.obs = draw(1, N * O, 1), .chains = calloc(N * (K + 1) * D, 4), .logprobs = calloc(N * E, 4)};
+    r.values = calloc(N, 4), r.actions = calloc(N * C * A, 4);
+    for (int i = 0; i < N * K; i++)
+        r.inds[i] = p->spec.denoise == MF_JOINT ? i % K : i / K % K;
+    float *noise = draw(2, N * D, 1), *eps = draw(3, N * K * D, 1);
+    must(mf_sampler_new(&m, engine, p, false, &err), &err);
+    struct mf_sample x = {.obs = r.obs, .noise = noise, .eps = eps, .inds = r.inds, .chains = r.chains};
+    x.logprobs = r.logprobs, x.values = r.values, x.actions = r.actions;
+    must(mf_sampler_run(m, N, &x, &err), &err);
+    float alone[N];
+    must(mf_sampler_values(m, N, r.obs, alone, &err), &err);
+    ok(!memcmp(alone, r.values, sizeof alone), "values alone are those of the sample");
+    mf_sampler_free(m);
+    free(noise), free(eps);
+    return r;
+}
+
+static void run_free(struct run *r)
+{
+    free(r->obs), free(r->chains), free(r->logprobs), free(r->values), free(r->actions);
+}
+
+/* Score the run's chains, one drawn step each or all; the gradient of value and log-probabilities by group. */
+static void score(struct mf_policy *p, const struct run *r, float *logprobs, float *values, float *elements,
+                  double norm[MF_GROUPS + 1])
+{
+    struct mf_err err;
+    bool joint = p->spec.denoise == MF_JOINT;
+    int k = joint ? K : 1, E = mf_logprob_width(&p->spec);
+    size_t O = (size_t)p->spec.net.O;
+    struct mf_score s;
+    struct mf_plan *plan;
+    struct mf_graph *g = mf_graph_new(&p->params);
+    mf_score_build(g, p, &s);
+    struct mf_val sum = E == 1 ? s.logprobs : mf_reduce(g, s.logprobs, MF_NONE, MF_REDUCE_CHUNK, A, C, 0, 1);
+    mf_loss(g, sum, 1);
+    mf_loss(g, s.value, 1);
+    must(mf_plan_new(&plan, engine, g, &(struct mf_plan_opts){.backward = true}, &err), &err);
+    mf_score_set(plan, &s, p);
+    float nobs[N * 256], chain[N * (K + 1) * D], coef[N * K * 3], time[N];
+    mf_policy_normalize(p, N, r->obs, nobs);
+    for (int i = 0; i < N; i++) {
+        int at = joint ? 0 : r->inds[i * K];
+        memcpy(chain + i * (k + 1) * D, r->chains + (i * (K + 1) + at) * D, (size_t)((k + 1) * D) * sizeof *chain);
+        for (int j = 0; j < k; j++)
+            mf_flow_coef(&p->spec, at + j, p->noise_high, true, coef + (i * k + j) * 3);
+        time[i] = (float)mf_flow_time(&p->spec, at);
+    }
+    struct mf_feed feed[] = {{s.obs, nobs, O, false},
+                             {s.chain, chain, (size_t)((k + 1) * D), false},
+                             {s.coef, coef, (size_t)(k * 3), false},
+                             {s.time, time, 1, false}};
+    struct mf_fetch fetch[] = {
+        {s.logprobs, logprobs, (size_t)E}, {s.value, values, 1}, {s.elements, elements, (size_t)(k * D)}};
+    must(mf_plan_run(plan, N, NULL, feed, joint ? 3 : 4, fetch, 3, &err), &err);
+    mf_grad_norms(engine, &p->params, mf_plan_grads(plan), norm);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+}
+
+static void scored_as_sampled(const struct mode *m)
+{
+    struct mf_policy p = policy_of(m);
+    struct run r = sample(&p);
+    size_t E = (size_t)mf_logprob_width(&p.spec);
+    float logprobs[N * C * A], values[N], elements[N * K * D];
+    double norm[MF_GROUPS + 1], frozen[MF_GROUPS + 1];
+    score(&p, &r, logprobs, values, elements, norm);
+    ok(!memcmp(logprobs, r.logprobs, N * E * sizeof *logprobs), "%s: log-probabilities have the sample's bits",
+       m->name);
+    ok(!memcmp(values, r.values, sizeof values), "%s: so have values", m->name);
+    ok(norm[MF_GROUP_POLICY] > 0 && norm[MF_GROUP_CRITIC] > 0 && norm[MF_GROUP_ENCODER] > 0 &&
+           (norm[MF_GROUP_NOISE] > 0) == m->learned,
+       "%s: gradients reach what is trained", m->name);
+    p.encoder_frozen = true;
+    score(&p, &r, logprobs, values, elements, frozen);
+    ok(!memcmp(logprobs, r.logprobs, N * E * sizeof *logprobs) && frozen[MF_GROUP_ENCODER] == 0 &&
+           frozen[MF_GROUP_POLICY] == norm[MF_GROUP_POLICY],
+       "%s: a frozen encoder gets none, the others the same", m->name);
+    run_free(&r);
+    mf_policy_release(&p);
+}
+
+/* All steps at once over one encoding, against each step by itself. */
+static void shared_steps(void)
+{
+    struct mf_policy p = policy_of(&modes[1]);
+    struct run r = sample(&p);
+    float logprobs[N * C * A], values[N], all[N * K * D], one[N * D];
+    double norm[MF_GROUPS + 1];
+    score(&p, &r, logprobs, values, all, norm);
+    p.spec.denoise = MF_SINGLE, p.spec.objective = MF_STEP;
+    int unlike = 0;
+    for (int k = 0; k < K; k++) {
+        for (int i = 0; i < N; i++)
+            r.inds[i * K] = k;
+        score(&p, &r, logprobs, values, one, norm);
+        for (int i = 0; i < N; i++)
+            unlike += memcmp(one + i * D, all + (i * K + k) * D, D * sizeof *one) != 0;
+    }
+    ok(unlike == 0, "keys and values shared by all denoising steps: the bits of each step alone");
+    run_free(&r);
+    mf_policy_release(&p);
+}
+
+static double clone(struct mf_policy *p, enum mf_clone_loss loss, float dropout, int64_t step, const float *ema,
+                    double norm[MF_GROUPS + 1])
+{
+    enum { B = 8 };
+    struct mf_err err;
+    struct mf_cloner *m;
+    double value;
+    float *grads, *obs = draw(5, B * (size_t)p->spec.net.O, 1), *actions = draw(6, B * D, .5f);
+    must(mf_cloner_new(&m, engine, p, &(struct mf_clone_opts){loss, MF_TIME_AUTO, dropout, 3}, &err), &err);
+    must(mf_cloner_run(m, step, B, NULL, obs, actions, ema, &value, &grads, &err), &err);
+    mf_grad_norms(engine, &p->params, grads, norm);
+    mf_cloner_free(m);
+    free(obs), free(actions);
+    return value;
+}
+
+static void cloning(void)
+{
+    struct mf_policy p = policy_of(&modes[0]);
+    double norm[MF_GROUPS + 1], plain = clone(&p, MF_CLONE_CONSISTENCY, 0, 2, NULL, norm);
+    double dropped = clone(&p, MF_CLONE_CONSISTENCY, .3f, 2, NULL, norm);
+    ok(norm[MF_GROUP_POLICY] > 0 && norm[MF_GROUP_ENCODER] > 0 && norm[MF_GROUP_CRITIC] == 0,
+       "cloning trains the network and its encoder");
+    ok(plain != dropped && fabs(plain - dropped) < .5 * plain, "dropout changes the loss, not by much");
+    ok(dropped == clone(&p, MF_CLONE_CONSISTENCY, .3f, 2, NULL, norm), "it is a function of seed, step and sample");
+    float *ema = malloc(p.params.size * sizeof *ema);
+    memcpy(ema, p.params.value, p.params.size * sizeof *ema);
+    for (int i = 0; i < p.params.n; i++)
+        for (int j = 0; p.params.p[i].group != MF_GROUP_POLICY && j < p.params.p[i].rows * p.params.p[i].cols; j++)
+            ema[p.params.p[i].at + (size_t)j] = NAN;
+    ok(plain == clone(&p, MF_CLONE_CONSISTENCY, 0, 2, ema, norm), "the teacher sees through the encoder that learns");
+    ema[p.params.p[mf_param_find(&p.params, "model.input_emb.bias")].at] += 1;
+    ok(plain != clone(&p, MF_CLONE_CONSISTENCY, 0, 2, ema, norm), "and thinks with averaged weights");
+    free(ema);
+    mf_policy_release(&p);
+}
+
+int main(void)
+{
+    struct mf_err err;
+    must(mf_engine_open(&engine, "cpu", 2, MF_FP32, &err), &err);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        scored_as_sampled(&modes[i]);
+    shared_steps();
+    cloning();
+    mf_engine_close(engine);
+    return done();
+}

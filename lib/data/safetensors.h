@@ -36,9 +36,17 @@ void mf_safetensors_close(struct mf_safetensors *f); /* a zeroed one is fine */
 const struct mf_array *mf_safetensors_find(const struct mf_safetensors *f, const char *name); /* NULL: none */
 const char *mf_safetensors_meta(const struct mf_safetensors *f, const char *key);             /* NULL: none */
 
+/* Where the numbers of arrays come from that are in no memory (data NULL): n elements from the first'th on. */
+struct mf_origin {
+    int (*read)(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err);
+    void *self;
+};
+
 /* Write PATH.part, fsync, rename to PATH, fsync the folder. Sorts tensors by name and meta by key, so the same
  * content is the same bytes. On failure PATH is what it was and PATH.part is gone. */
 int mf_safetensors_write(const char *path, struct mf_array *tensors, int n, struct mf_meta *meta, int n_meta,
                          struct mf_err *err);
+int mf_safetensors_copy(const char *path, struct mf_array *tensors, int n, struct mf_meta *meta, int n_meta,
+                        const struct mf_origin *from, struct mf_err *err);
 
 #endif

@@ -86,16 +86,33 @@ static int put(int fd, const void *data, size_t n)
     return 0;
 }
 
+static int put_tensor(int fd, const struct mf_array *a, const struct mf_origin *from, const char *part,
+                      struct mf_err *err)
+{
+    _Alignas(8) char piece[1 << 17];
+    size_t size = mf_dtype_size(a->dtype), most = sizeof piece / size;
+    if (a->data || a->count == 0)
+        return put(fd, a->data, a->bytes) ? mf_err_errno(err, "cannot write %s", part) : 0;
+    for (size_t at = 0; at < a->count; at += most) {
+        size_t n = a->count - at < most ? a->count - at : most;
+        int rc = from->read(from->self, a, at, n, piece, err);
+        if (rc)
+            return rc;
+        if (put(fd, piece, n * size))
+            return mf_err_errno(err, "cannot write %s", part);
+    }
+    return 0;
+}
+
 static int write_all(const char *part, const char *path, const char *text, size_t size, const struct mf_array *tensors,
-                     int n, struct mf_err *err)
+                     int n, const struct mf_origin *from, struct mf_err *err)
 {
     int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         return mf_err_errno(err, "cannot create %s", part);
-    int bad = put(fd, text, size);
-    for (int i = 0; i < n && !bad; i++)
-        bad = put(fd, tensors[i].data, tensors[i].bytes);
-    int rc = bad ? mf_err_errno(err, "cannot write %s", part) : 0;
+    int rc = put(fd, text, size) ? mf_err_errno(err, "cannot write %s", part) : 0;
+    for (int i = 0; i < n && !rc; i++)
+        rc = put_tensor(fd, &tensors[i], from, part, err);
     if (close(fd) < 0 && !rc)
         rc = mf_err_errno(err, "cannot write %s", part);
     if (!rc)
@@ -107,6 +124,12 @@ static int write_all(const char *part, const char *path, const char *text, size_
 int mf_safetensors_write(const char *path, struct mf_array *tensors, int n, struct mf_meta *meta, int n_meta,
                          struct mf_err *err)
 {
+    return mf_safetensors_copy(path, tensors, n, meta, n_meta, NULL, err);
+}
+
+int mf_safetensors_copy(const char *path, struct mf_array *tensors, int n, struct mf_meta *meta, int n_meta,
+                        const struct mf_origin *from, struct mf_err *err)
+{
     char *text = NULL, *part = NULL;
     size_t size = 0;
     mf_safetensors_sort(tensors, n, meta, n_meta);
@@ -117,7 +140,7 @@ int mf_safetensors_write(const char *path, struct mf_array *tensors, int n, stru
     if (!rc && !(part = mf_publish_part(path, err)))
         rc = err->code;
     if (!rc)
-        rc = write_all(part, path, text, size, tensors, n, err);
+        rc = write_all(part, path, text, size, tensors, n, from, err);
     free(part);
     free(text);
     return rc;

@@ -50,6 +50,10 @@ void mf_torch_close(struct mf_torch *f); /* a zeroed one is fine */
 int mf_torch_read(struct mf_torch *f, const struct mf_torch_tensor *t, size_t first, size_t n, float *to,
                   struct mf_err *err);
 
+/* Write PATH.part, fsync, rename to PATH: the tensors as a plain state_dict, which torch.load reads with
+ * weights_only=True. The same content is the same bytes. */
+int mf_torch_write(const char *path, const struct mf_array *tensors, int n, struct mf_err *err);
+
 /* The value `name` below `root` ("cfg", "policy.horizon"), through OmegaConf's ${..}; NULL: none. */
 const char *mf_torch_value(const struct mf_torch *f, const char *root, const char *name);
 

@@ -10,6 +10,9 @@
 /* By "FloatStorage" or "float32", n bytes; NULL: unknown. */
 const struct mf_torch_dtype *mf_torch_dtype(const char *name, size_t n);
 
+/* NULL: PyTorch has no storage of that type. */
+const struct mf_torch_dtype *mf_torch_dtype_of(enum mf_dtype dtype);
+
 /* ---- what objects mean ---- */
 
 bool mf_torch_object(const struct mf_node *x, const char *text);          /* is it one of that name? */

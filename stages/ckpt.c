@@ -1,5 +1,4 @@
 /* mf-ckpt: look at checkpoints, compare them, check them, thin them out. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,18 +10,28 @@
 #include "base/mem.h"
 #include "data/safetensors_diff.h"
 #include "data/torch_show.h"
-#include "flow/policy.h"
+#include "env/env.h"
+#include "flow/import.h"
+#include "flow/listing.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 
 struct ckpt {
     int64_t keep;
     int format; /* 0 text, 1 json */
+    int weights;
+    const char *normalizer, *env_name;
+    struct mf_policy_opts policy_opts;
+    const struct mf_conf *conf;
 };
 
 static const struct mf_bind binds[] = {
     {"ckpt.keep", offsetof(struct ckpt, keep)},
     {"ckpt.format", offsetof(struct ckpt, format)},
+    {"ckpt.normalizer", offsetof(struct ckpt, normalizer)},
+    {"policy.weights", offsetof(struct ckpt, weights)},
+    {"env.name", offsetof(struct ckpt, env_name)},
+    MF_POLICY_BINDS(struct ckpt, policy_opts),
     {0},
 };
 
@@ -36,146 +45,37 @@ static bool ends(const char *s, const char *with)
     return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
 }
 
-/* ---- a list of checkpoint files, by iteration ---- */
+/* ---- many ---- */
 
-struct item {
-    char *path;
-    char kind[16];
-    int64_t iter, version;
-    size_t params, size; /* weights; bytes */
-    double success;      /* NaN: not known */
-};
-
-struct list {
-    struct item *items;
-    int n;
-};
-
-static void list_release(struct list *l)
+static void warn(const char *why)
 {
-    while (l->n)
-        free(l->items[--l->n].path);
-    free(l->items);
-}
-
-/* Success of the rollouts that led to it (noise on), from the JSON that mf-ppo leaves beside the file. */
-static double success_of(const char *path)
-{
-    char json[4096], text[4096];
-    snprintf(json, sizeof json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
-    FILE *f = ends(path, ".safetensors") ? fopen(json, "r") : NULL;
-    if (!f)
-        return NAN;
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
-    fclose(f);
-    const char *at = strstr(text, "\"rollout/success_once\":");
-    return at ? strtod(at + strlen("\"rollout/success_once\":"), NULL) : NAN;
-}
-
-static int64_t number_of(const struct mf_safetensors *f, const char *key)
-{
-    const char *text = mf_safetensors_meta(f, key);
-    return text ? strtoll(text, NULL, 10) : 0;
-}
-
-static bool is_weight(const char *name)
-{
-    return !starts(name, "ema/") && !starts(name, "opt/") && !starts(name, "normalizer.") && !starts(name, "state/");
-}
-
-static int list_file(struct list *l, const char *path, struct mf_err *err)
-{
-    struct mf_loaded *c;
-    struct stat st;
-    int rc = mf_checkpoint_open(&c, path, err);
-    if (rc)
-        return rc;
-    const struct mf_safetensors *f = mf_loaded_file(c);
-    struct item it = {.path = mf_xstrdup(path), .success = success_of(path)};
-    snprintf(it.kind, sizeof it.kind, "%s", mf_loaded_kind(c));
-    it.iter = number_of(f, "iter");
-    it.version = number_of(f, "version");
-    it.size = stat(path, &st) == 0 ? (size_t)st.st_size : 0;
-    for (int i = 0; i < f->n; i++)
-        it.params += is_weight(f->tensors[i].name) ? f->tensors[i].count : 0;
-    mf_checkpoint_close(c);
-    l->items = mf_xrealloc(l->items, (size_t)l->n + 1, sizeof *l->items);
-    l->items[l->n++] = it;
-    return 0;
-}
-
-/* Every *.safetensors of a folder that is a file and no link, or of its checkpoints/. What is broken is told and left.
- */
-static int list_folder(struct list *l, const char *path, struct mf_err *err)
-{
-    char at[4096];
-    struct stat st;
-    snprintf(at, sizeof at, "%s/checkpoints", path);
-    if (stat(at, &st) == 0 && S_ISDIR(st.st_mode))
-        path = at;
-    char *folder = mf_xstrdup(path);
-    DIR *d = opendir(folder);
-    if (!d) {
-        free(folder);
-        return mf_err_errno(err, "cannot open %s", path);
-    }
-    for (struct dirent *e; (e = readdir(d));) {
-        struct mf_err why;
-        snprintf(at, sizeof at, "%s/%s", folder, e->d_name);
-        if (ends(at, ".safetensors") && lstat(at, &st) == 0 && S_ISREG(st.st_mode) && list_file(l, at, &why))
-            mf_log(MF_LOG_WARN, "%s", why.text);
-    }
-    closedir(d);
-    free(folder);
-    return 0;
-}
-
-static int by_iter(const void *a, const void *b)
-{
-    const struct item *x = a, *y = b;
-    if (x->iter != y->iter)
-        return x->iter < y->iter ? -1 : 1;
-    return x->version != y->version ? (x->version < y->version ? -1 : 1) : strcmp(x->path, y->path);
-}
-
-static int list_all(struct list *l, int n, const char *const *paths, struct mf_err *err)
-{
-    struct stat st;
-    int rc = 0;
-    for (int i = 0; i < n && !rc; i++)
-        rc = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode) ? list_folder(l, paths[i], err)
-                                                             : list_file(l, paths[i], err);
-    if (l->n)
-        qsort(l->items, (size_t)l->n, sizeof *l->items, by_iter);
-    return rc;
+    mf_log(MF_LOG_WARN, "%s", why);
 }
 
 static int list(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
-    struct list l = {0};
+    struct mf_listing l = {.broken = warn};
     (void)self;
-    int rc = list_all(&l, n, paths, err);
+    int rc = mf_listing_all(&l, n, paths, err);
     if (!rc)
         printf("%8s %8s  %-6s %11s %11s %8s  %s\n", "iter", "version", "kind", "params", "bytes", "rollout", "file");
     for (int i = 0; i < l.n && !rc; i++) {
-        const struct item *it = &l.items[i];
+        const struct mf_listed *it = &l.items[i];
         char success[16] = "-";
         if (!isnan(it->success))
             snprintf(success, sizeof success, "%.3f", it->success);
         printf("%8" PRId64 " %8" PRId64 "  %-6s %11zu %11zu %8s  %s\n", it->iter, it->version, it->kind, it->params,
                it->size, success, it->path);
     }
-    list_release(&l);
+    mf_listing_release(&l);
     return rc;
 }
 
 static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
-    struct list l = {0};
+    struct mf_listing l = {.broken = warn};
     (void)n;
-    int rc = list_folder(&l, paths[0], err);
-    if (l.n)
-        qsort(l.items, (size_t)l.n, sizeof *l.items, by_iter);
+    int rc = mf_listing_folder(&l, paths[0], err);
     for (int i = 0; i + self->keep < l.n && !rc; i++) {
         char *path = l.items[i].path;
         if (unlink(path) < 0)
@@ -186,7 +86,7 @@ static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_e
         if (!rc && unlink(path) == 0)
             printf("removed %s\n", path);
     }
-    list_release(&l);
+    mf_listing_release(&l);
     return rc;
 }
 
@@ -305,38 +205,102 @@ static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_
     return bad ? mf_err_set(err, MF_EFORMAT, "%d of %d is no whole checkpoint", bad, n) : 0;
 }
 
-/* ---- ema ---- */
+/* ---- out of a checkpoint ---- */
 
 /* Weights with their EMA in place; what only training needs stays behind. */
 static int ema(struct ckpt *self, int n_paths, const char *const *paths, struct mf_err *err)
 {
     struct mf_safetensors f;
     (void)self, (void)n_paths;
-    int rc = mf_safetensors_open(&f, paths[0], err), n = 0, n_meta = 0, taken = 0;
+    int rc = mf_safetensors_open(&f, paths[0], err), n, n_meta = 0;
     if (rc)
         return rc;
-    struct mf_array *t = mf_xcalloc((size_t)f.n, sizeof *t);
-    for (int i = 0; i < f.n; i++) {
-        char average[MF_NAME_MAX + 4];
-        snprintf(average, sizeof average, "ema/%s", f.tensors[i].name);
-        const struct mf_array *a = mf_safetensors_find(&f, average);
-        if (starts(f.tensors[i].name, "ema/") || starts(f.tensors[i].name, "opt/") ||
-            starts(f.tensors[i].name, "state/"))
-            continue;
-        t[n] = f.tensors[i];
-        if (a && a->bytes == t[n].bytes) {
-            t[n].data = a->data;
-            taken++;
-        }
-        n++;
-    }
+    struct mf_array *t = mf_weights_alone(&f, true, &n);
     for (int i = 0; i < f.n_meta; i++)
         if (!starts(f.meta[i].key, "adam."))
             f.meta[n_meta++] = f.meta[i];
-    rc = taken ? mf_safetensors_write(paths[1], t, n, f.meta, n_meta, err)
-               : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
+    rc = t ? mf_safetensors_write(paths[1], t, n, f.meta, n_meta, err)
+           : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
     free(t);
     mf_safetensors_close(&f);
+    return rc;
+}
+
+/* The policy alone, under the published names. */
+static int export(struct ckpt *self, int n_paths, const char *const *paths, struct mf_err *err)
+{
+    struct mf_safetensors f;
+    struct mf_meta meta = {"format", "pt"};
+    (void)n_paths;
+    bool torch = ends(paths[1], ".pt") || ends(paths[1], ".pth") || ends(paths[1], ".ckpt");
+    if (!torch && !ends(paths[1], ".safetensors"))
+        return mf_err_set(err, MF_EUSAGE, "'%s' should end in .pt or .safetensors, which say what is written",
+                          paths[1]);
+    int n, rc = open_file(&f, paths[0], err);
+    if (rc)
+        return rc;
+    const char *kind = mf_safetensors_meta(&f, "kind");
+    bool clone = kind && !strcmp(kind, "clone");
+    struct mf_array *t = self->weights == MF_WEIGHTS_RAW || (self->weights == MF_WEIGHTS_AUTO && !clone)
+                             ? NULL
+                             : mf_weights_alone(&f, true, &n);
+    if (!t && self->weights == MF_WEIGHTS_EMA)
+        rc = mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
+    else if (!t)
+        t = mf_weights_alone(&f, false, &n);
+    if (!rc)
+        rc = torch ? mf_torch_write(paths[1], t, n, err) : mf_safetensors_write(paths[1], t, n, &meta, 1, err);
+    free(t);
+    mf_safetensors_close(&f);
+    return rc;
+}
+
+/* ---- into one ---- */
+
+static int find_world(const struct ckpt *self, const struct mf_env **env, struct mf_layout *obs, struct mf_err *err)
+{
+    const struct mf_names *keys = &self->policy_opts.obs_keys;
+    int rc = mf_env_find(env, self->env_name, err);
+    return rc ? rc : mf_env_layout(*env, keys->n, keys->v, NULL, obs, err);
+}
+
+static int import_into(struct ckpt *self, struct mf_import *im, const char *path, struct mf_err *err)
+{
+    const struct mf_env *env = NULL;
+    struct mf_layout obs;
+    struct mf_policy_spec spec;
+    struct mf_policy p;
+    int left = 0, rc = 0;
+    if (mf_conf_was_set(self->conf, "env.name") && (rc = find_world(self, &env, &obs, err)))
+        return rc;
+    if ((rc = mf_import_spec(im, &spec, &self->policy_opts, self->conf, env ? &obs : NULL, env ? env->action_dim : 1,
+                             err)) ||
+        (rc = mf_policy_outline(&p, &spec, err)))
+        return rc;
+    if (!(rc = mf_import_normalizer(im, &p, self->normalizer, err)))
+        rc = mf_import_save(im, &p, path, &left, err);
+    if (!rc)
+        mf_log(MF_LOG_INFO, "%s, %s: %d observation step(s) of %d, horizon %d, %d actions executed, %d denoising steps",
+               im->family->name, im->layout.name, spec.n_obs_steps, spec.obs.dim, spec.horizon, spec.n_action_steps,
+               spec.K);
+    if (!rc && im->layout.average)
+        mf_log(MF_LOG_INFO, "acting takes the average, '%s'; policy.weights=raw takes '%s'", im->layout.average,
+               im->layout.weights);
+    if (!rc && left)
+        mf_log(MF_LOG_INFO, "%d tensors were not needed: the policy that fine-tuning began with", left);
+    mf_policy_release(&p);
+    return rc;
+}
+
+static int import(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
+{
+    struct mf_import im;
+    (void)n;
+    int rc = mf_import_open(&im, paths[0], err);
+    if (rc)
+        return rc;
+    rc = import_into(self, &im, paths[1], err);
+    mf_import_close(&im);
     return rc;
 }
 
@@ -345,35 +309,45 @@ static const struct command {
     int least, most; /* operands */
     int (*run)(struct ckpt *self, int n, const char *const *paths, struct mf_err *err);
 } commands[] = {
-    {"ls", 1, INT32_MAX, list},       {"show", 1, 1, show},   {"diff", 2, 2, diff},
-    {"verify", 1, INT32_MAX, verify}, {"prune", 1, 1, prune}, {"ema", 2, 2, ema},
+    {"ls", 1, INT32_MAX, list}, {"show", 1, 1, show}, {"diff", 2, 2, diff},     {"verify", 1, INT32_MAX, verify},
+    {"prune", 1, 1, prune},     {"ema", 2, 2, ema},   {"import", 2, 2, import}, {"export", 2, 2, export},
 };
 
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
+    struct ckpt *ckpt = self;
     int n;
     const char *const *words = mf_run_operands(run, &n);
+    ckpt->conf = mf_run_conf(run);
     for (size_t i = 0; i < sizeof commands / sizeof *commands && n; i++)
         if (!strcmp(words[0], commands[i].name) && n - 1 >= commands[i].least && n - 1 <= commands[i].most)
-            return commands[i].run(self, n - 1, words + 1, err);
+            return commands[i].run(ckpt, n - 1, words + 1, err);
     return mf_err_set(err, MF_EUSAGE,
                       "say one of: ls RUN|FILE..., show RUN|FILE, diff FILE FILE, verify FILE..., prune RUN, "
-                      "ema FILE OUT");
+                      "ema FILE OUT, import FILE.pt OUT, export RUN|FILE OUT.pt|OUT.safetensors");
 }
 
 static const struct mf_stage stage = {
     .name = "ckpt",
-    .summary = "Look at checkpoints, compare them, check them, thin them out.\n\n"
-               "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
-               "  show RUN|FILE    its metadata and tensors; of a run: of the newest; also of a PyTorch file (.pt, "
-               ".pth, .ckpt)\n"
-               "  diff FILE FILE   what differs; each may be a run, too\n"
-               "  verify FILE...   is each whole, finite, and a policy?\n"
-               "  prune RUN        remove all but the newest\n"
-               "  ema FILE OUT     a copy whose weights are the averaged ones, for use without this toolkit",
+    .summary =
+        "Look at checkpoints, compare them, check them, thin them out.\n\n"
+        "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
+        "  show RUN|FILE    its metadata and tensors; of a run: of the newest; also of a PyTorch file (.pt, "
+        ".pth, .ckpt)\n"
+        "  diff FILE FILE   what differs; each may be a run, too\n"
+        "  verify FILE...   is each whole, finite, and a policy?\n"
+        "  prune RUN        remove all but the newest\n"
+        "  ema FILE OUT     a copy whose weights are the averaged ones\n"
+        "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLP policies; say what the\n"
+        "                   file does not hold: policy.activation=, env=, normalizer=\n"
+        "  export RUN|FILE OUT.pt|OUT.safetensors\n"
+        "                   the policy alone, under the published names, for use without this toolkit",
     .operands = "COMMAND FILE...",
     .examples = "  mf-ckpt ls outputs/lift/latest\n"
                 "  mf-ckpt show clone.safetensors ckpt.format=json | jq .__metadata__\n"
+                "  mf-ckpt import state_3000.pt hopper.safetensors policy.activation=relu policy.horizon=4 "
+                "normalizer=normalization.npz\n"
+                "  mf-ckpt export outputs/lift/latest lift.pt\n"
                 "  mf-ckpt prune outputs/lift/latest ckpt.keep=3\n",
     .role = MF_TOOL,
     .text_out = true,

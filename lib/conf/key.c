@@ -9,6 +9,7 @@ enum { NAME_MAX_ = 128 };
 /* Other names of the same thing, from the published commands and files. */
 static const char *const alias[][2] = {
     {"env", "env.name"},
+    {"normalizer", "ckpt.normalizer"},
     {"task.dataset_path", "clone.dataset"},
     {"task.env_runner.max_steps", "env.max_steps"},
     {"task.env_runner.num_episodes", "eval.num_episodes"},

@@ -161,6 +161,9 @@ const struct mf_key mf_keys[] = {
 
     {"ckpt.keep", MF_INT, "5", "[1,)", "checkpoints", "that mf-ckpt prune leaves, the newest"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "of mf-ckpt show"},
+    {"ckpt.normalizer", MF_STR, NULL, NULL, NULL,
+     "of an imported policy: its normalization.npz, the HDF5 file of its demonstrations, or identity; "
+     "normalizer=.. is short for it"},
 
     {"use_wandb", MF_BOOL, "false", NULL, NULL, "accepted, without effect"},
     {"wandb_project", MF_STR, NULL, NULL, NULL, "accepted, without effect"},

@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "flow/fields.h"
+#include "flow/misfits.h"
 
 struct mf_loaded {
     char *path;
@@ -154,43 +154,11 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states)
     return l->n_states;
 }
 
-/* ---- what does not fit: as many names as a sentence holds ---- */
-
-struct misfits {
-    char text[360];
-    int n;
-};
-
-static void misfit(struct misfits *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void misfit(struct misfits *m, const char *fmt, ...)
-{
-    size_t at = strlen(m->text);
-    char one[300];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(one, sizeof one, fmt, ap);
-    va_end(ap);
-    if (at + strlen(one) + 2 < sizeof m->text)
-        snprintf(m->text + at, sizeof m->text - at, "%s%s", at ? "; " : "", one);
-    m->n++;
-}
-
-static int misfits_end(const struct mf_loaded *l, const struct misfits *m, struct mf_err *err)
-{
-    int named = m->n > 0;
-    for (const char *p = m->text; (p = strstr(p, "; ")); p += 2)
-        named++;
-    if (m->n == 0)
-        return 0;
-    if (m->n == named)
-        return mf_err_set(err, MF_EFORMAT, "%.120s does not fit the policy: %s", l->path, m->text);
-    return mf_err_set(err, MF_EFORMAT, "%.100s does not fit the policy: %s; and %d more", l->path, m->text,
-                      m->n - named);
-}
+/* ---- what does not fit ---- */
 
 /* The tensor before+name+after when it has p's shape; else NULL and a misfit (m NULL: none is told). */
 static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *before, const struct mf_param *p,
-                                        const char *after, struct misfits *m)
+                                        const char *after, struct mf_misfits *m)
 {
     char name[MF_NAME_MAX + 16];
     snprintf(name, sizeof name, "%s%s%s", before, p->name, after);
@@ -201,12 +169,12 @@ static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *b
     if (fits)
         return a;
     if (m && !a)
-        misfit(m, "%s is missing", name);
+        mf_misfit(m, "%s is missing", name);
     else if (m && a->dtype == MF_F32 && a->rank <= 2)
-        misfit(m, "%s is (%zu, %zu) and should be (%d, %d)", name, a->rank == 2 ? a->dim[0] : 1,
-               a->rank == 2 ? a->dim[1] : a->count, p->rows, p->cols);
+        mf_misfit(m, "%s is (%zu, %zu) and should be (%d, %d)", name, a->rank == 2 ? a->dim[0] : 1,
+                  a->rank == 2 ? a->dim[1] : a->count, p->rows, p->cols);
     else if (m)
-        misfit(m, "%s is no float32 of rank %d", name, p->rank);
+        mf_misfit(m, "%s is no float32 of rank %d", name, p->rank);
     return NULL;
 }
 
@@ -228,14 +196,14 @@ static const char *owner(const char *name, char *room)
     return room;
 }
 
-static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps, struct misfits *m)
+static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps, struct mf_misfits *m)
 {
     char room[MF_NAME_MAX];
     for (int i = 0; i < l->file.n; i++) {
         const char *name = l->file.tensors[i].name, *param = owner(name, room);
         bool grown_later = l->clone && (starts(param, "critic.") || starts(param, "explore_noise_net."));
         if (!grown_later && !starts(name, "normalizer.") && !starts(name, "state/") && mf_param_find(ps, param) < 0)
-            misfit(m, "%s is left over", name);
+            mf_misfit(m, "%s is left over", name);
     }
 }
 
@@ -256,7 +224,8 @@ static void copy(float *to, const struct mf_array *a)
 
 /* A clone's critic and noise net, which nobody trained, may be missing or of another shape: they are left as they are.
  */
-static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, float *to, struct misfits *m)
+static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, float *to,
+                         struct mf_misfits *m)
 {
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
@@ -294,7 +263,7 @@ bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, e
 
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err)
 {
-    struct misfits m = {.n = 0};
+    struct mf_misfits m = {.n = 0};
     bool ema = mf_loaded_uses_ema(l, &p->params, which);
     int rc = mf_spec_agree(&l->spec, l->path, &p->spec, "the policy", false, err);
     if (rc)
@@ -304,7 +273,7 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
                           l->path);
     load_weights(l, &p->params, ema, NULL, &m);
     find_left_over(l, &p->params, &m);
-    if ((rc = misfits_end(l, &m, err)) || (rc = load_normalizer(l, p, false, err)))
+    if ((rc = mf_misfits_end(l->path, &m, err)) || (rc = load_normalizer(l, p, false, err)))
         return rc;
     load_weights(l, &p->params, ema, p->params.value, NULL);
     load_normalizer(l, p, true, err);
@@ -320,9 +289,9 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
 
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err)
 {
-    struct misfits m = {.n = 0};
+    struct mf_misfits m = {.n = 0};
     load_weights(l, ps, true, NULL, &m);
-    int rc = misfits_end(l, &m, err);
+    int rc = mf_misfits_end(l->path, &m, err);
     if (!rc)
         load_weights(l, ps, true, ema, NULL);
     return rc;
@@ -330,7 +299,7 @@ int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *
 
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err)
 {
-    struct misfits m = {.n = 0};
+    struct mf_misfits m = {.n = 0};
     for (int g = 0; g < MF_GROUP_BUFFER; g++)
         if (mf_params_count(ps, (enum mf_group)g) && fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
             return mf_err_at(err, "no optimiser state to go on with");
@@ -340,5 +309,5 @@ int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct
             if (t)
                 copy((v ? a->v : a->m) + ps->p[i].at, t);
         }
-    return misfits_end(l, &m, err);
+    return mf_misfits_end(l->path, &m, err);
 }

@@ -50,7 +50,7 @@ static void add_param(struct content *c, const char *before, const struct mf_par
 {
     size_t dim[3];
     int rank = mf_param_shape(p, dim);
-    add_tensor(c, before, p->name, after, MF_F32, rank, dim, values + p->at);
+    add_tensor(c, before, p->name, after, MF_F32, rank, dim, values ? values + p->at : NULL);
 }
 
 static void add_meta(struct content *c, const char *group, const char *key, const char *fmt, ...)
@@ -85,7 +85,7 @@ static void add_weights(struct content *c, const struct mf_checkpoint *from)
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
         add_param(c, "", p, "", ps->value);
-        if (from->ema && p->group == MF_GROUP_POLICY)
+        if ((from->ema || from->origin_ema) && p->group == MF_GROUP_POLICY)
             add_param(c, "ema/", p, "", from->ema);
         if (from->adam && p->group != MF_GROUP_BUFFER) {
             add_param(c, "opt/", p, "/m", from->adam->m);
@@ -135,7 +135,7 @@ int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struc
         rc =
             mf_err_set(err, MF_EUSAGE, "%s is not written: a name in it has more than %d bytes", path, MF_NAME_MAX - 1);
     else
-        rc = mf_safetensors_write(path, c.tensors, c.n, c.meta, c.n_meta, err);
+        rc = mf_safetensors_copy(path, c.tensors, c.n, c.meta, c.n_meta, from->origin, err);
     for (int i = 0; i < c.n_meta; i++) {
         free((void *)(uintptr_t)c.meta[i].key);
         free((void *)(uintptr_t)c.meta[i].value);
@@ -143,4 +143,29 @@ int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struc
     free(c.meta);
     free(c.tensors);
     return rc;
+}
+
+struct mf_array *mf_weights_alone(const struct mf_safetensors *f, bool average, int *n)
+{
+    struct mf_array *t = mf_xcalloc((size_t)f->n + 1, sizeof *t);
+    int taken = 0;
+    *n = 0;
+    for (int i = 0; i < f->n; i++) {
+        const struct mf_array *a = &f->tensors[i];
+        char name[MF_NAME_MAX + 4];
+        snprintf(name, sizeof name, "ema/%s", a->name);
+        const struct mf_array *e = average ? mf_safetensors_find(f, name) : NULL;
+        if (!strncmp(a->name, "ema/", 4) || !strncmp(a->name, "opt/", 4) || !strncmp(a->name, "state/", 6))
+            continue;
+        t[*n] = *a;
+        if (e && e->bytes == a->bytes) {
+            t[*n].data = e->data;
+            taken++;
+        }
+        ++*n;
+    }
+    if (!average || taken)
+        return t;
+    free(t);
+    return NULL;
 }

@@ -41,7 +41,7 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
     return s->net.net->check(&s->net, err);
 }
 
-int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err)
+int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err)
 {
     *p = (struct mf_policy){.spec = *spec};
     struct mf_policy_spec *s = &p->spec;
@@ -62,22 +62,34 @@ int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struc
 
     void *norm = NULL;
     size_t n = 2 * (size_t)(s->obs.dim + s->action_dim);
-    rc = mf_alloc(&norm, n * sizeof(float), "the normaliser", err) || mf_params_alloc(&p->params, err) ? err->code : 0;
-    p->obs_scale = norm;
-    if (rc) {
+    if ((rc = mf_alloc(&norm, n * sizeof(float), "the normaliser", err))) {
         mf_policy_release(p);
         return rc;
     }
+    p->obs_scale = norm;
     p->obs_offset = p->obs_scale + s->obs.dim;
     p->action_scale = p->obs_offset + s->obs.dim;
     p->action_offset = p->action_scale + s->action_dim;
     return 0;
 }
 
+int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err)
+{
+    int rc = mf_policy_outline(p, spec, err);
+    if (!rc && (rc = mf_params_alloc(&p->params, err)))
+        mf_policy_release(p);
+    return rc;
+}
+
 void mf_policy_fresh(struct mf_policy *p, uint64_t seed)
 {
     mf_params_fresh(&p->params, seed);
     mf_policy_set_noise(p, p->noise_low, p->noise_high);
+    mf_policy_plain(p);
+}
+
+void mf_policy_plain(struct mf_policy *p)
+{
     for (int i = 0; i < p->spec.obs.dim; i++)
         p->obs_scale[i] = 1, p->obs_offset[i] = 0;
     for (int i = 0; i < p->spec.action_dim; i++)

@@ -55,8 +55,11 @@ struct mf_policy {
 };
 
 int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec,
-                   struct mf_err *err);                   /* params allocated, zero */
+                   struct mf_err *err); /* params allocated, zero */
+/* The same without the numbers: params have names and shapes and no values. */
+int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err);
 void mf_policy_fresh(struct mf_policy *p, uint64_t seed); /* initial weights, identity normaliser */
+void mf_policy_plain(struct mf_policy *p);                /* the identity as normaliser */
 void mf_policy_release(struct mf_policy *p);
 
 /* The upper bound (or level) at progress p of a schedule, from high at 0 to low at 1: HOLD_COSINE holds it until .35,
@@ -153,12 +156,15 @@ double mf_ema_decay(int64_t step, double inv_gamma, double power, double max);
 /* ---- files and frames ---- */
 
 /* A checkpoint holds only what determines the numbers: no paths, times, hosts, thread counts. */
+struct mf_origin;
 struct mf_checkpoint {
     struct mf_policy *policy;
-    const float *ema;           /* as params.value, or NULL */
-    const struct mf_adam *adam; /* or NULL */
-    const char *kind;           /* "clone" or "ppo" */
-    int n_states;               /* collectors' states, unread */
+    const float *ema;               /* as params.value, or NULL */
+    const struct mf_origin *origin; /* of the numbers of a policy that is an outline; NULL: of none */
+    bool origin_ema;                /* it has "ema/NAME", too */
+    const struct mf_adam *adam;     /* or NULL */
+    const char *kind;               /* "clone" or "ppo" */
+    int n_states;                   /* collectors' states, unread */
     const struct mf_state {
         char src[64];
         const void *bytes;
@@ -170,6 +176,11 @@ struct mf_checkpoint {
 int mf_checkpoint_save(const char *path, const struct mf_checkpoint *c,
                        struct mf_err *err); /* NAME.part, fsync, rename */
 
+struct mf_safetensors;
+/* A checkpoint's n tensors without what only training needs; average: the EMA in the place of the weights, NULL where
+ * there is none. They borrow from f; free() gives back the list. */
+struct mf_array *mf_weights_alone(const struct mf_safetensors *f, bool average, int *n);
+
 enum mf_weights { MF_WEIGHTS_AUTO, MF_WEIGHTS_RAW, MF_WEIGHTS_EMA }; /* auto: EMA of a clone, raw of PPO */
 struct mf_loaded;                                                    /* an open checkpoint */
 int mf_checkpoint_open(struct mf_loaded **l, const char *path, struct mf_err *err);
@@ -178,8 +189,7 @@ const char *mf_loaded_path(const struct mf_loaded *l);
 const struct mf_policy_spec *mf_loaded_spec(const struct mf_loaded *l);
 const char *mf_loaded_kind(const struct mf_loaded *l);
 const char *mf_loaded_extra(const struct mf_loaded *l, const char *key); /* NULL: none */
-struct mf_safetensors;
-const struct mf_safetensors *mf_loaded_file(const struct mf_loaded *l); /* the raw tensors and metadata */
+const struct mf_safetensors *mf_loaded_file(const struct mf_loaded *l);  /* the raw tensors and metadata */
 int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
 /* Copies weights, normaliser, counters into an initialised policy whose spec agrees; a tensor that is missing, left
  * over or misshapen is named. A policy without normaliser is refused. critic.* may be missing in a clone (kept fresh).

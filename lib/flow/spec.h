@@ -43,8 +43,11 @@ struct mf_policy_opts {
 int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o, const struct mf_layout *obs, int A,
                         struct mf_err *err);
 
-/* The checkpoint's spec, with the keys that were set on top. MF_EUSAGE, with both values, where one of them or the
+/* *s, which `name` says, with the keys that were set on top. MF_EUSAGE, with both values, where one of them or the
  * environment contradicts what shapes the network. */
+int mf_policy_spec_overlay(struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
+                           const struct mf_conf *conf, struct mf_err *err);
+/* The checkpoint's spec, with the keys that were set on top. */
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
                          const struct mf_policy_opts *o, const struct mf_layout *obs, int A, struct mf_err *err);
 /* MF_EUSAGE, with both values, where a key that was set contradicts the spec that came with the stream. */

@@ -81,6 +81,12 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
     return 0;
 }
 
+int mf_policy_spec_overlay(struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
+                           const struct mf_conf *conf, struct mf_err *err)
+{
+    return overlay(s, name, false, asked, conf, err);
+}
+
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
                          const struct mf_policy_opts *o, const struct mf_layout *obs, int A, struct mf_err *err)
 {

@@ -1,0 +1,277 @@
+#include "flow/import.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/safetensors.h"
+#include "flow/import_families.h"
+#include "flow/misfits.h"
+
+static const struct mf_family *const families[] = {&mf_family_reinflow};
+
+static bool starts(const char *s, const char *with)
+{
+    return !strncmp(s, with, strlen(with));
+}
+
+/* ---- open ---- */
+
+static const struct mf_torch_tensor *tensor(const struct mf_import *im, const char *dictionary, const char *before,
+                                            const char *rest)
+{
+    for (int i = 0; i < im->file.n; i++) {
+        const struct mf_torch_tensor *t = &im->file.tensor[i];
+        if (mf_torch_within(t, dictionary) && starts(t->key, before) && !strcmp(t->key + strlen(before), rest))
+            return t;
+    }
+    return NULL;
+}
+
+static const struct mf_rename *in_force(const struct mf_import *im, const char *ours)
+{
+    for (int i = 0; i < im->n_in_force; i++)
+        if (starts(ours, im->in_force[i]->ours))
+            return im->in_force[i];
+    return NULL;
+}
+
+/* Does the family's renaming lead from one of its anchors to a tensor of the file? */
+static bool leads(const struct mf_import *im, const struct mf_family *f, const struct mf_rename *r)
+{
+    for (const char *const *anchor = f->anchors; *anchor; anchor++)
+        if (starts(*anchor, r->ours) && tensor(im, im->layout.weights, r->theirs, *anchor + strlen(r->ours)))
+            return true;
+    return false;
+}
+
+static bool recognise(struct mf_import *im, const struct mf_family *f)
+{
+    im->n_in_force = 0;
+    for (const struct mf_rename *r = f->names; r->ours; r++)
+        if (!in_force(im, r->ours) && leads(im, f, r))
+            im->in_force[im->n_in_force++] = r;
+    im->family = f;
+    return in_force(im, f->anchors[0]) != NULL;
+}
+
+int mf_import_open(struct mf_import *im, const char *path, struct mf_err *err)
+{
+    *im = (struct mf_import){0};
+    int rc = mf_torch_open(&im->file, path, err);
+    if (rc)
+        return rc;
+    im->layout = mf_torch_layout(&im->file);
+    bool known = false;
+    for (size_t i = 0; im->layout.name && !known && i < sizeof families / sizeof *families; i++)
+        known = recognise(im, families[i]);
+    if (known)
+        return 0;
+    rc = im->layout.name
+             ? mf_err_set(
+                   err, MF_EFORMAT,
+                   "%s has no weights of a policy that is known here among those in '%s'; mf-ckpt show lists them",
+                   path, im->layout.weights)
+             : mf_err_set(err, MF_EFORMAT,
+                          "%s has no weights where a known layout has them; mf-ckpt show lists what "
+                          "is in it",
+                          path);
+    mf_torch_close(&im->file);
+    return rc;
+}
+
+void mf_import_close(struct mf_import *im)
+{
+    mf_torch_close(&im->file);
+}
+
+const struct mf_torch_tensor *mf_import_find(const struct mf_import *im, const char *dictionary, const char *ours)
+{
+    const struct mf_rename *r = in_force(im, ours);
+    return r ? tensor(im, dictionary, r->theirs, ours + strlen(r->ours)) : NULL;
+}
+
+int mf_import_dim(const struct mf_import *im, const char *ours, int d)
+{
+    const struct mf_torch_tensor *t = mf_import_find(im, im->layout.weights, ours);
+    return t && d < t->rank && t->dim[d] <= 1 << 20 ? (int)t->dim[d] : 0;
+}
+
+/* ---- the spec ---- */
+
+static int ask(const struct mf_import *im, const struct mf_conf *conf, bool env, struct mf_err *err)
+{
+    bool activation = mf_conf_was_set(conf, "policy.activation"), horizon = mf_conf_was_set(conf, "policy.horizon");
+    if (activation && (env || horizon))
+        return 0;
+    return mf_err_set(err, MF_EUSAGE, "%s does not say all of the policy: give %s%s%s", im->file.zip.path,
+                      activation ? "" : "policy.activation=relu or mish", activation || env || horizon ? "" : ", and ",
+                      env || horizon ? "" : "env=NAME (or policy.horizon=N where no environment of that name is here)");
+}
+
+/* Observations and actions: so many of the environment's as the network has room for. */
+static int divide(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_layout *obs, int A,
+                  struct mf_err *err)
+{
+    struct mf_obs state = {.name = "state", .dim = {im->O / s->n_obs_steps}};
+    if (obs && (im->O % obs->dim || im->D % A))
+        return mf_err_set(err, MF_EUSAGE,
+                          "the network of %s sees %d numbers and makes %d, but an observation has %d and an action %d: "
+                          "does it want another env=NAME or policy.obs_keys?",
+                          im->file.zip.path, im->O, im->D, obs->dim, A);
+    if (!obs && (im->O % s->n_obs_steps || im->D % s->horizon))
+        return mf_err_set(err, MF_EUSAGE,
+                          "the network of %s sees %d numbers and makes %d, which are no policy.n_obs_steps=%d "
+                          "observations and policy.horizon=%d actions",
+                          im->file.zip.path, im->O, im->D, s->n_obs_steps, s->horizon);
+    if (obs) {
+        s->n_obs_steps = im->O / obs->dim;
+        s->action_dim = A;
+        s->horizon = im->D / A;
+    } else {
+        s->obs = (struct mf_layout){0};
+        mf_layout_add(&s->obs, &state);
+        s->action_dim = im->D / s->horizon;
+    }
+    return 0;
+}
+
+int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_policy_opts *o,
+                   const struct mf_conf *conf, const struct mf_layout *obs, int A, struct mf_err *err)
+{
+    struct mf_policy_spec asked;
+    int rc = mf_policy_spec_make(&asked, o, obs ? obs : &(struct mf_layout){0}, A, err);
+    if (rc || (rc = ask(im, conf, obs, err)))
+        return rc;
+    *s = asked;
+    if ((rc = im->family->describe(im, s, err)) || (rc = divide(im, s, obs, A, err)))
+        return rc;
+    if (!mf_conf_was_set(conf, "policy.n_action_steps"))
+        s->n_action_steps = s->horizon - s->action_offset;
+    struct mf_policy_spec found = *s;
+    asked.obs = s->obs;
+    asked.action_dim = s->action_dim;
+    if ((rc = mf_policy_spec_overlay(s, im->file.zip.path, &asked, conf, err)))
+        return rc;
+    s->n_critic = found.n_critic ? s->n_critic : 0; /* what is not there is grown by who needs it */
+    s->n_noise = found.learned_noise ? s->n_noise : 0;
+    s->learned_noise = found.learned_noise && s->learned_noise;
+    return 0;
+}
+
+/* ---- save ---- */
+
+/* A parameter is a matrix of rows: PyTorch may split both, as (1, 16, 32) for (16, 32), or write () for (1). */
+static bool fits(const struct mf_torch_tensor *t, const struct mf_param *p)
+{
+    size_t rows = p->rank > 1 ? (size_t)p->rows : 1, product = 1;
+    bool split = rows == 1;
+    for (int i = 0; i < t->rank && !split; i++)
+        split = (product *= t->dim[i]) == rows;
+    return split && t->count == (size_t)p->rows * (size_t)p->cols;
+}
+
+static void misshapen(struct mf_misfits *m, const struct mf_torch_tensor *t, const struct mf_param *p)
+{
+    char is[MF_RANK_MAX * 22] = "";
+    for (int i = 0; i < t->rank; i++)
+        sprintf(is + strlen(is), i ? ", %zu" : "%zu", t->dim[i]);
+    if (p->rank > 1)
+        mf_misfit(m, "%s is (%s) and should be (%d, %d)", t->name, is, p->rows, p->cols);
+    else
+        mf_misfit(m, "%s is (%s) and should be (%d)", t->name, is, p->cols);
+}
+
+static void check_param(const struct mf_import *im, const char *dictionary, const struct mf_param *p, bool *used,
+                        struct mf_misfits *m)
+{
+    const struct mf_rename *r = in_force(im, p->name);
+    const struct mf_torch_tensor *t = mf_import_find(im, dictionary, p->name);
+    if (!t && r)
+        mf_misfit(m, "%s%s%s%s is missing", dictionary, *dictionary ? "." : "", r->theirs, p->name + strlen(r->ours));
+    else if (!t)
+        mf_misfit(m, "%s is missing", p->name);
+    else if (!fits(t, p))
+        misshapen(m, t, p);
+    else if (!t->dtype->number)
+        mf_misfit(m, "%s is %s", t->name, t->dtype->name);
+    if (t)
+        used[t - im->file.tensor] = true;
+}
+
+/* A family's prefix is not needed where another one took its place. */
+static bool replaced(const struct mf_import *im, const char *prefix)
+{
+    for (int i = 0; i < im->n_in_force; i++)
+        if (!strcmp(im->in_force[i]->theirs, prefix))
+            return false;
+    return true;
+}
+
+static int check_left(const struct mf_import *im, const bool *used, struct mf_misfits *m)
+{
+    int left = 0;
+    for (int i = 0; i < im->file.n; i++) {
+        const struct mf_torch_tensor *t = &im->file.tensor[i];
+        const char *const *prefix = im->family->left;
+        if (used[i] || !mf_torch_within(t, im->layout.weights) || starts(t->key, "normalizer.") || t->count == 0)
+            continue;
+        while (*prefix && !(starts(t->key, *prefix) && replaced(im, *prefix)))
+            prefix++;
+        left += *prefix != NULL;
+        if (!*prefix)
+            mf_misfit(m, "%s is left over", t->name);
+    }
+    return left;
+}
+
+static int send(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
+{
+    struct mf_import *im = self;
+    bool average = starts(a->name, "ema/");
+    const struct mf_torch_tensor *t =
+        mf_import_find(im, average ? im->layout.average : im->layout.weights, a->name + (average ? 4 : 0));
+    return mf_torch_read(&im->file, t, first, n, to, err);
+}
+
+/* Sigma's bounds are in the file as log-variances. */
+static int find_noise(struct mf_import *im, struct mf_policy *p, struct mf_err *err)
+{
+    const struct mf_torch_tensor *low = mf_import_find(im, im->layout.weights, "explore_noise_net.logvar_min"),
+                                 *high = mf_import_find(im, im->layout.weights, "explore_noise_net.logvar_max");
+    float v[2];
+    if (!p->spec.learned_noise)
+        return 0;
+    int rc = mf_torch_read(&im->file, low, 0, 1, &v[0], err) || mf_torch_read(&im->file, high, 0, 1, &v[1], err)
+                 ? err->code
+                 : 0;
+    if (!rc) {
+        p->noise_low = exp((double)v[0] / 2);
+        p->noise_high = exp((double)v[1] / 2);
+    }
+    return rc;
+}
+
+int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, int *left, struct mf_err *err)
+{
+    struct mf_misfits m = {.n = 0};
+    bool *used = mf_xcalloc((size_t)im->file.n + 1, sizeof *used);
+    for (int i = 0; i < p->params.n; i++) {
+        check_param(im, im->layout.weights, &p->params.p[i], used, &m);
+        if (im->layout.average && p->params.p[i].group == MF_GROUP_POLICY)
+            check_param(im, im->layout.average, &p->params.p[i], used, &m);
+    }
+    *left = check_left(im, used, &m);
+    free(used);
+    int rc = mf_misfits_end(im->file.zip.path, &m, err);
+    if (rc || (rc = find_noise(im, p, err)))
+        return rc;
+    struct mf_origin origin = {send, im};
+    struct mf_checkpoint c = {.policy = p,
+                              .origin = &origin,
+                              .origin_ema = im->layout.average != NULL,
+                              .kind = p->spec.n_critic ? "ppo" : "clone"};
+    return mf_checkpoint_save(path, &c, err);
+}

@@ -1,0 +1,61 @@
+/* import.h - weights that PyTorch trained, as a checkpoint of ours.
+ *
+ * The dictionary of the weights and that of their average are found by the
+ * layout of the file (data/torch_show.h), what network they are by a family's
+ * names. A family is one file, import_NAME.c, and one row in import.c: our
+ * parameters are named as the published ones, so that it says little more
+ * than which prefixes differ and how sizes are read off the shapes.
+ *
+ * Tensors go from file to file in pieces: memory does not grow with them.
+ */
+#ifndef MF_FLOW_IMPORT_H
+#define MF_FLOW_IMPORT_H
+
+#include "data/torch_show.h"
+#include "flow/spec.h"
+
+struct mf_rename {
+    const char *ours, *theirs; /* prefixes: "network.", "actor_ft.policy." */
+};
+
+struct mf_import {
+    struct mf_torch file;
+    struct mf_torch_layout layout;
+    const struct mf_family *family;
+    const struct mf_rename *in_force[8]; /* of family->names, one for each prefix of ours that is there */
+    int n_in_force;
+    int O, D; /* of the network: the flat observation, the flat action chunk */
+};
+
+struct mf_family {
+    const char *name;
+    const char *const *anchors;    /* parameters by which a prefix is known to be there; ends with NULL */
+    const struct mf_rename *names; /* the first of a prefix of ours that is there counts; ends with {NULL} */
+    const char *const *left;       /* prefixes that may be there beside those in force; ends with NULL */
+    /* What names and shapes say of s, O and D: network, widths, critic, noise net. */
+    int (*describe)(struct mf_import *im, struct mf_policy_spec *s, struct mf_err *err);
+};
+
+/* MF_EFORMAT where no layout or no family fits, with what is in the file. */
+int mf_import_open(struct mf_import *im, const char *path, struct mf_err *err);
+void mf_import_close(struct mf_import *im);
+
+/* The tensor that the parameter `ours` comes from; NULL: none. */
+const struct mf_torch_tensor *mf_import_find(const struct mf_import *im, const char *dictionary, const char *ours);
+/* Dimension d of a weight; 0: there is none. */
+int mf_import_dim(const struct mf_import *im, const char *ours, int d);
+
+/* The spec that the file and the keys say together. obs and A are the environment's; obs NULL: none was named, then
+ * policy.horizon says where an action ends, and the observation is called "state". MF_EUSAGE names the keys that are
+ * missing, or that contradict the file. */
+int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_policy_opts *o,
+                   const struct mf_conf *conf, const struct mf_layout *obs, int A, struct mf_err *err);
+
+/* p's normaliser: of `from` (identity, .npz, .hdf5), or (NULL) of the file; MF_EUSAGE with advice where it has none. */
+int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *from, struct mf_err *err);
+
+/* Write the checkpoint of p, an outline with a normaliser. MF_EFORMAT names each tensor that is missing, left over or
+ * misshapen. *left: how many tensors were not needed. */
+int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, int *left, struct mf_err *err);
+
+#endif

@@ -1,0 +1,177 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "data/demos.h"
+#include "data/npz.h"
+#include "flow/checkpoint.h"
+#include "flow/import.h"
+
+/* DPPO's and ReinFlow's: 2 (x - min) / (max - min + 1e-6) - 1. */
+static int stretch(float *scale, float *offset, const float *low, const float *high, int n, const char *what,
+                   struct mf_err *err)
+{
+    for (int i = 0; i < n; i++) {
+        double range = (double)high[i] - (double)low[i];
+        if (!isfinite(range) || range < 0)
+            return mf_err_set(err, MF_EFORMAT, "the range of %s %d is from %g to %g", what, i, (double)low[i],
+                              (double)high[i]);
+        scale[i] = (float)(2 / (range + 1e-6));
+        offset[i] = (float)(-1 - 2 / (range + 1e-6) * (double)low[i]);
+    }
+    return 0;
+}
+
+/* ---- normalization.npz ---- */
+
+static int stretch_npz(const struct mf_zip *z, const char *what, float *scale, float *offset, int n, struct mf_err *err)
+{
+    static const char *const ends[2] = {"min", "max"};
+    float *v[2] = {NULL, NULL};
+    int rc = 0;
+    for (int i = 0; i < 2 && !rc; i++) {
+        char name[32];
+        size_t count;
+        snprintf(name, sizeof name, "%s_%s", what, ends[i]);
+        if (!(rc = mf_npz_read(z, name, &v[i], &count, err)) && count != (size_t)n)
+            rc = mf_err_set(err, MF_EFORMAT, "%s of %s has %zu numbers, and the policy's %s has %d", name, z->path,
+                            count, what, n);
+    }
+    if (!rc)
+        rc = stretch(scale, offset, v[0], v[1], n, what, err);
+    free(v[0]);
+    free(v[1]);
+    return rc;
+}
+
+static int from_npz(struct mf_policy *p, const char *path, struct mf_err *err)
+{
+    struct mf_zip z;
+    int rc = mf_zip_open(&z, path, err);
+    if (rc)
+        return rc;
+    rc = stretch_npz(&z, "obs", p->obs_scale, p->obs_offset, p->spec.obs.dim, err);
+    if (!rc)
+        rc = stretch_npz(&z, "action", p->action_scale, p->action_offset, p->spec.action_dim, err);
+    mf_zip_close(&z);
+    return rc;
+}
+
+/* ---- demonstrations ---- */
+
+static int stretch_rows(float *scale, float *offset, const float *rows, size_t n, int dim, const char *what,
+                        struct mf_err *err)
+{
+    float *low = calloc(2 * (size_t)dim, sizeof *low), *high = low + dim;
+    if (!low)
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate the ranges of %s", what);
+    for (int j = 0; j < dim; j++)
+        low[j] = INFINITY, high[j] = -INFINITY;
+    for (size_t i = 0; i < n * (size_t)dim; i++) {
+        int j = (int)(i % (size_t)dim);
+        low[j] = fminf(low[j], rows[i]);
+        high[j] = fmaxf(high[j], rows[i]);
+    }
+    int rc = stretch(scale, offset, low, high, dim, what, err);
+    free(low);
+    return rc;
+}
+
+static int from_demos(struct mf_policy *p, const char *path, struct mf_err *err)
+{
+    const char *keys[MF_OBS_KEYS];
+    struct mf_demos d;
+    for (int i = 0; i < p->spec.obs.n; i++)
+        keys[i] = p->spec.obs.key[i].name;
+    struct mf_demos_opts opts = {.n_keys = p->spec.obs.n, .keys = keys};
+    int rc = mf_demos_read(&d, path, &opts, err);
+    if (rc)
+        return rc;
+    if (d.obs_dim != p->spec.obs.dim || d.action_dim != p->spec.action_dim)
+        rc = mf_err_set(err, MF_EFORMAT,
+                        "%s has observations of %d and actions of %d numbers, and the policy of %d and %d", path,
+                        d.obs_dim, d.action_dim, p->spec.obs.dim, p->spec.action_dim);
+    if (!rc)
+        rc = stretch_rows(p->obs_scale, p->obs_offset, d.obs, d.total, d.obs_dim, "obs", err);
+    if (!rc)
+        rc = stretch_rows(p->action_scale, p->action_offset, d.actions, d.total, d.action_dim, "action", err);
+    mf_demos_release(&d);
+    return rc;
+}
+
+/* ---- the file's own ---- */
+
+/* normalizer.params_dict.KEY.PART, repeated over the key's n numbers: 1 where it is there. */
+static int own_part(struct mf_import *im, const char *key, const char *part, float *to, int n, struct mf_err *err)
+{
+    char name[160];
+    snprintf(name, sizeof name, "normalizer.params_dict.%s.%s", key, part);
+    for (int i = 0; i < im->file.n; i++) {
+        const struct mf_torch_tensor *t = &im->file.tensor[i];
+        if (!mf_torch_within(t, im->layout.weights) || strcmp(t->key, name))
+            continue;
+        if (t->count == 0 || (size_t)n % t->count)
+            return mf_err_set(err, MF_EFORMAT, "%s has %zu numbers, and the policy's %s has %d", t->name, t->count, key,
+                              n);
+        int rc = mf_torch_read(&im->file, t, 0, t->count, to, err);
+        for (size_t j = t->count; j < (size_t)n && !rc; j++)
+            to[j] = to[j - t->count];
+        return rc ? rc : 1;
+    }
+    return 0;
+}
+
+static int own_key(struct mf_import *im, const char *key, float *scale, float *offset, int n, struct mf_err *err)
+{
+    int rc = own_part(im, key, "scale", scale, n, err);
+    return rc == 1 ? own_part(im, key, "offset", offset, n, err) : rc;
+}
+
+/* Of the whole observation, or of each of its keys: 1 where all is there. */
+static int from_file(struct mf_import *im, struct mf_policy *p, struct mf_err *err)
+{
+    int at = 0, rc = own_key(im, "action", p->action_scale, p->action_offset, p->spec.action_dim, err);
+    if (rc != 1 || (rc = own_key(im, "obs", p->obs_scale, p->obs_offset, p->spec.obs.dim, err)))
+        return rc;
+    rc = 1;
+    for (int i = 0; i < p->spec.obs.n && rc == 1; i++) {
+        const struct mf_obs *o = &p->spec.obs.key[i];
+        rc = own_key(im, o->name, p->obs_scale + at, p->obs_offset + at, mf_obs_size(o), err);
+        at += mf_obs_size(o);
+    }
+    return rc;
+}
+
+static bool ends(const char *s, const char *with)
+{
+    return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
+}
+
+int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *from, struct mf_err *err)
+{
+    int rc = 0;
+    if (!from && (rc = from_file(im, p, err)) == 0)
+        return mf_err_set(err, MF_EUSAGE,
+                          "%s holds no normaliser: say normalizer=FILE.npz (ReinFlow's and DPPO's normalization.npz), "
+                          "normalizer=FILE.hdf5 (the demonstrations), or normalizer=identity where it was trained on "
+                          "numbers as they are",
+                          im->file.zip.path);
+    if (from && ends(from, ".npz"))
+        rc = from_npz(p, from, err);
+    else if (from && (ends(from, ".hdf5") || ends(from, ".h5")))
+        rc = from_demos(p, from, err);
+    else if (from && strcmp(from, "identity"))
+        return mf_err_set(err, MF_EUSAGE, "normalizer=%s is neither identity nor a .npz or .hdf5 file", from);
+    else if (from)
+        mf_policy_plain(p);
+    for (int i = 0; i < p->spec.action_dim && rc >= 0; i++)
+        if (!isnormal(p->action_scale[i]) || !isfinite(p->action_offset[i]))
+            rc = mf_err_set(
+                err, MF_EFORMAT, "the normaliser of %s has scale %g and offset %g for number %d of an action",
+                from ? from : im->file.zip.path, (double)p->action_scale[i], (double)p->action_offset[i], i);
+    if (rc < 0)
+        return rc;
+    p->has_normalizer = true;
+    return 0;
+}

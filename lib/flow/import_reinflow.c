@@ -1,0 +1,91 @@
+/* ReinFlow's FlowMLP, ShortCutFlowMLP, NoisyFlowMLP and critic; DPPO's MLPs bear the same names. A file of cloning has
+ * network.*; one of fine-tuning has the policy that was trained below actor_ft and the one it began with beside it.
+ */
+#include <stdio.h>
+
+#include "flow/import_families.h"
+
+static const char *const anchors[] = {
+    "network.mlp_mean.layers.0.weight", "network.mlp_mean.moduleList.0.linear_1.weight",
+    "network.vel_head.layers.0.weight", "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight",
+    "critic.Q1.layers.0.weight",        NULL};
+
+static const struct mf_rename names[] = {
+    {"network.", "actor_ft.policy."},
+    {"network.", "actor_ft."},
+    {"network.", "network."},
+    {"network.", "actor."},
+    {"network.", ""},
+    {"explore_noise_net.", "actor_ft.explore_noise_net."},
+    {"explore_noise_net.", "explore_noise_net."},
+    {"critic.", "critic."},
+    {0},
+};
+
+static const char *const left[] = {"actor_old.", "actor.", "network.", NULL};
+
+/* Rows of the layers prefixI.suffix, I = first.. */
+static int rows_of(const struct mf_import *im, const char *prefix, int first, const char *suffix, int *rows)
+{
+    char name[192];
+    int n = 0;
+    for (; n < MF_DIMS_MAX; n++) {
+        snprintf(name, sizeof name, "%s%d%s", prefix, first + n, suffix);
+        if (!(rows[n] = mf_import_dim(im, name, 0)))
+            break;
+    }
+    return n;
+}
+
+/* Hidden widths of a ResidualMLP: its first layer's, twice more for each block. Returns the rows of the last layer. */
+static int residual(const struct mf_import *im, const char *prefix, int *n, int hidden[MF_DIMS_MAX])
+{
+    char name[128];
+    int h, blocks, rows[MF_DIMS_MAX];
+    snprintf(name, sizeof name, "%s.layers.0.weight", prefix);
+    h = mf_import_dim(im, name, 0);
+    snprintf(name, sizeof name, "%s.layers.", prefix);
+    blocks = rows_of(im, name, 1, ".l1.weight", rows);
+    *n = h == 0 ? 0 : 2 * blocks + 1 < MF_DIMS_MAX ? 2 * blocks + 1 : MF_DIMS_MAX;
+    for (int i = 0; i < *n; i++)
+        hidden[i] = h;
+    snprintf(name, sizeof name, "%s.layers.%d.weight", prefix, blocks + 1);
+    return mf_import_dim(im, name, 0);
+}
+
+static int describe(struct mf_import *im, struct mf_policy_spec *s, struct mf_err *err)
+{
+    struct mf_net_spec *net = &s->net;
+    bool shortcut = mf_import_dim(im, "network.vel_head.layers.0.weight", 0) > 0;
+    const char *trunk = shortcut ? "network.vel_head" : "network.mlp_mean";
+    const char *cond = shortcut ? "network.cond_emb.moduleList." : "network.cond_mlp.moduleList.";
+    char name[128];
+    if (mf_import_dim(im, "network.mlp_mean.moduleList.0.linear_1.weight", 0))
+        return mf_err_set(err, MF_EFORMAT,
+                          "mlp_mean of %s is a plain MLP (residual_style: false), and our networks are residual ones",
+                          im->file.zip.path);
+    im->D = residual(im, trunk, &net->n_hidden, net->hidden);
+    net->time_dim = shortcut ? mf_import_dim(im, "network.t_emb.0.weight", 0)
+                             : mf_import_dim(im, "network.time_embedding.1.weight", 1);
+    net->n_cond = rows_of(im, cond, 0, ".linear_1.weight", net->cond);
+    snprintf(name, sizeof name, "%s0.linear_1.weight", cond);
+    im->O = net->n_cond ? mf_import_dim(im, name, 1)
+            : shortcut  ? net->time_dim
+                        : mf_import_dim(im, "network.mlp_mean.layers.0.weight", 1) - im->D - net->time_dim;
+    residual(im, "critic.Q1", &s->n_critic, s->critic);
+    s->n_noise = rows_of(im, "explore_noise_net.mlp_logvar.moduleList.", 0, ".linear_1.weight", s->noise);
+    s->learned_noise = s->n_noise > 0;
+    s->n_noise -= s->n_noise > 0; /* the last is the output */
+    if (im->D < 1 || im->O < 1 || net->time_dim < 1)
+        return mf_err_set(err, MF_EFORMAT, "%s of %s lacks its last layer, its time embedding or its condition", trunk,
+                          im->file.zip.path);
+    return mf_net_find(&net->net, shortcut ? "shortcut_mlp" : "reflow_mlp", err);
+}
+
+const struct mf_family mf_family_reinflow = {
+    .name = "ReinFlow's or DPPO's MLP",
+    .anchors = anchors,
+    .names = names,
+    .left = left,
+    .describe = describe,
+};

@@ -1,0 +1,127 @@
+#include "flow/listing.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "data/safetensors.h"
+#include "flow/policy.h"
+
+static bool starts(const char *s, const char *with)
+{
+    return !strncmp(s, with, strlen(with));
+}
+
+static bool ends(const char *s, const char *with)
+{
+    return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
+}
+
+void mf_listing_release(struct mf_listing *l)
+{
+    while (l->n)
+        free(l->items[--l->n].path);
+    free(l->items);
+}
+
+/* Success of the rollouts that led to it (noise on), from the JSON that mf-ppo leaves beside the file. */
+static double success_of(const char *path)
+{
+    char json[4096], text[4096];
+    snprintf(json, sizeof json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
+    FILE *f = ends(path, ".safetensors") ? fopen(json, "r") : NULL;
+    if (!f)
+        return NAN;
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    const char *at = strstr(text, "\"rollout/success_once\":");
+    return at ? strtod(at + strlen("\"rollout/success_once\":"), NULL) : NAN;
+}
+
+static int64_t number_of(const struct mf_safetensors *f, const char *key)
+{
+    const char *text = mf_safetensors_meta(f, key);
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+static bool is_weight(const char *name)
+{
+    return !starts(name, "ema/") && !starts(name, "opt/") && !starts(name, "normalizer.") && !starts(name, "state/");
+}
+
+static int list_file(struct mf_listing *l, const char *path, struct mf_err *err)
+{
+    struct mf_loaded *c;
+    struct stat st;
+    int rc = mf_checkpoint_open(&c, path, err);
+    if (rc)
+        return rc;
+    const struct mf_safetensors *f = mf_loaded_file(c);
+    struct mf_listed it = {.path = mf_xstrdup(path), .success = success_of(path)};
+    snprintf(it.kind, sizeof it.kind, "%s", mf_loaded_kind(c));
+    it.iter = number_of(f, "iter");
+    it.version = number_of(f, "version");
+    it.size = stat(path, &st) == 0 ? (size_t)st.st_size : 0;
+    for (int i = 0; i < f->n; i++)
+        it.params += is_weight(f->tensors[i].name) ? f->tensors[i].count : 0;
+    mf_checkpoint_close(c);
+    l->items = mf_xrealloc(l->items, (size_t)l->n + 1, sizeof *l->items);
+    l->items[l->n++] = it;
+    return 0;
+}
+
+static int by_iter(const void *a, const void *b)
+{
+    const struct mf_listed *x = a, *y = b;
+    if (x->iter != y->iter)
+        return x->iter < y->iter ? -1 : 1;
+    return x->version != y->version ? (x->version < y->version ? -1 : 1) : strcmp(x->path, y->path);
+}
+
+static void sort(struct mf_listing *l)
+{
+    if (l->n)
+        qsort(l->items, (size_t)l->n, sizeof *l->items, by_iter);
+}
+
+/* Every *.safetensors of a folder that is a file and no link, or of its checkpoints/. What is broken is told and left.
+ */
+int mf_listing_folder(struct mf_listing *l, const char *path, struct mf_err *err)
+{
+    char at[4096];
+    struct stat st;
+    snprintf(at, sizeof at, "%s/checkpoints", path);
+    if (stat(at, &st) == 0 && S_ISDIR(st.st_mode))
+        path = at;
+    char *folder = mf_xstrdup(path);
+    DIR *d = opendir(folder);
+    if (!d) {
+        free(folder);
+        return mf_err_errno(err, "cannot open %s", path);
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        struct mf_err why;
+        snprintf(at, sizeof at, "%s/%s", folder, e->d_name);
+        if (ends(at, ".safetensors") && lstat(at, &st) == 0 && S_ISREG(st.st_mode) && list_file(l, at, &why))
+            l->broken(why.text);
+    }
+    closedir(d);
+    free(folder);
+    sort(l);
+    return 0;
+}
+
+int mf_listing_all(struct mf_listing *l, int n, const char *const *paths, struct mf_err *err)
+{
+    struct stat st;
+    int rc = 0;
+    for (int i = 0; i < n && !rc; i++)
+        rc = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode) ? mf_listing_folder(l, paths[i], err)
+                                                             : list_file(l, paths[i], err);
+    sort(l);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* listing.h - many checkpoint files, by iteration. */
+#ifndef MF_FLOW_LISTING_H
+#define MF_FLOW_LISTING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct mf_listed {
+    char *path;
+    char kind[16];
+    int64_t iter, version;
+    size_t params, size; /* weights; bytes */
+    double success;      /* of the rollouts that led to it; NaN: not known */
+};
+
+struct mf_listing {
+    struct mf_listed *items;
+    int n;
+    void (*broken)(const char *why); /* hears of a file in a folder that is no checkpoint, and is left */
+};
+
+/* Every checkpoint of a folder, or of its checkpoints/. */
+int mf_listing_folder(struct mf_listing *l, const char *path, struct mf_err *err);
+/* Files and folders. A file that is broken is an error. */
+int mf_listing_all(struct mf_listing *l, int n, const char *const *paths, struct mf_err *err);
+void mf_listing_release(struct mf_listing *l);
+
+#endif

@@ -1,0 +1,159 @@
+# mf-ckpt import and export: PyTorch's policies in, ours out. tests/unit/test_import.c holds their actions against PyTorch.
+load helpers
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return 1
+    small=(env=point training.num_envs=8 training.num_steps_per_rollout=8 training.total_timesteps=400
+        training.batch_size=32 training.num_epochs=2 'policy.hidden=[32,32,32]' 'policy.critic_hidden=[16,16,16]')
+    mf-collect "${small[@]}" run.dir=run 2>log | mf-gae | mf-ppo "${small[@]}" run.dir=run >run.mf 2>>log || cat log
+}
+
+setup() { cd "$BATS_TEST_TMPDIR" && F=$ROOT/tests/fixtures && run=$BATS_FILE_TMPDIR/run; }
+
+zip() { "$ROOT/tests/tools/torch_zip.py" "$@"; }
+
+# net 'python': a clone of FlowMLP of 3 observations, 2 actions, horizon 2, to change before it is written to net.pt
+net() {
+    zip net.pt 'linear = lambda n, o, i: {n + ".weight": T([0.1 * k for k in range(o * i)], [o, i]), n + ".bias": T([0.5] * o, [o])}
+m = {**linear("network.time_embedding.1", 8, 4), **linear("network.time_embedding.3", 4, 8),
+     **linear("network.mlp_mean.layers.0", 5, 11), **linear("network.mlp_mean.layers.1.l1", 5, 5),
+     **linear("network.mlp_mean.layers.1.l2", 5, 5), **linear("network.mlp_mean.layers.2", 4, 5)}
+tree = {"model": m}
+'"$1"
+}
+
+words=(policy.activation=relu policy.horizon=2 normalizer=identity)
+
+@test "what was exported comes back as it was, and acts the same" {
+    run -0 mf-ckpt export "$run" out.pt
+    run -0 mf-ckpt import out.pt back env=point policy.activation=relu
+    run -0 mf-ckpt verify back
+    mf-ckpt export "$run" a.safetensors && mf-ckpt export back b.safetensors || return 1
+    run -0 mf-ckpt diff a.safetensors b.safetensors
+    [[ $output == "the same" ]] || return 1
+    mf-eval "$run" eval.num_episodes=4 eval.json=a.json >/dev/null 2>&1 && mf-eval back env=point eval.num_episodes=4 eval.json=b.json >/dev/null 2>&1 &&
+        [[ $(jq -c .results[0].trials a.json) == "$(jq -c .results[0].trials b.json)" ]]
+}
+
+@test "an exported .pt is a sound zip file whose pickle has three harmless globals, and the numbers" {
+    mf-ckpt export "$run" out.pt && mf-ckpt export "$run" out.safetensors || return 1
+    python3 - <<'PY'
+import json, pickletools, struct, zipfile
+z = zipfile.ZipFile("out.pt")
+assert z.testzip() is None and z.read("archive/version") == b"3\n"
+ops = list(pickletools.genops(z.read("archive/data.pkl")))
+assert {a for o, a, _ in ops if o.name == "GLOBAL"} == {
+    "collections OrderedDict", "torch._utils _rebuild_tensor_v2", "torch FloatStorage"}
+raw = open("out.safetensors", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+head = json.loads(raw[8 : 8 + n])
+assert head.pop("__metadata__") == {"format": "pt"}
+names = sorted(head)
+texts = [a for o, a, _ in ops if o.name == "BINUNICODE"]
+assert [t for t in texts if t in head] == names and "network.mlp_mean.layers.0.weight" in names
+for i, name in enumerate(names):
+    begin, end = head[name]["data_offsets"]
+    assert z.read(f"archive/data/{i}") == raw[8 + n :][begin:end], name
+for e in z.infolist():
+    f = open("out.pt", "rb"); f.seek(e.header_offset + 26)
+    a, b = struct.unpack("<HH", f.read(4))
+    assert (e.header_offset + 30 + a + b) % 64 == 0, e
+PY
+}
+
+@test "the average is imported beside the weights, and exported when it is what acts" {
+    run -0 mf-ckpt import "$F/policy_clone.pt" clone policy.activation=relu policy.horizon=3 normalizer="$F/policy.npz"
+    [[ $output == *"acting takes the average, 'ema'"* ]] || return 1
+    mf-ckpt export clone auto.safetensors && mf-ckpt export clone ema.safetensors policy.weights=ema && mf-ckpt export clone raw.safetensors policy.weights=raw || return 1
+    run -0 mf-ckpt diff auto.safetensors ema.safetensors
+    [[ $output == "the same" ]] || return 1
+    run -0 mf-ckpt diff auto.safetensors raw.safetensors
+    [[ $output == *"max difference"* ]] || return 1
+    run -2 mf-ckpt export "$run" x.pt policy.weights=ema
+    [[ $output == *"holds no EMA weights"* && ! -e x.pt ]]
+}
+
+@test "what the file does not say is asked for by name" {
+    run -2 mf-ckpt import "$F/policy_clone.pt" x
+    [[ $output == *policy.activation* && $output == *env=NAME* ]] || return 1
+    run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu
+    [[ $output != *policy.activation* && $output == *policy.horizon=N* ]] || return 1
+    run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu env=point
+    [[ $output == *"sees 5 numbers"*"policy.obs_keys"* ]] || return 1
+    run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu policy.horizon=4
+    [[ $output == *"policy.horizon=4"* ]] || return 1
+    run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu policy.horizon=3
+    [[ $output == *"normalizer=FILE.npz"*"normalizer=identity"* ]] || return 1
+    run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu policy.horizon=3 normalizer=identity policy.hidden=[8]
+    [[ $output == *"contradicts"*"[16,16,16]"* && ! -e x ]]
+}
+
+@test "tensors that are missing, left over or misshapen are each named" {
+    net ''
+    run -0 mf-ckpt import net.pt ok "${words[@]}"
+    net 'del m["network.time_embedding.3.bias"]; m["network.extra"] = T([1], [1])
+m["network.mlp_mean.layers.1.l2.weight"] = T(range(20), [4, 5])'
+    run -3 mf-ckpt import net.pt x "${words[@]}"
+    [[ $output == *"model.network.time_embedding.3.bias is missing"* && $output == *"model.network.extra is left over"* ]] &&
+        [[ $output == *"layers.1.l2.weight is (4, 5) and should be (5, 5)"* && ! -e x && ! -e x.part ]] || return 1
+    net 'm["network.mlp_mean.layers.1.l2.bias"] = T([0] * 10, [5], type="ComplexFloatStorage")'
+    run -3 mf-ckpt import net.pt x "${words[@]}"
+    [[ $output == *"l2.bias is complex64"* ]] || return 1
+    net 'del m["network.mlp_mean.layers.2.weight"]'
+    run -3 mf-ckpt import net.pt x "${words[@]}"
+    [[ $output == *"lacks its last layer"* ]] || return 1
+    net 'm["network.mlp_mean.moduleList.0.linear_1.weight"] = T([1], [1, 1])'
+    run -3 mf-ckpt import net.pt x "${words[@]}"
+    [[ $output == *"plain MLP"* ]] || return 1
+    net 'tree = {"other": m}'
+    run -3 mf-ckpt import net.pt x "${words[@]}"
+    [[ $output == *"no weights where a known layout has them"* ]]
+}
+
+@test "normalisers: compressed npz, demonstrations, what does not fit" {
+    /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
+    net ''
+    /usr/bin/python3 - <<'PY'
+import h5py, numpy as np
+obs = np.array([[0, 1, 2], [4, 5, 9], [2, -3, 2.5]], "f4"); act = np.array([[-1, 0], [0.5, 2], [0, 0]], "f4")
+ends = lambda k, x: {f"{k}_min": x.min(0), f"{k}_max": x.max(0)}
+np.savez_compressed("n.npz", **ends("obs", obs), **ends("action", act.astype("f8")))
+np.savez("short.npz", **ends("obs", obs[:, :2]), **ends("action", act))
+np.savez("lacks.npz", **ends("obs", obs))
+np.savez("ints.npz", **ends("obs", obs.astype(int)), **ends("action", act))
+with h5py.File("d.hdf5", "w") as f:
+    for i in range(3):
+        g = f.create_group(f"data/demo_{i}")
+        g["obs/state"], g["actions"], g.attrs["num_samples"] = obs[i : i + 1], act[i : i + 1], 1
+    f["data"].attrs["total"] = 3
+PY
+    mf-ckpt import net.pt a "${words[@]}" normalizer=n.npz && mf-ckpt import net.pt b "${words[@]}" normalizer=d.hdf5 || return 1
+    run -0 mf-ckpt diff a b
+    [[ $output == "the same" ]] || return 1
+    mf-ckpt export a a.pt && python3 -c '
+import struct, zipfile
+z = zipfile.ZipFile("a.pt")
+last = [z.read(f"archive/data/{i}") for i in range(12, 16)] # action offset, scale; obs offset, scale
+offset, scale = struct.unpack("<2f", last[0]), struct.unpack("<2f", last[1])
+assert abs(scale[0] - 2 / 1.500001) < 1e-6 and abs(offset[0] - (2 / 1.500001 - 1)) < 1e-6, (offset, scale)' || return 1
+    run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=short.npz
+    [[ $output == *"obs_min of short.npz has 2 numbers, and the policy's obs has 3"* ]] || return 1
+    run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=lacks.npz
+    [[ $output == *"lacks.npz holds no array 'action_min'"* ]] || return 1
+    run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=ints.npz
+    [[ $output == *"'obs_min' of ints.npz is no array of float32 or float64"* ]] || return 1
+    run -2 mf-ckpt import net.pt x "${words[@]}" normalizer=what
+    [[ $output == *"neither identity nor"* ]] || return 1
+    run -1 mf-ckpt import net.pt x "${words[@]}" normalizer=nowhere.npz
+    [[ $output == *"cannot open nowhere.npz"* && ! -e x ]]
+}
+
+@test "export says what it can write, and leaves what was there" {
+    run -2 mf-ckpt export "$run" out.onnx
+    [[ $output == *".pt or .safetensors"* ]] || return 1
+    run -3 mf-ckpt export "$F/policy_clone.pt" out.pt
+    [[ $output == *"is a PyTorch zip file"* && ! -e out.pt ]] || return 1
+    mkdir folder.pt
+    run -2 mf-ckpt export "$run" folder.pt
+    [[ $output == *"a folder"* ]]
+}

@@ -1,0 +1,134 @@
+/* Policies that PyTorch made (tests/reference/torch_policies.py) act the same once they are imported. */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "flow/import.h"
+#include "policies.h"
+
+enum { N = 7, O = 5, D = 6, A = 2 };
+
+static char folder[] = "/tmp/mf-test-XXXXXX";
+static struct mf_engine *engine;
+static struct fixture fixture;
+
+static float *wanted(const char *name, const char *what)
+{
+    char key[64];
+    size_t n;
+    snprintf(key, sizeof key, "%s.%s", name, what);
+    float *v = fixture_find(&fixture, key, &n);
+    if (!v)
+        printf("Bail out! no %s\n", key), exit(1);
+    return v;
+}
+
+static double worst(const float *got, const float *want, size_t n)
+{
+    double w = 0;
+    for (size_t i = 0; i < n; i++)
+        w = fmax(w, fabs((double)got[i] - (double)want[i]) / (1 + fabs((double)want[i])));
+    return w;
+}
+
+/* Import `file` under the words; obs NULL: no environment. */
+static int import(const char *file, const char *to, const char *const *words, const struct mf_layout *obs, int dim,
+                  const char *normalizer, int *left, struct mf_err *err)
+{
+    struct only {
+        struct mf_policy_opts o;
+    } opts;
+    static const struct mf_bind table[] = {MF_POLICY_BINDS(struct only, o), {0}};
+    struct mf_conf *conf = mf_conf_new();
+    struct mf_import im;
+    struct mf_policy_spec spec;
+    struct mf_policy p = {0};
+    struct mf_sources from = {.word = words};
+    while (words[from.n_words])
+        from.n_words++;
+    must(mf_conf_load(conf, &from, err), err);
+    must(mf_conf_bind(conf, table, &opts, err), err);
+    int rc = mf_import_open(&im, file, err);
+    if (!rc) {
+        if (!(rc = mf_import_spec(&im, &spec, &opts.o, conf, obs, dim, err)) &&
+            !(rc = mf_policy_outline(&p, &spec, err)) && !(rc = mf_import_normalizer(&im, &p, normalizer, err)))
+            rc = mf_import_save(&im, &p, to, left, err);
+        mf_policy_release(&p);
+        mf_import_close(&im);
+    }
+    mf_conf_free(conf);
+    return rc;
+}
+
+static void acts(const char *name, const char *path, enum mf_weights which, const char *kind)
+{
+    struct mf_loaded *l;
+    struct mf_policy p;
+    struct mf_sampler *s;
+    struct mf_err err = {0};
+    float actions[N * D], values[N];
+    float *obs = wanted(name, "obs"), *noise = wanted(name, "noise"), *want = wanted(name, "actions");
+    must(mf_checkpoint_open(&l, path, &err), &err);
+    ok(!strcmp(mf_loaded_kind(l), kind), "%s is of the kind %s", name, kind);
+    must(mf_policy_init(&p, mf_loaded_spec(l), &err), &err);
+    must(mf_loaded_policy(l, &p, which, &err), &err);
+    must(mf_sampler_new(&s, engine, &p, true, &err), &err);
+    struct mf_sample x = {.obs = obs, .noise = noise, .actions = actions};
+    must(mf_sampler_run(s, N, &x, &err), &err);
+    double far = worst(actions, want, N * D);
+    ok(far < 1e-5, "%s samples PyTorch's actions, within %.1e", name, far);
+    if (p.spec.n_critic && strcmp(name, "dppo")) {
+        float *v = wanted(name, "values");
+        struct mf_sampler *rollout;
+        must(mf_sampler_new(&rollout, engine, &p, false, &err), &err);
+        must(mf_sampler_values(rollout, N, obs, values, &err), &err);
+        mf_sampler_free(rollout);
+        far = worst(values, v, N);
+        ok(far < 1e-5, "%s gives PyTorch's values, within %.1e", name, far);
+        free(v);
+    }
+    if (p.spec.learned_noise)
+        ok(fabs(p.noise_low - .08) < 1e-6 && fabs(p.noise_high - .16) < 1e-6, "%s brings sigma's bounds", name);
+    mf_sampler_free(s);
+    mf_policy_release(&p);
+    mf_checkpoint_close(l);
+    free(obs), free(noise), free(want);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+int main(void)
+{
+    const char *npz = "tests/fixtures/policy.npz";
+    struct mf_layout world = {0};
+    struct mf_err err = {0};
+    char to[64];
+    int left = 0;
+    if (!mkdtemp(folder))
+        return 1;
+    snprintf(to, sizeof to, "%s/p", folder);
+    must(mf_engine_open(&engine, "cpu", 1, MF_FP32, &err), &err);
+    fixture = fixture_load("tests/fixtures/policy.bin");
+    mf_layout_add(&world, &(struct mf_obs){.name = "where", .dim = {3}});
+    mf_layout_add(&world, &(struct mf_obs){.name = "what", .dim = {2}});
+
+    ok(import("tests/fixtures/policy_clone.pt", to, WORDS("policy.activation=relu"), &world, A, npz, &left, &err) == 0,
+       "a clone is imported %s", err.text);
+    acts("clone.ema", to, MF_WEIGHTS_AUTO, "clone");
+    acts("clone.raw", to, MF_WEIGHTS_RAW, "clone");
+    ok(import("tests/fixtures/policy_tuned.pt", to, WORDS("policy.activation=mish", "policy.horizon=3"), NULL, 1, npz,
+              &left, &err) == 0 &&
+           left > 0,
+       "a fine-tuned one too, without an environment %s", err.text);
+    acts("tuned", to, MF_WEIGHTS_AUTO, "ppo");
+    ok(import("tests/fixtures/policy_dppo.pt", to, WORDS("policy.activation=mish"), &world, A, npz, &left, &err) == 0,
+       "and one of DPPO's names %s", err.text);
+    acts("dppo", to, MF_WEIGHTS_AUTO, "ppo");
+
+    mf_engine_close(engine);
+    unlink(to);
+    rmdir(folder);
+    free(fixture.bytes);
+    return done();
+}

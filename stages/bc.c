@@ -21,15 +21,15 @@
 #include "stage/rundir.h"
 #include "stage/stage.h"
 
-enum { STRETCH = 10 };      /* minibatches to a metrics frame */
-enum { SAVE_SECONDS = 10 }; /* between checkpoints */
+enum { STRETCH = 10 };                         /* minibatches to a metrics frame */
+enum { SAVE_SECONDS = 10, TELL_SECONDS = 10 }; /* between checkpoints; between lines while the data are read */
 
 struct bc {
     const char *dataset, *filter, *run_dir, *device;
     struct mf_env_opts env_opts;
     struct mf_policy_opts policy_opts;
     int loss, time_sampling, normalizer, resume, precision;
-    int64_t steps, batch_size, warmup, seed, threads;
+    int64_t steps, batch_size, warmup, seed, threads, cache_mib, pad_before, pad_after;
     double learning_rate, weight_decay, dropout, ema_decay, ema_power, ema_max, range_floor;
     bool normalize_actions, force;
 
@@ -39,18 +39,23 @@ struct bc {
     struct mf_policy policy;
     struct mf_cloner *cloner;
     struct mf_adam adam;
+    struct mf_demos demos;
     struct mf_lessons lessons;
     float *ema;
     uint32_t *order, *batch; /* a shuffle of the samples; a minibatch of them */
+    float *obs, *actions;    /* (batch_size, O), (batch_size, D): that minibatch */
     int64_t epoch;           /* that `order` is of; -1: none yet */
     int64_t step, saved;     /* minibatches taken; those in the checkpoint */
-    double began, saved_at;
+    double began, saved_at, told_at;
     char path[MF_PATH_MAX + 64];
 };
 
 static const struct mf_bind binds[] = {
     {"clone.dataset", offsetof(struct bc, dataset)},
     {"clone.filter_key", offsetof(struct bc, filter)},
+    {"clone.pad_before", offsetof(struct bc, pad_before)},
+    {"clone.pad_after", offsetof(struct bc, pad_after)},
+    {"clone.cache_mib", offsetof(struct bc, cache_mib)},
     {"clone.loss", offsetof(struct bc, loss)},
     {"clone.time_sampling", offsetof(struct bc, time_sampling)},
     {"clone.steps", offsetof(struct bc, steps)},
@@ -81,13 +86,14 @@ static const struct mf_bind binds[] = {
 
 /* policy.obs_keys, or the environment's in its order; where it was not named and the file has others, all plain ones of
  * the file. */
-static int read_demos(const struct mf_run *run, struct bc *b, struct mf_demos *d, struct mf_err *err)
+static int open_demos(const struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     const struct mf_env *env;
     struct mf_names *wanted = &b->policy_opts.obs_keys;
     struct mf_layout low;
-    const char *keys[16];
-    struct mf_demos_opts o = {.filter = b->filter, .n_keys = wanted->n, .keys = keys};
+    const char *keys[sizeof wanted->v / sizeof *wanted->v];
+    struct mf_demos_opts o = {
+        .filter = b->filter, .n_keys = wanted->n, .keys = keys, .cache = (size_t)b->cache_mib << 20};
     int rc = mf_env_open(&env, &b->env_opts, err);
     if (rc)
         return rc;
@@ -99,24 +105,35 @@ static int read_demos(const struct mf_run *run, struct bc *b, struct mf_demos *d
         keys[i] = wanted->v[i];
     for (int i = 0; wanted->n == 0 && i < low.n; i++)
         keys[o.n_keys++] = low.key[i].name;
-    rc = mf_demos_read(d, b->dataset, &o, err);
+    rc = mf_demos_open(&b->demos, b->dataset, &o, err);
     if (rc == MF_EFORMAT && !wanted->n && !mf_conf_was_set(mf_run_conf(run), "env.name")) {
         o.n_keys = 0;
-        rc = mf_demos_read(d, b->dataset, &o, err);
+        rc = mf_demos_open(&b->demos, b->dataset, &o, err);
     }
     return rc;
 }
 
-static int make_policy(struct bc *b, const struct mf_demos *d, struct mf_err *err)
+static void tell(void *self, size_t done, size_t of)
+{
+    struct bc *b = self;
+    mf_log_live("%s: %zu of %zu demonstrations read", b->dataset, done, of);
+    if (mf_now() - b->told_at > TELL_SECONDS) {
+        b->told_at = mf_now();
+        mf_log(MF_LOG_INFO, "%s: %zu of %zu demonstrations read", b->dataset, done, of);
+    }
+}
+
+static int make_policy(struct bc *b, struct mf_err *err)
 {
     struct mf_policy_spec spec;
     struct mf_layout obs = {0};
-    for (int i = 0; i < d->n_keys; i++)
-        if (!mf_layout_add(&obs, &d->key[i]))
+    struct mf_demos *d = &b->demos;
+    for (int i = 1; i < d->n_columns; i++)
+        if (!mf_layout_add(&obs, &d->column[i].is))
             return mf_err_set(err, MF_EUSAGE,
                               "%s has %d observations and a policy sees at most %d: choose by policy.obs_keys or env",
-                              b->dataset, d->n_keys, MF_OBS_KEYS);
-    int rc = mf_policy_spec_make(&spec, &b->policy_opts, &obs, d->action_dim, err);
+                              b->dataset, d->n_columns - 1, MF_OBS_KEYS);
+    int rc = mf_policy_spec_make(&spec, &b->policy_opts, &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
     if (rc)
         return rc;
     spec.n_critic = 0; /* the learner makes its own, and its noise */
@@ -125,24 +142,23 @@ static int make_policy(struct bc *b, const struct mf_demos *d, struct mf_err *er
     if (rc)
         return rc;
     mf_policy_fresh(&b->policy, (uint64_t)b->seed);
-    mf_lessons_fit(&b->policy, d, (enum mf_normalizer)b->normalizer, b->range_floor, b->normalize_actions);
-    return mf_lessons_cut(&b->lessons, &b->policy, d, err);
+    struct mf_fit fit = {(enum mf_normalizer)b->normalizer, b->range_floor, b->normalize_actions, tell, b};
+    rc = mf_lessons_fit(&b->policy, d, &fit, err);
+    return rc ? rc : mf_lessons_open(&b->lessons, &b->policy, d, b->pad_before, b->pad_after, err);
 }
 
 static int read_data(const struct mf_run *run, struct bc *b, struct mf_err *err)
 {
-    struct mf_demos d = {0};
     if (!b->dataset)
         return mf_err_set(err, MF_EUSAGE, "clone.dataset=FILE is missing: demonstrations in robomimic's HDF5 layout");
-    int rc = read_demos(run, b, &d, err);
-    if (rc == 0)
-        rc = make_policy(b, &d, err);
-    if (rc == 0 && d.total >= UINT32_MAX)
-        rc = mf_err_set(err, MF_EUSAGE, "%s has %zu steps: more than one run can shuffle", b->dataset, d.total);
-    if (rc == 0)
-        mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps", b->dataset, d.n_demos, d.total);
-    mf_demos_release(&d);
-    return rc;
+    int rc = open_demos(run, b, err);
+    if (rc || (rc = make_policy(b, err)))
+        return rc;
+    double mib = (double)b->demos.bytes / (1 << 20);
+    mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps, %zu samples; %.1f MiB%s", b->dataset, b->demos.n_demos,
+           b->demos.total, b->lessons.n, mib,
+           mib > (double)b->cache_mib ? ", more than clone.cache_mib: what is missing is read when it is wanted" : "");
+    return 0;
 }
 
 /* ---- the checkpoint ---- */
@@ -224,12 +240,21 @@ static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
     return rc;
 }
 
+static int alloc_rows(float **to, const struct bc *b, int width, struct mf_err *err)
+{
+    size_t row = (size_t)width * sizeof **to;
+    if ((size_t)b->batch_size > SIZE_MAX / row)
+        return mf_err_set(err, MF_ENOMEM, "a minibatch of %lld samples does not fit into memory",
+                          (long long)b->batch_size);
+    return mf_alloc((void **)to, (size_t)b->batch_size * row, "a minibatch", err);
+}
+
 static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
     b->rundir.lock = -1;
     b->epoch = -1;
-    b->began = b->saved_at = mf_now();
+    b->began = b->saved_at = b->told_at = mf_now();
     struct mf_clone_opts o = {.loss = (enum mf_clone_loss)b->loss,
                               .sampling = (enum mf_time_sampling)b->time_sampling,
                               .dropout = (float)b->dropout,
@@ -240,7 +265,9 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
         (rc = mf_adam_init(&b->adam, &b->policy.params, err)) ||
         (rc = mf_alloc((void **)&b->ema, b->policy.params.size * sizeof(float), "averaged weights", err)) ||
         (rc = mf_alloc((void **)&b->order, b->lessons.n * sizeof *b->order, "a shuffle", err)) ||
-        (rc = mf_alloc((void **)&b->batch, (size_t)b->batch_size * sizeof *b->batch, "a minibatch", err)))
+        (rc = mf_alloc((void **)&b->batch, (size_t)b->batch_size * sizeof *b->batch, "a minibatch", err)) ||
+        (rc = alloc_rows(&b->obs, b, b->policy.spec.net.O, err)) ||
+        (rc = alloc_rows(&b->actions, b, b->policy.spec.net.D, err)))
         return rc;
     b->adam.weight_decay = b->weight_decay;
     memcpy(b->ema, b->policy.params.value, b->policy.params.size * sizeof(float));
@@ -289,9 +316,9 @@ static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
     const double scale[MF_GROUPS] = {1, 1, 1, 1, 1};
     float *grads;
     draw_batch(b);
-    int rc = mf_cloner_run(b->cloner, b->step, (size_t)b->batch_size, b->batch, b->lessons.obs, b->lessons.actions,
-                           b->ema, &loss, &grads, err);
-    if (rc)
+    int rc = mf_lessons_batch(&b->lessons, (size_t)b->batch_size, b->batch, b->obs, b->actions, err);
+    if (rc || (rc = mf_cloner_run(b->cloner, b->step, (size_t)b->batch_size, NULL, b->obs, b->actions, b->ema, &loss,
+                                  &grads, err)))
         return rc;
     mf_grad_norms(b->engine, &b->policy.params, grads, norm);
     if (!isfinite(norm[MF_GROUPS]))
@@ -354,13 +381,16 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
     int shut = mf_journal_close(b->journal, rc == 0 && b->step == b->steps, err);
     mf_cloner_free(b->cloner);
     mf_adam_release(&b->adam);
-    mf_lessons_release(&b->lessons);
+    mf_lessons_close(&b->lessons);
+    mf_demos_close(&b->demos);
     mf_policy_release(&b->policy);
     mf_engine_close(b->engine);
     mf_rundir_close(&b->rundir);
     free(b->ema);
     free(b->order);
     free(b->batch);
+    free(b->obs);
+    free(b->actions);
     return late ? late : shut;
 }
 

@@ -132,6 +132,11 @@ const struct mf_key mf_keys[] = {
 
     {"clone.dataset", MF_STR, NULL, NULL, NULL, "demonstrations, HDF5"},
     {"clone.filter_key", MF_STR, NULL, NULL, NULL, "which of them, as robomimic's masks"},
+    {"clone.pad_before", MF_INT, "-1", "[-1,)", "steps",
+     "that a sample may reach beyond the start of its demonstration, whose first step is repeated; -1: all it needs"},
+    {"clone.pad_after", MF_INT, "-1", "[-1,)", "steps", "that it may reach beyond the end, likewise"},
+    {"clone.cache_mib", MF_INT, "1024", "[1,16777216]", "MiB",
+     "of demonstrations in memory; of a larger file what is missing is read when it is wanted"},
     {"clone.loss", MF_CHOICE, "flow", "flow|shortcut|consistency", NULL, "what the network learns"},
     {"clone.time_sampling", MF_CHOICE, "auto", "auto|uniform|logit_normal|beta", NULL,
      "how times are drawn; auto is beta for the consistency loss, else uniform"},
@@ -164,6 +169,9 @@ const struct mf_key mf_keys[] = {
     {"ckpt.normalizer", MF_STR, NULL, NULL, NULL,
      "of an imported policy: its normalization.npz, the HDF5 file of its demonstrations, or identity; "
      "normalizer=.. is short for it"},
+
+    {"data.format", MF_CHOICE, "text", "text|json", NULL, "of mf-data"},
+    {"data.values", MF_BOOL, "true", NULL, NULL, "mf-data reads every number, for ranges and NaN; false: shapes alone"},
 
     {"use_wandb", MF_BOOL, "false", NULL, NULL, "accepted, without effect"},
     {"wandb_project", MF_STR, NULL, NULL, NULL, "accepted, without effect"},

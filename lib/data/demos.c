@@ -1,15 +1,15 @@
 #include "data/demos.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "data/h5.h"
+#include "data/demo_cache.h"
+#include "data/demo_list.h"
 
-enum { DIM_MAX = 1 << 20 };
+enum { STEP_MAX = 1 << 26 }; /* numbers in one */
 
 struct reading {
     struct mf_demos *d;
@@ -18,96 +18,31 @@ struct reading {
     uint64_t bytes; /* of what was accepted so far, as mf_h5_bound counts */
 };
 
-static int by_id(const void *a, const void *b)
-{
-    int64_t x = ((const struct mf_demo *)a)->id, y = ((const struct mf_demo *)b)->id;
-    return (x > y) - (x < y);
-}
-
-static bool parse_name(struct mf_demo *demo, const char *name)
-{
-    int end = 0;
-    return strlen(name) < sizeof demo->name && sscanf(name, "demo_%" SCNd64 "%n", &demo->id, &end) == 1 && !name[end] &&
-           strcpy(demo->name, name);
-}
-
-/* The names of the demos: those of the filter, or all. */
-static int names(struct reading *r, const char *filter, struct mf_h5_names *list, struct mf_err *err)
-{
-    if (!mf_h5_has(r->file, "data"))
-        return mf_err_set(err, MF_EFORMAT, "'%s' has no /data: it holds no demonstrations in robomimic's layout",
-                          r->path);
-    if (!filter) {
-        int rc = mf_h5_list(r->file, "data", list, err);
-        return rc ? mf_err_at(err, "'%s'", r->path) : 0;
-    }
-    char mask[256], there[300] = "none";
-    snprintf(mask, sizeof mask, "mask/%s", filter);
-    if (mf_h5_has(r->file, mask)) {
-        int rc = mf_h5_read_strings(r->file, mask, list, err);
-        return rc ? mf_err_at(err, "'%s'", r->path) : 0;
-    }
-    if (mf_h5_has(r->file, "mask") && mf_h5_list(r->file, "mask", list, err) == 0) {
-        mf_h5_join(list, there, sizeof there);
-        mf_h5_free_names(list);
-    }
-    return mf_err_set(err, MF_EUSAGE, "'%s' has no filter key '%s'; it has: %s", r->path, filter, there);
-}
-
-static int find_demos(struct reading *r, const char *filter, struct mf_err *err)
-{
-    struct mf_h5_names list = {0};
-    struct mf_demos *d = r->d;
-    int rc = names(r, filter, &list, err);
-    if (rc)
-        return rc;
-    d->demo = mf_xcalloc(list.n, sizeof *d->demo);
-    for (size_t i = 0; i < list.n && rc == 0; i++) {
-        char at[64];
-        if (!parse_name(&d->demo[d->n_demos], list.name[i]))
-            continue; /* other things may lie beside the demos */
-        snprintf(at, sizeof at, "data/%s", list.name[i]);
-        if (!mf_h5_has(r->file, at))
-            rc = mf_err_set(err, MF_EFORMAT, "'%s': filter key '%s' names %s, which is not in /data", r->path, filter,
-                            list.name[i]);
-        d->n_demos++;
-    }
-    mf_h5_free_names(&list);
-    if (rc == 0 && d->n_demos == 0)
-        rc = mf_err_set(err, MF_EFORMAT, "'%s' holds no demo_<number>%s%s", r->path, filter ? " under filter key " : "",
-                        filter ? filter : "");
-    qsort(d->demo, d->n_demos, sizeof *d->demo, by_id);
-    return rc;
-}
-
-static bool is_u8(hid_t type)
-{
-    return H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) == 1 && H5Tget_sign(type) == H5T_SGN_NONE;
-}
-
-/* Open one dataset of a demo: rows of floats of at most `dims` dimensions, or, when those are several, of bytes. */
-static int open_set(struct reading *r, const char *path, int dims, hid_t *set, size_t *rows, struct mf_obs *row,
+/* Open one dataset of a demo: *k but for its name, and its rows. */
+static int open_set(struct reading *r, const char *path, hid_t *set, size_t *rows, struct mf_demo_column *k,
                     struct mf_err *err)
 {
-    hsize_t shape[1 + MF_OBS_RANK] = {0, 1};
-    int64_t size = 1;
+    hsize_t shape[MF_OBS_RANK + 1] = {0};
+    enum mf_dtype dtype = MF_F32;
     int rank, rc;
     if (!mf_h5_has(r->file, path))
         return mf_err_set(err, MF_EFORMAT, "'%s' has no /%s", r->path, path);
     *set = H5Oopen(r->file, path, H5P_DEFAULT);
-    hid_t type = H5Iget_type(*set) == H5I_DATASET ? H5Dget_type(*set) : -1;
-    if ((rc = mf_h5_shape(*set, 1 + dims, &rank, shape, err)) == 0 && rank == 0)
+    if ((rc = mf_h5_shape(*set, MF_OBS_RANK + 1, &rank, shape, err)) == 0 && rank == 0)
         rc = mf_err_set(err, MF_EFORMAT, "it is a single number");
-    row->u8 = dims > 1 && is_u8(type);
-    if (rc == 0 && H5Tget_class(type) != H5T_FLOAT && !row->u8)
-        rc = mf_err_set(err, MF_EFORMAT, "it does not hold floats%s", dims > 1 ? " or bytes" : "");
-    for (int i = 0; rc == 0 && i < (rank > 1 ? rank - 1 : 1); i++) {
-        if (shape[1 + i] < 1 || shape[1 + i] > DIM_MAX || (size *= (int64_t)shape[1 + i]) > DIM_MAX)
-            rc = mf_err_set(err, MF_EFORMAT, "%llu numbers in a step make no sense", (unsigned long long)shape[1 + i]);
-        row->dim[i] = (int)shape[1 + i];
+    rc = rc ? rc : mf_h5_numbers(*set, &dtype, err);
+    k->is.u8 = dtype == MF_U8;
+    k->count = 1;
+    for (int i = 0; i < (rank > 1 ? rank - 1 : 1) && rc == 0; i++) {
+        hsize_t dim = rank > 1 ? shape[i + 1] : 1; /* (n) are n steps of one number */
+        if (dim < 1 || dim > STEP_MAX / k->count)
+            rc = mf_err_set(err, MF_EFORMAT, "its steps have no numbers, or more than %d", STEP_MAX);
+        k->is.dim[i] = (int)dim;
+        k->count *= (size_t)dim;
     }
-    mf_h5_close(type);
+    k->bytes = k->count * (k->is.u8 ? 1 : sizeof(float));
     rc = rc ? rc : mf_h5_bound(r->file, *set, &r->bytes, err);
+    rc = rc ? rc : mf_h5_readable(*set, err);
     if (rc) {
         mf_h5_close(*set);
         return mf_err_at(err, "'%s', /%s", r->path, path);
@@ -116,58 +51,65 @@ static int open_set(struct reading *r, const char *path, int dims, hid_t *set, s
     return 0;
 }
 
-static int check_demo(struct reading *r, struct mf_demo *demo, struct mf_err *err)
+/* "84 x 84 x 3 bytes" */
+static const char *form(const struct mf_obs *o, char text[64])
+{
+    int n = 0;
+    for (int i = 0; i < mf_obs_rank(o); i++)
+        n += snprintf(text + n, 64 - (size_t)n, "%s%d", i ? " x " : "", o->dim[i]);
+    snprintf(text + n, 64 - (size_t)n, o->u8 ? " bytes" : " numbers");
+    return text;
+}
+
+static bool same_form(const struct mf_obs *a, const struct mf_obs *b)
+{
+    return a->u8 == b->u8 && !memcmp(a->dim, b->dim, sizeof a->dim);
+}
+
+/* Column i of a demo: as all others in form and, but for the actions, as many rows as there are actions. */
+static int check_column(struct reading *r, struct mf_demo *demo, int i, struct mf_err *err)
 {
     struct mf_demos *d = r->d;
-    char at[160];
-    hid_t set;
-    size_t rows;
-    int rc;
-    snprintf(at, sizeof at, "data/%s/obs", demo->name);
-    if (!mf_h5_has(r->file, at)) {
-        snprintf(at, sizeof at, "data/%s/states", demo->name);
-        if (mf_h5_has(r->file, at))
-            return mf_err_set(err, MF_EFORMAT,
-                              "'%s' holds simulator states and no observations (a raw robosuite recording): convert "
-                              "it with python -m robomimic.scripts.dataset_states_to_obs --dataset FILE --output_name "
-                              "low_dim.hdf5 --done_mode 2",
-                              r->path);
-        return mf_err_set(err, MF_EFORMAT, "'%s': %s has no obs", r->path, demo->name);
-    }
-    snprintf(at, sizeof at, "data/%s/actions", demo->name);
-    struct mf_obs action = {0};
-    if ((rc = open_set(r, at, 1, &set, &demo->n, &action, err)))
+    struct mf_demo_column found = {.count = 0}, *k = &d->column[i];
+    char at[160], x[64], y[64];
+    size_t rows = 0;
+    hid_t set = -1;
+    snprintf(at, sizeof at, "data/%s/%s%s", demo->name, i ? "obs/" : "", k->is.name);
+    int rc = open_set(r, at, &set, &rows, &found, err);
+    if (rc)
         return rc;
+    strcpy(found.is.name, k->is.name);
+    if (!k->count)
+        *k = found;
+    if (i == MF_DEMO_ACTIONS)
+        demo->n = rows;
+    if (!same_form(&k->is, &found.is))
+        rc = mf_err_set(err, MF_EFORMAT, "'%s': a step of %s%s is %s in %s and %s in %s", r->path, i ? "obs/" : "",
+                        k->is.name, form(&k->is, x), d->demo[0].name, form(&found.is, y), demo->name);
+    else if (i == MF_DEMO_ACTIONS && (found.is.u8 || mf_obs_rank(&found.is) != 1))
+        rc = mf_err_set(err, MF_EFORMAT, "'%s': a step of /%s is %s, and actions are floats in a row", r->path, at,
+                        form(&found.is, x));
+    else if (rows == 0)
+        rc = mf_err_set(err, MF_EFORMAT, "'%s': %s has no steps", r->path, demo->name);
+    else if (rows != demo->n)
+        rc = mf_err_set(err, MF_EFORMAT, "'%s': %s has %zu actions and %zu of obs/%s", r->path, demo->name, demo->n,
+                        rows, k->is.name);
+    else
+        mf_demo_cache_add(d->cache, set, rows, k->bytes);
+    d->bytes += rows * k->bytes;
     mf_h5_close(set);
-    if (demo->n == 0)
-        return mf_err_set(err, MF_EFORMAT, "'%s': %s has no steps", r->path, demo->name);
-    if (!d->action_dim)
-        d->action_dim = action.dim[0];
-    if (action.dim[0] != d->action_dim)
-        return mf_err_set(err, MF_EFORMAT, "'%s': actions have %d numbers in %s and %d in %s", r->path, d->action_dim,
-                          d->demo[0].name, action.dim[0], demo->name);
-    for (int k = 0; k < d->n_keys; k++) {
-        struct mf_obs *key = &d->key[k], found = {0};
-        snprintf(at, sizeof at, "data/%s/obs/%s", demo->name, key->name);
-        if ((rc = open_set(r, at, MF_OBS_RANK, &set, &rows, &found, err)))
-            return rc;
-        mf_h5_close(set);
-        if (!key->dim[0]) {
-            memcpy(key->dim, found.dim, sizeof key->dim);
-            key->u8 = found.u8;
-            d->obs_dim += mf_obs_size(key);
-        }
-        if (memcmp(key->dim, found.dim, sizeof key->dim) || key->u8 != found.u8)
-            return mf_err_set(err, MF_EFORMAT, "'%s': obs/%s has %d numbers in %s and %d in %s%s", r->path, key->name,
-                              mf_obs_size(key), d->demo[0].name, mf_obs_size(&found), demo->name,
-                              mf_obs_size(key) == mf_obs_size(&found) ? ", of another shape or type" : "");
-        if (rows != demo->n)
-            return mf_err_set(err, MF_EFORMAT, "'%s': %s has %zu actions and %zu of obs/%s", r->path, demo->name,
-                              demo->n, rows, d->key[k].name);
-    }
-    demo->start = d->total;
-    d->total += demo->n;
-    return 0;
+    return rc;
+}
+
+static int check_demo(struct reading *r, struct mf_demo *demo, struct mf_err *err)
+{
+    int rc = mf_demo_has_obs(r->file, r->path, demo, err);
+    for (int i = 0; i < r->d->n_columns && rc == 0; i++)
+        rc = check_column(r, demo, i, err);
+    r->d->total += demo->n;
+    if (rc == 0 && r->d->total >= UINT32_MAX)
+        rc = mf_err_set(err, MF_EFORMAT, "'%s' has more than %u steps", r->path, UINT32_MAX);
+    return rc;
 }
 
 static bool is_plain_key(hid_t file, const char *path)
@@ -183,78 +125,42 @@ static bool is_plain_key(hid_t file, const char *path)
     return plain;
 }
 
-/* Names of the keys: as asked for, or the plain ones of the first demo. */
-static int find_keys(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
+/* The columns' names: actions, then observations as asked for, or the plain ones of the first demo. */
+static int find_columns(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
 {
     struct mf_demos *d = r->d;
     struct mf_h5_names list = {0};
     char obs[64], path[160];
     snprintf(obs, sizeof obs, "data/%s/obs", d->demo[0].name);
-    bool given = opts && opts->n_keys;
+    bool given = opts->n_keys > 0;
     if (!given && mf_h5_has(r->file, obs) && mf_h5_list(r->file, obs, &list, err))
         return mf_err_at(err, "'%s'", r->path);
     size_t n = given ? (size_t)opts->n_keys : list.n;
     int rc = 0;
+    strcpy(d->column[d->n_columns++].is.name, "actions");
     for (size_t i = 0; i < n && rc == 0; i++) {
         const char *name = given ? opts->keys[i] : list.name[i];
         if (!given && (snprintf(path, sizeof path, "%s/%s", obs, name), !is_plain_key(r->file, path)))
             continue;
-        if (d->n_keys == MF_DEMO_KEYS || strlen(name) >= sizeof d->key->name)
+        if (d->n_columns == MF_DEMO_COLUMNS || strlen(name) >= sizeof d->column->is.name)
             rc = mf_err_set(err, MF_EFORMAT, "'%s' has more than %d observation keys, or one longer than %zu letters",
-                            r->path, MF_DEMO_KEYS, sizeof d->key->name - 1);
+                            r->path, MF_DEMO_COLUMNS - 1, sizeof d->column->is.name - 1);
         else
-            strcpy(d->key[d->n_keys++].name, name);
+            strcpy(d->column[d->n_columns++].is.name, name);
     }
     mf_h5_free_names(&list);
-    if (rc == 0 && n && !d->n_keys)
-        rc = mf_err_set(err, MF_EFORMAT, "'%s': no key of %s has steps of 1-D floats", r->path, obs);
+    if (rc == 0 && n && d->n_columns == 1)
+        rc = mf_err_set(err, MF_EFORMAT,
+                        "'%s': no key of /%s has steps of 1-D floats: name those to be read, images too", r->path, obs);
     return rc;
 }
 
-/* (n, dim) of the file into columns [at, at + dim) of `to`, whose rows are `width` floats. */
-static int read_columns(struct reading *r, const char *path, float *to, size_t n, size_t width, size_t at, size_t dim,
-                        struct mf_err *err)
-{
-    hid_t set = H5Dopen2(r->file, path, H5P_DEFAULT);
-    hid_t memory = H5Screate_simple(2, (hsize_t[]){n, width}, NULL);
-    H5Sselect_hyperslab(memory, H5S_SELECT_SET, (hsize_t[]){0, at}, NULL, (hsize_t[]){n, dim}, NULL);
-    herr_t rc = H5Dread(set, H5T_NATIVE_FLOAT, memory, H5S_ALL, H5P_DEFAULT, to);
-    char why[400];
-    if (rc < 0)
-        mf_h5_reason(why);
-    mf_h5_close(memory);
-    mf_h5_close(set);
-    if (rc < 0)
-        return mf_err_set(err, MF_EFORMAT, "'%s': cannot read /%s: %s", r->path, path, why);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < dim; j++)
-            if (!isfinite(to[i * width + at + j]))
-                return mf_err_set(err, MF_EMATH, "'%s': /%s[%zu, %zu] is %g", r->path, path, i, j,
-                                  (double)to[i * width + at + j]);
-    return 0;
-}
-
-static int read_demo(struct reading *r, const struct mf_demo *demo, struct mf_err *err)
-{
-    struct mf_demos *d = r->d;
-    char path[160];
-    size_t O = (size_t)d->obs_dim, A = (size_t)d->action_dim, at = 0;
-    snprintf(path, sizeof path, "data/%s/actions", demo->name);
-    int rc = read_columns(r, path, d->actions + demo->start * A, demo->n, A, 0, A, err);
-    for (int k = 0; k < d->n_keys && rc == 0; k++) {
-        snprintf(path, sizeof path, "data/%s/obs/%s", demo->name, d->key[k].name);
-        rc = read_columns(r, path, d->obs + demo->start * O, demo->n, O, at, (size_t)mf_obs_size(&d->key[k]), err);
-        at += (size_t)mf_obs_size(&d->key[k]);
-    }
-    return rc;
-}
-
-static int read_all(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
+static int open_all(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
 {
     struct mf_demos *d = r->d;
     int64_t chunk = 1;
-    int rc = find_demos(r, opts ? opts->filter : NULL, err);
-    if (rc || (rc = find_keys(r, opts, err)))
+    int rc = mf_demo_list(r->file, r->path, opts->filter, &d->demo, &d->n_demos, err);
+    if (rc || (rc = find_columns(r, opts, err)))
         return rc;
     hid_t data = H5Gopen2(r->file, "data", H5P_DEFAULT);
     if ((rc = mf_h5_attr_text(data, "env_args", &d->env_args, err)) >= 0)
@@ -267,36 +173,32 @@ static int read_all(struct reading *r, const struct mf_demos_opts *opts, struct 
                           "'%s' was recorded in chunks of %" PRId64 " actions with one observation each: record "
                           "demonstrations with policy.n_action_steps=1",
                           r->path, chunk);
-    for (size_t i = 0; i < d->n_demos; i++)
-        if ((rc = check_demo(r, &d->demo[i], err)))
-            return rc;
-    if ((rc = mf_alloc((void **)&d->obs, d->total * (size_t)d->obs_dim * sizeof *d->obs, "observations", err)) ||
-        (rc = mf_alloc((void **)&d->actions, d->total * (size_t)d->action_dim * sizeof *d->actions, "actions", err)))
-        return rc;
+    rc = 0;
     for (size_t i = 0; i < d->n_demos && rc == 0; i++)
-        rc = read_demo(r, &d->demo[i], err);
+        rc = check_demo(r, &d->demo[i], err);
     return rc;
 }
 
-int mf_demos_read(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts, struct mf_err *err)
+int mf_demos_open(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts, struct mf_err *err)
 {
     *d = (struct mf_demos){0};
-    struct reading r = {.d = d, .path = path, .file = -1};
+    struct reading r = {.d = d, .path = path};
     int rc = mf_h5_open(&r.file, path, err);
     if (rc)
         return rc;
-    rc = read_all(&r, opts, err);
-    mf_h5_close(r.file);
+    d->cache = mf_demo_cache_new(r.file, path, opts->cache);
+    mf_h5_guard(path);
+    rc = open_all(&r, opts, err);
+    mf_h5_guard(NULL);
     if (rc)
-        mf_demos_release(d);
+        mf_demos_close(d);
     return rc;
 }
 
-void mf_demos_release(struct mf_demos *d)
+void mf_demos_close(struct mf_demos *d)
 {
+    mf_demo_cache_free(d->cache);
     free(d->demo);
-    free(d->obs);
-    free(d->actions);
     free(d->env_args);
     *d = (struct mf_demos){0};
 }

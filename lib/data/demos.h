@@ -1,11 +1,15 @@
-/* demos.h - demonstrations in robomimic's HDF5 layout, read into memory.
+/* demos.h - demonstrations in robomimic's HDF5 layout, read by rows through a cache.
  *
  *   /data            attributes env_args (JSON text), total
- *   /data/demo_ID    actions (n, A), obs/KEY (n, dims..), ...; IDs have gaps and sort as integers
+ *   /data/demo_ID    actions (n, A), obs/KEY (n, ...), ...; IDs have gaps and sort as integers
  *   /mask/FILTER     names of the demos of a split
  *
- * Numbers may be float32 or float64, observations uint8 too, contiguous or compressed. Every failure
- * is one sentence that names the file, the demo and the dataset.
+ * Numbers may be of any width, contiguous or compressed; bytes stay bytes
+ * (images), all others become float32. Opening reads shapes and no numbers.
+ * Rows are then read in pages, a demo's whole column or as many of its chunks
+ * as make up 64 KiB, and stay in memory as far as the cache allows: a file
+ * that fits into it is read once. Every failure is one sentence that names
+ * the file, the demo and the dataset. One thread at a time.
  */
 #ifndef MF_DATA_DEMOS_H
 #define MF_DATA_DEMOS_H
@@ -16,32 +20,44 @@
 #include "base/err.h"
 #include "base/layout.h"
 
-enum { MF_DEMO_KEYS = 64 };
+enum { MF_DEMO_COLUMNS = 64 };
+enum { MF_DEMO_ACTIONS }; /* the first column; observations follow */
+
+struct mf_demo_column {
+    struct mf_obs is; /* name: "actions", or KEY of obs/KEY; a step's dims; float32 unless u8, whatever the file has */
+    size_t count, bytes; /* of a step */
+};
 
 struct mf_demo {
     char name[32]; /* "demo_12" */
     int64_t id;
-    size_t start, n; /* its rows in obs and actions; n > 0 */
+    size_t n; /* its steps; > 0 */
 };
 
 struct mf_demos {
-    size_t n_demos, total; /* total: rows of all */
-    struct mf_demo *demo;  /* (n_demos) by id; demo i ends where i+1 starts */
-    int n_keys, obs_dim, action_dim;
-    struct mf_obs key[MF_DEMO_KEYS];
-    float *obs;     /* (total, obs_dim): the keys side by side, in order */
-    float *actions; /* (total, action_dim) */
-    char *env_args; /* JSON, or NULL */
+    size_t n_demos, total; /* total: steps of all */
+    struct mf_demo *demo;  /* (n_demos) by id */
+    int n_columns;
+    struct mf_demo_column column[MF_DEMO_COLUMNS];
+    char *env_args;              /* JSON, or NULL */
+    uint64_t bytes;              /* of all rows, as they are kept in memory */
+    struct mf_demo_cache *cache; /* its own */
 };
 
 struct mf_demos_opts {
     const char *filter; /* /mask/FILTER; NULL: every demo */
-    int n_keys;         /* 0: every key whose steps are 1-D floats, by name */
+    int n_keys;         /* observations; 0: every key whose steps are 1-D floats, by name */
     const char *const *keys;
+    size_t cache; /* bytes that rows may take in memory; a page more where one is larger than that */
 };
 
-/* On failure *d holds nothing. A value that is not finite: MF_EMATH with demo, key and index. */
-int mf_demos_read(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts, struct mf_err *err);
-void mf_demos_release(struct mf_demos *d); /* safe on a zeroed one */
+/* On failure *d holds nothing. */
+int mf_demos_open(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts, struct mf_err *err);
+void mf_demos_close(struct mf_demos *d); /* safe on a zeroed one */
+
+/* Rows of a column from step t < n of a demo on: *n of them lie one after another. They stay until the next call.
+ * A float that is not finite: MF_EMATH with its index. */
+int mf_demos_rows(struct mf_demos *d, int column, size_t demo, size_t t, const void **rows, size_t *n,
+                  struct mf_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,32 +243,6 @@ int mf_h5_attr_text(hid_t at, const char *name, char **s, struct mf_err *err)
     return rc < 0 ? mf_err_set(err, MF_EFORMAT, "attribute '%s' is not one string", name) : rc;
 }
 
-static int set_attr(hid_t at, const char *name, hid_t type, const void *value, struct mf_err *err)
-{
-    hid_t space = H5Screate(H5S_SCALAR);
-    hid_t attr = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-    herr_t rc = attr < 0 ? -1 : H5Awrite(attr, type, value);
-    mf_h5_close(attr);
-    mf_h5_close(space);
-    char why[400];
-    return rc < 0 ? mf_err_set(err, MF_EIO, "cannot write attribute '%s': %s", name, mf_h5_reason(why)) : 0;
-}
-
-int mf_h5_set_int(hid_t at, const char *name, int64_t v, struct mf_err *err)
-{
-    return set_attr(at, name, H5T_NATIVE_INT64, &v, err);
-}
-
-int mf_h5_set_text(hid_t at, const char *name, const char *s, struct mf_err *err)
-{
-    hid_t type = H5Tcopy(H5T_C_S1);
-    H5Tset_size(type, H5T_VARIABLE); /* h5py reads this as str, the fixed ones as bytes */
-    H5Tset_cset(type, H5T_CSET_UTF8);
-    int rc = set_attr(at, name, type, &s, err);
-    mf_h5_close(type);
-    return rc;
-}
-
 int mf_h5_shape(hid_t set, int max, int *rank, hsize_t *dim, struct mf_err *err)
 {
     hid_t space = H5Iget_type(set) == H5I_DATASET ? H5Dget_space(set) : -1;
@@ -302,66 +277,68 @@ int mf_h5_bound(hid_t file, hid_t set, uint64_t *sum, struct mf_err *err)
     return 0;
 }
 
-static hid_t file_type(enum mf_dtype dtype)
+int mf_h5_numbers(hid_t set, enum mf_dtype *dtype, struct mf_err *err)
 {
-    switch (dtype) {
-    case MF_F32:
-        return H5Tcopy(H5T_IEEE_F32LE);
-    case MF_F64:
-        return H5Tcopy(H5T_IEEE_F64LE);
-    case MF_I8:
-        return H5Tcopy(H5T_STD_I8LE);
-    case MF_I16:
-        return H5Tcopy(H5T_STD_I16LE);
-    case MF_I32:
-        return H5Tcopy(H5T_STD_I32LE);
-    case MF_I64:
-        return H5Tcopy(H5T_STD_I64LE);
-    case MF_U16:
-        return H5Tcopy(H5T_STD_U16LE);
-    case MF_U32:
-        return H5Tcopy(H5T_STD_U32LE);
-    case MF_U64:
-        return H5Tcopy(H5T_STD_U64LE);
-    case MF_F16: {
-        hid_t half = H5Tcopy(H5T_IEEE_F32LE);
-        H5Tset_fields(half, 15, 10, 5, 0, 10);
-        H5Tset_size(half, 2);
-        H5Tset_ebias(half, 15);
-        return half;
-    }
-    case MF_U8:
-    case MF_B1:
-        break;
-    }
-    return H5Tcopy(H5T_STD_U8LE);
-}
-
-int mf_h5_try(hid_t at, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
-              hid_t *set, struct mf_err *err)
-{
-    hid_t links = H5Pcreate(H5P_LINK_CREATE), type = file_type(dtype), space = H5Screate_simple(rank, dim, NULL);
-    H5Pset_create_intermediate_group(links, 1);
-    *set = H5Dcreate2(at, name, type, space, links, H5P_DEFAULT, H5P_DEFAULT);
-    int rc = *set < 0 ? 1 : 0;
-    if (rc == 0 && H5Dwrite(*set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0) {
-        rc = mf_h5_fail(err, "cannot write %s", name);
-        mf_h5_close(*set);
-    }
-    mf_h5_close(space);
+    static const enum mf_dtype whole[2][9] = {{[1] = MF_U8, [2] = MF_U16, [4] = MF_U32, [8] = MF_U64},
+                                              {[1] = MF_I8, [2] = MF_I16, [4] = MF_I32, [8] = MF_I64}};
+    static const enum mf_dtype real[9] = {[2] = MF_F16, [4] = MF_F32, [8] = MF_F64};
+    hid_t type = H5Dget_type(set);
+    H5T_class_t class = H5Tget_class(type);
+    size_t size = H5Tget_size(type);
+    bool sized = size == 1 || size == 2 || size == 4 || size == 8, is_signed = H5Tget_sign(type) == H5T_SGN_2;
     mf_h5_close(type);
-    mf_h5_close(links);
+    if (class == H5T_ENUM && size == 1)
+        *dtype = MF_B1; /* h5py's bool */
+    else if (class == H5T_FLOAT && sized && size > 1)
+        *dtype = real[size];
+    else if (class == H5T_INTEGER && sized)
+        *dtype = whole[is_signed][size];
+    else
+        return mf_err_set(err, MF_EFORMAT, "it holds %s", class == H5T_STRING ? "texts, not numbers" : "no numbers");
+    return 0;
+}
+
+int mf_h5_readable(hid_t set, struct mf_err *err)
+{
+    hid_t plist = H5Dget_create_plist(set);
+    unsigned flags, config;
+    int rc = 0;
+    for (int i = 0; i < H5Pget_nfilters(plist) && rc == 0; i++) {
+        char name[64] = "";
+        size_t n = 0;
+        H5Z_filter_t id = H5Pget_filter2(plist, (unsigned)i, &flags, &n, NULL, sizeof name, name, &config);
+        if (id >= 0 && H5Zfilter_avail(id) <= 0)
+            rc = mf_err_set(err, MF_EFORMAT,
+                            "it is compressed by filter %d (%.40s), which the HDF5 library here does not know: write "
+                            "the file anew where it does, with gzip or without compression",
+                            (int)id, *name ? name : "nameless");
+    }
+    mf_h5_close(plist);
     return rc;
 }
 
-int mf_h5_put(hid_t at, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
-              struct mf_err *err)
+/* ---- damaged headers that break the library itself ---- */
+
+static const int deaths[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
+static struct sigaction before[sizeof deaths / sizeof *deaths];
+static char epitaph[640];
+
+static void died(int signal)
 {
-    hid_t set;
-    int rc = mf_h5_try(at, name, dtype, rank, dim, data, &set, err);
-    if (rc > 0)
-        return mf_h5_fail(err, "cannot create %s", name);
-    if (rc == 0)
-        mf_h5_close(set);
-    return rc;
+    (void)signal;
+    ssize_t ignored = write(STDERR_FILENO, epitaph, strlen(epitaph));
+    (void)ignored;
+    _exit(3);
+}
+
+void mf_h5_guard(const char *path)
+{
+    struct sigaction to = {.sa_handler = died};
+    if (path)
+        snprintf(
+            epitaph, sizeof epitaph,
+            "%s: error: '%.400s' has damaged headers that the HDF5 library cannot read: copy or download it again\n",
+            program_invocation_short_name, path);
+    for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++)
+        sigaction(deaths[i], path ? &to : &before[i], path ? &before[i] : NULL);
 }

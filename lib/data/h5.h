@@ -52,6 +52,13 @@ int mf_h5_shape(hid_t set, int max, int *rank, hsize_t *dim, struct mf_err *err)
  * best, where it is compressed), so that a header's word alone never allocates. Adds to *sum. */
 int mf_h5_bound(hid_t file, hid_t set, uint64_t *sum, struct mf_err *err);
 
+int mf_h5_numbers(hid_t set, enum mf_dtype *dtype, struct mf_err *err); /* as they lie there; MF_EFORMAT: none */
+int mf_h5_readable(hid_t set, struct mf_err *err); /* MF_EFORMAT names a compression that is not known here */
+
+/* Damaged headers can make HDF5 itself crash (1.10.8 does). From here to mf_h5_guard(NULL) such a crash ends the
+ * program with a sentence about this file and exit 3. Not nested. */
+void mf_h5_guard(const char *path);
+
 /* Write one dataset whole and contiguous: where the size is known nothing beats that. Groups on the way are made. */
 int mf_h5_put(hid_t at, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
               struct mf_err *err);

@@ -5,125 +5,205 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "data/moments.h"
 
 static const double flat = 1e-4; /* a range or deviation below it is none */
+static const struct mf_moments bytes = {.n = 1, .max = 255};
 
-struct table { /* steps, each of rows (the points of a cloud) of features */
-    const float *x;
-    size_t n, rows, stride, dim; /* stride: from a step to the next */
-};
+/* ---- the normaliser ---- */
 
-static void fit_limits(const struct table *t, size_t j, double floor, float *scale, float *offset)
+static void fit_one(const struct mf_moments *m, enum mf_normalizer how, double floor, float *scale, float *offset)
 {
-    double low = t->x[j], high = t->x[j];
-    for (size_t i = 0; i < t->n; i++)
-        for (size_t k = 0; k < t->rows; k++) {
-            low = fmin(low, t->x[i * t->stride + k * t->dim + j]);
-            high = fmax(high, t->x[i * t->stride + k * t->dim + j]);
-        }
-    double range = fmax(high - low, floor), a = range < flat ? 1 : 2 / range;
-    *scale = (float)a;
-    *offset = (float)(-a * (low + high) / 2);
+    double range = fmax(m->max - m->min, floor), deviation = sqrt(m->square / (double)m->n);
+    double a = how == MF_LIMITS ? (range < flat ? 1 : 2 / range) : (deviation < flat ? 1 : 1 / deviation);
+    double middle = how == MF_LIMITS ? (m->min + m->max) / 2 : m->mean;
+    *scale = how == MF_IDENTITY ? 1 : (float)a;
+    *offset = how == MF_IDENTITY ? 0 : (float)(-a * middle);
 }
 
-static void fit_gaussian(const struct table *t, size_t j, float *scale, float *offset)
+/* How many of a column's numbers have a range of their own: the points of a cloud share theirs. */
+static size_t features(const struct mf_demo_column *k)
 {
-    double mean = 0, square = 0, n = (double)(t->n * t->rows);
-    for (size_t i = 0; i < t->n; i++)
-        for (size_t k = 0; k < t->rows; k++)
-            mean += t->x[i * t->stride + k * t->dim + j] / n;
-    for (size_t i = 0; i < t->n; i++)
-        for (size_t k = 0; k < t->rows; k++) {
-            double away = t->x[i * t->stride + k * t->dim + j] - mean;
-            square += away * away / n;
-        }
-    double a = sqrt(square) < flat ? 1 : 1 / sqrt(square);
-    *scale = (float)a;
-    *offset = (float)(-a * mean);
+    return (size_t)k->is.dim[mf_obs_rank(&k->is) - 1];
 }
 
-static void fit(const struct table *t, enum mf_normalizer how, double floor, float *scale, float *offset)
+/* m: of each feature of the column, over all demonstrations so far. */
+static int read_moments(struct mf_demos *d, int column, size_t demo, struct mf_moments *m, struct mf_err *err)
 {
-    for (size_t j = 0; j < t->dim; j++) {
-        scale[j] = 1, offset[j] = 0;
-        if (how == MF_LIMITS)
-            fit_limits(t, j, floor, &scale[j], &offset[j]);
-        else if (how == MF_GAUSSIAN)
-            fit_gaussian(t, j, &scale[j], &offset[j]);
+    size_t wide = features(&d->column[column]), rows_of = d->column[column].count / wide, n;
+    for (size_t t = 0; t < d->demo[demo].n; t += n) {
+        const void *rows;
+        int rc = mf_demos_rows(d, column, demo, t, &rows, &n, err);
+        if (rc)
+            return rc;
+        const float *x = rows;
+        for (size_t i = 0; i < n * rows_of; i++)
+            for (size_t j = 0; j < wide; j++)
+                mf_moments_add(&m[j], (double)x[i * wide + j]);
     }
-}
-
-/* Bytes always: 0 to 255 onto [-1, 1]. */
-static void fit_bytes(size_t n, enum mf_normalizer how, float *scale, float *offset)
-{
-    for (size_t i = 0; i < n; i++) {
-        scale[i] = how == MF_IDENTITY ? 1 : 2 / 255.0f;
-        offset[i] = how == MF_IDENTITY ? 0 : -1;
-    }
-}
-
-void mf_lessons_fit(struct mf_policy *p, const struct mf_demos *d, enum mf_normalizer how, double floor, bool actions)
-{
-    const struct mf_layout *l = &p->spec.obs;
-    for (int k = 0, at = 0; k < l->n; at += mf_obs_size(&l->key[k++])) {
-        const struct mf_obs *o = &l->key[k];
-        size_t dim = (size_t)o->dim[mf_obs_rank(o) - 1], rows = (size_t)mf_obs_size(o) / dim;
-        float *scale = p->obs_scale + at, *offset = p->obs_offset + at;
-        if (o->u8)
-            fit_bytes(rows * dim, how, scale, offset);
-        else
-            fit(&(struct table){d->obs + at, d->total, rows, (size_t)d->obs_dim, dim}, how, floor, scale, offset);
-        for (size_t i = dim; i < rows * dim; i++)
-            scale[i] = scale[i - dim], offset[i] = offset[i - dim];
-    }
-    size_t A = (size_t)d->action_dim;
-    fit(&(struct table){d->actions, d->total, 1, A, A}, actions ? how : MF_IDENTITY, floor, p->action_scale,
-        p->action_offset);
-    p->has_normalizer = true;
-}
-
-/* Row t of the demonstration, or its first or last where t lies outside. */
-static size_t row(const struct mf_demo *demo, int64_t t)
-{
-    int64_t last = (int64_t)demo->n - 1;
-    return demo->start + (size_t)(t < 0 ? 0 : t > last ? last : t);
-}
-
-static void cut_one(const struct mf_policy *p, const struct mf_demos *d, const struct mf_demo *demo, int64_t t,
-                    float *obs, float *actions)
-{
-    const struct mf_policy_spec *s = &p->spec;
-    size_t o = (size_t)d->obs_dim, a = (size_t)d->action_dim;
-    for (int i = 0; i < s->n_obs_steps; i++)
-        memcpy(obs + (size_t)i * o, d->obs + row(demo, t + i + 1 - s->n_obs_steps) * o, o * sizeof *obs);
-    for (int h = 0; h < s->horizon; h++) {
-        const float *from = d->actions + row(demo, t + h - s->action_offset) * a;
-        for (size_t j = 0; j < a; j++)
-            actions[(size_t)h * a + j] = from[j] * p->action_scale[j] + p->action_offset[j];
-    }
-}
-
-int mf_lessons_cut(struct mf_lessons *l, const struct mf_policy *p, const struct mf_demos *d, struct mf_err *err)
-{
-    size_t O = (size_t)p->spec.net.O, D = (size_t)p->spec.net.D;
-    *l = (struct mf_lessons){.n = d->total};
-    if (d->total > SIZE_MAX / sizeof(float) / (O > D ? O : D))
-        return mf_err_set(err, MF_ENOMEM, "%zu samples of %zu numbers do not fit into memory", d->total, O + D);
-    if (mf_alloc((void **)&l->obs, d->total * O * sizeof(float), "the observations of all samples", err) ||
-        mf_alloc((void **)&l->actions, d->total * D * sizeof(float), "the actions of all samples", err)) {
-        mf_lessons_release(l);
-        return err->code;
-    }
-    for (size_t i = 0, at = 0; i < d->n_demos; i++)
-        for (size_t t = 0; t < d->demo[i].n; t++, at++)
-            cut_one(p, d, &d->demo[i], (int64_t)t, l->obs + at * O, l->actions + at * D);
-    mf_policy_normalize(p, l->n, l->obs, l->obs);
     return 0;
 }
 
-void mf_lessons_release(struct mf_lessons *l)
+static int read_all(struct mf_demos *d, const struct mf_fit *f, struct mf_moments *m, struct mf_err *err)
 {
-    free(l->obs);
-    free(l->actions);
+    for (size_t i = 0; i < d->n_demos; i++) {
+        size_t at = 0;
+        for (int k = 0; k < d->n_columns; at += features(&d->column[k++]))
+            if (!d->column[k].is.u8 && read_moments(d, k, i, m + at, err))
+                return err->code;
+        if (f->progress)
+            f->progress(f->arg, i + 1, d->n_demos);
+    }
+    return 0;
+}
+
+int mf_lessons_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err)
+{
+    struct mf_moments *m;
+    size_t all = 0, at = 0;
+    for (int k = 0; k < d->n_columns; k++)
+        all += features(&d->column[k]);
+    int rc = mf_alloc((void **)&m, all * sizeof *m, "the ranges of observations", err);
+    if (rc)
+        return rc;
+    rc = read_all(d, f, m, err);
+    float *scale = p->action_scale, *offset = p->action_offset;
+    for (int k = 0; k < d->n_columns && rc == 0; k++) {
+        size_t wide = features(&d->column[k]), count = d->column[k].count;
+        enum mf_normalizer how = k == MF_DEMO_ACTIONS && !f->actions ? MF_IDENTITY : f->how;
+        for (size_t j = 0; j < count; j++)
+            if (d->column[k].is.u8)
+                fit_one(&bytes, how == MF_IDENTITY ? how : MF_LIMITS, 0, &scale[j], &offset[j]);
+            else
+                fit_one(&m[at + j % wide], how, f->floor, &scale[j], &offset[j]);
+        at += wide;
+        scale = k == MF_DEMO_ACTIONS ? p->obs_scale : scale + count;
+        offset = k == MF_DEMO_ACTIONS ? p->obs_offset : offset + count;
+    }
+    p->has_normalizer = rc == 0;
+    free(m);
+    return rc;
+}
+
+/* ---- samples ---- */
+
+static int64_t beyond(int64_t reach, int64_t pad)
+{
+    return pad < 0 || pad > reach ? 0 : reach - pad;
+}
+
+int mf_lessons_open(struct mf_lessons *l, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
+                    struct mf_err *err)
+{
+    const struct mf_policy_spec *s = &p->spec;
+    int64_t back = s->n_obs_steps - 1 > s->action_offset ? s->n_obs_steps - 1 : s->action_offset;
+    int64_t begin = beyond(back, before), rest = beyond(s->horizon - 1 - s->action_offset, after);
+    *l = (struct mf_lessons){.p = p, .d = d, .begin = begin};
+    int rc = mf_alloc((void **)&l->first, (d->n_demos + 1) * sizeof *l->first, "the list of samples", err);
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < d->n_demos; i++) {
+        int64_t n = (int64_t)d->demo[i].n - begin - rest;
+        l->first[i] = l->n;
+        l->n += n > 0 ? (size_t)n : 0;
+    }
+    l->first[d->n_demos] = l->n;
+    if (l->n)
+        return 0;
+    mf_lessons_close(l);
+    return mf_err_set(err, MF_EUSAGE,
+                      "no demonstration has the %lld steps that a sample needs with clone.pad_before=%lld and "
+                      "clone.pad_after=%lld",
+                      (long long)(begin + rest + 1), (long long)before, (long long)after);
+}
+
+void mf_lessons_close(struct mf_lessons *l)
+{
+    free(l->first);
+    free(l->sort);
     *l = (struct mf_lessons){0};
+}
+
+/* The demonstration of a sample. */
+static size_t demo_of(const struct mf_lessons *l, size_t sample)
+{
+    size_t low = 0, high = l->d->n_demos;
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        *(l->first[middle] <= sample ? &low : &high) = middle;
+    }
+    return low;
+}
+
+/* `steps` steps of a column from step t of a demonstration on as floats, the first or last one in place of those
+ * outside; `stride` floats apart. */
+static int take(struct mf_demos *d, int column, size_t demo, int64_t t, int steps, float *to, size_t stride,
+                struct mf_err *err)
+{
+    const struct mf_demo_column *k = &d->column[column];
+    const char *rows = NULL;
+    size_t at = 0, n = 0; /* rows [at, at + n) are at hand */
+    for (int i = 0; i < steps; i++, to += stride) {
+        int64_t last = (int64_t)d->demo[demo].n - 1, now = t + i < 0 ? 0 : t + i > last ? last : t + i;
+        if (!rows || (size_t)now >= at + n) {
+            int rc = mf_demos_rows(d, column, demo, at = (size_t)now, (const void **)&rows, &n, err);
+            if (rc)
+                return rc;
+        }
+        const char *row = rows + ((size_t)now - at) * k->bytes;
+        if (!k->is.u8)
+            memcpy(to, row, k->bytes);
+        else
+            for (size_t j = 0; j < k->count; j++)
+                to[j] = ((const uint8_t *)row)[j];
+    }
+    return 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Column by column, and each in the file's order: a page that is not in memory is read once for all that want it. */
+static int gather(struct mf_lessons *l, size_t n, float *obs, float *actions, struct mf_err *err)
+{
+    const struct mf_policy_spec *s = &l->p->spec;
+    struct mf_demos *d = l->d;
+    size_t O = (size_t)s->net.O, D = (size_t)s->net.D, at = 0;
+    for (int k = 0; k < d->n_columns; k++) {
+        for (size_t i = 0; i < n; i++) {
+            size_t sample = l->sort[i] >> 32, place = l->sort[i] & UINT32_MAX, demo = demo_of(l, sample);
+            int64_t t = l->begin + (int64_t)(sample - l->first[demo]);
+            int rc = k == MF_DEMO_ACTIONS ? take(d, k, demo, t - s->action_offset, s->horizon, actions + place * D,
+                                                 (size_t)s->action_dim, err)
+                                          : take(d, k, demo, t + 1 - s->n_obs_steps, s->n_obs_steps,
+                                                 obs + place * O + at, (size_t)s->obs.dim, err);
+            if (rc)
+                return rc;
+        }
+        at += k == MF_DEMO_ACTIONS ? 0 : d->column[k].count;
+    }
+    return 0;
+}
+
+int mf_lessons_batch(struct mf_lessons *l, size_t n, const uint32_t *index, float *obs, float *actions,
+                     struct mf_err *err)
+{
+    const struct mf_policy *p = l->p;
+    size_t A = (size_t)p->spec.action_dim, steps = n * (size_t)p->spec.horizon;
+    if (n > l->room)
+        l->sort = mf_xrealloc(l->sort, l->room = n, sizeof *l->sort);
+    for (size_t i = 0; i < n; i++)
+        l->sort[i] = (uint64_t)index[i] << 32 | i;
+    qsort(l->sort, n, sizeof *l->sort, ascending);
+    int rc = gather(l, n, obs, actions, err);
+    if (rc)
+        return rc;
+    mf_policy_normalize(p, n, obs, obs);
+    for (size_t i = 0; i < steps; i++)
+        for (size_t j = 0; j < A; j++)
+            actions[i * A + j] = actions[i * A + j] * p->action_scale[j] + p->action_offset[j];
+    return 0;
 }

@@ -6,9 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "data/demos.h"
 #include "data/playback.h"
 #include "data/recorder.h"
+#include "demo_file.h"
 #include "tap.h"
 
 enum { T = 5, N = 2, TO = 2, O = 3, A = 2, FRAMES = 4 };
@@ -120,18 +120,19 @@ static void play_back(const struct bytes raw[FRAMES], int n, int stopped)
 static void demonstrations(void)
 {
     struct mf_demos d;
-    struct mf_demos_opts opts = {.n_keys = 1, .keys = (const char *const[]){"x"}};
-    int rc = mf_demos_read(&d, path, &opts, &err);
+    struct mf_demos_opts opts = {.n_keys = 1, .keys = (const char *const[]){"x"}, .cache = 1 << 20};
+    int rc = mf_demos_open(&d, path, &opts, &err);
     if (!ok(rc == 0, "robomimic's layout%s%s", rc ? ": " : "", rc ? err.text : ""))
         return;
     ok(d.n_demos == 3 && d.demo[0].n == 3 && d.demo[1].n == 1 && d.demo[2].n == 5,
        "a demo per part of an episode, reset rows in none");
-    ok(d.obs_dim == O && d.obs[0] == TO * O - O && d.obs[O] == 2 * N * TO * O / 2 + TO * O - O,
+    ok(d.column[1].count == O && number(&d, 1, 0, 0, 0) == TO * O - O &&
+           number(&d, 1, 0, 1, 0) == 2 * N * TO * O / 2 + TO * O - O,
        "the newest observation of each row of its environment");
-    ok(d.actions[3 * A] == 1000 + 4 * N * A && d.actions[4 * A + 1] == 1000 + A + 1, "actions");
+    ok(number(&d, 0, 1, 0, 0) == 1000 + 4 * N * A && number(&d, 0, 2, 0, 1) == 1000 + A + 1, "actions");
     ok(!strcmp(d.env_args, "{\"env_name\": \"Li\\\"ft\", \"type\": 1, \"env_kwargs\": {}}"), "env_args: %s",
        d.env_args);
-    mf_demos_release(&d);
+    mf_demos_close(&d);
 }
 
 static void round_trip(void)
@@ -153,7 +154,8 @@ static void round_trip(void)
     struct mf_frame *chunks[FRAMES] = {head(), rollout(4), end()};
     struct mf_demos d;
     rc = record(chunks, raw);
-    ok(rc == 0 && mf_demos_read(&d, path, NULL, &err) == MF_EFORMAT && strstr(err.text, "chunks of 4 actions"),
+    ok(rc == 0 && mf_demos_open(&d, path, &(struct mf_demos_opts){.cache = 1}, &err) == MF_EFORMAT &&
+           strstr(err.text, "chunks of 4 actions"),
        "chunks are no demonstrations to clone");
     play_back(raw, 3, 0);
     free(raw[0].p), free(raw[1].p), free(raw[2].p);

@@ -1,0 +1,57 @@
+/* survey.h - all that a file of demonstrations holds, and what is wrong with it.
+ *
+ * Every dataset of every demo is looked at, also those that nobody here
+ * reads; every number is read, a few MiB at a time. What a reader would
+ * stumble over is a problem, what surprises one is a warning; both are whole
+ * sentences that name the demo and the dataset.
+ */
+#ifndef MF_DATA_SURVEY_H
+#define MF_DATA_SURVEY_H
+
+#include "data/demos.h"
+#include "data/frame.h"
+#include "data/moments.h"
+
+enum { MF_SURVEY_TEXTS = 20 }; /* problems, and warnings, that are kept; all are counted */
+
+struct mf_survey_set { /* a dataset that demos have, as the first one has it */
+    char name[128];    /* within the demo: "obs/object" */
+    bool numbers;      /* else texts and the like: no dtype, no moments */
+    enum mf_dtype dtype;
+    int rank; /* of a step */
+    size_t dim[MF_RANK_MAX];
+    size_t demos, rows;         /* that have it; of all of them */
+    const struct mf_demo *last; /* that had it */
+    size_t wide;                /* moments: a step's numbers where it is 1-D, else 1 for all numbers */
+    struct mf_moments *moments; /* of what is finite */
+};
+
+struct mf_survey {
+    size_t n_demos, total;
+    struct mf_demo *demo; /* by id */
+    char *env_args;       /* JSON, or NULL */
+    uint64_t bytes;       /* of the file */
+    int n_sets, n_masks;
+    struct mf_survey_set *set; /* by name */
+    struct mf_survey_mask {
+        char *name;
+        size_t n;
+    } * mask;
+    struct mf_survey_notes {
+        size_t n;
+        char *text[MF_SURVEY_TEXTS];
+    } problems, warnings;
+};
+
+struct mf_survey_opts {
+    const char *filter;                                  /* /mask/FILTER; NULL: every demo */
+    bool values;                                         /* read the numbers too */
+    void (*progress)(void *arg, size_t done, size_t of); /* after each demo; NULL: nobody */
+    void *arg;
+};
+
+/* Fails where there is nothing to survey. On failure *s holds nothing. */
+int mf_survey(struct mf_survey *s, const char *path, const struct mf_survey_opts *opts, struct mf_err *err);
+void mf_survey_release(struct mf_survey *s);
+
+#endif

@@ -1,0 +1,238 @@
+/* mf-data: what a file of demonstrations holds, and whether it is whole. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/json.h"
+#include "data/survey.h"
+#include "stage/stage.h"
+
+struct data {
+    int format; /* 0 text, 1 json */
+    bool values;
+    const char *filter;
+};
+
+static const struct mf_bind binds[] = {
+    {"data.format", offsetof(struct data, format)},
+    {"data.values", offsetof(struct data, values)},
+    {"clone.filter_key", offsetof(struct data, filter)},
+    {0},
+};
+
+static void tell(void *path, size_t done, size_t of)
+{
+    mf_log_live("%s: %zu of %zu demonstrations read", (const char *)path, done, of);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The lengths of the demonstrations, in order; the caller frees them. */
+static size_t *lengths(const struct mf_survey *s)
+{
+    size_t *n = mf_xcalloc(s->n_demos, sizeof *n);
+    for (size_t i = 0; i < s->n_demos; i++)
+        n[i] = s->demo[i].n;
+    qsort(n, s->n_demos, sizeof *n, by_size);
+    return n;
+}
+
+/* ---- for people ---- */
+
+static void put_set(const struct mf_survey_set *q)
+{
+    char step[64] = "1";
+    int n = 0;
+    for (int i = 0; i < q->rank; i++)
+        n += snprintf(step + n, sizeof step - (size_t)n, "%s%zu", i ? " x " : "", q->dim[i]);
+    printf("%-32s %-5s %-14s %6zu", q->name, q->numbers ? mf_dtype_name(q->dtype) : "text", step, q->demos);
+    double low = INFINITY, high = -INFINITY, mean = 0;
+    for (size_t i = 0; i < q->wide && q->moments[0].n; i++) {
+        low = fmin(low, q->moments[i].min);
+        high = fmax(high, q->moments[i].max);
+        mean += q->moments[i].mean / (double)q->wide;
+    }
+    if (q->moments[0].n)
+        printf(" %10.4g %10.4g %10.4g", low, high, mean);
+    putchar('\n');
+}
+
+static void put_text(const struct mf_survey *s, const char *path)
+{
+    size_t *n = lengths(s);
+    printf("%s: %zu demonstrations, %zu steps, %.1f MiB\n", path, s->n_demos, s->total, (double)s->bytes / (1 << 20));
+    printf("steps         %zu to %zu, median %zu; %s to %s\n", n[0], n[s->n_demos - 1], n[s->n_demos / 2],
+           s->demo[0].name, s->demo[s->n_demos - 1].name);
+    printf("filter keys   ");
+    for (int i = 0; i < s->n_masks; i++)
+        printf("%s%s (%zu)", i ? ", " : "", s->mask[i].name, s->mask[i].n);
+    printf("%s\nenv_args      %s\n\n", s->n_masks ? "" : "none", s->env_args ? s->env_args : "none");
+    printf("%-32s %-5s %-14s %6s %10s %10s %10s\n", "dataset", "type", "step", "demos", "min", "max", "mean");
+    for (int i = 0; i < s->n_sets; i++)
+        put_set(&s->set[i]);
+    free(n);
+}
+
+/* ---- for programs ---- */
+
+static void put_string(const char *s)
+{
+    mf_json_text(s, strlen(s), stdout);
+}
+
+static void put_number(double x)
+{
+    if (isfinite(x))
+        printf("%.9g", x);
+    else
+        fputs("null", stdout);
+}
+
+static double deviation(const struct mf_moments *m)
+{
+    return sqrt(m->square / (double)m->n);
+}
+static double mean(const struct mf_moments *m)
+{
+    return m->mean;
+}
+static double least(const struct mf_moments *m)
+{
+    return m->min;
+}
+static double most(const struct mf_moments *m)
+{
+    return m->max;
+}
+
+static void put_moments(const struct mf_survey_set *q)
+{
+    static const struct {
+        const char *name;
+        double (*of)(const struct mf_moments *m);
+    } what[] = {{"min", least}, {"max", most}, {"mean", mean}, {"std", deviation}};
+    for (size_t k = 0; k < sizeof what / sizeof *what && q->moments[0].n; k++) {
+        printf(", \"%s\": [", what[k].name);
+        for (size_t i = 0; i < q->wide; i++) {
+            fputs(i ? ", " : "", stdout);
+            put_number(what[k].of(&q->moments[i]));
+        }
+        putchar(']');
+    }
+}
+
+static void put_json_set(const struct mf_survey_set *q)
+{
+    fputs("\n    ", stdout);
+    put_string(q->name);
+    fputs(": {\"dtype\": ", stdout);
+    fputs(q->numbers ? "\"" : "null", stdout);
+    if (q->numbers)
+        printf("%s\"", mf_dtype_name(q->dtype));
+    fputs(", \"shape\": [", stdout);
+    for (int i = 0; i < q->rank; i++)
+        printf("%s%zu", i ? ", " : "", q->dim[i]);
+    printf("], \"demos\": %zu, \"steps\": %zu", q->demos, q->rows);
+    put_moments(q);
+    putchar('}');
+}
+
+static void put_notes(const char *name, const struct mf_survey_notes *n)
+{
+    printf(",\n  \"%s\": [", name);
+    for (size_t i = 0; i < n->n && i < MF_SURVEY_TEXTS; i++) {
+        fputs(i ? ",\n    " : "\n    ", stdout);
+        put_string(n->text[i]);
+    }
+    putchar(']');
+}
+
+static void put_json(const struct mf_survey *s, const char *path)
+{
+    fputs("{\"file\": ", stdout);
+    put_string(path);
+    printf(",\n  \"bytes\": %" PRIu64 ", \"steps\": %zu,\n  \"env_args\": ", s->bytes, s->total);
+    if (s->env_args)
+        put_string(s->env_args);
+    else
+        fputs("null", stdout);
+    fputs(",\n  \"filter_keys\": {", stdout);
+    for (int i = 0; i < s->n_masks; i++) {
+        fputs(i ? ", " : "", stdout);
+        put_string(s->mask[i].name);
+        printf(": %zu", s->mask[i].n);
+    }
+    fputs("},\n  \"demos\": {", stdout);
+    for (size_t i = 0; i < s->n_demos; i++)
+        printf("%s\"%s\": %zu", i ? ", " : "", s->demo[i].name, s->demo[i].n);
+    fputs("},\n  \"datasets\": {", stdout);
+    for (int i = 0; i < s->n_sets; i++) {
+        fputs(i ? "," : "", stdout);
+        put_json_set(&s->set[i]);
+    }
+    fputs("}", stdout);
+    put_notes("problems", &s->problems);
+    put_notes("warnings", &s->warnings);
+    puts("}");
+}
+
+/* ---- */
+
+static void log_notes(enum mf_level level, const struct mf_survey_notes *n)
+{
+    for (size_t i = 0; i < n->n && i < MF_SURVEY_TEXTS; i++)
+        mf_log(level, "%s", n->text[i]);
+    if (n->n > MF_SURVEY_TEXTS)
+        mf_log(level, "and %zu more like these", n->n - MF_SURVEY_TEXTS);
+}
+
+static int work(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct data *d = self;
+    struct mf_survey s;
+    int n;
+    const char *const *words = mf_run_operands(run, &n);
+    if (n != 1)
+        return mf_err_set(err, MF_EUSAGE, "say one file of demonstrations");
+    const struct mf_survey_opts opts = {d->filter, d->values, tell, (void *)words[0]};
+    int rc = mf_survey(&s, words[0], &opts, err);
+    if (rc)
+        return rc;
+    mf_log_live("%s", "");
+    (d->format ? put_json : put_text)(&s, words[0]);
+    log_notes(MF_LOG_WARN, &s.warnings);
+    if (s.problems.n > 1)
+        log_notes(MF_LOG_ERROR, &s.problems);
+    if (s.problems.n == 1)
+        rc = mf_err_set(err, MF_EFORMAT, "'%s': %s", words[0], s.problems.text[0]);
+    else if (s.problems.n)
+        rc = mf_err_set(err, MF_EFORMAT, "'%s' has %zu problems", words[0], s.problems.n);
+    mf_survey_release(&s);
+    return rc;
+}
+
+static const struct mf_stage stage = {
+    .name = "data",
+    .summary = "Look at demonstrations in robomimic's HDF5 layout, and check them: exit 3 where they are broken.",
+    .operands = "FILE",
+    .examples = "  mf-data low_dim.hdf5\n"
+                "  mf-data low_dim.hdf5 data.format=json | jq '.datasets | keys'\n"
+                "  mf-data image.hdf5 data.values=false    # shapes alone, at once\n",
+    .role = MF_TOOL,
+    .text_out = true,
+    .binds = binds,
+    .size = sizeof(struct data),
+    .work = work,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

@@ -1,0 +1,131 @@
+# mf-data, and how every reader of demonstrations takes files as they are met in the wild.
+load helpers
+
+setup() {
+    /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
+    cd "$T" || return 1
+    clone=(mf-bc run.dir=bc run.force=true env=lift clone.steps=2 clone.batch_size=16 'policy.hidden=[8,8,8]' threads=1 --out /dev/null)
+}
+demos() { "$ROOT/tests/tools/demos.py" "$@"; }
+
+# says STATUS TEXT COMMAND..: it ends so, with that on stderr and nothing of the HDF5 library's own.
+says() {
+    local want=$1 text=$2
+    shift 2
+    run --separate-stderr "$@"
+    [[ $status -eq $want && $stderr == *"$text"* && $stderr != *HDF5-DIAG* ]] || { echo "$*: status $status: $stderr" && return 1; }
+}
+
+@test "a table for people" {
+    demos a.hdf5 image=8 && run -0 mf-data a.hdf5 &&
+        [[ $output == *"6 demonstrations, 78 steps"* && $output == *"12 to 14, median 13; demo_0 to demo_10"* &&
+            $output == *"train (4), valid (2)"* && $output == *'"env_name": "Lift"'* &&
+            $output =~ obs/agentview_image\ +\|u1\ +8\ x\ 8\ x\ 3\ +6\ +0\ +255 && $output =~ actions\ +\<f8\ +7\ +6 ]]
+}
+
+@test "JSON for programs, with the ranges that numpy finds" {
+    demos a.hdf5 gzip=1 && mf-data a.hdf5 data.format=json >a.json && /usr/bin/python3 - <<'PY'
+import h5py, json, numpy
+said, file = json.load(open("a.json")), h5py.File("a.hdf5")
+assert said["steps"] == 78 and said["filter_keys"] == {"train": 4, "valid": 2} and not said["problems"] and not said["warnings"]
+assert said["demos"] == {k: len(v["actions"]) for k, v in sorted(file["data"].items(), key=lambda kv: int(kv[0][5:]))}
+assert json.loads(said["env_args"])["env_kwargs"] == {"robots": ["Panda"]}
+names = []
+file["data/demo_0"].visititems(lambda name, x: names.append(name) if isinstance(x, h5py.Dataset) else None)
+assert sorted(names) == list(said["datasets"]), names
+for name, q in said["datasets"].items():
+    x = numpy.concatenate([demo[name] for demo in file["data"].values()]).astype("f8")
+    assert q["dtype"] == file["data/demo_0"][name].dtype.str and q["shape"] == list(x.shape[1:])
+    assert q["demos"] == 6 and q["steps"] == len(x) == 78
+    for word, y in {"min": x.min(0), "max": x.max(0), "mean": x.mean(0), "std": x.std(0)}.items():
+        assert numpy.allclose(q[word], y, rtol=1e-6, atol=1e-8), (name, word)
+PY
+}
+
+@test "shapes alone, and the demos of a filter key" {
+    demos a.hdf5 nan && mf-data a.hdf5 data.values=false data.format=json | jq -e '.datasets.actions | has("min") | not' &&
+        mf-data a.hdf5 data.values=false data.format=json clone.filter_key=valid | jq -e '.demos == {"demo_0": 12, "demo_10": 14}' &&
+        says 2 "it has: train, valid" mf-data a.hdf5 clone.filter_key=best && says 2 "say one file" mf-data
+}
+
+@test "files as they are met: read by mf-data and mf-bc" {
+    local what
+    for what in "good latest=1" "good gzip=1" bare nested types beyond talkative; do
+        # shellcheck disable=SC2086 # words
+        demos a.hdf5 $what && says 0 "" mf-data a.hdf5 && says 0 "6 demonstrations, 78 steps, 78 samples" "${clone[@]}" clone.dataset=a.hdf5 ||
+            { echo "$what"; return 1; }
+    done
+    demos a.hdf5 beyond && says 0 "warn: demo_4: actions[3, 6] is -1.5, outside of the [-1, 1]" mf-data a.hdf5
+}
+
+@test "files that are broken: exit 3, and a sentence with the demo and the dataset" {
+    local what text
+    while IFS=: read -r what text; do
+        demos a.hdf5 "$what" && says 3 "$text" mf-data a.hdf5 || { echo "$what"; return 1; }
+    done <<'END'
+nan:demo_4: obs/object[2, 5] is nan
+infinite:demo_4: actions[0, 1] is inf
+short:demo_2: obs/object: it has 12 rows and actions have 13
+missing:demo_6: there is no obs/robot0_eef_pos
+wide:demo_2: obs/object: its steps have another shape
+idle:demo_8: there are no actions
+empty:demo_8: there are no steps
+miscounted:demo_2: attribute num_samples is 400 and there are 13 actions
+raw:dataset_states_to_obs
+stale:filter key old: it names demo_99
+lzf:demo_2: obs/object: it is compressed by filter 32000 (lzf)
+maniskill:at its top there is: traj_0
+END
+}
+
+@test "and mf-bc refuses what it cannot learn from" {
+    local what text
+    while IFS=: read -r what status_ text; do
+        demos a.hdf5 "$what" && says "$status_" "$text" "${clone[@]}" clone.dataset=a.hdf5 || { echo "$what"; return 1; }
+    done <<'END'
+nan:1:/data/demo_4/obs/object[2, 5] is nan
+short:3:demo_2 has 13 actions and 12 of obs/object
+missing:3:no /data/demo_6/obs/robot0_eef_pos
+wide:3:10 numbers in demo_0 and 11 numbers in demo_2
+idle:3:no /data/demo_8/actions
+empty:3:demo_8 has no steps
+raw:3:dataset_states_to_obs
+lzf:3:filter 32000 (lzf)
+maniskill:3:at its top there is: traj_0
+END
+}
+
+@test "a file cut at any megabyte, and at any of its first kilobytes" {
+    local program n size
+    demos a.hdf5 image=84 steps=40 gzip=1 && size=$(stat -c %s a.hdf5) && ((size > 6 << 20)) || return 1
+    for program in "mf-data cut.hdf5" "${clone[*]} clone.dataset=cut.hdf5" "mf-replay cut.hdf5 --out /dev/null"; do
+        for n in 8 96 512 1024 2048 3072 $(seq $((1 << 20)) $((1 << 20)) $((size - 1))) $((size - 1)); do
+            # shellcheck disable=SC2086 # words
+            head -c "$n" a.hdf5 >cut.hdf5 && says 3 "cut.hdf5'" $program || return 1
+            [[ ${#stderr_lines[@]} -eq 1 ]] || { echo "$stderr"; return 1; }
+        done
+    done
+}
+
+@test "damaged bytes anywhere: whole or exit 3, never a crash" {
+    local seed
+    demos old.hdf5 demos=3 steps=3 gzip=1 && demos new.hdf5 demos=3 steps=3 latest=1 || return 1
+    for seed in $(seq 60); do
+        demos bad.hdf5 corrupt "$( ((seed % 3)) && echo old.hdf5 || echo new.hdf5)" "$seed"
+        run --separate-stderr mf-data bad.hdf5
+        [[ ($status -eq 0 || $status -eq 3) && $stderr != *HDF5-DIAG* ]] || { echo "seed $seed: $status $stderr"; return 1; }
+    done
+}
+
+@test "a cache that is too small changes nothing but the time" {
+    demos a.hdf5 demos=8 image=64 steps=30 && words=(clone.dataset=a.hdf5 'policy.obs_keys=[agentview_image,object]' clone.steps=8 policy.n_obs_steps=2) &&
+        "${clone[@]}" "${words[@]}" run.dir=whole && says 0 "more than clone.cache_mib" "${clone[@]}" "${words[@]}" run.dir=small clone.cache_mib=1 &&
+        cmp whole/checkpoints/clone.safetensors small/checkpoints/clone.safetensors
+}
+
+@test "padding: whole windows only, and a file that has none" {
+    demos a.hdf5 && words=(clone.dataset=a.hdf5 policy.n_obs_steps=2 policy.horizon=8 policy.action_offset=1) &&
+        says 0 "78 samples" "${clone[@]}" "${words[@]}" && says 0 "72 samples" "${clone[@]}" "${words[@]}" clone.pad_before=0 &&
+        says 0 "42 samples" "${clone[@]}" "${words[@]}" clone.pad_after=0 && says 0 "60 samples" "${clone[@]}" "${words[@]}" clone.pad_after=3 &&
+        says 2 "no demonstration has the 30 steps" "${clone[@]}" "${words[@]}" policy.horizon=30 clone.pad_after=0 clone.pad_before=0
+}

@@ -325,7 +325,9 @@ static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
         return mf_err_set(err, MF_EMATH, "the gradient of minibatch %lld is not finite", (long long)b->step);
     mf_adam_step(b->engine, &b->adam, &b->policy.params, grads, lr, scale);
     double decay = b->ema_decay > 0 ? b->ema_decay : mf_ema_decay(b->step, 1, b->ema_power, b->ema_max);
-    mf_ema_step(b->engine, &b->policy.params, MF_GROUP_POLICY, b->ema, decay);
+    for (int g = 0; g < MF_GROUPS; g++)
+        if (mf_is_averaged((enum mf_group)g))
+            mf_ema_step(b->engine, &b->policy.params, (enum mf_group)g, b->ema, decay);
     b->step++;
     seen->loss += loss;
     seen->grad_norm += norm[MF_GROUPS];

@@ -87,11 +87,12 @@ void mf_torch_show(const struct mf_torch *f, bool json, FILE *to)
 
 bool mf_torch_is(const char *path)
 {
-    unsigned char head[4] = {0};
+    unsigned char head[9] = {0};
     FILE *from = fopen(path, "re");
     if (!from)
         return false;
     size_t n = fread(head, 1, sizeof head, from);
     fclose(from);
-    return n == sizeof head && (!memcmp(head, "PK\3\4", 4) || head[0] == 0x80);
+    bool pickle = head[0] == 0x80 && head[1] <= 5 && head[8] != '{'; /* that is a safetensors header of 128 bytes */
+    return n == sizeof head && (!memcmp(head, "PK\3\4", 4) || pickle);
 }

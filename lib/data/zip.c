@@ -188,6 +188,8 @@ static const char *what_else(const uint8_t *p, size_t n)
                  "torch.save(torch.load(FILE), NEW) writes one that is read here"},
         {"\x1f\x8b", "is compressed with gzip: gunzip it first"},
     };
+    if (n > 8 && p[8] == '{')
+        return "is a safetensors file, no PyTorch or NumPy file";
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (n >= strlen(known[i].begins) && !memcmp(p, known[i].begins, strlen(known[i].begins)))
             return known[i].means;

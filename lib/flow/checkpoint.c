@@ -212,7 +212,7 @@ static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps
 static bool has_ema(const struct mf_loaded *l, const struct mf_params *ps)
 {
     for (int i = 0; i < ps->n; i++)
-        if (ps->p[i].group == MF_GROUP_POLICY)
+        if (mf_is_averaged(ps->p[i].group))
             return tensor_of(l, "ema/", &ps->p[i], "", NULL) != NULL;
     return false;
 }
@@ -229,7 +229,7 @@ static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, 
 {
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
-        bool learned = p->group == MF_GROUP_POLICY;
+        bool learned = mf_is_averaged(p->group);
         const struct mf_array *a = tensor_of(l, ema && learned ? "ema/" : "", p, "", l->clone && !learned ? NULL : m);
         if (a && to)
             copy(to + p->at, a);

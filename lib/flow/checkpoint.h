@@ -1,7 +1,7 @@
 /* checkpoint.h - the names inside a checkpoint. Private to lib/flow.
  *
  *   network.*, critic.*, explore_noise_net.*          weights, shaped as their parameters
- *   ema/NAME                                          of group policy alone
+ *   ema/NAME                                          of what acts: policy, encoder
  *   opt/NAME/m, opt/NAME/v                            Adam's moments of what is trained
  *   normalizer.params_dict.{obs,action}.{scale,offset}
  *   state/SRC                                         bytes of a collector

@@ -85,7 +85,7 @@ static void add_weights(struct content *c, const struct mf_checkpoint *from)
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
         add_param(c, "", p, "", ps->value);
-        if ((from->ema || from->origin_ema) && p->group == MF_GROUP_POLICY)
+        if ((from->ema || from->origin_ema) && mf_is_averaged(p->group))
             add_param(c, "ema/", p, "", from->ema);
         if (from->adam && p->group != MF_GROUP_BUFFER) {
             add_param(c, "opt/", p, "/m", from->adam->m);

@@ -260,7 +260,7 @@ int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, 
     bool *used = mf_xcalloc((size_t)im->file.n + 1, sizeof *used);
     for (int i = 0; i < p->params.n; i++) {
         check_param(im, im->layout.weights, &p->params.p[i], used, &m);
-        if (im->layout.average && p->params.p[i].group == MF_GROUP_POLICY)
+        if (im->layout.average && mf_is_averaged(p->params.p[i].group))
             check_param(im, im->layout.average, &p->params.p[i], used, &m);
     }
     *left = check_left(im, used, &m);

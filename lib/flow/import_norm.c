@@ -60,20 +60,40 @@ static int from_npz(struct mf_policy *p, const char *path, struct mf_err *err)
 
 /* ---- demonstrations ---- */
 
-static int stretch_rows(float *scale, float *offset, const float *rows, size_t n, int dim, const char *what,
-                        struct mf_err *err)
+/* The ranges of a column of floats, or of bytes, over all demonstrations. */
+static int range_of(struct mf_demos *d, int column, float *low, float *high, struct mf_err *err)
 {
-    float *low = calloc(2 * (size_t)dim, sizeof *low), *high = low + dim;
-    if (!low)
-        return mf_err_set(err, MF_ENOMEM, "cannot allocate the ranges of %s", what);
-    for (int j = 0; j < dim; j++)
+    const struct mf_demo_column *c = &d->column[column];
+    for (size_t j = 0; j < c->count; j++)
         low[j] = INFINITY, high[j] = -INFINITY;
-    for (size_t i = 0; i < n * (size_t)dim; i++) {
-        int j = (int)(i % (size_t)dim);
-        low[j] = fminf(low[j], rows[i]);
-        high[j] = fmaxf(high[j], rows[i]);
-    }
-    int rc = stretch(scale, offset, low, high, dim, what, err);
+    for (size_t i = 0; i < d->n_demos; i++)
+        for (size_t t = 0, n; t < d->demo[i].n; t += n) {
+            const void *rows;
+            int rc = mf_demos_rows(d, column, i, t, &rows, &n, err);
+            if (rc)
+                return rc;
+            for (size_t k = 0; k < n * c->count; k++) {
+                float x = c->is.u8 ? (float)((const uint8_t *)rows)[k] : ((const float *)rows)[k];
+                low[k % c->count] = fminf(low[k % c->count], x);
+                high[k % c->count] = fmaxf(high[k % c->count], x);
+            }
+        }
+    return 0;
+}
+
+static int stretch_column(struct mf_demos *d, const char *path, int column, float *scale, float *offset, size_t n,
+                          struct mf_err *err)
+{
+    const struct mf_demo_column *c = &d->column[column];
+    if (c->count != n)
+        return mf_err_set(err, MF_EFORMAT, "%s of %s has %zu numbers, and the policy's %zu", c->is.name, path, c->count,
+                          n);
+    float *low = calloc(2 * n, sizeof *low);
+    if (!low)
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate the ranges of %s", c->is.name);
+    int rc = range_of(d, column, low, low + n, err);
+    if (!rc)
+        rc = stretch(scale, offset, low, low + n, (int)n, c->is.name, err);
     free(low);
     return rc;
 }
@@ -84,19 +104,17 @@ static int from_demos(struct mf_policy *p, const char *path, struct mf_err *err)
     struct mf_demos d;
     for (int i = 0; i < p->spec.obs.n; i++)
         keys[i] = p->spec.obs.key[i].name;
-    struct mf_demos_opts opts = {.n_keys = p->spec.obs.n, .keys = keys};
-    int rc = mf_demos_read(&d, path, &opts, err);
+    struct mf_demos_opts opts = {.n_keys = p->spec.obs.n, .keys = keys, .cache = 64 << 20};
+    int at = 0, rc = mf_demos_open(&d, path, &opts, err);
     if (rc)
         return rc;
-    if (d.obs_dim != p->spec.obs.dim || d.action_dim != p->spec.action_dim)
-        rc = mf_err_set(err, MF_EFORMAT,
-                        "%s has observations of %d and actions of %d numbers, and the policy of %d and %d", path,
-                        d.obs_dim, d.action_dim, p->spec.obs.dim, p->spec.action_dim);
-    if (!rc)
-        rc = stretch_rows(p->obs_scale, p->obs_offset, d.obs, d.total, d.obs_dim, "obs", err);
-    if (!rc)
-        rc = stretch_rows(p->action_scale, p->action_offset, d.actions, d.total, d.action_dim, "action", err);
-    mf_demos_release(&d);
+    rc = stretch_column(&d, path, MF_DEMO_ACTIONS, p->action_scale, p->action_offset, (size_t)p->spec.action_dim, err);
+    for (int i = 0; i < p->spec.obs.n && !rc; i++) {
+        size_t n = (size_t)mf_obs_size(&p->spec.obs.key[i]);
+        rc = stretch_column(&d, path, MF_DEMO_ACTIONS + 1 + i, p->obs_scale + at, p->obs_offset + at, n, err);
+        at += (int)n;
+    }
+    mf_demos_close(&d);
     return rc;
 }
 

@@ -150,6 +150,12 @@ void mf_cloner_free(struct mf_cloner *c);
 int mf_cloner_run(struct mf_cloner *c, int64_t step, size_t n, const uint32_t *index, const float *obs,
                   const float *actions, const float *ema, double *loss, float **grads, struct mf_err *err);
 
+/* What an average (EMA) is kept of: all that acts. */
+static inline bool mf_is_averaged(enum mf_group group)
+{
+    return group == MF_GROUP_POLICY || group == MF_GROUP_ENCODER;
+}
+
 /* decay = 1-(1+step/inv_gamma)^-power within [0, max] */
 double mf_ema_decay(int64_t step, double inv_gamma, double power, double max);
 
@@ -197,7 +203,7 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err);
 /* Which of the two that takes. */
 bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, enum mf_weights which);
-/* Where the file was made to go on with: Adam's moments and steps; the EMA (group policy; the others raw). */
+/* Where the file was made to go on with: Adam's moments and steps; the EMA (of what acts; the others raw). */
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err);
 

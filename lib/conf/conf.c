@@ -201,6 +201,44 @@ int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *sel
     return 0;
 }
 
+/* What a run computes does not depend on them, or it may be longer than it was meant to be. */
+static const char *const changeable[] = {"run.dir",
+                                         "run.name",
+                                         "run.resume",
+                                         "run.force",
+                                         "threads",
+                                         "policy.checkpoint",
+                                         "policy.weights",
+                                         "training.total_timesteps",
+                                         "training.save_interval",
+                                         "training.log_interval",
+                                         "collect.slices",
+                                         "collect.policy_address",
+                                         "collect.policy_timeout"};
+
+static bool may_change(const char *key)
+{
+    for (size_t i = 0; i < sizeof changeable / sizeof *changeable; i++)
+        if (!strcmp(key, changeable[i]))
+            return true;
+    return false;
+}
+
+int mf_conf_agrees(const struct mf_conf *c, const struct mf_conf *was, const struct mf_bind *table, struct mf_err *err)
+{
+    char all[400] = "";
+    for (; table && table->key; table++) {
+        const int i = mf_key_find(table->key);
+        const char *now = c->slot[i].text, *then = was->slot[i].text;
+        const size_t n = strlen(all);
+        if (may_change(table->key) || now == then || (now && then && !strcmp(now, then)))
+            continue;
+        snprintf(all + n, sizeof all - n, "%s%s=%.64s, which was %.64s", n ? "; " : "", table->key, now ? now : "null",
+                 then ? then : "null");
+    }
+    return *all ? mf_err_set(err, MF_EUSAGE, "%s", all) : 0;
+}
+
 const char *mf_conf_text(const struct mf_conf *c, const char *key)
 {
     int i = mf_key_find(key);

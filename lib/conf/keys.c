@@ -7,6 +7,8 @@ const struct mf_key mf_keys[] = {
 
     {"run.dir", MF_STR, NULL, NULL, NULL,
      "the run's folder; null: a new one below outputs/. In a pipe the source's is everybody's"},
+    {"run.name", MF_STR, NULL, NULL, NULL,
+     "what pipelines call the run: outputs/NAME is its folder; of --config-name NAME, that is the default"},
     {"run.seed", MF_INT, "0", "[0,)", NULL, "seed of every random number of training"},
     {"run.resume", MF_CHOICE, "never", "never|auto", NULL, "auto goes on from the newest checkpoint in run.dir"},
     {"run.force", MF_BOOL, "false", NULL, NULL, "start afresh in a folder that was used before"},

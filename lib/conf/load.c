@@ -126,6 +126,12 @@ static int load(struct loader *l, struct mf_conf *c, struct mf_err *err)
 {
     struct mf_item *root = mf_item_map();
     int rc = add_folders(l, err);
+    if (l->from->name) {
+        const char *slash = strrchr(l->from->name, '/'), *base = slash ? slash + 1 : l->from->name;
+        struct mf_item *name = mf_item_scalar(base, true, MF_YAML);
+        name->where = mf_xstrdup("--config-name");
+        mf_item_put_at(root, "run.name", name);
+    }
     for (int i = 0; i < l->n && rc == 0; i++) {
         if (l->word[i].n > 1)
             rc = mf_err_set(err, MF_EUSAGE, "%.200s: several values are for mf-conf -m (a list is written [a,b])",

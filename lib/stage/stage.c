@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/mem.h"
@@ -66,13 +67,33 @@ static int64_t samples_of(const struct mf_frame *f)
     return 0;
 }
 
+/* A run goes on with the configuration that it began with. */
+static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_err *err)
+{
+    char path[MF_PATH_MAX];
+    struct mf_conf *was = mf_conf_new();
+    struct mf_err why;
+    snprintf(path, sizeof path, "%.900s/configs/%s.yaml", dir, run->opt.program);
+    int rc = mf_conf_file(was, path, &why) ? 0 : mf_conf_agrees(run->opt.conf, was, run->stage->binds, &why);
+    if (rc)
+        mf_err_set(err, rc, "%.100s goes on as it began, but here is %.300s; give what it was, or run.force=true", dir,
+                   why.text);
+    mf_conf_free(was);
+    return rc;
+}
+
 /* Leave a log and the configuration in the folder of a run that is going on. */
-static void join_run(const struct mf_run *run, const struct mf_frame *head)
+static int join_run(const struct mf_run *run, const struct mf_frame *head, struct mf_err *err)
 {
     const char *dir;
     struct mf_err ignored;
-    if (!run->stage->text_out && mf_frame_get_str(head, "run", &dir, &ignored) == 0 && *dir && mf_rundir_is_live(dir))
+    if (run->stage->text_out || mf_frame_get_str(head, "run", &dir, &ignored) || !*dir || !mf_rundir_is_live(dir))
+        return 0;
+    const bool goes_on = mf_frame_has(head, "iter"), forced = !strcmp(mf_conf_text(run->opt.conf, "run.force"), "true");
+    int rc = goes_on && !forced ? hold_to_begin(run, dir, err) : 0;
+    if (rc == 0)
         mf_rundir_join(dir, run->opt.program, run->opt.conf);
+    return rc;
 }
 
 int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
@@ -84,8 +105,8 @@ int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
         if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
             return err->code;
         snprintf(run->src, sizeof run->src, "%s", src);
-        if (!reads(run->stage))
-            join_run(run, f);
+        if (!reads(run->stage) && join_run(run, f, err))
+            return err->code;
         if (!run->stage->replays)
             mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
     }
@@ -148,8 +169,8 @@ static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_er
     if (first && format != FORMAT)
         return mf_err_set(err, MF_EFORMAT, "the stream's format is %lld, and %s %s reads %d", (long long)format,
                           run->opt.program, MF_VERSION, FORMAT);
-    if (first)
-        join_run(run, f);
+    if (first && join_run(run, f, err))
+        return err->code;
     if (kind == MF_END)
         return take_end(run, self, f, err);
     const int64_t samples = samples_of(f);

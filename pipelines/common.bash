@@ -1,0 +1,55 @@
+# Sourced by the scripts here: where a run goes, what became of its stages, and what to look at then.
+PATH="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/bin:$PATH"
+script=pipelines/$(basename "$0")
+
+# The comment at the top of the script is its help.
+help() { sed -n '2,/^[^#]/s/^#  *//p' "$0"; }
+
+# run_dir WORDS..: run.dir, or outputs/NAME; the name is run.name, wandb_run_name, or that of the environment.
+run_dir() {
+    local value
+    mapfile -t value < <(mf-conf "$@" run.dir run.name wandb_run_name env.name)
+    ((${#value[@]} == 4)) || return 1
+    echo "${value[0]:-outputs/${value[1]:-${value[2]:-${value[3]}}}}"
+}
+
+# why DIR STAGE STATUS: the signal, or the last error that the stage's log has.
+why() {
+    if (($3 > 128)); then echo "died by SIG$(kill -l $(($3 - 128)))" && return; fi
+    local said=
+    [ ! -e "$1/logs/$2.log" ] || said=$(grep ': error: ' "$1/logs/$2.log" | tail -1 | sed 's/^.*: error: //')
+    echo "ended with $3${said:+: $said}"
+}
+
+# deaths DIR 'STAGE..' 'STATUS..': one line for the stage that began it. Those behind it read a stream that is cut, those
+# before it write to nobody: what ended with 3 or by SIGPIPE is not to blame where another is.
+deaths() {
+    local stage status i worst=-1
+    read -ra stage <<<"$2"
+    read -ra status <<<"$3"
+    for i in "${!status[@]}"; do
+        case ${status[i]} in
+        0) ;;
+        141) [ "$worst" -ge 0 ] || worst=$i ;;
+        3) if [ "$worst" -lt 0 ] || [ "${status[worst]}" -eq 141 ]; then worst=$i; fi ;;
+        *) worst=$i && break ;;
+        esac
+    done
+    ((worst >= 0)) || return 0
+    local again=
+    [ "${status[worst]}" -eq 2 ] || again="; the same words go on from there"
+    echo "$script: ${stage[worst]} $(why "$1" "${stage[worst]}" "${status[worst]}"); $(last_frame "$1")$again" >&2
+    return 1
+}
+
+# last_frame DIR
+last_frame() {
+    { [ ! -e "$1/logs/metrics.mf" ] || mf-view "$1/logs/metrics.mf" 2>/dev/null || true; } |
+        jq -rs 'map(select(.mf == "metrics")) | last |
+            if . then "the last metrics are of iteration \(.iter + 1), \(.step) steps" else "no metrics were written" end'
+}
+
+look_at() {
+    printf '\n%s is done. Next:\n' "$1"
+    printf '    %s\n' "${@:2}"
+} >&2

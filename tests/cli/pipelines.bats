@@ -1,0 +1,62 @@
+# The scripts of pipelines/, from another folder than their own.
+load helpers
+
+setup() {
+    cd "$T" || return 1
+    tiny=(env=point 'policy.hidden=[8]' 'policy.critic_hidden=[8]' training.num_envs=8 training.num_steps_per_rollout=8 threads=1)
+}
+pipeline() { "$ROOT/pipelines/$1" "${@:2}" >"$T/out" 2>"$T/err"; }
+told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
+
+@test "each says what it is" {
+    local p
+    for p in train pretrain offline eval debug; do
+        "$ROOT/pipelines/$p" --help | grep -q "pipelines/$p" || return 1
+    done
+}
+
+@test "train: a folder by the configuration's name, all of it there, and what to look at next" {
+    pipeline train --config-name=point "${tiny[@]}" training.total_timesteps=2000 && told "outputs/point is done. Next:" &&
+        [[ -d outputs/point/checkpoints && -d outputs/point/videos && -e outputs/point/configs/mf-gae.yaml && -e outputs/point/logs/metrics.mf ]] &&
+        pipeline train wandb_run_name=mine "${tiny[@]}" training.total_timesteps=600 && [[ -d outputs/mine/checkpoints ]] &&
+        pipeline train run.dir=here "${tiny[@]}" training.total_timesteps=600 && [[ -d here/checkpoints ]]
+}
+
+@test "train: the same words go on, others are held against how it began" {
+    pipeline train "${tiny[@]}" training.total_timesteps=2000 &&
+        pipeline train "${tiny[@]}" training.total_timesteps=4000 && told "resuming outputs/point/" &&
+        ! pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 &&
+        told "training.learning_rate=0.1, which was 0.001; give what it was, or run.force=true" &&
+        told "pipelines/train: mf-ppo ended with 2" &&
+        ! pipeline train "${tiny[@]}" training.total_timesteps=6000 advantage.gae_lambda=.5 && told "mf-gae: error: outputs/point goes on as it began" &&
+        pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 run.force=true && told "resuming outputs/point/" &&
+        pipeline train "${tiny[@]}" training.total_timesteps=7000 training.learning_rate=.1
+}
+
+@test "train: the estimator is a key" {
+    pipeline train "${tiny[@]}" training.total_timesteps=600 advantage.advantage_type=n_step &&
+        mf-view outputs/point/logs/metrics.mf | jq -es '.[0].chain[1].stage == "mf-nstep"' >/dev/null
+}
+
+@test "train: a stage's death is one line: which, by what, after which metrics" {
+    "$ROOT/pipelines/train" "${tiny[@]}" training.total_timesteps=100000000 >out 2>err &
+    local pid=$! tries=500
+    until mf-view outputs/point/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
+    kill -9 "$(pgrep -P $pid mf-gae)"
+    ended_by 1 $pid && grep -E '^pipelines/train: mf-gae died by SIGKILL; the last metrics are of iteration [0-9]+, [0-9]+ steps; the same words go on from there$' err &&
+        [[ $(grep -c '^pipelines/train: ' err) -eq 1 ]]
+}
+
+@test "pretrain, eval, offline" {
+    mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null &&
+        pipeline pretrain task.dataset_path=demos.hdf5 "${tiny[@]}" clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 &&
+        told "pipelines/train policy.checkpoint=outputs/point-clone/checkpoints/clone.safetensors" &&
+        pipeline eval outputs/point-clone/checkpoints/clone.safetensors eval.num_episodes=4 && [[ -s outputs/point-clone/logs/eval.json ]] &&
+        mf-collect "${tiny[@]}" training.total_timesteps=600 collect.policy_timeout=20 run.dir=saved 2>log | tee saved.mf | mf-gae | mf-ppo "${tiny[@]}" >/dev/null &&
+        mf-record saved.hdf5 <saved.mf >/dev/null &&
+        pipeline offline saved.hdf5 "${tiny[@]}" run.name=again && [[ -e outputs/again-offline/checkpoints/000001.safetensors ]]
+}
+
+@test "debug: every part once, and a verdict" {
+    pipeline debug 'policy.hidden=[8]' && [[ -e outputs/debug/logs/metrics.mf && $(cat out) == *whole* ]] && pipeline debug 'policy.hidden=[8]'
+}

@@ -165,6 +165,7 @@ int main(void)
     mj_deleteData(data);
     mj_deleteModel(model);
     check_task("lift");
+    check_task("can");
     limits();
     return done();
 }

@@ -178,5 +178,7 @@ int main(void)
     check_resume("point");
     check_streams("lift");
     check_resume("lift");
+    check_streams("can");
+    check_resume("can");
     return done();
 }

@@ -1,0 +1,201 @@
+/* env_can.c - take a can out of one bin and put it into the other, in MuJoCo; observations and actions as robomimic's
+ * Can.
+ *
+ *   object   can position 3, its quaternion xyzw 4, its position and quaternion in the hand's frame 3 + 4; the other
+ *            keys and the action are hand.h's
+ *
+ * Reward 1 when the can has stood in the empty bin, out of the hand, for HOLD steps.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "env/hand.h"
+
+extern const char mf_can_xml[];
+
+enum { X, Y, Z, CAN = MF_HAND_QPOS }; /* qpos */
+enum { HOLD = 3 };
+
+static const double CAN_HALF = 0.03, FROM[2] = {0, -0.13}, TO[2] = {0, 0.13}; /* m; the bins' middles */
+static const double TO_HALF = 0.07, LOW = 0.015, AWAY = 0.05;                 /* inside of the empty bin; success */
+
+struct can {
+    struct mf_hand hand;
+    struct task {
+        int32_t held, clock;
+    } task;
+    int max_steps;
+};
+
+static int open_model(void **model, struct mf_err *err)
+{
+    return mf_scene_open(model, "can.xml", mf_can_xml, err);
+}
+
+static int init(void **state, const void *model, int max_steps, struct mf_err *err)
+{
+    struct can *c = mf_xcalloc(1, sizeof *c);
+    c->max_steps = max_steps;
+    *state = c;
+    return mf_hand_init(&c->hand, model, err);
+}
+
+static void release(void *state)
+{
+    mf_hand_release(&((struct can *)state)->hand);
+    free(state);
+}
+
+static void observe_can(const struct can *c, float *to)
+{
+    const double *q = c->hand.d->qpos, *can = q + CAN;
+    double hand[4], back[4], way[3], at[3], turn[4];
+    mf_hand_quat(&c->hand, hand);
+    mju_negQuat(back, hand);
+    mju_sub3(way, can, q);
+    mju_rotVecQuat(at, way, back);
+    mju_mulQuat(turn, back, can + 3);
+    for (int i = 0; i < 3; i++)
+        to[i] = (float)can[i], to[7 + i] = (float)at[i];
+    for (int i = 0; i < 4; i++)
+        to[3 + i] = (float)can[3 + (i + 1) % 4], to[10 + i] = (float)turn[(i + 1) % 4];
+}
+
+static void observe(void *state, int key, const struct mf_obs *as, float *to)
+{
+    const struct can *c = state;
+    if (key == MF_HAND_OBJECT)
+        observe_can(c, to);
+    mf_hand_observe(&c->hand, (enum mf_hand_key)key, as, to);
+}
+
+static void reset(void *state, struct mf_rng *rng)
+{
+    struct can *c = state;
+    double *can = c->hand.d->qpos + CAN;
+    mf_hand_clear(&c->hand);
+    can[X] = FROM[X] + (double)mf_rng_range(rng, -0.045f, 0.045f);
+    can[Y] = FROM[Y] + (double)mf_rng_range(rng, -0.045f, 0.045f);
+    can[Z] = CAN_HALF;
+    mju_axisAngle2Quat(can + 3, (double[]){0, 0, 1}, (double)mf_rng_range(rng, -3.14f, 3.14f));
+    mf_hand_place(&c->hand, rng);
+    c->task = (struct task){0};
+}
+
+/* In the empty bin, down, and not between the fingers. */
+static bool placed(const struct can *c)
+{
+    const double *q = c->hand.d->qpos, *can = q + CAN;
+    double way[3];
+    mju_sub3(way, can, q);
+    return fabs(can[X] - TO[X]) < TO_HALF && fabs(can[Y] - TO[Y]) < TO_HALF && can[Z] < CAN_HALF + LOW &&
+           mju_norm3(way) > AWAY;
+}
+
+static struct mf_step step(void *state, const float *action)
+{
+    static const double low[] = {-0.2, -0.25, 0.014}, high[] = {0.2, 0.25, 0.25};
+    struct can *c = state;
+    struct task *t = &c->task;
+    if (!mf_hand_step(&c->hand, action, low, high))
+        return (struct mf_step){.terminated = true};
+    t->clock++;
+    t->held = placed(c) ? t->held + 1 : 0;
+    bool success = t->held >= HOLD;
+    return (struct mf_step){.reward = success,
+                            .terminated = success,
+                            .truncated = !success && t->clock >= c->max_steps,
+                            .success = success};
+}
+
+static size_t state_size(const void *state)
+{
+    return mf_hand_state_size(&((const struct can *)state)->hand, sizeof(struct task));
+}
+
+static void save(const void *state, void *bytes)
+{
+    const struct can *c = state;
+    mf_hand_save(&c->hand, &c->task, sizeof c->task, bytes);
+}
+
+static void load(void *state, const void *bytes)
+{
+    struct can *c = state;
+    mf_hand_load(&c->hand, &c->task, sizeof c->task, bytes);
+}
+
+/* ---- the scripted expert: take, lift, carry, lower, let go, all by a miscalibrated eye, and never look back ---- */
+
+enum phase { START, HOVER, DESCEND, CLOSE, LIFT, CARRY, LOWER, OPEN, LEAVE };
+
+struct expert {
+    int32_t phase, waited;
+    float aim[5]; /* this episode's own error: x y z of the can, x y of the bin */
+};
+
+static void begin(struct expert *e, struct mf_rng *rng)
+{
+    static const float miscalibrated[5] = {0.012f, 0.008f, 0.010f, 0.02f, 0.03f},
+                       spread[5] = {0.005f, 0.005f, 0.004f, 0.02f, 0.02f};
+    mf_rng_normal(rng, e->aim, 5);
+    for (int i = 0; i < 5; i++)
+        e->aim[i] = miscalibrated[i] + spread[i] * e->aim[i];
+    e->phase = HOVER;
+}
+
+/* miss: from the hand to the can; way: to the place above the bin. */
+static void advance(struct expert *e, const double miss[3], const double way[3])
+{
+    const double to_can = hypot(miss[X], miss[Y]), to_bin = hypot(way[X], way[Y]);
+    const bool done[] = {
+        [HOVER] = to_can < 0.012, [DESCEND] = to_can < 0.010 && fabs(miss[Z]) < 0.006, [CLOSE] = e->waited == 5,
+        [LIFT] = way[Z] < 0.01,   [CARRY] = to_bin<0.015, [LOWER] = way[Z]> 0.07,      [OPEN] = e->waited == 3,
+        [LEAVE] = false};
+    e->waited++;
+    if (done[e->phase])
+        e->phase++, e->waited = 0;
+}
+
+static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
+{
+    (void)state;
+    struct expert *e = memory;
+    const float *can = obs, *hand = obs + 14, *quat = obs + 17;
+    if (e->phase == START)
+        begin(e, rng);
+    double miss[3], way[3] = {TO[X] + e->aim[3] - hand[X], TO[Y] + e->aim[4] - hand[Y], 0.13 - hand[Z]};
+    for (int i = 0; i < 3; i++)
+        miss[i] = can[i] + e->aim[i] - hand[i];
+    advance(e, miss, way);
+    if (e->phase == HOVER)
+        miss[Z] += 0.07;
+    else if (e->phase == CARRY)
+        memcpy(miss, way, sizeof miss);
+    else if (e->phase >= LIFT)
+        miss[X] = miss[Y] = 0, miss[Z] = e->phase == LOWER ? -0.03 : e->phase == OPEN ? 0 : 0.04;
+    mf_hand_steer(quat, miss, -mf_hand_yaw(quat), e->phase >= CLOSE && e->phase < OPEN, rng, action);
+}
+
+const struct mf_env mf_env_can = {
+    .name = "can",
+    .obs = {{"object", {14}, false}, MF_HAND_KEYS},
+    .action_dim = MF_HAND_ACTION,
+    .max_steps = 100,
+    .control_hz = 20,
+    .robomimic_name = "PickPlaceCan",
+    .open = open_model,
+    .close = mf_scene_close,
+    .init = init,
+    .release = release,
+    .reset = reset,
+    .step = step,
+    .observe = observe,
+    .state_size = state_size,
+    .save = save,
+    .load = load,
+    .expert_size = sizeof(struct expert),
+    .expert = expert,
+};

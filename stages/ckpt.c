@@ -266,19 +266,22 @@ static int find_world(const struct ckpt *self, const struct mf_env **env, struct
 
 static int import_into(struct ckpt *self, struct mf_import *im, const char *path, struct mf_err *err)
 {
-    const struct mf_env *env = NULL;
+    struct mf_import_world w = {.conf = self->conf, .A = 1};
+    const struct mf_env *env;
     struct mf_layout obs;
     struct mf_policy_spec spec;
     struct mf_policy p;
-    int left = 0, rc = 0;
-    if (mf_conf_was_set(self->conf, "env.name") && (rc = find_world(self, &env, &obs, err)))
-        return rc;
-    if ((rc = mf_import_spec(im, &spec, &self->policy_opts, self->conf, env ? &obs : NULL, env ? env->action_dim : 1,
-                             err)) ||
-        (rc = mf_policy_outline(&p, &spec, err)))
+    int rc = 0;
+    if (mf_conf_was_set(self->conf, "env.name")) {
+        if ((rc = find_world(self, &env, &obs, err)))
+            return rc;
+        w.obs = &obs;
+        w.A = env->action_dim;
+    }
+    if ((rc = mf_import_spec(im, &spec, &self->policy_opts, &w, err)) || (rc = mf_policy_outline(&p, &spec, err)))
         return rc;
     if (!(rc = mf_import_normalizer(im, &p, self->normalizer, err)))
-        rc = mf_import_save(im, &p, path, &left, err);
+        rc = mf_import_save(im, &p, path, err);
     if (!rc)
         mf_log(MF_LOG_INFO, "%s, %s: %d observation step(s) of %d, horizon %d, %d actions executed, %d denoising steps",
                im->family->name, im->layout.name, spec.n_obs_steps, spec.obs.dim, spec.horizon, spec.n_action_steps,
@@ -286,8 +289,8 @@ static int import_into(struct ckpt *self, struct mf_import *im, const char *path
     if (!rc && im->layout.average)
         mf_log(MF_LOG_INFO, "acting takes the average, '%s'; policy.weights=raw takes '%s'", im->layout.average,
                im->layout.weights);
-    if (!rc && left)
-        mf_log(MF_LOG_INFO, "%d tensors were not needed: the policy that fine-tuning began with", left);
+    if (!rc && im->n_left)
+        mf_log(MF_LOG_INFO, "%d tensors have no part in it and stay behind, as %s*", im->n_left, im->left);
     mf_policy_release(&p);
     return rc;
 }
@@ -329,19 +332,18 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "ckpt",
-    .summary =
-        "Look at checkpoints, compare them, check them, thin them out.\n\n"
-        "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
-        "  show RUN|FILE    its metadata and tensors; of a run: of the newest; also of a PyTorch file (.pt, "
-        ".pth, .ckpt)\n"
-        "  diff FILE FILE   what differs; each may be a run, too\n"
-        "  verify FILE...   is each whole, finite, and a policy?\n"
-        "  prune RUN        remove all but the newest\n"
-        "  ema FILE OUT     a copy whose weights are the averaged ones\n"
-        "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLP policies; say what the\n"
-        "                   file does not hold: policy.activation=, env=, normalizer=\n"
-        "  export RUN|FILE OUT.pt|OUT.safetensors\n"
-        "                   the policy alone, under the published names, for use without this toolkit",
+    .summary = "Look at checkpoints, compare them, check them, thin them out.\n\n"
+               "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
+               "  show RUN|FILE    its metadata and tensors; of a run: of the newest; also of a PyTorch file (.pt, "
+               ".pth, .ckpt)\n"
+               "  diff FILE FILE   what differs; each may be a run, too\n"
+               "  verify FILE...   is each whole, finite, and a policy?\n"
+               "  prune RUN        remove all but the newest\n"
+               "  ema FILE OUT     a copy whose weights are the averaged ones\n"
+               "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs or of ManiFlow's\n"
+               "                   transformer; it asks for what is in no file: policy.activation=, env=, normalizer=\n"
+               "  export RUN|FILE OUT.pt|OUT.safetensors\n"
+               "                   the policy alone, under the published names, for use without this toolkit",
     .operands = "COMMAND FILE...",
     .examples = "  mf-ckpt ls outputs/lift/latest\n"
                 "  mf-ckpt show clone.safetensors ckpt.format=json | jq .__metadata__\n"

@@ -10,7 +10,7 @@
 #include "flow/import_families.h"
 #include "flow/misfits.h"
 
-static const struct mf_family *const families[] = {&mf_family_reinflow};
+static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow};
 
 static bool starts(const char *s, const char *with)
 {
@@ -101,59 +101,18 @@ int mf_import_dim(const struct mf_import *im, const char *ours, int d)
 
 /* ---- the spec ---- */
 
-static int ask(const struct mf_import *im, const struct mf_conf *conf, bool env, struct mf_err *err)
-{
-    bool activation = mf_conf_was_set(conf, "policy.activation"), horizon = mf_conf_was_set(conf, "policy.horizon");
-    if (activation && (env || horizon))
-        return 0;
-    return mf_err_set(err, MF_EUSAGE, "%s does not say all of the policy: give %s%s%s", im->file.zip.path,
-                      activation ? "" : "policy.activation=relu or mish", activation || env || horizon ? "" : ", and ",
-                      env || horizon ? "" : "env=NAME (or policy.horizon=N where no environment of that name is here)");
-}
-
-/* Observations and actions: so many of the environment's as the network has room for. */
-static int divide(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_layout *obs, int A,
-                  struct mf_err *err)
-{
-    struct mf_obs state = {.name = "state", .dim = {im->O / s->n_obs_steps}};
-    if (obs && (im->O % obs->dim || im->D % A))
-        return mf_err_set(err, MF_EUSAGE,
-                          "the network of %s sees %d numbers and makes %d, but an observation has %d and an action %d: "
-                          "does it want another env=NAME or policy.obs_keys?",
-                          im->file.zip.path, im->O, im->D, obs->dim, A);
-    if (!obs && (im->O % s->n_obs_steps || im->D % s->horizon))
-        return mf_err_set(err, MF_EUSAGE,
-                          "the network of %s sees %d numbers and makes %d, which are no policy.n_obs_steps=%d "
-                          "observations and policy.horizon=%d actions",
-                          im->file.zip.path, im->O, im->D, s->n_obs_steps, s->horizon);
-    if (obs) {
-        s->n_obs_steps = im->O / obs->dim;
-        s->action_dim = A;
-        s->horizon = im->D / A;
-    } else {
-        s->obs = (struct mf_layout){0};
-        mf_layout_add(&s->obs, &state);
-        s->action_dim = im->D / s->horizon;
-    }
-    return 0;
-}
-
 int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_policy_opts *o,
-                   const struct mf_conf *conf, const struct mf_layout *obs, int A, struct mf_err *err)
+                   const struct mf_import_world *w, struct mf_err *err)
 {
-    struct mf_policy_spec asked;
-    int rc = mf_policy_spec_make(&asked, o, obs ? obs : &(struct mf_layout){0}, A, err);
-    if (rc || (rc = ask(im, conf, obs, err)))
-        return rc;
+    struct mf_policy_spec asked, found;
+    int rc = mf_policy_spec_make(&asked, o, w->obs ? w->obs : &(struct mf_layout){0}, w->A, err);
     *s = asked;
-    if ((rc = im->family->describe(im, s, err)) || (rc = divide(im, s, obs, A, err)))
+    if (rc || (rc = im->family->describe(im, s, w, err)))
         return rc;
-    if (!mf_conf_was_set(conf, "policy.n_action_steps"))
-        s->n_action_steps = s->horizon - s->action_offset;
-    struct mf_policy_spec found = *s;
-    asked.obs = s->obs;
+    found = *s;
+    asked.obs = s->obs; /* these have no key: the family held them against the environment */
     asked.action_dim = s->action_dim;
-    if ((rc = mf_policy_spec_overlay(s, im->file.zip.path, &asked, conf, err)))
+    if ((rc = mf_policy_spec_overlay(s, im->file.zip.path, &asked, w->conf, err)))
         return rc;
     s->n_critic = found.n_critic ? s->n_critic : 0; /* what is not there is grown by who needs it */
     s->n_noise = found.learned_noise ? s->n_noise : 0;
@@ -210,9 +169,8 @@ static bool replaced(const struct mf_import *im, const char *prefix)
     return true;
 }
 
-static int check_left(const struct mf_import *im, const bool *used, struct mf_misfits *m)
+static void check_left(struct mf_import *im, const bool *used, struct mf_misfits *m)
 {
-    int left = 0;
     for (int i = 0; i < im->file.n; i++) {
         const struct mf_torch_tensor *t = &im->file.tensor[i];
         const char *const *prefix = im->family->left;
@@ -220,11 +178,11 @@ static int check_left(const struct mf_import *im, const bool *used, struct mf_mi
             continue;
         while (*prefix && !(starts(t->key, *prefix) && replaced(im, *prefix)))
             prefix++;
-        left += *prefix != NULL;
         if (!*prefix)
             mf_misfit(m, "%s is left over", t->name);
+        else if (im->n_left++ == 0)
+            snprintf(im->left, sizeof im->left, "%s", *prefix);
     }
-    return left;
 }
 
 static int send(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
@@ -254,7 +212,7 @@ static int find_noise(struct mf_import *im, struct mf_policy *p, struct mf_err *
     return rc;
 }
 
-int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, int *left, struct mf_err *err)
+int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, struct mf_err *err)
 {
     struct mf_misfits m = {.n = 0};
     bool *used = mf_xcalloc((size_t)im->file.n + 1, sizeof *used);
@@ -263,7 +221,7 @@ int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, 
         if (im->layout.average && mf_is_averaged(p->params.p[i].group))
             check_param(im, im->layout.average, &p->params.p[i], used, &m);
     }
-    *left = check_left(im, used, &m);
+    check_left(im, used, &m);
     free(used);
     int rc = mf_misfits_end(im->file.zip.path, &m, err);
     if (rc || (rc = find_noise(im, p, err)))

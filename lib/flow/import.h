@@ -24,7 +24,15 @@ struct mf_import {
     const struct mf_family *family;
     const struct mf_rename *in_force[8]; /* of family->names, one for each prefix of ours that is there */
     int n_in_force;
-    int O, D; /* of the network: the flat observation, the flat action chunk */
+    char left[64]; /* after save: a prefix of what was left behind */
+    int n_left;    /* tensors of it */
+};
+
+/* What the file does not say. */
+struct mf_import_world {
+    const struct mf_conf *conf;
+    const struct mf_layout *obs; /* of the environment that was named; NULL: none was */
+    int A;                       /* its actions */
 };
 
 struct mf_family {
@@ -32,8 +40,10 @@ struct mf_family {
     const char *const *anchors;    /* parameters by which a prefix is known to be there; ends with NULL */
     const struct mf_rename *names; /* the first of a prefix of ours that is there counts; ends with {NULL} */
     const char *const *left;       /* prefixes that may be there beside those in force; ends with NULL */
-    /* What names and shapes say of s, O and D: network, widths, critic, noise net. */
-    int (*describe)(struct mf_import *im, struct mf_policy_spec *s, struct mf_err *err);
+    /* What names, shapes and configuration say of s, which has the keys' values: network, widths, critic, noise net,
+     * observations, horizon, actions. MF_EUSAGE names the keys that are missing. */
+    int (*describe)(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
+                    struct mf_err *err);
 };
 
 /* MF_EFORMAT where no layout or no family fits, with what is in the file. */
@@ -45,17 +55,16 @@ const struct mf_torch_tensor *mf_import_find(const struct mf_import *im, const c
 /* Dimension d of a weight; 0: there is none. */
 int mf_import_dim(const struct mf_import *im, const char *ours, int d);
 
-/* The spec that the file and the keys say together. obs and A are the environment's; obs NULL: none was named, then
- * policy.horizon says where an action ends, and the observation is called "state". MF_EUSAGE names the keys that are
- * missing, or that contradict the file. */
+/* The spec that the file and the keys say together. MF_EUSAGE names the keys that are missing, or that contradict the
+ * file. */
 int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_policy_opts *o,
-                   const struct mf_conf *conf, const struct mf_layout *obs, int A, struct mf_err *err);
+                   const struct mf_import_world *w, struct mf_err *err);
 
 /* p's normaliser: of `from` (identity, .npz, .hdf5), or (NULL) of the file; MF_EUSAGE with advice where it has none. */
 int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *from, struct mf_err *err);
 
 /* Write the checkpoint of p, an outline with a normaliser. MF_EFORMAT names each tensor that is missing, left over or
- * misshapen. *left: how many tensors were not needed. */
-int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, int *left, struct mf_err *err);
+ * misshapen. */
+int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, struct mf_err *err);
 
 #endif

@@ -4,6 +4,6 @@
 
 #include "flow/import.h"
 
-extern const struct mf_family mf_family_reinflow;
+extern const struct mf_family mf_family_reinflow, mf_family_maniflow;
 
 #endif

@@ -53,7 +53,47 @@ static int residual(const struct mf_import *im, const char *prefix, int *n, int 
     return mf_import_dim(im, name, 0);
 }
 
-static int describe(struct mf_import *im, struct mf_policy_spec *s, struct mf_err *err)
+/* What a file of weights does not hold. */
+static int ask(const struct mf_import *im, const struct mf_import_world *w, struct mf_err *err)
+{
+    bool activation = mf_conf_was_set(w->conf, "policy.activation");
+    bool world = w->obs || mf_conf_was_set(w->conf, "policy.horizon");
+    if (activation && world)
+        return 0;
+    return mf_err_set(err, MF_EUSAGE, "%s does not say all of the policy: give %s%s%s", im->file.zip.path,
+                      activation ? "" : "policy.activation=relu or mish", activation || world ? "" : ", and ",
+                      world ? "" : "env=NAME (or policy.horizon=N where no environment of that name is here)");
+}
+
+/* The O numbers that the network sees and the D that it makes: so many observations and actions of the environment, or,
+ * where none was named, of the keys; then the observation is called "state", as Gymnasium's is in ReinFlow. */
+static int divide(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, int O, int D,
+                  struct mf_err *err)
+{
+    if (w->obs && (O % w->obs->dim || D % w->A))
+        return mf_err_set(err, MF_EUSAGE,
+                          "the network of %s sees %d numbers and makes %d, but an observation has %d and an action %d: "
+                          "does it want another env=NAME or policy.obs_keys?",
+                          im->file.zip.path, O, D, w->obs->dim, w->A);
+    if (!w->obs && (O % s->n_obs_steps || D % s->horizon))
+        return mf_err_set(err, MF_EUSAGE,
+                          "the network of %s sees %d numbers and makes %d, which are no policy.n_obs_steps=%d "
+                          "observations and policy.horizon=%d actions",
+                          im->file.zip.path, O, D, s->n_obs_steps, s->horizon);
+    if (w->obs) {
+        s->n_obs_steps = O / w->obs->dim;
+        s->horizon = D / w->A;
+    } else {
+        s->obs = (struct mf_layout){0};
+        mf_layout_add(&s->obs, &(struct mf_obs){.name = "state", .dim = {O / s->n_obs_steps}});
+        s->action_dim = D / s->horizon;
+    }
+    if (!mf_conf_was_set(w->conf, "policy.n_action_steps"))
+        s->n_action_steps = s->horizon - s->action_offset;
+    return 0;
+}
+
+static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
     struct mf_net_spec *net = &s->net;
     bool shortcut = mf_import_dim(im, "network.vel_head.layers.0.weight", 0) > 0;
@@ -64,22 +104,24 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, struct mf_er
         return mf_err_set(err, MF_EFORMAT,
                           "mlp_mean of %s is a plain MLP (residual_style: false), and our networks are residual ones",
                           im->file.zip.path);
-    im->D = residual(im, trunk, &net->n_hidden, net->hidden);
+    int D = residual(im, trunk, &net->n_hidden, net->hidden);
     net->time_dim = shortcut ? mf_import_dim(im, "network.t_emb.0.weight", 0)
                              : mf_import_dim(im, "network.time_embedding.1.weight", 1);
     net->n_cond = rows_of(im, cond, 0, ".linear_1.weight", net->cond);
     snprintf(name, sizeof name, "%s0.linear_1.weight", cond);
-    im->O = net->n_cond ? mf_import_dim(im, name, 1)
+    int O = net->n_cond ? mf_import_dim(im, name, 1)
             : shortcut  ? net->time_dim
-                        : mf_import_dim(im, "network.mlp_mean.layers.0.weight", 1) - im->D - net->time_dim;
+                        : mf_import_dim(im, "network.mlp_mean.layers.0.weight", 1) - D - net->time_dim;
     residual(im, "critic.Q1", &s->n_critic, s->critic);
     s->n_noise = rows_of(im, "explore_noise_net.mlp_logvar.moduleList.", 0, ".linear_1.weight", s->noise);
     s->learned_noise = s->n_noise > 0;
     s->n_noise -= s->n_noise > 0; /* the last is the output */
-    if (im->D < 1 || im->O < 1 || net->time_dim < 1)
+    if (D < 1 || O < 1 || net->time_dim < 1)
         return mf_err_set(err, MF_EFORMAT, "%s of %s lacks its last layer, its time embedding or its condition", trunk,
                           im->file.zip.path);
-    return mf_net_find(&net->net, shortcut ? "shortcut_mlp" : "reflow_mlp", err);
+    if (mf_net_find(&net->net, shortcut ? "shortcut_mlp" : "reflow_mlp", err) || ask(im, w, err))
+        return err->code;
+    return divide(im, s, w, O, D, err);
 }
 
 const struct mf_family mf_family_reinflow = {

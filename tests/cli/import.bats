@@ -148,6 +148,44 @@ assert abs(scale[0] - 2 / 1.500001) < 1e-6 and abs(offset[0] - (2 / 1.500001 - 1
     [[ $output == *"cannot open nowhere.npz"* && ! -e x ]]
 }
 
+# maniflow 'python': tests/fixtures/maniflow.safetensors as a training workspace, to change before it is written to m.ckpt
+maniflow() {
+    zip m.ckpt 'import json
+raw = open("'"$F"'/maniflow.safetensors", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+w = {}
+for k, v in json.loads(raw[8 : 8 + n]).items():
+    key = k[7:] if k[:7] == "weight/" else "normalizer.params_dict." + k[11:].replace("/", ".") if k[:11] == "normalizer/" else None
+    if key:
+        b = raw[8 + n :][slice(*v["data_offsets"])]
+        w[key] = T(struct.unpack(f"<{len(b) // 4}f", b), v["shape"])
+w["_dummy_variable"] = T([], [0])
+cfg = {"horizon": 16, "n_obs_steps": 2, "n_action_steps": 8, "policy": {"n_head": 4, "num_inference_steps": 5}}
+tree = {"cfg": cfg, "state_dicts": {"model": w, "ema_model": w, "optimizer": {"state": {}}}, "pickles": {"epoch": b"\x80\x04K\x04."}}
+'"$1"
+}
+
+@test "ManiFlow's workspace: the configuration in it says what no shape does" {
+    maniflow ''
+    run -0 mf-ckpt import m.ckpt m
+    [[ $output == *"acting takes the average, 'state_dicts.ema_model'"* ]] || return 1
+    run -0 mf-ckpt verify m
+    run -0 mf-ckpt show m
+    [[ $output == *"spec.network             ditx"* && $output == *"spec.obs                 32x6:point_cloud,9:agent_pos"* ]] &&
+        [[ $output == *"spec.n_obs_steps         2"* && $output == *"spec.denoising_steps     5"* && $output == *"spec.action_offset       1"* ]] &&
+        [[ $output == *"spec.n_action_steps      8"* && $output == *"ema/obs_encoder.state_mlp.0.weight"* ]] || return 1
+    run -2 mf-ckpt import m.ckpt x env=lift
+    [[ $output == *"sees a state of 9 numbers and makes actions of 10"* ]] || return 1
+    maniflow 'del tree["cfg"]'
+    run -2 mf-ckpt import m.ckpt x
+    [[ $output == *policy.n_obs_steps=N* ]] || return 1
+    maniflow 'del w["model.blocks.1.mlp.fc2.bias"]; w["obs_encoder.more"] = T([1], [1])
+w["obs_encoder.state_mlp.2.bias"] = T([0] * 9, [9])'
+    run -3 mf-ckpt import m.ckpt x
+    [[ $output == *"state_dicts.model.model.blocks.1.mlp.fc2.bias is missing"* ]] &&
+        [[ $output == *"state_dicts.model.obs_encoder.state_mlp.2.bias is (9) and should be (64)"*"more"* && ! -e x ]]
+}
+
 @test "export says what it can write, and leaves what was there" {
     run -2 mf-ckpt export "$run" out.onnx
     [[ $output == *".pt or .safetensors"* ]] || return 1

@@ -5,9 +5,9 @@ setup() { cd "$BATS_TEST_TMPDIR" || return 1; }
 
 zip() { "$ROOT/tests/tools/torch_zip.py" "$@"; }
 
-# refused FILE 'pattern': exit 3 within a second or so, and one sentence that names the file
+# refused FILE 'pattern': exit 3, and not for want of patience, and one sentence that names the file
 refused() {
-    run -3 timeout 10 mf-ckpt show "$1"
+    run -3 timeout 60 mf-ckpt show "$1"
     [[ ${#lines[@]} -eq 1 && $output == *"$1"* && $output == *$2* ]] || { echo "$output" && return 1; }
 }
 

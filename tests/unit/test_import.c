@@ -4,10 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "data/safetensors.h"
 #include "flow/import.h"
 #include "policies.h"
 
 enum { N = 7, O = 5, D = 6, A = 2 };
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 static char folder[] = "/tmp/mf-test-XXXXXX";
 static struct mf_engine *engine;
@@ -41,6 +44,7 @@ static int import(const char *file, const char *to, const char *const *words, co
     } opts;
     static const struct mf_bind table[] = {MF_POLICY_BINDS(struct only, o), {0}};
     struct mf_conf *conf = mf_conf_new();
+    struct mf_import_world w = {.conf = conf, .obs = obs, .A = dim};
     struct mf_import im;
     struct mf_policy_spec spec;
     struct mf_policy p = {0};
@@ -51,9 +55,10 @@ static int import(const char *file, const char *to, const char *const *words, co
     must(mf_conf_bind(conf, table, &opts, err), err);
     int rc = mf_import_open(&im, file, err);
     if (!rc) {
-        if (!(rc = mf_import_spec(&im, &spec, &opts.o, conf, obs, dim, err)) &&
-            !(rc = mf_policy_outline(&p, &spec, err)) && !(rc = mf_import_normalizer(&im, &p, normalizer, err)))
-            rc = mf_import_save(&im, &p, to, left, err);
+        if (!(rc = mf_import_spec(&im, &spec, &opts.o, &w, err)) && !(rc = mf_policy_outline(&p, &spec, err)) &&
+            !(rc = mf_import_normalizer(&im, &p, normalizer, err)))
+            rc = mf_import_save(&im, &p, to, err);
+        *left = im.n_left;
         mf_policy_release(&p);
         mf_import_close(&im);
     }
@@ -96,7 +101,65 @@ static void acts(const char *name, const char *path, enum mf_weights which, cons
     free(obs), free(noise), free(want);
 }
 
-#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+/* ManiFlow's policy of tests/reference/maniflow.py as a plain state_dict. */
+static void write_maniflow(const struct mf_safetensors *f, const char *path)
+{
+    struct mf_array *t = calloc((size_t)f->n, sizeof *t);
+    struct mf_err err;
+    int n = 0;
+    for (int i = 0; i < f->n; i++) {
+        const char *name = f->tensors[i].name;
+        char key[64], what[16];
+        t[n] = f->tensors[i];
+        if (!strncmp(name, "weight/", 7))
+            snprintf(t[n++].name, sizeof t->name, "%s", name + 7);
+        else if (sscanf(name, "normalizer/%63[^/]/%15s", key, what) == 2)
+            snprintf(t[n++].name, sizeof t->name, "normalizer.params_dict.%s.%s", key, what);
+    }
+    must(mf_torch_write(path, t, n, &err), &err);
+    free(t);
+}
+
+static void maniflow(const char *to)
+{
+    enum { B = 4, TO = 2, POINTS = 32 * 6, STATE = 9, ACTIONS = 8 * 10 };
+    struct mf_safetensors f;
+    struct mf_loaded *l;
+    struct mf_policy p;
+    struct mf_sampler *s;
+    struct mf_err err = {0};
+    char pt[80];
+    int left = 0;
+    float obs[B * TO * (POINTS + STATE)], actions[B * ACTIONS];
+    must(mf_safetensors_open(&f, "tests/fixtures/maniflow.safetensors", &err), &err);
+    snprintf(pt, sizeof pt, "%s.pt", to);
+    write_maniflow(&f, pt);
+    ok(import(pt, to, WORDS("policy.n_action_steps=8"), NULL, 1, NULL, &left, &err) == MF_EUSAGE &&
+           strstr(err.text, "policy.n_obs_steps"),
+       "a bare state_dict of ManiFlow asks for its observation steps");
+    ok(import(pt, to, WORDS("policy.n_action_steps=8", "policy.n_obs_steps=2"), NULL, 1, NULL, &left, &err) == 0,
+       "with them it is imported, its normaliser too %s", err.text);
+    must(mf_checkpoint_open(&l, to, &err), &err);
+    must(mf_policy_init(&p, mf_loaded_spec(l), &err), &err);
+    must(mf_loaded_policy(l, &p, MF_WEIGHTS_AUTO, &err), &err);
+    must(mf_sampler_new(&s, engine, &p, true, &err), &err);
+    const struct mf_array *cloud = mf_safetensors_find(&f, "obs_point_cloud"),
+                          *state = mf_safetensors_find(&f, "obs_agent_pos"), *noise = mf_safetensors_find(&f, "noise"),
+                          *want = mf_safetensors_find(&f, "action");
+    for (int i = 0; i < B * TO; i++) {
+        memcpy(obs + i * (POINTS + STATE), (const float *)cloud->data + i * POINTS, POINTS * sizeof *obs);
+        memcpy(obs + i * (POINTS + STATE) + POINTS, (const float *)state->data + i * STATE, STATE * sizeof *obs);
+    }
+    struct mf_sample x = {.obs = obs, .noise = noise->data, .actions = actions};
+    must(mf_sampler_run(s, B, &x, &err), &err);
+    double far = worst(actions, want->data, B * ACTIONS);
+    ok(want->count == B * ACTIONS && far < 1e-5, "it samples ManiFlow's actions, within %.1e", far);
+    mf_sampler_free(s);
+    mf_policy_release(&p);
+    mf_checkpoint_close(l);
+    mf_safetensors_close(&f);
+    unlink(pt);
+}
 
 int main(void)
 {
@@ -125,6 +188,8 @@ int main(void)
     ok(import("tests/fixtures/policy_dppo.pt", to, WORDS("policy.activation=mish"), &world, A, npz, &left, &err) == 0,
        "and one of DPPO's names %s", err.text);
     acts("dppo", to, MF_WEIGHTS_AUTO, "ppo");
+
+    maniflow(to);
 
     mf_engine_close(engine);
     unlink(to);

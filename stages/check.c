@@ -1,5 +1,6 @@
 /* mf-check: is this a whole, sound stream? One line and the exit code say. Of metrics, a line more for every trouble
  * of the run that they show. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,12 @@
 #include "stage/stage.h"
 
 struct check {
-    long long frames, samples, slices; /* slices: since the last round */
+    long long frames, samples;
+    int n_sources;
+    struct source {
+        char src[64];
+        long long slices; /* since its last round */
+    } * source;
     int n;
     struct mf_array *first; /* what the first rollout held; without data */
     struct mf_history history;
@@ -69,21 +75,42 @@ static int alike(struct check *c, const struct mf_frame *f, struct mf_err *err)
     return 0;
 }
 
+/* Its slices are counted for each source, since several may share a stream. */
+static int source_of(struct check *c, const struct mf_frame *f, struct source **s, struct mf_err *err)
+{
+    const char *src = "";
+    int i = 0, rc = mf_frame_has(f, "src") ? mf_frame_get_str(f, "src", &src, err) : 0;
+    while (i < c->n_sources && strncmp(c->source[i].src, src, sizeof c->source[i].src - 1) != 0)
+        i++;
+    if (i == c->n_sources) {
+        c->source = mf_xrealloc(c->source, (size_t)++c->n_sources, sizeof *c->source);
+        c->source[i] = (struct source){.slices = 0};
+        snprintf(c->source[i].src, sizeof c->source[i].src, "%s", src);
+    }
+    *s = &c->source[i];
+    return rc;
+}
+
 static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
 {
     struct check *c = self;
+    struct source *s;
     struct mf_rollout r;
     int64_t slices;
     int rc = 0;
     (void)run;
     c->frames++;
+    if ((rc = source_of(c, f, &s, err)))
+        return rc;
+    if (mf_frame_kind(f) == MF_HEAD)
+        s->slices = 0;
     if (mf_frame_kind(f) == MF_ROUND) {
         if ((rc = mf_frame_get_int(f, "slices", &slices, err)))
             return rc;
-        if (slices != c->slices)
+        if (slices != s->slices)
             return mf_err_set(err, MF_EFORMAT, "inconsistent: a round of %lld slices, but %lld came", (long long)slices,
-                              c->slices);
-        c->slices = 0;
+                              s->slices);
+        s->slices = 0;
     }
     if (mf_frame_kind(f) != MF_ROLLOUT)
         return mf_history_take(&c->history, f, err);
@@ -94,8 +121,15 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
     for (int i = 0; i < mf_frame_arrays(f) && rc == 0; i++)
         rc = no_nan(&r, mf_frame_array(f, i), err);
     c->samples += (long long)(r.T * r.N);
-    c->slices++;
+    s->slices++;
     return rc;
+}
+
+static int ended(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
+{
+    (void)run, (void)end, (void)err;
+    ((struct check *)self)->frames++;
+    return 0;
 }
 
 static int close_check(struct mf_run *run, void *self, int rc, struct mf_err *err)
@@ -103,10 +137,11 @@ static int close_check(struct mf_run *run, void *self, int rc, struct mf_err *er
     struct check *c = self;
     (void)run, (void)err;
     if (rc == 0)
-        printf("whole: %lld frames, %lld samples\n", c->frames + 1, c->samples);
+        printf("whole: %lld frames, %lld samples\n", c->frames, c->samples);
     mf_diagnose(&c->history, stdout);
     mf_history_close(&c->history);
     free(c->first);
+    free(c->source);
     return 0;
 }
 
@@ -120,6 +155,7 @@ static const struct mf_stage stage = {
     .text_out = true,
     .size = sizeof(struct check),
     .frame = frame,
+    .ended = ended,
     .close = close_check,
 };
 

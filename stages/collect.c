@@ -1,12 +1,16 @@
 /* mf-collect: run environments with the flow policy, or with a scripted expert, and write rollouts.
  *
- * The head goes out first. Then iteration i asks the policy edge for version
- * max(0, i - max_lag), which also says which rounds were consumed.
+ * The head goes out first. Then it joins: it gets the newest policy, and the
+ * state of who had its name before. From there iteration i asks the policy edge
+ * for version max(0, i - max_lag), which also says which rounds were consumed:
+ * the others are kept, and sent again when the reader is a new one.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "flow/spec.h"
 #include "rl/actor.h"
 #include "stage/rundir.h"
@@ -34,7 +38,12 @@ struct collect {
     struct mf_edge_client *edge;
     struct mf_actor actor;
     int64_t iter;
-    bool met; /* the learner has answered */
+    bool met;      /* the learner has answered */
+    int64_t first; /* iteration that it joined at */
+    struct {
+        struct mf_frame **frame; /* of the last rounds, oldest first, where a reader may ask for them again */
+        int n;
+    } kept;
 };
 
 static const struct mf_bind binds[] = {
@@ -70,7 +79,7 @@ static const struct mf_bind binds[] = {
 static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     char newest[MF_PATH_MAX];
-    bool resumes = c->resume && mf_rundir_newest(c->rundir.path, newest);
+    bool resumes = c->resume && !c->address && mf_rundir_newest(c->rundir.path, newest);
     const char *from = resumes ? newest : c->checkpoint;
     const struct mf_names *keys = &c->policy_opts.obs_keys;
     struct mf_layout obs;
@@ -102,6 +111,15 @@ static void choose_address(struct collect *c)
     c->address = c->own_address;
 }
 
+/* The learner's seed is the run's; a source with a name draws other numbers than its neighbours. */
+static uint64_t seed_of(const struct collect *c)
+{
+    uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
+    for (const char *p = c->src; *p; p++)
+        h = (h ^ (uint8_t)*p) * 0x100000001b3;
+    return *c->src ? (uint64_t)c->seed ^ h : (uint64_t)c->seed;
+}
+
 static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     struct mf_frame *head = mf_frame_new(MF_HEAD);
@@ -109,6 +127,8 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     mf_frame_set_str(head, "run", c->rundir.path);
     mf_frame_set_str(head, "src", c->src);
     mf_frame_set_int(head, "seed", c->seed);
+    mf_frame_set_int(head, "max_lag", c->max_lag);
+    mf_frame_set_int(head, "steps", c->actor.opts.T);
     if (c->address)
         mf_frame_set_str(head, "policy_address", c->address);
     if (c->sampler && c->checkpoint)
@@ -137,8 +157,10 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
         return rc;
     if (expert && !c->env->expert)
         return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has none", c->env->name);
-    if (!expert && ((rc = mf_rundir_open(&c->rundir, c->run_dir, c->env->name, c->resume, c->force, err)) ||
-                    (rc = open_policy(run, c, err))))
+    if (!expert && !c->address && /* else the learner's folder is the run's */
+        (rc = mf_rundir_open(&c->rundir, c->run_dir, c->env->name, c->resume, c->force, err)))
+        return rc;
+    if (!expert && (rc = open_policy(run, c, err)))
         return rc;
     if (!expert)
         choose_address(c);
@@ -152,7 +174,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
                                       .N = (int)(expert ? EXPERT_GROUP : c->num_envs),
                                       .threads = (int)c->threads,
                                       .max_steps = (int)c->max_steps,
-                                      .seed = (uint64_t)c->seed,
+                                      .seed = seed_of(c),
                                       .reset_purpose = MF_RNG_RESET},
                               .T = (int)(!expert        ? c->steps
                                          : c->max_steps ? c->max_steps
@@ -160,8 +182,10 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
                               .reward_scale = c->reward_scale,
                               .gamma = c->gamma};
     if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||
-        (!expert && (rc = mf_edge_connect(&c->edge, c->address, err))))
+        (!expert && (rc = mf_edge_connect(&c->edge, c->address, mf_run_wire(run), err))))
         return rc;
+    if (!expert)
+        mf_port_resends(mf_run_out(run));
     if (mf_columns_env_bytes(&c->actor.columns) > SLICE_BYTES)
         mf_log(MF_LOG_WARN,
                "a rollout of one environment takes %zu MiB, the least that a frame can be: readers in Python need "
@@ -183,30 +207,72 @@ static int take_part(struct collect *c, const void *data, size_t len, struct mf_
     return rc;
 }
 
-/* 1: asked to end while it waited. A resumed run asks first for the version that it resumes at, which carries the
- * environments as they were. */
-static int fetch_policy(struct mf_run *run, struct collect *c, struct mf_err *err)
+static void forget(struct collect *c, int n)
+{
+    for (int i = 0; i < n; i++)
+        mf_frame_free(c->kept.frame[i]);
+    c->kept.n -= n;
+    memmove(c->kept.frame, c->kept.frame + n, (size_t)c->kept.n * sizeof *c->kept.frame);
+}
+
+/* Rounds before this iteration are consumed. */
+static void forget_before(struct collect *c, int64_t iter)
+{
+    struct mf_err ignored;
+    int64_t of;
+    int n = 0;
+    while (n < c->kept.n && mf_frame_get_int(c->kept.frame[n], "iter", &of, &ignored) == 0 && of < iter)
+        n++;
+    forget(c, n);
+}
+
+/* A reader that is new knows nothing. */
+static int send_again(struct mf_run *run, struct collect *c, struct mf_err *err)
+{
+    int rc = emit_head(run, c, err);
+    mf_log(MF_LOG_INFO, "the reader is a new one: sending what it lacks, %d frames", c->kept.n);
+    for (int i = 0; rc == 0 && i < c->kept.n; i++)
+        rc = mf_emit(run, c->kept.frame[i], err);
+    return rc;
+}
+
+/* The policy of iteration c->iter, or of the one that it joins at. 1: asked to end while it waited. */
+static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, struct mf_err *err)
 {
     struct mf_edge_policy got;
-    int64_t version = c->met && c->iter > c->max_lag ? c->iter - c->max_lag : c->met ? 0 : c->iter;
-    int rc = mf_edge_want(c->edge, c->src, version, mf_run_out(run), c->timeout, &got, err);
+    int rc;
+    while ((rc = mf_edge_want(c->edge, c->src, version, mf_run_out(run), c->timeout, &got, err)) == 1)
+        if ((rc = send_again(run, c, err)))
+            return rc;
     if (rc == MF_STOPPED && mf_stop_signal() == SIGINT)
         return 1;
     for (int i = 0; rc == 0 && i < got.n; i++)
         rc = take_part(c, got.parts[i], got.sizes[i], err);
-    if (rc == 0 && !c->met && got.state) {
-        bool exact = true;
+    bool exact = true;
+    if (rc == 0 && got.state)
         rc = mf_actor_load(&c->actor, got.state, got.state_size, &exact, err);
-        if (rc == 0 && !exact)
-            mf_log(MF_LOG_WARN,
-                   "this resume is not exact: the environments of %s cannot be saved, and begin new episodes",
-                   c->env->name);
-    }
+    if (rc)
+        return rc;
+    if (!exact)
+        mf_log(MF_LOG_WARN, "this resume is not exact: the environments of %s cannot be saved, and begin new episodes",
+               c->env->name);
+    forget_before(c, got.version);
+    if (!c->met)
+        c->iter = c->first = got.version;
     c->met = true;
-    return rc;
+    return 0;
 }
 
 /* ---- iterations ---- */
+
+static int emit(struct mf_run *run, struct collect *c, struct mf_frame *f, struct mf_err *err)
+{
+    if (c->edge && mf_port_is_socket(mf_run_out(run))) {
+        c->kept.frame = mf_xrealloc(c->kept.frame, (size_t)c->kept.n + 1, sizeof *c->kept.frame);
+        c->kept.frame[c->kept.n++] = mf_frame_keep(f);
+    }
+    return mf_emit(run, f, err);
+}
 
 static int emit_slices(struct mf_run *run, struct collect *c, int *slices, struct mf_err *err)
 {
@@ -230,7 +296,7 @@ static int emit_slices(struct mf_run *run, struct collect *c, int *slices, struc
             mf_frame_set_str(f, "policy.digest", digest);
         }
         if ((rc = mf_columns_slice(&c->actor.columns, f, (size_t)first, (size_t)(end - first), err)) == 0)
-            rc = mf_emit(run, f, err);
+            rc = emit(run, c, f, err);
         mf_frame_free(f);
     }
     *slices = of;
@@ -258,7 +324,7 @@ static int emit_round(struct mf_run *run, struct collect *c, int slices, struct 
             free(state);
         }
     }
-    rc = rc ? rc : mf_emit(run, f, err);
+    rc = rc ? rc : emit(run, c, f, err);
     mf_frame_free(f);
     return rc;
 }
@@ -285,15 +351,16 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     int slices, rc;
     if (c->who == ACTOR_EXPERT)
         return work_expert(run, c, err);
-    if ((rc = fetch_policy(run, c, err)))
-        return rc; /* 1: asked to end */
-    if (c->actor.global_step >= c->total)
-        return 0;
+    int64_t version = !c->met ? MF_EDGE_NEWEST : c->iter - c->max_lag > c->first ? c->iter - c->max_lag : c->first;
+    if ((rc = fetch_policy(run, c, version, err)))
+        return rc;                                                             /* 1: asked to end */
+    if (c->actor.global_step >= c->total || c->policy.global_step >= c->total) /* what was sent is learned from */
+        return version < c->iter && c->met ? fetch_policy(run, c, c->iter, err) : 0;
     if ((rc = mf_actor_rollout(&c->actor, err)))
         return rc; /* 1 again: a round that is not whole is nobody's */
     if ((rc = emit_slices(run, c, &slices, err)) || (rc = emit_round(run, c, slices, err)))
         return rc;
-    return c->actor.global_step < c->total;
+    return 1;
 }
 
 static int close_collect(struct mf_run *run, void *self, int rc, struct mf_err *err)
@@ -301,6 +368,8 @@ static int close_collect(struct mf_run *run, void *self, int rc, struct mf_err *
     struct collect *c = self;
     (void)run, (void)rc, (void)err;
     mf_edge_close(c->edge);
+    forget(c, c->kept.n);
+    free(c->kept.frame);
     mf_actor_release(&c->actor);
     mf_env_close(c->env);
     mf_sampler_free(c->sampler);

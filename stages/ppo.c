@@ -1,6 +1,6 @@
 /* mf-ppo: improve the policy on every round of rollouts and serve it to the collectors.
  *
- * Waits for a whole round, orders its rows, updates, saves, publishes. A
+ * Waits for a whole round of all sources, orders its rows, updates, saves, publishes. A
  * version counts the rounds consumed, also those dropped or without a step,
  * since a collector waits for exactly that version.
  */
@@ -14,18 +14,20 @@
 #include "base/mem.h"
 #include "data/json.h"
 #include "flow/spec.h"
+#include "rl/ppo_keys.h"
 #include "rl/report.h"
+#include "rl/rounds.h"
 #include "rl/trainer.h"
 #include "stage/journal.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 #include "wire/edge.h"
 
-enum { SLICES_MAX = 4096, CHECKPOINTS_KEPT = 3 };
+enum { CHECKPOINTS_KEPT = 3 };
 
 struct ppo {
-    const char *checkpoint, *run_dir, *device;
-    int64_t threads, max_lag, save_interval, log_interval;
+    const char *checkpoint, *run_dir, *device, *address;
+    int64_t threads, max_lag, sources, save_interval, log_interval;
     int resume, precision, weights;
     bool force;
     struct mf_policy_opts policy_opts;
@@ -39,54 +41,24 @@ struct ppo {
     struct mf_edge_server *edge;
     struct mf_journal *journal;
     struct mf_frame *head; /* as it came: provenance */
-    struct mf_frame *slice[SLICES_MAX];
-    int n_slices;
+    struct mf_rounds *rounds;
     double begun, waited_since;
     int64_t first; /* the version that it started from */
     int64_t dropped, foreign;
+    bool lagged; /* a part of the round at hand is of an earlier version */
 };
 
 static const struct mf_bind binds[] = {
     {"policy.checkpoint", offsetof(struct ppo, checkpoint)},
     {"policy.weights", offsetof(struct ppo, weights)},
     MF_POLICY_BINDS(struct ppo, policy_opts),
-    {"policy.min_noise_std", offsetof(struct ppo, noise.min_std)},
-    {"policy.max_noise_std", offsetof(struct ppo, noise.max_std)},
-    {"policy.noise_decay_type", offsetof(struct ppo, noise.decay_type)},
-    {"policy.noise_decay_steps", offsetof(struct ppo, noise.decay_steps)},
-    {"policy.noise_start", offsetof(struct ppo, noise.noise_start)},
-    {"policy.noise_end", offsetof(struct ppo, noise.noise_end)},
-    {"policy.noise_anneal_steps", offsetof(struct ppo, noise.anneal_steps)},
-    {"training.total_timesteps", offsetof(struct ppo, opts.total_timesteps)},
-    {"training.num_epochs", offsetof(struct ppo, opts.num_epochs)},
-    {"training.batch_size", offsetof(struct ppo, opts.batch_size)},
-    {"training.repeat_samples", offsetof(struct ppo, opts.repeat_samples)},
-    {"training.clip_range", offsetof(struct ppo, opts.clip_range)},
-    {"training.dual_clip", offsetof(struct ppo, opts.dual_clip)},
-    {"training.logprob_clamp", offsetof(struct ppo, opts.logprob_clamp)},
-    {"training.level", offsetof(struct ppo, opts.level)},
-    {"training.loss_agg", offsetof(struct ppo, opts.loss_agg)},
-    {"training.value_coef", offsetof(struct ppo, opts.value_coef)},
-    {"training.value_clip", offsetof(struct ppo, opts.value_clip)},
-    {"training.huber_delta", offsetof(struct ppo, opts.huber_delta)},
-    {"training.entropy_coef", offsetof(struct ppo, opts.entropy_coef)},
-    {"training.target_kl", offsetof(struct ppo, opts.target_kl)},
-    {"training.learning_rate", offsetof(struct ppo, opts.learning_rate)},
-    {"training.critic_learning_rate", offsetof(struct ppo, opts.critic_learning_rate)},
-    {"training.noise_learning_rate", offsetof(struct ppo, opts.noise_learning_rate)},
-    {"training.lr_schedule", offsetof(struct ppo, opts.lr_schedule)},
-    {"training.weight_decay", offsetof(struct ppo, opts.weight_decay)},
-    {"training.max_grad_norm", offsetof(struct ppo, opts.max_grad_norm)},
-    {"training.clip", offsetof(struct ppo, opts.clip)},
-    {"training.critic_warmup_steps", offsetof(struct ppo, opts.critic_warmup_steps)},
-    {"training.recompute_logprobs", offsetof(struct ppo, opts.recompute_logprobs)},
-    {"training.freeze_encoder", offsetof(struct ppo, opts.freeze_encoder)},
-    {"training.ema_decay", offsetof(struct ppo, opts.ema_decay)},
+    MF_NOISE_BINDS(struct ppo, noise),
+    MF_PPO_BINDS(struct ppo, opts),
     {"training.save_interval", offsetof(struct ppo, save_interval)},
     {"training.log_interval", offsetof(struct ppo, log_interval)},
-    {"advantage.normalize_advantages", offsetof(struct ppo, opts.normalize_advantages)},
-    {"advantage.normalize_over", offsetof(struct ppo, opts.normalize_over)},
     {"collect.max_lag", offsetof(struct ppo, max_lag)},
+    {"collect.sources", offsetof(struct ppo, sources)},
+    {"collect.policy_address", offsetof(struct ppo, address)},
     {"run.dir", offsetof(struct ppo, run_dir)},
     {"run.seed", offsetof(struct ppo, opts.seed)},
     {"run.resume", offsetof(struct ppo, resume)},
@@ -161,25 +133,48 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
 
 /* ---- in: head, slices, rounds ---- */
 
-static int open_folder(struct ppo *q, const struct mf_frame *head, bool *live, struct mf_err *err)
+static int open_folder(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, bool *live,
+                       struct mf_err *err)
 {
-    const char *run = NULL;
+    const char *theirs = NULL;
     struct mf_err ignored;
-    (void)mf_frame_get_str(head, "run", &run, &ignored);
-    *live = run && *run && mf_rundir_is_live(run);
-    int rc = *live ? mf_rundir_learn(&q->served, run, err) : 0;
+    (void)mf_frame_get_str(head, "run", &theirs, &ignored);
+    *live = theirs && *theirs && mf_rundir_is_live(theirs);
+    int rc = *live ? mf_rundir_learn(&q->served, theirs, err) : 0;
     if (rc)
         return rc;
     if (q->run_dir)
         mf_rundir_resolve(q->run_dir, q->dir);
-    if (*live && (!q->run_dir || !strcmp(q->dir, run))) {
-        snprintf(q->dir, sizeof q->dir, "%s", run);
+    if (*live && (!q->run_dir || !strcmp(q->dir, theirs))) {
+        snprintf(q->dir, sizeof q->dir, "%s", theirs);
         return 0;
     }
-    rc = mf_rundir_open(&q->rundir, q->run_dir, "offline", q->resume, q->force, err);
+    const char *task = "offline";
+    if (q->address && mf_frame_has(head, "spec.env") && mf_frame_get_str(head, "spec.env", &task, err))
+        return err->code;
+    rc = mf_rundir_open(&q->rundir, q->run_dir, task, q->resume, q->force, err);
     snprintf(q->dir, sizeof q->dir, "%s", q->rundir.path);
-    if (rc == 0)
+    if (rc == 0 && !q->address)
         mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->dir);
+    if (rc == 0 && q->address)
+        mf_rundir_join(q->dir, "mf-ppo", mf_run_conf(run));
+    return rc;
+}
+
+/* What the collectors were told holds here too, unless it was said otherwise. */
+static int inherit(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+{
+    const struct {
+        const char *key, *field;
+        int64_t *to;
+    } row[] = {{"collect.max_lag", "max_lag", &q->max_lag}, {"run.seed", "seed", &q->opts.seed}};
+    int rc = 0;
+    for (int i = 0; i < 2 && rc == 0; i++)
+        if (!mf_conf_was_set(mf_run_conf(run), row[i].key) && mf_frame_has(head, row[i].field))
+            rc = mf_frame_get_int(head, row[i].field, row[i].to, err);
+    if (rc == 0 && (q->max_lag < 0 || q->max_lag > MF_LAG_MAX))
+        rc = mf_err_set(err, MF_EFORMAT, "the head's max_lag %lld is not within 0..%d", (long long)q->max_lag,
+                        MF_LAG_MAX);
     return rc;
 }
 
@@ -216,97 +211,101 @@ static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_
     return 0;
 }
 
-/* A collector waits at the address in the head, if its run is going on. */
-static int serve(struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+/* Who collects waits at the address that we were given, or at the one in the head, if its run is going on. */
+static int serve(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, bool live, struct mf_err *err)
 {
     const struct mf_trainer *t = &q->trainer;
-    const char *address;
+    const char *address = q->address;
     struct mf_err ignored;
-    if (mf_frame_get_str(head, "policy_address", &address, &ignored))
+    if (!address && (!live || mf_frame_get_str(head, "policy_address", &address, &ignored)))
         return 0;
-    int rc = mf_edge_serve(&q->edge, address, (int)q->max_lag + 2, err);
-    if (rc == 0 && t->state.bytes)
-        rc = mf_edge_give_state(q->edge, t->state.src, t->policy.version, t->state.bytes, t->state.size, err);
+    int rc = mf_edge_serve(&q->edge, address, mf_run_wire(run), (int)q->max_lag + 2, err);
+    for (int i = 0; rc == 0 && i < t->n_states; i++)
+        rc = mf_edge_give_state(q->edge, t->states[i].src, t->states[i].bytes, t->states[i].size, err);
     return rc ? rc : publish(q, err);
 }
 
-static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, struct mf_err *err)
+static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struct mf_err *err)
 {
     bool live;
-    int rc = open_folder(q, head, &live, err);
+    int rc = inherit(run, q, head, err);
     q->head = mf_frame_keep(head);
-    if (rc || (rc = open_policy(run, q, head, live, err)) || (live && (rc = serve(q, head, err))) ||
+    if (rc || (rc = open_folder(run, q, head, &live, err)) || (rc = open_policy(run, q, head, live, err)) ||
+        (rc = serve(run, q, head, live, err)) ||
         (rc = mf_journal_open(&q->journal, q->dir, head, q->trainer.policy.iter, err)))
         return rc;
+    q->rounds = mf_rounds_new((int)q->max_lag, (int)q->sources);
     q->begun = q->waited_since = mf_now();
     return mf_emit(run, head, err);
 }
 
-static void drop_slices(struct ppo *q)
+/* A source more, or one that starts over. */
+static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, struct mf_err *err)
 {
-    for (int i = 0; i < q->n_slices; i++)
-        mf_frame_free(q->slice[i]);
-    q->n_slices = 0;
-}
-
-static int take_slice(struct ppo *q, struct mf_frame *f, struct mf_err *err)
-{
-    int64_t iter;
-    int rc = mf_frame_get_int(f, "iter", &iter, err);
-    if (rc)
+    const char *src = "";
+    int rc = q->head ? 0 : begin(run, q, head, err);
+    if (rc || (mf_frame_has(head, "src") && (rc = mf_frame_get_str(head, "src", &src, err))))
         return rc;
-    if (iter < q->trainer.policy.iter)
-        return 0; /* sent again by a collector that was not sure */
-    if (iter > q->trainer.policy.iter)
-        return mf_err_set(err, MF_EFORMAT,
-                          "rollout %lld came where %lld was due: a round is missing, or the learner "
-                          "did not start from this stream's checkpoint",
-                          (long long)iter, (long long)q->trainer.policy.iter);
-    if (q->n_slices == SLICES_MAX)
-        return mf_err_set(err, MF_EFORMAT, "round %lld has more than %d slices", (long long)iter, SLICES_MAX);
-    q->slice[q->n_slices++] = mf_frame_keep(f);
-    return 0;
+    int missing = mf_rounds_join(q->rounds, src);
+    if (missing)
+        mf_log(MF_LOG_INFO, "source '%s' is here, %d more of collect.sources=%lld are awaited", src, missing,
+               (long long)q->sources);
+    return q->edge ? mf_edge_admit(q->edge, src, true, err) : 0;
 }
 
-/* The version that made the round; older than allowed: 1. */
-static int check_version(struct ppo *q, int64_t *version, struct mf_err *err)
+/* Of one source's part of the round; older than allowed: 1. */
+static int check_version(struct ppo *q, const struct mf_part *part, struct mf_err *err)
 {
+    const struct mf_policy *p = &q->trainer.policy;
     const char *digest = "";
     struct mf_err ignored;
-    *version = q->trainer.policy.version;
-    if (mf_frame_has(q->slice[0], "policy.version")) {
-        int rc = mf_frame_get_int(q->slice[0], "policy.version", version, err);
+    int64_t version = p->version;
+    if (mf_frame_has(part->slices[0], "policy.version")) {
+        int rc = mf_frame_get_int(part->slices[0], "policy.version", &version, err);
         if (rc)
             return rc;
     }
-    if (*version < 0 || *version > q->trainer.policy.version)
+    if (version < 0 || version > p->version)
         return mf_err_set(err, MF_EFORMAT, "round %lld was made by policy version %lld, the learner is at %lld",
-                          (long long)q->trainer.policy.iter, (long long)*version, (long long)q->trainer.policy.version);
-    (void)mf_frame_get_str(q->slice[0], "policy.digest", &digest, &ignored);
-    if (*version == q->trainer.policy.version && *digest && strcmp(digest, q->trainer.digest) != 0 && q->foreign++ == 0)
+                          (long long)p->iter, (long long)version, (long long)p->version);
+    (void)mf_frame_get_str(part->slices[0], "policy.digest", &digest, &ignored);
+    if (version == p->version && *digest && strcmp(digest, q->trainer.digest) != 0 && q->foreign++ == 0)
         mf_log(MF_LOG_WARN,
                "round %lld was sampled by other weights (%s) than the learner has (%s): off-policy from here on",
-               (long long)q->trainer.policy.iter, digest, q->trainer.digest);
-    return *version < q->first || q->trainer.policy.version - *version > q->max_lag;
-}
-
-static int learn(struct ppo *q, struct mf_ppo_stats *stats, struct mf_health *health, int64_t *steps,
-                 struct mf_err *err)
-{
-    struct mf_trainer *t = &q->trainer;
-    int64_t version;
-    int rc = check_version(q, &version, err);
-    if (rc == 1) {
-        q->dropped++;
-        mf_log(MF_LOG_WARN,
-               "round %lld is of policy version %lld, older than collect.max_lag=%lld or this learner's start allow: "
-               "dropped",
-               (long long)t->policy.iter, (long long)version, (long long)q->max_lag);
+               (long long)p->iter, digest, q->trainer.digest);
+    if (version >= q->first && p->version - version <= q->max_lag) {
+        q->lagged |= version < p->version;
         return 0;
     }
-    if (rc || (rc = mf_trainer_learn(t, version, q->slice, q->n_slices, stats, health, steps, err)))
+    q->dropped++;
+    mf_log(MF_LOG_WARN,
+           "round %lld is of policy version %lld, older than collect.max_lag=%lld or this learner's start allow: "
+           "dropped",
+           (long long)p->iter, (long long)version, (long long)q->max_lag);
+    return 1;
+}
+
+static int learn(struct ppo *q, const struct mf_part *parts, int n, struct mf_ppo_stats *stats,
+                 struct mf_health *health, int64_t *steps, struct mf_err *err)
+{
+    struct mf_trainer *t = &q->trainer;
+    struct mf_frame **slices = NULL;
+    size_t n_slices = 0;
+    int rc = 0;
+    q->lagged = false;
+    for (int i = 0; i < n && rc >= 0; i++) {
+        rc = parts[i].n ? check_version(q, &parts[i], err) : 1;
+        if (rc)
+            continue;
+        slices = mf_xrealloc(slices, n_slices + (size_t)parts[i].n, sizeof(struct mf_frame *));
+        memcpy(slices + n_slices, parts[i].slices, (size_t)parts[i].n * sizeof(struct mf_frame *));
+        n_slices += (size_t)parts[i].n;
+    }
+    rc = rc < 0 || !n_slices ? rc : mf_trainer_learn(t, slices, (int)n_slices, stats, health, steps, err);
+    free(slices);
+    if (rc < 0)
         return rc;
-    if (stats->logratio_gap > 0 && !q->foreign && version == t->policy.version && !q->opts.recompute_logprobs)
+    if (stats->logratio_gap > 0 && !q->foreign && !q->lagged && !q->opts.recompute_logprobs)
         mf_log(MF_LOG_WARN,
                "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
                "(training.recompute_logprobs=true)",
@@ -315,42 +314,37 @@ static int learn(struct ppo *q, struct mf_ppo_stats *stats, struct mf_health *he
 }
 
 /* The round is consumed: next version, saved, then served. */
-static int advance(struct ppo *q, const struct mf_frame *round, int64_t steps, struct mf_err *err)
+static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t steps, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
-    const char *src = "";
-    const void *state = NULL;
-    size_t size = 0;
-    int rc = mf_frame_has(round, "src") ? mf_frame_get_str(round, "src", &src, err) : 0;
-    if (rc == 0 && mf_frame_has(round, "state"))
-        rc = mf_frame_get_bin(round, "state", &state, &size, err);
-    if (rc || (rc = mf_trainer_next(&q->trainer, steps, src, state, size, err)))
-        return rc;
+    int rc = 0;
+    mf_trainer_next(&q->trainer, steps);
+    for (int i = 0; i < n && rc == 0; i++) {
+        const void *state;
+        size_t size;
+        if (!mf_frame_has(parts[i].round, "state"))
+            continue;
+        if ((rc = mf_frame_get_bin(parts[i].round, "state", &state, &size, err)) == 0)
+            rc = mf_trainer_keep_state(&q->trainer, parts[i].src, state, size, err);
+        if (rc == 0 && q->edge)
+            rc = mf_edge_give_state(q->edge, parts[i].src, state, size, err);
+    }
     mf_rundir_checkpoint(q->dir, q->trainer.policy.version, path);
-    if ((rc = mf_trainer_save(&q->trainer, path, err)))
+    if (rc || (rc = mf_trainer_save(&q->trainer, path, err)))
         return rc;
     mf_rundir_prune(q->dir, q->trainer.policy.version, CHECKPOINTS_KEPT, q->save_interval);
     return q->edge ? publish(q, err) : 0;
 }
 
-static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *round, struct mf_err *err)
+static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *parts, int n, struct mf_err *err)
 {
     const struct mf_policy *p = &q->trainer.policy;
     struct mf_ppo_stats stats = {.explained_variance = NAN};
     struct mf_health health = {NAN, NAN, NAN};
-    int64_t iter, slices, steps = 0;
+    int64_t steps = 0;
     double start = mf_now(), noise = p->noise_high;
     int rc;
-    if ((rc = mf_frame_get_int(round, "iter", &iter, err)) || (rc = mf_frame_get_int(round, "slices", &slices, err)))
-        return rc;
-    if (iter < p->iter)
-        return 0; /* sent again by a collector that was not sure */
-    if (iter > p->iter || slices != q->n_slices)
-        return mf_err_set(err, MF_EFORMAT, "round %lld with %lld slices came where round %lld with %d was due",
-                          (long long)iter, (long long)slices, (long long)p->iter, q->n_slices);
-    rc = q->n_slices ? learn(q, &stats, &health, &steps, err) : 0;
-    drop_slices(q);
-    if (rc || (rc = advance(q, round, steps, err)))
+    if ((rc = learn(q, parts, n, &stats, &health, &steps, err)) || (rc = advance(q, parts, n, steps, err)))
         return rc;
     struct mf_report r = {.iter = p->iter - 1,
                           .step = p->global_step,
@@ -360,49 +354,78 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_frame *
                           .steps = steps,
                           .dropped = q->dropped,
                           .noise = noise,
-                          .round = round,
+                          .parts = parts,
+                          .n_parts = n,
                           .stats = &stats,
                           .health = &health};
     q->waited_since = mf_now();
     return report(run, q, &r, err);
 }
 
+/* Whatever came, or went, may have made the round whole. */
+static int take_rounds(struct mf_run *run, struct ppo *q, struct mf_err *err)
+{
+    int rc = 0;
+    for (int64_t iter = q->trainer.policy.iter; rc == 0 && mf_rounds_whole(q->rounds, iter); iter++) {
+        int n;
+        struct mf_part *parts = mf_rounds_parts(q->rounds, iter, &n);
+        rc = take_round(run, q, parts, n, err);
+        free(parts);
+        mf_rounds_drop(q->rounds, iter);
+    }
+    return rc;
+}
+
 static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
 {
     struct ppo *q = self;
+    int rc;
     switch (mf_frame_kind(f)) {
     case MF_HEAD:
         return take_head(run, q, f, err);
     case MF_ROLLOUT:
-        return take_slice(q, f, err);
+        return mf_rounds_add(q->rounds, f, q->trainer.policy.iter, err);
     case MF_ROUND:
-        return take_round(run, q, f, err);
+        rc = mf_rounds_add(q->rounds, f, q->trainer.policy.iter, err);
+        return rc ? rc : take_rounds(run, q, err);
     default:
         return 0;
     }
 }
 
+/* A source is over; rounds that it did not finish go on without it. */
 static int ended(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
 {
     struct ppo *q = self;
-    (void)end, (void)err;
+    const char *src;
+    int rc = mf_frame_get_str(end, "src", &src, err);
+    if (rc)
+        return rc;
+    mf_rounds_leave(q->rounds, src);
+    if (q->edge && (rc = mf_edge_admit(q->edge, src, false, err)))
+        return rc;
+    return take_rounds(run, q, err);
+}
+
+static void sum_up(const struct ppo *q)
+{
     mf_log_live("%s", "");
-    (void)run;
     if (q->trainer.policy.version == 0)
         mf_log(MF_LOG_INFO, "the stream had no round to learn from: there is no checkpoint");
     else
         mf_log(MF_LOG_INFO, "%lld iterations, %lld control steps; newest checkpoint %s/checkpoints/%06lld.safetensors",
                (long long)q->trainer.policy.iter, (long long)q->trainer.policy.global_step, q->dir,
                (long long)q->trainer.policy.version);
-    return 0;
 }
 
 static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     struct ppo *q = self;
     (void)run;
+    if (rc == 0)
+        sum_up(q);
     int rc2 = mf_journal_close(q->journal, rc == 0, err);
-    drop_slices(q);
+    mf_rounds_free(q->rounds);
     mf_frame_free(q->head);
     mf_edge_finish(q->edge);
     mf_trainer_release(&q->trainer);

@@ -62,7 +62,7 @@ static int ended(struct mf_run *run, void *self, const struct mf_frame *end, str
     (void)run;
     s->frames[MF_END]++;
     s->bytes += (long long)mf_frame_bytes(end);
-    s->samples = samples;
+    s->samples += samples;
     return rc;
 }
 

@@ -127,8 +127,10 @@ const struct mf_key mf_keys[] = {
     {"collect.slices", MF_INT, "1", "[1,4096]", "frames", "that a round is cut into"},
     {"collect.max_lag", MF_INT, "0", "[0,1]", "versions", "that the policy may be behind"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL, "running divides by the deviation of returns"},
-    {"collect.src", MF_STR, NULL, NULL, NULL, "this source's name in its frames; a learner takes one source so far"},
-    {"collect.policy_address", MF_STR, NULL, NULL, NULL, "where mf-ppo serves the policy; null: a socket in run.dir"},
+    {"collect.src", MF_STR, NULL, NULL, NULL, "this source's name, where a learner has several"},
+    {"collect.sources", MF_INT, "1", "[1,256]", NULL, "that must have come before mf-ppo learns; more may join later"},
+    {"collect.policy_address", MF_STR, NULL, NULL, NULL,
+     "where mf-ppo serves the policy, whose the run's folder then is; null: a socket in mf-collect's run.dir"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,)", "seconds",
      "that the learner may be silent before mf-collect gives up"},
 
@@ -161,6 +163,12 @@ const struct mf_key mf_keys[] = {
     {"eval.num_envs", MF_INT, "64", "[1,1048576]", NULL, "trials side by side"},
     {"eval.num_inference_steps", MF_INT, "0", "[0,1024]", NULL, "denoising steps; 0: the policy's"},
     {"eval.json", MF_STR, NULL, NULL, NULL, "also write the results, trial by trial, to this file"},
+
+    {"wire.secret", MF_STR, NULL, NULL, NULL, "file of this end's secret key, for tcp:// (mf-keys makes it)"},
+    {"wire.server", MF_STR, NULL, NULL, NULL, "file of the public key of who listens, for who connects"},
+    {"wire.allowed", MF_STR, NULL, NULL, NULL, "folder of the public keys that may connect, for who listens"},
+    {"wire.patience", MF_FLOAT, ".5", "(0,)", "seconds",
+     "that the other end of a socket may be gone before it is lost for good"},
 
     {"view.arrays", MF_CHOICE, "summary", "summary|whole|none", NULL, "how mf-view shows arrays"},
 

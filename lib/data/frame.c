@@ -258,7 +258,7 @@ int mf_frame_recv(struct mf_port *in, struct mf_port *watch, struct mf_frame **f
     void *raw;
     size_t len;
     int rc = mf_port_take(in, watch, &raw, &len, err);
-    if (rc <= 0)
+    if (rc != 1)
         return rc;
     rc = adopt(f, raw, len, err);
     return rc ? mf_err_at(err, "%s", mf_port_name(in)) : 1;

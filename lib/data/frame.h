@@ -1,9 +1,9 @@
 /* frame.h - one object of the stream: its kind, its fields, its named arrays.
  *
- *   head     v, run, src, seed, policy_address, checkpoint, spec, chain
+ *   head     v, run, src, seed, max_lag, steps, policy_address, checkpoint, again, spec, chain
  *   rollout  iter, src, slice, envs, policy, arrays  policy   version, iter, global_step, noise, part, tensors
  *   round    iter, src, slices, episodes, state      metrics  iter, step, time, values
- *                                                    end      src, frames, samples, stopped
+ *                                                    end      src, frames, samples, stopped, lost
  *
  * A frame keeps every field and every array in the order in which it came,
  * the unknown ones as bytes, so that what a stage does not touch leaves it as
@@ -52,7 +52,7 @@ struct mf_frame *mf_frame_keep(struct mf_frame *f); /* one owner more: each one 
 enum mf_kind mf_frame_kind(const struct mf_frame *f);
 size_t mf_frame_bytes(const struct mf_frame *f); /* of one that was received, as it came; 0 of one made here */
 
-/* 1 and *f (the caller frees it), 0 at the end of the bytes, negative on error. */
+/* 1 and *f (the caller frees it), 0 at the end of the bytes, MF_PORT_LEFT and no frame, negative on error. */
 int mf_frame_recv(struct mf_port *in, struct mf_port *watch, struct mf_frame **f, struct mf_err *err);
 int mf_frame_send(struct mf_port *out, const struct mf_frame *f, struct mf_err *err);
 /* The same to and from memory. encode: *data is malloc'ed. */
@@ -64,6 +64,7 @@ int mf_frame_decode(struct mf_frame **f, const void *data, size_t len, struct mf
  * NumPy scalar is a number. Strings live as long as the frame, bytes until the
  * next set. */
 bool mf_frame_has(const struct mf_frame *f, const char *path);
+bool mf_frame_same(const struct mf_frame *a, const struct mf_frame *b, const char *path); /* the same bytes, or none */
 int mf_frame_get_int(const struct mf_frame *f, const char *path, int64_t *v, struct mf_err *err);
 int mf_frame_get_num(const struct mf_frame *f, const char *path, double *v, struct mf_err *err);
 int mf_frame_get_bool(const struct mf_frame *f, const char *path, bool *v, struct mf_err *err);

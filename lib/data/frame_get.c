@@ -66,6 +66,13 @@ bool mf_frame_has(const struct mf_frame *f, const char *path)
     return look(f, path, &v);
 }
 
+bool mf_frame_same(const struct mf_frame *a, const struct mf_frame *b, const char *path)
+{
+    struct mf_span x, y;
+    bool in_a = look(a, path, &x), in_b = look(b, path, &y);
+    return in_a == in_b && (!in_a || (x.n == y.n && !memcmp(x.p, y.p, x.n)));
+}
+
 static int get(const struct mf_frame *f, const char *path, struct mf_span *v, struct mf_token *t, struct mf_err *err)
 {
     if (!look(f, path, v) || mf_token_read(t, v->p, v->n) != 1)

@@ -9,18 +9,33 @@ static double number(const struct mf_frame *f, const char *path)
     return mf_frame_get_num(f, path, &v, &ignored) ? NAN : v;
 }
 
+/* Over the episodes of all sources; NaN where none ended. */
+static double mean(const struct mf_report *r, const char *path)
+{
+    double sum = 0, n = 0;
+    for (int i = 0; i < r->n_parts; i++) {
+        double of = number(r->parts[i].round, "episodes.n");
+        if (!(of > 0))
+            continue;
+        sum += of * number(r->parts[i].round, path);
+        n += of;
+    }
+    return sum / n;
+}
+
 struct mf_frame *mf_report_frame(const struct mf_report *r)
 {
     const struct mf_ppo_stats *s = r->stats;
-    double n = number(r->round, "episodes.n");
-    bool any = n > 0;
+    double n = 0;
+    for (int i = 0; i < r->n_parts; i++)
+        n += number(r->parts[i].round, "episodes.n");
     const struct {
         const char *name;
         double value;
     } row[] = {{"values.rollout/episodes", n},
-               {"values.rollout/success_once", any ? number(r->round, "episodes.success") : NAN},
-               {"values.rollout/ep_return", any ? number(r->round, "episodes.return") : NAN},
-               {"values.rollout/ep_length", any ? number(r->round, "episodes.length") : NAN},
+               {"values.rollout/success_once", mean(r, "episodes.success")},
+               {"values.rollout/ep_return", mean(r, "episodes.return")},
+               {"values.rollout/ep_length", mean(r, "episodes.length")},
                {"values.rollout/action_saturation", r->health->action_saturation},
                {"values.rollout/obs_outside", r->health->obs_outside},
                {"values.train/policy_loss", s->policy_loss},

@@ -6,6 +6,7 @@
 
 #include "rl/health.h"
 #include "rl/ppo.h"
+#include "rl/rounds.h"
 
 struct mf_report {
     int64_t iter, step;             /* iteration; control steps so far */
@@ -13,7 +14,8 @@ struct mf_report {
     double update_time, round_time; /* s; a round is from the end of one update to the end of the next */
     int64_t steps, dropped;         /* control steps of this round; rounds dropped so far */
     double noise;                   /* sigma or level that the round was sampled with */
-    const struct mf_frame *round;   /* its episodes */
+    const struct mf_part *parts;    /* of the sources: their episodes */
+    int n_parts;
     const struct mf_ppo_stats *stats;
     const struct mf_health *health;
 };

@@ -9,29 +9,38 @@
 struct slice {
     struct mf_rollout r;
     const struct mf_frame *frame;
+    const char *src;
+    double noise;
 };
 
-static int by_env(const void *a, const void *b)
+static int by_src_and_env(const void *a, const void *b)
 {
     const struct slice *x = a, *y = b;
-    return (x->r.first_env > y->r.first_env) - (x->r.first_env < y->r.first_env);
+    int order = strcmp(x->src, y->src);
+    return order ? order : (x->r.first_env > y->r.first_env) - (x->r.first_env < y->r.first_env);
 }
 
-static int bind_all(struct slice *s, struct mf_frame *const *frames, size_t n, struct mf_err *err)
+static int bind_all(struct slice *s, struct mf_frame *const *frames, const double *noise, size_t n, struct mf_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        s[i].frame = frames[i];
+        s[i] = (struct slice){.frame = frames[i], .src = "", .noise = noise[i]};
         int rc = mf_rollout_bind(&s[i].r, frames[i], MF_NEED_VALUES | MF_NEED_CHAINS | MF_NEED_ADVANTAGES, err);
+        if (rc == 0 && mf_frame_has(frames[i], "src"))
+            rc = mf_frame_get_str(frames[i], "src", &s[i].src, err);
         if (rc)
             return rc;
     }
-    qsort(s, n, sizeof *s, by_env);
+    qsort(s, n, sizeof *s, by_src_and_env);
     for (size_t i = 1; i < n; i++) {
         const struct mf_rollout *a = &s[i - 1].r, *b = &s[i].r;
-        if (b->first_env != a->first_env + (int64_t)a->N || b->T != a->T)
+        bool same = !strcmp(s[i - 1].src, s[i].src);
+        if (same && b->first_env != a->first_env + (int64_t)a->N)
             return mf_err_set(err, MF_EFORMAT,
                               "round %lld: the slice of environments %lld.. does not follow the one of %lld..",
                               (long long)b->iter, (long long)b->first_env, (long long)a->first_env);
+        if (b->T != a->T)
+            return mf_err_set(err, MF_EFORMAT, "round %lld: a slice of %zu decisions, another of %zu",
+                              (long long)b->iter, a->T, b->T);
         if (b->normalized != a->normalized)
             return mf_err_set(err, MF_EFORMAT, "round %lld: some slices have normalised advantages, some have not",
                               (long long)b->iter);
@@ -133,12 +142,12 @@ static int copy_chain(struct mf_rows *r, const struct mf_rollout *s, const struc
     return 0;
 }
 
-static int copy_row(struct mf_rows *r, const struct slice *s, const struct mf_policy *p, double noise, size_t row,
-                    size_t at, float *flat, struct mf_err *err)
+static int copy_row(struct mf_rows *r, const struct slice *s, const struct mf_policy *p, size_t row, size_t at,
+                    float *flat, struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
     int rc = copy_obs(s, &p->spec, at, flat, err);
-    if (rc || (rc = copy_chain(r, q, &p->spec, noise, row, at, err)))
+    if (rc || (rc = copy_chain(r, q, &p->spec, s->noise, row, at, err)))
         return rc;
     mf_policy_normalize(p, 1, flat, r->obs + row * (size_t)r->O);
     memcpy(r->old + row * (size_t)r->E, (const float *)q->prev_logprobs->data + at * (size_t)r->E,
@@ -151,7 +160,7 @@ static int copy_row(struct mf_rows *r, const struct slice *s, const struct mf_po
 }
 
 static int copy_environment(struct mf_rows *r, const struct slice *s, size_t env, const struct mf_policy *p,
-                            double noise, size_t first_row, float *flat, struct mf_err *err)
+                            size_t first_row, float *flat, struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
     size_t before = r->n_live;
@@ -162,7 +171,7 @@ static int copy_environment(struct mf_rows *r, const struct slice *s, size_t env
         r->control_steps += q->n_exec ? q->n_exec[at] : (int32_t)q->C;
         if (q->loss_mask && !q->loss_mask[at])
             continue;
-        int rc = copy_row(r, s, p, noise, row, at, flat, err);
+        int rc = copy_row(r, s, p, row, at, flat, err);
         if (rc)
             return rc;
         r->live[r->n_live++] = (uint32_t)row;
@@ -172,13 +181,13 @@ static int copy_environment(struct mf_rows *r, const struct slice *s, size_t env
     return 0;
 }
 
-int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, struct mf_frame *const *frames, size_t n,
-                   struct mf_err *err)
+int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *noise, struct mf_frame *const *frames,
+                   size_t n, struct mf_err *err)
 {
     const struct mf_policy_spec *spec = &p->spec;
     struct slice *s = mf_xcalloc(n, sizeof *s);
     float *flat = NULL;
-    int rc = bind_all(s, frames, n, err);
+    int rc = bind_all(s, frames, noise, n, err);
     if (rc || (rc = check_dims(&s[0].r, spec, err)))
         goto out;
     bool single = spec->denoise == MF_SINGLE;
@@ -199,7 +208,7 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, s
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = check_dims(&s[i].r, spec, err);
         for (size_t env = 0; rc == 0 && env < s[i].r.N; env++, row += r->T)
-            rc = copy_environment(r, &s[i], env, p, noise, row, flat, err);
+            rc = copy_environment(r, &s[i], env, p, row, flat, err);
     }
 out:
     free(flat);

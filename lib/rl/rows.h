@@ -1,7 +1,8 @@
 /* rows.h - a whole round as rows, one per decision, ready for minibatches.
  *
- * Rows are ordered by (environment, step), whatever the slices were, so that
- * what is computed from them does not depend on how the round travelled.
+ * Rows are ordered by (source, environment, step), whatever the slices were and
+ * whoever came first, so that what is computed from them does not depend on
+ * how the round travelled.
  *
  *   n = N*T rows   O flat observation   D = H*A   E elements of a log-probability
  *   P chain points and k denoising steps a row: (K+1, K) joint, (2, 1) single
@@ -30,9 +31,9 @@ struct mf_rows {
     bool normalized;         /* advantages came normalised */
 };
 
-/* Gather the slices of one round. noise: the level in force when it was sampled (flow_noise's sigma, or the
+/* Gather the slices of one round. noise[i]: the level in force when slice i was sampled (flow_noise's sigma, or the
  * level of sde and cps). MF_EFORMAT where slices do not fit together or do not fit the policy. */
-int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, double noise, struct mf_frame *const *slices,
+int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *noise, struct mf_frame *const *slices,
                    size_t n_slices, struct mf_err *err);
 void mf_rows_release(struct mf_rows *r);
 

@@ -55,20 +55,27 @@ void mf_trainer_release(struct mf_trainer *t)
     mf_ppo_free(t->learner);
     mf_policy_release(&t->policy);
     mf_engine_close(t->engine);
-    free((void *)(uintptr_t)t->state.bytes);
+    for (int i = 0; i < t->n_states; i++)
+        free((void *)(uintptr_t)t->states[i].bytes);
+    free(t->states);
     *t = (struct mf_trainer){0};
 }
 
-static int keep_state(struct mf_trainer *t, const char *src, const void *bytes, size_t size, struct mf_err *err)
+int mf_trainer_keep_state(struct mf_trainer *t, const char *src, const void *bytes, size_t size, struct mf_err *err)
 {
     void *copy;
-    int rc = mf_alloc(&copy, size, "a collector's state", err);
+    int i = 0, rc = mf_alloc(&copy, size, "a collector's state", err);
     if (rc)
         return rc;
     memcpy(copy, bytes, size);
-    free((void *)(uintptr_t)t->state.bytes);
-    t->state = (struct mf_state){.bytes = copy, .size = size};
-    snprintf(t->state.src, sizeof t->state.src, "%s", src);
+    while (i < t->n_states && strcmp(t->states[i].src, src) != 0)
+        i++;
+    if (i == t->n_states)
+        t->states = mf_xrealloc(t->states, (size_t)++t->n_states, sizeof *t->states);
+    else
+        free((void *)(uintptr_t)t->states[i].bytes);
+    t->states[i] = (struct mf_state){.bytes = copy, .size = size};
+    snprintf(t->states[i].src, sizeof t->states[i].src, "%s", src);
     return 0;
 }
 
@@ -81,7 +88,9 @@ static int resume(struct mf_trainer *t, const struct mf_loaded *l, struct mf_err
     if (rc == 0 && ema)
         rc = mf_loaded_ema(l, &t->policy.params, ema, err);
     *mf_ppo_minibatches(t->learner) = taken ? atoll(taken) : 0;
-    return rc == 0 && mf_loaded_states(l, &s) > 0 ? keep_state(t, s[0].src, s[0].bytes, s[0].size, err) : rc;
+    for (int i = 0, n = mf_loaded_states(l, &s); rc == 0 && i < n; i++)
+        rc = mf_trainer_keep_state(t, s[i].src, s[i].bytes, s[i].size, err);
+    return rc;
 }
 
 int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum mf_weights which, struct mf_err *err)
@@ -116,34 +125,41 @@ int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err 
                               .ema = mf_ppo_ema(t->learner),
                               .adam = mf_ppo_adam(t->learner),
                               .kind = "ppo",
-                              .n_states = t->state.bytes != NULL,
-                              .states = &t->state,
+                              .n_states = t->n_states,
+                              .states = t->states,
                               .n_extra = 1,
                               .extra = extra};
     return mf_checkpoint_save(path, &c, err);
 }
 
-int mf_trainer_learn(struct mf_trainer *t, int64_t version, struct mf_frame *const *slices, int n,
-                     struct mf_ppo_stats *stats, struct mf_health *health, int64_t *steps, struct mf_err *err)
+int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n, struct mf_ppo_stats *stats,
+                     struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
     struct mf_rows rows = {0};
-    double level = t->level[version % MF_TRAINER_PAST];
-    int rc = mf_rows_gather(&rows, &t->policy, level, slices, (size_t)n, err);
+    double *noise = mf_xcalloc((size_t)n, sizeof *noise);
+    int rc = 0;
+    for (int i = 0; i < n && rc == 0; i++) {
+        int64_t version = t->policy.version;
+        if (mf_frame_has(slices[i], "policy.version"))
+            rc = mf_frame_get_int(slices[i], "policy.version", &version, err);
+        noise[i] = t->level[version % MF_TRAINER_PAST];
+    }
+    if (rc == 0)
+        rc = mf_rows_gather(&rows, &t->policy, noise, slices, (size_t)n, err);
     if (rc == 0)
         rc = mf_ppo_update(t->learner, &rows, stats, err);
     if (rc == 0)
         *health = mf_health_of(&rows, &t->policy, stats->entropy);
     *steps = rows.control_steps;
     mf_rows_release(&rows);
+    free(noise);
     return rc;
 }
 
-int mf_trainer_next(struct mf_trainer *t, int64_t steps, const char *src, const void *state, size_t size,
-                    struct mf_err *err)
+void mf_trainer_next(struct mf_trainer *t, int64_t steps)
 {
     t->policy.version++;
     t->policy.iter++;
     t->policy.global_step += steps;
     put_noise_in_force(t);
-    return state ? keep_state(t, src, state, size, err) : 0;
 }

@@ -1,5 +1,5 @@
-/* trainer.h - what a run of PPO carries from round to round: policy, learner, the noise in force, the collector's
- * state; and its checkpoints.
+/* trainer.h - what a run of PPO carries from round to round: policy, learner, the noise in force, the collectors'
+ * states; and its checkpoints.
  */
 #ifndef MF_RL_TRAINER_H
 #define MF_RL_TRAINER_H
@@ -22,7 +22,8 @@ struct mf_trainer {
     struct mf_policy policy;
     struct mf_ppo *learner;
     struct mf_noise_opts noise;
-    struct mf_state state;         /* of the collector at the end of its last round, unread; bytes NULL: none */
+    struct mf_state *states; /* of the collectors at the end of their last rounds, unread; one a name */
+    int n_states;
     double level[MF_TRAINER_PAST]; /* noise in force for version v: level[v % PAST] */
     char digest[17];               /* of the policy at hand */
     bool from_ema;                 /* the averaged weights of a checkpoint were loaded */
@@ -38,11 +39,12 @@ void mf_trainer_release(struct mf_trainer *t); /* safe on a zeroed one */
 int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum mf_weights which, struct mf_err *err);
 int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err);
 
-/* Learn from the slices of a round that this version sampled; *steps are its control steps. */
-int mf_trainer_learn(struct mf_trainer *t, int64_t version, struct mf_frame *const *slices, int n,
-                     struct mf_ppo_stats *stats, struct mf_health *health, int64_t *steps, struct mf_err *err);
-/* The round is consumed: the next version, its noise, and the state (NULL: none) that came with the round. */
-int mf_trainer_next(struct mf_trainer *t, int64_t steps, const char *src, const void *state, size_t size,
-                    struct mf_err *err);
+/* Learn from the slices of a round, each sampled by the version that it names; *steps are its control steps. */
+int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n, struct mf_ppo_stats *stats,
+                     struct mf_health *health, int64_t *steps, struct mf_err *err);
+/* The round is consumed: the next version and its noise. */
+void mf_trainer_next(struct mf_trainer *t, int64_t steps);
+/* The state (copied) that came with a source's round. */
+int mf_trainer_keep_state(struct mf_trainer *t, const char *src, const void *state, size_t size, struct mf_err *err);
 
 #endif

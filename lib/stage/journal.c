@@ -19,7 +19,7 @@ static int keep_old(struct mf_journal *j, const char *path, int64_t iter, struct
     struct mf_err ignored;
     struct mf_frame *f;
     int rc = 0;
-    if (iter == 0 || access(path, F_OK) || mf_port_open(&old, path, MF_IN, &ignored))
+    if (iter == 0 || access(path, F_OK) || mf_port_open(&old, path, MF_IN, NULL, &ignored))
         return 0;
     while (rc == 0 && mf_frame_recv(old, NULL, &f, &ignored) == 1) {
         int64_t at;
@@ -38,7 +38,7 @@ int mf_journal_open(struct mf_journal **out, const char *dir, const struct mf_fr
     struct mf_journal *j = mf_xcalloc(1, sizeof *j);
     snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", dir);
     snprintf(part, sizeof part, "%.1000s/logs/metrics.part", dir);
-    int rc = mf_port_open(&j->port, part, MF_OUT, err);
+    int rc = mf_port_open(&j->port, part, MF_OUT, NULL, err);
     if (rc || (rc = mf_journal_put(j, head, err)) || (rc = keep_old(j, path, iter, err))) {
         mf_port_drop(j->port);
         unlink(part);

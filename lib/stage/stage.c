@@ -11,22 +11,18 @@
 #include "base/mem.h"
 #include "stage/options.h"
 #include "stage/rundir.h"
-
-enum { FORMAT = 1 };
-
-struct count {
-    int64_t frames, samples;
-};
+#include "stage/senders.h"
 
 struct mf_run {
     const struct mf_stage *stage;
     struct mf_options opt;
+    struct mf_wire_opts wire;
     struct mf_port *in, *out;
-    bool silent;   /* stdout is a terminal: no frames go there */
-    bool ended;    /* an end was emitted: a replayed one */
-    bool stopped;  /* INT ended the source of this stream before its time */
-    char src[128]; /* of the head that was sent */
-    struct count got, sent;
+    bool silent;               /* stdout is a terminal: no frames go there */
+    bool ended;                /* an end was emitted: a replayed one */
+    bool stopped;              /* INT ended a source of this stream before its time */
+    struct mf_senders sources; /* of what comes in */
+    struct mf_sender own;      /* what goes out of a source or a sink */
 };
 
 const struct mf_conf *mf_run_conf(const struct mf_run *run)
@@ -43,6 +39,11 @@ const char *const *mf_run_operands(const struct mf_run *run, int *n)
 struct mf_port *mf_run_out(struct mf_run *run)
 {
     return run->out;
+}
+
+const struct mf_wire_opts *mf_run_wire(const struct mf_run *run)
+{
+    return &run->wire;
 }
 
 bool mf_run_on_terminal(const struct mf_run *run)
@@ -96,39 +97,69 @@ static int join_run(const struct mf_run *run, const struct mf_frame *head, struc
     return rc;
 }
 
+static int emit_head(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
+{
+    const bool first = run->own.sent.frames == 0;
+    if (run->stage->role != MF_FILTER) {
+        const char *src = "";
+        if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
+            return err->code;
+        run->own.sent = (struct mf_count){.frames = 0};
+        snprintf(run->own.src, sizeof run->own.src, "%s", src);
+    }
+    if (first && !reads(run->stage) && join_run(run, f, err))
+        return err->code;
+    if (!run->stage->replays)
+        mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
+    return 0;
+}
+
 int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
 {
     if (!run->out || run->silent || run->stage->text_out)
         return 0;
-    if (mf_frame_kind(f) == MF_HEAD) {
-        const char *src = "";
-        if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
-            return err->code;
-        snprintf(run->src, sizeof run->src, "%s", src);
-        if (!reads(run->stage) && join_run(run, f, err))
-            return err->code;
-        if (!run->stage->replays)
-            mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
-    }
-    int rc = mf_frame_send(run->out, f, err);
+    int rc = mf_frame_kind(f) == MF_HEAD ? emit_head(run, f, err) : 0;
+    if (rc || (rc = mf_frame_send(run->out, f, err)))
+        return rc;
+    struct mf_sender *s = run->stage->role == MF_FILTER ? run->sources.at : &run->own;
     run->ended |= mf_frame_kind(f) == MF_END;
-    if (rc == 0) {
-        run->sent.frames++;
-        run->sent.samples += samples_of(f);
-    }
+    s->sent.frames++;
+    s->sent.samples += samples_of(f);
+    return 0;
+}
+
+static struct mf_frame *make_end(const struct mf_sender *s, const struct mf_count *count)
+{
+    struct mf_frame *end = mf_frame_new(MF_END);
+    mf_frame_set_str(end, "src", s->src);
+    mf_frame_set_int(end, "frames", count->frames);
+    mf_frame_set_int(end, "samples", count->samples);
+    mf_frame_set_bool(end, "stopped", s->stopped);
+    if (s->lost)
+        mf_frame_set_bool(end, "lost", true);
+    return end;
+}
+
+static int send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err)
+{
+    struct mf_frame *end = make_end(s, &s->sent);
+    int rc = s->sent.frames ? mf_frame_send(run->out, end, err) : 0;
+    mf_frame_free(end);
+    s->end_due = false;
     return rc;
 }
 
-static int send_end(struct mf_run *run, struct mf_err *err)
+/* The ends that are still due: a filter's for its sources, anyone else's for what it made. */
+static int send_ends(struct mf_run *run, struct mf_err *err)
 {
-    struct mf_frame *end = mf_frame_new(MF_END);
-    mf_frame_set_str(end, "src", run->src);
-    mf_frame_set_int(end, "frames", run->sent.frames);
-    mf_frame_set_int(end, "samples", run->sent.samples);
-    mf_frame_set_bool(end, "stopped", run->stopped || run->stage->replays);
-    int rc = mf_frame_send(run->out, end, err);
-    mf_frame_free(end);
-    return rc;
+    int rc = 0;
+    for (int i = 0; i < run->sources.n && rc == 0; i++)
+        if (run->sources.s[i].end_due)
+            rc = send_end(run, &run->sources.s[i], err);
+    if (rc || run->ended || run->stage->role == MF_FILTER)
+        return rc;
+    run->own.stopped = run->stopped || run->stage->replays;
+    return send_end(run, &run->own, err);
 }
 
 /* Text that nobody takes is an error, or the end, as soon as it is written. */
@@ -140,72 +171,136 @@ static int flush_text(struct mf_err *err)
                           : mf_err_errno(err, "write <stdout>");
 }
 
-static int take_end(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
+/* One source is over, by its own word or as it was lost. */
+static int take_end(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
 {
-    struct count said;
+    s->active = false;
+    run->stopped |= s->stopped;
+    int rc = run->stage->ended ? run->stage->ended(run, self, end, err) : 0;
+    s->end_due = run->stage->role == MF_FILTER && !run->silent && !run->stage->text_out;
+    return rc || !s->end_due || !mf_senders_active(&run->sources) ? rc : send_end(run, s, err);
+}
+
+static int check_end(struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
+{
+    struct mf_count said;
     int rc;
     if ((rc = mf_frame_get_int(end, "frames", &said.frames, err)) ||
         (rc = mf_frame_get_int(end, "samples", &said.samples, err)))
         return rc;
-    if (said.frames != run->got.frames || said.samples != run->got.samples)
+    if (said.frames != s->got.frames || said.samples != s->got.samples)
         return mf_err_set(err, MF_EFORMAT, "the end counts %lld frames and %lld samples, but %lld and %lld came",
-                          (long long)said.frames, (long long)said.samples, (long long)run->got.frames,
-                          (long long)run->got.samples);
-    if (mf_frame_has(end, "stopped") && (rc = mf_frame_get_bool(end, "stopped", &run->stopped, err)))
+                          (long long)said.frames, (long long)said.samples, (long long)s->got.frames,
+                          (long long)s->got.samples);
+    if (mf_frame_has(end, "stopped") && (rc = mf_frame_get_bool(end, "stopped", &s->stopped, err)))
         return rc;
-    return run->stage->ended ? run->stage->ended(run, self, end, err) : 0;
+    return mf_frame_has(end, "lost") ? mf_frame_get_bool(end, "lost", &s->lost, err) : 0;
 }
 
 static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
 {
-    const enum mf_kind kind = mf_frame_kind(f);
-    const bool first = run->got.frames == 0;
-    int64_t format = 0;
-    if (first != (kind == MF_HEAD))
-        return mf_err_set(err, MF_EFORMAT, first ? "a stream begins with a head, not with %s" : "a second %s",
-                          mf_kind_name(kind));
-    if (first && mf_frame_get_int(f, "v", &format, err))
+    struct mf_sender *s = run->sources.at;
+    if (mf_frame_kind(f) == MF_END)
+        return take_end(run, self, s, f, err);
+    if (mf_frame_kind(f) == MF_HEAD && s->got.frames == 0 && run->sources.n == 1 && join_run(run, f, err))
         return err->code;
-    if (first && format != FORMAT)
-        return mf_err_set(err, MF_EFORMAT, "the stream's format is %lld, and %s %s reads %d", (long long)format,
-                          run->opt.program, MF_VERSION, FORMAT);
-    if (first && join_run(run, f, err))
-        return err->code;
-    if (kind == MF_END)
-        return take_end(run, self, f, err);
     const int64_t samples = samples_of(f);
     int rc = run->stage->frame ? run->stage->frame(run, self, f, err) : mf_emit(run, f, err);
-    run->got.frames++;
-    run->got.samples += samples;
+    s->got.frames++;
+    s->got.samples += samples;
     return rc;
+}
+
+static long long frames_so_far(const struct mf_run *run)
+{
+    long long n = 0;
+    for (int i = 0; i < run->sources.n; i++)
+        n += run->sources.s[i].got.frames + !run->sources.s[i].active;
+    return n;
+}
+
+static int truncated(const struct mf_run *run, struct mf_err *err)
+{
+    return mf_stop_signal() == SIGINT
+               ? mf_err_set(err, MF_STOPPED, "asked to end by SIGINT")
+               : mf_err_set(err, MF_EFORMAT, "%s is truncated: it ends after %lld frames without an end frame",
+                            mf_port_name(run->in), frames_so_far(run));
+}
+
+/* A writer of a socket is gone. Its source, if it had not ended, is lost, and those who read behind us hear it; the
+ * last one is the stream's own loss. */
+static int left(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct mf_sender *s = mf_senders_from(&run->sources, mf_port_from(run->in));
+    bool others = false;
+    if (!s)
+        return 0;
+    s->from = -1;
+    if (!s->active)
+        return 0;
+    for (int i = 0; i < run->sources.n; i++) {
+        const struct mf_sender *other = &run->sources.s[i];
+        others |= other != s && (other->active || !other->lost);
+    }
+    if (!others)
+        return truncated(run, err);
+    mf_log(MF_LOG_WARN, "%s: source '%s' is gone without an end, after %lld frames", mf_port_name(run->in), s->src,
+           (long long)s->got.frames);
+    s->lost = true;
+    run->sources.at = s;
+    struct mf_frame *end = make_end(s, &s->got);
+    int rc = take_end(run, self, s, end, err);
+    mf_frame_free(end);
+    return rc;
+}
+
+/* One writer of a socket sent what cannot be: it is told and sent away, and the others go on. */
+static int turn_away(struct mf_run *run, void *self, struct mf_err *err)
+{
+    int from = mf_port_from(run->in);
+    mf_port_refuse(run->in, from, err->text);
+    mf_log(MF_LOG_WARN, "%s: refused a writer: %s", mf_port_name(run->in), err->text);
+    return left(run, self, err);
+}
+
+/* 1: more may come, 0: the stream is whole. */
+static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
+{
+    const bool socket = mf_port_is_socket(run->in);
+    struct mf_frame *f = NULL;
+    int rc = mf_frame_recv(run->in, run->out, &f, err);
+    if (rc == 0)
+        return run->sources.n && !mf_senders_active(&run->sources) ? 0 : truncated(run, err);
+    const long long nth = frames_so_far(run) + 1;
+    bool misplaced = rc == MF_EFORMAT && socket;
+    if (rc == MF_PORT_LEFT) {
+        rc = left(run, self, err);
+    } else if (rc == 1) {
+        rc = mf_senders_take(&run->sources, run->in, f, err);
+        if (rc == 0 && mf_frame_kind(f) == MF_END)
+            rc = check_end(run->sources.at, f, err);
+        misplaced = rc == MF_EFORMAT && socket;
+        if (rc == 0)
+            rc = take(run, self, f, err);
+        if (rc == MF_EFORMAT && !misplaced)
+            mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), nth);
+    }
+    mf_frame_free(f);
+    if (misplaced)
+        rc = turn_away(run, self, err);
+    if (rc == 0 && run->stage->text_out)
+        rc = flush_text(err);
+    if (rc)
+        return rc;
+    return !socket || !run->sources.n || mf_senders_active(&run->sources);
 }
 
 static int pump_stream(struct mf_run *run, void *self, struct mf_err *err)
 {
-    for (bool ended = false;;) {
-        struct mf_frame *f;
-        int rc = mf_frame_recv(run->in, run->out, &f, err);
-        if (rc == 0 && ended)
-            return 0;
-        if (rc == 0 && mf_stop_signal() == SIGINT)
-            return mf_err_set(err, MF_STOPPED, "asked to end by SIGINT");
-        if (rc == 0)
-            return mf_err_set(err, MF_EFORMAT, "%s is truncated: it ends after %lld frames without an end frame",
-                              mf_port_name(run->in), (long long)run->got.frames);
-        if (rc < 0)
-            return rc;
-        const bool end = mf_frame_kind(f) == MF_END;
-        const long long nth = (long long)run->got.frames + 1 + ended;
-        rc = ended ? mf_err_set(err, MF_EFORMAT, "it follows the end") : take(run, self, f, err);
-        mf_frame_free(f);
-        if (rc == MF_EFORMAT)
-            mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), nth);
-        if (rc == 0 && run->stage->text_out)
-            rc = flush_text(err);
-        if (rc < 0)
-            return rc;
-        ended |= end;
-    }
+    int rc = 1;
+    while (rc == 1)
+        rc = pump_frame(run, self, err);
+    return rc;
 }
 
 static int pump_work(struct mf_run *run, void *self, struct mf_err *err)
@@ -226,9 +321,9 @@ static int open_in(struct mf_run *run, struct mf_err *err)
     char path[MF_PATH_MAX];
     struct stat st;
     if (stat(run->opt.in, &st) < 0 || !S_ISDIR(st.st_mode))
-        return mf_port_open(&run->in, run->opt.in, MF_IN, err);
+        return mf_port_open(&run->in, run->opt.in, MF_IN, &run->wire, err);
     snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", run->opt.in);
-    return mf_port_open(&run->in, path, MF_IN, err);
+    return mf_port_open(&run->in, path, MF_IN, &run->wire, err);
 }
 
 static int open_ports(struct mf_run *run, struct mf_err *err)
@@ -241,7 +336,7 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE, "a stream comes through a pipe or --in, not from a terminal");
     if (s->role == MF_TOOL)
         return 0;
-    if ((rc = mf_port_open(&run->out, run->opt.out, MF_OUT, err)))
+    if ((rc = mf_port_open(&run->out, run->opt.out, MF_OUT, &run->wire, err)))
         return rc;
     run->silent = !s->text_out && mf_port_is_terminal(run->out);
     if (run->silent && s->role != MF_SINK && !s->watched)
@@ -268,16 +363,21 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
         if (late_rc < 0 && !is_error(rc))
             *err = late, rc = late_rc;
     }
-    if (rc == 0 && run->sent.frames && !run->ended)
-        rc = send_end(run, err);
+    if (rc == 0 && run->out && !run->silent && !s->text_out)
+        rc = send_ends(run, err);
     if (rc == 0 && (s->text_out || s->role == MF_TOOL))
         rc = flush_text(err);
     if (rc == 0 && run->out) {
         rc = mf_port_close(run->out, err);
         run->out = NULL;
     }
+    if (rc == 0 && run->in) {
+        rc = mf_port_close(run->in, err);
+        run->in = NULL;
+    }
     mf_port_drop(run->out);
     mf_port_drop(run->in);
+    mf_senders_release(&run->sources);
     return rc;
 }
 
@@ -311,6 +411,11 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
     struct mf_err err = {0};
     struct mf_run run = {.stage = stage};
     static const struct mf_bind log_level[] = {{"log.level", 0}, {0}};
+    static const struct mf_bind wire[] = {{"wire.secret", offsetof(struct mf_wire_opts, secret)},
+                                          {"wire.server", offsetof(struct mf_wire_opts, server)},
+                                          {"wire.allowed", offsetof(struct mf_wire_opts, allowed)},
+                                          {"wire.patience", offsetof(struct mf_wire_opts, patience)},
+                                          {0}};
     int level = MF_LOG_INFO;
     char prog[64];
 
@@ -325,6 +430,7 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
     } else if (rc == 0) {
         void *self = mf_xcalloc(1, stage->size);
         if ((rc = mf_conf_bind(run.opt.conf, log_level, &level, &err)) == 0 &&
+            (rc = mf_conf_bind(run.opt.conf, wire, &run.wire, &err)) == 0 &&
             (rc = mf_conf_bind(run.opt.conf, stage->binds, self, &err)) == 0) {
             mf_log_open(prog, (enum mf_level)level);
             mf_stop_catch();

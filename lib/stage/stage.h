@@ -10,8 +10,12 @@
  * no `end`. A reader that is gone: close cleanly, then die by SIGPIPE. A
  * source whose work() returns MF_STOPPED after INT has ended its step too.
  *
- * A stream is read whole: its first frame is the only head, its end frame
- * counts frames and samples, nothing follows. All else is MF_EFORMAT.
+ * A stream is read whole: it begins with a head, its end frame counts frames
+ * and samples, nothing follows. All else is MF_EFORMAT. Several sources may
+ * share a stream (collectors that write to one socket): each has its head and
+ * its end, heads agree in their spec, and the stream ends with its last source.
+ * On a socket a writer that sends what cannot be is told and sent away, and the
+ * others go on; a source that is gone without an end gets one that says `lost`.
  */
 #ifndef MF_STAGE_STAGE_H
 #define MF_STAGE_STAGE_H
@@ -50,7 +54,7 @@ struct mf_stage {
     int (*frame)(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err);
     int (*work)(struct mf_run *run, void *self, struct mf_err *err); /* a source or tool: 1 more, 0 done */
     int (*ended)(struct mf_run *run, void *self, const struct mf_frame *end,
-                 struct mf_err *err); /* a whole stream was read */
+                 struct mf_err *err); /* of one source: it was read whole, or is lost */
     /* Always once open was called, also after an error: rc is it and *err its sentence. Then `end` is sent
      * (unless rc or this failed) and the ports close. */
     int (*close)(struct mf_run *run, void *self, int rc, struct mf_err *err);
@@ -65,6 +69,7 @@ int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err);
 const struct mf_conf *mf_run_conf(const struct mf_run *run);
 const char *const *mf_run_operands(const struct mf_run *run, int *n); /* words that are not key=value */
 struct mf_port *mf_run_out(struct mf_run *run);                       /* to watch it while waiting elsewhere */
+const struct mf_wire_opts *mf_run_wire(const struct mf_run *run);     /* wire.*: for other sockets */
 bool mf_run_on_terminal(const struct mf_run *run);                    /* stdout is one: show progress there */
 
 #endif

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "wire/call_priv.h"
-#include "wire/loopback.h"
 #include "wire/port.h"
+#include "wire/socket.h"
 #include "wire/token.h"
 
 static const char monitor_address[] = "inproc://monitor"; /* a context per call */
@@ -114,12 +114,15 @@ static int open_call(struct mf_call **out, const char *address, bool asks, struc
     if (strncmp(address, "ipc://", 6) && strncmp(address, "tcp://", 6))
         return mf_err_set(err, MF_EUSAGE, "'%s' is no address of an environment: tcp://127.0.0.1:PORT or ipc://PATH",
                           address);
-    int rc = mf_loopback_check(address, err);
-    if (rc)
-        return rc;
+    if (!mf_socket_is_local(address))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%s goes beyond this machine, and questions and answers travel in the clear: use 127.0.0.1 and "
+            "an ssh tunnel",
+            address);
     struct mf_call *c = mf_xcalloc(1, sizeof *c);
     mode_t before = umask(0077); /* an ipc socket is for its owner */
-    rc = open_socket(c, address, asks, err);
+    int rc = open_socket(c, address, asks, err);
     umask(before);
     if (rc) {
         mf_call_free(c);

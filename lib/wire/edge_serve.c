@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -19,10 +18,10 @@ struct release {
     zmq_msg_t *parts; /* libzmq counts who still sends them */
 };
 
-struct state {
+struct source {
     char src[MF_EDGE_SRC];
-    int64_t version;
-    zmq_msg_t *bytes;
+    bool admitted;
+    zmq_msg_t *state, *next; /* beside the newest version; beside the one that is published next. NULL: none */
 };
 
 struct client {
@@ -30,20 +29,20 @@ struct client {
     size_t id_size;
     char src[MF_EDGE_SRC];
     int64_t seq, version;
+    bool joins;     /* wants the newest version, and its state */
     bool waits;     /* no final answer to seq yet */
     uint64_t heard; /* for who is forgotten when there are more than CLIENTS */
 };
 
 struct mf_edge_server {
-    void *context, *router;
-    char *path; /* of the socket, which libzmq leaves behind; NULL: tcp */
-    int wake;   /* eventfd: look at what changed under the lock */
+    struct mf_socket router;
+    int wake; /* eventfd: look at what changed under the lock */
     pthread_t thread;
     pthread_mutex_t lock;
     bool over;
-    int keep, n_releases, n_states;
+    int keep, n_releases, n_sources;
     struct release *releases; /* oldest first */
-    struct state *states;
+    struct source *sources;
     /* the thread's own */
     struct client clients[CLIENTS];
     int n_clients;
@@ -52,14 +51,14 @@ struct mf_edge_server {
 
 static bool send_bytes(struct mf_edge_server *e, const void *bytes, size_t size, int flags)
 {
-    return zmq_send(e->router, bytes, size, flags | ZMQ_DONTWAIT) >= 0;
+    return zmq_send(e->router.socket, bytes, size, flags | ZMQ_DONTWAIT) >= 0;
 }
 
 static bool send_shared(struct mf_edge_server *e, zmq_msg_t *m, int flags)
 {
     zmq_msg_t copy;
     zmq_msg_init(&copy);
-    bool good = zmq_msg_copy(&copy, m) == 0 && zmq_msg_send(&copy, e->router, flags | ZMQ_DONTWAIT) >= 0;
+    bool good = zmq_msg_copy(&copy, m) == 0 && zmq_msg_send(&copy, e->router.socket, flags | ZMQ_DONTWAIT) >= 0;
     if (!good)
         zmq_msg_close(&copy);
     return good;
@@ -73,33 +72,33 @@ static const struct release *find_release(const struct mf_edge_server *e, int64_
     return NULL;
 }
 
-static struct state *find_state(struct mf_edge_server *e, const char *src)
+static struct source *find_source(struct mf_edge_server *e, const char *src)
 {
-    for (int i = 0; i < e->n_states; i++)
-        if (!strcmp(e->states[i].src, src))
-            return &e->states[i];
+    for (int i = 0; i < e->n_sources; i++)
+        if (!strcmp(e->sources[i].src, src))
+            return &e->sources[i];
     return NULL;
 }
 
 /* Under the lock; sends never block. A client that is gone or whose queue is full is left to ask again. */
 static void answer(struct mf_edge_server *e, struct client *c, bool asked)
 {
-    char text[MF_EDGE_NOTE_MAX];
-    const struct release *r = find_release(e, c->version);
-    struct state *state = find_state(e, c->src);
-    if (state && state->version != c->version)
-        state = NULL;
+    char text[MF_NOTE_MAX];
+    const struct source *source = find_source(e, c->src);
+    const struct release *newest = e->n_releases ? &e->releases[e->n_releases - 1] : NULL, *r;
     struct mf_edge_note note = {.say = MF_EDGE_WAIT, .seq = c->seq, .version = c->version};
     memcpy(note.src, c->src, sizeof note.src);
-    if (e->n_releases) {
+    if (newest) {
         note.oldest = e->releases[0].version;
-        note.newest = e->releases[e->n_releases - 1].version;
+        note.newest = newest->version;
     }
+    r = !c->joins ? find_release(e, c->version) : source && source->admitted ? newest : NULL;
     if (c->waits && r) {
         note.say = MF_EDGE_POLICY;
+        note.version = r->version;
         note.parts = r->n;
-        note.state = state != NULL;
-    } else if (c->waits && e->n_releases && c->version < note.newest)
+        note.state = c->joins && source->state;
+    } else if (c->waits && !c->joins && newest && c->version < note.newest)
         note.say = MF_EDGE_GONE;
     else if (c->waits && e->over)
         note.say = MF_EDGE_OVER;
@@ -107,11 +106,11 @@ static void answer(struct mf_edge_server *e, struct client *c, bool asked)
         return;
     int parts = (int)(note.parts + note.state);
     bool good = send_bytes(e, c->id, c->id_size, ZMQ_SNDMORE) &&
-                send_bytes(e, text, mf_edge_note_write(&note, text), parts ? ZMQ_SNDMORE : 0);
+                send_bytes(e, text, mf_note_write(&mf_edge_form, &note, text), parts ? ZMQ_SNDMORE : 0);
     for (int i = 0; i < note.parts && good; i++)
         good = send_shared(e, &r->parts[i], i + 1 < parts ? ZMQ_SNDMORE : 0);
     if (note.state && good)
-        good = send_shared(e, state->bytes, 0);
+        good = send_shared(e, source->state, 0);
     if (note.say != MF_EDGE_WAIT && good)
         c->waits = false;
 }
@@ -136,22 +135,24 @@ static struct client *client_of(struct mf_edge_server *e, const void *id, size_t
 static int take_question(struct mf_edge_server *e)
 {
     zmq_msg_t id, body;
-    struct mf_edge_note note;
+    struct mf_edge_note note = {.say = MF_EDGE_WAIT};
     int more = 0, parts = 0;
     zmq_msg_init(&id);
     zmq_msg_init(&body);
-    if (zmq_msg_recv(&id, e->router, ZMQ_DONTWAIT) >= 0) {
+    if (zmq_msg_recv(&id, e->router.socket, ZMQ_DONTWAIT) >= 0) {
         for (more = zmq_msg_more(&id); more; parts++) {
-            zmq_msg_recv(&body, e->router, 0);
+            zmq_msg_recv(&body, e->router.socket, 0);
             more = zmq_msg_more(&body);
         }
         if (parts == 1 && zmq_msg_size(&id) <= sizeof e->clients->id &&
-            mf_edge_note_read(&note, zmq_msg_data(&body), zmq_msg_size(&body)) && note.say == MF_EDGE_WANT) {
+            mf_note_read(&mf_edge_form, &note, zmq_msg_data(&body), zmq_msg_size(&body)) &&
+            (note.say == MF_EDGE_WANT || note.say == MF_EDGE_JOIN)) {
             struct client *c = client_of(e, zmq_msg_data(&id), zmq_msg_size(&id));
             c->heard = ++e->turn;
             c->waits |= note.seq != c->seq;
             c->seq = note.seq;
             c->version = note.version;
+            c->joins = note.say == MF_EDGE_JOIN;
             memcpy(c->src, note.src, sizeof c->src);
             pthread_mutex_lock(&e->lock);
             answer(e, c, true);
@@ -168,7 +169,8 @@ static void *serve(void *arg)
 {
     struct mf_edge_server *e = arg;
     for (bool over = false; !over;) {
-        zmq_pollitem_t ready[] = {{.socket = e->router, .events = ZMQ_POLLIN}, {.fd = e->wake, .events = ZMQ_POLLIN}};
+        zmq_pollitem_t ready[] = {{.socket = e->router.socket, .events = ZMQ_POLLIN},
+                                  {.fd = e->wake, .events = ZMQ_POLLIN}};
         uint64_t changes;
         if (zmq_poll(ready, 2, -1) < 0)
             continue;
@@ -200,49 +202,32 @@ static void release_free(struct release *r)
     free(r->parts);
 }
 
-static void state_free(struct state *s)
+static void state_free(zmq_msg_t *state)
 {
-    zmq_msg_close(s->bytes);
-    free(s->bytes);
+    if (state)
+        zmq_msg_close(state);
+    free(state);
 }
 
 static void server_free(struct mf_edge_server *e)
 {
-    if (e->router)
-        zmq_close(e->router);
     for (int i = 0; i < e->n_releases; i++)
         release_free(&e->releases[i]);
-    for (int i = 0; i < e->n_states; i++)
-        state_free(&e->states[i]);
-    if (e->context)
-        zmq_ctx_term(e->context);
-    if (e->path)
-        unlink(e->path);
-    free(e->path);
+    for (int i = 0; i < e->n_sources; i++) {
+        state_free(e->sources[i].state);
+        state_free(e->sources[i].next);
+    }
+    mf_socket_close(&e->router, 2000);
     if (e->wake >= 0)
         close(e->wake);
     pthread_mutex_destroy(&e->lock);
     free(e->releases);
-    free(e->states);
+    free(e->sources);
     free(e);
 }
 
-/* libzmq unlinks whatever lies at an ipc path before it binds: only a socket may go that way. */
-static int bind_address(struct mf_edge_server *e, const char *address, struct mf_err *err)
-{
-    struct stat st;
-    const char *path = strncmp(address, "ipc://", 6) ? NULL : address + 6;
-    if (path && lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
-        return mf_err_set(err, MF_EIO, "cannot serve the policy at %s: something that is no socket is there", address);
-    int must = 1;
-    zmq_setsockopt(e->router, ZMQ_ROUTER_MANDATORY, &must, sizeof must);
-    if (zmq_bind(e->router, address) < 0)
-        return mf_err_set(err, MF_EIO, "cannot serve the policy at %s: %s", address, zmq_strerror(errno));
-    e->path = path ? mf_xstrdup(path) : NULL;
-    return path && chmod(path, 0600) < 0 ? mf_err_errno(err, "cannot close %s to others", path) : 0;
-}
-
-int mf_edge_serve(struct mf_edge_server **out, const char *address, int keep, struct mf_err *err)
+int mf_edge_serve(struct mf_edge_server **out, const char *address, const struct mf_wire_opts *opts, int keep,
+                  struct mf_err *err)
 {
     int rc = mf_edge_check_address(address, err);
     if (rc)
@@ -255,9 +240,12 @@ int mf_edge_serve(struct mf_edge_server **out, const char *address, int keep, st
     if (e->wake < 0)
         rc = mf_err_errno(err, "cannot make an eventfd");
     if (!rc)
-        rc = mf_edge_socket(&e->context, &e->router, ZMQ_ROUTER, MF_EDGE_NOTE_MAX, address, err);
-    if (!rc)
-        rc = bind_address(e, address, err);
+        rc = mf_socket_open(&e->router, ZMQ_ROUTER, address, true, opts, MF_NOTE_MAX, err);
+    if (!rc) {
+        mf_edge_limits(&e->router);
+        mf_socket_set(&e->router, ZMQ_ROUTER_MANDATORY, 1);
+        rc = mf_socket_attach(&e->router, address, true, err);
+    }
     if (!rc) {
         sigset_t all, before; /* signals are the main thread's */
         sigfillset(&all);
@@ -301,34 +289,65 @@ int mf_edge_publish(struct mf_edge_server *e, int64_t version, int n, const void
         memmove(e->releases, e->releases + 1, (size_t)--e->n_releases * sizeof *e->releases);
     }
     e->releases[e->n_releases++] = new;
+    for (struct source *s = e->sources; s < e->sources + e->n_sources; s++) {
+        if (!s->next)
+            continue;
+        state_free(s->state);
+        s->state = s->next;
+        s->next = NULL;
+    }
     pthread_mutex_unlock(&e->lock);
     wake(e);
     release_free(&old);
     return 0;
 }
 
-int mf_edge_give_state(struct mf_edge_server *e, const char *src, int64_t version, const void *bytes, size_t size,
-                       struct mf_err *err)
+/* Under the lock: a source of this name, made where there is none. */
+static struct source *source_of(struct mf_edge_server *e, const char *src)
 {
-    struct state s = {.version = version};
-    if (strlen(src) >= sizeof s.src)
-        return mf_err_set(err, MF_EFORMAT, "the source's name %s is longer than %d bytes", src, MF_EDGE_SRC - 1);
-    strcpy(s.src, src);
-    s.bytes = mf_xcalloc(1, sizeof *s.bytes);
-    int rc = message(s.bytes, bytes, size, err);
-    if (rc) {
-        free(s.bytes);
+    struct source *s = find_source(e, src);
+    if (s)
+        return s;
+    e->sources = mf_xrealloc(e->sources, (size_t)e->n_sources + 1, sizeof *e->sources);
+    s = &e->sources[e->n_sources++];
+    *s = (struct source){.state = NULL};
+    memcpy(s->src, src, strlen(src) + 1);
+    return s;
+}
+
+static int check_name(const char *src, struct mf_err *err)
+{
+    return strlen(src) < MF_EDGE_SRC
+               ? 0
+               : mf_err_set(err, MF_EFORMAT, "the source's name %.80s is longer than %d bytes", src, MF_EDGE_SRC - 1);
+}
+
+int mf_edge_admit(struct mf_edge_server *e, const char *src, bool admitted, struct mf_err *err)
+{
+    int rc = check_name(src, err);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&e->lock);
+    source_of(e, src)->admitted = admitted;
+    pthread_mutex_unlock(&e->lock);
+    wake(e);
+    return 0;
+}
+
+int mf_edge_give_state(struct mf_edge_server *e, const char *src, const void *bytes, size_t size, struct mf_err *err)
+{
+    int rc = check_name(src, err);
+    if (rc)
+        return rc;
+    zmq_msg_t *next = mf_xcalloc(1, sizeof *next);
+    if ((rc = message(next, bytes, size, err))) {
+        free(next);
         return rc;
     }
     pthread_mutex_lock(&e->lock);
-    struct state *there = find_state(e, src);
-    if (there)
-        state_free(there);
-    else {
-        e->states = mf_xrealloc(e->states, (size_t)e->n_states + 1, sizeof *e->states);
-        there = &e->states[e->n_states++];
-    }
-    *there = s;
+    struct source *s = source_of(e, src);
+    state_free(s->next);
+    s->next = next;
     pthread_mutex_unlock(&e->lock);
     return 0;
 }

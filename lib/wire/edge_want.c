@@ -12,8 +12,7 @@
 static const double ask_every = 1; /* seconds */
 
 struct mf_edge_client {
-    void *context, *dealer;
-    char *address;
+    struct mf_socket dealer;
     int64_t seq;
     /* the last message */
     int n;
@@ -22,16 +21,18 @@ struct mf_edge_client {
     size_t *sizes;
 };
 
-int mf_edge_connect(struct mf_edge_client **out, const char *address, struct mf_err *err)
+int mf_edge_connect(struct mf_edge_client **out, const char *address, const struct mf_wire_opts *opts,
+                    struct mf_err *err)
 {
     int rc = mf_edge_check_address(address, err);
     if (rc)
         return rc;
     struct mf_edge_client *e = mf_xcalloc(1, sizeof *e);
-    e->address = mf_xstrdup(address);
-    rc = mf_edge_socket(&e->context, &e->dealer, ZMQ_DEALER, MF_FRAME_MAX, address, err);
-    if (!rc && zmq_connect(e->dealer, address) < 0)
-        rc = mf_err_set(err, MF_EIO, "cannot connect to mf-ppo at %s: %s", address, zmq_strerror(errno));
+    rc = mf_socket_open(&e->dealer, ZMQ_DEALER, address, false, opts, MF_FRAME_MAX, err);
+    if (!rc) {
+        mf_edge_limits(&e->dealer);
+        rc = mf_socket_attach(&e->dealer, address, false, err);
+    }
     if (rc)
         mf_edge_close(e);
     else
@@ -56,14 +57,7 @@ void mf_edge_close(struct mf_edge_client *e)
     if (!e)
         return;
     forget(e);
-    int linger = 0; /* a question that nobody will wait for */
-    if (e->dealer) {
-        zmq_setsockopt(e->dealer, ZMQ_LINGER, &linger, sizeof linger);
-        zmq_close(e->dealer);
-    }
-    if (e->context)
-        zmq_ctx_term(e->context);
-    free(e->address);
+    mf_socket_close(&e->dealer, 0); /* a question that nobody will wait for */
     free(e);
 }
 
@@ -76,7 +70,7 @@ static bool take_parts(struct mf_edge_client *e, int n)
     while (more && e->n < n) {
         zmq_msg_t *m = &e->msgs[e->n];
         zmq_msg_init(m);
-        zmq_msg_recv(m, e->dealer, 0);
+        zmq_msg_recv(m, e->dealer.socket, 0);
         e->parts[e->n] = zmq_msg_data(m);
         e->sizes[e->n++] = zmq_msg_size(m);
         more = zmq_msg_more(m);
@@ -91,8 +85,8 @@ static void skip_rest(struct mf_edge_client *e)
     size_t size = sizeof more;
     zmq_msg_t m;
     zmq_msg_init(&m);
-    while (zmq_getsockopt(e->dealer, ZMQ_RCVMORE, &more, &size) == 0 && more)
-        zmq_msg_recv(&m, e->dealer, 0);
+    while (zmq_getsockopt(e->dealer.socket, ZMQ_RCVMORE, &more, &size) == 0 && more)
+        zmq_msg_recv(&m, e->dealer.socket, 0);
     zmq_msg_close(&m);
 }
 
@@ -102,9 +96,10 @@ static bool take_answer(struct mf_edge_client *e, struct mf_edge_note *note, boo
     zmq_msg_t first;
     forget(e);
     zmq_msg_init(&first);
-    *came = zmq_msg_recv(&first, e->dealer, ZMQ_DONTWAIT) >= 0;
-    bool good = *came && mf_edge_note_read(note, zmq_msg_data(&first), zmq_msg_size(&first)) && note->parts >= 0 &&
-                note->parts <= MF_EDGE_PARTS_MAX && (note->state == 0 || note->state == 1) &&
+    *came = zmq_msg_recv(&first, e->dealer.socket, ZMQ_DONTWAIT) >= 0;
+    *note = (struct mf_edge_note){.say = MF_EDGE_WAIT};
+    bool good = *came && mf_note_read(&mf_edge_form, note, zmq_msg_data(&first), zmq_msg_size(&first)) &&
+                note->parts >= 0 && note->parts <= MF_EDGE_PARTS_MAX && (note->state == 0 || note->state == 1) &&
                 zmq_msg_more(&first) == (note->parts + note->state > 0) &&
                 take_parts(e, (int)(note->parts + note->state));
     if (*came)
@@ -120,10 +115,12 @@ static int verdict(struct mf_edge_client *e, const struct mf_edge_note *note, st
         return mf_err_set(err, MF_EIO,
                           "mf-ppo at %s no longer has version %" PRId64 " of the policy: it keeps %" PRId64
                           " to %" PRId64,
-                          e->address, note->version, note->oldest, note->newest);
+                          e->dealer.name, note->version, note->oldest, note->newest);
+    if (note->say == MF_EDGE_OVER && note->version < 0)
+        return mf_err_set(err, MF_EIO, "mf-ppo at %s has ended", e->dealer.name);
     if (note->say == MF_EDGE_OVER)
         return mf_err_set(err, MF_EIO, "mf-ppo at %s ended before it made version %" PRId64 " of the policy",
-                          e->address, note->version);
+                          e->dealer.name, note->version);
     *policy =
         (struct mf_edge_policy){.version = note->version, .n = (int)note->parts, .parts = e->parts, .sizes = e->sizes};
     if (note->state) {
@@ -136,35 +133,39 @@ static int verdict(struct mf_edge_client *e, const struct mf_edge_note *note, st
 static int still_wanted(struct mf_edge_client *e, struct mf_port *watch, double silent_s, double timeout_s,
                         struct mf_err *err)
 {
+    int rc = watch ? mf_port_check(watch, err) : 0;
     if (mf_stop_signal())
         return mf_err_set(err, MF_STOPPED, "asked to end while waiting for a policy");
-    if (watch && mf_port_reader_gone(watch))
-        return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", mf_port_name(watch));
+    if (rc)
+        return rc;
+    if (watch && mf_port_renewed(watch))
+        return 1;
     if (silent_s > timeout_s)
         return mf_err_set(err, MF_EIO, "mf-ppo at %s has been silent for %g s; is there one at the end of the pipe?",
-                          e->address, timeout_s);
+                          e->dealer.name, timeout_s);
     return 0;
 }
 
 int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, struct mf_port *watch, double timeout_s,
                  struct mf_edge_policy *policy, struct mf_err *err)
 {
-    char text[MF_EDGE_NOTE_MAX];
-    struct mf_edge_note want = {.say = MF_EDGE_WANT, .seq = ++e->seq, .version = version}, note;
+    char text[MF_NOTE_MAX];
+    struct mf_edge_note want = {.seq = ++e->seq, .version = version}, note;
+    want.say = version == MF_EDGE_NEWEST ? MF_EDGE_JOIN : MF_EDGE_WANT;
     if (strlen(src) >= sizeof want.src)
         return mf_err_set(err, MF_EUSAGE, "the source's name %s is longer than %d bytes", src, MF_EDGE_SRC - 1);
     strcpy(want.src, src);
-    size_t size = mf_edge_note_write(&want, text);
+    size_t size = mf_note_write(&mf_edge_form, &want, text);
     double heard = mf_now(), asked = -1e9;
     int rc;
     while (!(rc = still_wanted(e, watch, mf_now() - heard, timeout_s, err))) {
         bool came = true, due = mf_now() - asked >= ask_every;
         /* Without a connection a few questions pile up, no more than the queue holds; one of them is answered. */
-        if (due && zmq_send(e->dealer, text, size, ZMQ_DONTWAIT) >= 0) {
+        if (due && zmq_send(e->dealer.socket, text, size, ZMQ_DONTWAIT) >= 0) {
             asked = mf_now();
             due = false;
         }
-        zmq_pollitem_t ready = {.socket = e->dealer, .events = (short)(ZMQ_POLLIN | (due ? ZMQ_POLLOUT : 0))};
+        zmq_pollitem_t ready = {.socket = e->dealer.socket, .events = (short)(ZMQ_POLLIN | (due ? ZMQ_POLLOUT : 0))};
         zmq_poll(&ready, 1, MF_STOP_TICK);
         while (came) {
             if (!take_answer(e, &note, &came))

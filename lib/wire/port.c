@@ -7,7 +7,19 @@
 #include "base/mem.h"
 #include "wire/port_priv.h"
 
-int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, struct mf_err *err)
+#define AT(field) offsetof(struct mf_port_note, field)
+static const char *const words[] = {"hello", "bye", "more", "done", "no", NULL};
+static const struct mf_note_field fields[] = {
+    {"v", AT(v), 0},
+    {"taken", AT(taken), 0},
+    {"window", AT(window), 0},
+    {"why", AT(why), sizeof((struct mf_port_note *)0)->why},
+    {NULL, 0, 0},
+};
+const struct mf_note_form mf_port_form = {"port", words, fields};
+
+int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, const struct mf_wire_opts *opts,
+                 struct mf_err *err)
 {
     bool bind = dir == MF_IN;
     const char *where = address;
@@ -22,7 +34,9 @@ int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, st
     struct mf_port *p = mf_xcalloc(1, sizeof *p);
     p->fd = -1;
     p->name = mf_xstrdup(strcmp(where, "-") ? where : dir == MF_IN ? "<stdin>" : "<stdout>");
-    int rc = zmq ? mf_port_open_zmq(p, where, dir, bind, err) : mf_port_open_fd(p, where, dir, err);
+    int rc = !zmq            ? mf_port_open_fd(p, where, dir, err)
+             : dir == MF_OUT ? mf_port_open_out(p, where, bind, opts, err)
+                             : mf_port_open_in(p, where, bind, opts, err);
     if (rc < 0) {
         free(p->name);
         free(p);
@@ -57,9 +71,9 @@ int mf_port_take(struct mf_port *port, struct mf_port *watch, void **data, size_
 {
     const void *frame;
     int rc = mf_port_recv(port, watch, &frame, len, err);
-    if (rc <= 0)
+    if (rc != 1)
         return rc;
-    bool whole = frame == port->buf && *len > port->have / 2;
+    bool whole = port->fd >= 0 && frame == port->buf && *len > port->have / 2;
     size_t size = whole ? port->have - *len : *len;
     uint8_t *copy = malloc(size ? size : 1);
     if (!copy)
@@ -103,9 +117,19 @@ const char *mf_port_name(const struct mf_port *port)
     return port->name;
 }
 
-bool mf_port_reader_gone(struct mf_port *port)
+bool mf_port_is_socket(const struct mf_port *port)
 {
-    return port->carrier->reader_gone(port);
+    return port->zmq_out || port->zmq_in;
+}
+
+int mf_port_from(const struct mf_port *port)
+{
+    return port->from;
+}
+
+int mf_port_check(struct mf_port *port, struct mf_err *err)
+{
+    return port->carrier->check(port, err);
 }
 
 static void forget(struct mf_port *port)

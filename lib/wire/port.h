@@ -1,11 +1,23 @@
-/* port.h - one end of a one-way stream of frames.
+/* port.h - one end of a one-way stream of frames; a socket's reader may have many writers.
  *
  * An address picks the carrier: "-" is stdin or stdout, "ipc://.." and
- * "tcp://.." are ZeroMQ PUSH/PULL, anything else is a path (file or FIFO). A
- * prefix '@' binds and '>' connects; without one the reader binds and the
- * writer connects. A frame is one complete MessagePack object; on a
- * descriptor frames follow each other, on ZeroMQ each is one message. TCP is
- * unencrypted here, so it goes to loopback addresses only.
+ * "tcp://.." are ZeroMQ, anything else is a path (file or FIFO). A prefix '@'
+ * binds and '>' connects; without one the reader binds and the writer
+ * connects. A frame is one complete MessagePack object; on a descriptor frames
+ * follow each other. TCP beyond loopback goes with keys alone: wire/socket.h.
+ *
+ * On ZeroMQ a writer is a DEALER and the reader a ROUTER, which serves its
+ * writers in turn. A frame travels as two parts, its number since the hello
+ * (8 bytes, little-endian, from 0) and the frame; all else is an empty part
+ * and a small map:
+ *
+ *   writer  {mf: "port", say: "hello", v: 1}       first, and again after a connection was lost: then numbers begin
+ * anew {mf: "port", say: "bye"}               all is sent reader  {mf: "port", say: "more", taken, window}   bytes it
+ * has used up; a writer may be `window` bytes ahead, or one frame; sent every second too, which shows who is still
+ * there {mf: "port", say: "done"}              after bye: all was taken {mf: "port", say: "no", why}           it will
+ * not be read from, and why
+ *
+ * Windows of all writers together are 128 MiB, so a reader's memory is bounded whatever they do.
  */
 #ifndef MF_WIRE_PORT_H
 #define MF_WIRE_PORT_H
@@ -15,33 +27,49 @@
 #include <sys/uio.h>
 
 #include "base/err.h"
+#include "wire/socket.h"
 
 enum mf_dir { MF_IN, MF_OUT };
 enum { MF_FRAME_MAX = 1 << 30 }; /* bytes; a longer frame is refused on both sides */
 
 struct mf_port;
 
-/* A FIFO, or a peer on ZeroMQ, need not be there yet: a writer waits for its reader. */
-int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, struct mf_err *err);
+/* A FIFO, or a peer on ZeroMQ, need not be there yet: a writer waits for its reader. opts NULL: no keys, half a second
+ * of patience with a peer that is gone. */
+int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, const struct mf_wire_opts *opts,
+                 struct mf_err *err);
+bool mf_port_is_socket(const struct mf_port *port);
 
-/* MF_CLOSED, never a signal, when nobody reads any more. */
+/* MF_CLOSED, never a signal, when nobody reads any more; MF_EUSAGE, with its words, when the reader refuses us. */
 int mf_port_sendv(struct mf_port *port, const struct iovec *part, int parts, struct mf_err *err); /* one frame */
+int mf_port_check(struct mf_port *port, struct mf_err *err); /* the same question, without sending */
+/* A writer that can send again what its reader did not take says so once; any other has lost frames with a lost
+ * connection, and that is MF_CLOSED. Then what is sent goes nowhere until mf_port_renewed has said true, once for each
+ * new connection: begin again with a head. */
+void mf_port_resends(struct mf_port *port);
+bool mf_port_renewed(struct mf_port *port);
 
 /* 1 and a whole frame; 0 at the end of the bytes; negative on error. *data is
  * the port's until the next call. While it waits it looks at `watch` (an out
  * port, or NULL) and returns MF_CLOSED when that one's reader is gone. The
  * decoder is bounded: nesting <= 32, MF_FRAME_MAX, memory grows only with
  * bytes that came. A frame whose first byte is no msgpack map: MF_EFORMAT.
- * On ZeroMQ the bytes end when every writer that came has been gone for half a second. */
+ * On ZeroMQ also MF_PORT_LEFT, when a writer has said bye or was gone for longer than patience, and never 0: who
+ * reads knows its writers, and when it has heard enough. */
+enum { MF_PORT_LEFT = 2 };
 int mf_port_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err);
+/* Whose the last frame, error or leaving was: a number from 0, free for the next one when its writer has left. */
+int mf_port_from(const struct mf_port *port);
+bool mf_port_is_here(struct mf_port *port, int from);                 /* its connection is up */
+void mf_port_refuse(struct mf_port *port, int from, const char *why); /* it is told, and read from no more */
 
 /* The same, and *data is the caller's to free(). */
 int mf_port_take(struct mf_port *port, struct mf_port *watch, void **data, size_t *len, struct mf_err *err);
 
 bool mf_port_is_terminal(const struct mf_port *port);
-const char *mf_port_name(const struct mf_port *port);        /* "<stdin>", "ipc://run/x" */
-bool mf_port_reader_gone(struct mf_port *port);              /* POLLERR on the out descriptor */
-int mf_port_close(struct mf_port *port, struct mf_err *err); /* flushes, and tells; the port is gone in any case */
-void mf_port_drop(struct mf_port *port);                     /* after an error; NULL is fine */
+const char *mf_port_name(const struct mf_port *port); /* "<stdin>", "ipc://run/x" */
+/* Of a writer: returns when all is taken, and tells; of a reader: lets its writers go. The port is gone in any case. */
+int mf_port_close(struct mf_port *port, struct mf_err *err);
+void mf_port_drop(struct mf_port *port); /* after an error; NULL is fine */
 
 #endif

@@ -22,8 +22,10 @@ static int wait_for(struct mf_port *port, short events, struct mf_port *watch, s
         int n = poll(ready, 2, MF_STOP_TICK);
         if (n < 0 && errno != EINTR)
             return mf_err_errno(err, "poll %s", port->name);
-        if (ready[1].revents & (POLLERR | POLLHUP) || (watch && watch->fd < 0 && mf_port_reader_gone(watch)))
+        if (ready[1].revents & (POLLERR | POLLHUP))
             return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", watch->name);
+        if (watch && watch->fd < 0 && (rc = mf_port_check(watch, err)))
+            return rc;
         if (n > 0 && ready[0].revents)
             return 0;
     }
@@ -122,10 +124,11 @@ static int fd_recv(struct mf_port *port, struct mf_port *watch, const void **dat
     return 1;
 }
 
-static bool fd_reader_gone(struct mf_port *port)
+static int fd_check(struct mf_port *port, struct mf_err *err)
 {
     struct pollfd out = {.fd = port->fd};
-    return poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+    bool gone = poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
+    return gone ? mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", port->name) : 0;
 }
 
 static int fd_close(struct mf_port *port, struct mf_err *err)
@@ -140,7 +143,7 @@ static void fd_drop(struct mf_port *port)
     close(port->fd);
 }
 
-static const struct mf_carrier fd_carrier = {fd_sendv, fd_recv, fd_reader_gone, fd_close, fd_drop};
+static const struct mf_carrier fd_carrier = {fd_sendv, fd_recv, fd_check, fd_close, fd_drop};
 
 /* A write to a full pipe must not sleep beside a stop flag that was set just before. O_NONBLOCK belongs to
  * the open description, which others may share, so a pipe on stdout gets one of its own. */

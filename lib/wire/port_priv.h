@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "wire/note.h"
 #include "wire/port.h"
 #include "wire/token.h"
 
@@ -11,23 +12,38 @@
 struct mf_carrier {
     int (*sendv)(struct mf_port *port, const struct iovec *part, int parts, size_t len, struct mf_err *err);
     int (*recv)(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err);
-    bool (*reader_gone)(struct mf_port *port);
+    int (*check)(struct mf_port *port, struct mf_err *err);
     int (*close)(struct mf_port *port, struct mf_err *err);
     void (*drop)(struct mf_port *port);
 };
 
 struct mf_port {
     const struct mf_carrier *carrier;
-    char *name;      /* for sentences: "<stdout>", "run/params" */
-    uint64_t offset; /* bytes of the stream before the frame that is coming in */
-    int fd;          /* -1 on ZeroMQ */
-    struct mf_zmq *zmq;
+    char *name;                  /* for sentences: "<stdout>", "run/params" */
+    uint64_t offset;             /* bytes of the stream before the frame that is coming in */
+    int fd;                      /* -1 on ZeroMQ */
+    struct mf_port_out *zmq_out; /* one of the two, or neither */
+    struct mf_port_in *zmq_in;
+    int from;     /* whose the last frame was */
     uint8_t *buf; /* fd: bytes [start, have) of it came and were not given out */
     size_t start, have, size, given;
 };
 
 int mf_port_open_fd(struct mf_port *port, const char *address, enum mf_dir dir, struct mf_err *err);
-int mf_port_open_zmq(struct mf_port *port, const char *address, enum mf_dir dir, bool bind, struct mf_err *err);
+int mf_port_open_out(struct mf_port *port, const char *address, bool bind, const struct mf_wire_opts *o,
+                     struct mf_err *err);
+int mf_port_open_in(struct mf_port *port, const char *address, bool bind, const struct mf_wire_opts *o,
+                    struct mf_err *err);
+
+/* The note of port.h. */
+enum mf_port_word { MF_PORT_HELLO, MF_PORT_BYE, MF_PORT_MORE, MF_PORT_DONE, MF_PORT_NO };
+enum { MF_PORT_VERSION = 1 };
+struct mf_port_note {
+    int say;
+    int64_t v, taken, window;
+    char why[480];
+};
+extern const struct mf_note_form mf_port_form;
 
 /* 1: p[0 .. s->at) is a frame; 0: it goes on; negative: MF_EFORMAT, said with the place. */
 int mf_port_scan(const struct mf_port *port, struct mf_scan *s, const uint8_t *p, size_t have, struct mf_err *err);

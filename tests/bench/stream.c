@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     size_t N = argc > 2 ? (size_t)atoll(argv[2]) : 0;
     if (slices < 0 || N < 1)
         return 2;
-    must(mf_port_open(&out, "-", MF_OUT, &err), &err);
+    must(mf_port_open(&out, "-", MF_OUT, NULL, &err), &err);
     simple(out, MF_HEAD, slices, N);
     struct mf_frame *f = rollout(slices, N);
     for (int64_t i = 0; i < slices; i++) {

@@ -200,7 +200,7 @@ CASES
     reads 3 "came where 0 was due" "$T/s/iter" "${learner[@]}" && reads 3 "'iter' is not an integer" "$T/s/text" "${learner[@]}" &&
         reads 3 "policy version -1" "$T/s/before" "${learner[@]}" && reads 3 "policy version -92" "$T/s/least" "${learner[@]}" &&
         reads 3 "made by policy version 1, the learner is at 0" "$T/s/ahead" "${learner[@]}" &&
-        reads 3 "4611686018427387904 slices" "$T/s/slices" "${learner[@]}" && reads 3 "does not follow" "$T/s/twice" "${learner[@]}" &&
+        reads 3 "4611686018427387904 slices" "$T/s/slices" "${learner[@]}" && reads 3 "where 1 had come" "$T/s/twice" "${learner[@]}" &&
         reads 3 "does not fit N=4" "$T/s/envs" "${learner[@]}" && reads 3 "does not fit N=4" "$T/s/far" "${learner[@]}"
 }
 

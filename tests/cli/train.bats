@@ -168,7 +168,16 @@ dies() {
 }
 
 @test "a rollout of an older policy than allowed is dropped and counted" {
-    mf-collect "${small[@]}" run.dir=a collect.max_lag=1 | tee lag.mf | mf-gae | mf-ppo "${small[@]}" collect.max_lag=1 >/dev/null
-    mf-gae --in lag.mf | mf-ppo "${small[@]}" run.dir=b >b.mf 2>err && grep -q 'older than collect.max_lag=0' err &&
+    mf-collect "${small[@]}" run.dir=a collect.max_lag=1 | tee lag.mf | mf-gae | mf-ppo "${small[@]}" >/dev/null
+    mf-gae --in lag.mf | mf-ppo "${small[@]}" run.dir=b collect.max_lag=0 >b.mf 2>err && grep -q 'older than collect.max_lag=0' err &&
         mf-view b.mf | jq -s -e 'map(select(.mf == "metrics")) | last | .values["train/dropped_rounds"] > 0'
+}
+
+@test "mf-ppo takes run.seed and collect.max_lag from the collector, unless it is told otherwise" {
+    train a run.seed=3 collect.max_lag=1 && cp "$last" want
+    mf-collect "${small[@]}" run.dir=b run.seed=3 collect.max_lag=1 | mf-gae | mf-ppo "${small[@]}" >b.mf &&
+        cmp "$(newest b)" want &&
+        mf-view b.mf | jq -s -e 'map(select(.mf == "metrics")) | last | .values["train/dropped_rounds"] == 0'
+    mf-collect "${small[@]}" run.dir=c run.seed=3 collect.max_lag=1 | mf-gae | mf-ppo "${small[@]}" run.seed=4 >/dev/null &&
+        ! cmp -s "$(newest c)" want
 }

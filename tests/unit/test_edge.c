@@ -58,7 +58,7 @@ static void *want(void *arg)
     struct job *j = arg;
     struct mf_edge_client *c = NULL;
     double start = now();
-    j->rc = mf_edge_connect(&c, address, &j->err);
+    j->rc = mf_edge_connect(&c, address, NULL, &j->err);
     if (!j->rc)
         j->rc = mf_edge_want(c, j->src, j->version, NULL, j->timeout, &j->p, &j->err);
     j->right = !j->rc && is_version(&j->p, j->version);
@@ -73,10 +73,10 @@ static void versions(void)
     struct mf_edge_client *c;
     struct mf_edge_policy p;
     struct mf_err err = {0};
-    ok(mf_edge_serve(&e, address, 2, &err) == 0, "a server binds %s", err.text);
+    ok(mf_edge_serve(&e, address, NULL, 2, &err) == 0, "a server binds %s", err.text);
     struct stat st;
     ok(stat(address + 6, &st) == 0 && (st.st_mode & 0777) == 0600, "the socket is its owner's alone");
-    ok(mf_edge_connect(&c, address, &err) == 0, "a client connects");
+    ok(mf_edge_connect(&c, address, NULL, &err) == 0, "a client connects");
     ok(publish(e, 0, &err) == 0 && mf_edge_want(c, "", 0, NULL, 5, &p, &err) == 0 && is_version(&p, 0),
        "version 0 comes");
     ok(p.state == NULL, "without a state");
@@ -99,13 +99,23 @@ static void versions(void)
            strstr(err.text, "keeps 2 to 3"),
        "an older one is not: %s", err.text);
 
-    ok(mf_edge_give_state(e, "a", 3, "old", 3, &err) == 0 && mf_edge_give_state(e, "a", 3, "state of a", 10, &err) == 0,
+    ok(mf_edge_give_state(e, "a", "old", 3, &err) == 0 && mf_edge_give_state(e, "a", "state of a", 10, &err) == 0,
        "a source's state, replaced once");
-    ok(mf_edge_want(c, "a", 3, NULL, 5, &p, &err) == 0 && is_version(&p, 3) && p.state_size == 10 &&
-           !memcmp(p.state, "state of a", 10),
-       "comes beside its version");
-    ok(mf_edge_want(c, "a", 2, NULL, 5, &p, &err) == 0 && !p.state, "not beside another");
-    ok(mf_edge_want(c, "b", 3, NULL, 5, &p, &err) == 0 && !p.state, "nor to another source");
+    publish(e, 4, &err);
+    ok(mf_edge_give_state(e, "a", "of the next version", 19, &err) == 0, "(one that is not in force yet)");
+    struct job new = {.version = MF_EDGE_NEWEST, .src = "a", .timeout = .4};
+    pthread_create(&ta, NULL, want, &new);
+    pthread_join(ta, NULL);
+    ok(new.rc == MF_EIO, "who joins waits until it is admitted");
+    ok(mf_edge_admit(e, "a", true, &err) == 0 && mf_edge_want(c, "a", MF_EDGE_NEWEST, NULL, 5, &p, &err) == 0 &&
+           is_version(&p, 4) && p.state_size == 10 && !memcmp(p.state, "state of a", 10),
+       "then it gets the newest version, and its state");
+    ok(mf_edge_want(c, "a", 3, NULL, 5, &p, &err) == 0 && !p.state, "who is no longer new gets no state");
+    ok(mf_edge_admit(e, "b", true, &err) == 0 && mf_edge_want(c, "b", MF_EDGE_NEWEST, NULL, 5, &p, &err) == 0 &&
+           !p.state,
+       "nor does another source");
+    ok(mf_edge_admit(e, "b", false, &err) == 0 && mf_edge_want(c, "b", MF_EDGE_NEWEST, NULL, .4, &p, &err) == MF_EIO,
+       "nor who has left, before it is admitted again");
 
     struct job late = {.version = 9, .src = "", .timeout = 5};
     pthread_create(&ta, NULL, want, &late);
@@ -127,9 +137,9 @@ static void big_part(void)
     char *big = malloc(BIG);
     memset(big, 7, BIG);
     big[BIG - 1] = 8;
-    mf_edge_serve(&e, address, 1, &err);
+    mf_edge_serve(&e, address, NULL, 1, &err);
     mf_edge_publish(e, 0, 3, (const void *[]){big, "x", big}, (size_t[]){BIG, 1, BIG}, &err);
-    mf_edge_connect(&c, address, &err);
+    mf_edge_connect(&c, address, NULL, &err);
     int rc = mf_edge_want(c, "", 0, NULL, 10, &p, &err);
     ok(rc == 0 && p.n == 3 && p.sizes[0] == BIG && p.sizes[1] == 1 && p.sizes[2] == BIG &&
            ((const char *)p.parts[2])[BIG - 1] == 8 && ((const char *)p.parts[0])[0] == 7,
@@ -152,7 +162,7 @@ static pid_t serve_elsewhere(int64_t version)
         struct mf_edge_server *e;
         struct mf_err err;
         alarm(30); /* whatever becomes of the test */
-        if (mf_edge_serve(&e, address, 2, &err) == 0 && publish(e, version, &err) == 0 &&
+        if (mf_edge_serve(&e, address, NULL, 2, &err) == 0 && publish(e, version, &err) == 0 &&
             publish(e, version + 1, &err) == 0 && write(ready[1], "x", 1) == 1)
             pause();
         _exit(1);
@@ -176,7 +186,7 @@ static void deaths(void)
     struct mf_edge_client *c;
     struct mf_edge_policy p;
     struct mf_err err = {0};
-    mf_edge_connect(&c, address, &err);
+    mf_edge_connect(&c, address, NULL, &err);
     double start = now();
     ok(mf_edge_want(c, "", 0, NULL, .3, &p, &err) == MF_EIO && strstr(err.text, "has been silent for 0.3 s"),
        "nobody there: %s", err.text);
@@ -211,7 +221,7 @@ static void patience(void)
     struct mf_err err;
     struct job j = {.version = 1, .src = "", .timeout = 1.3};
     pthread_t t;
-    mf_edge_serve(&e, address, 1, &err);
+    mf_edge_serve(&e, address, NULL, 1, &err);
     publish(e, 0, &err);
     pthread_create(&t, NULL, want, &j);
     nap(2.6);
@@ -237,7 +247,7 @@ static void strangers(void)
                  9}};
     struct mf_edge_server *e;
     struct mf_err err;
-    mf_edge_serve(&e, address, 1, &err);
+    mf_edge_serve(&e, address, NULL, 1, &err);
     publish(e, 0, &err);
     void *context = zmq_ctx_new(), *dealer = zmq_socket(context, ZMQ_DEALER);
     int linger = 0, wait = 300;
@@ -270,17 +280,18 @@ static void addresses(void)
     struct mf_edge_server *e;
     struct mf_err err = {0};
     memset(longer + 6, 'x', 108);
-    ok(mf_edge_serve(&e, longer, 1, &err) == MF_EUSAGE && strstr(err.text, "108 bytes") && strstr(err.text, "run.dir"),
+    ok(mf_edge_serve(&e, longer, NULL, 1, &err) == MF_EUSAGE && strstr(err.text, "108 bytes") &&
+           strstr(err.text, "run.dir"),
        "a path that no socket can have: %s", err.text);
-    ok(mf_edge_serve(&e, "tcp://0.0.0.0:7", 1, &err) == MF_EUSAGE && strstr(err.text, "beyond this machine"), "%s",
-       err.text);
+    ok(mf_edge_serve(&e, "tcp://0.0.0.0:7", NULL, 1, &err) == MF_EUSAGE && strstr(err.text, "beyond this machine"),
+       "%s", err.text);
     struct mf_edge_client *c;
-    ok(mf_edge_connect(&c, "tcp://127.0.0.1.example.com:7", &err) == MF_EUSAGE &&
+    ok(mf_edge_connect(&c, "tcp://127.0.0.1.example.com:7", NULL, &err) == MF_EUSAGE &&
            strstr(err.text, "beyond this machine"),
        "%s", err.text);
-    ok(mf_edge_serve(&e, "run/policy.sock", 1, &err) == MF_EUSAGE && strstr(err.text, "ipc://"), "%s", err.text);
+    ok(mf_edge_serve(&e, "run/policy.sock", NULL, 1, &err) == MF_EUSAGE && strstr(err.text, "ipc://"), "%s", err.text);
     close(open(address + 6, O_CREAT | O_WRONLY, 0600));
-    ok(mf_edge_serve(&e, address, 1, &err) == MF_EIO && strstr(err.text, "no socket is there") &&
+    ok(mf_edge_serve(&e, address, NULL, 1, &err) == MF_EIO && strstr(err.text, "no socket is there") &&
            access(address + 6, F_OK) == 0,
        "a file that is no socket stays: %s", err.text);
     unlink(address + 6);
@@ -296,8 +307,8 @@ static void watching(void)
     snprintf(fifo, sizeof fifo, "%s/fifo", folder);
     mkfifo(fifo, 0600);
     int reader = open(fifo, O_RDONLY | O_NONBLOCK);
-    ok(mf_port_open(&out, fifo, MF_OUT, &err) == 0, "(a port to a pipe)");
-    mf_edge_connect(&c, address, &err);
+    ok(mf_port_open(&out, fifo, MF_OUT, NULL, &err) == 0, "(a port to a pipe)");
+    mf_edge_connect(&c, address, NULL, &err);
     ok(mf_edge_want(c, "", 0, out, .2, &p, &err) == MF_EIO, "while its reader is there, the wait goes on");
     close(reader);
     double start = now();

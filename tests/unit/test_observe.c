@@ -83,7 +83,7 @@ static void rows_of(struct mf_policy *p, const struct mf_actor *a)
     must(mf_columns_slice(&a->columns, f, 0, N, &err), &err);
     must(mf_frame_add(f, "advantages", MF_F32, 2, (size_t[]){T, N}, &data, &err), &err);
     must(mf_frame_add(f, "returns", MF_F32, 2, (size_t[]){T, N}, &data, &err), &err);
-    must(mf_rows_gather(&r, p, .3, &f, 1, &err), &err);
+    must(mf_rows_gather(&r, p, &(double){.3}, &f, 1, &err), &err);
     size_t O = (size_t)r.O;
     float want[TO * 39];
     bool same = O == TO * 39;
@@ -105,7 +105,7 @@ static void rows_of(struct mf_policy *p, const struct mf_actor *a)
     ok(same, "the learner's rows are the observations, normalised, key beside key");
     mf_rows_release(&r);
     must(mf_frame_add(f, "obs/image", MF_F32, 6, (size_t[]){T, N, TO, 2, 2, 3}, &data, &err), &err);
-    ok(mf_rows_gather(&r, p, .3, &f, 1, &err) == MF_EFORMAT && strstr(err.text, "uint8"), "%s", err.text);
+    ok(mf_rows_gather(&r, p, &(double){.3}, &f, 1, &err) == MF_EFORMAT && strstr(err.text, "uint8"), "%s", err.text);
     mf_rows_release(&r);
     mf_frame_free(f);
 }

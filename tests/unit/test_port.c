@@ -20,6 +20,12 @@ static int send_whole(struct mf_port *to, const void *data, size_t len, struct m
     return mf_port_sendv(to, &(struct iovec){.iov_base = (void *)data, .iov_len = len}, 1, e);
 }
 
+/* What recv says when the one writer has ended. */
+static int end_of(const struct mf_port *in)
+{
+    return mf_port_is_socket(in) ? MF_PORT_LEFT : 0;
+}
+
 static const char *path(const char *prefix, const char *name)
 {
     static char text[4][128];
@@ -50,7 +56,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 static int write_all(const char *address, int rounds)
 {
     struct mf_port *out;
-    int rc = mf_port_open(&out, address, MF_OUT, &err);
+    int rc = mf_port_open(&out, address, MF_OUT, NULL, &err);
     for (int i = 0; !rc && i < rounds * SIZES; i++) {
         size_t len;
         uint8_t *p = frame(sizes[i % SIZES], i, &len);
@@ -76,7 +82,7 @@ static int read_all(struct mf_port *in, int rounds)
     }
     const void *data;
     size_t len;
-    return good == rounds * SIZES && mf_port_recv(in, NULL, &data, &len, &err) == 0;
+    return good == rounds * SIZES && mf_port_recv(in, NULL, &data, &len, &err) == end_of(in);
 }
 
 /* A writer in a process of its own; what it writes must come out whole, also to a reader that starts late. */
@@ -87,13 +93,13 @@ static void round_trip(const char *in_address, const char *out_address, const ch
     pid_t child = fork();
     if (!child)
         _exit(write_all(out_address, 2) ? 1 : 0);
-    int rc = mf_port_open(&in, in_address, MF_IN, &err);
+    int rc = mf_port_open(&in, in_address, MF_IN, NULL, &err);
     usleep((useconds_t)late_ms * 1000);
     ok(rc == 0 && read_all(in, 2), "%s: every frame comes whole, then the end", what);
     int status = 1;
+    mf_port_close(in, &err);
     waitpid(child, &status, 0);
     ok(status == 0, "%s: the writer ends well", what);
-    mf_port_drop(in);
 }
 
 /* ---- what is no whole stream ---- */
@@ -107,7 +113,7 @@ static int read_bytes(const void *bytes, size_t n, int *frames)
     const void *data;
     size_t len;
     *frames = 0;
-    rc = write(fd, bytes, n) == (ssize_t)n && !close(fd) ? mf_port_open(&in, file, MF_IN, &err) : MF_EIO;
+    rc = write(fd, bytes, n) == (ssize_t)n && !close(fd) ? mf_port_open(&in, file, MF_IN, NULL, &err) : MF_EIO;
     if (rc)
         return rc;
     while ((rc = mf_port_recv(in, NULL, &data, &len, &err)) == 1)
@@ -187,7 +193,7 @@ static void drip(void)
     }
     close(fd[1]);
     snprintf(address, sizeof address, "/proc/self/fd/%d", fd[0]);
-    ok(!mf_port_open(&in, address, MF_IN, &err) && mf_port_recv(in, NULL, &data, &got, &err) == 1 && got == len &&
+    ok(!mf_port_open(&in, address, MF_IN, NULL, &err) && mf_port_recv(in, NULL, &data, &got, &err) == 1 && got == len &&
            !memcmp(data, p, len),
        "a frame that comes byte by byte");
     waitpid(child, NULL, 0);
@@ -202,18 +208,19 @@ static void addresses(void)
 {
     struct mf_port *p;
     struct stat st;
-    ok(mf_port_open(&p, "tcp://*:48714", MF_IN, &err) == MF_EUSAGE, "TCP to every address: %s", err.text);
-    ok(mf_port_open(&p, ">tcp://127.0.0.1.example.com:1", MF_OUT, &err) == MF_EUSAGE, "TCP to a name: %s", err.text);
-    ok(mf_port_open(&p, "udp://127.0.0.1:1", MF_IN, &err) == MF_EUSAGE, "an unknown carrier: %s", err.text);
-    ok(mf_port_open(&p, "@file", MF_IN, &err) == MF_EUSAGE, "a file cannot be bound: %s", err.text);
-    ok(mf_port_open(&p, path("", "none"), MF_IN, &err) == MF_EIO, "no such file: %s", err.text);
-    ok(!mf_port_open(&p, path("ipc://", "new/s"), MF_IN, &err) && !stat(path("", "new"), &st) &&
+    ok(mf_port_open(&p, "tcp://*:48714", MF_IN, NULL, &err) == MF_EUSAGE, "TCP to every address: %s", err.text);
+    ok(mf_port_open(&p, ">tcp://127.0.0.1.example.com:1", MF_OUT, NULL, &err) == MF_EUSAGE, "TCP to a name: %s",
+       err.text);
+    ok(mf_port_open(&p, "udp://127.0.0.1:1", MF_IN, NULL, &err) == MF_EUSAGE, "an unknown carrier: %s", err.text);
+    ok(mf_port_open(&p, "@file", MF_IN, NULL, &err) == MF_EUSAGE, "a file cannot be bound: %s", err.text);
+    ok(mf_port_open(&p, path("", "none"), MF_IN, NULL, &err) == MF_EIO, "no such file: %s", err.text);
+    ok(!mf_port_open(&p, path("ipc://", "new/s"), MF_IN, NULL, &err) && !stat(path("", "new"), &st) &&
            (st.st_mode & 0777) == 0700 && !stat(path("", "new/s"), &st) && (st.st_mode & 0777) == 0600,
        "a socket and the folder that is made for it belong to their owner");
     ok(!strncmp(mf_port_name(p), "ipc://", 6) && !mf_port_is_terminal(p), "a port has a name");
     mf_port_drop(p);
     mf_port_drop(NULL);
-    ok(!mf_port_open(&p, "/dev/full", MF_OUT, &err) && send_whole(p, "\x80", 1, &err) == MF_EIO &&
+    ok(!mf_port_open(&p, "/dev/full", MF_OUT, NULL, &err) && send_whole(p, "\x80", 1, &err) == MF_EIO &&
            strstr(err.text, "No space left"),
        "a full disk: %s", err.text);
     mf_port_drop(p);
@@ -226,7 +233,7 @@ static int send_for_ever(const char *address)
     struct mf_port *out;
     size_t len;
     uint8_t *p = frame(100000, 0, &len);
-    int rc = mf_port_open(&out, address, MF_OUT, &err);
+    int rc = mf_port_open(&out, address, MF_OUT, NULL, &err);
     while (!rc)
         rc = send_whole(out, p, len, &err);
     free(p);
@@ -238,7 +245,7 @@ static int recv_once(const char *address, struct mf_port *watch)
     struct mf_port *in;
     const void *data;
     size_t len;
-    int rc = mf_port_open(&in, address, MF_IN, &err);
+    int rc = mf_port_open(&in, address, MF_IN, NULL, &err);
     if (rc)
         return rc;
     rc = mf_port_recv(in, watch, &data, &len, &err);
@@ -254,7 +261,7 @@ static int recv_address(const char *address)
 static int open_and_close(const char *address)
 {
     struct mf_port *out;
-    int rc = mf_port_open(&out, address, MF_OUT, &err);
+    int rc = mf_port_open(&out, address, MF_OUT, NULL, &err);
     return rc ? rc : mf_port_close(out, &err);
 }
 
@@ -319,7 +326,7 @@ static int read_slowly(const char *address)
     struct mf_port *in;
     const void *data;
     size_t len;
-    int rc = mf_port_open(&in, address, MF_IN, &err);
+    int rc = mf_port_open(&in, address, MF_IN, NULL, &err);
     for (int i = 0; !rc && i < 3; i++)
         rc = mf_port_recv(in, NULL, &data, &len, &err) - 1;
     raise(SIGKILL);
@@ -331,7 +338,7 @@ static int send_some(const char *address)
     struct mf_port *out;
     size_t len;
     uint8_t *p = frame(100, 0, &len);
-    int rc = mf_port_open(&out, address, MF_OUT, &err);
+    int rc = mf_port_open(&out, address, MF_OUT, NULL, &err);
     for (int i = 0; !rc && i < 3; i++)
         rc = send_whole(out, p, len, &err);
     usleep(300000);
@@ -344,10 +351,10 @@ static int read_to_the_end(const char *address)
     struct mf_port *in;
     const void *data;
     size_t len;
-    int rc = mf_port_open(&in, address, MF_IN, &err);
+    int rc = mf_port_open(&in, address, MF_IN, NULL, &err);
     while (!rc)
         rc = mf_port_recv(in, NULL, &data, &len, &err) - 1;
-    return rc == -1 ? 0 : rc; /* recv said 0 */
+    return rc == end_of(in) - 1 ? 0 : -99;
 }
 
 static void deaths(void)
@@ -366,10 +373,10 @@ static void deaths(void)
     if (pipe(fd))
         return;
     snprintf(to, sizeof to, "/proc/self/fd/%d", fd[1]);
-    int held = open(path("", "idle"), O_RDWR), rc = mf_port_open(&out, to, MF_OUT, &err);
-    ok(!rc && !mf_port_reader_gone(out), "a reader that is there is not gone");
+    int held = open(path("", "idle"), O_RDWR), rc = mf_port_open(&out, to, MF_OUT, NULL, &err);
+    ok(!rc && mf_port_check(out, &err) == 0, "a reader that is there is not gone");
     close(fd[0]);
-    ok(mf_port_reader_gone(out), "and then it is");
+    ok(mf_port_check(out, &err) == MF_CLOSED, "and then it is");
     ok(recv_once(path("", "idle"), out) == MF_CLOSED, "who waits for input sees that nobody reads the output: %s",
        err.text);
     ok(recv_once(path("ipc://", "d4"), out) == MF_CLOSED, "also on ZeroMQ");
@@ -390,20 +397,20 @@ static void unread_when_closed(const char *in_address, const char *out_address, 
     if (!child) {
         struct mf_port *out;
         uint8_t *p = frame(2000, 0, &len);
-        int rc = mf_port_open(&out, out_address, MF_OUT, &err);
+        int rc = mf_port_open(&out, out_address, MF_OUT, NULL, &err);
         for (int i = 0; !rc && i < frames; i++)
             rc = send_whole(out, p, len, &err);
         free(p);
         _exit(rc || mf_port_close(out, &err) ? 1 : 0);
     }
-    int rc = mf_port_open(&in, in_address, MF_IN, &err);
+    int rc = mf_port_open(&in, in_address, MF_IN, NULL, &err);
     usleep(500000);
     while (!rc && mf_port_recv(in, NULL, &data, &len, &err) == 1)
         n++;
+    mf_port_close(in, &err);
     waitpid(child, &status, 0);
     ok(n == frames && status == 0, "%s: nothing is lost when the writer closes before the reader reads (%d of %d)",
        in_address, n, frames);
-    mf_port_drop(in);
 }
 
 int main(void)

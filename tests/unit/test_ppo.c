@@ -147,9 +147,10 @@ static struct run update_noisy(const struct mf_policy_spec *spec, const struct m
     mf_policy_fresh(&out.policy, 3);
     mf_policy_set_noise(&out.policy, 0.1, 0.2);
     struct round r = sample_round(&out.policy, e, slices, masked, garbage);
+    const double noise[] = {.2, .2, .2, .2, .2, .2, .2, .2};
     out.rc = mf_ppo_new(&q, e, &out.policy, o, &err);
     if (out.rc == 0) {
-        out.rc = mf_rows_gather(&rows, &out.policy, 0.2, r.slice, (size_t)r.n, &err);
+        out.rc = mf_rows_gather(&rows, &out.policy, noise, r.slice, (size_t)r.n, &err);
         if (out.rc == 0)
             out.rc = mf_ppo_update(q, &rows, &out.stats, &err);
         mf_ppo_free(q);

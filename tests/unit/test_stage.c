@@ -159,7 +159,7 @@ static struct seen look(void)
     struct mf_port *port;
     struct mf_frame *f;
     struct mf_err err;
-    if (mf_port_open(&port, out, MF_IN, &err))
+    if (mf_port_open(&port, out, MF_IN, NULL, &err))
         return s;
     for (; mf_frame_recv(port, NULL, &f, &err) == 1; s.frames++, mf_frame_free(f)) {
         const char *src;

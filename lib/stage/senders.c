@@ -1,0 +1,160 @@
+#include "stage/senders.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FORMAT = 1 };
+
+static struct mf_sender *by_name(struct mf_senders *q, const char *src)
+{
+    for (int i = 0; i < q->n; i++)
+        if (!strcmp(q->s[i].src, src))
+            return &q->s[i];
+    return NULL;
+}
+
+struct mf_sender *mf_senders_from(struct mf_senders *q, int from)
+{
+    for (int i = 0; i < q->n; i++)
+        if (q->s[i].from == from)
+            return &q->s[i];
+    return NULL;
+}
+
+int mf_senders_active(const struct mf_senders *q)
+{
+    int n = 0;
+    for (int i = 0; i < q->n; i++)
+        n += q->s[i].active;
+    return n;
+}
+
+void mf_senders_release(struct mf_senders *q)
+{
+    mf_frame_free(q->first);
+}
+
+/* Sources differ in name, seed of their environments and place alone. */
+static int agree(const struct mf_senders *q, const struct mf_frame *head, const char *src, struct mf_err *err)
+{
+    static const char *const fields[] = {"seed", "max_lag", "steps"};
+    for (int i = 0; i < 3; i++)
+        if (!mf_frame_same(q->first, head, fields[i]))
+            return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than '%s', the first one", src, fields[i],
+                              q->s[0].src);
+    for (int i = 0; i < mf_frame_count(q->first, "spec"); i++) {
+        char path[MF_NAME_MAX];
+        const char *key = mf_frame_key(q->first, "spec", i);
+        snprintf(path, sizeof path, "spec.%s", key ? key : "?");
+        if (!mf_frame_same(q->first, head, path))
+            return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than '%s', the first one", src, path,
+                              q->s[0].src);
+    }
+    return 0;
+}
+
+static int check_format(const struct mf_frame *head, struct mf_err *err)
+{
+    int64_t format;
+    int rc = mf_frame_get_int(head, "v", &format, err);
+    return rc || format == FORMAT ? rc
+                                  : mf_err_set(err, MF_EFORMAT, "the stream's format is %lld, and mf %s reads %d",
+                                               (long long)format, MF_VERSION, FORMAT);
+}
+
+/* May a head of this name come now? *again: it starts over, before its end. */
+static int may_begin(struct mf_senders *q, struct mf_port *in, const struct mf_sender *s, bool *again,
+                     struct mf_err *err)
+{
+    const bool socket = mf_port_is_socket(in);
+    if (!s)
+        return q->n < MF_SENDERS_MAX ? 0 : mf_err_set(err, MF_EFORMAT, "more than %d sources", MF_SENDERS_MAX);
+    if (!s->active)
+        return s->lost || s->stopped ? 0
+               : socket              ? mf_err_set(err, MF_EFORMAT, "source '%s' has ended", s->src)
+                                     : mf_err_set(err, MF_EFORMAT, "it follows the end");
+    if (!socket)
+        return *again ? 0 : mf_err_set(err, MF_EFORMAT, "a second head");
+    if (s->from != mf_port_from(in) && s->from >= 0 && mf_port_is_here(in, s->from))
+        return mf_err_set(err, MF_EFORMAT, "a source named '%s' is here already: give each its own collect.src",
+                          s->src);
+    *again = true;
+    return 0;
+}
+
+static int begin(struct mf_senders *q, struct mf_port *in, struct mf_frame *head, struct mf_err *err)
+{
+    const char *src = "";
+    bool again = false;
+    int rc = check_format(head, err);
+    if (rc || (mf_frame_has(head, "src") && (rc = mf_frame_get_str(head, "src", &src, err))) ||
+        (mf_frame_has(head, "again") && (rc = mf_frame_get_bool(head, "again", &again, err))))
+        return rc;
+    struct mf_sender *s = by_name(q, src);
+    if (strlen(src) >= MF_SRC_MAX)
+        return mf_err_set(err, MF_EFORMAT, "the source's name '%.80s' is longer than %d bytes", src, MF_SRC_MAX - 1);
+    if ((rc = may_begin(q, in, s, &again, err)) || (q->first && (rc = agree(q, head, src, err))))
+        return rc;
+    if (!q->first)
+        q->first = mf_frame_keep(head);
+    if (again && mf_port_is_socket(in))
+        mf_frame_set_bool(head, "again", true);
+    s = s ? s : &q->s[q->n++];
+    *s = (struct mf_sender){.from = mf_port_is_socket(in) ? mf_port_from(in) : -1, .active = true};
+    snprintf(s->src, sizeof s->src, "%s", src);
+    q->at = s;
+    return 0;
+}
+
+/* Of a pipe: by the name in the frame, where there are several. */
+static int in_a_pipe(struct mf_senders *q, const struct mf_frame *f, struct mf_err *err)
+{
+    const char *src;
+    if (q->n == 1) {
+        q->at = &q->s[0];
+    } else if (mf_frame_has(f, "src")) {
+        int rc = mf_frame_get_str(f, "src", &src, err);
+        if (rc)
+            return rc;
+        if (!(q->at = by_name(q, src)))
+            return mf_err_set(err, MF_EFORMAT, "%s of source '%s', of which no head came",
+                              mf_kind_name(mf_frame_kind(f)), src);
+    }
+    return q->at->active ? 0 : mf_err_set(err, MF_EFORMAT, "it follows the end");
+}
+
+/* Of a socket: by who sent it. What has no name gets its source's, so that it is known behind the next pipe. */
+static int in_a_socket(struct mf_senders *q, struct mf_port *in, struct mf_frame *f, struct mf_err *err)
+{
+    struct mf_sender *s = mf_senders_from(q, mf_port_from(in));
+    const enum mf_kind kind = mf_frame_kind(f);
+    const char *src;
+    int rc;
+    if (!s)
+        return mf_err_set(err, MF_EFORMAT, "a stream begins with a head, not with %s", mf_kind_name(kind));
+    q->at = s;
+    if (!s->active)
+        return mf_err_set(err, MF_EFORMAT, "it follows the end");
+    if (!mf_frame_has(f, "src")) {
+        if (*s->src && kind != MF_METRICS)
+            mf_frame_set_str(f, "src", s->src);
+        return 0;
+    }
+    if ((rc = mf_frame_get_str(f, "src", &src, err)))
+        return rc;
+    return strcmp(src, s->src) == 0
+               ? 0
+               : mf_err_set(err, MF_EFORMAT, "%s of source '%s' from source '%s'", mf_kind_name(kind), src, s->src);
+}
+
+int mf_senders_take(struct mf_senders *q, struct mf_port *in, struct mf_frame *f, struct mf_err *err)
+{
+    const enum mf_kind kind = mf_frame_kind(f);
+    if (kind == MF_HEAD)
+        return begin(q, in, f, err);
+    if (mf_port_is_socket(in))
+        return in_a_socket(q, in, f, err);
+    if (q->n == 0)
+        return mf_err_set(err, MF_EFORMAT, "a stream begins with a head, not with %s", mf_kind_name(kind));
+    return in_a_pipe(q, f, err);
+}

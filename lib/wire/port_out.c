@@ -1,0 +1,222 @@
+/* A writer on ZeroMQ: see port.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/stop.h"
+#include "wire/port_priv.h"
+
+enum { QUEUE = 16, MISFITS = 3 };
+static const double short_patience = .5; /* s */
+
+struct mf_port_out {
+    struct mf_socket s;
+    double patience, alone_since;
+    bool met, up;          /* a handshake was seen; the connection stands */
+    bool hello;            /* said on this connection */
+    bool resends, renewed; /* renewed: a new connection that its owner does not know of yet */
+    bool done;             /* all was taken */
+    int misfits;           /* handshakes that failed */
+    uint64_t number;       /* of the next frame */
+    int64_t sent, taken, window;
+    struct mf_err refused; /* code 0: not */
+};
+
+static void on_event(struct mf_port_out *z, const struct mf_port *port, enum mf_socket_event event)
+{
+    switch (event) {
+    case MF_SOCKET_UP:
+        z->renewed |= z->met;
+        z->met = z->up = true;
+        z->hello = false;
+        break;
+    case MF_SOCKET_DOWN:
+        z->up = false;
+        z->alone_since = mf_now();
+        break;
+    case MF_SOCKET_REFUSED:
+        mf_err_set(&z->refused, MF_EUSAGE, "%s does not let us in: our public key is not among its wire.allowed",
+                   port->name);
+        break;
+    default:
+        if (++z->misfits == MISFITS && !z->met)
+            mf_err_set(&z->refused, MF_EUSAGE,
+                       "%s speaks otherwise: is wire.server its public key, and do both ends have keys, or neither?",
+                       port->name);
+    }
+}
+
+static void on_note(struct mf_port_out *z, const struct mf_port *port, const struct mf_port_note *note)
+{
+    if (note->say == MF_PORT_MORE) {
+        z->taken = note->taken;
+        z->window = note->window;
+    } else if (note->say == MF_PORT_DONE) {
+        z->done = true;
+    } else if (note->say == MF_PORT_NO) {
+        mf_err_set(&z->refused, MF_EUSAGE, "%s: %s", port->name, note->why);
+    }
+}
+
+static bool send_note(struct mf_port_out *z, enum mf_port_word say)
+{
+    char text[MF_NOTE_MAX];
+    struct mf_port_note note = {.say = say, .v = MF_PORT_VERSION};
+    return zmq_send(z->s.socket, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
+           zmq_send(z->s.socket, text, mf_note_write(&mf_port_form, &note, text), ZMQ_DONTWAIT) >= 0;
+}
+
+/* What happened to the connection, and what the reader said. */
+static void listen_in(const struct mf_port *port)
+{
+    struct mf_port_out *z = port->zmq_out;
+    enum mf_socket_event event;
+    zmq_msg_t m;
+    while (mf_socket_event(&z->s, &event))
+        on_event(z, port, event);
+    zmq_msg_init(&m);
+    while (zmq_msg_recv(&m, z->s.socket, ZMQ_DONTWAIT) >= 0) {
+        struct mf_port_note note = {.say = MF_PORT_HELLO};
+        if (!zmq_msg_more(&m) && mf_note_read(&mf_port_form, &note, zmq_msg_data(&m), zmq_msg_size(&m)) && z->hello)
+            on_note(z, port, &note);
+    }
+    zmq_msg_close(&m);
+    if (z->up && !z->hello && send_note(z, MF_PORT_HELLO)) {
+        z->hello = true;
+        z->number = 0;
+        z->sent = z->taken = z->window = 0;
+    }
+}
+
+static int check(struct mf_port *port, struct mf_err *err)
+{
+    struct mf_port_out *z = port->zmq_out;
+    listen_in(port);
+    if (z->refused.code)
+        return mf_err_set(err, (enum mf_code)z->refused.code, "%s", z->refused.text);
+    double patience = z->resends ? z->patience : short_patience;
+    if ((z->met && !z->up && mf_now() - z->alone_since >= patience) || (z->renewed && !z->resends))
+        return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", port->name);
+    return 0;
+}
+
+/* Until the reader has said something, or a moment has passed. */
+static int wait_a_moment(struct mf_port *port, struct mf_err *err)
+{
+    struct mf_port_out *z = port->zmq_out;
+    zmq_pollitem_t items[] = {{.socket = z->s.socket, .events = ZMQ_POLLIN},
+                              {.socket = z->s.monitor, .events = ZMQ_POLLIN}};
+    int rc = mf_stop_check(err);
+    if (rc == 0)
+        zmq_poll(items, 2, MF_STOP_TICK);
+    return rc;
+}
+
+/* Number, then frame: the pair goes, or neither does. */
+static bool put(struct mf_port_out *z, zmq_msg_t *m)
+{
+    uint8_t number[8];
+    for (int i = 0; i < 8; i++)
+        number[i] = (uint8_t)(z->number >> 8 * i);
+    return zmq_send(z->s.socket, number, sizeof number, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
+           zmq_msg_send(m, z->s.socket, ZMQ_DONTWAIT) >= 0;
+}
+
+static int out_sendv(struct mf_port *port, const struct iovec *part, int parts, size_t len, struct mf_err *err)
+{
+    struct mf_port_out *z = port->zmq_out;
+    int64_t size = (int64_t)len;
+    zmq_msg_t m;
+    if (zmq_msg_init_size(&m, len) < 0)
+        return mf_err_set(err, MF_ENOMEM, "%s: cannot allocate %zu bytes for a frame", port->name, len);
+    for (char *to = zmq_msg_data(&m); parts--; to += part->iov_len, part++)
+        if (part->iov_len)
+            memcpy(to, part->iov_base, part->iov_len);
+    int rc;
+    while (!(rc = check(port, err))) {
+        bool room = z->sent == z->taken || z->sent + size - z->taken <= z->window;
+        if (z->renewed) /* it goes nowhere, and its owner sends it again */
+            break;
+        if (z->hello && room && put(z, &m)) {
+            z->sent += size;
+            z->number++;
+            break;
+        }
+        if ((rc = wait_a_moment(port, err)))
+            break;
+    }
+    zmq_msg_close(&m);
+    return rc;
+}
+
+static int out_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err)
+{
+    (void)watch, (void)data, (void)len;
+    return mf_err_set(err, MF_EUSAGE, "%s is for writing", port->name);
+}
+
+static void out_drop(struct mf_port *port)
+{
+    mf_socket_close(&port->zmq_out->s, 0);
+    free(port->zmq_out);
+}
+
+static int out_close(struct mf_port *port, struct mf_err *err)
+{
+    struct mf_port_out *z = port->zmq_out;
+    int rc = 0;
+    bool said = false;
+    while (z->sent && !z->done && !(rc = check(port, err))) {
+        if (z->renewed && (rc = mf_err_set(err, MF_CLOSED, "%s: the reader was lost at the end", port->name)))
+            break;
+        said = said || (z->hello && send_note(z, MF_PORT_BYE));
+        if (!z->done && (rc = wait_a_moment(port, err)))
+            break;
+    }
+    out_drop(port);
+    return rc;
+}
+
+static const struct mf_carrier carrier = {out_sendv, out_recv, check, out_close, out_drop};
+
+void mf_port_resends(struct mf_port *port)
+{
+    if (port->zmq_out)
+        port->zmq_out->resends = true;
+}
+
+bool mf_port_renewed(struct mf_port *port)
+{
+    struct mf_port_out *z = port->zmq_out;
+    bool renewed = z && z->renewed && z->hello;
+    if (renewed)
+        z->renewed = false;
+    return renewed;
+}
+
+int mf_port_open_out(struct mf_port *port, const char *address, bool bind, const struct mf_wire_opts *o,
+                     struct mf_err *err)
+{
+    struct mf_port_out *z = port->zmq_out = mf_xcalloc(1, sizeof *z);
+    char id[17] = "w"; /* a name of its own, under which it comes again after a lost connection */
+    port->carrier = &carrier;
+    z->patience = o && o->patience > 0 ? o->patience : short_patience;
+    int rc = mf_socket_open(&z->s, ZMQ_DEALER, address, bind, o, MF_NOTE_MAX, err);
+    if (rc == 0 && getentropy(id + 1, sizeof id - 1) < 0)
+        rc = mf_err_errno(err, "draw a name for %s", port->name);
+    if (rc == 0) {
+        zmq_setsockopt(z->s.socket, ZMQ_ROUTING_ID, id, sizeof id);
+        mf_socket_set(&z->s, ZMQ_IMMEDIATE, 1); /* no queue before there is a reader */
+        mf_socket_set(&z->s, ZMQ_SNDHWM, QUEUE);
+        mf_socket_set(&z->s, ZMQ_RECONNECT_IVL, 50);
+        mf_socket_set(&z->s, ZMQ_RECONNECT_IVL_MAX, 1000);
+        rc = mf_socket_attach(&z->s, address, bind, err);
+    }
+    if (rc)
+        out_drop(port);
+    return rc;
+}

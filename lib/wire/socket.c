@@ -1,0 +1,164 @@
+#include "wire/socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include "base/mem.h"
+#include "wire/curve.h"
+
+static const char monitor_address[] = "inproc://monitor"; /* a context per socket */
+
+static bool is_tcp(const char *address)
+{
+    return !strncmp(address, "tcp://", 6);
+}
+
+bool mf_socket_is_local(const char *address)
+{
+    char host[64] = "";
+    struct in_addr a;
+    const char *host_port = address + strlen("tcp://");
+    if (!is_tcp(address))
+        return true;
+    const char *colon = strrchr(host_port, ':');
+    if (!colon || (size_t)(colon - host_port) >= sizeof host)
+        return false;
+    memcpy(host, host_port, (size_t)(colon - host_port));
+    return !strcmp(host, "localhost") || !strcmp(host, "[::1]") ||
+           (inet_pton(AF_INET, host, &a) == 1 && ntohl(a.s_addr) >> 24 == 127);
+}
+
+int mf_socket_check(const char *address, bool bind, const struct mf_wire_opts *o, struct mf_err *err)
+{
+    enum { PATH_MAX_IPC = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
+    if (!is_tcp(address)) {
+        size_t n = strlen(address) - strlen("ipc://");
+        return n <= PATH_MAX_IPC ? 0
+                                 : mf_err_set(err, MF_EUSAGE,
+                                              "the socket %.200s has a path of %zu bytes and at most %d are possible: "
+                                              "choose a shorter run.dir",
+                                              address, n, PATH_MAX_IPC);
+    }
+    if (o && o->secret && (bind ? !o->allowed : !o->server))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            bind ? "%s: with wire.secret give wire.allowed too, the folder of the public keys that may come"
+                 : "%s: with wire.secret give wire.server too, the public key of who listens there",
+            address);
+    if (mf_socket_is_local(address) || (o && o->secret))
+        return 0;
+    return mf_err_set(err, MF_EUSAGE,
+                      "%s goes beyond this machine, where only keys keep others out: make some with mf-keys and give "
+                      "wire.secret and %s, or use 127.0.0.1 and an ssh tunnel",
+                      address, bind ? "wire.allowed" : "wire.server");
+}
+
+static int fail(const struct mf_socket *s, const char *what, struct mf_err *err)
+{
+    return mf_err_set(err, MF_EIO, "cannot %s %s: %s", what, s->name, zmq_strerror(errno));
+}
+
+void mf_socket_set(struct mf_socket *s, int option, int value)
+{
+    zmq_setsockopt(s->socket, option, &value, sizeof value);
+}
+
+int mf_socket_open(struct mf_socket *s, int type, const char *address, bool bind, const struct mf_wire_opts *o,
+                   int64_t max_bytes, struct mf_err *err)
+{
+    int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
+    *s = (struct mf_socket){.name = mf_xstrdup(address)};
+    int rc = mf_socket_check(address, bind, o, err);
+    if (rc)
+        return rc;
+    if (!(s->context = zmq_ctx_new()) || !(s->socket = zmq_socket(s->context, type)) ||
+        !(s->monitor = zmq_socket(s->context, ZMQ_PAIR)) ||
+        zmq_socket_monitor(s->socket, monitor_address, events) < 0 || zmq_connect(s->monitor, monitor_address) < 0)
+        return fail(s, "open a socket for", err);
+    mf_socket_set(s, ZMQ_LINGER, 2000);
+    mf_socket_set(s, ZMQ_HEARTBEAT_IVL, 2000);
+    mf_socket_set(s, ZMQ_HEARTBEAT_TIMEOUT, 10000);
+    zmq_setsockopt(s->socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes);
+    return is_tcp(address) && o && o->secret ? mf_curve_lock(s, bind, o, err) : 0;
+}
+
+/* libzmq unlinks whatever lies at an ipc path before it binds: only a socket may go that way. */
+static int make_way(const char *address, const char *path, struct mf_err *err)
+{
+    struct stat st;
+    char *copy = mf_xstrdup(path);
+    mkdir(dirname(copy), 0700); /* a socket's folder keeps others out, and so does the socket */
+    free(copy);
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+        return mf_err_set(err, MF_EIO, "cannot bind %s: something that is no socket is there", address);
+    return 0;
+}
+
+int mf_socket_attach(struct mf_socket *s, const char *address, bool bind, struct mf_err *err)
+{
+    struct stat st;
+    const char *path = is_tcp(address) ? NULL : address + strlen("ipc://");
+    if (!bind)
+        return zmq_connect(s->socket, address) < 0 ? fail(s, "connect to", err) : 0;
+    int rc = path ? make_way(address, path, err) : 0;
+    if (rc)
+        return rc;
+    if (zmq_bind(s->socket, address) < 0)
+        return fail(s, "bind", err);
+    if (path && (chmod(path, 0600) < 0 || stat(path, &st) < 0))
+        return mf_err_errno(err, "chmod %s", path);
+    if (path) {
+        s->path = mf_xstrdup(path);
+        s->inode = st.st_ino;
+    }
+    return 0;
+}
+
+/* Pairs of {event u16, value u32} and an address. */
+bool mf_socket_event(struct mf_socket *s, enum mf_socket_event *event)
+{
+    zmq_msg_t m;
+    uint16_t what = 0;
+    bool came = false;
+    zmq_msg_init(&m);
+    while (!came && zmq_msg_recv(&m, s->monitor, ZMQ_DONTWAIT) >= 0) {
+        if (zmq_msg_size(&m) != sizeof what + sizeof(uint32_t) || !zmq_msg_more(&m))
+            continue;
+        memcpy(&what, zmq_msg_data(&m), sizeof what);
+        came = true;
+        *event = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED         ? MF_SOCKET_UP
+                 : what == ZMQ_EVENT_DISCONNECTED              ? MF_SOCKET_DOWN
+                 : what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH     ? MF_SOCKET_REFUSED
+                 : what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ? MF_SOCKET_MISFIT
+                                                               : MF_SOCKET_CUT;
+    }
+    zmq_msg_close(&m);
+    return came;
+}
+
+void mf_socket_close(struct mf_socket *s, int linger_ms)
+{
+    struct stat st;
+    if (s->socket) {
+        mf_socket_set(s, ZMQ_LINGER, linger_ms);
+        zmq_close(s->socket);
+    }
+    if (s->monitor)
+        zmq_close(s->monitor);
+    if (s->context)
+        zmq_ctx_term(s->context);
+    mf_curve_unlock(s);
+    if (s->path && stat(s->path, &st) == 0 && st.st_ino == s->inode)
+        unlink(s->path);
+    free(s->path);
+    free(s->name);
+    *s = (struct mf_socket){.name = NULL};
+}

@@ -1,0 +1,124 @@
+# Several collectors, one learner: they come, go, die and lie.
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    small=(env=point training.num_envs=8 training.num_steps_per_rollout=8 training.total_timesteps=2400
+        training.batch_size=32 training.num_epochs=2 'policy.hidden=[32]' 'policy.critic_hidden=[32]' threads=1)
+}
+
+teardown() { # what a failed test has left
+    local rest
+    for rest in $(jobs -p); do kill -9 "$rest" 2>/dev/null || true; done
+}
+
+newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
+
+# learn DIR [word ...]: mf-gae | mf-ppo that wait for two sources; collect DIR NAME [word ...]: one of them.
+learn() {
+    local dir=$1
+    shift
+    mkdir -p "$dir"
+    { mf-gae --in "ipc://$PWD/$dir/in" "${small[@]}" "$@" 2>"$dir.gae" | tee "$dir.rollouts" |
+        mf-ppo "${small[@]}" collect.policy_address="ipc://$PWD/$dir/policy" run.dir="$dir" collect.sources=2 "$@" >"$dir.mf" 2>"$dir.ppo"; } &
+    learner=$!
+}
+collect() {
+    local dir=$1 name=$2
+    shift 2
+    mf-collect --out "ipc://$PWD/$dir/in" "${small[@]}" collect.policy_address="ipc://$PWD/$dir/policy" collect.src="$name" "$@" 2>"$dir.$name" &
+    collector=$!
+}
+# both DIR [word ...]: a whole run of two.
+both() {
+    learn "$@"
+    collect "$1" a "${@:2}"
+    local a=$collector
+    collect "$1" b "${@:2}"
+    wait "$a" && wait "$collector" && wait "$learner"
+}
+until_there() { # COMMAND ..
+    for _ in $(seq 100); do
+        "$@" && return 0
+        sleep 0.1
+    done
+    echo "not within 10 s: $*"
+    return 1
+}
+iterations() { [[ -e $1/logs/metrics.mf ]] && (($(mf-stat "$1/logs/metrics.mf" 2>/dev/null | sed -n 's/^metrics *//p' || echo 0) >= $2)); }
+
+@test "train-multi: two collectors, one run; the same words give the same bytes" {
+    "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=a >a.mf && mf-check a.mf &&
+        "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=b collect.slices=3 >b.mf && cmp "$(newest a)" "$(newest b)" &&
+        "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=c run.seed=1 >c.mf && ! cmp -s "$(newest a)" "$(newest c)"
+}
+
+@test "the order in which sources come changes no bit, nor which of them is slow" {
+    both want
+    learn late && collect late b && sleep 0.5 && collect late a && wait "$learner" && cmp "$(newest want)" "$(newest late)"
+}
+
+@test "a stream of two sources is whole behind the filter, is replayed to the same bytes, and counted" {
+    both a && mf-check a.rollouts && mf-stat a.rollouts | grep -qx 'head *2' && mf-stat a.rollouts | grep -qx 'end *2' &&
+        mf-record r.hdf5 <a.rollouts >/dev/null && mf-replay r.hdf5 | cmp - a.rollouts &&
+        mf-ppo "${small[@]}" run.dir=again <a.rollouts >/dev/null && cmp "$(newest a)" "$(newest again)" &&
+        [[ $(mf-view a.rollouts | jq -r 'select(.mf == "rollout") | .src' | sort -u | tr '\n' ' ') == "a b " ]]
+}
+
+@test "collectors are killed and come again: no rollout is lost or taken twice" {
+    "$ROOT/tests/tools/soak" "${CYCLES:-10}" "$PWD"
+}
+
+@test "all are killed, and resume: the bytes of a run that was never killed" {
+    small+=(training.total_timesteps=20000)
+    both want || return 1
+    learn k && collect k a && local a=$collector && collect k b && local b=$collector
+    until_there iterations k 5 && kill -9 "$a" "$b" && pkill -9 -P "$learner"
+    wait || true
+    [[ $(newest k) != k/checkpoints/$(basename "$(newest want)") ]] && both k run.resume=auto && cmp "$(newest want)" "$(newest k)"
+}
+
+@test "the learner is killed and resumes while the collectors live: they send again what it lacks" {
+    small+=(training.total_timesteps=20000 wire.patience=20)
+    both want || return 1
+    learn k && collect k a && local a=$collector && collect k b
+    until_there iterations k 5 && pkill -9 -P "$learner"
+    wait "$learner" || true
+    learn k run.resume=auto && wait "$a" && wait "$collector" && wait "$learner" && grep -q 'sending what it lacks' k.a &&
+        cmp "$(newest want)" "$(newest k)"
+}
+
+@test "one joins at the current version, one leaves, one dies for good: the others go on" {
+    small+=(training.total_timesteps=1000000000)
+    learn a && collect a a && local a=$collector && collect a b && local b=$collector
+    until_there iterations a 3 && collect a c && local c=$collector
+    until_there iterations a 8 || return 1
+    [[ $(mf-view a.rollouts 2>/dev/null | jq -r 'select(.mf == "round" and .src == "c") | .iter' | head -n 1) -ge 3 ]] || return 1
+    kill -9 "$b" && until_there grep -q "source 'b' is gone without an end" a.gae || return 1
+    kill -INT "$a" && ended_by 130 "$a" && local seen && seen=$(mf-stat a/logs/metrics.mf 2>/dev/null | sed -n 's/^metrics *//p')
+    until_there iterations a $((seen + 3)) && kill -INT "$c" && ended_by 130 "$c" && wait "$learner" && mf-check a.rollouts && mf-check a.mf &&
+        [[ $(mf-view a.rollouts | jq -r 'select(.mf == "end") | "\(.src)\(.lost // "")\(.stopped)"' | sort | tr '\n' ' ') == "atrue btruefalse ctrue " ]]
+}
+
+# ---- keys ----
+
+@test "mf-keys: two files for their owner alone, which are never overwritten" {
+    [[ $(mf-keys here there | wc -l) == 4 ]] && [[ $(stat -c %a here.secret here.public | tr '\n' ' ') == "600 600 " ]] &&
+        [[ $(wc -c <here.secret) == 41 ]] && ! cmp -s here.secret there.secret && run -1 --separate-stderr mf-keys here &&
+        [[ $stderr == *"make here.secret: File exists"* ]] && run -2 mf-keys
+}
+
+@test "keys that are none, lie open or are missing are told before anything opens" {
+    mf-keys k >/dev/null && mkdir allowed && echo short >bad.secret && chmod 600 bad.secret
+    says() {
+        local words=$1
+        shift
+        run -2 --separate-stderr timeout 5 "$@" && [[ $stderr == *"$words"* ]] || { echo "$stderr"; return 1; }
+    }
+    local in=(mf-gae --in "@tcp://127.0.0.1:1999" --out /dev/null) out=(mf-gae --in /dev/null --out ">tcp://127.0.0.1:1999")
+    says "no key: one line of 40" "${in[@]}" wire.secret=bad.secret wire.allowed=allowed &&
+        says "give wire.allowed too" "${in[@]}" wire.secret=k.secret && says "give wire.server too" "${out[@]}" wire.secret=k.secret &&
+        says "is no folder" "${in[@]}" wire.secret=k.secret wire.allowed=none &&
+        says "only keys keep others out" mf-gae --in "tcp://0.0.0.0:1999" --out /dev/null && chmod 644 k.secret &&
+        says "can be read by others: chmod 600" "${in[@]}" wire.secret=k.secret wire.allowed=allowed
+}

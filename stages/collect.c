@@ -88,6 +88,7 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     int rc = from ? mf_checkpoint_open(&l, from, err) : 0;
     if (rc == 0)
         rc = mf_env_layout(c->env, keys->n, keys->v, l ? &mf_loaded_spec(l)->obs : NULL, &obs, err);
+    mf_env_points(c->env, &obs, rc ? 0 : (int)c->env_opts.num_points);
     if (rc == 0)
         rc = l ? mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &c->policy_opts, &obs, c->env->action_dim, err)
                : mf_policy_spec_make(&spec, &c->policy_opts, &obs, c->env->action_dim, err);
@@ -169,6 +170,8 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     struct mf_layout obs = c->policy.spec.obs;
     if (expert && (rc = mf_env_layout(c->env, c->policy_opts.obs_keys.n, c->policy_opts.obs_keys.v, NULL, &obs, err)))
         return rc;
+    if (expert)
+        mf_env_points(c->env, &obs, (int)c->env_opts.num_points);
     struct mf_actor_opts o = {.vec = {.env = c->env,
                                       .obs = obs,
                                       .N = (int)(expert ? EXPERT_GROUP : c->num_envs),

@@ -147,6 +147,7 @@ static int load(const struct mf_run *run, struct eval *e, const char *path, stru
     if (rc)
         return rc;
     rc = mf_env_layout(e->env, keys->n, keys->v, &mf_loaded_spec(l)->obs, &obs, err);
+    mf_env_points(e->env, &obs, rc ? 0 : (int)e->env_opts.num_points);
     if (rc == 0)
         rc = mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &e->policy_opts, &obs, e->env->action_dim, err);
     if (e->steps)

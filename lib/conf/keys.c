@@ -26,6 +26,8 @@ const struct mf_key mf_keys[] = {
     {"env.workers", MF_INT, "0", "[0,1024]", "processes", "that env=exec starts, each with a share; 0: one per core"},
     {"env.timeout", MF_FLOAT, "60", "(0,)", "seconds", "that a server's answer may take"},
     {"env.restarts", MF_INT, "3", "[0,)", NULL, "how often each server may be restarted"},
+    {"env.num_points", MF_INT, "0", "[0,4096]", "points",
+     "of a point cloud; 0: as many as the checkpoint or the environment says"},
     {"env.max_steps", MF_INT, "0", "[0,)", "control steps",
      "of an episode at most; 0: as many as the environment says"},
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "env/env.h"
 #include "env/farthest.h"
 #include "env/rays.h"
 
@@ -157,7 +158,7 @@ int mf_cloud_see(const struct mf_cloud *c, mjData *d, enum mf_pick how, int n, f
     struct scan s;
     float t[RAYS];
     int16_t which[RAYS];
-    uint16_t picked[MF_CLOUD_POINTS];
+    uint16_t picked[MF_POINTS_MAX];
     s.n = 0;
     place_solids(c, d, solid);
     for (int i = 0; i < c->n_cameras; i++) {

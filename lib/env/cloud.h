@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 
-enum { MF_CLOUD_SIDE = 64, MF_CLOUD_CAMERAS = 4, MF_CLOUD_POINTS = 4096 }; /* points: at most */
+enum { MF_CLOUD_SIDE = 64, MF_CLOUD_CAMERAS = 4 };
 
 struct mf_cloud; /* of one model, which must live as long; read only: several threads look at once */
 
@@ -25,7 +25,8 @@ void mf_cloud_free(struct mf_cloud *c); /* NULL is fine */
  * there are too few, all of them again and again. No hit at all: zeros. */
 enum mf_pick { MF_PICK_EVEN, MF_PICK_FARTHEST };
 
-/* The cloud as d->qpos stands, which does not change: to (n, 6), x y z in the world and the geom's r g b in [0, 1].
+/* The cloud as d->qpos stands, which does not change: to (n, 6), x y z in the world and the geom's r g b in [0, 1],
+ * n <= MF_POINTS_MAX.
  * Returns the number of hits in the workspace. */
 int mf_cloud_see(const struct mf_cloud *c, mjData *d, enum mf_pick how, int n, float *to);
 

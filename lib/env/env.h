@@ -55,9 +55,12 @@ struct mf_env {
     struct mf_served *served; /* a server of it in another process, instead of all the functions; NULL: built in */
 };
 
+enum { MF_POINTS_MAX = 4096 };
+
 /* The env.* keys. */
 struct mf_env_opts {
     const char *name, *command, *address; /* "exec" and "remote" are environments that a server describes */
+    int64_t num_points;                   /* of a point cloud; 0: as many as the checkpoint or the environment says */
     int64_t workers, restarts;            /* exec: processes, 0: one per core; how often each may be restarted */
     double timeout;                       /* s that an answer may take */
     void (*warn)(const char *text);       /* told of a restart; NULL: nobody */
@@ -66,7 +69,8 @@ struct mf_env_opts {
 #define MF_ENV_BINDS(T, f)                                                                          \
     {"env.name", offsetof(T, f.name)}, {"env.command", offsetof(T, f.command)},                     \
     {"env.address", offsetof(T, f.address)}, {"env.workers", offsetof(T, f.workers)},               \
-    {"env.restarts", offsetof(T, f.restarts)}, {"env.timeout", offsetof(T, f.timeout)}
+    {"env.restarts", offsetof(T, f.restarts)}, {"env.timeout", offsetof(T, f.timeout)},             \
+    {"env.num_points", offsetof(T, f.num_points)}
 /* clang-format on */
 
 /* A built-in environment, or what a server describes. MF_EUSAGE lists the names. */
@@ -80,6 +84,9 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
  * dimension). MF_EUSAGE lists what there is. */
 int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], const struct mf_layout *like,
                   struct mf_layout *l, struct mf_err *err);
+/* The clouds of the layout get so many points, at most MF_POINTS_MAX; 0: they keep theirs. Those of a `like` had its.
+ */
+void mf_env_points(const struct mf_env *env, struct mf_layout *l, int points);
 int mf_env_key(const struct mf_env *env, const char *name); /* its place in obs; -1: none of that name */
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs); /* (l->dim) */
 

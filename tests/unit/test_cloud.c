@@ -97,15 +97,15 @@ static int distinct(const float *p, int n)
 
 static void numbers(const struct mf_scene *scene)
 {
-    static float all[6 * MF_CLOUD_POINTS], some[6 * MF_CLOUD_POINTS];
+    static float all[6 * MF_POINTS_MAX], some[6 * MF_POINTS_MAX];
     mjData *d = mj_makeData(scene->m);
-    int hits = mf_cloud_see(scene->cloud, d, MF_PICK_EVEN, MF_CLOUD_POINTS, all);
-    ok(hits > 300 && hits < 2000 && distinct(all, MF_CLOUD_POINTS) == hits,
-       "%d hits: all of them are among 4096 points", hits);
+    int hits = mf_cloud_see(scene->cloud, d, MF_PICK_EVEN, MF_POINTS_MAX, all);
+    ok(hits > 300 && hits < 2000 && distinct(all, MF_POINTS_MAX) == hits, "%d hits: all of them are among 4096 points",
+       hits);
     mf_cloud_see(scene->cloud, d, MF_PICK_EVEN, hits, some);
     bool in_turn = true;
-    for (int i = 0; i < MF_CLOUD_POINTS; i++)
-        in_turn &= !memcmp(all + 6 * i, some + 6 * (i * hits / MF_CLOUD_POINTS), 6 * sizeof *all);
+    for (int i = 0; i < MF_POINTS_MAX; i++)
+        in_turn &= !memcmp(all + 6 * i, some + 6 * (i * hits / MF_POINTS_MAX), 6 * sizeof *all);
     ok(in_turn, "each is repeated about as often");
     mf_cloud_see(scene->cloud, d, MF_PICK_EVEN, 100, all);
     ok(distinct(all, 100) == 100 && !memcmp(all + 6, some + 6 * (hits / 100), 6 * sizeof *all),

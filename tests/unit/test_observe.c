@@ -67,6 +67,10 @@ static void layouts(void)
        "or the named ones, in that order");
     ok(mf_env_layout(&eye, 0, NULL, &l, &again, &err) == 0 && again.n == 2 && !strcmp(again.key[0].name, "image"),
        "or those that a policy was made for");
+    static const char cloud[][64] = {"cloud"};
+    ok(mf_env_layout(&eye, 1, cloud, NULL, &l, &err) == 0 && (mf_env_points(&eye, &l, 7), l.dim == 42) &&
+           mf_env_layout(&eye, 0, NULL, &l, &again, &err) == 0 && again.key[0].dim[0] == 7 && again.dim == 42,
+       "a cloud has as many points as asked for, or as the policy was made for");
     ok(mf_env_layout(&eye, 3, names, NULL, &l, &err) == MF_EUSAGE && strstr(err.text, "state, cloud, image, goal"),
        "%s", err.text);
 }

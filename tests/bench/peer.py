@@ -1,7 +1,7 @@
 """The peer of `make bench`: the same work in PyTorch, eager, as ReinFlow structures it (Zhang et al. 2025).
 
-    peer.py make DIR            weights and data for both sides: DIR/data.safetensors
-    peer.py check DIR           our numbers (DIR/{ppo,sample,gae}.safetensors) against PyTorch's in double precision
+    peer.py make DIR            weights and data for both sides: DIR/data.safetensors, DIR/demos.hdf5
+    peer.py check DIR           our numbers (DIR/{ppo,sample,gae,demos}.safetensors) against PyTorch's in double
     peer.py serve DIR [compile] reads "update 4096", "sample 8", "gae 40" lines; answers with seconds a turn
 
 The first turn of a workload tries the settings that matter (threads, kind of AdamW) and keeps the best; they are
@@ -16,6 +16,7 @@ import time
 
 import numpy as np
 import torch
+import peer_demos
 from torch import nn
 
 O, A, H, K = 11, 3, 4, 4  # Hopper: observation, action, horizon; denoising steps
@@ -217,6 +218,7 @@ def make(folder):
         data[f"gae{N}/last"] = torch.randn(N)
         data[f"gae{N}/terminated"] = (torch.rand(T, N) < 0.02).to(torch.uint8)
     write(f"{folder}/data.safetensors", {**data, **agent.state_dict()})
+    peer_demos.make(f"{folder}/demos.hdf5")
 
 
 def load(folder):
@@ -269,6 +271,8 @@ def check(folder):
     for N in (40, 4096):
         advantages, _ = gae(plain, N)
         error[f"advantages of gae {N}"] = distance(ours[f"advantages{N}"], torch.from_numpy(advantages).flatten())
+    ours = read(f"{folder}/demos.safetensors")
+    error["samples of demos"] = peer_demos.check(f"{folder}/demos.hdf5", ours["obs"], ours["actions"])
     for what, e in error.items():
         print(f"{what}: relative error {e:.1e}")
     sys.exit(0 if max(error.values()) <= 1e-5 else 1)
@@ -366,6 +370,7 @@ def serve(folder, compiled):
     agent, data = load(folder)
     plain = {name: t.numpy() for name, t in data.items()}
     work = {"update": Updates(agent, data, compiled), "sample": Samples(agent, data, compiled)}
+    work["demos"] = peer_demos.Reads(f"{folder}/demos.hdf5")
     work["gae"] = lambda N: timed(lambda: gae(plain, N), 0.2)
     for line in sys.stdin:
         name, size = line.split()

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-enum { PAGE_MIN = 64 << 10, WHOLE_MAX = 1 << 20 };
+enum { PAGE_MIN = 64 << 10, WHOLE_MAX = 1 << 20, CONVERT = 64 << 10 };
 
 struct column {    /* of one demo */
     uint32_t rows; /* in a page */
@@ -21,7 +21,7 @@ struct page {
 
 struct mf_demo_cache {
     char *path;
-    hid_t file, access;
+    hid_t file, access, transfer;
     size_t limit, used;
     struct column *column;
     size_t n_columns;
@@ -39,6 +39,8 @@ struct mf_demo_cache *mf_demo_cache_new(hid_t file, const char *path, size_t lim
     c->limit = limit;
     c->access = H5Pcreate(H5P_DATASET_ACCESS);
     H5Pset_chunk_cache(c->access, 0, 0, 0); /* a page is read whole and once */
+    c->transfer = H5Pcreate(H5P_DATASET_XFER);
+    H5Pset_buffer(c->transfer, CONVERT, NULL, NULL); /* which is cleared for every read: 1 MiB of itself */
     return c;
 }
 
@@ -48,6 +50,7 @@ void mf_demo_cache_free(struct mf_demo_cache *c)
         return;
     for (size_t i = 0; i < c->n_here; i++)
         free(c->page[c->here[i]].data);
+    mf_h5_close(c->transfer);
     mf_h5_close(c->access);
     mf_h5_close(c->file);
     free(c->column);
@@ -126,7 +129,7 @@ static int read_rows(struct mf_demo_cache *c, const char *path, const struct mf_
     int rank = H5Sget_simple_extent_ndims(file);
     hid_t memory = H5Screate_simple(rank, count, NULL);
     H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL);
-    herr_t rc = H5Dread(set, k->is.u8 ? H5T_NATIVE_UCHAR : H5T_NATIVE_FLOAT, memory, file, H5P_DEFAULT, to);
+    herr_t rc = H5Dread(set, k->is.u8 ? H5T_NATIVE_UCHAR : H5T_NATIVE_FLOAT, memory, file, c->transfer, to);
     char why[400];
     if (rc < 0)
         mf_h5_reason(why);

@@ -25,9 +25,9 @@ static int open_set(struct reading *r, const char *path, hid_t *set, size_t *row
     hsize_t shape[MF_OBS_RANK + 1] = {0};
     enum mf_dtype dtype = MF_F32;
     int rank, rc;
-    if (!mf_h5_has(r->file, path))
-        return mf_err_set(err, MF_EFORMAT, "'%s' has no /%s", r->path, path);
     *set = H5Oopen(r->file, path, H5P_DEFAULT);
+    if (*set < 0 && !mf_h5_has(r->file, path)) /* asked only then, since it goes the whole way to the dataset again */
+        return mf_err_set(err, MF_EFORMAT, "'%s' has no /%s", r->path, path);
     if ((rc = mf_h5_shape(*set, MF_OBS_RANK + 1, &rank, shape, err)) == 0 && rank == 0)
         rc = mf_err_set(err, MF_EFORMAT, "it is a single number");
     rc = rc ? rc : mf_h5_numbers(*set, &dtype, err);

@@ -102,7 +102,7 @@ check-pypi: all $(patsubst tests/pypi/%.txt,build/venv/%/made,$(wildcard tests/p
 
 build/venv/%/made: tests/pypi/%.txt
 	python3 -m venv --clear build/venv/$*
-	build/venv/$*/bin/pip install -q --disable-pip-version-check -r $<
+	build/venv/$*/bin/pip install -q --disable-pip-version-check $$(sed -n 's/^# pip: //p' $<) -r $<
 	@touch $@
 
 demo: setup

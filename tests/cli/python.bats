@@ -37,7 +37,7 @@ train() {
 }
 
 @test "what is cut before its end stays cut behind the filter: exit 3" {
-    stream make iters=2 >in && pipe "head -c -20 in | $PYTHON $ROOT/examples/filter.py | mf-check" && [[ ${lines[-1]} == "0 0 3" ]]
+    stream make iters=2 >in && pipe "head -c -20 in | $PYTHON $ROOT/examples/filter.py | mf-check" && [[ ${lines[-1]} == "0 3 3" && $output == *"filter.py: error: the stream stops without an end frame"* ]]
 }
 
 @test "msgpack-numpy itself: our arrays are its arrays, byte for byte" {
@@ -54,4 +54,88 @@ for m in msgpack.Unpacker(sys.stdin.buffer, object_hook=msgpack_numpy.decode, ma
 assert seen
 PY
     train a filter 1 && cmp a.in a.out && mf-gae <a.in >ours && "$VENV" check.py <ours && filter 1 <ours >out && cmp ours out
+}
+
+vtrace() { "$PYTHON" "$ROOT/examples/vtrace.py" "$@"; }
+# close_to A B ARRAY: two streams whose array is the same within 1e-5.
+close_to() {
+    paste -d' ' <(stream get "$3" <"$1") <(stream get "$3" <"$2") | awk '{ n = NF / 2
+        for (i = 1; i <= n; i++) { d = $i - $(i + n); if (d < 0) d = -d; s = $i < 0 ? -$i : $i; if (!(d <= 1e-5 * (1 + s))) bad = 1 }
+    } END { exit bad || NR == 0 }'
+}
+
+@test "V-trace on the policy's own data is TD(lambda): the returns of mf-gae, and its advantages where lambda is 1" {
+    stream make case=random T=30 N=8 slices=2 iters=2 dirt=nan >in
+    for lambda in 0 .9 1; do
+        vtrace advantage.gae_lambda=$lambda training.batch_size=5 <in >ours && mf-gae advantage.gae_lambda=$lambda <in >theirs &&
+            mf-check <ours && stream kept in ours && close_to ours theirs returns || return 1
+    done
+    close_to ours theirs advantages && vtrace advantage.gae_lambda=.5 <in >other && run ! close_to ours other returns
+}
+
+@test "V-trace off policy: the sum over products of the paper's equation 1" {
+    cat >older.py <<PY
+import sys; sys.path.insert(0, "$ROOT/examples")
+import numpy
+from stream import frames, send
+rng = numpy.random.default_rng(3)
+for f in frames():
+    if f["mf"] == "rollout":
+        shape = f["arrays"]["rewards"].shape[:2]
+        f["arrays"]["prev_logprobs"] = rng.normal(size=shape).astype("f4")
+        f["arrays"]["target_logprobs"] = (f["arrays"]["prev_logprobs"] + rng.normal(0, .7, shape)).astype("f4")
+    send(f)
+PY
+    cat >sums.py <<PY
+import sys; sys.path.insert(0, "$ROOT/examples")
+import numpy
+from stream import frames
+g, lam, rho_max, c_max = .97, .9, 1.2, .8
+for f in frames():
+    if f["mf"] != "rollout":
+        continue
+    a = f["arrays"]
+    T, N = a["prev_values"].shape
+    for n in range(N):
+        V = numpy.append(a["prev_values"][:, n], a["last_values"][n]).astype("f8")
+        r, ratio = a["rewards"][:, n].sum(1), numpy.exp(a["target_logprobs"][:, n] - a["prev_logprobs"][:, n].astype("f8"))
+        rho, c = numpy.minimum(ratio, rho_max), lam * numpy.minimum(ratio, c_max)
+        delta = rho * (r + g * V[1:] - V[:-1])
+        v = [V[s] + sum(g ** (t - s) * numpy.prod(c[s:t]) * delta[t] for t in range(s, T)) for s in range(T)] + [V[T]]
+        A = [rho[t] * (r[t] + g * v[t + 1] - V[t]) for t in range(T)]
+        assert numpy.allclose(a["returns"][:, n], v[:-1], atol=1e-5) and numpy.allclose(a["advantages"][:, n], A, atol=1e-5)
+        print("compared")
+PY
+    stream make case=table >in && $PYTHON older.py <in >off &&
+        vtrace advantage.gamma=.97 advantage.gae_lambda=.9 vtrace.rho=1.2 vtrace.c=.8 <off >out && mf-check <out &&
+        [[ $($PYTHON sums.py <out) == compared ]]
+}
+
+@test "V-trace in the place of mf-gae: the pipe learns" {
+    timeout 60 mf-collect "${small[@]}" run.dir=v 2>v.err | vtrace "${small[@]}" | tee v.in | mf-ppo "${small[@]}" run.dir=v >v.mf 2>>v.err
+    [[ ${PIPESTATUS[*]} == "0 0 0 0" ]] || { cat v.err; return 1; }
+    mf-check <v.in && mf-check <v.mf && [[ -n $(find v/checkpoints -name '*.safetensors') ]] &&
+        mf-view v.in | jq -es '.[0].chain | map(.stage) == ["collect", "vtrace.py"] or map(.stage) == ["mf-collect", "vtrace.py"]'
+}
+
+@test "a Python stage answers as the others do: exit 2 and 3, and a sentence" {
+    stream make drop=last_values >in && run -3 bash -c "$PYTHON $ROOT/examples/vtrace.py <in >out" &&
+        [[ $output == "vtrace.py: error: the rollout of iteration 0 has no array 'last_values'" ]] &&
+        run -2 bash -c "$PYTHON $ROOT/examples/vtrace.py nonsense <in" && [[ $output == *"'nonsense' is no key=value"* ]] &&
+        stream make head=0 >in && run -3 bash -c "$PYTHON $ROOT/examples/vtrace.py <in" && [[ $output == *"begins with a head, not with rollout"* ]]
+}
+
+@test "a stage in jq beside the pipe: the success of each round, while it learns" {
+    mf-collect "${small[@]}" run.dir=j 2>j.err | tee >(mf-view view.arrays=none | tee view.json | "$ROOT/examples/success.jq" >told) | mf-gae | mf-ppo "${small[@]}" run.dir=j >j.mf 2>>j.err
+    [[ ${PIPESTATUS[*]} == "0 0 0 0" ]] || { cat j.err; return 1; }
+    until grep -q decisions told; do sleep 0.05; done # bash waits for no substitution
+    rounds=$(jq -s 'map(select(.mf == "round")) | length' view.json)
+    [[ $rounds -ge 1 && $(grep -c '^round ' told) -eq $rounds ]] &&
+        [[ $(tail -1 told) == "$(jq -r 'select(.mf == "end").samples' view.json) decisions" ]]
+}
+
+@test "its numbers, and a stream that was cut: exit 3" {
+    stream make iters=3 >in && run -0 bash -c "mf-view in | $ROOT/examples/success.jq" &&
+        [[ ${lines[0]} == "round 0: 25 % of 4 episodes, 25 % lately" && ${#lines[@]} -eq 4 && ${lines[3]} == "12 decisions" ]] &&
+        run -3 bash -c "mf-view in | head -3 | $ROOT/examples/success.jq" && [[ $output == *"the stream stops without an end"* ]]
 }

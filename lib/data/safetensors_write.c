@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/publish.h"
 #include "data/json.h"
 #include "data/safetensors_priv.h"
@@ -86,11 +87,12 @@ static int put(int fd, const void *data, size_t n)
     return 0;
 }
 
-static int put_tensor(int fd, const struct mf_array *a, const struct mf_origin *from, const char *part,
+enum { PIECE = 1 << 20 };
+
+static int put_tensor(int fd, const struct mf_array *a, const struct mf_origin *from, char *piece, const char *part,
                       struct mf_err *err)
 {
-    _Alignas(8) char piece[1 << 17];
-    size_t size = mf_dtype_size(a->dtype), most = sizeof piece / size;
+    size_t size = mf_dtype_size(a->dtype), most = PIECE / size;
     if (a->data || a->count == 0)
         return put(fd, a->data, a->bytes) ? mf_err_errno(err, "cannot write %s", part) : 0;
     for (size_t at = 0; at < a->count; at += most) {
@@ -111,8 +113,10 @@ static int write_all(const char *part, const char *path, const char *text, size_
     if (fd < 0)
         return mf_err_errno(err, "cannot create %s", part);
     int rc = put(fd, text, size) ? mf_err_errno(err, "cannot write %s", part) : 0;
+    char *piece = mf_xcalloc(1, PIECE);
     for (int i = 0; i < n && !rc; i++)
-        rc = put_tensor(fd, &tensors[i], from, part, err);
+        rc = put_tensor(fd, &tensors[i], from, piece, part, err);
+    free(piece);
     if (close(fd) < 0 && !rc)
         rc = mf_err_errno(err, "cannot write %s", part);
     if (!rc)

@@ -199,7 +199,7 @@ static const char *what_else(const uint8_t *p, size_t n)
 int mf_zip_parse(struct mf_zip *z, const void *bytes, size_t size, const char *path, struct mf_err *err)
 {
     struct directory d = {0};
-    *z = (struct mf_zip){.path = mf_xstrdup(path), .bytes = bytes, .size = size};
+    *z = (struct mf_zip){.path = mf_xstrdup(path), .bytes = bytes, .size = size, .fd = -1};
     const char *other = what_else(bytes, size);
     int rc = other ? mf_err_set(err, MF_EFORMAT, "%s %s", path, other) : find_directory(z, &d, err);
     if (!rc && d.n && !(z->entry = calloc(d.n, sizeof *z->entry)))
@@ -233,22 +233,23 @@ int mf_zip_open(struct mf_zip *z, const char *path, struct mf_err *err)
     }
     size_t size = (size_t)st.st_size;
     void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    if (map == MAP_FAILED)
-        return mf_err_errno(err, "cannot map %s", path);
-    int rc = mf_zip_parse(z, map, size, path, err);
-    if (rc)
-        munmap(map, size);
-    z->mapped = rc == 0;
-    return rc;
+    int rc = map == MAP_FAILED ? mf_err_errno(err, "cannot map %s", path) : mf_zip_parse(z, map, size, path, err);
+    if (rc) {
+        if (map != MAP_FAILED)
+            munmap(map, size);
+        close(fd);
+        return rc;
+    }
+    z->fd = fd;
+    return 0;
 }
 
 void mf_zip_close(struct mf_zip *z)
 {
-    if (z->mapped)
+    if (z->path && z->fd >= 0) { /* a zeroed one has no path */
         munmap((void *)(uintptr_t)z->bytes, z->size);
+        close(z->fd);
+    }
     free(z->entry);
     free(z->path);
     *z = (struct mf_zip){0};

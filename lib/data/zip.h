@@ -27,7 +27,7 @@ struct mf_zip {
     char *path;                 /* for sentences */
     const uint8_t *bytes;
     size_t size;
-    bool mapped; /* private */
+    int fd; /* of the mapped file; -1: the bytes are the caller's */
 };
 
 /* Map a file and find its entries. MF_EFORMAT, with what it is instead where that is known, when it is no whole zip

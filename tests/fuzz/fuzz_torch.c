@@ -35,7 +35,7 @@ static void pickle_alone(const uint8_t *data, size_t size)
     struct mf_err err;
     if (mf_pickle_parse(&p, data, size, "input", &err))
         return;
-    f.zip = (struct mf_zip){.n = 1, .entry = &entry, .path = "input"};
+    f.zip = (struct mf_zip){.n = 1, .entry = &entry, .path = "input", .fd = -1};
     if (mf_torch_walk(&f, p.root, "r", &err) == 0)
         read_all(&f);
     mf_pickle_release(&p);

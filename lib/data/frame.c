@@ -99,11 +99,18 @@ enum mf_kind mf_frame_kind(const struct mf_frame *f)
 
 /* ---- coming in ---- */
 
-static int by_text(const void *a, const void *b)
+struct key {
+    const uint8_t *p; /* what a string or a bin holds; the encoding of any other object */
+    size_t n;
+    bool text;
+};
+
+static int by_key(const void *a, const void *b)
 {
-    const struct mf_span *x = a, *y = b;
+    const struct key *x = a, *y = b;
     int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
-    return order ? order : (x->n > y->n) - (x->n < y->n);
+    order = order ? order : (x->n > y->n) - (x->n < y->n);
+    return order ? order : x->text - y->text; /* the number 49 is encoded as the letter 1 is */
 }
 
 /* No two keys of the map at p are equal. Strings and bins are compared by what they hold, as they are found by it. */
@@ -113,20 +120,20 @@ static int check_map(const uint8_t *base, const uint8_t *p, size_t n, const stru
     if (map->n > MF_PAIRS_MAX)
         return mf_err_set(err, MF_EFORMAT, "a map of more than %d pairs at byte %td of the frame", MF_PAIRS_MAX,
                           p - base);
-    struct mf_span *key = mf_xcalloc(map->n, sizeof *key);
+    struct key *key = mf_xcalloc(map->n, sizeof *key);
     int rc = 0;
     for (size_t i = 0; i < map->n; i++) {
         size_t span = mf_token_span(at, (size_t)(end - at));
         struct mf_token t;
         mf_token_read(&t, at, span);
         bool text = t.type == MF_TEXT || t.type == MF_BYTES;
-        key[i] = (struct mf_span){.p = text ? at + t.head : at, .n = text ? t.n : span};
+        key[i] = text ? (struct key){at + t.head, t.n, true} : (struct key){at, span, false};
         at += span;
         at += mf_token_span(at, (size_t)(end - at));
     }
-    qsort(key, map->n, sizeof *key, by_text);
+    qsort(key, map->n, sizeof *key, by_key);
     for (size_t i = 1; i < map->n && !rc; i++)
-        if (!by_text(&key[i - 1], &key[i])) {
+        if (!by_key(&key[i - 1], &key[i])) {
             bool plain = mf_key_is_plain(key[i].p, key[i].n) && key[i].n < 100;
             rc = mf_err_set(err, MF_EFORMAT, "the key '%.*s' is there twice in the map at byte %td of the frame",
                             plain ? (int)key[i].n : 3, plain ? (const char *)key[i].p : "...", p - base);

@@ -162,6 +162,11 @@ static void strange_frames(void)
                 BYTES("\x82\xa2mf\xa3"
                       "end\xa1y\x91\x92\x81\x01\x02\x82\x07\x01\x07\x01"),
                 "there twice");
+    static const char numbers[] = "\x82\xa2mf\xa3"
+                                  "end\xa1y\x82\x31\x01\xa1\x31\x02";
+    struct mf_frame *f;
+    ok(mf_frame_decode(&f, numbers, sizeof numbers - 1, &err) == 0, "the number 49 and the string '1' are two keys");
+    mf_frame_free(f);
     not_decoded("arrays that are no map",
                 BYTES("\x82\xa2mf\xa7rollout\xa6"
                       "arrays\x90"),

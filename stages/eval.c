@@ -16,8 +16,8 @@
 struct eval {
     struct mf_env_opts env_opts;
     const char *checkpoint, *device, *json_path;
-    int64_t max_steps, trials, seed, num_envs, steps, threads;
-    int weights, precision;
+    int64_t max_steps, trials, seed, num_envs, steps, threads, video;
+    int weights, precision, video_format;
     struct mf_policy_opts policy_opts;
 
     const struct mf_env *env;
@@ -37,6 +37,8 @@ static const struct mf_bind binds[] = {
     {"eval.num_envs", offsetof(struct eval, num_envs)},
     {"eval.num_inference_steps", offsetof(struct eval, steps)},
     {"eval.json", offsetof(struct eval, json_path)},
+    {"eval.video", offsetof(struct eval, video)},
+    {"eval.video_format", offsetof(struct eval, video_format)},
     MF_ENV_BINDS(struct eval, env_opts),
     {"env.max_steps", offsetof(struct eval, max_steps)},
     MF_POLICY_BINDS(struct eval, policy_opts),
@@ -161,20 +163,44 @@ static int load(const struct mf_run *run, struct eval *e, const char *path, stru
     return rc;
 }
 
+/* RUN/checkpoints/000100.safetensors -> RUN/videos/000100.mp4; elsewhere, beside the checkpoint. */
+static int write_video(const struct eval *e, const char *checkpoint, struct mf_reel *reel, struct mf_err *err)
+{
+    char path[MF_PATH_MAX + 16];
+    bool good[64];
+    const char *name = strrchr(checkpoint, '/') ? strrchr(checkpoint, '/') + 1 : checkpoint;
+    int folder = (int)(name - checkpoint), stem = (int)strcspn(name, ".");
+    if (folder >= 12 && !strncmp(name - 12, "checkpoints/", 12))
+        snprintf(path, sizeof path, "%.*svideos/%.*s", folder - 12, checkpoint, stem, name);
+    else
+        snprintf(path, sizeof path, "%.*s%.*s", folder, checkpoint, stem, name);
+    snprintf(path + strlen(path), sizeof path - strlen(path), e->video_format ? ".gif" : ".mp4");
+    for (int i = 0; i < e->video; i++)
+        good[i] = e->trial[i].success_once;
+    int rc = mf_reel_play(reel, path, good, err);
+    if (rc == 0)
+        mf_log(MF_LOG_INFO, "%s shows the first %lld trials", path, (long long)e->video);
+    return rc;
+}
+
 static int evaluate(struct mf_run *run, struct eval *e, const char *path, struct mf_err *err)
 {
     struct mf_policy p;
     struct mf_sampler *sampler = NULL;
+    struct mf_reel *reel = NULL;
     const char *weights;
     int rc = load(run, e, path, &p, &weights, err);
     if (rc)
         return rc;
+    if (e->video && (rc = mf_reel_new(&reel, e->env, (int)e->video, err)))
+        goto out;
     struct mf_eval_opts o = {.env = e->env,
                              .trials = (int)e->trials,
                              .num_envs = (int)e->num_envs,
                              .threads = (int)e->threads,
                              .max_steps = (int)e->max_steps,
-                             .seed = (uint64_t)e->seed};
+                             .seed = (uint64_t)e->seed,
+                             .reel = reel};
     if ((rc = mf_sampler_new(&sampler, e->engine, &p, true, err)) == 0)
         rc = mf_eval(&o, &p, sampler, e->trial, err);
     mf_sampler_free(sampler);
@@ -185,6 +211,10 @@ static int evaluate(struct mf_run *run, struct eval *e, const char *path, struct
             write_json(e, path, weights, &p, &s);
         rc = emit_metrics(run, e, path, &p, &s, err);
     }
+    if (rc == 0 && reel)
+        rc = write_video(e, path, reel, err);
+out:
+    mf_reel_free(reel);
     mf_policy_release(&p);
     return rc;
 }
@@ -211,6 +241,7 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     mf_run_operands(run, &n);
     if (n == 0 && !e->checkpoint)
         return mf_err_set(err, MF_EUSAGE, "name a checkpoint or a run's folder, or give policy.checkpoint");
+    e->video = e->video < e->trials ? e->video : e->trials;
     if (e->trials > 1 << 20)
         return mf_err_set(err, MF_EUSAGE, "eval.num_episodes=%lld is more than %d", (long long)e->trials, 1 << 20);
     e->table = mf_run_on_terminal(run) ? stdout : stderr;

@@ -164,6 +164,8 @@ const struct mf_key mf_keys[] = {
     {"eval.seed", MF_INT, "0", "[0,)", NULL, "of initial states and initial noise"},
     {"eval.num_envs", MF_INT, "64", "[1,1048576]", NULL, "trials side by side"},
     {"eval.num_inference_steps", MF_INT, "0", "[0,1024]", NULL, "denoising steps; 0: the policy's"},
+    {"eval.video", MF_INT, "0", "[0,64]", "trials", "to see side by side, the first ones: a video of each checkpoint"},
+    {"eval.video_format", MF_CHOICE, "mp4", "mp4|gif", NULL, "of it"},
     {"eval.json", MF_STR, NULL, NULL, NULL, "also write the results, trial by trial, to this file"},
 
     {"wire.secret", MF_STR, NULL, NULL, NULL, "file of this end's secret key, for tcp:// (mf-keys makes it)"},

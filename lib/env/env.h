@@ -52,6 +52,11 @@ struct mf_env {
     size_t expert_size;
     void (*expert)(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action);
 
+    /* Draw the state as it is: rgb (height, width, 3), rows from the top. *painter is the environment's own, NULL
+     * before the first picture, and end_paint gives it back; one thread has it. NULL: there are no pictures of it. */
+    int (*paint)(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err);
+    void (*end_paint)(void *painter);
+
     struct mf_served *served; /* a server of it in another process, instead of all the functions; NULL: built in */
 };
 

@@ -198,4 +198,6 @@ const struct mf_env mf_env_can = {
     .load = load,
     .expert_size = sizeof(struct expert),
     .expert = expert,
+    .paint = mf_hand_paint,
+    .end_paint = mf_hand_end_paint,
 };

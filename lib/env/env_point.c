@@ -88,6 +88,32 @@ static void expert(const void *state, void *memory, struct mf_rng *rng, const fl
     action[0] = fmaxf(-1, fminf(1, a));
 }
 
+/* A disc of radius r at column x on the picture's middle row. */
+static void disc(uint8_t *rgb, int width, int height, float x, float r, const uint8_t colour[3])
+{
+    for (int i = 0; i < width * height; i++)
+        if (hypotf((float)(i % width) - x, (float)(i / width - height / 2)) < r)
+            memcpy(rgb + 3 * i, colour, 3);
+}
+
+static int paint(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err)
+{
+    static const uint8_t goal[3] = {90, 190, 110}, mass[3] = {40, 90, 190};
+    const struct point *p = state;
+    const float scale = (float)width / 3; /* pixels in a metre: the way is within +-1.3 */
+    (void)painter, (void)err;
+    memset(rgb, 235, 3 * (size_t)(width * height));
+    memset(rgb + 3 * (size_t)(height / 2 * width), 150, 3 * (size_t)width);
+    disc(rgb, width, height, (float)width / 2 + p->goal * scale, 2 * NEAR * scale, goal);
+    disc(rgb, width, height, (float)width / 2 + p->x * scale, NEAR * scale, mass);
+    return 0;
+}
+
+static void end_paint(void *painter)
+{
+    (void)painter;
+}
+
 const struct mf_env mf_env_point = {
     .name = "point",
     .obs = {{"position", {1}}, {"velocity", {1}}, {"goal", {1}}},
@@ -103,5 +129,7 @@ const struct mf_env mf_env_point = {
     .state_size = state_size,
     .save = save,
     .load = load,
+    .paint = paint,
+    .end_paint = end_paint,
     .expert = expert,
 };

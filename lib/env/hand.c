@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "env/painter.h"
 
 extern const char mf_hand_xml[];
 
@@ -164,4 +165,21 @@ void mf_hand_steer(const float *quat, const double miss[3], double yaw, bool clo
     mf_rng_normal(rng, action, MF_HAND_ACTION);
     for (int i = 0; i < MF_HAND_ACTION; i++)
         action[i] = (float)clip(wish[i] + 0.15 * action[i], -1, 1);
+}
+
+/* ---- pictures ---- */
+
+int mf_hand_paint(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err)
+{
+    static const struct mf_view view = {.lookat = {0, 0, 0.1}, .distance = 0.72, .azimuth = 140, .elevation = -28};
+    struct mf_hand *h = state;
+    int rc = *painter ? 0 : mf_painter_new((struct mf_painter **)painter, h->scene->m, width, height, err);
+    if (rc == 0)
+        mf_painter_draw(*painter, h->d, &view, rgb);
+    return rc;
+}
+
+void mf_hand_end_paint(void *painter)
+{
+    mf_painter_free(painter);
 }

@@ -48,6 +48,10 @@ void mf_hand_quat(const struct mf_hand *h, double wxyz[4]);
 /* NaN where it broke down; MF_HAND_OBJECT is the task's own. */
 void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct mf_obs *as, float *to);
 
+/* As the environment's paint and end_paint: of a task whose state begins with its hand. */
+int mf_hand_paint(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err);
+void mf_hand_end_paint(void *painter);
+
 /* The setpoint, `n` bytes of the task, the simulation. */
 size_t mf_hand_state_size(const struct mf_hand *h, size_t n);
 void mf_hand_save(const struct mf_hand *h, const void *task, size_t n, void *bytes);

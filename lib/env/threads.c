@@ -25,12 +25,20 @@ static void observe(const struct threads *t, int n)
     mf_env_observe(t->env, t->state[n], &t->r->o.obs, t->r->obs + (size_t)n * (size_t)t->r->O);
 }
 
+static void watch(const struct threads *t, int n)
+{
+    const struct mf_vec_opts *o = &t->r->o;
+    if (o->watch)
+        o->watch(o->watcher, o->first_env + n, t->state[n]);
+}
+
 static void begin(const struct threads *t, int n, int32_t episode)
 {
     const struct mf_vec_opts *o = &t->r->o;
     struct mf_rng rng = mf_rng_at(o->seed, o->reset_purpose, (uint32_t)(o->first_env + n), (uint32_t)episode, 0);
     memset(t->memory[n], 0, t->env->expert_size);
     t->env->reset(t->state[n], &rng);
+    watch(t, n);
     observe(t, n);
 }
 
@@ -64,6 +72,7 @@ static void step_one(void *self, int n)
         r->rewards[row * C + c] = s.reward;
         r->success[row * C + c] = s.success;
         r->n_exec[n]++;
+        watch(t, n);
     }
     r->terminated[n] = s.terminated;
     r->truncated[n] = s.truncated && !s.terminated;

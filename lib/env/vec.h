@@ -22,6 +22,10 @@ struct mf_vec_opts {
     int max_steps;        /* 0: the environment's own */
     uint64_t seed;
     enum mf_purpose reset_purpose; /* MF_RNG_RESET, or MF_RNG_EVAL_RESET */
+    /* Shown each built-in environment (first_env + n) after its reset and every control step, by the thread that steps
+     * it. NULL: nobody looks. */
+    void (*watch)(void *watcher, int env, void *state);
+    void *watcher;
 };
 
 /* What one decision did; arrays are the vec's, valid until the next call. */

@@ -125,7 +125,9 @@ int mf_eval(const struct mf_eval_opts *o, const struct mf_policy *p, struct mf_s
                                 .first_env = g.first,
                                 .max_steps = o->max_steps,
                                 .seed = o->seed,
-                                .reset_purpose = MF_RNG_EVAL_RESET};
+                                .reset_purpose = MF_RNG_EVAL_RESET,
+                                .watch = o->reel ? mf_reel_watch : NULL,
+                                .watcher = o->reel};
         if ((rc = mf_vec_new(&g.vec, &v, err)))
             break;
         rc = play(&g, trial, err);

@@ -8,6 +8,7 @@
 #ifndef MF_RL_EVAL_H
 #define MF_RL_EVAL_H
 
+#include "env/reel.h"
 #include "env/vec.h"
 #include "flow/policy.h"
 
@@ -21,6 +22,7 @@ struct mf_eval_opts {
     const struct mf_env *env;
     int trials, num_envs, threads, max_steps; /* num_envs: side by side; threads, max_steps 0: the default */
     uint64_t seed;
+    struct mf_reel *reel; /* records its first trials; NULL: none */
 };
 
 /* trial (opts->trials). The sampler is one for evaluation. MF_STOPPED where a signal asked for an end. */

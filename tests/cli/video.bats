@@ -1,0 +1,53 @@
+# Videos of trials: tiles side by side, framed by how they ended.
+load helpers
+
+setup_file() {
+    mf-collect run.dir="$BATS_FILE_TMPDIR/run" run.seed=1 training.total_timesteps=40000 | # some trials succeed
+        mf-gae | mf-ppo >/dev/null 2>&1
+}
+setup() {
+    cp -r "$BATS_FILE_TMPDIR/run" "$T/run"
+    RUN="$T/run"
+}
+
+probe() { ffprobe -v error -count_frames -show_entries stream=width,height,nb_read_frames,r_frame_rate -of csv=p=0 "$1"; }
+# pixel FILE X Y: of its last picture, as r g b.
+pixel() { ffmpeg -v error -sseof -1 -i "$1" -update 1 -f rawvideo -pix_fmt rgb24 - | tail -c 921600 | od -An -tu1 -j $((3 * (640 * $3 + $2))) -N 3 | xargs; }
+
+@test "the first trials, at the environment's pace, and the results are the same as without" {
+    mf-eval "$RUN" eval.num_episodes=6 eval.json="$T/without" >/dev/null 2>&1 &&
+        mf-eval "$RUN" eval.num_episodes=6 eval.json="$T/with" eval.video=3 >/dev/null 2>"$T/said" &&
+        cmp "$T/without" "$T/with" && grep -q "run/videos/.*.mp4 shows the first 3 trials" "$T/said"
+    video=("$RUN"/videos/*.mp4)
+    longest=$(jq '.results[0].trials.length[:3] | max' "$T/with")
+    # 2 x 2 tiles; the start and every step, then a second of the end
+    [[ $(probe "${video[0]}") == "640,480,20/1,$((longest + 21))" ]]
+}
+
+@test "a tile's frame says how its trial ended" {
+    mf-eval "$RUN" eval.num_episodes=4 eval.json="$T/r" eval.video=4 >/dev/null 2>&1
+    video=("$RUN"/videos/*.mp4)
+    for i in 0 1 2 3; do
+        read -r r g _ <<<"$(pixel "${video[0]}" $((i % 2 * 320 + 100)) $((2 + (i > 1 ? 240 : 0))))"
+        [[ $(jq ".results[0].trials.success_once[$i]" "$T/r") =~ ^(true|1)$ ]] && good=1 || good=0
+        [[ $((g > r)) -eq $good ]] || { echo "tile $i: $r $g, success $good"; return 1; }
+    done
+    [[ $(jq ".results[0].trials.success_once | unique | length" "$T/r") -eq 2 ]]
+}
+
+@test "MuJoCo draws a task without a screen; a GIF beside a checkpoint that is in no run" {
+    mf-collect env=lift run.dir="$T/lift" training.total_timesteps=40 training.num_envs=2 training.num_steps_per_rollout=5 \
+        policy.hidden='[16,16,16]' | mf-gae | mf-ppo training.num_epochs=1 >/dev/null 2>&1
+    cp "$T"/lift/checkpoints/*.safetensors "$T/lone.safetensors"
+    run -0 env -u DISPLAY mf-eval --out "$T/m" "$T/lone.safetensors" env=lift env.max_steps=3 eval.num_episodes=1 eval.video=1 eval.video_format=gif
+    [[ $(probe "$T/lone.gif") == "320,240,20/1,24" ]] &&
+        # sky above, a table below
+        [[ $(ffmpeg -v error -i "$T/lone.gif" -frames:v 1 -f rawvideo -pix_fmt rgb24 - | od -An -tu1 -j $((3 * (320 * 8 + 160))) -N 3 | awk '{print ($3 > 180)}') -eq 1 ]]
+}
+
+@test "without ffmpeg, or where there are no pictures, a sentence says so, and the results are kept" {
+    mkdir "$T/bin" && ln -s "$(command -v mf-eval)" "$T/bin"
+    run -1 env PATH="$T/bin" mf-eval --out "$T/m" "$RUN" eval.num_episodes=2 eval.video=1
+    [[ $output == *"is made by ffmpeg, which cannot be started (is it installed?)"* && $output == *"trials "* ]] &&
+        [[ -z $(ls "$RUN/videos") ]]
+}

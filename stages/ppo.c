@@ -42,7 +42,7 @@ struct ppo {
     struct mf_journal *journal;
     struct mf_frame *head; /* as it came: provenance */
     struct mf_rounds *rounds;
-    double begun, waited_since;
+    double begun, waited_since, worked_until;
     int64_t first; /* the version that it started from */
     int64_t dropped, foreign;
     bool lagged; /* a part of the round at hand is of an earlier version */
@@ -236,6 +236,7 @@ static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struc
         return rc;
     q->rounds = mf_rounds_new((int)q->max_lag, (int)q->sources);
     q->begun = q->waited_since = mf_now();
+    q->worked_until = mf_now_cpu();
     return mf_emit(run, head, err);
 }
 
@@ -351,6 +352,7 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *p
                           .time = mf_now() - q->begun,
                           .update_time = mf_now() - start,
                           .round_time = mf_now() - q->waited_since,
+                          .cpu_time = mf_now_cpu() - q->worked_until,
                           .steps = steps,
                           .dropped = q->dropped,
                           .noise = noise,
@@ -359,6 +361,7 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *p
                           .stats = &stats,
                           .health = &health};
     q->waited_since = mf_now();
+    q->worked_until = mf_now_cpu();
     return report(run, q, &r, err);
 }
 

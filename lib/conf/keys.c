@@ -14,6 +14,9 @@ const struct mf_key mf_keys[] = {
     {"run.force", MF_BOOL, "false", NULL, NULL, "start afresh in a folder that was used before"},
 
     {"log.level", MF_CHOICE, "info", "error|warn|info|debug", NULL, "what is told on stderr"},
+    {"log.formats", MF_NAMES, "[tensorboard, csv]", NULL, NULL,
+     "what mf-log writes: tensorboard, jsonl, csv, prometheus"},
+    {"log.dir", MF_STR, NULL, NULL, NULL, "the folder that it writes to; null: the run's logs/"},
 
     {"device", MF_STR, "cpu", NULL, NULL, "where networks run: cpu, or ref, its meaning in plain loops"},
     {"precision", MF_CHOICE, "fp32", "fp32|bf16", NULL, "of matrix products"},
@@ -187,8 +190,9 @@ const struct mf_key mf_keys[] = {
     {"data.format", MF_CHOICE, "text", "text|json", NULL, "of mf-data"},
     {"data.values", MF_BOOL, "true", NULL, NULL, "mf-data reads every number, for ranges and NaN; false: shapes alone"},
 
-    {"use_wandb", MF_BOOL, "false", NULL, NULL, "accepted, without effect"},
-    {"wandb_project", MF_STR, NULL, NULL, NULL, "accepted, without effect"},
-    {"wandb_run_name", MF_STR, NULL, NULL, NULL, "accepted, without effect"},
+    {"use_wandb", MF_BOOL, "false", NULL, NULL,
+     "pipelines/train sends metrics to W&B, by examples/wandb_bridge.py; offline unless WANDB_MODE=online"},
+    {"wandb_project", MF_STR, NULL, NULL, NULL, "its project; null: maniflow"},
+    {"wandb_run_name", MF_STR, NULL, NULL, NULL, "the run's name there, and in pipelines where run.name is null"},
     {0},
 };

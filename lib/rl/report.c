@@ -1,6 +1,7 @@
 #include "rl/report.h"
 
 #include <math.h>
+#include <sys/resource.h>
 
 static double number(const struct mf_frame *f, const char *path)
 {
@@ -21,6 +22,13 @@ static double mean(const struct mf_report *r, const char *path)
         n += of;
     }
     return sum / n;
+}
+
+static double peak_mib(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)u.ru_maxrss / 1024;
 }
 
 struct mf_frame *mf_report_frame(const struct mf_report *r)
@@ -60,6 +68,9 @@ struct mf_frame *mf_report_frame(const struct mf_report *r)
                {"values.train/dropped_rounds", (double)r->dropped},
                {"values.perf/update_time", r->update_time},
                {"values.perf/rollout_time", r->round_time - r->update_time},
+               {"values.perf/idle", 1 - r->update_time / r->round_time},
+               {"values.perf/cpu", r->cpu_time / r->round_time},
+               {"values.perf/memory_mib", peak_mib()},
                {"values.perf/fps", (double)r->steps / r->round_time}};
     struct mf_frame *m = mf_frame_new(MF_METRICS);
     mf_frame_set_int(m, "iter", r->iter);

@@ -1,0 +1,197 @@
+/* TensorBoard's event files. A record is TFRecord's: u64 length, u32 masked CRC-32C of it, an Event in protobuf's wire
+ * format, u32 masked CRC-32C of that; all little-endian. Event: 1 wall_time, 2 step, 3 file_version, 5 summary;
+ * Summary: 1 value; Value: 1 tag, 2 simple_value. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "series/series_priv.h"
+
+enum { RECORD_MAX = 1 << 24 };
+
+struct board {
+    FILE *f;
+    char path[MF_SERIES_PATH];
+};
+
+struct bytes {
+    unsigned char *p;
+    size_t n;
+};
+
+static void put(struct bytes *b, const void *p, size_t n)
+{
+    b->p = mf_xrealloc(b->p, b->n + n, 1);
+    memcpy(b->p + b->n, p, n);
+    b->n += n;
+}
+
+static void put_varint(struct bytes *b, uint64_t v)
+{
+    for (; v > 127; v >>= 7)
+        put(b, &(unsigned char){(unsigned char)(v | 128)}, 1);
+    put(b, &(unsigned char){(unsigned char)v}, 1);
+}
+
+static void put_bytes(struct bytes *b, unsigned char key, const void *p, size_t n)
+{
+    put(b, &key, 1);
+    put_varint(b, n);
+    put(b, p, n);
+}
+
+/* Castagnoli's polynomial, reflected; the mask keeps a CRC of data that holds CRCs from being a weak one. */
+static uint32_t masked_crc(const unsigned char *p, size_t n)
+{
+    static uint32_t table[256];
+    for (uint32_t i = 0; !table[255] && i < 256; i++) {
+        uint32_t c = i;
+        for (int k = 0; k < 8; k++)
+            c = c & 1 ? c >> 1 ^ 0x82f63b78 : c >> 1;
+        table[i] = c;
+    }
+    uint32_t crc = 0xffffffff;
+    while (n--)
+        crc = table[(crc ^ *p++) & 255] ^ crc >> 8;
+    crc = ~crc;
+    return (crc >> 15 | crc << 17) + 0xa282ead8;
+}
+
+static void put_record(const struct bytes *event, FILE *f)
+{
+    const uint64_t n = event->n;
+    const uint32_t head = masked_crc((const unsigned char *)&n, 8), body = masked_crc(event->p, event->n);
+    fwrite(&n, 8, 1, f);
+    fwrite(&head, 4, 1, f);
+    fwrite(event->p, 1, event->n, f);
+    fwrite(&body, 4, 1, f);
+}
+
+static struct bytes begin_event(void)
+{
+    struct bytes e = {0};
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    const double wall = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    put(&e, "\x09", 1);
+    put(&e, &wall, 8);
+    return e;
+}
+
+/* ---- a run that goes on ---- */
+
+/* The step of one of our own events, which stands behind the wall time; -1: it has none. */
+static int64_t step_of(const unsigned char *e, size_t n)
+{
+    uint64_t v = 0;
+    if (n < 11 || e[9] != 0x10)
+        return -1;
+    for (size_t i = 10, shift = 0; i < n && shift < 64; i++, shift += 7) {
+        v |= (uint64_t)(e[i] & 127) << shift;
+        if (e[i] < 128)
+            return (int64_t)v;
+    }
+    return -1;
+}
+
+/* Where the file is whole and before the step. */
+static long whole_until(FILE *f, int64_t step)
+{
+    long keep = 0;
+    uint64_t n;
+    unsigned char crc[4];
+    while (fread(&n, 8, 1, f) == 1 && n < RECORD_MAX && fread(crc, 4, 1, f) == 1) {
+        unsigned char *event = mf_xcalloc(n + 1, 1);
+        const bool whole = fread(event, 1, n, f) == n && fread(crc, 4, 1, f) == 1;
+        const bool before = whole && step_of(event, n) < step;
+        free(event);
+        if (!before)
+            break;
+        keep = ftell(f);
+    }
+    return keep;
+}
+
+static int cut_old(const char *dir, int64_t step, struct mf_err *err)
+{
+    DIR *d = opendir(dir);
+    int rc = d ? 0 : mf_err_errno(err, "open %.300s", dir);
+    for (struct dirent *e; rc == 0 && (e = readdir(d));) {
+        char path[2 * MF_SERIES_PATH];
+        if (!strstr(e->d_name, ".tfevents."))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+        FILE *f = fopen(path, "re");
+        const long keep = f ? whole_until(f, step) : 0;
+        if (f)
+            fclose(f);
+        if (!f || truncate(path, keep) < 0)
+            rc = mf_err_errno(err, "cut %.300s", path);
+    }
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+/* ---- the format ---- */
+
+static int open_board(void **self, const char *dir, const char *run, int64_t step, struct mf_err *err)
+{
+    struct board *b = mf_xcalloc(1, sizeof *b);
+    char folder[MF_SERIES_PATH - 150], host[64] = "host";
+    (void)run;
+    snprintf(folder, sizeof folder, "%.1000s/tensorboard", dir);
+    gethostname(host, sizeof host - 1);
+    mkdir(folder, 0777);
+    int rc = cut_old(folder, step, err);
+    snprintf(b->path, sizeof b->path, "%s/events.out.tfevents.%010lld.%s.%ld.0", folder, (long long)time(NULL), host,
+             (long)getpid());
+    if (rc == 0 && !(b->f = fopen(b->path, "we")))
+        rc = mf_err_errno(err, "open %.300s", b->path);
+    if (rc) {
+        free(b);
+        return rc;
+    }
+    struct bytes e = begin_event();
+    put_bytes(&e, 0x1a, "brain.Event:2", 13);
+    put_record(&e, b->f);
+    free(e.p);
+    *self = b;
+    return mf_series_flush(b->f, b->path, err);
+}
+
+static int put_board(void *self, const struct mf_point *p, struct mf_err *err)
+{
+    struct board *b = self;
+    struct bytes e = begin_event(), summary = {0};
+    for (int i = 0; i < p->n; i++) {
+        struct bytes value = {0};
+        const float v = (float)p->value[i];
+        put_bytes(&value, 0x0a, p->name[i], strlen(p->name[i]));
+        put(&value, "\x15", 1);
+        put(&value, &v, 4);
+        put_bytes(&summary, 0x0a, value.p, value.n);
+        free(value.p);
+    }
+    put(&e, "\x10", 1);
+    put_varint(&e, (uint64_t)p->step);
+    put_bytes(&e, 0x2a, summary.p, summary.n);
+    put_record(&e, b->f);
+    free(summary.p);
+    free(e.p);
+    return mf_series_flush(b->f, b->path, err);
+}
+
+static int close_board(void *self, struct mf_err *err)
+{
+    struct board *b = self;
+    int rc = fclose(b->f) ? mf_err_errno(err, "write %.300s", b->path) : 0;
+    free(b);
+    return rc;
+}
+
+const struct mf_series_format mf_series_tensorboard = {"tensorboard", open_board, put_board, close_board};

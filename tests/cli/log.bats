@@ -1,0 +1,88 @@
+# mf-log: what it writes is what it read, also when a run is cut and goes on.
+load helpers
+
+setup() {
+    cd "$T" || return 1
+    mkdir -p run/logs
+    all='log.formats=[tensorboard,jsonl,csv,prometheus]'
+}
+
+# metrics FIRST LAST [NAME]: a stream of iterations, 10 steps each; a metric NAME more from iteration 2 on.
+metrics() {
+    /usr/bin/python3 - "$@" <<'PY'
+import sys, msgpack
+first, last = map(int, sys.argv[1:3])
+put = lambda **m: sys.stdout.buffer.write(msgpack.packb(m))
+put(mf="head", v=1, run="run", src="", seed=0, spec={}, chain=[])
+for i in range(first, last):
+    values = {"rollout/success_once": i / 8, "train/approx_kl": 1e-3 * i}
+    if i >= 2 and sys.argv[3:]:
+        values[sys.argv[3]] = float(i)
+    put(mf="metrics", iter=i, step=10 * (i + 1), time=i / 2, values=values)
+put(mf="end", src="", frames=last - first + 1, samples=0, stopped=False)
+PY
+}
+# scalars: all of the event files, by tag and step.
+scalars() { "$ROOT/tests/tools/tfevents.py" run/logs/tensorboard/* | sort -k1,1 -k2,2n; }
+
+@test "all formats have what came, and the stream passes untouched but for its chain" {
+    metrics 0 3 | mf-log "$all" >out.mf && mf-check out.mf >/dev/null &&
+        [[ $(mf-view out.mf | jq -c 'select(.mf == "metrics") | [.iter, .step]') == $'[0,10]\n[1,20]\n[2,30]' ]] &&
+        [[ $(mf-view out.mf | jq -r '.chain[]?.stage') == mf-log ]] &&
+        [[ $(scalars) == 'rollout/success_once 10 0
+rollout/success_once 20 0.125
+rollout/success_once 30 0.25
+train/approx_kl 10 0
+train/approx_kl 20 0.001
+train/approx_kl 30 0.002' ]] &&
+        [[ $(jq -c '[.iter, .step, .time, .["train/approx_kl"]]' run/logs/metrics.jsonl) == $'[0,10,0,0]\n[1,20,0.5,0.001]\n[2,30,1,0.002]' ]] &&
+        [[ $(cat run/logs/metrics.csv) == $'iter,step,time,rollout/success_once,train/approx_kl\n0,10,0,0,0\n1,20,0.5,0.125,0.001\n2,30,1,0.25,0.002' ]] &&
+        grep -qx 'maniflow_rollout_success_once{run="run"} 0.25' run/logs/metrics.prom &&
+        grep -qx '# TYPE maniflow_rollout_success_once gauge' run/logs/metrics.prom
+}
+
+@test "a run that goes on earlier than it was cut: steps never go backwards" {
+    metrics 0 6 | mf-log "$all" >/dev/null && metrics 3 8 | mf-log "$all" >/dev/null &&
+        [[ $(scalars | awk '$1 == "train/approx_kl" { print $2 }' | xargs) == "10 20 30 40 50 60 70 80" ]] &&
+        [[ $(jq .step run/logs/metrics.jsonl | xargs) == "10 20 30 40 50 60 70 80" ]] &&
+        [[ $(cut -d, -f2 run/logs/metrics.csv | xargs) == "step 10 20 30 40 50 60 70 80" ]] &&
+        [[ $("$ROOT/tests/tools/tfevents.py" run/logs/tensorboard/* | wc -l) -eq 16 ]]
+}
+
+@test "files that a kill left half-written are cut where they are whole" {
+    metrics 0 4 | mf-log "$all" >/dev/null
+    local f
+    for f in run/logs/tensorboard/* run/logs/metrics.jsonl run/logs/metrics.csv; do truncate -s -7 "$f"; done
+    metrics 3 5 | mf-log "$all" >/dev/null &&
+        [[ $(scalars | awk '$1 == "train/approx_kl" { print $2 }' | xargs) == "10 20 30 40 50" ]] &&
+        [[ $(jq .step run/logs/metrics.jsonl | xargs) == "10 20 30 40 50" ]] &&
+        [[ $(cut -d, -f2 run/logs/metrics.csv | xargs) == "step 10 20 30 40 50" ]]
+}
+
+@test "csv: a metric that comes later is a column more, also when the run goes on" {
+    metrics 0 4 eval/success >m.mf && mf-log log.formats=[csv] <m.mf >/dev/null &&
+        [[ $(head -1 run/logs/metrics.csv) == iter,step,time,rollout/success_once,train/approx_kl,eval/success ]] &&
+        [[ $(tail -1 run/logs/metrics.csv) == 3,40,1.5,0.375,0.003,3 && ! -e run/logs/metrics.csv.part ]] &&
+        metrics 4 5 | mf-log log.formats=[csv] >/dev/null && [[ $(tail -1 run/logs/metrics.csv) == 4,50,2,0.5,0.004, ]] &&
+        python3 -c 'import csv; rows = list(csv.DictReader(open("run/logs/metrics.csv"))); assert [r["eval/success"] for r in rows] == [None, None, "2", "3", ""], rows'
+}
+
+@test "a disk that is full ends that file, not the run" {
+    ln -s /dev/full run/logs/metrics.prom.part
+    metrics 0 3 >m.mf
+    run -1 --separate-stderr bash -c 'mf-log "log.formats=[prometheus,jsonl]" <m.mf >out.mf'
+    [[ $(jq .step run/logs/metrics.jsonl | xargs) == "10 20 30" && $(mf-view out.mf 2>/dev/null | grep -c '"metrics"') -eq 3 ]] &&
+        [[ ${#stderr_lines[@]} -eq 2 && ${stderr_lines[0]} == "mf-log: warn: write run/logs/metrics.prom.part: No space left on device; prometheus is not written any more, the run goes on" ]]
+}
+
+@test "a folder that is not there or read-only, a format that is none" {
+    run -2 --separate-stderr bash -c 'mf-log log.dir=nowhere >out' < <(metrics 0 1) && [[ $stderr == *"no folder nowhere to log in"* ]] &&
+        run -2 --separate-stderr bash -c 'mf-log log.formats=[wandb] >out' < <(metrics 0 1) &&
+        [[ $stderr == *"log.formats: 'wandb' is none; there are tensorboard, jsonl, csv, prometheus"* ]] &&
+        mkdir run/logs/metrics.jsonl && run -1 --separate-stderr bash -c 'mf-log log.formats=[jsonl] >out' < <(metrics 0 1) &&
+        [[ $stderr == *"open run/logs/metrics.jsonl: Is a directory"* ]]
+}
+
+@test "it works without a reader's stream: the saved metrics of a run, written elsewhere" {
+    mkdir there && metrics 0 2 >m.mf && mf-log log.dir=there log.formats=[csv] <m.mf >/dev/null && [[ $(wc -l <there/metrics.csv) -eq 3 ]]
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env python3
+"""Print what TensorBoard's own reader finds below a folder: a line "TAG STEP VALUE" for each scalar."""
+
+import sys
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+events = EventAccumulator(sys.argv[1], size_guidance={"scalars": 0, "tensors": 0})
+events.Reload()
+for tag in events.Tags()["scalars"]:
+    for e in events.Scalars(tag):
+        print(tag, e.step, f"{e.value:.6g}")

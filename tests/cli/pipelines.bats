@@ -10,7 +10,7 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 
 @test "each says what it is" {
     local p
-    for p in train pretrain offline eval debug; do
+    for p in train pretrain offline eval debug sweep; do
         "$ROOT/pipelines/$p" --help | grep -q "pipelines/$p" || return 1
     done
 }
@@ -59,4 +59,13 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 
 @test "debug: every part once, and a verdict" {
     pipeline debug 'policy.hidden=[8]' && [[ -e outputs/debug/logs/metrics.mf && $(cat out) == *whole* ]] && pipeline debug 'policy.hidden=[8]'
+}
+
+@test "sweep: 22 experiments as data, a few of them run, finished ones are skipped" {
+    few=(--configs "baseline:default lr:high" --jobs 2 "${tiny[@]}" training.total_timesteps=600)
+    "$ROOT/pipelines/sweep" --dry-run env=point >all && [[ $(grep -c 'pipelines/train --config-name=preset/reinflow_document' all) -eq 22 ]] &&
+        [[ $("$ROOT/pipelines/sweep" --dry-run --seeds "0 1 2" --pretrained-path p.safetensors env=point | grep -c 'policy.checkpoint=p.safetensors') -eq 66 ]] &&
+        pipeline sweep "${few[@]}" && told "outputs/sweep/lr_high/0: done" && [[ -e outputs/sweep/baseline_default/0/logs/metrics.csv ]] &&
+        pipeline sweep "${few[@]}" && told "outputs/sweep/lr_high/0: finished" &&
+        ! pipeline sweep --configs nope && told "no experiment nope; there are: baseline:default warmup:0"
 }

@@ -73,7 +73,8 @@ static void put_entry(struct writer *w, const char *name, const void *data, size
     put(w->directory, 45, 2);
     put_common(w->directory, crc, n);
     put(w->directory, 28, 2);
-    put(w->directory, 0, 2 + 2 + 2 + 4); /* comment, disk, attributes */
+    put(w->directory, 0, 2 + 2); /* comment, disk */
+    put(w->directory, 0, 2 + 4); /* attributes */
     put(w->directory, UINT32_MAX, 4);
     put_text(w->directory, name);
     put(w->directory, 1, 2);

@@ -94,7 +94,9 @@ static void streams(size_t cache, hsize_t chunk)
         most = mallinfo2().uordblks - before > most ? mallinfo2().uordblks - before : most;
     }
     ok(good, "a cache of %zu bytes, chunks of %d rows: every number", cache, (int)chunk);
-    ok(most < cache + (cache < 4 << 20 ? 1 << 20 : 0) && (cache < 4 << 20 || most > 3 << 20), "%zu bytes held", most);
+    ok(most < cache + (cache < 4 << 20 ? 1 << 20 : 0) &&
+           (cache < 4 << 20 || most > 3 << 20 || most == 0) /* 0: under a sanitizer */,
+       "%zu bytes held", most);
     if (rc == 0)
         mf_demos_close(&d);
 }

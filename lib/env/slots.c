@@ -29,6 +29,8 @@ int mf_slots_init(struct mf_slots *r, const struct mf_vec_opts *o, struct mf_err
                 {&r->idle, N},
                 {&r->obs, N * O * sizeof(float)},
                 {&r->final_obs, N * O * sizeof(float)},
+                {&r->trail, N * (size_t)o->trail * O * sizeof(float)},
+                {&r->n_trail, N * sizeof(int32_t)},
                 {&r->n_exec, N * sizeof(int32_t)},
                 {&r->terminated, N},
                 {&r->truncated, N},
@@ -42,7 +44,7 @@ int mf_slots_init(struct mf_slots *r, const struct mf_vec_opts *o, struct mf_err
 int mf_slots_chunk(struct mf_slots *r, int C, struct mf_err *err)
 {
     size_t N = (size_t)r->N, n = N * (size_t)C;
-    if (n > r->room) {
+    if (n > r->room || !r->rewards) {
         free(r->rewards);
         free(r->success);
         r->rewards = NULL, r->success = NULL, r->room = 0;
@@ -55,6 +57,7 @@ int mf_slots_chunk(struct mf_slots *r, int C, struct mf_err *err)
     memset(r->rewards, 0, n * sizeof(float));
     memset(r->success, 0, n);
     memset(r->n_exec, 0, N * sizeof(int32_t));
+    memset(r->n_trail, 0, N * sizeof(int32_t));
     memset(r->terminated, 0, N);
     memset(r->truncated, 0, N);
     memset(r->fresh, 0, N);
@@ -64,8 +67,8 @@ int mf_slots_chunk(struct mf_slots *r, int C, struct mf_err *err)
 
 void mf_slots_release(struct mf_slots *r)
 {
-    void *const all[] = {r->episode, r->clock,  r->idle,       r->obs,       r->final_obs, r->rewards,
-                         r->success, r->n_exec, r->terminated, r->truncated, r->fresh,     r->lost};
+    void *const all[] = {r->trail,   r->n_trail, r->episode, r->clock,      r->idle,      r->obs,   r->final_obs,
+                         r->rewards, r->success, r->n_exec,  r->terminated, r->truncated, r->fresh, r->lost};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     *r = (struct mf_slots){0};

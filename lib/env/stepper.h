@@ -19,6 +19,8 @@ struct mf_slots {
     uint8_t *idle;            /* (N) its episode is over and no other will begin: leave it alone */
     /* what it fills */
     float *obs;                                     /* (N, O) what comes next */
+    float *trail;                                   /* (N, o.trail, O) see struct mf_decision */
+    int32_t *n_trail;                               /* (N) */
     float *final_obs;                               /* (N, O) the true last observation, where an episode ended */
     float *rewards;                                 /* (N, C) 0 after n_exec */
     uint8_t *success;                               /* (N, C) likewise */

@@ -59,6 +59,19 @@ static int reset(void *self, struct mf_slots *r, const uint8_t *which, struct mf
     return 0;
 }
 
+/* What is seen between the control steps of a decision: the latest. */
+static void keep(const struct threads *t, int n)
+{
+    struct mf_slots *r = t->r;
+    size_t O = (size_t)r->O, most = (size_t)r->o.trail;
+    float *trail = r->trail + (size_t)n * most * O;
+    if ((size_t)r->n_trail[n] == most)
+        memmove(trail, trail + O, (most - 1) * O * sizeof *trail);
+    else
+        r->n_trail[n]++;
+    mf_env_observe(t->env, t->state[n], &r->o.obs, trail + (size_t)(r->n_trail[n] - 1) * O);
+}
+
 static void step_one(void *self, int n)
 {
     const struct threads *t = self;
@@ -68,6 +81,8 @@ static void step_one(void *self, int n)
     if (r->idle[n])
         return;
     for (size_t c = 0; c < C && !s.terminated && !s.truncated; c++) {
+        if (c > 0 && r->o.trail)
+            keep(t, n);
         s = t->env->step(t->state[n], t->actions + (row * C + c) * A);
         r->rewards[row * C + c] = s.reward;
         r->success[row * C + c] = s.success;

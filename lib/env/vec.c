@@ -156,6 +156,8 @@ int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, s
                               .fresh = r->fresh,
                               .lost = r->lost,
                               .final_obs = r->final_obs,
+                              .trail = r->trail,
+                              .n_trail = r->n_trail,
                               .obs = r->obs,
                               .episode_return = v->ret,
                               .episode_length = v->length,

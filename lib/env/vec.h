@@ -20,6 +20,7 @@ struct mf_vec_opts {
     int N, threads;       /* threads 0: one per online core */
     int first_env;        /* index of environment 0 in the random streams */
     int max_steps;        /* 0: the environment's own */
+    int trail;            /* observations wanted from within a decision, before its last: n_obs_steps - 1 */
     uint64_t seed;
     enum mf_purpose reset_purpose; /* MF_RNG_RESET, or MF_RNG_EVAL_RESET */
     /* Shown each built-in environment (first_env + n) after its reset and every control step, by the thread that steps
@@ -38,6 +39,10 @@ struct mf_decision {
     const uint8_t *lost;
     const float *final_obs; /* (N, O) the true last observation where ended */
     const float *obs;       /* (N, O) what the policy sees next (after a reset where ended) */
+    /* (N, trail, O), n_trail (N) of them: after the control steps before the last one executed, in order, at most
+     * `trail`. Environments in other processes have none. */
+    const float *trail;
+    const int32_t *n_trail;
     /* of the episodes that ended in this decision, where terminated|truncated: */
     const float *episode_return;    /* (N) */
     const int32_t *episode_length;  /* (N) control steps */

@@ -60,7 +60,8 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
         a->K = p->spec.K;
     }
     mf_scale_init(&a->scale);
-    int rc = mf_vec_new(&a->vec, &opts->vec, err);
+    a->opts.vec.trail = a->To - 1;
+    int rc = mf_vec_new(&a->vec, &a->opts.vec, err);
     if (rc)
         return rc;
     a->O = mf_vec_layout(a->vec)->dim;
@@ -102,6 +103,20 @@ void mf_history_push(float *history, size_t To, size_t O, const float *obs, bool
     memmove(history, history + O, (To - 1) * O * sizeof *history);
     for (size_t o = fresh ? 0 : To - 1; o < To; o++)
         memcpy(history + o * O, obs, O * sizeof *history);
+}
+
+void mf_history_follow(float *history, size_t To, size_t O, const struct mf_decision *d, int n, const float *last)
+{
+    const float *trail = To > 1 ? d->trail + (size_t)n * (To - 1) * O : NULL;
+    for (int32_t i = 0; trail && i < d->n_trail[n]; i++)
+        mf_history_push(history, To, O, trail + (size_t)i * O, false);
+    mf_history_push(history, To, O, last, false);
+}
+
+static void follow(const struct mf_actor *a, float *history, const struct mf_decision *d, int n, const float *last)
+{
+    size_t O = (size_t)a->O, To = (size_t)a->To;
+    mf_history_follow(history + (size_t)n * To * O, To, O, d, n, last + (size_t)n * O);
 }
 
 /* Environment n's of (N, O). */
@@ -180,7 +195,7 @@ static int value_final(struct mf_actor *a, const struct mf_decision *d, size_t t
     for (int n = 0; n < a->N; n++) {
         if (!d->truncated[n] || d->terminated[n])
             continue;
-        push(a, a->final_history, d->final_obs, n, false);
+        follow(a, a->final_history, d, n, d->final_obs);
         any = true;
     }
     int rc = any ? mf_sampler_values(a->sampler, a->N, a->final_history, a->values, err) : 0;
@@ -257,7 +272,10 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
     if (a->policy && a->opts.reward_scale)
         scale_rewards(a, &d, t);
     for (int n = 0; n < a->N; n++)
-        push(a, a->history, d.obs, n, d.fresh[n]);
+        if (d.fresh[n])
+            push(a, a->history, d.obs, n, true);
+        else
+            follow(a, a->history, &d, n, d.obs);
     return 0;
 }
 

@@ -75,12 +75,17 @@ static void take_results(struct group *g, const struct mf_decision *d, struct mf
     g->n_live = n_live;
 }
 
-/* fresh (N): it is the first of a trial; NULL: of all. */
-static void see(struct group *g, const float *obs, const uint8_t *fresh)
+/* d: what the decision showed; NULL: obs is the first of all trials. */
+static void see(struct group *g, const float *obs, const struct mf_decision *d)
 {
     size_t O = (size_t)g->spec->obs.dim, To = (size_t)g->spec->n_obs_steps;
-    for (int n = 0; n < g->N; n++)
-        mf_history_push(g->history + (size_t)n * To * O, To, O, obs + (size_t)n * O, !fresh || fresh[n]);
+    for (int n = 0; n < g->N; n++) {
+        float *history = g->history + (size_t)n * To * O;
+        if (!d || d->fresh[n])
+            mf_history_push(history, To, O, obs + (size_t)n * O, true);
+        else
+            mf_history_follow(history, To, O, d, n, obs + (size_t)n * O);
+    }
 }
 
 static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
@@ -101,7 +106,7 @@ static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
             (rc = mf_vec_step(g->vec, g->actions, g->spec->n_action_steps, false, &d, err)))
             return rc;
         take_results(g, &d, trial);
-        see(g, d.obs, d.fresh);
+        see(g, d.obs, &d);
         for (int n = 0; n < g->N; n++)
             g->began[n] = d.lost[n] ? decision + 1 : g->began[n];
         if (mf_stop_signal())
@@ -126,6 +131,7 @@ int mf_eval(const struct mf_eval_opts *o, const struct mf_policy *p, struct mf_s
                                 .max_steps = o->max_steps,
                                 .seed = o->seed,
                                 .reset_purpose = MF_RNG_EVAL_RESET,
+                                .trail = p->spec.n_obs_steps - 1,
                                 .watch = o->reel ? mf_reel_watch : NULL,
                                 .watcher = o->reel};
         if ((rc = mf_vec_new(&g.vec, &v, err)))

@@ -76,20 +76,24 @@ static bool same(const struct mf_columns *a, const struct mf_columns *b)
     return all;
 }
 
+/* The point mass moves by x += .05 v: so one sees which control steps an observation's history holds. */
 static void history(struct rig *r)
 {
     const struct mf_actor *a = &r->actor;
-    const float *obs = mf_columns_at(&a->columns, a->id.obs[0], 0);
-    size_t dim = (size_t)mf_obs_size(&a->opts.vec.env->obs[0]);
-    bool first = true, shifted = true;
-    for (int n = 0; n < a->N; n++)
-        first &= !memcmp(obs + (size_t)n * 2 * dim, obs + ((size_t)n * 2 + 1) * dim, dim * sizeof *obs);
-    const float *next = mf_columns_at(&a->columns, a->id.obs[0], 1);
-    const uint8_t *ended = mf_columns_at(&a->columns, a->id.terminated, 0);
-    for (int n = 0; n < a->N; n++)
-        shifted &= ended[n] || !memcmp(obs + ((size_t)n * 2 + 1) * dim, next + (size_t)n * 2 * dim, dim * sizeof *obs);
-    ok(first, "an episode's first observation is repeated in the history");
-    ok(shifted, "then the history moves by one decision");
+    const size_t N = (size_t)a->N;
+    int repeated = 0, consecutive = 0, begun = 0, went_on = 0;
+    for (size_t t = 0; t < (size_t)a->opts.T; t++) {
+        const float *x = mf_columns_at(&a->columns, a->id.obs[0], t), *v = mf_columns_at(&a->columns, a->id.obs[1], t);
+        const uint8_t *term = t ? mf_columns_at(&a->columns, a->id.terminated, t - 1) : NULL,
+                      *trunc = t ? mf_columns_at(&a->columns, a->id.truncated, t - 1) : NULL;
+        for (size_t n = 0; n < N; n++, x += 2, v += 2)
+            if (!t || term[n] || trunc[n])
+                begun++, repeated += x[0] == x[1] && v[0] == v[1];
+            else
+                went_on++, consecutive += x[1] == x[0] + 0.05f * v[1] && v[0] != v[1];
+    }
+    ok(begun >= 7 && repeated == begun, "an episode's first observation is repeated in the history");
+    ok(went_on > 20 && consecutive == went_on, "then it holds consecutive control steps, although a decision has 3");
 }
 
 static void shapes(struct rig *r)

@@ -54,6 +54,7 @@ const struct mf_key mf_keys[] = {
     {"policy.pointwise", MF_BOOL, "true", NULL, NULL, "every point is a token; else all points of a step are one"},
     {"policy.use_pc_color", MF_BOOL, "true", NULL, NULL, "see the colours of points that have them"},
     {"policy.value_pool", MF_CHOICE, "mean", "mean|attention", NULL, "how the critic sums up the tokens"},
+    {"policy.add_value_head", MF_BOOL, "true", NULL, NULL, "a critic; PPO needs one"},
     {"policy.critic_hidden", MF_INTS, "[256, 256, 256]", "[1,65536]", NULL, "widths of the critic"},
     {"policy.noise_hidden", MF_INTS, "[64, 64]", "[1,65536]", NULL, "widths of the noise network"},
     {"policy.horizon", MF_INT, "4", "[1,1024]", "actions", "predicted at once"},

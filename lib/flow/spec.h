@@ -17,7 +17,7 @@ struct mf_policy_opts {
     int64_t time_dim, horizon, n_obs_steps, n_action_steps, action_offset, num_inference_steps;
     int64_t n_layer, n_head, n_emb, encoder_output_dim;
     int value_pool;
-    bool learned_noise, qkv_bias, qk_norm, legacy_rms, pointwise, use_pc_color;
+    bool learned_noise, add_value_head, qkv_bias, qk_norm, legacy_rms, pointwise, use_pc_color;
     double mean_limit, noise_clip, final_limit;
 };
 
@@ -36,6 +36,7 @@ struct mf_policy_opts {
     MF_POLICY_BIND(T, f, encoder_output_dim), MF_POLICY_BIND(T, f, value_pool),                     \
     MF_POLICY_BIND(T, f, qkv_bias), MF_POLICY_BIND(T, f, qk_norm), MF_POLICY_BIND(T, f, legacy_rms), \
     MF_POLICY_BIND(T, f, pointwise), MF_POLICY_BIND(T, f, use_pc_color),                            \
+    MF_POLICY_BIND(T, f, add_value_head),                                                           \
     MF_POLICY_BIND(T, f, mean_limit), MF_POLICY_BIND(T, f, noise_clip), MF_POLICY_BIND(T, f, final_limit)
 /* clang-format on */
 

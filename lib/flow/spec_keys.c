@@ -46,13 +46,16 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
                 .color = o->use_pc_color,
                 .value_pool = (enum mf_value_pool)o->value_pool},
     };
-    return mf_net_find(&s->net.net, o->network, err) ||
-                   widths(&s->net.n_hidden, s->net.hidden, &o->hidden, "policy.hidden", err) ||
-                   widths(&s->net.n_cond, s->net.cond, &o->cond_hidden, "policy.cond_hidden", err) ||
-                   widths(&s->n_critic, s->critic, &o->critic_hidden, "policy.critic_hidden", err) ||
-                   widths(&s->n_noise, s->noise, &o->noise_hidden, "policy.noise_hidden", err)
-               ? err->code
-               : 0;
+    int rc = mf_net_find(&s->net.net, o->network, err) ||
+                     widths(&s->net.n_hidden, s->net.hidden, &o->hidden, "policy.hidden", err) ||
+                     widths(&s->net.n_cond, s->net.cond, &o->cond_hidden, "policy.cond_hidden", err) ||
+                     widths(&s->n_critic, s->critic, &o->critic_hidden, "policy.critic_hidden", err) ||
+                     widths(&s->n_noise, s->noise, &o->noise_hidden, "policy.noise_hidden", err)
+                 ? err->code
+                 : 0;
+    if (!o->add_value_head)
+        s->n_critic = 0;
+    return rc;
 }
 
 /* Hold what was asked against *s: what has no key (the world's), and the keys that were set. Where they differ, what

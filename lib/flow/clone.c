@@ -255,7 +255,7 @@ static int teach(struct mf_cloner *m, const float *obs, const float *ema, struct
     memcpy(m->teacher.value, m->p->params.value, m->teacher.size * sizeof(float));
     for (int i = 0; ema && i < m->teacher.n; i++) {
         const struct mf_param *p = &m->teacher.p[i];
-        if (mf_is_averaged(p->group))
+        if (p->group == MF_GROUP_POLICY) /* it sees through the encoder that learns (ManiFlow) */
             memcpy(m->teacher.value + p->at, ema + p->at, (size_t)p->rows * (size_t)p->cols * sizeof(float));
     }
     mf_params_touch(&m->teacher);

@@ -36,7 +36,7 @@ class Chunk(gym.Wrapper):
 
 class Gymnasium:
     def __init__(self, args):
-        self.args, self.name, self.autoreset = args, args.id, args.autoreset
+        self.args, self.name, self.autoreset, self.renders = args, args.id, args.autoreset, args.render
         one = self.create(None)
         if not isinstance(one.action_space, gym.spaces.Box) or len(one.action_space.shape) != 1:
             raise SystemExit(f"{args.id}: actions are {one.action_space}; a flow policy needs a Box of one dimension")
@@ -48,7 +48,8 @@ class Gymnasium:
         one.close()
 
     def create(self, max_steps):
-        env = gym.make(self.args.id, max_episode_steps=max_steps, render_mode="rgb_array" if self.args.render else None)
+        seen = {"render_mode": "rgb_array"} if self.args.render else {}
+        env = gym.make(self.args.id, max_episode_steps=max_steps, **seen)
         return Chunk(gym.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)) if self.args.rescale else env)
 
     def named(self, obs):

@@ -1,7 +1,8 @@
 """The answering side of the protocol of README.md, for simulators in Python. Needs msgpack and numpy, and pyzmq for --bind.
 
 A simulator has `name`, `max_steps`, `control_hz`, `autoreset`, `obs` {key: one observation, as an array}, `low`, `high`,
-and make, reset, step (save, load, render where it can): the methods of Each, which makes one of single environments.
+and make, reset, step, as Each has, which makes one of single environments. `saves` and `renders` say whether it also has
+save and load, and render.
 """
 import argparse
 import os
@@ -29,7 +30,8 @@ class Each:
 
     autoreset = "same_step"
 
-    def __init__(self, create, name, max_steps, control_hz, low, high, obs):
+    def __init__(self, create, name, max_steps, control_hz, low, high, obs, saves=False, renders=False):
+        self.saves, self.renders = saves, renders
         self.create, self.name, self.max_steps, self.control_hz = create, name, max_steps, control_hz
         self.low, self.high, self.obs, self.ones = low, high, obs, []
 
@@ -99,7 +101,7 @@ def flat(answer):
 def answer(sim, q):
     arrays, say = q.get("arrays", {}), q["say"]
     if say == "hello":
-        can = {f"{what}s": hasattr(sim, what) for what in ("save", "render")}
+        can = {what: getattr(sim, what, False) for what in ("saves", "renders")}
         return {"say": "spaces", "v": VERSION, "name": sim.name, "max_steps": sim.max_steps, "control_hz": float(sim.control_hz),
                 "autoreset": sim.autoreset, **can,
                 "arrays": flat({"obs": sim.obs, "action": {"low": np.asarray(sim.low, "f4"), "high": np.asarray(sim.high, "f4")}})}

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""LIBERO's task suites, from their fixed initial states: trial i of an evaluation begins in state i.
+
+    mf-eval env=exec env.command='python3 examples/envs/libero_env.py libero_spatial 3' outputs/run/latest
+
+Written against LIBERO's documented interface and not run: its package, its data and PyTorch were not at hand. The rest
+is robosuite_env.py's, which was.
+"""
+import numpy as np
+
+import serving
+
+KEYS = "robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos"
+SETTLE = 10  # steps in which objects come to rest, as LIBERO's own evaluation has them
+
+
+class Libero:
+    def __init__(self, suite, task, number, keys):
+        from libero.libero.envs import OffScreenRenderEnv
+
+        self.env = OffScreenRenderEnv(bddl_file_name=suite.get_task_bddl_file_path(task), camera_heights=128, camera_widths=128)
+        self.states, self.number, self.keys = suite.get_task_init_states(task), number, keys
+
+    def see(self, obs):
+        return {k: obs[k] if obs[k].dtype == np.uint8 else obs[k].astype("f4") for k in self.keys}
+
+    def reset(self, seed, episode=0):
+        self.env.seed(seed)
+        self.env.reset()
+        obs = self.env.set_init_state(self.states[(self.number + episode) % len(self.states)])
+        for _ in range(SETTLE):
+            obs, _, _, _ = self.env.step([0.0] * 6 + [-1.0])
+        return self.see(obs)
+
+    def step(self, action):
+        obs, reward, success, _ = self.env.step(action)
+        return self.see(obs), reward, bool(success), False, bool(success)
+
+
+if __name__ == "__main__":
+    p = serving.options(__doc__)
+    p.add_argument("suite", help="libero_spatial, libero_object, libero_goal, libero_10, ..")
+    p.add_argument("task", type=int, help="its number in the suite")
+    p.add_argument("--keys", default=KEYS, help="observations, by commas; agentview_image is one")
+    p.add_argument("--max-steps", type=int, default=300)
+    args, out = p.parse_args(), serving.keep_stdout()
+    from libero.libero import benchmark
+
+    suite, keys = benchmark.get_benchmark_dict()[args.suite](), args.keys.split(",")
+    first = Libero(suite, args.task, 0, keys)
+    sim = serving.Each(lambda i: Libero(suite, args.task, i, keys), suite.get_task(args.task).name, args.max_steps, 20,
+                       -np.ones(7), np.ones(7), first.reset(0))
+    first.env.close()
+    serving.serve(sim, args.bind, out)

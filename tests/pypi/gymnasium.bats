@@ -1,0 +1,41 @@
+# Gymnasium itself behind examples/envs/gymnasium_env.py.
+load ../cli/helpers
+
+setup() {
+    cd "$T" || return 1
+    export PYTHONPATH=$ROOT/tests/pypi
+    server="$ROOT/build/venv/gymnasium/bin/python $ROOT/examples/envs/gymnasium_env.py"
+    small=(env=exec env.workers=2 training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=150 threads=1
+        policy.horizon=2 policy.n_action_steps=2 'policy.hidden=[8,8,8]' 'policy.critic_hidden=[8]' training.batch_size=16)
+}
+
+train() { # COMMAND [word ...]: rollouts in out
+    mf-collect "${small[@]}" run.dir=r run.force=true env.command="$1" "${@:2}" 2>err | tee out | mf-gae | mf-ppo "${small[@]}" run.dir=r >/dev/null 2>&1
+    [[ ${PIPESTATUS[*]} == "0 0 0 0" ]] || { cat err; return 1; }
+}
+
+@test "NextStep, SameStep and Disabled: every episode has return 3, length 3, and a success; reset rows are no transitions" {
+    for mode in next_step same_step disabled; do
+        train "$server three:Three-v0 --autoreset $mode" && mf-check out || return 1
+        mf-view out | jq -c 'select(.mf == "round" and .episodes.n > 0).episodes | [.return, .length, .success]' | sort -u >"$mode"
+        [[ $(cat "$mode") == "[3,3,1]" ]] || { echo "$mode: $(cat "$mode")"; return 1; }
+        numbers valid <out | grep -qw 0 && echo "$mode" >>resets || true
+    done
+    [[ $(cat resets) == next_step ]]
+}
+
+@test "a MuJoCo task trains, and is evaluated on the same trials twice" {
+    train "$server HalfCheetah-v5" env.max_steps=20 && mf-check out
+    for i in 1 2; do
+        mf-eval "${small[@]}" env.command="$server HalfCheetah-v5" env.max_steps=20 env.workers="$i" r eval.num_episodes=6 eval.num_envs=4 \
+            eval.json="$i" >/dev/null 2>&1
+    done
+    cmp 1 2
+}
+
+@test "over ZeroMQ: env=remote finds it" {
+    $server three:Three-v0 --bind "ipc://$PWD/sock" 2>/dev/null &
+    local pid=$!
+    train unused env=remote env.address="ipc://$PWD/sock" && mf-check out
+    kill "$pid"
+}

@@ -10,7 +10,7 @@
 #include "base/stop.h"
 #include "wire/port_priv.h"
 
-enum { QUEUE = 16, MISFITS = 3 };
+enum { QUEUE = 16, CUTS = 3 };
 static const double short_patience = .5; /* s */
 
 struct mf_port_out {
@@ -20,7 +20,7 @@ struct mf_port_out {
     bool hello;            /* said on this connection */
     bool resends, renewed; /* renewed: a new connection that its owner does not know of yet */
     bool done;             /* all was taken */
-    int misfits;           /* handshakes that failed */
+    int cuts;              /* handshakes that broke off */
     uint64_t number;       /* of the next frame */
     int64_t sent, taken, window;
     struct mf_err refused; /* code 0: not */
@@ -43,7 +43,7 @@ static void on_event(struct mf_port_out *z, const struct mf_port *port, enum mf_
                    port->name);
         break;
     default:
-        if (++z->misfits == MISFITS && !z->met)
+        if (!z->met && (event == MF_SOCKET_MISFIT || ++z->cuts == CUTS)) /* libzmq does not try again after a misfit */
             mf_err_set(&z->refused, MF_EUSAGE,
                        "%s speaks otherwise: is wire.server its public key, and do both ends have keys, or neither?",
                        port->name);

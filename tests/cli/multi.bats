@@ -9,7 +9,10 @@ setup() {
 
 teardown() { # what a failed test has left
     local rest
-    for rest in $(jobs -p); do kill -9 "$rest" 2>/dev/null || true; done
+    for rest in $(jobs -p); do
+        pkill -9 -P "$rest" || true
+        kill -9 "$rest" 2>/dev/null || true
+    done
 }
 
 newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
@@ -45,7 +48,11 @@ until_there() { # COMMAND ..
     echo "not within 10 s: $*"
     return 1
 }
-iterations() { [[ -e $1/logs/metrics.mf ]] && (($(mf-stat "$1/logs/metrics.mf" 2>/dev/null | sed -n 's/^metrics *//p' || echo 0) >= $2)); }
+iterations() { # DIR N: has it that many?
+    local n
+    n=$(mf-stat "$1/logs/metrics.mf" 2>/dev/null | sed -n 's/^metrics *//p')
+    ((${n:-0} >= $2))
+}
 
 @test "train-multi: two collectors, one run; the same words give the same bytes" {
     "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=a >a.mf && mf-check a.mf &&
@@ -108,12 +115,34 @@ iterations() { [[ -e $1/logs/metrics.mf ]] && (($(mf-stat "$1/logs/metrics.mf" 2
         [[ $stderr == *"make here.secret: File exists"* ]] && run -2 mf-keys
 }
 
+# A learner with keys at two ports of the loopback; join NAME [word ...]: a collector with keys.
+keyed() {
+    port=$((20000 + RANDOM % 10000))
+    [[ -e hub.secret ]] || { mf-keys hub a b stranger >/dev/null && mkdir allowed && cp a.public b.public allowed; }
+    local words=("${small[@]}" collect.policy_address=tcp://127.0.0.1:$((port + 1)) wire.secret=hub.secret wire.allowed=allowed)
+    { mf-gae --in "tcp://127.0.0.1:$port" "${words[@]}" 2>gae.err | mf-ppo "${words[@]}" run.dir=keyed collect.sources=2 >m.mf 2>ppo.err; } &
+    learner=$!
+}
+join() {
+    mf-collect "${small[@]}" --out "tcp://127.0.0.1:$port" collect.policy_address="tcp://127.0.0.1:$((port + 1))" collect.src="$1" \
+        wire.secret="$1.secret" wire.server=hub.public "${@:2}" 2>"$1.err" &
+    collector=$!
+}
+
+@test "with keys: those of the allow-list learn as without; a stranger, a wrong key and none are refused, and the log says so" {
+    both want && keyed && join stranger && ended_by 2 "$collector" && grep -q "does not let us in" stranger.err &&
+        grep -q "refused 127.0.0.1: its key .* is none of allowed" gae.err || return 1
+    join a wire.server=stranger.public && ended_by 2 "$collector" && grep -q "is wire.server its public key" a.err || return 1
+    join a wire.secret=null && ended_by 2 "$collector" && grep -q "do both ends have keys" a.err && grep -q "refused somebody" gae.err || return 1
+    join a && local a=$collector && join b && wait "$a" && wait "$collector" && wait "$learner" && cmp "$(newest want)" "$(newest keyed)"
+}
+
 @test "keys that are none, lie open or are missing are told before anything opens" {
     mf-keys k >/dev/null && mkdir allowed && echo short >bad.secret && chmod 600 bad.secret
     says() {
-        local words=$1
+        local want=$1
         shift
-        run -2 --separate-stderr timeout 5 "$@" && [[ $stderr == *"$words"* ]] || { echo "$stderr"; return 1; }
+        run -2 timeout 5 "$@" && [[ $output == *"$want"* ]]
     }
     local in=(mf-gae --in "@tcp://127.0.0.1:1999" --out /dev/null) out=(mf-gae --in /dev/null --out ">tcp://127.0.0.1:1999")
     says "no key: one line of 40" "${in[@]}" wire.secret=bad.secret wire.allowed=allowed &&
@@ -121,4 +150,72 @@ iterations() { [[ -e $1/logs/metrics.mf ]] && (($(mf-stat "$1/logs/metrics.mf" 2
         says "is no folder" "${in[@]}" wire.secret=k.secret wire.allowed=none &&
         says "only keys keep others out" mf-gae --in "tcp://0.0.0.0:1999" --out /dev/null && chmod 644 k.secret &&
         says "can be read by others: chmod 600" "${in[@]}" wire.secret=k.secret wire.allowed=allowed
+}
+
+# ---- between hosts, which are network namespaces here ----
+
+@test "over TCP between hosts with keys: the same bytes; without keys nothing goes out" {
+    ip netns add mf-probe 2>/dev/null || skip "network namespaces need root and CAP_NET_ADMIN"
+    ip netns del mf-probe
+    both want && mf-keys hub a b >/dev/null && mkdir allowed && cp a.public b.public allowed || return 1
+    local far=mf-far-$$ rc=0 name
+    ip netns add "$far" && ip link add mfv$$ type veth peer name mfw$$ netns "$far" && ip addr add 10.213.7.1/24 dev mfv$$ && ip link set mfv$$ up &&
+        ip -n "$far" addr add 10.213.7.2/24 dev mfw$$ && ip -n "$far" link set mfw$$ up || rc=1
+    local words=("${small[@]}" collect.policy_address=tcp://10.213.7.1:7002 collect.sources=2)
+    { timeout 60 mf-gae --in tcp://10.213.7.1:7001 "${words[@]}" wire.secret=hub.secret wire.allowed=allowed 2>gae.err |
+        timeout 60 mf-ppo "${words[@]}" run.dir=far wire.secret=hub.secret wire.allowed=allowed >m.mf 2>ppo.err; } &
+    learner=$!
+    for name in a b; do
+        ip netns exec "$far" timeout 60 "$ROOT/bin/mf-collect" --out tcp://10.213.7.1:7001 "${words[@]}" collect.src=$name \
+            wire.secret=$name.secret wire.server=hub.public 2>$name.err &
+    done
+    wait "$learner" || rc=1
+    ip netns del "$far"
+    ((rc == 0)) && cmp "$(newest want)" "$(newest far)" || { cat ./*.err; return 1; }
+    run -2 --separate-stderr mf-collect --out tcp://10.213.7.1:7001 "${words[@]}"
+    [[ $stderr == *"goes beyond this machine"* ]]
+}
+
+# ---- peers that lie ----
+
+# told STATUS NAME WORDS: the collector NAME is refused with these words, and the reader's log has them too.
+told() { ended_by "$1" "$collector" && grep -q -- "$3" "a.$2" && grep -q -- "$3" a.gae; }
+
+# A long run of a and b; ends_well: both leave, and everything is whole.
+begin_long() {
+    small+=(training.total_timesteps=1000000000)
+    learn a && collect a a && a=$collector && collect a b && b=$collector && until_there iterations a 2
+}
+ends_well() {
+    local seen
+    seen=$(mf-stat a/logs/metrics.mf 2>/dev/null | sed -n 's/^metrics *//p')
+    until_there iterations a $((seen + 3)) && kill -INT "$a" "$b" && ended_by 130 "$a" && ended_by 130 "$b" && wait "$learner" && mf-check a.rollouts
+}
+
+@test "the same name, another spec, seed or length: told, refused, and the others go on" {
+    begin_long || return 1
+    mf-collect --out "ipc://$PWD/a/in" "${small[@]}" collect.policy_address="ipc://$PWD/a/policy" collect.src=b 2>a.twin &
+    collector=$!
+    told 2 twin "a source named 'b' is here already" && collect a c policy.num_inference_steps=5 && told 2 c "source 'c' has another spec" &&
+        collect a d run.seed=9 && told 2 d "has another seed" && collect a e training.num_steps_per_rollout=9 && told 2 e "has another steps" && ends_well
+}
+
+@test "garbage, another version, no head: told, refused, and the others go on" {
+    begin_long || return 1
+    local lie
+    for lie in "version:it speaks version 1" "garbage:is 0x47" "headless:begins with a head, not with round" \
+        "future:format is 7" "flood:is 0x47"; do
+        "$ROOT/tests/tools/peer.py" "ipc://$PWD/a/in" "${lie%%:*}" >why && grep -q "${lie#*:}" why && grep -q "refused a writer" a.gae || { cat why a.gae; return 1; }
+    done
+    ends_well
+}
+
+@test "one that is silent (SIGSTOP) is lost after the heartbeat, and named; the other goes on" {
+    begin_long && kill -STOP "$b" || return 1
+    for _ in $(seq 200); do
+        grep -q "source 'b' is gone" a.gae && break
+        sleep 0.1
+    done
+    grep -q "source 'b' is gone without an end" a.gae && kill -9 "$b" && local seen && seen=$(mf-stat a/logs/metrics.mf 2>/dev/null | sed -n 's/^metrics *//p') &&
+        until_there iterations a $((seen + 3)) && kill -INT "$a" && ended_by 130 "$a" && wait "$learner"
 }

@@ -2,7 +2,7 @@
 # make         every stage into bin/                                 make lint    layers, headers, format, shell
 # make bench   ours and PyTorch side by side                         make accept  the main job for three seeds
 # make fuzz    the decoders under libFuzzer                          make install PREFIX=/usr/local
-# make check-pypi  against Hydra and others, from PyPI
+# make check-pypi  against Hydra and others, from PyPI    make docs    manual pages in build/man
 #
 # DEV=1: debug, warnings are errors.  SANITIZE=address,undefined or thread.  CUDA=no|auto.
 CC       ?= cc
@@ -124,14 +124,24 @@ accept: all
 fuzz: all
 	tests/fuzz/run
 
-install: all
-	install -d $(DESTDIR)$(PREFIX)/bin
+# A manual page for each program, from its own --help.
+docs: $(STAGES:bin/%=build/man/%.1)
+
+build/man/%.1: bin/%
+	@mkdir -p $(@D)
+	help2man --no-info --name "$$($< --help | sed -n 2p)" --output $@ $<
+
+install: all docs
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin share/man/man1 share/bash-completion/completions)
 	install bin/mf-* $(DESTDIR)$(PREFIX)/bin
+	install -m 644 build/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	for p in $(STAGES:bin/%=%); do \
+	    install -m 644 share/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; done
 	cd configs && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/maniflow/configs/{} \;
 
 clean:
 	rm -rf build bin/mf-*
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: all units test check check-pypi demo setup lint bench accept fuzz install clean force
+.PHONY: docs all units test check check-pypi demo setup lint bench accept fuzz install clean force
 .SECONDARY:

@@ -39,12 +39,12 @@ static void help_keys(const struct mf_bind *own)
 static void help(const struct mf_options *o, const struct mf_stage *s)
 {
     const char *words = s->operands ? s->operands : takes_file(s) ? "[FILE|RUN]" : NULL;
-    printf("usage: %s [key=value]...%s%s%s%s [--config-name NAME] [--config FILE]...\n%s\n", o->program,
+    printf("Usage: %s [key=value]...%s%s%s%s [--config-name NAME] [--config FILE]...\n%s\n", o->program,
            words ? " " : "", words ? words : "", has_in(s) ? " [--in ADDRESS]" : "",
            has_out(s) ? " [--out ADDRESS]" : "", s->summary);
-    puts("\nkeys and their defaults:");
+    puts("\nKeys and their defaults:");
     help_keys(s->binds);
-    puts("Keys of other programs are accepted too, so that a pipeline hands the same words to all.\n\noptions:");
+    puts("Keys of other programs are accepted too, so that a pipeline hands the same words to all.\n\nOptions:");
     if (has_in(s))
         puts("  --in ADDRESS        read the stream from there, not from stdin");
     if (has_out(s))
@@ -61,7 +61,7 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
              "  --doc               print every key of every program");
     puts("  --help, --version");
     if (s->examples)
-        printf("\nexamples:\n%s", s->examples);
+        printf("\nExamples:\n%s", s->examples);
 }
 
 /* "training.lr=..", "+key=..", "~key", "nested/group=option" unless a file has that name. */

@@ -14,7 +14,7 @@ writes() { "$1" --help | head -1 | grep -q -e '--out '; }
 
 helps() {
     run -0 --separate-stderr "$1" --help &&
-        [[ ${lines[0]} == "usage: $1 "* && -z $stderr && $output == *log.level* && $output == *--version* ]]
+        [[ ${lines[0]} == "Usage: $1 "* && -z $stderr && $output == *log.level* && $output == *--version* ]]
 }
 @test "--help is on stdout, begins with usage and lists the keys" { each helps; }
 

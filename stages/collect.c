@@ -212,6 +212,8 @@ static int take_part(struct collect *c, const void *data, size_t len, struct mf_
 
 static void forget(struct collect *c, int n)
 {
+    if (n == 0)
+        return;
     for (int i = 0; i < n; i++)
         mf_frame_free(c->kept.frame[i]);
     c->kept.n -= n;

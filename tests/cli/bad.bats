@@ -241,7 +241,8 @@ CASES
     edit $whole "$T/count" 'm["version"] = "-5"'
     refuses "policy.hidden=[16,16,16] contradicts $whole, where it is [8,8,8]" policy.checkpoint=$whole 'policy.hidden=[16,16,16]' &&
         refuses "policy.convention=noise1 contradicts" policy.checkpoint=$whole policy.convention=noise1 &&
-        refuses "in the environment" policy.checkpoint=$whole env=lift && answers 2 "in the environment" mf-eval $whole env=lift &&
+        refuses "env=lift has no observation 'position'" policy.checkpoint=$whole env=lift &&
+        answers 2 "env=lift has no observation 'position'" mf-eval $whole env=lift &&
         answers 3 "without its normaliser" mf-eval "$T/norm" && answers 3 "bias is missing" mf-eval "$T/less" &&
         answers 3 "should be" mf-eval "$T/shape" && answers 3 "version=-5" mf-eval "$T/count" &&
         answers 1 "is not finite" mf-eval "$T/nan" eval.num_episodes=4 || return 1

@@ -1,13 +1,10 @@
 #include "data/safetensors.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/map.h"
 #include "data/safetensors_priv.h"
 
 static const struct {
@@ -238,31 +235,13 @@ int mf_safetensors_parse(struct mf_safetensors *f, const void *bytes, size_t siz
 
 int mf_safetensors_open(struct mf_safetensors *f, const char *path, struct mf_err *err)
 {
-    struct stat st;
+    void *map;
+    size_t size;
     *f = (struct mf_safetensors){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        int rc = mf_err_errno(err, "cannot open %s", path);
-        if (fd >= 0)
-            close(fd);
+    int rc = mf_map_file(path, "a safetensors file", &map, &size, NULL, err);
+    if (rc)
         return rc;
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size == 0) {
-        close(fd);
-        return mf_err_set(err, MF_EFORMAT, "%s is %s, not a safetensors file", path,
-                          S_ISDIR(st.st_mode)   ? "a folder"
-                          : S_ISREG(st.st_mode) ? "empty"
-                                                : "no regular file");
-    }
-    size_t size = (size_t)st.st_size;
-    void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    if (map == MAP_FAILED)
-        return mf_err_errno(err, "cannot map %s", path);
-    int rc = mf_safetensors_parse(f, map, size, path, err);
-    if (rc) {
+    if ((rc = mf_safetensors_parse(f, map, size, path, err))) {
         munmap(map, size);
         return rc;
     }

@@ -1,16 +1,15 @@
 #include "data/zip.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 
 enum {
@@ -215,28 +214,14 @@ int mf_zip_parse(struct mf_zip *z, const void *bytes, size_t size, const char *p
 
 int mf_zip_open(struct mf_zip *z, const char *path, struct mf_err *err)
 {
-    struct stat st;
+    void *map;
+    size_t size;
+    int fd, rc;
     *z = (struct mf_zip){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        int rc = mf_err_errno(err, "cannot open %s", path);
-        if (fd >= 0)
-            close(fd);
+    if ((rc = mf_map_file(path, "a zip file", &map, &size, &fd, err)))
         return rc;
-    }
-    if (!S_ISREG(st.st_mode) || st.st_size == 0) {
-        close(fd);
-        return mf_err_set(err, MF_EFORMAT, "%s is %s", path,
-                          S_ISDIR(st.st_mode)   ? "a folder"
-                          : S_ISREG(st.st_mode) ? "empty"
-                                                : "no regular file");
-    }
-    size_t size = (size_t)st.st_size;
-    void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-    int rc = map == MAP_FAILED ? mf_err_errno(err, "cannot map %s", path) : mf_zip_parse(z, map, size, path, err);
-    if (rc) {
-        if (map != MAP_FAILED)
-            munmap(map, size);
+    if ((rc = mf_zip_parse(z, map, size, path, err))) {
+        munmap(map, size);
         close(fd);
         return rc;
     }

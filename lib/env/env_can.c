@@ -7,10 +7,8 @@
  * Reward 1 when the can has stood in the empty bin, out of the hand, for HOLD steps.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "env/hand.h"
 
 extern const char mf_can_xml[];
@@ -21,38 +19,16 @@ enum { HOLD = 3 };
 static const double CAN_HALF = 0.03, FROM[2] = {0, -0.13}, TO[2] = {0, 0.13}; /* m; the bins' middles */
 static const double TO_HALF = 0.07, LOW = 0.015, AWAY = 0.05;                 /* inside of the empty bin; success */
 
-struct can {
-    struct mf_hand hand;
-    struct task {
-        int32_t held, clock;
-    } task;
-    int max_steps;
-};
-
 static int open_model(void **model, struct mf_err *err)
 {
     return mf_scene_open(model, "can.xml", mf_can_xml, err);
 }
 
-static int init(void **state, const void *model, int max_steps, struct mf_err *err)
+static void observe_can(const struct mf_hand *h, float *to)
 {
-    struct can *c = mf_xcalloc(1, sizeof *c);
-    c->max_steps = max_steps;
-    *state = c;
-    return mf_hand_init(&c->hand, model, err);
-}
-
-static void release(void *state)
-{
-    mf_hand_release(&((struct can *)state)->hand);
-    free(state);
-}
-
-static void observe_can(const struct can *c, float *to)
-{
-    const double *q = c->hand.d->qpos, *can = q + CAN;
+    const double *q = h->d->qpos, *can = q + CAN;
     double hand[4], back[4], way[3], at[3], turn[4];
-    mf_hand_quat(&c->hand, hand);
+    mf_hand_quat(h, hand);
     mju_negQuat(back, hand);
     mju_sub3(way, can, q);
     mju_rotVecQuat(at, way, back);
@@ -65,29 +41,28 @@ static void observe_can(const struct can *c, float *to)
 
 static void observe(void *state, int key, const struct mf_obs *as, float *to)
 {
-    const struct can *c = state;
+    const struct mf_hand *h = state;
     if (key == MF_HAND_OBJECT)
-        observe_can(c, to);
-    mf_hand_observe(&c->hand, (enum mf_hand_key)key, as, to);
+        observe_can(h, to);
+    mf_hand_observe(h, (enum mf_hand_key)key, as, to);
 }
 
 static void reset(void *state, struct mf_rng *rng)
 {
-    struct can *c = state;
-    double *can = c->hand.d->qpos + CAN;
-    mf_hand_clear(&c->hand);
+    struct mf_hand *h = state;
+    double *can = h->d->qpos + CAN;
+    mf_hand_clear(h);
     can[X] = FROM[X] + (double)mf_rng_range(rng, -0.045f, 0.045f);
     can[Y] = FROM[Y] + (double)mf_rng_range(rng, -0.045f, 0.045f);
     can[Z] = CAN_HALF;
     mju_axisAngle2Quat(can + 3, (double[]){0, 0, 1}, (double)mf_rng_range(rng, -3.14f, 3.14f));
-    mf_hand_place(&c->hand, rng);
-    c->task = (struct task){0};
+    mf_hand_place(h, rng);
 }
 
 /* In the empty bin, down, and not between the fingers. */
-static bool placed(const struct can *c)
+static bool placed(const struct mf_hand *h)
 {
-    const double *q = c->hand.d->qpos, *can = q + CAN;
+    const double *q = h->d->qpos, *can = q + CAN;
     double way[3];
     mju_sub3(way, can, q);
     return fabs(can[X] - TO[X]) < TO_HALF && fabs(can[Y] - TO[Y]) < TO_HALF && can[Z] < CAN_HALF + LOW &&
@@ -97,34 +72,10 @@ static bool placed(const struct can *c)
 static struct mf_step step(void *state, const float *action)
 {
     static const double low[] = {-0.2, -0.25, 0.014}, high[] = {0.2, 0.25, 0.25};
-    struct can *c = state;
-    struct task *t = &c->task;
-    if (!mf_hand_step(&c->hand, action, low, high))
+    struct mf_hand *h = state;
+    if (!mf_hand_step(h, action, low, high))
         return (struct mf_step){.terminated = true};
-    t->clock++;
-    t->held = placed(c) ? t->held + 1 : 0;
-    bool success = t->held >= HOLD;
-    return (struct mf_step){.reward = success,
-                            .terminated = success,
-                            .truncated = !success && t->clock >= c->max_steps,
-                            .success = success};
-}
-
-static size_t state_size(const void *state)
-{
-    return mf_hand_state_size(&((const struct can *)state)->hand, sizeof(struct task));
-}
-
-static void save(const void *state, void *bytes)
-{
-    const struct can *c = state;
-    mf_hand_save(&c->hand, &c->task, sizeof c->task, bytes);
-}
-
-static void load(void *state, const void *bytes)
-{
-    struct can *c = state;
-    mf_hand_load(&c->hand, &c->task, sizeof c->task, bytes);
+    return mf_hand_judge(h, placed(h), HOLD);
 }
 
 /* ---- the scripted expert: take, lift, carry, lower, let go, all by a miscalibrated eye, and never look back ---- */
@@ -188,14 +139,14 @@ const struct mf_env mf_env_can = {
     .robomimic_name = "PickPlaceCan",
     .open = open_model,
     .close = mf_scene_close,
-    .init = init,
-    .release = release,
+    .init = mf_hand_init,
+    .release = mf_hand_release,
     .reset = reset,
     .step = step,
     .observe = observe,
-    .state_size = state_size,
-    .save = save,
-    .load = load,
+    .state_size = mf_hand_state_size,
+    .save = mf_hand_save,
+    .load = mf_hand_load,
     .expert_size = sizeof(struct expert),
     .expert = expert,
     .paint = mf_hand_paint,

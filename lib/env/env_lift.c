@@ -5,10 +5,8 @@
  * Reward 1 when the cube was held high for HOLD steps.
  */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "env/hand.h"
 
 extern const char mf_lift_xml[];
@@ -18,90 +16,43 @@ enum { HOLD = 5 };
 
 static const double CUBE_HALF = 0.02, HIGH = 0.04; /* m */
 
-struct lift {
-    struct mf_hand hand;
-    struct task {
-        int32_t held, clock;
-    } task;
-    int max_steps;
-};
-
 static int open_model(void **model, struct mf_err *err)
 {
     return mf_scene_open(model, "lift.xml", mf_lift_xml, err);
 }
 
-static int init(void **state, const void *model, int max_steps, struct mf_err *err)
-{
-    struct lift *l = mf_xcalloc(1, sizeof *l);
-    l->max_steps = max_steps;
-    *state = l;
-    return mf_hand_init(&l->hand, model, err);
-}
-
-static void release(void *state)
-{
-    mf_hand_release(&((struct lift *)state)->hand);
-    free(state);
-}
-
 static void observe(void *state, int key, const struct mf_obs *as, float *to)
 {
-    const struct lift *l = state;
-    const double *q = l->hand.d->qpos, *cube = q + CUBE;
+    const struct mf_hand *h = state;
+    const double *q = h->d->qpos, *cube = q + CUBE;
     if (key == MF_HAND_OBJECT)
         for (int i = 0; i < 4; i++) {
             to[3 + i] = (float)cube[3 + (i + 1) % 4];
             if (i < 3)
                 to[i] = (float)cube[i], to[7 + i] = (float)(cube[i] - q[i]);
         }
-    mf_hand_observe(&l->hand, (enum mf_hand_key)key, as, to);
+    mf_hand_observe(h, (enum mf_hand_key)key, as, to);
 }
 
 static void reset(void *state, struct mf_rng *rng)
 {
-    struct lift *l = state;
-    double *cube = l->hand.d->qpos + CUBE;
-    mf_hand_clear(&l->hand);
+    struct mf_hand *h = state;
+    double *cube = h->d->qpos + CUBE;
+    mf_hand_clear(h);
     cube[X] = mf_rng_range(rng, -0.08f, 0.08f);
     cube[Y] = mf_rng_range(rng, -0.08f, 0.08f);
     cube[Z] = CUBE_HALF;
     mju_axisAngle2Quat(cube + 3, (double[]){0, 0, 1}, mf_rng_range(rng, -0.5f, 0.5f));
-    mf_hand_place(&l->hand, rng);
-    l->task = (struct task){0};
+    mf_hand_place(h, rng);
 }
 
 static struct mf_step step(void *state, const float *action)
 {
     static const double low[] = {-0.2, -0.2, 0.014}, high[] = {0.2, 0.2, 0.25};
-    struct lift *l = state;
-    struct task *t = &l->task;
-    if (!mf_hand_step(&l->hand, action, low, high))
+    struct mf_hand *h = state;
+    if (!mf_hand_step(h, action, low, high))
         return (struct mf_step){.terminated = true};
-    t->clock++;
-    t->held = l->hand.d->qpos[CUBE + Z] > CUBE_HALF + HIGH ? t->held + 1 : 0;
-    bool success = t->held >= HOLD;
-    return (struct mf_step){.reward = success,
-                            .terminated = success,
-                            .truncated = !success && t->clock >= l->max_steps,
-                            .success = success};
-}
-
-static size_t state_size(const void *state)
-{
-    return mf_hand_state_size(&((const struct lift *)state)->hand, sizeof(struct task));
-}
-
-static void save(const void *state, void *bytes)
-{
-    const struct lift *l = state;
-    mf_hand_save(&l->hand, &l->task, sizeof l->task, bytes);
-}
-
-static void load(void *state, const void *bytes)
-{
-    struct lift *l = state;
-    mf_hand_load(&l->hand, &l->task, sizeof l->task, bytes);
+    return mf_hand_judge(h, h->d->qpos[CUBE + Z] > CUBE_HALF + HIGH, HOLD);
 }
 
 /* ---- the scripted expert: hover and align, descend, close, lift, all by a miscalibrated eye ---- */
@@ -160,14 +111,14 @@ const struct mf_env mf_env_lift = {
     .robomimic_name = "Lift",
     .open = open_model,
     .close = mf_scene_close,
-    .init = init,
-    .release = release,
+    .init = mf_hand_init,
+    .release = mf_hand_release,
     .reset = reset,
     .step = step,
     .observe = observe,
-    .state_size = state_size,
-    .save = save,
-    .load = load,
+    .state_size = mf_hand_state_size,
+    .save = mf_hand_save,
+    .load = mf_hand_load,
     .expert_size = sizeof(struct expert),
     .expert = expert,
     .paint = mf_hand_paint,

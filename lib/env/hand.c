@@ -41,20 +41,24 @@ void mf_scene_close(void *scene)
     free(s);
 }
 
-int mf_hand_init(struct mf_hand *h, const struct mf_scene *scene, struct mf_err *err)
+int mf_hand_init(void **hand, const void *scene, int max_steps, struct mf_err *err)
 {
-    *h = (struct mf_hand){.scene = scene};
-    return mf_mujoco_data(&h->d, scene->m, err);
+    struct mf_hand *h = mf_xcalloc(1, sizeof *h);
+    *h = (struct mf_hand){.scene = scene, .max_steps = max_steps};
+    *hand = h;
+    return mf_mujoco_data(&h->d, h->scene->m, err);
 }
 
-void mf_hand_release(struct mf_hand *h)
+void mf_hand_release(void *hand)
 {
-    mj_deleteData(h->d);
+    mj_deleteData(((struct mf_hand *)hand)->d);
+    free(hand);
 }
 
 void mf_hand_clear(struct mf_hand *h)
 {
     mj_resetData(h->scene->m, h->d);
+    h->held = h->clock = 0;
     h->broken = false;
 }
 
@@ -95,6 +99,17 @@ bool mf_hand_step(struct mf_hand *h, const float *action, const double low[3], c
 /* ---- observation ---- */
 
 /* q = Rz Ry Rx, in MuJoCo's order w x y z. */
+struct mf_step mf_hand_judge(struct mf_hand *h, bool good, int hold)
+{
+    h->clock++;
+    h->held = good ? h->held + 1 : 0;
+    bool success = h->held >= hold;
+    return (struct mf_step){.reward = success,
+                            .terminated = success,
+                            .truncated = !success && h->clock >= h->max_steps,
+                            .success = success};
+}
+
 void mf_hand_quat(const struct mf_hand *h, double wxyz[4])
 {
     static const double axis[3][3] = {{0, 0, 1}, {0, 1, 0}, {1, 0, 0}};
@@ -127,26 +142,33 @@ void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct
 
 /* ---- save and load ---- */
 
-size_t mf_hand_state_size(const struct mf_hand *h, size_t n)
+size_t mf_hand_state_size(const void *hand)
 {
-    return sizeof h->set + n + mf_mujoco_state_size(h->scene->m);
+    const struct mf_hand *h = hand;
+    return sizeof h->set + sizeof h->held + sizeof h->clock + mf_mujoco_state_size(h->scene->m);
 }
 
-void mf_hand_save(const struct mf_hand *h, const void *task, size_t n, void *bytes)
+void mf_hand_save(const void *hand, void *bytes)
 {
+    const struct mf_hand *h = hand;
+    const int32_t counts[2] = {h->held, h->clock};
     char *at = bytes;
     memcpy(at, h->set, sizeof h->set);
-    memcpy(at + sizeof h->set, task, n);
-    mf_mujoco_save(h->scene->m, h->d, at + sizeof h->set + n);
+    memcpy(at += sizeof h->set, counts, sizeof counts);
+    mf_mujoco_save(h->scene->m, h->d, at + sizeof counts);
 }
 
-void mf_hand_load(struct mf_hand *h, void *task, size_t n, const void *bytes)
+void mf_hand_load(void *hand, const void *bytes)
 {
+    struct mf_hand *h = hand;
+    int32_t counts[2];
     const char *at = bytes;
     memcpy(h->set, at, sizeof h->set);
-    memcpy(task, at + sizeof h->set, n);
-    mf_mujoco_restore(h->scene->m, h->d, at + sizeof h->set + n);
+    memcpy(counts, at += sizeof h->set, sizeof counts);
+    h->held = counts[0];
+    h->clock = counts[1];
     h->broken = false;
+    mf_mujoco_restore(h->scene->m, h->d, at + sizeof counts);
 }
 
 /* ---- experts ---- */

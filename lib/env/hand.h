@@ -31,31 +31,35 @@ struct mf_scene {
 int mf_scene_open(void **scene, const char *name, const char *mjcf, struct mf_err *err);
 void mf_scene_close(void *scene);
 
-struct mf_hand {
+struct mf_hand { /* a task's whole state */
     const struct mf_scene *scene;
     mjData *d;
-    double set[7]; /* the setpoint: x y z rz ry rx, and one for both fingers */
-    bool broken;   /* the simulation diverged */
+    double set[7];       /* the setpoint: x y z rz ry rx, and one for both fingers */
+    int32_t held, clock; /* control steps for which the task has been as it should be, and of the episode */
+    int max_steps;
+    bool broken; /* the simulation diverged */
 };
 
-int mf_hand_init(struct mf_hand *h, const struct mf_scene *scene, struct mf_err *err);
-void mf_hand_release(struct mf_hand *h);
-void mf_hand_clear(struct mf_hand *h);                     /* the simulation begins anew */
+/* As the environment's functions of these names. */
+int mf_hand_init(void **hand, const void *scene, int max_steps, struct mf_err *err);
+void mf_hand_release(void *hand);
+size_t mf_hand_state_size(const void *hand); /* the setpoint, the counts, the simulation */
+void mf_hand_save(const void *hand, void *bytes);
+void mf_hand_load(void *hand, const void *bytes);
+
+void mf_hand_clear(struct mf_hand *h);                     /* an episode begins */
 void mf_hand_place(struct mf_hand *h, struct mf_rng *rng); /* above the middle of the table, open */
 /* One control step, with the setpoint kept in [low, high] (x y z). false: it broke down. */
 bool mf_hand_step(struct mf_hand *h, const float *action, const double low[3], const double high[3]);
+/* Then: is all as it should be? Success, and reward 1, once it was for `hold` steps. */
+struct mf_step mf_hand_judge(struct mf_hand *h, bool good, int hold);
 void mf_hand_quat(const struct mf_hand *h, double wxyz[4]);
 /* NaN where it broke down; MF_HAND_OBJECT is the task's own. */
 void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct mf_obs *as, float *to);
 
-/* As the environment's paint and end_paint: of a task whose state begins with its hand. */
+/* As the environment's paint and end_paint. */
 int mf_hand_paint(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err);
 void mf_hand_end_paint(void *painter);
-
-/* The setpoint, `n` bytes of the task, the simulation. */
-size_t mf_hand_state_size(const struct mf_hand *h, size_t n);
-void mf_hand_save(const struct mf_hand *h, const void *task, size_t n, void *bytes);
-void mf_hand_load(struct mf_hand *h, void *task, size_t n, const void *bytes);
 
 /* Of a scripted expert, whose obs is object, robot0_eef_pos, ...: the noisy action that brings the hand `miss` (m) and
  * `yaw` (rad) nearer and keeps it upright. quat: of the hand, xyzw. */

@@ -1,0 +1,13 @@
+/* map.h - a file's bytes, mapped into memory for reading. */
+#ifndef MF_BASE_MAP_H
+#define MF_BASE_MAP_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* munmap(*map, *size) gives it back, and close(*fd) the file; fd NULL: it is closed here. `kind` is what the file
+ * should be, for the sentence: MF_EFORMAT where it is a folder, empty or no regular file. */
+int mf_map_file(const char *path, const char *kind, void **map, size_t *size, int *fd, struct mf_err *err);
+
+#endif

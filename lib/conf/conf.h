@@ -22,7 +22,7 @@ enum mf_type {
     MF_FLOAT,  /* double */
     MF_STR,    /* const char *; null is NULL */
     MF_CHOICE, /* int: the position in `words`, "a|b|c" */
-    MF_INTS,   /* struct mf_ints: [512,512] */
+    MF_INTS,   /* struct mf_ints: [512,512]; 512 is [512] */
     MF_NAMES,  /* struct mf_names: [object, point_cloud] */
 };
 

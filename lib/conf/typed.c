@@ -66,6 +66,10 @@ static int take_list(union mf_typed *to, const struct mf_key *key, const struct 
 {
     const bool ints = key->type == MF_INTS;
     int rc = 0;
+    if (ints && (list->is == MF_IS_INT || list->is == MF_IS_FLOAT)) { /* a list of one */
+        to->ints = (struct mf_ints){.n = 1};
+        return take_int(&to->ints.v[0], key, list, err);
+    }
     if (list->is != MF_IS_LIST)
         return mf_err_set(err, MF_EUSAGE, "must be a list of %s, such as %s", ints ? "integers" : "names",
                           ints ? "[256,256]" : "[object,point_cloud]");

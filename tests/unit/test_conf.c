@@ -138,7 +138,10 @@ static void words(void)
     word("policy.objective=chain", "", "must be one of chain_mean|chain_sum|step|step_mean");
     word("policy.hidden=[512,512]", "policy.hidden", "[512, 512]");
     word("policy.hidden=[]", "policy.hidden", "[]");
-    word("policy.hidden=512", "", "must be a list of integers");
+    word("policy.hidden=512", "policy.hidden", "[512]");
+    word("policy.hidden=512.5", "", "must be a list of integers");
+    word("policy.hidden=0", "", "must be in");
+    word("policy.hidden=wide", "", "must be a list of integers");
     word("policy.hidden=[512,0]", "", "must be in [1,65536]");
     word("policy.obs_keys=[object,point_cloud]", "policy.obs_keys", "[object, point_cloud]");
     word("policy.obs_keys=object", "", "must be a list of names");

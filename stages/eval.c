@@ -1,4 +1,4 @@
-/* mf-eval: checkpoints on fixed trials: a table, metrics frames, a JSON file. */
+/* mf-eval: checkpoints on fixed trials: a table, metrics frames, files of JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,23 +9,29 @@
 #include "base/publish.h"
 #include "data/json.h"
 #include "flow/spec.h"
-#include "rl/eval.h"
+#include "rl/results.h"
+#include "rl/table.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 
 struct eval {
     struct mf_env_opts env_opts;
     const char *checkpoint, *device, *json_path;
-    int64_t max_steps, trials, seed, num_envs, steps, threads, video;
-    int weights, precision, video_format;
+    const char *results_path;
+    struct mf_ints seeds, steps;
+    int64_t max_steps, trials, num_envs, threads, video;
+    int weights, precision, video_format, format;
+    bool compare;
     struct mf_policy_opts policy_opts;
 
     const struct mf_env *env;
     struct mf_engine *engine;
-    struct mf_trial *trial; /* (trials) */
-    FILE *json, *table;
+    struct mf_trial *trial, *first; /* (seeds, trials) of a row; (steps, seeds, trials) of the first checkpoint */
+    struct mf_results *results;
+    struct mf_table table;
+    FILE *json;
     char *json_part;
-    int next; /* of the checkpoints */
+    int next, written, found; /* rows; results in the JSON file, and of those that were known */
     double began;
 };
 
@@ -33,10 +39,13 @@ static const struct mf_bind binds[] = {
     {"policy.checkpoint", offsetof(struct eval, checkpoint)},
     {"policy.weights", offsetof(struct eval, weights)},
     {"eval.num_episodes", offsetof(struct eval, trials)},
-    {"eval.seed", offsetof(struct eval, seed)},
+    {"eval.seed", offsetof(struct eval, seeds)},
     {"eval.num_envs", offsetof(struct eval, num_envs)},
     {"eval.num_inference_steps", offsetof(struct eval, steps)},
     {"eval.json", offsetof(struct eval, json_path)},
+    {"eval.results", offsetof(struct eval, results_path)},
+    {"eval.format", offsetof(struct eval, format)},
+    {"eval.compare", offsetof(struct eval, compare)},
     {"eval.video", offsetof(struct eval, video)},
     {"eval.video_format", offsetof(struct eval, video_format)},
     MF_ENV_BINDS(struct eval, env_opts),
@@ -60,60 +69,31 @@ static int open_json(struct eval *e, struct mf_err *err)
         return mf_err_errno(err, "cannot create '%s'", e->json_part);
     fputs("{\"env\": ", e->json);
     mf_json_text(e->env->name, strlen(e->env->name), e->json);
-    fprintf(e->json, ", \"seed\": %lld, \"results\": [", (long long)e->seed);
+    fputs(e->seeds.n > 1 ? ", \"seeds\": [" : ", \"seed\": ", e->json);
+    for (int i = 0; i < e->seeds.n; i++)
+        fprintf(e->json, "%s%lld", i ? ", " : "", (long long)e->seeds.v[i]);
+    fputs(e->seeds.n > 1 ? "], \"results\": [" : ", \"results\": [", e->json);
     return 0;
 }
 
-static void json_rate(FILE *to, const char *name, struct mf_rate r)
+static int write_json(struct eval *e, const struct mf_result *r, struct mf_err *err)
 {
-    fprintf(to, ", \"%s\": %.9g, \"%s_low\": %.9g, \"%s_high\": %.9g", name, r.rate, name, r.low, name, r.high);
+    if (!e->json)
+        return 0;
+    json_t *j = mf_result_json(r);
+    fputs(e->written++ ? ",\n" : "\n", e->json);
+    int rc = mf_json_write(j, "", e->json, err);
+    json_decref(j);
+    return rc;
 }
 
-static void write_json(const struct eval *e, const char *path, const char *weights, const struct mf_policy *p,
-                       const struct mf_score_sheet *s)
+static int emit_metrics(struct mf_run *run, const struct eval *e, const struct mf_result *r, struct mf_err *err)
 {
-    FILE *to = e->json;
-    int n = (int)e->trials;
-    fputs(e->next ? ",\n{\"checkpoint\": " : "\n{\"checkpoint\": ", to);
-    mf_json_text(path, strlen(path), to);
-    fprintf(to, ", \"weights\": \"%s\", \"iter\": %lld, \"step\": %lld, \"n\": %d", weights, (long long)p->iter,
-            (long long)p->global_step, n);
-    json_rate(to, "success_once", s->success_once);
-    json_rate(to, "success_at_end", s->success_at_end);
-    fprintf(to, ", \"return\": %.9g, \"return_std\": %.9g, \"length\": %.9g,\n \"trials\": {\"success_once\": [",
-            s->ret, s->ret_std, s->length);
-    for (int i = 0; i < n; i++)
-        fprintf(to, "%s%d", i ? "," : "", e->trial[i].success_once);
-    fputs("], \"success_at_end\": [", to);
-    for (int i = 0; i < n; i++)
-        fprintf(to, "%s%d", i ? "," : "", e->trial[i].success_at_end);
-    fputs("], \"return\": [", to);
-    for (int i = 0; i < n; i++)
-        fprintf(to, "%s%.9g", i ? "," : "", (double)e->trial[i].ret);
-    fputs("], \"length\": [", to);
-    for (int i = 0; i < n; i++)
-        fprintf(to, "%s%d", i ? "," : "", e->trial[i].length);
-    fputs("]}}", to);
-}
-
-static void write_row(const struct eval *e, const char *path, const char *weights, const struct mf_score_sheet *s)
-{
-    const struct mf_rate *a = &s->success_once, *b = &s->success_at_end;
-    if (e->next == 0)
-        fprintf(e->table, "%6s  %-20s  %-20s %7s %6s %-7s  file\n", "trials", "success once, 95 %", "at the end, 95 %",
-                "return", "length", "weights");
-    fprintf(e->table, "%6lld  %.3f [%.3f, %.3f]  %.3f [%.3f, %.3f] %7.3f %6.1f %-7s  %s\n", (long long)e->trials,
-            a->rate, a->low, a->high, b->rate, b->low, b->high, s->ret, s->length, weights, path);
-    fflush(e->table);
-}
-
-static int emit_metrics(struct mf_run *run, const struct eval *e, const char *path, const struct mf_policy *p,
-                        const struct mf_score_sheet *s, struct mf_err *err)
-{
+    const struct mf_score_sheet sum = mf_eval_sum(r->trial, r->n), *s = &sum;
     const struct {
         const char *name;
         double value;
-    } row[] = {{"values.eval/n", (double)e->trials},
+    } row[] = {{"values.eval/n", r->n},
                {"values.eval/success_once", s->success_once.rate},
                {"values.eval/success_once_low", s->success_once.low},
                {"values.eval/success_once_high", s->success_once.high},
@@ -124,10 +104,12 @@ static int emit_metrics(struct mf_run *run, const struct eval *e, const char *pa
                {"values.eval/return_std", s->ret_std},
                {"values.eval/length", s->length}};
     struct mf_frame *m = mf_frame_new(MF_METRICS);
-    mf_frame_set_int(m, "iter", p->iter);
-    mf_frame_set_int(m, "step", p->global_step);
+    mf_frame_set_int(m, "iter", r->policy->iter);
+    mf_frame_set_int(m, "step", r->policy->global_step);
     mf_frame_set_num(m, "time", mf_now() - e->began);
-    mf_frame_set_str(m, "checkpoint", path);
+    mf_frame_set_str(m, "checkpoint", r->checkpoint);
+    mf_frame_set_int(m, "denoising_steps", r->policy->spec.K);
+    mf_frame_set_int(m, "seed", r->seed);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         mf_frame_set_num(m, row[i].name, row[i].value);
     int rc = mf_emit(run, m, err);
@@ -137,9 +119,9 @@ static int emit_metrics(struct mf_run *run, const struct eval *e, const char *pa
 
 /* ---- one checkpoint ---- */
 
-/* The policy of a file, under the words that were given on top. */
-static int load(const struct mf_run *run, struct eval *e, const char *path, struct mf_policy *p, const char **weights,
-                struct mf_err *err)
+/* The policy of a file, under the words that were given on top; steps 0: its own. */
+static int load(const struct mf_run *run, struct eval *e, const char *path, int64_t steps, struct mf_policy *p,
+                const char **weights, struct mf_err *err)
 {
     const struct mf_names *keys = &e->policy_opts.obs_keys;
     struct mf_layout obs;
@@ -152,8 +134,8 @@ static int load(const struct mf_run *run, struct eval *e, const char *path, stru
     mf_env_points(e->env, &obs, rc ? 0 : (int)e->env_opts.num_points);
     if (rc == 0)
         rc = mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &e->policy_opts, &obs, e->env->action_dim, err);
-    if (e->steps)
-        spec.K = (int)e->steps;
+    if (steps)
+        spec.K = (int)steps;
     if (rc == 0 && (rc = mf_policy_init(p, &spec, err)) == 0 &&
         (rc = mf_loaded_policy(l, p, (enum mf_weights)e->weights, err)))
         mf_policy_release(p);
@@ -163,10 +145,12 @@ static int load(const struct mf_run *run, struct eval *e, const char *path, stru
     return rc;
 }
 
-/* RUN/checkpoints/000100.safetensors -> RUN/videos/000100.mp4; elsewhere, beside the checkpoint. */
-static int write_video(const struct eval *e, const char *checkpoint, struct mf_reel *reel, struct mf_err *err)
+/* RUN/checkpoints/000100.safetensors -> RUN/videos/000100.mp4; elsewhere, beside the checkpoint. Of several numbers of
+ * steps: 000100-steps4.mp4. */
+static int write_video(const struct eval *e, const char *checkpoint, int steps, struct mf_reel *reel,
+                       struct mf_err *err)
 {
-    char path[MF_PATH_MAX + 16];
+    char path[MF_PATH_MAX + 64];
     bool good[64];
     const char *name = strrchr(checkpoint, '/') ? strrchr(checkpoint, '/') + 1 : checkpoint;
     int folder = (int)(name - checkpoint), stem = (int)strcspn(name, ".");
@@ -174,6 +158,8 @@ static int write_video(const struct eval *e, const char *checkpoint, struct mf_r
         snprintf(path, sizeof path, "%.*svideos/%.*s", folder - 12, checkpoint, stem, name);
     else
         snprintf(path, sizeof path, "%.*s%.*s", folder, checkpoint, stem, name);
+    if (e->steps.n > 1)
+        snprintf(path + strlen(path), sizeof path - strlen(path), "-steps%d", steps);
     snprintf(path + strlen(path), sizeof path - strlen(path), e->video_format ? ".gif" : ".mp4");
     for (int i = 0; i < e->video; i++)
         good[i] = e->trial[i].success_once;
@@ -183,37 +169,104 @@ static int write_video(const struct eval *e, const char *checkpoint, struct mf_r
     return rc;
 }
 
-static int evaluate(struct mf_run *run, struct eval *e, const char *path, struct mf_err *err)
+static int play(struct eval *e, const struct mf_result *r, struct mf_reel *reel, struct mf_err *err)
 {
-    struct mf_policy p;
     struct mf_sampler *sampler = NULL;
-    struct mf_reel *reel = NULL;
-    const char *weights;
-    int rc = load(run, e, path, &p, &weights, err);
-    if (rc)
-        return rc;
-    if (e->video && (rc = mf_reel_new(&reel, e->env, (int)e->video, err)))
-        goto out;
     struct mf_eval_opts o = {.env = e->env,
-                             .trials = (int)e->trials,
+                             .trials = r->n,
                              .num_envs = (int)e->num_envs,
                              .threads = (int)e->threads,
                              .max_steps = (int)e->max_steps,
-                             .seed = (uint64_t)e->seed,
+                             .seed = (uint64_t)r->seed,
                              .reel = reel};
-    if ((rc = mf_sampler_new(&sampler, e->engine, &p, true, err)) == 0)
-        rc = mf_eval(&o, &p, sampler, e->trial, err);
+    int rc = mf_sampler_new(&sampler, e->engine, r->policy, true, err);
+    if (rc == 0)
+        rc = mf_eval(&o, r->policy, sampler, r->trial, err);
     mf_sampler_free(sampler);
-    if (rc == 0) {
-        struct mf_score_sheet s = mf_eval_sum(e->trial, o.trials);
-        write_row(e, path, weights, &s);
-        if (e->json)
-            write_json(e, path, weights, &p, &s);
-        rc = emit_metrics(run, e, path, &p, &s, err);
+    return rc;
+}
+
+/* The trials of one seed: known, or played and kept. What is to be seen is played again. */
+static int find_or_play(struct mf_run *run, struct eval *e, struct mf_result *r, struct mf_reel *reel,
+                        struct mf_err *err)
+{
+    bool known = e->results && mf_results_find(e->results, r);
+    int rc = known && !reel ? 0 : play(e, r, reel, err);
+    if (rc == 0 && e->results && !known)
+        rc = mf_results_add(e->results, r, err);
+    e->found += known;
+    return rc || (rc = write_json(e, r, err)) ? rc : emit_metrics(run, e, r, err);
+}
+
+/* What describes the environments beyond their name: a server's command or address. */
+static const char *server_of(const struct mf_env_opts *o)
+{
+    return !strcmp(o->name, "exec") ? o->command : !strcmp(o->name, "remote") ? o->address : NULL;
+}
+
+/* Trials of the first policy with these steps, and of this one. */
+static struct mf_paired compare(const struct eval *e, const struct mf_trial *first)
+{
+    int64_t count[2][2] = {{0}};
+    for (int i = 0; i < e->seeds.n * (int)e->trials; i++)
+        count[first[i].success_once][e->trial[i].success_once]++;
+    return mf_pair(count[1][1], count[0][1], count[1][0], count[0][0]);
+}
+
+/* The row of what is in e->trial; `at`: which of the numbers of steps. */
+static void write_row(struct eval *e, const char *path, const char *weights, const struct mf_policy *p, int at)
+{
+    const int all = e->seeds.n * (int)e->trials;
+    const bool reference = e->next < e->steps.n;
+    struct mf_trial *first = e->compare ? e->first + (size_t)at * (size_t)all : NULL;
+    struct mf_paired against = {0};
+    char digest[17];
+    mf_policy_digest(p, digest);
+    if (first && reference)
+        memcpy(first, e->trial, (size_t)all * sizeof *first);
+    else if (first)
+        against = compare(e, first);
+    mf_table_row(&e->table, &(struct mf_table_row){.checkpoint = path,
+                                                   .weights = weights,
+                                                   .digest = digest,
+                                                   .env = e->env->name,
+                                                   .denoising_steps = p->spec.K,
+                                                   .seeds = e->seeds.n,
+                                                   .n = all,
+                                                   .scores = mf_eval_sum(e->trial, all),
+                                                   .against = first && !reference ? &against : NULL});
+}
+
+/* One policy with one number of steps, on the trials of all seeds. */
+static int evaluate(struct mf_run *run, struct eval *e, const char *path, int at, struct mf_err *err)
+{
+    struct mf_policy p;
+    struct mf_reel *reel = NULL;
+    const char *weights;
+    int rc = load(run, e, path, e->steps.v[at], &p, &weights, err);
+    if (rc)
+        return rc;
+    if (e->video)
+        rc = mf_reel_new(&reel, e->env, (int)e->video, err);
+    for (int i = 0; i < e->seeds.n && rc == 0; i++) {
+        struct mf_result r = {.checkpoint = path,
+                              .weights = weights,
+                              .policy = &p,
+                              .env = e->env->name,
+                              .server = server_of(&e->env_opts),
+                              .program = "mf-eval " MF_VERSION,
+                              .device = e->device,
+                              .precision = mf_conf_text(mf_run_conf(run), "precision"),
+                              .seed = e->seeds.v[i],
+                              .max_steps = e->max_steps ? (int)e->max_steps : e->env->max_steps,
+                              .n = (int)e->trials,
+                              .trial = e->trial + i * e->trials};
+        rc = find_or_play(run, e, &r, i ? NULL : reel, err);
     }
+    if (rc == 0)
+        write_row(e, path, weights, &p, at);
     if (rc == 0 && reel)
-        rc = write_video(e, path, reel, err);
-out:
+        rc = write_video(e, path, p.spec.K, reel, err);
     mf_reel_free(reel);
     mf_policy_release(&p);
     return rc;
@@ -227,7 +280,7 @@ static int emit_head(struct mf_run *run, const struct eval *e, struct mf_err *er
     mf_frame_set_int(head, "v", 1);
     mf_frame_set_str(head, "run", "");
     mf_frame_set_str(head, "src", "");
-    mf_frame_set_int(head, "seed", e->seed);
+    mf_frame_set_int(head, "seed", e->seeds.v[0]);
     mf_frame_set_str(head, "spec.env", e->env->name);
     int rc = mf_emit(run, head, err);
     mf_frame_free(head);
@@ -241,20 +294,30 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     mf_run_operands(run, &n);
     if (n == 0 && !e->checkpoint)
         return mf_err_set(err, MF_EUSAGE, "name a checkpoint or a run's folder, or give policy.checkpoint");
-    e->video = e->video < e->trials ? e->video : e->trials;
+    if (e->compare && n < 2)
+        return mf_err_set(err, MF_EUSAGE, "eval.compare=true sets policies against the first: name two or more");
+    if (e->seeds.n == 0 || e->steps.n == 0)
+        return mf_err_set(err, MF_EUSAGE, "eval.%s=[] leaves nothing to evaluate",
+                          e->seeds.n ? "num_inference_steps" : "seed");
     if (e->trials > 1 << 20)
         return mf_err_set(err, MF_EUSAGE, "eval.num_episodes=%lld is more than %d", (long long)e->trials, 1 << 20);
-    e->table = mf_run_on_terminal(run) ? stdout : stderr;
+    e->video = e->video < e->trials ? e->video : e->trials;
+    e->table = (struct mf_table){.to = mf_run_on_terminal(run) ? stdout : stderr,
+                                 .format = (enum mf_table_format)e->format,
+                                 .compares = e->compare};
     e->began = mf_now();
-    e->trial = mf_xcalloc((size_t)e->trials, sizeof *e->trial);
     e->env_opts.warn = mf_log_warn;
-    if ((rc = mf_env_open(&e->env, &e->env_opts, err)) ||
+    const size_t row = (size_t)e->seeds.n * (size_t)e->trials * sizeof *e->trial;
+    if ((rc = mf_alloc((void **)&e->trial, row, "trials", err)) ||
+        (e->compare && (rc = mf_alloc((void **)&e->first, row * (size_t)e->steps.n, "trials to compare with", err))) ||
+        (rc = mf_env_open(&e->env, &e->env_opts, err)) ||
         (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
-        (rc = open_json(e, err)))
+        (e->results_path && (rc = mf_results_open(&e->results, e->results_path, err))) || (rc = open_json(e, err)))
         return rc;
     return emit_head(run, e, err);
 }
 
+/* A row of the table: checkpoint by checkpoint, each with all numbers of steps. */
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct eval *e = self;
@@ -262,15 +325,15 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     struct stat st;
     int n;
     const char *const *operands = mf_run_operands(run, &n);
-    const char *path = n ? operands[e->next] : e->checkpoint;
+    const char *path = n ? operands[e->next / e->steps.n] : e->checkpoint;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
         if (!mf_rundir_newest(path, newest))
             return mf_err_set(err, MF_EUSAGE, "'%s' is no run's folder with checkpoints in it", path);
         path = newest;
     }
-    int rc = evaluate(run, e, path, err);
+    int rc = evaluate(run, e, path, e->next % e->steps.n, err);
     e->next++;
-    return rc ? rc : e->next < n;
+    return rc ? rc : e->next < (n ? n : 1) * e->steps.n;
 }
 
 static int close_json(struct eval *e, bool keep, struct mf_err *err)
@@ -294,11 +357,17 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     (void)run;
     struct eval *e = self;
+    if (e->table.rows)
+        mf_table_end(&e->table);
+    if (e->found)
+        mf_log(MF_LOG_INFO, "%s had %d of the results", e->results_path, e->found);
     int rc2 = close_json(e, rc == 0 && !mf_stop_signal(), err);
     mf_env_close(e->env);
     if (e->engine)
         mf_engine_close(e->engine);
+    mf_results_close(e->results);
     free(e->trial);
+    free(e->first);
     return rc2;
 }
 
@@ -306,8 +375,10 @@ static const struct mf_stage stage = {
     .name = "eval",
     .summary = "Evaluate checkpoints on fixed trials, with 95 % intervals.",
     .operands = "CHECKPOINT|RUN ...",
-    .examples = "  mf-eval env=lift outputs/lift/latest eval.json=after.json\n"
-                "  mf-eval env=lift runs/*/checkpoints/000100.safetensors >results.mf\n",
+    .examples =
+        "  mf-eval env=lift outputs/lift/latest eval.json=after.json\n"
+        "  mf-eval env=lift runs/*/checkpoints/000100.safetensors >results.mf\n"
+        "  mf-eval env=lift clone ppo eval.num_inference_steps=[1,2,4] eval.results=lift.jsonl eval.compare=true\n",
     .role = MF_SOURCE,
     .watched = true,
     .binds = binds,

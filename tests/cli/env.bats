@@ -116,7 +116,8 @@ PY
     train a env=point
     mf-eval env=point a eval.num_episodes=50 eval.num_envs=20 eval.json=1 >/dev/null
     mf-eval env=exec env.command='mf-env point' a eval.num_episodes=50 eval.num_envs=20 eval.json=2 >/dev/null
-    cmp 1 2
+    cmp <(jq 'del(.results[].server)' 1) <(jq 'del(.results[].server)' 2)
+    [[ $(jq -c '[.results[].server]' 2) == '["mf-env point"]' ]]
 }
 
 @test "a server in Python: same_step, next_step and disabled give the same transitions" {

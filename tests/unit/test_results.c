@@ -1,0 +1,146 @@
+/* A file of results: what comes back is what went in, for the same question alone, and it outlives a kill. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "policies.h"
+#include "rl/results.h"
+
+enum { N = 40 };
+static char path[] = "/tmp/mf-results-XXXXXX";
+
+static struct mf_result question(struct mf_policy *p, struct mf_trial *trial)
+{
+    return (struct mf_result){.checkpoint = "runs/a b\"c\xff.safetensors",
+                              .weights = "raw",
+                              .policy = p,
+                              .env = "toy",
+                              .program = "test 1",
+                              .device = "cpu",
+                              .precision = "fp32",
+                              .seed = 3,
+                              .max_steps = 50,
+                              .n = N,
+                              .trial = trial};
+}
+
+static int count(void)
+{
+    struct mf_err err;
+    struct mf_results *f;
+    must(mf_results_open(&f, path, &err), &err);
+    int n = mf_results_count(f);
+    mf_results_close(f);
+    return n;
+}
+
+static long size(void)
+{
+    struct stat st;
+    return stat(path, &st) ? -1 : (long)st.st_size;
+}
+
+static void put(const char *text)
+{
+    int fd = open(path, O_WRONLY | O_APPEND);
+    must(write(fd, text, strlen(text)) < 0, &(struct mf_err){.text = "write"});
+    close(fd);
+}
+
+static void same_question(struct mf_policy *p, struct mf_policy *q)
+{
+    struct mf_err err;
+    struct mf_results *f;
+    static struct mf_trial in[N], out[N];
+    for (int i = 0; i < N; i++)
+        in[i] = (struct mf_trial){(float)i / 7 - 2, i * 3, i % 3 == 0, i % 2};
+    struct mf_result r = question(p, in);
+    must(mf_results_open(&f, path, &err), &err);
+    ok(!mf_results_find(f, &r), "nothing is found in a new file");
+    must(mf_results_add(f, &r, &err), &err);
+    ok(mf_results_find(f, &r) && mf_results_count(f) == 1, "what was added is known");
+    mf_results_close(f);
+    must(mf_results_open(&f, path, &err), &err);
+    r.trial = out;
+    ok(mf_results_find(f, &r) && !memcmp(in, out, sizeof in), "every trial comes back, bit for bit");
+    r.checkpoint = "elsewhere.safetensors";
+    ok(mf_results_find(f, &r), "the same policy in another file is the same");
+
+    struct mf_result other[10];
+    for (int i = 0; i < 10; i++)
+        other[i] = r;
+    other[0].seed = 4, other[1].n = N - 1, other[2].max_steps = 51, other[3].env = "lift", other[4].server = "cmd";
+    other[5].weights = "ema", other[6].device = "ref", other[7].precision = "bf16", other[8].program = "test 2";
+    other[9].policy = q; /* other weights */
+    for (int i = 0; i < 10; i++)
+        ok(!mf_results_find(f, &other[i]), "another question %d has no answer", i);
+    p->spec.K++;
+    ok(!mf_results_find(f, &r), "nor has another number of steps");
+    p->spec.K--;
+    p->spec.n_action_steps--;
+    ok(!mf_results_find(f, &r), "nor another chunk");
+    p->spec.n_action_steps++;
+    ok(mf_results_find(f, &r), "and the first one still has");
+    mf_results_close(f);
+}
+
+static void after_a_kill(struct mf_policy *p)
+{
+    struct mf_err err;
+    struct mf_results *f;
+    static struct mf_trial t[N];
+    struct mf_result r = question(p, t);
+    r.seed = 9;
+    const long whole = size();
+    put("{\"checkp");
+    ok(count() == 1 && size() == whole, "a line that breaks off early is dropped");
+    put("{\"checkpoint\": \"x\", \"digest\": \"0\", \"tri");
+    ok(count() == 1 && size() == whole, "and one that breaks off later");
+    must(mf_results_open(&f, path, &err), &err);
+    put("{\"checkpoint\": \"x\", "); /* another program dies while we have it open */
+    must(mf_results_add(f, &r, &err), &err);
+    mf_results_close(f);
+    ok(count() == 2, "what is added after one is a line of its own");
+}
+
+static void no_results(void)
+{
+    struct mf_err err;
+    struct mf_results *f;
+    const long before = size();
+    put("[1]\n");
+    ok(mf_results_open(&f, path, &err) == MF_EFORMAT && strstr(err.text, "line 3") != NULL, "%s", err.text);
+    mf_results_close(f);
+    ok(truncate(path, before) == 0, "(mended)");
+    put("{\"a\": \n");
+    ok(mf_results_open(&f, path, &err) == MF_EFORMAT && strstr(err.text, "line 3") != NULL, "%s", err.text);
+    mf_results_close(f);
+    ok(truncate(path, 0) == 0, "(emptied)");
+    put("a letter to a friend");
+    ok(mf_results_open(&f, path, &err) == MF_EFORMAT && size() == 20, "%s", err.text);
+    mf_results_close(f);
+    ok(mf_results_open(&f, "/dev/null", &err) == MF_EUSAGE, "%s", err.text);
+    mf_results_close(f);
+    ok(mf_results_open(&f, "/nowhere/x", &err) == MF_EIO, "%s", err.text);
+    mf_results_close(f);
+}
+
+int main(void)
+{
+    struct mf_err err;
+    struct mf_policy p, q;
+    struct mf_policy_spec spec = small_spec("reflow_mlp");
+    close(mkstemp(path));
+    must(mf_policy_init(&p, &spec, &err) || mf_policy_init(&q, &spec, &err), &err);
+    mf_policy_fresh(&p, 3);
+    mf_policy_fresh(&q, 4);
+    same_question(&p, &q);
+    after_a_kill(&p);
+    no_results();
+    mf_policy_release(&p);
+    mf_policy_release(&q);
+    unlink(path);
+    return done();
+}

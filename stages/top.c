@@ -276,6 +276,14 @@ static void print_line(const struct pane *p, size_t i)
     putchar('\n');
 }
 
+static void print_last(const struct pane *p)
+{
+    const struct mf_history *h = &p->h;
+    if (h->n)
+        printf("%s %s: iteration %.0f, %.0f steps, success %.1f %%\n", name_of(p, MF_PATH_MAX), state(p),
+               h->iter[h->n - 1] + 1, h->step[h->n - 1], 100 * last(h, "rollout/success_once"));
+}
+
 /* ---- the program ---- */
 
 static int open_screen(struct top *t, struct mf_err *err)
@@ -381,8 +389,7 @@ static int close_top(struct mf_run *run, void *self, int rc, struct mf_err *err)
         endwin();
         delscreen(t->screen);
         for (int i = 0; i < t->n; i++)
-            if (t->pane[i].h.n)
-                print_line(&t->pane[i], t->pane[i].h.n - 1);
+            print_last(&t->pane[i]);
     }
     for (int i = 0; t->pane && i < t->n; i++)
         mf_history_close(&t->pane[i].h);

@@ -323,6 +323,8 @@ static int open_in(struct mf_run *run, struct mf_err *err)
     if (stat(run->opt.in, &st) < 0 || !S_ISDIR(st.st_mode))
         return mf_port_open(&run->in, run->opt.in, MF_IN, &run->wire, err);
     snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", run->opt.in);
+    if (access(path, F_OK))
+        return mf_err_set(err, MF_EIO, "%s has no metrics: no %s", run->opt.in, path);
     return mf_port_open(&run->in, path, MF_IN, &run->wire, err);
 }
 

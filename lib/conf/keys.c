@@ -188,6 +188,13 @@ const struct mf_key mf_keys[] = {
 
     {"top.interval", MF_FLOAT, "1", "[.05,3600]", "seconds", "between two looks of mf-top"},
 
+    {"plot.out", MF_STR, NULL, NULL, NULL, "the picture that mf-plot makes, .png or .svg; null: one of characters"},
+    {"plot.x", MF_CHOICE, "step", "step|time|iter", NULL, "what the curves run over"},
+    {"plot.series", MF_NAMES, "[]", NULL, NULL,
+     "the metrics to draw, such as [rollout/success_once,train/approx_kl]; []: success, or else the first there is"},
+
+    {"report.success", MF_FLOAT, ".9", "(0,1]", NULL, "the success to which mf-report tells the time and the steps"},
+
     {"ckpt.keep", MF_INT, "5", "[1,)", "checkpoints", "that mf-ckpt prune leaves, the newest"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "of mf-ckpt show"},
     {"ckpt.normalizer", MF_STR, NULL, NULL, NULL,

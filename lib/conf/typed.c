@@ -54,10 +54,10 @@ static int take_choice(int *to, const struct mf_key *key, const char *text, stru
 
 static int take_name(char to[64], const struct mf_item *s, struct mf_err *err)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/";
     size_t n = s->text ? strlen(s->text) : 0;
     if (n == 0 || n > 63 || strspn(s->text, letters) != n)
-        return mf_err_set(err, MF_EUSAGE, "must be a list of names, of at most 63 letters, digits, _ and - each");
+        return mf_err_set(err, MF_EUSAGE, "must be a list of names, of at most 63 letters, digits, _, - and / each");
     memcpy(to, s->text, n + 1);
     return 0;
 }

@@ -45,6 +45,8 @@ static void forget(struct mf_history *h)
     h->n = h->cap = h->have = 0;
     h->n_series = 0;
     h->ended = false;
+    mf_frame_free(h->head);
+    h->head = NULL;
 }
 
 void mf_history_close(struct mf_history *h)
@@ -130,6 +132,8 @@ static int take(struct mf_history *h, const void *bytes, size_t len, struct mf_e
     if (mf_frame_kind(f) == MF_HEAD && !*h->run && mf_frame_get_str(f, "run", &run, &ignored) == 0)
         snprintf(h->run, sizeof h->run, "%s", run);
     h->ended |= mf_frame_kind(f) == MF_END;
+    if (mf_frame_kind(f) == MF_HEAD && !h->head)
+        h->head = mf_frame_keep(f);
     mf_frame_free(f);
     return rc;
 }

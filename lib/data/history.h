@@ -30,7 +30,8 @@ struct mf_history {
     double *time;   /* (n) seconds since the learner started */
     int n_series;   /* of series */
     struct mf_series *series;
-    bool ended; /* its end frame has come */
+    bool ended;            /* its end frame has come */
+    struct mf_frame *head; /* the stream's, with where it comes from; NULL: not there yet */
 
     char path[1024]; /* private from here on */
     int fd;          /* -1: the file is not there yet */

@@ -1,0 +1,15 @@
+/* html.h - text and files as parts of a page. */
+#ifndef MF_PLOT_HTML_H
+#define MF_PLOT_HTML_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* As the text of an element or of a quoted attribute, also in XML: what is markup is escaped, what is no UTF-8 or no
+ * character of XML becomes U+FFFD. */
+void mf_html_text(const char *s, FILE *to);
+/* A file's bytes as "data:TYPE;base64,..". false, and nothing is put, where it cannot be read or is larger than most.
+ */
+bool mf_html_data(const char *path, const char *type, size_t most, FILE *to);
+
+#endif

@@ -1,0 +1,196 @@
+#include "plot/picture.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "data/json.h"
+
+extern char **environ;
+
+/* ---- the script ---- */
+
+/* As a gnuplot string. What is no UTF-8 or no character becomes '?'; '>', which gnuplot leaves alone in an SVG where
+ * "]]>" may not be, a likeness. */
+static void put_quoted(const char *s, FILE *to)
+{
+    putc('\'', to);
+    for (size_t left = strlen(s), n; left; s += n, left -= n) {
+        const size_t whole = mf_utf8(s, left);
+        n = whole ? whole : 1;
+        if (!whole || (unsigned char)*s < ' ' || *s == 127)
+            putc('?', to);
+        else if (*s == '\'')
+            fputs("''", to);
+        else if (*s == '>')
+            fputs("\u203a", to);
+        else
+            fwrite(s, 1, n, to);
+    }
+    putc('\'', to);
+}
+
+static void put_terminal(const struct mf_picture *p, FILE *to)
+{
+    if (p->form == MF_FORM_TEXT)
+        fprintf(to, "set terminal dumb size %d,%d noenhanced\n", p->width, p->height);
+    else if (p->form == MF_FORM_PNG)
+        fprintf(to, "set terminal pngcairo size %d,%d font 'sans,10' noenhanced\n", p->width, p->height);
+    else
+        fprintf(to,
+                "set terminal svg size %d,%d dynamic font 'sans-serif,11' name 'p%d' noenhanced background 'white'\n",
+                p->width, p->height, p->id);
+}
+
+static void put_data(const struct mf_curve *c, int number, FILE *to)
+{
+    fprintf(to, "$d%d << EOD\n", number);
+    for (size_t i = 0; i < c->n; i++)
+        fprintf(to, "%.9g %.9g %.9g %.9g\n", c->x[i], c->mean[i], c->low[i], c->high[i]);
+    fputs("EOD\n", to);
+}
+
+static void put_curve(const struct mf_picture *p, const struct mf_curve *c, int g, FILE *to)
+{
+    static const char *const colour[] = {"#2060c0", "#d05010", "#208040", "#9040a0",
+                                         "#b09000", "#00909a", "#c02060", "#606060"};
+    const int n = sizeof colour / sizeof *colour;
+    char label[300];
+    snprintf(label, sizeof label, c->runs > 1 ? "%s (%d seeds)" : "%s", p->group[g].label, c->runs);
+    if (p->form != MF_FORM_TEXT && c->runs > 1)
+        fprintf(to,
+                "$d%d using 1:3:4 with filledcurves fillcolor '%s' fillstyle transparent solid 0.15 noborder notitle, ",
+                g, colour[g % n]);
+    fprintf(to, "$d%d using 1:2 with ", g);
+    if (p->form == MF_FORM_TEXT)
+        fputs(c->n > 1 ? "lines" : "points", to);
+    else
+        fprintf(to, c->n > 1 ? "lines linewidth 2 linecolor '%s' dashtype %d" : "points pointtype 7 linecolor '%s'",
+                colour[g % n], g / n % 5 + 1);
+    fputs(" title ", to);
+    put_quoted(label, to);
+}
+
+static int put_panel(const struct mf_picture *p, const char *series, FILE *to)
+{
+    struct mf_curve *c = mf_xcalloc((size_t)p->n_groups + 1, sizeof *c);
+    int n = 0;
+    for (int g = 0; g < p->n_groups; g++) {
+        mf_curve_of(&c[g], &p->group[g], series, p->axis);
+        if (c[g].n)
+            put_data(&c[g], g, to);
+    }
+    fputs("set title ", to);
+    put_quoted(series, to);
+    fputs(strstr(series, "success") ? "\nset yrange [0:1]\n" : "\nset yrange [*:*]\n", to);
+    for (int g = 0; g < p->n_groups; g++) {
+        if (!c[g].n)
+            continue;
+        fputs(n++ ? ", " : "plot ", to);
+        put_curve(p, &c[g], g, to);
+    }
+    fputs(n ? "\n" : "set multiplot next\n", to);
+    for (int g = 0; g < p->n_groups; g++)
+        mf_curve_release(&c[g]);
+    free(c);
+    return n;
+}
+
+int mf_picture_script(const struct mf_picture *p, FILE *to)
+{
+    static const char *const axis[] = {"control steps, thousands", "seconds", "iterations"};
+    const int cols = p->n_series > 1 && p->form != MF_FORM_TEXT ? 2 : 1, rows = (p->n_series + cols - 1) / cols;
+    int n = 0;
+    fputs("reset\n", to);
+    put_terminal(p, to);
+    fprintf(to, "set xlabel '%s'\nset grid linecolor '#d0d0d0'\nset border 3\nset tics nomirror\n", axis[p->axis]);
+    fputs(p->n_groups == 1 && p->group->n == 1 ? "unset key\n" : "set key outside below\n", to);
+    fprintf(to, "set multiplot layout %d,%d\n", rows, cols);
+    for (int s = 0; s < p->n_series; s++)
+        n += put_panel(p, p->series[s], to);
+    fputs("unset multiplot\n", to);
+    return n;
+}
+
+/* ---- gnuplot ---- */
+
+/* All ends are files in memory, so that neither can wait for the other. Its warnings (a curve that is flat) are
+ * nobody's business unless it fails. */
+static int start(const int fd[3], pid_t *pid)
+{
+    const char *argv[] = {"gnuplot", "-", NULL};
+    posix_spawn_file_actions_t act;
+    posix_spawn_file_actions_init(&act);
+    for (int i = 0; i < 3; i++)
+        posix_spawn_file_actions_adddup2(&act, fd[i], i);
+    int rc = posix_spawnp(pid, "gnuplot", &act, NULL, (char **)argv, environ);
+    posix_spawn_file_actions_destroy(&act);
+    return rc;
+}
+
+static int run(const int fd[3], struct mf_err *err)
+{
+    char said[300] = "";
+    pid_t pid;
+    int status;
+    if ((errno = start(fd, &pid)))
+        return mf_err_errno(err, "pictures are made by gnuplot, which cannot be started (is it installed?)");
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (status && pread(fd[2], said, sizeof said - 1, 0) > 0)
+        for (char *c = said; *c; c++)
+            *c = (char)(*c == '\n' ? ' ' : *c);
+    return status ? mf_err_set(err, MF_EIO, "gnuplot could not make the picture: %s", said) : 0;
+}
+
+static int read_all(int fd, char **out, size_t *n, struct mf_err *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return mf_err_errno(err, "what gnuplot made");
+    *n = (size_t)st.st_size;
+    *out = mf_xcalloc(*n + 1, 1);
+    for (size_t at = 0; at < *n;) {
+        const ssize_t got = pread(fd, *out + at, *n - at, (off_t)at);
+        if (got <= 0) {
+            free(*out);
+            return mf_err_errno(err, "read what gnuplot made");
+        }
+        at += (size_t)got;
+    }
+    return 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t n, struct mf_err *err)
+{
+    while (n) {
+        const ssize_t put = write(fd, bytes, n);
+        if (put < 0)
+            return mf_err_errno(err, "memory for a picture");
+        bytes += put;
+        n -= (size_t)put;
+    }
+    return 0;
+}
+
+int mf_picture_make(const char *script, size_t length, char **out, size_t *n, struct mf_err *err)
+{
+    static const char first[] = "set output '/dev/stdout'\n"; /* by name: what it prints is flushed line by line */
+    int fd[3], rc = 0;
+    for (int i = 0; i < 3; i++)
+        if ((fd[i] = memfd_create("picture", MFD_CLOEXEC)) < 0)
+            rc = mf_err_errno(err, "memory for a picture");
+    if (rc == 0 && (rc = write_all(fd[0], first, sizeof first - 1, err)) == 0 &&
+        (rc = write_all(fd[0], script, length, err)) == 0 && lseek(fd[0], 0, SEEK_SET) == 0 && (rc = run(fd, err)) == 0)
+        rc = read_all(fd[1], out, n, err);
+    for (int i = 0; i < 3; i++)
+        if (fd[i] >= 0)
+            close(fd[i]);
+    return rc;
+}

@@ -1,0 +1,280 @@
+#include "plot/trials.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { DEPTH = 4 };
+
+static int n_keys(void)
+{
+    int n = 0;
+    while (mf_keys[n].name)
+        n++;
+    return n;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static char *join(const char *dir, const char *name)
+{
+    char *path = mf_xcalloc(strlen(dir) + strlen(name) + 2, 1);
+    sprintf(path, "%s/%s", dir, name);
+    return path;
+}
+
+/* ---- which runs ---- */
+
+static void add(struct mf_trials *t, const char *path)
+{
+    t->trial = mf_xrealloc(t->trial, (size_t)t->n + 1, sizeof *t->trial);
+    t->trial[t->n++] = (struct mf_trial){.path = mf_xstrdup(path), .h.fd = -1};
+}
+
+static bool is_run(const char *dir)
+{
+    char *journal = join(dir, "logs/metrics.mf");
+    struct stat st;
+    const bool is = stat(journal, &st) == 0;
+    free(journal);
+    return is;
+}
+
+static int no_dots(const struct dirent *e)
+{
+    return *e->d_name != '.';
+}
+
+static void search(struct mf_trials *t, const char *dir, int depth)
+{
+    struct dirent **entry;
+    if (is_run(dir)) {
+        add(t, dir);
+        return;
+    }
+    const int n = depth ? scandir(dir, &entry, no_dots, versionsort) : -1;
+    for (int i = 0; i < n; i++) {
+        char *below = join(dir, entry[i]->d_name);
+        struct stat st;
+        if (lstat(below, &st) == 0 && S_ISDIR(st.st_mode))
+            search(t, below, depth - 1);
+        free(below);
+        free(entry[i]);
+    }
+    if (n >= 0)
+        free(entry);
+}
+
+static int find(struct mf_trials *t, const char *word, struct mf_err *err)
+{
+    const int before = t->n;
+    struct stat st;
+    if (stat(word, &st) < 0)
+        return mf_err_errno(err, "%s", word);
+    if (!S_ISDIR(st.st_mode)) {
+        add(t, word);
+        return 0;
+    }
+    search(t, word, DEPTH);
+    return t->n > before ? 0 : mf_err_set(err, MF_EUSAGE, "%s has no run: no logs/metrics.mf in it or below", word);
+}
+
+/* ---- what they were told ---- */
+
+/* A stage that was not told keeps the default, so what is none wins over what is. */
+static void take_told(struct mf_trial *t, const char *path, const struct mf_conf *defaults)
+{
+    struct mf_conf *c = mf_conf_new();
+    struct mf_err why;
+    const bool read = mf_conf_file(c, path, &why) == 0;
+    if (!read)
+        mf_log(MF_LOG_WARN, "%s; what it says is left out", why.text);
+    const bool first = !t->text;
+    if (read && first)
+        t->text = mf_xcalloc((size_t)n_keys(), sizeof *t->text);
+    for (int k = 0; read && mf_keys[k].name; k++) {
+        const char *text = mf_conf_text(c, mf_keys[k].name);
+        if (!first && !same_text(t->text[k], mf_conf_text(defaults, mf_keys[k].name)))
+            continue;
+        free(t->text[k]);
+        t->text[k] = text ? mf_xstrdup(text) : NULL;
+    }
+    mf_conf_free(c);
+}
+
+static int of_stages(const struct dirent *e)
+{
+    const char *dot = strrchr(e->d_name, '.');
+    return !strncmp(e->d_name, "mf-", 3) && dot && !strcmp(dot, ".yaml");
+}
+
+static void configure(struct mf_trial *t, const struct mf_conf *defaults)
+{
+    struct dirent **entry;
+    char *dir = join(t->h.run, "configs");
+    const int n = *t->h.run ? scandir(dir, &entry, of_stages, alphasort) : -1;
+    for (int i = 0; i < n; i++) {
+        char *path = join(dir, entry[i]->d_name);
+        take_told(t, path, defaults);
+        free(path);
+        free(entry[i]);
+    }
+    if (n >= 0)
+        free(entry);
+    free(dir);
+    for (int k = 0; t->text && mf_keys[k].name; k++)
+        if (!strcmp(mf_keys[k].name, "run.seed") && t->text[k])
+            t->seed = strtoll(t->text[k], NULL, 10);
+}
+
+bool mf_trials_told(const struct mf_trials *all, const struct mf_trial *t, int key)
+{
+    return t->text && !same_text(t->text[key], mf_conf_text(all->defaults, mf_keys[key].name));
+}
+
+static int read_metrics(struct mf_trial *t, struct mf_err *err)
+{
+    bool hung_up;
+    int rc = mf_history_open(&t->h, t->path, err);
+    while (rc == 0 && (rc = mf_history_more(&t->h, &hung_up, err)) > 0)
+        rc = 0;
+    if (rc)
+        return rc;
+    double resumed = 0, last = 0;
+    for (size_t i = 0; i < t->h.n; i++) {
+        resumed += t->h.time[i] < last ? last : 0;
+        last = t->h.time[i];
+        t->h.time[i] += resumed;
+    }
+    return 0;
+}
+
+/* ---- which belong together ---- */
+
+/* Keys that say where a run goes and how it is watched, not what it computes. */
+static bool matters(const char *key)
+{
+    static const char *const group[] = {"run.",  "log.",  "top.",  "plot.", "report.", "view.",     "wire.",
+                                        "eval.", "data.", "ckpt.", "conf.", "threads", "use_wandb", "wandb_"};
+    for (size_t i = 0; i < sizeof group / sizeof *group; i++)
+        if (!strncmp(key, group[i], strlen(group[i])))
+            return false;
+    return true;
+}
+
+static bool belongs(const struct mf_cohort *g, const struct mf_trial *t)
+{
+    if (!t->text || !g->trial[0]->text)
+        return false;
+    for (int i = 0; i < g->n; i++)
+        if (g->trial[i]->seed == t->seed)
+            return false;
+    for (int k = 0; mf_keys[k].name; k++)
+        if (matters(mf_keys[k].name) && !same_text(t->text[k], g->trial[0]->text[k]))
+            return false;
+    return true;
+}
+
+static void sort_into_groups(struct mf_trials *t)
+{
+    t->group = mf_xcalloc((size_t)t->n + 1, sizeof *t->group);
+    for (int i = 0; i < t->n; i++) {
+        int g = 0;
+        while (g < t->n_groups && !belongs(&t->group[g], &t->trial[i]))
+            g++;
+        t->n_groups += g == t->n_groups;
+        struct mf_cohort *to = &t->group[g];
+        to->trial = mf_xrealloc(to->trial, (size_t)to->n + 1, sizeof *to->trial);
+        to->trial[to->n++] = &t->trial[i];
+    }
+}
+
+static void find_differences(struct mf_trials *t)
+{
+    t->differs = mf_xcalloc((size_t)n_keys(), sizeof *t->differs);
+    for (int g = 1; g < t->n_groups; g++)
+        for (int k = 0; mf_keys[k].name; k++) {
+            char **a = t->group[0].trial[0]->text, **b = t->group[g].trial[0]->text;
+            t->differs[k] |= a && b && matters(mf_keys[k].name) && !same_text(a[k], b[k]);
+        }
+}
+
+/* Bytes of whole folders that both paths begin with: of a/b/c and a/b/d those of "a/b". */
+static size_t common(const char *a, const char *b, size_t most)
+{
+    size_t whole = 0, i = 0;
+    for (; i < most && a[i] && a[i] == b[i]; i++)
+        if (a[i] == '/')
+            whole = i;
+    return (i == most || !a[i] || a[i] == '/') && (!b[i] || b[i] == '/') ? i : whole;
+}
+
+/* outputs/sweep/fast/0 and /1 are "fast" beside outputs/sweep/slow/0. Where that tells nothing, the first one's path.
+ */
+static void name_groups(struct mf_trials *t)
+{
+    size_t shared = t->n ? strlen(t->trial[0].path) : 0;
+    for (int i = 1; i < t->n; i++)
+        shared = common(t->trial[0].path, t->trial[i].path, shared);
+    for (int g = 0; g < t->n_groups; g++) {
+        struct mf_cohort *to = &t->group[g];
+        const char *first = to->trial[0]->path;
+        size_t own = strlen(first);
+        for (int i = 1; i < to->n; i++)
+            own = common(first, to->trial[i]->path, own);
+        const size_t skip = t->n_groups < 2 ? 0 : shared + (shared > 0);
+        if (own > skip)
+            snprintf(to->label, sizeof to->label, "%.*s", (int)(own - skip), first + skip);
+        for (int other = 0; other < g; other++)
+            if (!strcmp(t->group[other].label, to->label))
+                *to->label = '\0';
+        if (!*to->label)
+            snprintf(to->label, sizeof to->label, "%s", first);
+    }
+}
+
+int mf_trials_open(struct mf_trials *t, const char *const *word, int n, struct mf_err *err)
+{
+    int rc = 0;
+    *t = (struct mf_trials){.defaults = mf_conf_new()};
+    for (int i = 0; i < n && rc == 0; i++)
+        rc = find(t, word[i], err);
+    for (int i = 0; i < t->n && rc == 0; i++) {
+        rc = read_metrics(&t->trial[i], err);
+        configure(&t->trial[i], t->defaults);
+    }
+    if (rc)
+        return rc;
+    sort_into_groups(t);
+    find_differences(t);
+    name_groups(t);
+    return 0;
+}
+
+void mf_trials_close(struct mf_trials *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        struct mf_trial *one = &t->trial[i];
+        for (int k = 0; one->text && mf_keys[k].name; k++)
+            free(one->text[k]);
+        free(one->text);
+        free(one->path);
+        mf_history_close(&one->h);
+    }
+    for (int g = 0; g < t->n_groups; g++)
+        free(t->group[g].trial);
+    free(t->group);
+    free(t->trial);
+    free(t->differs);
+    if (t->defaults)
+        mf_conf_free(t->defaults);
+}

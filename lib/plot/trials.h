@@ -1,0 +1,42 @@
+/* trials.h - runs that are compared: their metrics, what they were told, and which of them differ only in the seed. */
+#ifndef MF_PLOT_TRIALS_H
+#define MF_PLOT_TRIALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "conf/conf.h"
+#include "data/history.h"
+
+struct mf_trial {
+    char *path; /* as it was given, or found */
+    struct mf_history h;
+    char **text;  /* of every key in mf_keys, what the stages were told; a NULL is null. NULL: nothing is known */
+    int64_t seed; /* run.seed */
+};
+
+struct mf_cohort {   /* runs of one configuration, each with another seed */
+    char label[256]; /* what their folders have in common and others' have not */
+    int n;
+    const struct mf_trial **trial; /* (n) */
+};
+
+struct mf_trials {
+    int n, n_groups;
+    struct mf_trial *trial;  /* (n) */
+    struct mf_cohort *group; /* (n_groups) in the order in which they came */
+    bool *differs;           /* of every key in mf_keys: not all groups have the same */
+    struct mf_conf *defaults;
+};
+
+/* The runs that the words name, each read as far as it came: a run's folder, a saved stream of metrics, or a folder
+ * with runs anywhere up to four levels below it (links are not followed). MF_EUSAGE where a folder has none. The
+ * times of a run that was resumed go on where it was cut. */
+int mf_trials_open(struct mf_trials *t, const char *const *word, int n, struct mf_err *err);
+void mf_trials_close(struct mf_trials *t); /* safe on a zeroed one */
+
+/* Is the key's value known, and not the default? */
+bool mf_trials_told(const struct mf_trials *all, const struct mf_trial *t, int key);
+
+#endif

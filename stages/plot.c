@@ -1,0 +1,167 @@
+/* mf-plot: draw the metrics of runs. Runs that differ only in the seed are one curve, in the band of their range. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/publish.h"
+#include "plot/picture.h"
+#include "stage/stage.h"
+
+struct plot {
+    const char *out;
+    int axis;
+    struct mf_names series;
+    struct mf_trials trials;
+};
+
+static const struct mf_bind binds[] = {
+    {"plot.out", offsetof(struct plot, out)},
+    {"plot.x", offsetof(struct plot, axis)},
+    {"plot.series", offsetof(struct plot, series)},
+    {0},
+};
+
+static int form_of(const char *path, enum mf_form *form, struct mf_err *err)
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+    *form = !path ? MF_FORM_TEXT : dot && !strcmp(dot, ".png") ? MF_FORM_PNG : MF_FORM_SVG;
+    if (*form == MF_FORM_SVG && !(dot && !strcmp(dot, ".svg")))
+        return mf_err_set(err, MF_EUSAGE, "plot.out: a picture's name ends in .png or .svg, not so '%.200s'", path);
+    return 0;
+}
+
+static int open_plot(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct plot *p = self;
+    enum mf_form form;
+    int n;
+    const char *const *words = mf_run_operands(run, &n);
+    if (n == 0)
+        return mf_err_set(err, MF_EUSAGE, "name the runs to draw: mf-plot outputs/point/latest");
+    int rc = form_of(p->out, &form, err);
+    return rc ? rc : mf_trials_open(&p->trials, words, n, err);
+}
+
+static bool has(const struct mf_trials *t, const char *series)
+{
+    for (int i = 0; i < t->n; i++)
+        if (mf_history_find(&t->trial[i].h, series))
+            return true;
+    return false;
+}
+
+/* Each that was asked for is there; with none asked for, success or the first. */
+static int choose(struct plot *p, struct mf_err *err)
+{
+    const struct mf_trials *t = &p->trials;
+    const struct mf_history *h = NULL;
+    char there[400] = "";
+    for (int i = 0; i < t->n && !h; i++)
+        h = t->trial[i].h.n_series ? &t->trial[i].h : NULL;
+    if (!h)
+        return mf_err_set(err, MF_EUSAGE, "%s has no iteration to draw yet", t->trial[0].path);
+    if (p->series.n == 0) {
+        p->series.n = 1;
+        snprintf(p->series.v[0], sizeof p->series.v[0], "%s",
+                 has(t, "rollout/success_once") ? "rollout/success_once" : h->series[0].name);
+    }
+    for (int s = 0, n = 0; s < h->n_series && n < (int)sizeof there; s++)
+        n += snprintf(there + n, sizeof there - (size_t)n, "%s%s", s ? ", " : "", h->series[s].name);
+    for (int i = 0; i < p->series.n; i++)
+        if (!has(t, p->series.v[i]))
+            return mf_err_set(err, MF_EUSAGE, "no run has '%s'; there are %s", p->series.v[i], there);
+    return 0;
+}
+
+static int write_out(const struct plot *p, const char *bytes, size_t n, struct mf_err *err)
+{
+    if (!p->out)
+        return fwrite(bytes, 1, n, stdout) == n && !fflush(stdout) ? 0 : mf_err_errno(err, "write <stdout>");
+    char *part = mf_publish_part(p->out, err);
+    if (!part)
+        return err->code;
+    FILE *f = fopen(part, "we");
+    int rc = !f || fwrite(bytes, 1, n, f) != n ? mf_err_errno(err, "write %s", part) : 0;
+    if (f && fclose(f) && rc == 0)
+        rc = mf_err_errno(err, "write %s", part);
+    rc = rc ? rc : mf_publish(part, p->out, err);
+    free(part);
+    return rc;
+}
+
+static struct mf_picture layout(const struct plot *p, enum mf_form form, const char *series[MF_LIST_MAX])
+{
+    struct winsize w = {.ws_col = 79};
+    const int n = p->series.n, rows = (n + 1) / 2, keys = p->trials.n_groups;
+    for (int i = 0; i < n; i++)
+        series[i] = p->series.v[i];
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_col < 40)
+        w.ws_col = 79;
+    return (struct mf_picture){
+        .form = form,
+        .width = form == MF_FORM_TEXT ? w.ws_col - 1
+                 : n > 1              ? 1400
+                                      : 900,
+        .height = form == MF_FORM_TEXT ? (18 + (keys > 1 ? keys : 0)) * n : 420 * rows + 20 * keys * rows,
+        .axis = (enum mf_axis)p->axis,
+        .n_series = n,
+        .series = series,
+        .n_groups = p->trials.n_groups,
+        .group = p->trials.group,
+    };
+}
+
+static int work(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct plot *p = self;
+    enum mf_form form;
+    const char *series[MF_LIST_MAX];
+    char *script, *bytes = NULL;
+    size_t length, n = 0;
+    (void)run;
+    int rc = form_of(p->out, &form, err);
+    if (rc || (rc = choose(p, err)))
+        return rc;
+    const struct mf_picture picture = layout(p, form, series);
+    FILE *to = open_memstream(&script, &length);
+    if (!to)
+        return mf_err_errno(err, "memory for a picture");
+    mf_picture_script(&picture, to);
+    fclose(to);
+    if ((rc = mf_picture_make(script, length, &bytes, &n, err)) == 0)
+        rc = write_out(p, bytes, n, err);
+    free(script);
+    free(bytes);
+    return rc;
+}
+
+static int close_plot(struct mf_run *run, void *self, int rc, struct mf_err *err)
+{
+    (void)run, (void)rc, (void)err;
+    mf_trials_close(&((struct plot *)self)->trials);
+    return 0;
+}
+
+static const struct mf_stage stage = {
+    .name = "plot",
+    .summary =
+        "Draw metrics of runs: PNG, SVG or, without plot.out, characters. Runs that differ only in run.seed are\n"
+        "one curve, their mean, in a band from the least to the most of them.",
+    .operands = "[RUN|FOLDER]...",
+    .examples = "  mf-plot outputs/point/latest\n"
+                "  mf-plot outputs/sweep plot.out=sweep.png 'plot.series=[rollout/success_once,train/approx_kl]'\n",
+    .role = MF_TOOL,
+    .text_out = true,
+    .binds = binds,
+    .size = sizeof(struct plot),
+    .open = open_plot,
+    .work = work,
+    .close = close_plot,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

@@ -1,0 +1,392 @@
+/* mf-report: one page about one or many runs, whole in itself: what was told, what came of it, how they compare. */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "plot/html.h"
+#include "plot/picture.h"
+#include "plot/summary.h"
+#include "rl/health.h"
+#include "stage/rundir.h"
+#include "stage/stage.h"
+
+enum { VIDEO_MOST = 16 << 20 }; /* bytes of a video that is put into the page */
+
+struct report {
+    double success;
+    struct mf_trials trials;
+};
+
+static const struct mf_bind binds[] = {{"report.success", offsetof(struct report, success)}, {0}};
+
+static const char style[] =
+    "body{font:15px/1.45 sans-serif;max-width:1200px;margin:2em auto;padding:0 1em;color:#222}"
+    "table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .7em;border-bottom:1px solid #ddd;text-align:left;"
+    "vertical-align:top}td.n{text-align:right;white-space:nowrap}code{font-size:13px;overflow-wrap:anywhere}"
+    "h2{margin-top:2em;border-bottom:2px solid #2060c0}.trouble{color:#a02020}.dim{color:#666}"
+    "#comparison code{overflow-wrap:normal}svg,video,img{max-width:100%;height:auto}div.wide{overflow-x:auto}";
+
+static void put(FILE *to, const char *before, const char *text, const char *after)
+{
+    fputs(before, to);
+    mf_html_text(text, to);
+    fputs(after, to);
+}
+
+/* ---- the table ---- */
+
+static void put_number(FILE *to, const char *fmt, double v)
+{
+    fputs("<td class=\"n\">", to);
+    if (isnan(v))
+        putc('-', to);
+    else
+        fprintf(to, fmt, v);
+    fputs("</td>", to);
+}
+
+/* "0.873 (0.84 to 0.91)" */
+static void put_spread(FILE *to, const char *fmt, const struct mf_spread *s)
+{
+    fputs("<td class=\"n\">", to);
+    if (s->n == 0)
+        putc('-', to);
+    else
+        fprintf(to, fmt, s->mean);
+    if (s->high > s->low) {
+        fputs(" <span class=\"dim\">(", to);
+        fprintf(to, fmt, s->low);
+        fputs(" to ", to);
+        fprintf(to, fmt, s->high);
+        fputs(")</span>", to);
+    }
+    fputs("</td>", to);
+}
+
+static void put_told(FILE *to, const struct mf_trials *t, const struct mf_cohort *g, const char *between)
+{
+    const struct mf_trial *one = g->trial[0];
+    bool any = false;
+    for (int k = 0; mf_keys[k].name; k++) {
+        if (!t->differs[k] || !one->text)
+            continue;
+        put(to, any ? between : "", mf_keys[k].name, "=");
+        put(to, "", one->text[k] ? one->text[k] : "null", "");
+        any = true;
+    }
+    if (!any)
+        fputs(one->text ? "-" : "not known", to);
+}
+
+static void put_row(FILE *to, const struct report *r, int i)
+{
+    const struct mf_cohort *g = &r->trials.group[i];
+    const struct mf_summary s = mf_summary_of(g, r->success);
+    fprintf(to, "<tr><td><a href=\"#g%d\">", i);
+    put(to, "", g->label, "</a></td><td><code>");
+    put_told(to, &r->trials, g, "<br/>");
+    fprintf(to, "</code></td><td class=\"n\">%d</td>", g->n);
+    put_spread(to, "%.3f", &s.final);
+    put_number(to, "%.2g", s.final.variance);
+    fprintf(to, "<td class=\"n\">%d of %d</td>", s.reached, g->n);
+    put_spread(to, "%.0f", &s.steps);
+    put_spread(to, "%.1f", &s.time);
+    put_spread(to, "%.3g", &s.per_iteration);
+    put_spread(to, "%.0f", &s.iterations);
+    put_spread(to, "%.0f", &s.all);
+    fputs("</tr>\n", to);
+}
+
+static void put_table(FILE *to, const struct report *r)
+{
+    fprintf(to,
+            "<h2>Comparison</h2>\n<p>Success is that of the rollouts, exploration noise on, in the mean over %d "
+            "iterations; over seeds the mean, and in brackets the least and the most. The variance is the "
+            "sample's, over seeds. Steps and seconds are those until success was %g, of the runs that reached it.</p>\n"
+            "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>what differs</th><th>seeds</th>"
+            "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
+            "<th>seconds per iteration</th><th>iterations</th><th>control steps</th></tr>\n",
+            MF_LATELY, r->success, r->success);
+    for (int i = 0; i < r->trials.n_groups; i++)
+        put_row(to, r, i);
+    fputs("</table></div>\n", to);
+}
+
+/* ---- pictures: all in one go of gnuplot, then each to its place ---- */
+
+static const char *const shown[] = {"rollout/success_once", "rollout/ep_return",        "train/approx_kl",
+                                    "train/clip_fraction",  "train/explained_variance", "train/loss"};
+enum { SHOWN = sizeof shown / sizeof *shown };
+
+static bool has(const struct mf_cohort *g, int n_groups, const char *series)
+{
+    for (int i = 0; i < n_groups; i++)
+        for (int k = 0; k < g[i].n; k++)
+            if (mf_history_find(&g[i].trial[k]->h, series))
+                return true;
+    return false;
+}
+
+/* The curves of some groups in one picture; whether there is one. */
+static bool ask_for(FILE *script, const struct mf_cohort *g, int n, int id, int height)
+{
+    const char *series[SHOWN];
+    struct mf_picture p = {.form = MF_FORM_SVG, .width = 1150, .series = series, .n_groups = n, .group = g, .id = id};
+    for (int i = 0; i < SHOWN; i++)
+        if (has(g, n, shown[i]))
+            series[p.n_series++] = shown[i];
+    p.height = (p.n_series + 1) / 2 * height;
+    return p.n_series > 0 && mf_picture_script(&p, script) > 0;
+}
+
+/* The next picture of those in *at, without what stands before its first element. */
+static void put_next(FILE *to, char **at)
+{
+    char *start = *at ? strstr(*at, "<svg") : NULL, *end = start ? strstr(start, "</svg>") : NULL;
+    if (!end)
+        return;
+    fwrite(start, 1, (size_t)(end + 6 - start), to);
+    putc('\n', to);
+    *at = end + 6;
+}
+
+static int draw(const struct report *r, bool *drawn, char **svg, struct mf_err *err)
+{
+    const struct mf_trials *t = &r->trials;
+    char *script;
+    size_t length, n;
+    FILE *to = open_memstream(&script, &length);
+    if (!to)
+        return mf_err_errno(err, "memory for pictures");
+    drawn[t->n_groups] = t->n_groups > 1 && ask_for(to, t->group, t->n_groups, t->n_groups, 300 + 8 * t->n_groups);
+    for (int g = 0; g < t->n_groups; g++)
+        drawn[g] = ask_for(to, &t->group[g], 1, g, 240);
+    fclose(to);
+    int rc = mf_picture_make(script, length, svg, &n, err);
+    free(script);
+    return rc;
+}
+
+/* ---- one group ---- */
+
+static void put_configuration(FILE *to, const struct mf_trials *t, const struct mf_cohort *g)
+{
+    const struct mf_trial *one = g->trial[0];
+    if (!one->text) {
+        fputs("<p>Its configuration is not known: there is no configs/ in its folder.</p>\n", to);
+        return;
+    }
+    for (int round = 0; round < 3; round++) { /* what differs, what else is not the default, the rest */
+        fprintf(to, "<details%s><summary>%s</summary><table>\n", round < 2 ? " open=\"open\"" : "",
+                round == 0   ? "What differs between the runs of this page"
+                : round == 1 ? "What else is not the default"
+                             : "The other keys");
+        for (int k = 0; mf_keys[k].name; k++) {
+            const int place = t->differs[k] ? 0 : mf_trials_told(t, one, k) ? 1 : 2;
+            if (place != round || !strncmp(mf_keys[k].name, "run.", 4)) /* each run's own */
+                continue;
+            put(to, "<tr><td><code>", mf_keys[k].name, "</code></td><td><code>");
+            put(to, "", one->text[k] ? one->text[k] : "null", "</code></td></tr>\n");
+        }
+        fputs("</table></details>\n", to);
+    }
+}
+
+/* The chain that the stream's head carries: which programs, which versions, which words. */
+static void put_chain(FILE *to, const struct mf_history *h)
+{
+    const int n = h->head ? mf_frame_count(h->head, "chain") : 0;
+    struct mf_err ignored;
+    for (int i = 0; i < n; i++) {
+        char path[64];
+        const char *text = "";
+        snprintf(path, sizeof path, "chain.%d.version", i);
+        (void)mf_frame_get_str(h->head, path, &text, &ignored);
+        put(to, i ? "<br/>| " : "<p><code>", text, ": ");
+        snprintf(path, sizeof path, "chain.%d.argv", i);
+        for (int w = 0, words = mf_frame_count(h->head, path); w < words; w++) {
+            snprintf(path, sizeof path, "chain.%d.argv.%d", i, w);
+            if (mf_frame_get_str(h->head, path, &text, &ignored) == 0)
+                put(to, w ? " " : "", text, "");
+        }
+    }
+    fputs(n > 0 ? "</code></p>\n" : "<p>Where its stream comes from is not known.</p>\n", to);
+}
+
+static void put_troubles(FILE *to, const struct mf_history *h)
+{
+    char *text;
+    size_t n;
+    FILE *into = open_memstream(&text, &n);
+    if (!into)
+        return;
+    mf_diagnose(h, into);
+    fclose(into);
+    for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;)
+        if (*line)
+            put(to, "<p class=\"trouble\">", line, "</p>\n");
+    free(text);
+}
+
+static void put_video(FILE *to, const char *dir, const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    const bool film = dot && !strcmp(dot, ".mp4"), gif = dot && !strcmp(dot, ".gif");
+    char *path = mf_xcalloc(strlen(dir) + strlen(name) + 10, 1);
+    sprintf(path, "%s/videos/%s", dir, name);
+    if (film || gif) {
+        put(to, "<p>videos/", name, "<br/>");
+        fputs(film ? "<video controls=\"controls\" src=\"" : "<img alt=\"trials\" src=\"", to);
+        const bool there = mf_html_data(path, film ? "video/mp4" : "image/gif", VIDEO_MOST, to);
+        fputs(film ? "\"></video>" : "\"/>", to);
+        fputs(there ? "</p>\n" : " is not in this page: it cannot be read, or is larger than 16 MiB</p>\n", to);
+    }
+    free(path);
+}
+
+static void put_videos(FILE *to, const char *dir)
+{
+    struct dirent **entry;
+    char *videos = mf_xcalloc(strlen(dir) + 8, 1);
+    sprintf(videos, "%s/videos", dir);
+    const int n = *dir ? scandir(videos, &entry, NULL, versionsort) : -1;
+    for (int i = 0; i < n; i++) {
+        put_video(to, dir, entry[i]->d_name);
+        free(entry[i]);
+    }
+    if (n >= 0)
+        free(entry);
+    free(videos);
+}
+
+static void put_trial(FILE *to, const struct mf_trial *t)
+{
+    const struct mf_history *h = &t->h;
+    put(to, "<h3>", t->path, "</h3>\n<p>");
+    if (t->text)
+        fprintf(to, "seed %lld, ", (long long)t->seed);
+    fprintf(to, "%zu iterations, %.0f control steps, %.1f s; %s</p>\n", h->n, h->n ? h->step[h->n - 1] : 0,
+            h->n ? h->time[h->n - 1] : 0,
+            h->ended                    ? "ended"
+            : mf_rundir_is_live(h->run) ? "running when this was written"
+                                        : "cut before its end");
+    put_troubles(to, h);
+    put_chain(to, h);
+    put_videos(to, h->run);
+}
+
+/* ---- the page ---- */
+
+static void put_machine(FILE *to)
+{
+    struct utsname u;
+    char line[256], cpu[256] = "an unknown processor", when[64];
+    const time_t now = time(NULL);
+    struct tm tm;
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, "model name", 10) && strchr(line, ':')) {
+            snprintf(cpu, sizeof cpu, "%.*s", (int)strcspn(strchr(line, ':') + 2, "\n"), strchr(line, ':') + 2);
+            break;
+        }
+    if (f)
+        fclose(f);
+    if (uname(&u) < 0)
+        memset(&u, 0, sizeof u);
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M %Z", localtime_r(&now, &tm));
+    put(to, "<p class=\"dim\">Written by mf-report " MF_VERSION " on ", when, ", on a machine with ");
+    put(to, "", u.sysname, " ");
+    put(to, "", u.release, " ");
+    put(to, "", u.machine, ", ");
+    fprintf(to, "%ld of ", sysconf(_SC_NPROCESSORS_ONLN));
+    put(to, "", cpu, "; the runs do not say on which they ran.</p>\n");
+}
+
+static void put_page(FILE *to, const struct report *r, const bool *drawn, char *svg)
+{
+    const struct mf_trials *t = &r->trials;
+    const char *title = t->n_groups == 1 ? t->group->label : "Runs compared";
+    put(to,
+        "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta "
+        "charset=\"utf-8\"/><title>",
+        title, "</title><style>");
+    fputs(style, to);
+    put(to, "</style></head><body>\n<h1>", title, "</h1>\n");
+    put_machine(to);
+    put_table(to, r);
+    if (drawn[t->n_groups]) {
+        fputs("<h2>Curves</h2>\n<p>Each the mean over seeds, in a band from the least to the most.</p>\n", to);
+        put_next(to, &svg);
+    }
+    for (int g = 0; g < t->n_groups; g++) {
+        fprintf(to, "<h2 id=\"g%d\">", g);
+        put(to, "", t->group[g].label, "</h2>\n");
+        put_configuration(to, t, &t->group[g]);
+        if (drawn[g])
+            put_next(to, &svg);
+        for (int i = 0; i < t->group[g].n; i++)
+            put_trial(to, t->group[g].trial[i]);
+    }
+    fputs("</body></html>\n", to);
+}
+
+static int open_report(struct mf_run *run, void *self, struct mf_err *err)
+{
+    int n;
+    const char *const *words = mf_run_operands(run, &n);
+    if (n == 0)
+        return mf_err_set(err, MF_EUSAGE, "name the runs to report on: mf-report outputs/sweep >report.html");
+    if (mf_run_on_terminal(run))
+        return mf_err_set(err, MF_EUSAGE, "a page is no text for a terminal: mf-report %s >report.html", words[0]);
+    return mf_trials_open(&((struct report *)self)->trials, words, n, err);
+}
+
+static int work(struct mf_run *run, void *self, struct mf_err *err)
+{
+    struct report *r = self;
+    bool *drawn = mf_xcalloc((size_t)r->trials.n_groups + 1, sizeof *drawn);
+    char *svg = NULL;
+    (void)run;
+    int rc = draw(r, drawn, &svg, err);
+    if (rc == 0) {
+        put_page(stdout, r, drawn, svg);
+        rc = fflush(stdout) || ferror(stdout) ? mf_err_errno(err, "write <stdout>") : 0;
+    }
+    free(svg);
+    free(drawn);
+    return rc;
+}
+
+static int close_report(struct mf_run *run, void *self, int rc, struct mf_err *err)
+{
+    (void)run, (void)rc, (void)err;
+    mf_trials_close(&((struct report *)self)->trials);
+    return 0;
+}
+
+static const struct mf_stage stage = {
+    .name = "report",
+    .summary =
+        "One HTML page about runs, whole in itself: what differs, a table that compares them, curves, troubles,\n"
+        "provenance, videos. Runs that differ only in run.seed are one row.",
+    .operands = "[RUN|FOLDER]...",
+    .examples = "  mf-report outputs/lift/latest >report.html\n"
+                "  mf-report outputs/sweep report.success=.8 >sweep.html\n",
+    .role = MF_TOOL,
+    .text_out = true,
+    .binds = binds,
+    .size = sizeof(struct report),
+    .open = open_report,
+    .work = work,
+    .close = close_report,
+};
+
+int main(int argc, char **argv)
+{
+    return mf_stage_main(&stage, argc, argv);
+}

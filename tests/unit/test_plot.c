@@ -1,0 +1,81 @@
+/* A curve over runs and its summary, against numbers that can be worked out by hand. */
+#include <stdlib.h>
+
+#include "plot/curve.h"
+#include "plot/summary.h"
+#include "tap.h"
+
+/* A run of n iterations, `every` steps each, whose success is first, first + slope, .. */
+static struct mf_history history(size_t n, double every, double first, double slope)
+{
+    struct mf_history h = {.n = n, .n_series = 1, .fd = -1};
+    h.series = calloc(1, sizeof *h.series);
+    snprintf(h.series->name, sizeof h.series->name, "rollout/success_once");
+    double **const column[] = {&h.iter, &h.step, &h.time, &h.series->value};
+    for (int i = 0; i < 4; i++)
+        *column[i] = calloc(n, sizeof(double));
+    for (size_t i = 0; i < n; i++) {
+        h.iter[i] = (double)i;
+        h.step[i] = every * (double)(i + 1);
+        h.time[i] = 3 * (double)i;
+        h.series->value[i] = first + slope * (double)i;
+    }
+    return h;
+}
+
+int main(void)
+{
+    struct mf_trial trial[3] = {
+        {.h = history(20, 1000, 0, .05)}, {.h = history(40, 500, .1, .025)}, {.h = history(10, 1000, .5, 0)}};
+    const struct mf_trial *all[3] = {&trial[0], &trial[1], &trial[2]};
+    struct mf_cohort two = {.n = 2, .trial = all}, three = {.n = 3, .trial = all}, late = {.n = 1, .trial = &all[1]};
+    struct mf_curve c;
+
+    trial[0].h.series->value[3] = NAN;
+    mf_curve_of(&c, &two, "rollout/success_once", MF_AXIS_STEP);
+    ok(c.runs == 2 && c.n == 19, "at the first run's points that have a value");
+    near(c.x[1], 2, 0, "thousands of steps");
+    near(c.mean[1], (.05 + .175) / 2, 1e-12, "the mean of both at 2000 steps, of the second its fourth point");
+    near(c.low[1], .05, 1e-12, "the least");
+    near(c.high[1], .175, 1e-12, "the most");
+    mf_curve_release(&c);
+
+    mf_curve_of(&c, &two, "rollout/success_once", MF_AXIS_TIME);
+    near(c.mean[4], (.25 + .225) / 2, 1e-12, "over seconds");
+    mf_curve_release(&c);
+
+    trial[0].h.step[19] += 400; /* within half an iteration of the other's end */
+    mf_curve_of(&c, &two, "rollout/success_once", MF_AXIS_STEP);
+    ok(c.n == 18, "further out than half an iteration a run is not");
+    mf_curve_release(&c);
+    trial[0].h.step[19] -= 200;
+    mf_curve_of(&c, &two, "rollout/success_once", MF_AXIS_STEP);
+    ok(c.n == 19 && c.high[18] == trial[1].h.series->value[39],
+       "but half an iteration beyond its end it is what it was");
+    mf_curve_release(&c);
+
+    mf_curve_of(&c, &three, "rollout/success_once", MF_AXIS_ITER);
+    ok(c.runs == 3 && c.n == 9 && c.x[8] == 9, "as far as the shortest came");
+    mf_curve_release(&c);
+    mf_curve_of(&c, &three, "train/none", MF_AXIS_ITER);
+    ok(c.runs == 0 && c.n == 0, "a metric that no run has");
+    mf_curve_release(&c);
+
+    struct mf_summary s = mf_summary_of(&three, .5);
+    const double final[3] = {.725, .9625, .5}, mean = (final[0] + final[1] + final[2]) / 3;
+    double variance = 0;
+    for (int i = 0; i < 3; i++)
+        variance += (final[i] - mean) * (final[i] - mean) / 2;
+    near(s.final.mean, mean, 1e-12, "success of the last ten iterations");
+    near(s.final.variance, variance, 1e-12, "its variance over seeds");
+    ok(fabs(s.final.low - .5) < 1e-12 && fabs(s.final.high - .9625) < 1e-12, "its range");
+    ok(s.reached == 3, "all reached a half");
+    near(s.steps.low, 10000, 0, "one with its tenth iteration, which is the first that can");
+    near(s.steps.high, 16000, 0, "one with its 16th: iterations 5 to 14 have the mean .475, 6 to 15 .525");
+    near(s.per_iteration.mean, 3, 1e-12, "seconds of an iteration, by the clock");
+    s = mf_summary_of(&late, .99);
+    ok(s.reached == 0 && isnan(s.steps.mean) && isnan(s.final.variance), "never reached; one run has no variance");
+    for (int i = 0; i < 3; i++)
+        mf_history_close(&trial[i].h);
+    return done();
+}

@@ -42,7 +42,7 @@ struct mf_key {
     const char *name; /* "training.learning_rate" */
     enum mf_type type;
     const char *def;   /* as text; NULL: null */
-    const char *words; /* of a choice, or the range "[0,1]", "(0,)" of a number; NULL: any */
+    const char *words; /* of a choice, the range "[0,1]", "(0,)" of a number, "/" of names that may have one; NULL: any */
     const char *unit;  /* "control steps"; NULL: none */
     const char *help;  /* goes on from the unit: "in an episode" */
 };

@@ -52,12 +52,15 @@ static int take_choice(int *to, const struct mf_key *key, const char *text, stru
     }
 }
 
-static int take_name(char to[64], const struct mf_item *s, struct mf_err *err)
+/* A key of paths, words "/", has names of several parts. */
+static int take_name(char to[64], const struct mf_key *key, const struct mf_item *s, struct mf_err *err)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/";
+    static const char letters[] = "/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const bool paths = key->words && *key->words == '/';
     size_t n = s->text ? strlen(s->text) : 0;
-    if (n == 0 || n > 63 || strspn(s->text, letters) != n)
-        return mf_err_set(err, MF_EUSAGE, "must be a list of names, of at most 63 letters, digits, _, - and / each");
+    if (n == 0 || n > 63 || strspn(s->text, letters + !paths) != n)
+        return mf_err_set(err, MF_EUSAGE, "must be a list of names, of at most 63 letters, digits, %s_ and - each",
+                          paths ? "/, " : "");
     memcpy(to, s->text, n + 1);
     return 0;
 }
@@ -80,7 +83,8 @@ static int take_list(union mf_typed *to, const struct mf_key *key, const struct 
     else
         to->names = (struct mf_names){.n = list->n};
     for (int i = 0; i < list->n && rc == 0; i++)
-        rc = ints ? take_int(&to->ints.v[i], key, list->child[i], err) : take_name(to->names.v[i], list->child[i], err);
+        rc = ints ? take_int(&to->ints.v[i], key, list->child[i], err)
+                  : take_name(to->names.v[i], key, list->child[i], err);
     return rc;
 }
 

@@ -54,6 +54,19 @@ iterations() { # DIR N: has it that many?
     ((${n:-0} >= $2))
 }
 
+@test "train-multi: a number that is none runs nothing, and a learner that dies ends its collectors, named" {
+    local n
+    for n in 0 foo -1 100 --config-name=lift 'a[$(touch ran)]'; do
+        run "$ROOT/pipelines/train-multi" "$n" run.dir=none
+        [[ $status -eq 2 && ${#lines[@]} -eq 1 && $output == *"give a number from 1 to 99 first" ]] || return 1
+    done
+    [[ ! -e ran && ! -e none ]] && run -2 "$ROOT/pipelines/train-multi" 2 run.dir=none run.sed=1 && [[ ! -e none ]] || return 1
+    "$ROOT/pipelines/train-multi" 2 run.dir=dies training.total_timesteps=100000000 2>said &
+    local script=$!
+    until_there iterations dies 2 && pkill -KILL -P $script -x mf-ppo || return 1
+    ended_by 1 $script && grep -q "mf-ppo died by SIGKILL; the last metrics are of iteration" said || { cat said; return 1; }
+}
+
 @test "train-multi: two collectors, one run; the same words give the same bytes" {
     "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=a >a.mf && mf-check a.mf &&
         "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=b collect.slices=3 >b.mf && cmp "$(newest a)" "$(newest b)" &&

@@ -145,7 +145,8 @@ static void words(void)
     word("policy.hidden=[512,0]", "", "must be in [1,65536]");
     word("policy.obs_keys=[object,point_cloud]", "policy.obs_keys", "[object, point_cloud]");
     word("policy.obs_keys=object", "", "must be a list of names");
-    word("policy.obs_keys=[a:b]", "", "must be a list of names");
+    word("policy.obs_keys=[a/b]", "", "must be a list of names");
+    word("plot.series=[a/b]", "plot.series", "[a/b]");
     word("policy.hidden=[1,2", "", "misses its closing ]");
     word("policy.hidden=[1,2]x", "", "has 'x' after its end");
     word("policy.hidden=[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "", "at most 16 items");

@@ -3,8 +3,11 @@ import os
 import signal
 import sys
 
-import msgpack
-import numpy
+try:
+    import msgpack
+    import numpy
+except ImportError as e:
+    sys.exit(f"{sys.executable}: {e}; it has to be a Python with msgpack and numpy: Debian's is /usr/bin/python3")
 
 NAME = os.path.basename(sys.argv[0])
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the source's affair: it sends its end, and we drain to it

@@ -287,13 +287,32 @@ static int emit_head(struct mf_run *run, const struct eval *e, struct mf_err *er
     return rc;
 }
 
+/* The file that a word means; of a run's folder its newest, whose path goes to `newest`. NULL: with a sentence. */
+static const char *checkpoint_of(const char *word, char newest[MF_PATH_MAX], struct mf_err *err)
+{
+    struct stat st;
+    if (stat(word, &st) < 0)
+        mf_err_errno(err, "%s", word);
+    else if (!S_ISDIR(st.st_mode))
+        return word;
+    else if (mf_rundir_newest(word, newest))
+        return newest;
+    else
+        mf_err_set(err, MF_EUSAGE, "'%s' is no run's folder with checkpoints in it", word);
+    return NULL;
+}
+
 static int begin(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct eval *e = self;
+    char newest[MF_PATH_MAX];
     int n, rc;
-    mf_run_operands(run, &n);
+    const char *const *operands = mf_run_operands(run, &n);
     if (n == 0 && !e->checkpoint)
         return mf_err_set(err, MF_EUSAGE, "name a checkpoint or a run's folder, or give policy.checkpoint");
+    for (int i = 0; i < (n ? n : 1); i++) /* the last of them is not missed after hours */
+        if (!checkpoint_of(n ? operands[i] : e->checkpoint, newest, err))
+            return err->code;
     if (e->compare && n < 2)
         return mf_err_set(err, MF_EUSAGE, "eval.compare=true sets policies against the first: name two or more");
     if (e->seeds.n == 0 || e->steps.n == 0)
@@ -322,16 +341,10 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct eval *e = self;
     char newest[MF_PATH_MAX];
-    struct stat st;
     int n;
     const char *const *operands = mf_run_operands(run, &n);
-    const char *path = n ? operands[e->next / e->steps.n] : e->checkpoint;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
-        if (!mf_rundir_newest(path, newest))
-            return mf_err_set(err, MF_EUSAGE, "'%s' is no run's folder with checkpoints in it", path);
-        path = newest;
-    }
-    int rc = evaluate(run, e, path, e->next % e->steps.n, err);
+    const char *path = checkpoint_of(n ? operands[e->next / e->steps.n] : e->checkpoint, newest, err);
+    int rc = !path ? err->code : evaluate(run, e, path, e->next % e->steps.n, err);
     e->next++;
     return rc ? rc : e->next < (n ? n : 1) * e->steps.n;
 }

@@ -36,6 +36,11 @@ setup() { RUN="$BATS_FILE_TMPDIR/run"; }
     run -0 script -qec "mf-eval '$RUN' eval.num_episodes=8" /dev/null && [[ $output == *"success once"*raw* ]]
 }
 
+@test "a checkpoint that is not there is told before anything is evaluated or written" {
+    run -1 --separate-stderr mf-eval "$RUN" "$T/none.safetensors" eval.num_episodes=4 &&
+        [[ -z $output && $stderr == "mf-eval: error: $T/none.safetensors: No such file or directory" ]]
+}
+
 @test "what cannot be evaluated is told in one line" {
     run -2 mf-eval --out "$T/x" && [[ $output == *"name a checkpoint"* ]] &&
         run -1 mf-eval --out "$T/x" "$T/nowhere" && [[ $output == *"No such file"* ]] &&

@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "data/json.h"
 #include "flow/spec.h"
 #include "rl/ppo_keys.h"
 #include "rl/report.h"
@@ -73,43 +71,14 @@ static const struct mf_bind binds[] = {
 
 static int publish(struct ppo *q, struct mf_err *err)
 {
-    struct mf_frame **part;
-    int n, rc = mf_policy_to_frames(&q->trainer.policy, &part, &n, err);
-    if (rc)
+    void **part;
+    size_t *size;
+    int n, rc = q->edge ? mf_policy_encode(&q->trainer.policy, &part, &size, &n, err) : 0;
+    if (rc || !q->edge)
         return rc;
-    void **data = mf_xcalloc((size_t)n, sizeof *data);
-    size_t *size = mf_xcalloc((size_t)n, sizeof *size);
-    for (int i = 0; rc == 0 && i < n; i++)
-        rc = mf_frame_encode(part[i], &data[i], &size[i], err);
-    if (rc == 0 && q->edge)
-        rc = mf_edge_publish(q->edge, q->trainer.policy.version, n, (const void *const *)data, size, err);
-    for (int i = 0; i < n; i++) {
-        free(data[i]);
-        mf_frame_free(part[i]);
-    }
-    free(data);
-    free(size);
-    free(part);
+    rc = mf_edge_publish(q->edge, q->trainer.policy.version, n, (const void *const *)part, size, err);
+    mf_policy_drop(part, size, n);
     return rc;
-}
-
-/* Beside the checkpoint: what made it, and how it did. Nothing that determines the numbers, so it may fail. */
-static void provenance(const struct ppo *q, const struct mf_frame *metrics)
-{
-    char path[MF_PATH_MAX];
-    mf_rundir_checkpoint(q->dir, q->trainer.policy.version, path);
-    snprintf(strrchr(path, '.'), sizeof ".json", ".json");
-    FILE *f = fopen(path, "we");
-    if (!f)
-        return;
-    fputs("{\"metrics\": ", f);
-    mf_frame_json(metrics, MF_ARRAYS_NONE, f);
-    fputs(", \"head\": ", f);
-    mf_frame_json(q->head, MF_ARRAYS_NONE, f);
-    fputs("}\n", f);
-    bool bad = ferror(f);
-    if (fclose(f) || bad)
-        unlink(path);
 }
 
 static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, struct mf_err *err)
@@ -126,7 +95,7 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
     int rc = mf_journal_put(q->journal, m, err);
     if (rc == 0 && q->trainer.policy.iter % q->log_interval == 0)
         rc = mf_emit(run, m, err);
-    provenance(q, m);
+    mf_rundir_note(q->dir, q->trainer.policy.version, m, q->head);
     mf_frame_free(m);
     return rc;
 }
@@ -258,22 +227,15 @@ static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, s
 static int check_version(struct ppo *q, const struct mf_part *part, struct mf_err *err)
 {
     const struct mf_policy *p = &q->trainer.policy;
-    const char *digest = "";
-    struct mf_err ignored;
-    int64_t version = p->version;
-    if (mf_frame_has(part->slices[0], "policy.version")) {
-        int rc = mf_frame_get_int(part->slices[0], "policy.version", &version, err);
-        if (rc)
-            return rc;
-    }
-    if (version < 0 || version > p->version)
-        return mf_err_set(err, MF_EFORMAT, "round %lld was made by policy version %lld, the learner is at %lld",
-                          (long long)p->iter, (long long)version, (long long)p->version);
-    (void)mf_frame_get_str(part->slices[0], "policy.digest", &digest, &ignored);
-    if (version == p->version && *digest && strcmp(digest, q->trainer.digest) != 0 && q->foreign++ == 0)
+    int64_t version;
+    bool foreign;
+    int rc = mf_trainer_version(&q->trainer, part, &version, &foreign, err);
+    if (rc)
+        return rc;
+    if (foreign && q->foreign++ == 0)
         mf_log(MF_LOG_WARN,
-               "round %lld was sampled by other weights (%s) than the learner has (%s): off-policy from here on",
-               (long long)p->iter, digest, q->trainer.digest);
+               "round %lld was sampled by other weights than the learner has (%s): off-policy from here on",
+               (long long)p->iter, q->trainer.digest);
     if (version >= q->first && p->version - version <= q->max_lag) {
         q->lagged |= version < p->version;
         return 0;
@@ -334,7 +296,7 @@ static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t st
     if (rc || (rc = mf_trainer_save(&q->trainer, path, err)))
         return rc;
     mf_rundir_prune(q->dir, q->trainer.policy.version, CHECKPOINTS_KEPT, q->save_interval);
-    return q->edge ? publish(q, err) : 0;
+    return publish(q, err);
 }
 
 static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *parts, int n, struct mf_err *err)

@@ -71,26 +71,37 @@ static int make_part(const struct mf_policy *p, const struct mf_array *list, int
     return 0;
 }
 
-int mf_policy_to_frames(const struct mf_policy *p, struct mf_frame ***frames, int *n, struct mf_err *err)
+int mf_policy_encode(const struct mf_policy *p, void ***parts, size_t **sizes, int *n, struct mf_err *err)
 {
     struct mf_array *list;
     int total = tensors_of(p, &list), of = count_parts(list, total), from = 0, rc = 0;
-    struct mf_frame **f = mf_xcalloc((size_t)of, sizeof *f);
+    void **data = mf_xcalloc((size_t)of, sizeof *data);
+    size_t *size = mf_xcalloc((size_t)of, sizeof *size);
     for (int k = 0; k < of && !rc; k++) {
+        struct mf_frame *f;
         int to = part_end(list, total, from);
-        rc = make_part(p, list, from, to, k, of, &f[k], err);
+        if (!(rc = make_part(p, list, from, to, k, of, &f, err)))
+            rc = mf_frame_encode(f, &data[k], &size[k], err);
+        mf_frame_free(f);
         from = to;
     }
     free(list);
     if (rc) {
-        for (int k = 0; k < of; k++)
-            mf_frame_free(f[k]);
-        free(f);
+        mf_policy_drop(data, size, of);
         return rc;
     }
-    *frames = f;
+    *parts = data;
+    *sizes = size;
     *n = of;
     return 0;
+}
+
+void mf_policy_drop(void **parts, size_t *sizes, int n)
+{
+    for (int k = 0; k < n; k++)
+        free(parts[k]);
+    free(parts);
+    free(sizes);
 }
 
 static int take_tensor(const struct mf_array *want, const struct mf_frame *part, struct mf_err *err)

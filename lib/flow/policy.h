@@ -207,8 +207,9 @@ bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, e
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err);
 
-/* The policy edge: all that sampling reads, as frames of at most 64 MiB of tensors. */
-int mf_policy_to_frames(const struct mf_policy *p, struct mf_frame ***frames, int *n, struct mf_err *err);
+/* The policy edge: all that sampling reads, as n encoded frames of at most 64 MiB of tensors. drop gives them back. */
+int mf_policy_encode(const struct mf_policy *p, void ***parts, size_t **sizes, int *n, struct mf_err *err);
+void mf_policy_drop(void **parts, size_t *sizes, int n);
 int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struct mf_err *err);
 void mf_policy_digest(const struct mf_policy *p, char hex[17]); /* of weights, normaliser, noise in force */
 

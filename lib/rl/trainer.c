@@ -132,6 +132,26 @@ int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err 
     return mf_checkpoint_save(path, &c, err);
 }
 
+int mf_trainer_version(const struct mf_trainer *t, const struct mf_part *part, int64_t *version, bool *foreign,
+                       struct mf_err *err)
+{
+    const struct mf_policy *p = &t->policy;
+    const char *digest = "";
+    struct mf_err ignored;
+    *version = p->version;
+    if (mf_frame_has(part->slices[0], "policy.version")) {
+        int rc = mf_frame_get_int(part->slices[0], "policy.version", version, err);
+        if (rc)
+            return rc;
+    }
+    if (*version < 0 || *version > p->version)
+        return mf_err_set(err, MF_EFORMAT, "round %lld was made by policy version %lld, the learner is at %lld",
+                          (long long)p->iter, (long long)*version, (long long)p->version);
+    (void)mf_frame_get_str(part->slices[0], "policy.digest", &digest, &ignored);
+    *foreign = *version == p->version && *digest && strcmp(digest, t->digest) != 0;
+    return 0;
+}
+
 int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n, struct mf_ppo_stats *stats,
                      struct mf_health *health, int64_t *steps, struct mf_err *err)
 {

@@ -6,6 +6,7 @@
 
 #include "rl/health.h"
 #include "rl/ppo.h"
+#include "rl/rounds.h"
 
 struct mf_noise_opts {
     int decay_type;      /* enum mf_level_schedule, of flow_noise's upper bound */
@@ -39,6 +40,9 @@ void mf_trainer_release(struct mf_trainer *t); /* safe on a zeroed one */
 int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum mf_weights which, struct mf_err *err);
 int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err);
 
+/* The version that sampled a source's part, or MF_EFORMAT where it is none so far. foreign: its weights were others. */
+int mf_trainer_version(const struct mf_trainer *t, const struct mf_part *part, int64_t *version, bool *foreign,
+                       struct mf_err *err);
 /* Learn from the slices of a round, each sampled by the version that it names; *steps are its control steps. */
 int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n, struct mf_ppo_stats *stats,
                      struct mf_health *health, int64_t *steps, struct mf_err *err);

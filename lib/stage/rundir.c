@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "data/json.h"
 #include "data/safetensors.h"
 
 static int join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
@@ -122,6 +123,24 @@ static void prune_one(const char *dir, long long v, void *arg)
     if (v >= p->first_kept || (p->every > 0 && v % p->every == 0))
         return;
     remove_one(dir, v);
+}
+
+void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head)
+{
+    char path[MF_PATH_MAX];
+    mf_rundir_checkpoint(dir, version, path);
+    snprintf(strrchr(path, '.'), sizeof ".json", ".json");
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return;
+    fputs("{\"metrics\": ", f);
+    mf_frame_json(metrics, MF_ARRAYS_NONE, f);
+    fputs(", \"head\": ", f);
+    mf_frame_json(head, MF_ARRAYS_NONE, f);
+    fputs("}\n", f);
+    bool bad = ferror(f);
+    if (fclose(f) || bad)
+        unlink(path);
 }
 
 void mf_rundir_prune(const char *dir, long long newest, int keep, long long every)

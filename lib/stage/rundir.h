@@ -9,6 +9,8 @@
 
 enum { MF_PATH_MAX = 1024 };
 
+struct mf_frame;
+
 struct mf_rundir {
     char path[MF_PATH_MAX];
     int lock; /* descriptor; -1: not ours */
@@ -34,6 +36,9 @@ void mf_rundir_join(const char *dir, const char *program, const struct mf_conf *
  * half-written is passed over with a warning, unless there is no other. */
 void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_MAX]);
 bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX]);
+/* Beside the checkpoint of a version, as JSON: its metrics, and the head of the stream it was learned from. Nothing of
+ * it determines the numbers, so where it cannot be written the run goes on without. */
+void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head);
 /* Remove numbered checkpoints but the last `keep` up to `newest` and every `every`-th. */
 void mf_rundir_prune(const char *dir, long long newest, int keep, long long every);
 

@@ -61,6 +61,12 @@ void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct
 int mf_hand_paint(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err);
 void mf_hand_end_paint(void *painter);
 
+/* What of a task's struct mf_env is its hand's. */
+#define MF_HAND_FUNCTIONS                                                                                              \
+    .action_dim = MF_HAND_ACTION, .control_hz = 20, .close = mf_scene_close, .init = mf_hand_init,                     \
+    .release = mf_hand_release, .state_size = mf_hand_state_size, .save = mf_hand_save, .load = mf_hand_load,          \
+    .paint = mf_hand_paint, .end_paint = mf_hand_end_paint
+
 /* Of a scripted expert, whose obs is object, robot0_eef_pos, ...: the noisy action that brings the hand `miss` (m) and
  * `yaw` (rad) nearer and keeps it upright. quat: of the hand, xyzw. */
 void mf_hand_steer(const float *quat, const double miss[3], double yaw, bool closes, struct mf_rng *rng, float *action);

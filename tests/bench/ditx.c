@@ -6,7 +6,7 @@
  * Reads "update 128" (32 decisions), "update 1024" (8), "sample1024 8" (environments) and answers with the seconds of
  * a turn.
  */
-#include "bench.h"
+#include "round.h"
 
 #include "rl/minibatch.h"
 
@@ -76,31 +76,10 @@ static float *observations(const struct bench *b, size_t rows)
     return obs;
 }
 
-static void fill(struct bench *b, const char *old)
+static void refill(struct bench *b, const char *old)
 {
-    const struct mf_policy_spec *s = &b->policy.spec;
-    size_t n = (size_t)b->batch;
-    struct mf_rows *r = &b->rows;
-    mf_rows_release(r);
-    *r = (struct mf_rows){
-        .n = n, .n_live = n, .T = n, .N = 1, .O = s->net.O, .D = s->net.D, .P = K + 1, .k = K, .C = 8, .E = 1};
-    r->live = mf_xcalloc(n, sizeof *r->live);
-    r->coef = mf_xcalloc(n * K * 3, sizeof *r->coef);
-    r->n_exec = mf_xcalloc(n, sizeof *r->n_exec);
-    r->share = mf_xcalloc(n, sizeof *r->share);
-    for (size_t i = 0; i < n; i++) {
-        r->live[i] = (uint32_t)i;
-        r->n_exec[i] = r->C;
-        r->share[i] = 1;
-        for (int k = 0; k < K; k++)
-            mf_flow_coef(s, k, b->policy.noise_high, true, r->coef + (i * K + (size_t)k) * 3);
-    }
-    r->obs = observations(b, n);
-    r->chain = bench_rows(&b->file, "chains", n);
-    r->old = bench_rows(&b->file, old, n);
-    r->advantage = bench_rows(&b->file, "advantages", n);
-    r->returns = bench_rows(&b->file, "returns", n);
-    r->values = bench_rows(&b->file, "values", n);
+    mf_rows_release(&b->rows);
+    bench_round(&b->rows, &b->policy, &b->file, (size_t)b->batch, observations(b, (size_t)b->batch), old);
 }
 
 static void open_bench(struct bench *b, int which, struct mf_engine *e, const char *dir, const char *old, double lr)
@@ -111,7 +90,7 @@ static void open_bench(struct bench *b, int which, struct mf_engine *e, const ch
     snprintf(path, sizeof path, "%s/ditx%d.safetensors", dir, b->points);
     bench_must(mf_safetensors_open(&b->file, path, &err), &err);
     load_policy(b);
-    fill(b, old);
+    refill(b, old);
     struct mf_ppo_opts o = {.seed = 1,
                             .total_timesteps = 1,
                             .num_epochs = 1,

@@ -6,7 +6,7 @@
  * (distinct rows) and answers with the seconds of one minibatch: its share of shuffling, folding and gathering
  * included.
  */
-#include "bench.h"
+#include "round.h"
 
 #include "rl/minibatch.h"
 
@@ -41,39 +41,6 @@ static struct mf_ppo_opts options(int batch, bool still)
                                 .normalize_advantages = true};
 }
 
-/* Turns use the log-probabilities themselves: no row is clipped, so all are computed. */
-static void fill(struct mf_rows *r, const struct mf_policy *p, const struct mf_safetensors *f, size_t n, bool still)
-{
-    size_t K = (size_t)p->spec.K;
-    *r = (struct mf_rows){.n = n,
-                          .n_live = n,
-                          .T = n,
-                          .N = 1,
-                          .O = p->spec.net.O,
-                          .D = p->spec.net.D,
-                          .P = p->spec.K + 1,
-                          .k = p->spec.K,
-                          .C = p->spec.n_action_steps,
-                          .E = 1};
-    r->live = mf_xcalloc(n, sizeof *r->live);
-    r->coef = mf_xcalloc(n * K * 3, sizeof *r->coef);
-    r->n_exec = mf_xcalloc(n, sizeof *r->n_exec);
-    r->share = mf_xcalloc(n, sizeof *r->share);
-    for (size_t i = 0; i < n; i++) {
-        r->live[i] = (uint32_t)i;
-        r->n_exec[i] = r->C;
-        r->share[i] = 1;
-        for (size_t k = 0; k < K; k++)
-            mf_flow_coef(&p->spec, (int)k, p->noise_high, true, r->coef + (i * K + k) * 3);
-    }
-    r->obs = bench_rows(f, "obs", n);
-    r->chain = bench_rows(f, "chains", n);
-    r->old = bench_rows(f, still ? "clipped" : "logprobs", n);
-    r->advantage = bench_rows(f, "advantages", n);
-    r->returns = bench_rows(f, "returns", n);
-    r->values = bench_rows(f, "values", n);
-}
-
 static void drop(struct bench *b)
 {
     mf_ppo_free(b->ppo);
@@ -81,11 +48,12 @@ static void drop(struct bench *b)
     b->ppo = NULL;
 }
 
+/* Turns use the log-probabilities themselves: no row is clipped, so all are computed. */
 static void prepare(struct bench *b, int batch, size_t n, const struct mf_ppo_opts *o, bool still)
 {
     struct mf_err err;
     drop(b);
-    fill(&b->rows, &b->policy, &b->file, n, still);
+    bench_round(&b->rows, &b->policy, &b->file, n, bench_rows(&b->file, "obs", n), still ? "clipped" : "logprobs");
     bench_must(mf_ppo_new(&b->ppo, b->engine, &b->policy, o, &err), &err);
     b->batch = batch;
 }

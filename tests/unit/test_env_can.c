@@ -1,33 +1,12 @@
-#include <stdlib.h>
-#include <string.h>
+#include "hand_task.h"
 
-#include "env/hand.h"
-#include "env/vec.h"
-#include "tap.h"
+enum { O = 23, CAN = MF_HAND_QPOS };
 
-enum { O = 23, A = MF_HAND_ACTION, CAN = MF_HAND_QPOS };
-
-static const struct mf_env *env;
-static void *model;
-static struct mf_layout low;
-
-static void *begin(unsigned episode, float *obs)
+static void *begun(unsigned episode, float *obs)
 {
-    struct mf_err err;
-    struct mf_rng rng = mf_rng_at(5, MF_RNG_TEST, 0, episode, 0);
-    void *state;
-    if (env->init(&state, model, env->max_steps, &err))
-        printf("Bail out! %s\n", err.text), exit(1);
-    env->reset(state, &rng);
-    mf_env_observe(env, state, &low, obs);
+    void *state = fresh(env->max_steps);
+    begin(state, episode, obs);
     return state;
-}
-
-static struct mf_step step(void *state, const float *action, float *obs)
-{
-    struct mf_step r = env->step(state, action);
-    mf_env_observe(env, state, &low, obs);
-    return r;
 }
 
 /* The expert, shown a can displaced against its miscalibration: its random part is left. */
@@ -47,7 +26,7 @@ static void check_observation(void)
     float obs[O];
     bool good = true, back = true;
     for (unsigned i = 0; i < 100; i++) {
-        void *state = begin(i, obs);
+        void *state = begun(i, obs);
         good &= fabsf(obs[0]) <= 0.045f && fabsf(obs[1] + 0.13f) <= 0.0451f && obs[2] == 0.03f;
         /* The can in the hand's frame, taken back to the world. */
         double hand[4] = {obs[20], obs[17], obs[18], obs[19]}, at[3] = {obs[7], obs[8], obs[9]}, way[3],
@@ -66,7 +45,7 @@ static void check_observation(void)
 static void check_rest(void)
 {
     float obs[O], first[O], idle[A] = {0};
-    void *state = begin(1, first);
+    void *state = begun(1, first);
     struct mf_step r = {0};
     int early = 0;
     for (int t = 0; t < env->max_steps; t++) {
@@ -84,7 +63,7 @@ static void check_rest(void)
 static bool succeeds(double x, double y, double z, double hand_x, double hand_y, double hand_z)
 {
     float obs[O], idle[A] = {0};
-    void *state = begin(2, obs);
+    void *state = begun(2, obs);
     struct mf_step r = {0};
     double *q = ((struct mf_hand *)state)->d->qpos, *set = ((struct mf_hand *)state)->set;
     q[CAN] = x, q[CAN + 1] = y, q[CAN + 2] = z;
@@ -109,12 +88,11 @@ static void check_success(void)
 static void check_expert(void)
 {
     enum { EPISODES = 60, N = 200 };
-    static float actions[N * A];
     float obs[O], action[A];
     int success = 0;
     void *memory = malloc(env->expert_size);
     for (unsigned i = 0; i < EPISODES; i++) {
-        void *state = begin(i, obs);
+        void *state = begun(i, obs);
         struct mf_step r = {0};
         memset(memory, 0, env->expert_size);
         for (unsigned t = 0; !r.terminated && !r.truncated; t++) {
@@ -127,56 +105,8 @@ static void check_expert(void)
     free(memory);
     ok(success > .8 * EPISODES, "an expert that sees the can well places %d of %d", success, EPISODES);
 
-    struct mf_err err;
-    struct mf_decision d;
-    struct mf_vec *v;
-    const float *first;
-    if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = N, .seed = 1}, &err) ||
-        mf_vec_reset(v, NULL, &first, &err))
-        printf("Bail out! %s\n", err.text), exit(1);
-    for (int t = 0; t < env->max_steps; t++) {
-        mf_vec_expert(v, actions, &err);
-        mf_vec_step(v, actions, 1, false, &d, &err);
-    }
-    success = 0;
-    for (int n = 0; n < N; n++)
-        success += d.episode_success[n];
+    success = expert_successes(N);
     ok(success > .33 * N && success < .58 * N, "the miscalibrated expert places %d of %d", success, N);
-    mf_vec_free(v);
-}
-
-static void check_resume(void)
-{
-    enum { BEFORE = 25, AFTER = 60 };
-    float obs[O], other[O], action[AFTER][A], seen[AFTER][O];
-    void *one = begin(3, obs), *two = begin(4, other), *memory = calloc(1, env->expert_size);
-    for (unsigned t = 0; t < BEFORE; t++) {
-        calibrated(one, memory, t, obs, action[0]);
-        step(one, action[0], obs);
-    }
-    size_t size = env->state_size(one);
-    char *saved = malloc(size), *end = malloc(size), *again = malloc(size);
-    env->save(one, saved);
-    for (unsigned t = 0; t < AFTER; t++) {
-        calibrated(one, memory, BEFORE + t, t ? seen[t - 1] : obs, action[t]);
-        step(one, action[t], seen[t]);
-    }
-    env->save(one, end);
-    env->load(two, saved);
-    bool equal = true;
-    float top = 0;
-    for (int t = 0; t < AFTER; t++) {
-        step(two, action[t], other);
-        equal &= !memcmp(other, seen[t], sizeof other);
-        top = fmaxf(top, other[2]);
-    }
-    env->save(two, again);
-    ok(top > .08f && equal && !memcmp(end, again, size), "steps with the can in the hand are the same bits after load");
-    memset(again, 0xff, size); /* NaN everywhere */
-    env->load(two, again);
-    ok(step(two, action[0], other).terminated && isnan(other[0]) && isnan(other[O - 1]), "what diverged shows NaN");
-    free(saved), free(end), free(again), free(memory);
-    env->release(one), env->release(two);
 }
 
 /* Press, push and turn. */
@@ -186,7 +116,7 @@ static void check_random(void)
     bool sane = true;
     for (unsigned i = 0; i < 6; i++) {
         struct mf_rng rng = mf_rng_at(9, MF_RNG_TEST, 1, i, 0);
-        void *state = begin(i, obs);
+        void *state = begun(i, obs);
         for (int t = 0; t < 200; t++) {
             mf_rng_normal(&rng, action, A);
             for (int k = 0; k < A; k++)
@@ -203,13 +133,11 @@ static void check_random(void)
 
 int main(void)
 {
-    struct mf_err err;
-    if (mf_env_find(&env, "can", &err) || env->open(&model, &err) || mf_env_layout(env, 0, NULL, NULL, &low, &err))
-        printf("Bail out! %s\n", err.text), exit(1);
+    open_task("can");
     check_observation();
     check_rest();
     check_success();
-    check_resume();
+    check_resume(calibrated, 25, .08f);
     check_expert();
     check_random();
     env->close(model);

@@ -1,44 +1,6 @@
-#include "env/vec.h"
+#include "hand_task.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "tap.h"
-
-enum { O = 19, A = 7 };
-
-static const struct mf_env *env;
-static void *model;
-static struct mf_layout low; /* the default observation */
-
-static void *fresh(int max_steps)
-{
-    struct mf_err err;
-    void *state;
-    if (env->init(&state, model, max_steps, &err))
-        printf("Bail out! %s\n", err.text), exit(1);
-    return state;
-}
-
-static void begin(void *state, unsigned episode, float *obs)
-{
-    struct mf_rng rng = mf_rng_at(5, MF_RNG_TEST, 0, episode, 0);
-    env->reset(state, &rng);
-    mf_env_observe(env, state, &low, obs);
-}
-
-static struct mf_step step(void *state, const float *action, float *obs)
-{
-    struct mf_step r = env->step(state, action);
-    mf_env_observe(env, state, &low, obs);
-    return r;
-}
-
-static void load(void *state, const void *bytes, float *obs)
-{
-    env->load(state, bytes);
-    mf_env_observe(env, state, &low, obs);
-}
+enum { O = 19 };
 
 /* The expert, shown a cube displaced against its own miscalibration: a well calibrated one. */
 static void calibrated(void *state, void *memory, unsigned t, const float *obs, float *action)
@@ -178,87 +140,30 @@ static void check_random(void)
     env->release(state);
 }
 
-static void check_resume(void)
+/* Lift, drop, grasp at it again. */
+static void lift_and_drop(void *state, void *memory, unsigned t, const float *obs, float *action)
 {
-    enum { BEFORE = 14, AFTER = 100 };
-    void *one = fresh(400), *two = fresh(400), *memory = calloc(1, env->expert_size);
-    float obs[O], other[O], action[AFTER][A], seen[AFTER][O];
-    begin(one, 3, obs);
-    for (unsigned t = 0; t < BEFORE; t++) {
-        calibrated(one, memory, t, obs, action[0]);
-        step(one, action[0], obs);
-    }
-    size_t size = env->state_size(one);
-    char *saved = malloc(size), *end = malloc(size), *again = malloc(size);
-    env->save(one, saved);
-    for (unsigned t = 0; t < AFTER; t++) {
-        calibrated(one, memory, BEFORE + t, t ? seen[t - 1] : obs, action[t]);
-        action[t][6] = t % 40 < 30 ? 1 : -1; /* lift, drop, grasp at it again */
-        step(one, action[t], seen[t]);
-    }
-    env->save(one, end);
-    load(two, saved, other);
-    ok(!memcmp(obs, other, sizeof obs), "the observation after load is the one at save");
-    int equal = 1;
-    float top = 0;
-    for (int t = 0; t < AFTER; t++) {
-        step(two, action[t], other);
-        equal &= !memcmp(other, seen[t], sizeof other);
-        top = fmaxf(top, other[2]);
-    }
-    env->save(two, again);
-    ok(top > 0.05f && equal, "100 steps with contact in a fresh simulation have the same bits");
-    ok(!memcmp(end, again, size), "to the last bit of the state");
-    load(one, saved, other);
-    for (int t = 0; t < AFTER; t++)
-        step(one, action[t], other);
-    env->save(one, again);
-    ok(!memcmp(end, again, size), "and so in a used one");
-
-    memset(again, 0xff, size); /* NaN everywhere */
-    load(two, again, other);
-    struct mf_step r = step(two, action[0], other);
-    ok(r.terminated && !r.success && isnan(other[0]), "a simulation that diverged shows NaN");
-    begin(two, 3, other);
-    r = step(two, action[0], other);
-    ok(!r.terminated && isfinite(other[0]), "and a reset mends it");
-    free(saved), free(end), free(again), free(memory);
-    env->release(one);
-    env->release(two);
+    calibrated(state, memory, t, obs, action);
+    if (t >= 14)
+        action[6] = (t - 14) % 40 < 30 ? 1 : -1;
 }
 
 static void check_expert(void)
 {
     enum { N = 200 };
-    static float actions[N * A];
-    struct mf_err err;
-    struct mf_decision d;
-    struct mf_vec *v;
-    int success = 0;
-    const float *obs;
-    if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = N, .seed = 1}, &err) || mf_vec_reset(v, NULL, &obs, &err))
-        printf("Bail out! %s\n", err.text), exit(1);
-    for (int t = 0; t < env->max_steps; t++) {
-        mf_vec_expert(v, actions, &err);
-        mf_vec_step(v, actions, 1, false, &d, &err);
-    }
-    for (int n = 0; n < N; n++)
-        success += d.episode_success[n];
+    const int success = expert_successes(N);
     ok(success > 0.45 * N && success < 0.68 * N, "the miscalibrated expert lifts %d of %d", success, N);
-    mf_vec_free(v);
 }
 
 int main(void)
 {
-    struct mf_err err;
-    if (mf_env_find(&env, "lift", &err) || env->open(&model, &err) || mf_env_layout(env, 0, NULL, NULL, &low, &err))
-        printf("Bail out! %s\n", err.text), exit(1);
+    open_task("lift");
     check_observation();
     check_motion();
     check_time_limit();
     check_hold();
     check_random();
-    check_resume();
+    check_resume(lift_and_drop, 14, .05f);
     check_expert();
     env->close(model);
     return done();

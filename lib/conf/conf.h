@@ -41,10 +41,11 @@ struct mf_names {
 struct mf_key {
     const char *name; /* "training.learning_rate" */
     enum mf_type type;
-    const char *def;   /* as text; NULL: null */
-    const char *words; /* of a choice, the range "[0,1]", "(0,)" of a number, "/" of names that may have one; NULL: any */
-    const char *unit;  /* "control steps"; NULL: none */
-    const char *help;  /* goes on from the unit: "in an episode" */
+    const char *def; /* as text; NULL: null */
+    const char
+        *words; /* of a choice, the range "[0,1]", "(0,)" of a number, "/" of names that may have one; NULL: any */
+    const char *unit; /* "control steps"; NULL: none */
+    const char *help; /* goes on from the unit: "in an episode" */
 };
 
 extern const struct mf_key mf_keys[]; /* ends with a NULL name */

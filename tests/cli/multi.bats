@@ -56,6 +56,7 @@ iterations() { # DIR N: has it that many?
 
 @test "train-multi: a number that is none runs nothing, and a learner that dies ends its collectors, named" {
     local n
+    # shellcheck disable=SC2016 # what a shell would run
     for n in 0 foo -1 100 --config-name=lift 'a[$(touch ran)]'; do
         run "$ROOT/pipelines/train-multi" "$n" run.dir=none
         [[ $status -eq 2 && ${#lines[@]} -eq 1 && $output == *"give a number from 1 to 99 first" ]] || return 1

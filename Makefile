@@ -22,6 +22,7 @@ OPT       = -O1 -g3 -Werror
 endif
 ifdef SANITIZE
 OPT      += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
+WARN     += -Wno-format-truncation # gcc 12 sees null destinations where a sanitizer only asks for them
 endif
 
 # One question, asked once: is there an nvcc? The answer picks a file, not a macro.

@@ -108,6 +108,7 @@ END
 }
 
 @test "damaged bytes anywhere: whole or exit 3, never a crash" {
+    export ASAN_OPTIONS=detect_leaks=0 # libhdf5 is left where it crashed
     local seed
     demos old.hdf5 demos=3 steps=3 gzip=1 && demos new.hdf5 demos=3 steps=3 latest=1 || return 1
     for seed in $(seq 60); do

@@ -2,6 +2,7 @@
 bats_require_minimum_version 1.5.0
 ROOT="$(cd "$BATS_TEST_DIRNAME/../.." && pwd)"
 PATH="$ROOT/bin:$PATH"
+export LSAN_OPTIONS="suppressions=$ROOT/tests/cli/leaks.supp:print_suppressions=0"
 # shellcheck disable=SC2034 # every test uses it
 T="$BATS_TEST_TMPDIR"
 

@@ -62,7 +62,7 @@ iterations() { # DIR N: has it that many?
         [[ $status -eq 2 && ${#lines[@]} -eq 1 && $output == *"give a number from 1 to 99 first" ]] || return 1
     done
     [[ ! -e ran && ! -e none ]] && run -2 "$ROOT/pipelines/train-multi" 2 run.dir=none run.sed=1 && [[ ! -e none ]] || return 1
-    "$ROOT/pipelines/train-multi" 2 run.dir=dies training.total_timesteps=100000000 2>said &
+    "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=dies training.total_timesteps=100000000 2>said &
     local script=$!
     until_there iterations dies 2 && pkill -KILL -P $script -x mf-ppo || return 1
     ended_by 1 $script && grep -q "mf-ppo died by SIGKILL; the last metrics are of iteration" said || { cat said; return 1; }

@@ -5,11 +5,16 @@ script=pipelines/$(basename "$0")
 # The comment at the top of the script is its help.
 help() { sed -n '2,/^[^#]/s/^#  *//p' "$0"; }
 
-# run_dir WORDS..: run.dir, or outputs/NAME; the name is run.name, wandb_run_name, or that of the environment.
+# run_dir WORDS..: run.dir, or outputs/NAME; the name is run.name, wandb_run_name, or that of the environment, which the
+# checkpoint says where nobody does.
 run_dir() {
     local value
-    mapfile -t value < <(mf-conf "$@" run.dir run.name wandb_run_name env.name)
-    ((${#value[@]} == 4)) || return 1
+    mapfile -t value < <(mf-conf "$@" run.dir run.name wandb_run_name env.name policy.checkpoint)
+    ((${#value[@]} == 5)) || return 1
+    if [ "${value[3]}" = point ] && [ -e "${value[4]}" ]; then
+        value[3]=$(mf-ckpt show "${value[4]}" 2>/dev/null | sed -n 's/^spec.env  *\(..*\)/\1/p')
+    fi
+    value[3]=${value[3]:-point}
     echo "${value[0]:-outputs/${value[1]:-${value[2]:-${value[3]}}}}"
 }
 

@@ -47,6 +47,7 @@ struct bc {
     int64_t epoch;           /* that `order` is of; -1: none yet */
     int64_t step, saved;     /* minibatches taken; those in the checkpoint */
     double began, saved_at, told_at;
+    char world[64]; /* the environment of the demonstrations; "": nobody says */
     char path[MF_PATH_MAX + 64];
 };
 
@@ -84,28 +85,47 @@ static const struct mf_bind binds[] = {
 
 /* ---- the data and the policy that learns from it ---- */
 
-/* policy.obs_keys, or the environment's in its order; where it was not named and the file has others, all plain ones of
- * the file. */
-static int open_demos(const struct mf_run *run, struct bc *b, struct mf_err *err)
+/* The environment's low-dimensional keys: of the one that was named, else of the one that the demonstrations name,
+ * where it is one of ours (else none: 1), else of the default, which is a guess. */
+static int find_world(struct mf_run *run, struct bc *b, struct mf_layout *low, bool *guessed, struct mf_err *err)
 {
     const struct mf_env *env;
+    const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
+    int rc = named ? 0 : mf_demos_env(b->dataset, b->world, err);
+    if (rc == 0 && *b->world) {
+        if (!(env = mf_env_robomimic(b->world)))
+            return 1;
+        b->env_opts.name = mf_run_assume(run, "env.name", env->name);
+    }
+    *guessed = !named && !*b->world;
+    if (rc || (rc = mf_env_open(&env, &b->env_opts, err)))
+        return rc;
+    snprintf(b->world, sizeof b->world, "%s", env->name);
+    rc = mf_env_layout(env, 0, NULL, NULL, low, err);
+    mf_env_close(env);
+    return rc;
+}
+
+/* policy.obs_keys, or the environment's in its order; where nobody named it and the file has others, all plain ones of
+ * the file. */
+static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
+{
     struct mf_names *wanted = &b->policy_opts.obs_keys;
-    struct mf_layout low;
+    struct mf_layout low = {0};
     const char *keys[sizeof wanted->v / sizeof *wanted->v];
     struct mf_demos_opts o = {
         .filter = b->filter, .n_keys = wanted->n, .keys = keys, .cache = (size_t)b->cache_mib << 20};
-    int rc = mf_env_open(&env, &b->env_opts, err);
-    if (rc)
-        return rc;
-    rc = mf_env_layout(env, 0, NULL, NULL, &low, err);
-    mf_env_close(env);
-    if (rc)
+    bool guessed = false;
+    int rc = find_world(run, b, &low, &guessed, err);
+    if (rc < 0)
         return rc;
     for (int i = 0; i < wanted->n; i++)
         keys[i] = wanted->v[i];
     for (int i = 0; wanted->n == 0 && i < low.n; i++)
         keys[o.n_keys++] = low.key[i].name;
     rc = mf_demos_open(&b->demos, b->dataset, &o, err);
+    if (guessed && (rc || wanted->n))
+        *b->world = 0;
     if (rc == MF_EFORMAT && !wanted->n && !mf_conf_was_set(mf_run_conf(run), "env.name")) {
         o.n_keys = 0;
         rc = mf_demos_open(&b->demos, b->dataset, &o, err);
@@ -138,6 +158,7 @@ static int make_policy(struct bc *b, struct mf_err *err)
         return rc;
     spec.n_critic = 0; /* the learner makes its own, and its noise */
     spec.learned_noise = false;
+    strcpy(spec.env, b->world);
     rc = mf_policy_init(&b->policy, &spec, err);
     if (rc)
         return rc;
@@ -147,7 +168,7 @@ static int make_policy(struct bc *b, struct mf_err *err)
     return rc ? rc : mf_lessons_open(&b->lessons, &b->policy, d, b->pad_before, b->pad_after, err);
 }
 
-static int read_data(const struct mf_run *run, struct bc *b, struct mf_err *err)
+static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     if (!b->dataset)
         return mf_err_set(err, MF_EUSAGE, "clone.dataset=FILE is missing: demonstrations in robomimic's HDF5 layout");
@@ -400,7 +421,7 @@ static const struct mf_stage stage = {
     .name = "bc",
     .summary = "Clone a flow policy from demonstrations.",
     .examples = "  mf-bc clone.dataset=demos.hdf5 run.dir=outputs/clone\n"
-                "  mf-bc clone.dataset=low_dim.hdf5 clone.filter_key=train env=lift clone.loss=shortcut \\\n"
+                "  mf-bc clone.dataset=low_dim.hdf5 clone.filter_key=train clone.loss=shortcut \\\n"
                 "      policy.network=shortcut_mlp policy.cond_hidden=[64,16]\n",
     .role = MF_SOURCE,
     .watched = true,

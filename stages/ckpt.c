@@ -280,6 +280,7 @@ static int import_into(struct ckpt *self, struct mf_import *im, const char *path
     }
     if ((rc = mf_import_spec(im, &spec, &self->policy_opts, &w, err)) || (rc = mf_policy_outline(&p, &spec, err)))
         return rc;
+    snprintf(p.spec.env, sizeof p.spec.env, "%s", w.obs ? env->name : "");
     if (!(rc = mf_import_normalizer(im, &p, self->normalizer, err)))
         rc = mf_import_save(im, &p, path, err);
     if (!rc)

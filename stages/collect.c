@@ -29,6 +29,8 @@ struct collect {
     double timeout, gamma;
     struct mf_policy_opts policy_opts;
 
+    struct mf_loaded *start; /* the checkpoint that it starts from, until there is a policy; NULL: none */
+    bool resumes;            /* which is the run's own newest */
     const struct mf_env *env;
     struct mf_rundir rundir;
     char own_address[MF_PATH_MAX + 32];
@@ -75,33 +77,48 @@ static const struct mf_bind binds[] = {
 
 /* ---- setting up ---- */
 
+/* The environment: the one that was named, or that of the checkpoint that it starts from. */
+static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
+{
+    char newest[MF_PATH_MAX];
+    const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
+    c->env_opts.warn = mf_log_warn;
+    if (c->who == ACTOR_EXPERT)
+        return mf_env_open(&c->env, &c->env_opts, err);
+    c->resumes = c->resume && !c->address && c->run_dir && mf_rundir_newest(c->run_dir, newest);
+    const char *from = c->resumes ? newest : c->checkpoint;
+    int rc = from ? mf_checkpoint_open(&c->start, from, err) : 0;
+    if (rc ||
+        (rc = mf_env_open_for(&c->env, &c->env_opts, named, from, from ? mf_loaded_spec(c->start)->env : "", err)))
+        return rc;
+    if (!named)
+        c->env_opts.name = mf_run_assume(run, "env.name", c->env->name);
+    return 0;
+}
+
 /* The policy's shape: the checkpoint's, where there is one, with the words that were given on top. */
 static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
 {
-    char newest[MF_PATH_MAX];
-    bool resumes = c->resume && !c->address && mf_rundir_newest(c->rundir.path, newest);
-    const char *from = resumes ? newest : c->checkpoint;
     const struct mf_names *keys = &c->policy_opts.obs_keys;
+    const struct mf_loaded *l = c->start;
     struct mf_layout obs;
     struct mf_policy_spec spec;
-    struct mf_loaded *l = NULL;
-    int rc = from ? mf_checkpoint_open(&l, from, err) : 0;
-    if (rc == 0)
-        rc = mf_env_layout(c->env, keys->n, keys->v, l ? &mf_loaded_spec(l)->obs : NULL, &obs, err);
+    int rc = mf_env_layout(c->env, keys->n, keys->v, l ? &mf_loaded_spec(l)->obs : NULL, &obs, err);
     mf_env_points(c->env, &obs, rc ? 0 : (int)c->env_opts.num_points);
     if (rc == 0)
         rc = l ? mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &c->policy_opts, &obs, c->env->action_dim, err)
                : mf_policy_spec_make(&spec, &c->policy_opts, &obs, c->env->action_dim, err);
-    if (rc || (rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
-        (rc = mf_policy_init(&c->policy, &spec, err)))
-        goto out;
-    if (resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err)) == 0)
-        c->iter = c->policy.iter;
-    if (rc == 0)
-        rc = mf_sampler_new(&c->sampler, c->engine, &c->policy, false, err);
-out:
-    mf_checkpoint_close(l);
-    return rc;
+    if (rc)
+        return rc;
+    snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
+    if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
+        (rc = mf_policy_init(&c->policy, &spec, err)) ||
+        (c->resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err))))
+        return rc;
+    c->iter = c->policy.iter;
+    mf_checkpoint_close(c->start);
+    c->start = NULL;
+    return mf_sampler_new(&c->sampler, c->engine, &c->policy, false, err);
 }
 
 static void choose_address(struct collect *c)
@@ -153,8 +170,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     int rc;
     c->rundir.lock = -1;
     c->src = c->src ? c->src : "";
-    c->env_opts.warn = mf_log_warn;
-    if ((rc = mf_env_open(&c->env, &c->env_opts, err)))
+    if ((rc = open_env(run, c, err)))
         return rc;
     if (expert && !c->env->expert)
         return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has none", c->env->name);
@@ -377,6 +393,7 @@ static int close_collect(struct mf_run *run, void *self, int rc, struct mf_err *
     free(c->kept.frame);
     mf_actor_release(&c->actor);
     mf_env_close(c->env);
+    mf_checkpoint_close(c->start);
     mf_sampler_free(c->sampler);
     mf_policy_release(&c->policy);
     mf_engine_close(c->engine);

@@ -302,17 +302,44 @@ static const char *checkpoint_of(const char *word, char newest[MF_PATH_MAX], str
     return NULL;
 }
 
+/* The environment: the one that was named, or the one in which all of them were made. */
+static int open_env(struct mf_run *run, struct eval *e, int n, const char *const *words, struct mf_err *err)
+{
+    char newest[MF_PATH_MAX];
+    const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
+    e->env_opts.warn = mf_log_warn;
+    for (int i = 0; i < n; i++) { /* the last of them is not missed after hours */
+        const char *path = checkpoint_of(words[i], newest, err);
+        struct mf_loaded *l;
+        int rc = path ? mf_checkpoint_open(&l, path, err) : err->code;
+        if (rc)
+            return rc;
+        const char *made_in = mf_loaded_spec(l)->env;
+        if (!e->env)
+            rc = mf_env_open_for(&e->env, &e->env_opts, named, path, made_in, err);
+        else if (named)
+            mf_env_compare(e->env, &e->env_opts, path, made_in);
+        else if (*made_in && strcmp(made_in, e->env->name) != 0)
+            rc = mf_err_set(err, MF_EUSAGE,
+                            "%.150s was made in env=%s, and what stands before it is evaluated in env=%s: do it apart, "
+                            "or name one env= for all",
+                            path, made_in, e->env->name);
+        if (!named && e->env)
+            e->env_opts.name = mf_run_assume(run, "env.name", e->env->name);
+        mf_checkpoint_close(l);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 static int begin(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct eval *e = self;
-    char newest[MF_PATH_MAX];
     int n, rc;
     const char *const *operands = mf_run_operands(run, &n);
     if (n == 0 && !e->checkpoint)
         return mf_err_set(err, MF_EUSAGE, "name a checkpoint or a run's folder, or give policy.checkpoint");
-    for (int i = 0; i < (n ? n : 1); i++) /* the last of them is not missed after hours */
-        if (!checkpoint_of(n ? operands[i] : e->checkpoint, newest, err))
-            return err->code;
     if (e->compare && n < 2)
         return mf_err_set(err, MF_EUSAGE, "eval.compare=true sets policies against the first: name two or more");
     if (e->seeds.n == 0 || e->steps.n == 0)
@@ -325,11 +352,10 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
                                  .format = (enum mf_table_format)e->format,
                                  .compares = e->compare};
     e->began = mf_now();
-    e->env_opts.warn = mf_log_warn;
     const size_t row = (size_t)e->seeds.n * (size_t)e->trials * sizeof *e->trial;
     if ((rc = mf_alloc((void **)&e->trial, row, "trials", err)) ||
         (e->compare && (rc = mf_alloc((void **)&e->first, row * (size_t)e->steps.n, "trials to compare with", err))) ||
-        (rc = mf_env_open(&e->env, &e->env_opts, err)) ||
+        (rc = open_env(run, e, n ? n : 1, n ? operands : &e->checkpoint, err)) ||
         (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
         (e->results_path && (rc = mf_results_open(&e->results, e->results_path, err))) || (rc = open_json(e, err)))
         return rc;
@@ -388,10 +414,9 @@ static const struct mf_stage stage = {
     .name = "eval",
     .summary = "Evaluate checkpoints on fixed trials, with 95 % intervals.",
     .operands = "CHECKPOINT|RUN ...",
-    .examples =
-        "  mf-eval env=lift outputs/lift/latest eval.json=after.json\n"
-        "  mf-eval env=lift runs/*/checkpoints/000100.safetensors >results.mf\n"
-        "  mf-eval env=lift clone ppo eval.num_inference_steps=[1,2,4] eval.results=lift.jsonl eval.compare=true\n",
+    .examples = "  mf-eval outputs/lift/latest eval.json=after.json\n"
+                "  mf-eval runs/*/checkpoints/000100.safetensors >results.mf\n"
+                "  mf-eval clone ppo eval.num_inference_steps=[1,2,4] eval.results=lift.jsonl eval.compare=true\n",
     .role = MF_SOURCE,
     .watched = true,
     .binds = binds,

@@ -409,7 +409,7 @@ static int open_ppo(struct mf_run *run, void *self, struct mf_err *err)
 static const struct mf_stage stage = {
     .name = "ppo",
     .summary = "Improve the flow policy by PPO on every round, and serve it to the collectors.",
-    .examples = "  mf-collect env=lift policy.checkpoint=clone.safetensors | mf-gae | mf-ppo >metrics.mf\n"
+    .examples = "  mf-collect policy.checkpoint=clone.safetensors | mf-gae | mf-ppo >metrics.mf\n"
                 "  mf-replay rollouts.hdf5 | mf-gae | mf-ppo policy.checkpoint=clone.safetensors run.dir=again\n",
     .role = MF_SINK,
     .binds = binds,

@@ -250,6 +250,16 @@ const char *mf_conf_text(const struct mf_conf *c, const char *key)
     return i < 0 ? NULL : c->slot[i].text;
 }
 
+const char *mf_conf_assume(struct mf_conf *c, const char *key, const char *text)
+{
+    struct mf_slot *s = &c->slot[mf_key_find(key)], old = *s;
+    s->text = mf_xstrdup(text);
+    s->v.s = mf_xstrdup(text);
+    free(old.text);
+    free(old.v.s);
+    return s->text;
+}
+
 bool mf_conf_has(const char *key)
 {
     return mf_key_find(key) >= 0;

@@ -85,6 +85,8 @@ int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *sel
 int mf_conf_agrees(const struct mf_conf *c, const struct mf_conf *was, const struct mf_bind *table, struct mf_err *err);
 const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: null */
 bool mf_conf_has(const char *key);
+/* The value of a text that nobody set, as it follows from elsewhere: what is bound and printed from now on. */
+const char *mf_conf_assume(struct mf_conf *c, const char *key, const char *text);
 bool mf_conf_was_set(const struct mf_conf *c, const char *key); /* not the default */
 void mf_conf_print(const struct mf_conf *c, FILE *to);          /* --cfg: YAML, reads back */
 void mf_conf_help(const struct mf_bind *table, FILE *to);       /* --help's rows, 100 columns wide */

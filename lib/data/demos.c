@@ -1,6 +1,7 @@
 #include "data/demos.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,30 @@ int mf_demos_open(struct mf_demos *d, const char *path, const struct mf_demos_op
     if (rc)
         mf_demos_close(d);
     return rc;
+}
+
+int mf_demos_env(const char *path, char name[64], struct mf_err *err)
+{
+    hid_t file;
+    char *text = NULL;
+    struct mf_err none;
+    int rc = mf_h5_open(&file, path, err);
+    *name = 0;
+    if (rc)
+        return rc;
+    mf_h5_guard(path);
+    hid_t data = mf_h5_has(file, "data") ? H5Oopen(file, "data", H5P_DEFAULT) : -1;
+    if (data >= 0 && mf_h5_attr_text(data, "env_args", &text, &none) > 0) {
+        json_t *args = json_loads(text, 0, NULL);
+        const char *said = json_string_value(json_object_get(args, "env_name"));
+        snprintf(name, 64, "%s", said && strlen(said) < 64 ? said : "");
+        json_decref(args);
+    }
+    free(text);
+    mf_h5_close(data);
+    mf_h5_close(file);
+    mf_h5_guard(NULL);
+    return 0;
 }
 
 void mf_demos_close(struct mf_demos *d)

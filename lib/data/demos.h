@@ -55,6 +55,9 @@ struct mf_demos_opts {
 int mf_demos_open(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts, struct mf_err *err);
 void mf_demos_close(struct mf_demos *d); /* safe on a zeroed one */
 
+/* What they call their environment, env_args' env_name: "Lift"; "" where they do not say. */
+int mf_demos_env(const char *path, char name[64], struct mf_err *err);
+
 /* Rows of a column from step t < n of a demo on: *n of them lie one after another. They stay until the next call.
  * A float that is not finite: MF_EMATH with its index. */
 int mf_demos_rows(struct mf_demos *d, int column, size_t demo, size_t t, const void **rows, size_t *n,

@@ -33,6 +33,40 @@ int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct m
     return mf_served_open(env, o, err);
 }
 
+void mf_env_compare(const struct mf_env *env, const struct mf_env_opts *o, const char *path, const char *made_in)
+{
+    char text[400];
+    if (!*made_in || !strcmp(env->name, made_in) || !o->warn)
+        return;
+    snprintf(text, sizeof text, "%.150s was made in env=%.63s, and meets env=%.63s as it was asked to", path, made_in,
+             env->name);
+    o->warn(text);
+}
+
+int mf_env_open_for(const struct mf_env **env, struct mf_env_opts *o, bool named, const char *path, const char *made_in,
+                    struct mf_err *err)
+{
+    struct mf_err none;
+    if (!named && *made_in && mf_env_find(env, made_in, &none))
+        return mf_err_set(err, MF_EUSAGE,
+                          "%.150s was made in '%s', which is no environment here: give env=exec env.command='..' or "
+                          "env=remote env.address=.. for a server of it, or env=NAME for another",
+                          path, made_in);
+    o->name = named || !*made_in ? o->name : made_in;
+    int rc = mf_env_open(env, o, err);
+    if (rc == 0)
+        mf_env_compare(*env, o, path, made_in);
+    return rc;
+}
+
+const struct mf_env *mf_env_robomimic(const char *name)
+{
+    for (int i = 0; mf_envs[i]; i++)
+        if (mf_envs[i]->robomimic_name && !strcmp(mf_envs[i]->robomimic_name, name))
+            return mf_envs[i];
+    return NULL;
+}
+
 void mf_env_close(const struct mf_env *env)
 {
     if (env && env->served)

@@ -80,10 +80,17 @@ struct mf_env_opts {
 
 /* A built-in environment, or what a server describes. MF_EUSAGE lists the names. */
 int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
+/* The one for what `path` says was made in `made_in` ("": nobody knows): o's own where it was named, with a warning
+ * where that is another; else made_in. */
+int mf_env_open_for(const struct mf_env **env, struct mf_env_opts *o, bool named, const char *path, const char *made_in,
+                    struct mf_err *err);
+/* That warning, where env is another. */
+void mf_env_compare(const struct mf_env *env, const struct mf_env_opts *o, const char *path, const char *made_in);
 void mf_env_close(const struct mf_env *env); /* ends its servers; NULL is fine */
 
 extern const struct mf_env *const mf_envs[]; /* ends with NULL; made from the file names */
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err); /* MF_EUSAGE lists the names */
+const struct mf_env *mf_env_robomimic(const char *name); /* which demonstrations call so; NULL: none that is built in */
 
 /* The layout of the named keys, in that order; n 0: of those that `like` has; NULL: of all low-dimensional ones (of one
  * dimension). MF_EUSAGE lists what there is. */

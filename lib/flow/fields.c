@@ -50,6 +50,7 @@ const struct mf_spec_field mf_spec_fields[] = {
     {"value_pool", "policy.value_pool", MF_SPEC_WORD, AT(net.value_pool), 0, value_pool, false, MF_SIZES_TRANSFORMER},
     {"critic_hidden", "policy.critic_hidden", MF_SPEC_WIDTHS, AT(critic), AT(n_critic), NULL, false, MF_SIZES_ALL},
     {"noise_hidden", "policy.noise_hidden", MF_SPEC_WIDTHS, AT(noise), AT(n_noise), NULL, false, MF_SIZES_ALL},
+    {"env", "env.name", MF_SPEC_NAME, AT(env), 0, NULL, false, MF_SIZES_ALL},
 #undef AT
 };
 const int mf_spec_n = sizeof mf_spec_fields / sizeof *mf_spec_fields;
@@ -111,6 +112,9 @@ void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f,
         break;
     case MF_SPEC_NET:
         mf_spec_add(text, "%s", s->net.net->name);
+        break;
+    case MF_SPEC_NAME:
+        mf_spec_add(text, "%s", p);
         break;
     case MF_SPEC_OBS:
         for (int i = 0; i < s->obs.n; i++) {
@@ -198,6 +202,16 @@ static bool set_word(int *to, const char *const *words, const char *text)
     return false;
 }
 
+static bool set_name(char to[64], const char *text)
+{
+    bool good = strlen(text) < 64;
+    for (const char *c = text; *c; c++)
+        good = good && (unsigned char)*c >= ' ';
+    if (good)
+        strcpy(to, text);
+    return good;
+}
+
 static bool set_float(float *to, const char *text)
 {
     char *end;
@@ -238,6 +252,9 @@ int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const c
         break;
     case MF_SPEC_OBS:
         good = set_obs(&s->obs, text);
+        break;
+    case MF_SPEC_NAME:
+        good = set_name(p, text);
     }
     return good ? 0 : mf_err_set(err, MF_EFORMAT, "%s: the policy's %s cannot be '%.100s'", where, f->name, text);
 }
@@ -250,6 +267,11 @@ void mf_spec_copy(struct mf_policy_spec *to, const struct mf_policy_spec *from, 
     mf_spec_set(to, f, text, "", &never);
 }
 
+bool mf_spec_same(const struct mf_spec_field *f, const char *x, const char *y)
+{
+    return !strcmp(x, y) || (f->form == MF_SPEC_NAME && (!*x || !*y));
+}
+
 int mf_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
                   const char *b_name, bool all, struct mf_err *err)
 {
@@ -257,7 +279,7 @@ int mf_spec_agree(const struct mf_policy_spec *a, const char *a_name, const stru
     for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(a, f));) {
         mf_spec_text(a, f, x);
         mf_spec_text(b, f, y);
-        if (strcmp(x, y) && (all || f->learned))
+        if (!mf_spec_same(f, x, y) && (all || f->learned))
             return mf_err_set(err, MF_EUSAGE, "%s is %.120s in %.90s and %.120s in %.90s", f->key ? f->key : f->name, x,
                               a_name, y, b_name);
     }

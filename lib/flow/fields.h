@@ -7,7 +7,16 @@
 enum { MF_SPEC_TEXT = 1024 };       /* bytes that hold any field's text */
 enum { MF_SPEC_DIM_MAX = 1 << 20 }; /* of any one size: what is bigger is no policy but a broken file */
 
-enum mf_spec_form { MF_SPEC_INT, MF_SPEC_FLOAT, MF_SPEC_BOOL, MF_SPEC_WORD, MF_SPEC_WIDTHS, MF_SPEC_NET, MF_SPEC_OBS };
+enum mf_spec_form {
+    MF_SPEC_INT,
+    MF_SPEC_FLOAT,
+    MF_SPEC_BOOL,
+    MF_SPEC_WORD,
+    MF_SPEC_WIDTHS,
+    MF_SPEC_NET,
+    MF_SPEC_OBS,
+    MF_SPEC_NAME /* char [64]; "" is nobody's, agrees with every name, and may be missing in files and heads */
+};
 
 struct mf_spec_field {
     const char *name, *key; /* in head and metadata; "policy.horizon", or NULL: the environment or the data says it */
@@ -32,6 +41,7 @@ void mf_spec_add_widths(char text[MF_SPEC_TEXT], const int *v, int n); /* append
 void mf_spec_add(char text[MF_SPEC_TEXT], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void mf_spec_copy(struct mf_policy_spec *to, const struct mf_policy_spec *from, const struct mf_spec_field *f);
 
+bool mf_spec_same(const struct mf_spec_field *f, const char *x, const char *y); /* do two texts of it agree? */
 /* The first learned field (`all`: any field) in which they differ: MF_EUSAGE with both values. */
 int mf_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
                   const char *b_name, bool all, struct mf_err *err);

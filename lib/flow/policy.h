@@ -41,6 +41,7 @@ struct mf_policy_spec {   /* all that shapes sampling and scoring; in the checkp
     struct mf_net_spec net;
     int n_critic, critic[MF_DIMS_MAX]; /* hidden sizes; 0: no critic */
     int n_noise, noise[MF_DIMS_MAX];
+    char env[64]; /* the environment that it was made in, by its name; "": nobody knows. It shapes nothing */
 };
 
 struct mf_policy {

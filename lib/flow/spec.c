@@ -47,6 +47,10 @@ void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *hea
             mf_spec_text(s, f, text);
             mf_frame_set_str(head, path, text);
             break;
+        case MF_SPEC_NAME:
+            if (*(const char *)p)
+                mf_frame_set_str(head, path, p);
+            break;
         case MF_SPEC_WIDTHS:
             widths_to_head(head, path, p, *(const int *)((const char *)s + f->count));
             break;
@@ -128,6 +132,11 @@ static int from_head(const struct mf_frame *head, const struct mf_spec_field *f,
         if (!(rc = mf_frame_get_str(head, path, &word, err)))
             mf_spec_add(text, "%s", word);
         return rc;
+    case MF_SPEC_NAME:
+        if (!mf_frame_has(head, path) || (rc = mf_frame_get_str(head, path, &word, err)))
+            return rc;
+        mf_spec_add(text, "%s", word);
+        return 0;
     case MF_SPEC_WIDTHS:
         return widths_from_head(head, path, text, err);
     case MF_SPEC_OBS:

@@ -69,7 +69,7 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
         mf_spec_text(s, f, x);
         mf_spec_text(asked, f, y);
         bool grown = !fixed && !f->learned && !strcmp(x, "[]");
-        if (!strcmp(x, y) || (f->key && !mf_conf_was_set(conf, f->key) && !grown))
+        if (mf_spec_same(f, x, y) || (f->key && !mf_conf_was_set(conf, f->key) && !grown))
             continue;
         if (!f->key)
             return mf_err_set(err, MF_EUSAGE,

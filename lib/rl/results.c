@@ -26,13 +26,15 @@ json_t *mf_json_word(const char *s)
     return j;
 }
 
-/* As a head says it: its words and numbers. */
+/* As a head says it: its words and numbers, but where it was made, on which no result depends. */
 static json_t *spec_json(const struct mf_policy_spec *spec)
 {
+    struct mf_policy_spec acted = *spec;
+    acted.env[0] = 0;
     char *line;
     size_t n;
     struct mf_frame *head = mf_frame_new(MF_HEAD);
-    mf_policy_spec_to_head(spec, head);
+    mf_policy_spec_to_head(&acted, head);
     FILE *f = open_memstream(&line, &n);
     mf_frame_json(head, MF_ARRAYS_NONE, f);
     fclose(f);

@@ -30,6 +30,11 @@ const struct mf_conf *mf_run_conf(const struct mf_run *run)
     return run->opt.conf;
 }
 
+const char *mf_run_assume(struct mf_run *run, const char *key, const char *text)
+{
+    return mf_conf_assume(run->opt.conf, key, text);
+}
+
 const char *const *mf_run_operands(const struct mf_run *run, int *n)
 {
     *n = run->opt.n_operands;

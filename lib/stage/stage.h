@@ -67,6 +67,8 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv);
 int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err);
 
 const struct mf_conf *mf_run_conf(const struct mf_run *run);
+/* What follows for a key that nobody set, and the run's folder is to tell: mf_conf_assume. */
+const char *mf_run_assume(struct mf_run *run, const char *key, const char *text);
 const char *const *mf_run_operands(const struct mf_run *run, int *n); /* words that are not key=value */
 struct mf_port *mf_run_out(struct mf_run *run);                       /* to watch it while waiting elsewhere */
 const struct mf_wire_opts *mf_run_wire(const struct mf_run *run);     /* wire.*: for other sockets */

@@ -36,7 +36,7 @@ every() { jq -es "map($1) | all" metrics >/dev/null || { cat metrics && return 1
     train policy.checkpoint=$clone policy.weights=raw training.freeze_encoder=true || return 1
     mf-ckpt diff $clone "$last" >changed || true
     grep -q '^model.blocks.0' changed && [[ $(grep -c '^obs_encoder' changed) == 0 ]] &&
-        mf-eval "$last" env=lift eval.num_episodes=2 eval.num_envs=2 env.max_steps=8 | mf-check
+        mf-eval "$last" eval.num_episodes=2 eval.num_envs=2 env.max_steps=8 | mf-check
 }
 
 @test "a transformer of points is refused without them" {

@@ -114,10 +114,13 @@ PY
 
 @test "mf-eval sees the same trials through mf-env" {
     train a env=point
-    mf-eval env=point a eval.num_episodes=50 eval.num_envs=20 eval.json=1 >/dev/null
+    mf-eval a eval.num_episodes=50 eval.num_envs=20 eval.json=1 >/dev/null
     mf-eval env=exec env.command='mf-env point' a eval.num_episodes=50 eval.num_envs=20 eval.json=2 >/dev/null
     cmp <(jq 'del(.results[].server)' 1) <(jq 'del(.results[].server)' 2)
     [[ $(jq -c '[.results[].server]' 2) == '["mf-env point"]' ]]
+    mf-collect "${counters[@]}" env.command="$server" run.dir=c | mf-gae | mf-ppo "${counters[@]}" >/dev/null
+    run -2 mf-eval c --out x # which is not built in
+    [[ $output == *"was made in 'counter', which is no environment here: give env=exec"* ]]
 }
 
 @test "a server in Python: same_step, next_step and disabled give the same transitions" {

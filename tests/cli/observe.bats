@@ -2,13 +2,13 @@
 load helpers
 
 keys="policy.obs_keys=[robot0_eef_pos,point_cloud]"
-judge=(mf-eval clone/checkpoints/clone.safetensors env=lift eval.num_episodes=2 env.max_steps=8)
+judge=(mf-eval clone/checkpoints/clone.safetensors eval.num_episodes=2 env.max_steps=8)
 small=("policy.hidden=[16,16,16]" clone.steps=20 clone.warmup_steps=5 clone.batch_size=32)
 
 setup() { cd "$T" || return; }
 
 demos() { mf-collect env=lift collect.actor=expert collect.episodes=4 env.max_steps=20 "$@" | tee a.mf | mf-record a.hdf5 >/dev/null; }
-bc() { mf-bc env=lift clone.dataset=a.hdf5 "${small[@]}" "$@"; }
+bc() { mf-bc clone.dataset=a.hdf5 "${small[@]}" "$@"; }
 
 @test "point clouds are collected, recorded, replayed, cloned from, acted on and learned from" {
     demos "$keys" env.num_points=128 && mf-replay a.hdf5 | cmp - a.mf &&
@@ -16,7 +16,7 @@ bc() { mf-bc env=lift clone.dataset=a.hdf5 "${small[@]}" "$@"; }
         bc "$keys" run.dir=clone >/dev/null &&
         mf-view <clone/logs/metrics.mf | jq -es '.[0].spec.obs.point_cloud == {shape: [128, 6], dtype: "<f4"}' &&
         "${judge[@]}" >/dev/null &&
-        mf-collect env=lift policy.checkpoint=clone/checkpoints/clone.safetensors run.dir=rl "policy.critic_hidden=[16,16,16]" \
+        mf-collect policy.checkpoint=clone/checkpoints/clone.safetensors run.dir=rl "policy.critic_hidden=[16,16,16]" \
             training.num_envs=2 training.num_steps_per_rollout=2 training.total_timesteps=20 | mf-gae |
         mf-ppo training.batch_size=4 training.num_epochs=1 >/dev/null && mf-check rl/logs/metrics.mf
 }
@@ -32,4 +32,47 @@ bc() { mf-bc env=lift clone.dataset=a.hdf5 "${small[@]}" "$@"; }
         run -2 "${judge[@]}" "policy.obs_keys=[robot0_eef_pos,object]" &&
         [[ $output == *"10:object,3:robot0_eef_pos"*"3:robot0_eef_pos,10:object"*"policy.obs_keys"* ]] &&
         run -3 bc "$keys" run.dir=other && [[ $output == *"obs/point_cloud"* ]]
+}
+
+env_of() { mf-ckpt show "$1" | sed -n 's/^spec.env  *//p'; }
+
+# without_env FROM TO: the checkpoint as it was before it named its environment.
+without_env() {
+    python3 - "$@" <<'PY'
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+size, = struct.unpack("<Q", raw[:8])
+head = json.loads(raw[8 : 8 + size])
+del head["__metadata__"]["spec.env"]
+text = json.dumps(head, separators=(",", ":")).encode()
+text += b" " * (size - len(text))
+open(sys.argv[2], "wb").write(raw[:8] + text + raw[8 + size :])
+PY
+}
+
+@test "a checkpoint names its environment: from the demonstrations to the run that goes on" {
+    local clone=clone/checkpoints/clone.safetensors tune
+    tune=(mf-collect "policy.checkpoint=$clone" "policy.critic_hidden=[16]" training.num_envs=2
+        training.num_steps_per_rollout=2)
+    demos && bc run.dir=clone >/dev/null && [[ $(env_of $clone) == lift ]] || return 1
+    "${judge[@]}" eval.json=a.json >/dev/null && [[ $(jq -r .env a.json) == lift ]] || return 1
+    "${tune[@]}" training.total_timesteps=20 | mf-gae | mf-ppo training.batch_size=4 training.num_epochs=1 >/dev/null || return 1
+    grep -q '^  name: lift$' outputs/lift/latest/configs/mf-collect.yaml && [[ $(env_of outputs/lift/latest) == lift ]] || return 1
+    "${tune[@]}" training.total_timesteps=40 run.dir=outputs/lift/latest run.resume=auto | mf-gae |
+        mf-ppo training.batch_size=4 training.num_epochs=1 >/dev/null || return 1
+    mf-collect run.dir=outputs/lift/latest run.resume=auto "policy.critic_hidden=[16]" training.total_timesteps=60 training.num_envs=2 \
+        training.num_steps_per_rollout=2 | mf-gae | mf-ppo training.batch_size=4 training.num_epochs=1 >/dev/null
+}
+
+@test "another environment that was named wins, and is told; one that nobody knows is the default" {
+    mf-collect run.dir=a training.total_timesteps=64 training.num_envs=4 training.num_steps_per_rollout=4 "policy.hidden=[8]" |
+        mf-gae | mf-ppo training.num_epochs=1 >/dev/null && demos && bc run.dir=clone >/dev/null || return 1
+    mf-env point env.address="ipc://$T/s" & local server=$!
+    run -0 --separate-stderr mf-eval a eval.num_episodes=4 env=remote env.address="ipc://$T/s"
+    kill $server && [[ $stderr != *"was made in"* ]] || return 1 # it is a point, too
+    run -2 mf-eval a env=lift --out x && [[ $output == *"was made in env=point, and meets env=lift as it was asked to"*"no observation"* ]] || return 1
+    run -2 mf-eval a clone/checkpoints/clone.safetensors --out x && [[ $output == *"made in env=lift, and what stands before it"*"env=point"* ]] || return 1
+    local newest
+    newest=(a/checkpoints/*.safetensors)
+    without_env "${newest[0]}" old.safetensors && [[ -z $(env_of old.safetensors) ]] && mf-eval old.safetensors eval.num_episodes=4 | mf-check
 }

@@ -259,6 +259,9 @@ int main(void)
     ok(!mf_conf_was_set(c, "run.seed"), "a default was not set");
     load_word(c, "run.seed=0", &err);
     ok(mf_conf_was_set(c, "run.seed"), "a value equal to the default was");
+    ok(!strcmp(mf_conf_assume(c, "env.name", "lift"), "lift") && !strcmp(mf_conf_text(c, "env.name"), "lift") &&
+           !mf_conf_was_set(c, "env.name"),
+       "what follows from elsewhere was not");
     mf_conf_free(c);
     grammars();
     words();

@@ -54,6 +54,8 @@ static void reads(void)
        "gzipped doubles become floats");
     ok(d.env_args && !strcmp(d.env_args, "{\"env_name\": \"Lift\"}"), "env_args");
     mf_demos_close(&d);
+    char name[64];
+    ok(mf_demos_env(path, name, &err) == 0 && !strcmp(name, "Lift"), "which name the environment: %s", name);
 }
 
 static void chosen(void)

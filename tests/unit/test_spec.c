@@ -27,7 +27,8 @@ static struct mf_policy_spec example(void)
                                .noise_clip = .1f,
                                .net = {.n_hidden = 2, .hidden = {32, 48}, .act = MF_ACT_MISH, .time_dim = 16},
                                .n_critic = 1,
-                               .critic = {64}};
+                               .critic = {64},
+                               .env = "lift"};
     struct mf_err err;
     mf_net_find(&s.net.net, "reflow_mlp", &err);
     return s;
@@ -43,7 +44,7 @@ static void heads(void)
     ok(mf_policy_spec_from_head(&back, head, &err) == 0, "a head's spec reads back %s", err.text);
     ok(mf_policy_spec_agree(&s, "the first", &back, "the second", &err) == 0, "and is the same %s", err.text);
     ok(back.obs.dim == 6199 && back.obs.key[3].u8 && back.noise_clip == .1f && back.critic[0] == 64 &&
-           back.n_noise == 0 && back.net.net == s.net.net,
+           back.n_noise == 0 && back.net.net == s.net.net && !strcmp(back.env, "lift"),
        "to the last field");
     int64_t dim = 0;
     const char *word = "";
@@ -67,6 +68,13 @@ static void heads(void)
     mf_frame_set_str(head, "spec.obs.state.dtype", "<f4");
     mf_frame_set_ints(head, "spec.obs.state.shape", (int64_t[]){1, 2, 3, 4}, 4);
     ok(mf_policy_spec_from_head(&back, head, &err) == MF_EFORMAT && strstr(err.text, "shape"), "%s", err.text);
+    mf_frame_free(head);
+
+    s.env[0] = 0;
+    head = mf_frame_new(MF_HEAD);
+    mf_policy_spec_to_head(&s, head);
+    ok(!mf_frame_has(head, "spec.env") && mf_policy_spec_from_head(&back, head, &err) == 0 && !*back.env,
+       "a head need not name the environment %s", err.text);
     mf_frame_free(head);
 
     head = mf_frame_new(MF_HEAD);
@@ -114,6 +122,8 @@ static void texts(void)
                   {"noise_clip", "-1"},
                   {"noise_clip", "1x"},
                   {"learned_noise", "1"},
+                  {"env", "two\nlines"},
+                  {"env", "of 64 letters, which is one more than there is room for in a spec."},
                   {"network", "transformer"}};
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
         for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
@@ -125,6 +135,12 @@ static void differences(void)
 {
     struct mf_policy_spec a = example(), b = example();
     struct mf_err err = {0};
+    strcpy(b.env, "can");
+    ok(mf_policy_spec_agree(&a, "FILE", &b, "the head", &err) == MF_EUSAGE &&
+           !strcmp(err.text, "env.name is lift in FILE and can in the head"),
+       "%s", err.text);
+    b.env[0] = 0;
+    ok(mf_policy_spec_agree(&a, "FILE", &b, "the head", &err) == 0, "one that is not known agrees with any");
     b.horizon = 16;
     b.K = 9;
     ok(mf_policy_spec_agree(&a, "FILE", &b, "the head", &err) == MF_EUSAGE &&

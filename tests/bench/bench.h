@@ -1,7 +1,8 @@
 /* bench.h - what the timed programs share: the peer's file, ReinFlow's Hopper policy, and the way to be asked.
  *
- * A program reads lines "NAME SIZE" on stdin and answers each with the seconds of one turn; `check` as its second
- * argument makes it write what peer.py compares instead.
+ * A program reads lines "NAME SIZE" on stdin and answers each with the seconds of one turn, and for an update the GF/s
+ * that the processor's multiply-adds made between the turns; `check` as its second argument makes it write what peer.py
+ * compares instead.
  */
 #ifndef MF_BENCH_H
 #define MF_BENCH_H
@@ -10,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "data/safetensors.h"
 #include "flow/policy.h"
+#include "fma.h"
 
 static inline double bench_now(void)
 {
@@ -119,6 +122,22 @@ static inline double bench_time(void (*turn)(void *arg), void *arg, double least
         n++;
     } while (seconds < least);
     return seconds / n;
+}
+
+/* Turns for half a second, each followed by a burst of multiply-adds on all cores: prints the seconds of a turn, which
+ * returns how many it was, and the bursts' mean rate. */
+static inline void bench_beside_fma(int64_t (*turn)(void *arg), void *arg)
+{
+    double seconds = 0, rates = 0;
+    int64_t turns = 0;
+    int bursts = 0;
+    for (; seconds < .5; bursts++) {
+        double begin = bench_now();
+        turns += turn(arg);
+        seconds += bench_now() - begin;
+        rates += bench_fma((int)sysconf(_SC_NPROCESSORS_ONLN), 10000000);
+    }
+    printf("%.9g %.1f\n", seconds / (double)turns, rates / bursts);
 }
 
 #endif

@@ -118,12 +118,13 @@ static void open_bench(struct bench *b, int which, struct mf_engine *e, const ch
                                .actions = mf_xcalloc(MOST * H * A, sizeof(float))};
 }
 
-static void update(void *arg)
+static int64_t update(void *arg)
 {
     struct bench *b = arg;
     struct mf_err err;
     struct mf_ppo_stats st;
     bench_must(mf_ppo_update(b->ppo, &b->rows, &st, &err), &err);
+    return 1;
 }
 
 static void sample(void *arg)
@@ -186,10 +187,14 @@ int main(int argc, char **argv)
         bench_write(all, n, argv[1], "ditx");
     while (!checks && scanf("%15s %d", what, &size) == 2) {
         struct bench *of = &b[strcmp(what, "update") == 0 ? size == 1024 : strcmp(what, "sample1024") == 0];
-        void (*turn)(void *) = strcmp(what, "update") == 0 ? update : sample;
         of->N = size < MOST ? size : MOST;
-        turn(of);
-        printf("%.9g\n", bench_time(turn, of, .5));
+        if (strcmp(what, "update") == 0) {
+            update(of);
+            bench_beside_fma(update, of);
+        } else {
+            sample(of);
+            printf("%.9g\n", bench_time(sample, of, .5));
+        }
         fflush(stdout);
     }
     for (int i = 0; i < 2; i++) {

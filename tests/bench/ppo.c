@@ -3,8 +3,8 @@
  *   ppo DIR check | serve [fp32|bf16]
  *
  * Reads "update 50000" (drawn with tenfold repetition from 20,000 rows, as published), "update 4096", "update 512"
- * (distinct rows) and answers with the seconds of one minibatch: its share of shuffling, folding and gathering
- * included.
+ * (distinct rows) and answers with the seconds of one minibatch, its share of shuffling, folding and gathering
+ * included, and the multiply-adds' rate.
  */
 #include "round.h"
 
@@ -58,8 +58,9 @@ static void prepare(struct bench *b, int batch, size_t n, const struct mf_ppo_op
     b->batch = batch;
 }
 
-static int64_t pass(struct bench *b)
+static int64_t pass(void *arg)
 {
+    struct bench *b = arg;
     struct mf_err err;
     struct mf_ppo_stats st;
     bench_must(mf_ppo_update(b->ppo, &b->rows, &st, &err), &err);
@@ -67,7 +68,7 @@ static int64_t pass(struct bench *b)
     return st.minibatches;
 }
 
-static double update(struct bench *b, int batch)
+static void update(struct bench *b, int batch)
 {
     if (b->batch != batch) {
         struct mf_ppo_opts o = options(batch, false);
@@ -75,13 +76,7 @@ static double update(struct bench *b, int batch)
         if (batch != LARGE)
             pass(b);
     }
-    double begin = bench_now(), seconds;
-    int64_t minibatches = 0;
-    do {
-        minibatches += pass(b);
-        seconds = bench_now() - begin;
-    } while (seconds < 0.5);
-    return seconds / (double)minibatches;
+    bench_beside_fma(pass, b);
 }
 
 /* AdamW's first moment after a pass with weights that stay: the gradients of its minibatches, 0.1 (.. + 0.9 g + g'). */
@@ -137,7 +132,7 @@ int main(int argc, char **argv)
         check(&b, argv[1]);
     else
         while (scanf("%*15s %d", &size) == 1) {
-            printf("%.9g\n", update(&b, size));
+            update(&b, size);
             fflush(stdout);
         }
     drop(&b);

@@ -1,23 +1,21 @@
 /* probe - what this machine can do at most: multiply-adds and memory, on one core and on all.
  *
- * Prints one line of key=value words. fma: GF/s of the widest kernel that mf uses (AVX2), independent chains in
- * registers. triad: GB/s of a[i] = b[i] + s c[i] over arrays far beyond the caches, counted as 12 bytes.
+ * Prints one line of key=value words. fma: GF/s. triad: GB/s of a[i] = b[i] + s c[i] over arrays far beyond the
+ * caches, counted as 12 bytes.
  */
-#include <immintrin.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { CHAINS = 12, THREADS_MAX = 256, ROUNDS = 25 };
+#include "fma.h"
+
+enum { THREADS_MAX = FMA_THREADS_MAX, ROUNDS = 25 };
 static const long STEPS = 1000000;
 static const size_t TRIAD = 8 << 20; /* floats, of each of three arrays and each thread */
 
 struct job {
     pthread_t thread;
     float *a;
-    float out;
 };
 
 static double now(void)
@@ -25,20 +23,6 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-__attribute__((target("avx2,fma"))) static void *fma_job(void *arg)
-{
-    struct job *j = arg;
-    __m256 a[CHAINS], b = _mm256_set1_ps(0.999f), c = _mm256_set1_ps(0.1f);
-    for (int k = 0; k < CHAINS; k++)
-        a[k] = _mm256_set1_ps((float)k);
-    for (long s = 0; s < STEPS; s++)
-        for (int k = 0; k < CHAINS; k++)
-            a[k] = _mm256_fmadd_ps(a[k], b, c);
-    for (int k = 0; k < CHAINS; k++)
-        j->out += _mm256_cvtss_f32(a[k]);
-    return NULL;
 }
 
 static void *triad_job(void *arg)
@@ -51,10 +35,10 @@ static void *triad_job(void *arg)
 }
 
 /* The shortest of some rounds, in seconds. */
-static double best(int threads, struct job *jobs, void *(*fn)(void *), int rounds)
+static double best(int threads, struct job *jobs, void *(*fn)(void *))
 {
     double least = 1e9;
-    for (int r = 0; r < rounds; r++) {
+    for (int r = 0; r < ROUNDS; r++) {
         double t = now();
         for (int i = 1; i < threads; i++)
             pthread_create(&jobs[i].thread, NULL, fn, &jobs[i]);
@@ -67,24 +51,29 @@ static double best(int threads, struct job *jobs, void *(*fn)(void *), int round
     return least;
 }
 
+static double best_fma(int cores)
+{
+    double most = 0;
+    for (int r = 0; r < ROUNDS; r++) {
+        double rate = bench_fma(cores, STEPS);
+        most = rate > most ? rate : most;
+    }
+    return most;
+}
+
 int main(void)
 {
     static struct job jobs[THREADS_MAX];
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int all = cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (int)cores;
-    double flops = 16.0 * CHAINS * (double)STEPS;
-    printf("cores=%d", all);
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        printf(" fma_1=%.1f", 1e-9 * flops / best(1, jobs, fma_job, ROUNDS));
-        printf(" fma_all=%.1f", 1e-9 * flops * all / best(all, jobs, fma_job, ROUNDS));
-    }
+    printf("cores=%d fma_1=%.1f fma_all=%.1f", all, best_fma(1), best_fma(all));
     for (int i = 0; i < all; i++)
         if (!(jobs[i].a = calloc(3 * TRIAD, sizeof(float))))
             return 1;
     for (int i = 0; i < all; i++)
         for (size_t k = 0; k < 3 * TRIAD; k += 1024)
             jobs[i].a[k] = 1.0f; /* so that the pages are there */
-    printf(" triad_1=%.1f", 12e-9 * (double)TRIAD / best(1, jobs, triad_job, ROUNDS));
-    printf(" triad_all=%.1f\n", 12e-9 * (double)TRIAD * all / best(all, jobs, triad_job, ROUNDS));
+    printf(" triad_1=%.1f", 12e-9 * (double)TRIAD / best(1, jobs, triad_job));
+    printf(" triad_all=%.1f\n", 12e-9 * (double)TRIAD * all / best(all, jobs, triad_job));
     return 0;
 }

@@ -291,7 +291,8 @@ static int import_into(struct ckpt *self, struct mf_import *im, const char *path
         mf_log(MF_LOG_INFO, "acting takes the average, '%s'; policy.weights=raw takes '%s'", im->layout.average,
                im->layout.weights);
     if (!rc && im->n_left)
-        mf_log(MF_LOG_INFO, "%d tensors have no part in it and stay behind, as %s*", im->n_left, im->left);
+        mf_log(MF_LOG_INFO, "%d tensors have no part in it and stay behind, as %s*: %s", im->n_left, im->left->prefix,
+               im->left->why);
     mf_policy_release(&p);
     return rc;
 }

@@ -24,3 +24,17 @@ bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o)
     l->dim += mf_obs_size(o);
     return true;
 }
+
+bool mf_obs_is_cloud(const struct mf_obs *o)
+{
+    return mf_obs_rank(o) == 2 && !o->u8;
+}
+
+void mf_layout_points(struct mf_layout *l, int n)
+{
+    for (int i = 0; i < l->n; i++)
+        if (mf_obs_is_cloud(&l->key[i])) {
+            l->dim += (n - l->key[i].dim[0]) * l->key[i].dim[1];
+            l->key[i].dim[0] = n;
+        }
+}

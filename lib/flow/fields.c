@@ -11,7 +11,7 @@ static const char *const convention[] = {"noise0", "noise1", NULL};
 static const char *const noise_method[] = {"none", "flow_noise", "flow_sde", "flow_cps", NULL};
 static const char *const denoise[] = {"joint", "single", NULL};
 static const char *const objective[] = {"chain_mean", "chain_sum", "step", "step_mean", NULL};
-static const char *const value_pool[] = {"mean", "attention", NULL};
+static const char *const value_pool[] = {"mean", "attention", "score", NULL};
 static const char *const activation[] = {"none", "relu", "mish", "tanh", NULL};
 
 /* Every field once: its name in a head's spec and in a checkpoint's metadata, its key. */

@@ -173,15 +173,15 @@ static void check_left(struct mf_import *im, const bool *used, struct mf_misfits
 {
     for (int i = 0; i < im->file.n; i++) {
         const struct mf_torch_tensor *t = &im->file.tensor[i];
-        const char *const *prefix = im->family->left;
+        const struct mf_left *left = im->family->left;
         if (used[i] || !mf_torch_within(t, im->layout.weights) || starts(t->key, "normalizer.") || t->count == 0)
             continue;
-        while (*prefix && !(starts(t->key, *prefix) && replaced(im, *prefix)))
-            prefix++;
-        if (!*prefix)
+        while (left->prefix && !(starts(t->key, left->prefix) && replaced(im, left->prefix)))
+            left++;
+        if (!left->prefix)
             mf_misfit(m, "%s is left over", t->name);
         else if (im->n_left++ == 0)
-            snprintf(im->left, sizeof im->left, "%s", *prefix);
+            im->left = left;
     }
 }
 

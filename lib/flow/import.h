@@ -18,14 +18,19 @@ struct mf_rename {
     const char *ours, *theirs; /* prefixes: "network.", "actor_ft.policy." */
 };
 
+/* Tensors that may be there beside those in force: by their prefix, and why they have no part in the policy. */
+struct mf_left {
+    const char *prefix, *why;
+};
+
 struct mf_import {
     struct mf_torch file;
     struct mf_torch_layout layout;
     const struct mf_family *family;
     const struct mf_rename *in_force[8]; /* of family->names, one for each prefix of ours that is there */
     int n_in_force;
-    char left[64]; /* after save: a prefix of what was left behind */
-    int n_left;    /* tensors of it */
+    const struct mf_left *left; /* after save: the first of what was left behind */
+    int n_left;                 /* tensors */
 };
 
 /* What the file does not say. */
@@ -39,7 +44,7 @@ struct mf_family {
     const char *name;
     const char *const *anchors;    /* parameters by which a prefix is known to be there; ends with NULL */
     const struct mf_rename *names; /* the first of a prefix of ours that is there counts; ends with {NULL} */
-    const char *const *left;       /* prefixes that may be there beside those in force; ends with NULL */
+    const struct mf_left *left;    /* ends with {NULL} */
     /* What names, shapes and configuration say of s, which has the keys' values: network, widths, critic, noise net,
      * observations, horizon, actions. MF_EUSAGE names the keys that are missing. */
     int (*describe)(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,

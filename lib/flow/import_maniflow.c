@@ -9,14 +9,17 @@
 #include "flow/import_families.h"
 #include "nn/dp3.h"
 
-static const char *const anchors[] = {"model.vis_cond_pos_embed", "obs_encoder.state_mlp.0.weight",
-                                      "value_head.mlp.0.weight", "attention_pool.query", NULL};
+static const char *const anchors[] = {"model.vis_cond_pos_embed",          "obs_encoder.state_mlp.0.weight",
+                                      "value_head.mlp.0.weight",           "attention_pool.query",
+                                      "attention_pool.attention.0.weight", NULL};
 static const struct mf_rename names[] = {{"model.", "model."},
                                          {"obs_encoder.", "obs_encoder."},
                                          {"value_head.", "value_head."},
                                          {"attention_pool.", "attention_pool."},
                                          {0}};
-static const char *const left[] = {"noise_head.", NULL}; /* of the RL fork; its input is none of ours */
+static const struct mf_left left[] = {
+    {"noise_head.", "the RL fork's sigma does not see the time; policy.learned_noise=true grows a noise net that does"},
+    {0}};
 
 /* What configuration says, unless a key does: 1 where either knows. */
 static bool known(const struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg, int *v)
@@ -51,7 +54,9 @@ static void describe_critic(const struct mf_import *im, struct mf_policy_spec *s
             break;
     }
     s->n_critic -= s->n_critic > 0; /* the last is the output */
-    s->net.value_pool = mf_import_dim(im, "attention_pool.query", 2) ? MF_VALUE_ATTENTION : MF_VALUE_MEAN;
+    s->net.value_pool = mf_import_dim(im, "attention_pool.query", 2)                ? MF_VALUE_ATTENTION
+                        : mf_import_dim(im, "attention_pool.attention.0.weight", 1) ? MF_VALUE_SCORE
+                                                                                    : MF_VALUE_MEAN;
 }
 
 /* The sizes of the network. */
@@ -97,6 +102,8 @@ static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, 
         mf_layout_add(&s->obs, &(struct mf_obs){.name = "agent_pos", .dim = {S}});
         s->action_dim = A;
     }
+    if (s->net.pointwise)
+        mf_layout_points(&s->obs, points);
     for (int i = 0; i < s->obs.n; i++)
         state += mf_obs_rank(&s->obs.key[i]) == 1 ? mf_obs_size(&s->obs.key[i]) : 0;
     if (state != S || s->action_dim != A)

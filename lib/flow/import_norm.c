@@ -60,10 +60,11 @@ static int from_npz(struct mf_policy *p, const char *path, struct mf_err *err)
 
 /* ---- demonstrations ---- */
 
-/* The ranges of a column of floats, or of bytes, over all demonstrations. */
+/* The ranges of a column of floats, or of bytes, over all demonstrations; the points of a cloud share theirs. */
 static int range_of(struct mf_demos *d, int column, float *low, float *high, struct mf_err *err)
 {
     const struct mf_demo_column *c = &d->column[column];
+    size_t wide = mf_obs_is_cloud(&c->is) ? (size_t)c->is.dim[1] : c->count;
     for (size_t j = 0; j < c->count; j++)
         low[j] = INFINITY, high[j] = -INFINITY;
     for (size_t i = 0; i < d->n_demos; i++)
@@ -74,10 +75,12 @@ static int range_of(struct mf_demos *d, int column, float *low, float *high, str
                 return rc;
             for (size_t k = 0; k < n * c->count; k++) {
                 float x = c->is.u8 ? (float)((const uint8_t *)rows)[k] : ((const float *)rows)[k];
-                low[k % c->count] = fminf(low[k % c->count], x);
-                high[k % c->count] = fmaxf(high[k % c->count], x);
+                low[k % wide] = fminf(low[k % wide], x);
+                high[k % wide] = fmaxf(high[k % wide], x);
             }
         }
+    for (size_t j = wide; j < c->count; j++)
+        low[j] = low[j - wide], high[j] = high[j - wide];
     return 0;
 }
 

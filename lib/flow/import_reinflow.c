@@ -22,7 +22,8 @@ static const struct mf_rename names[] = {
     {0},
 };
 
-static const char *const left[] = {"actor_old.", "actor.", "network.", NULL};
+static const char before[] = "they are the policy that fine-tuning began with";
+static const struct mf_left left[] = {{"actor_old.", before}, {"actor.", before}, {"network.", before}, {0}};
 
 /* Rows of the layers prefixI.suffix, I = first.. */
 static int rows_of(const struct mf_import *im, const char *prefix, int first, const char *suffix, int *rows)

@@ -126,13 +126,30 @@ static struct mf_val attend(struct mf_graph *g, struct mf_val tokens)
     return mf_layer_apply(g, out, mf_attention(g, q, kv, kv, &how), MF_ACT_NONE);
 }
 
+/* The mean of the tokens (L, F), each weighed by the softmax of its score w tanh(V x): (1, F). Ilse et al., 2018,
+ * eq. 7. The scores are a head of attention whose query is w; softmax knows no offset, so that its bias is only kept.
+ */
+static struct mf_val weigh_by_score(struct mf_graph *g, struct mf_val tokens)
+{
+    struct mf_params *ps = mf_graph_params(g);
+    int F = mf_cols(g, tokens), n = F / 4;
+    struct mf_layer first = mf_layer(g, MF_GROUP_CRITIC, "attention_pool.attention.0", F, n);
+    float a = 1 / sqrtf((float)n);
+    int w = mf_param_add(ps, "attention_pool.attention.2.weight", 1, n, 2, MF_GROUP_CRITIC, MF_INIT_UNIFORM, a);
+    mf_param_add(ps, "attention_pool.attention.2.bias", 1, 1, 1, MF_GROUP_BUFFER, MF_INIT_CONST, 0);
+    struct mf_attend how = {.heads = 1, .blocks = 1, .dim = n, .out = F, .scale = 1};
+    return mf_attention(g, mf_param_value(g, w), mf_layer_apply(g, first, tokens, MF_ACT_TANH), tokens, &how);
+}
+
 struct mf_val mf_value_head(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                             const struct mf_share *seen)
 {
     struct mf_params *ps = mf_graph_params(g);
     struct mf_val x = mf_concat(g, 2, seen->seen);
     char name[64];
-    x = s->value_pool == MF_VALUE_ATTENTION ? attend(g, x) : mf_pool(g, x, 1, MF_POOL_MEAN);
+    x = s->value_pool == MF_VALUE_ATTENTION ? attend(g, x)
+        : s->value_pool == MF_VALUE_SCORE   ? weigh_by_score(g, x)
+                                            : mf_pool(g, x, 1, MF_POOL_MEAN);
     for (int i = 0; i < n_hidden; i++) {
         snprintf(name, sizeof name, "value_head.mlp.%d", 2 * i);
         x = mf_layer_apply(g, mf_layer(g, MF_GROUP_CRITIC, name, mf_cols(g, x), hidden[i]), x, MF_ACT_RELU);

@@ -14,8 +14,8 @@
 
 enum { MF_DIMS_MAX = 8, MF_LAYERS_MAX = 48 };
 
-enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER }; /* whose sizes a spec's fields are */
-enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION };           /* how a critic sums tokens up */
+enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER };       /* whose sizes a spec's fields are */
+enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE }; /* how a critic sums tokens up */
 
 struct mf_net_spec { /* what determines a network's shape; stored in the checkpoint */
     const struct mf_net *net;

@@ -186,6 +186,50 @@ w["obs_encoder.state_mlp.2.bias"] = T([0] * 9, [9])'
         [[ $output == *"state_dicts.model.obs_encoder.state_mlp.2.bias is (9) and should be (64)"*"more"* && ! -e x ]]
 }
 
+@test "ManiFlow's RL fork: its value head and its pool come along, its noise head stays behind and is told why" {
+    local head='lin = lambda n, o, i: {n + ".weight": T([0.01] * (o * i), [o, i]), n + ".bias": T([0.5] * o, [o])}
+w.update({**lin("value_head.mlp.0", 6, 80), **lin("value_head.mlp.2", 1, 6), **lin("noise_head.mlp.0", 128, 80),
+          **lin("attention_pool.attention.0", 20, 80), **lin("attention_pool.attention.2", 1, 20)})
+tree = {"policy_state_dict": w, "config": cfg, "global_step": 9}'
+    maniflow "$head"
+    run -0 mf-ckpt import m.ckpt m policy.n_obs_steps=2 policy.n_action_steps=8
+    [[ $output == *"2 tensors have no part in it and stay behind, as noise_head.*"*"policy.learned_noise=true"* ]] || return 1
+    run -0 mf-ckpt show m
+    [[ $output == *"spec.value_pool          score"* && $output == *"spec.critic_hidden       [6]"* && $output == *"spec.learned_noise       false"* ]] || return 1
+    maniflow "$head"'
+del w["attention_pool.attention.2.bias"]'
+    run -3 mf-ckpt import m.ckpt x policy.n_obs_steps=2 policy.n_action_steps=8
+    [[ $output == *"attention_pool.attention.2.bias is missing"* && ! -e x ]]
+}
+
+@test "the points of a cloud share a range; without a normaliser, or with another policy's, nothing is imported" {
+    /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
+    maniflow 'for k in [k for k in w if k[:11] == "normalizer."]: del w[k]'
+    words=(policy.n_action_steps=8)
+    run -2 mf-ckpt import m.ckpt x "${words[@]}"
+    [[ $output == *"normalizer=FILE.npz"* && ! -e x ]] || return 1
+    /usr/bin/python3 - <<'PY'
+import h5py, numpy as np
+for name, points in ("d", 32), ("few", 8):
+    rng = np.random.default_rng(0)
+    with h5py.File(name + ".hdf5", "w") as f:
+        g = f.create_group("data/demo_0")
+        g["obs/point_cloud"] = rng.uniform(-1, 1, (5, points, 6)).astype("f4") * [1, 2, 3, 4, 5, 6]
+        g["obs/agent_pos"], g["actions"] = rng.random((5, 9), "f4"), rng.random((5, 10), "f4")
+        g.attrs["num_samples"] = f["data"].attrs["total"] = 5
+PY
+    run -3 mf-ckpt import m.ckpt x "${words[@]}" normalizer=few.hdf5
+    [[ $output == *"point_cloud of few.hdf5 has 48 numbers, and the policy's 192"* && ! -e x ]] || return 1
+    mf-ckpt import m.ckpt m "${words[@]}" normalizer=d.hdf5 && python3 - <<'PY'
+import json, struct
+raw = open("m", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+b, e = json.loads(raw[8 : 8 + n])["normalizer.params_dict.obs.scale"]["data_offsets"]
+scale = struct.unpack(f"<{(e - b) // 4}f", raw[8 + n :][b:e])
+assert scale[:192] == scale[:6] * 32 and all(abs(s * k - 1) < .1 for k, s in enumerate(scale[:6], 1)), scale[:12]
+PY
+}
+
 @test "export says what it can write, and leaves what was there" {
     run -2 mf-ckpt export "$run" out.onnx
     [[ $output == *".pt or .safetensors"* ]] || return 1

@@ -27,7 +27,7 @@ static const struct mode modes[] = {
      MF_CHAIN_MEAN},
     {"joint steps of an SDE", 6, true, false, MF_VALUE_ATTENTION, MF_NOISE1, MF_FLOW_SDE, false, MF_JOINT,
      MF_STEP_MEAN},
-    {"single step of an SDE", 3, false, true, MF_VALUE_MEAN, MF_NOISE1, MF_FLOW_SDE, false, MF_SINGLE, MF_STEP},
+    {"single step of an SDE", 3, false, true, MF_VALUE_SCORE, MF_NOISE1, MF_FLOW_SDE, false, MF_SINGLE, MF_STEP},
     {"single step, learned noise", 6, false, true, MF_VALUE_ATTENTION, MF_NOISE0, MF_FLOW_NOISE, true, MF_SINGLE,
      MF_STEP},
 };

@@ -143,17 +143,36 @@ static void tell(void *self, size_t done, size_t of)
     }
 }
 
+/* What the demonstrations show. */
+static int layout_of(const struct bc *b, struct mf_layout *obs, struct mf_err *err)
+{
+    const struct mf_demos *d = &b->demos;
+    int64_t points = b->env_opts.num_points;
+    for (int i = 1; i < d->n_columns; i++) {
+        const struct mf_obs *o = &d->column[i].is;
+        if (points && mf_obs_is_cloud(o) && o->dim[0] != points)
+            return mf_err_set(
+                err, MF_EUSAGE,
+                "obs/%s of %s has %d points, and env.num_points=%lld: collect the demonstrations with it, "
+                "or leave it to them (0)",
+                o->name, b->dataset, o->dim[0], (long long)points);
+        if (!mf_layout_add(obs, o))
+            return mf_err_set(err, MF_EUSAGE,
+                              "%s has %d observations and a policy sees at most %d: choose by policy.obs_keys or env",
+                              b->dataset, d->n_columns - 1, MF_OBS_KEYS);
+    }
+    return 0;
+}
+
 static int make_policy(struct bc *b, struct mf_err *err)
 {
     struct mf_policy_spec spec;
     struct mf_layout obs = {0};
     struct mf_demos *d = &b->demos;
-    for (int i = 1; i < d->n_columns; i++)
-        if (!mf_layout_add(&obs, &d->column[i].is))
-            return mf_err_set(err, MF_EUSAGE,
-                              "%s has %d observations and a policy sees at most %d: choose by policy.obs_keys or env",
-                              b->dataset, d->n_columns - 1, MF_OBS_KEYS);
-    int rc = mf_policy_spec_make(&spec, &b->policy_opts, &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
+    int rc = layout_of(b, &obs, err);
+    if (rc)
+        return rc;
+    rc = mf_policy_spec_make(&spec, &b->policy_opts, &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
     if (rc)
         return rc;
     spec.n_critic = 0; /* the learner makes its own, and its noise */

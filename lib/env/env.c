@@ -98,34 +98,10 @@ static int add_key(const struct mf_env *env, const char *name, struct mf_layout 
 }
 
 /* A cloud's number of points is up to who looks, where the environment is ours. */
-static bool is_cloud(const struct mf_env *env, const struct mf_obs *o)
-{
-    return !env->served && mf_obs_rank(o) == 2 && !o->u8;
-}
-
-static void resize(struct mf_layout *l, struct mf_obs *o, int points)
-{
-    l->dim -= mf_obs_size(o);
-    o->dim[0] = points;
-    l->dim += mf_obs_size(o);
-}
-
 void mf_env_points(const struct mf_env *env, struct mf_layout *l, int points)
 {
-    for (int i = 0; points && i < l->n; i++)
-        if (is_cloud(env, &l->key[i]))
-            resize(l, &l->key[i], points);
-}
-
-static int add_like(const struct mf_env *env, const struct mf_obs *like, struct mf_layout *l, struct mf_err *err)
-{
-    int rc = add_key(env, like->name, l, err);
-    if (rc)
-        return rc;
-    struct mf_obs *o = &l->key[l->n - 1];
-    if (is_cloud(env, o) && mf_obs_rank(like) == 2 && like->dim[0] <= MF_POINTS_MAX)
-        resize(l, o, like->dim[0]);
-    return 0;
+    if (points && !env->served)
+        mf_layout_points(l, points);
 }
 
 int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], const struct mf_layout *like,
@@ -140,7 +116,10 @@ int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], cons
     for (int i = 0; rc == 0 && i < n; i++)
         rc = add_key(env, names[i], l, err);
     for (int i = 0; rc == 0 && n == 0 && like && i < like->n; i++)
-        rc = add_like(env, &like->key[i], l, err);
+        rc = add_key(env, like->key[i].name, l, err);
+    for (int i = 0; rc == 0 && like && i < like->n; i++)
+        if (mf_obs_is_cloud(&like->key[i]) && like->key[i].dim[0] <= MF_POINTS_MAX)
+            mf_env_points(env, l, like->key[i].dim[0]);
     return rc;
 }
 

@@ -93,11 +93,10 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
 const struct mf_env *mf_env_robomimic(const char *name); /* which demonstrations call so; NULL: none that is built in */
 
 /* The layout of the named keys, in that order; n 0: of those that `like` has; NULL: of all low-dimensional ones (of one
- * dimension). MF_EUSAGE lists what there is. */
+ * dimension). Clouds have the number of points of those of `like`. MF_EUSAGE lists what there is. */
 int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], const struct mf_layout *like,
                   struct mf_layout *l, struct mf_err *err);
-/* The clouds of the layout get so many points, at most MF_POINTS_MAX; 0: they keep theirs. Those of a `like` had its.
- */
+/* The clouds of the layout get so many points, at most MF_POINTS_MAX; 0: they keep theirs. */
 void mf_env_points(const struct mf_env *env, struct mf_layout *l, int points);
 int mf_env_key(const struct mf_env *env, const char *name); /* its place in obs; -1: none of that name */
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs); /* (l->dim) */

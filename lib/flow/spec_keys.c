@@ -58,6 +58,35 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
     return rc;
 }
 
+static int points(const struct mf_layout *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (mf_obs_is_cloud(&l->key[i]))
+            return l->key[i].dim[0];
+    return 0;
+}
+
+/* What there is to see is not what was learned from. */
+static int other_world(const struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
+                       const struct mf_spec_field *f, struct mf_err *err)
+{
+    char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
+    struct mf_policy_spec same = *s;
+    mf_spec_text(asked, f, y);
+    mf_layout_points(&same.obs, points(&asked->obs));
+    mf_spec_text(&same, f, x);
+    if (points(&s->obs) != points(&asked->obs) && !strcmp(x, y))
+        return mf_err_set(err, MF_EUSAGE,
+                          "%.150s sees clouds of %d points, and the environment shows %d: leave env.num_points to the "
+                          "checkpoint",
+                          name, points(&s->obs), points(&asked->obs));
+    mf_spec_text(s, f, x);
+    return mf_err_set(err, MF_EUSAGE,
+                      "%s is %.150s in %.150s and %.150s in the environment: does it want another env=NAME or "
+                      "policy.obs_keys?",
+                      f->name, x, name, y);
+}
+
 /* Hold what was asked against *s: what has no key (the world's), and the keys that were set. Where they differ, what
  * was learned (`fixed`: anything) is an error; the rest is taken over. A clone has neither critic nor noise net: the
  * keys say what is grown. */
@@ -72,10 +101,7 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
         if (mf_spec_same(f, x, y) || (f->key && !mf_conf_was_set(conf, f->key) && !grown))
             continue;
         if (!f->key)
-            return mf_err_set(err, MF_EUSAGE,
-                              "%s is %.150s in %.150s and %.150s in the environment: does it want another env=NAME or "
-                              "policy.obs_keys?",
-                              f->name, x, name, y);
+            return other_world(s, name, asked, f, err);
         if (fixed || f->learned)
             return mf_err_set(err, MF_EUSAGE, "%s=%.100s contradicts %.200s, where it is %.100s%s", f->key, y, name, x,
                               fixed ? "; give all stages the same words" : "");

@@ -43,3 +43,71 @@ every() { jq -es "map($1) | all" metrics >/dev/null || { cat metrics && return 1
     run -2 mf-collect "${words[@]}" "policy.obs_keys=[robot0_eef_pos]"
     [[ $output == *"one point cloud"* ]]
 }
+
+# demos NAME POINTS 'numpy': two demonstrations of clouds `p` (8, POINTS, 6), as the code leaves them, in NAME.hdf5
+demos() {
+    /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
+    /usr/bin/python3 - "$@" <<'PY'
+import sys, h5py, numpy as np
+rng = np.random.default_rng(0)
+with h5py.File(sys.argv[1] + ".hdf5", "w") as f:
+    for i in range(2):
+        g, p = f.create_group(f"data/demo_{i}"), rng.uniform(-0.2, 0.2, (8, int(sys.argv[2]), 6)).astype("f4")
+        exec(sys.argv[3])
+        g["obs/point_cloud"], g["actions"], g.attrs["num_samples"] = p, rng.uniform(-1, 1, (8, 7)).astype("f4"), 8
+        for k, n in ("eef_pos", 3), ("eef_quat", 4), ("gripper_qpos", 2):
+            g["obs/robot0_" + k] = rng.random((8, n), "f4")
+    f["data"].attrs["total"] = 16
+PY
+}
+bc() { mf-bc "${words[@]}" clone.dataset="$1.hdf5" clone.loss=consistency clone.steps=3 clone.batch_size=4 run.dir="$1" "${@:2}"; }
+judge() { mf-eval "$1/checkpoints/clone.safetensors" env=lift eval.num_episodes=2 env.max_steps=8 "${@:2}"; }
+
+@test "too few or too many points: who was made for how many, and which key changes it" {
+    demos few 12 '' && bc few >/dev/null && judge few | mf-check || return 1
+    run -2 bc few env.num_points=16 run.dir=other
+    [[ $output == *"obs/point_cloud of few.hdf5 has 12 points, and env.num_points=16"* ]] || return 1
+    local n stage call collect=(mf-collect policy.checkpoint=few/checkpoints/clone.safetensors env=lift run.dir=run)
+    for n in 8 1024; do
+        for stage in "judge few" "${collect[*]}"; do
+            read -ra call <<<"$stage env.num_points=$n"
+            run -2 "${call[@]}"
+            [[ $output == *"clone.safetensors sees clouds of 12 points, and the environment shows $n: leave env.num_points"* ]] || return 1
+        done
+    done
+    judge few "policy.obs_keys=[point_cloud,robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos]" env.num_points=12 | mf-check
+}
+
+@test "a point that is no number ends cloning with its place; equal points are cloned from and acted on" {
+    demos nan 12 'p[3, 5, 1] = np.nan'
+    run -1 bc nan
+    [[ $output == *"nan.hdf5"*"/data/demo_0/obs/point_cloud[3, 31] is nan"* ]] || return 1
+    demos equal 12 'p[:] = p[0, 0]' && bc equal >/dev/null && judge equal | mf-check &&
+        mf-view equal/logs/metrics.mf | jq -es 'map(select(.mf == "metrics").values["train/loss"]) | all(. > 0 and . < 100)'
+}
+
+@test "a policy whose normaliser is gone, or is for other points, does not act" {
+    demos few 12 '' && bc few >/dev/null || return 1
+    local spoil='import json, struct, sys
+raw = open("few/checkpoints/clone.safetensors", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+head, data, at, out = json.loads(raw[8 : 8 + n]), raw[8 + n :], 0, b""
+for k in sorted(k for k in head if k != "__metadata__"):
+    b, e = head[k]["data_offsets"]
+    if ".obs." in k and sys.argv[1] == "gone":
+        del head[k]
+        continue
+    if ".obs." in k:
+        e, head[k]["shape"] = e - 24, [head[k]["shape"][0] - 6]
+    head[k]["data_offsets"], out = [len(out), len(out) + e - b], out + data[b:e]
+text = json.dumps(head).encode()
+text += b" " * (-len(text) % 8)
+open("few/checkpoints/clone.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + out)'
+    cp few/checkpoints/clone.safetensors kept
+    python3 -c "$spoil" gone
+    run -3 judge few --out x
+    [[ $output == *normali* ]] || return 1
+    cp kept few/checkpoints/clone.safetensors && python3 -c "$spoil" short
+    run -3 judge few --out x
+    [[ $output == *"normalizer.params_dict.obs"*"is not 81 float32 numbers"* ]]
+}

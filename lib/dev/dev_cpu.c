@@ -91,6 +91,21 @@ static void back_to_x(const struct mf_call *c, int M, int all, const int *live, 
         memcpy(x->grad + (size_t)live[m] * K, dx + (size_t)m * K, sizeof(float) * K);
 }
 
+/* dW += y.grad^T x over the live rows, or its turned form, of which the pack for the way back has the shape. */
+static void weights_back(const struct mf_call *c, int M, const int *live, float *lane, float *work)
+{
+    const float *out = c->turned ? c->x[0].data : c->y.grad, *in = c->turned ? c->y.grad : c->x[0].data;
+    int O = c->turned ? c->x[0].cols : c->y.cols, I = c->turned ? c->y.cols : c->x[0].cols;
+    float *dw = lane + c->dW + c->from;
+    if (!c->gemm->outer) {
+        mf_kern()->outer(M, live, O, out, I, in, c->sets, dw, c->ldw, work);
+        return;
+    }
+    if (c->sets)
+        memset(dw, 0, sizeof(float) * (size_t)O * (size_t)c->ldw);
+    c->gemm->outer(c->turned ? c->pack_back : c->pack, M, live, out, in, dw, c->ldw);
+}
+
 /* Rows whose gradient is zero (the clipped branch won, or they are masked) cost nothing from here on. */
 static void cpu_linear_back(const struct mf_call *c, int n, float *lane)
 {
@@ -108,23 +123,16 @@ static void cpu_linear_back(const struct mf_call *c, int n, float *lane)
     for (int r = 1; r < c->n_x; r++)
         if (c->x[r].grad)
             pass_on(c, n, &c->x[r]);
-    if (c->dW >= 0) {
-        float *dw = lane + c->dW + c->from;
-        if (c->gemm->outer && c->sets)
-            memset(dw, 0, sizeof(float) * N * (size_t)c->ldw);
-        if (c->gemm->outer)
-            c->gemm->outer(c->pack, M, live, c->y.grad, c->x[0].data, dw, c->ldw);
-        else
-            k->outer(M, live, c->y.cols, c->y.grad, c->x[0].cols, c->x[0].data, c->sets, dw, c->ldw, work);
-    }
+    if (c->dW >= 0)
+        weights_back(c, M, live, lane, work);
     if (c->db >= 0)
         k->columns(M, live, c->y.cols, c->y.grad, lane + c->db);
 }
 
 static size_t linear_work(const struct mf_call *c, int n, bool back)
 {
-    int M = mf_tile_rows(&c->y, n);
-    return !back ? 0 : (size_t)M + mf_kern_work(M, c->y.cols, c->x[0].cols);
+    int M = mf_tile_rows(&c->y, n), K = c->x[0].cols, N = c->y.cols;
+    return !back ? 0 : (size_t)M + (c->turned ? mf_kern_work(M, K, N) : mf_kern_work(M, N, K));
 }
 
 /* exp(logvar / 2), in place: tanh, a line, exp. */

@@ -51,6 +51,8 @@ enum mf_op {
     MF_OP_STACK,        /* along rows */
     MF_OP_ROWS,         /* rows from, from+1, .. of x */
     MF_OP_COLS,         /* columns from, from+1, .. of x */
+    MF_OP_UNFOLD,       /* x: every window of rows becomes one row */
+    MF_OP_FOLD,         /* x: every row becomes a window of rows, which add up */
     MF_OP_PARAM,        /* no operand: W itself, shared */
     MF_OP_POOL,         /* x: rows that follow one another become one */
     MF_OP_NORM,         /* x */
@@ -88,21 +90,23 @@ struct mf_call {
     enum mf_reduce how;
     enum mf_norm norm;
     enum mf_pool pool;
-    int from;          /* first column of W, or first row or column of x, or of what m holds */
-    int heads, blocks; /* of an attention; a norm's heads, each of its own */
-    int dim;           /* columns of an attention's q and of its k */
-    int at[3], layer;  /* first columns of q, k and v; what tells this dropout from others */
-    int A, C, offset;  /* the executed slice */
-    float limit, clip; /* 0: none */
+    int from;                /* first column of W, or first row or column of x, or of what m holds */
+    int heads, blocks;       /* of an attention, a window's rows; a norm's, each of its own */
+    int window, stride, pad; /* rows that a window sees, between windows, before the first row */
+    int dim;                 /* columns of an attention's q and of its k */
+    int at[3], layer;        /* first columns of q, k and v; what tells this dropout from others */
+    int A, C, offset;        /* the executed slice */
+    float limit, clip;       /* 0: none */
     float scale, eps, drop;
     size_t keep; /* floats that forward keeps for backward, of one sample (of one shared tensor) */
     float *aux;  /* they; NULL where no backward follows */
     float *work; /* scratch of mf_kernel.work floats */
 
-    const float *W, *b; /* linear: (y.cols, ldw), (1, y.cols); norm: (1, a head's columns); or NULL */
+    const float *W, *b; /* linear: (y.cols, ldw), (1, y.cols); norm: (1, ldw), a head's columns or all; or NULL */
     int ldw;
+    bool turned;      /* linear: W is (x.cols, ldw) */
     ptrdiff_t dW, db; /* where their gradients lie in a lane; -1: not trained */
-    bool sets;        /* a linear's dW, all of it: x.cols = ldw */
+    bool sets;        /* a linear's dW, all of it */
     const struct mf_gemm *gemm;
     const struct mf_pack *pack, *pack_back; /* W for x -> y, and for y.grad -> x.grad */
 };
@@ -134,6 +138,19 @@ static inline int mf_tile_rows(const struct mf_tensor *t, int n)
 static inline int mf_row_of(const struct mf_tensor *t, const struct mf_tensor *y, int i)
 {
     return (t->shared ? 0 : i / y->rows * t->rows) + i % y->rows / (y->rows / t->rows);
+}
+
+/* A norm's rows that have one mean. */
+static inline int mf_norm_rows(const struct mf_call *c)
+{
+    return c->y.rows / c->blocks;
+}
+
+/* Where the affine numbers of a norm's head begin: every head's are the same, or each has its own. */
+static inline int mf_norm_own(const struct mf_call *c, int head)
+{
+    int N = c->y.cols / c->heads;
+    return c->ldw > N ? head * N : 0;
 }
 
 /* y's rows are t's rows, one to one. */

@@ -88,15 +88,22 @@ void mf_ref_sum_back(const struct mf_call *c, int n, float *lane)
     add_act_back(c, n, 0);
 }
 
+/* Where the weight from column k of x to column j of y lies. */
+static size_t weight_at(const struct mf_call *c, int j, int k)
+{
+    size_t ld = (size_t)c->ldw;
+    return c->turned ? (size_t)k * ld + (size_t)j : (size_t)j * ld + (size_t)(c->from + k);
+}
+
 void mf_ref_linear(const struct mf_call *c, int n)
 {
     int M = mf_tile_rows(&c->y, n), N = c->y.cols, K = c->x[0].cols;
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
-            const float *x = c->x[0].data + (size_t)i * (size_t)K, *w = c->W + (size_t)j * (size_t)c->ldw + c->from;
+            const float *x = c->x[0].data + (size_t)i * (size_t)K;
             float sum = 0.0f;
             for (int k = 0; k < K; k++)
-                sum += x[k] * w[k];
+                sum += x[k] * c->W[weight_at(c, j, k)];
             c->y.data[(size_t)i * (size_t)N + (size_t)j] = sum + (c->b ? c->b[j] : 0.0f);
         }
     add_act(c, n, 1);
@@ -108,21 +115,20 @@ void mf_ref_linear_back(const struct mf_call *c, int n, float *lane)
     mf_ref_zero(c, n);
     add_act_back(c, n, 1);
     if (c->sets)
-        memset(lane + c->dW, 0, sizeof(float) * (size_t)N * (size_t)c->ldw);
+        memset(lane + c->dW, 0, sizeof(float) * (size_t)(c->turned ? K : N) * (size_t)c->ldw);
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             const float *x = c->x[0].data + (size_t)i * (size_t)K;
             float d = c->y.grad[(size_t)i * (size_t)N + (size_t)j];
-            size_t row = (size_t)j * (size_t)c->ldw + (size_t)c->from;
             if (d == 0.0f)
                 continue;
             if (c->db >= 0)
                 lane[c->db + j] += d;
             for (int k = 0; k < K; k++) {
                 if (c->dW >= 0)
-                    lane[(size_t)c->dW + row + (size_t)k] += d * x[k];
+                    lane[(size_t)c->dW + weight_at(c, j, k)] += d * x[k];
                 if (c->x[0].grad)
-                    c->x[0].grad[(size_t)i * (size_t)K + (size_t)k] += d * c->W[row + (size_t)k];
+                    c->x[0].grad[(size_t)i * (size_t)K + (size_t)k] += d * c->W[weight_at(c, j, k)];
             }
         }
 }

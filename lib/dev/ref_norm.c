@@ -11,65 +11,82 @@ static bool all_zero(const float *x, int n)
     return true;
 }
 
-/* One head of a row: stats become its mean and the factor to unit size. */
-static void measure(const struct mf_call *c, const float *x, int n, float stats[2])
+/* One head of n columns of a block of rows that lie `apart`: stats become its mean and the factor to unit size. */
+static void measure(const struct mf_call *c, const float *x, int n, int apart, float stats[2])
 {
-    double mean = 0.0, square = 0.0, count = c->norm == MF_NORM_RMS_LEGACY ? n - 1 : n;
-    for (int j = 0; j < n && c->norm != MF_NORM_RMS; j++)
-        mean += (double)x[j] / n;
-    for (int j = 0; j < n; j++)
-        square += ((double)x[j] - mean) * ((double)x[j] - mean) / count;
+    double mean = 0.0, square = 0.0, all = (double)n * mf_norm_rows(c),
+           count = c->norm == MF_NORM_RMS_LEGACY ? all - 1 : all;
+    for (int r = 0; r < mf_norm_rows(c) && c->norm != MF_NORM_RMS; r++)
+        for (int j = 0; j < n; j++)
+            mean += (double)x[r * apart + j] / all;
+    for (int r = 0; r < mf_norm_rows(c); r++)
+        for (int j = 0; j < n; j++)
+            square += ((double)x[r * apart + j] - mean) * ((double)x[r * apart + j] - mean) / count;
     stats[0] = (float)mean;
     stats[1] = (float)(1.0 / sqrt(square + (double)c->eps));
 }
 
 void mf_ref_norm(const struct mf_call *c, int n)
 {
-    int N = c->y.cols / c->heads;
-    for (int i = 0; i < mf_tile_rows(&c->y, n) * c->heads; i++) {
-        const float *x = c->x[0].data + i / c->heads * c->x[0].cols + c->from + i % c->heads * N;
-        float *y = c->y.data + i * N, own[2], *stats = c->aux ? c->aux + 2 * i : own;
-        measure(c, x, N, stats);
-        for (int j = 0; j < N; j++) {
-            float unit = (c->norm == MF_NORM_LAYER ? x[j] - stats[0] : x[j]) * stats[1];
-            y[j] = (c->W ? c->W[j] : 1.0f) * unit + (c->b ? c->b[j] : 0.0f);
-        }
+    int N = c->y.cols / c->heads, rows = mf_norm_rows(c), apart = c->x[0].cols;
+    for (int i = 0; i < mf_tile_rows(&c->y, n) / rows * c->heads; i++) {
+        int h = i % c->heads, first = i / c->heads * rows, own = mf_norm_own(c, h);
+        const float *x = c->x[0].data + first * apart + c->from + h * N;
+        float *y = c->y.data + first * c->y.cols + h * N, here[2], *stats = c->aux ? c->aux + 2 * i : here;
+        measure(c, x, N, apart, stats);
+        for (int r = 0; r < rows; r++)
+            for (int j = 0; j < N; j++) {
+                float unit = (c->norm == MF_NORM_LAYER ? x[r * apart + j] - stats[0] : x[r * apart + j]) * stats[1];
+                y[r * c->y.cols + j] = (c->W ? c->W[own + j] : 1.0f) * unit + (c->b ? c->b[own + j] : 0.0f);
+            }
     }
 }
 
 /* With r = the factor, u = x - mean, s = sum of g (what was scaled): dx = r g - r^3 s u/count, less r mean(g) for a
- * layer norm. */
-static void back_to_x(const struct mf_call *c, const float *x, const float *dy, const float stats[2], int n, float *dx)
+ * layer norm. w: the head's weights, or NULL. */
+static void back_to_x(const struct mf_call *c, const float *x, const float *dy, const float *w, const float stats[2],
+                      int n, float *dx)
 {
-    double r = (double)stats[1], sum = 0.0, mean = 0.0, count = c->norm == MF_NORM_RMS_LEGACY ? n - 1 : n;
-    for (int j = 0; j < n; j++) {
-        double g = (double)dy[j] * (c->W ? (double)c->W[j] : 1.0);
-        sum += g * ((double)x[j] - (c->norm == MF_NORM_LAYER ? (double)stats[0] : 0.0));
-        mean += c->norm == MF_NORM_LAYER ? g / n : 0.0;
-    }
-    for (int j = 0; j < n; j++) {
-        double g = (double)dy[j] * (c->W ? (double)c->W[j] : 1.0);
-        dx[j] += (float)(r * (g - mean) - r * r * r * sum * ((double)x[j] - (double)stats[0]) / count);
-    }
+    int apart = c->x[0].cols, rows = mf_norm_rows(c);
+    double r = (double)stats[1], sum = 0.0, mean = 0.0, all = (double)n * rows,
+           count = c->norm == MF_NORM_RMS_LEGACY ? all - 1 : all;
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < n; j++) {
+            double g = (double)dy[i * c->y.cols + j] * (w ? (double)w[j] : 1.0);
+            sum += g * ((double)x[i * apart + j] - (c->norm == MF_NORM_LAYER ? (double)stats[0] : 0.0));
+            mean += c->norm == MF_NORM_LAYER ? g / all : 0.0;
+        }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < n; j++) {
+            double g = (double)dy[i * c->y.cols + j] * (w ? (double)w[j] : 1.0);
+            dx[i * apart + j] +=
+                (float)(r * (g - mean) - r * r * r * sum * ((double)x[i * apart + j] - (double)stats[0]) / count);
+        }
 }
 
 void mf_ref_norm_back(const struct mf_call *c, int n, float *lane)
 {
-    int N = c->y.cols / c->heads;
+    int N = c->y.cols / c->heads, rows = mf_norm_rows(c), apart = c->x[0].cols;
     mf_ref_zero(c, n);
-    for (int i = 0; i < mf_tile_rows(&c->y, n) * c->heads; i++) {
-        int at = i / c->heads * c->x[0].cols + c->from + i % c->heads * N;
-        const float *x = c->x[0].data + at, *dy = c->y.grad + i * N, *stats = c->aux + 2 * i;
-        if (all_zero(dy, N))
+    for (int i = 0; i < mf_tile_rows(&c->y, n) / rows * c->heads; i++) {
+        int h = i % c->heads, first = i / c->heads * rows, at = first * apart + c->from + h * N,
+            own = mf_norm_own(c, h);
+        const float *x = c->x[0].data + at, *dy = c->y.grad + first * c->y.cols + h * N, *stats = c->aux + 2 * i;
+        bool none = true;
+        for (int r = 0; r < rows; r++)
+            none = none && all_zero(dy + r * c->y.cols, N);
+        if (none)
             continue;
         if (c->x[0].grad)
-            back_to_x(c, x, dy, stats, N, c->x[0].grad + at);
-        for (int j = 0; j < N; j++) {
-            if (c->dW >= 0)
-                lane[c->dW + j] += dy[j] * (c->norm == MF_NORM_LAYER ? x[j] - stats[0] : x[j]) * stats[1];
-            if (c->db >= 0)
-                lane[c->db + j] += dy[j];
-        }
+            back_to_x(c, x, dy, c->W ? c->W + own : NULL, stats, N, c->x[0].grad + at);
+        for (int r = 0; r < rows; r++)
+            for (int j = 0; j < N; j++) {
+                float g = dy[r * c->y.cols + j], u = x[r * apart + j];
+                if (c->dW >= 0)
+                    lane[c->dW + own + j] += g * (c->norm == MF_NORM_LAYER ? u - stats[0] : u) * stats[1];
+                if (c->db >= 0)
+                    lane[c->db + own + j] += g;
+            }
     }
 }
 

@@ -39,6 +39,7 @@ struct mf_param {
     char name[128]; /* "network.mlp_mean.layers.0.weight" */
     int rows, cols; /* a bias is (1, cols) */
     int rank;       /* how a checkpoint shapes it: 1 (cols), 2 (rows, cols), 3 (1, rows, cols) */
+    int kernel;     /* of a convolution, whose shape is (rows, cols/kernel, kernel); 0: of none */
     enum mf_group group;
     enum mf_init init;
     float a;
@@ -57,6 +58,9 @@ struct mf_params {
 int mf_param_add(struct mf_params *ps, const char *name, int rows, int cols, int rank, enum mf_group group,
                  enum mf_init init, float a);
 int mf_param_find(const struct mf_params *ps, const char *name); /* -1: none */
+/* A convolution's weight, (rows, cols) here and (rows, cols/kernel, kernel) in checkpoints: U(+-a). */
+int mf_param_add_kernel(struct mf_params *ps, const char *name, int rows, int cols, int kernel, enum mf_group group,
+                        float a);
 size_t mf_params_count(const struct mf_params *ps, enum mf_group group);
 int mf_params_alloc(struct mf_params *ps, struct mf_err *err); /* zeroed */
 void mf_params_fresh(struct mf_params *ps, uint64_t seed);     /* values by init */
@@ -106,7 +110,7 @@ struct mf_val mf_pool(struct mf_graph *g, struct mf_val x, int n, enum mf_pool h
 struct mf_val mf_norm(struct mf_graph *g, struct mf_val x, int from, int cols, int heads, enum mf_norm how, int W,
                       int b, float eps);
 /* Adaptive layer norm's (Peebles & Xie 2023): x (1 + scale) + shift, and h + gate x. shift and scale are columns
- * [from, from + 2 cols) of m, gate [from, from + cols); m spreads as r1 above. */
+ * [from, from + 2 cols) of m, gate [from, from + cols); m, and h of a gate, spread as r1 above. */
 struct mf_val mf_modulate(struct mf_graph *g, struct mf_val x, struct mf_val m, int from);
 struct mf_val mf_gate(struct mf_graph *g, struct mf_val h, struct mf_val x, struct mf_val m, int from);
 
@@ -124,6 +128,22 @@ struct mf_attend {
 };
 struct mf_val mf_attention(struct mf_graph *g, struct mf_val q, struct mf_val k, struct mf_val v,
                            const struct mf_attend *how);
+
+/* ---- what convolutions add: values are `blocks` blocks of T rows (times) that know nothing of each other ---- */
+
+/* Conv1d's operand: row t of a block becomes column c*kernel + j of a row = x[t*stride + j - pad, c], 0 beyond the
+ * block, so that mf_linear with a weight (out, in*kernel) is the convolution: (blocks*T', C*kernel),
+ * T' = (T + 2 pad - kernel)/stride + 1. */
+struct mf_slide {
+    int blocks, kernel, stride, pad;
+};
+struct mf_val mf_unfold(struct mf_graph *g, struct mf_val x, const struct mf_slide *how);
+/* Its adjoint, (blocks*T, C*kernel) -> (blocks*T', C), T' = (T-1) stride - 2 pad + kernel: after mf_linear_turned with
+ * a weight (in, out*kernel) it is ConvTranspose1d. */
+struct mf_val mf_fold(struct mf_graph *g, struct mf_val x, const struct mf_slide *how);
+struct mf_val mf_linear_turned(struct mf_graph *g, struct mf_val x, int W); /* x W */
+/* Every block and group of columns normed by itself (Wu & He 2018): x^ w + b, w and b (1, cols). */
+struct mf_val mf_group_norm(struct mf_graph *g, struct mf_val x, int blocks, int groups, int W, int b, float eps);
 
 /* ---- the flow's own ops; k runs over rows, d over D = H*A cols ---- */
 

@@ -32,6 +32,14 @@ int mf_param_add(struct mf_params *ps, const char *name, int rows, int cols, int
     return ps->n++;
 }
 
+int mf_param_add_kernel(struct mf_params *ps, const char *name, int rows, int cols, int kernel, enum mf_group group,
+                        float a)
+{
+    int i = mf_param_add(ps, name, rows, cols, 3, group, MF_INIT_UNIFORM, a);
+    ps->p[i].kernel = kernel;
+    return i;
+}
+
 size_t mf_params_count(const struct mf_params *ps, enum mf_group group)
 {
     size_t n = 0;

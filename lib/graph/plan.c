@@ -142,12 +142,14 @@ static int find_packs(struct mf_plan *p, int (*pack)[2], struct mf_err *err)
         if (nd->op != MF_OP_LINEAR)
             continue;
         const struct mf_value *x = &p->g->value[nd->x[0]];
-        p->macs += (double)(x->shared ? 0 : x->rows) * x->cols * p->params->p[nd->W].rows;
+        int out = p->g->value[nd->y].cols, K = nd->how.turned ? out : x->cols;
+        bool turned = nd->how.turned, trained = mf_runs_back(p, i);
+        p->macs += (double)(x->shared ? 0 : x->rows) * x->cols * out;
         if (!p->e->dev.gemm)
             continue;
-        int rc = pack_of(p, nd->W, nd->how.from, x->cols, false, &pack[i][0], err);
-        if (rc == 0 && mf_runs_back(p, i) && mf_flows(p->g, nd, 0) && p->wanted[x->root])
-            rc = pack_of(p, nd->W, nd->how.from, x->cols, true, &pack[i][1], err);
+        int rc = pack_of(p, nd->W, nd->how.from, K, turned, &pack[i][0], err);
+        if (rc == 0 && trained && (turned || (mf_flows(p->g, nd, 0) && p->wanted[x->root])))
+            rc = pack_of(p, nd->W, nd->how.from, K, !turned, &pack[i][1], err);
         if (rc)
             return rc;
     }

@@ -97,7 +97,7 @@ static void begin(const struct mf_plan *p, int w, int node, bool fresh, float *l
     const struct mf_node *nd = &p->g->node[node];
     struct mf_call *c = &p->call[w][node];
     struct mf_first first = p->first[node];
-    c->sets = fresh && first.W && nd->op == MF_OP_LINEAR && c->x[0].cols == c->ldw;
+    c->sets = fresh && first.W && nd->op == MF_OP_LINEAR && (c->turned ? c->y : c->x[0]).cols == c->ldw;
     if (fresh && first.W && !c->sets)
         zero(p, nd->W, lane);
     if (fresh && first.b)

@@ -36,6 +36,7 @@ struct mf_val mf_norm(struct mf_graph *g, struct mf_val x, int from, int cols, i
     made->how.heads = heads;
     made->how.norm = how;
     made->how.eps = eps;
+    made->how.blocks = mf_rows(g, x);
     made->how.keep = (size_t)mf_rows(g, x) * (size_t)heads * 2; /* the mean and the factor */
     made->W = W;
     made->b = b;
@@ -67,9 +68,10 @@ struct mf_val mf_gate(struct mf_graph *g, struct mf_val h, struct mf_val x, stru
     struct mf_node *made;
     struct mf_val all[] = {h, x, m};
     want_parts(g, "gate", 3, all, x, m, from, 1);
-    mf_record_want(
-        g, mf_cols(g, h) == mf_cols(g, x) && mf_rows(g, h) == mf_rows(g, x) && mf_is_shared(g, h) == mf_is_shared(g, x),
-        "gate", 3, all);
+    mf_record_want(g,
+                   mf_cols(g, h) == mf_cols(g, x) && mf_rows(g, x) % mf_rows(g, h) == 0 &&
+                       (mf_is_shared(g, h) || !mf_is_shared(g, x)),
+                   "gate", 3, all);
     struct mf_val y = mf_record(g, MF_OP_GATE, 3, all, 7, mf_rows(g, x), mf_cols(g, x), &made);
     made->how.from = from;
     return y;

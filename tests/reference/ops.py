@@ -190,4 +190,19 @@ case("attention_self", lambda x: attention(x[:, :10], x[:, 10:20], x[:, 20:], 2,
 case("attention_cross", lambda q, kv: attention(q[:, 1:33], kv[:, :32], kv[:, 32:], 1, 2, .25),
      [rand(5, 33), rand(9, 64)])
 
+# What convolutions add: blocks of rows are the batch, rows the time.
+def in_time(fn, x, blocks):
+    y = fn(x.reshape(blocks, -1, x.shape[1]).transpose(1, 2))
+    return y.transpose(1, 2).reshape(-1, y.shape[1])
+
+
+case("conv_same", lambda x, W, b: in_time(lambda u: F.conv1d(u, W.reshape(7, 3, 5), b[0], 1, 2), x, 2),
+     [rand(8, 3), rand(7, 15), rand(1, 7)])
+case("conv_half", lambda x, W, b: in_time(lambda u: F.conv1d(u, W.reshape(7, 3, 3), b[0], 2, 1), x, 2),
+     [rand(8, 3), rand(7, 9), rand(1, 7)])
+case("conv_turned", lambda x, W: in_time(lambda u: F.conv_transpose1d(u, W.reshape(3, 7, 4), None, 2, 1), x, 2),
+     [rand(8, 3), rand(3, 28)])
+case("group_norm", lambda x, w, b: in_time(lambda u: F.group_norm(u, 2, w[0], b[0], 1e-3), x, 2),
+     [rand(8, 22), rand(1, 22), rand(1, 22)])
+
 save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

@@ -2,6 +2,7 @@
 #ifndef MF_OP_LAB_H
 #define MF_OP_LAB_H
 
+#include "op_convolution.h"
 #include "op_transformer.h"
 
 /* ---- one function per operation: record it, return its value ---- */
@@ -213,6 +214,12 @@ static const struct {
     OP(attention_drop),
     OP(attention_cross),
     OP(attention_shared),
+    OP(unfold),
+    OP(fold),
+    OP(convolve),
+    OP(convolve_turned),
+    OP(group_norm),
+    OP(film),
     OP(weigh),
     OP(sinusoid),
     OP(flow_mean),

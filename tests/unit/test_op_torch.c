@@ -136,6 +136,22 @@ static struct mf_val record_transformer(struct bench *b)
     return !strncmp(n, "attention_", 10) ? attend(b, n[10] == 'c') : MF_NONE;
 }
 
+/* What convolutions add. */
+static struct mf_val record_convolution(struct bench *b)
+{
+    static const struct mf_slide same = {2, 5, 1, 2}, half = {2, 3, 2, 1}, twice = {2, 4, 2, 1};
+    struct mf_graph *g = b->g;
+    const char *n = b->name;
+    if (!strcmp(n, "conv_turned"))
+        return mf_fold(g, mf_linear_turned(g, x(b, 0), param(b, "W")), &twice);
+    if (!strncmp(n, "conv_", 5))
+        return mf_linear(g, mf_unfold(g, x(b, 0), n[5] == 's' ? &same : &half), param(b, "W"), 0, param(b, "b"),
+                         MF_NONE, MF_NONE, MF_ACT_NONE);
+    if (!strcmp(n, "group_norm"))
+        return mf_group_norm(g, x(b, 0), 2, 2, param(b, "W"), param(b, "b"), 1e-3f);
+    return record_transformer(b);
+}
+
 static struct mf_val record(struct bench *b)
 {
     struct mf_graph *g = b->g;
@@ -185,7 +201,7 @@ static struct mf_val record(struct bench *b)
         return mf_value_loss(g, x(b, 0), d(b, 0), d(b, 1), d(b, 2), s(b, 3));
     if (!strcmp(n, "mse"))
         return mf_mse(g, x(b, 0), d(b, 0), d(b, 1));
-    return record_transformer(b);
+    return record_convolution(b);
 }
 
 /* How far a parameter (its value or gradient) is from the file's matrix, to its largest; into: takes that over. */

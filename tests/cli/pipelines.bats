@@ -70,3 +70,19 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
         ! pipeline sweep --jobs x && told "--jobs x: give a number from 1" &&
         ! pipeline sweep --configs nope && told "no experiment nope; there are: baseline:default warmup:0"
 }
+
+@test "sweep: --slurm prints an array with an index for each experiment and seed, and an index is that run" {
+    "$ROOT/pipelines/sweep" --slurm --configs "baseline:default lr:high" --seeds "3 4" --jobs 2 "${tiny[@]}" training.total_timesteps=600 >array.sh &&
+        bash -n array.sh && shellcheck array.sh && grep -qx '#SBATCH --array=0-3%2' array.sh && ! grep -q gpus array.sh &&
+        (cd / && SLURM_ARRAY_TASK_ID=3 bash "$T/array.sh") 2>err && told "outputs/sweep/lr_high/4: done" &&
+        [[ $(echo outputs/sweep/*/*) == outputs/sweep/lr_high/4 ]] &&
+        ! bash array.sh 2>err && told "sbatch sets it"
+}
+
+@test "sweep: --gpus in turn, and a sentence where there is none" {
+    "$ROOT/pipelines/sweep" --dry-run --configs "baseline:default lr:high" --seeds "0 1" --gpus "2 5 7" env=point >all &&
+        [[ $(grep -o 'DEVICES=[0-9]' all | xargs) == "DEVICES=2 DEVICES=5 DEVICES=7 DEVICES=2" && $(grep -c device=cuda:0 all) -eq 4 ]] &&
+        "$ROOT/pipelines/sweep" --slurm --gpus 0 env=point | grep -qx '#SBATCH --gpus=1' &&
+        ! pipeline sweep --gpus 99 env=point && told "nvidia-smi finds no GPU 99 here; without --gpus it runs on the processor" && [[ ! -e outputs ]] &&
+        ! pipeline sweep --gpus all env=point && told "'all' is not the number of a GPU"
+}

@@ -213,6 +213,8 @@ static int save(struct bc *b, struct mf_err *err)
     struct mf_checkpoint c = {
         .policy = &b->policy, .ema = b->ema, .adam = &b->adam, .kind = "clone", .n_extra = 3, .extra = extra};
     int rc = mf_checkpoint_save(b->path, &c, err);
+    if (rc == 0)
+        mf_rundir_begun(&b->rundir);
     b->saved = b->step;
     b->saved_at = mf_now();
     return rc;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "flow/spec.h"
 #include "rl/actor.h"
@@ -261,10 +262,12 @@ static int send_again(struct mf_run *run, struct collect *c, struct mf_err *err)
 static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, struct mf_err *err)
 {
     struct mf_edge_policy got;
+    const double since = mf_now();
     int rc;
     while ((rc = mf_edge_want(c->edge, c->src, version, mf_run_out(run), c->timeout, &got, err)) == 1)
         if ((rc = send_again(run, c, err)))
             return rc;
+    mf_run_waited(run, mf_now() - since);
     if (rc == MF_STOPPED && mf_stop_signal() == SIGINT)
         return 1;
     for (int i = 0; rc == 0 && i < got.n; i++)
@@ -281,6 +284,8 @@ static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, 
     if (!c->met)
         c->iter = c->first = got.version;
     c->met = true;
+    if (got.version > c->first)
+        mf_rundir_begun(&c->rundir);
     return 0;
 }
 

@@ -19,6 +19,7 @@
 #include "stage/journal.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
+#include "stage/waits.h"
 #include "wire/edge.h"
 
 enum { CHECKPOINTS_KEPT = 3 };
@@ -85,6 +86,8 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
 {
     char words[200];
     struct mf_frame *m = mf_report_frame(r);
+    if (q->served.lock >= 0)
+        mf_waits_report(q->head, m);
     if (mf_run_on_terminal(run)) {
         mf_report_row(m, stdout);
         fflush(stdout);
@@ -295,6 +298,7 @@ static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t st
     mf_rundir_checkpoint(q->dir, q->trainer.policy.version, path);
     if (rc || (rc = mf_trainer_save(&q->trainer, path, err)))
         return rc;
+    mf_rundir_begun(&q->rundir);
     mf_rundir_prune(q->dir, q->trainer.policy.version, CHECKPOINTS_KEPT, q->save_interval);
     return publish(q, err);
 }

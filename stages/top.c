@@ -170,8 +170,8 @@ static void numbers(const struct mf_history *h, int row, int col, int rows, int 
                       {"length", "rollout/ep_length", "%.1f"},
                       {"clip frac", "train/clip_fraction", "%.4f"},
                       {"expl. var", "train/explained_variance", "%.3f"},
-                      {"pol. loss", "train/policy_loss", "%.3g"},
-                      {"val. loss", "train/value_loss", "%.3g"},
+                      {"pol. loss", "train/policy_loss", "%.2g"},
+                      {"val. loss", "train/value_loss", "%.2g"},
                       {"grad norm", "train/grad_norm", "%.3g"},
                       {"ratio max", "train/ratio_max", "%.3f"},
                       {"entropy", "train/entropy", "%.3g"},
@@ -195,6 +195,25 @@ static void shares(const struct mf_history *h, int row, int col, int cols)
     for (int i = 0, n = cols - 28; i < n; i++)
         addch(i < lround(n * share) ? '=' : '-');
     printw(" update %3.0f %%", 100 * (1 - share));
+}
+
+/* The share of its time that each stage waited in the last round, for input or for room in its output. */
+static void waits(const struct mf_history *h, int row, int col, int cols)
+{
+    char text[200] = "", other[64];
+    size_t n = 0;
+    for (int s = 0; s < h->n_series && n < sizeof text; s++) {
+        const char *name = h->series[s].name, *end = strrchr(name, '_');
+        if (strncmp(name, "perf/idle_", 10) != 0 || !end || strcmp(end, "_in") != 0)
+            continue;
+        snprintf(other, sizeof other, "%.*s_out", (int)(end - name), name);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s %.0f %%  ", (int)(end - name - 10), name + 10,
+                              100 * (last(h, name) + last(h, other)));
+    }
+    if (n < sizeof text && !isnan(last(h, "perf/idle")))
+        n += (size_t)snprintf(text + n, sizeof text - n, "ppo %.0f %%", 100 * last(h, "perf/idle"));
+    if (n)
+        mvprintw(row, col, "waits  %.*s", cols - 8, text);
 }
 
 static void heading(const struct pane *p, int row, int col, int cols)
@@ -235,7 +254,7 @@ static void column(const struct top *t, const struct pane *p, int col, int cols,
     const double limit = p->limited && isfinite(p->kl) ? p->kl : NAN, now = last(h, "train/approx_kl");
     const double high = fmax(most(h, kl), 1e-6);
     const int table = cols >= 80 ? 3 : cols >= 60 ? 4 : rows >= 24 ? 6 : 4;
-    const int room = rows - 6 - table, upper = (room * 3 + 4) / 5, lower = room - upper;
+    const int room = rows - 7 - table, upper = (room * 3 + 4) / 5, lower = room - upper;
     heading(p, 0, col, cols);
     attron(COLOR_PAIR(GOOD));
     mvprintw(2, col, "success %.1f %%", 100 * last(h, "rollout/success_once"));
@@ -248,7 +267,8 @@ static void column(const struct top *t, const struct pane *p, int col, int cols,
     attroff(COLOR_PAIR(now > limit ? BAD : PLAIN));
     curve(t, h, kl, 4 + upper, col, lower, cols - 1, 0, limit < 10 * high ? fmax(high, 1.2 * limit) : high, limit);
     numbers(h, 4 + upper + lower, col, table, cols);
-    shares(h, rows - 2, col, cols);
+    shares(h, rows - 3, col, cols);
+    waits(h, rows - 2, col, cols);
 }
 
 static void draw(const struct top *t)

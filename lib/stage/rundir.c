@@ -212,13 +212,15 @@ static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
     return mf_err_set(err, MF_EIO, "outputs/%s has a hundred runs of this second; give run.dir", task);
 }
 
-static void link_latest(const char *path, const char *task)
+void mf_rundir_begun(struct mf_rundir *r)
 {
-    char link[MF_PATH_MAX], fresh[MF_PATH_MAX];
-    snprintf(link, sizeof link, "outputs/%s/latest", task);
-    snprintf(fresh, sizeof fresh, "outputs/%s/.latest.%ld", task, (long)getpid());
-    if (symlink(strrchr(path, '/') + 1, fresh) == 0 && rename(fresh, link) < 0)
+    char fresh[MF_PATH_MAX + 32];
+    if (!*r->link)
+        return;
+    snprintf(fresh, sizeof fresh, "%s.%ld", r->link, (long)getpid());
+    if (symlink(strrchr(r->path, '/') + 1, fresh) == 0 && rename(fresh, r->link) < 0)
         unlink(fresh);
+    *r->link = 0;
 }
 
 static int take_lock(struct mf_rundir *r, struct mf_err *err)
@@ -294,7 +296,7 @@ int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool 
         return rc;
     }
     if (!dir)
-        link_latest(r->path, task);
+        snprintf(r->link, sizeof r->link, "outputs/%s/latest", task);
     return 0;
 }
 

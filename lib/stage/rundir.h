@@ -13,14 +13,17 @@ struct mf_frame;
 
 struct mf_rundir {
     char path[MF_PATH_MAX];
-    int lock; /* descriptor; -1: not ours */
+    int lock;               /* descriptor; -1: not ours */
+    char link[MF_PATH_MAX]; /* outputs/<task>/latest, until it points here; "": nothing to link */
 };
 
-/* Make and lock the folder. dir NULL: outputs/<task>/<date-time>, with the link outputs/<task>/latest. MF_EIO where
- * another run holds it; MF_EUSAGE where one was used before and neither resume nor force is set. force removes
- * the old checkpoints and metrics. */
+/* Make and lock the folder. dir NULL: outputs/<task>/<date-time>. MF_EIO where another run holds it; MF_EUSAGE where
+ * one was used before and neither resume nor force is set. force removes the old checkpoints and metrics. */
 int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool resume, bool force, struct mf_err *err);
 void mf_rundir_close(struct mf_rundir *r);
+/* It has learned something: outputs/<task>/latest is this run, from its first checkpoint on and not from a start that
+ * came to nothing. Only of a folder that was chosen by open; again is fine. */
+void mf_rundir_begun(struct mf_rundir *r);
 
 /* What a link such as outputs/point/latest names now: a later run moves it. Anything else stays as it is. */
 void mf_rundir_resolve(const char *dir, char path[MF_PATH_MAX]);

@@ -12,6 +12,7 @@
 #include "stage/options.h"
 #include "stage/rundir.h"
 #include "stage/senders.h"
+#include "stage/waits.h"
 
 struct mf_run {
     const struct mf_stage *stage;
@@ -23,6 +24,8 @@ struct mf_run {
     bool stopped;              /* INT ended a source of this stream before its time */
     struct mf_senders sources; /* of what comes in */
     struct mf_sender own;      /* what goes out of a source or a sink */
+    struct mf_waits waits;
+    double waited_elsewhere; /* s, for input that comes by no port */
 };
 
 const struct mf_conf *mf_run_conf(const struct mf_run *run)
@@ -51,9 +54,19 @@ const struct mf_wire_opts *mf_run_wire(const struct mf_run *run)
     return &run->wire;
 }
 
+void mf_run_waited(struct mf_run *run, double seconds)
+{
+    run->waited_elsewhere += seconds;
+}
+
 bool mf_run_on_terminal(const struct mf_run *run)
 {
     return run->silent;
+}
+
+static double waited_in(const struct mf_run *run)
+{
+    return run->waited_elsewhere + (run->in ? mf_port_waited(run->in) : 0);
 }
 
 static bool reads(const struct mf_stage *s)
@@ -89,7 +102,7 @@ static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_er
 }
 
 /* Leave a log and the configuration in the folder of a run that is going on. */
-static int join_run(const struct mf_run *run, const struct mf_frame *head, struct mf_err *err)
+static int join_run(struct mf_run *run, const struct mf_frame *head, struct mf_err *err)
 {
     const char *dir;
     struct mf_err ignored;
@@ -97,9 +110,12 @@ static int join_run(const struct mf_run *run, const struct mf_frame *head, struc
         return 0;
     const bool goes_on = mf_frame_has(head, "iter"), forced = !strcmp(mf_conf_text(run->opt.conf, "run.force"), "true");
     int rc = goes_on && !forced ? hold_to_begin(run, dir, err) : 0;
-    if (rc == 0)
-        mf_rundir_join(dir, run->opt.program, run->opt.conf);
-    return rc;
+    if (rc)
+        return rc;
+    mf_rundir_join(dir, run->opt.program, run->opt.conf);
+    if (run->stage->role == MF_FILTER || run->stage->role == MF_SOURCE)
+        mf_waits_open(&run->waits, dir, run->opt.program, waited_in(run), mf_port_waited(run->out));
+    return 0;
 }
 
 static int emit_head(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
@@ -124,6 +140,8 @@ int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
     if (!run->out || run->silent || run->stage->text_out)
         return 0;
     int rc = mf_frame_kind(f) == MF_HEAD ? emit_head(run, f, err) : 0;
+    if (mf_frame_kind(f) == MF_ROUND)
+        mf_waits_round(&run->waits, waited_in(run), mf_port_waited(run->out));
     if (rc || (rc = mf_frame_send(run->out, f, err)))
         return rc;
     struct mf_sender *s = run->stage->role == MF_FILTER ? run->sources.at : &run->own;
@@ -385,6 +403,7 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
     mf_port_drop(run->out);
     mf_port_drop(run->in);
     mf_senders_release(&run->sources);
+    mf_waits_close(&run->waits);
     return rc;
 }
 

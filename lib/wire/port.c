@@ -107,6 +107,11 @@ int mf_port_scan(const struct mf_port *port, struct mf_scan *s, const uint8_t *p
     return rc;
 }
 
+double mf_port_waited(const struct mf_port *port)
+{
+    return port->waited;
+}
+
 bool mf_port_is_terminal(const struct mf_port *port)
 {
     return port->fd >= 0 && isatty(port->fd);

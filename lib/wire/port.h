@@ -66,6 +66,7 @@ void mf_port_refuse(struct mf_port *port, int from, const char *why); /* it is t
 /* The same, and *data is the caller's to free(). */
 int mf_port_take(struct mf_port *port, struct mf_port *watch, void **data, size_t *len, struct mf_err *err);
 
+double mf_port_waited(const struct mf_port *port); /* seconds, in all, for the other side: for bytes, or for room */
 bool mf_port_is_terminal(const struct mf_port *port);
 const char *mf_port_name(const struct mf_port *port); /* "<stdin>", "ipc://run/x" */
 /* Of a writer: returns when all is taken, and tells; of a reader: lets its writers go. The port is gone in any case. */

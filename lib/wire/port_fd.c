@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/stop.h"
 #include "wire/port_priv.h"
 
@@ -19,7 +20,9 @@ static int wait_for(struct mf_port *port, short events, struct mf_port *watch, s
         int rc = mf_stop_check(err);
         if (rc)
             return rc;
+        const double since = mf_now();
         int n = poll(ready, 2, MF_STOP_TICK);
+        port->waited += mf_now() - since;
         if (n < 0 && errno != EINTR)
             return mf_err_errno(err, "poll %s", port->name);
         if (ready[1].revents & (POLLERR | POLLHUP))

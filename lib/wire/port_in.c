@@ -228,7 +228,9 @@ static int in_recv(struct mf_port *port, struct mf_port *watch, const void **dat
             return MF_PORT_LEFT;
         zmq_pollitem_t items[] = {{.socket = z->s.socket, .events = ZMQ_POLLIN},
                                   {.socket = z->s.monitor, .events = ZMQ_POLLIN}};
+        const double since = mf_now();
         zmq_poll(items, 2, MF_STOP_TICK);
+        port->waited += mf_now() - since;
     }
 }
 

@@ -110,9 +110,11 @@ static int wait_a_moment(struct mf_port *port, struct mf_err *err)
     struct mf_port_out *z = port->zmq_out;
     zmq_pollitem_t items[] = {{.socket = z->s.socket, .events = ZMQ_POLLIN},
                               {.socket = z->s.monitor, .events = ZMQ_POLLIN}};
+    const double since = mf_now();
     int rc = mf_stop_check(err);
     if (rc == 0)
         zmq_poll(items, 2, MF_STOP_TICK);
+    port->waited += mf_now() - since;
     return rc;
 }
 

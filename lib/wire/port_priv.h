@@ -24,6 +24,7 @@ struct mf_port {
     int fd;                      /* -1 on ZeroMQ */
     struct mf_port_out *zmq_out; /* one of the two, or neither */
     struct mf_port_in *zmq_in;
+    double waited;
     int from;     /* whose the last frame was */
     uint8_t *buf; /* fd: bytes [start, have) of it came and were not given out */
     size_t start, have, size, given;

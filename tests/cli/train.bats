@@ -181,3 +181,18 @@ dies() {
     mf-collect "${small[@]}" run.dir=c run.seed=3 collect.max_lag=1 | mf-gae | mf-ppo "${small[@]}" run.seed=4 >/dev/null &&
         ! cmp -s "$(newest c)" want
 }
+
+@test "the metrics say how long each stage waits, and the stream does not" {
+    cat >slow.py <<'PY'
+import time
+from stream import frames, send
+
+for frame in frames():
+    time.sleep(0.3 * (frame["mf"] == "round"))
+    send(frame)
+PY
+    mf-collect "${small[@]}" run.dir=waits 2>log | mf-gae | tee stream.mf | PYTHONPATH=$ROOT/examples /usr/bin/python3 slow.py | mf-ppo "${small[@]}" >m.mf 2>>log &&
+        mf-view m.mf | jq -es '[.[] | select(.mf == "metrics").values] | length > 1 and
+            all(.["perf/idle_collect_in"] > .4 and .["perf/idle_gae_in"] > .4 and .["perf/idle_gae_in"] <= 1.001 and .["perf/idle_gae_out"] < .2)' >/dev/null &&
+        ! grep -qa idle stream.mf
+}

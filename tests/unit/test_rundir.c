@@ -57,8 +57,13 @@ int main(void)
     mf_rundir_close(&a);
     ok(mf_rundir_open(&a, NULL, "lift", false, false, &err) == 0 && !strncmp(a.path, "outputs/lift/", 13),
        "by default it is outputs/TASK/DATE-TIME");
-    ok(stat("outputs/lift/latest/checkpoints", &st) == 0, "with the link latest");
+    ok(lstat("outputs/lift/latest", &st) < 0, "without a link latest, as long as it has learned nothing");
+    mf_rundir_begun(&a);
+    ok(stat("outputs/lift/latest/checkpoints", &st) == 0, "and then with it");
     ok(mf_rundir_open(&b, NULL, "lift", false, false, &err) == 0 && strcmp(a.path, b.path), "two in a second differ");
+    ok(readlink("outputs/lift/latest", path, sizeof path) == (ssize_t)strlen(strrchr(a.path, '/') + 1) &&
+           !strncmp(path, strrchr(a.path, '/') + 1, strlen(strrchr(a.path, '/') + 1)),
+       "and the second one's start does not move it");
     mf_rundir_close(&a);
     mf_rundir_close(&b);
     snprintf(path, sizeof path, "rm -rf %s", where);

@@ -44,7 +44,6 @@ struct ppo {
     double begun, waited_since, worked_until;
     int64_t first; /* the version that it started from */
     int64_t dropped, foreign;
-    bool lagged; /* a part of the round at hand is of an earlier version */
 };
 
 static const struct mf_bind binds[] = {
@@ -239,10 +238,8 @@ static int check_version(struct ppo *q, const struct mf_part *part, struct mf_er
         mf_log(MF_LOG_WARN,
                "round %lld was sampled by other weights than the learner has (%s): off-policy from here on",
                (long long)p->iter, q->trainer.digest);
-    if (version >= q->first && p->version - version <= q->max_lag) {
-        q->lagged |= version < p->version;
+    if (version >= q->first && p->version - version <= q->max_lag)
         return 0;
-    }
     q->dropped++;
     mf_log(MF_LOG_WARN,
            "round %lld is of policy version %lld, older than collect.max_lag=%lld or this learner's start allow: "
@@ -258,7 +255,6 @@ static int learn(struct ppo *q, const struct mf_part *parts, int n, struct mf_pp
     struct mf_frame **slices = NULL;
     size_t n_slices = 0;
     int rc = 0;
-    q->lagged = false;
     for (int i = 0; i < n && rc >= 0; i++) {
         rc = parts[i].n ? check_version(q, &parts[i], err) : 1;
         if (rc)
@@ -271,7 +267,7 @@ static int learn(struct ppo *q, const struct mf_part *parts, int n, struct mf_pp
     free(slices);
     if (rc < 0)
         return rc;
-    if (stats->logratio_gap > 0 && !q->foreign && !q->lagged && !q->opts.recompute_logprobs)
+    if (stats->logratio_gap > 0 && !q->foreign && !stats->lagged && !q->opts.recompute_logprobs)
         mf_log(MF_LOG_WARN,
                "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
                "(training.recompute_logprobs=true)",
@@ -306,7 +302,7 @@ static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t st
 static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *parts, int n, struct mf_err *err)
 {
     const struct mf_policy *p = &q->trainer.policy;
-    struct mf_ppo_stats stats = {.explained_variance = NAN};
+    struct mf_ppo_stats stats = {.explained_variance = NAN, .correction_max = NAN};
     struct mf_health health = {NAN, NAN, NAN};
     int64_t steps = 0;
     double start = mf_now(), noise = p->noise_high;

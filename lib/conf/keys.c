@@ -110,6 +110,8 @@ const struct mf_key mf_keys[] = {
     {"training.value_clip", MF_FLOAT, "0", "[0,)", NULL, "range of the clipped value loss; 0: none"},
     {"training.huber_delta", MF_FLOAT, "0", "[0,)", NULL, "where the value loss turns linear; 0: never"},
     {"training.recompute_logprobs", MF_BOOL, "false", NULL, NULL, "for rollouts that another device made"},
+    {"training.proximal", MF_FLOAT, "0", "[0,1]", NULL,
+     "the clip's centre for rollouts of an older policy: 0 that policy (PPO), 1 the newest, corrected for (decoupled)"},
     {"training.freeze_encoder", MF_BOOL, "false", NULL, NULL, "PPO leaves the encoder of point clouds as it is"},
     {"training.ema_decay", MF_FLOAT, "0", "[0,1)", NULL, "decay of an average of the weights; 0: none is kept"},
     {"training.save_interval", MF_INT, "10", "[1,)", "iterations",

@@ -26,7 +26,7 @@ struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_p
     float **const one[] = {&b->advantage, &b->value_weight, &b->entropy_weight, &b->value, &b->entropy};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         *one[i] = mf_xcalloc(most, sizeof(float));
-    float **const wide[] = {&b->weight, &b->new_logp, &b->old_logp};
+    float **const wide[] = {&b->weight, &b->correction, &b->new_logp, &b->old_logp};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
         *wide[i] = mf_xcalloc(most * (size_t)width, sizeof(float));
     return b;
@@ -34,8 +34,9 @@ struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_p
 
 void mf_minibatch_free(struct mf_minibatch *b)
 {
-    void *const all[] = {b->row,      b->count,    b->advantage, b->value_weight, b->entropy_weight, b->weight,
-                         b->new_logp, b->old_logp, b->value,     b->entropy,      b->deck,           b->seen};
+    void *const all[] = {b->row,    b->count,    b->advantage, b->value_weight, b->entropy_weight,
+                         b->weight, b->new_logp, b->old_logp,  b->value,        b->entropy,
+                         b->deck,   b->seen,     b->correction};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(b);
@@ -86,6 +87,15 @@ static float executed(const struct mf_minibatch *b, const struct mf_rows *r, uin
     return b->width == 1 || e / per_action < r->n_exec[row] ? 1.0f : 0.0f;
 }
 
+/* What was not executed weighs nothing, whatever its correction. */
+static void set_weight(struct mf_minibatch *b, const struct mf_rows *r, size_t i, int e, double weight)
+{
+    size_t W = (size_t)b->width, at = i * W + (size_t)e;
+    bool counts = executed(b, r, b->row[i], e) > 0;
+    b->correction[at] = counts && r->correction ? r->correction[b->row[i] * W + (size_t)e] : 1;
+    b->weight[at] = counts ? (float)(weight * (double)b->correction[at]) : 0;
+}
+
 static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
 {
     const struct mf_ppo_opts *o = b->opts;
@@ -100,8 +110,7 @@ static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
         uint32_t row = b->row[i];
         double share = o->loss_agg == MF_AGG_TRAJECTORY ? (double)r->share[row] * live : 1;
         for (int e = 0; e < b->width; e++)
-            b->weight[i * (size_t)b->width + (size_t)e] =
-                (float)(b->count[i] * share * (double)executed(b, r, row, e) / elements);
+            set_weight(b, r, i, e, b->count[i] * share / elements);
         b->value_weight[i] = (float)(o->value_coef * b->count[i] * share / drawn);
         b->entropy_weight[i] = (float)(o->entropy_coef * b->count[i] * share / drawn);
         b->advantage[i] = r->advantage[row];
@@ -156,7 +165,8 @@ double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_op
         for (size_t e = i * (size_t)b->width; e < (i + 1) * (size_t)b->width; e++) {
             if (!(b->weight[e] > 0))
                 continue;
-            double now = (double)b->new_logp[e], then = (double)b->old_logp[e], count = b->count[i];
+            double now = (double)b->new_logp[e], then = (double)b->old_logp[e],
+                   count = b->count[i] * (double)b->correction[e];
             double lr = within(now, o->logprob_clamp) - within(then, o->logprob_clamp), ratio = exp(lr);
             n += count;
             k1 -= count * lr;
@@ -170,7 +180,7 @@ double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_op
         }
     }
     if (st->minibatches == 0)
-        st->logratio_gap = gap;
+        st->logratio_gap = fmax(st->logratio_gap, gap);
     st->policy_loss += loss;
     st->entropy += drawn > 0 ? entropy / drawn : 0;
     if (n == 0)

@@ -10,6 +10,7 @@ struct mf_minibatch {
     uint32_t *count;                                  /* (n) how often each was drawn (training.repeat_samples) */
     float *advantage, *value_weight, *entropy_weight; /* (n) */
     float *weight;                                    /* (n, width); 0: masked */
+    float *correction;                                /* (n, width) p/b, which the weight has in it; 1 in PPO */
     float *new_logp, *old_logp;                       /* (n, width) after the run */
     float *value, *entropy;                           /* (n) after the run */
     int width;

@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "rl/advantage.h"
 #include "rl/minibatch.h"
+#include "rl/proximal.h"
 
 enum { PATIENCE = 3 }; /* non-finite gradients in a row before the run ends */
 
@@ -108,6 +109,11 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
 {
     if (p->spec.n_critic == 0)
         return mf_err_set(err, MF_EUSAGE, "PPO needs a critic, but policy.critic_hidden is []");
+    if (opts->recompute_logprobs && opts->proximal > 0)
+        return mf_err_set(err, MF_EUSAGE,
+                          "training.recompute_logprobs=true forgets the policy that sampled, which "
+                          "training.proximal=%g needs: take one of them",
+                          opts->proximal);
     struct mf_ppo *q = mf_xcalloc(1, sizeof *q);
     q->engine = e;
     q->policy = p;
@@ -291,34 +297,6 @@ static double explained_variance(const struct mf_rows *r)
     return var_r > 0 ? 1 - var_e / var_r : NAN;
 }
 
-/* Old log-probabilities under the weights that stand now, for rollouts from another device. */
-static int recompute(struct mf_ppo *q, struct mf_rows *r, struct mf_err *err)
-{
-    struct mf_graph *g = mf_graph_new(&q->policy->params);
-    struct mf_plan *plan = NULL;
-    struct mf_score s;
-    float *fresh = mf_xcalloc(r->n_live * (size_t)r->E, sizeof *fresh);
-    mf_score_build(g, q->policy, &s);
-    int rc = mf_plan_new(&plan, q->engine, g, &(struct mf_plan_opts){.backward = false}, err);
-    if (rc == 0) {
-        mf_score_set(plan, &s, q->policy);
-        const struct mf_feed feed[] = {
-            {.input = s.obs, .base = r->obs, .stride = (size_t)r->O},
-            {.input = s.chain, .base = r->chain, .stride = (size_t)(r->P * r->D)},
-            {.input = s.coef, .base = r->coef, .stride = (size_t)(r->k * 3)},
-            {.input = s.time, .base = r->time, .stride = 1},
-        };
-        const struct mf_fetch fetch = {.value = s.logprobs, .base = fresh, .stride = (size_t)r->E};
-        rc = mf_plan_run(plan, r->n_live, r->live, feed, r->time ? 4 : 3, &fetch, 1, err);
-    }
-    for (size_t i = 0; rc == 0 && i < r->n_live; i++)
-        memcpy(r->old + r->live[i] * (size_t)r->E, fresh + i * (size_t)r->E, (size_t)r->E * sizeof *fresh);
-    free(fresh);
-    mf_plan_free(plan);
-    mf_graph_free(g);
-    return rc;
-}
-
 static void normalize_round(const struct mf_ppo *q, struct mf_rows *r)
 {
     if (!q->opts.normalize_advantages || q->opts.normalize_over != MF_OVER_ROUND || r->normalized)
@@ -344,13 +322,18 @@ static void means(struct mf_ppo_stats *st, double measured)
 
 int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, struct mf_err *err)
 {
-    *st = (struct mf_ppo_stats){.explained_variance = explained_variance(r)};
+    *st =
+        (struct mf_ppo_stats){.explained_variance = explained_variance(r), .correction_max = NAN, .lagged = r->lagged};
     if (r->n_live == 0)
         return 0;
     if (r->n_live > UINT32_MAX / (size_t)q->opts.repeat_samples)
         return mf_err_set(err, MF_EUSAGE, "training.repeat_samples=%lld of %zu decisions are more than can be shuffled",
                           (long long)q->opts.repeat_samples, r->n_live);
-    int rc = q->opts.recompute_logprobs ? recompute(q, r, err) : 0;
+    int rc = 0;
+    if (q->opts.recompute_logprobs)
+        rc = mf_recompute(q->engine, q->policy, r, err);
+    else if (q->opts.proximal > 0 && r->lagged)
+        rc = mf_proximal(q->engine, q->policy, r, &q->opts, q->width, st, err);
     struct mf_minibatch *b = mf_minibatch_new(r, &q->opts, q->width);
     double measured = 0;
     normalize_round(q, r);

@@ -3,6 +3,8 @@
  *   ratio = exp(new - old)                          Schulman et al. 2017, eq. 7
  *   L     = mean max(-A ratio, -A clip(ratio, 1-eps, 1+eps)) + c_v (V-R)^2 - c_h H
  *
+ * Rollouts of an older policy have an objective of their own: proximal.h.
+ *
  * The log-probability is the chain's (ReinFlow, Zhang et al. 2025) or one
  * denoising step's (RLinf), as the policy's objective says.
  */
@@ -20,7 +22,7 @@ enum mf_normalize_over { MF_OVER_ROUND, MF_OVER_MINIBATCH };
 struct mf_ppo_opts {
     int64_t seed, total_timesteps;
     int64_t num_epochs, batch_size, critic_warmup_steps, repeat_samples;
-    double clip_range, dual_clip, logprob_clamp, value_clip, huber_delta;
+    double clip_range, dual_clip, logprob_clamp, value_clip, huber_delta, proximal;
     double value_coef, entropy_coef, target_kl; /* target_kl 0 or inf: no stop */
     double learning_rate, critic_learning_rate, noise_learning_rate, weight_decay, max_grad_norm, ema_decay;
     int level, loss_agg, clip, lr_schedule, normalize_over;
@@ -39,7 +41,8 @@ struct mf_adam *mf_ppo_adam(struct mf_ppo *ppo);
 float *mf_ppo_ema(struct mf_ppo *ppo);           /* NULL unless ema_decay > 0 */
 int64_t *mf_ppo_minibatches(struct mf_ppo *ppo); /* taken so far: the critic's warm-up counts them */
 
-/* What an update did; means over its minibatches unless said otherwise. */
+/* What an update did; means over its minibatches unless said otherwise. KL and ratios are between the proximal and the
+ * new policy, their means over what the proximal one would have sampled (weighted by p/b). */
 struct mf_ppo_stats {
     double policy_loss, value_loss, entropy;
     double kl_k1, kl_k3; /* -mean(lr), mean((r-1)-lr) */
@@ -47,9 +50,10 @@ struct mf_ppo_stats {
     double grad_norm, critic_grad_norm; /* before clipping */
     double explained_variance;          /* of the rollout's values; NaN when the returns do not vary */
     double logratio_gap;                /* largest |new - old| on the first minibatch: 0 on the device that sampled */
+    double correction_max;              /* of the rows' p/b, see proximal.h; NaN where there are none */
     double learning_rate;
     int64_t minibatches, skipped; /* taken; with a non-finite gradient */
-    bool kl_stop;
+    bool kl_stop, lagged;         /* lagged: an earlier policy sampled */
 };
 
 /* One round. A minibatch whose gradient is not finite is skipped and counted; three in a row: MF_EMATH. */

@@ -218,8 +218,8 @@ out:
 
 void mf_rows_release(struct mf_rows *r)
 {
-    void *const all[] = {r->live,      r->obs,     r->chain,  r->coef,   r->time, r->old,
-                         r->advantage, r->returns, r->values, r->n_exec, r->share};
+    void *const all[] = {r->live,      r->obs,     r->chain,  r->coef,   r->time,  r->old,
+                         r->advantage, r->returns, r->values, r->n_exec, r->share, r->correction};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     *r = (struct mf_rows){0};

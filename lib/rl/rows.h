@@ -23,12 +23,14 @@ struct mf_rows {
     float *coef;             /* (n, k, 3) */
     float *time;             /* (n): of the drawn step; single only */
     float *old;              /* (n, E) log-probabilities at rollout */
+    float *correction;       /* (n, ratios) proximal.h's p/b; NULL: all are 1 */
     float *advantage;        /* (n) */
     float *returns, *values; /* (n) */
     int32_t *n_exec;         /* (n) executed control steps */
     float *share;            /* (n) T / live steps of the row's environment */
     int64_t control_steps;   /* of the valid rows */
     bool normalized;         /* advantages came normalised */
+    bool lagged;             /* some were sampled by an earlier policy than the learner's */
 };
 
 /* Gather the slices of one round. noise[i]: the level in force when slice i was sampled (flow_noise's sigma, or the

@@ -157,15 +157,18 @@ int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n
 {
     struct mf_rows rows = {0};
     double *noise = mf_xcalloc((size_t)n, sizeof *noise);
+    bool lagged = false;
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
         int64_t version = t->policy.version;
         if (mf_frame_has(slices[i], "policy.version"))
             rc = mf_frame_get_int(slices[i], "policy.version", &version, err);
         noise[i] = t->level[version % MF_TRAINER_PAST];
+        lagged |= version < t->policy.version;
     }
     if (rc == 0)
         rc = mf_rows_gather(&rows, &t->policy, noise, slices, (size_t)n, err);
+    rows.lagged = lagged;
     if (rc == 0)
         rc = mf_ppo_update(t->learner, &rows, stats, err);
     if (rc == 0)

@@ -167,6 +167,14 @@ dies() {
     train a collect.max_lag=1 && cp "$last" want && train b collect.max_lag=1 && cmp "$last" want
 }
 
+@test "max_lag 1 with the decoupled objective: rounds are corrected for; at lag 0 it is PPO bit for bit" {
+    train a && cp "$last" want && train b training.proximal=1 && cmp "$last" want || return 1
+    train c collect.max_lag=1 && cp "$last" want && train d collect.max_lag=1 training.proximal=1 && ! cmp -s "$last" want &&
+        { mf-view c.mf && mf-view d.mf; } | jq -r 'select(.mf == "metrics") | .values["train/correction_max"] // "none" | if . == "none" then . else . > 1 and . < 2 end' |
+        uniq -c | awk '{ print $2 }' | tr '\n' ' ' >said && [[ $(cat said) == "none true " ]] &&
+        mf-check d | grep -c log-prob | grep -qx 0
+}
+
 @test "a rollout of an older policy than allowed is dropped and counted" {
     mf-collect "${small[@]}" run.dir=a collect.max_lag=1 | tee lag.mf | mf-gae | mf-ppo "${small[@]}" >/dev/null
     mf-gae --in lag.mf | mf-ppo "${small[@]}" run.dir=b collect.max_lag=0 >b.mf 2>err && grep -q 'older than collect.max_lag=0' err &&

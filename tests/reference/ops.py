@@ -205,4 +205,21 @@ case("conv_turned", lambda x, W: in_time(lambda u: F.conv_transpose1d(u, W.resha
 case("group_norm", lambda x, w, b: in_time(lambda u: F.group_norm(u, 2, w[0], b[0], 1e-3), x, 2),
      [rand(8, 22), rand(1, 22), rand(1, 22)])
 
+# PPO for samples of an older policy, written in probabilities (lib/rl/proximal.h): it reaches the operation as another
+# `old` and other weights, which are what is in the file.
+def decoupled(new, prox, adv, weight, knobs, behaviour):
+    e = knobs[0, 0].item()
+    b, p, q = behaviour.exp(), prox.exp(), new.exp()
+    surrogate = torch.min(q / b * adv, p / b * (q / p).clamp(1 - e, 1 + e) * adv)
+    return -surrogate.mean().reshape(1, 1)
+
+
+for alpha in (.25, 1.0):
+    for sign in (1.0, -1.0):
+        b, now = rand(1, 24), rand(1, 24)
+        prox = ((1 - alpha) * b + alpha * now).float().double()
+        case(f"ppo_decoupled_{alpha:g}_{'up' if sign > 0 else 'down'}", lambda *x, b=b: decoupled(*x, b),
+             [now + .2 * rand(1, 24)],
+             [prox, sign * torch.ones(1, 1).double(), (prox - b).exp() / 24, knob(.2, 0, 0, 0)])
+
 save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

@@ -1,0 +1,81 @@
+#include "rl/proximal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* fresh (n_live, E): log-probabilities of the live rows. */
+static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows *r, float *fresh, struct mf_err *err)
+{
+    struct mf_graph *g = mf_graph_new(&p->params);
+    struct mf_plan *plan = NULL;
+    struct mf_score s;
+    mf_score_build(g, p, &s);
+    int rc = mf_plan_new(&plan, e, g, &(struct mf_plan_opts){.backward = false}, err);
+    if (rc == 0) {
+        mf_score_set(plan, &s, p);
+        const struct mf_feed feed[] = {
+            {.input = s.obs, .base = r->obs, .stride = (size_t)r->O},
+            {.input = s.chain, .base = r->chain, .stride = (size_t)(r->P * r->D)},
+            {.input = s.coef, .base = r->coef, .stride = (size_t)(r->k * 3)},
+            {.input = s.time, .base = r->time, .stride = 1},
+        };
+        const struct mf_fetch fetch = {.value = s.logprobs, .base = fresh, .stride = (size_t)r->E};
+        rc = mf_plan_run(plan, r->n_live, r->live, feed, r->time ? 4 : 3, &fetch, 1, err);
+    }
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    return rc;
+}
+
+int mf_recompute(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, struct mf_err *err)
+{
+    const size_t E = (size_t)r->E;
+    float *fresh = mf_xcalloc(r->n_live * E, sizeof *fresh);
+    int rc = score(e, p, r, fresh, err);
+    for (size_t i = 0; rc == 0 && i < r->n_live; i++)
+        memcpy(r->old + r->live[i] * E, fresh + i * E, E * sizeof *fresh);
+    free(fresh);
+    return rc;
+}
+
+static double within(double x, double limit)
+{
+    return limit > 0 ? fmax(-limit, fmin(limit, x)) : x;
+}
+
+/* One ratio, of n elements: old becomes proximal. Returns log p/b as the loss sees both, clamped. */
+static double interpolate(float *old, const float *now, size_t n, const struct mf_ppo_opts *o, double *gap)
+{
+    double b = 0, p = 0, c = 0;
+    for (size_t i = 0; i < n; i++) {
+        b += (double)old[i];
+        c += (double)now[i];
+        old[i] = (float)((double)old[i] + o->proximal * ((double)now[i] - (double)old[i]));
+        p += (double)old[i];
+    }
+    *gap = fmax(*gap, fabs(c - b));
+    return within(p, o->logprob_clamp) - within(b, o->logprob_clamp);
+}
+
+int mf_proximal(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, const struct mf_ppo_opts *o, int width,
+                struct mf_ppo_stats *st, struct mf_err *err)
+{
+    const size_t E = (size_t)r->E, W = (size_t)width, each = E / W;
+    float *now = mf_xcalloc(r->n_live * E, sizeof *now);
+    r->correction = mf_xcalloc(r->n * W, sizeof *r->correction);
+    int rc = score(e, p, r, now, err);
+    for (size_t i = 0; rc == 0 && i < r->n_live; i++) {
+        size_t row = r->live[i];
+        for (size_t w = 0; w < W; w++) {
+            double c =
+                exp(interpolate(r->old + row * E + w * each, now + i * E + w * each, each, o, &st->logratio_gap));
+            r->correction[row * W + w] = (float)c;
+            st->correction_max = fmax(st->correction_max, c);
+        }
+    }
+    free(now);
+    return rc;
+}

@@ -172,7 +172,8 @@ void mf_ref_sinusoid(const struct mf_call *c, int n)
     for (int i = 0; i < M; i++)
         for (int j = 0; j < half; j++) {
             double f = exp(-log(1e4) * j / (half > 1 ? half - 1 : 1));
-            float angle = c->x[0].data[i] * (float)f, *y = c->y.data + (size_t)i * (size_t)c->y.cols + (size_t)j;
+            float angle = c->scale * c->x[0].data[i] * (float)f,
+                  *y = c->y.data + (size_t)i * (size_t)c->y.cols + (size_t)j;
             y[0] = sinf(angle);
             y[half] = cosf(angle);
         }

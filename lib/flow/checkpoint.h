@@ -18,7 +18,8 @@
 
 extern const char *const mf_group_names[MF_GROUPS];
 
-/* The shape that a checkpoint gives a parameter: (cols), (rows, cols) or (1, rows, cols). Returns the rank. */
+/* The shape that a checkpoint gives a parameter: (cols), (rows, cols), (1, rows, cols) or a convolution's. Returns the
+ * rank. */
 int mf_param_shape(const struct mf_param *p, size_t dim[3]);
 
 struct mf_norm_part { /* one of the normaliser's four vectors */

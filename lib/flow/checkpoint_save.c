@@ -12,9 +12,9 @@ const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "enc
 
 int mf_param_shape(const struct mf_param *p, size_t dim[3])
 {
-    size_t rows = (size_t)p->rows, cols = (size_t)p->cols,
-           shape[3][3] = {{cols, 1, 1}, {rows, cols, 1}, {1, rows, cols}};
-    memcpy(dim, shape[p->rank - 1], sizeof *shape);
+    size_t rows = (size_t)p->rows, cols = (size_t)p->cols, kernel = (size_t)(p->kernel ? p->kernel : 1),
+           shape[4][3] = {{cols, 1, 1}, {rows, cols, 1}, {1, rows, cols}, {rows, cols / kernel, kernel}};
+    memcpy(dim, shape[p->kernel ? 3 : p->rank - 1], sizeof *shape);
     return p->rank;
 }
 

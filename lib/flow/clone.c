@@ -74,7 +74,7 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
     if (loss != MF_CLONE_FLOW && !net->net->step_size)
         return mf_err_set(err, MF_EUSAGE,
                           "clone.loss=%s needs a network that takes a step size, which %s does not: use "
-                          "policy.network=shortcut_mlp or ditx",
+                          "policy.network=shortcut_mlp, shortcut_unet or ditx",
                           loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency", net->net->name);
     struct mf_cloner *m = mf_xcalloc(1, sizeof *m);
     *m = (struct mf_cloner){.p = p,

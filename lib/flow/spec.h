@@ -12,10 +12,10 @@
 struct mf_policy_opts {
     const char *network;
     struct mf_names obs_keys; /* read by who finds the observations */
-    struct mf_ints hidden, cond_hidden, critic_hidden, noise_hidden;
+    struct mf_ints hidden, cond_hidden, down_dims, critic_hidden, noise_hidden;
     int activation, convention, noise_method, denoise, objective;
     int64_t time_dim, horizon, n_obs_steps, n_action_steps, action_offset, num_inference_steps;
-    int64_t n_layer, n_head, n_emb, encoder_output_dim;
+    int64_t n_layer, n_head, n_emb, encoder_output_dim, kernel_size, n_groups;
     int value_pool;
     bool learned_noise, add_value_head, qkv_bias, qk_norm, legacy_rms, pointwise, use_pc_color;
     double mean_limit, noise_clip, final_limit;
@@ -35,6 +35,7 @@ struct mf_policy_opts {
     MF_POLICY_BIND(T, f, n_layer), MF_POLICY_BIND(T, f, n_head), MF_POLICY_BIND(T, f, n_emb),       \
     MF_POLICY_BIND(T, f, encoder_output_dim), MF_POLICY_BIND(T, f, value_pool),                     \
     MF_POLICY_BIND(T, f, qkv_bias), MF_POLICY_BIND(T, f, qk_norm), MF_POLICY_BIND(T, f, legacy_rms), \
+    MF_POLICY_BIND(T, f, down_dims), MF_POLICY_BIND(T, f, kernel_size), MF_POLICY_BIND(T, f, n_groups), \
     MF_POLICY_BIND(T, f, pointwise), MF_POLICY_BIND(T, f, use_pc_color),                            \
     MF_POLICY_BIND(T, f, add_value_head),                                                           \
     MF_POLICY_BIND(T, f, mean_limit), MF_POLICY_BIND(T, f, noise_clip), MF_POLICY_BIND(T, f, final_limit)

@@ -39,6 +39,8 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
                 .heads = (int)o->n_head,
                 .width = (int)o->n_emb,
                 .encoder_dim = (int)o->encoder_output_dim,
+                .kernel = (int)o->kernel_size,
+                .n_groups = (int)o->n_groups,
                 .qkv_bias = o->qkv_bias,
                 .qk_norm = o->qk_norm,
                 .legacy_rms = o->legacy_rms,
@@ -49,6 +51,7 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
     int rc = mf_net_find(&s->net.net, o->network, err) ||
                      widths(&s->net.n_hidden, s->net.hidden, &o->hidden, "policy.hidden", err) ||
                      widths(&s->net.n_cond, s->net.cond, &o->cond_hidden, "policy.cond_hidden", err) ||
+                     widths(&s->net.n_down, s->net.down, &o->down_dims, "policy.down_dims", err) ||
                      widths(&s->n_critic, s->critic, &o->critic_hidden, "policy.critic_hidden", err) ||
                      widths(&s->n_noise, s->noise, &o->noise_hidden, "policy.noise_hidden", err)
                  ? err->code

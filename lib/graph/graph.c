@@ -240,11 +240,13 @@ struct mf_val mf_detach(struct mf_graph *g, struct mf_val x)
     return alias(g, x, mf_rows(g, x), mf_cols(g, x), true);
 }
 
-struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, int dim)
+struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, float scale, int dim)
 {
     struct mf_node *made;
     mf_record_want(g, mf_cols(g, t) == 1 && dim % 2 == 0, "sinusoid", 1, &t);
-    return mf_record(g, MF_OP_SINUSOID, 1, &t, 0, mf_rows(g, t), dim, &made);
+    struct mf_val y = mf_record(g, MF_OP_SINUSOID, 1, &t, 0, mf_rows(g, t), dim, &made);
+    made->how.scale = scale;
+    return y;
 }
 
 struct mf_val mf_weigh(struct mf_graph *g, struct mf_val x, struct mf_val weight)

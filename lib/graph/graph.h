@@ -97,8 +97,8 @@ struct mf_val mf_stack(struct mf_graph *g, int n, const struct mf_val *x);  /* a
 struct mf_val mf_slice_rows(struct mf_graph *g, struct mf_val x, int from, int n);
 struct mf_val mf_slice_cols(struct mf_graph *g, struct mf_val x, int from, int n);
 struct mf_val mf_reshape(struct mf_graph *g, struct mf_val x, int rows, int cols); /* the same floats */
-/* [sin(t f), cos(t f)], f_i = exp(-i ln(1e4)/(dim/2-1)); t (rows, 1) -> (rows, dim). No gradient. */
-struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, int dim);
+/* [sin(scale t f), cos(scale t f)], f_i = exp(-i ln(1e4)/(dim/2-1)); t (rows, 1) -> (rows, dim). No gradient. */
+struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, float scale, int dim);
 
 /* ---- what transformers add ---- */
 

@@ -14,8 +14,8 @@
 
 enum { MF_DIMS_MAX = 8, MF_LAYERS_MAX = 48 };
 
-enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER };       /* whose sizes a spec's fields are */
-enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE }; /* how a critic sums tokens up */
+enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER, MF_SIZES_UNET }; /* whose sizes a spec's fields are */
+enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE };          /* how a critic sums tokens up */
 
 struct mf_net_spec { /* what determines a network's shape; stored in the checkpoint */
     const struct mf_net *net;
@@ -32,6 +32,8 @@ struct mf_net_spec { /* what determines a network's shape; stored in the checkpo
     bool pointwise;         /* every point is a token, or the largest features of each step's points are one */
     bool color;             /* points with 6 channels are seen with theirs */
     enum mf_value_pool value_pool;
+    /* U-Nets, as diffusion policy names them: down_dims, kernel_size, n_groups */
+    int n_down, down[MF_DIMS_MAX], kernel, n_groups;
 };
 
 /* What was computed once and is used by every denoising step. */

@@ -99,7 +99,7 @@ static void encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_sh
 static struct mf_val embed_time(struct mf_graph *g, const struct mf_net_spec *s, const char *first, const char *second,
                                 struct mf_val t)
 {
-    struct mf_val x = apply(g, first, mf_sinusoid(g, t, s->time_dim), 4 * s->time_dim, true, false, MF_ACT_MISH);
+    struct mf_val x = apply(g, first, mf_sinusoid(g, t, 1, s->time_dim), 4 * s->time_dim, true, false, MF_ACT_MISH);
     return apply(g, second, x, s->width, true, false, MF_ACT_NONE);
 }
 

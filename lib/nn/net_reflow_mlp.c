@@ -41,7 +41,7 @@ static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s
     struct mf_layer up = mf_layer(g, MF_GROUP_POLICY, "network.time_embedding.1", e, 2 * e);
     struct mf_layer down = mf_layer(g, MF_GROUP_POLICY, "network.time_embedding.3", 2 * e, e);
     struct mf_share c = {.obs = MF_NONE};
-    c.embed = mf_layer_apply(g, down, mf_layer_apply(g, up, mf_sinusoid(g, t, e), MF_ACT_MISH), MF_ACT_NONE);
+    c.embed = mf_layer_apply(g, down, mf_layer_apply(g, up, mf_sinusoid(g, t, 1, e), MF_ACT_MISH), MF_ACT_NONE);
     c.part[0] = mf_linear(g, c.embed, l.W, s->D, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
     return c;
 }

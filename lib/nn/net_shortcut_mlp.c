@@ -36,7 +36,7 @@ static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s
     struct mf_layer l = first(g, s);
     struct mf_layer in = mf_layer(g, MF_GROUP_POLICY, "network.t_emb.0", 2 * e, e);
     struct mf_layer out = mf_layer(g, MF_GROUP_POLICY, "network.t_emb.2", e, e);
-    struct mf_val td = mf_concat(g, 2, (struct mf_val[]){mf_sinusoid(g, t, e), mf_sinusoid(g, d, e)});
+    struct mf_val td = mf_concat(g, 2, (struct mf_val[]){mf_sinusoid(g, t, 1, e), mf_sinusoid(g, d, 1, e)});
     struct mf_share c = {.obs = MF_NONE};
     c.embed = mf_layer_apply(g, out, mf_layer_apply(g, in, td, MF_ACT_MISH), MF_ACT_NONE);
     c.part[0] = mf_linear(g, c.embed, l.W, s->D, -1, MF_NONE, MF_NONE, MF_ACT_NONE);

@@ -119,13 +119,20 @@ class NoiseNet(nn.Module):
         return torch.exp(0.5 * (low + (high - low) * (torch.tanh(self.mlp_logvar(x)) + 1) / 2))
 
 
+NETWORKS = {"reflow": ("network", Reflow), "shortcut": ("network", Shortcut)}  # where a policy has it, and what
+
+
 class Policy(nn.Module):
     def __init__(self, net, cond, act, learned, **_):
         super().__init__()
-        self.network = {"reflow": Reflow, "shortcut": Shortcut}[net](8, [16, 16, 16], cond, act)
+        self.part, make = NETWORKS[net]
+        setattr(self, self.part, make(8, [16, 16, 16], cond, act))
         if learned:
-            self.explore_noise_net = NoiseNet(8 + self.network.F)
+            self.explore_noise_net = NoiseNet(8 + self.velocity().F)
         self.critic = Critic()
+
+    def velocity(self):
+        return getattr(self, self.part)
 
 
 def coefficients(c, k):
@@ -165,7 +172,7 @@ def scoring(out, name, c):
     v, mean, std = [], [], []
     for k in range(K):
         t = torch.full((B, 1), k / K if c["noise0"] else 1 - k / K)
-        vk, e, f = policy.network(chain[:, k], t, torch.full((B, 1), 1 / K), obs)
+        vk, e, f = policy.velocity()(chain[:, k], t, torch.full((B, 1), 1 / K), obs)
         cx, cv, s = coefficients(c, k)
         m = cx * chain[:, k] + cv * vk
         mean.append(m.clamp(-c["limit"], c["limit"]) if c["limit"] else m)
@@ -248,7 +255,7 @@ def cloning(out, name, net, kind, sampling, noise0, seed=11, step=3, B=8):
 
     def velocity(p, x, t, d, o):  # in noise0's sense
         one = lambda a: torch.as_tensor(float(a)).reshape(1, 1)
-        return sign * p.network(x[None], one(t if noise0 else 1 - t), one(d), o[None])[0][0]
+        return sign * p.velocity()(x[None], one(t if noise0 else 1 - t), one(d), o[None])[0][0]
 
     flow, taught = [], []
     for i in range(B):
@@ -282,9 +289,9 @@ def cloning(out, name, net, kind, sampling, noise0, seed=11, step=3, B=8):
     record(out, f"{name}.obs", obs)
     record(out, f"{name}.actions", data)
     record(out, f"{name}.loss", loss)
-    records_of(out, name, policy, "param", "network.")
-    records_of(out, name, policy, "grad", "network.")
-    records_of(out, f"{name}.teacher", teacher, "param", "network.")
+    records_of(out, name, policy, "param", policy.part)
+    records_of(out, name, policy, "grad", policy.part)
+    records_of(out, f"{name}.teacher", teacher, "param", policy.part)
 
 
 if __name__ == "__main__":

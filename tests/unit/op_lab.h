@@ -87,7 +87,7 @@ static struct mf_val op_weigh(struct lab *l)
 
 static struct mf_val op_sinusoid(struct lab *l)
 {
-    return mf_linear(l->g, mf_sinusoid(l->g, input(l, R, 1), 16), matrix(l, 5, 16), 0, -1, MF_NONE, MF_NONE,
+    return mf_linear(l->g, mf_sinusoid(l->g, input(l, R, 1), 1, 16), matrix(l, 5, 16), 0, -1, MF_NONE, MF_NONE,
                      MF_ACT_NONE);
 }
 

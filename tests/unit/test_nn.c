@@ -122,7 +122,7 @@ static void refused(void)
     s = small_spec("reflow_mlp");
     s.learned_noise = true, s.noise_method = MF_FLOW_SDE;
     ok(mf_policy_init(&p, &s, &err) == MF_EUSAGE, "learned noise of an SDE");
-    ok(mf_net_find(&s.net.net, "unet", &err) == MF_EUSAGE, "%s", err.text);
+    ok(mf_net_find(&s.net.net, "resnet", &err) == MF_EUSAGE, "%s", err.text);
 }
 
 int main(void)

@@ -177,7 +177,7 @@ static struct mf_val record(struct bench *b)
     if (!strcmp(n, "weigh"))
         return mf_weigh(g, x(b, 0), d(b, 0));
     if (!strcmp(n, "sinusoid"))
-        return mf_sinusoid(g, d(b, 0), 16);
+        return mf_sinusoid(g, d(b, 0), 1, 16);
     if (!strcmp(n, "flow_mean"))
         return mf_flow_mean(g, x(b, 0), x(b, 1), d(b, 0), 1.0f);
     if (!strcmp(n, "noise_std"))

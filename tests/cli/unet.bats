@@ -1,0 +1,48 @@
+# The conditional 1-D U-Net through every program, at a size for tests.
+load helpers
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return 1
+    words=(--config-dir "$ROOT/configs" --config-name point policy=unet "policy.down_dims=[8,16]" policy.n_groups=4
+        policy.time_dim=8 policy.horizon=4 policy.n_action_steps=4 policy.num_inference_steps=2 log.level=warn)
+}
+
+clone() {
+    [[ -s demos.hdf5 ]] || mf-collect "${words[@]}" collect.actor=expert collect.episodes=20 run.dir=demos |
+        mf-record demos.hdf5 >/dev/null || return 1
+    mf-bc "${words[@]}" clone.dataset=demos.hdf5 clone.batch_size=32 clone.steps=30 "$@"
+}
+
+@test "cloned with the shortcut loss, tuned by PPO with learned noise, evaluated by several numbers of steps" {
+    clone clone.loss=shortcut run.dir=clone clone.steps=200 | mf-view |
+        jq -es 'map(select(.mf == "metrics").values["train/loss"]) | .[-1] < .[0] * .9' || return 1
+    local clone=clone/checkpoints/clone.safetensors
+    words+=(training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=512 training.batch_size=16
+        policy.learned_noise=true)
+    mf-collect "${words[@]}" policy.checkpoint=$clone run.dir=run | mf-gae "${words[@]}" |
+        mf-ppo "${words[@]}" policy.checkpoint=$clone | mf-view |
+        jq -es 'map(select(.mf == "metrics").values) | length >= 2 and
+            all(."train/logratio_gap" == 0 and ."train/grad_norm" > 0)' || return 1
+    mf-ckpt diff $clone "$(find run/checkpoints -name '[0-9]*.safetensors' | sort | tail -n 1)" >changed || true
+    grep -q '^velocity_net.unet.up_modules.0.2.conv' changed && grep -q '^velocity_net.step_size_embed' changed || return 1
+    mf-eval run "eval.num_inference_steps=[1,2,4]" eval.num_episodes=4 eval.num_envs=2 | mf-view |
+        jq -es 'map(select(.mf == "metrics")) | length == 3'
+}
+
+@test "threads and tiles change no byte of a cloned U-Net" {
+    clone clone.loss=shortcut run.dir=one threads=1 >/dev/null && clone clone.loss=shortcut run.dir=two threads=2 >/dev/null &&
+        cmp one/checkpoints/clone.safetensors two/checkpoints/clone.safetensors
+}
+
+@test "without a step size it learns a flow, and no shortcuts" {
+    clone policy.network=unet run.dir=flow clone.loss=flow | mf-check || return 1
+    run -2 clone policy.network=unet clone.loss=shortcut --out x
+    [[ $output == *"needs a network that takes a step size, which unet does not"*shortcut_unet* ]]
+}
+
+@test "a horizon that cannot be halved is refused in one sentence, by who clones and who collects" {
+    run -2 clone policy.horizon=6 "policy.down_dims=[8,8,16]" --out x
+    [[ $output == *"policy.horizon=6 is not divisible by 4"*"give policy.horizon=8 (see mf-bc --help)" && ${#lines[@]} -eq 1 ]] || { echo "$output"; return 1; }
+    run -2 mf-collect "${words[@]}" policy.horizon=5 --out x
+    [[ $output == *"policy.horizon=5 is not divisible by 2"*"give policy.horizon=6 "* ]]
+}

@@ -45,10 +45,13 @@ enum { ND, TYPE, KIND, SHAPE, DATA, PARTS };
 /* The values of the maps by which arrays travel, whatever their order: msgpack-numpy's and openpi's names. */
 static bool take_apart(const uint8_t *p, size_t n, struct mf_span part[PARTS])
 {
-    static const char *const word[][2] = {
-        {"nd", "__ndarray__"}, {"type", "dtype"}, {"kind", "kind"}, {"shape", "shape"}, {"data", "data"}};
+    static const struct {
+        char text[12];
+        uint8_t n, part;
+    } word[] = {{"nd", 2, ND},     {"type", 4, TYPE},  {"kind", 4, KIND},      {"shape", 5, SHAPE},
+                {"data", 4, DATA}, {"dtype", 5, TYPE}, {"__ndarray__", 11, ND}};
     const uint8_t *end = p + n;
-    struct mf_token t;
+    struct mf_token t, k;
     memset(part, 0, PARTS * sizeof *part);
     if (mf_token_read(&t, p, n) != 1 || t.type != MF_MAP)
         return false;
@@ -56,9 +59,10 @@ static bool take_apart(const uint8_t *p, size_t n, struct mf_span part[PARTS])
     for (uint64_t i = 0; i < t.n; i++) {
         size_t key = mf_token_span(p, (size_t)(end - p));
         size_t value = mf_token_span(p + key, (size_t)(end - p) - key);
-        for (int w = 0; w < PARTS; w++)
-            if (mf_span_is(p, key, word[w][0]) || mf_span_is(p, key, word[w][1]))
-                part[w] = (struct mf_span){.p = p + key, .n = value};
+        mf_token_read(&k, p, key);
+        for (size_t w = 0; w < sizeof word / sizeof *word && (k.type == MF_TEXT || k.type == MF_BYTES); w++)
+            if (k.n == word[w].n && !memcmp(p + k.head, word[w].text, k.n))
+                part[word[w].part] = (struct mf_span){.p = p + key, .n = value};
         p += key + value;
     }
     return part[ND].p && part[TYPE].p && part[DATA].p;
@@ -240,9 +244,8 @@ static struct mf_entry *entry_of(const struct mf_frame *f, const char *name)
 /* A name may hold dots, so this is not the path of a field. */
 static struct mf_entry *new_entry(struct mf_frame *f, const char *name)
 {
-    msgpack_sbuffer b;
+    msgpack_sbuffer b = mf_few_bytes();
     msgpack_packer pk;
-    msgpack_sbuffer_init(&b);
     msgpack_packer_init(&pk, &b, msgpack_sbuffer_write);
     msgpack_pack_str_with_body(&pk, name, strlen(name));
     f->entry = mf_xrealloc(f->entry, (size_t)f->n_entries + 1, sizeof *f->entry);
@@ -283,8 +286,7 @@ int mf_frame_add(struct mf_frame *f, const char *name, enum mf_dtype dtype, int 
         f->n_arrays++;
     }
     free(e->field.value.own);
-    msgpack_sbuffer head;
-    msgpack_sbuffer_init(&head);
+    msgpack_sbuffer head = mf_few_bytes();
     pack_head(&head, &a);
     a.data = bytes;
     *e->array = a;

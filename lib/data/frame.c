@@ -21,9 +21,8 @@ static const char *holder_name(enum mf_kind kind)
 
 struct mf_field *mf_frame_append(struct mf_frame *f, const char *key, size_t len)
 {
-    msgpack_sbuffer b;
+    msgpack_sbuffer b = mf_few_bytes();
     msgpack_packer pk;
-    msgpack_sbuffer_init(&b);
     msgpack_packer_init(&pk, &b, msgpack_sbuffer_write);
     msgpack_pack_str_with_body(&pk, key, len);
     f->field = mf_xrealloc(f->field, (size_t)f->n_fields + 1, sizeof *f->field);
@@ -99,6 +98,8 @@ enum mf_kind mf_frame_kind(const struct mf_frame *f)
 
 /* ---- coming in ---- */
 
+enum { MF_FEW_KEYS = 16 };
+
 struct key {
     const uint8_t *p; /* what a string or a bin holds; the encoding of any other object */
     size_t n;
@@ -113,47 +114,60 @@ static int by_key(const void *a, const void *b)
     return order ? order : x->text - y->text; /* the number 49 is encoded as the letter 1 is */
 }
 
-/* No two keys of the map at p are equal. Strings and bins are compared by what they hold, as they are found by it. */
-static int check_map(const uint8_t *base, const uint8_t *p, size_t n, const struct mf_token *map, struct mf_err *err)
+/* One of n keys that is there twice, or NULL. Few are compared each with each, more are sorted. */
+static const struct key *find_twin(struct key *key, size_t n)
 {
-    const uint8_t *at = p + map->head, *end = p + n;
-    if (map->n > MF_PAIRS_MAX)
-        return mf_err_set(err, MF_EFORMAT, "a map of more than %d pairs at byte %td of the frame", MF_PAIRS_MAX,
-                          p - base);
-    struct key *key = mf_xcalloc(map->n, sizeof *key);
-    int rc = 0;
-    for (size_t i = 0; i < map->n; i++) {
-        size_t span = mf_token_span(at, (size_t)(end - at));
-        struct mf_token t;
-        mf_token_read(&t, at, span);
-        bool text = t.type == MF_TEXT || t.type == MF_BYTES;
-        key[i] = text ? (struct key){at + t.head, t.n, true} : (struct key){at, span, false};
-        at += span;
-        at += mf_token_span(at, (size_t)(end - at));
+    size_t far = n;
+    if (n > MF_FEW_KEYS) {
+        qsort(key, n, sizeof *key, by_key);
+        far = 1;
     }
-    qsort(key, map->n, sizeof *key, by_key);
-    for (size_t i = 1; i < map->n && !rc; i++)
-        if (!by_key(&key[i - 1], &key[i])) {
-            bool plain = mf_key_is_plain(key[i].p, key[i].n) && key[i].n < 100;
-            rc = mf_err_set(err, MF_EFORMAT, "the key '%.*s' is there twice in the map at byte %td of the frame",
-                            plain ? (int)key[i].n : 3, plain ? (const char *)key[i].p : "...", p - base);
-        }
-    free(key);
-    return rc;
+    for (size_t i = 1; i < n; i++)
+        for (size_t j = i; j-- > 0 && i - j <= far;)
+            if (!by_key(&key[j], &key[i]))
+                return &key[i];
+    return NULL;
 }
 
-static int check_maps(const uint8_t *p, size_t len, struct mf_err *err)
+static int twice(const struct key *k, ptrdiff_t at, struct mf_err *err)
 {
+    bool plain = mf_key_is_plain(k->p, k->n) && k->n < 100;
+    return mf_err_set(err, MF_EFORMAT, "the key '%.*s' is there twice in the map at byte %td of the frame",
+                      plain ? (int)k->n : 3, plain ? (const char *)k->p : "...", at);
+}
+
+/* No two keys of a map are equal, in the object at *at and in all below it; *at is then behind it. Strings and bins are
+ * compared by what they hold, as they are found by it. Every head is read once. */
+static int check_maps(const uint8_t *base, const uint8_t **at, const uint8_t *end, struct mf_err *err)
+{
+    const uint8_t *from = *at;
     struct mf_token t;
-    for (size_t at = 0; at < len;) {
-        mf_token_read(&t, p + at, len - at);
-        bool nest = t.type == MF_LIST || t.type == MF_MAP;
-        int rc = t.type == MF_MAP && t.n > 1 ? check_map(p, p + at, len - at, &t, err) : 0;
-        if (rc)
-            return rc;
-        at += t.head + (nest ? 0 : t.n);
+    struct key few[MF_FEW_KEYS], *key = few;
+    int rc = 0;
+    mf_token_read(&t, from, (size_t)(end - from));
+    bool map = t.type == MF_MAP, nest = map || t.type == MF_LIST;
+    *at += t.head + (nest ? 0 : t.n);
+    if (map && t.n > MF_PAIRS_MAX)
+        return mf_err_set(err, MF_EFORMAT, "a map of more than %d pairs at byte %td of the frame", MF_PAIRS_MAX,
+                          from - base);
+    if (map && t.n > MF_FEW_KEYS)
+        key = mf_xcalloc(t.n, sizeof *key);
+    for (uint64_t i = 0; nest && rc == 0 && i < t.n; i++) {
+        if (map) {
+            const uint8_t *p = *at;
+            struct mf_token k;
+            mf_token_read(&k, p, (size_t)(end - p));
+            bool text = k.type == MF_TEXT || k.type == MF_BYTES;
+            rc = check_maps(base, at, end, err);
+            key[i] = (struct key){text ? p + k.head : p, text ? k.n : (size_t)(*at - p), text};
+        }
+        rc = rc ? rc : check_maps(base, at, end, err);
     }
-    return 0;
+    const struct key *twin = map && rc == 0 ? find_twin(key, t.n) : NULL;
+    rc = twin ? twice(twin, from - base, err) : rc;
+    if (key != few)
+        free(key);
+    return rc;
 }
 
 /* The pairs of the map at p, as spans in place. *n may be 0 and *field NULL. */
@@ -248,11 +262,12 @@ static int split_arrays(struct mf_frame *f, struct mf_err *err)
 static int adopt(struct mf_frame **out, uint8_t *raw, size_t len, struct mf_err *err)
 {
     struct mf_frame *f = mf_xcalloc(1, sizeof *f);
+    const uint8_t *at = raw;
     int rc;
     f->raw = raw;
     f->len = len;
     f->holder = -1;
-    if ((rc = check_maps(raw, len, err)) || (rc = split_fields(f, err)) || (rc = split_arrays(f, err))) {
+    if ((rc = check_maps(raw, &at, raw + len, err)) || (rc = split_fields(f, err)) || (rc = split_arrays(f, err))) {
         mf_frame_free(f);
         return rc;
     }

@@ -2,6 +2,9 @@
 #ifndef MF_DATA_FRAME_PRIV_H
 #define MF_DATA_FRAME_PRIV_H
 
+#include <msgpack.h>
+
+#include "base/mem.h"
 #include "data/frame.h"
 #include "wire/token.h"
 
@@ -47,6 +50,14 @@ struct mf_frame {
     uint8_t *store;        /* room for the data of those arrays that do not lie aligned in raw */
     struct mf_text *texts; /* the strings handed out */
 };
+
+/* A buffer that begins with room for a key or a head: msgpack-c's own 8 KiB for each cost more than all they are for.
+ */
+static inline msgpack_sbuffer mf_few_bytes(void)
+{
+    enum { FEW = 128 };
+    return (msgpack_sbuffer){.data = mf_xcalloc(FEW, 1), .alloc = FEW};
+}
 
 /* Is this key a string with just these bytes? *rest: with the beginning of a path, up to a '.' or its end. */
 bool mf_span_is(const uint8_t *p, size_t n, const char *text);

@@ -13,7 +13,7 @@ struct pack {
 
 static void start(struct pack *p)
 {
-    msgpack_sbuffer_init(&p->to);
+    p->to = mf_few_bytes();
     msgpack_packer_init(&p->pk, &p->to, msgpack_sbuffer_write);
 }
 

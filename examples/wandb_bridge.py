@@ -20,5 +20,7 @@ for frame in msgpack.Unpacker(sys.stdin.buffer, max_buffer_size=0):
         run = wandb.init(project=project or "maniflow", name=name or None, config=config, resume="allow")
     elif frame["mf"] == "metrics":
         run.log({**frame["values"], "iteration": frame["iter"]}, step=frame["step"])
+    elif frame["mf"] == "video":
+        run.log({"eval/video": wandb.Video(frame["path"])})
 if run:
     run.finish()

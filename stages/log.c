@@ -105,10 +105,28 @@ static int take_metrics(struct log *l, const struct mf_frame *f, struct mf_err *
     return rc;
 }
 
+/* Where a format has a place for it; one that cannot be read is no reason to end a log. */
+static int take_video(struct log *l, const struct mf_frame *f, struct mf_err *err)
+{
+    const char *path;
+    int64_t step;
+    int rc;
+    if ((rc = mf_frame_get_int(f, "step", &step, err)) || (rc = mf_frame_get_str(f, "path", &path, err)))
+        return rc;
+    for (int i = 0; i < l->formats.n; i++) {
+        struct mf_err why;
+        if (l->out[i].self && l->out[i].format->film &&
+            l->out[i].format->film(l->out[i].self, "eval/video", step, path, &why))
+            mf_log(MF_LOG_WARN, "%s; it is not in %s", why.text, l->out[i].format->name);
+    }
+    return 0;
+}
+
 static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
 {
     int rc = mf_frame_kind(f) == MF_HEAD      ? take_head(self, f, err)
              : mf_frame_kind(f) == MF_METRICS ? take_metrics(self, f, err)
+             : mf_frame_kind(f) == MF_VIDEO   ? take_video(self, f, err)
                                               : 0;
     return rc ? rc : mf_emit(run, f, err);
 }

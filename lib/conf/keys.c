@@ -192,6 +192,10 @@ const struct mf_key mf_keys[] = {
 
     {"view.arrays", MF_CHOICE, "summary", "summary|whole|none", NULL, "how mf-view shows arrays"},
 
+    {"film.every", MF_INT, "0", "[0,1000000000]", "iterations",
+     "from one of mf-film's videos of the policy in training to the next; 0: none"},
+    {"film.trials", MF_INT, "4", "[1,64]", "trials", "to see side by side in each, noise off, always the same ones"},
+
     {"top.interval", MF_FLOAT, "1", "[.05,3600]", "seconds", "between two looks of mf-top"},
 
     {"plot.out", MF_STR, NULL, NULL, NULL, "the picture that mf-plot makes, .png or .svg; null: one of characters"},

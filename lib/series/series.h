@@ -27,6 +27,8 @@ struct mf_series_format {
     int (*open)(void **self, const char *dir, const char *run, int64_t step, struct mf_err *err);
     int (*put)(void *self, const struct mf_point *p,
                struct mf_err *err); /* on the disk when it returns, but for fsync */
+    /* A video, a GIF that is there; NULL: the format has no place for one. */
+    int (*film)(void *self, const char *tag, int64_t step, const char *path, struct mf_err *err);
     int (*close)(void *self, struct mf_err *err);
 };
 

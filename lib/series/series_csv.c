@@ -132,4 +132,4 @@ static int close_csv(void *self, struct mf_err *err)
     return rc;
 }
 
-const struct mf_series_format mf_series_csv = {"csv", open_csv, put_csv, close_csv};
+const struct mf_series_format mf_series_csv = {"csv", open_csv, put_csv, NULL, close_csv};

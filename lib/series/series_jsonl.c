@@ -54,4 +54,4 @@ static int close_jsonl(void *self, struct mf_err *err)
     return rc;
 }
 
-const struct mf_series_format mf_series_jsonl = {"jsonl", open_jsonl, put_jsonl, close_jsonl};
+const struct mf_series_format mf_series_jsonl = {"jsonl", open_jsonl, put_jsonl, NULL, close_jsonl};

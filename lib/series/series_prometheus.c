@@ -68,4 +68,5 @@ static int close_prometheus(void *self, struct mf_err *err)
     return 0;
 }
 
-const struct mf_series_format mf_series_prometheus = {"prometheus", open_prometheus, put_prometheus, close_prometheus};
+const struct mf_series_format mf_series_prometheus = {"prometheus", open_prometheus, put_prometheus, NULL,
+                                                      close_prometheus};

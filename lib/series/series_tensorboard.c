@@ -1,6 +1,6 @@
 /* TensorBoard's event files. A record is TFRecord's: u64 length, u32 masked CRC-32C of it, an Event in protobuf's wire
  * format, u32 masked CRC-32C of that; all little-endian. Event: 1 wall_time, 2 step, 3 file_version, 5 summary;
- * Summary: 1 value; Value: 1 tag, 2 simple_value. */
+ * Summary: 1 value; Value: 1 tag, 2 simple_value, 4 image; Image: 1 height, 2 width, 3 colorspace, 4 encoded. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,10 +164,22 @@ static int open_board(void **self, const char *dir, const char *run, int64_t ste
     return mf_series_flush(b->f, b->path, err);
 }
 
+/* The event of one summary, which is used up. */
+static int put_summary(struct board *b, int64_t step, struct bytes *summary, struct mf_err *err)
+{
+    struct bytes e = begin_event();
+    put(&e, "\x10", 1);
+    put_varint(&e, (uint64_t)step);
+    put_bytes(&e, 0x2a, summary->p, summary->n);
+    put_record(&e, b->f);
+    free(summary->p);
+    free(e.p);
+    return mf_series_flush(b->f, b->path, err);
+}
+
 static int put_board(void *self, const struct mf_point *p, struct mf_err *err)
 {
-    struct board *b = self;
-    struct bytes e = begin_event(), summary = {0};
+    struct bytes summary = {0};
     for (int i = 0; i < p->n; i++) {
         struct bytes value = {0};
         const float v = (float)p->value[i];
@@ -177,13 +189,36 @@ static int put_board(void *self, const struct mf_point *p, struct mf_err *err)
         put_bytes(&summary, 0x0a, value.p, value.n);
         free(value.p);
     }
-    put(&e, "\x10", 1);
-    put_varint(&e, (uint64_t)p->step);
-    put_bytes(&e, 0x2a, summary.p, summary.n);
-    put_record(&e, b->f);
-    free(summary.p);
-    free(e.p);
-    return mf_series_flush(b->f, b->path, err);
+    return put_summary(self, p->step, &summary, err);
+}
+
+/* A GIF is an image to TensorBoard, and plays where images are shown. Its size stands behind "GIF89a". */
+static int film_board(void *self, const char *tag, int64_t step, const char *path, struct mf_err *err)
+{
+    struct bytes gif = {.p = mf_xcalloc(RECORD_MAX, 1)}, image = {0}, value = {0}, summary = {0};
+    FILE *f = fopen(path, "re");
+    int rc = f ? 0 : mf_err_errno(err, "open %.300s", path);
+    gif.n = f ? fread(gif.p, 1, RECORD_MAX, f) : 0;
+    if (f && (gif.n < 10 || gif.n > RECORD_MAX - 1000 || memcmp(gif.p, "GIF8", 4) != 0))
+        rc = mf_err_set(err, MF_EFORMAT, "%.300s is no GIF of less than 16 MiB", path);
+    if (f)
+        fclose(f);
+    if (rc == 0) {
+        put(&image, "\x08", 1);
+        put_varint(&image, gif.p[8] | (unsigned)gif.p[9] << 8);
+        put(&image, "\x10", 1);
+        put_varint(&image, gif.p[6] | (unsigned)gif.p[7] << 8);
+        put(&image, "\x18\x03", 2); /* RGB */
+        put_bytes(&image, 0x22, gif.p, gif.n);
+        put_bytes(&value, 0x0a, tag, strlen(tag));
+        put_bytes(&value, 0x22, image.p, image.n);
+        put_bytes(&summary, 0x0a, value.p, value.n);
+        rc = put_summary(self, step, &summary, err);
+    }
+    free(gif.p);
+    free(image.p);
+    free(value.p);
+    return rc;
 }
 
 static int close_board(void *self, struct mf_err *err)
@@ -194,4 +229,4 @@ static int close_board(void *self, struct mf_err *err)
     return rc;
 }
 
-const struct mf_series_format mf_series_tensorboard = {"tensorboard", open_board, put_board, close_board};
+const struct mf_series_format mf_series_tensorboard = {"tensorboard", open_board, put_board, film_board, close_board};

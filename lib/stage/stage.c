@@ -44,6 +44,12 @@ const char *const *mf_run_operands(const struct mf_run *run, int *n)
     return run->opt.operands;
 }
 
+const char *const *mf_run_said(const struct mf_run *run, int *n)
+{
+    *n = run->opt.n_said - 1;
+    return (const char *const *)run->opt.said + 1;
+}
+
 struct mf_port *mf_run_out(struct mf_run *run)
 {
     return run->out;

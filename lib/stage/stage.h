@@ -70,9 +70,10 @@ const struct mf_conf *mf_run_conf(const struct mf_run *run);
 /* What follows for a key that nobody set, and the run's folder is to tell: mf_conf_assume. */
 const char *mf_run_assume(struct mf_run *run, const char *key, const char *text);
 const char *const *mf_run_operands(const struct mf_run *run, int *n); /* words that are not key=value */
-struct mf_port *mf_run_out(struct mf_run *run);                       /* to watch it while waiting elsewhere */
-const struct mf_wire_opts *mf_run_wire(const struct mf_run *run);     /* wire.*: for other sockets */
-void mf_run_waited(struct mf_run *run, double seconds);               /* for input that did not come by its port */
-bool mf_run_on_terminal(const struct mf_run *run);                    /* stdout is one: show progress there */
+const char *const *mf_run_said(const struct mf_run *run, int *n); /* argv[1..] without --in and --out, for a helper */
+struct mf_port *mf_run_out(struct mf_run *run);                   /* to watch it while waiting elsewhere */
+const struct mf_wire_opts *mf_run_wire(const struct mf_run *run); /* wire.*: for other sockets */
+void mf_run_waited(struct mf_run *run, double seconds);           /* for input that did not come by its port */
+bool mf_run_on_terminal(const struct mf_run *run);                /* stdout is one: show progress there */
 
 #endif

@@ -10,11 +10,9 @@
 
 void mf_waits_open(struct mf_waits *w, const char *dir, const char *program, double in, double out)
 {
-    char path[MF_PATH_MAX];
-    snprintf(path, sizeof path, "%.900s/logs/%s.idle", dir, program);
     mf_waits_close(w);
     *w = (struct mf_waits){.since = mf_now(), .in = in, .out = out};
-    w->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    snprintf(w->path, sizeof w->path, "%.900s/logs/%s.idle", dir, program);
 }
 
 void mf_waits_close(struct mf_waits *w)
@@ -28,11 +26,13 @@ void mf_waits_round(struct mf_waits *w, double in, double out)
 {
     const double now = mf_now(), spent = now - w->since;
     char line[64];
+    if (!w->fd && *w->path)
+        w->fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (w->fd <= 0 || spent <= 0)
         return;
     const int n = snprintf(line, sizeof line, "%.6f %.6f\n", (in - w->in) / spent, (out - w->out) / spent);
     (void)!pwrite(w->fd, line, (size_t)n, 0); /* always as long: a reader never meets a half of it */
-    *w = (struct mf_waits){.fd = w->fd, .since = now, .in = in, .out = out};
+    w->since = now, w->in = in, w->out = out;
 }
 
 void mf_waits_report(const struct mf_frame *head, struct mf_frame *metrics)

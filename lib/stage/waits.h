@@ -10,12 +10,13 @@
 #include "data/frame.h"
 
 struct mf_waits { /* zeroed: of no run */
-    int fd;
+    char path[1024];
+    int fd;                /* 0: no round came yet */
     double since, in, out; /* when the round before was passed on, and what had been waited until then; s */
 };
 
 /* in, out: seconds that were waited in all so far, at the start and when a round is passed on. Where the file cannot be
- * kept it is left out. */
+ * kept it is left out. open may be called again. */
 void mf_waits_open(struct mf_waits *w, const char *dir, const char *program, double in, double out);
 void mf_waits_close(struct mf_waits *w);
 void mf_waits_round(struct mf_waits *w, double in, double out);

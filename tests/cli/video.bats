@@ -51,3 +51,26 @@ pixel() { ffmpeg -v error -sseof -1 -i "$1" -update 1 -f rawvideo -pix_fmt rgb24
     [[ $output == *"is made by ffmpeg, which cannot be started (is it installed?)"* && $output == *"trials "* ]] &&
         [[ -z $(ls "$RUN/videos") ]]
 }
+
+# small WORD..: a run of a few rounds, filmed.
+small() {
+    mf-collect run.dir="$T/r" training.total_timesteps=4000 training.num_envs=10 training.num_steps_per_rollout=10 'policy.hidden=[8]' threads=1 "$@" |
+        mf-gae | mf-ppo 'policy.hidden=[8]' threads=1 | mf-film film.every=2 film.trials=2 "$@" | mf-log >"$T/m"
+}
+
+@test "while a policy is trained it is filmed, and TensorBoard's events have the video at its step" {
+    small 2>"$T/said" && gif=("$T"/r/videos/*.gif) && [[ $(probe "${gif[0]}") == 640,240,* ]] && ! ls "$T"/r/videos/*.safetensors &&
+        mf-view "$T/m" | jq -r 'select(.mf == "video") | "eval/video \(.step) 640x240 \(.path)"' | while read -r tag step size path; do
+            echo "$tag $step $size $(sha256sum <"$path" | cut -d' ' -f1)"
+        done >want &&
+        [[ $(wc -l <want) -eq ${#gif[@]} ]] && "$ROOT/tests/tools/tfevents.py" "$T"/r/logs/tensorboard/* | grep '^eval/video' | diff want - &&
+        mf-check "$T/m" && step=$(mf-view "$T/m" | jq 'select(.mf == "video").iter') && [[ ${step%%$'\n'*} -eq 1 ]]
+}
+
+@test "a film that cannot be made is told, and neither ends nor changes the run" {
+    mkdir "$T/bin" && for p in mf-collect mf-gae mf-ppo mf-film mf-log mf-eval nice; do ln -s "$(command -v $p)" "$T/bin"; done
+    (PATH="$T/bin" small) 2>"$T/said" && grep -q "mf-film: warn: no video of iteration 2: .*/logs/mf-eval.log says why" "$T/said" &&
+        grep -q "ffmpeg, which cannot be started" "$T/r/logs/mf-eval.log" &&
+        (cd "$T/r/checkpoints" && sha256sum -- *.safetensors) >"$T/want" && [[ -s "$T/want" ]] && rm -r "$T/r" &&
+        small film.every=0 2>"$T/said" && (cd "$T/r/checkpoints" && sha256sum --check --quiet "$T/want") && ! grep -q film "$T/said"
+}

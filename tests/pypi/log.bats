@@ -5,12 +5,12 @@ setup() {
     python=$ROOT/build/venv/log/bin/python
     cd "$T" || return 1
     mf-collect run.dir=run training.total_timesteps=6000 'policy.hidden=[8]' threads=1 2>log | mf-gae | mf-ppo 'policy.hidden=[8]' 2>>log |
-        mf-log >metrics.mf
+        mf-film film.every=1 film.trials=1 | mf-log >metrics.mf
 }
 
-@test "TensorBoard reads every scalar, at its step" {
+@test "TensorBoard reads every scalar and every video, at its step" {
     "$python" "$ROOT/tests/pypi/read_events.py" run/logs/tensorboard 2>/dev/null | sort >theirs
-    "$ROOT/tests/tools/tfevents.py" run/logs/tensorboard/* | sort | diff - theirs && [[ $(wc -l <theirs) -gt 50 ]] &&
+    "$ROOT/tests/tools/tfevents.py" run/logs/tensorboard/* | sort | diff - theirs && [[ $(wc -l <theirs) -gt 50 ]] && grep -q '^eval/video [0-9]* 320x240 ' theirs &&
         [[ $(grep -c '^train/approx_kl ' theirs) -eq $(mf-view metrics.mf | grep -c '"metrics"') ]]
 }
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Read TensorBoard's event files without TensorBoard, and check every CRC: tfevents.py FILE.. prints TAG STEP VALUE."""
+"""Read TensorBoard's event files without TensorBoard, and check every CRC: tfevents.py FILE.. prints TAG STEP VALUE,
+of an image TAG STEP WIDTHxHEIGHT DIGEST."""
 
+import hashlib
 import struct
 import sys
 
@@ -51,4 +53,8 @@ for path in sys.argv[1:]:
         assert event.get(3, b"brain.Event:2") == b"brain.Event:2"
         for _, value in fields(event.get(5, b"")):
             value = dict(fields(value))
+            if 4 in value:
+                image = dict(fields(value[4]))
+                print(value[1].decode(), event.get(2, 0), f"{image[2]}x{image[1]}", hashlib.sha256(image[4]).hexdigest())
+                continue
             print(value[1].decode(), event.get(2, 0), f"{struct.unpack('<f', value[2])[0]:.6g}")

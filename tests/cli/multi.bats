@@ -54,7 +54,7 @@ iterations() { # DIR N: has it that many?
     ((${n:-0} >= $2))
 }
 
-@test "train-multi: a number that is none runs nothing, and a learner that dies ends its collectors, named" {
+@test "train-multi: a number that is none runs nothing, and who dies is named, not those who end for it" {
     local n
     # shellcheck disable=SC2016 # what a shell would run
     for n in 0 foo -1 100 --config-name=lift 'a[$(touch ran)]'; do
@@ -62,10 +62,16 @@ iterations() { # DIR N: has it that many?
         [[ $status -eq 2 && ${#lines[@]} -eq 1 && $output == *"give a number from 1 to 99 first" ]] || return 1
     done
     [[ ! -e ran && ! -e none ]] && run -2 "$ROOT/pipelines/train-multi" 2 run.dir=none run.sed=1 && [[ ! -e none ]] || return 1
-    "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=dies training.total_timesteps=100000000 2>said &
-    local script=$!
-    until_there iterations dies 2 && pkill -KILL -P $script -x mf-ppo || return 1
-    ended_by 1 $script && grep -q "mf-ppo died by SIGKILL; the last metrics are of iteration" said || { cat said; return 1; }
+    for n in mf-gae mf-ppo; do
+        "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=$n training.total_timesteps=100000000 2>said &
+        local script=$!
+        until_there iterations $n 2 && pkill -KILL -P $script -x $n || return 1
+        ended_by 1 $script && grep -q "^pipelines/train-multi: $n died by SIGKILL; the last metrics are of iteration" said || { cat said; return 1; }
+    done
+    "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=both training.total_timesteps=100000000 2>said &
+    script=$!
+    until_there iterations both 2 && pkill -KILL -P $script -x mf-collect || return 1
+    ended_by 1 $script && grep -q "^pipelines/train-multi: mf-collect died by SIGKILL" said || { cat said; return 1; }
 }
 
 @test "train-multi: two collectors, one run; the same words give the same bytes" {

@@ -9,6 +9,7 @@ static const struct mf_torch_layout layouts[] = {
     {"ReinFlow's or DPPO's cloning", "model", "ema"},
     {"ReinFlow's or DPPO's fine-tuning", "model", NULL},
     {"a policy's state_dict among others", "policy_state_dict", NULL},
+    {"the ReinFlow document's stages", "agent", "ema_agent"},
     {"PyTorch Lightning", "state_dict", NULL},
     {"plain state_dict", "", NULL},
 };

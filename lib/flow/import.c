@@ -7,10 +7,11 @@
 
 #include "base/mem.h"
 #include "data/safetensors.h"
+#include "flow/checkpoint.h"
 #include "flow/import_families.h"
 #include "flow/misfits.h"
 
-static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow};
+static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow, &mf_family_unet};
 
 static bool starts(const char *s, const char *with)
 {
@@ -125,8 +126,10 @@ int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct 
 /* A parameter is a matrix of rows: PyTorch may split both, as (1, 16, 32) for (16, 32), or write () for (1). */
 static bool fits(const struct mf_torch_tensor *t, const struct mf_param *p)
 {
-    size_t rows = p->rank > 1 ? (size_t)p->rows : 1, product = 1;
+    size_t rows = p->rank > 1 ? (size_t)p->rows : 1, product = 1, dim[3];
     bool split = rows == 1;
+    if (p->kernel) /* a row of it means something only as it is */
+        return t->rank == mf_param_shape(p, dim) && !memcmp(t->dim, dim, sizeof dim);
     for (int i = 0; i < t->rank && !split; i++)
         split = (product *= t->dim[i]) == rows;
     return split && t->count == (size_t)p->rows * (size_t)p->cols;
@@ -137,7 +140,9 @@ static void misshapen(struct mf_misfits *m, const struct mf_torch_tensor *t, con
     char is[MF_RANK_MAX * 22] = "";
     for (int i = 0; i < t->rank; i++)
         sprintf(is + strlen(is), i ? ", %zu" : "%zu", t->dim[i]);
-    if (p->rank > 1)
+    if (p->kernel)
+        mf_misfit(m, "%s is (%s) and should be (%d, %d, %d)", t->name, is, p->rows, p->cols / p->kernel, p->kernel);
+    else if (p->rank > 1)
         mf_misfit(m, "%s is (%s) and should be (%d, %d)", t->name, is, p->rows, p->cols);
     else
         mf_misfit(m, "%s is (%s) and should be (%d)", t->name, is, p->cols);

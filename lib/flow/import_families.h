@@ -4,6 +4,16 @@
 
 #include "flow/import.h"
 
-extern const struct mf_family mf_family_reinflow, mf_family_maniflow;
+extern const struct mf_family mf_family_reinflow, mf_family_maniflow, mf_family_unet;
+
+/* Rows of the layers prefixI.suffix, I = first..; returns how many. */
+int mf_import_rows(const struct mf_import *im, const char *prefix, int first, const char *suffix, int *rows);
+/* Hidden widths of a ResidualMLP: its first layer's, twice more for each block. Returns the rows of the last layer. */
+int mf_import_residual(const struct mf_import *im, const char *prefix, int *n, int hidden[MF_DIMS_MAX]);
+/* ReinFlow's critic and noise net, where they are. */
+void mf_import_heads(const struct mf_import *im, struct mf_policy_spec *s);
+/* *v becomes what the file's configuration says, unless the key was set: true where either knows. */
+bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg,
+                     int *v);
 
 #endif

@@ -3,7 +3,6 @@
  * carries.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "flow/import_families.h"
@@ -20,18 +19,6 @@ static const struct mf_rename names[] = {{"model.", "model."},
 static const struct mf_left left[] = {
     {"noise_head.", "the RL fork's sigma does not see the time; policy.learned_noise=true grows a noise net that does"},
     {0}};
-
-/* What configuration says, unless a key does: 1 where either knows. */
-static bool known(const struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg, int *v)
-{
-    const char *text = mf_torch_value(&im->file, "cfg", cfg);
-    if (mf_conf_was_set(w->conf, key))
-        return true;
-    if (!text || atoi(text) < 1)
-        return false;
-    *v = atoi(text);
-    return true;
-}
 
 static int blocks(const struct mf_import *im)
 {
@@ -74,7 +61,7 @@ static int describe_net(const struct mf_import *im, struct mf_policy_spec *s, co
     net->color = mf_import_dim(im, "obs_encoder.extractor.mlp.0.weight", 1) == 6;
     if (head)
         net->heads = net->width / head;
-    else if (!known(im, w, "policy.n_head", "policy.n_head", &net->heads))
+    else if (!mf_import_known(im, w, "policy.n_head", "policy.n_head", &net->heads))
         return mf_err_set(err, MF_EUSAGE, "%s does not say how many heads its attention has: give policy.n_head=N",
                           im->file.zip.path);
     return mf_net_find(&net->net, "ditx", err);
@@ -87,7 +74,7 @@ static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, 
     int L = mf_import_dim(im, "model.vis_cond_pos_embed", 1),
         S = mf_import_dim(im, "obs_encoder.state_mlp.0.weight", 1);
     int A = mf_import_dim(im, "model.input_emb.weight", 1), state = 0;
-    if (!known(im, w, "policy.n_obs_steps", "n_obs_steps", &s->n_obs_steps) || L % s->n_obs_steps)
+    if (!mf_import_known(im, w, "policy.n_obs_steps", "n_obs_steps", &s->n_obs_steps) || L % s->n_obs_steps)
         return mf_err_set(err, MF_EUSAGE,
                           "%s has %d tokens, and does not say of how many observations: give policy.n_obs_steps=N",
                           im->file.zip.path, L);
@@ -126,9 +113,9 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct
     s->learned_noise = false;
     if (!mf_conf_was_set(w->conf, "policy.action_offset"))
         s->action_offset = s->n_obs_steps - 1;
-    if (!known(im, w, "policy.n_action_steps", "n_action_steps", &s->n_action_steps))
+    if (!mf_import_known(im, w, "policy.n_action_steps", "n_action_steps", &s->n_action_steps))
         s->n_action_steps = s->horizon - s->action_offset;
-    known(im, w, "policy.num_inference_steps", "policy.num_inference_steps", &s->K);
+    mf_import_known(im, w, "policy.num_inference_steps", "policy.num_inference_steps", &s->K);
     return 0;
 }
 

@@ -25,35 +25,6 @@ static const struct mf_rename names[] = {
 static const char before[] = "they are the policy that fine-tuning began with";
 static const struct mf_left left[] = {{"actor_old.", before}, {"actor.", before}, {"network.", before}, {0}};
 
-/* Rows of the layers prefixI.suffix, I = first.. */
-static int rows_of(const struct mf_import *im, const char *prefix, int first, const char *suffix, int *rows)
-{
-    char name[192];
-    int n = 0;
-    for (; n < MF_DIMS_MAX; n++) {
-        snprintf(name, sizeof name, "%s%d%s", prefix, first + n, suffix);
-        if (!(rows[n] = mf_import_dim(im, name, 0)))
-            break;
-    }
-    return n;
-}
-
-/* Hidden widths of a ResidualMLP: its first layer's, twice more for each block. Returns the rows of the last layer. */
-static int residual(const struct mf_import *im, const char *prefix, int *n, int hidden[MF_DIMS_MAX])
-{
-    char name[128];
-    int h, blocks, rows[MF_DIMS_MAX];
-    snprintf(name, sizeof name, "%s.layers.0.weight", prefix);
-    h = mf_import_dim(im, name, 0);
-    snprintf(name, sizeof name, "%s.layers.", prefix);
-    blocks = rows_of(im, name, 1, ".l1.weight", rows);
-    *n = h == 0 ? 0 : 2 * blocks + 1 < MF_DIMS_MAX ? 2 * blocks + 1 : MF_DIMS_MAX;
-    for (int i = 0; i < *n; i++)
-        hidden[i] = h;
-    snprintf(name, sizeof name, "%s.layers.%d.weight", prefix, blocks + 1);
-    return mf_import_dim(im, name, 0);
-}
-
 /* What a file of weights does not hold. */
 static int ask(const struct mf_import *im, const struct mf_import_world *w, struct mf_err *err)
 {
@@ -105,18 +76,15 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct
         return mf_err_set(err, MF_EFORMAT,
                           "mlp_mean of %s is a plain MLP (residual_style: false), and our networks are residual ones",
                           im->file.zip.path);
-    int D = residual(im, trunk, &net->n_hidden, net->hidden);
+    int D = mf_import_residual(im, trunk, &net->n_hidden, net->hidden);
     net->time_dim = shortcut ? mf_import_dim(im, "network.t_emb.0.weight", 0)
                              : mf_import_dim(im, "network.time_embedding.1.weight", 1);
-    net->n_cond = rows_of(im, cond, 0, ".linear_1.weight", net->cond);
+    net->n_cond = mf_import_rows(im, cond, 0, ".linear_1.weight", net->cond);
     snprintf(name, sizeof name, "%s0.linear_1.weight", cond);
     int O = net->n_cond ? mf_import_dim(im, name, 1)
             : shortcut  ? net->time_dim
                         : mf_import_dim(im, "network.mlp_mean.layers.0.weight", 1) - D - net->time_dim;
-    residual(im, "critic.Q1", &s->n_critic, s->critic);
-    s->n_noise = rows_of(im, "explore_noise_net.mlp_logvar.moduleList.", 0, ".linear_1.weight", s->noise);
-    s->learned_noise = s->n_noise > 0;
-    s->n_noise -= s->n_noise > 0; /* the last is the output */
+    mf_import_heads(im, s);
     if (D < 1 || O < 1 || net->time_dim < 1)
         return mf_err_set(err, MF_EFORMAT, "%s of %s lacks its last layer, its time embedding or its condition", trunk,
                           im->file.zip.path);

@@ -29,6 +29,29 @@ clone() {
         jq -es 'map(select(.mf == "metrics")) | length == 3'
 }
 
+@test "what was exported comes back as it was; each tensor that is missing, left over or misshapen is named" {
+    words+=(training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=64 policy.learned_noise=true)
+    mf-collect "${words[@]}" run.dir=run | mf-gae "${words[@]}" | mf-ppo "${words[@]}" >/dev/null || return 1
+    mf-ckpt export run out.pt && mf-ckpt export run out.safetensors || return 1
+    local said=(env=point policy.network=shortcut_unet policy.n_groups=4 policy.horizon=4)
+    mf-ckpt import out.pt back "${said[@]}" && mf-ckpt export back again.safetensors || return 1
+    run -0 mf-ckpt diff out.safetensors again.safetensors
+    [[ $output == "the same" ]] || return 1
+    "$ROOT/tests/tools/torch_zip.py" odd.pt 'import json, struct, math
+raw = open("out.safetensors", "rb").read()
+head = json.loads(raw[8 : 8 + struct.unpack("<Q", raw[:8])[0]])
+shape = {k: v["shape"] for k, v in head.items() if k != "__metadata__"}
+unet = "velocity_net.unet."
+turned = shape[unet + "up_modules.0.2.conv.weight"]
+turned[1:] = turned[:0:-1]
+del shape[unet + "mid_modules.1.blocks.1.block.1.bias"]
+shape[unet + "local_cond_encoder.weight"] = [2]
+tree = {"agent": {k: T([0.5] * math.prod(v), v) for k, v in shape.items()}}'
+    run -3 mf-ckpt import odd.pt odd "${said[@]}"
+    [[ $output == *"mid_modules.1.blocks.1.block.1.bias is missing"* && $output == *"local_cond_encoder.weight is left over"* &&
+        $output == *"up_modules.0.2.conv.weight is (8, 4, 8) and should be (8, 8, 4)"* ]] || { echo "$output"; return 1; }
+}
+
 @test "threads and tiles change no byte of a cloned U-Net" {
     clone clone.loss=shortcut run.dir=one threads=1 >/dev/null && clone clone.loss=shortcut run.dir=two threads=2 >/dev/null &&
         cmp one/checkpoints/clone.safetensors two/checkpoints/clone.safetensors

@@ -121,14 +121,13 @@ def file_of_stage(out):
                                    {f"velocity_net_ema.{name}": v.float() for name, v in net.state_dict().items()}
                                    for k, net in nets.items()}}, OUT / "unet.pt")
     obs, noise = torch.randn(7, O).float().double(), torch.randn(7, flow.D).float().double()
-    flow.record(out, "obs", obs)
-    flow.record(out, "noise", noise)
-    for case, heeds in ("shortcut", True), ("plain", False):  # the published forward does not heed the step size
+    for case, heeds in ("heedful", True), ("plain", False):  # the published forward does not heed the step size
         net, x = nets["ema_agent"], noise
         net.shortcut = heeds
         for k in range(K):
             x = x + net(x, torch.full((7, 1), k / K), torch.full((7, 1), 1 / K), obs)[0] / K
-        flow.record(out, f"{case}.actions", x)
+        for what, rows in ("obs", obs), ("noise", noise), ("actions", x):
+            flow.record(out, f"{case}.{what}", rows)
 
 
 def counts():

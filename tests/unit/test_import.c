@@ -8,7 +8,7 @@
 #include "flow/import.h"
 #include "policies.h"
 
-enum { N = 7, O = 5, D = 6, A = 2 };
+enum { N = 7, O = 5, MOST = 8, A = 2 }; /* MOST numbers of a chunk */
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
@@ -72,7 +72,7 @@ static void acts(const char *name, const char *path, enum mf_weights which, cons
     struct mf_policy p;
     struct mf_sampler *s;
     struct mf_err err = {0};
-    float actions[N * D], values[N];
+    float actions[N * MOST], values[N];
     float *obs = wanted(name, "obs"), *noise = wanted(name, "noise"), *want = wanted(name, "actions");
     must(mf_checkpoint_open(&l, path, &err), &err);
     ok(!strcmp(mf_loaded_kind(l), kind), "%s is of the kind %s", name, kind);
@@ -81,7 +81,7 @@ static void acts(const char *name, const char *path, enum mf_weights which, cons
     must(mf_sampler_new(&s, engine, &p, true, &err), &err);
     struct mf_sample x = {.obs = obs, .noise = noise, .actions = actions};
     must(mf_sampler_run(s, N, &x, &err), &err);
-    double far = worst(actions, want, N * D);
+    double far = worst(actions, want, N * (size_t)p.spec.net.D);
     ok(far < 1e-5, "%s samples PyTorch's actions, within %.1e", name, far);
     if (p.spec.n_critic && strcmp(name, "dppo")) {
         float *v = wanted(name, "values");
@@ -161,6 +161,31 @@ static void maniflow(const char *to)
     unlink(pt);
 }
 
+/* tests/reference/unet.py's file: as the published network acts, and as one does that heeds its step size. */
+static void unet(const char *to)
+{
+    static const char file[] = "tests/fixtures/unet.pt";
+    struct mf_err err = {0};
+    int left = 0;
+    free(fixture.bytes);
+    fixture = fixture_load("tests/fixtures/unet.bin");
+    ok(import(file, to, WORDS("policy.n_groups=2", "policy.horizon=4"), NULL, 1, "identity", &left, &err) ==
+               MF_EUSAGE &&
+           strstr(err.text, "policy.network=unet, or policy.network=shortcut_unet"),
+       "a U-Net with layers for a step size asks whether they count");
+    err = (struct mf_err){0};
+    ok(import(file, to, WORDS("policy.n_groups=2", "policy.horizon=4", "policy.network=shortcut_unet"), NULL, 1,
+              "identity", &left, &err) == 0,
+       "with them it is imported %s", err.text);
+    acts("heedful", to, MF_WEIGHTS_AUTO, "clone");
+    int with = left;
+    ok(import(file, to, WORDS("policy.n_groups=2", "policy.horizon=4", "policy.network=unet"), NULL, 1, "identity",
+              &left, &err) == 0 &&
+           left == with + 6,
+       "without them they stay behind %s", err.text);
+    acts("plain", to, MF_WEIGHTS_AUTO, "clone");
+}
+
 int main(void)
 {
     const char *npz = "tests/fixtures/policy.npz";
@@ -190,6 +215,7 @@ int main(void)
     acts("dppo", to, MF_WEIGHTS_AUTO, "ppo");
 
     maniflow(to);
+    unet(to);
 
     mf_engine_close(engine);
     unlink(to);

@@ -37,6 +37,7 @@ struct bc {
     struct mf_journal *journal;
     struct mf_engine *engine;
     struct mf_policy policy;
+    struct mf_clone_opts opts;
     struct mf_cloner *cloner;
     struct mf_adam adam;
     struct mf_demos demos;
@@ -164,6 +165,18 @@ static int layout_of(const struct bc *b, struct mf_layout *obs, struct mf_err *e
     return 0;
 }
 
+/* Of the demonstrations, what the cache takes of them. */
+static int say_memory(const struct bc *b, const struct mf_policy_spec *spec, struct mf_err *err)
+{
+    const struct mf_machine_memory machine = mf_machine_memory("");
+    struct mf_memory m = {.rows = "clone.batch_size and clone.cache_mib"};
+    const size_t cache = (size_t)b->cache_mib << 20;
+    m.of[MF_MEMORY_ROWS] =
+        (double)(b->demos.bytes < cache ? b->demos.bytes : cache) + (double)(b->demos.total * sizeof *b->order);
+    int rc = mf_cloner_memory(b->engine, spec, &b->opts, (size_t)b->batch_size, &m, err);
+    return rc ? rc : mf_memory_say(&m, &machine, err);
+}
+
 static int make_policy(struct bc *b, struct mf_err *err)
 {
     struct mf_policy_spec spec;
@@ -178,8 +191,7 @@ static int make_policy(struct bc *b, struct mf_err *err)
     spec.n_critic = 0; /* the learner makes its own, and its noise */
     spec.learned_noise = false;
     strcpy(spec.env, b->world);
-    rc = mf_policy_init(&b->policy, &spec, err);
-    if (rc)
+    if ((rc = say_memory(b, &spec, err)) || (rc = mf_policy_init(&b->policy, &spec, err)))
         return rc;
     mf_policy_fresh(&b->policy, (uint64_t)b->seed);
     struct mf_fit fit = {(enum mf_normalizer)b->normalizer, b->range_floor, b->normalize_actions, tell, b};
@@ -297,13 +309,12 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
     b->rundir.lock = -1;
     b->epoch = -1;
     b->began = b->saved_at = b->told_at = mf_now();
-    struct mf_clone_opts o = {.loss = (enum mf_clone_loss)b->loss,
-                              .sampling = (enum mf_time_sampling)b->time_sampling,
-                              .dropout = (float)b->dropout,
-                              .seed = (uint64_t)b->seed};
-    int rc = read_data(run, b, err);
-    if (rc || (rc = mf_engine_open(&b->engine, b->device, (int)b->threads, (enum mf_precision)b->precision, err)) ||
-        (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, &o, err)) ||
+    b->opts = (struct mf_clone_opts){.loss = (enum mf_clone_loss)b->loss,
+                                     .sampling = (enum mf_time_sampling)b->time_sampling,
+                                     .dropout = (float)b->dropout,
+                                     .seed = (uint64_t)b->seed};
+    int rc = mf_engine_open(&b->engine, b->device, (int)b->threads, (enum mf_precision)b->precision, err);
+    if (rc || (rc = read_data(run, b, err)) || (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, &b->opts, err)) ||
         (rc = mf_adam_init(&b->adam, &b->policy.params, err)) ||
         (rc = mf_alloc((void **)&b->ema, b->policy.params.size * sizeof(float), "averaged weights", err)) ||
         (rc = mf_alloc((void **)&b->order, b->lessons.n * sizeof *b->order, "a shuffle", err)) ||

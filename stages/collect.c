@@ -112,8 +112,11 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     if (rc)
         return rc;
     snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
+    struct mf_memory m = {.rows = "training.num_envs and training.num_steps_per_rollout", .beside = "its environments"};
+    const struct mf_machine_memory machine = mf_machine_memory("");
     if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
-        (rc = mf_policy_init(&c->policy, &spec, err)) ||
+        (rc = mf_actor_memory(c->engine, &spec, (size_t)c->num_envs, (size_t)c->steps, SLICE_BYTES, &m, err)) ||
+        (rc = mf_memory_say(&m, &machine, err)) || (rc = mf_policy_init(&c->policy, &spec, err)) ||
         (c->resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err))))
         return rc;
     c->iter = c->policy.iter;
@@ -148,6 +151,7 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     mf_frame_set_int(head, "seed", c->seed);
     mf_frame_set_int(head, "max_lag", c->max_lag);
     mf_frame_set_int(head, "steps", c->actor.opts.T);
+    mf_frame_set_int(head, "num_envs", c->actor.N);
     if (c->address)
         mf_frame_set_str(head, "policy_address", c->address);
     if (c->sampler && c->checkpoint)

@@ -26,7 +26,7 @@ enum { CHECKPOINTS_KEPT = 3 };
 
 struct ppo {
     const char *checkpoint, *run_dir, *device, *address;
-    int64_t threads, max_lag, sources, save_interval, log_interval;
+    int64_t threads, max_lag, sources, save_interval, log_interval, num_envs, steps;
     int resume, precision, weights;
     bool force;
     struct mf_policy_opts policy_opts;
@@ -52,6 +52,8 @@ static const struct mf_bind binds[] = {
     MF_POLICY_BINDS(struct ppo, policy_opts),
     MF_NOISE_BINDS(struct ppo, noise),
     MF_PPO_BINDS(struct ppo, opts),
+    {"training.num_envs", offsetof(struct ppo, num_envs)},
+    {"training.num_steps_per_rollout", offsetof(struct ppo, steps)},
     {"training.save_interval", offsetof(struct ppo, save_interval)},
     {"training.log_interval", offsetof(struct ppo, log_interval)},
     {"collect.max_lag", offsetof(struct ppo, max_lag)},
@@ -138,15 +140,29 @@ static int inherit(const struct mf_run *run, struct ppo *q, const struct mf_fram
     const struct {
         const char *key, *field;
         int64_t *to;
-    } row[] = {{"collect.max_lag", "max_lag", &q->max_lag}, {"run.seed", "seed", &q->opts.seed}};
+    } row[] = {{"collect.max_lag", "max_lag", &q->max_lag},
+               {"run.seed", "seed", &q->opts.seed},
+               {"training.num_envs", "num_envs", &q->num_envs},
+               {"training.num_steps_per_rollout", "steps", &q->steps}};
     int rc = 0;
-    for (int i = 0; i < 2 && rc == 0; i++)
+    for (int i = 0; i < 4 && rc == 0; i++)
         if (!mf_conf_was_set(mf_run_conf(run), row[i].key) && mf_frame_has(head, row[i].field))
             rc = mf_frame_get_int(head, row[i].field, row[i].to, err);
     if (rc == 0 && (q->max_lag < 0 || q->max_lag > MF_LAG_MAX))
         rc = mf_err_set(err, MF_EFORMAT, "the head's max_lag %lld is not within 0..%d", (long long)q->max_lag,
                         MF_LAG_MAX);
     return rc;
+}
+
+/* Rounds are taken to be as large as the head's, from every source. */
+static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, bool serves, struct mf_err *err)
+{
+    const struct mf_machine_memory machine = mf_machine_memory("");
+    struct mf_memory m = {.rows = "training.num_envs, training.num_steps_per_rollout and training.batch_size"};
+    int rc =
+        mf_trainer_memory(q->device, (int)q->threads, (enum mf_precision)q->precision, spec, &q->opts,
+                          (size_t)(q->num_envs * q->steps * q->sources), serves ? (int)q->max_lag + 2 : 0, &m, err);
+    return rc ? rc : mf_memory_say(&m, &machine, err);
 }
 
 /* The policy that it starts from: a run goes on, here where the collector says so, or a checkpoint is a start (the
@@ -165,6 +181,7 @@ static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_
     if (rc == 0 && !from && mf_frame_has(head, "checkpoint"))
         rc = mf_frame_get_str(head, "checkpoint", &from, err);
     if (rc || (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
+        (rc = say_memory(q, &spec, live || q->address, err)) ||
         (rc = mf_trainer_open(&q->trainer, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
                               &q->noise, err)))
         return rc;

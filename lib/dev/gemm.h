@@ -32,7 +32,7 @@ struct mf_gemm {
     void (*pack_release)(struct mf_pack *p);
     /* w(k, n) = W[n*ldw + k], or W[k*ldw + n] when turned. */
     void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
-    size_t (*pack_bytes)(const struct mf_pack *p);
+    size_t (*pack_bytes)(int K, int N);
     /* y(M, N) = act(x(M, K) w + b + r0 + r1) */
     void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
     /* dw(n, k) += sum over the M rows named in live of dy(row, n) x(row, k); NULL: as mf_kern does it */

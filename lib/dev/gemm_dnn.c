@@ -103,7 +103,8 @@ static void release(struct mf_pack *p)
     *p = (struct mf_pack){0};
 }
 
-static int init_as(struct mf_pack *p, int K, int N, dnnl_data_type_t type, struct mf_err *err)
+/* All but the memory. */
+static int lay_out(struct mf_pack *p, int K, int N, dnnl_data_type_t type, struct mf_err *err)
 {
     struct dnn *d = mf_xcalloc(1, sizeof *d);
     struct primitive q = {.M = WANTED};
@@ -118,6 +119,15 @@ static int init_as(struct mf_pack *p, int K, int N, dnnl_data_type_t type, struc
     }
     d->layout = *dnnl_primitive_desc_query_md(q.desc, dnnl_query_weights_md, 0);
     dnnl_primitive_desc_destroy(q.desc);
+    return 0;
+}
+
+static int init_as(struct mf_pack *p, int K, int N, dnnl_data_type_t type, struct mf_err *err)
+{
+    int rc = lay_out(p, K, N, type, err);
+    struct dnn *d = p->impl;
+    if (rc)
+        return rc;
     if (dnnl_memory_create(&d->weights, &d->layout, d->engine, DNNL_MEMORY_ALLOCATE)) {
         release(p);
         return mf_err_set(err, MF_ENOMEM, "cannot allocate packed weights (%d, %d)", K, N);
@@ -153,9 +163,25 @@ static void pack(struct mf_pack *p, const float *W, int ldw, bool turned)
     dnnl_memory_destroy(from);
 }
 
-static size_t bytes(const struct mf_pack *p)
+static size_t bytes_as(int K, int N, dnnl_data_type_t type)
 {
-    return dnnl_memory_desc_get_size(&((const struct dnn *)p->impl)->layout);
+    struct mf_pack p;
+    struct mf_err none;
+    if (lay_out(&p, K, N, type, &none))
+        return 0;
+    size_t size = dnnl_memory_desc_get_size(&((const struct dnn *)p.impl)->layout);
+    release(&p);
+    return size;
+}
+
+static size_t bytes_f32(int K, int N)
+{
+    return bytes_as(K, N, dnnl_f32);
+}
+
+static size_t bytes_bf16(int K, int N)
+{
+    return bytes_as(K, N, dnnl_bf16);
 }
 
 static struct primitive *find(struct dnn *d, enum kind kind, int M, int ld)
@@ -272,5 +298,5 @@ static void outer(const struct mf_pack *p, int M, const int *live, const float *
     free(own);
 }
 
-const struct mf_gemm mf_gemm_dnn = {"dnn", STEP, init_f32, release, pack, bytes, times, outer};
-const struct mf_gemm mf_gemm_dnn_bf16 = {"dnn bf16", STEP, init_bf16, release, pack, bytes, times, outer};
+const struct mf_gemm mf_gemm_dnn = {"dnn", STEP, init_f32, release, pack, bytes_f32, times, outer};
+const struct mf_gemm mf_gemm_dnn_bf16 = {"dnn bf16", STEP, init_bf16, release, pack, bytes_bf16, times, outer};

@@ -4,16 +4,16 @@
 #include "base/mem.h"
 #include "dev/kern.h"
 
-static size_t bytes(const struct mf_pack *p)
+static size_t bytes(int K, int N)
 {
-    return sizeof(float) * (size_t)mf_panels(p->N) * MF_PANEL * (size_t)p->K;
+    return sizeof(float) * (size_t)mf_panels(N) * MF_PANEL * (size_t)K;
 }
 
 static int init(struct mf_pack *p, int K, int N, struct mf_err *err)
 {
     void *data;
     *p = (struct mf_pack){.K = K, .N = N};
-    int rc = mf_alloc(&data, bytes(p), "packed weights", err);
+    int rc = mf_alloc(&data, bytes(K, N), "packed weights", err);
     if (rc == 0)
         p->data = data;
     return rc;

@@ -86,7 +86,7 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
                             .teacher = p->params};
     int rc = build(&m->student, e, &p->params, net, true, opts->dropout, err);
     m->teacher.value = NULL;
-    if (!rc && loss != MF_CLONE_FLOW)
+    if (!rc && loss != MF_CLONE_FLOW && p->params.value)
         rc = mf_params_alloc(&m->teacher, err);
     if (!rc && loss != MF_CLONE_FLOW)
         rc = build(&m->other, e, &m->teacher, net, false, 0, err);
@@ -96,6 +96,24 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
     }
     *c = m;
     return 0;
+}
+
+int mf_cloner_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_clone_opts *opts, size_t n,
+                     struct mf_memory *to, struct mf_err *err)
+{
+    struct mf_policy p = {0};
+    struct mf_cloner *m = NULL;
+    int rc = mf_policy_outline(&p, spec, err) || mf_cloner_new(&m, e, &p, opts, err) ? err->code : 0;
+    if (!rc) {
+        to->of[MF_MEMORY_WEIGHTS] += (double)((m->other.plan ? 5 : 4) * p.params.size * sizeof(float));
+        to->of[MF_MEMORY_ROWS] += (double)n * (4 * (p.spec.net.O + 5 * p.spec.net.D + 7) + 12);
+        mf_plan_memory(m->student.plan, n, to);
+        if (m->other.plan)
+            mf_plan_memory(m->other.plan, n / 4, to);
+    }
+    mf_cloner_free(m);
+    mf_policy_release(&p);
+    return rc;
 }
 
 void mf_cloner_free(struct mf_cloner *c)

@@ -90,6 +90,9 @@ void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, 
 struct mf_sampler;
 int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation,
                    struct mf_err *err);
+/* What a policy and its sampler take for n rows, added; nothing is allocated. */
+int mf_sampler_memory(struct mf_engine *e, const struct mf_policy_spec *spec, bool evaluation, size_t n,
+                      struct mf_memory *to, struct mf_err *err);
 void mf_sampler_free(struct mf_sampler *s);
 
 struct mf_sample {       /* n rows each; the caller's arrays */
@@ -144,6 +147,9 @@ struct mf_clone_opts {
 };
 int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, const struct mf_clone_opts *opts,
                   struct mf_err *err);
+/* What that and its minibatches of n take, with the weights, their average and moments; added, nothing is allocated. */
+int mf_cloner_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_clone_opts *opts, size_t n,
+                     struct mf_memory *to, struct mf_err *err);
 void mf_cloner_free(struct mf_cloner *c);
 /* Loss and gradients of one batch: obs (n, O), actions (n, D), both normalised, by index; ema: the teacher's
  * parameters (laid out as params.value; NULL: none), of which it takes the policy's: it sees through the encoder that

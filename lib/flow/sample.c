@@ -102,6 +102,24 @@ int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy 
     return 0;
 }
 
+int mf_sampler_memory(struct mf_engine *e, const struct mf_policy_spec *spec, bool evaluation, size_t n,
+                      struct mf_memory *to, struct mf_err *err)
+{
+    struct mf_policy p = {0};
+    struct mf_sampler *m = NULL;
+    int rc = mf_policy_outline(&p, spec, err) || mf_sampler_new(&m, e, &p, evaluation, err) ? err->code : 0;
+    if (!rc) {
+        to->of[MF_MEMORY_WEIGHTS] += (double)(p.params.size * sizeof(float));
+        to->of[MF_MEMORY_ROWS] += (double)n * 4 * (p.spec.net.O + p.spec.net.D + spec->K * 3);
+        mf_plan_memory(m->plan, n, to);
+        if (m->value_plan)
+            mf_plan_memory(m->value_plan, n, to);
+    }
+    mf_sampler_free(m);
+    mf_policy_release(&p);
+    return rc;
+}
+
 void mf_sampler_free(struct mf_sampler *s)
 {
     if (!s)

@@ -38,6 +38,8 @@ int mf_adam_init(struct mf_adam *a, const struct mf_params *ps, struct mf_err *e
 {
     void *m, *v;
     *a = (struct mf_adam){.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    if (!ps->value)
+        return 0;
     int rc = mf_alloc(&m, sizeof(float) * ps->size, "optimiser moments", err);
     if (rc)
         return rc;

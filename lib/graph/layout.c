@@ -169,6 +169,38 @@ size_t mf_plan_place(struct mf_plan *p, int tile)
     return end;
 }
 
+struct pages {
+    size_t size; /* floats in one */
+    bool *touched;
+};
+
+static void touch_pages(struct pages *q, const struct mf_place *place, size_t floats)
+{
+    for (size_t i = place->at / q->size; place->to >= 0 && floats && i * q->size < place->at + floats; i++)
+        q->touched[i] = true;
+}
+
+size_t mf_plan_touched(const struct mf_plan *p, size_t tile)
+{
+    const struct mf_graph *g = p->g;
+    const size_t huge = 1 << 19, small = 1 << 10; /* 2 MiB, 4 KiB */
+    struct pages q = {.size = p->arena_size < huge ? small : huge};
+    size_t n = p->arena_size / q.size + 1, count = 0;
+    q.touched = mf_xcalloc(n, sizeof *q.touched);
+    for (int v = 1; v < g->n_values; v++) {
+        size_t floats = mf_floats_of(&g->value[v], (int)tile);
+        if (g->value[v].node >= 0 || !g->value[v].shared)
+            touch_pages(&q, &p->data[v], floats);
+        touch_pages(&q, &p->grad[v], floats);
+    }
+    for (int i = 0; i < g->n_nodes; i++)
+        touch_pages(&q, &p->aux[i], g->node[i].how.keep * (g->value[g->node[i].y].shared ? 1 : tile));
+    for (size_t i = 0; i < n; i++)
+        count += q.touched[i];
+    free(q.touched);
+    return (count * q.size < p->arena_size ? count * q.size : p->arena_size) * sizeof(float);
+}
+
 void mf_plan_analyse(struct mf_plan *p)
 {
     find_wanted(p);

@@ -56,8 +56,10 @@ static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned, int *
     p->packs = mf_xrealloc(p->packs, (size_t)p->n_packs + 1, sizeof *p->packs);
     struct mf_weights_use *u = &p->packs[*index];
     *u = (struct mf_weights_use){.W = W, .from = from, .turned = turned};
-    int out = p->params->p[W].rows;
-    int rc = p->e->dev.gemm->pack_init(&u->pack, turned ? out : K, turned ? K : out, err);
+    int out = p->params->p[W].rows, rc = 0;
+    u->pack = (struct mf_pack){.K = turned ? out : K, .N = turned ? K : out};
+    if (!p->outline)
+        rc = p->e->dev.gemm->pack_init(&u->pack, u->pack.K, u->pack.N, err);
     p->n_packs += rc == 0;
     return rc;
 }
@@ -181,7 +183,7 @@ static struct mf_tensor shape_of(const struct mf_plan *p, int value)
 }
 
 /* Shapes alone tell the scratch: asked of calls that have no arena yet. */
-static size_t find_work(struct mf_plan *p)
+static size_t find_work(const struct mf_plan *p, int tile)
 {
     size_t most = 0;
     for (int i = 0; i < p->g->n_nodes; i++) {
@@ -195,7 +197,7 @@ static size_t find_work(struct mf_plan *p)
         for (int j = 0; j < nd->n_x; j++)
             c.x[j] = shape_of(p, nd->x[j]);
         c.y = shape_of(p, nd->y);
-        size_t size = k->work(&c, p->tile, mf_runs_back(p, i));
+        size_t size = k->work(&c, tile, mf_runs_back(p, i));
         most = size > most ? size : most;
         free(c.x);
     }
@@ -218,7 +220,9 @@ static int allocate(struct mf_plan *p, struct mf_err *err)
     int T = mf_workers_count(p->e->workers);
     if (!(p->shared = mf_big_alloc(lay_out_shared(p), "shared inputs", err)))
         return err->code;
-    p->work_size = find_work(p);
+    p->work_size = find_work(p, p->tile);
+    if (p->outline)
+        return 0;
     for (int w = 0; w < T; w++) {
         p->call[w] = mf_xcalloc((size_t)p->g->n_nodes, sizeof *p->call[w]);
         p->operands[w] = mf_xcalloc(count_operands(p->g), sizeof *p->operands[w]);
@@ -235,14 +239,13 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
                 struct mf_err *err)
 {
     size_t values = (size_t)g->n_values, nodes = (size_t)g->n_nodes, T = (size_t)mf_workers_count(e->workers);
-    if (!g->params->value)
-        return mf_err_set(err, MF_EUSAGE, "a plan needs parameters that were allocated");
     if (opts->lanes > MF_LANES_MAX)
         return mf_err_set(err, MF_EUSAGE, "a plan has at most %d lanes, not %d", MF_LANES_MAX, opts->lanes);
     struct mf_plan *p = mf_xcalloc(1, sizeof *p);
     *p = (struct mf_plan){.e = e,
                           .g = g,
                           .params = g->params,
+                          .outline = !g->params->value,
                           .backward = opts->backward,
                           .tile_given = opts->tile > 0,
                           .lane_size = (g->params->size + MF_STRIP - 1) / MF_STRIP * MF_STRIP,
@@ -264,7 +267,7 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     int rc = allocate(p, err);
     if (rc == 0)
         rc = find_packs(p, pack, err);
-    for (size_t w = 0; rc == 0 && w < T; w++)
+    for (size_t w = 0; rc == 0 && !p->outline && w < T; w++)
         make_calls(p, (int)w, pack);
     free(pack);
     if (rc)
@@ -283,7 +286,7 @@ void mf_plan_free(struct mf_plan *p)
         free(p->call[w]);
         free(p->operands[w]);
     }
-    for (int i = 0; i < p->n_packs; i++)
+    for (int i = 0; i < p->n_packs && !p->outline; i++)
         p->e->dev.gemm->pack_release(&p->packs[i].pack);
     mf_big_free(p->shared, lay_out_shared(p));
     mf_big_free(p->lane, (size_t)p->lanes * p->lane_size);
@@ -303,12 +306,15 @@ void mf_plan_free(struct mf_plan *p)
     free(p);
 }
 
-size_t mf_plan_bytes(const struct mf_plan *p)
+/* Pages that are never touched cost nothing: a small run leaves most of a tile's, and the lanes without a tile. */
+void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to)
 {
-    size_t size = (size_t)mf_workers_count(p->e->workers) * (p->arena_size + p->work_size);
-    size += p->backward ? ((size_t)p->lanes + 1) * p->lane_size : 0;
-    size *= sizeof(float);
+    size_t T = (size_t)mf_workers_count(p->e->workers), tile = mf_plan_tile(p, n), tiles = (n + tile - 1) / tile,
+           arena = mf_plan_touched(p, tile) + find_work(p, (int)tile) * sizeof(float);
+    to->of[MF_MEMORY_ACTIVATIONS] += (double)((tiles < T ? tiles : T) * arena);
+    if (p->backward)
+        to->of[MF_MEMORY_GRADIENTS] +=
+            (double)(((tiles < (size_t)p->lanes ? tiles : (size_t)p->lanes) + 1) * p->lane_size * sizeof(float));
     for (int i = 0; i < p->n_packs; i++)
-        size += p->e->dev.gemm->pack_bytes(&p->packs[i].pack);
-    return size;
+        to->of[MF_MEMORY_WEIGHTS] += (double)p->e->dev.gemm->pack_bytes(p->packs[i].pack.K, p->packs[i].pack.N);
 }

@@ -11,6 +11,7 @@
 #ifndef MF_GRAPH_PLAN_H
 #define MF_GRAPH_PLAN_H
 
+#include "base/memory.h"
 #include "dev/dev.h" /* enum mf_precision */
 #include "graph/graph.h"
 
@@ -32,11 +33,12 @@ struct mf_plan_opts {
     bool backward; /* plan gradients too */
 };
 
-/* The graph and its parameters (allocated before) outlive the plan. */
+/* The graph and its parameters outlive the plan. Of parameters without values it is an outline: it has no memory, tells
+ * what it would need and cannot run. */
 int mf_plan_new(struct mf_plan **p, struct mf_engine *e, struct mf_graph *g, const struct mf_plan_opts *opts,
                 struct mf_err *err);
 void mf_plan_free(struct mf_plan *p);
-size_t mf_plan_bytes(const struct mf_plan *p); /* arenas, lanes and packed weights */
+void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to); /* added: what runs of n samples touch */
 
 /* Where an input's samples lie: sample i of the run reads rows*cols floats at base + index[i]*stride. */
 struct mf_feed {
@@ -68,6 +70,7 @@ struct mf_adam {
     double beta1, beta2, eps, weight_decay;
 };
 
+/* Of parameters without values: no moments. */
 int mf_adam_init(struct mf_adam *a, const struct mf_params *ps, struct mf_err *err);
 void mf_adam_release(struct mf_adam *a);
 /* Gradient norms per group, in double, a fixed order. norm[MF_GROUPS] is that of all trained groups. */

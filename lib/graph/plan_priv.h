@@ -27,7 +27,7 @@ struct mf_plan {
     struct mf_engine *e;
     struct mf_graph *g; /* the caller's; it outlives the plan */
     struct mf_params *params;
-    bool backward, tile_given;
+    bool backward, tile_given, outline;
     int tile, lanes; /* samples that the arena has room for */
     double macs;     /* multiply-adds of one sample, forward */
 
@@ -53,8 +53,10 @@ struct mf_plan {
 };
 
 /* layout.c */
-void mf_plan_analyse(struct mf_plan *p);           /* fills wanted and the lives in data, grad and aux */
-size_t mf_plan_place(struct mf_plan *p, int tile); /* places them all; returns the arena's floats */
+void mf_plan_analyse(struct mf_plan *p);                      /* fills wanted and the lives in data, grad and aux */
+size_t mf_plan_place(struct mf_plan *p, int tile);            /* places them all; returns the arena's floats */
+size_t mf_plan_tile(const struct mf_plan *p, size_t n);       /* run.c: of a run of n samples */
+size_t mf_plan_touched(const struct mf_plan *p, size_t tile); /* bytes of a worker's arena, in whole pages */
 size_t mf_floats_of(const struct mf_value *v, int n);
 bool mf_runs_back(const struct mf_plan *p, int node);
 bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i); /* a gradient flows into operand i */

@@ -233,18 +233,24 @@ static size_t inference_tile(const struct mf_plan *p, size_t n)
     return share ? least(share, (size_t)p->tile) : 1;
 }
 
+size_t mf_plan_tile(const struct mf_plan *p, size_t n)
+{
+    return p->backward ? training_tile(p, n) : inference_tile(p, n);
+}
+
 int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct mf_feed *feeds, int n_feeds,
                 const struct mf_fetch *fetches, int n_fetches, struct mf_err *err)
 {
     struct run r = {.p = p, .n = n, .index = index, .feeds = feeds, .n_feeds = n_feeds, .fetches = fetches};
-    int rc = check(p, &r, n_fetches, err);
+    int rc = p->outline ? mf_err_set(err, MF_EUSAGE, "a plan of parameters without values cannot run")
+                        : check(p, &r, n_fetches, err);
     if (rc)
         return rc;
     if (p->packed != p->params->version) {
         mf_workers_each(p->e->workers, p->n_packs, pack_one, p);
         p->packed = p->params->version;
     }
-    r.tile = p->backward ? training_tile(p, n) : inference_tile(p, n);
+    r.tile = mf_plan_tile(p, n);
     r.tiles = (n + r.tile - 1) / r.tile;
     if (!p->backward) {
         if (n == 1 || p->macs * (double)n < ALONE_MACS)

@@ -1,11 +1,13 @@
 #include "rl/actor.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/stop.h"
+#include "rl/rows.h"
 
 /* ---- setting up ---- */
 
@@ -78,6 +80,22 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
             return rc;
     }
     return add_columns(a, err);
+}
+
+int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, size_t N, size_t T, size_t slice,
+                    struct mf_memory *to, struct mf_err *err)
+{
+    const double O = spec->n_obs_steps * spec->obs.dim, D = spec->horizon * spec->action_dim, part = 64 << 20,
+                 round = (double)N * (double)T * (double)mf_rows_frame(spec);
+    struct mf_policy p;
+    int rc = mf_sampler_memory(e, spec, false, N, to, err);
+    if (rc || (rc = mf_policy_outline(&p, spec, err)))
+        return rc;
+    const double policy = (double)(p.params.size * sizeof(float));
+    mf_policy_release(&p);
+    to->of[MF_MEMORY_SERVED] += policy + 2 * fmin(policy, part); /* as messages, and one decoded */
+    to->of[MF_MEMORY_ROWS] += (double)N * (4 * (2 * O + (1 + spec->K) * D) + 17) + round + fmin(round, (double)slice);
+    return 0;
 }
 
 void mf_actor_release(struct mf_actor *a)

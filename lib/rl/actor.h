@@ -48,6 +48,10 @@ struct mf_actor {
 
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
                   struct mf_err *err);
+/* What that takes with N environments and rounds of T decisions, beside the environments: policy, sampler, a round and
+ * a frame of it of at most `slice` bytes, and a version of the policy that arrives; added, and nothing is allocated. */
+int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, size_t N, size_t T, size_t slice,
+                    struct mf_memory *to, struct mf_err *err);
 void mf_actor_release(struct mf_actor *a); /* safe on a zeroed one */
 
 /* Fill the columns with T decisions. MF_STOPPED on TERM; 1 when INT asked for an end first (the rollout is not

@@ -12,13 +12,24 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+size_t mf_minibatch_most(size_t n_live, const struct mf_ppo_opts *o)
+{
+    return smaller(smaller((size_t)o->batch_size, n_live * (size_t)o->repeat_samples), n_live);
+}
+
+double mf_minibatch_memory(size_t n_live, const struct mf_ppo_opts *o, int width)
+{
+    size_t most = mf_minibatch_most(n_live, o);
+    return 4 * ((double)n_live * (double)(1 + o->repeat_samples) + (double)most * (7 + 4 * width));
+}
+
 struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_ppo_opts *o, int width)
 {
     struct mf_minibatch *b = mf_xcalloc(1, sizeof *b);
     b->opts = o;
     b->width = width;
     b->deck_size = r->n_live * (size_t)o->repeat_samples;
-    size_t most = smaller(smaller((size_t)o->batch_size, b->deck_size), r->n_live);
+    size_t most = mf_minibatch_most(r->n_live, o);
     b->deck = mf_xcalloc(b->deck_size, sizeof *b->deck);
     b->seen = mf_xcalloc(r->n, sizeof *b->seen);
     b->row = mf_xcalloc(most, sizeof *b->row);

@@ -22,6 +22,8 @@ struct mf_minibatch {
 };
 
 struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_ppo_opts *opts, int width);
+size_t mf_minibatch_most(size_t n_live, const struct mf_ppo_opts *opts); /* distinct rows in one, at most */
+double mf_minibatch_memory(size_t n_live, const struct mf_ppo_opts *opts, int width); /* bytes that it takes */
 void mf_minibatch_free(struct mf_minibatch *b);
 /* The order is a function of (seed, iter, epoch). */
 void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch);

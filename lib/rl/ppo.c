@@ -124,7 +124,7 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
         rc = build_warmup(q, err);
     if (rc == 0)
         rc = mf_adam_init(&q->adam, &p->params, err);
-    if (rc == 0 && opts->ema_decay > 0) {
+    if (rc == 0 && opts->ema_decay > 0 && p->params.value) {
         void *ema = NULL;
         rc = mf_alloc(&ema, p->params.size * sizeof(float), "the moving average of the weights", err);
         q->ema = ema;
@@ -139,6 +139,17 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
     set_knobs(q);
     *ppo = q;
     return 0;
+}
+
+void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
+{
+    size_t most = mf_minibatch_most(n, &q->opts);
+    to->of[MF_MEMORY_WEIGHTS] += (double)((q->opts.ema_decay > 0 ? 4 : 3) * q->policy->params.size * sizeof(float));
+    to->of[MF_MEMORY_ROWS] +=
+        (double)n * (double)mf_rows_memory(&q->policy->spec) + mf_minibatch_memory(n, &q->opts, q->width);
+    mf_plan_memory(q->plan, most, to);
+    if (q->warmup.plan)
+        mf_plan_memory(q->warmup.plan, most, to);
 }
 
 void mf_ppo_free(struct mf_ppo *q)

@@ -34,6 +34,8 @@ struct mf_ppo; /* plans, optimiser state, counters */
 /* Borrows engine and policy. */
 int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
                struct mf_err *err);
+/* What rounds of n decisions take, added; the policy may be an outline, and so is ppo then. */
+void mf_ppo_memory(const struct mf_ppo *ppo, size_t n, struct mf_memory *to);
 void mf_ppo_free(struct mf_ppo *ppo);
 
 /* State that a checkpoint keeps. */

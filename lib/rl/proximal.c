@@ -79,3 +79,18 @@ int mf_proximal(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, con
     free(now);
     return rc;
 }
+
+int mf_proximal_memory(struct mf_engine *e, struct mf_policy *p, size_t n, struct mf_memory *to, struct mf_err *err)
+{
+    struct mf_graph *g = mf_graph_new(&p->params);
+    struct mf_plan *plan = NULL;
+    struct mf_score s;
+    mf_score_build(g, p, &s);
+    int rc = mf_plan_new(&plan, e, g, &(struct mf_plan_opts){.backward = false}, err);
+    if (rc == 0)
+        mf_plan_memory(plan, n, to);
+    to->of[MF_MEMORY_ROWS] += 2 * 4 * (double)n * mf_logprob_width(&p->spec);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    return rc;
+}

@@ -26,4 +26,7 @@ int mf_recompute(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, st
 int mf_proximal(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, const struct mf_ppo_opts *o, int width,
                 struct mf_ppo_stats *st, struct mf_err *err);
 
+/* What either takes for a round of n decisions, added; of a policy that is an outline nothing is allocated. */
+int mf_proximal_memory(struct mf_engine *e, struct mf_policy *p, size_t n, struct mf_memory *to, struct mf_err *err);
+
 #endif

@@ -69,28 +69,71 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
     return 0;
 }
 
+static struct mf_rows shape_of(const struct mf_policy_spec *s)
+{
+    bool single = s->denoise == MF_SINGLE;
+    return (struct mf_rows){.O = s->obs.dim * s->n_obs_steps,
+                            .D = s->horizon * s->action_dim,
+                            .P = single ? 2 : s->K + 1,
+                            .k = single ? 1 : s->K,
+                            .C = s->n_action_steps,
+                            .E = mf_logprob_width(s)};
+}
+
+struct part { /* of all rows: where it goes, and the bytes of one */
+    void *at;
+    size_t row;
+};
+enum { PARTS = 11 };
+
+static void parts_of(struct mf_rows *r, bool single, struct part part[PARTS])
+{
+    const struct part all[PARTS] = {{&r->live, 4},
+                                    {&r->obs, 4 * (size_t)r->O},
+                                    {&r->chain, 4 * (size_t)r->P * (size_t)r->D},
+                                    {&r->coef, 12 * (size_t)r->k},
+                                    {&r->time, single ? 4 : 0},
+                                    {&r->old, 4 * (size_t)r->E},
+                                    {&r->advantage, 4},
+                                    {&r->returns, 4},
+                                    {&r->values, 4},
+                                    {&r->n_exec, 4},
+                                    {&r->share, 4}};
+    memcpy(part, all, sizeof all);
+}
+
 static int allocate(struct mf_rows *r, bool single, struct mf_err *err)
 {
-    const struct {
-        void *at;
-        size_t row;
-    } want[] = {{&r->live, 4},
-                {&r->obs, 4 * (size_t)r->O},
-                {&r->chain, 4 * (size_t)r->P * (size_t)r->D},
-                {&r->coef, 12 * (size_t)r->k},
-                {&r->time, single ? 4 : 0},
-                {&r->old, 4 * (size_t)r->E},
-                {&r->advantage, 4},
-                {&r->returns, 4},
-                {&r->values, 4},
-                {&r->n_exec, 4},
-                {&r->share, 4}};
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        int rc = want[i].row ? mf_alloc(want[i].at, r->n * want[i].row, "a round", err) : 0;
+    struct part part[PARTS];
+    parts_of(r, single, part);
+    for (int i = 0; i < PARTS; i++) {
+        int rc = part[i].row ? mf_alloc(part[i].at, r->n * part[i].row, "a round", err) : 0;
         if (rc)
             return rc;
     }
     return 0;
+}
+
+size_t mf_rows_frame(const struct mf_policy_spec *s)
+{
+    struct mf_rows r = shape_of(s);
+    size_t obs = 0, CA = (size_t)(s->n_action_steps * s->action_dim), K = (size_t)s->K;
+    for (int i = 0; i < s->obs.n; i++)
+        obs += (size_t)(s->n_obs_steps * mf_obs_size(&s->obs.key[i])) * (s->obs.key[i].u8 ? 1 : 4);
+    /* four flags, n_exec, two values, advantage and return; actions, rewards; the chain, its steps, log-probabilities
+     */
+    return obs + 4 + 5 * 4 + 4 * (CA + (size_t)r.C + (K + 1) * (size_t)r.D + K + (size_t)r.E);
+}
+
+size_t mf_rows_memory(const struct mf_policy_spec *s)
+{
+    struct mf_rows r = shape_of(s);
+    struct part part[PARTS];
+    size_t row = 2 * mf_rows_frame(s);
+    parts_of(&r, s->denoise == MF_SINGLE, part);
+    for (int i = 0; i < PARTS; i++)
+        row += part[i].row;
+    return row;
 }
 
 /* (T, N, To, dim) of every key -> the flat observation of one decision. */
@@ -191,14 +234,9 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *n
     if (rc || (rc = check_dims(&s[0].r, spec, err)))
         goto out;
     bool single = spec->denoise == MF_SINGLE;
-    *r = (struct mf_rows){.T = s[0].r.T,
-                          .O = spec->obs.dim * spec->n_obs_steps,
-                          .D = spec->horizon * spec->action_dim,
-                          .P = single ? 2 : spec->K + 1,
-                          .k = single ? 1 : spec->K,
-                          .C = spec->n_action_steps,
-                          .E = mf_logprob_width(spec),
-                          .normalized = s[0].r.normalized};
+    *r = shape_of(spec);
+    r->T = s[0].r.T;
+    r->normalized = s[0].r.normalized;
     for (size_t i = 0; i < n; i++)
         r->N += s[i].r.N;
     r->n = r->T * r->N;

@@ -1,10 +1,12 @@
 #include "rl/trainer.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "rl/proximal.h"
 
 /* sigma's upper bound falls with the control steps taken, the level of sde and cps with the iterations. */
 static void put_noise_in_force(struct mf_trainer *t)
@@ -48,6 +50,26 @@ int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum 
     mf_policy_fresh(&t->policy, (uint64_t)opts->seed);
     put_noise_in_force(t);
     return mf_ppo_new(&t->learner, t->engine, &t->policy, opts, err);
+}
+
+int mf_trainer_memory(const char *device, int threads, enum mf_precision precision, const struct mf_policy_spec *spec,
+                      const struct mf_ppo_opts *opts, size_t n, int served, struct mf_memory *to, struct mf_err *err)
+{
+    struct mf_trainer t = {0};
+    int rc = mf_engine_open(&t.engine, device, threads, precision, err) || mf_policy_outline(&t.policy, spec, err) ||
+                     mf_ppo_new(&t.learner, t.engine, &t.policy, opts, err)
+                 ? err->code
+                 : 0;
+    if (!rc)
+        mf_ppo_memory(t.learner, n, to);
+    if (!rc && (opts->recompute_logprobs || opts->proximal > 0))
+        rc = mf_proximal_memory(t.engine, &t.policy, n, to, err);
+    /* The next version is encoded by frames of at most 64 MiB and copied into messages, while the rows are gone. */
+    double policy = (double)(t.policy.params.size * sizeof(float)), next = 2 * policy + fmin(policy, 64 << 20);
+    if (!rc && served)
+        to->of[MF_MEMORY_SERVED] += served * policy + fmax(0, next - to->of[MF_MEMORY_ROWS]);
+    mf_trainer_release(&t);
+    return rc;
 }
 
 void mf_trainer_release(struct mf_trainer *t)

@@ -34,6 +34,10 @@ struct mf_trainer {
 int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum mf_precision precision,
                     const struct mf_policy_spec *spec, const struct mf_ppo_opts *opts,
                     const struct mf_noise_opts *noise, struct mf_err *err);
+/* What that will take for rounds of n decisions, and to serve so many versions; added, and nothing of it is allocated.
+ */
+int mf_trainer_memory(const char *device, int threads, enum mf_precision precision, const struct mf_policy_spec *spec,
+                      const struct mf_ppo_opts *opts, size_t n, int served, struct mf_memory *to, struct mf_err *err);
 void mf_trainer_release(struct mf_trainer *t); /* safe on a zeroed one */
 
 /* Resumes: everything goes on. Else the checkpoint is a start: weights (as `which` says) and normaliser alone. */

@@ -1,0 +1,144 @@
+#include "base/memory.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+enum { LATER = 4 << 20 }; /* pages of libraries, stacks and small things, which are touched once it runs */
+
+static const char *const names[MF_MEMORY_PARTS] = {"weights", "gradients", "activations", "rows", "versions served"};
+
+double mf_memory_sum(const struct mf_memory *n)
+{
+    double sum = 0;
+    for (int i = 0; i < MF_MEMORY_PARTS; i++)
+        sum += n->of[i];
+    return sum;
+}
+
+/* ---- the machine ---- */
+
+/* The number in a file, or behind `key` on a line of it; SIZE_MAX: there is none ("max"). */
+static size_t number_in(const char *path, const char *key, size_t unit)
+{
+    char line[256];
+    unsigned long long v;
+    size_t found = SIZE_MAX, n = strlen(key);
+    FILE *f = fopen(path, "re");
+    while (f && found == SIZE_MAX && fgets(line, sizeof line, f))
+        if (!strncmp(line, key, n) && sscanf(line + n, "%llu", &v) == 1 && v < SIZE_MAX / unit / 2)
+            found = (size_t)v * unit;
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* A control group's folder: its limit, and what is left of it. Pages of files that nobody used lately are given back.
+ */
+static void hold_to(struct mf_machine_memory *m, const char *folder, bool v2)
+{
+    char path[1200];
+    snprintf(path, sizeof path, "%s/%s", folder, v2 ? "memory.max" : "memory.limit_in_bytes");
+    size_t limit = number_in(path, "", 1);
+    snprintf(path, sizeof path, "%s/%s", folder, v2 ? "memory.current" : "memory.usage_in_bytes");
+    size_t used = number_in(path, "", 1);
+    snprintf(path, sizeof path, "%s/memory.stat", folder);
+    size_t files = number_in(path, v2 ? "inactive_file " : "total_inactive_file ", 1);
+    if (limit == SIZE_MAX)
+        return;
+    used = used == SIZE_MAX ? 0 : used;
+    used -= files < used ? files : 0;
+    size_t left = used < limit ? limit - used : 0;
+    m->total = limit < m->total ? limit : m->total;
+    m->available = left < m->available ? left : m->available;
+}
+
+/* The group of this process and all above it: in a container the path may be another's, and only the top is there. */
+static void hold_to_groups(struct mf_machine_memory *m, const char *root)
+{
+    char path[600], line[512], folder[1100];
+    snprintf(path, sizeof path, "%.500s/proc/self/cgroup", root);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        char *v1 = strstr(line, ":memory:"), *at = v1 ? v1 + strlen(":memory:") : line + strlen("0::");
+        if (!v1 && strncmp(line, "0::", 3) != 0)
+            continue;
+        for (char *end = at + strcspn(at, "\n"); end >= at; end--) {
+            if (*end && *end != '/' && *end != '\n')
+                continue;
+            *end = 0;
+            snprintf(folder, sizeof folder, "%.500s/sys/fs/cgroup%s%s", root, v1 ? "/memory" : "", at);
+            hold_to(m, folder, !v1);
+        }
+    }
+    if (f)
+        fclose(f);
+}
+
+struct mf_machine_memory mf_machine_memory(const char *root)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%.500s/proc/meminfo", root);
+    struct mf_machine_memory m = {number_in(path, "MemTotal:", 1024), number_in(path, "MemAvailable:", 1024)};
+    hold_to_groups(&m, root);
+    return m;
+}
+
+/* ---- what is said ---- */
+
+static size_t resident(void)
+{
+    unsigned long all, pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%lu %lu", &all, &pages) != 2)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void words(char *to, size_t room, double bytes)
+{
+    double mib = bytes / (1 << 20);
+    snprintf(to, room, mib < 1000 ? "%.0f MiB" : "%.2f GiB", mib < 1000 ? mib : mib / 1024);
+}
+
+/* What makes the largest part smaller. */
+static const char *advice(const struct mf_memory *n)
+{
+    int most = 0;
+    for (int i = 1; i < MF_MEMORY_PARTS; i++)
+        most = n->of[i] > n->of[most] ? i : most;
+    return most == MF_MEMORY_ROWS          ? n->rows
+           : most == MF_MEMORY_ACTIVATIONS ? "threads"
+                                           : "policy.n_layer and policy.n_emb, or policy.hidden";
+}
+
+int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err)
+{
+    char sum[32], left[32], part[32], parts[256] = "";
+    double all = (double)resident() + LATER + mf_memory_sum(n);
+    words(sum, sizeof sum, all);
+    words(left, sizeof left, (double)m->available);
+    for (int i = 0; i < MF_MEMORY_PARTS; i++) {
+        if (n->of[i] < 1 << 19)
+            continue;
+        size_t at = strlen(parts);
+        words(part, sizeof part, n->of[i]);
+        snprintf(parts + at, sizeof parts - at, "%s%s %s", *parts ? ", " : ": ", names[i], part);
+    }
+    mf_log(MF_LOG_INFO, "takes about %s of memory%s%s%s", sum, n->beside ? " beside " : "", n->beside ? n->beside : "",
+           parts);
+    if (all <= (double)m->available)
+        return 0;
+    if (.9 * all > (double)m->total)
+        return mf_err_set(err, MF_ENOMEM, "about %s of memory are needed, which this machine does not have: lower %s",
+                          sum, advice(n));
+    mf_log(MF_LOG_WARN, "about %s of memory are needed and %s are available: if it is killed, lower %s", sum, left,
+           advice(n));
+    return 0;
+}

@@ -1,0 +1,59 @@
+# The memory that a program says it takes, against the most that it had when it ended.
+load helpers
+
+setup() {
+    cd "$T" || return 1
+    ! ldd "$ROOT/bin/mf-ppo" | grep -q 'lib[at]san' || skip "a sanitizer keeps memory of its own"
+    point=(env=point training.num_epochs=1 training.target_kl=inf)
+    ditx=(--config-dir "$ROOT/configs" --config-name train_maniflow_pointcloud_rl policy.time_dim=16 "policy.critic_hidden=[64]"
+        policy.num_inference_steps=2 env.max_steps=20 training.num_envs=4 training.num_steps_per_rollout=2
+        training.num_epochs=1 training.batch_size=8 training.total_timesteps=200 clone.batch_size=8 clone.steps=3)
+}
+
+# near NAME: what NAME.err says, as MiB, is within 10 % of NAME.peak, and 8 MiB for what libraries do.
+near() {
+    awk -v name="$1" '
+        FILENAME ~ /err$/ && match($0, /takes about [0-9.]+ [MG]iB/) { split(substr($0, RSTART), w, " "); said = w[3] * (w[4] == "GiB" ? 1024 : 1) }
+        FILENAME ~ /peak$/ { peak = $1 }
+        END {
+            off = said > peak ? said - peak : peak - said
+            printf "%s: %.0f MiB said, %.1f at the end\n", name, said, peak >"/dev/stderr"
+            exit !(said > 0 && peak > 0 && off <= .1 * peak + 8)
+        }' "$1.err" "$1.peak"
+}
+
+# train WORDS..: a run whose collector and learner are watched
+train() {
+    "$ROOT/tests/tools/peak.py" collect.peak mf-collect run.dir=run run.force=true "$@" 2>collect.err | mf-gae |
+        "$ROOT/tests/tools/peak.py" ppo.peak mf-ppo "$@" 2>ppo.err >/dev/null || { cat collect.err ppo.err && return 1; }
+}
+
+@test "MLPs: a large minibatch, wide layers" {
+    train "${point[@]}" "policy.hidden=[128,128,128]" "policy.critic_hidden=[128,128,128]" training.num_envs=40 \
+        training.num_steps_per_rollout=250 training.total_timesteps=80000 training.batch_size=20000 \
+        training.repeat_samples=10 && near ppo && near collect || return 1
+    train "${point[@]}" "policy.hidden=[1024,1024,1024]" "policy.critic_hidden=[1024,1024,1024]" training.num_envs=8 \
+        training.num_steps_per_rollout=4 training.batch_size=64 training.total_timesteps=512 training.ema_decay=.9 && near ppo && near collect
+}
+
+@test "transformers of point clouds: PPO and cloning, with a teacher" {
+    train "${ditx[@]}" policy.n_layer=2 policy.n_emb=128 env.num_points=256 && near ppo && near collect || return 1
+    train "${ditx[@]}" policy.n_layer=3 policy.n_emb=256 training.recompute_logprobs=true && near ppo && near collect || return 1
+    mf-collect "${ditx[@]}" collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null || return 1
+    "$ROOT/tests/tools/peak.py" bc.peak mf-bc "${ditx[@]}" policy.n_layer=3 policy.n_emb=256 clone.loss=consistency \
+        clone.dataset=demos.hdf5 run.dir=clone 2>bc.err >/dev/null && near bc
+}
+
+@test "demonstrations that are more than their cache" {
+    mf-collect "${ditx[@]}" collect.actor=expert collect.episodes=200 | mf-record demos.hdf5 >/dev/null || return 1
+    for mib in 16 1024; do
+        "$ROOT/tests/tools/peak.py" bc.peak mf-bc "${ditx[@]}" policy.n_layer=1 policy.n_emb=32 policy.n_head=2 clone.dataset=demos.hdf5 \
+            clone.cache_mib=$mib run.dir=c$mib 2>bc.err >/dev/null && near bc || return 1
+    done
+}
+
+@test "what no machine has is refused before it is taken, and what to lower is said" {
+    local huge="policy.hidden=[65536,65536,65536,65536,65536,65536,65536]"
+    run -1 mf-collect "$huge" run.dir=x --out y && [[ $output == *"which this machine does not have: lower policy."* ]] || return 1
+    run -1 mf-bc "$huge" clone.dataset="$ROOT/tests/fixtures/point.hdf5" run.dir=z && [[ $output == *"which this machine does not have"* ]]
+}

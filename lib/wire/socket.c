@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,7 +91,18 @@ int mf_socket_open(struct mf_socket *s, int type, const char *address, bool bind
     return is_tcp(address) && o && o->secret ? mf_curve_lock(s, bind, o, err) : 0;
 }
 
-/* libzmq unlinks whatever lies at an ipc path before it binds: only a socket may go that way. */
+static bool somebody_listens(const char *path)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
+    bool taken = fd >= 0 && (connect(fd, (const struct sockaddr *)&a, sizeof a) == 0 || errno == EAGAIN);
+    if (fd >= 0)
+        close(fd);
+    return taken;
+}
+
+/* libzmq unlinks whatever lies at an ipc path before it binds: only a socket that was left behind may go that way. */
 static int make_way(const char *address, const char *path, struct mf_err *err)
 {
     struct stat st;
@@ -99,6 +111,8 @@ static int make_way(const char *address, const char *path, struct mf_err *err)
     free(copy);
     if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
         return mf_err_set(err, MF_EIO, "cannot bind %s: something that is no socket is there", address);
+    if (somebody_listens(path))
+        return mf_err_set(err, MF_EIO, "cannot bind %s: %s", address, strerror(EADDRINUSE));
     return 0;
 }
 

@@ -74,6 +74,27 @@ iterations() { # DIR N: has it that many?
     ended_by 1 $script && grep -q "^pipelines/train-multi: mf-collect died by SIGKILL" said || { cat said; return 1; }
 }
 
+@test "train-multi: TERM and INT end all that it has started, and nobody is blamed" {
+    local sig pid
+    for sig in TERM INT; do
+        env --default-signal=INT setsid "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=$sig training.total_timesteps=100000000 >$sig.mf 2>said &
+        pid=$!
+        until_there iterations $sig 2 && if [[ $sig == TERM ]]; then kill -TERM $pid; else kill -INT -- -$pid; fi &&
+            ended_by $((128 + $(kill -l $sig))) $pid && ! pgrep -s $pid && [[ ! -e $sig/advantages ]] && ! grep -E "train-multi|error" said || { cat said; return 1; }
+    done
+    mf-check INT.mf
+}
+
+@test "a second reader at an address is told, and the first goes on" {
+    begin_long && run -1 timeout 10 mf-gae --in "ipc://$PWD/a/in" && [[ $output == *"cannot bind ipc://$PWD/a/in: Address already in use" ]] || return 1
+    run -1 timeout 10 mf-ppo --in a.rollouts collect.policy_address="ipc://$PWD/a/policy" run.dir=other && [[ $output == *"a/policy: Address already in use"* ]] || return 1
+    collect a c && local c=$collector && until_there grep -qa "collect.src=c" a.rollouts || return 1
+    kill -INT "$c" && ended_by 130 "$c" && ends_well && mf-view a.rollouts | jq -r 'select(.mf == "head") | .src' | grep -qx c || return 1
+    mf-gae --in "tcp://127.0.0.1:21977" --out /dev/null & local first=$!
+    sleep 0.3
+    run -1 timeout 10 mf-gae --in "tcp://127.0.0.1:21977" && [[ $output == *"cannot bind tcp://127.0.0.1:21977: Address already in use" ]] && kill $first
+}
+
 @test "train-multi: two collectors, one run; the same words give the same bytes" {
     "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=a >a.mf && mf-check a.mf &&
         "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=b collect.slices=3 >b.mf && cmp "$(newest a)" "$(newest b)" &&

@@ -396,6 +396,8 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
     }
     if (rc == 0 && run->out && !run->silent && !s->text_out)
         rc = send_ends(run, err);
+    if (rc == MF_CLOSED && run->out && mf_port_is_socket(run->out)) /* of a pipe the shell tells */
+        mf_log(MF_LOG_WARN, "%s", err->text);
     if (rc == 0 && (s->text_out || s->role == MF_TOOL))
         rc = flush_text(err);
     if (rc == 0 && run->out) {

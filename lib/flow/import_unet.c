@@ -67,7 +67,8 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
             "the blocks of %s add what they know of the observation (cond_predict_scale: false), and ours "
             "scale by it, too",
             path);
-    if (!mf_import_known(im, w, "policy.n_groups", "policy.n_groups", &net->n_groups))
+    if (!mf_import_known(im, w, "policy.n_groups", "policy.n_groups", &net->n_groups) &&
+        !mf_import_known(im, w, "policy.n_groups", "policy.model.n_groups", &net->n_groups))
         return mf_err_set(err, MF_EUSAGE,
                           "%s does not say how many groups of channels its norms have: give policy.n_groups=N; "
                           "published ones have 8",

@@ -52,6 +52,36 @@ tree = {"agent": {k: T([0.5] * math.prod(v), v) for k, v in shape.items()}}'
         $output == *"up_modules.0.2.conv.weight is (8, 4, 8) and should be (8, 8, 4)"* ]] || { echo "$output"; return 1; }
 }
 
+# workspace 'python': the clone of ./flow as diffusion policy's training leaves one, to change before it is m.ckpt
+workspace() {
+    "$ROOT/tests/tools/torch_zip.py" m.ckpt 'import json, struct
+raw = open("flow.safetensors", "rb").read()
+n = struct.unpack("<Q", raw[:8])[0]
+w = {}
+for k, v in json.loads(raw[8 : 8 + n]).items():
+    if k != "__metadata__":
+        b = raw[8 + n :][slice(*v["data_offsets"])]
+        w[k.replace("velocity_net.unet.", "model.")] = T(struct.unpack(f"<{len(b) // 4}f", b), v["shape"])
+w["mask_generator._dummy_variable"] = T([], [0])
+cfg = {"horizon": 4, "n_obs_steps": 1, "n_action_steps": 2, "policy": {"num_inference_steps": 3, "model": {"n_groups": 4}}}
+tree = {"cfg": cfg, "state_dicts": {"model": w}}
+'"$1"
+}
+
+@test "diffusion policy's workspace: the configuration in it says what no shape does" {
+    clone policy.network=unet clone.loss=flow run.dir=flow >/dev/null &&
+        mf-ckpt export flow/checkpoints/clone.safetensors flow.safetensors && workspace '' || return 1
+    run -0 mf-ckpt import m.ckpt m
+    mf-ckpt export m m.safetensors && run -0 mf-ckpt diff flow.safetensors m.safetensors
+    [[ $output == "the same" ]] || return 1
+    run -0 mf-ckpt show m
+    [[ $output == *"spec.network             unet"* && $output == *"spec.down_dims           [8,16]"* ]] &&
+        [[ $output == *"spec.n_action_steps      2"* && $output == *"spec.denoising_steps     3"* ]] || return 1
+    workspace 'cfg["policy"]["noise_scheduler"] = {"_target_": "DDPMScheduler"}'
+    run -3 mf-ckpt import m.ckpt x
+    [[ $output == *"predict the noise of a diffusion, and not a velocity"* && ! -e x ]]
+}
+
 @test "threads and tiles change no byte of a cloned U-Net" {
     clone clone.loss=shortcut run.dir=one threads=1 >/dev/null && clone clone.loss=shortcut run.dir=two threads=2 >/dev/null &&
         cmp one/checkpoints/clone.safetensors two/checkpoints/clone.safetensors

@@ -146,11 +146,11 @@ static inline int mf_norm_rows(const struct mf_call *c)
     return c->y.rows / c->blocks;
 }
 
-/* Where the affine numbers of a norm's head begin: every head's are the same, or each has its own. */
-static inline int mf_norm_own(const struct mf_call *c, int head)
+/* From the affine numbers of a norm's head to those of the next: every head's are the same, or each has its own. */
+static inline int mf_norm_step(const struct mf_call *c)
 {
     int N = c->y.cols / c->heads;
-    return c->ldw > N ? head * N : 0;
+    return c->ldw > N ? N : 0;
 }
 
 /* y's rows are t's rows, one to one. */

@@ -30,7 +30,7 @@ void mf_ref_norm(const struct mf_call *c, int n)
 {
     int N = c->y.cols / c->heads, rows = mf_norm_rows(c), apart = c->x[0].cols;
     for (int i = 0; i < mf_tile_rows(&c->y, n) / rows * c->heads; i++) {
-        int h = i % c->heads, first = i / c->heads * rows, own = mf_norm_own(c, h);
+        int h = i % c->heads, first = i / c->heads * rows, own = h * mf_norm_step(c);
         const float *x = c->x[0].data + first * apart + c->from + h * N;
         float *y = c->y.data + first * c->y.cols + h * N, here[2], *stats = c->aux ? c->aux + 2 * i : here;
         measure(c, x, N, apart, stats);
@@ -70,7 +70,7 @@ void mf_ref_norm_back(const struct mf_call *c, int n, float *lane)
     mf_ref_zero(c, n);
     for (int i = 0; i < mf_tile_rows(&c->y, n) / rows * c->heads; i++) {
         int h = i % c->heads, first = i / c->heads * rows, at = first * apart + c->from + h * N,
-            own = mf_norm_own(c, h);
+            own = h * mf_norm_step(c);
         const float *x = c->x[0].data + at, *dy = c->y.grad + first * c->y.cols + h * N, *stats = c->aux + 2 * i;
         bool none = true;
         for (int r = 0; r < rows; r++)

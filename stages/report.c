@@ -3,11 +3,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/mem.h"
+#include "plot/evals.h"
 #include "plot/html.h"
 #include "plot/picture.h"
 #include "plot/summary.h"
@@ -20,6 +21,7 @@ enum { VIDEO_MOST = 16 << 20 }; /* bytes of a video that is put into the page */
 struct report {
     double success;
     struct mf_trials trials;
+    struct mf_evals evals;
 };
 
 static const struct mf_bind binds[] = {{"report.success", offsetof(struct report, success)}, {0}};
@@ -29,7 +31,8 @@ static const char style[] =
     "table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .7em;border-bottom:1px solid #ddd;text-align:left;"
     "vertical-align:top}td.n{text-align:right;white-space:nowrap}code{font-size:13px;overflow-wrap:anywhere}"
     "h2{margin-top:2em;border-bottom:2px solid #2060c0}.trouble{color:#a02020}.dim{color:#666}"
-    "#comparison code{overflow-wrap:normal}svg,video,img{max-width:100%;height:auto}div.wide{overflow-x:auto}";
+    "#comparison code,#evaluations "
+    "code{overflow-wrap:normal}svg,video,img{max-width:100%;height:auto}div.wide{overflow-x:auto}";
 
 static void put(FILE *to, const char *before, const char *text, const char *after)
 {
@@ -181,7 +184,7 @@ static void put_configuration(FILE *to, const struct mf_trials *t, const struct 
         fputs("<p>Its configuration is not known: there is no configs/ in its folder.</p>\n", to);
         return;
     }
-    for (int round = 0; round < 3; round++) { /* what differs, what else is not the default, the rest */
+    for (int round = t->n_groups < 2; round < 3; round++) { /* what differs, what else is not the default, the rest */
         fprintf(to, "<details%s><summary>%s</summary><table>\n", round < 2 ? " open=\"open\"" : "",
                 round == 0   ? "What differs between the runs of this page"
                 : round == 1 ? "What else is not the default"
@@ -264,6 +267,21 @@ static void put_videos(FILE *to, const char *dir)
     free(videos);
 }
 
+/* The machine on which a run was last started, as its folder says. */
+static void put_where(FILE *to, const char *dir)
+{
+    char *path = mf_xcalloc(strlen(dir) + 20, 1), line[600] = "";
+    sprintf(path, "%s/configs/machine", dir);
+    FILE *f = *dir ? fopen(path, "re") : NULL;
+    if (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        put(to, "<p>On ", line, "</p>\n");
+    }
+    if (f)
+        fclose(f);
+    free(path);
+}
+
 static void put_trial(FILE *to, const struct mf_trial *t)
 {
     const struct mf_history *h = &t->h;
@@ -277,6 +295,7 @@ static void put_trial(FILE *to, const struct mf_trial *t)
                                         : "cut before its end");
     put_troubles(to, h);
     put_chain(to, h);
+    put_where(to, h->run);
     put_videos(to, h->run);
 }
 
@@ -284,27 +303,13 @@ static void put_trial(FILE *to, const struct mf_trial *t)
 
 static void put_machine(FILE *to)
 {
-    struct utsname u;
-    char line[256], cpu[256] = "an unknown processor", when[64];
+    char machine[600], when[64];
     const time_t now = time(NULL);
     struct tm tm;
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (!strncmp(line, "model name", 10) && strchr(line, ':')) {
-            snprintf(cpu, sizeof cpu, "%.*s", (int)strcspn(strchr(line, ':') + 2, "\n"), strchr(line, ':') + 2);
-            break;
-        }
-    if (f)
-        fclose(f);
-    if (uname(&u) < 0)
-        memset(&u, 0, sizeof u);
+    mf_machine(machine, sizeof machine);
     strftime(when, sizeof when, "%Y-%m-%d %H:%M %Z", localtime_r(&now, &tm));
-    put(to, "<p class=\"dim\">Written by mf-report " MF_VERSION " on ", when, ", on a machine with ");
-    put(to, "", u.sysname, " ");
-    put(to, "", u.release, " ");
-    put(to, "", u.machine, ", ");
-    fprintf(to, "%ld of ", sysconf(_SC_NPROCESSORS_ONLN));
-    put(to, "", cpu, "; the runs do not say on which they ran.</p>\n");
+    put(to, "<p class=\"dim\">Written by mf-report " MF_VERSION " on ", when, ", on ");
+    put(to, "", machine, "</p>\n");
 }
 
 static void put_page(FILE *to, const struct report *r, const bool *drawn, char *svg)
@@ -319,6 +324,7 @@ static void put_page(FILE *to, const struct report *r, const bool *drawn, char *
     put(to, "</style></head><body>\n<h1>", title, "</h1>\n");
     put_machine(to);
     put_table(to, r);
+    mf_evals_put(&r->evals, to);
     if (drawn[t->n_groups]) {
         fputs("<h2>Curves</h2>\n<p>Each the mean over seeds, in a band from the least to the most.</p>\n", to);
         put_next(to, &svg);
@@ -335,6 +341,15 @@ static void put_page(FILE *to, const struct report *r, const bool *drawn, char *
     fputs("</body></html>\n", to);
 }
 
+static void read_evals(struct mf_evals *e, const char *dir)
+{
+    char *logs = mf_xcalloc(strlen(dir) + 6, 1);
+    sprintf(logs, "%s/logs", dir);
+    mf_evals_read(e, dir);
+    mf_evals_read(e, logs);
+    free(logs);
+}
+
 static int open_report(struct mf_run *run, void *self, struct mf_err *err)
 {
     int n;
@@ -343,7 +358,14 @@ static int open_report(struct mf_run *run, void *self, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE, "name the runs to report on: mf-report outputs/sweep >report.html");
     if (mf_run_on_terminal(run))
         return mf_err_set(err, MF_EUSAGE, "a page is no text for a terminal: mf-report %s >report.html", words[0]);
-    return mf_trials_open(&((struct report *)self)->trials, words, n, err);
+    struct report *r = self;
+    int rc = mf_trials_open(&r->trials, words, n, err);
+    for (int i = 0; i < n && rc == 0; i++)
+        mf_evals_read(&r->evals, words[i]);
+    for (int i = 0; i < r->trials.n && rc == 0; i++)
+        if (*r->trials.trial[i].h.run)
+            read_evals(&r->evals, r->trials.trial[i].h.run);
+    return rc;
 }
 
 static int work(struct mf_run *run, void *self, struct mf_err *err)
@@ -366,14 +388,14 @@ static int close_report(struct mf_run *run, void *self, int rc, struct mf_err *e
 {
     (void)run, (void)rc, (void)err;
     mf_trials_close(&((struct report *)self)->trials);
+    mf_evals_release(&((struct report *)self)->evals);
     return 0;
 }
 
 static const struct mf_stage stage = {
     .name = "report",
-    .summary =
-        "One HTML page about runs, whole in itself: what differs, a table that compares them, curves, troubles,\n"
-        "provenance, videos. Runs that differ only in run.seed are one row.",
+    .summary = "One HTML page about runs, whole in itself: what differs, a table that compares them, evaluations,\n"
+               "curves, troubles, provenance, videos. Runs that differ only in run.seed are one row.",
     .operands = "[RUN|FOLDER]...",
     .examples = "  mf-report outputs/lift/latest >report.html\n"
                 "  mf-report outputs/sweep report.success=.8 >sweep.html\n",

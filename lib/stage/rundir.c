@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/machine.h"
 #include "data/json.h"
 #include "data/safetensors.h"
 
@@ -244,6 +245,18 @@ static void forget(const char *dir, long long v, void *arg)
     remove_one(dir, v);
 }
 
+static void note_machine(const char *dir)
+{
+    char path[MF_PATH_MAX], machine[600];
+    snprintf(path, sizeof path, "%.900s/configs/machine", dir);
+    mf_machine(machine, sizeof machine);
+    FILE *f = fopen(path, "we");
+    if (f) {
+        fprintf(f, "%s\n", machine);
+        fclose(f);
+    }
+}
+
 static int settle(struct mf_rundir *r, bool resume, bool force, struct mf_err *err)
 {
     static const char *const rooms[] = {"checkpoints", "logs", "configs", "videos"};
@@ -256,6 +269,7 @@ static int settle(struct mf_rundir *r, bool resume, bool force, struct mf_err *e
     for (int i = 0; i < 4; i++)
         if ((rc = join(path, r->path, rooms[i], err)) || (rc = make_all(path, err)))
             return rc;
+    note_machine(r->path);
     if (force && !resume) {
         each_checkpoint(r->path, forget, NULL);
         rc = join(path, r->path, "logs/metrics.mf", err);

@@ -17,8 +17,9 @@ struct mf_rundir {
     char link[MF_PATH_MAX]; /* outputs/<task>/latest, until it points here; "": nothing to link */
 };
 
-/* Make and lock the folder. dir NULL: outputs/<task>/<date-time>. MF_EIO where another run holds it; MF_EUSAGE where
- * one was used before and neither resume nor force is set. force removes the old checkpoints and metrics. */
+/* Make and lock the folder; configs/machine says where. dir NULL: outputs/<task>/<date-time>. MF_EIO where another run
+ * holds it; MF_EUSAGE where one was used before and neither resume nor force is set. force removes the old checkpoints
+ * and metrics. */
 int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool resume, bool force, struct mf_err *err);
 void mf_rundir_close(struct mf_rundir *r);
 /* It has learned something: outputs/<task>/latest is this run, from its first checkpoint on and not from a start that

@@ -66,6 +66,33 @@ PY
         grep -qF 'young|not known|1|-|-|0 of 1|-|-|-|0|0' rows
 }
 
+# evaluations FILE: the rows of that table, cells by '|', without what made them.
+evaluations() {
+    python3 - "$1" <<'PY'
+import sys, xml.etree.ElementTree as E
+H = "{http://www.w3.org/1999/xhtml}"
+for table in E.parse(sys.argv[1]).iter(H + "table"):
+    for row in list(table)[1:] if table.get("id") == "evaluations" else []:
+        print("|".join((c.find(H + "code").text if c.find(H + "code") is not None else "".join(c.itertext())) for c in row))
+PY
+}
+
+@test "evaluations that lie beside a run are a table, each against the first on the same trials; what is none is passed over" {
+    mf-collect run.dir=p training.total_timesteps=30000 2>log | mf-gae | mf-ppo training.save_interval=6 >m 2>>log
+    cp p/checkpoints/000006.safetensors p/checkpoints/000008.safetensors . && trials="eval.num_episodes=20 eval.seed=[0,1]"
+    # shellcheck disable=SC2086 # two words
+    mf-eval 00000[68].safetensors $trials eval.num_inference_steps=[1,4] eval.results=p/kept.jsonl eval.compare=true eval.format=csv log.level=error 2>t.csv >m &&
+        mf-eval 000006.safetensors eval.num_episodes=20 eval.num_inference_steps=4 eval.json=p/logs/eval.json >m 2>>log &&
+        mf-eval 000008.safetensors eval.num_episodes=7 eval.json=p/logs/other.json >m 2>>log || return 1
+    printf '{"checkpoint": "x' >>p/kept.jsonl && echo nonsense >p/logs/b.json && printf '{"results": [{"digest": "a", "n": 1, "trials": 3}, 4]}' >p/c.json
+    mf-report p >r.html && evaluations r.html >rows && cat t.csv rows && [[ $(wc -l <rows) -eq 5 ]] &&
+        awk -F, 'NR > 1 { printf "%s|point|%d|2|40|%.3f (%.3f to %.3f)|", $1, $5, $8, $9, $10
+            if (NR < 4) print "the reference"
+            else printf "%+.3f (%+.3f to %+.3f)%d won, %d lost, p = %.2g\n", $17, $18, $19, $20, $21, $22 }' t.csv >want &&
+        head -4 rows | awk -F'|' 'BEGIN { OFS = "|" } { print $1, $2, $3, $4, $5, $6, $10 }' | diff want - && [[ $(tail -1 rows) == *"|7|"*"|other trials" ]] &&
+        grep -qF "<p>On $(uname -n), $(uname -s) $(uname -r)" r.html && page r.html >rows
+}
+
 @test "in a browser it is drawn, and no name becomes a program" {
     command -v chromium >/dev/null || skip "no chromium"
     mf-report all >r.html

@@ -62,8 +62,8 @@ small() {
     small 2>"$T/said" && gif=("$T"/r/videos/*.gif) && [[ $(probe "${gif[0]}") == 640,240,* ]] && ! ls "$T"/r/videos/*.safetensors &&
         mf-view "$T/m" | jq -r 'select(.mf == "video") | "eval/video \(.step) 640x240 \(.path)"' | while read -r tag step size path; do
             echo "$tag $step $size $(sha256sum <"$path" | cut -d' ' -f1)"
-        done >want &&
-        [[ $(wc -l <want) -eq ${#gif[@]} ]] && "$ROOT/tests/tools/tfevents.py" "$T"/r/logs/tensorboard/* | grep '^eval/video' | diff want - &&
+        done >"$T/want" &&
+        [[ $(wc -l <"$T/want") -eq ${#gif[@]} ]] && "$ROOT/tests/tools/tfevents.py" "$T"/r/logs/tensorboard/* | grep '^eval/video' | diff "$T/want" - &&
         mf-check "$T/m" && step=$(mf-view "$T/m" | jq 'select(.mf == "video").iter') && [[ ${step%%$'\n'*} -eq 1 ]]
 }
 

@@ -1,0 +1,9 @@
+/* machine.h - where this process runs, in words: its host, system, processors. */
+#ifndef MF_BASE_MACHINE_H
+#define MF_BASE_MACHINE_H
+
+#include <stddef.h>
+
+void mf_machine(char *text, size_t size); /* "node7, Linux 6.1.0 x86_64, 8 of AMD EPYC 7543"; cut to size */
+
+#endif

@@ -1,0 +1,226 @@
+#include "plot/evals.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "plot/html.h"
+#include "rl/eval.h"
+#include "rl/paired.h"
+
+static bool equal(const json_t *a, const json_t *b, const char *const *key, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!json_equal(json_object_get(a, key[i]), json_object_get(b, key[i])))
+            return false;
+    return true;
+}
+
+static bool same_trials(const json_t *a, const json_t *b)
+{
+    static const char *const key[] = {"env", "server", "max_steps", "seed", "n"};
+    return equal(a, b, key, sizeof key / sizeof *key);
+}
+
+static bool same_policy(const json_t *a, const json_t *b)
+{
+    static const char *const key[] = {"digest", "weights", "denoising_steps", "policy", "engine",
+                                      "env",    "server",  "max_steps",       "n"};
+    return equal(a, b, key, sizeof key / sizeof *key);
+}
+
+/* ---- reading ---- */
+
+static const json_t *column(const json_t *result, const char *name)
+{
+    return json_object_get(json_object_get(result, "trials"), name);
+}
+
+static bool is_result(const json_t *j)
+{
+    static const char *const names[] = {"success_once", "success_at_end", "return", "length"};
+    const json_int_t n = json_integer_value(json_object_get(j, "n"));
+    bool good = n > 0 && json_is_string(json_object_get(j, "digest"));
+    for (int i = 0; i < 4; i++)
+        good = good && (json_int_t)json_array_size(column(j, names[i])) == n;
+    return good;
+}
+
+static void take(struct mf_evals *e, json_t *j)
+{
+    int r = 0;
+    if (!is_result(j))
+        return;
+    while (r < e->n && !same_policy(e->row[r].result[0], j))
+        r++;
+    for (int i = 0; r < e->n && i < e->row[r].seeds; i++)
+        if (same_trials(e->row[r].result[i], j))
+            return;
+    json_array_append(e->all, j);
+    if (r == e->n) {
+        e->row = mf_xrealloc(e->row, (size_t)e->n + 1, sizeof *e->row);
+        e->row[e->n++] = (struct mf_evals_row){.seeds = 0};
+    }
+    struct mf_evals_row *to = &e->row[r];
+    to->result = mf_xrealloc(to->result, (size_t)to->seeds + 1, sizeof(json_t *));
+    to->result[to->seeds++] = j;
+}
+
+/* One object, or one after the other: eval.json has "results" in one, eval.results a result in each. */
+static void read_file(struct mf_evals *e, const char *path)
+{
+    FILE *f = fopen(path, "re");
+    json_t *j, *one;
+    size_t i;
+    bool goes_on = f;
+    while (goes_on && (j = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL))) {
+        const json_t *many = json_object_get(j, "results");
+        goes_on = json_is_array(many) || is_result(j); /* else it is another file: metrics may be long */
+        take(e, j);
+        json_array_foreach(many, i, one) take(e, one);
+        json_decref(j);
+    }
+    if (f)
+        fclose(f);
+}
+
+static int of_json(const struct dirent *d)
+{
+    const char *dot = strrchr(d->d_name, '.');
+    return dot && (!strcmp(dot, ".json") || !strcmp(dot, ".jsonl"));
+}
+
+void mf_evals_read(struct mf_evals *e, const char *dir)
+{
+    struct dirent **entry;
+    const int n = scandir(dir, &entry, of_json, versionsort);
+    e->all = e->all ? e->all : json_array();
+    for (int i = 0; i < n; i++) {
+        char *path = mf_xcalloc(strlen(dir) + strlen(entry[i]->d_name) + 2, 1);
+        sprintf(path, "%s/%s", dir, entry[i]->d_name);
+        read_file(e, path);
+        free(path);
+        free(entry[i]);
+    }
+    if (n >= 0)
+        free(entry);
+}
+
+void mf_evals_release(struct mf_evals *e)
+{
+    for (int i = 0; i < e->n; i++)
+        free(e->row[i].result);
+    free(e->row);
+    json_decref(e->all);
+}
+
+/* ---- the table ---- */
+
+static double sum(const struct mf_evals_row *r, const char *name)
+{
+    double total = 0;
+    size_t k;
+    const json_t *v;
+    for (int i = 0; i < r->seeds; i++)
+        json_array_foreach(column(r->result[i], name), k, v) total += json_number_value(v);
+    return total;
+}
+
+static int64_t trials(const struct mf_evals_row *r)
+{
+    return r->seeds * (int64_t)json_integer_value(json_object_get(r->result[0], "n"));
+}
+
+/* On the seeds that both have; n = 0: on none. */
+static struct mf_paired against(const struct mf_evals_row *first, const struct mf_evals_row *r)
+{
+    int64_t count[2][2] = {{0}};
+    size_t k;
+    const json_t *v;
+    for (int a = 0; a < first->seeds; a++)
+        for (int b = 0; b < r->seeds; b++)
+            if (same_trials(first->result[a], r->result[b]))
+                json_array_foreach(column(r->result[b], "success_once"), k, v)
+                    count[json_integer_value(json_array_get(column(first->result[a], "success_once"), k)) != 0]
+                         [json_integer_value(v) != 0]++;
+    return count[0][0] + count[0][1] + count[1][0] + count[1][1]
+               ? mf_pair(count[1][1], count[0][1], count[1][0], count[0][0])
+               : (struct mf_paired){.n = 0};
+}
+
+/* The first of this task with as many denoising steps, as mf-eval compares too; of the first, itself. */
+static const struct mf_evals_row *reference(const struct mf_evals *e, const struct mf_evals_row *r)
+{
+    static const char *const key[] = {"denoising_steps", "env", "server", "max_steps"};
+    const struct mf_evals_row *first = e->row;
+    while (!equal(first->result[0], r->result[0], key, sizeof key / sizeof *key))
+        first++;
+    return first;
+}
+
+static void put(FILE *to, const char *before, const char *text, const char *after)
+{
+    fputs(before, to);
+    mf_html_text(text ? text : "-", to);
+    fputs(after, to);
+}
+
+static void put_rate(FILE *to, const struct mf_evals_row *r, const char *name)
+{
+    const struct mf_rate s = mf_wilson((int64_t)sum(r, name), trials(r));
+    fprintf(to, "<td class=\"n\">%.3f <span class=\"dim\">(%.3f to %.3f)</span></td>", s.rate, s.low, s.high);
+}
+
+static void put_against(FILE *to, const struct mf_evals_row *first, const struct mf_evals_row *r)
+{
+    const struct mf_paired p = first == r ? (struct mf_paired){.n = 0} : against(first, r);
+    if (first == r)
+        fputs("<td>the reference</td>", to);
+    else if (p.n == 0)
+        fputs("<td>other trials</td>", to);
+    else
+        fprintf(to,
+                "<td class=\"n\">%+.3f <span class=\"dim\">(%+.3f to %+.3f)</span><br/>%lld won, %lld lost, p = "
+                "%.2g</td>",
+                p.difference, p.low, p.high, (long long)p.won, (long long)p.lost, p.p);
+}
+
+static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_row *r)
+{
+    const json_t *one = r->result[0], *engine = json_object_get(one, "engine");
+    const double n = (double)trials(r);
+    put(to, "<tr><td><code>", json_string_value(json_object_get(one, "checkpoint")),
+        "</code><br/><span class=\"dim\">");
+    put(to, "", json_string_value(json_object_get(one, "digest")), ", ");
+    put(to, "", json_string_value(json_object_get(one, "weights")), " weights; ");
+    put(to, "", json_string_value(json_object_get(engine, "program")), ", ");
+    put(to, "", json_string_value(json_object_get(engine, "device")), " ");
+    put(to, "", json_string_value(json_object_get(engine, "precision")), "</span></td>");
+    put(to, "<td>", json_string_value(json_object_get(one, "env")), "</td>");
+    fprintf(to, "<td class=\"n\">%lld</td><td class=\"n\">%d</td><td class=\"n\">%.0f</td>",
+            (long long)json_integer_value(json_object_get(one, "denoising_steps")), r->seeds, n);
+    put_rate(to, r, "success_once");
+    put_rate(to, r, "success_at_end");
+    fprintf(to, "<td class=\"n\">%.4g</td><td class=\"n\">%.1f</td>", sum(r, "return") / n, sum(r, "length") / n);
+    put_against(to, reference(e, r), r);
+    fputs("</tr>\n", to);
+}
+
+void mf_evals_put(const struct mf_evals *e, FILE *to)
+{
+    if (e->n == 0)
+        return;
+    fputs(
+        "<h2>Evaluations</h2>\n<p>Fixed trials without noise, from the files of mf-eval in these folders. In brackets "
+        "95 % intervals: Wilson's, and Newcombe's for the difference of success from the first row on the same "
+        "trials, with McNemar's exact p.</p>\n<div class=\"wide\"><table id=\"evaluations\"><tr><th>checkpoint</th>"
+        "<th>task</th><th>denoising steps</th><th>seeds</th><th>trials</th><th>success</th><th>success at the end</th>"
+        "<th>return</th><th>length</th><th>difference</th></tr>\n",
+        to);
+    for (int i = 0; i < e->n; i++)
+        put_row(to, e, &e->row[i]);
+    fputs("</table></div>\n", to);
+}

@@ -87,6 +87,8 @@ static int write_out(const struct plot *p, const char *bytes, size_t n, struct m
     if (f && fclose(f) && rc == 0)
         rc = mf_err_errno(err, "write %s", part);
     rc = rc ? rc : mf_publish(part, p->out, err);
+    if (rc)
+        remove(part);
     free(part);
     return rc;
 }

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -40,7 +41,7 @@ static int put_jsonl(void *self, const struct mf_point *p, struct mf_err *err)
     for (int i = 0; i < p->n; i++) {
         fputs(", ", j->f);
         put_text(p->name[i], j->f);
-        fprintf(j->f, ": %.9g", p->value[i]);
+        fprintf(j->f, isfinite(p->value[i]) ? ": %.9g" : ": null", p->value[i]); /* JSON has no word for others */
     }
     fputs("}\n", j->f);
     return mf_series_flush(j->f, j->path, err);

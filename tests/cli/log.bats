@@ -86,3 +86,11 @@ train/approx_kl 30 0.002' ]] &&
 @test "it works without a reader's stream: the saved metrics of a run, written elsewhere" {
     mkdir there && metrics 0 2 >m.mf && mf-log log.dir=there log.formats=[csv] <m.mf >/dev/null && [[ $(wc -l <there/metrics.csv) -eq 3 ]]
 }
+
+@test "what is no number is null in JSON lines, and every line stays JSON" {
+    /usr/bin/python3 -c 'import msgpack, sys
+for m in ({"mf": "head", "v": 1, "run": "run", "src": "", "seed": 0, "spec": {}, "chain": []},
+          {"mf": "metrics", "iter": 0, "step": 10, "time": 1.0, "values": {"a": float("nan"), "b": float("inf"), "c": 2.0}},
+          {"mf": "end", "src": "", "frames": 2, "samples": 0, "stopped": False}):
+    sys.stdout.buffer.write(msgpack.packb(m))' | mf-log "$all" >/dev/null && [[ $(jq -c '[.a, .b, .c]' run/logs/metrics.jsonl) == "[null,null,2]" ]]
+}

@@ -1,6 +1,7 @@
 #include "plot/picture.h"
 
 #include <errno.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,11 +49,17 @@ static void put_terminal(const struct mf_picture *p, FILE *to)
                 p->width, p->height, p->id);
 }
 
+/* gnuplot takes what is near the end of a double's range for no number, and draws nothing at all. */
+static double within(double v)
+{
+    return fmin(fmax(v, -1e300), 1e300);
+}
+
 static void put_data(const struct mf_curve *c, int number, FILE *to)
 {
     fprintf(to, "$d%d << EOD\n", number);
     for (size_t i = 0; i < c->n; i++)
-        fprintf(to, "%.9g %.9g %.9g %.9g\n", c->x[i], c->mean[i], c->low[i], c->high[i]);
+        fprintf(to, "%.9g %.9g %.9g %.9g\n", c->x[i], within(c->mean[i]), within(c->low[i]), within(c->high[i]));
     fputs("EOD\n", to);
 }
 

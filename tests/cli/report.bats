@@ -107,3 +107,12 @@ PY
     run -2 script -qec "mf-report all" /dev/null </dev/null && [[ $output == *"a page is no text for a terminal: mf-report all >report.html"* ]]
     run -1 --separate-stderr bash -c 'mf-report all >/dev/full' && [[ $stderr == *"No space left on device"* ]]
 }
+
+@test "a run that blew up to the end of the numbers is still a page" {
+    mkdir -p big/logs && /usr/bin/python3 -c 'import msgpack, sys
+for m in ({"mf": "head", "v": 1, "run": "big", "src": "", "seed": 0, "spec": {}, "chain": []},
+          {"mf": "metrics", "iter": 0, "step": 10, "time": 1.0, "values": {"train/approx_kl": 1e308, "train/loss": -1e308}},
+          {"mf": "metrics", "iter": 1, "step": 20, "time": 2.0, "values": {"train/approx_kl": 1e-308, "train/loss": float("nan")}}):
+    sys.stdout.buffer.write(msgpack.packb(m))' >big/logs/metrics.mf &&
+        mf-report big >r.html && page r.html | grep -q '^big|' && mf-plot big 'plot.series=[train/loss]' plot.out=b.png && [[ -s b.png ]]
+}

@@ -90,8 +90,8 @@ refuses() {
 }
 
 @test "missing groups and files are told with what there is" {
-    refuses "no nope.yaml in configs; there is: debug, lift, point, train" -cn nope &&
-        refuses "no policy/tall.yaml in configs; there is: maniflow, reflow, sde, shortcut, small, wide" -cn train policy=tall &&
+    refuses "no nope.yaml in configs; there is: debug, lift, lift_pointcloud, point, train" -cn nope &&
+        refuses "no policy/tall.yaml in configs; there is: maniflow, reflow, sde, shortcut, small, unet, wide" -cn train policy=tall &&
         refuses "policy=wide: no defaults list has the group policy; +policy=wide adds it" policy=wide &&
         refuses "'run' is a group of keys" run=5 &&
         refuses "--config-dir no/such is no folder" -cd no/such -cn train &&

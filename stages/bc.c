@@ -13,10 +13,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/rng.h"
-#include "env/env.h"
 #include "flow/lessons.h"
 #include "flow/spec.h"
+#include "rl/demos_in.h"
 #include "stage/journal.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
@@ -43,10 +42,8 @@ struct bc {
     struct mf_demos demos;
     struct mf_lessons lessons;
     float *ema;
-    uint32_t *order, *batch; /* a shuffle of the samples; a minibatch of them */
-    float *obs, *actions;    /* (batch_size, O), (batch_size, D): that minibatch */
-    int64_t epoch;           /* that `order` is of; -1: none yet */
-    int64_t step, saved;     /* minibatches taken; those in the checkpoint */
+    float *obs, *actions; /* (batch_size, O), (batch_size, D): a minibatch */
+    int64_t step, saved;  /* minibatches taken; those in the checkpoint */
     double began, saved_at, told_at;
     char world[64]; /* the environment of the demonstrations; "": nobody says */
     char path[MF_PATH_MAX + 64];
@@ -86,51 +83,13 @@ static const struct mf_bind binds[] = {
 
 /* ---- the data and the policy that learns from it ---- */
 
-/* The environment's low-dimensional keys: of the one that was named, else of the one that the demonstrations name,
- * where it is one of ours (else none: 1), else of the default, which is a guess. */
-static int find_world(struct mf_run *run, struct bc *b, struct mf_layout *low, bool *guessed, struct mf_err *err)
-{
-    const struct mf_env *env;
-    const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
-    int rc = named ? 0 : mf_demos_env(b->dataset, b->world, err);
-    if (rc == 0 && *b->world) {
-        if (!(env = mf_env_robomimic(b->world)))
-            return 1;
-        b->env_opts.name = mf_run_assume(run, "env.name", env->name);
-    }
-    *guessed = !named && !*b->world;
-    if (rc || (rc = mf_env_open(&env, &b->env_opts, err)))
-        return rc;
-    snprintf(b->world, sizeof b->world, "%s", env->name);
-    rc = mf_env_layout(env, 0, NULL, NULL, low, err);
-    mf_env_close(env);
-    return rc;
-}
-
-/* policy.obs_keys, or the environment's in its order; where nobody named it and the file has others, all plain ones of
- * the file. */
 static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
-    struct mf_names *wanted = &b->policy_opts.obs_keys;
-    struct mf_layout low = {0};
-    const char *keys[sizeof wanted->v / sizeof *wanted->v];
-    struct mf_demos_opts o = {
-        .filter = b->filter, .n_keys = wanted->n, .keys = keys, .cache = (size_t)b->cache_mib << 20};
-    bool guessed = false;
-    int rc = find_world(run, b, &low, &guessed, err);
-    if (rc < 0)
-        return rc;
-    for (int i = 0; i < wanted->n; i++)
-        keys[i] = wanted->v[i];
-    for (int i = 0; wanted->n == 0 && i < low.n; i++)
-        keys[o.n_keys++] = low.key[i].name;
-    rc = mf_demos_open(&b->demos, b->dataset, &o, err);
-    if (guessed && (rc || wanted->n))
-        *b->world = 0;
-    if (rc == MF_EFORMAT && !wanted->n && !mf_conf_was_set(mf_run_conf(run), "env.name")) {
-        o.n_keys = 0;
-        rc = mf_demos_open(&b->demos, b->dataset, &o, err);
-    }
+    const struct mf_demos_opts o = {.filter = b->filter, .cache = (size_t)b->cache_mib << 20};
+    const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
+    int rc = mf_demos_open_in(&b->demos, b->dataset, &o, &b->policy_opts.obs_keys, &b->env_opts, named, b->world, err);
+    if (!named)
+        b->env_opts.name = mf_run_assume(run, "env.name", b->env_opts.name);
     return rc;
 }
 
@@ -144,27 +103,6 @@ static void tell(void *self, size_t done, size_t of)
     }
 }
 
-/* What the demonstrations show. */
-static int layout_of(const struct bc *b, struct mf_layout *obs, struct mf_err *err)
-{
-    const struct mf_demos *d = &b->demos;
-    int64_t points = b->env_opts.num_points;
-    for (int i = 1; i < d->n_columns; i++) {
-        const struct mf_obs *o = &d->column[i].is;
-        if (points && mf_obs_is_cloud(o) && o->dim[0] != points)
-            return mf_err_set(
-                err, MF_EUSAGE,
-                "obs/%s of %s has %d points, and env.num_points=%lld: collect the demonstrations with it, "
-                "or leave it to them (0)",
-                o->name, b->dataset, o->dim[0], (long long)points);
-        if (!mf_layout_add(obs, o))
-            return mf_err_set(err, MF_EUSAGE,
-                              "%s has %d observations and a policy sees at most %d: choose by policy.obs_keys or env",
-                              b->dataset, d->n_columns - 1, MF_OBS_KEYS);
-    }
-    return 0;
-}
-
 /* Of the demonstrations, what the cache takes of them. */
 static int say_memory(const struct bc *b, const struct mf_policy_spec *spec, struct mf_err *err)
 {
@@ -172,7 +110,7 @@ static int say_memory(const struct bc *b, const struct mf_policy_spec *spec, str
     struct mf_memory m = {.rows = "clone.batch_size and clone.cache_mib"};
     const size_t cache = (size_t)b->cache_mib << 20;
     m.of[MF_MEMORY_ROWS] =
-        (double)(b->demos.bytes < cache ? b->demos.bytes : cache) + (double)(b->demos.total * sizeof *b->order);
+        (double)(b->demos.bytes < cache ? b->demos.bytes : cache) + (double)(b->demos.total * sizeof(uint32_t));
     int rc = mf_cloner_memory(b->engine, spec, &b->opts, (size_t)b->batch_size, &m, err);
     return rc ? rc : mf_memory_say(&m, &machine, err);
 }
@@ -182,7 +120,7 @@ static int make_policy(struct bc *b, struct mf_err *err)
     struct mf_policy_spec spec;
     struct mf_layout obs = {0};
     struct mf_demos *d = &b->demos;
-    int rc = layout_of(b, &obs, err);
+    int rc = mf_demos_show(d, b->dataset, b->env_opts.num_points, &obs, err);
     if (rc)
         return rc;
     rc = mf_policy_spec_make(&spec, &b->policy_opts, &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
@@ -307,7 +245,6 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
     b->rundir.lock = -1;
-    b->epoch = -1;
     b->began = b->saved_at = b->told_at = mf_now();
     b->opts = (struct mf_clone_opts){.loss = (enum mf_clone_loss)b->loss,
                                      .sampling = (enum mf_time_sampling)b->time_sampling,
@@ -317,37 +254,12 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
     if (rc || (rc = read_data(run, b, err)) || (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, &b->opts, err)) ||
         (rc = mf_adam_init(&b->adam, &b->policy.params, err)) ||
         (rc = mf_alloc((void **)&b->ema, b->policy.params.size * sizeof(float), "averaged weights", err)) ||
-        (rc = mf_alloc((void **)&b->order, b->lessons.n * sizeof *b->order, "a shuffle", err)) ||
-        (rc = mf_alloc((void **)&b->batch, (size_t)b->batch_size * sizeof *b->batch, "a minibatch", err)) ||
         (rc = alloc_rows(&b->obs, b, b->policy.spec.net.O, err)) ||
         (rc = alloc_rows(&b->actions, b, b->policy.spec.net.D, err)))
         return rc;
     b->adam.weight_decay = b->weight_decay;
     memcpy(b->ema, b->policy.params.value, b->policy.params.size * sizeof(float));
     return (rc = open_folder(b, err)) ? rc : emit_head(run, b, err);
-}
-
-static void shuffle(struct bc *b, int64_t epoch)
-{
-    struct mf_rng rng = mf_rng_at((uint64_t)b->seed, MF_RNG_SHUFFLE, 0, (uint32_t)epoch, (uint32_t)(epoch >> 32));
-    uint32_t n = (uint32_t)b->lessons.n;
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t j = mf_rng_below(&rng, i + 1);
-        b->order[i] = b->order[j];
-        b->order[j] = i;
-    }
-    b->epoch = epoch;
-}
-
-/* Minibatch `step` of the endless row of shuffled epochs. */
-static void draw_batch(struct bc *b)
-{
-    int64_t n = (int64_t)b->lessons.n, first = b->step * b->batch_size;
-    for (int64_t i = 0; i < b->batch_size; i++) {
-        if ((first + i) / n != b->epoch)
-            shuffle(b, (first + i) / n);
-        b->batch[i] = b->order[(first + i) % n];
-    }
 }
 
 static double learning_rate(const struct bc *b)
@@ -368,8 +280,8 @@ static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
     lr[MF_GROUP_ENCODER] = seen->lr;
     const double scale[MF_GROUPS] = {1, 1, 1, 1, 1};
     float *grads;
-    draw_batch(b);
-    int rc = mf_lessons_batch(&b->lessons, (size_t)b->batch_size, b->batch, b->obs, b->actions, err);
+    const uint32_t *drawn = mf_lessons_draw(&b->lessons, (uint64_t)b->seed, b->step, (size_t)b->batch_size);
+    int rc = mf_lessons_batch(&b->lessons, (size_t)b->batch_size, drawn, b->obs, b->actions, err);
     if (rc || (rc = mf_cloner_run(b->cloner, b->step, (size_t)b->batch_size, NULL, b->obs, b->actions, b->ema, &loss,
                                   &grads, err)))
         return rc;
@@ -442,8 +354,6 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
     mf_engine_close(b->engine);
     mf_rundir_close(&b->rundir);
     free(b->ema);
-    free(b->order);
-    free(b->batch);
     free(b->obs);
     free(b->actions);
     return late ? late : shut;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "data/moments.h"
 
 static const double flat = 1e-4; /* a range or deviation below it is none */
@@ -98,7 +99,7 @@ int mf_lessons_open(struct mf_lessons *l, const struct mf_policy *p, struct mf_d
     const struct mf_policy_spec *s = &p->spec;
     int64_t back = s->n_obs_steps - 1 > s->action_offset ? s->n_obs_steps - 1 : s->action_offset;
     int64_t begin = beyond(back, before), rest = beyond(s->horizon - 1 - s->action_offset, after);
-    *l = (struct mf_lessons){.p = p, .d = d, .begin = begin};
+    *l = (struct mf_lessons){.p = p, .d = d, .begin = begin, .epoch = -1};
     int rc = mf_alloc((void **)&l->first, (d->n_demos + 1) * sizeof *l->first, "the list of samples", err);
     if (rc)
         return rc;
@@ -108,19 +109,23 @@ int mf_lessons_open(struct mf_lessons *l, const struct mf_policy *p, struct mf_d
         l->n += n > 0 ? (size_t)n : 0;
     }
     l->first[d->n_demos] = l->n;
-    if (l->n)
+    rc = mf_alloc((void **)&l->order, l->n * sizeof *l->order, "a shuffle", err);
+    if (rc == 0 && l->n)
         return 0;
     mf_lessons_close(l);
-    return mf_err_set(err, MF_EUSAGE,
-                      "no demonstration has the %lld steps that a sample needs with clone.pad_before=%lld and "
-                      "clone.pad_after=%lld",
-                      (long long)(begin + rest + 1), (long long)before, (long long)after);
+    return rc ? rc
+              : mf_err_set(err, MF_EUSAGE,
+                           "no demonstration has the %lld steps that a sample needs with clone.pad_before=%lld and "
+                           "clone.pad_after=%lld",
+                           (long long)(begin + rest + 1), (long long)before, (long long)after);
 }
 
 void mf_lessons_close(struct mf_lessons *l)
 {
     free(l->first);
     free(l->sort);
+    free(l->order);
+    free(l->batch);
     *l = (struct mf_lessons){0};
 }
 
@@ -160,6 +165,38 @@ static int take(struct mf_demos *d, int column, size_t demo, int64_t t, int step
     return 0;
 }
 
+static void shuffle(struct mf_lessons *l, uint64_t seed, int64_t epoch)
+{
+    struct mf_rng rng = mf_rng_at(seed, MF_RNG_SHUFFLE, 0, (uint32_t)epoch, (uint32_t)(epoch >> 32));
+    for (uint32_t i = 0; i < (uint32_t)l->n; i++) {
+        uint32_t j = mf_rng_below(&rng, i + 1);
+        l->order[i] = l->order[j];
+        l->order[j] = i;
+    }
+    l->epoch = epoch;
+}
+
+static void make_room(struct mf_lessons *l, size_t n)
+{
+    if (n <= l->room)
+        return;
+    l->sort = mf_xrealloc(l->sort, n, sizeof *l->sort);
+    l->batch = mf_xrealloc(l->batch, n, sizeof *l->batch);
+    l->room = n;
+}
+
+const uint32_t *mf_lessons_draw(struct mf_lessons *l, uint64_t seed, int64_t step, size_t n)
+{
+    const int64_t all = (int64_t)l->n, first = step * (int64_t)n;
+    make_room(l, n);
+    for (int64_t i = 0; i < (int64_t)n; i++) {
+        if ((first + i) / all != l->epoch)
+            shuffle(l, seed, (first + i) / all);
+        l->batch[i] = l->order[(first + i) % all];
+    }
+    return l->batch;
+}
+
 static int ascending(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -193,8 +230,7 @@ int mf_lessons_batch(struct mf_lessons *l, size_t n, const uint32_t *index, floa
 {
     const struct mf_policy *p = l->p;
     size_t A = (size_t)p->spec.action_dim, steps = n * (size_t)p->spec.horizon;
-    if (n > l->room)
-        l->sort = mf_xrealloc(l->sort, l->room = n, sizeof *l->sort);
+    make_room(l, n);
     for (size_t i = 0; i < n; i++)
         l->sort[i] = (uint64_t)index[i] << 32 | i;
     qsort(l->sort, n, sizeof *l->sort, ascending);

@@ -32,10 +32,12 @@ struct mf_lessons {
     size_t n; /* samples: a demonstration's follow each other, by time */
     const struct mf_policy *p;
     struct mf_demos *d;
-    int64_t begin;  /* the step that a demonstration's first sample is about */
-    size_t *first;  /* (n_demos + 1): of a demonstration, its first sample; then n */
-    uint64_t *sort; /* a batch in the file's order */
-    size_t room;    /* of sort */
+    int64_t begin;           /* the step that a demonstration's first sample is about */
+    size_t *first;           /* (n_demos + 1): of a demonstration, its first sample; then n */
+    uint64_t *sort;          /* a batch in the file's order */
+    size_t room;             /* of sort and of batch */
+    uint32_t *order, *batch; /* a shuffle of all samples; a minibatch of them */
+    int64_t epoch;           /* that `order` is of; -1: none yet */
 };
 
 /* Of the demonstrations and the policy's spec, which both stay the caller's. before, after: < 0 is all that the window
@@ -43,6 +45,10 @@ struct mf_lessons {
 int mf_lessons_open(struct mf_lessons *l, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
                     struct mf_err *err);
 void mf_lessons_close(struct mf_lessons *l); /* safe on a zeroed one */
+
+/* Minibatch `step`, of n samples, of the endless row of a seed's shuffled epochs: their indices, until the next call.
+ */
+const uint32_t *mf_lessons_draw(struct mf_lessons *l, uint64_t seed, int64_t step, size_t n);
 
 /* Samples index[0..n): obs (n, O) and actions (n, D), both normalised. */
 int mf_lessons_batch(struct mf_lessons *l, size_t n, const uint32_t *index, float *obs, float *actions,

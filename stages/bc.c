@@ -86,8 +86,9 @@ static const struct mf_bind binds[] = {
 static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     const struct mf_demos_opts o = {.filter = b->filter, .cache = (size_t)b->cache_mib << 20};
+    const struct mf_names *keys = &b->policy_opts.obs_keys;
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
-    int rc = mf_demos_open_in(&b->demos, b->dataset, &o, &b->policy_opts.obs_keys, &b->env_opts, named, b->world, err);
+    int rc = mf_demos_open_in(&b->demos, b->dataset, &o, keys->n, keys->v, &b->env_opts, named, b->world, err);
     if (!named)
         b->env_opts.name = mf_run_assume(run, "env.name", b->env_opts.name);
     return rc;

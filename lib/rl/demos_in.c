@@ -24,27 +24,26 @@ static int find_world(const char *path, struct mf_env_opts *o, bool named, char 
     return rc;
 }
 
-int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts,
-                     const struct mf_names *wanted, struct mf_env_opts *env, bool named, char world[64],
-                     struct mf_err *err)
+int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts, int n,
+                     const char (*names)[64], struct mf_env_opts *env, bool named, char world[64], struct mf_err *err)
 {
     struct mf_layout low = {0};
     struct mf_demos_opts o = *opts;
-    const char *keys[MF_LIST_MAX];
+    const char *keys[MF_OBS_KEYS + 1]; /* one too many is told there */
     bool guessed;
     int rc = find_world(path, env, named, world, &low, &guessed, err);
     if (rc)
         return rc;
     o.keys = keys;
     o.n_keys = 0;
-    for (int i = 0; i < wanted->n; i++)
-        keys[o.n_keys++] = wanted->v[i];
-    for (int i = 0; wanted->n == 0 && i < low.n; i++)
+    for (int i = 0; i < n && i <= MF_OBS_KEYS; i++)
+        keys[o.n_keys++] = names[i];
+    for (int i = 0; n == 0 && i < low.n; i++)
         keys[o.n_keys++] = low.key[i].name;
     rc = mf_demos_open(d, path, &o, err);
-    if (guessed && (rc || wanted->n))
+    if (guessed && (rc || n))
         *world = 0;
-    if (rc == MF_EFORMAT && !wanted->n && !named) {
+    if (rc == MF_EFORMAT && !n && !named) {
         o.n_keys = 0;
         rc = mf_demos_open(d, path, &o, err);
     }

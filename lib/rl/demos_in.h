@@ -5,8 +5,8 @@
 #include "data/demos.h"
 #include "env/env.h"
 
-/* Opens `path` with the n keys of names; without any, with the low-dimensional ones of the environment, in its order: of
- * env's where it was named, else of the one that the file names, which env then names, else of env's, a guess, which
+/* Opens `path` with the n keys of names; without any, with the low-dimensional ones of the environment, in its order:
+ * of env's where it was named, else of the one that the file names, which env then names, else of env's, a guess, which
  * gives way to all plain keys of the file where it has others. o's keys are ignored. world: that environment; "":
  * nobody knows. */
 int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos_opts *o, int n,

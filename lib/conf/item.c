@@ -59,7 +59,7 @@ struct mf_item *mf_item_copy(const struct mf_item *x)
 
 int mf_item_count(const struct mf_item *x)
 {
-    int n = 1;
+    int n = 1 + (x->text ? (int)(strlen(x->text) / 32) : 0);
     for (int i = 0; i < x->n; i++)
         n += mf_item_count(x->child[i]);
     return n;

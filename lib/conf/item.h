@@ -33,7 +33,7 @@ struct mf_item *mf_item_list(void);
 struct mf_item *mf_item_map(void);
 void mf_item_free(struct mf_item *x);
 struct mf_item *mf_item_copy(const struct mf_item *x);
-int mf_item_count(const struct mf_item *x); /* nodes */
+int mf_item_count(const struct mf_item *x); /* nodes; 32 bytes of text weigh as much as one */
 void mf_item_stamp(struct mf_item *x, int reading);
 void mf_item_become(struct mf_item *x, struct mf_item *value); /* takes what value holds; x keeps its place */
 

@@ -122,8 +122,13 @@ refuses() {
         printf 'conf: {unknown: keep}\na0: [x, x, x, x, x, x, x, x, x, x]\n'
         for i in {1..9}; do a="'\${a$((i - 1))}'"; echo "a$i: [$a, $a, $a, $a, $a]"; done
     } >configs/references.yaml
+    {
+        printf 'conf: {unknown: keep}\na0: xxxxxxxxxx\n'
+        for i in {1..40}; do a="\${a$((i - 1))}"; echo "a$i: $a$a"; done
+    } >configs/texts.yaml
     refuses "the aliases make more of it than a configuration can be" -cn aliases &&
-        refuses "the references make more of it than a configuration can be" -cn references
+        refuses "the references make more of it than a configuration can be" -cn references &&
+        refuses "the references make more of it than a configuration can be" -cn texts
 }
 
 @test "??? is printed, and refused by who needs it" {

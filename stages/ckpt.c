@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "data/safetensors_diff.h"
 #include "data/torch_show.h"
 #include "env/env.h"
@@ -123,11 +124,16 @@ static int show(struct ckpt *self, int n, const char *const *paths, struct mf_er
         return rc;
     if (self->format)
         printf("%.*s\n", (int)f.header_size, f.header);
-    for (int i = 0; i < f.n_meta && !self->format; i++)
-        printf("%-24s %s\n", f.meta[i].key, f.meta[i].value);
+    for (int i = 0; i < f.n_meta && !self->format; i++) {
+        mf_plain(f.meta[i].key, 24, stdout);
+        putchar(' ');
+        mf_plain(f.meta[i].value, 0, stdout);
+        putchar('\n');
+    }
     for (int i = 0; i < f.n && !self->format; i++) {
         const struct mf_array *a = &f.tensors[i];
-        printf("%-64s %s (", a->name, mf_dtype_name(a->dtype));
+        mf_plain(a->name, 64, stdout);
+        printf(" %s (", mf_dtype_name(a->dtype));
         for (int d = 0; d < a->rank; d++)
             printf(d ? ", %zu" : "%zu", a->dim[d]);
         puts(")");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "data/json.h"
 #include "data/survey.h"
 #include "stage/stage.h"
@@ -52,7 +53,8 @@ static void put_set(const struct mf_survey_set *q)
     int n = 0;
     for (int i = 0; i < q->rank; i++)
         n += snprintf(step + n, sizeof step - (size_t)n, "%s%zu", i ? " x " : "", q->dim[i]);
-    printf("%-32s %-5s %-14s %6zu", q->name, q->numbers ? mf_dtype_name(q->dtype) : "text", step, q->demos);
+    mf_plain(q->name, 32, stdout);
+    printf(" %-5s %-14s %6zu", q->numbers ? mf_dtype_name(q->dtype) : "text", step, q->demos);
     double low = INFINITY, high = -INFINITY, mean = 0;
     for (size_t i = 0; i < q->wide && q->moments[0].n; i++) {
         low = fmin(low, q->moments[i].min);
@@ -71,9 +73,13 @@ static void put_text(const struct mf_survey *s, const char *path)
     printf("steps         %zu to %zu, median %zu; %s to %s\n", n[0], n[s->n_demos - 1], n[s->n_demos / 2],
            s->demo[0].name, s->demo[s->n_demos - 1].name);
     printf("filter keys   ");
-    for (int i = 0; i < s->n_masks; i++)
-        printf("%s%s (%zu)", i ? ", " : "", s->mask[i].name, s->mask[i].n);
-    printf("%s\nenv_args      %s\n\n", s->n_masks ? "" : "none", s->env_args ? s->env_args : "none");
+    for (int i = 0; i < s->n_masks; i++) {
+        mf_plain(s->mask[i].name, 0, stdout);
+        printf(" (%zu)%s", s->mask[i].n, i + 1 < s->n_masks ? ", " : "");
+    }
+    printf("%s\nenv_args      ", s->n_masks ? "" : "none");
+    mf_plain(s->env_args ? s->env_args : "none", 0, stdout);
+    fputs("\n\n", stdout);
     printf("%-32s %-5s %-14s %6s %10s %10s %10s\n", "dataset", "type", "step", "demos", "min", "max", "mean");
     for (int i = 0; i < s->n_sets; i++)
         put_set(&s->set[i]);

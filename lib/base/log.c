@@ -1,5 +1,6 @@
 #include "base/log.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,8 @@ void mf_log(enum mf_level level, const char *fmt, ...)
     va_end(ap);
     if ((size_t)n > sizeof line - 2)
         n = (int)sizeof line - 2;
+    for (int i = head; i < n; i++) /* names come from files: no second line, no commands to the terminal */
+        line[i] = iscntrl((unsigned char)line[i]) ? '?' : line[i];
     line[n++] = '\n';
     drawn = false;
     put(STDERR_FILENO, line, (size_t)n);

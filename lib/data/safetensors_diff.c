@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 static void shape(const struct mf_array *a, FILE *to, const char *after)
 {
     for (int i = 0; i < a->rank; i++)
@@ -22,11 +24,31 @@ static bool same_shape(const struct mf_array *a, const struct mf_array *b)
     return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
 
+/* 1, with what it is. */
+static int told(const char *name, const char *what, FILE *to)
+{
+    mf_plain(name, 64, to);
+    fprintf(to, "%s\n", what);
+    return 1;
+}
+
+static int told_meta(const char *key, const char *a, const char *b, FILE *to)
+{
+    mf_plain(key, 24, to);
+    putc(' ', to);
+    mf_plain(a ? a : "(nothing)", 0, to);
+    fputs(" and ", to);
+    mf_plain(b ? b : "(nothing)", 0, to);
+    putc('\n', to);
+    return 1;
+}
+
 /* 1 where they differ, told. */
 static int diff_tensor(const struct mf_array *a, const struct mf_array *b, FILE *to)
 {
     if (!same_shape(a, b)) {
-        fprintf(to, "%-64s ", a->name);
+        mf_plain(a->name, 64, to);
+        putc(' ', to);
         shape(a, to, " and ");
         shape(b, to, "\n");
         return 1;
@@ -34,8 +56,7 @@ static int diff_tensor(const struct mf_array *a, const struct mf_array *b, FILE 
     if (a->bytes == 0 || !memcmp(a->data, b->data, a->bytes))
         return 0;
     if (a->dtype != MF_F32) {
-        fprintf(to, "%-64s bytes differ\n", a->name);
-        return 1;
+        return told(a->name, " bytes differ", to);
     }
     double worst = 0;
     for (size_t i = 0; i < a->count; i++) {
@@ -44,7 +65,8 @@ static int diff_tensor(const struct mf_array *a, const struct mf_array *b, FILE 
         if (isnan(d))
             break;
     }
-    fprintf(to, "%-64s max difference %.9g\n", a->name, worst);
+    mf_plain(a->name, 64, to);
+    fprintf(to, " max difference %.9g\n", worst);
     return 1;
 }
 
@@ -53,20 +75,18 @@ int mf_safetensors_diff(const struct mf_safetensors *a, const struct mf_safetens
     int differ = 0;
     for (int i = 0; i < a->n_meta; i++) {
         const char *v = mf_safetensors_meta(b, a->meta[i].key);
-        if (v && !strcmp(v, a->meta[i].value))
-            continue;
-        differ += fprintf(to, "%-24s %s and %s\n", a->meta[i].key, a->meta[i].value, v ? v : "(nothing)") > 0;
+        if (!v || strcmp(v, a->meta[i].value) != 0)
+            differ += told_meta(a->meta[i].key, a->meta[i].value, v, to);
     }
     for (int i = 0; i < b->n_meta; i++)
         if (!mf_safetensors_meta(a, b->meta[i].key))
-            differ += fprintf(to, "%-24s (nothing) and %s\n", b->meta[i].key, b->meta[i].value) > 0;
+            differ += told_meta(b->meta[i].key, NULL, b->meta[i].value, to);
     for (int i = 0; i < a->n; i++) {
         const struct mf_array *t = mf_safetensors_find(b, a->tensors[i].name);
-        differ +=
-            t ? diff_tensor(&a->tensors[i], t, to) : fprintf(to, "%-64s only in the first\n", a->tensors[i].name) > 0;
+        differ += t ? diff_tensor(&a->tensors[i], t, to) : told(a->tensors[i].name, " only in the first", to);
     }
     for (int i = 0; i < b->n; i++)
         if (!mf_safetensors_find(a, b->tensors[i].name))
-            differ += fprintf(to, "%-64s only in the second\n", b->tensors[i].name) > 0;
+            differ += told(b->tensors[i].name, " only in the second", to);
     return differ;
 }

@@ -108,3 +108,18 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     run -1 mf-ckpt show nowhere
     [[ $output == *"cannot open nowhere: No such file"* ]]
 }
+
+@test "names in a file, and of one, begin no lines and give the terminal no commands" {
+    python3 - <<'PY'
+import json, struct
+for name, at in ("a", 0), ("b", 4):
+    head = json.dumps({"__metadata__": {"k\n\x1b[31m": f"v\x1b[2J{name}"}, f"t\r\x1b{name}": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    open(name, "wb").write(struct.pack("<Q", len(head)) + head + bytes(4))
+PY
+    run -0 mf-ckpt show a
+    [[ $output != *[$'\x1b\r']* && ${#lines[@]} == 2 && ${lines[0]} == 'k??[31m '*' v?[2Ja' ]] || return 1
+    run -0 mf-ckpt diff a b
+    [[ $output != *[$'\x1b\r']* && ${#lines[@]} == 3 && $output == *'t??a '*'only in the first'* ]] || return 1
+    run -1 mf-ckpt show $'no\n\x1b[31m'
+    [[ $output == *'cannot open no??[31m: No such file'* && ${#lines[@]} == 1 ]]
+}

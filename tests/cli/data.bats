@@ -23,6 +23,16 @@ says() {
             $output =~ obs/agentview_image\ +\|u1\ +8\ x\ 8\ x\ 3\ +6\ +0\ +255 && $output =~ actions\ +\<f8\ +7\ +6 ]]
 }
 
+@test "names in a file begin no lines and give the terminal no commands" {
+    demos a.hdf5 && /usr/bin/python3 -c 'import h5py
+f = h5py.File("a.hdf5", "a")
+for d in f["data"].values():
+    d["obs/x\n\x1b[31m"] = d["actions"][:]
+f["mask"].move("train", "\x1b[31mtrain")
+f["data"].attrs["env_args"] = "\x1b[2J"' && run -0 --separate-stderr mf-data a.hdf5 &&
+        [[ $output != *$'\x1b'* && $output == *'obs/x??[31m '* && $output == *'?[31mtrain (4)'* && $output == *'?[2J'* ]]
+}
+
 @test "JSON for programs, with the ranges that numpy finds" {
     demos a.hdf5 gzip=1 && mf-data a.hdf5 data.format=json >a.json && /usr/bin/python3 - <<'PY'
 import h5py, json, numpy

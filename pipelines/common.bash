@@ -5,11 +5,15 @@ script=pipelines/$(basename "$0")
 # The comment at the top of the script is its help.
 help() { sed -n '2,/^[^#]/s/^#  *//p' "$0"; }
 
+# word KEY VALUE: KEY=VALUE as a word that gives VALUE whatever is in it.
+word() { printf "%s='%s'" "$1" "${2//\'/\\\'}"; }
+
 # run_dir WORDS..: run.dir, or outputs/NAME; the name is run.name, wandb_run_name, or that of the environment, which the
 # checkpoint says where nobody does.
 run_dir() {
     local value
     mapfile -t value < <(mf-conf "$@" run.dir run.name wandb_run_name env.name policy.checkpoint)
+    ((${#value[@]} <= 5)) || echo "$script: run.dir, run.name and policy.checkpoint have no room for a second line" >&2
     ((${#value[@]} == 5)) || return 1
     if [ "${value[3]}" = point ] && [ -e "${value[4]}" ]; then
         value[3]=$(mf-ckpt show "${value[4]}" 2>/dev/null | sed -n 's/^spec.env  *\(..*\)/\1/p')
@@ -54,7 +58,11 @@ last_frame() {
             if . then "the last metrics are of iteration \(.iter + 1), \(.step) steps" else "no metrics were written" end'
 }
 
+# look_at DIR 'COMMAND'..: DIR in a command is quoted for a shell.
 look_at() {
+    local quoted
+    printf -v quoted %q "$1"
     printf '\n%s is done. Next:\n' "$1"
+    set -- "${@//"$1"/"$quoted"}"
     printf '    %s\n' "${@:2}"
 } >&2

@@ -33,6 +33,13 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
         pipeline train "${tiny[@]}" training.total_timesteps=7000 training.learning_rate=.1
 }
 
+@test "train: a folder may have any name of one line" {
+    local dir="it's, (a) [b] {c}=d"
+    pipeline train "${tiny[@]}" training.total_timesteps=600 "run.dir='it\\'s, (a) [b] {c}=d'" && [[ -d $dir/checkpoints ]] &&
+        told "mf-plot $(printf %q "$dir")" && ! pipeline train "${tiny[@]}" "run.dir='a
+b'" && told "no room for a second line"
+}
+
 @test "train: the estimator is a key" {
     pipeline train "${tiny[@]}" training.total_timesteps=600 advantage.advantage_type=n_step &&
         mf-view outputs/point/logs/metrics.mf | jq -es '.[0].chain[1].stage == "mf-nstep"' >/dev/null

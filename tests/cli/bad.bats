@@ -478,6 +478,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     refused 1 "which this machine does not have" mf-collect run.dir="$T/a" training.num_envs=1048576 training.num_steps_per_rollout=1048576 &&
         refused 1 "which this machine does not have" mf-collect run.dir="$T/a" "'policy.hidden=[65536,65536,65536]'" &&
         refused 1 "which this machine does not have" mf-bc run.dir="$T/a" clone.dataset=demos.hdf5 clone.batch_size=1000000000000 &&
+        refused 2 "eval.num_inference_steps=[..]: must be in [0,128]" mf-eval a.safetensors "eval.num_inference_steps=[1,1000]" &&
         refused 2 "training.repeat_samples=1000000: must be in [1,1024]" mf-ppo training.repeat_samples=1000000 &&
         refused 2 "eval.num_episodes=2000000" mf-eval run eval.num_episodes=2000000
 }

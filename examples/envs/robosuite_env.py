@@ -21,7 +21,7 @@ DEFAULTS = {"robots": "Panda", "control_freq": 20, "use_camera_obs": False, "has
 class Robosuite:
     """One environment. Its random numbers are seeded at every reset, so that a seed is an initial state."""
 
-    def __init__(self, name, kwargs, keys):
+    def __init__(self, name, kwargs, keys, timestep=None):
         import robosuite
         from robosuite.controllers.composite.composite_controller_factory import refactor_composite_controller_config
 
@@ -29,6 +29,8 @@ class Robosuite:
         arm = kwargs.get("controller_configs")
         if arm and "body_parts" not in arm:  # a file of robosuite 1.4 or before
             kwargs["controller_configs"] = refactor_composite_controller_config(arm, kwargs["robots"], ["right"])
+        if timestep:
+            robosuite.macros.SIMULATION_TIMESTEP = timestep
         self.env, self.keys = robosuite.make(name, **kwargs), keys
         self.low, self.high = self.env.action_spec
 
@@ -61,14 +63,14 @@ class Robosuite:
 
 
 def described(task):
-    """(name, kwargs) of a robomimic file, or of a task's name."""
+    """(name, kwargs, timestep) of a robomimic file, or of a task's name. timestep: of the physics, None is robosuite's 2 ms."""
     if not os.path.exists(task):
-        return task, {}
+        return task, {}, None
     import h5py
 
     with h5py.File(task, "r") as f:
         args = json.loads(f["data"].attrs["env_args"])
-    return args["env_name"], args.get("env_kwargs", {})
+    return args["env_name"], args.get("env_kwargs", {}), args.get("simulation_timestep")
 
 
 if __name__ == "__main__":
@@ -77,8 +79,8 @@ if __name__ == "__main__":
     p.add_argument("--keys", default=KEYS, help="observations, by commas")
     p.add_argument("--max-steps", type=int, default=400, help="of an episode, where env.max_steps says nothing")
     args, out = p.parse_args(), serving.keep_stdout()
-    name, kwargs = described(args.task)
-    first = Robosuite(name, kwargs, args.keys.split(","))
+    name, kwargs, timestep = described(args.task)
+    first = Robosuite(name, kwargs, args.keys.split(","), timestep)
     spare = [first]
     sim = serving.Each(lambda i: spare.pop() if spare else Robosuite(name, kwargs, first.keys), name, args.max_steps,
                        first.env.control_freq, first.low, first.high, first.reset(0))

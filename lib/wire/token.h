@@ -29,7 +29,7 @@ struct mf_token {
 /* 1, 0 when the head goes on past len bytes, -1 when it is no MessagePack. */
 int mf_token_read(struct mf_token *t, const uint8_t *p, size_t len);
 
-enum { MF_DEPTH_MAX = 32 };
+enum { MF_DEPTH_MAX = 31 }; /* of lists and maps; with the outermost, as deep as msgpack-c reads */
 
 /* Finds the length of one object in bytes that are still coming in. */
 struct mf_scan {

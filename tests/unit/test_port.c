@@ -168,9 +168,9 @@ static void refusals(void)
     ok(after.ru_maxrss - before.ru_maxrss < 8 << 10, "what only lengths promise takes no memory");
     for (size_t i = 0; i < sizeof deep; i += 2)
         memcpy(deep + i, i ? "\x91\x91" : "\x81\xc0", 2);
-    refused("a nest of lists", deep, sizeof deep, "nested deeper than 32");
-    memcpy(deep + 2 + 31, "\x00", 1);
-    ok(read_bytes(deep, 2 + 32, &frames) == 0 && frames == 1, "32 deep is not too deep");
+    refused("a nest of lists", deep, sizeof deep, "nested deeper than 31");
+    memcpy(deep + 2 + 30, "\x00", 1);
+    ok(read_bytes(deep, 2 + 31, &frames) == 0 && frames == 1, "31 deep is not too deep");
 }
 
 static void drip(void)

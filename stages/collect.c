@@ -26,7 +26,7 @@ struct collect {
     const char *checkpoint, *run_dir, *address, *src, *device;
     int64_t seed, max_steps, threads, num_envs, steps, total, slices, max_lag, episodes;
     int who, reward_scale, resume, precision;
-    bool force;
+    bool force, freeze_encoder;
     double timeout, gamma;
     struct mf_policy_opts policy_opts;
 
@@ -63,6 +63,7 @@ static const struct mf_bind binds[] = {
     {"training.num_envs", offsetof(struct collect, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct collect, steps)},
     {"training.total_timesteps", offsetof(struct collect, total)},
+    {"training.freeze_encoder", offsetof(struct collect, freeze_encoder)},
     {"advantage.gamma", offsetof(struct collect, gamma)},
     {"run.dir", offsetof(struct collect, run_dir)},
     {"run.seed", offsetof(struct collect, seed)},
@@ -115,7 +116,8 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     struct mf_memory m = {.rows = "training.num_envs and training.num_steps_per_rollout", .beside = "its environments"};
     const struct mf_machine_memory machine = mf_machine_memory("");
     if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
-        (rc = mf_actor_memory(c->engine, &spec, (size_t)c->num_envs, (size_t)c->steps, SLICE_BYTES, &m, err)) ||
+        (rc = mf_actor_memory(c->engine, &spec, (size_t)c->num_envs, (size_t)c->steps, SLICE_BYTES, c->freeze_encoder,
+                              &m, err)) ||
         (rc = mf_memory_say(&m, &machine, err)) || (rc = mf_policy_init(&c->policy, &spec, err)) ||
         (c->resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err))))
         return rc;
@@ -163,6 +165,8 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     mf_frame_set_num(head, "spec.control_hz", c->env->control_hz);
     if (c->sampler)
         mf_policy_spec_to_head(&c->policy.spec, head);
+    if (c->actor.encoded)
+        mf_frame_set_bool(head, "encoded", true);
     int rc = mf_emit(run, head, err);
     mf_frame_free(head);
     return rc;
@@ -204,7 +208,8 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
                                          : c->max_steps ? c->max_steps
                                                         : c->env->max_steps),
                               .reward_scale = c->reward_scale,
-                              .gamma = c->gamma};
+                              .gamma = c->gamma,
+                              .encode = c->freeze_encoder};
     if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||
         (!expert && (rc = mf_edge_connect(&c->edge, c->address, mf_run_wire(run), err))))
         return rc;
@@ -307,13 +312,15 @@ static int emit(struct mf_run *run, struct collect *c, struct mf_frame *f, struc
 static int emit_slices(struct mf_run *run, struct collect *c, int *slices, struct mf_err *err)
 {
     int count = c->actor.N, fit = (int)(SLICE_BYTES / mf_columns_env_bytes(&c->actor.columns)), of, rc = 0;
-    char digest[17];
+    char digest[17], encoder[17];
     fit = fit < 1 ? 1 : fit;
     of = (count + fit - 1) / fit;
     of = of < c->slices ? (int)c->slices : of;
     of = of > count ? count : of;
     if (c->sampler)
         mf_policy_digest(&c->policy, digest);
+    if (c->actor.encoded)
+        mf_policy_encoder_digest(&c->policy, encoder);
     for (int k = 0; rc == 0 && k < of; k++) {
         int64_t first = (int64_t)k * count / of, end = (int64_t)(k + 1) * count / of;
         struct mf_frame *f = mf_frame_new(MF_ROLLOUT);
@@ -325,6 +332,8 @@ static int emit_slices(struct mf_run *run, struct collect *c, int *slices, struc
             mf_frame_set_int(f, "policy.version", c->policy.version);
             mf_frame_set_str(f, "policy.digest", digest);
         }
+        if (c->actor.encoded)
+            mf_frame_set_str(f, "policy.encoder", encoder);
         if ((rc = mf_columns_slice(&c->actor.columns, f, (size_t)first, (size_t)(end - first), err)) == 0)
             rc = emit(run, c, f, err);
         mf_frame_free(f);

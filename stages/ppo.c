@@ -148,6 +148,12 @@ static int inherit(const struct mf_run *run, struct ppo *q, const struct mf_fram
     for (int i = 0; i < 4 && rc == 0; i++)
         if (!mf_conf_was_set(mf_run_conf(run), row[i].key) && mf_frame_has(head, row[i].field))
             rc = mf_frame_get_int(head, row[i].field, row[i].to, err);
+    if (rc == 0 && mf_frame_has(head, "encoded"))
+        rc = mf_frame_get_bool(head, "encoded", &q->opts.encoded, err);
+    if (rc == 0 && q->opts.encoded && !q->opts.freeze_encoder)
+        rc = mf_err_set(err, MF_EUSAGE,
+                        "the stream carries encodings of its observations, of which no encoder can learn: give mf-ppo "
+                        "training.freeze_encoder=true, or mf-collect false");
     if (rc == 0 && (q->max_lag < 0 || q->max_lag > MF_LAG_MAX))
         rc = mf_err_set(err, MF_EFORMAT, "the head's max_lag %lld is not within 0..%d", (long long)q->max_lag,
                         MF_LAG_MAX);

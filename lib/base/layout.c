@@ -1,5 +1,7 @@
 #include "base/layout.h"
 
+#include <string.h>
+
 int mf_obs_rank(const struct mf_obs *o)
 {
     int rank = 0;
@@ -23,6 +25,14 @@ bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o)
     l->key[l->n++] = *o;
     l->dim += mf_obs_size(o);
     return true;
+}
+
+int mf_layout_column(const struct mf_layout *l, const char *name)
+{
+    for (int i = 0, at = 0; i < l->n; at += mf_obs_size(&l->key[i++]))
+        if (!strcmp(l->key[i].name, name))
+            return at;
+    return -1;
 }
 
 bool mf_obs_is_cloud(const struct mf_obs *o)

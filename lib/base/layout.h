@@ -25,7 +25,8 @@ struct mf_layout {
 int mf_obs_rank(const struct mf_obs *o);
 int mf_obs_size(const struct mf_obs *o);                         /* floats of it: the product of its dims */
 bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o); /* at the end; false: there are MF_OBS_KEYS already */
-bool mf_obs_is_cloud(const struct mf_obs *o);                    /* points (n, channels) */
-void mf_layout_points(struct mf_layout *l, int n);               /* every cloud has n points */
+int mf_layout_column(const struct mf_layout *l, const char *name); /* where it begins; -1: it is none of them */
+bool mf_obs_is_cloud(const struct mf_obs *o);                      /* points (n, channels) */
+void mf_layout_points(struct mf_layout *l, int n);                 /* every cloud has n points */
 
 #endif

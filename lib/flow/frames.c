@@ -175,17 +175,33 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct mf_array *)a)->name, ((const struct mf_array *)b)->name);
 }
 
-void mf_policy_digest(const struct mf_policy *p, char hex[17])
+static uint64_t digest_of(struct mf_array *list, int n)
 {
-    struct mf_array *list;
-    int n = tensors_of(p, &list);
     uint64_t h = 0xcbf29ce484222325;
     qsort(list, (size_t)n, sizeof *list, by_name);
     for (int i = 0; i < n; i++) {
         h = mixed(h, list[i].name, strlen(list[i].name));
         h = mixed(h, list[i].data, list[i].bytes);
     }
-    h = mixed(h, (double[]){p->noise_low, p->noise_high}, 2 * sizeof(double));
+    return h;
+}
+
+void mf_policy_digest(const struct mf_policy *p, char hex[17])
+{
+    struct mf_array *list;
+    int n = tensors_of(p, &list);
+    uint64_t h = mixed(digest_of(list, n), (double[]){p->noise_low, p->noise_high}, 2 * sizeof(double));
     free(list);
     snprintf(hex, 17, "%016jx", (uintmax_t)h);
+}
+
+void mf_policy_encoder_digest(const struct mf_policy *p, char hex[17])
+{
+    struct mf_array *list;
+    int n = tensors_of(p, &list), kept = 0;
+    for (int i = 0; i < n; i++)
+        if (i >= p->params.n || p->params.p[i].group == MF_GROUP_ENCODER) /* after the parameters: the normaliser */
+            list[kept++] = list[i];
+    snprintf(hex, 17, "%016jx", (uintmax_t)digest_of(list, kept));
+    free(list);
 }

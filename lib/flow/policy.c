@@ -125,6 +125,12 @@ void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, 
 {
     size_t dim = (size_t)p->spec.obs.dim, steps = n * (size_t)p->spec.n_obs_steps;
     for (size_t i = 0; i < steps; i++)
-        for (size_t j = 0; j < dim; j++)
-            out[i * dim + j] = obs[i * dim + j] * p->obs_scale[j] + p->obs_offset[j];
+        mf_policy_normalize_part(p, 0, dim, obs + i * dim, out + i * dim);
+}
+
+void mf_policy_normalize_part(const struct mf_policy *p, int column, size_t n, const float *obs, float *out)
+{
+    const float *scale = p->obs_scale + column, *offset = p->obs_offset + column;
+    for (size_t j = 0; j < n; j++)
+        out[j] = obs[j] * scale[j] + offset[j];
 }

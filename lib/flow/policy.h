@@ -84,6 +84,8 @@ int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, con
 
 /* out = obs*scale + offset, n rows of O: the one way in, so that the bits agree everywhere. */
 void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out);
+/* The same of n floats of one step, which begin at a column of its layout. */
+void mf_policy_normalize_part(const struct mf_policy *p, int column, size_t n, const float *obs, float *out);
 
 /* ---- sampling ---- */
 
@@ -104,6 +106,7 @@ struct mf_sample {       /* n rows each; the caller's arrays */
     float *logprobs;     /* (n, E), or NULL: mf_logprob_width */
     float *values;       /* (n), or NULL */
     float *actions;      /* (n, C, A) environment units, the executed slice */
+    float *encoding;     /* (n, To, ..) what the encoder made of obs, as mf_net_encoded lays it out; or NULL */
 };
 int mf_sampler_run(struct mf_sampler *s, int n, const struct mf_sample *x, struct mf_err *err);
 /* V of observations alone (n, O) -> (n). */
@@ -114,7 +117,7 @@ int mf_logprob_width(const struct mf_policy_spec *s); /* E of prev_logprobs in t
 /* ---- scoring: the graph from a chain to log-probabilities, for the update ---- */
 
 struct mf_score {           /* inputs to feed, values to use */
-    struct mf_val obs;      /* (1, O) normalised */
+    struct mf_val obs;      /* (1, O) normalised, as spec.net.obs */
     struct mf_val chain;    /* joint: (K+1, D). single: (2, D): x_k, x_{k+1} of the drawn k */
     struct mf_val time;     /* joint: shared (K, 1). single: (1, 1) per sample */
     struct mf_val step;     /* shared (k, 1): the step size for nets that take one, else MF_NONE */
@@ -218,6 +221,7 @@ int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *
 int mf_policy_encode(const struct mf_policy *p, void ***parts, size_t **sizes, int *n, struct mf_err *err);
 void mf_policy_drop(void **parts, size_t *sizes, int n);
 int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struct mf_err *err);
-void mf_policy_digest(const struct mf_policy *p, char hex[17]); /* of weights, normaliser, noise in force */
+void mf_policy_digest(const struct mf_policy *p, char hex[17]);         /* of weights, normaliser, noise in force */
+void mf_policy_encoder_digest(const struct mf_policy *p, char hex[17]); /* of what encodings depend on */
 
 #endif

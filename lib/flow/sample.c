@@ -10,7 +10,7 @@ struct mf_sampler {
     struct mf_graph *g, *value_g;
     struct mf_plan *plan, *value_plan; /* value_plan NULL: no critic */
     struct mf_val obs, noise, eps, coef, time, step, bounds;
-    struct mf_val chain, last, logprobs, value;
+    struct mf_val chain, last, logprobs, value, encoding;
     struct mf_val value_obs, value_only;
     double low, high;       /* the bounds that the plan holds */
     float *x, *end, *table; /* rows of normalised observations, of last points, of coefficients */
@@ -48,6 +48,7 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
 
     struct mf_share obs = mf_net_see(g, &s->net, m->obs, false), times = net->time(g, &s->net, m->time, m->step);
     net->encode(g, &s->net, &obs);
+    m->encoding = obs.seen[0];
     for (int k = 0; k < K; k++) {
         struct mf_val coef = mf_slice_rows(g, m->coef, k, 1);
         struct mf_share time = one_time(g, &times, k);
@@ -202,7 +203,7 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
                               {m->noise, x->noise, D, false},
                               {m->coef, m->table, stride, false},
                               {m->eps, x->eps, K * D, false}};
-    struct mf_fetch fetch[4] = {{m->last, m->end, D}};
+    struct mf_fetch fetch[5] = {{m->last, m->end, D}};
     int fetches = 1;
     if (x->chains && m->chain.id)
         fetch[fetches++] = (struct mf_fetch){m->chain, x->chains, (K + 1) * D};
@@ -210,6 +211,9 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
         fetch[fetches++] = (struct mf_fetch){m->logprobs, x->logprobs, (size_t)mf_logprob_width(&p->spec)};
     if (x->values && m->value.id)
         fetch[fetches++] = (struct mf_fetch){m->value, x->values, 1};
+    if (x->encoding && m->encoding.id)
+        fetch[fetches++] = (struct mf_fetch){m->encoding, x->encoding,
+                                             (size_t)(mf_rows(m->g, m->encoding) * mf_cols(m->g, m->encoding))};
     rc = mf_plan_run(m->plan, (size_t)n, NULL, feed, m->eps.id ? 4 : 3, fetch, fetches, err);
     if (!rc)
         actions_out(m, n, x->actions);

@@ -7,9 +7,11 @@
 
 static const float eps = 1e-5f;
 
-/* The cloud among the observations; -1: none. */
+/* The cloud among the observations, or its encoding; -1: none. */
 static int cloud_of(const struct mf_net_spec *s)
 {
+    if (s->encoded)
+        return s->obs.n - 1;
     for (int i = 0; i < s->obs.n; i++)
         if (mf_obs_rank(&s->obs.key[i]) == 2)
             return i;
@@ -46,9 +48,12 @@ int mf_dp3_check(const struct mf_net_spec *s, struct mf_err *err)
     return 0;
 }
 
-int mf_dp3_tokens(const struct mf_net_spec *s)
+int mf_dp3_encoding(const struct mf_net_spec *s, struct mf_obs *of_step)
 {
-    return s->n_obs_steps * (s->pointwise ? s->obs.key[cloud_of(s)].dim[0] : 1);
+    int at = cloud_of(s);
+    *of_step = s->pointwise ? (struct mf_obs){.dim = {s->obs.key[at].dim[0], s->encoder_dim}}
+                            : (struct mf_obs){.dim = {s->encoder_dim}};
+    return at;
 }
 
 /* The layer norm `prefix`.{weight,bias} and maybe what follows it. */
@@ -93,18 +98,18 @@ static struct mf_val see_points(struct mf_graph *g, const struct mf_net_spec *s,
 void mf_dp3(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs)
 {
     struct mf_val steps = mf_reshape(g, obs->obs, s->n_obs_steps, s->obs.dim), state[MF_OBS_KEYS], points = MF_NONE;
-    int n = 0;
+    int n = 0, cloud = cloud_of(s), wide = s->encoded ? s->encoder_dim : s->obs.key[cloud].dim[1];
     for (int i = 0, at = 0; i < s->obs.n; at += mf_obs_size(&s->obs.key[i++])) {
-        const struct mf_obs *o = &s->obs.key[i];
-        struct mf_val part = mf_slice_cols(g, steps, at, mf_obs_size(o));
-        if (mf_obs_rank(o) == 2)
-            points = mf_reshape(g, part, s->n_obs_steps * o->dim[0], o->dim[1]);
+        int size = mf_obs_size(&s->obs.key[i]);
+        struct mf_val part = mf_slice_cols(g, steps, at, size);
+        if (i == cloud)
+            points = mf_reshape(g, part, s->n_obs_steps * (size / wide), wide);
         else
             state[n++] = part;
     }
     struct mf_val x = n > 1 ? mf_concat(g, n, state) : state[0];
     x = linear(g, "obs_encoder.state_mlp", 0, x, MF_STATE_DIM, MF_ACT_RELU);
-    obs->seen[0] = see_points(g, s, mf_slice_cols(g, points, 0, channels(s)));
+    obs->seen[0] = s->encoded ? points : see_points(g, s, mf_slice_cols(g, points, 0, channels(s)));
     obs->seen[1] = linear(g, "obs_encoder.state_mlp", 2, x, MF_STATE_DIM, MF_ACT_NONE);
 }
 

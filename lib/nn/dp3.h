@@ -14,9 +14,10 @@ enum { MF_STATE_DIM = 64 }; /* of the state's share of a token */
 
 /* 0, or MF_EUSAGE: the observations are no cloud and state. */
 int mf_dp3_check(const struct mf_net_spec *s, struct mf_err *err);
-int mf_dp3_tokens(const struct mf_net_spec *s); /* L: To*N, or To without pointwise */
-/* seen[0] (L, encoder_dim) of the points, seen[1] (To, MF_STATE_DIM) of the state: `obs_encoder.*`. */
+/* seen[0] (L, encoder_dim) of the points, L = To*N or, without pointwise, To; seen[1] (To, MF_STATE_DIM) of the state:
+ * `obs_encoder.*`. */
 void mf_dp3(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
+int mf_dp3_encoding(const struct mf_net_spec *s, struct mf_obs *of_step);
 /* (1, 1): an MLP, `value_head.mlp.*`, of the tokens' mean or of what `attention_pool.*` makes of them. */
 struct mf_val mf_value_head(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                             const struct mf_share *seen);

@@ -14,6 +14,24 @@ struct mf_share mf_net_see(struct mf_graph *g, const struct mf_net_spec *s, stru
     return seen;
 }
 
+struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s)
+{
+    struct mf_net_spec e = *s;
+    struct mf_obs code;
+    int of = s->net->encoding ? s->net->encoding(s, &code) : -1;
+    if (of < 0 || mf_obs_size(&code) >= mf_obs_size(&s->obs.key[of]) || mf_layout_column(&s->obs, MF_ENCODING) >= 0)
+        return e;
+    snprintf(code.name, sizeof code.name, "%s", MF_ENCODING);
+    e.obs = (struct mf_layout){.n = 0};
+    for (int i = 0; i < s->obs.n; i++)
+        if (i != of)
+            mf_layout_add(&e.obs, &s->obs.key[i]);
+    mf_layout_add(&e.obs, &code);
+    e.encoded = mf_obs_size(&code);
+    e.O = s->n_obs_steps * e.obs.dim;
+    return e;
+}
+
 struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                            const struct mf_share *seen)
 {

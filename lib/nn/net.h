@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 
 enum { MF_DIMS_MAX = 8, MF_LAYERS_MAX = 48 };
+#define MF_ENCODING "encoding" /* array obs/encoding of the stream */
 
 enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER, MF_SIZES_UNET }; /* whose sizes a spec's fields are */
 enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE };          /* how a critic sums tokens up */
@@ -20,6 +21,7 @@ enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE };       
 struct mf_net_spec { /* what determines a network's shape; stored in the checkpoint */
     const struct mf_net *net;
     struct mf_layout obs; /* of one of the n_obs_steps */
+    int encoded;          /* floats of obs, its last, that are an encoding: see mf_net_encoded; 0: none */
     int n_obs_steps, O, D, horizon;
     int n_hidden, hidden[MF_DIMS_MAX]; /* trunk: [512, 512, 512] is ResidualMLP [in,512,512,512,out] */
     enum mf_act act;
@@ -54,6 +56,9 @@ struct mf_net {
     int (*check)(const struct mf_net_spec *s, struct mf_err *err);
     /* The observation's encoder: fills `seen`. NULL: there is none. */
     void (*see)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
+    /* What seen[0] holds of one step, by its dims, and which observation it can stand for: `see` then takes it as the
+     * last one of an `encoded` spec. NULL where nothing can. */
+    int (*encoding)(const struct mf_net_spec *s, struct mf_obs *of_step);
     /* What velocities need of the observation: fills embed and parts. */
     void (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
     /* What depends on the time t alone, and the step size d like t (MF_NONE unless step_size): (k, 1), shared
@@ -72,6 +77,9 @@ int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err)
 
 /* What the velocity and the critic see of the observation (1, O); frozen: no gradient reaches the encoder. */
 struct mf_share mf_net_see(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs, bool frozen);
+/* *s over encodings: the observation that the encoder sees is gone, and what the encoder makes of it is the last one,
+ * MF_ENCODING. *s itself where there is no encoder, or the encoding is not smaller. */
+struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s);
 struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                            const struct mf_share *seen);
 

@@ -82,7 +82,7 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
 static void encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
 {
     struct mf_val points = c->seen[0], state = c->seen[1];
-    int F = s->encoder_dim, L = mf_dp3_tokens(s);
+    int F = s->encoder_dim, L = mf_rows(g, points);
     struct mf_layer in = dense(g, "vis_cond_obs_emb.", F + MF_STATE_DIM, s->width, true, false);
     int at = param(g, L, s->width, 3, MF_INIT_NORMAL, .02, "model.vis_cond_pos_embed");
     struct mf_val once = mf_linear(g, state, in.W, F, in.b, MF_NONE, MF_NONE, MF_ACT_NONE);
@@ -172,6 +172,7 @@ const struct mf_net mf_net_ditx = {
     .step_size = true,
     .check = check,
     .see = mf_dp3,
+    .encoding = mf_dp3_encoding,
     .encode = encode,
     .time = time_code,
     .velocity = velocity,

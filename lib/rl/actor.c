@@ -15,12 +15,11 @@ static int add_columns(struct mf_actor *a, struct mf_err *err)
 {
     struct mf_columns *q = &a->columns;
     struct mf_actor_columns *id = &a->id;
-    const struct mf_layout *seen = mf_vec_layout(a->vec);
     size_t C = (size_t)a->C, A = (size_t)a->A, wide[] = {C, A};
     int rc = 0;
     mf_columns_init(q, (size_t)a->opts.T, (size_t)a->N);
-    for (int k = 0; rc == 0 && k < seen->n; k++) {
-        const struct mf_obs *o = &seen->key[k];
+    for (int k = 0; rc == 0 && k < a->carried.n; k++) {
+        const struct mf_obs *o = &a->carried.key[k];
         char name[MF_NAME_MAX];
         size_t dim[1 + MF_OBS_RANK] = {(size_t)a->To};
         for (int i = 0; i < MF_OBS_RANK; i++)
@@ -66,7 +65,13 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
     int rc = mf_vec_new(&a->vec, &a->opts.vec, err);
     if (rc)
         return rc;
-    a->O = mf_vec_layout(a->vec)->dim;
+    a->carried = *mf_vec_layout(a->vec);
+    a->O = a->carried.dim;
+    if (p && opts->encode) {
+        struct mf_net_spec net = mf_net_encoded(&p->spec.net);
+        a->carried = net.obs;
+        a->encoded = net.encoded > 0;
+    }
     size_t N = (size_t)a->N, hist = N * (size_t)(a->To * a->O) * 4, D = (size_t)a->D * 4;
     const struct {
         void *at;
@@ -83,15 +88,17 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
 }
 
 int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, size_t N, size_t T, size_t slice,
-                    struct mf_memory *to, struct mf_err *err)
+                    bool encode, struct mf_memory *to, struct mf_err *err)
 {
-    const double O = spec->n_obs_steps * spec->obs.dim, D = spec->horizon * spec->action_dim, part = 64 << 20,
-                 round = (double)N * (double)T * (double)mf_rows_frame(spec);
+    const double O = spec->n_obs_steps * spec->obs.dim, D = spec->horizon * spec->action_dim, part = 64 << 20;
     struct mf_policy p;
     int rc = mf_sampler_memory(e, spec, false, N, to, err);
     if (rc || (rc = mf_policy_outline(&p, spec, err)))
         return rc;
-    const double policy = (double)(p.params.size * sizeof(float));
+    if (encode)
+        p.spec.net = mf_net_encoded(&p.spec.net);
+    const double policy = (double)(p.params.size * sizeof(float)),
+                 round = (double)N * (double)T * (double)mf_rows_frame(&p.spec);
     mf_policy_release(&p);
     to->of[MF_MEMORY_SERVED] += policy + 2 * fmin(policy, part); /* as messages, and one decoded */
     to->of[MF_MEMORY_ROWS] += (double)N * (4 * (2 * O + (1 + spec->K) * D) + 17) + round + fmin(round, (double)slice);
@@ -148,19 +155,19 @@ static void record_obs(const struct mf_actor *a, size_t t)
 {
     const struct mf_layout *seen = mf_vec_layout(a->vec);
     size_t rows = (size_t)a->N * (size_t)a->To;
-    const float *from = a->history;
-    for (int k = 0; k < seen->n; k++) {
-        size_t dim = (size_t)mf_obs_size(&seen->key[k]);
+    for (int k = 0; k < a->carried.n - a->encoded; k++) {
+        const struct mf_obs *o = &a->carried.key[k];
+        const float *from = a->history + mf_layout_column(seen, o->name);
+        size_t dim = (size_t)mf_obs_size(o);
         void *to = mf_columns_at(&a->columns, a->id.obs[k], t);
         for (size_t i = 0; i < rows; i++)
             for (size_t j = 0; j < dim; j++) {
                 float x = from[i * (size_t)a->O + j];
-                if (seen->key[k].u8)
+                if (o->u8)
                     ((uint8_t *)to)[i * dim + j] = (uint8_t)x;
                 else
                     ((float *)to)[i * dim + j] = x;
             }
-        from += dim;
     }
 }
 
@@ -200,7 +207,8 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
                           .chains = mf_columns_at(q, a->id.chains, t),
                           .logprobs = mf_columns_at(q, a->id.logprobs, t),
                           .values = mf_columns_at(q, a->id.values, t),
-                          .actions = mf_columns_at(q, a->id.actions, t)};
+                          .actions = mf_columns_at(q, a->id.actions, t),
+                          .encoding = a->encoded ? mf_columns_at(q, a->id.obs[a->carried.n - 1], t) : NULL};
     return mf_sampler_run(a->sampler, a->N, &x, err);
 }
 

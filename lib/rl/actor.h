@@ -20,6 +20,7 @@ struct mf_actor_opts {
     int T;
     bool reward_scale; /* add rewards_scaled */
     double gamma;      /* of the reward scale */
+    bool encode;       /* the rollout carries encodings where they are smaller: the encoder is frozen */
 };
 
 struct mf_actor {
@@ -29,6 +30,8 @@ struct mf_actor {
     struct mf_sampler *sampler; /* borrowed, as the policy */
     struct mf_columns columns;  /* the rollout: arrays of the stream, by name */
     int N, O, To, C, A, D, K;
+    struct mf_layout carried; /* what of an observation the rollout carries: all, or mf_net_encoded's */
+    bool encoded;             /* its last one is the encoding */
     bool started;
     int64_t global_step; /* control steps of valid rows so far */
     struct mf_scale scale;
@@ -49,9 +52,10 @@ struct mf_actor {
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
                   struct mf_err *err);
 /* What that takes with N environments and rounds of T decisions, beside the environments: policy, sampler, a round and
- * a frame of it of at most `slice` bytes, and a version of the policy that arrives; added, and nothing is allocated. */
+ * a frame of it of at most `slice` bytes (encode: as in the options), and a version of the policy that arrives; added,
+ * and nothing is allocated. */
 int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, size_t N, size_t T, size_t slice,
-                    struct mf_memory *to, struct mf_err *err);
+                    bool encode, struct mf_memory *to, struct mf_err *err);
 void mf_actor_release(struct mf_actor *a); /* safe on a zeroed one */
 
 /* Fill the columns with T decisions. MF_STOPPED on TERM; 1 when INT asked for an end first (the rollout is not

@@ -18,15 +18,17 @@ static double saturation(const struct mf_rows *r, const struct mf_policy *p)
     return (double)n / ((double)r->n_live * r->D);
 }
 
-static double outside(const struct mf_rows *r)
+/* Of what came as it was observed: an encoding has no such range. */
+static double outside(const struct mf_rows *r, const struct mf_net_spec *net)
 {
+    const int dim = net->encoded ? net->obs.dim : r->O, plain = dim - net->encoded;
     size_t n = 0;
     if (!r->n_live)
         return NAN;
     for (size_t i = 0; i < r->n_live; i++)
         for (int o = 0; o < r->O; o++)
-            n += fabs((double)r->obs[(size_t)r->live[i] * (size_t)r->O + (size_t)o]) > FAR;
-    return (double)n / ((double)r->n_live * r->O);
+            n += o % dim < plain && fabs((double)r->obs[(size_t)r->live[i] * (size_t)r->O + (size_t)o]) > FAR;
+    return (double)n / ((double)r->n_live * (r->O / dim * plain));
 }
 
 /* The entropy of a Gaussian is log(2 pi e)/2 + log sigma; the chain's first entry has sigma 1. */
@@ -41,7 +43,7 @@ static double place(const struct mf_policy *p, double entropy)
 
 struct mf_health mf_health_of(const struct mf_rows *r, const struct mf_policy *p, double entropy)
 {
-    return (struct mf_health){saturation(r, p), outside(r), place(p, entropy)};
+    return (struct mf_health){saturation(r, p), outside(r, &p->spec.net), place(p, entropy)};
 }
 
 /* ---- in words ---- */

@@ -79,7 +79,7 @@ static int build_warmup(struct mf_ppo *q, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &q->policy->spec;
     struct mf_graph *g = q->warmup.graph = mf_graph_new(&q->policy->params);
-    q->warmup.obs = mf_input(g, 1, s->obs.dim * s->n_obs_steps);
+    q->warmup.obs = mf_input(g, 1, s->net.O);
     struct mf_share seen = mf_net_see(g, &s->net, q->warmup.obs, true);
     q->warmup.value = mf_net_value(g, &s->net, s->n_critic, s->critic, &seen);
     q->warmup.returns = mf_input(g, 1, 1);
@@ -119,6 +119,8 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
     q->policy = p;
     q->opts = *opts;
     p->encoder_frozen = opts->freeze_encoder;
+    if (opts->encoded)
+        p->spec.net = mf_net_encoded(&p->spec.net);
     int rc = build_full(q, err);
     if (rc == 0 && opts->critic_warmup_steps > 0)
         rc = build_warmup(q, err);

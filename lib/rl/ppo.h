@@ -27,6 +27,7 @@ struct mf_ppo_opts {
     double learning_rate, critic_learning_rate, noise_learning_rate, weight_decay, max_grad_norm, ema_decay;
     int level, loss_agg, clip, lr_schedule, normalize_over;
     bool normalize_advantages, recompute_logprobs, freeze_encoder;
+    bool encoded; /* rollouts carry encodings of a frozen encoder (mf_net_encoded): the head says so */
 };
 
 struct mf_ppo; /* plans, optimiser state, counters */

@@ -72,7 +72,7 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
 static struct mf_rows shape_of(const struct mf_policy_spec *s)
 {
     bool single = s->denoise == MF_SINGLE;
-    return (struct mf_rows){.O = s->obs.dim * s->n_obs_steps,
+    return (struct mf_rows){.O = s->net.O,
                             .D = s->horizon * s->action_dim,
                             .P = single ? 2 : s->K + 1,
                             .k = single ? 1 : s->K,
@@ -117,9 +117,10 @@ static int allocate(struct mf_rows *r, bool single, struct mf_err *err)
 size_t mf_rows_frame(const struct mf_policy_spec *s)
 {
     struct mf_rows r = shape_of(s);
+    const struct mf_layout *l = &s->net.obs;
     size_t obs = 0, CA = (size_t)(s->n_action_steps * s->action_dim), K = (size_t)s->K;
-    for (int i = 0; i < s->obs.n; i++)
-        obs += (size_t)(s->n_obs_steps * mf_obs_size(&s->obs.key[i])) * (s->obs.key[i].u8 ? 1 : 4);
+    for (int i = 0; i < l->n; i++)
+        obs += (size_t)(s->n_obs_steps * mf_obs_size(&l->key[i])) * (l->key[i].u8 ? 1 : 4);
     /* four flags, n_exec, two values, advantage and return; actions, rewards; the chain, its steps, log-probabilities
      */
     return obs + 4 + 5 * 4 + 4 * (CA + (size_t)r.C + (K + 1) * (size_t)r.D + K + (size_t)r.E);
@@ -136,12 +137,14 @@ size_t mf_rows_memory(const struct mf_policy_spec *s)
     return row;
 }
 
-/* (T, N, To, dim) of every key -> the flat observation of one decision. */
-static int copy_obs(const struct slice *s, const struct mf_policy_spec *spec, size_t at, float *flat,
-                    struct mf_err *err)
+/* (T, N, To, dim) of every key -> the flat observation of one decision, normalised: an encoding is of what was. */
+static int copy_obs(const struct slice *s, const struct mf_policy *p, size_t at, float *flat, struct mf_err *err)
 {
-    for (int q = 0, column = 0; q < spec->obs.n; column += mf_obs_size(&spec->obs.key[q++])) {
-        const struct mf_obs *key = &spec->obs.key[q];
+    const struct mf_policy_spec *spec = &p->spec;
+    const struct mf_layout *l = &spec->net.obs;
+    for (int q = 0, column = 0; q < l->n; column += mf_obs_size(&l->key[q++])) {
+        const struct mf_obs *key = &l->key[q];
+        const int raw = mf_layout_column(&spec->obs, key->name);
         char name[MF_NAME_MAX];
         snprintf(name, sizeof name, "obs/%s", key->name);
         const struct mf_array *a = mf_frame_find(s->frame, name);
@@ -152,9 +155,11 @@ static int copy_obs(const struct slice *s, const struct mf_policy_spec *spec, si
                               s->r.T, s->r.N, steps, dim);
         for (size_t o = 0; o < steps; o++) {
             size_t from = (at * steps + o) * dim;
-            float *to = flat + o * (size_t)spec->obs.dim + column;
+            float *to = flat + o * (size_t)l->dim + column;
             for (size_t i = 0; i < dim; i++)
                 to[i] = key->u8 ? ((const uint8_t *)a->data)[from + i] : ((const float *)a->data)[from + i];
+            if (raw >= 0)
+                mf_policy_normalize_part(p, raw, dim, to, to);
         }
     }
     return 0;
@@ -186,13 +191,12 @@ static int copy_chain(struct mf_rows *r, const struct mf_rollout *s, const struc
 }
 
 static int copy_row(struct mf_rows *r, const struct slice *s, const struct mf_policy *p, size_t row, size_t at,
-                    float *flat, struct mf_err *err)
+                    struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
-    int rc = copy_obs(s, &p->spec, at, flat, err);
+    int rc = copy_obs(s, p, at, r->obs + row * (size_t)r->O, err);
     if (rc || (rc = copy_chain(r, q, &p->spec, s->noise, row, at, err)))
         return rc;
-    mf_policy_normalize(p, 1, flat, r->obs + row * (size_t)r->O);
     memcpy(r->old + row * (size_t)r->E, (const float *)q->prev_logprobs->data + at * (size_t)r->E,
            (size_t)r->E * sizeof(float));
     r->advantage[row] = q->advantages[at];
@@ -203,7 +207,7 @@ static int copy_row(struct mf_rows *r, const struct slice *s, const struct mf_po
 }
 
 static int copy_environment(struct mf_rows *r, const struct slice *s, size_t env, const struct mf_policy *p,
-                            size_t first_row, float *flat, struct mf_err *err)
+                            size_t first_row, struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
     size_t before = r->n_live;
@@ -214,7 +218,7 @@ static int copy_environment(struct mf_rows *r, const struct slice *s, size_t env
         r->control_steps += q->n_exec ? q->n_exec[at] : (int32_t)q->C;
         if (q->loss_mask && !q->loss_mask[at])
             continue;
-        int rc = copy_row(r, s, p, row, at, flat, err);
+        int rc = copy_row(r, s, p, row, at, err);
         if (rc)
             return rc;
         r->live[r->n_live++] = (uint32_t)row;
@@ -229,7 +233,6 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *n
 {
     const struct mf_policy_spec *spec = &p->spec;
     struct slice *s = mf_xcalloc(n, sizeof *s);
-    float *flat = NULL;
     int rc = bind_all(s, frames, noise, n, err);
     if (rc || (rc = check_dims(&s[0].r, spec, err)))
         goto out;
@@ -240,16 +243,14 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *n
     for (size_t i = 0; i < n; i++)
         r->N += s[i].r.N;
     r->n = r->T * r->N;
-    flat = mf_xcalloc((size_t)r->O, sizeof *flat);
     rc = allocate(r, single, err);
     size_t row = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = check_dims(&s[i].r, spec, err);
         for (size_t env = 0; rc == 0 && env < s[i].r.N; env++, row += r->T)
-            rc = copy_environment(r, &s[i], env, p, row, flat, err);
+            rc = copy_environment(r, &s[i], env, p, row, err);
     }
 out:
-    free(flat);
     free(s);
     return rc;
 }

@@ -4,7 +4,7 @@
  * whoever came first, so that what is computed from them does not depend on
  * how the round travelled.
  *
- *   n = N*T rows   O flat observation   D = H*A   E elements of a log-probability
+ *   n = N*T rows   O flat observation, as spec.net.obs: raw or encoded   D = H*A   E elements of a log-probability
  *   P chain points and k denoising steps a row: (K+1, K) joint, (2, 1) single
  */
 #ifndef MF_RL_ROWS_H
@@ -37,7 +37,8 @@ struct mf_rows {
  * level of sde and cps). MF_EFORMAT where slices do not fit together or do not fit the policy. */
 int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *noise, struct mf_frame *const *slices,
                    size_t n_slices, struct mf_err *err);
-size_t mf_rows_frame(const struct mf_policy_spec *s); /* bytes of a decision in a rollout frame, mf-gae's arrays too */
+/* Bytes of a decision in a rollout frame whose observations are spec.net.obs, mf-gae's arrays too. */
+size_t mf_rows_frame(const struct mf_policy_spec *s);
 /* Bytes that a decision takes: in the frames that it came in, as it came and aligned, and as a row. */
 size_t mf_rows_memory(const struct mf_policy_spec *s);
 void mf_rows_release(struct mf_rows *r);

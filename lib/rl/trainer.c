@@ -171,6 +171,18 @@ int mf_trainer_version(const struct mf_trainer *t, const struct mf_part *part, i
                           (long long)p->iter, (long long)*version, (long long)p->version);
     (void)mf_frame_get_str(part->slices[0], "policy.digest", &digest, &ignored);
     *foreign = *version == p->version && *digest && strcmp(digest, t->digest) != 0;
+    if (!p->spec.net.encoded)
+        return 0;
+    char own[17];
+    mf_policy_encoder_digest(p, own);
+    if (mf_frame_get_str(part->slices[0], "policy.encoder", &digest, err))
+        return err->code;
+    if (strcmp(digest, own) != 0)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "round %lld carries encodings by another encoder than the learner's: let policy.checkpoint be "
+            "the one that it was collected with, or collect with training.freeze_encoder=false",
+            (long long)p->iter);
     return 0;
 }
 

@@ -13,7 +13,7 @@ setup() {
 train() {
     mf-collect "${words[@]}" run.dir=run run.force=true "$@" | mf-gae "${words[@]}" "$@" | mf-ppo "${words[@]}" "$@" |
         mf-view | jq -c 'select(.mf == "metrics").values' >metrics
-    last=$(find run/checkpoints -name '[0-9]*.safetensors' | sort | tail -n 1)
+    last=$(newest run)
     [[ -n $last ]]
 }
 every() { jq -es "map($1) | all" metrics >/dev/null || { cat metrics && return 1; }; }
@@ -37,6 +37,44 @@ every() { jq -es "map($1) | all" metrics >/dev/null || { cat metrics && return 1
     mf-ckpt diff $clone "$last" >changed || true
     grep -q '^model.blocks.0' changed && [[ $(grep -c '^obs_encoder' changed) == 0 ]] &&
         mf-eval "$last" eval.num_episodes=2 eval.num_envs=2 env.max_steps=8 | mf-check
+}
+
+# same RUN RUN: their last checkpoints are, to the byte
+same() { cmp "$(newest "$1")" "$(newest "$2")"; }
+newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
+
+@test "rollouts of a frozen encoder carry what it made of the points: smaller, and what is learned is the same" {
+    words+=(policy.pointwise=false policy.n_obs_steps=2 env.num_points=16 policy.denoise=joint policy.objective=chain_mean
+        training.critic_warmup_steps=1 training.num_epochs=2 training.total_timesteps=120)
+    mf-collect "${words[@]}" collect.actor=expert collect.episodes=2 | mf-record demos.hdf5 >/dev/null &&
+        mf-bc "${words[@]}" clone.dataset=demos.hdf5 clone.loss=consistency clone.steps=3 clone.batch_size=4 \
+            run.dir=clone >/dev/null || return 1
+    words+=(policy.checkpoint=clone/checkpoints/clone.safetensors)
+    local freeze
+    for freeze in true false; do
+        mf-collect "${words[@]}" run.dir=$freeze training.freeze_encoder=$freeze | tee $freeze.mf | mf-gae |
+            mf-ppo "${words[@]}" training.freeze_encoder=true run.dir=$freeze | mf-view >$freeze.json || return 1
+        jq -es 'map(select(.mf == "metrics").values) | length > 2 and all(."train/logratio_gap" == 0)' $freeze.json || return 1
+        mf-check $freeze.mf && mf-view $freeze.mf >$freeze.frames || return 1
+    done
+    same true false || return 1
+    jq -es '.[0].encoded == true and (map(select(.mf == "rollout")) | length > 2 and
+        all(.arrays["obs/encoding"].shape[2:] == [2, 8] and .arrays["obs/point_cloud"] == null))' true.frames &&
+        jq -es '.[0].encoded == null and (map(select(.mf == "rollout")) | all(.arrays["obs/point_cloud"].shape[2:] == [2, 16, 6]))' false.frames &&
+        [[ $(stat -c %s true.mf) -lt $(($(stat -c %s false.mf) * 9 / 10)) ]] || return 1
+    mf-record saved.hdf5 <true.mf >/dev/null && mf-replay saved.hdf5 | cmp - true.mf || return 1
+    mf-replay saved.hdf5 | mf-gae | mf-ppo "${words[@]}" training.freeze_encoder=true run.dir=again >/dev/null &&
+        same true again
+}
+
+@test "encodings that a learner cannot use: one that learns the encoder, one with another encoder" {
+    words+=(policy.pointwise=false env.num_points=16)
+    mf-collect "${words[@]}" run.dir=run training.freeze_encoder=true | tee run.mf | mf-gae |
+        mf-ppo "${words[@]}" training.freeze_encoder=true >/dev/null || return 1
+    run -2 bash -c 'mf-gae <run.mf | mf-ppo "$@" run.dir=a >/dev/null' _ "${words[@]}"
+    [[ $output == *"carries encodings"*"training.freeze_encoder=true"* ]] || return 1
+    run -2 bash -c 'mf-gae <run.mf | mf-ppo "$@" run.dir=b training.freeze_encoder=true run.seed=7 >/dev/null' _ "${words[@]}"
+    [[ $output == *"round 0 carries encodings by another encoder"*"policy.checkpoint"* ]]
 }
 
 @test "a transformer of points is refused without them" {

@@ -1,5 +1,6 @@
 /* A transformer policy in reinforcement learning and cloning: what was sampled is scored to the bit, whatever the
- * chain, the encoder and the critic; what is shared between denoising steps changes nothing; a frozen encoder stays. */
+ * chain, the encoder and the critic, from observations or from what the encoder made of them; what is shared between
+ * denoising steps changes nothing; a frozen encoder stays. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +66,7 @@ static struct mf_policy policy_of(const struct mode *m)
     s.net = (struct mf_net_spec){.layers = 2,
                                  .heads = 2,
                                  .width = 12,
-                                 .encoder_dim = 8,
+                                 .encoder_dim = m->pointwise ? 4 : 8,
                                  .time_dim = 8,
                                  .qkv_bias = true,
                                  .qk_norm = m->pointwise,
@@ -89,7 +90,7 @@ static struct mf_policy policy_of(const struct mode *m)
 }
 
 struct run { /* of the sampler */
-    float *obs, *chains, *logprobs, *values, *actions;
+    float *obs, *chains, *logprobs, *values, *actions, *encoding;
     int32_t inds[N * K];
 };
 
@@ -105,7 +106,8 @@ static struct run sample(struct mf_policy *p)
     float *noise = draw(2, N * D, 1), *eps = draw(3, N * K * D, 1);
     must(mf_sampler_new(&m, engine, p, false, &err), &err);
     struct mf_sample x = {.obs = r.obs, .noise = noise, .eps = eps, .inds = r.inds, .chains = r.chains};
-    x.logprobs = r.logprobs, x.values = r.values, x.actions = r.actions;
+    r.encoding = calloc(N * O, 4);
+    x.logprobs = r.logprobs, x.values = r.values, x.actions = r.actions, x.encoding = r.encoding;
     must(mf_sampler_run(m, N, &x, &err), &err);
     float alone[N];
     must(mf_sampler_values(m, N, r.obs, alone, &err), &err);
@@ -118,6 +120,23 @@ static struct run sample(struct mf_policy *p)
 static void run_free(struct run *r)
 {
     free(r->obs), free(r->chains), free(r->logprobs), free(r->values), free(r->actions);
+    free(r->encoding);
+}
+
+/* The network's rows: the observations, or joints and gripper of each step and then its encoding. */
+static void rows_of(const struct mf_policy *p, const struct run *r, float *rows)
+{
+    size_t dim = (size_t)p->spec.obs.dim, code = (size_t)p->spec.net.encoded;
+    float *raw = malloc(N * TO * dim * sizeof *raw);
+    mf_policy_normalize(p, N, r->obs, raw);
+    if (!code)
+        memcpy(rows, raw, N * TO * dim * sizeof *raw);
+    for (size_t i = 0; code && i < (size_t)(N * TO); i++, rows += S + 1 + code) {
+        memcpy(rows, raw + i * dim, S * sizeof *raw);
+        rows[S] = raw[(i + 1) * dim - 1];
+        memcpy(rows + S + 1, r->encoding + i * code, code * sizeof *raw);
+    }
+    free(raw);
 }
 
 /* Score the run's chains, one drawn step each or all; the gradient of value and log-probabilities by group. */
@@ -138,7 +157,7 @@ static void score(struct mf_policy *p, const struct run *r, float *logprobs, flo
     must(mf_plan_new(&plan, engine, g, &(struct mf_plan_opts){.backward = true}, &err), &err);
     mf_score_set(plan, &s, p);
     float nobs[N * 256], chain[N * (K + 1) * D], coef[N * K * 3], time[N];
-    mf_policy_normalize(p, N, r->obs, nobs);
+    rows_of(p, r, nobs);
     for (int i = 0; i < N; i++) {
         int at = joint ? 0 : r->inds[i * K];
         memcpy(chain + i * (k + 1) * D, r->chains + (i * (K + 1) + at) * D, (size_t)((k + 1) * D) * sizeof *chain);
@@ -177,6 +196,13 @@ static void scored_as_sampled(const struct mode *m)
     ok(!memcmp(logprobs, r.logprobs, N * E * sizeof *logprobs) && frozen[MF_GROUP_ENCODER] == 0 &&
            frozen[MF_GROUP_POLICY] == norm[MF_GROUP_POLICY],
        "%s: a frozen encoder gets none, the others the same", m->name);
+    p.spec.net = mf_net_encoded(&p.spec.net);
+    memset(logprobs, 0, sizeof logprobs), memset(values, 0, sizeof values);
+    score(&p, &r, logprobs, values, elements, norm);
+    ok(p.spec.net.encoded && p.spec.net.O < TO * p.spec.obs.dim &&
+           !memcmp(logprobs, r.logprobs, N * E * sizeof *logprobs) && !memcmp(values, r.values, sizeof values) &&
+           !memcmp(norm, frozen, sizeof norm),
+       "%s: from the encodings come the same bits, gradients too", m->name);
     run_free(&r);
     mf_policy_release(&p);
 }
@@ -200,6 +226,19 @@ static void shared_steps(void)
     }
     ok(unlike == 0, "keys and values shared by all denoising steps: the bits of each step alone");
     run_free(&r);
+    mf_policy_release(&p);
+}
+
+static void smaller(void)
+{
+    struct mf_policy p = policy_of(&modes[0]);
+    struct mf_net_spec *net = &p.spec.net, e = mf_net_encoded(net);
+    ok(e.obs.n == 3 && !strcmp(e.obs.key[1].name, "gripper") && !strcmp(e.obs.key[2].name, "encoding") &&
+           e.obs.key[2].dim[0] == POINTS && e.obs.key[2].dim[1] == 4 && e.O == TO * (S + 1 + POINTS * 4),
+       "an encoding is the last observation, token by token");
+    net->encoder_dim = 6;
+    ok(mf_net_encoded(net).encoded == 0 && mf_net_encoded(net).O == net->O,
+       "one that is no smaller stands for nothing");
     mf_policy_release(&p);
 }
 
@@ -247,6 +286,7 @@ int main(void)
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         scored_as_sampled(&modes[i]);
     shared_steps();
+    smaller();
     cloning();
     mf_engine_close(engine);
     return done();

@@ -5,8 +5,14 @@ script=pipelines/$(basename "$0")
 # The comment at the top of the script is its help.
 help() { sed -n '2,/^[^#]/s/^#  *//p' "$0"; }
 
-# word KEY VALUE: KEY=VALUE as a word that gives VALUE whatever is in it.
-word() { printf "%s='%s'" "$1" "${2//\'/\\\'}"; }
+# word KEY VALUE: KEY=VALUE as a word that gives VALUE whatever is in it; a plain path stays readable.
+word() {
+    if [[ $2 =~ ^[A-Za-z/][A-Za-z0-9_./-]*$ && $2 == *[./]* ]]; then
+        printf '%s=%s' "$1" "$2"
+    else
+        printf "%s='%s'" "$1" "${2//\'/\\\'}"
+    fi
+}
 
 # run_dir WORDS..: run.dir, or outputs/NAME; the name is run.name, wandb_run_name, or that of the environment, which the
 # checkpoint says where nobody does.

@@ -15,5 +15,8 @@ void mf_import_heads(const struct mf_import *im, struct mf_policy_spec *s);
 /* *v becomes what the file's configuration says, unless the key was set: true where either knows. */
 bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg,
                      int *v);
+/* Of a horizon that is known: what of it is executed, from the newest observation on unless a key or the configuration
+ * says otherwise, and the denoising steps. */
+void mf_import_chunk(const struct mf_import *im, const struct mf_import_world *w, struct mf_policy_spec *s);
 
 #endif

@@ -111,11 +111,7 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct
     describe_critic(im, s);
     s->n_noise = 0;
     s->learned_noise = false;
-    if (!mf_conf_was_set(w->conf, "policy.action_offset"))
-        s->action_offset = s->n_obs_steps - 1;
-    if (!mf_import_known(im, w, "policy.n_action_steps", "n_action_steps", &s->n_action_steps))
-        s->n_action_steps = s->horizon - s->action_offset;
-    mf_import_known(im, w, "policy.num_inference_steps", "policy.num_inference_steps", &s->K);
+    mf_import_chunk(im, w, s);
     return 0;
 }
 

@@ -50,3 +50,12 @@ bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w
     *v = atoi(text);
     return true;
 }
+
+void mf_import_chunk(const struct mf_import *im, const struct mf_import_world *w, struct mf_policy_spec *s)
+{
+    if (!mf_conf_was_set(w->conf, "policy.action_offset"))
+        s->action_offset = s->n_obs_steps - 1;
+    if (!mf_import_known(im, w, "policy.n_action_steps", "n_action_steps", &s->n_action_steps))
+        s->n_action_steps = s->horizon - s->action_offset;
+    mf_import_known(im, w, "policy.num_inference_steps", "policy.num_inference_steps", &s->K);
+}

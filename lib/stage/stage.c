@@ -1,4 +1,4 @@
-#include "stage/stage.h"
+#include "stage/stage_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,24 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "stage/options.h"
 #include "stage/rundir.h"
-#include "stage/senders.h"
-#include "stage/waits.h"
-
-struct mf_run {
-    const struct mf_stage *stage;
-    struct mf_options opt;
-    struct mf_wire_opts wire;
-    struct mf_port *in, *out;
-    bool silent;               /* stdout is a terminal: no frames go there */
-    bool ended;                /* an end was emitted: a replayed one */
-    bool stopped;              /* INT ended a source of this stream before its time */
-    struct mf_senders sources; /* of what comes in */
-    struct mf_sender own;      /* what goes out of a source or a sink */
-    struct mf_waits waits;
-    double waited_elsewhere; /* s, for input that comes by no port */
-};
 
 const struct mf_conf *mf_run_conf(const struct mf_run *run)
 {
@@ -70,26 +53,9 @@ bool mf_run_on_terminal(const struct mf_run *run)
     return run->silent;
 }
 
-static double waited_in(const struct mf_run *run)
+double mf_run_waited_in(const struct mf_run *run)
 {
     return run->waited_elsewhere + (run->in ? mf_port_waited(run->in) : 0);
-}
-
-static bool reads(const struct mf_stage *s)
-{
-    return s->role == MF_FILTER || s->role == MF_SINK;
-}
-
-/* T*N, of whichever array every rollout has. */
-static int64_t samples_of(const struct mf_frame *f)
-{
-    static const char *const names[] = {"rewards", "terminated", "actions"};
-    for (int i = 0; mf_frame_kind(f) == MF_ROLLOUT && i < 3; i++) {
-        const struct mf_array *a = mf_frame_find(f, names[i]);
-        if (a && a->rank >= 2)
-            return (int64_t)(a->dim[0] * a->dim[1]);
-    }
-    return 0;
 }
 
 /* A run goes on with the configuration that it began with. */
@@ -107,8 +73,7 @@ static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_er
     return rc;
 }
 
-/* Leave a log and the configuration in the folder of a run that is going on. */
-static int join_run(struct mf_run *run, const struct mf_frame *head, struct mf_err *err)
+int mf_run_join(struct mf_run *run, const struct mf_frame *head, struct mf_err *err)
 {
     const char *dir;
     struct mf_err ignored;
@@ -120,216 +85,8 @@ static int join_run(struct mf_run *run, const struct mf_frame *head, struct mf_e
         return rc;
     mf_rundir_join(dir, run->opt.program, run->opt.conf);
     if (run->stage->role == MF_FILTER || run->stage->role == MF_SOURCE)
-        mf_waits_open(&run->waits, dir, run->opt.program, waited_in(run), mf_port_waited(run->out));
+        mf_waits_open(&run->waits, dir, run->opt.program, mf_run_waited_in(run), mf_port_waited(run->out));
     return 0;
-}
-
-static int emit_head(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
-{
-    const bool first = run->own.sent.frames == 0;
-    if (run->stage->role != MF_FILTER) {
-        const char *src = "";
-        if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
-            return err->code;
-        run->own.sent = (struct mf_count){.frames = 0};
-        snprintf(run->own.src, sizeof run->own.src, "%s", src);
-    }
-    if (first && !reads(run->stage) && join_run(run, f, err))
-        return err->code;
-    if (!run->stage->replays)
-        mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
-    return 0;
-}
-
-int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
-{
-    if (!run->out || run->silent || run->stage->text_out)
-        return 0;
-    int rc = mf_frame_kind(f) == MF_HEAD ? emit_head(run, f, err) : 0;
-    if (mf_frame_kind(f) == MF_ROUND)
-        mf_waits_round(&run->waits, waited_in(run), mf_port_waited(run->out));
-    if (rc || (rc = mf_frame_send(run->out, f, err)))
-        return rc;
-    struct mf_sender *s = run->stage->role == MF_FILTER ? run->sources.at : &run->own;
-    run->ended |= mf_frame_kind(f) == MF_END;
-    s->sent.frames++;
-    s->sent.samples += samples_of(f);
-    return 0;
-}
-
-static struct mf_frame *make_end(const struct mf_sender *s, const struct mf_count *count)
-{
-    struct mf_frame *end = mf_frame_new(MF_END);
-    mf_frame_set_str(end, "src", s->src);
-    mf_frame_set_int(end, "frames", count->frames);
-    mf_frame_set_int(end, "samples", count->samples);
-    mf_frame_set_bool(end, "stopped", s->stopped);
-    if (s->lost)
-        mf_frame_set_bool(end, "lost", true);
-    return end;
-}
-
-static int send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err)
-{
-    struct mf_frame *end = make_end(s, &s->sent);
-    int rc = s->sent.frames ? mf_frame_send(run->out, end, err) : 0;
-    mf_frame_free(end);
-    s->end_due = false;
-    return rc;
-}
-
-/* The ends that are still due: a filter's for its sources, anyone else's for what it made. */
-static int send_ends(struct mf_run *run, struct mf_err *err)
-{
-    int rc = 0;
-    for (int i = 0; i < run->sources.n && rc == 0; i++)
-        if (run->sources.s[i].end_due)
-            rc = send_end(run, &run->sources.s[i], err);
-    if (rc || run->ended || run->stage->role == MF_FILTER)
-        return rc;
-    run->own.stopped = run->stopped || run->stage->replays;
-    return send_end(run, &run->own, err);
-}
-
-/* Text that nobody takes is an error, or the end, as soon as it is written. */
-static int flush_text(struct mf_err *err)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout)) /* what failed before is told now: errno is still its */
-        return 0;
-    return errno == EPIPE ? mf_err_set(err, MF_CLOSED, "nobody reads stdout any more")
-                          : mf_err_errno(err, "write <stdout>");
-}
-
-/* One source is over, by its own word or as it was lost. */
-static int take_end(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
-{
-    s->active = false;
-    run->stopped |= s->stopped;
-    int rc = run->stage->ended ? run->stage->ended(run, self, end, err) : 0;
-    s->end_due = run->stage->role == MF_FILTER && !run->silent && !run->stage->text_out;
-    return rc || !s->end_due || !mf_senders_active(&run->sources) ? rc : send_end(run, s, err);
-}
-
-static int check_end(struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
-{
-    struct mf_count said;
-    int rc;
-    if ((rc = mf_frame_get_int(end, "frames", &said.frames, err)) ||
-        (rc = mf_frame_get_int(end, "samples", &said.samples, err)))
-        return rc;
-    if (said.frames != s->got.frames || said.samples != s->got.samples)
-        return mf_err_set(err, MF_EFORMAT, "the end counts %lld frames and %lld samples, but %lld and %lld came",
-                          (long long)said.frames, (long long)said.samples, (long long)s->got.frames,
-                          (long long)s->got.samples);
-    if (mf_frame_has(end, "stopped") && (rc = mf_frame_get_bool(end, "stopped", &s->stopped, err)))
-        return rc;
-    return mf_frame_has(end, "lost") ? mf_frame_get_bool(end, "lost", &s->lost, err) : 0;
-}
-
-static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
-{
-    struct mf_sender *s = run->sources.at;
-    if (mf_frame_kind(f) == MF_END)
-        return take_end(run, self, s, f, err);
-    if (mf_frame_kind(f) == MF_HEAD && s->got.frames == 0 && run->sources.n == 1 && join_run(run, f, err))
-        return err->code;
-    const int64_t samples = samples_of(f);
-    int rc = run->stage->frame ? run->stage->frame(run, self, f, err) : mf_emit(run, f, err);
-    s->got.frames++;
-    s->got.samples += samples;
-    return rc;
-}
-
-static long long frames_so_far(const struct mf_run *run)
-{
-    long long n = 0;
-    for (int i = 0; i < run->sources.n; i++)
-        n += run->sources.s[i].got.frames + !run->sources.s[i].active;
-    return n;
-}
-
-static int truncated(const struct mf_run *run, struct mf_err *err)
-{
-    return mf_stop_signal() == SIGINT
-               ? mf_err_set(err, MF_STOPPED, "asked to end by SIGINT")
-               : mf_err_set(err, MF_EFORMAT, "%s is truncated: it ends after %lld frames without an end frame",
-                            mf_port_name(run->in), frames_so_far(run));
-}
-
-/* A writer of a socket is gone. Its source, if it had not ended, is lost, and those who read behind us hear it; the
- * last one is the stream's own loss. */
-static int left(struct mf_run *run, void *self, struct mf_err *err)
-{
-    struct mf_sender *s = mf_senders_from(&run->sources, mf_port_from(run->in));
-    bool others = false;
-    if (!s)
-        return 0;
-    s->from = -1;
-    if (!s->active)
-        return 0;
-    for (int i = 0; i < run->sources.n; i++) {
-        const struct mf_sender *other = &run->sources.s[i];
-        others |= other != s && (other->active || !other->lost);
-    }
-    if (!others)
-        return truncated(run, err);
-    mf_log(MF_LOG_WARN, "%s: source '%s' is gone without an end, after %lld frames", mf_port_name(run->in), s->src,
-           (long long)s->got.frames);
-    s->lost = true;
-    run->sources.at = s;
-    struct mf_frame *end = make_end(s, &s->got);
-    int rc = take_end(run, self, s, end, err);
-    mf_frame_free(end);
-    return rc;
-}
-
-/* One writer of a socket sent what cannot be: it is told and sent away, and the others go on. */
-static int turn_away(struct mf_run *run, void *self, struct mf_err *err)
-{
-    int from = mf_port_from(run->in);
-    mf_port_refuse(run->in, from, err->text);
-    mf_log(MF_LOG_WARN, "%s: refused a writer: %s", mf_port_name(run->in), err->text);
-    return left(run, self, err);
-}
-
-/* 1: more may come, 0: the stream is whole. */
-static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
-{
-    const bool socket = mf_port_is_socket(run->in);
-    struct mf_frame *f = NULL;
-    int rc = mf_frame_recv(run->in, run->out, &f, err);
-    if (rc == 0)
-        return run->sources.n && !mf_senders_active(&run->sources) ? 0 : truncated(run, err);
-    const long long nth = frames_so_far(run) + 1;
-    bool misplaced = rc == MF_EFORMAT && socket;
-    if (rc == MF_PORT_LEFT) {
-        rc = left(run, self, err);
-    } else if (rc == 1) {
-        rc = mf_senders_take(&run->sources, run->in, f, err);
-        if (rc == 0 && mf_frame_kind(f) == MF_END)
-            rc = check_end(run->sources.at, f, err);
-        misplaced = rc == MF_EFORMAT && socket;
-        if (rc == 0)
-            rc = take(run, self, f, err);
-        if (rc == MF_EFORMAT && !misplaced)
-            mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), nth);
-    }
-    mf_frame_free(f);
-    if (misplaced)
-        rc = turn_away(run, self, err);
-    if (rc == 0 && run->stage->text_out)
-        rc = flush_text(err);
-    if (rc)
-        return rc;
-    return !socket || !run->sources.n || mf_senders_active(&run->sources);
-}
-
-static int pump_stream(struct mf_run *run, void *self, struct mf_err *err)
-{
-    int rc = 1;
-    while (rc == 1)
-        rc = pump_frame(run, self, err);
-    return rc;
 }
 
 static int pump_work(struct mf_run *run, void *self, struct mf_err *err)
@@ -361,7 +118,7 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
 {
     const struct mf_stage *s = run->stage;
     int rc;
-    if (reads(s) && (rc = open_in(run, err)))
+    if (mf_stage_reads(s) && (rc = open_in(run, err)))
         return rc;
     if (run->in && mf_port_is_terminal(run->in))
         return mf_err_set(err, MF_EUSAGE, "a stream comes through a pipe or --in, not from a terminal");
@@ -388,18 +145,18 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
     if (rc == 0) {
         rc = s->open ? s->open(run, self, err) : 0;
         if (rc == 0)
-            rc = reads(s) ? pump_stream(run, self, err) : pump_work(run, self, err);
+            rc = mf_stage_reads(s) ? mf_pump(run, self, err) : pump_work(run, self, err);
         struct mf_err late = *err;
         int late_rc = s->close ? s->close(run, self, rc, &late) : 0;
         if (late_rc < 0 && !is_error(rc))
             *err = late, rc = late_rc;
     }
     if (rc == 0 && run->out && !run->silent && !s->text_out)
-        rc = send_ends(run, err);
+        rc = mf_send_ends(run, err);
     if (rc == MF_CLOSED && run->out && mf_port_is_socket(run->out)) /* of a pipe the shell tells */
         mf_log(MF_LOG_WARN, "%s", err->text);
     if (rc == 0 && (s->text_out || s->role == MF_TOOL))
-        rc = flush_text(err);
+        rc = mf_flush_text(err);
     if (rc == 0 && run->out) {
         rc = mf_port_close(run->out, err);
         run->out = NULL;
@@ -460,7 +217,7 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     int rc = mf_options_read(&run.opt, stage, argc, argv, &err);
     if (rc == 1) {
-        rc = flush_text(&err);
+        rc = mf_flush_text(&err);
     } else if (rc == 0) {
         void *self = mf_xcalloc(1, stage->size);
         if ((rc = mf_conf_bind(run.opt.conf, log_level, &level, &err)) == 0 &&

@@ -1,0 +1,93 @@
+/* out.c - what a stage sends: frames, the ends that are due, text. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "stage/stage_priv.h"
+
+/* Of whichever array every rollout has. */
+int64_t mf_samples_of(const struct mf_frame *f)
+{
+    static const char *const names[] = {"rewards", "terminated", "actions"};
+    for (int i = 0; mf_frame_kind(f) == MF_ROLLOUT && i < 3; i++) {
+        const struct mf_array *a = mf_frame_find(f, names[i]);
+        if (a && a->rank >= 2)
+            return (int64_t)(a->dim[0] * a->dim[1]);
+    }
+    return 0;
+}
+
+static int emit_head(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
+{
+    const bool first = run->own.sent.frames == 0;
+    if (run->stage->role != MF_FILTER) {
+        const char *src = "";
+        if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
+            return err->code;
+        run->own.sent = (struct mf_count){.frames = 0};
+        snprintf(run->own.src, sizeof run->own.src, "%s", src);
+    }
+    if (first && !mf_stage_reads(run->stage) && mf_run_join(run, f, err))
+        return err->code;
+    if (!run->stage->replays)
+        mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
+    return 0;
+}
+
+int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
+{
+    if (!run->out || run->silent || run->stage->text_out)
+        return 0;
+    int rc = mf_frame_kind(f) == MF_HEAD ? emit_head(run, f, err) : 0;
+    if (mf_frame_kind(f) == MF_ROUND)
+        mf_waits_round(&run->waits, mf_run_waited_in(run), mf_port_waited(run->out));
+    if (rc || (rc = mf_frame_send(run->out, f, err)))
+        return rc;
+    struct mf_sender *s = run->stage->role == MF_FILTER ? run->sources.at : &run->own;
+    run->ended |= mf_frame_kind(f) == MF_END;
+    s->sent.frames++;
+    s->sent.samples += mf_samples_of(f);
+    return 0;
+}
+
+struct mf_frame *mf_make_end(const struct mf_sender *s, const struct mf_count *count)
+{
+    struct mf_frame *end = mf_frame_new(MF_END);
+    mf_frame_set_str(end, "src", s->src);
+    mf_frame_set_int(end, "frames", count->frames);
+    mf_frame_set_int(end, "samples", count->samples);
+    mf_frame_set_bool(end, "stopped", s->stopped);
+    if (s->lost)
+        mf_frame_set_bool(end, "lost", true);
+    return end;
+}
+
+int mf_send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err)
+{
+    struct mf_frame *end = mf_make_end(s, &s->sent);
+    int rc = s->sent.frames ? mf_frame_send(run->out, end, err) : 0;
+    mf_frame_free(end);
+    s->end_due = false;
+    return rc;
+}
+
+int mf_send_ends(struct mf_run *run, struct mf_err *err)
+{
+    int rc = 0;
+    for (int i = 0; i < run->sources.n && rc == 0; i++)
+        if (run->sources.s[i].end_due)
+            rc = mf_send_end(run, &run->sources.s[i], err);
+    if (rc || run->ended || run->stage->role == MF_FILTER)
+        return rc;
+    run->own.stopped = run->stopped || run->stage->replays;
+    return mf_send_end(run, &run->own, err);
+}
+
+/* Text that nobody takes is an error, or the end, as soon as it is written. */
+int mf_flush_text(struct mf_err *err)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) /* what failed before is told now: errno is still its */
+        return 0;
+    return errno == EPIPE ? mf_err_set(err, MF_CLOSED, "nobody reads stdout any more")
+                          : mf_err_errno(err, "write <stdout>");
+}

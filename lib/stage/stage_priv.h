@@ -1,0 +1,45 @@
+/* stage_priv.h - what a run is made of. Inside lib/stage only: out.c sends, in.c takes, stage.c lives. */
+#ifndef MF_STAGE_PRIV_H
+#define MF_STAGE_PRIV_H
+
+#include "stage/options.h"
+#include "stage/senders.h"
+#include "stage/stage.h"
+#include "stage/waits.h"
+
+struct mf_run {
+    const struct mf_stage *stage;
+    struct mf_options opt;
+    struct mf_wire_opts wire;
+    struct mf_port *in, *out;
+    bool silent;               /* stdout is a terminal: no frames go there */
+    bool ended;                /* an end was emitted: a replayed one */
+    bool stopped;              /* INT ended a source of this stream before its time */
+    struct mf_senders sources; /* of what comes in */
+    struct mf_sender own;      /* what goes out of a source or a sink */
+    struct mf_waits waits;
+    double waited_elsewhere; /* s, for input that comes by no port */
+};
+
+/* ---- stage.c ---- */
+
+/* Leave a log and the configuration in the folder of a head's run, if it is going on. MF_EUSAGE: it began with another
+ * configuration. */
+int mf_run_join(struct mf_run *run, const struct mf_frame *head, struct mf_err *err);
+double mf_run_waited_in(const struct mf_run *run); /* s, for input so far */
+
+/* ---- out.c ---- */
+
+int64_t mf_samples_of(const struct mf_frame *f); /* T*N of a rollout, else 0 */
+struct mf_frame *mf_make_end(const struct mf_sender *s, const struct mf_count *count);
+int mf_send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err);
+/* The ends that are still due: a filter's for its sources, anyone else's for what it made. */
+int mf_send_ends(struct mf_run *run, struct mf_err *err);
+int mf_flush_text(struct mf_err *err); /* of stdout: MF_CLOSED where nobody reads it */
+
+/* ---- in.c ---- */
+
+bool mf_stage_reads(const struct mf_stage *s);
+int mf_pump(struct mf_run *run, void *self, struct mf_err *err); /* all that comes; 0: the stream is whole */
+
+#endif

@@ -120,16 +120,18 @@ static const char *advice(const struct mf_memory *n)
 
 int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err)
 {
-    char sum[32], left[32], part[32], parts[256] = "";
-    double all = (double)resident() + LATER + mf_memory_sum(n);
+    char sum[32], left[32], part[32], parts[256];
+    double program = (double)resident() + LATER, all = program + mf_memory_sum(n);
     words(sum, sizeof sum, all);
+    words(part, sizeof part, program);
+    snprintf(parts, sizeof parts, ": the program %s", part);
     words(left, sizeof left, (double)m->available);
     for (int i = 0; i < MF_MEMORY_PARTS; i++) {
         if (n->of[i] < 1 << 19)
             continue;
         size_t at = strlen(parts);
         words(part, sizeof part, n->of[i]);
-        snprintf(parts + at, sizeof parts - at, "%s%s %s", *parts ? ", " : ": ", names[i], part);
+        snprintf(parts + at, sizeof parts - at, ", %s %s", names[i], part);
     }
     mf_log(MF_LOG_INFO, "takes about %s of memory%s%s%s", sum, n->beside ? " beside " : "", n->beside ? n->beside : "",
            parts);

@@ -37,7 +37,8 @@ why() {
 }
 
 # deaths DIR 'STAGE..' 'STATUS..': one line for the stage that began it. Those behind it read a stream that is cut, those
-# before it write to nobody: what ended with 3 or by SIGPIPE is not to blame where another is.
+# before it write to nobody: what ended with 3 or by SIGPIPE is not to blame where another is. Nor is the first, which
+# waits for the learner's policy, where it ended with 1 and a later one by itself too.
 deaths() {
     local stage status i worst=-1
     read -ra stage <<<"$2"
@@ -47,7 +48,7 @@ deaths() {
         0) ;;
         141) [ "$worst" -ge 0 ] || worst=$i ;;
         3) if [ "$worst" -lt 0 ] || [ "${status[worst]}" -eq 141 ]; then worst=$i; fi ;;
-        *) worst=$i && break ;;
+        *) worst=$i && ((i > 0 || status[i] != 1)) && break ;;
         esac
     done
     ((worst >= 0)) || return 0

@@ -68,6 +68,14 @@ b'" && told "no room for a second line"
     pipeline debug 'policy.hidden=[8]' && [[ -e outputs/debug/logs/metrics.mf && $(cat out) == *whole* ]] && pipeline debug 'policy.hidden=[8]'
 }
 
+@test "the stage that began it is the one that is named" {
+    named() { bash -c 'source "$0/pipelines/common.bash"; deaths . "collect gae ppo log" "$1"' "$ROOT" "$1" 2>&1; }
+    [[ $(named "1 3 3 3") == *": collect ended with 1;"* && $(named "1 3 1 3") == *": ppo ended with 1;"* ]] &&
+        [[ $(named "141 141 1 3") == *": ppo "* && $(named "137 3 3 3") == *": collect died by SIGKILL;"* ]] &&
+        [[ $(named "2 2 2 2") == *": collect ended with 2;"* && $(named "141 141 141 137") == *": log died by SIGKILL"* ]] &&
+        [[ -z $(named "0 0 0 0") ]]
+}
+
 @test "sweep: 22 experiments as data, a few of them run, finished ones are skipped" {
     few=(--configs "baseline:default lr:high" --jobs 2 "${tiny[@]}" training.total_timesteps=600)
     "$ROOT/pipelines/sweep" --dry-run env=point >all && [[ $(grep -c 'pipelines/train --config-name=preset/reinflow_document' all) -eq 22 ]] &&

@@ -1,6 +1,7 @@
 #include "env/served.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +56,7 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
     struct mf_env *e = &s->env;
     struct mf_layout l;
     const char *name, *mode;
-    const void *low, *high;
+    const void *low_data, *high_data;
     int64_t version, max_steps;
     int i;
     if (mf_frame_get_int(f, "v", &version, err) || mf_frame_get_str(f, "name", &name, err) ||
@@ -76,9 +77,15 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
     if (A < 1 || A > 1 << 16 || max_steps < 1 || max_steps > INT32_MAX)
         return mf_err_set(err, MF_EFORMAT,
                           "it has no action (an array action/low of 1 dimension), or no max_steps > 0");
-    if (mf_talk_get(f, "action/low", MF_F32, 1, &A, &low, err) ||
-        mf_talk_get(f, "action/high", MF_F32, 1, &A, &high, err))
+    if (mf_talk_get(f, "action/low", MF_F32, 1, &A, &low_data, err) ||
+        mf_talk_get(f, "action/high", MF_F32, 1, &A, &high_data, err))
         return err->code;
+    const float *low = low_data, *high = high_data;
+    for (size_t j = 0; j < A; j++)
+        if (!(low[j] <= high[j]))
+            return mf_err_set(err, MF_EFORMAT, "its action %zu goes from %g to %g", j, (double)low[j], (double)high[j]);
+    if (!isfinite(e->control_hz) || e->control_hz < 0)
+        return mf_err_set(err, MF_EFORMAT, "its control_hz is %g", e->control_hz);
     e->action_dim = (int)A;
     e->max_steps = (int)max_steps;
     memcpy(e->obs, l.key, sizeof e->obs);

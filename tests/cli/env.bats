@@ -165,6 +165,7 @@ PY
 @test "a server that never was, or speaks otherwise, is told at once" {
     fails 1 "ended with exit status 127" "" env.command=no-such-program &&
         fails 3 "version 9" version && fails 3 "its autoreset is 'sometimes'" mode &&
+        fails 3 "its action 0 goes from 2 to 1" bounds && fails 3 "its control_hz is nan" hz &&
         fails 2 "env.command='..' is missing" "" env.command=null &&
         fails 2 "env.address=tcp://127.0.0.1:PORT or ipc://PATH is missing" "" env=remote &&
         fails 1 "is silent" "" env=remote env.address="ipc://$PWD/nobody" env.timeout=.3 &&

@@ -415,7 +415,10 @@ static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
     int rc2 = mf_journal_close(q->journal, rc == 0, err);
     mf_rounds_free(q->rounds);
     mf_frame_free(q->head);
-    mf_edge_finish(q->edge);
+    if (rc == MF_EFORMAT) /* a writer's death, where the stream was cut: the collectors wait for who resumes */
+        mf_edge_drop(q->edge);
+    else
+        mf_edge_finish(q->edge);
     mf_trainer_release(&q->trainer);
     mf_rundir_close(&q->rundir);
     mf_rundir_close(&q->served);

@@ -44,6 +44,8 @@ int mf_edge_admit(struct mf_edge_server *e, const char *src, bool admitted, stru
 int mf_edge_give_state(struct mf_edge_server *e, const char *src, const void *bytes, size_t size, struct mf_err *err);
 /* Answers what was asked ("over" to those who still wait), closes. NULL is fine. */
 void mf_edge_finish(struct mf_edge_server *e);
+/* Closes without a word: those who wait go on asking, and whoever serves at this address next answers them. */
+void mf_edge_drop(struct mf_edge_server *e);
 
 /* ---- the collector's side ---- */
 

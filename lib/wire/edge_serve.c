@@ -39,7 +39,7 @@ struct mf_edge_server {
     int wake; /* eventfd: look at what changed under the lock */
     pthread_t thread;
     pthread_mutex_t lock;
-    bool over;
+    bool over, ended; /* over: and says so */
     int keep, n_releases, n_sources;
     struct release *releases; /* oldest first */
     struct source *sources;
@@ -168,7 +168,7 @@ static int take_question(struct mf_edge_server *e)
 static void *serve(void *arg)
 {
     struct mf_edge_server *e = arg;
-    for (bool over = false; !over;) {
+    for (bool ended = false; !ended;) {
         zmq_pollitem_t ready[] = {{.socket = e->router.socket, .events = ZMQ_POLLIN},
                                   {.fd = e->wake, .events = ZMQ_POLLIN}};
         uint64_t changes;
@@ -182,7 +182,7 @@ static void *serve(void *arg)
         pthread_mutex_lock(&e->lock);
         for (int i = 0; i < e->n_clients; i++)
             answer(e, &e->clients[i], false);
-        over = e->over;
+        ended = e->ended;
         pthread_mutex_unlock(&e->lock);
     }
     return NULL;
@@ -352,14 +352,25 @@ int mf_edge_give_state(struct mf_edge_server *e, const char *src, const void *by
     return 0;
 }
 
-void mf_edge_finish(struct mf_edge_server *e)
+static void end(struct mf_edge_server *e, bool over)
 {
     if (!e)
         return;
     pthread_mutex_lock(&e->lock);
-    e->over = true;
+    e->over = over;
+    e->ended = true;
     pthread_mutex_unlock(&e->lock);
     wake(e);
     pthread_join(e->thread, NULL);
     server_free(e);
+}
+
+void mf_edge_finish(struct mf_edge_server *e)
+{
+    end(e, true);
+}
+
+void mf_edge_drop(struct mf_edge_server *e)
+{
+    end(e, false);
 }

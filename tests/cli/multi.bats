@@ -17,12 +17,19 @@ teardown() { # what a failed test has left
 
 newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
 
+# save FILE: tee. Where `hold` is set, only that many bytes pass, and then it waits.
+save() {
+    [[ -z ${hold:-} ]] || { stdbuf -o0 head -c "$hold" | tee "$1" && exec sleep 1000; }
+    exec tee "$1"
+}
+half() { echo $(($(stat -c %s "$1.rollouts") / 2)); }
+
 # learn DIR [word ...]: mf-gae | mf-ppo that wait for two sources; collect DIR NAME [word ...]: one of them.
 learn() {
     local dir=$1
     shift
     mkdir -p "$dir"
-    { mf-gae --in "ipc://$PWD/$dir/in" "${small[@]}" "$@" 2>"$dir.gae" | tee "$dir.rollouts" |
+    { mf-gae --in "ipc://$PWD/$dir/in" "${small[@]}" "$@" 2>"$dir.gae" | save "$dir.rollouts" |
         mf-ppo "${small[@]}" collect.policy_address="ipc://$PWD/$dir/policy" run.dir="$dir" collect.sources=2 "$@" >"$dir.mf" 2>"$dir.ppo"; } &
     learner=$!
 }
@@ -120,8 +127,8 @@ iterations() { # DIR N: has it that many?
 @test "all are killed, and resume: the bytes of a run that was never killed" {
     small+=(training.total_timesteps=20000)
     both want || return 1
-    learn k && collect k a && local a=$collector && collect k b && local b=$collector
-    until_there iterations k 5 && kill -9 "$a" "$b" && pkill -9 -P "$learner"
+    hold=$(half want) learn k && collect k a && local a=$collector && collect k b && local b=$collector
+    until_there iterations k 5 && kill -9 "$a" "$b" && pkill -9 -P "$learner" || return 1
     wait || true
     [[ $(newest k) != k/checkpoints/$(basename "$(newest want)") ]] && both k run.resume=auto && cmp "$(newest want)" "$(newest k)"
 }
@@ -129,11 +136,18 @@ iterations() { # DIR N: has it that many?
 @test "the learner is killed and resumes while the collectors live: they send again what it lacks" {
     small+=(training.total_timesteps=20000 wire.patience=20)
     both want || return 1
-    learn k && collect k a && local a=$collector && collect k b
-    until_there iterations k 5 && pkill -9 -P "$learner"
+    hold=$(half want) learn k && collect k a && local a=$collector && collect k b
+    until_there iterations k 5 && pkill -9 -P "$learner" || return 1
     wait "$learner" || true
     learn k run.resume=auto && wait "$a" && wait "$collector" && wait "$learner" && grep -q 'sending what it lacks' k.a &&
         cmp "$(newest want)" "$(newest k)"
+}
+
+@test "the filter is killed, and the learner ends with its stream: a collector that waits for a policy gets it of the next one" {
+    small+=(wire.patience=20)
+    both want && learn k && collect k a && local a=$collector && until_there env LC_ALL=C grep -qa mf.round k.rollouts || return 1
+    pkill -9 -P "$learner" -x mf-gae && ended_by 3 "$learner" && learn k run.resume=auto && collect k b &&
+        wait "$a" && wait "$collector" && wait "$learner" && cmp "$(newest want)" "$(newest k)"
 }
 
 @test "one joins at the current version, one leaves, one dies for good: the others go on" {

@@ -125,6 +125,17 @@ static void versions(void)
     ok(late.rc == MF_EIO && strstr(late.err.text, "ended before it made version 9"), "the end is told: %s",
        late.err.text);
     mf_edge_close(c);
+
+    late = (struct job){.version = 5, .src = "", .timeout = 5};
+    mf_edge_serve(&e, address, NULL, 2, &err);
+    pthread_create(&ta, NULL, want, &late);
+    nap(.5);
+    mf_edge_drop(e);
+    mf_edge_serve(&e, address, NULL, 2, &err);
+    publish(e, 5, &err);
+    pthread_join(ta, NULL);
+    ok(late.right, "a server that drops says nothing, and the next one answers %s", late.rc ? late.err.text : "");
+    mf_edge_finish(e);
 }
 
 static void big_part(void)

@@ -69,7 +69,7 @@ static void read_limits(struct pane *p)
 
 static const char *state(const struct pane *p)
 {
-    return p->h.ended ? "ended" : mf_rundir_is_live(p->h.run) ? "running" : p->h.n ? "stopped" : "waiting";
+    return p->h.ended ? "ended" : mf_rundir_is_live(p->h.run) ? "running" : p->h.n || p->h.head ? "stopped" : "waiting";
 }
 
 static const char *name_of(const struct pane *p, int width)
@@ -359,7 +359,7 @@ static int take(struct top *t, bool *any, bool *over, struct mf_err *err)
         if (!p->limited && *p->h.run)
             read_limits(p);
         *any |= rc > 0;
-        *over &= p->hung_up || p->h.ended || (!t->piped && !rc && !strcmp(state(p), "stopped"));
+        *over &= p->hung_up || p->h.ended || (!t->piped && !rc && !mf_rundir_is_live(p->h.run));
     }
     return 0;
 }
@@ -395,6 +395,10 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
             print_line(&t->pane[i], t->pane[i].told++);
     if (fflush(stdout))
         return mf_err_errno(err, "write <stdout>");
+    for (int i = 0; over && i < t->n; i++)
+        if (!t->pane[i].h.n && !t->pane[i].h.ended && !t->piped)
+            return mf_err_set(err, MF_EIO, "%s: nobody works on it, and there is no round that it has learned from",
+                              name_of(&t->pane[i], MF_PATH_MAX));
     if (!any && !over)
         usleep((useconds_t)(1e6 * t->interval < 1e5 ? 1e6 * t->interval : 1e5));
     return !over;

@@ -49,6 +49,17 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     [[ $(grep -c ' iter=1 ' <<<"$output") -eq 1 && $output == *"iter=3 "* ]]
 }
 
+@test "a run that died before its first round, or never began, is said and not waited for" {
+    local dir
+    mkdir "$T/none"
+    mf-collect run.dir="$T/source" 2>/dev/null | head -c 3000 | mf-ppo run.dir="$T/dead" >/dev/null 2>&1 || [[ -s $T/dead/logs/metrics.mf ]]
+    for dir in dead none; do
+        run -1 bash -c "timeout 10 mf-top '$T/$dir' | cat; exit \${PIPESTATUS[0]}"
+        [[ ${#lines[@]} -eq 1 && $output == "mf-top: error: $T/$dir: nobody works on it, and there is no round"* ]] || return 1
+    done
+    run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iter=3 "*"dead: nobody"* ]]
+}
+
 @test "what is no run, no stream, or cut, is said" {
     run -1 mf-top "$T/none" && [[ $output == "mf-top: error: $T/none: No such file or directory" ]]
     echo hello >"$T/hello"

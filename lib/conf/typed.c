@@ -52,6 +52,16 @@ static int take_choice(int *to, const struct mf_key *key, const char *text, stru
     }
 }
 
+/* Nothing is null, where the key has no default that must be something. */
+static int take_text(char **to, const struct mf_key *key, const struct mf_item *s, struct mf_err *err)
+{
+    if (s->is == MF_IS_NULL ? !!key->def : !*s->text)
+        return mf_err_set(err, MF_EUSAGE, "must not be empty: %s",
+                          key->def ? "give a value, or leave it out" : "give a value, or null for none");
+    *to = s->is == MF_IS_NULL ? NULL : mf_xstrdup(s->text);
+    return 0;
+}
+
 /* A key of paths, words "/", has names of several parts. */
 static int take_name(char to[64], const struct mf_key *key, const struct mf_item *s, struct mf_err *err)
 {
@@ -108,8 +118,7 @@ int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_
     case MF_CHOICE:
         return take_choice(&to->choice, key, s->text, err);
     default:
-        to->s = s->is == MF_IS_NULL ? NULL : mf_xstrdup(s->text);
-        return 0;
+        return take_text(&to->s, key, s, err);
     }
 }
 

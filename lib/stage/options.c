@@ -136,7 +136,7 @@ static int read_option(struct mf_options *o, const struct mf_stage *s, struct wo
         return mf_err_set(err, MF_EUSAGE, "a sweep's jobs are told by mf-conf -m, and run by pipelines/sweep");
     else
         return mf_err_set(err, MF_EUSAGE, "no option '%.128s' here", word);
-    return value ? 0 : mf_err_set(err, MF_EUSAGE, "%s needs a value", word);
+    return value && *value ? 0 : mf_err_set(err, MF_EUSAGE, "%s needs a value", word);
 }
 
 static int read_words(struct mf_options *o, const struct mf_stage *s, struct words *w, int argc, char **argv,
@@ -145,7 +145,9 @@ static int read_words(struct mf_options *o, const struct mf_stage *s, struct wor
     for (int i = 1; i < argc; i++) {
         const char *in = o->in, *out = o->out;
         int first = i, rc = 0;
-        if (argv[i][0] == '-' && argv[i][1])
+        if (!argv[i][0])
+            rc = mf_err_set(err, MF_EUSAGE, "word %d is empty: is a variable of the shell not set?", i);
+        else if (argv[i][0] == '-' && argv[i][1])
             rc = read_option(o, s, w, argv, &i, err);
         else if (is_override(argv[i]))
             w->pair[w->from.n_words++] = argv[i];

@@ -54,8 +54,12 @@ by_line() {
 }
 @test "a mistake in a file is told by its line, also in that of MF_CONFIG" { each by_line; }
 
-missing_value() { run -2 "$1" --config && [[ $output == *"--config needs a value"* ]]; }
-@test "an option without its value exits 2" { each missing_value; }
+missing_value() {
+    run -2 "$1" --config && [[ $output == *"--config needs a value"* ]] && run -2 "$1" --config '' && [[ $output == *"--config needs a value"* ]] &&
+        run -2 "$1" run.seed=1 '' && [[ $output == *"word 2 is empty: is a variable of the shell not set?"* ]] &&
+        run -2 "$1" policy.checkpoint= && [[ $output == "$1: error: policy.checkpoint=: must not be empty: give a value, or null for none"* ]]
+}
+@test "an option without its value, a word or a key with nothing behind it exits 2" { each missing_value; }
 
 full() { run -1 bash -c "$1 --help >/dev/full" && [[ $output == "$1: error: "*"No space left on device" ]]; }
 @test "text onto a full disk exits 1" { each full; }

@@ -126,6 +126,10 @@ static void words(void)
     word("training.batch_size=1e3", "training.batch_size", "1000");
     word("training.batch_size=1.5", "", "training.batch_size=1.5: must be an integer");
     word("training.batch_size=null", "", "must be an integer");
+    word("policy.checkpoint=", "", "policy.checkpoint=: must not be empty: give a value, or null for none");
+    word("clone.dataset=''", "", "clone.dataset=: must not be empty");
+    word("device=", "", "device=: must not be empty: give a value, or leave it out");
+    word("device=null", "", "device=null: must not be empty");
     word("training.batch_size=010", "", "must be an integer");
     word("training.clip_range=-1", "", "training.clip_range=-1: must be in (0,)");
     word("training.clip_range=nan", "", "must be in (0,)");

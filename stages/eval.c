@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/publish.h"
+#include "data/film.h"
 #include "data/json.h"
 #include "flow/spec.h"
 #include "rl/results.h"
@@ -356,6 +357,7 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     if ((rc = mf_alloc((void **)&e->trial, row, "trials", err)) ||
         (e->compare && (rc = mf_alloc((void **)&e->first, row * (size_t)e->steps.n, "trials to compare with", err))) ||
         (rc = open_env(run, e, n ? n : 1, n ? operands : &e->checkpoint, err)) ||
+        (e->video && (rc = mf_film_check(err))) ||
         (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
         (e->results_path && (rc = mf_results_open(&e->results, e->results_path, err))) || (rc = open_json(e, err)))
         return rc;

@@ -73,6 +73,23 @@ static int start(struct mf_film *f, int width, int height, double fps, struct mf
     return f->pid ? 0 : mf_err_errno(err, "%s is made by ffmpeg, which cannot be started (is it installed?)", f->path);
 }
 
+int mf_film_check(struct mf_err *err)
+{
+    const char *argv[] = {"ffmpeg", "-version", NULL};
+    posix_spawn_file_actions_t act;
+    pid_t pid;
+    int status = 0;
+    posix_spawn_file_actions_init(&act);
+    posix_spawn_file_actions_addopen(&act, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    errno = posix_spawnp(&pid, "ffmpeg", &act, NULL, (char **)argv, environ);
+    posix_spawn_file_actions_destroy(&act);
+    if (errno)
+        return mf_err_errno(err, "videos are made by ffmpeg, which cannot be started (is it installed?)");
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status ? mf_err_set(err, MF_EIO, "videos are made by ffmpeg, and 'ffmpeg -version' fails here") : 0;
+}
+
 int mf_film_open(struct mf_film **out, const char *path, int width, int height, double fps, struct mf_err *err)
 {
     char *part = ending(path) ? mf_publish_part(path, err) : NULL;

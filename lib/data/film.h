@@ -8,6 +8,9 @@
 
 struct mf_film;
 
+/* Is there an ffmpeg that starts? Asked before there is anything to lose; MF_EIO where not. */
+int mf_film_check(struct mf_err *err);
+
 /* path ends in .mp4 or .gif (else MF_EUSAGE); it is there when the film was closed well. Even sizes. MF_EIO where
  * ffmpeg is missing. */
 int mf_film_open(struct mf_film **f, const char *path, int width, int height, double fps, struct mf_err *err);

@@ -45,11 +45,13 @@ pixel() { ffmpeg -v error -sseof -1 -i "$1" -update 1 -f rawvideo -pix_fmt rgb24
         [[ $(ffmpeg -v error -i "$T/lone.gif" -frames:v 1 -f rawvideo -pix_fmt rgb24 - | od -An -tu1 -j $((3 * (320 * 8 + 160))) -N 3 | awk '{print ($3 > 180)}') -eq 1 ]]
 }
 
-@test "without ffmpeg, or where there are no pictures, a sentence says so, and the results are kept" {
+@test "without ffmpeg a sentence says so before the first trial; where it fails, the results are kept" {
     mkdir "$T/bin" && ln -s "$(command -v mf-eval)" "$T/bin"
-    run -1 env PATH="$T/bin" mf-eval --out "$T/m" "$RUN" eval.num_episodes=2 eval.video=1
-    [[ $output == *"is made by ffmpeg, which cannot be started (is it installed?)"* && $output == *"trials "* ]] &&
-        [[ -z $(ls "$RUN/videos") ]]
+    filmed() { run -1 env PATH="$T/bin" mf-eval --out "$T/m" "$RUN" eval.num_episodes=2 eval.video=1 eval.results="$T/results" && [[ -z $(ls "$RUN/videos") ]]; }
+    filmed && [[ $output == *"videos are made by ffmpeg, which cannot be started (is it installed?): No such file"* && $output != *"trials "* && ! -s $T/results ]] || return 1
+    # shellcheck disable=SC2016 # for the script to expand
+    printf '#!/bin/sh\n[ "$1" = -version ]\n' >"$T/bin/ffmpeg" && chmod +x "$T/bin/ffmpeg" && filmed && [[ $output == *"trials "* && -s $T/results ]] || return 1
+    printf '#!/bin/sh\nexit 1\n' >"$T/bin/ffmpeg" && filmed && [[ $output == *"'ffmpeg -version' fails here"* && $output != *"trials "* ]]
 }
 
 # small WORD..: a run of a few rounds, filmed.

@@ -40,6 +40,19 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 b'" && told "no room for a second line"
 }
 
+@test "demo, robosuite: what they make may lie in a folder of any name of one line" {
+    local short=("${tiny[@]:1}" training.total_timesteps=200 collect.episodes=8 clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 eval.num_episodes=4)
+    OUT="$T/it's, [a] b" CONFIG=point pipeline demo "${short[@]}" && [[ -s "$T/it's, [a] b/curve.png" && -s "$T/it's, [a] b/after.json" ]] || { cat err; return 1; }
+    mkdir "my py" && cat >"my py/python" <<'END' && chmod +x "my py/python"
+#!/bin/bash
+case $1 in
+*_demos.py) mf-collect env=point collect.actor=expert collect.episodes=8 | mf-record "$2" >/dev/null ;;
+*_env.py) [ -s "$2" ] && exec mf-env point threads=1 ;;
+esac
+END
+    OUT="$T/it's, [r] b" PYTHON="$T/my py/python" pipeline robosuite "${short[@]}" && [[ -s "$T/it's, [r] b/after.json" ]] || { cat err; return 1; }
+}
+
 @test "train: the estimator is a key" {
     pipeline train "${tiny[@]}" training.total_timesteps=600 advantage.advantage_type=n_step &&
         mf-view outputs/point/logs/metrics.mf | jq -es '.[0].chain[1].stage == "mf-nstep"' >/dev/null

@@ -1,12 +1,13 @@
 #include "base/log.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/plain.h"
 
 static char prog[64] = "mf";
 static enum mf_level threshold = MF_LOG_INFO;
@@ -48,8 +49,7 @@ void mf_log(enum mf_level level, const char *fmt, ...)
     va_end(ap);
     if ((size_t)n > sizeof line - 2)
         n = (int)sizeof line - 2;
-    for (int i = head; i < n; i++) /* names come from files: no second line, no commands to the terminal */
-        line[i] = iscntrl((unsigned char)line[i]) ? '?' : line[i];
+    n = head + (int)mf_plain_copy(line + head, line + head, (size_t)(n - head)); /* names come from files */
     line[n++] = '\n';
     drawn = false;
     put(STDERR_FILENO, line, (size_t)n);
@@ -76,6 +76,7 @@ void mf_log_live(const char *fmt, ...)
     va_end(ap);
     if ((size_t)n >= sizeof line)
         n = (int)sizeof line - 1;
+    n = 4 + (int)mf_plain_copy(line + 4, line + 4, (size_t)n - 4);
     struct winsize w; /* a line that wraps could not be replaced */
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 && n > 4 + w.ws_col - 1)
         n = 4 + w.ws_col - 1;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 
 struct mf_item *mf_item_list(void)
 {
@@ -220,12 +221,13 @@ void mf_text_print(const char *text, FILE *to)
         fputs(text, to);
         return;
     }
+    size_t control;
     putc('"', to);
     for (const char *s = text; *s; s++) {
         if (*s == '"' || *s == '\\')
             fprintf(to, "\\%c", *s);
-        else if (iscntrl((unsigned char)*s))
-            fprintf(to, "\\x%02X", (unsigned char)*s);
+        else if ((control = mf_control(s, strlen(s))))
+            fprintf(to, "\\x%02X", (unsigned char)*(s += control - 1));
         else
             putc(*s, to);
     }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "data/frame_priv.h"
 
 size_t mf_utf8(const void *s, size_t n)
@@ -31,8 +32,8 @@ void mf_json_text(const void *text, size_t n, FILE *to)
             fputs("\\ufffd", to), len = 1;
         else if (*p == '"' || *p == '\\')
             fprintf(to, "\\%c", *p);
-        else if (*p < 0x20)
-            fprintf(to, "\\u%04x", *p);
+        else if (mf_control((const char *)p, n))
+            fprintf(to, "\\u%04x", p[len - 1]);
         else
             fwrite(p, 1, len, to);
     }

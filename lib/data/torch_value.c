@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "data/json.h"
 #include "data/torch_priv.h"
 
@@ -14,7 +15,7 @@ static void plain(FILE *to, const char *s, size_t n)
     size_t cut = n < TEXT_MAX ? n : TEXT_MAX, c;
     for (size_t i = 0; i < cut; i += c ? c : 1) {
         c = mf_utf8(s + i, n - i);
-        if (c == 0 || (unsigned char)s[i] < ' ' || s[i] == 127)
+        if (c == 0 || mf_control(s + i, n - i))
             putc(s[i] == '\n' || s[i] == '\t' ? ' ' : '?', to);
         else
             fwrite(s + i, 1, c, to);

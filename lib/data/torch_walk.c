@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "data/torch_priv.h"
 
 enum {
@@ -49,8 +50,7 @@ static int step(struct walk *w, const char *word, size_t n, bool joined, const s
         w->path[w->len++] = '.';
     if (!joined)
         w->key = w->len;
-    for (size_t i = 0; i < n; i++)
-        w->path[w->len++] = (unsigned char)word[i] < ' ' || word[i] == 127 ? '?' : word[i];
+    w->len += mf_plain_copy(w->path + w->len, word, n);
     w->path[w->len] = 0;
     int rc = walk(w, x);
     w->len = len;

@@ -58,6 +58,46 @@ static bool recognise(struct mf_import *im, const struct mf_family *f)
     return in_force(im, f->anchors[0]) != NULL;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const struct mf_torch_tensor *x = *(const struct mf_torch_tensor *const *)a,
+                                 *y = *(const struct mf_torch_tensor *const *)b;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : (x > y) - (x < y); /* then as in the file */
+}
+
+/* "'b.c' of 'a' (archive/data/7)", which is named a.b.c. */
+static void place(const struct mf_torch_tensor *t, char text[200])
+{
+    const int above = t->key > t->name ? (int)(t->key - t->name) - 1 : 0;
+    snprintf(text, 200, "'%.80s' of '%.*s' (%.*s)", t->key, above < 60 ? above : 60, t->name,
+             (int)(t->storage->name_size < 40 ? t->storage->name_size : 40), t->storage->name);
+}
+
+/* Two ways through the dictionaries may be the same words: a: {b.c} and a.b: {c}. Which one is meant, nobody knows. */
+static int check_twins(const struct mf_import *im, struct mf_err *err)
+{
+    const struct mf_torch_layout *l = &im->layout;
+    const struct mf_torch_tensor **t = mf_xcalloc((size_t)im->file.n + 1, sizeof *t);
+    int rc = 0;
+    for (int i = 0; i < im->file.n; i++)
+        t[i] = &im->file.tensor[i];
+    qsort(t, (size_t)im->file.n, sizeof *t, by_name);
+    for (int i = 0; i + 1 < im->file.n && rc == 0; i++) {
+        const char *name = t[i]->name;
+        char one[200], other[200];
+        if (strcmp(name, t[i + 1]->name) != 0 ||
+            !(starts(name, l->weights) || (l->average && starts(name, l->average))))
+            continue;
+        place(t[i], one);
+        place(t[i + 1], other);
+        rc = mf_err_set(err, MF_EFORMAT, "%.100s: two tensors have the name %.80s, %s and %s: rename one of them",
+                        im->file.zip.path, name, one, other);
+    }
+    free(t);
+    return rc;
+}
+
 int mf_import_open(struct mf_import *im, const char *path, struct mf_err *err)
 {
     *im = (struct mf_import){0};
@@ -65,6 +105,10 @@ int mf_import_open(struct mf_import *im, const char *path, struct mf_err *err)
     if (rc)
         return rc;
     im->layout = mf_torch_layout(&im->file);
+    if (im->layout.name && (rc = check_twins(im, err))) {
+        mf_torch_close(&im->file);
+        return rc;
+    }
     bool known = false;
     for (size_t i = 0; im->layout.name && !known && i < sizeof families / sizeof *families; i++)
         known = recognise(im, families[i]);

@@ -51,7 +51,7 @@ struct mf_family {
                     struct mf_err *err);
 };
 
-/* MF_EFORMAT where no layout or no family fits, with what is in the file. */
+/* MF_EFORMAT where no layout or no family fits, with what is in the file, or where two of its weights have one name. */
 int mf_import_open(struct mf_import *im, const char *path, struct mf_err *err);
 void mf_import_close(struct mf_import *im);
 

@@ -105,6 +105,12 @@ m["network.mlp_mean.layers.1.l2.weight"] = T(range(20), [4, 5])'
     net 'm["network.mlp_mean.moduleList.0.linear_1.weight"] = T([1], [1, 1])'
     run -3 mf-ckpt import net.pt x "${words[@]}"
     [[ $output == *"plain MLP"* ]] || return 1
+    net 'm["network"] = {"time_embedding.3.bias": T([1] * 16, [16])}'
+    run -3 mf-ckpt import net.pt x "${words[@]}"
+    [[ ${#lines[@]} -eq 1 && $output == *"two tensors have the name model.network.time_embedding.3.bias, 'network.time_embedding.3.bias' of 'model' (archive/data/"*" and 'time_embedding.3.bias' of 'model.network' (archive/data/"*"): rename one of them" ]] || { echo "$output"; return 1; }
+    net 'm["network.\x01"] = T([1], [1]); m["network.\x02"] = T([1], [1])'
+    run -3 mf-ckpt import net.pt x "${words[@]}"
+    [[ $output == *"two tensors have the name model.network.?, "* ]] || return 1
     net 'tree = {"other": m}'
     run -3 mf-ckpt import net.pt x "${words[@]}"
     [[ $output == *"no weights where a known layout has them"* ]]

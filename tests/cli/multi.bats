@@ -154,8 +154,8 @@ iterations() { # DIR N: has it that many?
     small+=(training.total_timesteps=1000000000)
     learn a && collect a a && local a=$collector && collect a b && local b=$collector
     until_there iterations a 3 && collect a c && local c=$collector
-    until_there iterations a 8 || return 1
-    [[ $(mf-view a.rollouts 2>/dev/null | jq -r 'select(.mf == "round" and .src == "c") | .iter' | head -n 1) -ge 3 ]] || return 1
+    joined() { [[ $(mf-view a.rollouts 2>/dev/null | jq -r 'select(.mf == "round" and .src == "c") | .iter' | head -n 1) -ge 3 ]]; }
+    until_there joined || return 1
     kill -9 "$b" && until_there grep -q "source 'b' is gone without an end" a.gae || return 1
     kill -INT "$a" && ended_by 130 "$a" && local seen && seen=$(mf-stat a/logs/metrics.mf 2>/dev/null | sed -n 's/^metrics *//p')
     until_there iterations a $((seen + 3)) && kill -INT "$c" && ended_by 130 "$c" && wait "$learner" && mf-check a.rollouts && mf-check a.mf &&

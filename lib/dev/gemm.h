@@ -11,7 +11,7 @@
 
 struct mf_pack {
     int K, N;
-    float *data; /* the route's own layout */
+    float *data; /* the route's own layout, in the caller's room */
     void *impl;  /* the route's own, or NULL */
 };
 
@@ -28,7 +28,8 @@ struct mf_epilogue {
 struct mf_gemm {
     const char *name;
     int step; /* every multiple of so many rows costs it a primitive: who may choose rows pads to it */
-    int (*pack_init)(struct mf_pack *p, int K, int N, struct mf_err *err);
+    /* room: pack_bytes at a multiple of 64, which stay the caller's and outlive the pack */
+    int (*pack_init)(struct mf_pack *p, int K, int N, float *room, struct mf_err *err);
     void (*pack_release)(struct mf_pack *p);
     /* w(k, n) = W[n*ldw + k], or W[k*ldw + n] when turned. */
     void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);

@@ -122,27 +122,24 @@ static int lay_out(struct mf_pack *p, int K, int N, dnnl_data_type_t type, struc
     return 0;
 }
 
-static int init_as(struct mf_pack *p, int K, int N, dnnl_data_type_t type, struct mf_err *err)
+static int init_as(struct mf_pack *p, int K, int N, dnnl_data_type_t type, float *room, struct mf_err *err)
 {
     int rc = lay_out(p, K, N, type, err);
     struct dnn *d = p->impl;
-    if (rc)
-        return rc;
-    if (dnnl_memory_create(&d->weights, &d->layout, d->engine, DNNL_MEMORY_ALLOCATE)) {
-        release(p);
-        return mf_err_set(err, MF_ENOMEM, "cannot allocate packed weights (%d, %d)", K, N);
-    }
-    return 0;
+    if (rc == 0)
+        must(dnnl_memory_create(&d->weights, &d->layout, d->engine, room));
+    p->data = room;
+    return rc;
 }
 
-static int init_f32(struct mf_pack *p, int K, int N, struct mf_err *err)
+static int init_f32(struct mf_pack *p, int K, int N, float *room, struct mf_err *err)
 {
-    return init_as(p, K, N, dnnl_f32, err);
+    return init_as(p, K, N, dnnl_f32, room, err);
 }
 
-static int init_bf16(struct mf_pack *p, int K, int N, struct mf_err *err)
+static int init_bf16(struct mf_pack *p, int K, int N, float *room, struct mf_err *err)
 {
-    return init_as(p, K, N, dnnl_bf16, err);
+    return init_as(p, K, N, dnnl_bf16, room, err);
 }
 
 static void pack(struct mf_pack *p, const float *W, int ldw, bool turned)

@@ -46,22 +46,18 @@ static void choose_tile(struct mf_plan *p, const struct mf_plan_opts *opts)
     p->arena_size = mf_plan_place(p, p->tile);
 }
 
-static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned, int *index, struct mf_err *err)
+static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned)
 {
-    for (*index = 0; *index < p->n_packs; ++*index) {
-        const struct mf_weights_use *u = &p->packs[*index];
+    for (int i = 0; i < p->n_packs; i++) {
+        const struct mf_weights_use *u = &p->packs[i];
         if (u->W == W && u->from == from && u->turned == turned && (turned ? u->pack.N : u->pack.K) == K)
-            return 0;
+            return i;
     }
     p->packs = mf_xrealloc(p->packs, (size_t)p->n_packs + 1, sizeof *p->packs);
-    struct mf_weights_use *u = &p->packs[*index];
-    *u = (struct mf_weights_use){.W = W, .from = from, .turned = turned};
-    int out = p->params->p[W].rows, rc = 0;
-    u->pack = (struct mf_pack){.K = turned ? out : K, .N = turned ? K : out};
-    if (!p->outline)
-        rc = p->e->dev.gemm->pack_init(&u->pack, u->pack.K, u->pack.N, err);
-    p->n_packs += rc == 0;
-    return rc;
+    int out = p->params->p[W].rows;
+    p->packs[p->n_packs] = (struct mf_weights_use){
+        .W = W, .from = from, .turned = turned, .pack = {.K = turned ? out : K, .N = turned ? K : out}};
+    return p->n_packs++;
 }
 
 static struct mf_tensor tensor(const struct mf_plan *p, int w, int value, bool grad)
@@ -136,7 +132,7 @@ static void mark_firsts(struct mf_plan *p)
     free(reached);
 }
 
-static int find_packs(struct mf_plan *p, int (*pack)[2], struct mf_err *err)
+static void find_packs(struct mf_plan *p, int (*pack)[2])
 {
     for (int i = 0; i < p->g->n_nodes; i++) {
         const struct mf_node *nd = &p->g->node[i];
@@ -149,13 +145,27 @@ static int find_packs(struct mf_plan *p, int (*pack)[2], struct mf_err *err)
         p->macs += (double)(x->shared ? 0 : x->rows) * x->cols * out;
         if (!p->e->dev.gemm)
             continue;
-        int rc = pack_of(p, nd->W, nd->how.from, K, turned, &pack[i][0], err);
-        if (rc == 0 && trained && (turned || (mf_flows(p->g, nd, 0) && p->wanted[x->root])))
-            rc = pack_of(p, nd->W, nd->how.from, K, !turned, &pack[i][1], err);
-        if (rc)
-            return rc;
+        pack[i][0] = pack_of(p, nd->W, nd->how.from, K, turned);
+        if (trained && (turned || (mf_flows(p->g, nd, 0) && p->wanted[x->root])))
+            pack[i][1] = pack_of(p, nd->W, nd->how.from, K, !turned);
     }
-    return 0;
+}
+
+/* All in one piece: small pages cost a product some percent. */
+static int make_packs(struct mf_plan *p, struct mf_err *err)
+{
+    const struct mf_gemm *gemm = p->e->dev.gemm;
+    size_t *size = mf_xcalloc((size_t)p->n_packs, sizeof *size);
+    for (int i = 0; i < p->n_packs; i++) {
+        size[i] = (gemm->pack_bytes(p->packs[i].pack.K, p->packs[i].pack.N) + 63) / 64 * 16;
+        p->pack_size += size[i];
+    }
+    float *room = p->pack_room = mf_big_alloc(p->pack_size, "packed weights", err);
+    int rc = room ? 0 : err->code;
+    for (int i = 0; rc == 0 && i < p->n_packs; room += size[i++])
+        rc = gemm->pack_init(&p->packs[i].pack, p->packs[i].pack.K, p->packs[i].pack.N, room, err);
+    free(size);
+    return rc;
 }
 
 static size_t count_operands(const struct mf_graph *g)
@@ -264,9 +274,10 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     mf_plan_analyse(p);
     mark_firsts(p);
     choose_tile(p, opts);
+    find_packs(p, pack);
     int rc = allocate(p, err);
-    if (rc == 0)
-        rc = find_packs(p, pack, err);
+    if (rc == 0 && !p->outline)
+        rc = make_packs(p, err);
     for (size_t w = 0; rc == 0 && !p->outline && w < T; w++)
         make_calls(p, (int)w, pack);
     free(pack);
@@ -288,6 +299,7 @@ void mf_plan_free(struct mf_plan *p)
     }
     for (int i = 0; i < p->n_packs && !p->outline; i++)
         p->e->dev.gemm->pack_release(&p->packs[i].pack);
+    mf_big_free(p->pack_room, p->pack_size);
     mf_big_free(p->shared, lay_out_shared(p));
     mf_big_free(p->lane, (size_t)p->lanes * p->lane_size);
     mf_big_free(p->grads, p->lane_size);

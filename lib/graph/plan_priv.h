@@ -44,7 +44,9 @@ struct mf_plan {
 
     int n_packs;
     struct mf_weights_use *packs;
-    uint64_t packed; /* params->version that the packs hold; ~0: none */
+    float *pack_room; /* of all packs */
+    size_t pack_size; /* floats of it */
+    uint64_t packed;  /* params->version that the packs hold; ~0: none */
 
     size_t lane_size;                         /* floats: params->size, up to whole strips */
     float *lane, *grads;                      /* (lanes, lane_size); (lane_size) */

@@ -35,7 +35,8 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
     struct mf_epilogue e = {.b = b, .y = &rows, .r = {&r0, &r1}, .act = MF_ACT_RELU}, add = {.y = &rows, .add = true};
     double worst = 0.0;
     memcpy(old, y, sizeof *y * (size_t)M * (size_t)N);
-    if (r->gemm->pack_init(&p, K, N, &err))
+    float *room = aligned_alloc(64, (r->gemm->pack_bytes(K, N) + 63) / 64 * 64);
+    if (r->gemm->pack_init(&p, K, N, room, &err))
         return 1.0;
     r->kern ? r->kern->pack(&p, W, ldw, turned) : r->gemm->pack(&p, W, ldw, turned);
     for (int pass = 0; pass < 2; pass++) { /* y += x w, then y = relu(x w + ..) */
@@ -51,7 +52,7 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
             }
     }
     r->gemm->pack_release(&p);
-    free(W), free(x), free(b), free(y), free(old), free(r0.data), free(r1.data);
+    free(room), free(W), free(x), free(b), free(y), free(old), free(r0.data), free(r1.data);
     return worst / sqrt((double)K + 3.0);
 }
 
@@ -80,7 +81,8 @@ static void outer(const struct route *r, double bound)
                 live[n++] = m;
         for (int at = 0; r->kern && at < O * (I + 2); at++)
             dw[at] = at % (I + 2) < I ? NAN : 0.0f;
-        r->gemm->pack_init(&p, I, O, &err);
+        float *room = aligned_alloc(64, (r->gemm->pack_bytes(I, O) + 63) / 64 * 64);
+        r->gemm->pack_init(&p, I, O, room, &err);
         for (int pass = 0; pass < 2; pass++) /* it sets, then adds */
             if (r->kern)
                 r->kern->outer(n, live, O, d, I, x, pass == 0, dw, I + 2, work);
@@ -100,7 +102,7 @@ static void outer(const struct route *r, double bound)
             }
         }
         r->gemm->pack_release(&p);
-        free(d), free(x), free(dw), free(work), free(b);
+        free(room), free(d), free(x), free(dw), free(work), free(b);
     }
     ok(worst < bound, "%s: outer products and column sums of the rows that live", r->name);
 }

@@ -64,7 +64,7 @@ int mf_param_add_kernel(struct mf_params *ps, const char *name, int rows, int co
 size_t mf_params_count(const struct mf_params *ps, enum mf_group group);
 int mf_params_alloc(struct mf_params *ps, struct mf_err *err); /* zeroed */
 void mf_params_fresh(struct mf_params *ps, uint64_t seed);     /* values by init */
-void mf_params_touch(struct mf_params *ps);                    /* values were changed: plans repack once */
+void mf_params_touch(struct mf_params *ps);                    /* values were changed: plans look at them anew */
 void mf_params_release(struct mf_params *ps);
 
 /* ---- values ---- */

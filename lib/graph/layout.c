@@ -55,9 +55,19 @@ static int backward_time(const struct mf_graph *g, int node)
     return 2 * g->n_nodes + 1 - node;
 }
 
+static int end_time(const struct mf_graph *g)
+{
+    return 2 * g->n_nodes + 2;
+}
+
 bool mf_runs_back(const struct mf_plan *p, int node)
 {
     return p->wanted[p->g->node[node].y];
+}
+
+bool mf_node_shared(const struct mf_graph *g, int node)
+{
+    return g->value[g->node[node].y].shared;
 }
 
 static void touch(struct mf_place *place, int time)
@@ -91,13 +101,17 @@ static void find_lives(struct mf_plan *p)
         p->data[v] = p->grad[v] = unborn;
     for (int v = 1; v < g->n_values; v++) {
         touch(&p->data[root(g, v)], g->value[v].node < 0 ? 0 : forward_time(g->value[v].node));
-        if (p->wanted[v] && g->value[v].scale != 0.0f)
+        if (p->wanted[v] && g->value[v].scale != 0.0f && !g->value[v].shared)
             touch(&p->grad[v], g->n_nodes + 1);
+        if (p->tail[v] >= 0)
+            touch(&p->grad[v], end_time(g));
     }
     for (int i = 0; i < g->n_nodes; i++) {
         const struct mf_node *nd = &g->node[i];
         bool back = mf_runs_back(p, i);
         p->aux[i] = unborn;
+        if (mf_node_shared(g, i))
+            continue;
         for (int k = 0; k < nd->n_x; k++) {
             int x = root(g, nd->x[k]);
             touch(&p->data[x], forward_time(i));
@@ -115,6 +129,25 @@ static void find_lives(struct mf_plan *p)
             touch(&p->aux[i], backward_time(g, i));
         }
     }
+}
+
+/* Shared values that tiles read and whose gradient goes on: every lane sums what its tiles add. */
+static void find_tails(struct mf_plan *p)
+{
+    const struct mf_graph *g = p->g;
+    size_t end = p->params->size;
+    for (int v = 0; v < g->n_values; v++)
+        p->tail[v] = -1;
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->node[i].n_x; k++) {
+            int x = root(g, g->node[i].x[k]);
+            if (mf_node_shared(g, i) || !mf_runs_back(p, i) || !mf_flows(g, &g->node[i], k) || !p->wanted[x] ||
+                !g->value[x].shared || p->tail[x] >= 0)
+                continue;
+            p->tail[x] = (ptrdiff_t)end;
+            end += mf_floats_of(&g->value[x], 1);
+        }
+    p->lane_size = (end + MF_STRIP - 1) / MF_STRIP * MF_STRIP;
 }
 
 static int by_size(const void *a, const void *b)
@@ -152,20 +185,41 @@ size_t mf_plan_place(struct mf_plan *p, int tile)
     int n = 0;
     for (int v = 1; v < g->n_values; v++) {
         p->data[v].size = p->grad[v].size = mf_floats_of(&g->value[v], tile);
-        bool set = g->value[v].node < 0 && g->value[v].shared; /* lies with the plan, not with a worker */
-        if (p->data[v].to >= 0 && !set)
+        if (p->data[v].to >= 0 && !g->value[v].shared)
             all[n++] = &p->data[v];
         if (p->grad[v].to >= 0)
             all[n++] = &p->grad[v];
     }
     for (int i = 0; i < g->n_nodes; i++) {
-        bool shared = g->value[g->node[i].y].shared;
-        p->aux[i].size = whole_lines(g->node[i].how.keep * (shared ? 1 : (size_t)tile));
+        p->aux[i].size = whole_lines(g->node[i].how.keep * (size_t)tile);
         if (p->aux[i].to >= 0)
             all[n++] = &p->aux[i];
     }
     size_t end = lay_out(all, n);
     free(all);
+    return end;
+}
+
+/* No place is used twice: what is shared is small, and stays. */
+size_t mf_plan_place_shared(struct mf_plan *p)
+{
+    const struct mf_graph *g = p->g;
+    size_t end = 0;
+    for (int v = 1; v < g->n_values; v++) {
+        if (!g->value[v].shared || root(g, v) != v)
+            continue;
+        p->data[v].at = end;
+        end += mf_floats_of(&g->value[v], 1);
+        if (p->wanted[v] && p->tail[v] < 0) {
+            p->grad[v].at = end;
+            end += mf_floats_of(&g->value[v], 1);
+        }
+    }
+    for (int i = 0; i < g->n_nodes; i++)
+        if (mf_node_shared(g, i) && mf_runs_back(p, i)) {
+            p->aux[i].at = end;
+            end += whole_lines(g->node[i].how.keep);
+        }
     return end;
 }
 
@@ -189,12 +243,12 @@ size_t mf_plan_touched(const struct mf_plan *p, size_t tile)
     q.touched = mf_xcalloc(n, sizeof *q.touched);
     for (int v = 1; v < g->n_values; v++) {
         size_t floats = mf_floats_of(&g->value[v], (int)tile);
-        if (g->value[v].node >= 0 || !g->value[v].shared)
+        if (!g->value[v].shared)
             touch_pages(&q, &p->data[v], floats);
         touch_pages(&q, &p->grad[v], floats);
     }
     for (int i = 0; i < g->n_nodes; i++)
-        touch_pages(&q, &p->aux[i], g->node[i].how.keep * (g->value[g->node[i].y].shared ? 1 : tile));
+        touch_pages(&q, &p->aux[i], g->node[i].how.keep * tile);
     for (size_t i = 0; i < n; i++)
         count += q.touched[i];
     free(q.touched);
@@ -204,5 +258,6 @@ size_t mf_plan_touched(const struct mf_plan *p, size_t tile)
 void mf_plan_analyse(struct mf_plan *p)
 {
     find_wanted(p);
+    find_tails(p);
     find_lives(p);
 }

@@ -60,13 +60,21 @@ static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned)
     return p->n_packs++;
 }
 
-static struct mf_tensor tensor(const struct mf_plan *p, int w, int value, bool grad)
+/* Tiles gather the gradient of what is shared where they work, and it lies in the tail of grads when all have ended. */
+static float *gradient(const struct mf_plan *p, int w, int root, bool to_shared)
+{
+    if (!to_shared)
+        return p->arena[w] + p->grad[root].at;
+    return p->tail[root] >= 0 ? p->grads + p->tail[root] : p->shared + p->grad[root].at;
+}
+
+/* As a node reads or writes it; to_shared: the node is. */
+static struct mf_tensor tensor(const struct mf_plan *p, int w, int value, bool grad, bool to_shared)
 {
     const struct mf_value *v = &p->g->value[value];
-    bool set = p->g->value[v->root].node < 0 && v->shared;
     return (struct mf_tensor){
-        .data = (set ? p->shared : p->arena[w]) + p->data[v->root].at,
-        .grad = grad && p->wanted[v->root] ? p->arena[w] + p->grad[v->root].at : NULL,
+        .data = (v->shared ? p->shared : p->arena[w]) + p->data[v->root].at,
+        .grad = grad && p->wanted[v->root] ? gradient(p, w, v->root, to_shared) : NULL,
         .rows = v->rows,
         .cols = v->cols,
         .shared = v->shared,
@@ -78,15 +86,17 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     const struct mf_graph *g = p->g;
     const struct mf_node *nd = &g->node[i];
     struct mf_call *c = &p->call[w][i];
+    bool shared = mf_node_shared(g, i);
     *c = nd->how;
-    c->y = tensor(p, w, nd->y, true);
+    c->y = tensor(p, w, nd->y, true, shared);
     c->n_x = nd->n_x;
     c->x = operands;
     c->dW = c->db = -1;
     c->work = p->arena[w] + p->arena_size;
-    c->aux = p->aux[i].to >= 0 ? p->arena[w] + p->aux[i].at : NULL;
+    if (nd->how.keep && mf_runs_back(p, i))
+        c->aux = (shared ? p->shared : p->arena[w]) + p->aux[i].at;
     for (int k = 0; k < nd->n_x; k++)
-        c->x[k] = tensor(p, w, nd->x[k], mf_flows(g, nd, k) && mf_runs_back(p, i));
+        c->x[k] = tensor(p, w, nd->x[k], mf_flows(g, nd, k) && mf_runs_back(p, i), shared);
     if (nd->W < 0)
         return;
     c->W = p->params->value + p->params->p[nd->W].at;
@@ -99,19 +109,20 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     c->pack_back = pack[1] < 0 ? NULL : &p->packs[pack[1]].pack;
 }
 
-/* The first that writes a gradient sets it, in the order of the run; who comes later adds. */
+/* The first that writes a gradient sets it, in the order of the run; who comes later adds. Shared nodes come after all
+ * tiles. */
 static void mark_adds(struct mf_plan *p, int w)
 {
     const struct mf_graph *g = p->g;
     bool *written = mf_xcalloc((size_t)g->n_values, sizeof *written);
     for (int v = 1; v < g->n_values; v++)
-        written[v] = g->value[v].scale != 0.0f;
+        written[v] = g->value[v].scale != 0.0f && p->tail[v] < 0;
     for (int i = g->n_nodes - 1; i >= 0; i--)
         for (int k = 0; k < g->node[i].n_x; k++)
             if (p->call[w][i].x[k].grad) {
                 int x = root(g, g->node[i].x[k]);
-                p->call[w][i].x[k].add = written[x];
-                written[x] = true;
+                p->call[w][i].x[k].add = written[x] || (mf_node_shared(g, i) && p->tail[x] >= 0);
+                written[x] = written[x] || !mf_node_shared(g, i) || p->tail[x] < 0;
             }
     free(written);
 }
@@ -121,7 +132,7 @@ static void mark_firsts(struct mf_plan *p)
     bool *reached = mf_xcalloc((size_t)p->params->n, sizeof *reached);
     for (int i = p->g->n_nodes - 1; i >= 0; i--) {
         int W = p->g->node[i].W, b = p->g->node[i].b;
-        if (!mf_runs_back(p, i))
+        if (!mf_runs_back(p, i) || mf_node_shared(p->g, i))
             continue;
         p->first[i] = (struct mf_first){mf_trained(p->g, W) && !reached[W], mf_trained(p->g, b) && !reached[b]};
         if (W >= 0)
@@ -214,21 +225,28 @@ static size_t find_work(const struct mf_plan *p, int tile)
     return most;
 }
 
-static size_t lay_out_shared(struct mf_plan *p)
+/* Of parameters that shared nodes alone have, lanes hold nothing. */
+static void mark_reached(struct mf_plan *p)
 {
-    size_t size = 0;
-    for (int v = 1; v < p->g->n_values; v++)
-        if (p->g->value[v].node < 0 && p->g->value[v].shared && root(p->g, v) == v) {
-            p->data[v].at = size;
-            size += mf_floats_of(&p->g->value[v], 1);
+    p->reached = mf_xcalloc(p->lane_size / MF_SLICE + 1, sizeof *p->reached);
+    for (size_t i = p->params->size / MF_SLICE; i <= p->lane_size / MF_SLICE; i++)
+        p->reached[i] = true;
+    for (int i = 0; i < p->g->n_nodes; i++)
+        for (int k = 0; k < 2; k++) {
+            int param = k ? p->g->node[i].b : p->g->node[i].W;
+            if (param < 0 || mf_node_shared(p->g, i))
+                continue;
+            const struct mf_param *q = &p->params->p[param];
+            size_t end = q->at + (size_t)q->rows * (size_t)q->cols;
+            for (size_t at = q->at / MF_SLICE; at * MF_SLICE < end; at++)
+                p->reached[at] = true;
         }
-    return size;
 }
 
 static int allocate(struct mf_plan *p, struct mf_err *err)
 {
     int T = mf_workers_count(p->e->workers);
-    if (!(p->shared = mf_big_alloc(lay_out_shared(p), "shared inputs", err)))
+    if (!(p->shared = mf_big_alloc(p->shared_size, "shared values", err)))
         return err->code;
     p->work_size = find_work(p, p->tile);
     if (p->outline)
@@ -258,12 +276,13 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
                           .outline = !g->params->value,
                           .backward = opts->backward,
                           .tile_given = opts->tile > 0,
-                          .lane_size = (g->params->size + MF_STRIP - 1) / MF_STRIP * MF_STRIP,
-                          .packed = UINT64_MAX};
+                          .packed = UINT64_MAX,
+                          .shared_of = UINT64_MAX};
     p->data = mf_xcalloc(values, sizeof *p->data);
     p->grad = mf_xcalloc(values, sizeof *p->grad);
     p->wanted = mf_xcalloc(values, sizeof *p->wanted);
     p->is_set = mf_xcalloc(values, sizeof *p->is_set);
+    p->tail = mf_xcalloc(values, sizeof *p->tail);
     p->fetch_of = mf_xcalloc(values, sizeof *p->fetch_of);
     p->aux = mf_xcalloc(nodes, sizeof *p->aux);
     p->first = mf_xcalloc(nodes, sizeof *p->first);
@@ -272,7 +291,9 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     p->operands = mf_xcalloc(T, sizeof *p->operands);
     int(*pack)[2] = mf_xcalloc(nodes, sizeof *pack);
     mf_plan_analyse(p);
+    p->shared_size = mf_plan_place_shared(p);
     mark_firsts(p);
+    mark_reached(p);
     choose_tile(p, opts);
     find_packs(p, pack);
     int rc = allocate(p, err);
@@ -300,7 +321,7 @@ void mf_plan_free(struct mf_plan *p)
     for (int i = 0; i < p->n_packs && !p->outline; i++)
         p->e->dev.gemm->pack_release(&p->packs[i].pack);
     mf_big_free(p->pack_room, p->pack_size);
-    mf_big_free(p->shared, lay_out_shared(p));
+    mf_big_free(p->shared, p->shared_size);
     mf_big_free(p->lane, (size_t)p->lanes * p->lane_size);
     mf_big_free(p->grads, p->lane_size);
     free(p->packs);
@@ -313,6 +334,8 @@ void mf_plan_free(struct mf_plan *p)
     free(p->first);
     free(p->wanted);
     free(p->is_set);
+    free(p->tail);
+    free(p->reached);
     free(p->fetch_of);
     free(p->fetch_next);
     free(p);
@@ -323,10 +346,12 @@ void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to)
 {
     size_t T = (size_t)mf_workers_count(p->e->workers), tile = mf_plan_tile(p, n), tiles = (n + tile - 1) / tile,
            arena = mf_plan_touched(p, tile) + find_work(p, (int)tile) * sizeof(float);
-    to->of[MF_MEMORY_ACTIVATIONS] += (double)((tiles < T ? tiles : T) * arena);
-    if (p->backward)
-        to->of[MF_MEMORY_GRADIENTS] +=
-            (double)(((tiles < (size_t)p->lanes ? tiles : (size_t)p->lanes) + 1) * p->lane_size * sizeof(float));
+    to->of[MF_MEMORY_ACTIVATIONS] += (double)((tiles < T ? tiles : T) * arena + p->shared_size * sizeof(float));
+    for (size_t at = 0; p->backward && at < p->lane_size; at += MF_SLICE) {
+        size_t floats = p->lane_size - at < MF_SLICE ? p->lane_size - at : MF_SLICE, lanes = (size_t)p->lanes;
+        lanes = !p->reached[at / MF_SLICE] ? 0 : tiles < lanes ? tiles : lanes;
+        to->of[MF_MEMORY_GRADIENTS] += (double)((lanes + 1) * floats * sizeof(float));
+    }
     for (int i = 0; i < p->n_packs; i++)
         to->of[MF_MEMORY_WEIGHTS] += (double)p->e->dev.gemm->pack_bytes(p->packs[i].pack.K, p->packs[i].pack.N);
 }

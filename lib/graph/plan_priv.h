@@ -6,7 +6,11 @@
 #include "graph/engine.h"
 #include "graph/record.h"
 
-enum { MF_LANES_MAX = 64, MF_STRIP = 64 /* floats that are summed over the lanes at once */ };
+enum {
+    MF_LANES_MAX = 64,
+    MF_STRIP = 64,    /* floats that are summed over the lanes at once */
+    MF_SLICE = 16384, /* floats that one worker sums at a time, a multiple of MF_STRIP */
+};
 
 struct mf_weights_use { /* one packed piece of a parameter, and its calls */
     int W, from;
@@ -36,8 +40,10 @@ struct mf_plan {
     bool *wanted;                 /* by value: its gradient is computed */
     size_t arena_size, work_size; /* floats, of one worker */
     float **arena;                /* by worker; then its scratch */
-    float *shared;                /* what mf_plan_set set: all workers read it */
-    bool *is_set;                 /* by value */
+    float *shared;      /* shared values, which all workers read, and gradients that shared nodes alone read */
+    size_t shared_size; /* floats */
+    bool *is_set;       /* by value */
+    uint64_t shared_of; /* params->version that shared values were computed from; ~0: none */
 
     struct mf_call **call; /* by worker, by node */
     struct mf_tensor **operands;
@@ -48,19 +54,23 @@ struct mf_plan {
     size_t pack_size; /* floats of it */
     uint64_t packed;  /* params->version that the packs hold; ~0: none */
 
-    size_t lane_size;                         /* floats: params->size, up to whole strips */
-    float *lane, *grads;                      /* (lanes, lane_size); (lane_size) */
-    struct mf_first *first;                   /* by node */
+    size_t lane_size;       /* floats: params->size and the tails, up to whole strips */
+    float *lane, *grads;    /* (lanes, lane_size); (lane_size) */
+    ptrdiff_t *tail;        /* by value: where a lane sums what tiles add to a shared gradient, or -1 */
+    bool *reached;          /* by slice: tiles write there */
+    struct mf_first *first; /* by node */
     int *fetch_of, *fetch_next, n_fetch_next; /* by value: its first fetch, or -1; by fetch: the next of that value */
 };
 
 /* layout.c */
-void mf_plan_analyse(struct mf_plan *p);                      /* fills wanted and the lives in data, grad and aux */
+void mf_plan_analyse(struct mf_plan *p);                      /* fills wanted, tail and the lives in data, grad, aux */
+size_t mf_plan_place_shared(struct mf_plan *p);               /* returns the floats of shared */
 size_t mf_plan_place(struct mf_plan *p, int tile);            /* places them all; returns the arena's floats */
 size_t mf_plan_tile(const struct mf_plan *p, size_t n);       /* run.c: of a run of n samples */
 size_t mf_plan_touched(const struct mf_plan *p, size_t tile); /* bytes of a worker's arena, in whole pages */
 size_t mf_floats_of(const struct mf_value *v, int n);
 bool mf_runs_back(const struct mf_plan *p, int node);
+bool mf_node_shared(const struct mf_graph *g, int node);                  /* it runs once a run, not once a tile */
 bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i); /* a gradient flows into operand i */
 bool mf_trained(const struct mf_graph *g, int param);
 

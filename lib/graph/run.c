@@ -8,7 +8,6 @@
 #include "graph/plan_priv.h"
 
 enum {
-    SLICE = 16384,        /* floats that one worker sums at a time, a multiple of MF_STRIP */
     ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
     TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
 };
@@ -36,8 +35,13 @@ void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data)
     const struct mf_value *v = &p->g->value[shared.id];
     if (!v->shared || v->node >= 0)
         abort();
-    memcpy(p->shared + p->data[v->root].at, data, sizeof(float) * (size_t)v->rows * (size_t)v->cols);
+    float *to = p->shared + p->data[v->root].at;
+    size_t size = sizeof(float) * (size_t)v->rows * (size_t)v->cols;
+    if (p->is_set[v->root] && memcmp(to, data, size) == 0)
+        return;
+    memcpy(to, data, size);
     p->is_set[v->root] = true;
+    p->shared_of = UINT64_MAX;
 }
 
 float *mf_plan_grads(struct mf_plan *p)
@@ -66,7 +70,7 @@ static void fetch_value(const struct run *r, int w, int value, size_t first, siz
         const struct mf_fetch *f = &r->fetches[i];
         const struct mf_value *v = &p->g->value[value];
         size_t size = (size_t)v->rows * (size_t)v->cols;
-        const float *from = (v->node < 0 && v->shared ? p->shared : p->arena[w]) + p->data[value].at;
+        const float *from = (v->shared ? p->shared : p->arena[w]) + p->data[value].at;
         for (size_t s = 0; s < n; s++)
             memcpy(f->base + (first + s) * f->stride, from + (v->shared ? 0 : s * size), sizeof(float) * size);
     }
@@ -77,11 +81,49 @@ static void start_losses(const struct run *r, int w, size_t n)
     const struct mf_plan *p = r->p;
     for (int v = 1; v < p->g->n_values; v++) {
         const struct mf_value *x = &p->g->value[v];
-        if (!p->wanted[v] || x->scale == 0.0f)
+        for (size_t s = 0; s < n && p->wanted[v] && !x->shared && x->scale != 0.0f; s++)
+            p->arena[w][p->grad[v].at + s] = x->scale;
+    }
+}
+
+/* What follows from parameters and shared inputs alone is computed once, and again when they change. */
+static void run_shared(struct mf_plan *p)
+{
+    const struct mf_graph *g = p->g;
+    if (p->shared_of == p->params->version)
+        return;
+    for (int i = 0; i < g->n_nodes; i++)
+        if (mf_node_shared(g, i))
+            p->e->dev.ops->op[g->node[i].op].forward(&p->call[0][i], 1);
+    p->shared_of = p->params->version;
+}
+
+/* A shared loss is every sample's. */
+static void run_shared_back(struct mf_plan *p, size_t n)
+{
+    const struct mf_graph *g = p->g;
+    for (int v = 1; v < g->n_values; v++) {
+        const struct mf_value *x = &g->value[v];
+        if (!x->shared || !p->wanted[v] || x->scale == 0.0f)
             continue;
-        float *to = p->arena[w] + p->grad[v].at;
-        for (size_t s = 0; s < (x->shared ? 1 : n); s++) /* a shared loss is every sample's */
-            to[s] = x->shared ? x->scale * (float)n : x->scale;
+        if (p->tail[v] >= 0)
+            p->grads[p->tail[v]] += x->scale * (float)n;
+        else
+            p->shared[p->grad[v].at] = x->scale * (float)n;
+    }
+    for (int i = g->n_nodes - 1; i >= 0; i--)
+        if (mf_node_shared(g, i) && mf_runs_back(p, i))
+            p->e->dev.ops->op[g->node[i].op].backward(&p->call[0][i], 1, p->grads);
+}
+
+/* What a tile adds to the gradients of shared values. */
+static void keep_tails(const struct mf_plan *p, int w, bool fresh, float *lane)
+{
+    for (int v = 1; v < p->g->n_values; v++) {
+        const float *from = p->arena[w] + p->grad[v].at;
+        size_t size = (size_t)p->g->value[v].rows * (size_t)p->g->value[v].cols;
+        for (size_t j = 0; j < size && p->tail[v] >= 0; j++)
+            lane[(size_t)p->tail[v] + j] = (fresh ? 0.0f : lane[(size_t)p->tail[v] + j]) + from[j];
     }
 }
 
@@ -115,7 +157,8 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
         if (g->value[v].node < 0 && p->fetch_of[v] >= 0)
             fetch_value(r, w, v, first, n);
     for (int i = 0; i < g->n_nodes; i++) {
-        op[g->node[i].op].forward(&p->call[w][i], (int)n);
+        if (!mf_node_shared(g, i))
+            op[g->node[i].op].forward(&p->call[w][i], (int)n);
         if (p->fetch_of[g->node[i].y] >= 0)
             fetch_value(r, w, g->node[i].y, first, n);
     }
@@ -123,10 +166,11 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
         return;
     start_losses(r, w, n);
     for (int i = g->n_nodes - 1; i >= 0; i--)
-        if (mf_runs_back(p, i)) {
+        if (mf_runs_back(p, i) && !mf_node_shared(g, i)) {
             begin(p, w, i, tile < (size_t)p->lanes, lane);
             op[g->node[i].op].backward(&p->call[w][i], (int)n, lane);
         }
+    keep_tails(p, w, tile < (size_t)p->lanes, lane);
 }
 
 /* Tiles in any order: rows are independent, and nothing is summed. */
@@ -173,8 +217,9 @@ static void sum_slice(void *arg, int i)
 {
     struct run *r = arg;
     const struct mf_plan *p = r->p;
-    size_t used = least(r->tiles, (size_t)p->lanes), end = least((size_t)(i + 1) * SLICE, p->lane_size);
-    for (size_t at = (size_t)i * SLICE; at < end; at += MF_STRIP) {
+    size_t used = p->reached[i] ? least(r->tiles, (size_t)p->lanes) : 0;
+    size_t end = least((size_t)(i + 1) * MF_SLICE, p->lane_size);
+    for (size_t at = (size_t)i * MF_SLICE; at < end; at += MF_STRIP) {
         float sum[MF_STRIP] = {0};
         for (size_t l = 0; l < used; l++)
             for (size_t j = 0; j < MF_STRIP; j++)
@@ -250,6 +295,7 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
         mf_workers_each(p->e->workers, p->n_packs, pack_one, p);
         p->packed = p->params->version;
     }
+    run_shared(p);
     r.tile = mf_plan_tile(p, n);
     r.tiles = (n + r.tile - 1) / r.tile;
     if (!p->backward) {
@@ -264,6 +310,7 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
         r.next[i] = (size_t)i;
     mf_workers_run(p->e->workers, work_lanes, &r);
     pthread_mutex_destroy(&r.lock);
-    mf_workers_each(p->e->workers, (int)((p->lane_size + SLICE - 1) / SLICE), sum_slice, &r);
+    mf_workers_each(p->e->workers, (int)((p->lane_size + MF_SLICE - 1) / MF_SLICE), sum_slice, &r);
+    run_shared_back(p, n);
     return 0;
 }

@@ -16,8 +16,10 @@ static void differences(int op, struct mf_engine *ref)
         for (int j = 0; p->group != MF_GROUP_BUFFER && j < p->rows * p->cols; j += 1 + p->rows * p->cols / 40) {
             float *w = &l.ps.value[p->at + (size_t)j], was = *w, h = 1e-3f;
             *w = was + h;
+            mf_params_touch(&l.ps);
             double up = run(&l, FEW, NULL, NULL);
             *w = was - h;
+            mf_params_touch(&l.ps);
             double down = run(&l, FEW, NULL, NULL), d = (up - down) / (2.0 * (double)h),
                    g = (double)grad[p->at + (size_t)j];
             *w = was;

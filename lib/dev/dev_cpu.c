@@ -57,6 +57,8 @@ static void cpu_linear(const struct mf_call *c, int n)
         .r = {c->n_x > 1 ? &c->x[1] : NULL, c->n_x > 2 ? &c->x[2] : NULL},
         .act = c->act,
         .slope = c->aux,
+        .part = c->part,
+        .parts = c->parts,
     };
     c->gemm->times(c->pack, mf_tile_rows(&c->y, n), c->x[0].data, c->y.data, &e);
 }
@@ -190,12 +192,12 @@ const struct mf_ops mf_ops_cpu = {
     .op =
         {
             MF_REF_ROWS,
-            [MF_OP_LINEAR] = {"linear", cpu_linear, cpu_linear_back, linear_work},
-            [MF_OP_SUM] = {"sum", cpu_sum, cpu_sum_back, NULL},
-            [MF_OP_NORM] = {"norm", cpu_norm, cpu_norm_back, NULL},
-            [MF_OP_MODULATE] = {"modulate", cpu_modulate, cpu_modulate_back, NULL},
-            [MF_OP_GATE] = {"gate", cpu_gate, cpu_gate_back, NULL},
-            [MF_OP_ATTENTION] = {"attention", cpu_attention, cpu_attention_back, attention_work},
-            [MF_OP_NOISE_STD] = {"noise_std", cpu_noise_std, cpu_noise_std_back, noise_std_work},
+            [MF_OP_LINEAR] = {"linear", cpu_linear, cpu_linear_back, linear_work, true},
+            [MF_OP_SUM] = {"sum", cpu_sum, cpu_sum_back, NULL, false},
+            [MF_OP_NORM] = {"norm", cpu_norm, cpu_norm_back, NULL, true},
+            [MF_OP_MODULATE] = {"modulate", cpu_modulate, cpu_modulate_back, NULL, false},
+            [MF_OP_GATE] = {"gate", cpu_gate, cpu_gate_back, NULL, false},
+            [MF_OP_ATTENTION] = {"attention", cpu_attention, cpu_attention_back, attention_work, true},
+            [MF_OP_NOISE_STD] = {"noise_std", cpu_noise_std, cpu_noise_std_back, noise_std_work, false},
         },
 };

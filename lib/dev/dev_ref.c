@@ -12,7 +12,7 @@ const struct mf_ops mf_ops_ref = {
             [MF_OP_NORM] = MF_REF_ROW(norm),
             [MF_OP_MODULATE] = MF_REF_ROW(modulate),
             [MF_OP_GATE] = MF_REF_ROW(gate),
-            [MF_OP_ATTENTION] = {"attention", mf_ref_attention, mf_ref_attention_back, mf_ref_attention_work},
+            [MF_OP_ATTENTION] = {"attention", mf_ref_attention, mf_ref_attention_back, mf_ref_attention_work, false},
             [MF_OP_NOISE_STD] = MF_REF_ROW(noise_std),
         },
 };

@@ -21,8 +21,9 @@ struct mf_epilogue {
     const struct mf_tensor *y;    /* for the rows of the residuals */
     const struct mf_tensor *r[2]; /* or NULL */
     enum mf_act act;
-    float *slope; /* (M, N) act'(..), where wanted: else NULL */
-    bool add;     /* y += */
+    float *slope;    /* (M, N) act'(..), where wanted: else NULL */
+    bool add;        /* y += */
+    int part, parts; /* the columns that are wanted, as struct mf_call has them; a route may make all in part 0 */
 };
 
 struct mf_gemm {

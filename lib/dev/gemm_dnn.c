@@ -254,7 +254,7 @@ static void round_bf16(size_t n, const float *x, uint16_t *y)
 static void times(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e)
 {
     struct dnn *d = p->impl;
-    if (M == 0)
+    if (M == 0 || e->part > 0)
         return;
     const struct primitive *q = primitive(p, e->add ? TIMES_ADD : TIMES, M, 0);
     size_t n = (size_t)M * (size_t)p->K, rounded = d->type == dnnl_bf16 ? padded(2 * n) : 0;

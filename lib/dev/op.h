@@ -1,7 +1,7 @@
 /* op.h - one call of one operation on a tile of samples: what every device implements.
  *
  * A tensor of a tile is row-major and dense, sample after sample: row r of
- * sample s is row s*rows + r. A shared tensor has its rows once per tile.
+ * sample s is row s*rows + r. A shared tensor has its rows once.
  * Where an operand has fewer rows than the result, or is shared, its rows are
  * spread: each over the same number of rows that follow one another (a step's
  * modulation over its tokens). The gradient is then the sum over the rows that
@@ -95,6 +95,7 @@ struct mf_call {
     int window, stride, pad; /* rows that a window sees, between windows, before the first row */
     int dim;                 /* columns of an attention's q and of its k */
     int at[3], layer;        /* first columns of q, k and v; what tells this dropout from others */
+    int part, parts;         /* of a result that several workers make; parts 0: one makes it */
     int A, C, offset;        /* the executed slice */
     float limit, clip;       /* 0: none */
     float scale, eps, drop;
@@ -116,7 +117,15 @@ struct mf_kernel {
     void (*forward)(const struct mf_call *c, int n);
     void (*backward)(const struct mf_call *c, int n, float *lane); /* NULL: no gradient flows */
     size_t (*work)(const struct mf_call *c, int n, bool backward); /* floats; NULL: none */
+    bool divides;                                                  /* forward looks at part */
 };
+
+/* What the call's part has of n things. */
+static inline void mf_part_of(const struct mf_call *c, int n, int *from, int *to)
+{
+    *from = c->parts ? (int)((long)n * c->part / c->parts) : 0;
+    *to = c->parts ? (int)((long)n * (c->part + 1) / c->parts) : n;
+}
 
 enum { MF_QUERIES = 16 }; /* an attention's weights lie in so many queries side by side, padded */
 

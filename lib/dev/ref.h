@@ -37,14 +37,14 @@ void mf_ref_flow_noise(const struct mf_call *c, int n);
 /* Rows of a device's table: one of the plain loops, and all of those that no device has its own of. */
 #define MF_REF_ROW(op)                                                                                                 \
     {                                                                                                                  \
-#op, mf_ref_##op, mf_ref_##op##_back, NULL                                                                     \
+#op, mf_ref_##op, mf_ref_##op##_back, NULL, false                                                              \
     }
 #define MF_REF_ROWS                                                                                                    \
     [MF_OP_CONCAT] = MF_REF_ROW(concat), [MF_OP_STACK] = MF_REF_ROW(stack), [MF_OP_ROWS] = MF_REF_ROW(rows),           \
     [MF_OP_COLS] = MF_REF_ROW(cols), [MF_OP_UNFOLD] = MF_REF_ROW(unfold), [MF_OP_FOLD] = MF_REF_ROW(fold),             \
     [MF_OP_PARAM] = MF_REF_ROW(param), [MF_OP_POOL] = MF_REF_ROW(pool), [MF_OP_WEIGH] = MF_REF_ROW(weigh),             \
-    [MF_OP_SINUSOID] = {"sinusoid", mf_ref_sinusoid, NULL, NULL}, [MF_OP_FLOW_MEAN] = MF_REF_ROW(flow_mean),           \
-    [MF_OP_FLOW_NOISE] = {"flow_noise", mf_ref_flow_noise, NULL, NULL},                                                \
+    [MF_OP_SINUSOID] = {"sinusoid", mf_ref_sinusoid, NULL, NULL, false}, [MF_OP_FLOW_MEAN] = MF_REF_ROW(flow_mean),    \
+    [MF_OP_FLOW_NOISE] = {"flow_noise", mf_ref_flow_noise, NULL, NULL, false},                                         \
     [MF_OP_FLOW_LOGPROB] = MF_REF_ROW(flow_logprob), [MF_OP_FLOW_ENTROPY] = MF_REF_ROW(flow_entropy),                  \
     [MF_OP_REDUCE] = MF_REF_ROW(reduce), [MF_OP_PPO_LOSS] = MF_REF_ROW(ppo_loss),                                      \
     [MF_OP_VALUE_LOSS] = MF_REF_ROW(value_loss), [MF_OP_MSE] = MF_REF_ROW(mse)

@@ -2,6 +2,8 @@
 #ifndef MF_GRAPH_PLAN_PRIV_H
 #define MF_GRAPH_PLAN_PRIV_H
 
+#include <stdatomic.h>
+
 #include "dev/gemm.h"
 #include "graph/engine.h"
 #include "graph/record.h"
@@ -73,6 +75,18 @@ bool mf_runs_back(const struct mf_plan *p, int node);
 bool mf_node_shared(const struct mf_graph *g, int node);                  /* it runs once a run, not once a tile */
 bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i); /* a gradient flows into operand i */
 bool mf_trained(const struct mf_graph *g, int param);
+
+/* team.c: worker 0 leads through a tile and shares the nodes that can be divided; the others help until the end. */
+struct mf_team {
+    struct mf_plan *p;
+    int n;
+    _Atomic uint64_t turn; /* node << 32 | parts << 16 | next part */
+    atomic_int left;       /* parts that have not ended */
+};
+void mf_team_start(struct mf_team *t, struct mf_plan *p);
+void mf_team_forward(struct mf_team *t, int node, int n);
+void mf_team_end(struct mf_team *t);
+void mf_team_help(struct mf_team *t, int w);
 
 float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err); /* zero, in huge pages; NULL: *err */
 void mf_big_free(float *p, size_t floats);

@@ -9,6 +9,7 @@
 
 enum {
     ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
+    TEAM_MACS = 20000000, /* above this workers that have no tile of their own help those who have */
     TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
 };
 
@@ -22,7 +23,8 @@ struct run {
     pthread_mutex_t lock;
     size_t next[MF_LANES_MAX]; /* by lane: its next tile */
     bool taken[MF_LANES_MAX];
-    atomic_size_t any; /* the next tile where order does not matter */
+    atomic_size_t any;    /* the next tile where order does not matter */
+    struct mf_team *team; /* of all workers, where they share one tile; or NULL */
 };
 
 static size_t least(size_t a, size_t b)
@@ -157,7 +159,9 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
         if (g->value[v].node < 0 && p->fetch_of[v] >= 0)
             fetch_value(r, w, v, first, n);
     for (int i = 0; i < g->n_nodes; i++) {
-        if (!mf_node_shared(g, i))
+        if (r->team && op[g->node[i].op].divides && !mf_node_shared(g, i))
+            mf_team_forward(r->team, i, (int)n);
+        else if (!mf_node_shared(g, i))
             op[g->node[i].op].forward(&p->call[w][i], (int)n);
         if (p->fetch_of[g->node[i].y] >= 0)
             fetch_value(r, w, g->node[i].y, first, n);
@@ -179,6 +183,34 @@ static void work_any(void *arg, int w)
     struct run *r = arg;
     for (size_t i; (i = atomic_fetch_add(&r->any, 1)) < r->tiles;)
         run_tile(r, w, i, NULL);
+}
+
+/* Tile after tile by all workers together. */
+static void work_together(void *arg, int w)
+{
+    struct run *r = arg;
+    if (w > 0) {
+        mf_team_help(r->team, w);
+        return;
+    }
+    for (size_t i = 0; i < r->tiles; i++)
+        run_tile(r, 0, i, NULL);
+    mf_team_end(r->team);
+}
+
+static void run_forward(struct run *r)
+{
+    struct mf_workers *workers = r->p->e->workers;
+    double macs = r->p->macs * (double)r->n;
+    struct mf_team team;
+    if (macs >= TEAM_MACS && 2 * r->tiles <= (size_t)mf_workers_count(workers)) {
+        mf_team_start(&team, r->p);
+        r->team = &team;
+        mf_workers_run(workers, work_together, r);
+    } else if (macs < ALONE_MACS || r->tiles == 1)
+        work_any(r, 0);
+    else
+        mf_workers_run(workers, work_any, r);
 }
 
 /* The free lane whose next tile is the earliest; -1: none has one. */
@@ -299,10 +331,7 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
     r.tile = mf_plan_tile(p, n);
     r.tiles = (n + r.tile - 1) / r.tile;
     if (!p->backward) {
-        if (n == 1 || p->macs * (double)n < ALONE_MACS)
-            work_any(&r, 0);
-        else
-            mf_workers_run(p->e->workers, work_any, &r);
+        run_forward(&r);
         return 0;
     }
     pthread_mutex_init(&r.lock, NULL);

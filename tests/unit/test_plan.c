@@ -1,4 +1,6 @@
-/* Plans: lanes and threads, tiles, feeds and fetches, detached values, shared losses, devices that are not there. */
+/* Plans: lanes and threads, workers together, tiles, feeds and fetches, detached values, shared losses, devices that
+ * are not there. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,6 +114,75 @@ static void threads_and_lanes(void)
     drop(&m);
 }
 
+enum { TOKENS = 320, WIDE = 256, QUERIES = 16 };
+
+/* Work enough for workers to share one sample: large products (by rows), small ones (by columns), norms and heads. */
+static struct mf_val attending(struct mf_graph *g, struct mf_val x, struct mf_val scale)
+{
+    struct mf_params *ps = mf_graph_params(g);
+    int kv = mf_param_add(ps, "kv", 2 * WIDE, WIDE, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.06f);
+    int q = mf_param_add(ps, "q", WIDE, WIDE, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.06f);
+    int out = mf_param_add(ps, "out", D, WIDE, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.06f);
+    int m = mf_param_add(ps, "m", 2 * WIDE, 4, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.3f);
+    struct mf_val known = mf_linear(g, x, kv, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+    struct mf_val asks = mf_linear(g, mf_slice_rows(g, x, 0, QUERIES), q, 0, -1, MF_NONE, MF_NONE, MF_ACT_GELU);
+    asks = mf_modulate(g, mf_norm(g, asks, 0, WIDE, 8, MF_NORM_RMS, -1, -1, 1e-5f),
+                       mf_linear(g, scale, m, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE), 0);
+    struct mf_val y = mf_attention(
+        g, asks, known, known,
+        &(struct mf_attend){.heads = 8, .blocks = 1, .dim = WIDE, .out = WIDE, .at = {0, 0, WIDE}, .scale = 0.2f});
+    return mf_linear(g, y, out, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+}
+
+/* What one sample becomes on so many threads; by the shared scale, then by another, then with weights that changed. */
+static void alone(int threads, const float *x, float y[3][QUERIES * D])
+{
+    struct mf_params ps = {0};
+    struct mf_engine *e;
+    struct mf_plan *p;
+    struct mf_err err;
+    struct mf_graph *g = mf_graph_new(&ps);
+    struct mf_val in = mf_input(g, TOKENS, WIDE), scale = mf_shared(g, 1, 4), out = attending(g, in, scale);
+    struct mf_feed feed = {in, x, TOKENS * WIDE, false};
+    mf_params_alloc(&ps, &err);
+    mf_params_fresh(&ps, 9);
+    if (mf_engine_open(&e, threads ? "cpu" : "ref", threads ? threads : 1, MF_FP32, &err) ||
+        mf_plan_new(&p, e, g, &(struct mf_plan_opts){0}, &err))
+        abort();
+    for (int i = 0; i < 3; i++) {
+        struct mf_fetch fetch = {out, y[i], QUERIES * D};
+        mf_plan_set(p, scale, i ? shift : data[0]);
+        if (i == 2) {
+            ps.value[ps.p[mf_param_find(&ps, "m")].at] += 1.0f;
+            mf_params_touch(&ps);
+        }
+        if (mf_plan_run(p, 1, NULL, &feed, 1, &fetch, 1, &err))
+            abort();
+    }
+    mf_plan_free(p);
+    mf_engine_close(e);
+    mf_graph_free(g);
+    mf_params_release(&ps);
+}
+
+static void together(void)
+{
+    static float x[TOKENS * WIDE], y[6][3][QUERIES * D];
+    struct mf_rng rng = mf_rng_at(3, MF_RNG_TEST, 0, 0, 0);
+    mf_rng_normal(&rng, x, TOKENS * WIDE);
+    for (int threads = 0; threads <= 5; threads++)
+        alone(threads, x, y[threads]);
+    for (int i = 0; i < 3; i++) {
+        float worst = 0.0f;
+        for (int j = 0; j < QUERIES * D; j++)
+            worst = fmaxf(worst, fabsf(y[0][i][j] - y[1][i][j]));
+        ok(worst < 1e-4f, "one sample on one thread as by plain loops");
+        for (int threads = 2; threads <= 5; threads++)
+            ok(!memcmp(y[threads][i], y[1][i], sizeof y[1][i]), "the same bits by %d threads together", threads);
+        ok(i == 0 || memcmp(y[1][i], y[1][i - 1], sizeof y[1][i]), "what is shared follows what it is made of");
+    }
+}
+
 static void refusals(void)
 {
     struct net m;
@@ -183,7 +254,7 @@ int main(void)
     for (int i = 0; i < 3; i++)
         mf_rng_normal(&rng, data[i], N * D);
     if (rows_have_bits())
-        threads_and_lanes();
+        threads_and_lanes(), together();
     else
         skip("threads and lanes", "oneDNN with AVX2 makes a row's bits depend on its place");
     refusals();

@@ -6,7 +6,7 @@
  *
  * What a plan promises, so that a device may record a run once (a CUDA Graph):
  * the list of calls is fixed when the plan is made, every tensor lies at a
- * fixed offset of one arena, shared inputs live in that arena until set again,
+ * fixed offset of one arena or, where all samples share it, of the plan's own,
  * nothing on the host branches on a value, and gradients go to a lane whose
  * address alone changes from tile to tile.
  */

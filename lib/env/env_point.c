@@ -116,7 +116,7 @@ static void end_paint(void *painter)
 
 const struct mf_env mf_env_point = {
     .name = "point",
-    .obs = {{"position", {1}}, {"velocity", {1}}, {"goal", {1}}},
+    .obs = {{.name = "position", .dim = {1}}, {.name = "velocity", .dim = {1}}, {.name = "goal", .dim = {1}}},
     .action_dim = 1,
     .max_steps = 40,
     .control_hz = 20,

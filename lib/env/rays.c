@@ -84,7 +84,7 @@ INLINE float meet_plane(const struct meeting *m, float dx, float dy, float dz)
 {
     float t = -m->o[2] / dz, x = m->o[0] + t * dx, y = m->o[1] + t * dy;
     bool inside = (m->size[0] <= 0 || fabsf(x) <= m->size[0]) && (m->size[1] <= 0 || fabsf(y) <= m->size[1]);
-    return (dz < 0) & inside & (t >= 0) ? t : INFINITY;
+    return ((dz < 0) & inside & (t >= 0)) ? t : INFINITY;
 }
 
 INLINE void against(int type, const struct mf_solid *s, const struct meeting *m, int32_t number, size_t n,
@@ -102,7 +102,7 @@ INLINE void against(int type, const struct mf_solid *s, const struct meeting *m,
         } else {
             struct span in = meet(type, m, dx, dy, dz);
             at = in.near >= 0 ? in.near : in.far;
-            at = (in.near <= in.far) & (in.far >= 0) ? at : INFINITY;
+            at = ((in.near <= in.far) & (in.far >= 0)) ? at : INFINITY;
         }
         which[i] = at < t[i] ? number : which[i];
         t[i] = least(at, t[i]);

@@ -41,13 +41,16 @@ static void close_file(struct bench *b)
 static void make(struct bench *b)
 {
     struct mf_err err;
-    struct mf_policy_spec s = {.obs = {4, 19, {{"object", {10}}, {"eef_pos", {3}}, {"eef_quat", {4}}, {"qpos", {2}}}},
-                               .n_obs_steps = 2,
-                               .action_dim = 7,
-                               .horizon = 16,
-                               .n_action_steps = 8,
-                               .K = 4,
-                               .net = {.n_hidden = 1, .hidden = {8}, .act = MF_ACT_RELU, .time_dim = 8}};
+    struct mf_policy_spec s = {
+        .obs = {4,
+                19,
+                {{"object", {10}, false}, {"eef_pos", {3}, false}, {"eef_quat", {4}, false}, {"qpos", {2}, false}}},
+        .n_obs_steps = 2,
+        .action_dim = 7,
+        .horizon = 16,
+        .n_action_steps = 8,
+        .K = 4,
+        .net = {.n_hidden = 1, .hidden = {8}, .act = MF_ACT_RELU, .time_dim = 8}};
     bench_must(mf_net_find(&s.net.net, "reflow_mlp", &err), &err);
     bench_must(mf_policy_init(&b->policy, &s, &err), &err);
     mf_policy_fresh(&b->policy, 0); /* which normalises by 1 and 0: the numbers are the file's */

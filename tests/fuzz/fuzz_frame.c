@@ -88,9 +88,10 @@ static void change(struct mf_frame *f)
     free(bytes);
 }
 
+volatile unsigned sink; /* what was read is not to be left out */
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static volatile unsigned sink;
     for (size_t n; (n = cut(data, size)); data += n, size -= n) {
         struct mf_frame *f;
         struct mf_rollout r;

@@ -1,5 +1,5 @@
 # make demo    install what is missing, build, run the main job      make check   install, build, test
-# make         every stage into bin/                                 make lint    layers, headers, format, shell
+# make         every stage into bin/                                 make lint    layers, headers, clang, format, shell
 # make bench   ours and PyTorch side by side                         make accept  the main job for three seeds
 # make fuzz    the decoders under libFuzzer                          make install PREFIX=/usr/local
 # make check-pypi  against Hydra and others, from PyPI    make docs    manual pages in build/man

@@ -5,9 +5,9 @@
  * for it. "cuda:0" is there in a build that found nvcc.
  *
  * What a plan promises, so that a device may record a run once (a CUDA Graph):
- * the list of calls is fixed when the plan is made, every tensor lies at a
- * fixed offset of one arena or, where all samples share it, of the plan's own,
- * nothing on the host branches on a value, and gradients go to a lane whose
+ * two lists of calls, of what all samples share and of a tile, are fixed when
+ * the plan is made, every tensor of theirs lies at a fixed place, nothing on
+ * the host branches on what they compute, and gradients go to a lane whose
  * address alone changes from tile to tile.
  */
 #ifndef MF_DEV_DEV_H

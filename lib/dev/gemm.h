@@ -23,12 +23,13 @@ struct mf_epilogue {
     enum mf_act act;
     float *slope;    /* (M, N) act'(..), where wanted: else NULL */
     bool add;        /* y += */
-    int part, parts; /* the columns that are wanted, as struct mf_call has them; a route may make all in part 0 */
+    int part, parts; /* the share of y that is wanted: rows where they are many, else columns; parts 0: all */
 };
 
 struct mf_gemm {
     const char *name;
-    int step; /* every multiple of so many rows costs it a primitive: who may choose rows pads to it */
+    bool divides; /* times looks at part */
+    int step;     /* every multiple of so many rows costs it a primitive: who may choose rows pads to it */
     /* room: pack_bytes at a multiple of 64, which stay the caller's and outlive the pack */
     int (*pack_init)(struct mf_pack *p, int K, int N, float *room, struct mf_err *err);
     void (*pack_release)(struct mf_pack *p);

@@ -254,7 +254,7 @@ static void round_bf16(size_t n, const float *x, uint16_t *y)
 static void times(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e)
 {
     struct dnn *d = p->impl;
-    if (M == 0 || e->part > 0)
+    if (M == 0)
         return;
     const struct primitive *q = primitive(p, e->add ? TIMES_ADD : TIMES, M, 0);
     size_t n = (size_t)M * (size_t)p->K, rounded = d->type == dnnl_bf16 ? padded(2 * n) : 0;
@@ -295,5 +295,5 @@ static void outer(const struct mf_pack *p, int M, const int *live, const float *
     free(own);
 }
 
-const struct mf_gemm mf_gemm_dnn = {"dnn", STEP, init_f32, release, pack, bytes_f32, times, outer};
-const struct mf_gemm mf_gemm_dnn_bf16 = {"dnn bf16", STEP, init_bf16, release, pack, bytes_bf16, times, outer};
+const struct mf_gemm mf_gemm_dnn = {"dnn", false, STEP, init_f32, release, pack, bytes_f32, times, outer};
+const struct mf_gemm mf_gemm_dnn_bf16 = {"dnn bf16", false, STEP, init_bf16, release, pack, bytes_bf16, times, outer};

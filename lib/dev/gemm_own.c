@@ -28,4 +28,4 @@ static void times(const struct mf_pack *p, int M, const float *x, float *y, cons
     mf_kern()->times(p, M, x, y, e);
 }
 
-const struct mf_gemm mf_gemm_own = {"own", 1, init, release, pack, bytes, times, NULL};
+const struct mf_gemm mf_gemm_own = {"own", true, 1, init, release, pack, bytes, times, NULL};

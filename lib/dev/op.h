@@ -120,11 +120,11 @@ struct mf_kernel {
     bool divides;                                                  /* forward looks at part */
 };
 
-/* What the call's part has of n things. */
-static inline void mf_part_of(const struct mf_call *c, int n, int *from, int *to)
+/* What a part has of n things. */
+static inline void mf_part_of(int part, int parts, int n, int *from, int *to)
 {
-    *from = c->parts ? (int)((long)n * c->part / c->parts) : 0;
-    *to = c->parts ? (int)((long)n * (c->part + 1) / c->parts) : n;
+    *from = parts ? (int)((long)n * part / parts) : 0;
+    *to = parts ? (int)((long)n * (part + 1) / parts) : n;
 }
 
 enum { MF_QUERIES = 16 }; /* an attention's weights lie in so many queries side by side, padded */

@@ -55,8 +55,13 @@ static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned)
     }
     p->packs = mf_xrealloc(p->packs, (size_t)p->n_packs + 1, sizeof *p->packs);
     int out = p->params->p[W].rows;
-    p->packs[p->n_packs] = (struct mf_weights_use){
-        .W = W, .from = from, .turned = turned, .pack = {.K = turned ? out : K, .N = turned ? K : out}};
+    p->packs[p->n_packs] = (struct mf_weights_use){.W = W,
+                                                   .from = from,
+                                                   .turned = turned,
+                                                   .at = p->pack_size,
+                                                   .pack = {.K = turned ? out : K, .N = turned ? K : out}};
+    const struct mf_pack *pack = &p->packs[p->n_packs].pack;
+    p->pack_size += (p->e->dev.gemm->pack_bytes(pack->K, pack->N) + 63) / 64 * 16;
     return p->n_packs++;
 }
 
@@ -121,26 +126,38 @@ static void mark_adds(struct mf_plan *p, int w)
         for (int k = 0; k < g->node[i].n_x; k++)
             if (p->call[w][i].x[k].grad) {
                 int x = root(g, g->node[i].x[k]);
-                p->call[w][i].x[k].add = written[x] || (mf_node_shared(g, i) && p->tail[x] >= 0);
-                written[x] = written[x] || !mf_node_shared(g, i) || p->tail[x] < 0;
+                bool summed = mf_node_shared(g, i) && p->tail[x] >= 0; /* by the lanes */
+                p->call[w][i].x[k].add = written[x] || summed;
+                written[x] = written[x] || !summed;
             }
     free(written);
 }
 
+/* Tiles write the gradient of a parameter; true: nobody did before. */
+static bool mark_first(struct mf_plan *p, int param, bool *seen)
+{
+    if (!mf_trained(p->g, param) || seen[param])
+        return false;
+    const struct mf_param *q = &p->params->p[param];
+    size_t end = q->at + (size_t)q->rows * (size_t)q->cols;
+    for (size_t at = q->at / MF_SLICE; at * MF_SLICE < end; at++)
+        p->reached[at] = true;
+    return seen[param] = true;
+}
+
+/* In the order of a run backward. Of what shared nodes alone reach, lanes hold nothing. */
 static void mark_firsts(struct mf_plan *p)
 {
-    bool *reached = mf_xcalloc((size_t)p->params->n, sizeof *reached);
-    for (int i = p->g->n_nodes - 1; i >= 0; i--) {
-        int W = p->g->node[i].W, b = p->g->node[i].b;
-        if (!mf_runs_back(p, i) || mf_node_shared(p->g, i))
-            continue;
-        p->first[i] = (struct mf_first){mf_trained(p->g, W) && !reached[W], mf_trained(p->g, b) && !reached[b]};
-        if (W >= 0)
-            reached[W] = true;
-        if (b >= 0)
-            reached[b] = true;
-    }
-    free(reached);
+    bool *seen = mf_xcalloc((size_t)p->params->n, sizeof *seen);
+    p->reached = mf_xcalloc(p->lane_size / MF_SLICE + 1, sizeof *p->reached);
+    for (size_t i = p->params->size / MF_SLICE; i <= p->lane_size / MF_SLICE; i++)
+        p->reached[i] = true; /* the tails */
+    for (int i = p->g->n_nodes - 1; i >= 0; i--)
+        if (mf_runs_back(p, i) && !mf_node_shared(p->g, i)) {
+            bool W = mark_first(p, p->g->node[i].W, seen), b = mark_first(p, p->g->node[i].b, seen);
+            p->first[i] = (struct mf_first){W, b};
+        }
+    free(seen);
 }
 
 static void find_packs(struct mf_plan *p, int (*pack)[2])
@@ -165,17 +182,11 @@ static void find_packs(struct mf_plan *p, int (*pack)[2])
 /* All in one piece: small pages cost a product some percent. */
 static int make_packs(struct mf_plan *p, struct mf_err *err)
 {
-    const struct mf_gemm *gemm = p->e->dev.gemm;
-    size_t *size = mf_xcalloc((size_t)p->n_packs, sizeof *size);
-    for (int i = 0; i < p->n_packs; i++) {
-        size[i] = (gemm->pack_bytes(p->packs[i].pack.K, p->packs[i].pack.N) + 63) / 64 * 16;
-        p->pack_size += size[i];
+    int rc = (p->pack_room = mf_big_alloc(p->pack_size, "packed weights", err)) ? 0 : err->code;
+    for (int i = 0; rc == 0 && i < p->n_packs; i++) {
+        struct mf_pack *pack = &p->packs[i].pack;
+        rc = p->e->dev.gemm->pack_init(pack, pack->K, pack->N, p->pack_room + p->packs[i].at, err);
     }
-    float *room = p->pack_room = mf_big_alloc(p->pack_size, "packed weights", err);
-    int rc = room ? 0 : err->code;
-    for (int i = 0; rc == 0 && i < p->n_packs; room += size[i++])
-        rc = gemm->pack_init(&p->packs[i].pack, p->packs[i].pack.K, p->packs[i].pack.N, room, err);
-    free(size);
     return rc;
 }
 
@@ -223,24 +234,6 @@ static size_t find_work(const struct mf_plan *p, int tile)
         free(c.x);
     }
     return most;
-}
-
-/* Of parameters that shared nodes alone have, lanes hold nothing. */
-static void mark_reached(struct mf_plan *p)
-{
-    p->reached = mf_xcalloc(p->lane_size / MF_SLICE + 1, sizeof *p->reached);
-    for (size_t i = p->params->size / MF_SLICE; i <= p->lane_size / MF_SLICE; i++)
-        p->reached[i] = true;
-    for (int i = 0; i < p->g->n_nodes; i++)
-        for (int k = 0; k < 2; k++) {
-            int param = k ? p->g->node[i].b : p->g->node[i].W;
-            if (param < 0 || mf_node_shared(p->g, i))
-                continue;
-            const struct mf_param *q = &p->params->p[param];
-            size_t end = q->at + (size_t)q->rows * (size_t)q->cols;
-            for (size_t at = q->at / MF_SLICE; at * MF_SLICE < end; at++)
-                p->reached[at] = true;
-        }
 }
 
 static int allocate(struct mf_plan *p, struct mf_err *err)
@@ -293,7 +286,6 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     mf_plan_analyse(p);
     p->shared_size = mf_plan_place_shared(p);
     mark_firsts(p);
-    mark_reached(p);
     choose_tile(p, opts);
     find_packs(p, pack);
     int rc = allocate(p, err);
@@ -347,11 +339,12 @@ void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to)
     size_t T = (size_t)mf_workers_count(p->e->workers), tile = mf_plan_tile(p, n), tiles = (n + tile - 1) / tile,
            arena = mf_plan_touched(p, tile) + find_work(p, (int)tile) * sizeof(float);
     to->of[MF_MEMORY_ACTIVATIONS] += (double)((tiles < T ? tiles : T) * arena + p->shared_size * sizeof(float));
+    if (mf_plan_together(p, n))
+        to->of[MF_MEMORY_ACTIVATIONS] += (double)((T - 1) * find_work(p, (int)tile) * sizeof(float));
     for (size_t at = 0; p->backward && at < p->lane_size; at += MF_SLICE) {
         size_t floats = p->lane_size - at < MF_SLICE ? p->lane_size - at : MF_SLICE, lanes = (size_t)p->lanes;
         lanes = !p->reached[at / MF_SLICE] ? 0 : tiles < lanes ? tiles : lanes;
         to->of[MF_MEMORY_GRADIENTS] += (double)((lanes + 1) * floats * sizeof(float));
     }
-    for (int i = 0; i < p->n_packs; i++)
-        to->of[MF_MEMORY_WEIGHTS] += (double)p->e->dev.gemm->pack_bytes(p->packs[i].pack.K, p->packs[i].pack.N);
+    to->of[MF_MEMORY_WEIGHTS] += (double)(p->pack_size * sizeof(float));
 }

@@ -1,7 +1,10 @@
-/* plan.h - a graph compiled for a tile of samples: one arena, no allocation and no branching per run.
+/* plan.h - a graph compiled for a tile of samples: fixed places, no allocation per run.
  *
- * Workers take tiles and run the whole plan (forward, backward) on each. The
- * gradients of tile i go to accumulator lane i mod G, in order within a lane;
+ * What follows from parameters and shared inputs alone is computed once, and
+ * again when they change; what flows back to it is done once, after all tiles.
+ * Workers take tiles and run the rest of the plan (forward, backward) on each;
+ * where inference has few samples for many workers, they divide its operations.
+ * The gradients of tile i go to accumulator lane i mod G, in order within a lane;
  * lanes are summed in order. So results do not depend on the number of
  * threads; G and the tile (which follows from the plan and the number of
  * samples) are part of the bits of a gradient.

@@ -17,10 +17,13 @@ enum {
 struct mf_weights_use { /* one packed piece of a parameter, and its calls */
     int W, from;
     bool turned;
+    size_t at; /* floats from pack_room's base */
     struct mf_pack pack;
 };
 
-struct mf_place { /* of a value or of what a node keeps: floats from the arena's base, live from..to */
+/* Of a value, a gradient or of what a node keeps: floats from the arena's base, live from..to; of what is shared, from
+ * the base of shared, and always there. */
+struct mf_place {
     size_t at, size;
     int from, to; /* to < from: not there */
 };
@@ -42,10 +45,10 @@ struct mf_plan {
     bool *wanted;                 /* by value: its gradient is computed */
     size_t arena_size, work_size; /* floats, of one worker */
     float **arena;                /* by worker; then its scratch */
-    float *shared;      /* shared values, which all workers read, and gradients that shared nodes alone read */
-    size_t shared_size; /* floats */
-    bool *is_set;       /* by value */
-    uint64_t shared_of; /* params->version that shared values were computed from; ~0: none */
+    float *shared;                /* shared values, the gradients that shared nodes alone read, and what those keep */
+    size_t shared_size;           /* floats */
+    bool *is_set;                 /* by value */
+    uint64_t shared_of;           /* params->version that shared values were computed from; ~0: none */
 
     struct mf_call **call; /* by worker, by node */
     struct mf_tensor **operands;
@@ -65,7 +68,7 @@ struct mf_plan {
 };
 
 /* layout.c */
-void mf_plan_analyse(struct mf_plan *p);                      /* fills wanted, tail and the lives in data, grad, aux */
+void mf_plan_analyse(struct mf_plan *p);                      /* fills wanted, tail, lane_size and the lives */
 size_t mf_plan_place_shared(struct mf_plan *p);               /* returns the floats of shared */
 size_t mf_plan_place(struct mf_plan *p, int tile);            /* places them all; returns the arena's floats */
 size_t mf_plan_tile(const struct mf_plan *p, size_t n);       /* run.c: of a run of n samples */
@@ -75,6 +78,8 @@ bool mf_runs_back(const struct mf_plan *p, int node);
 bool mf_node_shared(const struct mf_graph *g, int node);                  /* it runs once a run, not once a tile */
 bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i); /* a gradient flows into operand i */
 bool mf_trained(const struct mf_graph *g, int param);
+
+bool mf_plan_together(const struct mf_plan *p, size_t n); /* run.c: workers divide the operations of n samples */
 
 /* team.c: worker 0 leads through a tile and shares the nodes that can be divided; the others help until the end. */
 struct mf_team {

@@ -9,7 +9,7 @@
 
 enum {
     ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
-    TEAM_MACS = 20000000, /* above this workers that have no tile of their own help those who have */
+    TEAM_MACS = 20000000, /* above this workers divide operations, where samples are too few for them */
     TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
 };
 
@@ -122,10 +122,13 @@ static void run_shared_back(struct mf_plan *p, size_t n)
 static void keep_tails(const struct mf_plan *p, int w, bool fresh, float *lane)
 {
     for (int v = 1; v < p->g->n_values; v++) {
+        if (p->tail[v] < 0)
+            continue;
         const float *from = p->arena[w] + p->grad[v].at;
+        float *to = lane + p->tail[v];
         size_t size = (size_t)p->g->value[v].rows * (size_t)p->g->value[v].cols;
-        for (size_t j = 0; j < size && p->tail[v] >= 0; j++)
-            lane[(size_t)p->tail[v] + j] = (fresh ? 0.0f : lane[(size_t)p->tail[v] + j]) + from[j];
+        for (size_t j = 0; j < size; j++)
+            to[j] = (fresh ? 0.0f : to[j]) + from[j];
     }
 }
 
@@ -201,13 +204,12 @@ static void work_together(void *arg, int w)
 static void run_forward(struct run *r)
 {
     struct mf_workers *workers = r->p->e->workers;
-    double macs = r->p->macs * (double)r->n;
     struct mf_team team;
-    if (macs >= TEAM_MACS && 2 * r->tiles <= (size_t)mf_workers_count(workers)) {
+    if (mf_plan_together(r->p, r->n)) {
         mf_team_start(&team, r->p);
         r->team = &team;
         mf_workers_run(workers, work_together, r);
-    } else if (macs < ALONE_MACS || r->tiles == 1)
+    } else if (r->p->macs * (double)r->n < ALONE_MACS || r->tiles == 1)
         work_any(r, 0);
     else
         mf_workers_run(workers, work_any, r);
@@ -303,9 +305,17 @@ static size_t training_tile(const struct mf_plan *p, size_t n)
     return p->tile_given ? most : n ? (n + tiles - 1) / tiles : 1;
 }
 
+bool mf_plan_together(const struct mf_plan *p, size_t n)
+{
+    return !p->backward && p->e->dev.gemm && p->e->dev.gemm->divides && p->macs * (double)n >= TEAM_MACS &&
+           2 * n <= (size_t)mf_workers_count(p->e->workers);
+}
+
 /* Inference: rows are independent, so all threads share what there is. */
 static size_t inference_tile(const struct mf_plan *p, size_t n)
 {
+    if (mf_plan_together(p, n))
+        return least(n, (size_t)p->tile);
     size_t threads = (size_t)mf_workers_count(p->e->workers), share = (n + threads - 1) / threads;
     return share ? least(share, (size_t)p->tile) : 1;
 }

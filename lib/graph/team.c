@@ -1,8 +1,8 @@
 /* team.c - one operation by all workers.
  *
  * A turn names the node that is being divided, into how many parts, and the next part. Who takes a part ends it before
- * the leader goes on, and who comes late finds none left, so that a worker that the system has put aside holds nobody
- * up. Parts are columns, heads or rows of a result: its bits do not depend on who made them.
+ * the leader goes on; who comes late finds none left, so that a worker that has not come yet delays no node. Parts are
+ * columns, heads or rows of a result: its bits do not depend on who made them.
  */
 #include <sched.h>
 
@@ -11,7 +11,7 @@
 enum {
     LARGE = 1 << 16, /* floats of a result that is cut finer than workers: one core may be slower than another */
     OVER = 1 << 30,  /* no node: the end */
-    PATIENCE = 1000, /* looks at the turn before the core is offered to others */
+    PATIENCE = 1000, /* looks before the core is offered to others */
 };
 
 static uint64_t turn(int node, int parts)
@@ -60,6 +60,14 @@ static bool take(struct mf_team *t, int w)
     return true;
 }
 
+static void wait_a_little(int *looks)
+{
+    if (++*looks < PATIENCE)
+        __builtin_ia32_pause();
+    else
+        sched_yield();
+}
+
 void mf_team_forward(struct mf_team *t, int node, int n)
 {
     const struct mf_tensor *y = &t->p->call[0][node].y;
@@ -70,8 +78,8 @@ void mf_team_forward(struct mf_team *t, int node, int n)
     atomic_store(&t->turn, turn(node, parts));
     while (take(t, 0))
         continue;
-    while (atomic_load(&t->left) > 0)
-        __builtin_ia32_pause();
+    for (int looks = 0; atomic_load(&t->left) > 0;)
+        wait_a_little(&looks);
 }
 
 void mf_team_end(struct mf_team *t)
@@ -81,11 +89,9 @@ void mf_team_end(struct mf_team *t)
 
 void mf_team_help(struct mf_team *t, int w)
 {
-    for (int idle = 0; node_of(atomic_load(&t->turn)) != OVER;)
+    for (int looks = 0; node_of(atomic_load(&t->turn)) != OVER;)
         if (take(t, w))
-            idle = 0;
-        else if (++idle < PATIENCE)
-            __builtin_ia32_pause();
+            looks = 0;
         else
-            sched_yield();
+            wait_a_little(&looks);
 }

@@ -67,6 +67,36 @@ static void products(const struct route *r, double bound)
     ok(worst < bound, "%s: products of every shape within %.1g sqrt(K)", r->name, worst);
 }
 
+/* Whoever makes which part of y, every element is made once, of the same bits. */
+static void parts(const struct route *r)
+{
+    static const int rows[] = {1, 47, 96, 335}, shares[] = {1, 2, 3, 7, 11};
+    enum { K = 40, N = 130 };
+    float *W = normal(N * K), *x = normal(335 * K), *whole = malloc(sizeof *whole * 335 * N),
+          *y = malloc(sizeof *y * 335 * N);
+    float *room = aligned_alloc(64, (r->gemm->pack_bytes(K, N) + 63) / 64 * 64);
+    struct mf_tensor is = {.rows = 1, .cols = N};
+    struct mf_pack p;
+    struct mf_err err;
+    int unlike = 0;
+    r->gemm->pack_init(&p, K, N, room, &err);
+    r->kern->pack(&p, W, K, false);
+    for (int m = 0; m < 4; m++) {
+        size_t size = sizeof *y * (size_t)rows[m] * N;
+        r->kern->times(&p, rows[m], x, whole, &(struct mf_epilogue){.y = &is, .act = MF_ACT_GELU});
+        for (int s = 0; s < 5; s++) {
+            memset(y, 0xff, size);
+            for (int i = 0; i < shares[s]; i++)
+                r->kern->times(&p, rows[m], x, y,
+                               &(struct mf_epilogue){.y = &is, .act = MF_ACT_GELU, .part = i, .parts = shares[s]});
+            unlike += memcmp(y, whole, size) != 0;
+        }
+    }
+    ok(unlike == 0, "%s: parts of a product, rows or columns, are the whole to the bit", r->name);
+    r->gemm->pack_release(&p);
+    free(W), free(x), free(whole), free(y), free(room);
+}
+
 static void outer(const struct route *r, double bound)
 {
     double worst = 0.0;
@@ -172,8 +202,10 @@ int main(void)
         }
         products(&routes[i], i < 3 ? 4e-6 : 3e-2);
         outer(&routes[i], i < 3 ? 2e-5 : 2e-1);
-        if (routes[i].kern)
+        if (routes[i].kern) {
+            parts(&routes[i]);
             functions(routes[i].kern);
+        }
     }
     return done();
 }

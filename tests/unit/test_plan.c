@@ -26,13 +26,15 @@ static void build(struct net *n)
     int b0 = mf_param_add(&n->ps, "0.bias", 1, H, 1, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.3f);
     int W1 = mf_param_add(&n->ps, "1.weight", H, H, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.1f);
     int W2 = mf_param_add(&n->ps, "2.weight", D, H, 2, MF_GROUP_CRITIC, MF_INIT_NORMAL, 0.1f);
+    int W3 = mf_param_add(&n->ps, "3.weight", H, H, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.1f);
     mf_params_alloc(&n->ps, &err);
     mf_params_fresh(&n->ps, 5);
     n->x = mf_input(n->g, 1, O);
     n->target = mf_input(n->g, 1, D);
     n->weight = mf_input(n->g, 1, 1);
     n->shift = mf_shared(n->g, 1, H);
-    struct mf_val h = mf_linear(n->g, n->x, W0, 0, b0, n->shift, MF_NONE, MF_ACT_MISH);
+    struct mf_val learned = mf_linear(n->g, n->shift, W3, 0, -1, MF_NONE, MF_NONE, MF_ACT_TANH); /* shared, trained */
+    struct mf_val h = mf_linear(n->g, n->x, W0, 0, b0, learned, MF_NONE, MF_ACT_MISH);
     h = mf_linear(n->g, h, W1, 0, -1, h, MF_NONE, MF_ACT_RELU);
     n->y = mf_linear(n->g, h, W2, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
     mf_loss(n->g, mf_mse(n->g, n->y, n->target, n->weight), 1.0f);
@@ -114,7 +116,7 @@ static void threads_and_lanes(void)
     drop(&m);
 }
 
-enum { TOKENS = 320, WIDE = 256, QUERIES = 16 };
+enum { TOKENS = 2000, WIDE = 256, QUERIES = 16 };
 
 /* Work enough for workers to share one sample: large products (by rows), small ones (by columns), norms and heads. */
 static struct mf_val attending(struct mf_graph *g, struct mf_val x, struct mf_val scale)

@@ -57,7 +57,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
         run -1 bash -c "timeout 10 mf-top '$T/$dir' | cat; exit \${PIPESTATUS[0]}"
         [[ ${#lines[@]} -eq 1 && $output == "mf-top: error: $T/$dir: nobody works on it, and there is no round"* ]] || return 1
     done
-    run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iter=3 "*"dead: nobody"* ]]
+    run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iter=3 "* && $output == *"dead: nobody"* ]]
 }
 
 @test "what is no run, no stream, or cut, is said" {

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
+#include "conf/resolve.h"
 
 struct mf_item *mf_item_list(void)
 {
@@ -234,6 +235,13 @@ void mf_text_print(const char *text, FILE *to)
     putc('"', to);
 }
 
+void mf_value_print(const char *text, FILE *to)
+{
+    char *escaped = mf_escaped(text);
+    mf_text_print(escaped, to);
+    free(escaped);
+}
+
 void mf_item_print(const struct mf_item *x, FILE *to)
 {
     switch (x->is) {
@@ -241,7 +249,7 @@ void mf_item_print(const struct mf_item *x, FILE *to)
         fputs("null", to);
         break;
     case MF_IS_TEXT:
-        mf_text_print(x->text, to);
+        (x->state == MF_RESOLVED ? mf_value_print : mf_text_print)(x->text, to);
         break;
     case MF_IS_LIST:
     case MF_IS_MAP:

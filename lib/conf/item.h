@@ -51,9 +51,10 @@ void mf_item_merge(struct mf_item *map, struct mf_item *over);
 void mf_item_remove(struct mf_item *x); /* with its name, from what it is in */
 /* "policy.hidden" of an item that is in a tree. */
 void mf_item_path(const struct mf_item *x, char *to, size_t size);
-/* As YAML, on one line. */
+/* As YAML, on one line, that reads back. */
 void mf_item_print(const struct mf_item *x, FILE *to);
-void mf_text_print(const char *text, FILE *to); /* a text, quoted where YAML would read another thing */
+void mf_text_print(const char *text, FILE *to);  /* a text, quoted where YAML would read another thing */
+void mf_value_print(const char *text, FILE *to); /* the same, with no reference in it */
 
 /* A value that has met its key. */
 union mf_typed {

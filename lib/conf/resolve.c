@@ -182,10 +182,46 @@ static int inside(struct mf_resolver *r, const struct mf_item *x, char *s, struc
     } else {
         rc = reference(r, x, s, to, err);
         if (rc == 0 && !*to)
-            rc = mf_err_set(err, MF_EUSAGE, "${%.128s}: there is no such key, nearest is '%s'", s, mf_key_nearest(s));
+            rc = mf_err_set(err, MF_EUSAGE,
+                            "${%.128s}: there is no such key, nearest is '%s'; a ${ that is none is written \\${", s,
+                            mf_key_nearest(s));
     }
     mf_item_free(outer);
     return rc;
+}
+
+static size_t slashes_before(const char *at, const char *from)
+{
+    size_t n = 0;
+    while (at - n > from && at[-1 - (ptrdiff_t)n] == '\\')
+        n++;
+    return n;
+}
+
+/* Up to the next reference, or the end. \${ is none: only there does a backslash escape, itself too. */
+static const char *literal(struct text *out, const char *s)
+{
+    for (const char *open; (open = strstr(s, "${")); s = open + 2) {
+        const size_t slashes = slashes_before(open, s);
+        append(out, s, (size_t)(open - s) - (slashes + 1) / 2);
+        if (slashes % 2 == 0)
+            return open;
+        append(out, open, 2);
+    }
+    append(out, s, strlen(s));
+    return s + strlen(s);
+}
+
+char *mf_escaped(const char *s)
+{
+    struct text out = {0};
+    for (const char *open; (open = strstr(s, "${")); s = open + 2) {
+        append(&out, s, (size_t)(open - s));
+        append(&out, open - slashes_before(open, s), slashes_before(open, s));
+        append(&out, "\\${", 3);
+    }
+    append(&out, s, strlen(s));
+    return out.s;
 }
 
 /* A text with all its ${..} replaced; one that is nothing but one becomes what that is. */
@@ -194,17 +230,7 @@ static int expand(struct mf_resolver *r, const struct mf_item *x, const char *s,
 {
     struct text out = {0};
     int rc = 0;
-    append(&out, "", 0);
-    for (const char *from = s; *s && rc == 0;) {
-        if (!strncmp(s, "\\${", 3)) {
-            append(&out, "${", 2);
-            s += 3;
-            continue;
-        }
-        if (strncmp(s, "${", 2) != 0) {
-            append(&out, s++, 1);
-            continue;
-        }
+    for (const char *from = s; rc == 0 && *(s = literal(&out, s));) {
         const char *end = behind(s);
         if (!end) {
             rc = mf_err_set(err, MF_EUSAGE, "'%.128s' misses its closing }", s);

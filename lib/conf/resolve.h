@@ -17,8 +17,10 @@ struct mf_resolver {
 
 /* ${a.b}, ${.sibling}, ${a[0]}, "run_${n}", ${oc.env:NAME,default}, ${oc.select:a.b,default}, ${oc.decode:text},
  * ${now:%Y-%m-%d}, and ${eval:'..'}, arithmetic on numbers. What is referred to is resolved first, and a key that no
- * file gives has its default. Sentences begin with the place of x. */
+ * file gives has its default. \${ is the text ${. Sentences begin with the place of x. */
 int mf_resolve(struct mf_resolver *r, struct mf_item *x, struct mf_err *err);
+/* What resolves to this text, whatever is in it; malloc'ed. */
+char *mf_escaped(const char *text);
 
 /* "2*(3+4)" with Python's + - * / // % ** and round int float abs min max; an integer stays one. */
 int mf_arithmetic(const char *text, struct mf_item **to, struct mf_err *err);

@@ -10,7 +10,7 @@ static void print_value(const struct mf_slot *s, const struct mf_key *key, FILE 
     if (!s->text)
         fputs("null", to);
     else if (key->type == MF_STR)
-        mf_text_print(s->text, to);
+        mf_value_print(s->text, to);
     else
         fputs(s->text, to);
     putc('\n', to);

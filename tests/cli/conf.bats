@@ -74,7 +74,6 @@ refuses() {
         [[ $(value 'training.num_envs=${oc.env:MF_TEST_N,7}' training.num_envs) == 7 ]] &&
         [[ $(MF_TEST_N=9 value 'training.num_envs=${oc.env:MF_TEST_N,7}' training.num_envs) == 9 ]] &&
         [[ $(value 'policy.n_action_steps=${.horizon}' policy.n_action_steps) == 4 ]] &&
-        [[ $(value 'run.dir=\${x}' run.dir) == '${x}' ]] &&
         refuses "a cycle: wandb_project -> run.dir -> wandb_project" 'wandb_project=${run.dir}' 'run.dir=${wandb_project}' &&
         refuses "run.dir: \${nope}: there is no such key, nearest is" 'run.dir=${nope}' &&
         refuses "MF_TEST_NOT is not in the environment" 'run.dir=${oc.env:MF_TEST_NOT}' &&
@@ -82,6 +81,30 @@ refuses() {
         refuses "is no sum of numbers" 'training.num_envs=${eval:"__import__(1)"}' &&
         refuses "is no sum of numbers" 'training.num_envs=${eval:"1/0"}' &&
         refuses "training.num_envs=x: must be an integer" 'training.num_envs=${wandb_project}' wandb_project=x
+}
+
+@test "a backslash before \${ makes it a text, before a backslash there itself" {
+    local word text
+    while read -r word text; do
+        [[ $(value "$word" run.name=N run.dir) == "$text" ]] || { echo "$word is not $text"; return 1; }
+    done <<'END'
+run.dir=\${x} ${x}
+run.dir='a\${x}b' a${x}b
+run.dir=\${x ${x
+run.dir='\\${run.name}' \N
+run.dir='\\\${run.name}' \${run.name}
+run.dir=\\\${run.name} \N
+run.dir=a\\b\${x}\c a\b${x}\c
+run.dir='a\\b' a\\b
+END
+}
+
+@test "what a reference gave, or a backslash kept, is printed so that it reads back" {
+    printf '%s\n' 'conf: {unknown: keep}' 'a: \${x}' 'b: {c: ["${a}"]}' 'd: ${b}' 'e: ${nowhere}' \
+        'run: {dir: "${oc.env:MF_TEST_P}", name: "${a}"}' >configs/literal.yaml
+    MF_TEST_P='p\${q}' mf-conf -cn literal >all.yaml 2>/dev/null && mf-conf --config all.yaml 2>/dev/null | cmp - all.yaml &&
+        [[ $(value --config all.yaml run.dir run.name) == $'p\\${q}\n${x}' ]] &&
+        grep -qF 'd: {c: ["\\${x}"]}' all.yaml && grep -qF 'e: "${nowhere}"' all.yaml
 }
 
 @test "a cycle is an error also in what no program knows, and through a map that holds it" {

@@ -34,15 +34,16 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 }
 
 @test "train: a folder may have any name of one line" {
-    local dir="it's, (a) [b] {c}=d"
-    pipeline train "${tiny[@]}" training.total_timesteps=600 "run.dir='it\\'s, (a) [b] {c}=d'" && [[ -d $dir/checkpoints ]] &&
+    local dir="it's, (a) [b] {c}=d \\\${e}"
+    pipeline train "${tiny[@]}" training.total_timesteps=600 "run.dir='it\\'s, (a) [b] {c}=d \\\\\\\${e}'" && [[ -d $dir/checkpoints ]] &&
+        mf-report "$dir" 2>warned >/dev/null && ! grep warn warned &&
         told "mf-plot $(printf %q "$dir")" && ! pipeline train "${tiny[@]}" "run.dir='a
 b'" && told "no room for a second line"
 }
 
 @test "demo, robosuite: what they make may lie in a folder of any name of one line" {
     local short=("${tiny[@]:1}" training.total_timesteps=200 collect.episodes=8 clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 eval.num_episodes=4)
-    OUT="$T/it's, [a] b" CONFIG=point pipeline demo "${short[@]}" && [[ -s "$T/it's, [a] b/curve.png" && -s "$T/it's, [a] b/after.json" ]] || { cat err; return 1; }
+    OUT="$T/it's, [a] b\${c}" CONFIG=point pipeline demo "${short[@]}" && [[ -s "$T/it's, [a] b\${c}/curve.png" && -s "$T/it's, [a] b\${c}/after.json" ]] || { cat err; return 1; }
     mkdir "my py" && cat >"my py/python" <<'END' && chmod +x "my py/python"
 #!/bin/bash
 case $1 in

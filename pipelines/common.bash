@@ -65,10 +65,11 @@ last_frame() {
             if . then "the last metrics are of iteration \(.iter + 1), \(.step) steps" else "no metrics were written" end'
 }
 
-# look_at DIR 'COMMAND'..: DIR in a command is quoted for a shell.
+# look_at DIR 'COMMAND'..: DIR in a command is quoted for a shell, and not to be taken for a key.
 look_at() {
     local quoted
     printf -v quoted %q "$1"
+    [[ $1 != *=* || $1 == [./]* ]] || quoted=./$quoted
     printf '\n%s is done. Next:\n' "$1"
     set -- "${@//"$1"/"$quoted"}"
     printf '    %s\n' "${@:2}"

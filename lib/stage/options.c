@@ -64,7 +64,8 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
         printf("\nExamples:\n%s", s->examples);
 }
 
-/* "training.lr=..", "+key=..", "~key", "nested/group=option" unless a file has that name. */
+/* What makes a word a key and not a file: "training.lr=..", "+key=..", "~key", "nested/group=option" unless a file has
+ * that name; ./ and / begin files. */
 static bool is_override(const char *word)
 {
     static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@/-";
@@ -180,13 +181,24 @@ static const char *installed(char path[1024])
     return NULL;
 }
 
-static int resolve(struct mf_options *o, struct words *w, struct mf_err *err)
+/* A word that is wrong as a key may have been meant as a file. */
+static void or_a_file(const struct words *w, struct mf_err *err)
+{
+    const struct mf_err why = *err;
+    for (int i = 0; i < w->from.n_words; i++)
+        if (access(w->pair[i], F_OK) == 0)
+            mf_err_set(err, why.code, "%s; the file of that name is ./%.128s", why.text, w->pair[i]);
+}
+
+static int resolve(struct mf_options *o, const struct mf_stage *s, struct words *w, struct mf_err *err)
 {
     char path[1024];
     w->from.file = w->file, w->from.word = w->pair, w->from.installed = installed(path);
     if (w->answer == ANSWER_SWEEP)
         return mf_conf_sweep(&w->from, stdout, err);
     int rc = mf_conf_load(o->conf, &w->from, err);
+    if (rc && (s->operands || takes_file(s)))
+        or_a_file(w, err);
     if (rc == 0 && *mf_conf_remark(o->conf) && strcmp(mf_conf_text(o->conf, "log.level"), "error") != 0)
         mf_log(MF_LOG_WARN, "kept without effect, being keys of no program: %s", mf_conf_remark(o->conf));
     return rc;
@@ -212,7 +224,7 @@ int mf_options_read(struct mf_options *o, const struct mf_stage *s, int argc, ch
         printf("%s %s\n", o->program, MF_VERSION);
     else if (rc == 0 && w.answer == ANSWER_DOC)
         mf_conf_doc(stdout);
-    else if (rc == 0 && (rc = resolve(o, &w, err)) == 0 && w.answer == ANSWER_CFG)
+    else if (rc == 0 && (rc = resolve(o, s, &w, err)) == 0 && w.answer == ANSWER_CFG)
         mf_conf_print(o->conf, stdout);
     free(w.file);
     free(w.pair);

@@ -54,6 +54,16 @@ by_line() {
 }
 @test "a mistake in a file is told by its line, also in that of MF_CONFIG" { each by_line; }
 
+# no_key_but_file: who takes files says how one of that name is given, and then takes it.
+no_key_but_file() {
+    "$1" --help | sed 's/ \[--.*//;q' | grep -qE 'FILE|RUN' || return 0
+    run -2 --separate-stderr "$1" OUT=a=b && [[ $stderr == *"unknown key 'OUT', nearest is "*"; the file of that name is ./OUT=a=b"* ]] &&
+        run --separate-stderr timeout 5 "$1" ./OUT=a=b </dev/null && [[ $stderr != *"unknown key"* ]]
+}
+@test "a file whose name has a = is ./NAME, and who gives it otherwise is told" {
+    cd "$T" && mkdir OUT=a=b && each no_key_but_file
+}
+
 missing_value() {
     run -2 "$1" --config && [[ $output == *"--config needs a value"* ]] && run -2 "$1" --config '' && [[ $output == *"--config needs a value"* ]] &&
         run -2 "$1" run.seed=1 '' && [[ $output == *"word 2 is empty: is a variable of the shell not set?"* ]] &&

@@ -75,7 +75,13 @@ END
         pipeline eval outputs/point-clone/checkpoints/clone.safetensors eval.num_episodes=4 && [[ -s outputs/point-clone/logs/eval.json ]] &&
         mf-collect "${tiny[@]}" training.total_timesteps=600 collect.policy_timeout=20 run.dir=saved 2>log | tee saved.mf | mf-gae | mf-ppo "${tiny[@]}" >/dev/null &&
         mf-record saved.hdf5 <saved.mf >/dev/null &&
+        ! pipeline eval training.seed=1 && told "a run or a checkpoint comes first, and there is no 'training.seed=1'" &&
+        mv outputs/point-clone a=b && ! pipeline eval a=b && told "the file of that name is ./a=b" && pipeline eval ./a=b/checkpoints/clone.safetensors eval.num_episodes=4 &&
         pipeline offline saved.hdf5 "${tiny[@]}" run.name=again && [[ -e outputs/again-offline/checkpoints/000001.safetensors ]]
+}
+
+@test "what to look at next can be pasted, also of a folder with a = in its name" {
+    pipeline train "${tiny[@]}" training.total_timesteps=600 run.dir=a=b && told "mf-plot ./a=b" && mf-plot ./a=b >out
 }
 
 @test "debug: every part once, and a verdict" {

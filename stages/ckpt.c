@@ -53,6 +53,13 @@ static void warn(const char *why)
     mf_log(MF_LOG_WARN, "%s", why);
 }
 
+static void put_path(const char *before, const char *path, const char *after)
+{
+    fputs(before, stdout);
+    mf_plain(path, 0, stdout);
+    fputs(after, stdout);
+}
+
 static int list(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
     struct mf_listing l = {.broken = warn};
@@ -65,8 +72,9 @@ static int list(struct ckpt *self, int n, const char *const *paths, struct mf_er
         char success[16] = "-";
         if (!isnan(it->success))
             snprintf(success, sizeof success, "%.3f", it->success);
-        printf("%8" PRId64 " %8" PRId64 "  %-6s %11zu %11zu %8s  %s\n", it->iter, it->version, it->kind, it->params,
-               it->size, success, it->path);
+        printf("%8" PRId64 " %8" PRId64 "  %-6s %11zu %11zu %8s", it->iter, it->version, it->kind, it->params, it->size,
+               success);
+        put_path("  ", it->path, "\n");
     }
     mf_listing_release(&l);
     return rc;
@@ -82,10 +90,10 @@ static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_e
         if (unlink(path) < 0)
             rc = mf_err_errno(err, "cannot remove %s", path);
         else
-            printf("removed %s\n", path);
+            put_path("removed ", path, "\n");
         strcpy(path + strlen(path) - strlen(".safetensors"), ".json");
         if (!rc && unlink(path) == 0)
-            printf("removed %s\n", path);
+            put_path("removed ", path, "\n");
     }
     mf_listing_release(&l);
     return rc;
@@ -203,7 +211,7 @@ static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_
         struct mf_err why;
         int rc = verify_file(paths[i], &why);
         if (rc == 0)
-            printf("%s: ok\n", paths[i]);
+            put_path("", paths[i], ": ok\n");
         else
             mf_log(MF_LOG_ERROR, "%s", why.text);
         bad += rc != 0;

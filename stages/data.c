@@ -69,7 +69,8 @@ static void put_set(const struct mf_survey_set *q)
 static void put_text(const struct mf_survey *s, const char *path)
 {
     size_t *n = lengths(s);
-    printf("%s: %zu demonstrations, %zu steps, %.1f MiB\n", path, s->n_demos, s->total, (double)s->bytes / (1 << 20));
+    mf_plain(path, 0, stdout);
+    printf(": %zu demonstrations, %zu steps, %.1f MiB\n", s->n_demos, s->total, (double)s->bytes / (1 << 20));
     printf("steps         %zu to %zu, median %zu; %s to %s\n", n[0], n[s->n_demos - 1], n[s->n_demos / 2],
            s->demo[0].name, s->demo[s->n_demos - 1].name);
     printf("filter keys   ");

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "data/history.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
@@ -72,11 +73,13 @@ static const char *state(const struct pane *p)
     return p->h.ended ? "ended" : mf_rundir_is_live(p->h.run) ? "running" : p->h.n || p->h.head ? "stopped" : "waiting";
 }
 
-static const char *name_of(const struct pane *p, int width)
+/* The end of its name, of at most `width` bytes, fit for a terminal. */
+static const char *name_of(const struct pane *p, int width, char to[MF_PATH_MAX])
 {
     const char *s = *p->h.run ? p->h.run : p->h.path;
-    int n = (int)strlen(s);
-    return n > width ? s + n - width : s;
+    const int n = (int)mf_plain_copy(to, s, strnlen(s, MF_PATH_MAX - 1));
+    to[n] = '\0';
+    return n > width ? to + n - width : to;
 }
 
 static void clock_text(double seconds, char text[32])
@@ -219,9 +222,9 @@ static void waits(const struct mf_history *h, int row, int col, int cols)
 static void heading(const struct pane *p, int row, int col, int cols)
 {
     const struct mf_history *h = &p->h;
-    char spent[32], left[32] = "";
+    char spent[32], left[32] = "", name[MF_PATH_MAX];
     attron(A_BOLD);
-    mvprintw(row, col, "%s", name_of(p, cols - 10));
+    mvprintw(row, col, "%s", name_of(p, cols - 10, name));
     attroff(A_BOLD);
     printw(" %s", state(p));
     if (!h->n)
@@ -289,7 +292,8 @@ static void draw(const struct top *t)
 static void print_line(const struct pane *p, size_t i)
 {
     const struct mf_history *h = &p->h;
-    printf("%s iter=%.0f step=%.0f time=%.1f", name_of(p, MF_PATH_MAX), h->iter[i], h->step[i], h->time[i]);
+    char name[MF_PATH_MAX];
+    printf("%s iter=%.0f step=%.0f time=%.1f", name_of(p, MF_PATH_MAX, name), h->iter[i], h->step[i], h->time[i]);
     for (int s = 0; s < h->n_series; s++)
         if (!isnan(h->series[s].value[i]))
             printf(" %s=%.6g", h->series[s].name, h->series[s].value[i]);
@@ -299,8 +303,9 @@ static void print_line(const struct pane *p, size_t i)
 static void print_last(const struct pane *p)
 {
     const struct mf_history *h = &p->h;
+    char name[MF_PATH_MAX];
     if (h->n)
-        printf("%s %s: iteration %.0f, %.0f steps, success %.1f %%\n", name_of(p, MF_PATH_MAX), state(p),
+        printf("%s %s: iteration %.0f, %.0f steps, success %.1f %%\n", name_of(p, MF_PATH_MAX, name), state(p),
                h->iter[h->n - 1] + 1, h->step[h->n - 1], 100 * last(h, "rollout/success_once"));
 }
 
@@ -383,6 +388,7 @@ static int look(struct top *t)
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct top *t = self;
+    char name[MF_PATH_MAX];
     bool any, over;
     int rc = take(t, &any, &over, err);
     (void)run;
@@ -398,7 +404,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     for (int i = 0; over && i < t->n; i++)
         if (!t->pane[i].h.n && !t->pane[i].h.ended && !t->piped)
             return mf_err_set(err, MF_EIO, "%s: nobody works on it, and there is no round that it has learned from",
-                              name_of(&t->pane[i], MF_PATH_MAX));
+                              name_of(&t->pane[i], MF_PATH_MAX, name));
     if (!any && !over)
         usleep((useconds_t)(1e6 * t->interval < 1e5 ? 1e6 * t->interval : 1e5));
     return !over;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "data/frame.h"
 #include "wire/token.h"
 
@@ -109,11 +110,12 @@ int mf_history_take(struct mf_history *h, const struct mf_frame *f, struct mf_er
         h->series[i].value[h->n] = NAN;
     for (int i = 0; i < mf_frame_count(f, "values"); i++) {
         const char *name = mf_frame_key(f, "values", i);
-        char path[80];
+        char path[80], plain[sizeof h->series->name];
         if (!name || strlen(name) >= sizeof h->series->name || strchr(name, '.'))
             continue;
         snprintf(path, sizeof path, "values.%s", name);
-        if ((rc = mf_frame_get_num(f, path, &column(h, name)[h->n], err)))
+        plain[mf_plain_copy(plain, name, strlen(name))] = '\0';
+        if ((rc = mf_frame_get_num(f, path, &column(h, plain)[h->n], err)))
             return rc;
     }
     h->n++;

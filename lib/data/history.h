@@ -18,7 +18,7 @@
 struct mf_frame;
 
 struct mf_series { /* one column: a value for each iteration, NaN where it has none */
-    char name[64]; /* "train/approx_kl" */
+    char name[64]; /* "train/approx_kl"; a control character in it is a '?' */
     double *value; /* (n) */
 };
 

@@ -1,7 +1,10 @@
 #include "rl/table.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/plain.h"
 #include "rl/results.h"
 
 /* ---- for people ---- */
@@ -73,8 +76,11 @@ static void put_row(const struct mf_table *t, const struct mf_table_row *r)
     }
     for (int i = 0; i < COLUMNS - 1; i++)
         cell[i] = text[i];
-    cell[COLUMNS - 1] = r->checkpoint;
+    char *file = mf_xstrdup(r->checkpoint);
+    file[mf_plain_copy(file, file, strlen(file))] = '\0';
+    cell[COLUMNS - 1] = file;
     put_cells(t, cell);
+    free(file);
 }
 
 /* ---- for programs ---- */

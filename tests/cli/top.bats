@@ -69,3 +69,28 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     run -2 script -qec "TERM=xterm mf-top" /dev/null </dev/null && [[ $output == *"name the runs to watch"* ]]
     run -2 script -qec "TERM=nonsense mf-top '$BATS_FILE_TMPDIR/run'" /dev/null && [[ $output == *"cannot be drawn on"* ]]
 }
+
+# raw: does a C0 or C1 control character stand in it, but for line ends?
+raw() { LC_ALL=C grep -qP '[\x00-\x1f\x7f]|\xc2[\x80-\x9f]' "$1"; }
+
+@test "no name that a folder, a checkpoint or a series has commands the terminal" {
+    local name=$'a\e[31m\xc2\x9b2Jb' shown='a?[31m?2Jb'
+    cp -r "$BATS_FILE_TMPDIR/run" "$T/$name" && cd "$T" || return 1
+    mf-top "$name" >lines && ! raw lines && grep -qF "$shown iter=1 " lines &&
+        screen "mf-top $(printf %q "$name")" q >drawn && grep -qF "$shown ended" drawn || return 1
+    for format in text markdown; do
+        mf-eval "$name" eval.num_episodes=2 eval.format=$format 2>table >/dev/null && ! raw table && grep -qF "$shown/checkpoints/" table || return 1
+    done
+    mf-ckpt ls "$name" >list && ! raw list && mf-ckpt verify "$name"/checkpoints/*.safetensors >good && ! raw good && grep -qF "$shown" list good &&
+        mf-ckpt prune "$name" ckpt.keep=1 >removed && ! raw removed && grep -qF "$shown" removed &&
+        cp "$ROOT/tests/fixtures/point.hdf5" "$name.hdf5" && mf-data "$name.hdf5" >data && ! raw data && grep -qF "$shown" data
+}
+
+@test "no name that a series has commands the terminal" {
+    /usr/bin/python3 -c 'import msgpack, sys
+for m in msgpack.Unpacker(sys.stdin.buffer, raw=False, strict_map_key=False):
+    if m["mf"] == "metrics":
+        m["values"]["x\x1b[31m"] = 1.0
+    sys.stdout.buffer.write(msgpack.packb(m))' <"$BATS_FILE_TMPDIR/metrics.mf" >"$T/series.mf" || skip "no python3-msgpack"
+    mf-top "$T/series.mf" >"$T/lines" && ! raw "$T/lines" && [[ $(grep -cF ' x?[31m=1' "$T/lines") -eq $(wc -l <"$T/lines") ]]
+}

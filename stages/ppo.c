@@ -4,22 +4,20 @@
  * version counts the rounds consumed, also those dropped or without a step,
  * since a collector waits for exactly that version.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
 #include "flow/spec.h"
 #include "rl/ppo_keys.h"
 #include "rl/report.h"
 #include "rl/rounds.h"
 #include "rl/trainer.h"
 #include "stage/journal.h"
-#include "stage/rundir.h"
 #include "stage/stage.h"
 #include "stage/waits.h"
+#include "stage/workdir.h"
 #include "wire/edge.h"
 
 enum { CHECKPOINTS_KEPT = 3 };
@@ -33,17 +31,13 @@ struct ppo {
     struct mf_noise_opts noise;
     struct mf_ppo_opts opts;
 
-    struct mf_rundir served; /* the stream's run, while it is going on: the one that learns from it */
-    struct mf_rundir rundir; /* else, or where run.dir is another: our own */
-    char dir[MF_PATH_MAX];
+    struct mf_workdir work;
     struct mf_trainer trainer;
     struct mf_edge_server *edge;
     struct mf_journal *journal;
     struct mf_frame *head; /* as it came: provenance */
     struct mf_rounds *rounds;
     double begun, waited_since, worked_until;
-    int64_t first; /* the version that it started from */
-    int64_t dropped, foreign;
 };
 
 static const struct mf_bind binds[] = {
@@ -71,14 +65,20 @@ static const struct mf_bind binds[] = {
 
 /* ---- out: the edge, metrics ---- */
 
+/* Each collector's state goes with the policy: who starts over finds both. */
 static int publish(struct ppo *q, struct mf_err *err)
 {
+    const struct mf_trainer *t = &q->trainer;
     void **part;
     size_t *size;
-    int n, rc = q->edge ? mf_policy_encode(&q->trainer.policy, &part, &size, &n, err) : 0;
-    if (rc || !q->edge)
+    int n, rc = 0;
+    if (!q->edge)
+        return 0;
+    for (int i = 0; rc == 0 && i < t->n_states; i++)
+        rc = mf_edge_give_state(q->edge, t->states[i].src, t->states[i].bytes, t->states[i].size, err);
+    if (rc || (rc = mf_policy_encode(&t->policy, &part, &size, &n, err)))
         return rc;
-    rc = mf_edge_publish(q->edge, q->trainer.policy.version, n, (const void *const *)part, size, err);
+    rc = mf_edge_publish(q->edge, t->policy.version, n, (const void *const *)part, size, err);
     mf_policy_drop(part, size, n);
     return rc;
 }
@@ -87,7 +87,7 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
 {
     char words[200];
     struct mf_frame *m = mf_report_frame(r);
-    if (q->served.lock >= 0)
+    if (q->work.live)
         mf_waits_report(q->head, m);
     if (mf_run_on_terminal(run)) {
         mf_report_row(m, stdout);
@@ -99,39 +99,23 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
     int rc = mf_journal_put(q->journal, m, err);
     if (rc == 0 && q->trainer.policy.iter % q->log_interval == 0)
         rc = mf_emit(run, m, err);
-    mf_rundir_note(q->dir, q->trainer.policy.version, m, q->head);
+    mf_rundir_note(q->work.path, q->trainer.policy.version, m, q->head);
     mf_frame_free(m);
     return rc;
 }
 
 /* ---- in: head, slices, rounds ---- */
 
-static int open_folder(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, bool *live,
-                       struct mf_err *err)
+static int open_folder(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
-    const char *theirs = NULL;
-    struct mf_err ignored;
-    (void)mf_frame_get_str(head, "run", &theirs, &ignored);
-    *live = theirs && *theirs && mf_rundir_is_live(theirs);
-    int rc = *live ? mf_rundir_learn(&q->served, theirs, err) : 0;
-    if (rc)
+    int rc = mf_workdir_open(&q->work, head, q->run_dir, q->address != NULL, q->resume, q->force, err);
+    if (rc || !q->work.own)
         return rc;
-    if (q->run_dir)
-        mf_rundir_resolve(q->run_dir, q->dir);
-    if (*live && (!q->run_dir || !strcmp(q->dir, theirs))) {
-        snprintf(q->dir, sizeof q->dir, "%s", theirs);
-        return 0;
-    }
-    const char *task = "offline";
-    if (q->address && mf_frame_has(head, "spec.env") && mf_frame_get_str(head, "spec.env", &task, err))
-        return err->code;
-    rc = mf_rundir_open(&q->rundir, q->run_dir, task, q->resume, q->force, err);
-    snprintf(q->dir, sizeof q->dir, "%s", q->rundir.path);
-    if (rc == 0 && !q->address)
-        mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->dir);
-    if (rc == 0 && q->address)
-        mf_rundir_join(q->dir, "mf-ppo", mf_run_conf(run));
-    return rc;
+    if (q->address)
+        mf_rundir_join(q->work.path, "mf-ppo", mf_run_conf(run));
+    else
+        mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->work.path);
+    return 0;
 }
 
 /* What the collectors were told holds here too, unless it was said otherwise. */
@@ -161,8 +145,9 @@ static int inherit(const struct mf_run *run, struct ppo *q, const struct mf_fram
 }
 
 /* Rounds are taken to be as large as the head's, from every source. */
-static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, bool serves, struct mf_err *err)
+static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, struct mf_err *err)
 {
+    const bool serves = q->work.live || q->address;
     const struct mf_machine_memory machine = mf_machine_memory("");
     struct mf_memory m = {.rows = "training.num_envs, training.num_steps_per_rollout and training.batch_size"};
     int rc =
@@ -173,32 +158,30 @@ static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, bo
 
 /* The policy that it starts from: a run goes on, here where the collector says so, or a checkpoint is a start (the
  * collector's, where none is named here), or it is fresh. A collector that is ahead would wait for ever. */
-static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, bool live,
-                       struct mf_err *err)
+static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
     char newest[MF_PATH_MAX];
     struct mf_policy_spec spec;
     struct mf_err ignored;
     int64_t due = 0;
     (void)mf_frame_get_int(head, "iter", &due, &ignored);
-    bool resumes = (q->resume || (due > 0 && !*q->rundir.path)) && mf_rundir_newest(q->dir, newest);
+    bool resumes = (q->resume || (due > 0 && !q->work.own)) && mf_rundir_newest(q->work.path, newest);
     const char *from = resumes ? newest : q->checkpoint;
     int rc = mf_policy_spec_from_head(&spec, head, err);
     if (rc == 0 && !from && mf_frame_has(head, "checkpoint"))
         rc = mf_frame_get_str(head, "checkpoint", &from, err);
     if (rc || (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
-        (rc = say_memory(q, &spec, live || q->address, err)) ||
+        (rc = say_memory(q, &spec, err)) ||
         (rc = mf_trainer_open(&q->trainer, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
-                              &q->noise, err)))
+                              &q->noise, q->max_lag, err)))
         return rc;
     if (from && (rc = mf_trainer_load(&q->trainer, from, resumes, (enum mf_weights)q->weights, err)))
         return rc;
-    if (live && due > q->trainer.policy.iter)
+    if (q->work.live && due > q->trainer.policy.iter)
         return mf_err_set(err, MF_EUSAGE,
                           "the collector goes on at iteration %lld, and what is learned here would start at %lld; give "
                           "mf-ppo run.resume=auto, and the collector's run.dir or none",
                           (long long)due, (long long)q->trainer.policy.iter);
-    q->first = q->trainer.policy.version;
     if (from)
         mf_log(MF_LOG_INFO, "%s %s (%s weights) at iteration %lld", resumes ? "resuming" : "starting from", from,
                q->trainer.from_ema ? "averaged" : "raw", (long long)q->trainer.policy.iter);
@@ -206,27 +189,23 @@ static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_
 }
 
 /* Who collects waits at the address that we were given, or at the one in the head, if its run is going on. */
-static int serve(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, bool live, struct mf_err *err)
+static int serve(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
-    const struct mf_trainer *t = &q->trainer;
     const char *address = q->address;
     struct mf_err ignored;
-    if (!address && (!live || mf_frame_get_str(head, "policy_address", &address, &ignored)))
+    if (!address && (!q->work.live || mf_frame_get_str(head, "policy_address", &address, &ignored)))
         return 0;
     int rc = mf_edge_serve(&q->edge, address, mf_run_wire(run), (int)q->max_lag + 2, err);
-    for (int i = 0; rc == 0 && i < t->n_states; i++)
-        rc = mf_edge_give_state(q->edge, t->states[i].src, t->states[i].bytes, t->states[i].size, err);
     return rc ? rc : publish(q, err);
 }
 
 static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struct mf_err *err)
 {
-    bool live;
     int rc = inherit(run, q, head, err);
     q->head = mf_frame_keep(head);
-    if (rc || (rc = open_folder(run, q, head, &live, err)) || (rc = open_policy(run, q, head, live, err)) ||
-        (rc = serve(run, q, head, live, err)) ||
-        (rc = mf_journal_open(&q->journal, q->dir, head, q->trainer.policy.iter, err)))
+    if (rc || (rc = open_folder(run, q, head, err)) || (rc = open_policy(run, q, head, err)) ||
+        (rc = serve(run, q, head, err)) ||
+        (rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
         return rc;
     q->rounds = mf_rounds_new((int)q->max_lag, (int)q->sources);
     q->begun = q->waited_since = mf_now();
@@ -248,86 +227,39 @@ static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, s
     return q->edge ? mf_edge_admit(q->edge, src, true, err) : 0;
 }
 
-/* Of one source's part of the round; older than allowed: 1. */
-static int check_version(struct ppo *q, const struct mf_part *part, struct mf_err *err)
-{
-    const struct mf_policy *p = &q->trainer.policy;
-    int64_t version;
-    bool foreign;
-    int rc = mf_trainer_version(&q->trainer, part, &version, &foreign, err);
-    if (rc)
-        return rc;
-    if (foreign && q->foreign++ == 0)
-        mf_log(MF_LOG_WARN,
-               "round %lld was sampled by other weights than the learner has (%s): off-policy from here on",
-               (long long)p->iter, q->trainer.digest);
-    if (version >= q->first && p->version - version <= q->max_lag)
-        return 0;
-    q->dropped++;
-    mf_log(MF_LOG_WARN,
-           "round %lld is of policy version %lld, older than collect.max_lag=%lld or this learner's start allow: "
-           "dropped",
-           (long long)p->iter, (long long)version, (long long)q->max_lag);
-    return 1;
-}
-
 static int learn(struct ppo *q, const struct mf_part *parts, int n, struct mf_ppo_stats *stats,
                  struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
     struct mf_trainer *t = &q->trainer;
-    struct mf_frame **slices = NULL;
-    size_t n_slices = 0;
-    int rc = 0;
-    for (int i = 0; i < n && rc >= 0; i++) {
-        rc = parts[i].n ? check_version(q, &parts[i], err) : 1;
-        if (rc)
-            continue;
-        slices = mf_xrealloc(slices, n_slices + (size_t)parts[i].n, sizeof(struct mf_frame *));
-        memcpy(slices + n_slices, parts[i].slices, (size_t)parts[i].n * sizeof(struct mf_frame *));
-        n_slices += (size_t)parts[i].n;
-    }
-    rc = rc < 0 || !n_slices ? rc : mf_trainer_learn(t, slices, (int)n_slices, stats, health, steps, err);
-    free(slices);
-    if (rc < 0)
-        return rc;
-    if (stats->logratio_gap > 0 && !q->foreign && !stats->lagged && !q->opts.recompute_logprobs)
+    int rc = mf_trainer_learn(t, parts, n, stats, health, steps, err);
+    if (rc == 0 && stats->logratio_gap > 0 && !t->stale.foreign && !stats->lagged && !q->opts.recompute_logprobs)
         mf_log(MF_LOG_WARN,
                "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
                "(training.recompute_logprobs=true)",
                (long long)t->policy.iter, stats->logratio_gap);
-    return 0;
+    return rc;
 }
 
 /* The round is consumed: next version, saved, then served. */
 static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t steps, struct mf_err *err)
 {
+    struct mf_trainer *t = &q->trainer;
     char path[MF_PATH_MAX];
-    int rc = 0;
-    mf_trainer_next(&q->trainer, steps);
-    for (int i = 0; i < n && rc == 0; i++) {
-        const void *state;
-        size_t size;
-        if (!mf_frame_has(parts[i].round, "state"))
-            continue;
-        if ((rc = mf_frame_get_bin(parts[i].round, "state", &state, &size, err)) == 0)
-            rc = mf_trainer_keep_state(&q->trainer, parts[i].src, state, size, err);
-        if (rc == 0 && q->edge)
-            rc = mf_edge_give_state(q->edge, parts[i].src, state, size, err);
-    }
-    mf_rundir_checkpoint(q->dir, q->trainer.policy.version, path);
-    if (rc || (rc = mf_trainer_save(&q->trainer, path, err)))
+    int rc = mf_trainer_next(t, parts, n, steps, err);
+    mf_rundir_checkpoint(q->work.path, t->policy.version, path);
+    if (rc || (rc = mf_trainer_save(t, path, err)))
         return rc;
-    mf_rundir_begun(&q->rundir);
-    mf_rundir_prune(q->dir, q->trainer.policy.version, CHECKPOINTS_KEPT, q->save_interval);
+    mf_rundir_begun(&q->work.mine);
+    mf_rundir_prune(q->work.path, t->policy.version, CHECKPOINTS_KEPT, q->save_interval);
     return publish(q, err);
 }
 
 static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *parts, int n, struct mf_err *err)
 {
     const struct mf_policy *p = &q->trainer.policy;
-    struct mf_ppo_stats stats = {.explained_variance = NAN, .correction_max = NAN};
-    struct mf_health health = {NAN, NAN, NAN};
-    int64_t steps = 0;
+    struct mf_ppo_stats stats;
+    struct mf_health health;
+    int64_t steps;
     double start = mf_now(), noise = p->noise_high;
     int rc;
     if ((rc = learn(q, parts, n, &stats, &health, &steps, err)) || (rc = advance(q, parts, n, steps, err)))
@@ -339,7 +271,7 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *p
                           .round_time = mf_now() - q->waited_since,
                           .cpu_time = mf_now_cpu() - q->worked_until,
                           .steps = steps,
-                          .dropped = q->dropped,
+                          .dropped = q->trainer.stale.dropped,
                           .noise = noise,
                           .parts = parts,
                           .n_parts = n,
@@ -402,7 +334,7 @@ static void sum_up(const struct ppo *q)
         mf_log(MF_LOG_INFO, "the stream had no round to learn from: there is no checkpoint");
     else
         mf_log(MF_LOG_INFO, "%lld iterations, %lld control steps; newest checkpoint %s/checkpoints/%06lld.safetensors",
-               (long long)q->trainer.policy.iter, (long long)q->trainer.policy.global_step, q->dir,
+               (long long)q->trainer.policy.iter, (long long)q->trainer.policy.global_step, q->work.path,
                (long long)q->trainer.policy.version);
 }
 
@@ -420,16 +352,8 @@ static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
     else
         mf_edge_finish(q->edge);
     mf_trainer_release(&q->trainer);
-    mf_rundir_close(&q->rundir);
-    mf_rundir_close(&q->served);
+    mf_workdir_close(&q->work);
     return rc2;
-}
-
-static int open_ppo(struct mf_run *run, void *self, struct mf_err *err)
-{
-    (void)run, (void)err;
-    ((struct ppo *)self)->rundir.lock = ((struct ppo *)self)->served.lock = -1;
-    return 0;
 }
 
 static const struct mf_stage stage = {
@@ -440,7 +364,6 @@ static const struct mf_stage stage = {
     .role = MF_SINK,
     .binds = binds,
     .size = sizeof(struct ppo),
-    .open = open_ppo,
     .frame = frame,
     .ended = ended,
     .close = close_ppo,

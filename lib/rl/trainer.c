@@ -40,9 +40,9 @@ static int check_noise(const struct mf_policy_spec *s, const struct mf_noise_opt
 
 int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum mf_precision precision,
                     const struct mf_policy_spec *spec, const struct mf_ppo_opts *opts,
-                    const struct mf_noise_opts *noise, struct mf_err *err)
+                    const struct mf_noise_opts *noise, int64_t max_lag, struct mf_err *err)
 {
-    *t = (struct mf_trainer){.noise = *noise};
+    *t = (struct mf_trainer){.noise = *noise, .stale.max_lag = max_lag};
     int rc = check_noise(spec, noise, err);
     if (rc || (rc = mf_engine_open(&t->engine, device, threads, precision, err)) ||
         (rc = mf_policy_init(&t->policy, spec, err)))
@@ -83,7 +83,7 @@ void mf_trainer_release(struct mf_trainer *t)
     *t = (struct mf_trainer){0};
 }
 
-int mf_trainer_keep_state(struct mf_trainer *t, const char *src, const void *bytes, size_t size, struct mf_err *err)
+static int keep_state(struct mf_trainer *t, const char *src, const void *bytes, size_t size, struct mf_err *err)
 {
     void *copy;
     int i = 0, rc = mf_alloc(&copy, size, "a collector's state", err);
@@ -111,7 +111,7 @@ static int resume(struct mf_trainer *t, const struct mf_loaded *l, struct mf_err
         rc = mf_loaded_ema(l, &t->policy.params, ema, err);
     *mf_ppo_minibatches(t->learner) = taken ? atoll(taken) : 0;
     for (int i = 0, n = mf_loaded_states(l, &s); rc == 0 && i < n; i++)
-        rc = mf_trainer_keep_state(t, s[i].src, s[i].bytes, s[i].size, err);
+        rc = keep_state(t, s[i].src, s[i].bytes, s[i].size, err);
     return rc;
 }
 
@@ -133,6 +133,7 @@ int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum m
             memcpy(mf_ppo_ema(t->learner), p->params.value, p->params.size * sizeof(float));
     }
     mf_checkpoint_close(l);
+    t->stale.first = p->version;
     if (rc == 0)
         put_noise_in_force(t);
     return rc;
@@ -154,46 +155,32 @@ int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err 
     return mf_checkpoint_save(path, &c, err);
 }
 
-int mf_trainer_version(const struct mf_trainer *t, const struct mf_part *part, int64_t *version, bool *foreign,
-                       struct mf_err *err)
+/* Of the parts that may be learned from; the caller frees the list. None is fine. */
+static int fresh_slices(struct mf_trainer *t, const struct mf_part *parts, int n, struct mf_frame ***slices,
+                        size_t *count, struct mf_err *err)
 {
-    const struct mf_policy *p = &t->policy;
-    const char *digest = "";
-    struct mf_err ignored;
-    *version = p->version;
-    if (mf_frame_has(part->slices[0], "policy.version")) {
-        int rc = mf_frame_get_int(part->slices[0], "policy.version", version, err);
-        if (rc)
+    for (int i = 0; i < n; i++) {
+        const size_t more = (size_t)parts[i].n;
+        int rc = more ? mf_staleness_check(&t->stale, &t->policy, t->digest, &parts[i], err) : 1;
+        if (rc < 0)
             return rc;
+        if (rc)
+            continue;
+        *slices = mf_xrealloc(*slices, *count + more, sizeof **slices);
+        memcpy(*slices + *count, parts[i].slices, more * sizeof **slices);
+        *count += more;
     }
-    if (*version < 0 || *version > p->version)
-        return mf_err_set(err, MF_EFORMAT, "round %lld was made by policy version %lld, the learner is at %lld",
-                          (long long)p->iter, (long long)*version, (long long)p->version);
-    (void)mf_frame_get_str(part->slices[0], "policy.digest", &digest, &ignored);
-    *foreign = *version == p->version && *digest && strcmp(digest, t->digest) != 0;
-    if (!p->spec.net.encoded)
-        return 0;
-    char own[17];
-    mf_policy_encoder_digest(p, own);
-    if (mf_frame_get_str(part->slices[0], "policy.encoder", &digest, err))
-        return err->code;
-    if (strcmp(digest, own) != 0)
-        return mf_err_set(
-            err, MF_EUSAGE,
-            "round %lld carries encodings by another encoder than the learner's: let policy.checkpoint be "
-            "the one that it was collected with, or collect with training.freeze_encoder=false",
-            (long long)p->iter);
     return 0;
 }
 
-int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n, struct mf_ppo_stats *stats,
-                     struct mf_health *health, int64_t *steps, struct mf_err *err)
+static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n, struct mf_ppo_stats *stats,
+                  struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
     struct mf_rows rows = {0};
-    double *noise = mf_xcalloc((size_t)n, sizeof *noise);
+    double *noise = mf_xcalloc(n, sizeof *noise);
     bool lagged = false;
     int rc = 0;
-    for (int i = 0; i < n && rc == 0; i++) {
+    for (size_t i = 0; i < n && rc == 0; i++) {
         int64_t version = t->policy.version;
         if (mf_frame_has(slices[i], "policy.version"))
             rc = mf_frame_get_int(slices[i], "policy.version", &version, err);
@@ -201,7 +188,7 @@ int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n
         lagged |= version < t->policy.version;
     }
     if (rc == 0)
-        rc = mf_rows_gather(&rows, &t->policy, noise, slices, (size_t)n, err);
+        rc = mf_rows_gather(&rows, &t->policy, noise, slices, n, err);
     rows.lagged = lagged;
     if (rc == 0)
         rc = mf_ppo_update(t->learner, &rows, stats, err);
@@ -213,10 +200,34 @@ int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n
     return rc;
 }
 
-void mf_trainer_next(struct mf_trainer *t, int64_t steps)
+int mf_trainer_learn(struct mf_trainer *t, const struct mf_part *parts, int n, struct mf_ppo_stats *stats,
+                     struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
+    struct mf_frame **slices = NULL;
+    size_t n_slices = 0;
+    *stats = (struct mf_ppo_stats){.explained_variance = NAN, .correction_max = NAN};
+    *health = (struct mf_health){NAN, NAN, NAN};
+    *steps = 0;
+    int rc = fresh_slices(t, parts, n, &slices, &n_slices, err);
+    if (rc == 0 && n_slices)
+        rc = update(t, slices, n_slices, stats, health, steps, err);
+    free(slices);
+    return rc;
+}
+
+int mf_trainer_next(struct mf_trainer *t, const struct mf_part *parts, int n, int64_t steps, struct mf_err *err)
+{
+    int rc = 0;
     t->policy.version++;
     t->policy.iter++;
     t->policy.global_step += steps;
     put_noise_in_force(t);
+    for (int i = 0; i < n && rc == 0; i++) {
+        const void *state;
+        size_t size;
+        if (mf_frame_has(parts[i].round, "state") &&
+            (rc = mf_frame_get_bin(parts[i].round, "state", &state, &size, err)) == 0)
+            rc = keep_state(t, parts[i].src, state, size, err);
+    }
+    return rc;
 }

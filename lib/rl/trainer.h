@@ -6,7 +6,7 @@
 
 #include "rl/health.h"
 #include "rl/ppo.h"
-#include "rl/rounds.h"
+#include "rl/staleness.h"
 
 struct mf_noise_opts {
     int decay_type;      /* enum mf_level_schedule, of flow_noise's upper bound */
@@ -27,13 +27,14 @@ struct mf_trainer {
     int n_states;
     double level[MF_TRAINER_PAST]; /* noise in force for version v: level[v % PAST] */
     char digest[17];               /* of the policy at hand */
+    struct mf_staleness stale;     /* of the rounds so far */
     bool from_ema;                 /* the averaged weights of a checkpoint were loaded */
 };
 
-/* A fresh policy of this spec and its learner. */
+/* A fresh policy of this spec and its learner; max_lag as in staleness.h. */
 int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum mf_precision precision,
                     const struct mf_policy_spec *spec, const struct mf_ppo_opts *opts,
-                    const struct mf_noise_opts *noise, struct mf_err *err);
+                    const struct mf_noise_opts *noise, int64_t max_lag, struct mf_err *err);
 /* What that will take for rounds of n decisions, and to serve so many versions; added, and nothing of it is allocated.
  */
 int mf_trainer_memory(const char *device, int threads, enum mf_precision precision, const struct mf_policy_spec *spec,
@@ -44,15 +45,11 @@ void mf_trainer_release(struct mf_trainer *t); /* safe on a zeroed one */
 int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum mf_weights which, struct mf_err *err);
 int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err);
 
-/* The version that sampled a source's part, or MF_EFORMAT where it is none so far. foreign: its weights were others. */
-int mf_trainer_version(const struct mf_trainer *t, const struct mf_part *part, int64_t *version, bool *foreign,
-                       struct mf_err *err);
-/* Learn from the slices of a round, each sampled by the version that it names; *steps are its control steps. */
-int mf_trainer_learn(struct mf_trainer *t, struct mf_frame *const *slices, int n, struct mf_ppo_stats *stats,
+/* Learn from what is fresh of a round's n parts, each sampled by the version that it names; *steps are its control
+ * steps. Nothing of it is: 0, no steps, and what has no value is NaN. */
+int mf_trainer_learn(struct mf_trainer *t, const struct mf_part *parts, int n, struct mf_ppo_stats *stats,
                      struct mf_health *health, int64_t *steps, struct mf_err *err);
-/* The round is consumed: the next version and its noise. */
-void mf_trainer_next(struct mf_trainer *t, int64_t steps);
-/* The state (copied) that came with a source's round. */
-int mf_trainer_keep_state(struct mf_trainer *t, const char *src, const void *state, size_t size, struct mf_err *err);
+/* The round is consumed: the next version, its noise, and the states that came with the parts. */
+int mf_trainer_next(struct mf_trainer *t, const struct mf_part *parts, int n, int64_t steps, struct mf_err *err);
 
 #endif

@@ -1,0 +1,62 @@
+#include "rl/staleness.h"
+
+#include <string.h>
+
+#include "base/log.h"
+
+/* The version that sampled the part; without a word about it, the newest. */
+static int read_version(const struct mf_policy *p, const struct mf_frame *slice, int64_t *version, struct mf_err *err)
+{
+    *version = p->version;
+    if (mf_frame_has(slice, "policy.version")) {
+        int rc = mf_frame_get_int(slice, "policy.version", version, err);
+        if (rc)
+            return rc;
+    }
+    if (*version < 0 || *version > p->version)
+        return mf_err_set(err, MF_EFORMAT, "round %lld was made by policy version %lld, the learner is at %lld",
+                          (long long)p->iter, (long long)*version, (long long)p->version);
+    return 0;
+}
+
+static int check_encoder(const struct mf_policy *p, const struct mf_frame *slice, struct mf_err *err)
+{
+    char own[17];
+    const char *digest;
+    if (!p->spec.net.encoded)
+        return 0;
+    mf_policy_encoder_digest(p, own);
+    if (mf_frame_get_str(slice, "policy.encoder", &digest, err))
+        return err->code;
+    if (strcmp(digest, own) != 0)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "round %lld carries encodings by another encoder than the learner's: let policy.checkpoint be "
+            "the one that it was collected with, or collect with training.freeze_encoder=false",
+            (long long)p->iter);
+    return 0;
+}
+
+int mf_staleness_check(struct mf_staleness *s, const struct mf_policy *p, const char *digest,
+                       const struct mf_part *part, struct mf_err *err)
+{
+    const char *theirs = "";
+    struct mf_err ignored;
+    int64_t version;
+    int rc = read_version(p, part->slices[0], &version, err);
+    if (rc || (rc = check_encoder(p, part->slices[0], err)))
+        return rc;
+    (void)mf_frame_get_str(part->slices[0], "policy.digest", &theirs, &ignored);
+    if (version == p->version && *theirs && strcmp(theirs, digest) != 0 && s->foreign++ == 0)
+        mf_log(MF_LOG_WARN,
+               "round %lld was sampled by other weights than the learner has (%s): off-policy from here on",
+               (long long)p->iter, digest);
+    if (version >= s->first && p->version - version <= s->max_lag)
+        return 0;
+    s->dropped++;
+    mf_log(MF_LOG_WARN,
+           "round %lld is of policy version %lld, older than collect.max_lag=%lld or this learner's start allow: "
+           "dropped",
+           (long long)p->iter, (long long)version, (long long)s->max_lag);
+    return 1;
+}

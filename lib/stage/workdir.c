@@ -1,0 +1,54 @@
+#include "stage/workdir.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "data/frame.h"
+
+static int join_stream(struct mf_workdir *w, const char *run, struct mf_err *err)
+{
+    if (!*run || !mf_rundir_is_live(run))
+        return 0;
+    int rc = mf_rundir_learn(&w->stream, run, err);
+    w->live = rc == 0;
+    return rc;
+}
+
+static int open_own(struct mf_workdir *w, const struct mf_frame *head, const char *dir, bool serves, bool resume,
+                    bool force, struct mf_err *err)
+{
+    const char *task = "offline";
+    if (serves && mf_frame_has(head, "spec.env") && mf_frame_get_str(head, "spec.env", &task, err))
+        return err->code;
+    int rc = mf_rundir_open(&w->mine, dir, task, resume, force, err);
+    w->own = rc == 0;
+    snprintf(w->path, sizeof w->path, "%s", w->mine.path);
+    return rc;
+}
+
+int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const char *dir, bool serves, bool resume,
+                    bool force, struct mf_err *err)
+{
+    const char *run = "";
+    struct mf_err ignored;
+    *w = (struct mf_workdir){0};
+    (void)mf_frame_get_str(head, "run", &run, &ignored);
+    int rc = join_stream(w, run, err);
+    if (rc)
+        return rc;
+    if (dir)
+        mf_rundir_resolve(dir, w->path);
+    if (!w->live || (dir && strcmp(w->path, run) != 0))
+        return open_own(w, head, dir, serves, resume, force, err);
+    snprintf(w->path, sizeof w->path, "%s", run);
+    return 0;
+}
+
+void mf_workdir_close(struct mf_workdir *w)
+{
+    if (w->own)
+        mf_rundir_close(&w->mine);
+    if (w->live)
+        mf_rundir_close(&w->stream);
+    *w = (struct mf_workdir){0};
+}

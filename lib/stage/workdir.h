@@ -1,0 +1,23 @@
+/* workdir.h - the folder that a learner writes: that of the run whose stream it reads, while the run is going on, or
+ * one of its own.
+ */
+#ifndef MF_STAGE_WORKDIR_H
+#define MF_STAGE_WORKDIR_H
+
+#include "stage/rundir.h"
+
+struct mf_workdir { /* zeroed: none */
+    char path[MF_PATH_MAX];
+    bool live; /* the stream's run is going on, and this is its one learner */
+    bool own;  /* path is a folder of our own */
+    struct mf_rundir stream, mine;
+};
+
+/* dir: run.dir; NULL: the stream's run, else a new folder below outputs/offline. serves: its collectors have no folder
+ * and find the learner by an address, so this is their run's, and a new one is named after the head's environment. Else
+ * as mf_rundir_open and mf_rundir_learn. */
+int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const char *dir, bool serves, bool resume,
+                    bool force, struct mf_err *err);
+void mf_workdir_close(struct mf_workdir *w);
+
+#endif

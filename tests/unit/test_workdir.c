@@ -1,0 +1,71 @@
+/* Where a learner writes: beside the collectors while their run is going on, else in a folder of its own. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "data/frame.h"
+#include "stage/workdir.h"
+#include "tap.h"
+
+static struct mf_err err;
+static struct mf_frame *head;
+
+static int open_it(struct mf_workdir *w, const char *dir, bool serves)
+{
+    return mf_workdir_open(w, head, dir, serves, false, false, &err);
+}
+
+/* The head's run is going on. */
+static void live(void)
+{
+    struct mf_workdir a, b;
+    ok(open_it(&a, NULL, false) == 0 && a.live && !a.own && !strcmp(a.path, "outputs/point/run"),
+       "while the stream's run is going on, the learner writes there");
+    ok(open_it(&b, "other", false) == MF_EIO && strstr(err.text, "has a learner already"),
+       "a second learner is refused");
+    mf_workdir_close(&b);
+    mf_workdir_close(&a);
+    ok(open_it(&a, "outputs/point/run", false) == 0 && a.live && !a.own, "named by run.dir it is the same");
+    mf_workdir_close(&a);
+    ok(symlink("run", "outputs/point/latest") == 0 && open_it(&a, "outputs/point/latest", false) == 0 && !a.own &&
+           !strcmp(a.path, "outputs/point/run"),
+       "also by a link to it");
+    mf_workdir_close(&a);
+    ok(open_it(&a, "mine", false) == 0 && a.live && a.own && !strcmp(a.path, "mine") && mf_rundir_is_live("mine"),
+       "another run.dir is made and locked, and the run has its learner all the same");
+    ok(open_it(&b, "other", false) == MF_EIO, "so that there is no second one");
+    mf_workdir_close(&b);
+    mf_workdir_close(&a);
+    ok(!mf_rundir_is_live("mine") && open_it(&a, NULL, false) == 0, "closing gives up both");
+    mf_workdir_close(&a);
+}
+
+/* It is over. */
+static void saved(void)
+{
+    struct mf_workdir a, b;
+    ok(open_it(&a, NULL, false) == 0 && !a.live && a.own && !strncmp(a.path, "outputs/offline/", 16),
+       "of a run that is over, it is a new folder");
+    ok(open_it(&b, NULL, true) == 0 && b.own && !strncmp(b.path, "outputs/point/", 14),
+       "named after the environment where collectors are to come to it");
+    mf_workdir_close(&a);
+    mf_workdir_close(&b);
+}
+
+int main(void)
+{
+    char where[] = "/tmp/mf-workdir-XXXXXX", command[64];
+    struct mf_rundir run;
+    if (!mkdtemp(where) || chdir(where) || mf_rundir_open(&run, "outputs/point/run", "point", false, false, &err))
+        return 1;
+    head = mf_frame_new(MF_HEAD);
+    mf_frame_set_str(head, "run", run.path);
+    mf_frame_set_str(head, "spec.env", "point");
+    live();
+    mf_rundir_close(&run);
+    saved();
+    mf_frame_free(head);
+    snprintf(command, sizeof command, "rm -rf %s", where);
+    return system(command) || done();
+}

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/spec.h"
 #include "rl/actor.h"
+#include "rl/policy_in.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 #include "wire/edge.h"
@@ -101,15 +101,9 @@ static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
 /* The policy's shape: the checkpoint's, where there is one, with the words that were given on top. */
 static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
 {
-    const struct mf_names *keys = &c->policy_opts.obs_keys;
     const struct mf_loaded *l = c->start;
-    struct mf_layout obs;
     struct mf_policy_spec spec;
-    int rc = mf_env_layout(c->env, keys->n, keys->v, l ? &mf_loaded_spec(l)->obs : NULL, &obs, err);
-    mf_env_points(c->env, &obs, rc ? 0 : (int)c->env_opts.num_points);
-    if (rc == 0)
-        rc = l ? mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &c->policy_opts, &obs, c->env->action_dim, err)
-               : mf_policy_spec_make(&spec, &c->policy_opts, &obs, c->env->action_dim, err);
+    int rc = mf_policy_spec_in(&spec, c->env, &c->env_opts, l, &c->policy_opts, mf_run_conf(run), err);
     if (rc)
         return rc;
     snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
@@ -193,10 +187,8 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     if (expert && c->episodes < 1)
         c->episodes = c->num_envs;
     struct mf_layout obs = c->policy.spec.obs;
-    if (expert && (rc = mf_env_layout(c->env, c->policy_opts.obs_keys.n, c->policy_opts.obs_keys.v, NULL, &obs, err)))
+    if (expert && (rc = mf_policy_sees(&obs, c->env, &c->env_opts, &c->policy_opts.obs_keys, NULL, err)))
         return rc;
-    if (expert)
-        mf_env_points(c->env, &obs, (int)c->env_opts.num_points);
     struct mf_actor_opts o = {.vec = {.env = c->env,
                                       .obs = obs,
                                       .N = (int)(expert ? EXPERT_GROUP : c->num_envs),

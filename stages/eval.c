@@ -6,11 +6,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/publish.h"
 #include "data/film.h"
-#include "data/json.h"
-#include "flow/spec.h"
+#include "rl/policy_in.h"
 #include "rl/results.h"
+#include "rl/results_json.h"
 #include "rl/table.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
@@ -30,9 +29,8 @@ struct eval {
     struct mf_trial *trial, *first; /* (seeds, trials) of a row; (steps, seeds, trials) of the first checkpoint */
     struct mf_results *results;
     struct mf_table table;
-    FILE *json;
-    char *json_part;
-    int next, written, found; /* rows; results in the JSON file, and of those that were known */
+    struct mf_results_json json;
+    int next, found; /* rows; results that were known */
     double began;
 };
 
@@ -58,83 +56,18 @@ static const struct mf_bind binds[] = {
     {0},
 };
 
-/* ---- results ---- */
-
-static int open_json(struct eval *e, struct mf_err *err)
-{
-    if (!e->json_path)
-        return 0;
-    if (!(e->json_part = mf_publish_part(e->json_path, err)))
-        return err->code;
-    if (!(e->json = fopen(e->json_part, "we")))
-        return mf_err_errno(err, "cannot create '%s'", e->json_part);
-    fputs("{\"env\": ", e->json);
-    mf_json_text(e->env->name, strlen(e->env->name), e->json);
-    fputs(e->seeds.n > 1 ? ", \"seeds\": [" : ", \"seed\": ", e->json);
-    for (int i = 0; i < e->seeds.n; i++)
-        fprintf(e->json, "%s%lld", i ? ", " : "", (long long)e->seeds.v[i]);
-    fputs(e->seeds.n > 1 ? "], \"results\": [" : ", \"results\": [", e->json);
-    return 0;
-}
-
-static int write_json(struct eval *e, const struct mf_result *r, struct mf_err *err)
-{
-    if (!e->json)
-        return 0;
-    json_t *j = mf_result_json(r);
-    fputs(e->written++ ? ",\n" : "\n", e->json);
-    int rc = mf_json_write(j, "", e->json, err);
-    json_decref(j);
-    return rc;
-}
-
-static int emit_metrics(struct mf_run *run, const struct eval *e, const struct mf_result *r, struct mf_err *err)
-{
-    const struct mf_score_sheet sum = mf_eval_sum(r->trial, r->n), *s = &sum;
-    const struct {
-        const char *name;
-        double value;
-    } row[] = {{"values.eval/n", r->n},
-               {"values.eval/success_once", s->success_once.rate},
-               {"values.eval/success_once_low", s->success_once.low},
-               {"values.eval/success_once_high", s->success_once.high},
-               {"values.eval/success_at_end", s->success_at_end.rate},
-               {"values.eval/success_at_end_low", s->success_at_end.low},
-               {"values.eval/success_at_end_high", s->success_at_end.high},
-               {"values.eval/return", s->ret},
-               {"values.eval/return_std", s->ret_std},
-               {"values.eval/length", s->length}};
-    struct mf_frame *m = mf_frame_new(MF_METRICS);
-    mf_frame_set_int(m, "iter", r->policy->iter);
-    mf_frame_set_int(m, "step", r->policy->global_step);
-    mf_frame_set_num(m, "time", mf_now() - e->began);
-    mf_frame_set_str(m, "checkpoint", r->checkpoint);
-    mf_frame_set_int(m, "denoising_steps", r->policy->spec.K);
-    mf_frame_set_int(m, "seed", r->seed);
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-        mf_frame_set_num(m, row[i].name, row[i].value);
-    int rc = mf_emit(run, m, err);
-    mf_frame_free(m);
-    return rc;
-}
-
 /* ---- one checkpoint ---- */
 
 /* The policy of a file, under the words that were given on top; steps 0: its own. */
 static int load(const struct mf_run *run, struct eval *e, const char *path, int64_t steps, struct mf_policy *p,
                 const char **weights, struct mf_err *err)
 {
-    const struct mf_names *keys = &e->policy_opts.obs_keys;
-    struct mf_layout obs;
     struct mf_policy_spec spec;
     struct mf_loaded *l;
     int rc = mf_checkpoint_open(&l, path, err);
     if (rc)
         return rc;
-    rc = mf_env_layout(e->env, keys->n, keys->v, &mf_loaded_spec(l)->obs, &obs, err);
-    mf_env_points(e->env, &obs, rc ? 0 : (int)e->env_opts.num_points);
-    if (rc == 0)
-        rc = mf_policy_spec_adopt(&spec, l, mf_run_conf(run), &e->policy_opts, &obs, e->env->action_dim, err);
+    rc = mf_policy_spec_in(&spec, e->env, &e->env_opts, l, &e->policy_opts, mf_run_conf(run), err);
     if (steps)
         spec.K = (int)steps;
     if (rc == 0 && (rc = mf_policy_init(p, &spec, err)) == 0 &&
@@ -146,22 +79,18 @@ static int load(const struct mf_run *run, struct eval *e, const char *path, int6
     return rc;
 }
 
-/* RUN/checkpoints/000100.safetensors -> RUN/videos/000100.mp4; elsewhere, beside the checkpoint. Of several numbers of
- * steps: 000100-steps4.mp4. */
+/* Of several numbers of steps: 000100-steps4.mp4. */
 static int write_video(const struct eval *e, const char *checkpoint, int steps, struct mf_reel *reel,
                        struct mf_err *err)
 {
-    char path[MF_PATH_MAX + 64];
+    const char *format = e->video_format ? "gif" : "mp4";
+    char path[MF_PATH_MAX + 64], ending[32];
     bool good[64];
-    const char *name = strrchr(checkpoint, '/') ? strrchr(checkpoint, '/') + 1 : checkpoint;
-    int folder = (int)(name - checkpoint), stem = (int)strcspn(name, ".");
-    if (folder >= 12 && !strncmp(name - 12, "checkpoints/", 12))
-        snprintf(path, sizeof path, "%.*svideos/%.*s", folder - 12, checkpoint, stem, name);
-    else
-        snprintf(path, sizeof path, "%.*s%.*s", folder, checkpoint, stem, name);
     if (e->steps.n > 1)
-        snprintf(path + strlen(path), sizeof path - strlen(path), "-steps%d", steps);
-    snprintf(path + strlen(path), sizeof path - strlen(path), e->video_format ? ".gif" : ".mp4");
+        snprintf(ending, sizeof ending, "-steps%d.%s", steps, format);
+    else
+        snprintf(ending, sizeof ending, ".%s", format);
+    mf_rundir_video(checkpoint, ending, path, sizeof path);
     for (int i = 0; i < e->video; i++)
         good[i] = e->trial[i].success_once;
     int rc = mf_reel_play(reel, path, good, err);
@@ -196,7 +125,12 @@ static int find_or_play(struct mf_run *run, struct eval *e, struct mf_result *r,
     if (rc == 0 && e->results && !known)
         rc = mf_results_add(e->results, r, err);
     e->found += known;
-    return rc || (rc = write_json(e, r, err)) ? rc : emit_metrics(run, e, r, err);
+    if (rc || (rc = mf_results_json_add(&e->json, r, err)))
+        return rc;
+    struct mf_frame *m = mf_result_metrics(r, mf_now() - e->began);
+    rc = mf_emit(run, m, err);
+    mf_frame_free(m);
+    return rc;
 }
 
 /* What describes the environments beyond their name: a server's command or address. */
@@ -359,7 +293,9 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
         (rc = open_env(run, e, n ? n : 1, n ? operands : &e->checkpoint, err)) ||
         (e->video && (rc = mf_film_check(err))) ||
         (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
-        (e->results_path && (rc = mf_results_open(&e->results, e->results_path, err))) || (rc = open_json(e, err)))
+        (e->results_path && (rc = mf_results_open(&e->results, e->results_path, err))) ||
+        (e->json_path &&
+         (rc = mf_results_json_open(&e->json, e->json_path, e->env->name, e->seeds.n, e->seeds.v, err))))
         return rc;
     return emit_head(run, e, err);
 }
@@ -377,23 +313,6 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     return rc ? rc : e->next < (n ? n : 1) * e->steps.n;
 }
 
-static int close_json(struct eval *e, bool keep, struct mf_err *err)
-{
-    int rc = 0;
-    if (e->json) {
-        fputs("\n]}\n", e->json);
-        bool failed = ferror(e->json);
-        if (fclose(e->json) || failed)
-            rc = mf_err_errno(err, "cannot write '%s'", e->json_part);
-        if (rc == 0 && keep)
-            rc = mf_publish(e->json_part, e->json_path, err);
-        else
-            remove(e->json_part);
-    }
-    free(e->json_part);
-    return rc;
-}
-
 static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     (void)run;
@@ -402,7 +321,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
         mf_table_end(&e->table);
     if (e->found)
         mf_log(MF_LOG_INFO, "%s had %d of the results", e->results_path, e->found);
-    int rc2 = close_json(e, rc == 0 && !mf_stop_signal(), err);
+    int rc2 = mf_results_json_close(&e->json, rc == 0 && !mf_stop_signal(), err);
     mf_env_close(e->env);
     if (e->engine)
         mf_engine_close(e->engine);

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
-#include "rl/results.h"
+#include "rl/result.h"
 
 /* ---- for people ---- */
 

@@ -71,6 +71,17 @@ void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_
     snprintf(path, MF_PATH_MAX, "%.900s/checkpoints/%06lld.safetensors", dir, version);
 }
 
+void mf_rundir_video(const char *checkpoint, const char *ending, char *path, size_t size)
+{
+    static const char room[] = "checkpoints/";
+    const int room_n = (int)sizeof room - 1;
+    const char *name = strrchr(checkpoint, '/') ? strrchr(checkpoint, '/') + 1 : checkpoint;
+    int folder = (int)(name - checkpoint), stem = (int)strcspn(name, ".");
+    const bool in_run = folder >= room_n && !strncmp(name - room_n, room, (size_t)room_n);
+    snprintf(path, size, "%.*s%s%.*s%s", in_run ? folder - room_n : folder, checkpoint, in_run ? "videos/" : "", stem,
+             name, ending);
+}
+
 struct search {
     long long below, found;
 };

@@ -40,6 +40,9 @@ void mf_rundir_join(const char *dir, const char *program, const struct mf_conf *
  * half-written is passed over with a warning, unless there is no other. */
 void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_MAX]);
 bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX]);
+/* Where its video goes: RUN/checkpoints/000100.safetensors -> RUN/videos/000100 and the ending; of a checkpoint
+ * elsewhere, beside it. */
+void mf_rundir_video(const char *checkpoint, const char *ending, char *path, size_t size);
 /* Beside the checkpoint of a version, as JSON: its metrics, and the head of the stream it was learned from. Nothing of
  * it determines the numbers, so where it cannot be written the run goes on without. */
 void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head);

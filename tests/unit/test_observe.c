@@ -4,6 +4,7 @@
 
 #include "policies.h"
 #include "rl/actor.h"
+#include "rl/policy_in.h"
 #include "rl/rows.h"
 
 enum { N = 3, T = 4, TO = 2 };
@@ -73,6 +74,31 @@ static void layouts(void)
        "a cloud has as many points as asked for, or as the policy was made for");
     ok(mf_env_layout(&eye, 3, names, NULL, &l, &err) == MF_EUSAGE && strstr(err.text, "state, cloud, image, goal"),
        "%s", err.text);
+}
+
+/* What a policy's keys choose of it, and the spec that comes of that. */
+static void seen(void)
+{
+    struct mf_layout l, again;
+    struct mf_env_opts eo = {.num_points = 7};
+    const struct mf_names none = {0}, keys = {2, {"cloud", "goal"}};
+    ok(mf_policy_sees(&l, &eye, &eo, &keys, NULL, &err) == 0 && l.n == 2 && l.key[0].dim[0] == 7 && l.dim == 43,
+       "policy.obs_keys are seen, with env.num_points");
+    eo.num_points = 0;
+    ok(mf_policy_sees(&again, &eye, &eo, &none, &l, &err) == 0 && again.n == 2 && again.dim == 43,
+       "without either, what a policy was made for");
+
+    struct keys {
+        struct mf_policy_opts policy;
+    } k;
+    const struct mf_bind binds[] = {MF_POLICY_BINDS(struct keys, policy), {0}};
+    struct mf_policy_spec s;
+    struct mf_conf *conf = mf_conf_new();
+    must(mf_conf_bind(conf, binds, &k, &err), &err);
+    k.policy.obs_keys = keys;
+    ok(mf_policy_spec_in(&s, &eye, &eo, NULL, &k.policy, conf, &err) == 0 && s.obs.dim == 25 && s.action_dim == 2,
+       "a fresh policy sees them, and acts as the environment does");
+    mf_conf_free(conf);
 }
 
 static void rows_of(struct mf_policy *p, const struct mf_actor *a)
@@ -157,6 +183,7 @@ static void acts(void)
 int main(void)
 {
     layouts();
+    seen();
     acts();
     return done();
 }

@@ -19,6 +19,22 @@ static void checkpoint(const char *dir, long long version, size_t bytes)
         abort();
 }
 
+static bool video_is(const char *checkpoint, const char *ending, const char *want)
+{
+    char path[64];
+    mf_rundir_video(checkpoint, ending, path, sizeof path);
+    return !strcmp(path, want);
+}
+
+static void videos(void)
+{
+    ok(video_is("a/run/checkpoints/000100.safetensors", ".mp4", "a/run/videos/000100.mp4") &&
+           video_is("checkpoints/000100.safetensors", "-steps4.gif", "videos/000100-steps4.gif"),
+       "the video of a run's checkpoint goes to its videos");
+    ok(video_is("some/where/else/it.safetensors", ".mp4", "some/where/else/it.mp4") && video_is("it", ".mp4", "it.mp4"),
+       "of another one, beside it");
+}
+
 int main(void)
 {
     char where[] = "/tmp/mf-rundir-XXXXXX", path[MF_PATH_MAX];
@@ -66,6 +82,7 @@ int main(void)
        "and the second one's start does not move it");
     mf_rundir_close(&a);
     mf_rundir_close(&b);
+    videos();
     snprintf(path, sizeof path, "rm -rf %s", where);
     return system(path) || done();
 }

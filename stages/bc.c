@@ -220,11 +220,7 @@ static int open_folder(struct bc *b, struct mf_err *err)
 
 static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
-    struct mf_frame *head = mf_frame_new(MF_HEAD);
-    mf_frame_set_int(head, "v", 1);
-    mf_frame_set_str(head, "run", b->rundir.path);
-    mf_frame_set_str(head, "src", "");
-    mf_frame_set_int(head, "seed", b->seed);
+    struct mf_frame *head = mf_frame_head(b->rundir.path, "", b->seed);
     mf_policy_spec_to_head(&b->policy.spec, head);
     int rc = mf_emit(run, head, err);
     if (rc == 0)

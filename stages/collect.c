@@ -11,14 +11,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/mem.h"
-#include "rl/actor.h"
+#include "data/backlog.h"
 #include "rl/policy_in.h"
+#include "rl/slices.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 #include "wire/edge.h"
 
-enum { EXPERT_GROUP = 64, SLICE_BYTES = 60 << 20 };
+enum { EXPERT_GROUP = 64 };
 enum { ACTOR_POLICY, ACTOR_EXPERT };
 
 struct collect {
@@ -41,12 +41,9 @@ struct collect {
     struct mf_edge_client *edge;
     struct mf_actor actor;
     int64_t iter;
-    bool met;      /* the learner has answered */
-    int64_t first; /* iteration that it joined at */
-    struct {
-        struct mf_frame **frame; /* of the last rounds, oldest first, where a reader may ask for them again */
-        int n;
-    } kept;
+    bool met;               /* the learner has answered */
+    int64_t first;          /* iteration that it joined at */
+    struct mf_backlog sent; /* of the last rounds, where a reader may ask for them again */
 };
 
 static const struct mf_bind binds[] = {
@@ -110,8 +107,8 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     struct mf_memory m = {.rows = "training.num_envs and training.num_steps_per_rollout", .beside = "its environments"};
     const struct mf_machine_memory machine = mf_machine_memory("");
     if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
-        (rc = mf_actor_memory(c->engine, &spec, (size_t)c->num_envs, (size_t)c->steps, SLICE_BYTES, c->freeze_encoder,
-                              &m, err)) ||
+        (rc = mf_actor_memory(c->engine, &spec, (size_t)c->num_envs, (size_t)c->steps, MF_SLICE_BYTES,
+                              c->freeze_encoder, &m, err)) ||
         (rc = mf_memory_say(&m, &machine, err)) || (rc = mf_policy_init(&c->policy, &spec, err)) ||
         (c->resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err))))
         return rc;
@@ -140,11 +137,7 @@ static uint64_t seed_of(const struct collect *c)
 
 static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
-    struct mf_frame *head = mf_frame_new(MF_HEAD);
-    mf_frame_set_int(head, "v", 1);
-    mf_frame_set_str(head, "run", c->rundir.path);
-    mf_frame_set_str(head, "src", c->src);
-    mf_frame_set_int(head, "seed", c->seed);
+    struct mf_frame *head = mf_frame_head(c->rundir.path, c->src, c->seed);
     mf_frame_set_int(head, "max_lag", c->max_lag);
     mf_frame_set_int(head, "steps", c->actor.opts.T);
     mf_frame_set_int(head, "num_envs", c->actor.N);
@@ -207,7 +200,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
         return rc;
     if (!expert)
         mf_port_resends(mf_run_out(run));
-    if (mf_columns_env_bytes(&c->actor.columns) > SLICE_BYTES)
+    if (mf_columns_env_bytes(&c->actor.columns) > MF_SLICE_BYTES)
         mf_log(MF_LOG_WARN,
                "a rollout of one environment takes %zu MiB, the least that a frame can be: readers in Python need "
                "max_buffer_size=0",
@@ -217,45 +210,13 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
 
 /* ---- the policy's next version ---- */
 
-static int take_part(struct collect *c, const void *data, size_t len, struct mf_err *err)
-{
-    struct mf_frame *f;
-    int rc = mf_frame_decode(&f, data, len, err);
-    if (rc)
-        return rc;
-    rc = mf_policy_from_frame(&c->policy, f, err);
-    mf_frame_free(f);
-    return rc;
-}
-
-static void forget(struct collect *c, int n)
-{
-    if (n == 0)
-        return;
-    for (int i = 0; i < n; i++)
-        mf_frame_free(c->kept.frame[i]);
-    c->kept.n -= n;
-    memmove(c->kept.frame, c->kept.frame + n, (size_t)c->kept.n * sizeof *c->kept.frame);
-}
-
-/* Rounds before this iteration are consumed. */
-static void forget_before(struct collect *c, int64_t iter)
-{
-    struct mf_err ignored;
-    int64_t of;
-    int n = 0;
-    while (n < c->kept.n && mf_frame_get_int(c->kept.frame[n], "iter", &of, &ignored) == 0 && of < iter)
-        n++;
-    forget(c, n);
-}
-
 /* A reader that is new knows nothing. */
 static int send_again(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     int rc = emit_head(run, c, err);
-    mf_log(MF_LOG_INFO, "the reader is a new one: sending what it lacks, %d frames", c->kept.n);
-    for (int i = 0; rc == 0 && i < c->kept.n; i++)
-        rc = mf_emit(run, c->kept.frame[i], err);
+    mf_log(MF_LOG_INFO, "the reader is a new one: sending what it lacks, %d frames", c->sent.n);
+    for (int i = 0; rc == 0 && i < c->sent.n; i++)
+        rc = mf_emit(run, c->sent.frame[i], err);
     return rc;
 }
 
@@ -271,8 +232,7 @@ static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, 
     mf_run_waited(run, mf_now() - since);
     if (rc == MF_STOPPED && mf_stop_signal() == SIGINT)
         return 1;
-    for (int i = 0; rc == 0 && i < got.n; i++)
-        rc = take_part(c, got.parts[i], got.sizes[i], err);
+    rc = rc ? rc : mf_policy_decode(&c->policy, got.parts, got.sizes, got.n, err);
     bool exact = true;
     if (rc == 0 && got.state)
         rc = mf_actor_load(&c->actor, got.state, got.state_size, &exact, err);
@@ -281,7 +241,7 @@ static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, 
     if (!exact)
         mf_log(MF_LOG_WARN, "this resume is not exact: the environments of %s cannot be saved, and begin new episodes",
                c->env->name);
-    forget_before(c, got.version);
+    mf_backlog_consumed(&c->sent, got.version);
     if (!c->met)
         c->iter = c->first = got.version;
     c->met = true;
@@ -292,71 +252,19 @@ static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, 
 
 /* ---- iterations ---- */
 
-static int emit(struct mf_run *run, struct collect *c, struct mf_frame *f, struct mf_err *err)
+static int emit_rollout(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
-    if (c->edge && mf_port_is_socket(mf_run_out(run))) {
-        c->kept.frame = mf_xrealloc(c->kept.frame, (size_t)c->kept.n + 1, sizeof *c->kept.frame);
-        c->kept.frame[c->kept.n++] = mf_frame_keep(f);
-    }
-    return mf_emit(run, f, err);
-}
-
-static int emit_slices(struct mf_run *run, struct collect *c, int *slices, struct mf_err *err)
-{
-    int count = c->actor.N, fit = (int)(SLICE_BYTES / mf_columns_env_bytes(&c->actor.columns)), of, rc = 0;
-    char digest[17], encoder[17];
-    fit = fit < 1 ? 1 : fit;
-    of = (count + fit - 1) / fit;
-    of = of < c->slices ? (int)c->slices : of;
-    of = of > count ? count : of;
-    if (c->sampler)
-        mf_policy_digest(&c->policy, digest);
-    if (c->actor.encoded)
-        mf_policy_encoder_digest(&c->policy, encoder);
-    for (int k = 0; rc == 0 && k < of; k++) {
-        int64_t first = (int64_t)k * count / of, end = (int64_t)(k + 1) * count / of;
-        struct mf_frame *f = mf_frame_new(MF_ROLLOUT);
-        mf_frame_set_int(f, "iter", c->iter);
-        mf_frame_set_str(f, "src", c->src);
-        mf_frame_set_ints(f, "slice", (int64_t[]){k, of}, 2);
-        mf_frame_set_ints(f, "envs", (int64_t[]){c->actor.opts.vec.first_env + first, end - first}, 2);
-        if (c->sampler) {
-            mf_frame_set_int(f, "policy.version", c->policy.version);
-            mf_frame_set_str(f, "policy.digest", digest);
-        }
-        if (c->actor.encoded)
-            mf_frame_set_str(f, "policy.encoder", encoder);
-        if ((rc = mf_columns_slice(&c->actor.columns, f, (size_t)first, (size_t)(end - first), err)) == 0)
-            rc = emit(run, c, f, err);
+    const struct mf_slices s = mf_slices_cut(&c->actor, c->slices, c->iter++, c->src);
+    const bool keeps = c->edge && mf_port_is_socket(mf_run_out(run));
+    int rc = 0;
+    for (int k = 0; rc == 0 && k <= s.of; k++) { /* the round frame is the last one */
+        struct mf_frame *f;
+        rc = k < s.of ? mf_slices_frame(&s, k, &f, err) : mf_slices_round(&s, &f, err);
+        if (rc == 0 && keeps)
+            mf_backlog_keep(&c->sent, f);
+        rc = rc ? rc : mf_emit(run, f, err);
         mf_frame_free(f);
     }
-    *slices = of;
-    return rc;
-}
-
-static int emit_round(struct mf_run *run, struct collect *c, int slices, struct mf_err *err)
-{
-    const struct mf_actor *a = &c->actor;
-    double n = a->episodes.n ? (double)a->episodes.n : 1;
-    int rc = 0;
-    struct mf_frame *f = mf_frame_new(MF_ROUND);
-    mf_frame_set_int(f, "iter", c->iter++);
-    mf_frame_set_str(f, "src", c->src);
-    mf_frame_set_int(f, "slices", slices);
-    mf_frame_set_int(f, "episodes.n", a->episodes.n);
-    mf_frame_set_num(f, "episodes.return", a->episodes.ret / n);
-    mf_frame_set_num(f, "episodes.length", (double)a->episodes.length / n);
-    mf_frame_set_num(f, "episodes.success", (double)a->episodes.success / n);
-    if (c->sampler) {
-        void *state;
-        size_t size;
-        if ((rc = mf_actor_save(a, &state, &size, err)) == 0) {
-            mf_frame_set_bin(f, "state", state, size);
-            free(state);
-        }
-    }
-    rc = rc ? rc : emit(run, c, f, err);
-    mf_frame_free(f);
     return rc;
 }
 
@@ -365,12 +273,12 @@ static int work_expert(struct mf_run *run, struct collect *c, struct mf_err *err
 {
     struct mf_actor_opts o = c->actor.opts;
     int64_t first = c->iter * EXPERT_GROUP, left = c->episodes - first;
-    int slices, rc;
+    int rc;
     o.vec.first_env = (int)first;
     o.vec.N = (int)(left < EXPERT_GROUP ? left : EXPERT_GROUP);
     mf_actor_release(&c->actor);
     if ((rc = mf_actor_init(&c->actor, &o, NULL, NULL, err)) || (rc = mf_actor_rollout(&c->actor, err)) ||
-        (rc = emit_slices(run, c, &slices, err)) || (rc = emit_round(run, c, slices, err)))
+        (rc = emit_rollout(run, c, err)))
         return rc;
     mf_log_live("%lld of %lld episodes", (long long)(first + o.vec.N), (long long)c->episodes);
     return first + o.vec.N < c->episodes;
@@ -379,7 +287,7 @@ static int work_expert(struct mf_run *run, struct collect *c, struct mf_err *err
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct collect *c = self;
-    int slices, rc;
+    int rc;
     if (c->who == ACTOR_EXPERT)
         return work_expert(run, c, err);
     int64_t version = !c->met ? MF_EDGE_NEWEST : c->iter - c->max_lag > c->first ? c->iter - c->max_lag : c->first;
@@ -389,9 +297,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         return version < c->iter && c->met ? fetch_policy(run, c, c->iter, err) : 0;
     if ((rc = mf_actor_rollout(&c->actor, err)))
         return rc; /* 1 again: a round that is not whole is nobody's */
-    if ((rc = emit_slices(run, c, &slices, err)) || (rc = emit_round(run, c, slices, err)))
-        return rc;
-    return 1;
+    return (rc = emit_rollout(run, c, err)) ? rc : 1;
 }
 
 static int close_collect(struct mf_run *run, void *self, int rc, struct mf_err *err)
@@ -399,8 +305,7 @@ static int close_collect(struct mf_run *run, void *self, int rc, struct mf_err *
     struct collect *c = self;
     (void)run, (void)rc, (void)err;
     mf_edge_close(c->edge);
-    forget(c, c->kept.n);
-    free(c->kept.frame);
+    mf_backlog_release(&c->sent);
     mf_actor_release(&c->actor);
     mf_env_close(c->env);
     mf_checkpoint_close(c->start);

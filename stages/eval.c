@@ -211,11 +211,7 @@ static int evaluate(struct mf_run *run, struct eval *e, const char *path, int at
 
 static int emit_head(struct mf_run *run, const struct eval *e, struct mf_err *err)
 {
-    struct mf_frame *head = mf_frame_new(MF_HEAD);
-    mf_frame_set_int(head, "v", 1);
-    mf_frame_set_str(head, "run", "");
-    mf_frame_set_str(head, "src", "");
-    mf_frame_set_int(head, "seed", e->seeds.v[0]);
+    struct mf_frame *head = mf_frame_head("", "", e->seeds.v[0]);
     mf_frame_set_str(head, "spec.env", e->env->name);
     int rc = mf_emit(run, head, err);
     mf_frame_free(head);

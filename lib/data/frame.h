@@ -47,6 +47,8 @@ struct mf_array {
 struct mf_frame; /* opaque */
 
 struct mf_frame *mf_frame_new(enum mf_kind kind);
+/* A head of this format, to be completed. run: the run's folder, "" for none; src: this source's name. */
+struct mf_frame *mf_frame_head(const char *run, const char *src, int64_t seed);
 void mf_frame_free(struct mf_frame *f);             /* NULL is fine */
 struct mf_frame *mf_frame_keep(struct mf_frame *f); /* one owner more: each one frees it */
 enum mf_kind mf_frame_kind(const struct mf_frame *f);

@@ -181,3 +181,13 @@ void mf_frame_add_chain(struct mf_frame *f, const char *stage, const char *versi
         str(&leaf, argv[i], strlen(argv[i]));
     put(f, "chain", &leaf);
 }
+
+struct mf_frame *mf_frame_head(const char *run, const char *src, int64_t seed)
+{
+    struct mf_frame *f = mf_frame_new(MF_HEAD);
+    mf_frame_set_int(f, "v", 1);
+    mf_frame_set_str(f, "run", run);
+    mf_frame_set_str(f, "src", src);
+    mf_frame_set_int(f, "seed", seed);
+    return f;
+}

@@ -154,6 +154,21 @@ int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struc
     return 0;
 }
 
+int mf_policy_decode(struct mf_policy *p, const void *const *parts, const size_t *sizes, int n, struct mf_err *err)
+{
+    for (int k = 0; k < n; k++) {
+        struct mf_frame *f;
+        int rc = mf_frame_decode(&f, parts[k], sizes[k], err);
+        if (rc)
+            return rc;
+        rc = mf_policy_from_frame(p, f, err);
+        mf_frame_free(f);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
 /* FNV-1a's step on 8 bytes at a time: a name for the bits, nothing a forger could not meet. */
 static uint64_t mixed(uint64_t h, const void *data, size_t n)
 {

@@ -220,6 +220,8 @@ int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *
 /* The policy edge: all that sampling reads, as n encoded frames of at most 64 MiB of tensors. drop gives them back. */
 int mf_policy_encode(const struct mf_policy *p, void ***parts, size_t **sizes, int *n, struct mf_err *err);
 void mf_policy_drop(void **parts, size_t *sizes, int n);
+/* And back: all parts, in any order. */
+int mf_policy_decode(struct mf_policy *p, const void *const *parts, const size_t *sizes, int n, struct mf_err *err);
 int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struct mf_err *err);
 void mf_policy_digest(const struct mf_policy *p, char hex[17]);         /* of weights, normaliser, noise in force */
 void mf_policy_encoder_digest(const struct mf_policy *p, char hex[17]); /* of what encodings depend on */

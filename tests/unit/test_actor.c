@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "rl/actor.h"
+#include "rl/rounds.h"
+#include "rl/slices.h"
 #include "tap.h"
 
 static struct mf_err err;
@@ -111,6 +112,83 @@ static void shapes(struct rig *r)
     mf_frame_free(f);
 }
 
+static int64_t number(const struct mf_frame *f, const char *path)
+{
+    int64_t v = -1;
+    (void)mf_frame_get_int(f, path, &v, &err);
+    return v;
+}
+
+/* As the learner gathers them: each is added, and which environments they have. */
+static int gather(struct mf_rounds *q, const struct mf_slices *s, bool *covered)
+{
+    int64_t next = 0;
+    int rc = 0;
+    for (int k = 0; rc == 0 && k <= s->of; k++) {
+        struct mf_frame *f;
+        rc = k < s->of ? mf_slices_frame(s, k, &f, &err) : mf_slices_round(s, &f, &err);
+        if (k < s->of && number(f, "envs.0") == next)
+            next += number(f, "envs.1");
+        rc = rc ? rc : mf_rounds_add(q, f, s->iter, &err);
+        mf_frame_free(f);
+    }
+    *covered = next == s->actor->N;
+    return rc;
+}
+
+/* A rollout in frames is a round again, whose parts say which policy acted and how the environments stand. */
+static void slices(struct rig *r, struct rig *other)
+{
+    struct mf_rounds *q = mf_rounds_new(0, 1);
+    const struct mf_actor *a = &r->actor;
+    struct mf_slices s = mf_slices_cut(a, 3, 0, "left");
+    char digest[17];
+    const char *says = "";
+    const void *state = NULL;
+    size_t size = 0;
+    bool covered, exact = false;
+    int n;
+    ok(s.of == 3 && mf_slices_cut(a, 1, 0, "").of == 1 && mf_slices_cut(a, 100, 0, "").of == 7,
+       "as many slices as asked for, one environment the least");
+    mf_rounds_join(q, "left");
+    ok(gather(q, &s, &covered) == 0 && covered && mf_rounds_whole(q, 0), "3 slices of 7 environments are a round");
+    struct mf_part *part = mf_rounds_parts(q, 0, &n);
+    mf_policy_digest(&r->policy, digest);
+    ok(n == 1 && part->n == 3 && number(part->slices[2], "slice.0") == 2 && number(part->slices[2], "slice.1") == 3 &&
+           number(part->slices[0], "policy.version") == r->policy.version &&
+           mf_frame_get_str(part->slices[0], "policy.digest", &says, &err) == 0 && !strcmp(says, digest),
+       "by the policy that acted");
+    double mean = 0;
+    ok(a->episodes.n > 1 && number(part->round, "episodes.n") == a->episodes.n &&
+           mf_frame_get_num(part->round, "episodes.length", &mean, &err) == 0 &&
+           mean == (double)a->episodes.length / (double)a->episodes.n,
+       "with its episodes in the mean");
+    ok(mf_frame_get_bin(part->round, "state", &state, &size, &err) == 0 &&
+           mf_actor_load(&other->actor, state, size, &exact, &err) == 0 && exact,
+       "and the state in which another actor goes on");
+    free(part);
+    mf_rounds_free(q);
+}
+
+/* The expert's rollout is nobody's policy. */
+static void expert(void)
+{
+    struct mf_actor_opts o = {.vec = {.N = 2, .threads = 1, .first_env = 5}, .T = 3};
+    struct mf_actor a;
+    struct mf_frame *f, *round;
+    if (mf_env_find(&o.vec.env, "point", &err) || mf_env_layout(o.vec.env, 0, NULL, NULL, &o.vec.obs, &err) ||
+        mf_actor_init(&a, &o, NULL, NULL, &err) || mf_actor_rollout(&a, &err))
+        abort();
+    struct mf_slices s = mf_slices_cut(&a, 2, 1, "");
+    if (mf_slices_frame(&s, 1, &f, &err) || mf_slices_round(&s, &round, &err))
+        abort();
+    ok(number(f, "envs.0") == 6 && number(f, "envs.1") == 1, "environments are counted from the first of the group");
+    ok(!mf_frame_has(f, "policy") && !mf_frame_has(round, "state"), "the expert has no policy and no state");
+    mf_frame_free(f);
+    mf_frame_free(round);
+    mf_actor_release(&a);
+}
+
 int main(void)
 {
     struct rig one, many, resumed;
@@ -137,6 +215,8 @@ int main(void)
            mf_actor_load(&resumed.actor, "x", 1, &exact, &err) < 0,
        "a cut state is refused");
     free(state);
+    slices(&one, &many);
+    expert();
     close_rig(&one);
     close_rig(&many);
     close_rig(&resumed);

@@ -257,7 +257,10 @@ static void changes(void)
        "replaced in place, added behind");
     mf_frame_free(f);
 
-    f = mf_frame_new(MF_HEAD);
+    f = mf_frame_head("a/b", "left", 7);
+    ok(same_bytes(f, BYTES("\x85\xa2mf\xa4head\xa1v\x01\xa3run\xa3"
+                           "a/b\xa3src\xa4left\xa4seed\x07")),
+       "a head begins with format, run, source and seed");
     mf_frame_set_ints(f, "spec.obs", (int64_t[]){1, 2}, 2);
     mf_frame_add_chain(f, "mf-collect", "1", 0, NULL);
     mf_frame_add_chain(f, "mf-gae", "1", 2, argv);

@@ -1,0 +1,60 @@
+#include "rl/slices.h"
+
+#include <stdlib.h>
+
+struct mf_slices mf_slices_cut(const struct mf_actor *a, int64_t least, int64_t iter, const char *src)
+{
+    struct mf_slices s = {.actor = a, .iter = iter, .src = src};
+    int fit = (int)(MF_SLICE_BYTES / mf_columns_env_bytes(&a->columns));
+    fit = fit < 1 ? 1 : fit;
+    s.of = (a->N + fit - 1) / fit;
+    s.of = s.of < least ? (int)least : s.of;
+    s.of = s.of > a->N ? a->N : s.of;
+    if (a->policy)
+        mf_policy_digest(a->policy, s.digest);
+    if (a->encoded)
+        mf_policy_encoder_digest(a->policy, s.encoder);
+    return s;
+}
+
+int mf_slices_frame(const struct mf_slices *s, int k, struct mf_frame **to, struct mf_err *err)
+{
+    const struct mf_actor *a = s->actor;
+    int64_t first = (int64_t)k * a->N / s->of, end = (int64_t)(k + 1) * a->N / s->of;
+    struct mf_frame *f = *to = mf_frame_new(MF_ROLLOUT);
+    mf_frame_set_int(f, "iter", s->iter);
+    mf_frame_set_str(f, "src", s->src);
+    mf_frame_set_ints(f, "slice", (int64_t[]){k, s->of}, 2);
+    mf_frame_set_ints(f, "envs", (int64_t[]){a->opts.vec.first_env + first, end - first}, 2);
+    if (*s->digest) {
+        mf_frame_set_int(f, "policy.version", a->policy->version);
+        mf_frame_set_str(f, "policy.digest", s->digest);
+    }
+    if (*s->encoder)
+        mf_frame_set_str(f, "policy.encoder", s->encoder);
+    return mf_columns_slice(&a->columns, f, (size_t)first, (size_t)(end - first), err);
+}
+
+int mf_slices_round(const struct mf_slices *s, struct mf_frame **to, struct mf_err *err)
+{
+    const struct mf_actor *a = s->actor;
+    double n = a->episodes.n ? (double)a->episodes.n : 1;
+    struct mf_frame *f = *to = mf_frame_new(MF_ROUND);
+    void *state;
+    size_t size;
+    mf_frame_set_int(f, "iter", s->iter);
+    mf_frame_set_str(f, "src", s->src);
+    mf_frame_set_int(f, "slices", s->of);
+    mf_frame_set_int(f, "episodes.n", a->episodes.n);
+    mf_frame_set_num(f, "episodes.return", a->episodes.ret / n);
+    mf_frame_set_num(f, "episodes.length", (double)a->episodes.length / n);
+    mf_frame_set_num(f, "episodes.success", (double)a->episodes.success / n);
+    if (!a->policy)
+        return 0;
+    int rc = mf_actor_save(a, &state, &size, err);
+    if (rc)
+        return rc;
+    mf_frame_set_bin(f, "state", state, size);
+    free(state);
+    return 0;
+}

@@ -1,0 +1,27 @@
+/* slices.h - an actor's rollout as frames: slices of its environments, then the round that says it is complete. Read
+ * again by rounds.h.
+ */
+#ifndef MF_RL_SLICES_H
+#define MF_RL_SLICES_H
+
+#include "rl/actor.h"
+
+enum { MF_SLICE_BYTES = 60 << 20 }; /* of a slice's arrays at most, unless one environment takes more */
+
+struct mf_slices { /* of one source's iteration; borrows */
+    const struct mf_actor *actor;
+    int64_t iter;
+    const char *src;
+    int of;                       /* slices */
+    char digest[17], encoder[17]; /* of the policy that acted; "": none, or it sees observations as they are */
+};
+
+/* least: slices that there are to be, as far as there are environments. */
+struct mf_slices mf_slices_cut(const struct mf_actor *a, int64_t least, int64_t iter, const char *src);
+/* Slice k of `of`, a rollout frame; the caller frees it, also after an error. */
+int mf_slices_frame(const struct mf_slices *s, int k, struct mf_frame **f, struct mf_err *err);
+/* The round frame: means over its episodes, and the state that it ended in where a policy acts; the caller frees it,
+ * also after an error. */
+int mf_slices_round(const struct mf_slices *s, struct mf_frame **f, struct mf_err *err);
+
+#endif

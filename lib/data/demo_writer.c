@@ -42,12 +42,14 @@ static char *env_args(const struct mf_frame *head)
 }
 
 /* An array over (T, N), checked against the actions' T and N. Missing: NULL. */
-static int find(const struct part *p, const char *name, int rank, size_t size, const struct mf_array **a,
+static int find(const struct part *p, const char *name, int rank, enum mf_dtype dtype, const struct mf_array **a,
                 struct mf_err *err)
 {
     *a = mf_frame_find(p->f, name);
-    if (*a &&
-        ((*a)->rank != rank || (*a)->dim[0] != p->T || (*a)->dim[1] != p->N || mf_dtype_size((*a)->dtype) != size))
+    if (*a && (*a)->dtype != dtype && !(dtype == MF_U8 && (*a)->dtype == MF_B1))
+        return mf_err_set(err, MF_EFORMAT, "array '%s' has dtype %s, expected %s: numpy's .astype('%s') makes it so",
+                          name, mf_dtype_name((*a)->dtype), mf_dtype_name(dtype), mf_dtype_name(dtype));
+    if (*a && ((*a)->rank != rank || (*a)->dim[0] != p->T || (*a)->dim[1] != p->N))
         return mf_err_set(err, MF_EFORMAT, "array '%s' has not the shape (%zu, %zu%s) that the actions have", name,
                           p->T, p->N, rank > 2 ? ", ..." : "");
     return 0;
@@ -149,12 +151,13 @@ static int bind(struct part *p, const struct mf_frame *f, int64_t frame, struct 
     if (p->actions->rank != 4)
         return mf_err_set(err, MF_EFORMAT, "array 'actions' has %d dimensions, not (T, N, C, A)", p->actions->rank);
     p->T = p->actions->dim[0], p->N = p->actions->dim[1], p->C = p->actions->dim[2];
-    int rc = find(p, "rewards", 3, sizeof(float), &p->rewards, err);
-    rc = rc ? rc : find(p, "valid", 2, 1, &p->valid, err);
-    rc = rc ? rc : find(p, "terminated", 2, 1, &p->terminated, err);
-    rc = rc ? rc : find(p, "truncated", 2, 1, &p->truncated, err);
-    if (rc == 0 && p->rewards && (p->rewards->dim[2] != p->C || p->rewards->dtype != MF_F32))
-        rc = mf_err_set(err, MF_EFORMAT, "array 'rewards' is not float32 of (%zu, %zu, %zu)", p->T, p->N, p->C);
+    int rc = find(p, "rewards", 3, MF_F32, &p->rewards, err);
+    rc = rc ? rc : find(p, "valid", 2, MF_U8, &p->valid, err);
+    rc = rc ? rc : find(p, "terminated", 2, MF_U8, &p->terminated, err);
+    rc = rc ? rc : find(p, "truncated", 2, MF_U8, &p->truncated, err);
+    if (rc == 0 && p->rewards && p->rewards->dim[2] != p->C)
+        rc = mf_err_set(err, MF_EFORMAT, "array 'rewards' has %zu a step where the actions are %zu", p->rewards->dim[2],
+                        p->C);
     for (int i = 0; i < mf_frame_arrays(f) && rc == 0; i++) {
         const struct mf_array *a = mf_frame_array(f, i);
         if (!strncmp(a->name, "obs/", 4) && (a->rank < 2 || a->dim[0] != p->T || a->dim[1] != p->N))

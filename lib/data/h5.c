@@ -70,7 +70,7 @@ static int refuse(const char *path, int fd, struct mf_err *err)
     if (n > 20 && !memcmp(head, "version https://git-", 20))
         return mf_err_set(err, MF_EFORMAT, "'%s' is a Git LFS pointer, not the file itself: fetch it with git lfs pull",
                           path);
-    return mf_err_set(err, MF_EFORMAT, "'%s' is not an HDF5 file", path);
+    return mf_err_set(err, MF_EFORMAT, "'%s' is not an HDF5 file; mf-record makes one of a stream", path);
 }
 
 int mf_h5_open(hid_t *file, const char *path, struct mf_err *err)

@@ -112,8 +112,8 @@ static int check_shape(struct mf_rollout *r, const struct row *row, const struct
         return mf_err_set(err, MF_EFORMAT, "'%s' has shape %s, expected %s", row->name, shape_of(a).text, want.text);
     /* A flag from Python may well be a bool; its bytes are the same. */
     if (a->dtype != row->dtype && !(row->dtype == MF_U8 && a->dtype == MF_B1))
-        return mf_err_set(err, MF_EFORMAT, "'%s' has dtype %s, expected %s", row->name, mf_dtype_name(a->dtype),
-                          mf_dtype_name(row->dtype));
+        return mf_err_set(err, MF_EFORMAT, "'%s' has dtype %s, expected %s: numpy's .astype('%s') makes it so",
+                          row->name, mf_dtype_name(a->dtype), mf_dtype_name(row->dtype), mf_dtype_name(row->dtype));
     return 0;
 }
 
@@ -146,6 +146,22 @@ static bool wants(const struct row *row, unsigned need)
     }
 }
 
+/* Who would have made an array that is not there. */
+static const char *maker(const struct row *row)
+{
+    switch (row->when) {
+    case VALUES:
+    case CHAINS:
+        return ": whoever acts by a policy sends it, a scripted expert has none";
+    case TRUNCATED:
+        return ", since an episode was truncated: V of its true last observation";
+    case ADVANTAGES:
+        return ": mf-gae, mf-mc or mf-nstep, before this, adds it";
+    default:
+        return "";
+    }
+}
+
 static int bind_row(struct mf_rollout *r, const struct row *row, const struct mf_frame *f, struct mf_err *err)
 {
     const struct mf_array *a = mf_frame_find(f, row->name);
@@ -157,7 +173,8 @@ static int bind_row(struct mf_rollout *r, const struct row *row, const struct mf
     if (!a && (row->when == OPTIONAL || (row->when == TRUNCATED && !any_truncated(r))))
         return 0;
     if (!a)
-        return mf_err_set(err, MF_EFORMAT, "there is no array '%s', expected %s", row->name, wanted(r, row->dims).text);
+        return mf_err_set(err, MF_EFORMAT, "there is no array '%s', expected %s%s", row->name,
+                          wanted(r, row->dims).text, maker(row));
     int rc = check_shape(r, row, a, err);
     if (!rc)
         memcpy((char *)r + row->at, &a->data, sizeof a->data);
@@ -195,10 +212,12 @@ static int bad_element(const struct mf_array *a, size_t i, const char *what, str
     return mf_err_set(err, MF_EFORMAT, "%s[%s] is %s", a->name, w.text, what);
 }
 
-static int bad_number(const struct mf_array *a, size_t i, struct mf_err *err)
+static int bad_number(const struct mf_array *a, size_t i, const char *where, struct mf_err *err)
 {
+    char what[80];
     double x = a->dtype == MF_F32 ? (double)((const float *)a->data)[i] : ((const double *)a->data)[i];
-    return bad_element(a, i, isnan(x) ? "NaN" : "infinite", err);
+    snprintf(what, sizeof what, "%s, %s", isnan(x) ? "NaN" : "infinite", where);
+    return bad_element(a, i, what, err);
 }
 
 /* An array whose rows are (t, n). `only`: of them, those that it marks. */
@@ -212,7 +231,7 @@ static int check_rows(const struct mf_rollout *r, const struct mf_array *a, cons
             continue;
         size_t bad = bad_at(a, i * inner, inner);
         if (bad < inner)
-            return bad_number(a, i * inner + bad, err);
+            return bad_number(a, i * inner + bad, "and neither valid nor loss_mask masks it", err);
     }
     return 0;
 }
@@ -222,7 +241,7 @@ static int check_last(const struct mf_rollout *r, const struct mf_array *a, stru
 {
     for (size_t n = 0, i = (r->T - 1) * r->N; n < r->N; n++, i++)
         if (!masked(r, i) && !r->terminated[i] && !r->truncated[i] && bad_at(a, n, 1) == 0)
-            return bad_number(a, n, err);
+            return bad_number(a, n, "and its episode goes on", err);
     return 0;
 }
 

@@ -148,9 +148,11 @@ static int from_head(const struct mf_frame *head, const struct mf_spec_field *f,
 int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *head, struct mf_err *err)
 {
     *s = (struct mf_policy_spec){0};
-    if (mf_frame_count(head, "spec") <= 0)
-        return mf_err_set(err, MF_EFORMAT,
-                          "the head describes no policy (its spec is empty): was it made by mf-collect?");
+    if (mf_frame_count(head, "spec.obs") <= 0)
+        return mf_err_set(
+            err, MF_EFORMAT,
+            "the head describes no policy (no spec.obs): an expert's rollouts are for mf-record and mf-bc, "
+            "those of a stage of yours need the head that mf-collect writes");
     for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(s, f));) {
         char text[MF_SPEC_TEXT] = "";
         if (from_head(head, f, text, err) || mf_spec_set(s, f, text, "the head", err))

@@ -145,14 +145,16 @@ static int copy_obs(const struct slice *s, const struct mf_policy *p, size_t at,
     for (int q = 0, column = 0; q < l->n; column += mf_obs_size(&l->key[q++])) {
         const struct mf_obs *key = &l->key[q];
         const int raw = mf_layout_column(&spec->obs, key->name);
-        char name[MF_NAME_MAX];
+        char name[MF_NAME_MAX], has[64] = "missing";
         snprintf(name, sizeof name, "obs/%s", key->name);
         const struct mf_array *a = mf_frame_find(s->frame, name);
         size_t dim = (size_t)mf_obs_size(key), steps = (size_t)spec->n_obs_steps;
-        if (!a || a->dtype != (key->u8 ? MF_U8 : MF_F32) || a->count != s->r.T * s->r.N * steps * dim)
+        const enum mf_dtype dtype = key->u8 ? MF_U8 : MF_F32;
+        if (a)
+            snprintf(has, sizeof has, "%zu numbers of %s", a->count, mf_dtype_name(a->dtype));
+        if (!a || a->dtype != dtype || a->count != s->r.T * s->r.N * steps * dim)
             return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s is %s, the policy needs %s (%zu, %zu, %zu, %zu)",
-                              (long long)s->r.iter, name, a ? "misshapen" : "missing", key->u8 ? "uint8" : "float32",
-                              s->r.T, s->r.N, steps, dim);
+                              (long long)s->r.iter, name, has, mf_dtype_name(dtype), s->r.T, s->r.N, steps, dim);
         for (size_t o = 0; o < steps; o++) {
             size_t from = (at * steps + o) * dim;
             float *to = flat + o * (size_t)l->dim + column;

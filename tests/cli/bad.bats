@@ -154,6 +154,26 @@ print(1, o[1] // 2, o[1], (o[1] + o[2]) // 2, o[2], o[2] + 3, o[3], o[-2], o[-2]
     done
 }
 
+@test "what is not there is told with who makes it, what is of another type with how it is made right" {
+    mf-collect env=point collect.actor=expert collect.episodes=2 >"$T/expert" 2>/dev/null &&
+        reads 3 "there is no array 'prev_values', expected (T=40, N=2): whoever acts by a policy sends it, a scripted expert has none" "$T/expert" mf-gae &&
+        reads 3 "the head describes no policy (no spec.obs): an expert's rollouts are for mf-record and mf-bc" "$T/expert" "${learner[@]}" &&
+        reads 3 "there is no array 'advantages', expected (T=4, N=4): mf-gae, mf-mc or mf-nstep, before this, adds it" raw.mf "${learner[@]}" || return 1
+    spoil "$T/s" <<'CASES' || skip "no python3-msgpack"
+dead: a['terminated'].dtype = '<f8'
+paid: a['rewards'].dtype = '<f8'
+half: a['rewards'] = a['rewards'].slice(2, 0, 1)
+seen: a['obs/goal'].dtype = '<f8'
+gone: del a['obs/goal']
+CASES
+    reads 3 "array 'terminated' has dtype <f8, expected |u1: numpy's .astype('|u1') makes it so" "$T/s/dead" mf-record "$T/r.hdf5" &&
+        reads 3 "'rewards' has dtype <f8, expected <f4: numpy's .astype('<f4') makes it so" "$T/s/paid" mf-record "$T/r.hdf5" &&
+        reads 3 "'rewards' has dtype <f8, expected <f4: numpy's .astype('<f4') makes it so" "$T/s/paid" mf-mc &&
+        reads 3 "array 'rewards' has 1 a step where the actions are 2" "$T/s/half" mf-record "$T/r.hdf5" &&
+        reads 3 "obs/goal is 16 numbers of <f8, the policy needs <f4 (4, 4, 1, 1)" "$T/s/seen" "${learner[@]}" &&
+        reads 3 "obs/goal is missing, the policy needs <f4 (4, 4, 1, 1)" "$T/s/gone" "${learner[@]}"
+}
+
 @test "a shape of 100 GiB over some bytes is refused" {
     spoil "$T/s" <<<"huge: a['rewards'] = {b'nd': True, b'type': '<f4', b'kind': b'', b'shape': [100 << 30, 4, 2], b'data': b'12345678'}"
     reads 3 "array 'rewards' has 8 bytes of data where its shape" "$T/s/huge" mf-gae &&
@@ -281,7 +301,7 @@ CASES
     local clone=(mf-bc run.dir="$T/bc" run.force=true clone.steps=2 'policy.hidden=[8,8,8]')
     : >"$T/empty" && head -c 5000 demos.hdf5 >"$T/cut"
     answers 1 "none.hdf5': No such file" "${clone[@]}" clone.dataset=none.hdf5 && answers 3 "is empty" "${clone[@]}" clone.dataset="$T/empty" &&
-        answers 3 "truncated at 5000 bytes" "${clone[@]}" clone.dataset="$T/cut" && answers 3 "not an HDF5 file" "${clone[@]}" clone.dataset=adv.mf &&
+        answers 3 "truncated at 5000 bytes" "${clone[@]}" clone.dataset="$T/cut" && answers 3 "not an HDF5 file; mf-record makes one of a stream" "${clone[@]}" clone.dataset=adv.mf &&
         answers 1 "not a regular file" "${clone[@]}" clone.dataset=. && answers 2 "no filter key 'none'" "${clone[@]}" clone.dataset=demos.hdf5 clone.filter_key=none &&
         answers 1 "is not a number" "${clone[@]}" clone.dataset=demos.hdf5 clone.learning_rate=1e30 clone.steps=30 || return 1
     [[ -z $(find "$T/bc" -name '*.safetensors*') ]] || return 1

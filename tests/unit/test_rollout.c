@@ -108,12 +108,13 @@ static void missing(void)
     refused(f, 0, "no array 'truncated', expected (T=4, N=3)");
     f = bare();
     ADD(f, "truncated", MF_U8, T, N);
-    refused(f, MF_NEED_VALUES, "no array 'prev_values'");
+    refused(f, MF_NEED_VALUES,
+            "no array 'prev_values', expected (T=4, N=3): whoever acts by a policy sends it, a scripted");
     f = bare();
     ((uint8_t *)ADD(f, "truncated", MF_U8, T, N))[4] = 1;
     ADD(f, "prev_values", MF_F32, T, N);
     ADD(f, "last_values", MF_F32, N);
-    refused(f, MF_NEED_VALUES, "no array 'final_values'");
+    refused(f, MF_NEED_VALUES, "no array 'final_values', expected (T=4, N=3), since an episode was truncated");
 }
 
 static void shapes(void)
@@ -122,6 +123,7 @@ static void shapes(void)
     REFUSED(0, "'rewards' has shape (0, 3, 2)", ADD(f, "rewards", MF_F32, 0, N, C));
     REFUSED(0, "'truncated' has shape (4, 4), expected (T=4, N=3)", ADD(f, "truncated", MF_U8, T, N + 1));
     REFUSED(0, "'rewards' has dtype <f8, expected <f4", ADD(f, "rewards", MF_F64, T, N, C));
+    REFUSED(0, "expected <f4: numpy's .astype('<f4') makes it so", ADD(f, "rewards", MF_F64, T, N, C));
     REFUSED(0, "'valid' has dtype <f4, expected |u1", ADD(f, "valid", MF_F32, T, N));
     REFUSED(MF_NEED_CHAINS, "'chains' has shape (4, 3, 3, 6, 5), expected (T=4, N=3, K+1=4, H, A=5)",
             ADD(f, "chains", MF_F32, T, N, K, H, A));
@@ -143,9 +145,10 @@ static float *at(struct mf_frame *f, const char *name)
 
 static void nans(void)
 {
-    REFUSED(0, "rewards[3,1,0] is NaN", at(f, "rewards")[(3 * N + 1) * C] = NAN);
+    REFUSED(0, "rewards[3,1,0] is NaN, and neither valid nor loss_mask masks it",
+            at(f, "rewards")[(3 * N + 1) * C] = NAN);
     REFUSED(MF_NEED_VALUES, "prev_values[0,2] is NaN", at(f, "prev_values")[2] = NAN);
-    REFUSED(MF_NEED_VALUES, "last_values[2] is NaN", at(f, "last_values")[2] = NAN);
+    REFUSED(MF_NEED_VALUES, "last_values[2] is NaN, and its episode goes on", at(f, "last_values")[2] = NAN);
     REFUSED(MF_NEED_VALUES, "final_values[2,0] is NaN", at(f, "final_values")[2 * N] = NAN;
             ((uint8_t *)mf_frame_find(f, "truncated")->data)[2 * N] = 1);
     REFUSED(MF_NEED_CHAINS, "obs/state[1,0,0,6] is NaN", at(f, "obs/state")[N * 7 + 6] = NAN);

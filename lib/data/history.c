@@ -67,6 +67,15 @@ const double *mf_history_find(const struct mf_history *h, const char *series)
     return NULL;
 }
 
+double mf_history_last(const struct mf_history *h, const char *series)
+{
+    const double *v = mf_history_find(h, series);
+    for (size_t i = h->n; v && i-- > 0;)
+        if (!isnan(v[i]))
+            return v[i];
+    return NAN;
+}
+
 /* ---- frames ---- */
 
 static void grow(struct mf_history *h)

@@ -48,5 +48,6 @@ int mf_history_more(struct mf_history *h, bool *hung_up, struct mf_err *err);
 /* One metrics frame of another reader's; others are passed over. */
 int mf_history_take(struct mf_history *h, const struct mf_frame *f, struct mf_err *err);
 const double *mf_history_find(const struct mf_history *h, const char *series); /* (n), or NULL */
+double mf_history_last(const struct mf_history *h, const char *series);        /* its newest value; NaN: it has none */
 
 #endif

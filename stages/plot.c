@@ -44,14 +44,6 @@ static int open_plot(struct mf_run *run, void *self, struct mf_err *err)
     return rc ? rc : mf_trials_open(&p->trials, words, n, err);
 }
 
-static bool has(const struct mf_trials *t, const char *series)
-{
-    for (int i = 0; i < t->n; i++)
-        if (mf_history_find(&t->trial[i].h, series))
-            return true;
-    return false;
-}
-
 /* Each that was asked for is there; with none asked for, success or the first. */
 static int choose(struct plot *p, struct mf_err *err)
 {
@@ -65,12 +57,13 @@ static int choose(struct plot *p, struct mf_err *err)
     if (p->series.n == 0) {
         p->series.n = 1;
         snprintf(p->series.v[0], sizeof p->series.v[0], "%s",
-                 has(t, "rollout/success_once") ? "rollout/success_once" : h->series[0].name);
+                 mf_cohorts_have(t->group, t->n_groups, "rollout/success_once") ? "rollout/success_once"
+                                                                                : h->series[0].name);
     }
     for (int s = 0, n = 0; s < h->n_series && n < (int)sizeof there; s++)
         n += snprintf(there + n, sizeof there - (size_t)n, "%s%s", s ? ", " : "", h->series[s].name);
     for (int i = 0; i < p->series.n; i++)
-        if (!has(t, p->series.v[i]))
+        if (!mf_cohorts_have(t->group, t->n_groups, p->series.v[i]))
             return mf_err_set(err, MF_EUSAGE, "no run has '%s'; there are %s", p->series.v[i], there);
     return 0;
 }

@@ -1,6 +1,5 @@
 /* mf-report: one page about one or many runs, whole in itself: what was told, what came of it, how they compare. */
 #include <dirent.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -8,10 +7,10 @@
 
 #include "base/machine.h"
 #include "base/mem.h"
+#include "plot/comparison.h"
 #include "plot/evals.h"
 #include "plot/html.h"
 #include "plot/picture.h"
-#include "plot/summary.h"
 #include "rl/health.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
@@ -34,106 +33,11 @@ static const char style[] =
     "#comparison code,#evaluations "
     "code{overflow-wrap:normal}svg,video,img{max-width:100%;height:auto}div.wide{overflow-x:auto}";
 
-static void put(FILE *to, const char *before, const char *text, const char *after)
-{
-    fputs(before, to);
-    mf_html_text(text, to);
-    fputs(after, to);
-}
-
-/* ---- the table ---- */
-
-static void put_number(FILE *to, const char *fmt, double v)
-{
-    fputs("<td class=\"n\">", to);
-    if (isnan(v))
-        putc('-', to);
-    else
-        fprintf(to, fmt, v);
-    fputs("</td>", to);
-}
-
-/* "0.873 (0.84 to 0.91)" */
-static void put_spread(FILE *to, const char *fmt, const struct mf_spread *s)
-{
-    fputs("<td class=\"n\">", to);
-    if (s->n == 0)
-        putc('-', to);
-    else
-        fprintf(to, fmt, s->mean);
-    if (s->high > s->low) {
-        fputs(" <span class=\"dim\">(", to);
-        fprintf(to, fmt, s->low);
-        fputs(" to ", to);
-        fprintf(to, fmt, s->high);
-        fputs(")</span>", to);
-    }
-    fputs("</td>", to);
-}
-
-static void put_told(FILE *to, const struct mf_trials *t, const struct mf_cohort *g, const char *between)
-{
-    const struct mf_trial *one = g->trial[0];
-    bool any = false;
-    for (int k = 0; mf_keys[k].name; k++) {
-        if (!t->differs[k] || !one->text)
-            continue;
-        put(to, any ? between : "", mf_keys[k].name, "=");
-        put(to, "", one->text[k] ? one->text[k] : "null", "");
-        any = true;
-    }
-    if (!any)
-        fputs(one->text ? "-" : "not known", to);
-}
-
-static void put_row(FILE *to, const struct report *r, int i)
-{
-    const struct mf_cohort *g = &r->trials.group[i];
-    const struct mf_summary s = mf_summary_of(g, r->success);
-    fprintf(to, "<tr><td><a href=\"#g%d\">", i);
-    put(to, "", g->label, "</a></td><td><code>");
-    put_told(to, &r->trials, g, "<br/>");
-    fprintf(to, "</code></td><td class=\"n\">%d</td>", g->n);
-    put_spread(to, "%.3f", &s.final);
-    put_number(to, "%.2g", s.final.variance);
-    fprintf(to, "<td class=\"n\">%d of %d</td>", s.reached, g->n);
-    put_spread(to, "%.0f", &s.steps);
-    put_spread(to, "%.1f", &s.time);
-    put_spread(to, "%.3g", &s.per_iteration);
-    put_spread(to, "%.0f", &s.iterations);
-    put_spread(to, "%.0f", &s.all);
-    fputs("</tr>\n", to);
-}
-
-static void put_table(FILE *to, const struct report *r)
-{
-    fprintf(to,
-            "<h2>Comparison</h2>\n<p>Success is that of the rollouts, exploration noise on, in the mean over %d "
-            "iterations; over seeds the mean, and in brackets the least and the most. The variance is the "
-            "sample's, over seeds. Steps and seconds are those until success was %g, of the runs that reached it.</p>\n"
-            "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>what differs</th><th>seeds</th>"
-            "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
-            "<th>seconds per iteration</th><th>iterations</th><th>control steps</th></tr>\n",
-            MF_LATELY, r->success, r->success);
-    for (int i = 0; i < r->trials.n_groups; i++)
-        put_row(to, r, i);
-    fputs("</table></div>\n", to);
-}
-
 /* ---- pictures: all in one go of gnuplot, then each to its place ---- */
 
 static const char *const shown[] = {"rollout/success_once", "rollout/ep_return",        "train/approx_kl",
                                     "train/clip_fraction",  "train/explained_variance", "train/loss"};
 enum { SHOWN = sizeof shown / sizeof *shown };
-
-static bool has(const struct mf_cohort *g, int n_groups, const char *series)
-{
-    for (int i = 0; i < n_groups; i++)
-        for (int k = 0; k < g[i].n; k++)
-            if (mf_history_find(&g[i].trial[k]->h, series))
-                return true;
-    return false;
-}
 
 /* The curves of some groups in one picture; whether there is one. */
 static bool ask_for(FILE *script, const struct mf_cohort *g, int n, int id, int height)
@@ -141,7 +45,7 @@ static bool ask_for(FILE *script, const struct mf_cohort *g, int n, int id, int 
     const char *series[SHOWN];
     struct mf_picture p = {.form = MF_FORM_SVG, .width = 1150, .series = series, .n_groups = n, .group = g, .id = id};
     for (int i = 0; i < SHOWN; i++)
-        if (has(g, n, shown[i]))
+        if (mf_cohorts_have(g, n, shown[i]))
             series[p.n_series++] = shown[i];
     p.height = (p.n_series + 1) / 2 * height;
     return p.n_series > 0 && mf_picture_script(&p, script) > 0;
@@ -193,8 +97,8 @@ static void put_configuration(FILE *to, const struct mf_trials *t, const struct 
             const int place = t->differs[k] ? 0 : mf_trials_told(t, one, k) ? 1 : 2;
             if (place != round || !strncmp(mf_keys[k].name, "run.", 4)) /* each run's own */
                 continue;
-            put(to, "<tr><td><code>", mf_keys[k].name, "</code></td><td><code>");
-            put(to, "", one->text[k] ? one->text[k] : "null", "</code></td></tr>\n");
+            mf_html_put(to, "<tr><td><code>", mf_keys[k].name, "</code></td><td><code>");
+            mf_html_put(to, "", one->text[k] ? one->text[k] : "null", "</code></td></tr>\n");
         }
         fputs("</table></details>\n", to);
     }
@@ -210,12 +114,12 @@ static void put_chain(FILE *to, const struct mf_history *h)
         const char *text = "";
         snprintf(path, sizeof path, "chain.%d.version", i);
         (void)mf_frame_get_str(h->head, path, &text, &ignored);
-        put(to, i ? "<br/>| " : "<p><code>", text, ": ");
+        mf_html_put(to, i ? "<br/>| " : "<p><code>", text, ": ");
         snprintf(path, sizeof path, "chain.%d.argv", i);
         for (int w = 0, words = mf_frame_count(h->head, path); w < words; w++) {
             snprintf(path, sizeof path, "chain.%d.argv.%d", i, w);
             if (mf_frame_get_str(h->head, path, &text, &ignored) == 0)
-                put(to, w ? " " : "", text, "");
+                mf_html_put(to, w ? " " : "", text, "");
         }
     }
     fputs(n > 0 ? "</code></p>\n" : "<p>Where its stream comes from is not known.</p>\n", to);
@@ -232,7 +136,7 @@ static void put_troubles(FILE *to, const struct mf_history *h)
     fclose(into);
     for (char *rest = text, *line; (line = strsep(&rest, "\n")) != NULL;)
         if (*line)
-            put(to, "<p class=\"trouble\">", line, "</p>\n");
+            mf_html_put(to, "<p class=\"trouble\">", line, "</p>\n");
     free(text);
 }
 
@@ -243,7 +147,7 @@ static void put_video(FILE *to, const char *dir, const char *name)
     char *path = mf_xcalloc(strlen(dir) + strlen(name) + 10, 1);
     sprintf(path, "%s/videos/%s", dir, name);
     if (film || gif) {
-        put(to, "<p>videos/", name, "<br/>");
+        mf_html_put(to, "<p>videos/", name, "<br/>");
         fputs(film ? "<video controls=\"controls\" src=\"" : "<img alt=\"trials\" src=\"", to);
         const bool there = mf_html_data(path, film ? "video/mp4" : "image/gif", VIDEO_MOST, to);
         fputs(film ? "\"></video>" : "\"/>", to);
@@ -275,7 +179,7 @@ static void put_where(FILE *to, const char *dir)
     FILE *f = *dir ? fopen(path, "re") : NULL;
     if (f && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = '\0';
-        put(to, "<p>On ", line, "</p>\n");
+        mf_html_put(to, "<p>On ", line, "</p>\n");
     }
     if (f)
         fclose(f);
@@ -285,7 +189,7 @@ static void put_where(FILE *to, const char *dir)
 static void put_trial(FILE *to, const struct mf_trial *t)
 {
     const struct mf_history *h = &t->h;
-    put(to, "<h3>", t->path, "</h3>\n<p>");
+    mf_html_put(to, "<h3>", t->path, "</h3>\n<p>");
     if (t->text)
         fprintf(to, "seed %lld, ", (long long)t->seed);
     fprintf(to, "%zu iterations, %.0f control steps, %.1f s; %s</p>\n", h->n, h->n ? h->step[h->n - 1] : 0,
@@ -308,22 +212,22 @@ static void put_machine(FILE *to)
     struct tm tm;
     mf_machine(machine, sizeof machine);
     strftime(when, sizeof when, "%Y-%m-%d %H:%M %Z", localtime_r(&now, &tm));
-    put(to, "<p class=\"dim\">Written by mf-report " MF_VERSION " on ", when, ", on ");
-    put(to, "", machine, "</p>\n");
+    mf_html_put(to, "<p class=\"dim\">Written by mf-report " MF_VERSION " on ", when, ", on ");
+    mf_html_put(to, "", machine, "</p>\n");
 }
 
 static void put_page(FILE *to, const struct report *r, const bool *drawn, char *svg)
 {
     const struct mf_trials *t = &r->trials;
     const char *title = t->n_groups == 1 ? t->group->label : "Runs compared";
-    put(to,
-        "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta "
-        "charset=\"utf-8\"/><title>",
-        title, "</title><style>");
+    mf_html_put(to,
+                "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta "
+                "charset=\"utf-8\"/><title>",
+                title, "</title><style>");
     fputs(style, to);
-    put(to, "</style></head><body>\n<h1>", title, "</h1>\n");
+    mf_html_put(to, "</style></head><body>\n<h1>", title, "</h1>\n");
     put_machine(to);
-    put_table(to, r);
+    mf_comparison_put(t, r->success, to);
     mf_evals_put(&r->evals, to);
     if (drawn[t->n_groups]) {
         fputs("<h2>Curves</h2>\n<p>Each the mean over seeds, in a band from the least to the most.</p>\n", to);
@@ -331,7 +235,7 @@ static void put_page(FILE *to, const struct report *r, const bool *drawn, char *
     }
     for (int g = 0; g < t->n_groups; g++) {
         fprintf(to, "<h2 id=\"g%d\">", g);
-        put(to, "", t->group[g].label, "</h2>\n");
+        mf_html_put(to, "", t->group[g].label, "</h2>\n");
         put_configuration(to, t, &t->group[g]);
         if (drawn[g])
             put_next(to, &svg);

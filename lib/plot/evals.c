@@ -161,13 +161,6 @@ static const struct mf_evals_row *reference(const struct mf_evals *e, const stru
     return first;
 }
 
-static void put(FILE *to, const char *before, const char *text, const char *after)
-{
-    fputs(before, to);
-    mf_html_text(text ? text : "-", to);
-    fputs(after, to);
-}
-
 static void put_rate(FILE *to, const struct mf_evals_row *r, const char *name)
 {
     const struct mf_rate s = mf_wilson((int64_t)sum(r, name), trials(r));
@@ -192,14 +185,14 @@ static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_ro
 {
     const json_t *one = r->result[0], *engine = json_object_get(one, "engine");
     const double n = (double)trials(r);
-    put(to, "<tr><td><code>", json_string_value(json_object_get(one, "checkpoint")),
-        "</code><br/><span class=\"dim\">");
-    put(to, "", json_string_value(json_object_get(one, "digest")), ", ");
-    put(to, "", json_string_value(json_object_get(one, "weights")), " weights; ");
-    put(to, "", json_string_value(json_object_get(engine, "program")), ", ");
-    put(to, "", json_string_value(json_object_get(engine, "device")), " ");
-    put(to, "", json_string_value(json_object_get(engine, "precision")), "</span></td>");
-    put(to, "<td>", json_string_value(json_object_get(one, "env")), "</td>");
+    mf_html_put(to, "<tr><td><code>", json_string_value(json_object_get(one, "checkpoint")),
+                "</code><br/><span class=\"dim\">");
+    mf_html_put(to, "", json_string_value(json_object_get(one, "digest")), ", ");
+    mf_html_put(to, "", json_string_value(json_object_get(one, "weights")), " weights; ");
+    mf_html_put(to, "", json_string_value(json_object_get(engine, "program")), ", ");
+    mf_html_put(to, "", json_string_value(json_object_get(engine, "device")), " ");
+    mf_html_put(to, "", json_string_value(json_object_get(engine, "precision")), "</span></td>");
+    mf_html_put(to, "<td>", json_string_value(json_object_get(one, "env")), "</td>");
     fprintf(to, "<td class=\"n\">%lld</td><td class=\"n\">%d</td><td class=\"n\">%.0f</td>",
             (long long)json_integer_value(json_object_get(one, "denoising_steps")), r->seeds, n);
     put_rate(to, r, "success_once");

@@ -25,6 +25,13 @@ void mf_html_text(const char *s, FILE *to)
     }
 }
 
+void mf_html_put(FILE *to, const char *before, const char *text, const char *after)
+{
+    fputs(before, to);
+    mf_html_text(text ? text : "-", to);
+    fputs(after, to);
+}
+
 static void put_base64(const unsigned char *p, size_t n, FILE *to)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

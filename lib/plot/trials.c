@@ -278,3 +278,12 @@ void mf_trials_close(struct mf_trials *t)
     if (t->defaults)
         mf_conf_free(t->defaults);
 }
+
+bool mf_cohorts_have(const struct mf_cohort *g, int n, const char *series)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < g[i].n; k++)
+            if (mf_history_find(&g[i].trial[k]->h, series))
+                return true;
+    return false;
+}

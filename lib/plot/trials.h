@@ -36,6 +36,9 @@ struct mf_trials {
 int mf_trials_open(struct mf_trials *t, const char *const *word, int n, struct mf_err *err);
 void mf_trials_close(struct mf_trials *t); /* safe on a zeroed one */
 
+/* Has a run of the n groups this metric? */
+bool mf_cohorts_have(const struct mf_cohort *g, int n, const char *series);
+
 /* Is the key's value known, and not the default? */
 bool mf_trials_told(const struct mf_trials *all, const struct mf_trial *t, int key);
 

@@ -1,6 +1,8 @@
 /* A curve over runs and its summary, against numbers that can be worked out by hand. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "plot/comparison.h"
 #include "plot/curve.h"
 #include "plot/summary.h"
 #include "tap.h"
@@ -21,6 +23,49 @@ static struct mf_history history(size_t n, double every, double first, double sl
         h.series->value[i] = first + slope * (double)i;
     }
     return h;
+}
+
+static int key_of(const char *name)
+{
+    int k = 0;
+    while (strcmp(mf_keys[k].name, name) != 0)
+        k++;
+    return k;
+}
+
+/* Two groups in a page's table: of two seeds, and of one run that never got there and of which nothing was told. */
+static void compared(const struct mf_trial *const *two, const struct mf_trial *const *one)
+{
+    static char *text[400];
+    static bool differs[400];
+    struct mf_trial told[2] = {*two[0], *two[1]};
+    const struct mf_trial *of[2] = {&told[0], &told[1]};
+    struct mf_cohort g[2] = {{.label = "a<b", .n = 2, .trial = (const struct mf_trial **)of},
+                             {.label = "c", .n = 1, .trial = (const struct mf_trial **)(uintptr_t)one}};
+    struct mf_trials t = {.n_groups = 2, .group = g, .differs = differs};
+    char *page;
+    size_t size;
+    const int clip = key_of("training.clip_range"), target = key_of("training.target_kl");
+    differs[clip] = differs[target] = true;
+    text[clip] = strdup(".1&2");
+    told[0].text = told[1].text = text;
+    FILE *to = open_memstream(&page, &size);
+    mf_comparison_put(&t, .9, to);
+    fclose(to);
+    char *second = strstr(page, "#g1");
+    ok(strstr(page, "<a href=\"#g0\">a&lt;b</a>") && second && strstr(second, ">c</a>"), "a row for each group");
+    ok(strstr(page, ">training.clip_range=.1&amp;2<br/>training.target_kl=null</code>") != NULL &&
+           strstr(second, "<code>not known</code>"),
+       "with what differs, or that nothing is known");
+    ok(strstr(page, "<td class=\"n\">1 of 2</td>") && strstr(second, "<td class=\"n\">0 of 1</td>"),
+       "how many reached the success that was asked for");
+    ok(strstr(page, "0.844 <span class=\"dim\">(0.725 to 0.963)</span>") &&
+           strstr(second, "<td class=\"n\">0.500</td>"),
+       "the mean over seeds with its range, of one run its number");
+    ok(strstr(second, "0.500</td><td class=\"n\">-</td>") && strstr(second, "0 of 1</td><td class=\"n\">-</td>"),
+       "and a dash for what there is none of");
+    free(page);
+    free(text[clip]);
 }
 
 int main(void)
@@ -60,6 +105,11 @@ int main(void)
     mf_curve_of(&c, &three, "train/none", MF_AXIS_ITER);
     ok(c.runs == 0 && c.n == 0, "a metric that no run has");
     mf_curve_release(&c);
+    const struct mf_cohort both[2] = {late, three};
+    trial[2].h.series->name[0] = 'R';
+    ok(mf_cohorts_have(both, 2, "Rollout/success_once") && !mf_cohorts_have(both, 1, "Rollout/success_once"),
+       "a metric that one run of the groups has");
+    trial[2].h.series->name[0] = 'r';
 
     struct mf_summary s = mf_summary_of(&three, .5);
     const double final[3] = {.725, .9625, .5}, mean = (final[0] + final[1] + final[2]) / 3;
@@ -75,6 +125,7 @@ int main(void)
     near(s.per_iteration.mean, 3, 1e-12, "seconds of an iteration, by the clock");
     s = mf_summary_of(&late, .99);
     ok(s.reached == 0 && isnan(s.steps.mean) && isnan(s.final.variance), "never reached; one run has no variance");
+    compared(all, &all[2]);
     for (int i = 0; i < 3; i++)
         mf_history_close(&trial[i].h);
     return done();

@@ -1,0 +1,13 @@
+/* comparison.h - groups of runs against each other, as a table of a page: what they were told and what came of it. */
+#ifndef MF_PLOT_COMPARISON_H
+#define MF_PLOT_COMPARISON_H
+
+#include <stdio.h>
+
+#include "plot/trials.h"
+
+/* A row for each group, whose name links to the section #gI, with the numbers of summary.h. success: the share that a
+ * run is to reach. */
+void mf_comparison_put(const struct mf_trials *t, double success, FILE *to);
+
+#endif

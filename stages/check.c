@@ -136,8 +136,10 @@ static int close_check(struct mf_run *run, void *self, int rc, struct mf_err *er
 {
     struct check *c = self;
     (void)run, (void)err;
-    if (rc == 0)
+    if (rc == 0 && c->samples)
         printf("whole: %lld frames, %lld samples\n", c->frames, c->samples);
+    else if (rc == 0)
+        printf("whole: %lld frames\n", c->frames);
     mf_diagnose(&c->history, stdout);
     mf_history_close(&c->history);
     free(c->first);

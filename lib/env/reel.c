@@ -23,7 +23,8 @@ struct mf_reel {
 int mf_reel_new(struct mf_reel **out, const struct mf_env *env, int n, struct mf_err *err)
 {
     if (!env->paint)
-        return mf_err_set(err, MF_EUSAGE, "there are no pictures of env=%s, so no video of it", env->name);
+        return mf_err_set(err, MF_EUSAGE, "there are no pictures of env=%s%s, so no video of it", env->name,
+                          env->served ? " in another process" : "");
     struct mf_reel *r = mf_xcalloc(1, sizeof *r);
     *r = (struct mf_reel){.env = env, .n = n, .track = mf_xcalloc((size_t)n, sizeof *r->track)};
     *out = r;

@@ -37,7 +37,7 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
     local dir="it's, (a) [b] {c}=d \\\${e}"
     pipeline train "${tiny[@]}" training.total_timesteps=600 "run.dir='it\\'s, (a) [b] {c}=d \\\\\\\${e}'" && [[ -d $dir/checkpoints ]] &&
         mf-report "$dir" 2>warned >/dev/null && ! grep warn warned &&
-        told "mf-plot $(printf %q "$dir")" && ! pipeline train "${tiny[@]}" "run.dir='a
+        told "mf-plot ./$(printf %q "$dir")" && ! pipeline train "${tiny[@]}" "run.dir='a
 b'" && told "no room for a second line"
 }
 
@@ -77,6 +77,9 @@ END
         mf-record saved.hdf5 <saved.mf >/dev/null &&
         ! pipeline eval training.seed=1 && told "a run or a checkpoint comes first, and there is no 'training.seed=1'" &&
         mv outputs/point-clone a=b && ! pipeline eval a=b && told "the file of that name is ./a=b" && pipeline eval ./a=b/checkpoints/clone.safetensors eval.num_episodes=4 &&
+        pipeline offline saved.hdf5 "${tiny[@]:1}" && told "outputs/point-offline is done" && ! pipeline offline none.hdf5 && told "none.hdf5" &&
+        mf-collect env=lift training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=20 run.dir=lift 2>log | tee lift.mf | mf-gae | mf-ppo >/dev/null &&
+        mf-record lift.hdf5 <lift.mf >/dev/null && pipeline offline lift.hdf5 && told "outputs/lift-offline is done" &&
         pipeline offline saved.hdf5 "${tiny[@]}" run.name=again && [[ -e outputs/again-offline/checkpoints/000001.safetensors ]]
 }
 

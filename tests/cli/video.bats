@@ -24,6 +24,10 @@ pixel() { ffmpeg -v error -sseof -1 -i "$1" -update 1 -f rawvideo -pix_fmt rgb24
     [[ $(probe "${video[0]}") == "640,480,20/1,$((longest + 21))" ]]
 }
 
+@test "of environments in another process there is no video yet, and that is said before a trial" {
+    run -2 mf-eval --out "$T/m" "$RUN" env=exec env.command='mf-env point' eval.num_episodes=2 eval.video=1 && [[ $output == *"there are no pictures of env=point in another process, so no video of it"* ]]
+}
+
 @test "a tile's frame says how its trial ended" {
     mf-eval "$RUN" eval.num_episodes=4 eval.json="$T/r" eval.video=4 >/dev/null 2>&1
     video=("$RUN"/videos/*.mp4)

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "rl/rows.h"
+#include "rl/window.h"
 
 /* ---- setting up ---- */
 
@@ -123,32 +124,10 @@ static size_t history_bytes(const struct mf_actor *a)
     return (size_t)a->N * (size_t)(a->To * a->O) * sizeof *a->history;
 }
 
-void mf_history_push(float *history, size_t To, size_t O, const float *obs, bool fresh)
+/* obs (N, O): after decision d; NULL: each the first of an episode. */
+static void see(struct mf_actor *a, const struct mf_decision *d, const float *obs)
 {
-    memmove(history, history + O, (To - 1) * O * sizeof *history);
-    for (size_t o = fresh ? 0 : To - 1; o < To; o++)
-        memcpy(history + o * O, obs, O * sizeof *history);
-}
-
-void mf_history_follow(float *history, size_t To, size_t O, const struct mf_decision *d, int n, const float *last)
-{
-    const float *trail = To > 1 ? d->trail + (size_t)n * (To - 1) * O : NULL;
-    for (int32_t i = 0; trail && i < d->n_trail[n]; i++)
-        mf_history_push(history, To, O, trail + (size_t)i * O, false);
-    mf_history_push(history, To, O, last, false);
-}
-
-static void follow(const struct mf_actor *a, float *history, const struct mf_decision *d, int n, const float *last)
-{
-    size_t O = (size_t)a->O, To = (size_t)a->To;
-    mf_history_follow(history + (size_t)n * To * O, To, O, d, n, last + (size_t)n * O);
-}
-
-/* Environment n's of (N, O). */
-static void push(const struct mf_actor *a, float *history, const float *obs, int n, bool fresh)
-{
-    size_t O = (size_t)a->O, To = (size_t)a->To;
-    mf_history_push(history + (size_t)n * To * O, To, O, obs + (size_t)n * O, fresh);
+    mf_windows_see(a->history, a->N, (size_t)a->To, (size_t)a->O, d, obs);
 }
 
 static void record_obs(const struct mf_actor *a, size_t t)
@@ -216,12 +195,13 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
 static int value_final(struct mf_actor *a, const struct mf_decision *d, size_t t, struct mf_err *err)
 {
     float *final_values = mf_columns_at(&a->columns, a->id.final_values, t);
+    const size_t O = (size_t)a->O, To = (size_t)a->To;
     bool any = false;
     memcpy(a->final_history, a->history, history_bytes(a));
     for (int n = 0; n < a->N; n++) {
         if (!d->truncated[n] || d->terminated[n])
             continue;
-        follow(a, a->final_history, d, n, d->final_obs);
+        mf_window_follow(a->final_history + (size_t)n * To * O, To, O, d, n, d->final_obs + (size_t)n * O);
         any = true;
     }
     int rc = any ? mf_sampler_values(a->sampler, a->N, a->final_history, a->values, err) : 0;
@@ -297,11 +277,7 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
     record(a, &d, t);
     if (a->policy && a->opts.reward_scale)
         scale_rewards(a, &d, t);
-    for (int n = 0; n < a->N; n++)
-        if (d.fresh[n])
-            push(a, a->history, d.obs, n, true);
-        else
-            follow(a, a->history, &d, n, d.obs);
+    see(a, &d, d.obs);
     return 0;
 }
 
@@ -314,8 +290,7 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
         const float *obs;
         if ((rc = mf_vec_reset(a->vec, NULL, &obs, err)))
             return rc;
-        for (int n = 0; n < a->N; n++)
-            push(a, a->history, obs, n, true);
+        see(a, NULL, obs);
         a->started = true;
     }
     for (int t = 0; t < a->opts.T; t++) {
@@ -376,9 +351,9 @@ int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, bool *exac
     a->scale = s.scale;
     a->started = true;
     int rc = mf_vec_load(a->vec, p + hist + run, size - sizeof s - hist - run, &obs, exact, err);
-    for (int n = 0; rc == 0 && !*exact && n < a->N; n++) {
-        push(a, a->history, obs, n, true);
-        a->running[n] = 0;
+    if (rc == 0 && !*exact) {
+        see(a, NULL, obs);
+        memset(a->running, 0, run);
     }
     return rc;
 }

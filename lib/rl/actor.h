@@ -62,12 +62,6 @@ void mf_actor_release(struct mf_actor *a); /* safe on a zeroed one */
  * whole), else 0. */
 int mf_actor_rollout(struct mf_actor *a, struct mf_err *err);
 
-/* A new observation (O) into one environment's history (To, O), oldest first; a fresh episode repeats its first. */
-void mf_history_push(float *history, size_t To, size_t O, const float *obs, bool fresh);
-/* All that decision d showed of environment n within its episode, up to `last` (O): its obs, or its final_obs. So the
- * history is that of the last To control steps, as demonstrations are cut, however many actions a decision executes. */
-void mf_history_follow(float *history, size_t To, size_t O, const struct mf_decision *d, int n, const float *last);
-
 /* All that determines the future, malloc'ed; and back. *exact is false where the environments cannot be saved: they
  * began new episodes. */
 int mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size, struct mf_err *err);

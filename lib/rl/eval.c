@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/stop.h"
-#include "rl/actor.h"
+#include "rl/window.h"
 
 struct group { /* N trials side by side, the first of them `first` */
     const struct mf_eval_opts *o;
@@ -75,21 +75,9 @@ static void take_results(struct group *g, const struct mf_decision *d, struct mf
     g->n_live = n_live;
 }
 
-/* d: what the decision showed; NULL: obs is the first of all trials. */
-static void see(struct group *g, const float *obs, const struct mf_decision *d)
-{
-    size_t O = (size_t)g->spec->obs.dim, To = (size_t)g->spec->n_obs_steps;
-    for (int n = 0; n < g->N; n++) {
-        float *history = g->history + (size_t)n * To * O;
-        if (!d || d->fresh[n])
-            mf_history_push(history, To, O, obs + (size_t)n * O, true);
-        else
-            mf_history_follow(history, To, O, d, n, obs + (size_t)n * O);
-    }
-}
-
 static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
 {
+    const size_t O = (size_t)g->spec->obs.dim, To = (size_t)g->spec->n_obs_steps;
     struct mf_decision d;
     const float *obs;
     int rc = mf_vec_reset(g->vec, NULL, &obs, err);
@@ -100,13 +88,13 @@ static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
         g->began[n] = 0;
     }
     g->n_live = g->N;
-    see(g, obs, NULL);
+    mf_windows_see(g->history, g->N, To, O, NULL, obs);
     for (uint32_t decision = 0; g->n_live; decision++) {
         if ((rc = act(g, decision, err)) ||
             (rc = mf_vec_step(g->vec, g->actions, g->spec->n_action_steps, false, &d, err)))
             return rc;
         take_results(g, &d, trial);
-        see(g, d.obs, &d);
+        mf_windows_see(g->history, g->N, To, O, &d, d.obs);
         for (int n = 0; n < g->N; n++)
             g->began[n] = d.lost[n] ? decision + 1 : g->began[n];
         if (mf_stop_signal())

@@ -133,12 +133,11 @@ build/man/%.1: bin/%
 	help2man --no-info --name "$$($< --help | sed -n 2p)" --output $@ $<
 
 install: all docs
-	install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin share/man/man1 share/bash-completion/completions)
-	install bin/mf-* $(DESTDIR)$(PREFIX)/bin
-	install -m 644 build/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -D -t "$(DESTDIR)$(PREFIX)/bin" bin/mf-*
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" build/man/*.1
 	for p in $(STAGES:bin/%=%); do \
-	    install -m 644 share/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p; done
-	cd configs && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/maniflow/configs/{} \;
+	    install -D -m 644 share/completion.bash "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p"; done
+	cd configs && find . -type f -exec install -D -m 644 {} "$(DESTDIR)$(PREFIX)/share/maniflow/configs/{}" \;
 
 clean:
 	rm -rf build bin/mf-*

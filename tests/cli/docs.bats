@@ -22,3 +22,8 @@ complete_line() {
         [[ $(complete_line "mf-ppo --in") == "--in" ]] &&
         [[ $(bash -c "source '$ROOT/share/completion.bash'; complete -p mf-conf") == *"-F _mf mf-conf" ]]
 }
+
+@test "installed into a folder with a blank in its name, it finds its configurations from anywhere" {
+    make -s -C "$ROOT" install DESTDIR="$T/a b" PREFIX=/c && cd "$T" && [[ $("a b/c/bin/mf-conf" --config-name=lift env.name) == lift ]] &&
+        cmp "a b/c/share/man/man1/mf-gae.1" "$ROOT/build/man/mf-gae.1" && cmp "a b/c/share/bash-completion/completions/mf-gae" "$ROOT/share/completion.bash"
+}

@@ -156,35 +156,28 @@ static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, st
     return rc ? rc : mf_memory_say(&m, &machine, err);
 }
 
-/* The policy that it starts from: a run goes on, here where the collector says so, or a checkpoint is a start (the
- * collector's, where none is named here), or it is fresh. A collector that is ahead would wait for ever. */
+/* A collector that is ahead of the start would wait for ever. */
 static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
-    char newest[MF_PATH_MAX];
     struct mf_policy_spec spec;
-    struct mf_err ignored;
-    int64_t due = 0;
-    (void)mf_frame_get_int(head, "iter", &due, &ignored);
-    bool resumes = (q->resume || (due > 0 && !q->work.own)) && mf_rundir_newest(q->work.path, newest);
-    const char *from = resumes ? newest : q->checkpoint;
+    struct mf_start start;
+    struct mf_trainer *t = &q->trainer;
     int rc = mf_policy_spec_from_head(&spec, head, err);
-    if (rc == 0 && !from && mf_frame_has(head, "checkpoint"))
-        rc = mf_frame_get_str(head, "checkpoint", &from, err);
-    if (rc || (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
+    if (rc || (rc = mf_workdir_start(&q->work, head, q->resume, q->checkpoint, &start, err)) ||
+        (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
         (rc = say_memory(q, &spec, err)) ||
-        (rc = mf_trainer_open(&q->trainer, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
-                              &q->noise, q->max_lag, err)))
+        (rc = mf_trainer_open(t, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
+                              &q->noise, q->max_lag, err)) ||
+        (start.from && (rc = mf_trainer_load(t, start.from, start.resumes, (enum mf_weights)q->weights, err))))
         return rc;
-    if (from && (rc = mf_trainer_load(&q->trainer, from, resumes, (enum mf_weights)q->weights, err)))
-        return rc;
-    if (q->work.live && due > q->trainer.policy.iter)
+    if (q->work.live && start.due > t->policy.iter)
         return mf_err_set(err, MF_EUSAGE,
                           "the collector goes on at iteration %lld, and what is learned here would start at %lld; give "
                           "mf-ppo run.resume=auto, and the collector's run.dir or none",
-                          (long long)due, (long long)q->trainer.policy.iter);
-    if (from)
-        mf_log(MF_LOG_INFO, "%s %s (%s weights) at iteration %lld", resumes ? "resuming" : "starting from", from,
-               q->trainer.from_ema ? "averaged" : "raw", (long long)q->trainer.policy.iter);
+                          (long long)start.due, (long long)t->policy.iter);
+    if (start.from)
+        mf_log(MF_LOG_INFO, "%s %s (%s weights) at iteration %lld", start.resumes ? "resuming" : "starting from",
+               start.from, t->from_ema ? "averaged" : "raw", (long long)t->policy.iter);
     return 0;
 }
 

@@ -52,3 +52,15 @@ void mf_workdir_close(struct mf_workdir *w)
         mf_rundir_close(&w->stream);
     *w = (struct mf_workdir){0};
 }
+
+int mf_workdir_start(const struct mf_workdir *w, const struct mf_frame *head, bool resume, const char *checkpoint,
+                     struct mf_start *s, struct mf_err *err)
+{
+    struct mf_err ignored;
+    *s = (struct mf_start){.from = checkpoint};
+    (void)mf_frame_get_int(head, "iter", &s->due, &ignored);
+    s->resumes = (resume || (s->due > 0 && !w->own)) && mf_rundir_newest(w->path, s->newest);
+    if (s->resumes)
+        s->from = s->newest;
+    return s->from || !mf_frame_has(head, "checkpoint") ? 0 : mf_frame_get_str(head, "checkpoint", &s->from, err);
+}

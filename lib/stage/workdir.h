@@ -1,8 +1,10 @@
 /* workdir.h - the folder that a learner writes: that of the run whose stream it reads, while the run is going on, or
- * one of its own.
+ * one of its own; and what learning starts from there.
  */
 #ifndef MF_STAGE_WORKDIR_H
 #define MF_STAGE_WORKDIR_H
+
+#include <stdint.h>
 
 #include "stage/rundir.h"
 
@@ -19,5 +21,17 @@ struct mf_workdir { /* zeroed: none */
 int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const char *dir, bool serves, bool resume,
                     bool force, struct mf_err *err);
 void mf_workdir_close(struct mf_workdir *w);
+
+struct mf_start {
+    const char *from; /* a checkpoint; NULL: a fresh policy */
+    bool resumes;     /* it is the folder's newest one, and all goes on */
+    int64_t due;      /* the iteration that the collector begins with */
+    char newest[MF_PATH_MAX];
+};
+
+/* A run goes on, where the learner is told so (resume) or, in the stream's run, the collector does. Else the start is
+ * `checkpoint`, else the collector's; NULL: none was named. */
+int mf_workdir_start(const struct mf_workdir *w, const struct mf_frame *head, bool resume, const char *checkpoint,
+                     struct mf_start *s, struct mf_err *err);
 
 #endif

@@ -53,6 +53,38 @@ static void saved(void)
     mf_workdir_close(&b);
 }
 
+/* Does it start from this checkpoint, as a resume or not? */
+static bool starts(const struct mf_workdir *w, bool resume, const char *checkpoint, const char *from, bool resumes)
+{
+    struct mf_start s;
+    if (mf_workdir_start(w, head, resume, checkpoint, &s, &err))
+        return false;
+    return s.resumes == resumes && (from ? s.from && strstr(s.from, from) : !s.from);
+}
+
+static void starting(const char *run)
+{
+    struct mf_workdir w;
+    char path[MF_PATH_MAX];
+    open_it(&w, NULL, false);
+    ok(starts(&w, false, NULL, NULL, false) && starts(&w, true, NULL, NULL, false), "with no checkpoint it is fresh");
+    ok(starts(&w, false, "mine", "mine", false), "one that is named is the start");
+    mf_frame_set_str(head, "checkpoint", "theirs");
+    ok(starts(&w, false, NULL, "theirs", false) && starts(&w, false, "mine", "mine", false), "else the collector's");
+    mf_rundir_checkpoint(run, 4, path);
+    FILE *f = fopen(path, "w"); /* the smallest safetensors file there is */
+    if (!f || fwrite("\2\0\0\0\0\0\0\0{}", 1, 10, f) != 10 || fclose(f))
+        abort();
+    ok(starts(&w, true, "mine", "checkpoints/000004", true), "run.resume goes on with the folder's newest");
+    ok(starts(&w, false, "mine", "mine", false), "and nothing else does");
+    mf_frame_set_int(head, "iter", 4);
+    ok(starts(&w, false, "mine", "checkpoints/000004", true), "but a collector that goes on in that run");
+    mf_workdir_close(&w);
+    open_it(&w, "mine", false);
+    ok(starts(&w, false, NULL, "theirs", false), "who writes elsewhere does not go on there");
+    mf_workdir_close(&w);
+}
+
 int main(void)
 {
     char where[] = "/tmp/mf-workdir-XXXXXX", command[64];
@@ -63,6 +95,7 @@ int main(void)
     mf_frame_set_str(head, "run", run.path);
     mf_frame_set_str(head, "spec.env", "point");
     live();
+    starting(run.path);
     mf_rundir_close(&run);
     saved();
     mf_frame_free(head);

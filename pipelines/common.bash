@@ -14,6 +14,9 @@ word() {
     fi
 }
 
+# file PATH: as a word that no program takes for a key.
+file() { if [[ $1 == *=* && $1 != [./]* ]]; then echo "./$1"; else echo "$1"; fi; }
+
 # run_dir WORDS..: run.dir, or outputs/NAME; the name is run.name, wandb_run_name, or that of the environment, which the
 # checkpoint says where nobody does.
 run_dir() {
@@ -60,7 +63,7 @@ deaths() {
 
 # last_frame DIR
 last_frame() {
-    { [ ! -e "$1/logs/metrics.mf" ] || mf-view "$1/logs/metrics.mf" 2>/dev/null || true; } |
+    { [ ! -e "$1/logs/metrics.mf" ] || mf-view <"$1/logs/metrics.mf" 2>/dev/null || true; } |
         jq -rs 'map(select(.mf == "metrics")) | last |
             if . then "the last metrics are of iteration \(.iter + 1), \(.step) steps" else "no metrics were written" end'
 }
@@ -68,8 +71,7 @@ last_frame() {
 # look_at DIR 'COMMAND'..: DIR in a command is quoted for a shell, and not to be taken for a key.
 look_at() {
     local quoted
-    printf -v quoted %q "$1"
-    [[ $1 != *=* || $1 == [./]* ]] || quoted=./$quoted
+    printf -v quoted %q "$(file "$1")"
     printf '\n%s is done. Next:\n' "$1"
     set -- "${@//"$1"/"$quoted"}"
     printf '    %s\n' "${@:2}"

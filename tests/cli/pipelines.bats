@@ -76,11 +76,18 @@ END
         mf-collect "${tiny[@]}" training.total_timesteps=600 collect.policy_timeout=20 run.dir=saved 2>log | tee saved.mf | mf-gae | mf-ppo "${tiny[@]}" >/dev/null &&
         mf-record saved.hdf5 <saved.mf >/dev/null &&
         ! pipeline eval training.seed=1 && told "a run or a checkpoint comes first, and there is no 'training.seed=1'" &&
-        mv outputs/point-clone a=b && ! pipeline eval a=b && told "the file of that name is ./a=b" && pipeline eval ./a=b/checkpoints/clone.safetensors eval.num_episodes=4 &&
+        mv outputs/point-clone a=b && pipeline eval a=b/checkpoints/clone.safetensors eval.num_episodes=4 && pipeline eval ./a=b/checkpoints/clone.safetensors eval.num_episodes=4 &&
         pipeline offline saved.hdf5 "${tiny[@]:1}" && told "outputs/point-offline is done" && ! pipeline offline none.hdf5 && told "none.hdf5" &&
         mf-collect env=lift training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=20 run.dir=lift 2>log | tee lift.mf | mf-gae | mf-ppo >/dev/null &&
         mf-record lift.hdf5 <lift.mf >/dev/null && pipeline offline lift.hdf5 && told "outputs/lift-offline is done" &&
         pipeline offline saved.hdf5 "${tiny[@]}" run.name=again && [[ -e outputs/again-offline/checkpoints/000001.safetensors ]]
+}
+
+@test "a folder with a = in its name is no key to the scripts" {
+    [[ $(source "$ROOT/pipelines/common.bash"; for f in a=b x/a=b ./a=b /a=b a; do file "$f"; done | xargs) == "./a=b ./x/a=b ./a=b /a=b a" ]] &&
+        few=(--out s=1 --configs "baseline:default" "${tiny[@]}" training.total_timesteps=600) && pipeline sweep "${few[@]}" && told "s=1/baseline_default/0: done" &&
+        pipeline sweep "${few[@]}" && told "s=1/baseline_default/0: finished" &&
+        ! pipeline train "${tiny[@]}" run.dir=s=1/baseline_default/0 training.learning_rate=1 && told "the last metrics are of iteration"
 }
 
 @test "what to look at next can be pasted, also of a folder with a = in its name" {

@@ -73,6 +73,11 @@ small() {
         mf-check "$T/m" && step=$(mf-view "$T/m" | jq 'select(.mf == "video").iter') && [[ ${step%%$'\n'*} -eq 1 ]]
 }
 
+@test "a run in a folder whose name has a = is filmed, too" {
+    cd "$T" && mf-collect run.dir=a=b training.total_timesteps=400 training.num_envs=4 training.num_steps_per_rollout=10 'policy.hidden=[8]' threads=1 |
+        mf-gae | mf-ppo 'policy.hidden=[8]' threads=1 | mf-film film.every=1 film.trials=2 >m 2>said && [[ -n $(find a=b/videos -name '*.gif') ]] && ! grep warn said
+}
+
 @test "a film that cannot be made is told, and neither ends nor changes the run" {
     mkdir "$T/bin" && for p in mf-collect mf-gae mf-ppo mf-film mf-log mf-eval nice; do ln -s "$(command -v $p)" "$T/bin"; done
     (PATH="$T/bin" small) 2>"$T/said" && grep -q "mf-film: warn: no video of iteration 2: .*/logs/mf-eval.log says why" "$T/said" &&

@@ -59,7 +59,7 @@ int mf_workdir_start(const struct mf_workdir *w, const struct mf_frame *head, bo
     struct mf_err ignored;
     *s = (struct mf_start){.from = checkpoint};
     (void)mf_frame_get_int(head, "iter", &s->due, &ignored);
-    s->resumes = (resume || (s->due > 0 && !w->own)) && mf_rundir_newest(w->path, s->newest);
+    s->resumes = (resume || s->due > 0) && mf_rundir_newest(w->path, s->newest);
     if (s->resumes)
         s->from = s->newest;
     return s->from || !mf_frame_has(head, "checkpoint") ? 0 : mf_frame_get_str(head, "checkpoint", &s->from, err);

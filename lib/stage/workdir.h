@@ -29,7 +29,7 @@ struct mf_start {
     char newest[MF_PATH_MAX];
 };
 
-/* A run goes on, where the learner is told so (resume) or, in the stream's run, the collector does. Else the start is
+/* The run of this folder goes on, where the learner is told so (resume) or the collector does. Else the start is
  * `checkpoint`, else the collector's; NULL: none was named. */
 int mf_workdir_start(const struct mf_workdir *w, const struct mf_frame *head, bool resume, const char *checkpoint,
                      struct mf_start *s, struct mf_err *err);

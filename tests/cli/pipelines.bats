@@ -75,6 +75,8 @@ END
         pipeline eval outputs/point-clone/checkpoints/clone.safetensors eval.num_episodes=4 && [[ -s outputs/point-clone/logs/eval.json ]] &&
         mf-collect "${tiny[@]}" training.total_timesteps=600 collect.policy_timeout=20 run.dir=saved 2>log | tee saved.mf | mf-gae | mf-ppo "${tiny[@]}" >/dev/null &&
         mf-record saved.hdf5 <saved.mf >/dev/null &&
+        pipeline pretrain task.dataset_path=demos.hdf5 "${tiny[@]}" clone.steps=1 clone.warmup_steps=0 clone.batch_size=16 "run.dir='it\\'s \\\${d} e'" &&
+        [[ $(eval "mf-conf $(grep -o 'policy.checkpoint=.*' err) policy.checkpoint") == "it's \${d} e/checkpoints/clone.safetensors" ]] &&
         ! pipeline eval training.seed=1 && told "a run or a checkpoint comes first, and there is no 'training.seed=1'" &&
         mv outputs/point-clone a=b && pipeline eval a=b/checkpoints/clone.safetensors eval.num_episodes=4 && pipeline eval ./a=b/checkpoints/clone.safetensors eval.num_episodes=4 &&
         pipeline offline saved.hdf5 "${tiny[@]:1}" && told "outputs/point-offline is done" && ! pipeline offline none.hdf5 && told "none.hdf5" &&

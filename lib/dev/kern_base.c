@@ -13,6 +13,8 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
     return a * b + c;
 }
 
+#define TALL(R) BLOCK(R, 1)
+
 #include "dev/kern_math.inc"
 #include "dev/kern_gemm.inc"
 #include "dev/kern_norm.inc"

@@ -29,7 +29,9 @@ static void cpu_sum(const struct mf_call *c, int n)
 {
     const struct mf_kern *k = mf_kern();
     size_t N = (size_t)c->y.cols;
-    for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
+    int from, to;
+    mf_part_of(c->part, c->parts, mf_tile_rows(&c->y, n), &from, &to);
+    for (int i = from; i < to; i++) {
         float *y = c->y.data + (size_t)i * N;
         memcpy(y, c->x[0].data + (size_t)mf_row_of(&c->x[0], &c->y, i) * N, sizeof(float) * N);
         for (int r = 1; r < c->n_x; r++)
@@ -193,7 +195,7 @@ const struct mf_ops mf_ops_cpu = {
         {
             MF_REF_ROWS,
             [MF_OP_LINEAR] = {"linear", cpu_linear, cpu_linear_back, linear_work, true},
-            [MF_OP_SUM] = {"sum", cpu_sum, cpu_sum_back, NULL, false},
+            [MF_OP_SUM] = {"sum", cpu_sum, cpu_sum_back, NULL, true},
             [MF_OP_NORM] = {"norm", cpu_norm, cpu_norm_back, NULL, true},
             [MF_OP_MODULATE] = {"modulate", cpu_modulate, cpu_modulate_back, NULL, false},
             [MF_OP_GATE] = {"gate", cpu_gate, cpu_gate_back, NULL, false},

@@ -1,7 +1,8 @@
 /* op.h - one call of one operation on a tile of samples: what every device implements.
  *
  * A tensor of a tile is row-major and dense, sample after sample: row r of
- * sample s is row s*rows + r. A shared tensor has its rows once.
+ * sample s is row s*rows + r. A shared tensor has its rows once. What a norm
+ * hands to an attention may lie head by head instead: both ask mf_place.
  * Where an operand has fewer rows than the result, or is shared, its rows are
  * spread: each over the same number of rows that follow one another (a step's
  * modulation over its tokens). The gradient is then the sum over the rows that
@@ -76,6 +77,7 @@ enum mf_op {
 struct mf_tensor {
     float *data, *grad;
     int rows, cols; /* of one sample */
+    int heads;      /* above 1: head by head, (heads, rows of the tile, cols/heads) */
     bool shared, add;
 };
 
@@ -141,6 +143,18 @@ static inline size_t mf_attention_keeps(int q_rows, int k_rows, int heads, int b
 static inline int mf_tile_rows(const struct mf_tensor *t, int n)
 {
     return t->shared ? t->rows : n * t->rows;
+}
+
+/* Where column col of a tile's row lies, and how far the next row's does. */
+static inline size_t mf_place(const struct mf_tensor *t, int n, int row, int col)
+{
+    int width = t->heads > 1 ? t->cols / t->heads : t->cols;
+    return ((size_t)(col / width) * (size_t)mf_tile_rows(t, n) + (size_t)row) * (size_t)width + (size_t)(col % width);
+}
+
+static inline int mf_apart(const struct mf_tensor *t)
+{
+    return t->heads > 1 ? t->cols / t->heads : t->cols;
 }
 
 /* The row of t that row i of y reads. */

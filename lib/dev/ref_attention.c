@@ -14,7 +14,7 @@ struct head {
     int n, m, dim, out, ld[3], ldo, padded, block, head, sample;
 };
 
-static struct head head_of(const struct mf_call *c, int i)
+static struct head head_of(const struct mf_call *c, int n, int i)
 {
     int parts = c->blocks * c->heads, s = i / parts, block = i % parts / c->heads, h = i % c->heads;
     struct head t = {.n = c->y.rows / c->blocks,
@@ -29,8 +29,8 @@ static struct head head_of(const struct mf_call *c, int i)
     for (int k = 0; k < 3; k++) {
         const struct mf_tensor *x = &c->x[k];
         int row = (x->shared ? 0 : s * x->rows) + block * (x->rows / c->blocks), width = k < 2 ? t.dim : t.out;
-        t.ld[k] = x->cols;
-        at[k] = (size_t)row * (size_t)x->cols + (size_t)(c->at[k] + h * width);
+        t.ld[k] = mf_apart(x);
+        at[k] = mf_place(x, n, row, c->at[k] + h * width);
     }
     size_t to = (size_t)(s * c->y.rows + block * t.n) * (size_t)t.ldo + (size_t)(h * t.out);
     t.padded = (t.n + MF_QUERIES - 1) / MF_QUERIES * MF_QUERIES;
@@ -95,7 +95,7 @@ void mf_ref_attention(const struct mf_call *c, int n)
 {
     int heads = (c->y.shared ? 1 : n) * c->blocks * c->heads;
     for (int i = 0; i < heads; i++) {
-        struct head t = head_of(c, i);
+        struct head t = head_of(c, n, i);
         for (int q = 0; q < t.n; q++)
             forward(c, &t, q);
     }
@@ -125,7 +125,7 @@ void mf_ref_attention_back(const struct mf_call *c, int n, float *lane)
     (void)lane;
     mf_ref_zero(c, n);
     for (int i = 0; i < heads; i++) {
-        struct head t = head_of(c, i);
+        struct head t = head_of(c, n, i);
         for (int q = 0; q < t.n; q++)
             for (int d = 0; d < t.out; d++)
                 if (t.dout[q * t.ldo + d] != 0.0f) { /* a query without gradient is not read further */

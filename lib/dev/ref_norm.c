@@ -28,16 +28,16 @@ static void measure(const struct mf_call *c, const float *x, int n, int apart, f
 
 void mf_ref_norm(const struct mf_call *c, int n)
 {
-    int N = c->y.cols / c->heads, rows = mf_norm_rows(c), apart = c->x[0].cols;
+    int N = c->y.cols / c->heads, rows = mf_norm_rows(c), apart = c->x[0].cols, wide = mf_apart(&c->y);
     for (int i = 0; i < mf_tile_rows(&c->y, n) / rows * c->heads; i++) {
         int h = i % c->heads, first = i / c->heads * rows, own = h * mf_norm_step(c);
         const float *x = c->x[0].data + first * apart + c->from + h * N;
-        float *y = c->y.data + first * c->y.cols + h * N, here[2], *stats = c->aux ? c->aux + 2 * i : here;
+        float *y = c->y.data + mf_place(&c->y, n, first, h * N), here[2], *stats = c->aux ? c->aux + 2 * i : here;
         measure(c, x, N, apart, stats);
         for (int r = 0; r < rows; r++)
             for (int j = 0; j < N; j++) {
                 float unit = (c->norm == MF_NORM_LAYER ? x[r * apart + j] - stats[0] : x[r * apart + j]) * stats[1];
-                y[r * c->y.cols + j] = (c->W ? c->W[own + j] : 1.0f) * unit + (c->b ? c->b[own + j] : 0.0f);
+                y[r * wide + j] = (c->W ? c->W[own + j] : 1.0f) * unit + (c->b ? c->b[own + j] : 0.0f);
             }
     }
 }
@@ -47,18 +47,18 @@ void mf_ref_norm(const struct mf_call *c, int n)
 static void back_to_x(const struct mf_call *c, const float *x, const float *dy, const float *w, const float stats[2],
                       int n, float *dx)
 {
-    int apart = c->x[0].cols, rows = mf_norm_rows(c);
+    int apart = c->x[0].cols, wide = mf_apart(&c->y), rows = mf_norm_rows(c);
     double r = (double)stats[1], sum = 0.0, mean = 0.0, all = (double)n * rows,
            count = c->norm == MF_NORM_RMS_LEGACY ? all - 1 : all;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < n; j++) {
-            double g = (double)dy[i * c->y.cols + j] * (w ? (double)w[j] : 1.0);
+            double g = (double)dy[i * wide + j] * (w ? (double)w[j] : 1.0);
             sum += g * ((double)x[i * apart + j] - (c->norm == MF_NORM_LAYER ? (double)stats[0] : 0.0));
             mean += c->norm == MF_NORM_LAYER ? g / all : 0.0;
         }
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < n; j++) {
-            double g = (double)dy[i * c->y.cols + j] * (w ? (double)w[j] : 1.0);
+            double g = (double)dy[i * wide + j] * (w ? (double)w[j] : 1.0);
             dx[i * apart + j] +=
                 (float)(r * (g - mean) - r * r * r * sum * ((double)x[i * apart + j] - (double)stats[0]) / count);
         }
@@ -66,22 +66,22 @@ static void back_to_x(const struct mf_call *c, const float *x, const float *dy, 
 
 void mf_ref_norm_back(const struct mf_call *c, int n, float *lane)
 {
-    int N = c->y.cols / c->heads, rows = mf_norm_rows(c), apart = c->x[0].cols;
+    int N = c->y.cols / c->heads, rows = mf_norm_rows(c), apart = c->x[0].cols, wide = mf_apart(&c->y);
     mf_ref_zero(c, n);
     for (int i = 0; i < mf_tile_rows(&c->y, n) / rows * c->heads; i++) {
         int h = i % c->heads, first = i / c->heads * rows, at = first * apart + c->from + h * N,
             own = h * mf_norm_step(c);
-        const float *x = c->x[0].data + at, *dy = c->y.grad + first * c->y.cols + h * N, *stats = c->aux + 2 * i;
+        const float *x = c->x[0].data + at, *dy = c->y.grad + mf_place(&c->y, n, first, h * N), *stats = c->aux + 2 * i;
         bool none = true;
         for (int r = 0; r < rows; r++)
-            none = none && all_zero(dy + r * c->y.cols, N);
+            none = none && all_zero(dy + r * wide, N);
         if (none)
             continue;
         if (c->x[0].grad)
             back_to_x(c, x, dy, c->W ? c->W + own : NULL, stats, N, c->x[0].grad + at);
         for (int r = 0; r < rows; r++)
             for (int j = 0; j < N; j++) {
-                float g = dy[r * c->y.cols + j], u = x[r * apart + j];
+                float g = dy[r * wide + j], u = x[r * apart + j];
                 if (c->dW >= 0)
                     lane[c->dW + own + j] += g * (c->norm == MF_NORM_LAYER ? u - stats[0] : u) * stats[1];
                 if (c->db >= 0)

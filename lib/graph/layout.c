@@ -255,9 +255,31 @@ size_t mf_plan_touched(const struct mf_plan *p, size_t tile)
     return (count * q.size < p->arena_size ? count * q.size : p->arena_size) * sizeof(float);
 }
 
+/* An attention takes the heads of operand k one at a time, and a norm made them so. */
+static bool head_by_head(const struct mf_graph *g, const struct mf_node *nd, int k)
+{
+    const struct mf_value *x = &g->value[nd->x[k]];
+    const struct mf_node *norm = x->node < 0 ? NULL : &g->node[x->node];
+    return nd->op == MF_OP_ATTENTION && k < 3 && norm && norm->op == MF_OP_NORM && norm->y == nd->x[k] &&
+           norm->how.heads == nd->how.heads && nd->how.at[k] == 0 &&
+           (k < 2 ? nd->how.dim : g->value[nd->y].cols) == x->cols;
+}
+
+/* A norm's heads lie one after the other where attention alone reads them: memory streams. */
+static void find_heads(struct mf_plan *p)
+{
+    const struct mf_graph *g = p->g;
+    for (int pass = 0; pass < 2; pass++) /* who may, then who may not after all */
+        for (int i = 0; i < g->n_nodes; i++)
+            for (int k = 0; k < g->node[i].n_x; k++)
+                if (head_by_head(g, &g->node[i], k) == (pass == 0))
+                    p->heads[root(g, g->node[i].x[k])] = pass == 0 ? g->node[i].how.heads : 1;
+}
+
 void mf_plan_analyse(struct mf_plan *p)
 {
     find_wanted(p);
+    find_heads(p);
     find_tails(p);
     find_lives(p);
 }

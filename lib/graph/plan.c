@@ -82,6 +82,7 @@ static struct mf_tensor tensor(const struct mf_plan *p, int w, int value, bool g
         .grad = grad && p->wanted[v->root] ? gradient(p, w, v->root, to_shared) : NULL,
         .rows = v->rows,
         .cols = v->cols,
+        .heads = p->heads[value],
         .shared = v->shared,
     };
 }
@@ -274,6 +275,7 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     p->data = mf_xcalloc(values, sizeof *p->data);
     p->grad = mf_xcalloc(values, sizeof *p->grad);
     p->wanted = mf_xcalloc(values, sizeof *p->wanted);
+    p->heads = mf_xcalloc(values, sizeof *p->heads);
     p->is_set = mf_xcalloc(values, sizeof *p->is_set);
     p->tail = mf_xcalloc(values, sizeof *p->tail);
     p->fetch_of = mf_xcalloc(values, sizeof *p->fetch_of);
@@ -325,6 +327,7 @@ void mf_plan_free(struct mf_plan *p)
     free(p->aux);
     free(p->first);
     free(p->wanted);
+    free(p->heads);
     free(p->is_set);
     free(p->tail);
     free(p->reached);

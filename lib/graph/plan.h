@@ -51,7 +51,7 @@ struct mf_feed {
     bool direct;   /* by i, not by index[i] (weights of this minibatch) */
 };
 
-/* Where a value goes after a tile: base + i*stride. */
+/* Where a value goes after a tile: base + i*stride. Not a norm that attention alone reads: it lies head by head. */
 struct mf_fetch {
     struct mf_val value;
     float *base;

@@ -43,6 +43,7 @@ struct mf_plan {
     struct mf_place *data, *grad; /* by value */
     struct mf_place *aux;         /* by node */
     bool *wanted;                 /* by value: its gradient is computed */
+    int *heads;                   /* by value: above 1, it lies head by head */
     size_t arena_size, work_size; /* floats, of one worker */
     float **arena;                /* by worker; then its scratch */
     float *shared;                /* shared values, the gradients that shared nodes alone read, and what those keep */
@@ -68,7 +69,7 @@ struct mf_plan {
 };
 
 /* layout.c */
-void mf_plan_analyse(struct mf_plan *p);                      /* fills wanted, tail, lane_size and the lives */
+void mf_plan_analyse(struct mf_plan *p);                      /* fills wanted, heads, tail, lane_size and the lives */
 size_t mf_plan_place_shared(struct mf_plan *p);               /* returns the floats of shared */
 size_t mf_plan_place(struct mf_plan *p, int tile);            /* places them all; returns the arena's floats */
 size_t mf_plan_tile(const struct mf_plan *p, size_t n);       /* run.c: of a run of n samples */

@@ -1,5 +1,5 @@
-/* Plans: lanes and threads, workers together, tiles, feeds and fetches, detached values, shared losses, devices that
- * are not there. */
+/* Plans: lanes and threads, workers together, keys head by head, tiles, feeds and fetches, detached values, shared
+ * losses, devices that are not there. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +185,64 @@ static void together(void)
     }
 }
 
+enum { KEYS = 21, HEADS = 2, SEEN = 6 };
+
+/* Attention over keys that a norm made, of `seen` samples; whole: something else reads the keys, too. */
+static void normed(const char *device, bool whole, const float *x, float *y, float *grads, struct mf_err *refusal)
+{
+    static float fetched[SEEN * KEYS * H];
+    struct mf_params ps = {0};
+    struct mf_engine *e;
+    struct mf_plan *p;
+    struct mf_err err;
+    struct mf_graph *g = mf_graph_new(&ps);
+    int W = mf_param_add(&ps, "W", 2 * H, H, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.2f);
+    int unit = mf_param_add(&ps, "unit", 1, H / HEADS, 1, MF_GROUP_POLICY, MF_INIT_NORMAL, 1.0f);
+    struct mf_val in = mf_input(g, KEYS, H), target = mf_input(g, KEYS, H), weight = mf_input(g, 1, 1);
+    struct mf_val kv = mf_linear(g, in, W, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+    struct mf_val keys = mf_norm(g, kv, 0, H, HEADS, MF_NORM_LAYER, unit, -1, 1e-5f);
+    if (whole)
+        mf_add(g, keys, keys);
+    struct mf_val out = mf_attention(
+        g, in, keys, kv,
+        &(struct mf_attend){.heads = HEADS, .blocks = 1, .dim = H, .out = H, .at = {0, 0, H}, .scale = 0.3f});
+    mf_loss(g, mf_mse(g, mf_reshape(g, out, 1, KEYS * H), mf_reshape(g, target, 1, KEYS * H), weight), 1.0f);
+    mf_params_alloc(&ps, &err);
+    mf_params_fresh(&ps, 3);
+    const struct mf_feed feeds[] = {{in, x, KEYS * H, false},
+                                    {target, x + 7, KEYS * H, false},
+                                    {weight, (float[SEEN]){1, 1, 0, 1, 1, 1}, 1, false}};
+    struct mf_fetch fetch = {out, y, KEYS * H}, of_keys = {keys, fetched, KEYS * H};
+    if (mf_engine_open(&e, device, 2, MF_FP32, &err) ||
+        mf_plan_new(&p, e, g, &(struct mf_plan_opts){.tile = 4, .lanes = 2, .backward = true}, &err) ||
+        mf_plan_run(p, SEEN, NULL, feeds, 3, &fetch, 1, &err))
+        abort();
+    memcpy(grads, mf_plan_grads(p), sizeof *grads * (2 * H * H + H / HEADS));
+    *refusal = (struct mf_err){0};
+    mf_plan_run(p, SEEN, NULL, feeds, 3, &of_keys, 1, refusal);
+    mf_plan_free(p);
+    mf_engine_close(e);
+    mf_graph_free(g);
+    mf_params_release(&ps);
+}
+
+static void heads(void)
+{
+    static float x[SEEN * KEYS * H + 7], y[2][SEEN * KEYS * H], grads[2][2 * H * H + H / HEADS];
+    struct mf_rng rng = mf_rng_at(4, MF_RNG_TEST, 0, 0, 0);
+    struct mf_err refusal;
+    mf_rng_normal(&rng, x, sizeof x / sizeof *x);
+    for (int i = 0; i < 2; i++) {
+        const char *device = i ? "cpu" : "ref";
+        normed(device, true, x, y[0], grads[0], &refusal);
+        ok(refusal.code == 0, "%s: keys that others read, too, can be fetched", device);
+        normed(device, false, x, y[1], grads[1], &refusal);
+        ok(refusal.code == MF_EUSAGE, "%s: else they cannot: %s", device, refusal.text);
+        ok(!memcmp(y[0], y[1], sizeof y[0]) && !memcmp(grads[0], grads[1], sizeof grads[0]),
+           "%s: keys head by head give the bits of whole ones", device);
+    }
+}
+
 static void refusals(void)
 {
     struct net m;
@@ -259,6 +317,7 @@ int main(void)
         threads_and_lanes(), together();
     else
         skip("threads and lanes", "oneDNN with AVX2 makes a row's bits depend on its place");
+    heads();
     refusals();
     detach_and_shared();
 

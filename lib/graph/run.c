@@ -289,10 +289,9 @@ static int check(struct mf_plan *p, const struct run *r, int n_fetches, struct m
         p->n_fetch_next = n_fetches;
     }
     for (int i = 0; i < n_fetches; i++) {
-        if (p->heads[r->fetches[i].value.id] > 1)
-            return mf_err_set(err, MF_EUSAGE, "value %d lies head by head: fetch what reads it",
-                              r->fetches[i].value.id);
-        int *of = &p->fetch_of[p->g->value[r->fetches[i].value.id].root];
+        int value = r->fetches[i].value.id, root = p->g->value[value].root, *of = &p->fetch_of[root];
+        if (p->heads[root] > 1)
+            return mf_err_set(err, MF_EUSAGE, "value %d lies head by head: fetch what reads it", value);
         p->fetch_next[i] = *of;
         *of = i;
     }

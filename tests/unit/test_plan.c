@@ -212,7 +212,7 @@ static void normed(const char *device, bool whole, const float *x, float *y, flo
     const struct mf_feed feeds[] = {{in, x, KEYS * H, false},
                                     {target, x + 7, KEYS * H, false},
                                     {weight, (float[SEEN]){1, 1, 0, 1, 1, 1}, 1, false}};
-    struct mf_fetch fetch = {out, y, KEYS * H}, of_keys = {keys, fetched, KEYS * H};
+    struct mf_fetch fetch = {out, y, KEYS * H}, of_keys = {mf_reshape(g, keys, 1, KEYS * H), fetched, KEYS * H};
     if (mf_engine_open(&e, device, 2, MF_FP32, &err) ||
         mf_plan_new(&p, e, g, &(struct mf_plan_opts){.tile = 4, .lanes = 2, .backward = true}, &err) ||
         mf_plan_run(p, SEEN, NULL, feeds, 3, &fetch, 1, &err))

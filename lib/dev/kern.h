@@ -1,9 +1,10 @@
 /* kern.h - the inner loops of the cpu device, compiled once per instruction set.
  *
  * kern_avx2.c and kern_base.c include the same kern_math.inc, kern_gemm.inc,
- * kern_norm.inc and kern_attention.inc over their own eight floats wide multiply-add. A row's bits
- * are the same in every block, tail and position: what is left of a vector
- * goes through the same instructions, padded.
+ * kern_norm.inc and kern_attention.inc over their own eight floats wide
+ * multiply-add and their own tall blocks of a product, which AVX2 has in
+ * assembly. A row's bits are the same in every block, tail and position: what
+ * is left of a vector goes through the same instructions, padded.
  */
 #ifndef MF_DEV_KERN_H
 #define MF_DEV_KERN_H

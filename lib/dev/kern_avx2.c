@@ -17,7 +17,7 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
 /* Blocks of four to six rows by one panel, where nearly all products end. Twelve sums, sixteen weights and the numbers
  * of two rows are all registers there are: gcc, where it unrolls, moves sums about and counts every pointer by itself,
  * and a core that another thread shares has no slots for that. Eight turns are one, and of what is ahead some lines
- * come in before each.
+ * come in before each. All twelve sums are stored, those of rows that are not there as zeros.
  */
 /* clang-format off */
 #define ROW(from, x, a, b)                                                                                             \
@@ -73,8 +73,8 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
                          "jnz 4b\n"                                                                                    \
                          "5:\n\t"                                                                                      \
                          SUMS(KEEP)                                                                                    \
-                         : [lo] "+r"(lo), [hi] "+r"(hi), [w] "+r"(w), [next] "+r"(next), [left] "=&r"(left),           \
-                           [eights] "+r"(eights), [ones] "+r"(ones)                                                    \
+                         : [lo] "+&r"(lo), [hi] "+&r"(hi), [w] "+&r"(w), [next] "+&r"(next), [left] "=&r"(left),       \
+                           [eights] "+&r"(eights), [ones] "+&r"(ones)                                                  \
                          : [row] "r"(sizeof *x * ldx), [sums] "r"(sums), [lines] "r"(ahead.lines)                      \
                          : "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",     \
                            "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");                              \

@@ -15,7 +15,7 @@ const char *mf_pane_name(const struct mf_pane *p, int width, char to[MF_PANE_NAM
     const char *s = *p->h.run ? p->h.run : p->h.path;
     const int n = (int)mf_plain_copy(to, s, strnlen(s, MF_PANE_NAME - 1));
     to[n] = '\0';
-    return n > width ? to + n - width : to;
+    return n > width ? to + n - (width > 0 ? width : 0) : to;
 }
 
 /* ---- lines ---- */

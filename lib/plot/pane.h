@@ -16,7 +16,7 @@ struct mf_pane {
 
 enum { MF_PANE_NAME = 1024 };
 
-/* The end of its name, of at most `width` bytes, fit for a terminal; in `to`. */
+/* The end of its name, of at most `width` bytes (below 0: none), fit for a terminal; in `to`. */
 const char *mf_pane_name(const struct mf_pane *p, int width, char to[MF_PANE_NAME]);
 
 void mf_pane_line(const struct mf_pane *p, size_t i, FILE *to); /* iteration i */

@@ -13,7 +13,7 @@
 
 enum { MF_PANEL = 16, MF_ROWS = 6 }; /* columns of a packed panel; rows of a block */
 
-/* What the block after this one needs: from `at` on, so many lines for every eight turns, at least one. */
+/* What the block after this one needs: from `at` on, so many lines for every eight turns. */
 struct mf_ahead {
     const float *at;
     size_t lines;

@@ -46,14 +46,17 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
         (void)apart;                                                                                                   \
         __asm__ volatile(SUMS(ZERO)                                                                                    \
                          "test %[eights], %[eights]\n\t"                                                               \
-                         "jz 3f\n"                                                                                     \
+                         "jz 4f\n"                                                                                     \
                          "1:\n\t"                                                                                      \
-                         "mov %[lines], %[left]\n"                                                                     \
+                         "mov %[lines], %[left]\n\t"                                                                   \
+                         "test %[left], %[left]\n\t"                                                                   \
+                         "jz 3f\n"                                                                                     \
                          "2:\n\t"                                                                                      \
                          "prefetcht1 (%[next])\n\t"                                                                    \
                          "add $64, %[next]\n\t"                                                                        \
                          "dec %[left]\n\t"                                                                             \
-                         "jnz 2b\n\t"                                                                                  \
+                         "jnz 2b\n"                                                                                    \
+                         "3:\n\t"                                                                                      \
                          TURN_##R(0) TURN_##R(1) TURN_##R(2) TURN_##R(3)                                               \
                          TURN_##R(4) TURN_##R(5) TURN_##R(6) TURN_##R(7)                                               \
                          "add $32, %[lo]\n\t"                                                                          \
@@ -61,17 +64,17 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
                          "add $512, %[w]\n\t"                                                                          \
                          "dec %[eights]\n\t"                                                                           \
                          "jnz 1b\n"                                                                                    \
-                         "3:\n\t"                                                                                      \
-                         "test %[ones], %[ones]\n\t"                                                                   \
-                         "jz 5f\n"                                                                                     \
                          "4:\n\t"                                                                                      \
+                         "test %[ones], %[ones]\n\t"                                                                   \
+                         "jz 6f\n"                                                                                     \
+                         "5:\n\t"                                                                                      \
                          TURN_##R(0)                                                                                   \
                          "add $4, %[lo]\n\t"                                                                           \
                          "add $4, %[hi]\n\t"                                                                           \
                          "add $64, %[w]\n\t"                                                                           \
                          "dec %[ones]\n\t"                                                                             \
-                         "jnz 4b\n"                                                                                    \
-                         "5:\n\t"                                                                                      \
+                         "jnz 5b\n"                                                                                    \
+                         "6:\n\t"                                                                                      \
                          SUMS(KEEP)                                                                                    \
                          : [lo] "+&r"(lo), [hi] "+&r"(hi), [w] "+&r"(w), [next] "+&r"(next), [left] "=&r"(left),       \
                            [eights] "+&r"(eights), [ones] "+&r"(ones)                                                  \

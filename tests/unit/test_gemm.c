@@ -39,6 +39,7 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
     if (r->gemm->pack_init(&p, K, N, room, &err))
         return 1.0;
     r->kern ? r->kern->pack(&p, W, ldw, turned) : r->gemm->pack(&p, W, ldw, turned);
+    p.far = turned;
     for (int pass = 0; pass < 2; pass++) { /* y += x w, then y = relu(x w + ..) */
         const struct mf_epilogue *use = pass ? &e : &add;
         r->kern ? r->kern->times(&p, M, x, y, use) : r->gemm->times(&p, M, x, y, use);
@@ -85,6 +86,7 @@ static void parts(const struct route *r)
         size_t size = sizeof *y * (size_t)rows[m] * N;
         r->kern->times(&p, rows[m], x, whole, &(struct mf_epilogue){.y = &is, .act = MF_ACT_GELU});
         for (int s = 0; s < 5; s++) {
+            p.far = s % 2; /* changes no bit */
             memset(y, 0xff, size);
             for (int i = 0; i < shares[s]; i++)
                 r->kern->times(&p, rows[m], x, y,

@@ -113,10 +113,9 @@ void mf_dp3(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *ob
     obs->seen[1] = linear(g, "obs_encoder.state_mlp", 2, x, MF_STATE_DIM, MF_ACT_NONE);
 }
 
-/* What a learned query takes of the tokens (L, F), by 4 heads: (1, F). */
+/* What a learned query takes of the tokens (L, F), by MF_POOL_HEADS heads, which divide F: (1, F). */
 static struct mf_val attend(struct mf_graph *g, struct mf_val tokens)
 {
-    enum { HEADS = 4 };
     struct mf_params *ps = mf_graph_params(g);
     int F = mf_cols(g, tokens);
     float a = (float)sqrt(6.0 / (4 * F));
@@ -126,8 +125,8 @@ static struct mf_val attend(struct mf_graph *g, struct mf_val tokens)
     struct mf_layer out = mf_layer(g, MF_GROUP_CRITIC, "attention_pool.attn.out_proj", F, F);
     struct mf_val q = mf_linear(g, mf_param_value(g, query), W, 0, b, MF_NONE, MF_NONE, MF_ACT_NONE);
     struct mf_val kv = mf_linear(g, tokens, W, 0, b, MF_NONE, MF_NONE, MF_ACT_NONE);
-    struct mf_attend how = {.heads = HEADS, .blocks = 1, .dim = F, .out = F, .at = {0, F, 2 * F}};
-    how.scale = (float)(1 / sqrt((double)F / HEADS));
+    struct mf_attend how = {.heads = MF_POOL_HEADS, .blocks = 1, .dim = F, .out = F, .at = {0, F, 2 * F}};
+    how.scale = (float)(1 / sqrt((double)F / MF_POOL_HEADS));
     return mf_layer_apply(g, out, mf_attention(g, q, kv, kv, &how), MF_ACT_NONE);
 }
 

@@ -10,7 +10,10 @@
 
 #include "nn/net.h"
 
-enum { MF_STATE_DIM = 64 }; /* of the state's share of a token */
+enum {
+    MF_STATE_DIM = 64, /* of the state's share of a token */
+    MF_POOL_HEADS = 4  /* of the critic's attention, value_pool=attention */
+};
 
 /* 0, or MF_EUSAGE: the observations are no cloud and state. */
 int mf_dp3_check(const struct mf_net_spec *s, struct mf_err *err);

@@ -75,6 +75,12 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
                           s->layers, s->heads, s->width, MF_LAYERS_MAX);
     if (s->encoder_dim < 1)
         return mf_err_set(err, MF_EUSAGE, "policy.encoder_output_dim=%d must be at least 1", s->encoder_dim);
+    if (s->value_pool == MF_VALUE_ATTENTION && (s->encoder_dim + MF_STATE_DIM) % MF_POOL_HEADS)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "policy.value_pool=attention has %d heads: policy.encoder_output_dim=%d must be a multiple of "
+            "that",
+            MF_POOL_HEADS, s->encoder_dim);
     return mf_dp3_check(s, err);
 }
 

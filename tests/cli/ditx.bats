@@ -28,6 +28,11 @@ every() { jq -es "map($1) | all" metrics >/dev/null || { cat metrics && return 1
         training.critic_warmup_steps=1 && every '."train/logratio_gap" == 0'
 }
 
+@test "an attending critic whose heads do not divide the tokens is told, before anything runs" {
+    run -2 mf-collect "${words[@]}" run.dir=run policy.value_pool=attention policy.encoder_output_dim=11 --out x
+    [[ $output == *"policy.encoder_output_dim=11 must be a multiple"* ]]
+}
+
 @test "a frozen encoder stays as it was cloned, to the bit; what was trained is evaluated" {
     mf-collect "${words[@]}" collect.actor=expert collect.episodes=2 | mf-record demos.hdf5 >/dev/null &&
         mf-bc "${words[@]}" clone.dataset=demos.hdf5 clone.loss=consistency clone.steps=3 clone.batch_size=4 \

@@ -293,9 +293,10 @@ void mf_rundir_resolve(const char *dir, char path[MF_PATH_MAX])
 {
     char to[MF_PATH_MAX / 4];
     ssize_t n = readlink(dir, to, sizeof to - 1);
-    const char *slash = strrchr(dir, '/');
-    snprintf(path, MF_PATH_MAX, "%s", dir);
-    size_t at = slash ? (size_t)(slash + 1 - dir) : 0;
+    /* Our addresses and ZeroMQ's begin with these signs, a folder's name need not. */
+    snprintf(path, MF_PATH_MAX, "%s%s", strchr("@>*", *dir) ? "./" : "", dir);
+    const char *slash = strrchr(path, '/');
+    size_t at = slash ? (size_t)(slash + 1 - path) : 0;
     if (n <= 0 || memchr(to, '/', (size_t)n) || at + sizeof to > MF_PATH_MAX)
         return;
     memcpy(path + at, to, (size_t)n);

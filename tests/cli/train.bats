@@ -51,6 +51,14 @@ train() {
         cmp "z/checkpoints/$(basename "$last")" want
 }
 
+@test "a run's folder may be called what an address reads as a sign" {
+    local name
+    for name in '*' '@run' '>run'; do
+        mf-collect "${small[@]}" training.total_timesteps=300 run.dir="$name" | mf-gae | mf-ppo "${small[@]}" >/dev/null &&
+            [[ ${PIPESTATUS[*]} == "0 0 0" && -n $(newest "./$name") ]] || return 1
+    done
+}
+
 @test "a saved stream replays to the same bytes, from tee and from HDF5" {
     mf-collect "${small[@]}" run.dir=a | tee saved.mf | mf-record saved.hdf5 | mf-gae | mf-ppo "${small[@]}" >/dev/null
     last=$(newest a)

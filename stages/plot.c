@@ -70,8 +70,10 @@ static int choose(struct plot *p, struct mf_err *err)
 
 static int write_out(const struct plot *p, const char *bytes, size_t n, struct mf_err *err)
 {
-    if (!p->out)
-        return fwrite(bytes, 1, n, stdout) == n && !fflush(stdout) ? 0 : mf_err_errno(err, "write <stdout>");
+    if (!p->out) {
+        fwrite(bytes, 1, n, stdout);
+        return mf_flush_text(err);
+    }
     char *part = mf_publish_part(p->out, err);
     if (!part)
         return err->code;

@@ -281,7 +281,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     int rc = draw(r, drawn, &svg, err);
     if (rc == 0) {
         put_page(stdout, r, drawn, svg);
-        rc = fflush(stdout) || ferror(stdout) ? mf_err_errno(err, "write <stdout>") : 0;
+        rc = mf_flush_text(err);
     }
     free(svg);
     free(drawn);

@@ -167,8 +167,8 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     for (int i = 0; i < t->n; i++)
         while (t->run[i].told < t->run[i].pane.h.n)
             mf_pane_line(&t->run[i].pane, t->run[i].told++, stdout);
-    if (fflush(stdout))
-        return mf_err_errno(err, "write <stdout>");
+    if ((rc = mf_flush_text(err)))
+        return rc;
     for (int i = 0; over && i < t->n; i++)
         if (!t->run[i].pane.h.n && !t->run[i].pane.h.ended && !t->piped)
             return mf_err_set(err, MF_EIO, "%s: nobody works on it, and there is no round that it has learned from",

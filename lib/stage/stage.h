@@ -65,6 +65,7 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv);
 /* Send one frame downstream; counted for the end frame (samples of a rollout = T*N). A
  * head gets this stage's link in its chain. Nothing is written where stdout is a terminal. */
 int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err);
+int mf_flush_text(struct mf_err *err); /* of stdout: MF_CLOSED where nobody reads it */
 
 const struct mf_conf *mf_run_conf(const struct mf_run *run);
 /* What follows for a key that nobody set, and the run's folder is to tell: mf_conf_assume. */

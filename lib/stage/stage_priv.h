@@ -35,7 +35,6 @@ struct mf_frame *mf_make_end(const struct mf_sender *s, const struct mf_count *c
 int mf_send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err);
 /* The ends that are still due: a filter's for its sources, anyone else's for what it made. */
 int mf_send_ends(struct mf_run *run, struct mf_err *err);
-int mf_flush_text(struct mf_err *err); /* of stdout: MF_CLOSED where nobody reads it */
 
 /* ---- in.c ---- */
 

@@ -347,6 +347,14 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
         [[ -p $T/fifo ]]
 }
 
+@test "text that nobody reads ends by SIGPIPE without a word, that of a tool too" {
+    local program
+    for program in "mf-view adv.mf" "mf-ckpt ls run" "mf-top run" "mf-plot run" "mf-report run"; do
+        run bash -c "{ sleep .2; $program; } | :; echo \${PIPESTATUS[0]}"
+        [[ $output == 141 ]] || { echo "$program: $output" && return 1; }
+    done
+}
+
 @test "stdin, stdout or stderr closed" {
     local program
     for program in "mf-gae" "${learner[*]}" mf-check "mf-record $T/r.hdf5"; do

@@ -7,24 +7,10 @@
 
 #include "policies.h"
 #include "rl/results.h"
+#include "toy_result.h"
 
 enum { N = 40 };
 static char path[] = "/tmp/mf-results-XXXXXX";
-
-static struct mf_result question(struct mf_policy *p, struct mf_trial *trial)
-{
-    return (struct mf_result){.checkpoint = "runs/a b\"c\xff.safetensors",
-                              .weights = "raw",
-                              .policy = p,
-                              .env = "toy",
-                              .program = "test 1",
-                              .device = "cpu",
-                              .precision = "fp32",
-                              .seed = 3,
-                              .max_steps = 50,
-                              .n = N,
-                              .trial = trial};
-}
 
 static int count(void)
 {
@@ -56,7 +42,7 @@ static void same_question(struct mf_policy *p, struct mf_policy *q)
     static struct mf_trial in[N], out[N];
     for (int i = 0; i < N; i++)
         in[i] = (struct mf_trial){(float)i / 7 - 2, i * 3, i % 3 == 0, i % 2};
-    struct mf_result r = question(p, in);
+    struct mf_result r = toy_result(p, 3, N, in);
     must(mf_results_open(&f, path, &err), &err);
     ok(!mf_results_find(f, &r), "nothing is found in a new file");
     must(mf_results_add(f, &r, &err), &err);
@@ -91,7 +77,7 @@ static void after_a_kill(struct mf_policy *p)
     struct mf_err err;
     struct mf_results *f;
     static struct mf_trial t[N];
-    struct mf_result r = question(p, t);
+    struct mf_result r = toy_result(p, 3, N, t);
     r.seed = 9;
     const long whole = size();
     put("{\"checkp");

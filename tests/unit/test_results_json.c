@@ -5,25 +5,12 @@
 
 #include "policies.h"
 #include "rl/results_json.h"
+#include "toy_result.h"
 
 static char path[64], part[80];
 static struct mf_err err;
 static struct mf_trial trial[4] = {
     {2, 10, true, true}, {1, 20, true, false}, {0, 30, false, false}, {1, 40, true, true}};
-
-static struct mf_result result(struct mf_policy *p, int64_t seed)
-{
-    return (struct mf_result){.checkpoint = "a\"b\xff.safetensors",
-                              .weights = "raw",
-                              .policy = p,
-                              .env = "toy",
-                              .program = "test 1",
-                              .device = "cpu",
-                              .precision = "fp32",
-                              .seed = seed,
-                              .n = 4,
-                              .trial = trial};
-}
 
 static double number(const json_t *j, int i, const char *key)
 {
@@ -34,7 +21,7 @@ static void documents(struct mf_policy *p)
 {
     static const int64_t seeds[] = {7, 8};
     struct mf_results_json j;
-    struct mf_result r = result(p, 7), s = result(p, 8);
+    struct mf_result r = toy_result(p, 7, 4, trial), s = toy_result(p, 8, 4, trial);
     must(mf_results_json_open(&j, path, "to\"y", 2, seeds, &err), &err);
     must(mf_results_json_add(&j, &r, &err) || mf_results_json_add(&j, &s, &err), &err);
     ok(access(path, F_OK) < 0, "it is not there before it is whole");
@@ -74,7 +61,7 @@ static double value(const struct mf_frame *m, const char *name)
 
 static void metrics(struct mf_policy *p)
 {
-    struct mf_result r = result(p, 7);
+    struct mf_result r = toy_result(p, 7, 4, trial);
     p->iter = 3, p->global_step = 900;
     struct mf_frame *m = mf_result_metrics(&r, 1.5);
     ok(mf_frame_kind(m) == MF_METRICS && value(m, "iter") == 3 && value(m, "step") == 900 && value(m, "seed") == 7 &&

@@ -77,7 +77,7 @@ raw() { LC_ALL=C grep -qP '[\x00-\x1f\x7f]|\xc2[\x80-\x9f]' "$1"; }
     local name=$'a\e[31m\xc2\x9b2Jb' shown='a?[31m?2Jb'
     cp -r "$BATS_FILE_TMPDIR/run" "$T/$name" && cd "$T" || return 1
     mf-top "$name" >lines && ! raw lines && grep -qF "$shown iter=1 " lines &&
-        screen "mf-top $(printf %q "$name")" q >drawn && grep -qF "$shown ended" drawn || return 1
+        screen "mf-top '$name'" q >drawn && grep -qF "$shown ended" drawn || return 1
     for format in text markdown; do
         mf-eval "$name" eval.num_episodes=2 eval.format=$format 2>table >/dev/null && ! raw table && grep -qF "$shown/checkpoints/" table || return 1
     done

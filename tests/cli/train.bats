@@ -71,7 +71,7 @@ train() {
 @test "SIGKILL at any moment, of any stage, then a resume: the same bytes as the run that was never killed" {
     small+=(training.total_timesteps=30000)
     train want && want=$last
-    local stages=(mf-collect mf-gae mf-ppo) kills=0 shell victim
+    local stages=(mf-collect mf-gae mf-ppo) kills=0 shell victim end=k/checkpoints/${want##*/}
     for _ in $(seq $((KILLS * 4 + 40))); do
         bash -c 'mf-collect "$@" run.dir=k run.resume=auto | mf-gae | mf-ppo "$@" run.dir=k run.resume=auto' _ \
             "${small[@]}" >/dev/null 2>>k.err &
@@ -81,10 +81,12 @@ train() {
             victim=$(pgrep -P "$shell" -x "${stages[RANDOM % 3]}") && kill -9 "$victim" && kills=$((kills + 1))
         fi
         wait "$shell" || true
-        [[ ! -e k/checkpoints/$(basename "$want") ]] || break
+        [[ -e $end ]] || continue
+        cmp "$want" "$end" && mf-check k/logs/metrics.mf || return 1
+        ((kills < KILLS)) || break
+        rm -r k # it was done before all its kills
     done
-    echo "kills $kills" && ((kills > 0)) && cmp "$want" "k/checkpoints/$(basename "$want")" &&
-        mf-check k/logs/metrics.mf
+    echo "kills $kills" && ((kills == KILLS)) && [[ -e $end ]]
 }
 KILLS=${KILLS:-8}
 

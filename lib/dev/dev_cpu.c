@@ -10,19 +10,34 @@ static size_t floats(const struct mf_tensor *t, int n)
     return (size_t)mf_tile_rows(t, n) * (size_t)t->cols;
 }
 
-/* g goes into the gradient of an operand whose rows may be spread over y's. */
-static void pass_on(const struct mf_call *c, int n, const struct mf_tensor *x)
+/* y.grad becomes the gradient before the activation and goes on to the operands from `first` on and into db, row by
+ * row, while the row is near. Names in live the rows that have any, and returns how many; db, live: or NULL.
+ */
+static int pass_back(const struct mf_call *c, int n, int first, float *db, int *live)
 {
     const struct mf_kern *k = mf_kern();
-    size_t N = (size_t)x->cols;
-    if (!x->add && mf_same_rows(x, &c->y)) {
-        memcpy(x->grad, c->y.grad, sizeof(float) * floats(x, n));
-        return;
+    size_t N = (size_t)c->y.cols;
+    int M = 0;
+    for (int r = first; r < c->n_x; r++)
+        if (c->x[r].grad && !c->x[r].add && !mf_same_rows(&c->x[r], &c->y))
+            memset(c->x[r].grad, 0, sizeof(float) * floats(&c->x[r], n));
+    for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
+        size_t at = (size_t)i * N;
+        float *g = c->y.grad + at;
+        bool any = k->act_back(c->act, N, g, c->y.data + at, c->aux ? c->aux + at : NULL);
+        for (int r = c->n_x - 1; r >= first; r--) {
+            const struct mf_tensor *x = &c->x[r];
+            if (x->grad && !x->add && mf_same_rows(x, &c->y))
+                memcpy(x->grad + at, g, sizeof(float) * N);
+            else if (x->grad && any)
+                k->add(N, x->grad + (size_t)mf_row_of(x, &c->y, i) * N, g);
+        }
+        if (any && db)
+            k->add(N, db, g);
+        if (any && live)
+            live[M++] = i;
     }
-    if (!x->add)
-        memset(x->grad, 0, sizeof(float) * floats(x, n));
-    for (int i = 0; i < mf_tile_rows(&c->y, n); i++)
-        k->add(N, x->grad + (size_t)mf_row_of(x, &c->y, i) * N, c->y.grad + (size_t)i * N);
+    return M;
 }
 
 static void cpu_sum(const struct mf_call *c, int n)
@@ -44,11 +59,7 @@ static void cpu_sum(const struct mf_call *c, int n)
 static void cpu_sum_back(const struct mf_call *c, int n, float *lane)
 {
     (void)lane;
-    if (c->act != MF_ACT_NONE)
-        mf_kern()->act_back(c->act, floats(&c->y, n), c->y.grad, c->y.data, c->aux);
-    for (int r = 0; r < c->n_x; r++)
-        if (c->x[r].grad)
-            pass_on(c, n, &c->x[r]);
+    pass_back(c, n, 0, NULL, NULL);
 }
 
 static void cpu_linear(const struct mf_call *c, int n)
@@ -113,24 +124,12 @@ static void weights_back(const struct mf_call *c, int M, const int *live, float 
 /* Rows whose gradient is zero (the clipped branch won, or they are masked) cost nothing from here on. */
 static void cpu_linear_back(const struct mf_call *c, int n, float *lane)
 {
-    const struct mf_kern *k = mf_kern();
-    int all = mf_tile_rows(&c->y, n), M = 0, *live = (int *)(void *)c->work;
-    float *work = c->work + all;
-    size_t N = (size_t)c->y.cols;
-    for (int i = 0; i < all; i++) {
-        size_t at = (size_t)i * N;
-        if (k->act_back(c->act, N, c->y.grad + at, c->y.data + at, c->aux ? c->aux + at : NULL))
-            live[M++] = i;
-    }
+    int all = mf_tile_rows(&c->y, n), *live = (int *)(void *)c->work;
+    int M = pass_back(c, n, 1, c->db >= 0 ? lane + c->db : NULL, live);
     if (c->x[0].grad)
-        back_to_x(c, M, all, live, work);
-    for (int r = 1; r < c->n_x; r++)
-        if (c->x[r].grad)
-            pass_on(c, n, &c->x[r]);
+        back_to_x(c, M, all, live, c->work + all);
     if (c->dW >= 0)
-        weights_back(c, M, live, lane, work);
-    if (c->db >= 0)
-        k->columns(M, live, c->y.cols, c->y.grad, lane + c->db);
+        weights_back(c, M, live, lane, c->work + all);
 }
 
 static size_t linear_work(const struct mf_call *c, int n, bool back)

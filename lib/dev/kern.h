@@ -29,8 +29,6 @@ struct mf_kern {
     /* dw(o, i) += sum_m d(m, o) x(m, i), or = where it sets, over the rows named in live; work: mf_kern_work floats. */
     void (*outer)(int M, const int *live, int O, const float *d, int I, const float *x, bool sets, float *dw, int lddw,
                   float *work);
-    /* b[j] += sum of the rows of d(M, N) named in live, in order */
-    void (*columns)(int M, const int *live, int N, const float *d, float *b);
 
     void (*act)(enum mf_act act, size_t n, const float *x, float *y, float *slope);
     /* g *= act'; true when any of g is not zero */

@@ -116,8 +116,8 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     c->pack_back = pack[1] < 0 ? NULL : &p->packs[pack[1]].pack;
 }
 
-/* The first that writes a gradient sets it, in the order of the run; who comes later adds. Shared nodes come after all
- * tiles. */
+/* The first that writes a gradient sets it, in the order of the run, a node's last operand first; who comes later adds.
+ * Shared nodes come after all tiles. */
 static void mark_adds(struct mf_plan *p, int w)
 {
     const struct mf_graph *g = p->g;
@@ -125,7 +125,7 @@ static void mark_adds(struct mf_plan *p, int w)
     for (int v = 1; v < g->n_values; v++)
         written[v] = g->value[v].scale != 0.0f && p->tail[v] < 0;
     for (int i = g->n_nodes - 1; i >= 0; i--)
-        for (int k = 0; k < g->node[i].n_x; k++)
+        for (int k = g->node[i].n_x - 1; k >= 0; k--)
             if (p->call[w][i].x[k].grad) {
                 int x = root(g, g->node[i].x[k]);
                 bool summed = mf_node_shared(g, i) && p->tail[x] >= 0; /* by the lanes */

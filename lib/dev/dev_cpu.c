@@ -1,9 +1,12 @@
 /* dev_cpu.c - the fast device: vectorised where the time goes, ref's loops where it does not. */
 #include <string.h>
 
+#include "base/crew.h"
 #include "dev/dev.h"
 #include "dev/kern.h"
 #include "dev/ref.h"
+
+enum { LARGE_MACS = 1 << 20 }; /* a product that is worth sharing: some 20 us */
 
 static size_t floats(const struct mf_tensor *t, int n)
 {
@@ -82,14 +85,54 @@ static void gather(int M, const int *live, size_t N, const float *from, float *t
         memcpy(to + (size_t)m * N, from + (size_t)live[m] * N, sizeof(float) * N);
 }
 
+/* A part of a linear's way back; d: the gradient of y's live rows, or of all. */
+struct product {
+    const struct mf_call *c;
+    int M;
+    const float *d;
+    float *dx;
+    struct mf_outer outer;
+};
+
+static void x_part(void *arg, int part, int parts, int worker)
+{
+    const struct product *p = arg;
+    const struct mf_call *c = p->c;
+    struct mf_epilogue e = {.y = &c->x[0], .add = c->x[0].add, .part = part, .parts = parts};
+    (void)worker;
+    c->gemm->times(c->pack_back, p->M, p->d, p->dx, &e);
+}
+
+static void pack_part(void *arg, int part, int parts, int worker)
+{
+    const struct product *p = arg;
+    (void)worker;
+    mf_kern()->pack_rows(&p->outer, part, parts);
+}
+
+static void outer_part(void *arg, int part, int parts, int worker)
+{
+    const struct product *p = arg;
+    (void)worker;
+    mf_kern()->outer(&p->outer, part, parts);
+}
+
+static void share(struct product *p, mf_part *fn)
+{
+    const struct mf_call *c = p->c;
+    if ((double)p->M * c->x[0].cols * c->y.cols < LARGE_MACS)
+        fn(p, 0, 1, c->worker);
+    else
+        mf_crew_share(c->crew, c->worker, 4, fn, p);
+}
+
 /* x.grad = y.grad W for the live rows; the others get what a zero gradient gives. */
 static void back_to_x(const struct mf_call *c, int M, int all, const int *live, float *work)
 {
     const struct mf_tensor *x = &c->x[0], *y = &c->y;
-    struct mf_epilogue e = {.y = x, .add = x->add};
     size_t K = (size_t)x->cols, N = (size_t)y->cols;
     if (M == all) {
-        c->gemm->times(c->pack_back, M, y->grad, x->grad, &e);
+        share(&(struct product){.c = c, .M = M, .d = y->grad, .dx = x->grad}, x_part);
         return;
     }
     int step = c->gemm->step, rows = (M + step - 1) / step * step;
@@ -101,7 +144,7 @@ static void back_to_x(const struct mf_call *c, int M, int all, const int *live, 
         gather(M, live, K, x->grad, dx);
     else
         memset(x->grad, 0, sizeof(float) * (size_t)all * K);
-    c->gemm->times(c->pack_back, rows, dy, dx, &e);
+    share(&(struct product){.c = c, .M = rows, .d = dy, .dx = dx}, x_part);
     for (int m = 0; m < M; m++)
         memcpy(x->grad + (size_t)live[m] * K, dx + (size_t)m * K, sizeof(float) * K);
 }
@@ -109,16 +152,18 @@ static void back_to_x(const struct mf_call *c, int M, int all, const int *live, 
 /* dW += y.grad^T x over the live rows, or its turned form, of which the pack for the way back has the shape. */
 static void weights_back(const struct mf_call *c, int M, const int *live, float *lane, float *work)
 {
-    const float *out = c->turned ? c->x[0].data : c->y.grad, *in = c->turned ? c->y.grad : c->x[0].data;
-    int O = c->turned ? c->x[0].cols : c->y.cols, I = c->turned ? c->y.cols : c->x[0].cols;
-    float *dw = lane + c->dW + c->from;
+    const struct mf_tensor *out = c->turned ? &c->x[0] : &c->y, *in = c->turned ? &c->y : &c->x[0];
+    const float *d = c->turned ? out->data : out->grad, *x = c->turned ? in->grad : in->data;
+    struct product p = {.c = c, .M = M};
+    p.outer = (struct mf_outer){M, out->cols, in->cols, live, d, x, c->sets, lane + c->dW + c->from, work, c->ldw};
     if (!c->gemm->outer) {
-        mf_kern()->outer(M, live, O, out, I, in, c->sets, dw, c->ldw, work);
+        share(&p, pack_part);
+        share(&p, outer_part);
         return;
     }
     if (c->sets)
-        memset(dw, 0, sizeof(float) * (size_t)O * (size_t)c->ldw);
-    c->gemm->outer(c->turned ? c->pack_back : c->pack, M, live, out, in, dw, c->ldw);
+        memset(p.outer.dw, 0, sizeof(float) * (size_t)out->cols * (size_t)c->ldw);
+    c->gemm->outer(c->turned ? c->pack_back : c->pack, M, live, d, x, p.outer.dw, c->ldw);
 }
 
 /* Rows whose gradient is zero (the clipped branch won, or they are masked) cost nothing from here on. */

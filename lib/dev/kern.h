@@ -19,6 +19,15 @@ struct mf_ahead {
     size_t lines;
 };
 
+struct mf_outer {
+    int M, O, I;
+    const int *live;
+    const float *d, *x; /* (.., O), (.., I) */
+    bool sets;
+    float *dw, *work; /* (O, lddw); mf_kern_work floats */
+    int lddw;
+};
+
 struct mf_kern {
     const char *name;
 
@@ -26,9 +35,10 @@ struct mf_kern {
     void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
     void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
     void (*epilogue)(int M, int N, float *y, const struct mf_epilogue *e); /* where another route made y = x w */
-    /* dw(o, i) += sum_m d(m, o) x(m, i), or = where it sets, over the rows named in live; work: mf_kern_work floats. */
-    void (*outer)(int M, const int *live, int O, const float *d, int I, const float *x, bool sets, float *dw, int lddw,
-                  float *work);
+    /* dw(o, i) += sum_m d(m, o) x(m, i), or = where it sets, over the rows named in live: first they are packed into
+     * work, then multiplied. Either may be done in parts, those of packing all before. */
+    void (*pack_rows)(const struct mf_outer *o, int part, int parts);
+    void (*outer)(const struct mf_outer *o, int part, int parts);
 
     void (*act)(enum mf_act act, size_t n, const float *x, float *y, float *slope);
     /* g *= act'; true when any of g is not zero */

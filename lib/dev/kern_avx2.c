@@ -90,6 +90,6 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
 #include "dev/kern_attention.inc"
 
 const struct mf_kern mf_kern_avx2 = {
-    "avx2", pack,      times,    epilogue,      outer, act_all,   act_back,  add_to,         exp_all,        log_all,
-    norm,   norm_back, modulate, modulate_back, gate,  gate_back, attention, attention_back, attention_work,
+    "avx2",  pack, times,     epilogue, pack_rows,     outer, act_all,   act_back,  add_to,         exp_all,
+    log_all, norm, norm_back, modulate, modulate_back, gate,  gate_back, attention, attention_back, attention_work,
 };

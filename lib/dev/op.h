@@ -81,6 +81,7 @@ struct mf_tensor {
     bool shared, add;
 };
 
+struct mf_crew;
 struct mf_gemm; /* gemm.h: the matrix route, and weights as it likes them */
 struct mf_pack;
 
@@ -97,13 +98,15 @@ struct mf_call {
     int window, stride, pad; /* rows that a window sees, between windows, before the first row */
     int dim;                 /* columns of an attention's q and of its k */
     int at[3], layer;        /* first columns of q, k and v; what tells this dropout from others */
-    int part, parts;         /* of a result that several workers make; parts 0: one makes it */
+    int part, parts;         /* of a result that several workers make; parts 0 or 1: one makes it */
     int A, C, offset;        /* the executed slice */
     float limit, clip;       /* 0: none */
     float scale, eps, drop;
-    size_t keep; /* floats that forward keeps for backward, of one sample (of one shared tensor) */
-    float *aux;  /* they; NULL where no backward follows */
-    float *work; /* scratch of mf_kernel.work floats */
+    size_t keep;          /* floats that forward keeps for backward, of one sample (of one shared tensor) */
+    float *aux;           /* they; NULL where no backward follows */
+    float *work;          /* scratch of mf_kernel.work floats */
+    struct mf_crew *crew; /* who may share it with the worker that makes it */
+    int worker;
 
     const float *W, *b; /* linear: (y.cols, ldw), (1, y.cols); norm: (1, ldw), a head's columns or all; or NULL */
     int ldw;

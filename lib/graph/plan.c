@@ -95,6 +95,8 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     struct mf_call *c = &p->call[w][i];
     bool shared = mf_node_shared(g, i);
     *c = nd->how;
+    c->crew = &p->crew;
+    c->worker = w;
     c->y = tensor(p, w, nd->y, true, shared);
     c->n_x = nd->n_x;
     c->x = operands;

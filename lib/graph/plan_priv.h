@@ -2,8 +2,7 @@
 #ifndef MF_GRAPH_PLAN_PRIV_H
 #define MF_GRAPH_PLAN_PRIV_H
 
-#include <stdatomic.h>
-
+#include "base/crew.h"
 #include "dev/gemm.h"
 #include "graph/engine.h"
 #include "graph/record.h"
@@ -52,6 +51,7 @@ struct mf_plan {
     uint64_t shared_of;           /* params->version that shared values were computed from; ~0: none */
 
     struct mf_call **call; /* by worker, by node */
+    struct mf_crew crew;
     struct mf_tensor **operands;
 
     int n_packs;
@@ -81,18 +81,6 @@ bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i); /* a g
 bool mf_trained(const struct mf_graph *g, int param);
 
 bool mf_plan_together(const struct mf_plan *p, size_t n); /* run.c: workers divide the operations of n samples */
-
-/* team.c: worker 0 leads through a tile and shares the nodes that can be divided; the others help until the end. */
-struct mf_team {
-    struct mf_plan *p;
-    int n;
-    _Atomic uint64_t turn; /* node << 32 | parts << 16 | next part */
-    atomic_int left;       /* parts that have not ended */
-};
-void mf_team_start(struct mf_team *t, struct mf_plan *p);
-void mf_team_forward(struct mf_team *t, int node, int n);
-void mf_team_end(struct mf_team *t);
-void mf_team_help(struct mf_team *t, int w);
 
 float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err); /* zero, in huge pages; NULL: *err */
 void mf_big_free(float *p, size_t floats);

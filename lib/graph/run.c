@@ -11,6 +11,7 @@ enum {
     ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
     TEAM_MACS = 20000000, /* above this workers divide operations, where samples are too few for them */
     TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
+    LARGE = 1 << 16,      /* floats of a result that is cut finer than workers: one core may be slower than another */
 };
 
 struct run {
@@ -23,9 +24,14 @@ struct run {
     pthread_mutex_t lock;
     size_t next[MF_LANES_MAX]; /* by lane: its next tile */
     bool taken[MF_LANES_MAX];
-    atomic_size_t any;    /* the next tile where order does not matter */
-    struct mf_team *team; /* of all workers, where they share one tile; or NULL */
+    atomic_size_t any; /* the next tile where order does not matter */
 };
+
+/* May workers make one operation together? */
+static bool divides(const struct mf_plan *p)
+{
+    return p->e->dev.gemm && p->e->dev.gemm->divides;
+}
 
 static size_t least(size_t a, size_t b)
 {
@@ -151,9 +157,36 @@ static void begin(const struct mf_plan *p, int w, int node, bool fresh, float *l
         zero(p, nd->b, lane);
 }
 
+struct share {
+    const struct mf_plan *p;
+    int node, n;
+    const struct mf_call *call;
+};
+
+static void forward_part(void *arg, int part, int parts, int w)
+{
+    const struct share *s = arg;
+    struct mf_call mine = *s->call;
+    mine.part = part;
+    mine.parts = parts;
+    mine.work = s->p->call[w][s->node].work;
+    s->p->e->dev.ops->op[s->p->g->node[s->node].op].forward(&mine, s->n);
+}
+
+static void forward(struct mf_plan *p, int w, int node, int n)
+{
+    const struct mf_kernel *op = &p->e->dev.ops->op[p->g->node[node].op];
+    const struct mf_call *c = &p->call[w][node];
+    struct share s = {p, node, n, c};
+    if (op->divides && mf_crew_helps(&p->crew))
+        mf_crew_share(&p->crew, w, mf_tile_rows(&c->y, n) * c->y.cols >= LARGE ? 4 : 1, forward_part, &s);
+    else
+        op->forward(c, n);
+}
+
 static void run_tile(const struct run *r, int w, size_t tile, float *lane)
 {
-    const struct mf_plan *p = r->p;
+    struct mf_plan *p = r->p;
     const struct mf_graph *g = p->g;
     const struct mf_kernel *op = p->e->dev.ops->op;
     size_t first = tile * r->tile, n = least(r->n - first, r->tile);
@@ -162,10 +195,8 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
         if (g->value[v].node < 0 && p->fetch_of[v] >= 0)
             fetch_value(r, w, v, first, n);
     for (int i = 0; i < g->n_nodes; i++) {
-        if (r->team && op[g->node[i].op].divides && !mf_node_shared(g, i))
-            mf_team_forward(r->team, i, (int)n);
-        else if (!mf_node_shared(g, i))
-            op[g->node[i].op].forward(&p->call[w][i], (int)n);
+        if (!mf_node_shared(g, i))
+            forward(p, w, i, (int)n);
         if (p->fetch_of[g->node[i].y] >= 0)
             fetch_value(r, w, g->node[i].y, first, n);
     }
@@ -192,22 +223,18 @@ static void work_any(void *arg, int w)
 static void work_together(void *arg, int w)
 {
     struct run *r = arg;
-    if (w > 0) {
-        mf_team_help(r->team, w);
-        return;
-    }
-    for (size_t i = 0; i < r->tiles; i++)
+    for (size_t i = 0; w == 0 && i < r->tiles; i++)
         run_tile(r, 0, i, NULL);
-    mf_team_end(r->team);
+    if (w == 0)
+        mf_crew_end(&r->p->crew);
+    mf_crew_help(&r->p->crew, w);
 }
 
 static void run_forward(struct run *r)
 {
     struct mf_workers *workers = r->p->e->workers;
-    struct mf_team team;
     if (mf_plan_together(r->p, r->n)) {
-        mf_team_start(&team, r->p);
-        r->team = &team;
+        mf_crew_start(&r->p->crew, mf_workers_count(workers), 1);
         mf_workers_run(workers, work_together, r);
     } else if (r->p->macs * (double)r->n < ALONE_MACS || r->tiles == 1)
         work_any(r, 0);
@@ -238,12 +265,16 @@ static void give_lane(struct run *r, int lane)
 }
 
 /* A lane's tiles come in order, one at a time, so that a sum has one order; when every lane with tiles left is
- * taken, their takers end them. */
+ * taken, their takers end them, and who has none helps. */
 static void work_lanes(void *arg, int w)
 {
     struct run *r = arg;
     for (int lane; (lane = take_lane(r)) >= 0; give_lane(r, lane))
         run_tile(r, w, r->next[lane], r->p->lane + (size_t)lane * r->p->lane_size);
+    if (!divides(r->p))
+        return;
+    mf_crew_end(&r->p->crew);
+    mf_crew_help(&r->p->crew, w);
 }
 
 /* grads = lane 0 + lane 1 + .., in strips: memory reads the lanes side by side. */
@@ -309,7 +340,7 @@ static size_t training_tile(const struct mf_plan *p, size_t n)
 
 bool mf_plan_together(const struct mf_plan *p, size_t n)
 {
-    return !p->backward && p->e->dev.gemm && p->e->dev.gemm->divides && p->macs * (double)n >= TEAM_MACS &&
+    return !p->backward && divides(p) && p->macs * (double)n >= TEAM_MACS &&
            2 * n <= (size_t)mf_workers_count(p->e->workers);
 }
 
@@ -339,6 +370,7 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
         mf_workers_each(p->e->workers, p->n_packs, pack_one, p);
         p->packed = p->params->version;
     }
+    mf_crew_start(&p->crew, mf_workers_count(p->e->workers), mf_workers_count(p->e->workers));
     run_shared(p);
     r.tile = mf_plan_tile(p, n);
     r.tiles = (n + r.tile - 1) / r.tile;
@@ -352,6 +384,7 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
     mf_workers_run(p->e->workers, work_lanes, &r);
     pthread_mutex_destroy(&r.lock);
     mf_workers_each(p->e->workers, (int)((p->lane_size + MF_SLICE - 1) / MF_SLICE), sum_slice, &r);
+    mf_crew_start(&p->crew, 1, 1);
     run_shared_back(p, n);
     return 0;
 }

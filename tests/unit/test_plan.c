@@ -122,10 +122,12 @@ enum { TOKENS = 2000, WIDE = 256, QUERIES = 16 };
 static struct mf_val attending(struct mf_graph *g, struct mf_val x, struct mf_val scale)
 {
     struct mf_params *ps = mf_graph_params(g);
+    int in = mf_param_add(ps, "in", WIDE, WIDE, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.06f);
     int kv = mf_param_add(ps, "kv", 2 * WIDE, WIDE, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.06f);
     int q = mf_param_add(ps, "q", WIDE, WIDE, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.06f);
     int out = mf_param_add(ps, "out", D, WIDE, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.06f);
     int m = mf_param_add(ps, "m", 2 * WIDE, 4, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.3f);
+    x = mf_linear(g, x, in, 0, -1, MF_NONE, MF_NONE, MF_ACT_RELU);
     struct mf_val known = mf_linear(g, x, kv, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
     struct mf_val asks = mf_linear(g, mf_slice_rows(g, x, 0, QUERIES), q, 0, -1, MF_NONE, MF_NONE, MF_ACT_GELU);
     asks = mf_modulate(g, mf_norm(g, asks, 0, WIDE, 8, MF_NORM_RMS, -1, -1, 1e-5f),
@@ -136,42 +138,84 @@ static struct mf_val attending(struct mf_graph *g, struct mf_val x, struct mf_va
     return mf_linear(g, y, out, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 
+struct attended {
+    struct mf_params ps;
+    struct mf_engine *e;
+    struct mf_graph *g;
+    struct mf_plan *p;
+    struct mf_val in, scale, out, target, weight;
+};
+
+static void attend(struct attended *a, int threads, const struct mf_plan_opts *opts)
+{
+    struct mf_err err;
+    *a = (struct attended){0};
+    a->g = mf_graph_new(&a->ps);
+    a->in = mf_input(a->g, TOKENS, WIDE);
+    a->scale = mf_shared(a->g, 1, 4);
+    a->out = attending(a->g, a->in, a->scale);
+    if (opts->backward) {
+        a->target = mf_input(a->g, QUERIES, D);
+        a->weight = mf_input(a->g, 1, 1);
+        mf_loss(a->g, mf_mse(a->g, a->out, a->target, a->weight), 1.0f);
+    }
+    mf_params_alloc(&a->ps, &err);
+    mf_params_fresh(&a->ps, 9);
+    if (mf_engine_open(&a->e, threads ? "cpu" : "ref", threads ? threads : 1, MF_FP32, &err) ||
+        mf_plan_new(&a->p, a->e, a->g, opts, &err))
+        abort();
+}
+
+static void leave(struct attended *a)
+{
+    mf_plan_free(a->p);
+    mf_engine_close(a->e);
+    mf_graph_free(a->g);
+    mf_params_release(&a->ps);
+}
+
 /* What one sample becomes on so many threads; by the shared scale, then by another, then with weights that changed. */
 static void alone(int threads, const float *x, float y[3][QUERIES * D])
 {
-    struct mf_params ps = {0};
-    struct mf_engine *e;
-    struct mf_plan *p;
+    struct attended a;
     struct mf_err err;
-    struct mf_graph *g = mf_graph_new(&ps);
-    struct mf_val in = mf_input(g, TOKENS, WIDE), scale = mf_shared(g, 1, 4), out = attending(g, in, scale);
-    struct mf_feed feed = {in, x, TOKENS * WIDE, false};
-    mf_params_alloc(&ps, &err);
-    mf_params_fresh(&ps, 9);
-    if (mf_engine_open(&e, threads ? "cpu" : "ref", threads ? threads : 1, MF_FP32, &err) ||
-        mf_plan_new(&p, e, g, &(struct mf_plan_opts){0}, &err))
-        abort();
+    attend(&a, threads, &(struct mf_plan_opts){0});
+    struct mf_feed feed = {a.in, x, TOKENS * WIDE, false};
     for (int i = 0; i < 3; i++) {
-        struct mf_fetch fetch = {out, y[i], QUERIES * D};
-        mf_plan_set(p, scale, i ? shift : data[0]);
+        struct mf_fetch fetch = {a.out, y[i], QUERIES * D};
+        mf_plan_set(a.p, a.scale, i ? shift : data[0]);
         if (i == 2) {
-            ps.value[ps.p[mf_param_find(&ps, "m")].at] += 1.0f;
-            mf_params_touch(&ps);
+            a.ps.value[a.ps.p[mf_param_find(&a.ps, "m")].at] += 1.0f;
+            mf_params_touch(&a.ps);
         }
-        if (mf_plan_run(p, 1, NULL, &feed, 1, &fetch, 1, &err))
+        if (mf_plan_run(a.p, 1, NULL, &feed, 1, &fetch, 1, &err))
             abort();
     }
-    mf_plan_free(p);
-    mf_engine_close(e);
-    mf_graph_free(g);
-    mf_params_release(&ps);
+    leave(&a);
+}
+
+/* The gradients of three samples in two lanes: from the third thread on, and when the last tile is left, some help. */
+static float *helped(int threads, const float *x, size_t *bytes)
+{
+    struct attended a;
+    struct mf_err err;
+    attend(&a, threads, &(struct mf_plan_opts){.tile = 1, .lanes = 2, .backward = true});
+    struct mf_feed feeds[] = {
+        {a.in, x, TOKENS * WIDE / 2, false}, {a.target, x, QUERIES * D, false}, {a.weight, data[2], 1, false}};
+    mf_plan_set(a.p, a.scale, shift);
+    if (mf_plan_run(a.p, 3, NULL, feeds, 3, NULL, 0, &err))
+        abort();
+    *bytes = sizeof(float) * a.ps.size;
+    float *grads = memcpy(malloc(*bytes), mf_plan_grads(a.p), *bytes);
+    leave(&a);
+    return grads;
 }
 
 static void together(void)
 {
-    static float x[TOKENS * WIDE], y[6][3][QUERIES * D];
+    static float x[2 * TOKENS * WIDE], y[6][3][QUERIES * D];
     struct mf_rng rng = mf_rng_at(3, MF_RNG_TEST, 0, 0, 0);
-    mf_rng_normal(&rng, x, TOKENS * WIDE);
+    mf_rng_normal(&rng, x, 2 * TOKENS * WIDE);
     for (int threads = 0; threads <= 5; threads++)
         alone(threads, x, y[threads]);
     for (int i = 0; i < 3; i++) {
@@ -183,6 +227,19 @@ static void together(void)
             ok(!memcmp(y[threads][i], y[1][i], sizeof y[1][i]), "the same bits by %d threads together", threads);
         ok(i == 0 || memcmp(y[1][i], y[1][i - 1], sizeof y[1][i]), "what is shared follows what it is made of");
     }
+    size_t bytes;
+    float *plain = helped(0, x, &bytes), *one = helped(1, x, &bytes), worst = 0.0f, most = 0.0f;
+    for (size_t i = 0; i < bytes / sizeof *one; i++) {
+        worst = fmaxf(worst, fabsf(plain[i] - one[i]));
+        most = fmaxf(most, fabsf(plain[i]));
+    }
+    ok(worst < 1e-5f * most, "gradients on one thread as by plain loops: %g of %g", (double)worst, (double)most);
+    for (int threads = 2; threads <= 5; threads++) {
+        float *g = helped(threads, x, &bytes);
+        ok(!memcmp(g, one, bytes), "the same bits where %d threads help each other", threads);
+        free(g);
+    }
+    free(plain), free(one);
 }
 
 enum { KEYS = 21, HEADS = 2, SEEN = 6 };

@@ -1,0 +1,86 @@
+/* Who takes a part ends it before its leader goes on; who comes late finds none left, so that a helper that has not
+ * come yet delays nobody.
+ */
+#include "base/crew.h"
+
+#include <sched.h>
+
+enum { PATIENCE = 1000 }; /* looks before the core is offered to others */
+
+static int parts_of(uint64_t turn)
+{
+    return turn >> 16 & 0xffff;
+}
+
+static int part_of(uint64_t turn)
+{
+    return turn & 0xffff;
+}
+
+void mf_crew_start(struct mf_crew *c, int workers, int leaders)
+{
+    c->workers = workers;
+    atomic_init(&c->leaders, leaders);
+    atomic_flag_clear(&c->led);
+    atomic_init(&c->turn, 0);
+    atomic_init(&c->left, 0);
+}
+
+bool mf_crew_helps(struct mf_crew *c)
+{
+    return atomic_load(&c->leaders) < c->workers;
+}
+
+/* Makes the next part, where one is left. */
+static bool take(struct mf_crew *c, int worker)
+{
+    uint64_t now = atomic_load(&c->turn);
+    if (part_of(now) >= parts_of(now))
+        return false;
+    now = atomic_fetch_add(&c->turn, 1);
+    if (part_of(now) >= parts_of(now))
+        return false;
+    c->fn(c->arg, part_of(now), parts_of(now), worker);
+    atomic_fetch_sub(&c->left, 1);
+    return true;
+}
+
+static void wait_a_little(int *looks)
+{
+    if (++*looks < PATIENCE)
+        __builtin_ia32_pause();
+    else
+        sched_yield();
+}
+
+void mf_crew_share(struct mf_crew *c, int worker, int over, mf_part *fn, void *arg)
+{
+    int parts = (c->workers - atomic_load(&c->leaders) + 1) * over;
+    if (!mf_crew_helps(c) || atomic_flag_test_and_set(&c->led)) {
+        fn(arg, 0, 1, worker);
+        return;
+    }
+    c->fn = fn;
+    c->arg = arg;
+    atomic_store(&c->left, parts);
+    atomic_store(&c->turn, ((atomic_load(&c->turn) >> 32) + 1) << 32 | (uint64_t)parts << 16);
+    while (take(c, worker))
+        continue;
+    for (int looks = 0; atomic_load(&c->left) > 0;)
+        wait_a_little(&looks);
+    atomic_flag_clear(&c->led);
+}
+
+void mf_crew_end(struct mf_crew *c)
+{
+    atomic_fetch_sub(&c->leaders, 1);
+}
+
+void mf_crew_help(struct mf_crew *c, int worker)
+{
+    for (int looks = 0; atomic_load(&c->leaders) > 0;)
+        if (take(c, worker))
+            looks = 0;
+        else
+            wait_a_little(&looks);
+}

@@ -85,45 +85,41 @@ static void gather(int M, const int *live, size_t N, const float *from, float *t
         memcpy(to + (size_t)m * N, from + (size_t)live[m] * N, sizeof(float) * N);
 }
 
-/* A part of a linear's way back; d: the gradient of y's live rows, or of all. */
+/* Parts of a linear's way back, by whoever is free; d, dx: the gradients of y's and x's live rows, or of all. */
 struct product {
     const struct mf_call *c;
     int M;
     const float *d;
     float *dx;
-    struct mf_outer outer;
 };
 
 static void x_part(void *arg, int part, int parts, int worker)
 {
     const struct product *p = arg;
-    const struct mf_call *c = p->c;
-    struct mf_epilogue e = {.y = &c->x[0], .add = c->x[0].add, .part = part, .parts = parts};
+    const struct mf_tensor *x = &p->c->x[0];
+    struct mf_epilogue e = {.y = x, .add = x->add, .part = part, .parts = parts};
     (void)worker;
-    c->gemm->times(c->pack_back, p->M, p->d, p->dx, &e);
+    p->c->gemm->times(p->c->pack_back, p->M, p->d, p->dx, &e);
 }
 
-static void pack_part(void *arg, int part, int parts, int worker)
+static void pack_part(void *outer, int part, int parts, int worker)
 {
-    const struct product *p = arg;
     (void)worker;
-    mf_kern()->pack_rows(&p->outer, part, parts);
+    mf_kern()->pack_rows(outer, part, parts);
 }
 
-static void outer_part(void *arg, int part, int parts, int worker)
+static void outer_part(void *outer, int part, int parts, int worker)
 {
-    const struct product *p = arg;
     (void)worker;
-    mf_kern()->outer(&p->outer, part, parts);
+    mf_kern()->outer(outer, part, parts);
 }
 
-static void share(struct product *p, mf_part *fn)
+static void share(const struct mf_call *c, int M, mf_part *fn, void *arg)
 {
-    const struct mf_call *c = p->c;
-    if ((double)p->M * c->x[0].cols * c->y.cols < LARGE_MACS)
-        fn(p, 0, 1, c->worker);
+    if ((double)M * c->x[0].cols * c->y.cols < LARGE_MACS)
+        fn(arg, 0, 1, c->worker);
     else
-        mf_crew_share(c->crew, c->worker, 4, fn, p);
+        mf_crew_share(c->crew, c->worker, 4, fn, arg);
 }
 
 /* x.grad = y.grad W for the live rows; the others get what a zero gradient gives. */
@@ -132,7 +128,7 @@ static void back_to_x(const struct mf_call *c, int M, int all, const int *live, 
     const struct mf_tensor *x = &c->x[0], *y = &c->y;
     size_t K = (size_t)x->cols, N = (size_t)y->cols;
     if (M == all) {
-        share(&(struct product){.c = c, .M = M, .d = y->grad, .dx = x->grad}, x_part);
+        share(c, M, x_part, &(struct product){c, M, y->grad, x->grad});
         return;
     }
     int step = c->gemm->step, rows = (M + step - 1) / step * step;
@@ -144,7 +140,7 @@ static void back_to_x(const struct mf_call *c, int M, int all, const int *live, 
         gather(M, live, K, x->grad, dx);
     else
         memset(x->grad, 0, sizeof(float) * (size_t)all * K);
-    share(&(struct product){.c = c, .M = rows, .d = dy, .dx = dx}, x_part);
+    share(c, rows, x_part, &(struct product){c, rows, dy, dx});
     for (int m = 0; m < M; m++)
         memcpy(x->grad + (size_t)live[m] * K, dx + (size_t)m * K, sizeof(float) * K);
 }
@@ -154,16 +150,16 @@ static void weights_back(const struct mf_call *c, int M, const int *live, float 
 {
     const struct mf_tensor *out = c->turned ? &c->x[0] : &c->y, *in = c->turned ? &c->y : &c->x[0];
     const float *d = c->turned ? out->data : out->grad, *x = c->turned ? in->grad : in->data;
-    struct product p = {.c = c, .M = M};
-    p.outer = (struct mf_outer){M, out->cols, in->cols, live, d, x, c->sets, lane + c->dW + c->from, work, c->ldw};
+    float *dw = lane + c->dW + c->from;
+    struct mf_outer o = {M, out->cols, in->cols, live, d, x, c->sets, dw, work, c->ldw};
     if (!c->gemm->outer) {
-        share(&p, pack_part);
-        share(&p, outer_part);
+        share(c, M, pack_part, &o);
+        share(c, M, outer_part, &o);
         return;
     }
     if (c->sets)
-        memset(p.outer.dw, 0, sizeof(float) * (size_t)out->cols * (size_t)c->ldw);
-    c->gemm->outer(c->turned ? c->pack_back : c->pack, M, live, d, x, p.outer.dw, c->ldw);
+        memset(dw, 0, sizeof(float) * (size_t)out->cols * (size_t)c->ldw);
+    c->gemm->outer(c->turned ? c->pack_back : c->pack, M, live, d, x, dw, c->ldw);
 }
 
 /* Rows whose gradient is zero (the clipped branch won, or they are masked) cost nothing from here on. */

@@ -10,6 +10,8 @@
 
 #include "base/mem.h"
 
+enum { PATIENCE = 1000 }; /* looks, some 20 us, before a thread sleeps: one run often follows another at once */
+
 struct helper {
     struct mf_workers *all;
     int worker;
@@ -21,8 +23,8 @@ struct mf_workers {
     struct helper *helper; /* by worker; 0 is the caller and has no thread of its own */
     pthread_mutex_t lock;
     pthread_cond_t work, done;
-    unsigned round; /* counts runs: a helper sees a new one */
-    int busy;       /* helpers that have not ended this round */
+    atomic_uint round; /* counts runs: a helper sees a new one */
+    atomic_int busy;   /* helpers that have not ended this round */
     bool end;
     void (*fn)(void *arg, int worker);
     void *arg;
@@ -32,8 +34,10 @@ static void *help(void *arg)
 {
     struct helper *h = arg;
     struct mf_workers *w = h->all;
-    pthread_mutex_lock(&w->lock);
     for (unsigned seen = 0;;) {
+        for (int looks = 0; looks < PATIENCE && atomic_load(&w->round) == seen; looks++)
+            __builtin_ia32_pause();
+        pthread_mutex_lock(&w->lock);
         while (w->round == seen && !w->end)
             pthread_cond_wait(&w->work, &w->lock);
         if (w->end)
@@ -44,6 +48,7 @@ static void *help(void *arg)
         pthread_mutex_lock(&w->lock);
         if (--w->busy == 0)
             pthread_cond_signal(&w->done);
+        pthread_mutex_unlock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -63,6 +68,8 @@ void mf_workers_run(struct mf_workers *w, void (*fn)(void *arg, int worker), voi
     pthread_cond_broadcast(&w->work);
     pthread_mutex_unlock(&w->lock);
     fn(arg, 0);
+    for (int looks = 0; looks < PATIENCE && atomic_load(&w->busy) > 0; looks++)
+        __builtin_ia32_pause();
     pthread_mutex_lock(&w->lock);
     while (w->busy)
         pthread_cond_wait(&w->done, &w->lock);

@@ -1,4 +1,5 @@
-/* workers.h - a few threads that wait, asleep, for work: nothing spins, a busy neighbour costs its share.
+/* workers.h - a few threads that wait for work: a moment awake, since one run often follows another at once, then
+ * asleep, so that a busy neighbour costs no more than its share.
  *
  * The caller is worker 0. One caller at a time.
  */

@@ -53,6 +53,17 @@ static void warn(const char *why)
     mf_log(MF_LOG_WARN, "%s", why);
 }
 
+static void complain(const char *why)
+{
+    mf_log(MF_LOG_ERROR, "%s", why);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static void put_path(const char *before, const char *path, const char *after)
 {
     fputs(before, stdout);
@@ -65,7 +76,9 @@ static int list(struct ckpt *self, int n, const char *const *paths, struct mf_er
     struct mf_listing l = {.broken = warn};
     (void)self;
     int rc = mf_listing_all(&l, n, paths, err);
-    if (!rc)
+    if (!rc && !l.n)
+        mf_log(MF_LOG_WARN, "%s holds no checkpoints", paths[0]);
+    else if (!rc)
         printf("%8s %8s  %-6s %11s %11s %8s  %s\n", "iter", "version", "kind", "params", "bytes", "rollout", "file");
     for (int i = 0; i < l.n && !rc; i++) {
         const struct mf_listed *it = &l.items[i];
@@ -105,9 +118,7 @@ static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_e
 static int open_file(struct mf_safetensors *f, const char *path, struct mf_err *err)
 {
     char newest[MF_PATH_MAX];
-    struct stat st;
-    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    return mf_safetensors_open(f, folder && mf_rundir_newest(path, newest) ? newest : path, err);
+    return mf_safetensors_open(f, is_folder(path) && mf_rundir_newest(path, newest) ? newest : path, err);
 }
 
 static int show_torch(const struct ckpt *self, const char *path, struct mf_err *err)
@@ -203,20 +214,39 @@ static int verify_file(const char *path, struct mf_err *err)
     return rc;
 }
 
+static bool verified(const char *path)
+{
+    struct mf_err why;
+    int rc = verify_file(path, &why);
+    if (rc == 0)
+        put_path("", path, ": ok\n");
+    else
+        complain(why.text);
+    return rc == 0;
+}
+
 static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
-    int bad = 0;
+    int good = 0, all = 0;
     (void)self;
     for (int i = 0; i < n; i++) {
-        struct mf_err why;
-        int rc = verify_file(paths[i], &why);
-        if (rc == 0)
-            put_path("", paths[i], ": ok\n");
-        else
-            mf_log(MF_LOG_ERROR, "%s", why.text);
-        bad += rc != 0;
+        struct mf_listing l = {.broken = complain};
+        if (!is_folder(paths[i])) {
+            good += verified(paths[i]);
+            all++;
+            continue;
+        }
+        int rc = mf_listing_folder(&l, paths[i], err);
+        for (int j = 0; j < l.n && !rc; j++)
+            good += verified(l.items[j].path);
+        all += l.n + l.n_broken;
+        mf_listing_release(&l);
+        if (rc)
+            return rc;
     }
-    return bad ? mf_err_set(err, MF_EFORMAT, "%d of %d is no whole checkpoint", bad, n) : 0;
+    return good < all ? mf_err_set(err, MF_EFORMAT, "%d of %d is no whole checkpoint", all - good, all)
+           : all      ? 0
+                      : mf_err_set(err, MF_EUSAGE, "%s holds no checkpoints", paths[0]);
 }
 
 /* ---- out of a checkpoint ---- */
@@ -342,7 +372,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         if (!strcmp(words[0], commands[i].name) && n - 1 >= commands[i].least && n - 1 <= commands[i].most)
             return commands[i].run(ckpt, n - 1, words + 1, err);
     return mf_err_set(err, MF_EUSAGE,
-                      "say one of: ls RUN|FILE..., show RUN|FILE, diff FILE FILE, verify FILE..., prune RUN, "
+                      "say one of: ls RUN|FILE..., show RUN|FILE, diff FILE FILE, verify RUN|FILE..., prune RUN, "
                       "ema FILE OUT, import FILE.pt OUT, export RUN|FILE OUT.pt|OUT.safetensors");
 }
 
@@ -353,7 +383,8 @@ static const struct mf_stage stage = {
                "  show RUN|FILE    its metadata and tensors; of a run: of the newest; also of a PyTorch file (.pt, "
                ".pth, .ckpt)\n"
                "  diff FILE FILE   what differs; each may be a run, too\n"
-               "  verify FILE...   is each whole, finite, and a policy?\n"
+               "  verify RUN|FILE...\n"
+               "                   is each whole, finite, and a policy?\n"
                "  prune RUN        remove all but the newest\n"
                "  ema FILE OUT     a copy whose weights are the averaged ones\n"
                "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs or of ManiFlow's\n"

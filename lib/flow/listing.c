@@ -106,8 +106,10 @@ int mf_listing_folder(struct mf_listing *l, const char *path, struct mf_err *err
     for (struct dirent *e; (e = readdir(d));) {
         struct mf_err why;
         snprintf(at, sizeof at, "%s/%s", folder, e->d_name);
-        if (ends(at, ".safetensors") && lstat(at, &st) == 0 && S_ISREG(st.st_mode) && list_file(l, at, &why))
+        if (ends(at, ".safetensors") && lstat(at, &st) == 0 && S_ISREG(st.st_mode) && list_file(l, at, &why)) {
             l->broken(why.text);
+            l->n_broken++;
+        }
     }
     closedir(d);
     free(folder);

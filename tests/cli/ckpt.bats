@@ -73,7 +73,12 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     run -3 mf-ckpt verify nan "$newest" shape norm cut lfs
     [[ $output == *"number 0 of critic.Q1.layers.0.bias is nan"* && $output == *"$newest: ok"* ]] &&
         [[ $output == *"shape does not fit"* && $output == *"norm holds a policy without its normaliser"* ]] &&
-        [[ $output == *"half-written or cut"* && $output == *"git lfs pull"* && $output == *"5 of 6"* ]]
+        [[ $output == *"half-written or cut"* && $output == *"git lfs pull"* && $output == *"5 of 6"* ]] || return 1
+    run -0 mf-ckpt verify run && [[ ${lines[0]} == "$oldest: ok" && ${lines[-1]} == "$newest: ok" ]] || return 1
+    mv nan "$oldest" && mv cut run/checkpoints/cut.safetensors
+    run -3 mf-ckpt verify run && [[ $output == *"$newest: ok"* && $output == *"error: 2 of "* ]] || return 1
+    mkdir new && run -2 mf-ckpt verify new && [[ $output == "mf-ckpt: error: new holds no checkpoints (see"* ]] &&
+        run -0 mf-ckpt ls new && [[ $output == "mf-ckpt: warn: new holds no checkpoints" ]]
 }
 
 @test "prune keeps the newest, says what it removes, and takes what lies beside along" {

@@ -76,8 +76,8 @@ static int list(struct ckpt *self, int n, const char *const *paths, struct mf_er
     struct mf_listing l = {.broken = warn};
     (void)self;
     int rc = mf_listing_all(&l, n, paths, err);
-    if (!rc && !l.n)
-        mf_log(MF_LOG_WARN, "%s holds no checkpoints", paths[0]);
+    if (!rc && !l.n && !l.n_broken)
+        mf_log(MF_LOG_WARN, "no checkpoints in %s%s", paths[0], n > 1 ? " and the others" : "");
     else if (!rc)
         printf("%8s %8s  %-6s %11s %11s %8s  %s\n", "iter", "version", "kind", "params", "bytes", "rollout", "file");
     for (int i = 0; i < l.n && !rc; i++) {
@@ -240,13 +240,13 @@ static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_
         for (int j = 0; j < l.n && !rc; j++)
             good += verified(l.items[j].path);
         all += l.n + l.n_broken;
+        if (!rc && !l.n && !l.n_broken)
+            rc = mf_err_set(err, MF_EUSAGE, "%s holds no checkpoints", paths[i]);
         mf_listing_release(&l);
         if (rc)
             return rc;
     }
-    return good < all ? mf_err_set(err, MF_EFORMAT, "%d of %d is no whole checkpoint", all - good, all)
-           : all      ? 0
-                      : mf_err_set(err, MF_EUSAGE, "%s holds no checkpoints", paths[0]);
+    return good < all ? mf_err_set(err, MF_EFORMAT, "%d of %d is no whole checkpoint", all - good, all) : 0;
 }
 
 /* ---- out of a checkpoint ---- */

@@ -19,7 +19,7 @@ struct mf_listing {
     struct mf_listed *items;
     int n;
     void (*broken)(const char *why); /* hears of a file in a folder that is no checkpoint, and is left */
-    int n_broken;
+    int n_broken;                    /* how many it heard of */
 };
 
 /* Every checkpoint of a folder, or of its checkpoints/. */

@@ -78,7 +78,8 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     mv nan "$oldest" && mv cut run/checkpoints/cut.safetensors
     run -3 mf-ckpt verify run && [[ $output == *"$newest: ok"* && $output == *"error: 2 of "* ]] || return 1
     mkdir new && run -2 mf-ckpt verify new && [[ $output == "mf-ckpt: error: new holds no checkpoints (see"* ]] &&
-        run -0 mf-ckpt ls new && [[ $output == "mf-ckpt: warn: new holds no checkpoints" ]]
+        run -0 mf-ckpt ls new && [[ $output == "mf-ckpt: warn: no checkpoints in new" ]] &&
+        run -2 mf-ckpt verify run new && [[ $output == *"mf-ckpt: error: new holds no checkpoints (see"* ]]
 }
 
 @test "prune keeps the newest, says what it removes, and takes what lies beside along" {

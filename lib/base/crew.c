@@ -7,12 +7,12 @@
 
 enum { PATIENCE = 1000 }; /* looks before the core is offered to others */
 
-static int parts_of(uint64_t turn)
+static unsigned parts_of(unsigned turn)
 {
-    return turn >> 16 & 0xffff;
+    return turn >> 16;
 }
 
-static int part_of(uint64_t turn)
+static unsigned part_of(unsigned turn)
 {
     return turn & 0xffff;
 }
@@ -34,36 +34,37 @@ bool mf_crew_helps(struct mf_crew *c)
 /* Makes the next part, where one is left. */
 static bool take(struct mf_crew *c, int worker)
 {
-    uint64_t now = atomic_load(&c->turn);
+    unsigned now = atomic_load(&c->turn);
     if (part_of(now) >= parts_of(now))
         return false;
     now = atomic_fetch_add(&c->turn, 1);
     if (part_of(now) >= parts_of(now))
         return false;
-    c->fn(c->arg, part_of(now), parts_of(now), worker);
+    c->fn(c->arg, (int)part_of(now), (int)parts_of(now), worker);
     atomic_fetch_sub(&c->left, 1);
     return true;
 }
 
 static void wait_a_little(int *looks)
 {
-    if (++*looks < PATIENCE)
+    if (*looks < PATIENCE) {
+        ++*looks;
         __builtin_ia32_pause();
-    else
+    } else
         sched_yield();
 }
 
 void mf_crew_share(struct mf_crew *c, int worker, int over, mf_part *fn, void *arg)
 {
-    int parts = (c->workers - atomic_load(&c->leaders) + 1) * over;
     if (!mf_crew_helps(c) || atomic_flag_test_and_set(&c->led)) {
         fn(arg, 0, 1, worker);
         return;
     }
+    int parts = (c->workers - atomic_load(&c->leaders) + 1) * over;
     c->fn = fn;
     c->arg = arg;
     atomic_store(&c->left, parts);
-    atomic_store(&c->turn, ((atomic_load(&c->turn) >> 32) + 1) << 32 | (uint64_t)parts << 16);
+    atomic_store(&c->turn, (unsigned)parts << 16);
     while (take(c, worker))
         continue;
     for (int looks = 0; atomic_load(&c->left) > 0;)

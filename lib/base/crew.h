@@ -9,7 +9,6 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 /* Does part of parts; worker: who does it. */
 typedef void mf_part(void *arg, int part, int parts, int worker);
@@ -20,8 +19,8 @@ struct mf_crew {
     atomic_flag led;
     mf_part *fn;
     void *arg;
-    _Atomic uint64_t turn; /* job << 32 | parts << 16 | next part */
-    atomic_int left;       /* parts that have not ended */
+    atomic_uint turn; /* parts << 16 | next part */
+    atomic_int left;  /* parts that have not ended */
 };
 
 /* Workers from `leaders` on are expected as helpers. */

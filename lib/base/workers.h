@@ -1,5 +1,5 @@
 /* workers.h - a few threads that wait for work: a moment awake, since one run often follows another at once, then
- * asleep, so that a busy neighbour costs no more than its share.
+ * asleep, so that a busy neighbour costs no more than its share. Within a run, crew.h may keep them looking.
  *
  * The caller is worker 0. One caller at a time.
  */

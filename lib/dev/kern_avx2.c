@@ -16,7 +16,7 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
 
 /* Blocks of four to six rows by one panel, where nearly all products end. Twelve sums, sixteen weights and the numbers
  * of two rows are all registers there are: gcc, where it unrolls, moves sums about and counts every pointer by itself,
- * and a core that another thread shares has no slots for that. Eight turns are one, at the beginning of a line of code:
+ * and a core that another thread shares has no slots for that. Eight turns are one, at a multiple of 32 bytes:
  * elsewhere they take up to 2 % longer. Of what is ahead some lines come in before each. All twelve sums are stored,
  * those of rows that are not there as zeros.
  */

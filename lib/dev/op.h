@@ -10,7 +10,7 @@
  *
  * Backward: y.grad is complete, and the op may spoil it. Into x[i].grad (NULL:
  * not wanted) it sets, or adds where x[i].add says that another reader was
- * there before; operands are served in order, since two may be one tensor.
+ * there before; the last operand is served first, since two may be one tensor.
  * Weight gradients add to the lane that is passed in, but for a linear's dW
  * where `sets` says that the lane holds nothing yet. Where a gradient is zero
  * nothing is read further: what a masked row holds (NaN) stays there.

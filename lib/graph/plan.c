@@ -346,8 +346,8 @@ void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to)
     size_t T = (size_t)mf_workers_count(p->e->workers), tile = mf_plan_tile(p, n), tiles = (n + tile - 1) / tile,
            arena = mf_plan_touched(p, tile) + find_work(p, (int)tile) * sizeof(float);
     to->of[MF_MEMORY_ACTIVATIONS] += (double)((tiles < T ? tiles : T) * arena + p->shared_size * sizeof(float));
-    if (mf_plan_together(p, n))
-        to->of[MF_MEMORY_ACTIVATIONS] += (double)((T - 1) * find_work(p, (int)tile) * sizeof(float));
+    size_t helpers = mf_plan_together(p, n) ? T - 1 : p->backward && tiles < T ? T - tiles : 0; /* their scratch */
+    to->of[MF_MEMORY_ACTIVATIONS] += (double)(helpers * find_work(p, (int)tile) * sizeof(float));
     for (size_t at = 0; p->backward && at < p->lane_size; at += MF_SLICE) {
         size_t floats = p->lane_size - at < MF_SLICE ? p->lane_size - at : MF_SLICE, lanes = (size_t)p->lanes;
         lanes = !p->reached[at / MF_SLICE] ? 0 : tiles < lanes ? tiles : lanes;

@@ -3,7 +3,8 @@
  * What follows from parameters and shared inputs alone is computed once, and
  * again when they change; what flows back to it is done once, after all tiles.
  * Workers take tiles and run the rest of the plan (forward, backward) on each;
- * where inference has few samples for many workers, they divide its operations.
+ * who has none left, and all where inference has few samples for many, take
+ * parts of the operations of others.
  * The gradients of tile i go to accumulator lane i mod G, in order within a lane;
  * lanes are summed in order. So results do not depend on the number of
  * threads; G and the tile (which follows from the plan and the number of

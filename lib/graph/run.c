@@ -223,10 +223,11 @@ static void work_any(void *arg, int w)
 static void work_together(void *arg, int w)
 {
     struct run *r = arg;
-    for (size_t i = 0; w == 0 && i < r->tiles; i++)
-        run_tile(r, 0, i, NULL);
-    if (w == 0)
+    if (w == 0) {
+        for (size_t i = 0; i < r->tiles; i++)
+            run_tile(r, 0, i, NULL);
         mf_crew_end(&r->p->crew);
+    }
     mf_crew_help(&r->p->crew, w);
 }
 
@@ -384,7 +385,7 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
     mf_workers_run(p->e->workers, work_lanes, &r);
     pthread_mutex_destroy(&r.lock);
     mf_workers_each(p->e->workers, (int)((p->lane_size + MF_SLICE - 1) / MF_SLICE), sum_slice, &r);
-    mf_crew_start(&p->crew, 1, 1);
+    mf_crew_start(&p->crew, 1, 1); /* the helpers have gone */
     run_shared_back(p, n);
     return 0;
 }

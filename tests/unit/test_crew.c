@@ -55,7 +55,7 @@ static void jobs(int workers, int leaders)
     struct yard y = {.leaders = leaders};
     struct mf_workers *w;
     struct mf_err err;
-    if (mf_workers_new(&w, workers, &err))
+    if (!ok(mf_workers_new(&w, workers, &err) == 0, "%d workers", workers))
         return;
     mf_crew_start(&y.crew, workers, leaders);
     mf_workers_run(w, work, &y);

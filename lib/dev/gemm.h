@@ -11,7 +11,6 @@
 
 struct mf_pack {
     int K, N;
-    bool far;    /* it lies beyond the caches: worth asking for ahead of time */
     float *data; /* the route's own layout, in the caller's room */
     void *impl;  /* the route's own, or NULL */
 };

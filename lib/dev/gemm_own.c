@@ -3,7 +3,7 @@
 
 static size_t bytes(int K, int N)
 {
-    return sizeof(float) * (size_t)mf_panels(N) * MF_PANEL * (size_t)K;
+    return sizeof(float) * (size_t)mf_column(N, mf_panels(N)) * (size_t)K;
 }
 
 static int init(struct mf_pack *p, int K, int N, float *room, struct mf_err *err)

@@ -1,23 +1,18 @@
 /* kern.h - the inner loops of the cpu device, compiled once per instruction set.
  *
  * kern_avx2.c and kern_base.c include the same kern_math.inc, kern_gemm.inc,
- * kern_norm.inc and kern_attention.inc over their own eight floats wide
- * multiply-add and their own tall blocks of a product, which AVX2 has in
- * assembly. A row's bits are the same in every block, tail and position: what
- * is left of a vector goes through the same instructions, padded.
+ * kern_outer.inc, kern_norm.inc and kern_attention.inc over their own eight
+ * floats wide multiply-add and their own four rows of a product, which AVX2
+ * has in assembly. A row's bits are the same in every block, tail and
+ * position: what is left of a vector goes through the same instructions,
+ * padded.
  */
 #ifndef MF_DEV_KERN_H
 #define MF_DEV_KERN_H
 
 #include "dev/gemm.h"
 
-enum { MF_PANEL = 16, MF_ROWS = 6 }; /* columns of a packed panel; rows of a block */
-
-/* What the block after this one needs: from `at` on, so many lines for every eight turns. */
-struct mf_ahead {
-    const float *at;
-    size_t lines;
-};
+enum { MF_ROWS = 4, MF_WIDE = 24, MF_NARROW = 16 }; /* rows of a block; columns of packed panels */
 
 struct mf_outer {
     int M, O, I;
@@ -31,7 +26,7 @@ struct mf_outer {
 struct mf_kern {
     const char *name;
 
-    /* Panels [N/16][K][16] of w(k, n), zero beyond N. */
+    /* Panels [N/24][K][24] of w(k, n), the last narrower, zero beyond N. */
     void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
     void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
     void (*epilogue)(int M, int N, float *y, const struct mf_epilogue *e); /* where another route made y = x w */
@@ -64,14 +59,29 @@ struct mf_kern {
 extern const struct mf_kern mf_kern_avx2, mf_kern_base;
 const struct mf_kern *mf_kern(void); /* the best that this processor runs */
 
+/* Columns lie in wide panels and, for what is left of them, up to two narrow ones at the end. */
+static inline int mf_wide(int n)
+{
+    int eights = (n + 7) / 8;
+    return eights / 3 - (eights % 3 == 1 && eights > 1);
+}
+
 static inline int mf_panels(int n)
 {
-    return (n + MF_PANEL - 1) / MF_PANEL;
+    int wide = mf_wide(n);
+    return wide + (n - wide * MF_WIDE + MF_NARROW - 1) / MF_NARROW;
+}
+
+/* The first column of panel j, or of what would follow the last. */
+static inline int mf_column(int n, int j)
+{
+    int wide = mf_wide(n);
+    return j <= wide ? j * MF_WIDE : wide * MF_WIDE + (j - wide) * MF_NARROW;
 }
 
 static inline size_t mf_kern_work(int M, int O, int I)
 {
-    return (size_t)M * ((size_t)mf_panels(I) * MF_PANEL + (size_t)(O + MF_ROWS - 1) / MF_ROWS * MF_ROWS);
+    return (size_t)M * (size_t)(mf_column(I, mf_panels(I)) + O);
 }
 
 #endif

@@ -13,7 +13,6 @@ enum {
     LANES = 8,
     LANES_BIG = 2,
     BIG = 16 << 20, /* floats of parameters above which lanes are few */
-    NEAR = 2 << 20, /* floats of packs and lanes that caches may keep from one product to the next */
 };
 
 float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err)
@@ -190,7 +189,6 @@ static int make_packs(struct mf_plan *p, struct mf_err *err)
     for (int i = 0; rc == 0 && i < p->n_packs; i++) {
         struct mf_pack *pack = &p->packs[i].pack;
         rc = p->e->dev.gemm->pack_init(pack, pack->K, pack->N, p->pack_room + p->packs[i].at, err);
-        pack->far = p->pack_size + (p->backward ? (size_t)p->lanes * p->lane_size : 0) > NEAR;
     }
     return rc;
 }

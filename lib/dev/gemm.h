@@ -21,7 +21,7 @@ struct mf_epilogue {
     const struct mf_tensor *y;    /* for the rows of the residuals */
     const struct mf_tensor *r[2]; /* or NULL */
     enum mf_act act;
-    float *slope;    /* (M, N) act'(..), where wanted: else NULL */
+    float *slope;    /* (M, N) act'(..), where an activation keeps it: else NULL */
     bool add;        /* y += */
     int part, parts; /* the share of y that is wanted: rows where they are many, else columns; parts 0: all */
 };

@@ -26,7 +26,7 @@ struct mf_outer {
 struct mf_kern {
     const char *name;
 
-    /* Panels [N/24][K][24] of w(k, n), the last narrower, zero beyond N. */
+    /* Panels [N/24][K][24] of w(k, n), the last one or two 16 wide, zero beyond N. */
     void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
     void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
     void (*epilogue)(int M, int N, float *y, const struct mf_epilogue *e); /* where another route made y = x w */

@@ -43,9 +43,9 @@ INLINE unsigned bits8(i8 x)
     ROW_##V("4*" #k "(%[x],%[row])", "3", "4", "5")                                                                    \
     ROW_##V("4*" #k "(%[x],%[row],2)", "6", "7", "8")                                                                  \
     ROW_##V("4*" #k "(%[x],%[row3])", "9", "10", "11")
-#define WEIGHT_2 "lea (%%rax,%%rax), %%rcx\n\t" /* 64 k, of 4 k, is eight times this */
+#define WEIGHT_2 "lea (%%rax,%%rax), %%rcx\n\t" /* of 4 k: an eighth of 64 k bytes, and of 96 k */
 #define WEIGHT_3 "lea (%%rax,%%rax,2), %%rcx\n\t"
-#define LIVE_TURN(V, i)                                                                                                \
+#define LISTED_TURN(V, i)                                                                                              \
     "movl 4*" #i "(%[at]), %%eax\n\t"                                                                                  \
     WEIGHT_##V                                                                                                         \
     LOAD_##V("0(%[w],%%rcx,8)")                                                                                        \
@@ -61,12 +61,12 @@ INLINE unsigned bits8(i8 x)
     [s5] "=x"(a[1][2]), [s6] "=x"(a[2][0]), [s7] "=x"(a[2][1]), [s8] "=x"(a[2][2]), [s9] "=x"(a[3][0]),                \
     [s10] "=x"(a[3][1]), [s11] "=x"(a[3][2])
 #define FOUR_ROWS(V)                                                                                                   \
-    INLINE void rows_##V(int K, const float *x, size_t ldx, const float *w, const float *ahead, const float *half,     \
+    INLINE void rows_##V(int K, const float *x, size_t ldx, const float *w, const float *ahead, const float *later,    \
                          v8 a[4][3])                                                                                   \
     {                                                                                                                  \
         const float *end = x + (K & ~7);                                                                               \
         size_t ones = (size_t)K & 7, row = sizeof *x * ldx, next = (size_t)ahead - 2 * (size_t)x;                      \
-        size_t more = (size_t)half - 2 * (size_t)x;                                                                    \
+        size_t more = (size_t)later - 2 * (size_t)x;                                                                   \
         __asm__ volatile(ZEROS                                                                                         \
                          "cmp %[x], %[end]\n\t"                                                                        \
                          "je 2f\n"                                                                                     \
@@ -93,7 +93,7 @@ INLINE unsigned bits8(i8 x)
                          : [end] "r"(end), [row] "r"(row), [row3] "r"(3 * row), [next] "r"(next), [more] "r"(more)     \
                          : "memory", "cc", "xmm12", "xmm13", "xmm14", "xmm15");                                        \
     }                                                                                                                  \
-    INLINE void live_rows_##V(struct live l, const float *x, size_t ldx, const float *w, const float *ahead,           \
+    INLINE void listed_rows_##V(struct places l, const float *x, size_t ldx, const float *w, const float *ahead,       \
                               v8 a[4][3])                                                                              \
     {                                                                                                                  \
         const uint32_t *at = l.at, *end = at + l.n;                                                                    \
@@ -104,7 +104,7 @@ INLINE unsigned bits8(i8 x)
                          ".p2align 5\n"                                                                                \
                          "1:\n\t"                                                                                      \
                          "prefetcht1 (%[next],%[at],4)\n\t"                                                            \
-                         LIVE_TURN(V, 0) LIVE_TURN(V, 1) LIVE_TURN(V, 2) LIVE_TURN(V, 3)                               \
+                         LISTED_TURN(V, 0) LISTED_TURN(V, 1) LISTED_TURN(V, 2) LISTED_TURN(V, 3)                       \
                          "add $16, %[at]\n\t"                                                                          \
                          "cmp %[at], %[end]\n\t"                                                                       \
                          "jne 1b\n"                                                                                    \

@@ -30,16 +30,16 @@ INLINE unsigned bits8(i8 x)
             for (size_t v = 0; v < V; v++)                                                                             \
                 a[r][v] = fma8(all8(x[r * ldx + k]), load8(w + (k * V + v) * 8), a[r][v]);                             \
     }                                                                                                                  \
-    INLINE void rows_##V(int K, const float *x, size_t ldx, const float *w, const float *ahead, const float *half,     \
+    INLINE void rows_##V(int K, const float *x, size_t ldx, const float *w, const float *ahead, const float *later,    \
                          v8 a[4][3])                                                                                   \
     {                                                                                                                  \
-        (void)ahead, (void)half;                                                                                       \
+        (void)ahead, (void)later;                                                                                      \
         memset(a, 0, sizeof(v8[4][3]));                                                                                \
         for (int k = 0; k < K; k++)                                                                                    \
             turn_##V((size_t)k, x, ldx, w, a);                                                                         \
     }                                                                                                                  \
-    INLINE void live_rows_##V(struct live l, const float *x, size_t ldx, const float *w, const float *ahead,           \
-                              v8 a[4][3])                                                                              \
+    INLINE void listed_rows_##V(struct places l, const float *x, size_t ldx, const float *w, const float *ahead,       \
+                                v8 a[4][3])                                                                            \
     {                                                                                                                  \
         (void)ahead;                                                                                                   \
         memset(a, 0, sizeof(v8[4][3]));                                                                                \

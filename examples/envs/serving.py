@@ -2,7 +2,7 @@
 
 A simulator has `name`, `max_steps`, `control_hz`, `autoreset`, `obs` {key: one observation, as an array}, `low`, `high`,
 and make, reset, step, as Each has, which makes one of single environments. `saves` and `renders` say whether it also has
-save and load, and render.
+save and load, and gives pictures of the environments that `film` of make asks for.
 """
 import argparse
 import os
@@ -26,7 +26,7 @@ def encode(a):
 
 class Each:
     """n single environments. One has reset(seed, episode) -> obs, step(action) -> obs, reward, terminated, truncated,
-    success, and where it can state() -> bytes, restore(bytes) -> obs, image() -> uint8 (H, W, 3)."""
+    success, and where it can state() -> bytes, restore(bytes) -> obs, image() -> uint8 (H, W, 3), always of one size."""
 
     autoreset = "same_step"
 
@@ -35,11 +35,12 @@ class Each:
         self.create, self.name, self.max_steps, self.control_hz = create, name, max_steps, control_hz
         self.low, self.high, self.obs, self.ones = low, high, obs, []
 
-    def make(self, n, first, max_steps, keys, **_):
-        """`first` is the number of environment 0 among all; `keys` are the observations that are wanted."""
+    def make(self, n, first, max_steps, keys, film, **_):
+        """`first` is the number of environment 0 among all; `keys` are the observations that are wanted; the first `film`
+        environments are filmed."""
         while len(self.ones) < n:
             self.ones.append(self.create(first + len(self.ones)))
-        self.n, self.limit, self.keys = n, max_steps, keys
+        self.n, self.limit, self.keys, self.film = n, max_steps, keys, film
         self.rows = {k: np.zeros((n, *self.obs[k].shape), self.obs[k].dtype) for k in keys}
         self.clock = np.zeros(n, int)
 
@@ -54,18 +55,20 @@ class Each:
     def reset(self, which, episode, seed):
         for i in np.flatnonzero(which):
             self.begin(i, seed[i], episode[i])
-        return {"obs": self.rows}
+        return {"obs": self.rows, **pictures([[one.image()] for one in self.ones[: self.film]], 1)}
 
     def step(self, actions, active, autoreset, episode, seed):
         n, chunk = actions.shape[:2]
         a = {"rewards": np.zeros((n, chunk), "f4"), "success": np.zeros((n, chunk), "u1"), "n_exec": np.zeros(n, "i4"),
              "terminated": np.zeros(n, "u1"), "truncated": np.zeros(n, "u1")}
-        over = []
+        over, shots = [], [[] for _ in range(self.film)]
         for i in np.flatnonzero(active):
             for c in range(chunk):
                 obs, a["rewards"][i, c], ended, cut, a["success"][i, c] = self.ones[i].step(actions[i, c])
                 self.clock[i] += 1
                 a["n_exec"][i] += 1
+                if i < self.film:
+                    shots[i].append(self.ones[i].image())
                 a["terminated"][i], a["truncated"][i] = ended, not ended and (cut or self.clock[i] >= self.limit)
                 if a["terminated"][i] or a["truncated"][i]:
                     over.append(i)
@@ -75,7 +78,7 @@ class Each:
             a["final"] = {k: v.copy() for k, v in self.rows.items()}
         for i in over if autoreset else []:
             self.begin(i, seed[i], episode[i])
-        return {"obs": self.rows, **a}
+        return {"obs": self.rows, **a, **pictures(shots, chunk)}
 
     def save(self):
         return [self.clock[i].tobytes() + self.ones[i].state() for i in range(self.n)]
@@ -86,8 +89,14 @@ class Each:
             self.see(i, self.ones[i].restore(s[8:]))
         return {"obs": self.rows}
 
-    def render(self):
-        return {"image": np.stack([self.ones[i].image() for i in range(self.n)])}
+
+def pictures(shots, chunk):
+    """{"image": (k, chunk, H, W, 3)} of a list of pictures for each of the k environments that are filmed."""
+    some = next((s[0] for s in shots if s), np.zeros((1, 1, 3)))
+    image = np.zeros((len(shots), chunk, *np.shape(some)), "u1")
+    for i, s in enumerate(shots):
+        image[i, : len(s)] = s
+    return {"image": image} if shots else {}
 
 
 def flat(answer):
@@ -106,7 +115,7 @@ def answer(sim, q):
                 "autoreset": sim.autoreset, **can,
                 "arrays": flat({"obs": sim.obs, "action": {"low": np.asarray(sim.low, "f4"), "high": np.asarray(sim.high, "f4")}})}
     if say == "make":
-        sim.make(n=q["n"], first=q["first"], max_steps=q["max_steps"], seed=q["seed"], purpose=q["purpose"],
+        sim.make(n=q["n"], first=q["first"], max_steps=q["max_steps"], seed=q["seed"], purpose=q["purpose"], film=q.get("film", 0),
                  keys=[k[len("obs/"):] for k in arrays])
         return {"say": "made"}
     if say == "save":
@@ -115,7 +124,7 @@ def answer(sim, q):
         return {"say": "rows", "arrays": flat(sim.load([arrays[f"state/{i}"].tobytes() for i in range(len(arrays))]))}
     if say == "step":
         arrays["autoreset"] = q["autoreset"]
-    if say not in ("reset", "step", "render"):
+    if say not in ("reset", "step"):
         raise ValueError(f"it cannot '{say}'")
     return {"say": "rows", "arrays": flat(getattr(sim, say)(**arrays))}
 

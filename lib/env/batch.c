@@ -28,11 +28,19 @@ struct question {
 
 /* ---- questions and answers ---- */
 
+/* How many of the server's environments are filmed: its first ones. */
+static int filmed(const struct batch *b, const struct mf_server *w)
+{
+    const int n = b->r->o.watch.n - b->r->o.first_env - w->first;
+    return n < 0 ? 0 : n > w->count ? w->count : n;
+}
+
 static int fill_make(const struct batch *b, const struct mf_server *w, struct mf_frame *f, struct mf_err *err)
 {
     const struct mf_vec_opts *o = &b->r->o;
     mf_frame_set_int(f, "n", w->count);
     mf_frame_set_int(f, "first", o->first_env + w->first);
+    mf_frame_set_int(f, "film", filmed(b, w));
     mf_frame_set_int(f, "max_steps", o->max_steps);
     mf_frame_set_int(f, "seed", (int64_t)o->seed);
     mf_frame_set_str(f, "purpose", o->reset_purpose == MF_RNG_EVAL_RESET ? "eval" : "train");
@@ -64,6 +72,25 @@ static int fill_reset(const struct batch *b, const struct mf_server *w, struct m
     return rc ? rc : fill_episodes(b, w, b->autoreset, f, err);
 }
 
+/* The pictures of an answer, C for each environment that is filmed, go to who watches: those after the control steps
+ * that were executed; of a reset (C 1) the one of an environment that began. */
+static int take_pictures(const struct batch *b, const struct mf_server *w, const struct mf_frame *f, int C,
+                         const int32_t *n_exec, struct mf_err *err)
+{
+    const struct mf_watch *watch = &b->r->o.watch;
+    const int n = filmed(b, w);
+    const uint8_t *rgb;
+    int width, height, rc = n ? mf_talk_get_pictures(f, n, C, &width, &height, &rgb, err) : 0;
+    for (int i = 0; rc == 0 && i < n; i++) {
+        const int env = w->first + i, shown = n_exec ? n_exec[env] : b->which[env];
+        const size_t size = 3 * (size_t)width * (size_t)height;
+        for (int c = 0; rc == 0 && c < shown; c++)
+            rc = watch->picture(watch->self, b->r->o.first_env + env, width, height, rgb + (size_t)(i * C + c) * size,
+                                err);
+    }
+    return rc;
+}
+
 static int take_reset(struct batch *b, const struct mf_server *w, const struct mf_frame *f, struct mf_err *err)
 {
     struct mf_slots *r = b->r;
@@ -78,7 +105,7 @@ static int take_reset(struct batch *b, const struct mf_server *w, const struct m
         r->fresh[env] = true;
     }
     free(rows);
-    return rc;
+    return rc ? rc : take_pictures(b, w, f, 1, NULL, err);
 }
 
 static int fill_step(const struct batch *b, const struct mf_server *w, struct mf_frame *f, struct mf_err *err)
@@ -143,8 +170,9 @@ static int take_step(struct batch *b, const struct mf_server *w, const struct mf
         if (over && !final)
             memcpy(r->final_obs + env * O, r->obs + env * O, O * sizeof(float));
     }
-    return any && !final ? mf_err_set(err, MF_EFORMAT, "an episode ended and another began, without arrays final/KEY")
-                         : 0;
+    if (any && !final)
+        return mf_err_set(err, MF_EFORMAT, "an episode ended and another began, without arrays final/KEY");
+    return take_pictures(b, w, f, r->C, r->n_exec, err);
 }
 
 static int fill_nothing(const struct batch *b, const struct mf_server *w, struct mf_frame *f, struct mf_err *err)

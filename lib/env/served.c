@@ -62,7 +62,7 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
     if (mf_frame_get_int(f, "v", &version, err) || mf_frame_get_str(f, "name", &name, err) ||
         mf_frame_get_int(f, "max_steps", &max_steps, err) || mf_frame_get_num(f, "control_hz", &e->control_hz, err) ||
         mf_frame_get_str(f, "autoreset", &mode, err) || mf_frame_get_bool(f, "saves", &s->saves, err) ||
-        mf_talk_layout(f, "obs", &l, err))
+        mf_frame_get_bool(f, "renders", &s->renders, err) || mf_talk_layout(f, "obs", &l, err))
         return err->code;
     if (version != MF_TALK_VERSION)
         return mf_err_set(err, MF_EFORMAT, "it speaks version %lld of the protocol, and this is %d", (long long)version,
@@ -188,6 +188,11 @@ int mf_served_open(const struct mf_env **env, const struct mf_env_opts *o, struc
     }
     *env = &s->env;
     return 0;
+}
+
+bool mf_served_renders(const struct mf_served *s)
+{
+    return s->renders;
 }
 
 void mf_served_close(struct mf_served *s)

@@ -16,5 +16,6 @@ struct mf_served;
 /* Starts the first server, and asks what it serves. */
 int mf_served_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
 void mf_served_close(struct mf_served *s);
+bool mf_served_renders(const struct mf_served *s); /* it answers with pictures, where they are asked for */
 
 #endif

@@ -22,7 +22,7 @@ struct mf_served {
     char name[64];
     float *bound; /* (2, A) low, high */
     enum mf_autoreset autoreset;
-    bool saves;
+    bool saves, renders;
     int n_servers;
     struct mf_server *server;
 };

@@ -142,6 +142,22 @@ int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct m
     return 0;
 }
 
+int mf_talk_get_pictures(const struct mf_frame *f, int n, int C, int *width, int *height, const uint8_t **rgb,
+                         struct mf_err *err)
+{
+    const struct mf_array *a = mf_frame_find(f, "image");
+    size_t dim[5] = {(size_t)n, (size_t)C, 1, 1, 3};
+    for (int i = 2; i < 4; i++) {
+        dim[i] = a && a->rank == 5 ? a->dim[i] : 1;
+        if (dim[i] < 1 || dim[i] > MF_PICTURE_MAX)
+            return mf_err_set(err, MF_EFORMAT, "an edge of a picture has %zu pixels, not 1 to %d", dim[i],
+                              MF_PICTURE_MAX);
+    }
+    *height = (int)dim[2];
+    *width = (int)dim[3];
+    return mf_talk_get(f, "image", MF_U8, 5, dim, (const void **)rgb, err);
+}
+
 bool mf_talk_has_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l)
 {
     char name[MF_NAME_MAX];

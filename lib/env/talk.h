@@ -30,6 +30,10 @@ int mf_talk_put_obs(struct mf_frame *f, const char *prefix, const struct mf_layo
                     struct mf_err *err);
 int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, float *rows,
                     struct mf_err *err);
+enum { MF_PICTURE_MAX = 4096 }; /* pixels of an edge */
+/* The array `image`: uint8 (n, C, height, width, 3). */
+int mf_talk_get_pictures(const struct mf_frame *f, int n, int C, int *width, int *height, const uint8_t **rgb,
+                         struct mf_err *err);
 bool mf_talk_has_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l);
 /* The layout that the arrays PREFIX/KEY show, one observation each. */
 int mf_talk_layout(const struct mf_frame *f, const char *prefix, struct mf_layout *l, struct mf_err *err);

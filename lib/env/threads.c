@@ -28,8 +28,8 @@ static void observe(const struct threads *t, int n)
 static void watch(const struct threads *t, int n)
 {
     const struct mf_vec_opts *o = &t->r->o;
-    if (o->watch)
-        o->watch(o->watcher, o->first_env + n, t->state[n]);
+    if (o->first_env + n < o->watch.n)
+        o->watch.state(o->watch.self, o->first_env + n, t->state[n]);
 }
 
 static void begin(const struct threads *t, int n, int32_t episode)

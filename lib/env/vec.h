@@ -14,6 +14,15 @@
 
 struct mf_vec;
 
+/* Who sees environments while they are stepped: those whose number (first_env + n) is below n; 0: nobody looks. */
+struct mf_watch {
+    int n;
+    void *self;
+    void (*state)(void *self, int env, void *state); /* a built-in one, by the thread that steps it */
+    /* One in another process, which renders: rgb (height, width, 3). */
+    int (*picture)(void *self, int env, int width, int height, const uint8_t *rgb, struct mf_err *err);
+};
+
 struct mf_vec_opts {
     const struct mf_env *env;
     struct mf_layout obs; /* what is seen, of mf_env_layout; n 0: the low-dimensional keys */
@@ -23,10 +32,7 @@ struct mf_vec_opts {
     int trail;            /* observations wanted from within a decision, before its last: n_obs_steps - 1 */
     uint64_t seed;
     enum mf_purpose reset_purpose; /* MF_RNG_RESET, or MF_RNG_EVAL_RESET */
-    /* Shown each built-in environment (first_env + n) after its reset and every control step, by the thread that steps
-     * it. NULL: nobody looks. */
-    void (*watch)(void *watcher, int env, void *state);
-    void *watcher;
+    struct mf_watch watch;         /* sees every reset and control step */
 };
 
 /* What one decision did; arrays are the vec's, valid until the next call. */

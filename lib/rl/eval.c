@@ -120,8 +120,7 @@ int mf_eval(const struct mf_eval_opts *o, const struct mf_policy *p, struct mf_s
                                 .seed = o->seed,
                                 .reset_purpose = MF_RNG_EVAL_RESET,
                                 .trail = p->spec.n_obs_steps - 1,
-                                .watch = o->reel ? mf_reel_watch : NULL,
-                                .watcher = o->reel};
+                                .watch = mf_reel_watch(o->reel)};
         if ((rc = mf_vec_new(&g.vec, &v, err)))
             break;
         rc = play(&g, trial, err);

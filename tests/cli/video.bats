@@ -24,8 +24,27 @@ pixel() { ffmpeg -v error -sseof -1 -i "$1" -update 1 -f rawvideo -pix_fmt rgb24
     [[ $(probe "${video[0]}") == "640,480,20/1,$((longest + 21))" ]]
 }
 
-@test "of environments in another process there is no video yet, and that is said before a trial" {
-    run -2 mf-eval --out "$T/m" "$RUN" env=exec env.command='mf-env point' eval.num_episodes=2 eval.video=1 && [[ $output == *"there are no pictures of env=point in another process, so no video of it"* ]]
+@test "an environment in another process renders itself: a picture for each control step, its proportions kept" {
+    # 3 steps of grey 60 * steps, 40 x 60 pixels in a tile of 320 x 240; 10 Hz, so 10 pictures of the end
+    mf-collect env=exec env.command="$ROOT/tests/tools/env_server.py" env.workers=1 training.num_envs=2 training.total_timesteps=8 training.num_steps_per_rollout=2 \
+        policy.horizon=2 policy.n_action_steps=2 'policy.hidden=[8,8,8]' training.batch_size=4 run.dir="$T/c" | mf-gae | mf-ppo >/dev/null 2>&1
+    for workers in 1 2; do
+        mf-eval "$T/c" env=exec env.command="$ROOT/tests/tools/env_server.py" env.workers=$workers eval.num_episodes=4 eval.num_envs=3 eval.video=4 >/dev/null 2>"$T/said" &&
+            video=("$T"/c/videos/*.mp4) && [[ $(probe "${video[0]}") == 640,480,10/1,14 ]] || { cat "$T/said"; return 1; }
+        ffmpeg -v error -i "${video[0]}" -f rawvideo -pix_fmt gray - >"$T/grey" && /usr/bin/python3 - "$T/grey" <<'END' || return 1
+import sys
+import numpy as np
+tiles = np.fromfile(sys.argv[1], "u1").reshape(14, 2, 240, 2, 320).astype(int)
+inside, beside = tiles[:, :, 120, :, 160], tiles[:, :, 120, :, 60]  # in the middle, and in the black beside the picture
+assert (abs(inside[:3] - np.array([0, 60, 120])[:, None, None]) < 5).all(), inside
+assert (inside[3:] > 170).all() and (beside < 5).all(), (inside, beside)
+END
+    done
+    run -3 mf-eval --out "$T/m" "$T/c" env=exec env.command="$ROOT/tests/tools/env_server.py picture:1" env.workers=1 eval.num_episodes=2 eval.video=1 && [[ $output == *"'image' is |u1 (1, 2, 60, 40, 2), and should be |u1 (1, 2, 60, 40, 3)"* ]]
+}
+
+@test "a server that renders no pictures is named before a trial" {
+    run -2 mf-eval --out "$T/m" "$RUN" env=exec env.command='mf-env point' eval.num_episodes=2 eval.video=1 && [[ $output == *"the server of point renders no pictures, so there is no video of it"* ]]
 }
 
 @test "a tile's frame says how its trial ended" {

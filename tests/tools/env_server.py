@@ -3,7 +3,7 @@
 
 FAULT happens in step AT (3) of a process. With FILE it happens once: in the process that makes the file. An environment
 is a counter: obs/count is (first + row) * 10**5 + episode * 100 + steps; an episode has 3 steps of reward 1, and the last
-one is a success. MODE=next_step and so on sets the autoreset, CHUNK nothing: chunks are executed as they come.
+one is a success. A picture of one is 40 x 60 pixels of grey 60 * steps. MODE=next_step and so on sets the autoreset, CHUNK nothing: chunks are executed as they come.
 """
 import os
 import signal
@@ -43,12 +43,17 @@ def now():
 
 
 class Counters:
-    def make(self, n, first):
-        self.n, self.first = n, first
+    def make(self, n, first, film):
+        self.n, self.first, self.film = n, first, film
         self.clock, self.episode, self.over = np.zeros(n, "i4"), np.zeros(n, "i4"), np.zeros(n, bool)
 
     def obs(self):
         return ((self.first + np.arange(self.n)) * 10**5 + self.episode % 1000 * 100 + self.clock).astype("f4")[:, None]
+
+    def pictures(self, clock):
+        """(film, C, 60, 40, 3) of clock (n, C)"""
+        grey = (60 * clock[: self.film, :, None, None, None]).astype("u1")
+        return {"image": np.broadcast_to(grey, (*grey.shape[:2], 60, 40, 3))} if self.film else {}
 
     def begin(self, which, episode):
         self.clock[which], self.episode[which], self.over[which] = 0, episode[which], False
@@ -64,7 +69,8 @@ class Counters:
         success = ran & (np.arange(chunk) == did[:, None] - 1) & last[:, None]
         self.over |= last
         a = {"rewards": ran.astype("f4"), "success": success.astype("u1"), "n_exec": did, "terminated": np.zeros(n, "u1"),
-             "truncated": last.astype("u1"), "final/count": self.obs()}
+             "truncated": last.astype("u1"), "final/count": self.obs(),
+             **self.pictures(np.minimum(3, self.clock[:, None] - did[:, None] + 1 + np.arange(chunk)))}
         if mode == "same_step" and autoreset:
             self.begin(last, episode)
         self.begin(again, episode)
@@ -97,6 +103,8 @@ def wrong(seq, a):
         del a["n_exec"]
     if fault == "count":
         a["n_exec"] = a["n_exec"] + 1
+    if fault == "picture":
+        a["image"] = a["image"][..., :2]
     if fault == "final":
         del a["final/count"]
     if fault == "cut":
@@ -113,14 +121,14 @@ for q in msgpack.Unpacker(sys.stdin.buffer.raw, object_hook=decode):
     if say == "hello":
         low = np.full(2, 2 if fault == "bounds" else -1, "f4")
         send("spaces", seq, {"obs/count": np.zeros(1, "f4"), "action/low": low, "action/high": np.ones(2, "f4")},
-             v=9 if fault == "version" else 1, name="counter", max_steps=3, control_hz=np.nan if fault == "hz" else 10.0, saves=False, renders=False,
+             v=9 if fault == "version" else 1, name="counter", max_steps=3, control_hz=np.nan if fault == "hz" else 10.0, saves=False, renders=True,
              autoreset="sometimes" if fault == "mode" else mode)
     elif say == "make":
-        sim.make(q["n"], q["first"])
+        sim.make(q["n"], q["first"], q["film"])
         send("made", seq)
     elif say == "reset":
         sim.begin(arrays["which"] > 0, arrays["episode"])
-        send("rows", seq, {"obs/count": sim.obs()})
+        send("rows", seq, {"obs/count": sim.obs(), **sim.pictures(sim.clock[:, None])})
     elif say == "step":
         steps += 1
         a = sim.step(autoreset=q["autoreset"], **arrays)

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
+
+#include "base/cpus.h"
 
 void mf_machine(char *text, size_t size)
 {
@@ -21,6 +22,5 @@ void mf_machine(char *text, size_t size)
         fclose(f);
     if (uname(&u) < 0)
         memset(&u, 0, sizeof u);
-    snprintf(text, size, "%s, %s %s %s, %ld of %s", u.nodename, u.sysname, u.release, u.machine,
-             sysconf(_SC_NPROCESSORS_ONLN), cpu);
+    snprintf(text, size, "%s, %s %s %s, %d of %s", u.nodename, u.sysname, u.release, u.machine, mf_cpus(""), cpu);
 }

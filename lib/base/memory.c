@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/log.h"
 
 enum { LATER = 4 << 20 }; /* pages of libraries, stacks and small things, which are touched once it runs */
@@ -39,9 +40,10 @@ static size_t number_in(const char *path, const char *key, size_t unit)
 
 /* A control group's folder: its limit, and what is left of it. Pages of files that nobody used lately are given back.
  */
-static void hold_to(struct mf_machine_memory *m, const char *folder, bool v2)
+static void hold_to(void *arg, const char *folder, bool v2)
 {
-    char path[1200];
+    struct mf_machine_memory *m = arg;
+    char path[1300];
     snprintf(path, sizeof path, "%s/%s", folder, v2 ? "memory.max" : "memory.limit_in_bytes");
     size_t limit = number_in(path, "", 1);
     snprintf(path, sizeof path, "%s/%s", folder, v2 ? "memory.current" : "memory.usage_in_bytes");
@@ -57,34 +59,12 @@ static void hold_to(struct mf_machine_memory *m, const char *folder, bool v2)
     m->available = left < m->available ? left : m->available;
 }
 
-/* The group of this process and all above it: in a container the path may be another's, and only the top is there. */
-static void hold_to_groups(struct mf_machine_memory *m, const char *root)
-{
-    char path[600], line[512], folder[1100];
-    snprintf(path, sizeof path, "%.500s/proc/self/cgroup", root);
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f)) {
-        char *v1 = strstr(line, ":memory:"), *at = v1 ? v1 + strlen(":memory:") : line + strlen("0::");
-        if (!v1 && strncmp(line, "0::", 3) != 0)
-            continue;
-        for (char *end = at + strcspn(at, "\n"); end >= at; end--) {
-            if (*end && *end != '/' && *end != '\n')
-                continue;
-            *end = 0;
-            snprintf(folder, sizeof folder, "%.500s/sys/fs/cgroup%s%s", root, v1 ? "/memory" : "", at);
-            hold_to(m, folder, !v1);
-        }
-    }
-    if (f)
-        fclose(f);
-}
-
 struct mf_machine_memory mf_machine_memory(const char *root)
 {
     char path[600];
     snprintf(path, sizeof path, "%.500s/proc/meminfo", root);
     struct mf_machine_memory m = {number_in(path, "MemTotal:", 1024), number_in(path, "MemAvailable:", 1024)};
-    hold_to_groups(&m, root);
+    mf_cgroup_each(root, "memory", hold_to, &m);
     return m;
 }
 

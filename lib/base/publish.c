@@ -49,3 +49,18 @@ int mf_publish(const char *part, const char *path, struct mf_err *err)
     free(copy);
     return 0;
 }
+
+int mf_publish_bytes(const char *path, const void *bytes, size_t n, struct mf_err *err)
+{
+    char *part = mf_publish_part(path, err);
+    if (!part)
+        return err->code;
+    FILE *f = fopen(part, "we");
+    bool good = f && fwrite(bytes, 1, n, f) == n;
+    good = f && fclose(f) == 0 && good;
+    int rc = good ? mf_publish(part, path, err) : mf_err_errno(err, "cannot write '%s'", part);
+    if (!good)
+        unlink(part);
+    free(part);
+    return rc;
+}

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/mem.h"
 
 enum { PATIENCE = 1000 }; /* looks, some 20 us, before a thread sleeps: one run often follows another at once */
@@ -117,7 +117,7 @@ int mf_workers_new(struct mf_workers **out, int threads, struct mf_err *err)
     cpu_set_t may;
     int cores = sched_getaffinity(0, sizeof may, &may) == 0 ? CPU_COUNT(&may) : 0;
     if (threads == 0)
-        threads = cores > 0 ? cores : (int)sysconf(_SC_NPROCESSORS_ONLN);
+        threads = mf_cpus("");
     struct mf_workers *w = mf_xcalloc(1, sizeof *w);
     w->helper = mf_xcalloc((size_t)threads, sizeof *w->helper);
     pthread_mutex_init(&w->lock, NULL);

@@ -10,7 +10,8 @@
 
 struct mf_workers;
 
-/* threads 0: one per core that this process may use; then, and when as many are asked for, each keeps to its core. */
+/* threads 0: one per core that this process may use (cpus.h). As many as its affinity has cores: each keeps to its own.
+ */
 int mf_workers_new(struct mf_workers **w, int threads, struct mf_err *err);
 void mf_workers_free(struct mf_workers *w); /* NULL is fine */
 int mf_workers_count(const struct mf_workers *w);

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/mem.h"
 #include "env/served_priv.h"
 
@@ -155,7 +155,7 @@ int mf_server_revive(struct mf_served *s, struct mf_server *w, struct mf_err *er
 
 int mf_served_start(struct mf_served *s, int N, int *n, struct mf_err *err)
 {
-    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN), want = s->opts.workers ? s->opts.workers : cores;
+    const int64_t want = s->opts.workers ? s->opts.workers : mf_cpus("");
     int rc = 0;
     *n = !s->opts.command ? 1 : want > N ? N : (int)want;
     int before = s->n_servers;

@@ -1,10 +1,13 @@
 /* What is said to be needed: of a plan against what its runs take, of the machine from its files, and the sentences. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
+#include "base/workers.h"
 #include "graph/plan.h"
 #include "tap.h"
 
@@ -120,6 +123,39 @@ static void machines(void)
     ok(m.total == 4096000 && m.available == 0, "version 1, in a container: %zu of %zu", m.available, m.total);
 }
 
+/* Of this process, whose affinity is left to one core at the end. */
+static void processors(void)
+{
+    cpu_set_t one;
+    const int all = mf_cpus("/nowhere"), quota = all > 1 ? all - 1 : 1;
+    char text[64];
+    ok(all >= 1 && all == mf_cpus(root), "%d processors, where no group has a quota", all);
+    put("proc/self/cgroup", "0::/a/b\n");
+    put("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+    ok(mf_cpus(root) == all, "a group whose quota is max");
+    snprintf(text, sizeof text, "%d 100000\n", quota * 100000 - 50000);
+    put("sys/fs/cgroup/a/cpu.max", text);
+    ok(mf_cpus(root) == quota, "the quota of the group above, rounded up: %d", mf_cpus(root));
+    put("sys/fs/cgroup/a/b/cpu.max", "50000 100000\n");
+    ok(mf_cpus(root) == 1, "half a processor is one");
+    put("proc/self/cgroup", "4:memory:/x\n3:cpu,cpuacct:/job/step\n0::/\n");
+    put("sys/fs/cgroup/cpu/job/step/cpu.cfs_quota_us", "-1\n");
+    put("sys/fs/cgroup/cpu/job/step/cpu.cfs_period_us", "100000\n");
+    ok(mf_cpus(root) == all, "version 1 without a quota");
+    put("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "20000\n");
+    put("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+    ok(mf_cpus(root) == 1, "version 1 with one");
+    sched_getaffinity(0, sizeof one, &one);
+    for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &one) && seen++)
+            CPU_CLR(cpu, &one);
+    ok(sched_setaffinity(0, sizeof one, &one) == 0 && mf_cpus("/nowhere") == 1, "taskset leaves one");
+    struct mf_workers *w;
+    struct mf_err err;
+    ok(mf_workers_new(&w, 0, &err) == 0 && mf_workers_count(w) == 1, "and so many are threads=0");
+    mf_workers_free(w);
+}
+
 static void sentences(void)
 {
     struct mf_memory n = {.of = {[MF_MEMORY_WEIGHTS] = 1 << 30, [MF_MEMORY_ROWS] = 3.0 * (1 << 30)},
@@ -141,6 +177,7 @@ int main(void)
     if (!mkdtemp(root))
         return 1;
     machines();
+    processors();
     sentences();
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", root);

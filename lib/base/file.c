@@ -1,0 +1,76 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static const char *kind_of(mode_t mode)
+{
+    return S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+int mf_file_open(const char *path, struct mf_err *err)
+{
+    struct stat st;
+    /* A FIFO must not make open wait, nor a terminal become ours; regular files do not mind the flags. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && stat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        return mf_err_set(err, MF_EFORMAT, "%s is a socket, not a regular file", path);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int rc = mf_err_errno(err, "cannot open %s", path);
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    if (S_ISREG(st.st_mode))
+        return fd;
+    close(fd);
+    return mf_err_set(err, MF_EFORMAT, "%s is %s, not a regular file", path, kind_of(st.st_mode));
+}
+
+static FILE *stream_of(int fd, const char *path, struct mf_err *err)
+{
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (fd >= 0 && !f) {
+        mf_err_errno(err, "cannot open %s", path);
+        close(fd);
+    }
+    return f;
+}
+
+FILE *mf_file_read(const char *path, struct mf_err *err)
+{
+    return stream_of(mf_file_open(path, err), path, err);
+}
+
+/* Where the descriptor's file lies is asked after it was opened: a link that changes meanwhile deceives nobody. */
+static bool lies_in(int fd, const char *folder)
+{
+    char link[64], at[PATH_MAX], *real = realpath(folder, NULL);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t n = readlink(link, at, sizeof at);
+    const size_t m = real ? strlen(real) : 0;
+    const bool inside = real && n > (ssize_t)m && !memcmp(at, real, m) && (at[m] == '/' || m == 1);
+    free(real);
+    return inside;
+}
+
+FILE *mf_file_read_in(const char *folder, const char *name, struct mf_err *err)
+{
+    char *path = mf_xcalloc(strlen(folder) + strlen(name) + 2, 1);
+    sprintf(path, "%s/%s", folder, name);
+    int fd = mf_file_open(path, err);
+    if (fd >= 0 && !lies_in(fd, folder)) {
+        close(fd);
+        fd = mf_err_set(err, MF_EFORMAT, "%s is a link out of %s", path, folder);
+    }
+    FILE *f = stream_of(fd, path, err);
+    free(path);
+    return f;
+}

@@ -240,10 +240,9 @@ static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
     for (size_t n = 0; n < N; n++) {
         valid[n] = d->n_exec[n] > 0;
         a->global_step += d->n_exec[n];
-        a->ended[n] = d->lost[n] || (valid[n] && (d->terminated[n] || d->truncated[n]));
         if (d->lost[n])
             drop_episode(a, t, n);
-        if (!a->ended[n] || d->lost[n])
+        if (!valid[n] || !(d->terminated[n] || d->truncated[n]))
             continue;
         a->episodes.n++;
         a->episodes.ret += (double)d->episode_return[n];
@@ -254,15 +253,21 @@ static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
         memcpy(mf_columns_at(q, a->id.loss_mask, t), valid, N);
 }
 
-static void scale_rewards(struct mf_actor *a, const struct mf_decision *d, size_t t)
+/* When the rollout is whole: only then is it known which rows are transitions (drop_episode). */
+static void scale_rewards(struct mf_actor *a, size_t t)
 {
+    const struct mf_columns *q = &a->columns;
+    const float *rewards = mf_columns_at(q, a->id.rewards, t);
+    const uint8_t *valid = mf_columns_at(q, a->id.valid, t), *terminated = mf_columns_at(q, a->id.terminated, t),
+                  *truncated = mf_columns_at(q, a->id.truncated, t);
     for (int n = 0; n < a->N; n++) {
+        a->ended[n] = terminated[n] || truncated[n];
         a->chunk_reward[n] = 0;
         for (int k = 0; k < a->C; k++)
-            a->chunk_reward[n] += d->rewards[n * a->C + k];
+            a->chunk_reward[n] += rewards[n * a->C + k];
     }
-    mf_scale_step(&a->scale, (size_t)a->N, a->opts.gamma, a->chunk_reward, a->ended, a->running,
-                  mf_columns_at(&a->columns, a->id.scaled, t));
+    mf_scale_step(&a->scale, (size_t)a->N, a->opts.gamma, a->chunk_reward, valid, a->ended, a->running,
+                  mf_columns_at(q, a->id.scaled, t));
 }
 
 static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
@@ -275,8 +280,6 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
         (a->policy && (rc = value_final(a, &d, t, err))))
         return rc;
     record(a, &d, t);
-    if (a->policy && a->opts.reward_scale)
-        scale_rewards(a, &d, t);
     see(a, &d, d.obs);
     return 0;
 }
@@ -299,6 +302,8 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
         if (mf_stop_signal())
             return 1;
     }
+    for (int t = 0; a->policy && a->opts.reward_scale && t < a->opts.T; t++)
+        scale_rewards(a, (size_t)t);
     return a->policy
                ? mf_sampler_values(a->sampler, a->N, a->history, mf_columns_at(&a->columns, a->id.last_values, 0), err)
                : 0;

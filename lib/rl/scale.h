@@ -4,6 +4,8 @@
  *
  * One scaler per source; variance over all its environments so far, merged
  * batch by batch (Chan et al. 1979), starting from mean 0, var 1, count 1e-4.
+ * A row with valid = 0 is no transition: it is in no variance, its scaled
+ * reward is 0, and the return begins anew after it.
  */
 #ifndef MF_RL_SCALE_H
 #define MF_RL_SCALE_H
@@ -16,8 +18,8 @@ struct mf_scale {
 };
 
 void mf_scale_init(struct mf_scale *s);
-/* One decision of N environments: updates, then scales. running (N) is each environment's discounted return. */
-void mf_scale_step(struct mf_scale *s, size_t N, double gamma, const float *reward, const uint8_t *ended,
-                   double *running, float *scaled);
+/* One decision of N environments: updates, then scales. Arrays are (N); running: the discounted return of each. */
+void mf_scale_step(struct mf_scale *s, size_t N, double gamma, const float *reward, const uint8_t *valid,
+                   const uint8_t *ended, double *running, float *scaled);
 
 #endif

@@ -8,7 +8,7 @@ setup() {
         training.num_epochs=2 'policy.hidden=[32,32,32]' 'policy.critic_hidden=[32,32,32]' threads=2)
     counters=(env=exec env.workers=2 training.num_envs=6 training.num_steps_per_rollout=8 training.total_timesteps=250
         policy.n_action_steps=2 policy.horizon=2 training.batch_size=16 training.num_epochs=1 'policy.hidden=[8]'
-        'policy.critic_hidden=[8]' threads=1)
+        'policy.critic_hidden=[8]' threads=1 collect.reward_scale=running)
     server="$ROOT/tests/tools/env_server.py"
 }
 
@@ -62,12 +62,13 @@ fails() {
         { echo "$3: status $rc, not $1: $(cat err)"; return 1; }
 }
 
-# Of the counters' rollouts: every valid row is one of a whole episode of 3 steps, and the round's count is theirs.
+# Of the counters' rollouts: every valid row is one of a whole episode of 3 steps, the round's count is theirs, and so is
+# the running scale of rewards: what is masked is in none of it.
 sound() {
     /usr/bin/python3 - out <<'PY'
 import msgpack, numpy as np, sys
 dec = lambda m: np.frombuffer(m[b"data"], m[b"type"]).reshape(m[b"shape"]) if m.get(b"nd") else m
-valid, ended, counted, history = 0, 0, 0, {}
+valid, ended, counted, running, mean, var, count = 0, 0, 0, {}, 0.0, 1.0, 1e-4
 for m in msgpack.Unpacker(open(sys.argv[1], "rb"), object_hook=dec, max_buffer_size=0):
     if m["mf"] == "round":
         counted += m["episodes"]["n"]
@@ -76,6 +77,16 @@ for m in msgpack.Unpacker(open(sys.argv[1], "rb"), object_hook=dec, max_buffer_s
         continue
     a = m["arrays"]
     assert (a["loss_mask"] == a["valid"]).all() and not a["terminated"].any()
+    for t, keep in enumerate(a["valid"] > 0):
+        reward = a["rewards"][t].sum(1).astype("f8")
+        now = running[m["src"]] = np.where(keep, reward + 0.99 * running.get(m["src"], 0), 0)
+        if keep.any():
+            n, delta = keep.sum(), now[keep].mean() - mean
+            var = (var * count + now[keep].var() * n + delta**2 * count * n / (count + n)) / (count + n)
+            mean, count = mean + delta * n / (count + n), count + n
+        want = np.where(keep, np.clip(reward / np.sqrt(var + 1e-8), -10, 10), 0)
+        assert np.allclose(a["rewards_scaled"][t], want, 1e-5, 1e-7), (t, a["rewards_scaled"][t], want)
+        now[a["truncated"][t] > 0] = 0
     for n in range(a["valid"].shape[1]):
         at = 0
         for t in range(len(a["valid"])):

@@ -122,10 +122,16 @@ static bool masked(const struct mf_rollout *r, size_t i)
     return (r->valid && !r->valid[i]) || (r->loss_mask && !r->loss_mask[i]);
 }
 
-static bool any_truncated(const struct mf_rollout *r)
+/* Only there is a final value read: where an episode is both, terminated wins. */
+static bool cut_off(const struct mf_rollout *r, size_t i)
+{
+    return r->truncated[i] && !r->terminated[i];
+}
+
+static bool any_cut_off(const struct mf_rollout *r)
 {
     for (size_t i = 0; i < r->T * r->N; i++)
-        if (r->truncated[i] && !masked(r, i))
+        if (cut_off(r, i) && !masked(r, i))
             return true;
     return false;
 }
@@ -170,7 +176,7 @@ static int bind_row(struct mf_rollout *r, const struct row *row, const struct mf
     if (!a && mf_frame_has(f, path))
         return mf_err_set(err, MF_EFORMAT, "'%s' is no array of a type known here, expected %s", row->name,
                           mf_dtype_name(row->dtype));
-    if (!a && (row->when == OPTIONAL || (row->when == TRUNCATED && !any_truncated(r))))
+    if (!a && (row->when == OPTIONAL || (row->when == TRUNCATED && !any_cut_off(r))))
         return 0;
     if (!a)
         return mf_err_set(err, MF_EFORMAT, "there is no array '%s', expected %s%s", row->name,
@@ -220,14 +226,14 @@ static int bad_number(const struct mf_array *a, size_t i, const char *where, str
     return bad_element(a, i, what, err);
 }
 
-/* An array whose rows are (t, n). `only`: of them, those that it marks. */
-static int check_rows(const struct mf_rollout *r, const struct mf_array *a, const uint8_t *only, struct mf_err *err)
+/* An array whose rows are (t, n); `final`: which is read where an episode was cut off, and nowhere else. */
+static int check_rows(const struct mf_rollout *r, const struct mf_array *a, bool final, struct mf_err *err)
 {
     size_t inner = a->count / (r->T * r->N);
     if (bad_at(a, 0, a->count) == a->count)
         return 0; /* as nearly always */
     for (size_t i = 0; i < r->T * r->N; i++) {
-        if (masked(r, i) || (only && !only[i]))
+        if (masked(r, i) || (final && !cut_off(r, i)))
             continue;
         size_t bad = bad_at(a, i * inner, inner);
         if (bad < inner)
@@ -273,7 +279,7 @@ static int check_values(const struct mf_rollout *r, const struct mf_frame *f, un
         else if (rows[i].at == AT(denoise_inds))
             rc = check_range(r, a, -1, (int32_t)r->K - 1, err);
         else
-            rc = check_rows(r, a, rows[i].when == TRUNCATED ? r->truncated : NULL, err);
+            rc = check_rows(r, a, rows[i].when == TRUNCATED, err);
     }
     return rc;
 }
@@ -296,7 +302,7 @@ static int bind_open_shapes(struct mf_rollout *r, const struct mf_frame *f, stru
                               wanted(r, "TN").text);
         if (!obs && a->dtype != MF_F32)
             return mf_err_set(err, MF_EFORMAT, "'%s' has dtype %s, expected <f4", a->name, mf_dtype_name(a->dtype));
-        int rc = check_rows(r, a, NULL, err);
+        int rc = check_rows(r, a, false, err);
         if (rc)
             return rc;
     }

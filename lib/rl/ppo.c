@@ -1,5 +1,6 @@
 #include "rl/ppo.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 #include "rl/minibatch.h"
 #include "rl/proximal.h"
 
-enum { PATIENCE = 3 }; /* non-finite gradients in a row before the run ends */
+enum { PATIENCE = 3 };   /* non-finite gradients in a row before the run ends */
+enum { ROUNDINGS = 32 }; /* of float, in a return: one for every step that is summed, and they partly cancel */
 
 struct mf_ppo {
     struct mf_engine *engine;
@@ -292,13 +294,15 @@ static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *
 
 /* ---- the round ---- */
 
+/* NaN where the returns vary by no more than float rounds: a return is an advantage and a value added up again. */
 static double explained_variance(const struct mf_rows *r)
 {
-    double n = (double)r->n_live, mean_r = 0, mean_e = 0, var_r = 0, var_e = 0;
+    double n = (double)r->n_live, mean_r = 0, mean_e = 0, var_r = 0, var_e = 0, most = 0;
     for (size_t i = 0; i < r->n_live; i++) {
         uint32_t row = r->live[i];
         mean_r += (double)r->returns[row] / n;
         mean_e += ((double)r->returns[row] - (double)r->values[row]) / n;
+        most = fmax(most, fmax(fabs((double)r->returns[row]), fabs((double)r->values[row])));
     }
     for (size_t i = 0; i < r->n_live; i++) {
         uint32_t row = r->live[i];
@@ -307,7 +311,7 @@ static double explained_variance(const struct mf_rows *r)
         var_r += dr * dr;
         var_e += de * de;
     }
-    return var_r > 0 ? 1 - var_e / var_r : NAN;
+    return sqrt(var_r / n) > ROUNDINGS * FLT_EPSILON * most ? 1 - var_e / var_r : NAN;
 }
 
 static void normalize_round(const struct mf_ppo *q, struct mf_rows *r)

@@ -51,7 +51,7 @@ struct mf_ppo_stats {
     double kl_k1, kl_k3; /* -mean(lr), mean((r-1)-lr) */
     double clip_fraction, ratio_mean, ratio_max, clamped_fraction;
     double grad_norm, critic_grad_norm; /* before clipping */
-    double explained_variance;          /* of the rollout's values; NaN when the returns do not vary */
+    double explained_variance;          /* of the rollout's values; NaN where the returns do not vary */
     double logratio_gap;                /* largest |new - old| on the first minibatch: 0 on the device that sampled */
     double correction_max;              /* of the rows' p/b, see proximal.h; NaN where there are none */
     double learning_rate;

@@ -38,13 +38,21 @@ static void table(const char *what, struct mf_advantage a, enum mf_estimator how
 
 static void tables(void)
 {
-    static const float f1[T4] = {NAN, .65f, NAN, NAN}, f3[T4] = {NAN, NAN, NAN, .65f};
+    static const float f1[T4] = {NAN, .65f, NAN, NAN}, f3[T4] = {NAN, NAN, NAN, .65f},
+                       unread[T4] = {NAN, NAN, NAN, NAN};
     static const double open[] = {3.995498378, 3.085059413, 2.1180855, 1.091}, dead[] = {1.4702, .4, 2.1180855, 1.091},
                         cut[] = {2.07541175, 1.0435, 2.1180855, 1.091}, R[] = {2.57541175, 1.6435, 2.8180855, 1.891},
+                        both[] = {3.754266474, 2.89693405, 1.9801, 1}, sums[] = {3.940399, 2.9701, 1.99, 1},
                         end[] = {3.789600627, 2.866135701, 1.88531175, .8435};
     table("no end", usual, MF_GAE, four(none, none, NULL), open, NULL);
     table("terminated at 1", usual, MF_GAE, four(at1, none, NULL), dead, NULL);
     table("terminated and truncated at 1", usual, MF_GAE, four(at1, at1, f1), dead, NULL);
+    for (enum mf_estimator how = MF_GAE; how <= MF_NSTEP; how++)
+        for (int compat = MF_COMPAT_NONE; compat <= MF_COMPAT_SEED; compat++) {
+            struct mf_advantage whose = usual;
+            whose.compat = compat;
+            table("terminated wins", whose, how, four(at3, at3, unread), NULL, how == MF_GAE ? both : sums);
+        }
     table("truncated at 1", usual, MF_GAE, four(none, at1, f1), cut, NULL);
     table("truncated at 1", usual, MF_GAE, four(none, at1, f1), NULL, R);
     table("truncated at 3", usual, MF_GAE, four(none, at3, f3), end, NULL);

@@ -109,9 +109,42 @@ static void stopping(void)
     mf_policy_release(&fresh);
 }
 
+/* Returns of .7 as an estimator gives them: advantage and value added up, each sum rounded. */
+static void equal_returns(struct mf_rows *r, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *o)
+{
+    (void)e, (void)p, (void)o;
+    for (size_t i = 0; i < r->n; i++) {
+        r->values[i] = (float)i / 7 - 3;
+        const volatile float advantage = .7f - r->values[i];
+        r->returns[i] = advantage + r->values[i];
+    }
+}
+
+static void half_explained(struct mf_rows *r, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *o)
+{
+    (void)e, (void)p, (void)o;
+    for (size_t i = 0; i < r->n; i++) {
+        r->returns[i] = 100 + (float)(i % 2 ? 1 : -1) / 1024;
+        r->values[i] = 50 + (float)(i % 2 ? 1 : -1) / 2048;
+    }
+}
+
+static void explained(void)
+{
+    struct mf_policy_spec spec = spec_of(MF_FLOW_NOISE, MF_JOINT, MF_CHAIN_MEAN, false);
+    struct run r = update_changed(&spec, &defaults, 2, 1, false, 0, equal_returns);
+    ok(r.rc == 0 && isnan(r.stats.explained_variance), "of returns that differ by rounding alone nothing is explained: %g",
+       r.stats.explained_variance);
+    mf_policy_release(&r.policy);
+    r = update_changed(&spec, &defaults, 2, 1, false, 0, half_explained);
+    near(r.stats.explained_variance, .75, 1e-9, "of small differences far from 0, three quarters");
+    mf_policy_release(&r.policy);
+}
+
 int main(void)
 {
     ratio_is_one();
+    explained();
     same_bits();
     folding();
     stopping();

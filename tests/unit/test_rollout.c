@@ -175,11 +175,23 @@ static void masks(void)
     spoil(f, 7);
     ((uint8_t *)mf_frame_find(f, "loss_mask")->data)[7] = 0;
     at(f, "final_values")[0] = NAN;
+    at(f, "final_values")[3 * N] = NAN;
+    ((uint8_t *)mf_frame_find(f, "truncated")->data)[3 * N] = 1;
+    ((uint8_t *)mf_frame_find(f, "terminated")->data)[3 * N] = 1;
     at(f, "last_values")[1] = NAN;
     ((uint8_t *)mf_frame_find(f, "terminated")->data)[(T - 1) * N + 1] = 1;
-    ok(!mf_rollout_bind(&r, f, ALL, &err), "masked entries may hold anything");
+    ok(!mf_rollout_bind(&r, f, ALL, &err), "masked entries may hold anything, a final value where terminated wins too");
     ((uint8_t *)mf_frame_find(f, "terminated")->data)[(T - 1) * N + 1] = 0;
     refused(f, ALL, "last_values[1] is NaN");
+
+    f = bare();
+    ((uint8_t *)ADD(f, "truncated", MF_U8, T, N))[4] = 1;
+    ((uint8_t *)mf_frame_find(f, "terminated")->data)[4] = 1;
+    ADD(f, "prev_values", MF_F32, T, N);
+    ADD(f, "last_values", MF_F32, N);
+    ok(!mf_rollout_bind(&r, f, MF_NEED_VALUES, &err) && !r.final_values, "where terminated wins, none is needed: %s",
+       err.text);
+    mf_frame_free(f);
 }
 
 int main(void)

@@ -143,13 +143,15 @@ static struct mf_val op_reduce_chunk(struct lab *l)
 static struct mf_val op_ppo_loss(struct lab *l)
 {
     struct mf_val old = input(l, 1, 6), adv = input(l, 1, 1), w = input_of(l, 1, 6, 0.5f, 1.0f);
-    return mf_ppo_loss(l->g, operand(l, 1, 6), old, adv, w, set(l, 1, 4, (float[]){0.2f, 0.0f, 0.0f, 0.0f}));
+    struct mf_val knobs = set(l, 1, 4, (float[]){0.2f, 0.0f, 0.0f, 0.0f}), new = operand(l, 1, 6);
+    return mf_ppo_loss(l->g, new, old, adv, w, knobs);
 }
 
 static struct mf_val op_ppo_loss_dual(struct lab *l)
 {
     struct mf_val old = input(l, 1, 6), adv = input(l, 1, 1), w = input_of(l, 1, 6, 0.5f, 1.0f);
-    return mf_ppo_loss(l->g, operand(l, 1, 6), old, adv, w, set(l, 1, 4, (float[]){0.2f, 1.5f, 1.0f, 0.0f}));
+    struct mf_val knobs = set(l, 1, 4, (float[]){0.2f, 1.5f, 1.0f, 0.0f}), new = operand(l, 1, 6);
+    return mf_ppo_loss(l->g, new, old, adv, w, knobs);
 }
 
 static struct mf_val value_loss(struct lab *l, float clip, float delta)

@@ -69,9 +69,11 @@ static int matrix(struct lab *l, int rows, int cols)
     return mf_param_add(&l->ps, name, rows, cols, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.5f);
 }
 
+/* Drawn one after the other: compilers evaluate arguments in different orders, and numbers would differ. */
 static struct mf_val through(struct lab *l, struct mf_val x, int cols)
 {
-    return mf_linear(l->g, x, matrix(l, cols, mf_cols(l->g, x)), 0, matrix(l, 1, cols), MF_NONE, MF_NONE, MF_ACT_NONE);
+    int bias = matrix(l, 1, cols), w = matrix(l, cols, mf_cols(l->g, x));
+    return mf_linear(l->g, x, w, 0, bias, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 
 static struct mf_val operand(struct lab *l, int rows, int cols)

@@ -289,6 +289,19 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
     return 0;
 }
 
+/* What a run goes on with would spoil it silently, steps later; Adam divides by the root of v. */
+static int check_resumed(const struct mf_loaded *l, const struct mf_param *p, const char *before, const char *after,
+                         const float *value, double least, struct mf_err *err)
+{
+    for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++)
+        if (!isfinite(value[p->at + i]) || (double)value[p->at + i] < least)
+            return mf_err_set(err, MF_EFORMAT,
+                              "%s cannot be resumed: number %zu of %s%s%s is %g; go on from a checkpoint before it "
+                              "(mf-ckpt verify finds one), or start from its weights alone (policy.checkpoint)",
+                              l->path, i, before, p->name, after, (double)value[p->at + i]);
+    return 0;
+}
+
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err)
 {
     struct mf_misfits m = {.n = 0};
@@ -296,6 +309,9 @@ int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *
     int rc = mf_misfits_end(l->path, &m, err);
     if (!rc)
         load_weights(l, ps, true, ema, NULL);
+    for (int i = 0; !rc && i < ps->n; i++)
+        if (mf_is_averaged(ps->p[i].group))
+            rc = check_resumed(l, &ps->p[i], "ema/", "", ema, -INFINITY, err);
     return rc;
 }
 
@@ -305,11 +321,19 @@ int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct
     for (int g = 0; g < MF_GROUP_BUFFER; g++)
         if (mf_params_count(ps, (enum mf_group)g) && fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
             return mf_err_at(err, "no optimiser state to go on with");
+        else if (a->step[g] < 0)
+            return mf_err_set(err, MF_EFORMAT, "%s cannot be resumed: adam.%s is %lld steps", l->path,
+                              mf_group_names[g], (long long)a->step[g]);
     for (int i = 0; i < ps->n; i++)
         for (int v = 0; v < 2 && ps->p[i].group != MF_GROUP_BUFFER; v++) {
             const struct mf_array *t = tensor_of(l, "opt/", &ps->p[i], v ? "/v" : "/m", &m);
             if (t)
                 copy((v ? a->v : a->m) + ps->p[i].at, t);
         }
-    return mf_misfits_end(l->path, &m, err);
+    int rc = mf_misfits_end(l->path, &m, err);
+    for (int i = 0; !rc && i < ps->n; i++)
+        if (ps->p[i].group != MF_GROUP_BUFFER &&
+            !(rc = check_resumed(l, &ps->p[i], "opt/", "/m", a->m, -INFINITY, err)))
+            rc = check_resumed(l, &ps->p[i], "opt/", "/v", a->v, 0, err);
+    return rc;
 }

@@ -98,7 +98,7 @@ static void saves_and_loads(void)
     mf_adam_init(&back, &p.params, &err);
     adam.step[0] = 9, adam.step[1] = 8, adam.step[2] = 7;
     for (size_t i = 0; i < p.params.size; i++)
-        adam.m[i] = (float)i, adam.v[i] = -(float)i;
+        adam.m[i] = -(float)i, adam.v[i] = (float)i;
     float *ema = ema_of(&p);
     const struct mf_state states[] = {{"", "first", 5}, {"b", "\0second", 7}};
     const char *extra[][2] = {{"seed", "42"}, {"critic_steps", "5"}};
@@ -151,6 +151,46 @@ static void saves_and_loads(void)
     mf_adam_release(&back);
     mf_policy_release(&p);
     mf_policy_release(&q);
+}
+
+/* A state that would spoil the run that goes on with it. */
+static void spoiled(void)
+{
+    struct mf_policy p;
+    struct mf_err err = {0};
+    struct mf_loaded *l;
+    make(&p, 32, 1, &err);
+    int critic = p.params.n - 1;
+    while (p.params.p[critic].group != MF_GROUP_CRITIC)
+        critic--;
+    const size_t at = p.params.p[critic].at;
+    for (int i = 0; i < 5; i++) {
+        struct mf_adam adam = {0}, back = {0};
+        float *ema = ema_of(&p);
+        mf_adam_init(&adam, &p.params, &err);
+        mf_adam_init(&back, &p.params, &err);
+        const struct {
+            float *at, value;
+            const char *says;
+        } spoil[] = {{&adam.m[at], NAN, "/m is nan"},
+                     {&adam.v[at], INFINITY, "/v is inf"},
+                     {&adam.v[at], -1, "/v is -1"},
+                     {&ema[0], NAN, "number 0 of ema/"},
+                     {&adam.m[at], 1, NULL}};
+        *spoil[i].at = spoil[i].value;
+        struct mf_checkpoint c = {.policy = &p, .ema = ema, .adam = &adam, .kind = "ppo"};
+        int rc = mf_checkpoint_save(in_folder("varied"), &c, &err) || mf_checkpoint_open(&l, in_folder("varied"), &err);
+        if (ok(rc == 0, "it opens")) {
+            (void)((rc = mf_loaded_adam(l, &p.params, &back, &err)) || (rc = mf_loaded_ema(l, &p.params, ema, &err)));
+            ok(spoil[i].says ? rc == MF_EFORMAT && strstr(err.text, spoil[i].says) : rc == 0, "resumed: %s",
+               rc ? err.text : "it is whole");
+            mf_checkpoint_close(l);
+        }
+        mf_adam_release(&adam);
+        mf_adam_release(&back);
+        free(ema);
+    }
+    mf_policy_release(&p);
 }
 
 static void clones(void)
@@ -348,6 +388,7 @@ int main(void)
     if (!mkdtemp(folder))
         return 1;
     saves_and_loads();
+    spoiled();
     clones();
     misfits();
     frames();

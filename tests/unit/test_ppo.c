@@ -133,8 +133,8 @@ static void explained(void)
 {
     struct mf_policy_spec spec = spec_of(MF_FLOW_NOISE, MF_JOINT, MF_CHAIN_MEAN, false);
     struct run r = update_changed(&spec, &defaults, 2, 1, false, 0, equal_returns);
-    ok(r.rc == 0 && isnan(r.stats.explained_variance), "of returns that differ by rounding alone nothing is explained: %g",
-       r.stats.explained_variance);
+    ok(r.rc == 0 && isnan(r.stats.explained_variance),
+       "of returns that differ by rounding alone nothing is explained: %g", r.stats.explained_variance);
     mf_policy_release(&r.policy);
     r = update_changed(&spec, &defaults, 2, 1, false, 0, half_explained);
     near(r.stats.explained_variance, .75, 1e-9, "of small differences far from 0, three quarters");

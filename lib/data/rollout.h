@@ -10,8 +10,8 @@
 
 /* Which arrays must be there. */
 enum mf_need {
-    MF_NEED_VALUES = 1 << 0,     /* prev_values, last_values; final_values where anything is truncated and not terminated */
-    MF_NEED_CHAINS = 1 << 1,     /* chains, denoise_inds, prev_logprobs, obs/..., actions */
+    MF_NEED_VALUES = 1 << 0, /* prev_values, last_values; final_values where anything is truncated and not terminated */
+    MF_NEED_CHAINS = 1 << 1, /* chains, denoise_inds, prev_logprobs, obs/..., actions */
     MF_NEED_ADVANTAGES = 1 << 2, /* advantages, returns */
 };
 

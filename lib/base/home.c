@@ -13,11 +13,11 @@ static char *expand(const char *word, size_t before, struct mf_err *err)
     if (*path != '~')
         return mf_xstrdup(word);
     if (path[1] && path[1] != '/') {
-        mf_err_set(err, MF_EUSAGE, "'%.200s': only ~ and ~/ are known; write the other user's folder in full", word);
+        mf_err_set(err, MF_EUSAGE, "only ~ and ~/ are known; write the other user's folder in full");
         return NULL;
     }
     if (!home || !*home) {
-        mf_err_set(err, MF_EUSAGE, "'%.200s': ~ is $HOME, which is not set; write the folder in full", word);
+        mf_err_set(err, MF_EUSAGE, "~ is $HOME, which is not set; write the folder in full");
         return NULL;
     }
     char *all = mf_xcalloc(before + strlen(home) + strlen(path), 1);

@@ -42,8 +42,9 @@ struct mf_key {
     const char *name; /* "training.learning_rate" */
     enum mf_type type;
     const char *def; /* as text; NULL: null */
-    const char
-        *words; /* of a choice, the range "[0,1]", "(0,)" of a number, "/" of names that may have one; NULL: any */
+    /* "a|b" of a choice; "[0,1]", "(0,)" of a number; "/" of names that may have one; of a text "path" or "address", in
+     * which ~ is $HOME, or "name", which may be a part of a path and never is one; NULL: any. */
+    const char *words;
     const char *unit; /* "control steps"; NULL: none */
     const char *help; /* goes on from the unit: "in an episode" */
 };

@@ -5,9 +5,9 @@ const struct mf_key mf_keys[] = {
     {"conf.unknown", MF_CHOICE, "error", "error|keep", NULL,
      "a key in a file that no program has is an error, or is kept without effect and told"},
 
-    {"run.dir", MF_STR, NULL, NULL, NULL,
+    {"run.dir", MF_STR, NULL, "path", NULL,
      "the run's folder; null: a new one below outputs/. In a pipe the source's is everybody's"},
-    {"run.name", MF_STR, NULL, NULL, NULL,
+    {"run.name", MF_STR, NULL, "name", NULL,
      "what pipelines call the run: outputs/NAME is its folder; of --config-name NAME, that is the default"},
     {"run.seed", MF_INT, "0", "[0,)", NULL, "seed of every random number of training"},
     {"run.resume", MF_CHOICE, "never", "never|auto", NULL, "auto goes on from the newest checkpoint in run.dir"},
@@ -16,7 +16,7 @@ const struct mf_key mf_keys[] = {
     {"log.level", MF_CHOICE, "info", "error|warn|info|debug", NULL, "what is told on stderr"},
     {"log.formats", MF_NAMES, "[tensorboard, csv]", NULL, NULL,
      "what mf-log writes: tensorboard, jsonl, csv, prometheus"},
-    {"log.dir", MF_STR, NULL, NULL, NULL, "the folder that it writes to; null: the run's logs/"},
+    {"log.dir", MF_STR, NULL, "path", NULL, "the folder that it writes to; null: the run's logs/"},
 
     {"device", MF_STR, "cpu", NULL, NULL, "where networks run: cpu, or ref, its meaning in plain loops"},
     {"precision", MF_CHOICE, "fp32", "fp32|bf16", NULL, "of matrix products"},
@@ -24,7 +24,7 @@ const struct mf_key mf_keys[] = {
 
     {"env.name", MF_STR, "point", NULL, NULL, "the environment; env=NAME is short for it; exec, remote: a server's"},
     {"env.command", MF_STR, NULL, NULL, NULL, "what env=exec starts: a server of environments on its stdin and stdout"},
-    {"env.address", MF_STR, NULL, NULL, NULL,
+    {"env.address", MF_STR, NULL, "address", NULL,
      "where env=remote finds a server, and mf-env waits: tcp://127.0.0.1:PORT or ipc://PATH"},
     {"env.workers", MF_INT, "0", "[0,1024]", "processes", "that env=exec starts, each with a share; 0: one per core"},
     {"env.timeout", MF_FLOAT, "60", "(0,)", "seconds", "that a server's answer may take"},
@@ -34,7 +34,7 @@ const struct mf_key mf_keys[] = {
     {"env.max_steps", MF_INT, "0", "[0,)", "control steps",
      "of an episode at most; 0: as many as the environment says"},
 
-    {"policy.checkpoint", MF_STR, NULL, NULL, NULL,
+    {"policy.checkpoint", MF_STR, NULL, "path", NULL,
      "the file of the policy to start from, or to evaluate; null: a fresh one, and in mf-ppo the one that "
      "mf-collect was given"},
     {"policy.weights", MF_CHOICE, "auto", "auto|raw|ema", NULL, "auto is ema of a cloned policy, raw after PPO"},
@@ -140,14 +140,14 @@ const struct mf_key mf_keys[] = {
     {"collect.slices", MF_INT, "1", "[1,4096]", "frames", "that a round is cut into"},
     {"collect.max_lag", MF_INT, "0", "[0,1]", "versions", "that the policy may be behind"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL, "running divides by the deviation of returns"},
-    {"collect.src", MF_STR, NULL, NULL, NULL, "this source's name, where a learner has several"},
+    {"collect.src", MF_STR, NULL, "name", NULL, "this source's name, where a learner has several"},
     {"collect.sources", MF_INT, "1", "[1,256]", NULL, "that must have come before mf-ppo learns; more may join later"},
-    {"collect.policy_address", MF_STR, NULL, NULL, NULL,
+    {"collect.policy_address", MF_STR, NULL, "address", NULL,
      "where mf-ppo serves the policy, whose the run's folder then is; null: a socket in mf-collect's run.dir"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,)", "seconds",
      "that the learner may be silent before mf-collect gives up"},
 
-    {"clone.dataset", MF_STR, NULL, NULL, NULL, "demonstrations, HDF5"},
+    {"clone.dataset", MF_STR, NULL, "path", NULL, "demonstrations, HDF5"},
     {"clone.filter_key", MF_STR, NULL, NULL, NULL, "which of them, as robomimic's masks"},
     {"clone.pad_before", MF_INT, "-1", "[-1,)", "steps",
      "that a sample may reach beyond the start of its demonstration, whose first step is repeated; -1: all it needs"},
@@ -179,15 +179,15 @@ const struct mf_key mf_keys[] = {
     {"eval.video", MF_INT, "0", "[0,64]", "trials",
      "to see side by side, the first ones of the first seed: a video of each row"},
     {"eval.video_format", MF_CHOICE, "mp4", "mp4|gif", NULL, "of it"},
-    {"eval.json", MF_STR, NULL, NULL, NULL, "also write the results, trial by trial, to this file"},
-    {"eval.results", MF_STR, NULL, NULL, NULL,
+    {"eval.json", MF_STR, NULL, "path", NULL, "also write the results, trial by trial, to this file"},
+    {"eval.results", MF_STR, NULL, "path", NULL,
      "keep the results in this file, a line of JSON each; what is there already is not computed again"},
     {"eval.format", MF_CHOICE, "text", "text|markdown|csv|json", NULL, "of the table"},
     {"eval.compare", MF_BOOL, "false", NULL, NULL, "set every policy against the first one, trial by trial"},
 
-    {"wire.secret", MF_STR, NULL, NULL, NULL, "file of this end's secret key, for tcp:// (mf-keys makes it)"},
-    {"wire.server", MF_STR, NULL, NULL, NULL, "file of the public key of who listens, for who connects"},
-    {"wire.allowed", MF_STR, NULL, NULL, NULL, "folder of the public keys that may connect, for who listens"},
+    {"wire.secret", MF_STR, NULL, "path", NULL, "file of this end's secret key, for tcp:// (mf-keys makes it)"},
+    {"wire.server", MF_STR, NULL, "path", NULL, "file of the public key of who listens, for who connects"},
+    {"wire.allowed", MF_STR, NULL, "path", NULL, "folder of the public keys that may connect, for who listens"},
     {"wire.patience", MF_FLOAT, ".5", "(0,)", "seconds",
      "that the other end of a socket may be gone before it is lost for good"},
 
@@ -199,7 +199,7 @@ const struct mf_key mf_keys[] = {
 
     {"top.interval", MF_FLOAT, "1", "[.05,3600]", "seconds", "between two looks of mf-top"},
 
-    {"plot.out", MF_STR, NULL, NULL, NULL, "the picture that mf-plot makes, .png or .svg; null: one of characters"},
+    {"plot.out", MF_STR, NULL, "path", NULL, "the picture that mf-plot makes, .png or .svg; null: one of characters"},
     {"plot.x", MF_CHOICE, "step", "step|time|iter", NULL, "what the curves run over"},
     {"plot.series", MF_NAMES, "[]", "/", NULL,
      "the metrics to draw, such as [rollout/success_once,train/approx_kl]; []: success, or else the first there is"},
@@ -208,7 +208,7 @@ const struct mf_key mf_keys[] = {
 
     {"ckpt.keep", MF_INT, "5", "[1,)", "checkpoints", "that mf-ckpt prune leaves, the newest"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "of mf-ckpt show"},
-    {"ckpt.normalizer", MF_STR, NULL, NULL, NULL,
+    {"ckpt.normalizer", MF_STR, NULL, "path", NULL,
      "of an imported policy: its normalization.npz, the HDF5 file of its demonstrations, or identity; "
      "normalizer=.. is short for it"},
 

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/home.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "conf/item.h"
 
 /* "[0,1)", either end may be missing. NaN is in no range. */
@@ -58,8 +60,16 @@ static int take_text(char **to, const struct mf_key *key, const struct mf_item *
     if (s->is == MF_IS_NULL ? !!key->def : !*s->text)
         return mf_err_set(err, MF_EUSAGE, "must not be empty: %s",
                           key->def ? "give a value, or leave it out" : "give a value, or null for none");
-    *to = s->is == MF_IS_NULL ? NULL : mf_xstrdup(s->text);
-    return 0;
+    const char *is = key->words ? key->words : "", *fault;
+    *to = NULL;
+    if (s->is == MF_IS_NULL)
+        return 0;
+    if (!strcmp(is, "name") && (fault = mf_name_fault(s->text)))
+        return mf_err_set(err, MF_EUSAGE, "must be a name, and no path: it %s", fault);
+    *to = !strcmp(is, "path")      ? mf_home_path(s->text, err)
+          : !strcmp(is, "address") ? mf_home_address(s->text, err)
+                                   : mf_xstrdup(s->text);
+    return *to ? 0 : err->code;
 }
 
 /* A key of paths, words "/", has names of several parts. */

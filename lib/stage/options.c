@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/home.h"
 #include "base/mem.h"
 
 static bool has_in(const struct mf_stage *s)
@@ -70,8 +71,8 @@ static bool is_override(const char *word)
 {
     static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@/-";
     const size_t plus = strspn(word, "+"), n = strspn(word + plus, name);
-    if (*word == '~')
-        return true;
+    if (*word == '~') /* ~/file is a path, ~key=.. takes a key out */
+        return word[1] && word[1] != '/';
     if (n == 0 || word[plus + n] != '=' || *word == '.' || *word == '/')
         return false;
     return !memchr(word, '/', plus + n) || access(word, F_OK) != 0;
@@ -89,6 +90,16 @@ static bool is_option(const char *name, const char *brief, char **argv, int *i, 
     *value = word[n] ? word + n + 1 : argv[*i + 1];
     *i += !word[n] && *value;
     return true;
+}
+
+/* The word in full, where it has a ~ that the shell left. */
+static int in_full(struct mf_options *o, const char *word, const char **to, struct mf_err *err)
+{
+    char *full = mf_home_address(word, err);
+    if (!full)
+        return mf_err_at(err, "'%.128s'", word);
+    *to = o->path[o->n_paths++] = full;
+    return 0;
 }
 
 /* What was asked of the program itself, and is answered at once. */
@@ -123,21 +134,24 @@ static int read_option(struct mf_options *o, const struct mf_stage *s, struct wo
         *i += answer == ANSWER_CFG && argv[*i + 1] && !strcmp(argv[*i + 1], "job"); /* Hydra's word for all of it */
         return 0;
     }
+    const char **to;
     if (has_in(s) && is_option("in", "", argv, i, &value))
-        o->in = value;
+        to = &o->in;
     else if (has_out(s) && is_option("out", "", argv, i, &value))
-        o->out = value;
+        to = &o->out;
     else if (is_option("config", "", argv, i, &value))
-        w->file[w->from.n_files++] = value;
+        to = &w->file[w->from.n_files++];
     else if (is_option("config-name", "cn", argv, i, &value))
-        w->from.name = value;
+        to = &w->from.name;
     else if (is_option("config-dir", "cd", argv, i, &value))
-        w->from.dir = value;
+        to = &w->from.dir;
     else if (!strcmp(word, "-m") || !strcmp(word, "--multirun"))
         return mf_err_set(err, MF_EUSAGE, "a sweep's jobs are told by mf-conf -m, and run by pipelines/sweep");
     else
         return mf_err_set(err, MF_EUSAGE, "no option '%.128s' here", word);
-    return value && *value ? 0 : mf_err_set(err, MF_EUSAGE, "%s needs a value", word);
+    if (!value || !*value)
+        return mf_err_set(err, MF_EUSAGE, "%s needs a value", word);
+    return in_full(o, value, to, err);
 }
 
 static int read_words(struct mf_options *o, const struct mf_stage *s, struct words *w, int argc, char **argv,
@@ -153,9 +167,9 @@ static int read_words(struct mf_options *o, const struct mf_stage *s, struct wor
         else if (is_override(argv[i]))
             w->pair[w->from.n_words++] = argv[i];
         else if (s->operands)
-            o->operands[o->n_operands++] = argv[i];
+            rc = in_full(o, argv[i], &o->operands[o->n_operands++], err);
         else if (takes_file(s) && !strcmp(o->in, "-"))
-            o->in = argv[i];
+            rc = in_full(o, argv[i], &o->in, err);
         else
             rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is neither key=value nor an option", argv[i]);
         if (rc || w->answer == ANSWER_HELP || w->answer == ANSWER_VERSION)
@@ -213,11 +227,11 @@ int mf_options_read(struct mf_options *o, const struct mf_stage *s, int argc, ch
     o->in = o->out = "-";
     o->conf = mf_conf_new();
     o->operands = mf_xcalloc(n, sizeof(char *));
+    o->path = mf_xcalloc(n, sizeof(char *));
     o->said = mf_xcalloc(n, sizeof(char *));
     o->said[o->n_said++] = o->program;
-    if (shared && *shared)
-        w.file[w.from.n_files++] = shared;
-    int rc = read_words(o, s, &w, argc, argv, err);
+    int rc = shared && *shared ? in_full(o, shared, &w.file[w.from.n_files++], err) : 0;
+    rc = rc ? rc : read_words(o, s, &w, argc, argv, err);
     if (rc == 0 && w.answer == ANSWER_HELP)
         help(o, s);
     else if (rc == 0 && w.answer == ANSWER_VERSION)
@@ -234,6 +248,9 @@ int mf_options_read(struct mf_options *o, const struct mf_stage *s, int argc, ch
 void mf_options_release(struct mf_options *o)
 {
     mf_conf_free(o->conf);
+    for (int i = 0; i < o->n_paths; i++)
+        free(o->path[i]);
+    free(o->path);
     free(o->operands);
     free(o->said);
 }

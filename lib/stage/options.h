@@ -10,6 +10,8 @@ struct mf_options {
     struct mf_conf *conf;
     const char **operands;
     int n_operands;
+    char **path; /* words with ~, in full */
+    int n_paths;
     char **said; /* argv without --in and --out: the same words give the same bytes on any carrier */
     int n_said;
 };

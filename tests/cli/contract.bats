@@ -71,6 +71,21 @@ missing_value() {
 }
 @test "an option without its value, a word or a key with nothing behind it exits 2" { each missing_value; }
 
+# A word with ~ that the shell leaves as it is.
+# shellcheck disable=SC2088
+tilde() {
+    [[ $("$1" --help) != *"--in ADDRESS"* ]] || { run -1 bash -c "$(least "$1") --in='~/in' >/dev/null" && [[ $output == *"open $HOME/in: No such file"* ]]; } || return 1
+    [[ $("$1" --help) != *"--out ADDRESS"* ]] || { run bash -c "$(least "$1") --out '~/none/out' <'$T/one'" && [[ $output == *"$HOME/none/out: "* ]]; } || return 1
+    run -2 "$1" --config '~/none.yaml' && [[ $output == *"$HOME/none.yaml: No such file"* ]] && run -2 "$1" --config-dir='~/none' && [[ $output == *"$HOME/none is no folder"* ]] &&
+        run -2 env MF_CONFIG='~/none.yaml' "$1" && [[ $output == *"$HOME/none.yaml: No such file"* ]] && run -0 "$1" --config '~/a.yaml' --cfg && [[ $output == *"seed: 7"* ]]
+}
+# shellcheck disable=SC2088
+@test "~ is \$HOME in every option and word that is a path" {
+    export HOME="$T/home" && mkdir "$HOME" && echo 'run: {seed: 7}' >"$HOME/a.yaml" && stream make >"$T/one" && each tilde &&
+        cp "$T/one" "$HOME/one.mf" && [[ $(mf-view '~/one.mf' | wc -l) -gt 1 ]] && run -1 mf-eval '~/none' && [[ $output == *"$HOME/none: No such file"* ]] &&
+        run -2 mf-collect run.dir='~bob/x' && [[ $output == *"only ~ and ~/ are known"* ]]
+}
+
 full() { run -1 bash -c "$1 --help >/dev/full" && [[ $output == "$1: error: "*"No space left on device" ]]; }
 @test "text onto a full disk exits 1" { each full; }
 

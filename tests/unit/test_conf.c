@@ -252,6 +252,43 @@ static void reads_back(void)
     mf_conf_free(b);
 }
 
+/* Keys of paths know ~, keys of names no path; a text without a default is one of these, or known to be neither. */
+static void paths(void)
+{
+    static const char *const other[] = {"env.command", "clone.filter_key", "wandb_project", "wandb_run_name"};
+    int wrong = 0, n = 0;
+    setenv("HOME", "/home/x", 1);
+    for (const struct mf_key *k = mf_keys; k->name; k++) {
+        const char *is = k->words ? k->words : "";
+        const bool path = !strcmp(is, "path"), address = !strcmp(is, "address"), name = !strcmp(is, "name");
+        char word[128];
+        struct mf_err err = {0};
+        struct mf_conf *c = mf_conf_new();
+        bool known = k->type != MF_STR || k->def || path || address || name;
+        for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+            known |= !strcmp(k->name, other[i]);
+        snprintf(word, sizeof word, "%s=%s~/a b", k->name, address ? "ipc://" : "");
+        if (path || address || name)
+            n++, load_word(c, word, &err);
+        if ((path || address) && strcmp(mf_conf_text(c, k->name), path ? "/home/x/a b" : "ipc:///home/x/a b") != 0)
+            known = false;
+        known &= !name || (err.code == MF_EUSAGE && strstr(err.text, "must be a name, and no path: it contains '/'"));
+        wrong += !known;
+        if (!known)
+            printf("#   %s: %s\n", k->name, err.text);
+        mf_conf_free(c);
+    }
+    ok(wrong == 0 && n >= 15, "~ in %d keys of paths and names", n);
+    struct mf_err err;
+    struct mf_conf *c = mf_conf_new();
+    ok(load_word(c, "run.dir=~bob/a", &err) == MF_EUSAGE && strstr(err.text, "run.dir=~bob/a: only ~ and ~/"), "%s",
+       err.text);
+    ok(load_word(c, "run.name=..", &err) == MF_EUSAGE && strstr(err.text, "folder above"), "%s", err.text);
+    mf_conf_free(c);
+    file("run:\n  dir: ~/runs\n", "run.dir", "/home/x/runs");
+    file("run: {dir: ~}\n", "run.dir", NULL);
+}
+
 int main(void)
 {
     struct some s = {0};
@@ -271,5 +308,6 @@ int main(void)
     words();
     files();
     reads_back();
+    paths();
     return done();
 }

@@ -157,6 +157,7 @@ def serve(sim, bind, out):
         import zmq
 
         socket = zmq.Context().socket(zmq.REP)
+        socket.ipv6 = "[" in bind
         socket.bind(bind)
         while True:
             socket.send(reply(sim, socket.recv()))

@@ -7,7 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/plain.h"
+
+enum { RARELY_FIRST = 5 };
+static const double rarely_every = 10; /* s */
 
 static char prog[64] = "mf";
 static enum mf_level threshold = MF_LOG_INFO;
@@ -55,6 +59,23 @@ void mf_log(enum mf_level level, const char *fmt, ...)
     put(STDERR_FILENO, line, (size_t)n);
     if (tee_fd >= 0)
         put(tee_fd, line + head, (size_t)(n - head));
+}
+
+void mf_log_rarely(struct mf_rarely *r, enum mf_level level, const char *fmt, ...)
+{
+    char text[900], more[48] = "";
+    va_list ap;
+    if (r->logged >= RARELY_FIRST && mf_now() - r->last < rarely_every) {
+        r->left_out++;
+        return;
+    }
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (r->left_out)
+        snprintf(more, sizeof more, " (and %d times more before)", r->left_out);
+    mf_log(level, "%s%s", text, more);
+    *r = (struct mf_rarely){.last = mf_now(), .logged = r->logged < RARELY_FIRST ? r->logged + 1 : RARELY_FIRST};
 }
 
 bool mf_log_is_live(void)

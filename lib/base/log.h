@@ -15,6 +15,15 @@ void mf_log_tee(int fd);
 /* Writes "mf-gae: warn: text key=value ...\n". */
 void mf_log(enum mf_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same for what others may cause as often as they like: the first 5 lines, then one in 10 s, which counts those
+ * that were left out. */
+struct mf_rarely { /* zeroed; one for each kind of line, and for one thread */
+    double last;
+    int logged, left_out;
+};
+void mf_log_rarely(struct mf_rarely *r, enum mf_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 void mf_log_warn(const char *text); /* the same as a function to hand over, for the rooms that do not log */
 
 /* A line that replaces the last one, for long work. Drawn only when `live` was

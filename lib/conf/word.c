@@ -46,6 +46,18 @@ static const char *interpolation(const char *p, char **to)
     return p;
 }
 
+/* The host of tcp://[::1]:5555, after what was read of it so far, is no list. p: behind it, or as it was. */
+static const char *ipv6_host(const char *p, const char *read, char **to)
+{
+    static const char tcp[] = "tcp://";
+    const char *end = strchr(p, ']');
+    if (*p != '[' || !end || *to - read != sizeof tcp - 1 || memcmp(read, tcp, sizeof tcp - 1))
+        return p;
+    while (p <= end)
+        *(*to)++ = *p++;
+    return p;
+}
+
 static int scalar(const char **s, const char *stops, struct mf_item **to, struct mf_err *err)
 {
     const char *p = *s;
@@ -60,6 +72,9 @@ static int scalar(const char **s, const char *stops, struct mf_item **to, struct
             p = interpolation(p, &end);
             continue;
         }
+        const char *host = p;
+        if ((p = ipv6_host(p, buf, &end)) != host)
+            continue;
         if (*p == '\\' && p[1] && strchr("\\()[]{}:=, \t", p[1]))
             p++, escaped = true;
         else if (strchr("[]{}(),'\"", *p)) {

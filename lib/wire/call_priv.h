@@ -7,6 +7,7 @@
 #include <zmq.h>
 
 #include "wire/call.h"
+#include "wire/socket.h"
 
 struct mf_call {
     const struct mf_call_carrier *carrier;
@@ -17,7 +18,7 @@ struct mf_call {
     uint8_t *buf; /* bytes [0, have) came; `given` of them were handed out */
     size_t have, size, given;
     /* ZeroMQ */
-    void *ctx, *sock, *monitor;
+    struct mf_socket peer;
     zmq_msg_t msg;
 };
 

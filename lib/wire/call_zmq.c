@@ -1,7 +1,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -11,24 +10,32 @@
 #include "wire/socket.h"
 #include "wire/token.h"
 
-static const char monitor_address[] = "inproc://monitor"; /* a context per call */
-
 static int fail(const struct mf_call *c, const char *what, struct mf_err *err)
 {
     return mf_err_set(err, MF_EIO, "%s %s: %s", what, c->name, zmq_strerror(errno));
+}
+
+static bool hung_up(struct mf_call *c)
+{
+    enum mf_socket_event event;
+    bool down = false;
+    while (mf_socket_event(&c->peer, &event))
+        down |= event == MF_SOCKET_DOWN;
+    return down && !c->peer.binds;
 }
 
 /* Until the socket is ready; a connection that ends meanwhile takes the answer with it. */
 static int wait_for(struct mf_call *c, short events, double deadline, struct mf_err *err)
 {
     for (;;) {
-        zmq_pollitem_t item[2] = {{.socket = c->sock, .events = events}, {.socket = c->monitor, .events = ZMQ_POLLIN}};
-        int n = zmq_poll(item, c->monitor ? 2 : 1, MF_STOP_TICK), rc;
+        zmq_pollitem_t item[2] = {{.socket = c->peer.socket, .events = events},
+                                  {.socket = c->peer.monitor, .events = ZMQ_POLLIN}};
+        int n = zmq_poll(item, 2, MF_STOP_TICK), rc;
         if (n < 0 && errno != EINTR)
             return fail(c, "poll", err);
         if (n > 0 && item[0].revents)
             return 0;
-        if (n > 0 && item[1].revents)
+        if (hung_up(c))
             return mf_err_set(err, MF_CLOSED, "%s hung up", c->name);
         if ((rc = mf_call_wait_on(c, deadline, err)))
             return rc;
@@ -37,13 +44,13 @@ static int wait_for(struct mf_call *c, short events, double deadline, struct mf_
 
 static int put(struct mf_call *c, const void *frame, size_t len, double deadline, struct mf_err *err)
 {
-    bool asks = c->monitor;
+    const bool asks = !c->peer.binds;
     int rc = asks ? wait_for(c, ZMQ_POLLOUT, deadline, err) : 0;
     if (rc)
         return rc;
-    if (asks && zmq_send(c->sock, "", 0, ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0)
+    if (asks && zmq_send(c->peer.socket, "", 0, ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0)
         return fail(c, "write to", err);
-    return zmq_send(c->sock, frame, len, ZMQ_DONTWAIT) < 0 ? fail(c, "write to", err) : 0;
+    return zmq_send(c->peer.socket, frame, len, ZMQ_DONTWAIT) < 0 ? fail(c, "write to", err) : 0;
 }
 
 static int whole(const struct mf_call *c, const void *frame, size_t len, struct mf_err *err)
@@ -63,7 +70,7 @@ static int get(struct mf_call *c, double deadline, const void **frame, size_t *l
     if (rc)
         return rc;
     do { /* the last part: the others are delimiters */
-        if (zmq_msg_recv(&c->msg, c->sock, ZMQ_DONTWAIT) < 0)
+        if (zmq_msg_recv(&c->msg, c->peer.socket, ZMQ_DONTWAIT) < 0)
             return fail(c, "read from", err);
     } while (zmq_msg_more(&c->msg));
     *frame = zmq_msg_data(&c->msg);
@@ -73,63 +80,44 @@ static int get(struct mf_call *c, double deadline, const void **frame, size_t *l
 
 static void hang_up(struct mf_call *c)
 {
+    enum { LINGER = 1000 }; /* ms; what is asked by one who leaves needs no answer */
     zmq_msg_close(&c->msg);
-    if (c->monitor)
-        zmq_close(c->monitor);
-    if (c->sock)
-        zmq_close(c->sock);
-    if (c->ctx)
-        zmq_ctx_term(c->ctx);
+    mf_socket_close(&c->peer, c->peer.binds ? LINGER : 0);
 }
 
 const struct mf_call_carrier mf_call_zmq = {put, get, hang_up};
 
-static void set(struct mf_call *c, int option, int value)
-{
-    zmq_setsockopt(c->sock, option, &value, sizeof value);
-}
-
 static int open_socket(struct mf_call *c, const char *address, bool asks, struct mf_err *err)
 {
-    int64_t largest = MF_FRAME_MAX;
-    c->carrier = &mf_call_zmq;
-    snprintf(c->name, sizeof c->name, "%s", address);
-    zmq_msg_init(&c->msg);
-    if (!(c->ctx = zmq_ctx_new()) || !(c->sock = zmq_socket(c->ctx, asks ? ZMQ_DEALER : ZMQ_REP)))
-        return fail(c, "open", err);
-    zmq_setsockopt(c->sock, ZMQ_MAXMSGSIZE, &largest, sizeof largest);
-    set(c, ZMQ_LINGER, asks ? 0 : 1000); /* ms; what is asked by one who leaves needs no answer */
-    if (!asks)
-        return zmq_bind(c->sock, address) < 0 ? fail(c, "bind", err) : 0;
-    set(c, ZMQ_IMMEDIATE, 1); /* no question waits for a server that is not there */
-    if (zmq_socket_monitor(c->sock, monitor_address, ZMQ_EVENT_DISCONNECTED) < 0 ||
-        !(c->monitor = zmq_socket(c->ctx, ZMQ_PAIR)) || zmq_connect(c->monitor, monitor_address) < 0 ||
-        zmq_connect(c->sock, address) < 0)
-        return fail(c, "connect to", err);
-    return 0;
+    int rc = mf_socket_open(&c->peer, asks ? ZMQ_DEALER : ZMQ_REP, address, !asks, NULL, MF_FRAME_MAX, err);
+    if (rc)
+        return rc;
+    if (asks)
+        mf_socket_set(&c->peer, ZMQ_IMMEDIATE, 1); /* no question waits for a server that is not there */
+    return mf_socket_attach(&c->peer, err);
 }
 
 static int open_call(struct mf_call **out, const char *address, bool asks, struct mf_err *err)
 {
-    if (strncmp(address, "ipc://", 6) && strncmp(address, "tcp://", 6))
-        return mf_err_set(err, MF_EUSAGE, "'%s' is no address of an environment: tcp://127.0.0.1:PORT or ipc://PATH",
-                          address);
-    if (!mf_socket_is_local(address))
+    struct mf_address at;
+    int rc = mf_address_read(&at, address, !asks, err);
+    if (rc)
+        return rc;
+    if (!at.local)
         return mf_err_set(
             err, MF_EUSAGE,
             "%s goes beyond this machine, and questions and answers travel in the clear: use 127.0.0.1 and "
             "an ssh tunnel",
             address);
     struct mf_call *c = mf_xcalloc(1, sizeof *c);
-    mode_t before = umask(0077); /* an ipc socket is for its owner */
-    int rc = open_socket(c, address, asks, err);
-    umask(before);
-    if (rc) {
+    c->carrier = &mf_call_zmq;
+    snprintf(c->name, sizeof c->name, "%s", address);
+    zmq_msg_init(&c->msg);
+    if ((rc = open_socket(c, address, asks, err)))
         mf_call_free(c);
-        return rc;
-    }
-    *out = c;
-    return 0;
+    else
+        *out = c;
+    return rc;
 }
 
 int mf_call_connect(struct mf_call **c, const char *address, struct mf_err *err)

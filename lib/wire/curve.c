@@ -19,6 +19,7 @@ struct mf_doorman {
     pthread_t thread;
     void *door; /* where libzmq asks, inproc://zeromq.zap.01: RFC 27 */
     char *name, *allowed;
+    struct mf_rarely refusals;
 };
 
 int mf_curve_read(const char *path, bool secret, char key[MF_KEY_SIZE], struct mf_err *err)
@@ -60,15 +61,15 @@ static bool knows(const struct mf_doorman *d, const char *key)
     return found;
 }
 
-static void answer(const struct mf_doorman *d, zmq_msg_t part[PARTS])
+static void answer(struct mf_doorman *d, zmq_msg_t part[PARTS])
 {
     char key[MF_KEY_SIZE] = "?";
     if (zmq_msg_size(&part[6]) == KEY_BYTES)
         zmq_z85_encode(key, zmq_msg_data(&part[6]), KEY_BYTES);
     bool good = knows(d, key);
     if (!good)
-        mf_log(MF_LOG_WARN, "%s: refused %.*s: its key %s is none of %s", d->name, (int)zmq_msg_size(&part[3]),
-               (const char *)zmq_msg_data(&part[3]), key, d->allowed);
+        mf_log_rarely(&d->refusals, MF_LOG_WARN, "%s: refused %.*s: its key %s is none of %s", d->name,
+                      (int)zmq_msg_size(&part[3]), (const char *)zmq_msg_data(&part[3]), key, d->allowed);
     zmq_send(d->door, "1.0", 3, ZMQ_SNDMORE);
     zmq_send(d->door, zmq_msg_data(&part[1]), zmq_msg_size(&part[1]), ZMQ_SNDMORE);
     zmq_send(d->door, good ? "200" : "400", 3, ZMQ_SNDMORE);

@@ -1,4 +1,3 @@
-#include <string.h>
 #include <zmq.h>
 
 #include "wire/edge_priv.h"
@@ -12,14 +11,6 @@ static const struct mf_note_field fields[] = {
 };
 
 const struct mf_note_form mf_edge_form = {"edge", words, fields};
-
-int mf_edge_check_address(const char *address, struct mf_err *err)
-{
-    bool ipc = !strncmp(address, "ipc://", 6), tcp = !strncmp(address, "tcp://", 6);
-    return ipc || tcp ? 0
-                      : mf_err_set(err, MF_EUSAGE, "%s is no address of a policy edge: ipc://PATH or tcp://HOST:PORT",
-                                   address);
-}
 
 /* No ZMQ_IMMEDIATE: with it libzmq drops an answer that came but was not read yet when its connection ends. */
 void mf_edge_limits(struct mf_socket *s)

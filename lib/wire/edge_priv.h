@@ -20,7 +20,6 @@ struct mf_edge_note {
 
 extern const struct mf_note_form mf_edge_form;
 
-int mf_edge_check_address(const char *address, struct mf_err *err);
 /* Limits of a queue that both ends have. */
 void mf_edge_limits(struct mf_socket *s);
 

@@ -165,15 +165,25 @@ static int take_question(struct mf_edge_server *e)
     return more;
 }
 
+static void look_at_events(struct mf_edge_server *e)
+{
+    enum mf_socket_event event;
+    while (mf_socket_event(&e->router, &event))
+        if (event == MF_SOCKET_MISFIT)
+            mf_socket_log_misfit(&e->router);
+}
+
 static void *serve(void *arg)
 {
     struct mf_edge_server *e = arg;
     for (bool ended = false; !ended;) {
         zmq_pollitem_t ready[] = {{.socket = e->router.socket, .events = ZMQ_POLLIN},
-                                  {.fd = e->wake, .events = ZMQ_POLLIN}};
+                                  {.fd = e->wake, .events = ZMQ_POLLIN},
+                                  {.socket = e->router.monitor, .events = ZMQ_POLLIN}};
         uint64_t changes;
-        if (zmq_poll(ready, 2, -1) < 0)
+        if (zmq_poll(ready, 3, -1) < 0)
             continue;
+        look_at_events(e);
         bool woken = ready[1].revents && read(e->wake, &changes, sizeof changes) > 0;
         while (take_question(e))
             continue;
@@ -229,10 +239,8 @@ static void server_free(struct mf_edge_server *e)
 int mf_edge_serve(struct mf_edge_server **out, const char *address, const struct mf_wire_opts *opts, int keep,
                   struct mf_err *err)
 {
-    int rc = mf_edge_check_address(address, err);
-    if (rc)
-        return rc;
     struct mf_edge_server *e = mf_xcalloc(1, sizeof *e);
+    int rc = 0;
     e->keep = keep > 0 ? keep : 1;
     e->releases = mf_xcalloc((size_t)e->keep, sizeof *e->releases);
     e->wake = eventfd(0, EFD_CLOEXEC);
@@ -244,7 +252,7 @@ int mf_edge_serve(struct mf_edge_server **out, const char *address, const struct
     if (!rc) {
         mf_edge_limits(&e->router);
         mf_socket_set(&e->router, ZMQ_ROUTER_MANDATORY, 1);
-        rc = mf_socket_attach(&e->router, address, true, err);
+        rc = mf_socket_attach(&e->router, err);
     }
     if (!rc) {
         sigset_t all, before; /* signals are the main thread's */

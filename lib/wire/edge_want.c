@@ -24,14 +24,11 @@ struct mf_edge_client {
 int mf_edge_connect(struct mf_edge_client **out, const char *address, const struct mf_wire_opts *opts,
                     struct mf_err *err)
 {
-    int rc = mf_edge_check_address(address, err);
-    if (rc)
-        return rc;
     struct mf_edge_client *e = mf_xcalloc(1, sizeof *e);
-    rc = mf_socket_open(&e->dealer, ZMQ_DEALER, address, false, opts, MF_FRAME_MAX, err);
+    int rc = mf_socket_open(&e->dealer, ZMQ_DEALER, address, false, opts, MF_FRAME_MAX, err);
     if (!rc) {
         mf_edge_limits(&e->dealer);
-        rc = mf_socket_attach(&e->dealer, address, false, err);
+        rc = mf_socket_attach(&e->dealer, err);
     }
     if (rc)
         mf_edge_close(e);
@@ -130,13 +127,22 @@ static int verdict(struct mf_edge_client *e, const struct mf_edge_note *note, st
     return 0;
 }
 
+static int let_in(struct mf_edge_client *e, struct mf_err *err)
+{
+    enum mf_socket_event event;
+    int rc = 0;
+    while (mf_socket_event(&e->dealer, &event))
+        rc = rc ? rc : mf_socket_refused(&e->dealer, event, err);
+    return rc;
+}
+
 static int still_wanted(struct mf_edge_client *e, struct mf_port *watch, double silent_s, double timeout_s,
                         struct mf_err *err)
 {
     int rc = watch ? mf_port_check(watch, err) : 0;
     if (mf_stop_signal())
         return mf_err_set(err, MF_STOPPED, "asked to end while waiting for a policy");
-    if (rc)
+    if (rc || (rc = let_in(e, err)))
         return rc;
     if (watch && mf_port_renewed(watch))
         return 1;

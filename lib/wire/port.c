@@ -25,7 +25,7 @@ int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, co
     const char *where = address;
     if (*where == '@' || *where == '>')
         bind = *where++ == '@';
-    bool zmq = !strncmp(where, "ipc://", 6) || !strncmp(where, "tcp://", 6);
+    bool zmq = mf_address_is_socket(where);
     if (!zmq && where != address)
         return mf_err_set(err, MF_EUSAGE, "%s: '@' and '>' go before an ipc:// or tcp:// address only", address);
     if (!zmq && strstr(where, "://"))

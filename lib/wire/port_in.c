@@ -182,8 +182,7 @@ static void look_around(struct mf_port *port, bool idle)
     while (mf_socket_event(&z->s, &event)) {
         due |= event == MF_SOCKET_DOWN;
         if (event == MF_SOCKET_MISFIT)
-            mf_log(MF_LOG_WARN, "%s: refused somebody who does not speak as we do: without a key, or for another key",
-                   port->name);
+            mf_socket_log_misfit(&z->s);
     }
     for (int i = 0; i < z->n; i++)
         if (due || z->peer[i].taken - z->peer[i].told >= (idle ? 1 : WINDOW_MIN / 4))
@@ -302,7 +301,7 @@ int mf_port_open_in(struct mf_port *port, const char *address, bool bind, const 
         mf_socket_set(&z->s, ZMQ_ROUTER_MANDATORY, 1);
         mf_socket_set(&z->s, ZMQ_ROUTER_HANDOVER, 1);
         mf_socket_set(&z->s, ZMQ_RCVHWM, QUEUE);
-        rc = mf_socket_attach(&z->s, address, bind, err);
+        rc = mf_socket_attach(&z->s, err);
     }
     if (rc)
         in_drop(port);

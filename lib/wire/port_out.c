@@ -10,44 +10,32 @@
 #include "base/stop.h"
 #include "wire/port_priv.h"
 
-enum { QUEUE = 16, CUTS = 3 };
+enum { QUEUE = 16 };
 static const double short_patience = .5; /* s */
 
 struct mf_port_out {
     struct mf_socket s;
     double patience, alone_since;
-    bool met, up;          /* a handshake was seen; the connection stands */
+    bool up;               /* the connection stands */
     bool hello;            /* said on this connection */
     bool resends, renewed; /* renewed: a new connection that its owner does not know of yet */
     bool done;             /* all was taken */
-    int cuts;              /* handshakes that broke off */
     uint64_t number;       /* of the next frame */
     int64_t sent, taken, window;
     struct mf_err refused; /* code 0: not */
 };
 
-static void on_event(struct mf_port_out *z, const struct mf_port *port, enum mf_socket_event event)
+static void on_event(struct mf_port_out *z, enum mf_socket_event event)
 {
-    switch (event) {
-    case MF_SOCKET_UP:
-        z->renewed |= z->met;
-        z->met = z->up = true;
+    if (event == MF_SOCKET_UP) {
+        z->renewed |= z->s.met;
+        z->up = true;
         z->hello = false;
-        break;
-    case MF_SOCKET_DOWN:
+    } else if (event == MF_SOCKET_DOWN) {
         z->up = false;
         z->alone_since = mf_now();
-        break;
-    case MF_SOCKET_REFUSED:
-        mf_err_set(&z->refused, MF_EUSAGE, "%s does not let us in: our public key is not among its wire.allowed",
-                   port->name);
-        break;
-    default:
-        if (!z->met && (event == MF_SOCKET_MISFIT || ++z->cuts == CUTS)) /* libzmq does not try again after a misfit */
-            mf_err_set(&z->refused, MF_EUSAGE,
-                       "%s speaks otherwise: is wire.server its public key, and do both ends have keys, or neither?",
-                       port->name);
     }
+    (void)mf_socket_refused(&z->s, event, &z->refused);
 }
 
 static void on_note(struct mf_port_out *z, const struct mf_port *port, const struct mf_port_note *note)
@@ -77,7 +65,7 @@ static void listen_in(const struct mf_port *port)
     enum mf_socket_event event;
     zmq_msg_t m;
     while (mf_socket_event(&z->s, &event))
-        on_event(z, port, event);
+        on_event(z, event);
     zmq_msg_init(&m);
     while (zmq_msg_recv(&m, z->s.socket, ZMQ_DONTWAIT) >= 0) {
         struct mf_port_note note = {.say = MF_PORT_HELLO};
@@ -99,7 +87,7 @@ static int check(struct mf_port *port, struct mf_err *err)
     if (z->refused.code)
         return mf_err_set(err, (enum mf_code)z->refused.code, "%s", z->refused.text);
     double patience = z->resends ? z->patience : short_patience;
-    if ((z->met && !z->up && mf_now() - z->alone_since >= patience) || (z->renewed && !z->resends))
+    if ((z->s.met && !z->up && mf_now() - z->alone_since >= patience) || (z->renewed && !z->resends))
         return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", port->name);
     return 0;
 }
@@ -216,7 +204,7 @@ int mf_port_open_out(struct mf_port *port, const char *address, bool bind, const
         mf_socket_set(&z->s, ZMQ_SNDHWM, QUEUE);
         mf_socket_set(&z->s, ZMQ_RECONNECT_IVL, 50);
         mf_socket_set(&z->s, ZMQ_RECONNECT_IVL_MAX, 1000);
-        rc = mf_socket_attach(&z->s, address, bind, err);
+        rc = mf_socket_attach(&z->s, err);
     }
     if (rc)
         out_drop(port);

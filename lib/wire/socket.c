@@ -1,11 +1,12 @@
 #include "wire/socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,44 +17,18 @@
 
 static const char monitor_address[] = "inproc://monitor"; /* a context per socket */
 
-static bool is_tcp(const char *address)
+/* Who may be at the other end. */
+static int check_keys(const struct mf_address *a, const char *address, bool bind, const struct mf_wire_opts *o,
+                      struct mf_err *err)
 {
-    return !strncmp(address, "tcp://", 6);
-}
-
-bool mf_socket_is_local(const char *address)
-{
-    char host[64] = "";
-    struct in_addr a;
-    const char *host_port = address + strlen("tcp://");
-    if (!is_tcp(address))
-        return true;
-    const char *colon = strrchr(host_port, ':');
-    if (!colon || (size_t)(colon - host_port) >= sizeof host)
-        return false;
-    memcpy(host, host_port, (size_t)(colon - host_port));
-    return !strcmp(host, "localhost") || !strcmp(host, "[::1]") ||
-           (inet_pton(AF_INET, host, &a) == 1 && ntohl(a.s_addr) >> 24 == 127);
-}
-
-int mf_socket_check(const char *address, bool bind, const struct mf_wire_opts *o, struct mf_err *err)
-{
-    enum { PATH_MAX_IPC = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
-    if (!is_tcp(address)) {
-        size_t n = strlen(address) - strlen("ipc://");
-        return n <= PATH_MAX_IPC ? 0
-                                 : mf_err_set(err, MF_EUSAGE,
-                                              "the socket %.200s has a path of %zu bytes and at most %d are possible: "
-                                              "choose a shorter run.dir",
-                                              address, n, PATH_MAX_IPC);
-    }
-    if (o && o->secret && (bind ? !o->allowed : !o->server))
+    const bool keys = o && o->secret;
+    if (a->tcp && keys && (bind ? !o->allowed : !o->server))
         return mf_err_set(
             err, MF_EUSAGE,
             bind ? "%s: with wire.secret give wire.allowed too, the folder of the public keys that may come"
                  : "%s: with wire.secret give wire.server too, the public key of who listens there",
             address);
-    if (mf_socket_is_local(address) || (o && o->secret))
+    if (a->local || keys)
         return 0;
     return mf_err_set(err, MF_EUSAGE,
                       "%s goes beyond this machine, where only keys keep others out: make some with mf-keys and give "
@@ -66,6 +41,20 @@ static int fail(const struct mf_socket *s, const char *what, struct mf_err *err)
     return mf_err_set(err, MF_EIO, "cannot %s %s: %s", what, s->name, zmq_strerror(errno));
 }
 
+/* libzmq aborts the process where it gets no descriptor. */
+static int check_descriptors(const char *address, struct mf_err *err)
+{
+    enum { NEEDED = 16 };
+    int fd[NEEDED], n = 0;
+    while (n < NEEDED && (fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+        n++;
+    for (int i = 0; i < n; i++)
+        close(fd[i]);
+    return n == NEEDED ? 0
+                       : mf_err_set(err, MF_EIO, "cannot open %s: a socket takes %d file descriptors (ulimit -n)",
+                                    address, NEEDED);
+}
+
 void mf_socket_set(struct mf_socket *s, int option, int value)
 {
     zmq_setsockopt(s->socket, option, &value, sizeof value);
@@ -76,19 +65,20 @@ int mf_socket_open(struct mf_socket *s, int type, const char *address, bool bind
 {
     int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
-    *s = (struct mf_socket){.name = mf_xstrdup(address)};
-    int rc = mf_socket_check(address, bind, o, err);
-    if (rc)
+    *s = (struct mf_socket){.name = mf_xstrdup(address), .binds = bind};
+    int rc = mf_address_read(&s->at, address, bind, err);
+    if (rc || (rc = check_keys(&s->at, address, bind, o, err)) || (rc = check_descriptors(address, err)))
         return rc;
     if (!(s->context = zmq_ctx_new()) || !(s->socket = zmq_socket(s->context, type)) ||
         !(s->monitor = zmq_socket(s->context, ZMQ_PAIR)) ||
         zmq_socket_monitor(s->socket, monitor_address, events) < 0 || zmq_connect(s->monitor, monitor_address) < 0)
         return fail(s, "open a socket for", err);
+    mf_socket_set(s, ZMQ_IPV6, s->at.ipv6);
     mf_socket_set(s, ZMQ_LINGER, 2000);
     mf_socket_set(s, ZMQ_HEARTBEAT_IVL, 2000);
     mf_socket_set(s, ZMQ_HEARTBEAT_TIMEOUT, 10000);
     zmq_setsockopt(s->socket, ZMQ_MAXMSGSIZE, &max_bytes, sizeof max_bytes);
-    return is_tcp(address) && o && o->secret ? mf_curve_lock(s, bind, o, err) : 0;
+    return s->at.tcp && o && o->secret ? mf_curve_lock(s, bind, o, err) : 0;
 }
 
 static bool somebody_listens(const char *path)
@@ -116,17 +106,28 @@ static int make_way(const char *address, const char *path, struct mf_err *err)
     return 0;
 }
 
-int mf_socket_attach(struct mf_socket *s, const char *address, bool bind, struct mf_err *err)
+/* Which port it is, that others can be given it. */
+static void say_port(const struct mf_socket *s)
+{
+    char bound[256];
+    size_t n = sizeof bound;
+    if (zmq_getsockopt(s->socket, ZMQ_LAST_ENDPOINT, bound, &n) == 0)
+        mf_log(MF_LOG_INFO, "%s is bound to %s", s->name, bound);
+}
+
+int mf_socket_attach(struct mf_socket *s, struct mf_err *err)
 {
     struct stat st;
-    const char *path = is_tcp(address) ? NULL : address + strlen("ipc://");
-    if (!bind)
-        return zmq_connect(s->socket, address) < 0 ? fail(s, "connect to", err) : 0;
-    int rc = path ? make_way(address, path, err) : 0;
+    const char *path = s->at.tcp ? NULL : s->at.endpoint + strlen("ipc://");
+    if (!s->binds)
+        return zmq_connect(s->socket, s->at.endpoint) < 0 ? fail(s, "connect to", err) : 0;
+    int rc = path ? make_way(s->name, path, err) : 0;
     if (rc)
         return rc;
-    if (zmq_bind(s->socket, address) < 0)
+    if (zmq_bind(s->socket, s->at.endpoint) < 0)
         return fail(s, "bind", err);
+    if (s->at.tcp && s->at.port == 0)
+        say_port(s);
     if (path && (chmod(path, 0600) < 0 || stat(path, &st) < 0))
         return mf_err_errno(err, "chmod %s", path);
     if (path) {
@@ -156,6 +157,28 @@ bool mf_socket_event(struct mf_socket *s, enum mf_socket_event *event)
     }
     zmq_msg_close(&m);
     return came;
+}
+
+int mf_socket_refused(struct mf_socket *s, enum mf_socket_event event, struct mf_err *err)
+{
+    enum { CUTS = 3 };
+    s->met |= event == MF_SOCKET_UP;
+    if (s->binds)
+        return 0;
+    if (event == MF_SOCKET_REFUSED)
+        return mf_err_set(err, MF_EUSAGE, "%s does not let us in: our public key is not among its wire.allowed",
+                          s->name);
+    if (s->met || (event != MF_SOCKET_MISFIT && (event != MF_SOCKET_CUT || ++s->cuts < CUTS)))
+        return 0; /* libzmq does not try again after a misfit */
+    return mf_err_set(err, MF_EUSAGE,
+                      "%s speaks otherwise: is wire.server its public key, and do both ends have keys, or neither?",
+                      s->name);
+}
+
+void mf_socket_log_misfit(struct mf_socket *s)
+{
+    mf_log_rarely(&s->misfits, MF_LOG_WARN,
+                  "%s: refused somebody who does not speak as we do: without a key, or for another key", s->name);
 }
 
 void mf_socket_close(struct mf_socket *s, int linger_ms)

@@ -12,6 +12,8 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/log.h"
+#include "wire/address.h"
 
 struct mf_wire_opts {
     const char *secret;  /* file of our secret key, as mf-keys writes it; NULL: none */
@@ -27,26 +29,29 @@ enum mf_socket_event { MF_SOCKET_UP, MF_SOCKET_DOWN, MF_SOCKET_REFUSED, MF_SOCKE
 struct mf_socket {
     void *context, *socket, *monitor;
     struct mf_doorman *doorman; /* who looks at the keys of those who come; NULL: nobody has to */
-    char *name;                 /* the address, for sentences */
-    char *path;                 /* of a bound ipc socket, which libzmq leaves behind, and its inode: it may be another's
-                                 * by then */
+    char *name;                 /* the address as it was given, for sentences */
+    struct mf_address at;
+    char *path; /* of a bound ipc socket, which libzmq leaves behind, and its inode: it may be another's
+                 * by then */
     ino_t inode;
+    struct mf_rarely misfits;
+    bool binds, met; /* met: a handshake was seen */
+    int cuts;        /* handshakes that broke off before */
 };
 
-bool mf_socket_is_local(const char *address); /* ipc:// or tcp:// of the loopback */
-
-/* 0 where a socket of this address may be: MF_EUSAGE for a tcp address beyond the loopback without keys, and for an
- * ipc path that is too long. */
-int mf_socket_check(const char *address, bool bind, const struct mf_wire_opts *o, struct mf_err *err);
-
 /* A socket of a ZeroMQ type with its keys (o NULL: none), a monitor and no endless linger; messages of max_bytes. The
- * caller sets what else it wants, then attaches. */
+ * caller sets what else it wants, then attaches; and it reads the monitor's events, or libzmq comes to a halt when
+ * there are many. MF_EUSAGE for what is no address, and for one beyond this machine without keys. */
 int mf_socket_open(struct mf_socket *s, int type, const char *address, bool bind, const struct mf_wire_opts *o,
                    int64_t max_bytes, struct mf_err *err);
-int mf_socket_attach(struct mf_socket *s, const char *address, bool bind, struct mf_err *err);
+/* Bind or connect. Port 0 is a free one, which the log names. */
+int mf_socket_attach(struct mf_socket *s, struct mf_err *err);
 void mf_socket_set(struct mf_socket *s, int option, int value);
 /* The next thing that happened; false: none. */
 bool mf_socket_event(struct mf_socket *s, enum mf_socket_event *event);
+/* Asked after each event: MF_EUSAGE where we connect and it means that we will not be let in. */
+int mf_socket_refused(struct mf_socket *s, enum mf_socket_event event, struct mf_err *err);
+void mf_socket_log_misfit(struct mf_socket *s); /* of who binds: somebody was refused who speaks otherwise */
 /* What is still to be sent gets linger_ms. Safe on a zeroed one, and after a failed open. */
 void mf_socket_close(struct mf_socket *s, int linger_ms);
 

@@ -433,7 +433,9 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     local shell=$! hung
     wait_for compgen -G "$T/c/checkpoints/*.safetensors" && hung=$(pgrep -P "$shell" -x mf-ppo) && kill -STOP "$hung" &&
         wait_for test -s "$T/rc" && kill -CONT "$hung" && ended_by 3 "$shell" && [[ $(cat "$T/rc") == 1 ]] && grep -q 'has been silent for 1 s' "$T/err" || return 1
-    refuses "is no address of a policy edge" collect.policy_address=here && answers 1 "cannot connect" mf-collect "${small[@]}" run.dir="$T/d" collect.policy_address=tcp://127.0.0.1:port &&
+    refuses "'here' is no address of a socket" collect.policy_address=here && refuses "'port' is no port" collect.policy_address=tcp://127.0.0.1:port &&
+        answers 2 "there is no port 99999" mf-gae --in tcp://127.0.0.1:99999 && answers 2 "there is no port 99999" mf-env point env.address=tcp://127.0.0.1:99999 &&
+        answers 1 "a socket takes 16 file descriptors (ulimit -n)" bash -c "ulimit -n 12; exec mf-gae --in ipc://$T/few --out /dev/null" &&
         answers 2 "goes beyond this machine" mf-gae --in adv.mf --out tcp://192.0.2.1:5 && answers 2 "no such carrier" mf-gae --in http://127.0.0.1/
 }
 

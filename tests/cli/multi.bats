@@ -162,6 +162,23 @@ iterations() { # DIR N: has it that many?
         [[ $(mf-view a.rollouts | jq -r 'select(.mf == "end") | "\(.src)\(.lost // "")\(.stopped)"' | sort | tr '\n' ' ') == "atrue btruefalse ctrue " ]]
 }
 
+# ---- addresses ----
+
+@test "IPv6, localhost and a port that is free: rollouts, policy and environments find their way, to the same bytes" {
+    /usr/bin/python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2>/dev/null || skip "no IPv6 loopback"
+    local port=$((20000 + RANDOM % 10000)) in
+    local words=("${small[@]}" "collect.policy_address=tcp://[::1]:$port")
+    mf-collect "${small[@]}" run.dir=want | mf-gae | mf-ppo "${small[@]}" >/dev/null || return 1
+    mf-env point "env.address=tcp://[::1]:$((port + 1))" & local server=$!
+    { mf-gae --in 'tcp://[::1]:0' "${words[@]}" 2>gae.err | mf-ppo "${words[@]}" run.dir=got >/dev/null 2>ppo.err; } & learner=$!
+    until_there grep -q "is bound to" gae.err && in=$(sed -n 's/.* is bound to //p' gae.err) && [[ $in == "tcp://[::1]:"* ]] &&
+        mf-collect --out "$in" "${words[@]}" env=remote "env.address=tcp://[::1]:$((port + 1))" 2>collect.err && wait "$learner" &&
+        cmp "$(newest want)" "$(newest got)" || { cat ./*.err; return 1; }
+    kill $server
+    mf-stat --in tcp://localhost:$port >counts & learner=$!
+    mf-collect --out tcp://127.0.0.1:$port "${small[@]}" env=point collect.actor=expert collect.episodes=2 && wait "$learner" && grep -qx "rollout *1" counts
+}
+
 # ---- keys ----
 
 @test "mf-keys: two files for their owner alone, which are never overwritten" {

@@ -163,6 +163,9 @@ static void words(void)
     word("run.dir=a\\,b", "run.dir", "a,b");
     word("run.dir=a=b", "run.dir", "a=b");
     word("run.dir=x(1)", "", "has a '(' that must be quoted");
+    word("env.address=tcp://[::1]:5560", "env.address", "tcp://[::1]:5560");
+    word("env.address=tcp://[::1", "", "has a '[' that must be quoted");
+    word("run.dir=tcp:[a]", "", "has a '[' that must be quoted");
     word("run.dir=[a]", "", "must be one value, not a list");
     word("training.lerning_rate=1", "", "unknown key 'training.lerning_rate', nearest is 'training.learning_rate'");
     word("learning_rate=1", "", "nearest is 'training.learning_rate'");

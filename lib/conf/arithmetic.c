@@ -53,6 +53,26 @@ static struct number call(struct sum *e, const char *name, size_t n)
     return x;
 }
 
+/* 12, .5, 1e-3, 200_000. */
+static struct number literal(struct sum *e)
+{
+    char plain[64] = "", *to = plain, *end;
+    const char *from = e->s;
+    for (; to < plain + sizeof plain - 1; from++)
+        if (isdigit((unsigned char)*from) || *from == '.' ||
+            (to > plain && strchr("+-", *from) && strchr("eE", to[-1])))
+            *to++ = *from;
+        else if (to > plain && (*from == 'e' || *from == 'E'))
+            *to++ = *from;
+        else if (*from != '_' || !isdigit((unsigned char)from[1]))
+            break;
+    *to = '\0';
+    const double v = strtod(plain, &end);
+    e->bad |= end == plain || *end;
+    e->s = from;
+    return (struct number){v, !strpbrk(plain, ".eE")};
+}
+
 static struct number atom(struct sum *e)
 {
     struct number x = {0, false};
@@ -69,12 +89,7 @@ static struct number atom(struct sum *e)
         else
             x = call(e, name, n);
     } else {
-        const size_t n = strspn(e->s, "0123456789");
-        char *end = (char *)e->s;
-        if (isdigit((unsigned char)*e->s) || *e->s == '.')
-            x = (struct number){strtod(e->s, &end), !strchr(".eE", e->s[n]) || !e->s[n]};
-        e->bad |= end == e->s;
-        e->s = end;
+        x = literal(e);
     }
     return x;
 }

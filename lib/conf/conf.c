@@ -57,6 +57,19 @@ static const char *as_written(const struct mf_item *v)
     return v->is == MF_IS_LIST ? "[..]" : v->is == MF_IS_MAP ? "{..}" : v->text;
 }
 
+/* What a reference gave, as the key wants it: a text in the environment may be a number, a number in a name is a text.
+ */
+static struct mf_item *converted(const struct mf_item *v, enum mf_type type)
+{
+    const bool text = type == MF_STR || type == MF_CHOICE;
+    if (v->state != MF_RESOLVED || v->is == MF_IS_NULL || v->n || text == (v->is == MF_IS_TEXT))
+        return NULL;
+    char *as = mf_item_str(v);
+    struct mf_item *x = mf_item_scalar(as, text, MF_HYDRA);
+    free(as);
+    return x;
+}
+
 /* Of two names for one key the later holds; in one file there is one. */
 static int set(struct mf_conf *c, int i, const struct mf_item *v, const char *name, struct mf_err *err)
 {
@@ -67,7 +80,9 @@ static int set(struct mf_conf *c, int i, const struct mf_item *v, const char *na
     if (old->where && old->reading == v->reading)
         return mf_err_set(err, MF_EUSAGE, "%.150s: '%.100s' was set at %.150s already", at, name, old->where);
     s.missing = v->is == MF_IS_TEXT && !strcmp(v->text, "???");
-    int rc = s.missing ? 0 : mf_typed_take(&s.v, &mf_keys[i], v, err);
+    struct mf_item *as = converted(v, mf_keys[i].type);
+    int rc = s.missing ? 0 : mf_typed_take(&s.v, &mf_keys[i], as ? as : v, err);
+    mf_item_free(as);
     if (rc)
         return mf_err_at(err, "%.200s%s%s=%.128s", at, colon, name, as_written(v));
     s.text = s.missing ? mf_xstrdup("???") : mf_typed_text(&s.v, &mf_keys[i]);
@@ -107,12 +122,28 @@ static int resolve_kept(struct binder *b, struct mf_item *x, struct mf_err *err)
     return b->resolver.hopeless ? rc : 0;
 }
 
+/* ${..} in the place of a group may have given a map: the group's, but for what the group says itself. */
+static void unfold(struct binder *b, struct mf_item *group)
+{
+    struct mf_item *x = group->is == MF_IS_MAP ? mf_item_brief(group) : NULL;
+    struct mf_err err;
+    if (!x || mf_resolve(&b->resolver, x, &err) || x->is != MF_IS_MAP)
+        return; /* a failure comes again where x is bound */
+    struct mf_item *all = mf_item_copy(x);
+    mf_item_remove(x);
+    for (int i = 0; i < all->n; i++)
+        if (!mf_item_find(group, all->name[i]))
+            mf_item_put(group, all->name[i], mf_item_copy(all->child[i]));
+    mf_item_free(all);
+}
+
 /* The whole tree below x. What is a key is taken out of it: the rest is left. */
 static int bind_all(struct binder *b, struct mf_item *x, struct mf_err *err)
 {
     char path[PATH_BYTES];
     mf_item_path(x, path, sizeof path);
     int rc = mf_resolve(&b->resolver, x, err);
+    unfold(b, x);
     const int i = key_of(x, path);
     if (rc && (i >= 0 || b->resolver.hopeless))
         return rc;

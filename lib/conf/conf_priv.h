@@ -27,7 +27,8 @@ bool mf_key_is_group(const char *name); /* "training": some key's name begins wi
 const char *mf_key_nearest(const char *name);
 /* A new item; *to stays as it is where there is no such key. */
 int mf_key_default(const char *name, struct mf_item **to);
-/* {env: lift} becomes {env: {name: lift}}, for that is what it is short for. */
+/* {env: lift} becomes {env: {name: lift}}, for that is what it is short for; a value in the place of another group of
+ * keys, policy: PPO, moves into the group too, so that keys can be set beside it. */
 void mf_key_spell_out(struct mf_item *root);
 
 #endif

@@ -78,13 +78,21 @@ void mf_item_become(struct mf_item *x, struct mf_item *value)
 {
     struct mf_item was = *x;
     *x = *value;
-    x->up = was.up, x->where = was.where, x->state = was.state;
+    x->up = was.up, x->where = was.where, x->state = was.state, x->brief = was.brief;
     mf_item_stamp(x, was.reading);
     for (int i = 0; i < x->n; i++)
         x->child[i]->up = x;
     empty(&was);
     free(value->where);
     free(value);
+}
+
+struct mf_item *mf_item_brief(const struct mf_item *map)
+{
+    for (int i = 0; map->is == MF_IS_MAP && i < map->n; i++)
+        if (map->child[i]->brief)
+            return map->child[i];
+    return NULL;
 }
 
 struct mf_item *mf_item_find(const struct mf_item *map, const char *name)
@@ -202,6 +210,8 @@ void mf_item_path(const struct mf_item *x, char *to, size_t size)
         return;
     }
     mf_item_path(x->up, to, size);
+    if (x->brief)
+        return;
     int i = 0;
     while (x->up->child[i] != x)
         i++;
@@ -242,6 +252,19 @@ void mf_value_print(const char *text, FILE *to)
     free(escaped);
 }
 
+/* As it was written, unless a file means another thing by that: Hydra's words know inf, -.5 and TrUe. */
+static void print_plain(const struct mf_item *x, FILE *to)
+{
+    struct mf_item *again = mf_item_scalar(x->text, false, MF_YAML);
+    char text[32];
+    mf_float_text(text, sizeof text, x->f);
+    if (again->is == x->is && (x->is != MF_IS_FLOAT || again->f == x->f || isnan(x->f)))
+        fputs(x->text, to);
+    else
+        fputs(x->is == MF_IS_FLOAT ? text : x->b ? "true" : "false", to);
+    mf_item_free(again);
+}
+
 void mf_item_print(const struct mf_item *x, FILE *to)
 {
     switch (x->is) {
@@ -265,12 +288,6 @@ void mf_item_print(const struct mf_item *x, FILE *to)
         putc(x->is == MF_IS_MAP ? '}' : ']', to);
         break;
     default:
-        if (x->is == MF_IS_FLOAT && !isfinite(x->f)) { /* Hydra's words have no dot */
-            char text[8];
-            mf_float_text(text, sizeof text, x->f);
-            fputs(text, to);
-        } else {
-            fputs(x->text, to);
-        }
+        print_plain(x, to);
     }
 }

@@ -25,6 +25,7 @@ struct mf_item {
     struct mf_item *up;  /* NULL: the root */
     char *where;         /* "FILE:LINE"; NULL: a word of the command line */
     int reading;         /* of two names for one key, the later reading holds */
+    bool brief;          /* written in the place of the map that it is in: env: lift is {env: {name: lift}} */
     enum mf_state state; /* of interpolation */
 };
 
@@ -37,6 +38,8 @@ int mf_item_count(const struct mf_item *x); /* nodes; 32 bytes of text weigh as 
 void mf_item_stamp(struct mf_item *x, int reading);
 void mf_item_become(struct mf_item *x, struct mf_item *value); /* takes what value holds; x keeps its place */
 
+/* The child of a map that was written in its place; NULL: none. */
+struct mf_item *mf_item_brief(const struct mf_item *map);
 /* The child of a map; NULL: none. */
 struct mf_item *mf_item_find(const struct mf_item *map, const char *name);
 /* Below `root` by names joined with dots, a number in a list; NULL: none. */
@@ -49,7 +52,7 @@ void mf_item_put_at(struct mf_item *root, const char *path, struct mf_item *valu
 /* Maps are joined, all else in `over` replaces what is in `map`. Takes `over`. */
 void mf_item_merge(struct mf_item *map, struct mf_item *over);
 void mf_item_remove(struct mf_item *x); /* with its name, from what it is in */
-/* "policy.hidden" of an item that is in a tree. */
+/* "policy.hidden" of an item that is in a tree; of a brief one the map's. */
 void mf_item_path(const struct mf_item *x, char *to, size_t size);
 /* As YAML, on one line, that reads back. */
 void mf_item_print(const struct mf_item *x, FILE *to);
@@ -69,8 +72,10 @@ union mf_typed {
 
 /* Check type and range. The sentence begins with "must be". */
 int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_item *v, struct mf_err *err);
-/* The shortest decimal that reads back to the same double. */
+/* The shortest decimal that reads back to the same double, as Python's repr writes it; YAML's .inf and .nan. */
 void mf_float_text(char *to, size_t size, double f);
+/* What Python's str() makes of it: 0.0001 of 1e-4, True, None, [1, 'a']. malloc'ed. */
+char *mf_item_str(const struct mf_item *x);
 /* As YAML writes it; malloc'ed, NULL for null. Strings are as they are, without quotes. */
 char *mf_typed_text(const union mf_typed *v, const struct mf_key *key);
 

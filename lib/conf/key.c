@@ -83,16 +83,27 @@ int mf_key_default(const char *name, struct mf_item **to)
     return 0;
 }
 
+/* The key that a group's name alone is short for, without the group. A value that is none of ours gets a name too, for
+ * references to mean it. */
+static const char *short_for(const char *group)
+{
+    const size_t n = strlen(group);
+    for (int i = 0; i < ALIASES; i++)
+        if (!strcmp(group, alias[i][0]) && !strncmp(alias[i][1], group, n) && alias[i][1][n] == '.')
+            return alias[i][1] + n + 1;
+    return "_value_";
+}
+
 void mf_key_spell_out(struct mf_item *root)
 {
-    for (int i = 0; i < ALIASES; i++) {
-        const size_t n = strlen(alias[i][0]);
-        struct mf_item *x = mf_item_find(root, alias[i][0]);
-        if (!x || x->is == MF_IS_MAP || strncmp(alias[i][1], alias[i][0], n) != 0 || alias[i][1][n] != '.')
+    for (int i = 0; i < root->n; i++) {
+        struct mf_item *x = root->child[i];
+        if (x->is == MF_IS_MAP || x->is == MF_IS_NULL || !mf_key_is_group(root->name[i]))
             continue;
         struct mf_item *map = mf_item_map(), *copy = mf_item_copy(x);
         mf_item_stamp(map, x->reading);
-        mf_item_put(map, alias[i][1] + n + 1, copy);
-        mf_item_put(root, alias[i][0], map);
+        copy->brief = true;
+        mf_item_put(map, short_for(root->name[i]), copy);
+        mf_item_put(root, root->name[i], map);
     }
 }

@@ -61,6 +61,13 @@ static bool was_used(const struct loader *l, const char *group)
 
 /* ---- a word that is no option ---- */
 
+/* Has a file written a value in the place of this group, policy: PPO? */
+static bool is_value(const struct mf_item *root, const char *group)
+{
+    const struct mf_item *there = mf_item_find(root, group);
+    return there && (there->is != MF_IS_MAP || mf_item_brief(there));
+}
+
 static int check_place(const struct mf_item *root, const struct mf_word *w, struct mf_err *err)
 {
     const struct mf_item *there = mf_item_at(root, w->key);
@@ -145,7 +152,7 @@ static int load(struct loader *l, struct mf_conf *c, struct mf_err *err)
         struct mf_word *w = &l->word[i];
         if (l->is_option[i] && (was_used(l, w->key) || w->act == MF_ACT_ADD))
             continue;
-        if (l->is_option[i] && w->act == MF_ACT_SET && mf_key_find(w->key) < 0)
+        if (l->is_option[i] && w->act == MF_ACT_SET && mf_key_find(w->key) < 0 && !is_value(root, w->key))
             return mf_item_free(root),
                    mf_err_set(err, MF_EUSAGE, "%.128s: no defaults list has the group %.64s; +%.128s adds it",
                               l->from->word[i], w->key, l->from->word[i]);

@@ -48,7 +48,8 @@ static int deep(struct mf_resolver *r, struct mf_item *x, struct mf_err *err)
     return rc;
 }
 
-/* Names joined with dots from `at` down, each resolved before it is entered. */
+/* Names joined with dots from `at` down, each resolved before it is entered. What is written in a group's place is what
+ * a reference to the group means, and holds what the group does not. */
 static int descend(struct mf_resolver *r, struct mf_item *at, const char *path, struct mf_item **to, struct mf_err *err)
 {
     while (at && *path) {
@@ -59,8 +60,13 @@ static int descend(struct mf_resolver *r, struct mf_item *at, const char *path, 
         int rc = mf_resolve(r, at, err);
         if (rc)
             return rc;
-        at = mf_item_at(at, name);
+        struct mf_item *next = mf_item_at(at, name), *brief = mf_item_brief(at);
+        if (!next && brief && (rc = mf_resolve(r, brief, err)))
+            return rc;
+        at = next || !brief ? next : mf_item_at(brief, name);
     }
+    if (at && mf_item_brief(at))
+        at = mf_item_brief(at);
     *to = at;
     return at ? deep(r, at, err) : 0;
 }
@@ -71,7 +77,9 @@ static int reference(struct mf_resolver *r, const struct mf_item *x, const char 
     char plain[512], *p = plain;
     struct mf_item *found = NULL, *from = r->root;
     const bool relative = *path == '.';
-    for (from = relative ? x->up : r->root; *path == '.' && path[1] == '.' && from; path++)
+    if (relative)
+        from = x->brief ? x->up->up : x->up;
+    for (; *path == '.' && path[1] == '.' && from; path++)
         from = from->up;
     for (path += *path == '.'; *path && p < plain + sizeof plain - 1; path++)
         if (*path != ']')
@@ -98,28 +106,59 @@ static int reference(struct mf_resolver *r, const struct mf_item *x, const char 
 
 /* ---- resolvers ---- */
 
-/* The next of the arguments, without blanks and quotes; NULL: there is none. */
+/* The next of the arguments, up to a comma that no quote or bracket holds, without blanks around; NULL: there is none.
+ */
 static char *argument(char **s)
 {
-    char *from = *s, *p = from + strspn(from, " "), quote = '\0';
+    char *from = *s, *p, quote = '\0';
     if (!from)
         return NULL;
-    for (*s = NULL, from = p; *p; p++) {
+    from += strspn(from, " ");
+    *s = NULL;
+    int depth = 0;
+    for (p = from; *p && !*s; p++) {
         if (quote)
             quote = *p == quote ? '\0' : quote;
         else if (*p == '\'' || *p == '"')
             quote = *p;
-        else if (*p == ',') {
+        else if (*p == ',' && depth <= 0)
             *p = '\0', *s = p + 1;
-            break;
-        }
+        else
+            depth += (strchr("[{(", *p) != NULL) - (strchr("]})", *p) != NULL);
     }
-    size_t n = strlen(from);
-    while (n && from[n - 1] == ' ')
+    for (size_t n = strlen(from); n && from[n - 1] == ' ';)
         from[--n] = '\0';
-    if (n > 1 && (*from == '\'' || *from == '"') && from[n - 1] == *from)
-        from[n - 1] = '\0', from++;
     return from;
+}
+
+/* 'a b' is a b. */
+static char *unquoted(char *s)
+{
+    const size_t n = strlen(s);
+    if (n < 2 || (*s != '\'' && *s != '"') || s[n - 1] != *s)
+        return s;
+    s[n - 1] = '\0';
+    return s + 1;
+}
+
+/* A text, or null: what is a number to others is one where a key wants it. */
+static int environment(const char *name, const char *other, struct mf_item **to, struct mf_err *err)
+{
+    struct mf_item *x = NULL;
+    const char *value = getenv(name);
+    if (!value && !other)
+        return mf_err_set(err, MF_EUSAGE, "%.64s is not in the environment (${oc.env:%.64s,DEFAULT} gives another)",
+                          name, name);
+    int rc = value ? 0 : mf_word_value(&x, other, err);
+    if (rc || (x && x->is == MF_IS_NULL)) {
+        *to = x;
+        return rc;
+    }
+    char *text = value ? mf_xstrdup(value) : mf_item_str(x);
+    *to = mf_item_scalar(text, true, MF_YAML);
+    mf_item_free(x);
+    free(text);
+    return 0;
 }
 
 static int call(struct mf_resolver *r, const struct mf_item *x, const char *name, char *args, struct mf_item **to,
@@ -127,7 +166,7 @@ static int call(struct mf_resolver *r, const struct mf_item *x, const char *name
 {
     char *rest = args, stamp[256];
     if (!strcmp(name, "eval"))
-        return mf_arithmetic(argument(&rest), to, err);
+        return mf_arithmetic(unquoted(argument(&rest)), to, err);
     if (!strcmp(name, "now")) {
         time_t now = time(NULL);
         struct tm tm;
@@ -135,24 +174,17 @@ static int call(struct mf_resolver *r, const struct mf_item *x, const char *name
         *to = mf_item_scalar(stamp, true, MF_YAML);
         return 0;
     }
-    const char *first = argument(&rest), *other = rest ? argument(&rest) : NULL;
+    char *first = unquoted(argument(&rest)), *other = rest ? argument(&rest) : NULL;
     if (!strcmp(name, "oc.decode"))
         return mf_word_value(to, first, err);
     if (!strcmp(name, "oc.select")) {
         int rc = reference(r, x, first, to, err);
-        if (rc == 0 && !*to)
-            *to = mf_item_scalar(other ? other : "null", false, MF_YAML);
-        return rc;
+        return rc || *to ? rc : mf_word_value(to, other ? other : "null", err);
     }
-    if (strcmp(name, "oc.env") != 0)
-        return mf_err_set(err, MF_EUSAGE,
-                          "no resolver '%.64s' here (there are eval, now, oc.decode, oc.env, oc.select)", name);
-    const char *value = getenv(first);
-    if (!value && !other)
-        return mf_err_set(err, MF_EUSAGE, "%.64s is not in the environment (${oc.env:%.64s,DEFAULT} gives another)",
-                          first, first);
-    *to = mf_item_scalar(value ? value : other, false, MF_YAML);
-    return 0;
+    if (!strcmp(name, "oc.env"))
+        return environment(first, other, to, err);
+    return mf_err_set(err, MF_EUSAGE, "no resolver '%.64s' here (there are eval, now, oc.decode, oc.env, oc.select)",
+                      name);
 }
 
 /* ---- text ---- */
@@ -246,11 +278,10 @@ static int expand(struct mf_resolver *r, const struct mf_item *x, const char *s,
             free(out.s);
             return 0;
         }
-        if (rc == 0 && !got->text)
-            rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is a %s, which has no place in a text", s,
-                            got->is == MF_IS_MAP ? "map" : "list");
-        if (rc == 0)
-            append(&out, got->text, strlen(got->text));
+        char *text = rc ? NULL : mf_item_str(got);
+        if (text)
+            append(&out, text, strlen(text));
+        free(text);
         mf_item_free(got);
         s = end;
     }

@@ -21,48 +21,48 @@ static bool is_word(const char *text, const char *word, enum mf_grammar g)
     return g == MF_HYDRA || upper == 0 || upper == n || (upper == 1 && isupper((unsigned char)text[0]));
 }
 
-static const char *digits(const char *s, char **to, enum mf_grammar g)
+/* Copy digits, with at most one underscore between two, which is left out; in some places of YAML any number anywhere.
+ */
+static const char *digits(const char *s, char **to, bool any_underscores)
 {
-    for (bool any = false; isdigit((unsigned char)*s) || (any && *s == '_'); s++) {
+    for (const char *from = s; isdigit((unsigned char)*s) || (*s == '_' && s > from); s++)
         if (*s != '_')
             *(*to)++ = *s;
-        else if (g == MF_HYDRA && !isdigit((unsigned char)s[1]))
+        else if (!any_underscores && !isdigit((unsigned char)s[1]))
             break;
-        any = true;
-    }
     return s;
 }
 
-/* Copy a decimal number without its underscores. False: it is none. */
+/* Copy a decimal number without its underscores. False: it is none. YAML's are OmegaConf's: a number that begins with
+ * its point has no sign, and needs one in its exponent. */
 static bool decimal(const char *s, enum mf_grammar g, char *to, bool *point)
 {
     *point = false;
     if (strlen(s) >= NUMBER_MAX)
         return false;
-    if (*s == '+' || *s == '-')
+    const bool sign = *s == '+' || *s == '-';
+    if (sign)
         *to++ = *s++;
     const char *start = s;
-    s = digits(s, &to, g);
-    size_t whole = (size_t)(s - start);
-    if (g == MF_HYDRA && whole > 1 && *start == '0')
+    s = digits(s, &to, g == MF_YAML && strchr(s, '.'));
+    const bool bare = s == start, strict = g == MF_YAML && bare;
+    if ((g == MF_HYDRA && s > start + 1 && *start == '0') || (strict && sign) ||
+        (bare && (*s != '.' || !isdigit((unsigned char)s[1]))))
         return false;
-    if (*s == '.') {
-        *point = true;
+    if ((*point = *s == '.')) {
         *to++ = *s++;
-        start = s;
-        s = digits(s, &to, g);
-        whole += (size_t)(s - start);
+        s = digits(s, &to, g == MF_YAML);
     }
-    if (!whole)
-        return false;
     if (*s == 'e' || *s == 'E') {
         *point = true;
         *to++ = *s++;
         if (*s == '+' || *s == '-')
             *to++ = *s++;
+        else if (strict)
+            return false;
         start = s;
-        s = digits(s, &to, g);
-        if (s == start)
+        s = digits(s, &to, false);
+        if (s == start || (g == MF_YAML && memchr(start, '_', (size_t)(s - start))))
             return false;
     }
     *to = '\0';
@@ -84,16 +84,16 @@ static bool in_base(const char *s, int base, int64_t *v)
     return *end == '\0' && errno == 0;
 }
 
-/* 0b1, 0x1F, 017 and 1:30, which YAML 1.1 reads as 1, 31, 15 and 90. */
+/* 0b1, 0x1F, 017, 1__0 and 1:30, which YAML 1.1 reads as 1, 31, 15, 10 and 90. */
 static bool yaml_int(const char *s, int64_t *v)
 {
     int64_t sign = *s == '-' ? -1 : 1;
     s += *s == '-' || *s == '+';
     bool good = false;
     if (s[0] == '0' && s[1])
-        good = s[1] == 'b' ? in_base(s + 2, 2, v) : s[1] == 'x' ? in_base(s + 2, 16, v) : in_base(s + 1, 8, v);
-    else if (strchr(s, ':') && strlen(s) < 16) {
-        good = *s >= '1' && *s <= '9';
+        good = s[1] == 'b' ? in_base(s + 2, 2, v) : s[1] == 'x' ? in_base(s + 2, 16, v) : in_base(s, 8, v);
+    else if (strchr(s, ':')) {
+        good = *s >= '1' && *s <= '9' && strlen(s) < 16;
         for (*v = 0; good && *s;) {
             char *end;
             long part = strtol(s, &end, 10);
@@ -101,6 +101,8 @@ static bool yaml_int(const char *s, int64_t *v)
             *v = *v * 60 + part;
             s = end + (*end == ':');
         }
+    } else {
+        good = *s >= '1' && *s <= '9' && !s[strspn(s, "0123456789_")] && in_base(s, 10, v);
     }
     *v *= sign;
     return good;
@@ -108,12 +110,13 @@ static bool yaml_int(const char *s, int64_t *v)
 
 static bool special(const char *s, enum mf_grammar g, double *f)
 {
-    double sign = *s == '-' ? -1 : 1;
-    s += *s == '-' || *s == '+';
+    const bool sign = *s == '-' || *s == '+';
+    const double infinity = *s == '-' ? -(double)INFINITY : (double)INFINITY;
+    s += sign;
     if (g == MF_YAML && *s++ != '.')
         return false;
-    *f = is_word(s, "inf", g) ? sign * (double)INFINITY : (double)NAN;
-    return is_word(s, "inf", g) || is_word(s, "nan", MF_HYDRA);
+    *f = is_word(s, "inf", g) ? infinity : (double)NAN;
+    return is_word(s, "inf", g) || (is_word(s, "nan", MF_HYDRA) && !(sign && g == MF_YAML));
 }
 
 static void classify(struct mf_item *s, enum mf_grammar g)

@@ -132,20 +132,6 @@ int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_
     }
 }
 
-void mf_float_text(char *to, size_t size, double f)
-{
-    int precision = 1;
-    if (!isfinite(f)) {
-        snprintf(to, size, isnan(f) ? ".nan" : f > 0 ? ".inf" : "-.inf");
-        return;
-    }
-    do
-        snprintf(to, size, "%.*g", precision, f);
-    while (strtod(to, NULL) != f && ++precision <= 17);
-    if (!strpbrk(to, ".e"))
-        snprintf(to + strlen(to), size - strlen(to), ".0");
-}
-
 char *mf_typed_text(const union mf_typed *v, const struct mf_key *key)
 {
     char text[66 * MF_LIST_MAX] = "";

@@ -107,6 +107,24 @@ END
         grep -qF 'd: {c: ["\\${x}"]}' all.yaml && grep -qF 'e: "${nowhere}"' all.yaml
 }
 
+@test "a name that is a group of keys here stays the value that a file gave it, and texts are as OmegaConf writes them" {
+    short=(--config-dir "$ROOT/tests/fixtures/short" -cn short conf.unknown=keep)
+    mf-conf "${short[@]}" 2>/dev/null | sed -n '/^task_name/,$p' | diff "$ROOT/tests/fixtures/short/short.expected" - &&
+        [[ $(value "${short[@]}" env.name env.max_steps env.max_steps=5) == $'hopper-medium-v2\n5' ]] &&
+        mf-conf "${short[@]}" env=walker policy=SAC policy.horizon=3 task=reach 2>/dev/null >all &&
+        grep -qx 'name: walker_SAC_reach_lift_clone' all && grep -qx '  horizon: 3' all && grep -qx '  "_value_": SAC' all &&
+        mf-conf --config all 2>/dev/null | cmp - all
+}
+
+@test "what a reference gives is what its key is: a number of the environment, a name of a number" {
+    [[ $(MF_TEST_N=1_0 value 'training.num_envs=${oc.env:MF_TEST_N}' training.num_envs) == 10 ]] &&
+        [[ $(MF_TEST_N=null value 'run.name=${oc.env:MF_TEST_N}' run.name) == null ]] &&
+        [[ $(value 'run.name=${training.learning_rate}' training.learning_rate=1e-4 run.name) == 0.0001 ]] &&
+        [[ $(value 'run.name=${training.clip_range}_${run.force}_${policy.checkpoint}_${policy.hidden}' run.name) == '0.03_False_None_[256, 256, 256]' ]] &&
+        [[ $(value 'training.total_timesteps=${eval:"200_000 * 2 + 1e3"}' training.total_timesteps=200_000 training.total_timesteps) == 200000 ]] &&
+        [[ $(value 'training.total_timesteps=${eval:"200_000 * 2 + 1e3"}' training.total_timesteps) == 401000 ]]
+}
+
 @test "a cycle is an error also in what no program knows, and through a map that holds it" {
     printf 'a: {b: "${c}"}\nc: ${a}\nconf: {unknown: keep}\n' >configs/round.yaml
     refuses "configs/round.yaml:" -cn round && [[ $stderr == *"a cycle: a.b -> c -> a.b"* ]]

@@ -6,12 +6,16 @@ too; mf-conf has the defaults of its own keys besides. Unknown resolvers of Hydr
 """
 
 import io
+import re
 import shlex
 import subprocess
 import sys
 
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+
+# As mf-conf prints it, in double quotes, where a backslash is two.
+UNRESOLVED = r"(?<!\\)(\\\\\\\\)*\$\{"
 
 
 def differences(want, got, path=""):
@@ -22,7 +26,9 @@ def differences(want, got, path=""):
     elif isinstance(want, list) and isinstance(got, list) and len(want) == len(got):
         for i, (a, b) in enumerate(zip(want, got)):
             yield from differences(a, b, f"{path}[{i}]")
-    elif want != got or type(want) is not type(got):
+    elif isinstance(got, dict) and not isinstance(want, dict) and len(path.split(".")) == 2:
+        yield from differences(want, got.get("_value_", got.get("name", "nothing")), path)  # env: NAME, of a group of ours
+    elif (want != got and want == want) or type(want) is not type(got):
         yield f"{path[1:]}: Hydra has {want!r}, mf-conf {got!r}"
 
 
@@ -34,6 +40,7 @@ def main():
         name, *words = shlex.split(line)
         with initialize_config_dir(folder, version_base=None):
             want = OmegaConf.to_container(compose(name, words), resolve=True)
+        want.pop("hydra", None)
         ours = subprocess.run(
             [mf_conf, "--config-dir", folder, "--config-name", name, "conf.unknown=keep", *words],
             capture_output=True,
@@ -41,9 +48,10 @@ def main():
         )
         found = [ours.stderr.strip()]
         if ours.returncode == 0:
-            got = OmegaConf.load(io.StringIO(ours.stdout))
-            got.pop("hydra", None)  # what only Hydra can resolve
-            found = list(differences(want, OmegaConf.to_container(got, resolve=True)))
+            text = re.sub("^hydra:.*", "", ours.stdout, flags=re.MULTILINE)  # what only Hydra can resolve
+            got = OmegaConf.load(io.StringIO(text))
+            found = [f"unresolved: {line}" for line in text.splitlines() if re.search(UNRESOLVED, line)]
+            found += list(differences(want, OmegaConf.to_container(got, resolve=True)))
         print("not ok" if found else "ok", line.strip(), *found, sep="\n    " if found else " ")
         failed += bool(found)
     return failed > 0

@@ -1,9 +1,10 @@
 # What Hydra and OmegaConf themselves make of the same files and words.
 load ../cli/helpers
 
-@test "every configuration of tests/fixtures/hydra composes to what Hydra composes" {
-    folder=$ROOT/tests/fixtures/hydra
-    run "$ROOT/build/venv/conf/bin/python" "$ROOT/tests/pypi/compose_both.py" "$folder" "$ROOT/bin/mf-conf" <"$folder/CASES"
-    echo "$output"
-    [[ $status -eq 0 && ${#lines[@]} -eq $(wc -l <"$folder/CASES") ]]
+@test "every configuration of tests/fixtures/hydra and short composes to what Hydra composes" {
+    for folder in "$ROOT"/tests/fixtures/{hydra,short}; do
+        run "$ROOT/build/venv/conf/bin/python" "$ROOT/tests/pypi/compose_both.py" "$folder" "$ROOT/bin/mf-conf" <"$folder/CASES"
+        echo "$output"
+        [[ $status -eq 0 && ${#lines[@]} -eq $(wc -l <"$folder/CASES") ]] || return 1
+    done
 }

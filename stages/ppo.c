@@ -138,9 +138,6 @@ static int inherit(const struct mf_run *run, struct ppo *q, const struct mf_fram
         rc = mf_err_set(err, MF_EUSAGE,
                         "the stream carries encodings of its observations, of which no encoder can learn: give mf-ppo "
                         "training.freeze_encoder=true, or mf-collect false");
-    if (rc == 0 && (q->max_lag < 0 || q->max_lag > MF_LAG_MAX))
-        rc = mf_err_set(err, MF_EFORMAT, "the head's max_lag %lld is not within 0..%d", (long long)q->max_lag,
-                        MF_LAG_MAX);
     return rc;
 }
 

@@ -80,7 +80,11 @@ static int make(struct service *v, const struct mf_frame *q, struct mf_frame *a,
 static int episodes(struct service *v, const struct mf_frame *q, const int32_t **episode, struct mf_err *err)
 {
     size_t n = (size_t)v->r.N;
-    return mf_talk_get(q, "episode", MF_I32, 1, &n, (const void **)episode, err);
+    int rc = mf_talk_get(q, "episode", MF_I32, 1, &n, (const void **)episode, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        if ((*episode)[i] < 0)
+            rc = mf_err_set(err, MF_EUSAGE, "episode[%zu] is %d: they are counted from 0", i, (*episode)[i]);
+    return rc;
 }
 
 static int reset(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)

@@ -239,7 +239,7 @@ static bool read_records(struct mf_vec *v, const char *at, size_t left, const vo
             return false;
         memcpy(&r, at, sizeof r);
         at += sizeof r, left -= sizeof r;
-        if (left < r.size)
+        if (left < r.size || r.episode < 0 || r.episode == INT32_MAX || r.clock < 0)
             return false;
         v->r.episode[n] = r.episode;
         v->r.clock[n] = r.clock;

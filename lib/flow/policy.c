@@ -41,6 +41,18 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
     return s->net.net->check(&s->net, err);
 }
 
+/* Sizes that are in order one by one may be none together. */
+static int check_products(const struct mf_policy_spec *s, struct mf_err *err)
+{
+    const int64_t O = (int64_t)s->n_obs_steps * s->obs.dim, D = (int64_t)s->horizon * s->action_dim;
+    if (O <= INT32_MAX / 2 && D <= INT32_MAX / 2 / (MF_STEPS_MAX + 1))
+        return 0;
+    return mf_err_set(err, MF_EUSAGE,
+                      "policy.n_obs_steps=%d times %d numbers of an observation, or policy.horizon=%d times %d of an "
+                      "action, are more than a policy can have",
+                      s->n_obs_steps, s->obs.dim, s->horizon, s->action_dim);
+}
+
 int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err)
 {
     *p = (struct mf_policy){.spec = *spec};
@@ -48,6 +60,8 @@ int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, st
     s->net.obs = s->obs;
     s->net.n_obs_steps = s->n_obs_steps;
     s->net.horizon = s->horizon;
+    if (check_products(s, err))
+        return err->code;
     s->net.O = s->n_obs_steps * s->obs.dim;
     s->net.D = s->horizon * s->action_dim;
     int rc = check(s, err);

@@ -9,8 +9,6 @@
 
 #include "data/frame.h"
 
-enum { MF_LAG_MAX = 1 };
-
 struct mf_part { /* of a round, by one source; its frames are the rounds' until they are dropped */
     const char *src;
     struct mf_frame *const *slices;

@@ -19,6 +19,19 @@ static int read_version(const struct mf_policy *p, const struct mf_frame *slice,
     return 0;
 }
 
+/* All of its slices are of one version: whoever looks at the first one has looked at them all. */
+static int check_versions(const struct mf_policy *p, const struct mf_part *part, int64_t *version, struct mf_err *err)
+{
+    int rc = read_version(p, part->slices[0], version, err);
+    for (int i = 1; rc == 0 && i < part->n; i++) {
+        int64_t other;
+        if ((rc = read_version(p, part->slices[i], &other, err)) == 0 && other != *version)
+            rc = mf_err_set(err, MF_EFORMAT, "round %lld has slices of policy versions %lld and %lld",
+                            (long long)p->iter, (long long)*version, (long long)other);
+    }
+    return rc;
+}
+
 static int check_encoder(const struct mf_policy *p, const struct mf_frame *slice, struct mf_err *err)
 {
     char own[17];
@@ -43,7 +56,7 @@ int mf_staleness_check(struct mf_staleness *s, const struct mf_policy *p, const 
     const char *theirs = "";
     struct mf_err ignored;
     int64_t version;
-    int rc = read_version(p, part->slices[0], &version, err);
+    int rc = check_versions(p, part, &version, err);
     if (rc || (rc = check_encoder(p, part->slices[0], err)))
         return rc;
     (void)mf_frame_get_str(part->slices[0], "policy.digest", &theirs, &ignored);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 1 };
+#include "data/head.h"
 
 static struct mf_sender *by_name(struct mf_senders *q, const char *src)
 {
@@ -53,15 +53,6 @@ static int agree(const struct mf_senders *q, const struct mf_frame *head, const 
     return 0;
 }
 
-static int check_format(const struct mf_frame *head, struct mf_err *err)
-{
-    int64_t format;
-    int rc = mf_frame_get_int(head, "v", &format, err);
-    return rc || format == FORMAT ? rc
-                                  : mf_err_set(err, MF_EFORMAT, "the stream's format is %lld, and mf %s reads %d",
-                                               (long long)format, MF_VERSION, FORMAT);
-}
-
 /* May a head of this name come now? *again: it starts over, before its end. */
 static int may_begin(struct mf_senders *q, struct mf_port *in, const struct mf_sender *s, bool *again,
                      struct mf_err *err)
@@ -86,7 +77,7 @@ static int begin(struct mf_senders *q, struct mf_port *in, struct mf_frame *head
 {
     const char *src = "";
     bool again = false;
-    int rc = check_format(head, err);
+    int rc = mf_head_check(head, err);
     if (rc || (mf_frame_has(head, "src") && (rc = mf_frame_get_str(head, "src", &src, err))) ||
         (mf_frame_has(head, "again") && (rc = mf_frame_get_bool(head, "again", &again, err))))
         return rc;

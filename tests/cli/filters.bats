@@ -102,6 +102,13 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     refused heads=1 "frame 5: a second head"
     refused after=1 "frame 6: it follows the end"
     refused v=2 "the stream's format is 2"
+    local field low high
+    while read -r field low high; do
+        for x in $((low - 1)) $((high + 1)) $((1 << 62)) $((-1 << 63)); do
+            refused "head.$field=$x" "the head's $field is $x, not within $low..$high" || return 1
+        done
+        stream make head."$field"="$low" | mf-gae >/dev/null && stream make head."$field"="$high" | mf-gae >/dev/null || return 1
+    done <<<$'num_envs 1 1048576\nsteps 1 1048576\nmax_lag 0 1\niter 0 4611686018427387903'
     refused spoil=prev_values "frame 2: the rollout of iteration 0: prev_values[0,0] is NaN"
     refused "case=random drop=last_values" "there is no array 'last_values'"
     stream make >"$T/in"

@@ -112,7 +112,8 @@ def cut(a, k, of):
 def make(o):
     put = lambda m: sys.stdout.buffer.write(msgpack.packb(m))
     samples, slices = 0, int(o.get("slices", 1))
-    head = {"mf": "head", "v": int(o.get("v", 1)), "run": "", "src": "", "seed": 1, "spec": {}, "chain": [], "more": [1]}
+    head = {"mf": "head", "v": int(o.get("v", 1)), "run": "", "src": "", "seed": 1, "spec": {}, "chain": [], "more": [1],
+            **{k[5:]: int(v) for k, v in o.items() if k.startswith("head.")}}
     stream = [head] if o.get("head", "1") == "1" else []
     for i in range(int(o.get("iters", 1))):
         a = rollout(o, i)

@@ -34,6 +34,21 @@ static struct mf_policy_spec example(void)
     return s;
 }
 
+/* Sizes that are in order one by one. */
+static void products(void)
+{
+    struct mf_policy_spec s = example();
+    struct mf_policy p;
+    struct mf_err err = {0};
+    s.horizon = s.action_dim = MF_SPEC_DIM_MAX;
+    ok(mf_policy_outline(&p, &s, &err) == MF_EUSAGE && strstr(err.text, "policy.horizon=1048576 times 1048576"), "%s",
+       err.text);
+    s = example();
+    s.n_obs_steps = MF_SPEC_DIM_MAX;
+    ok(mf_policy_outline(&p, &s, &err) == MF_EUSAGE && strstr(err.text, "policy.n_obs_steps=1048576 times 6199"), "%s",
+       err.text);
+}
+
 static void heads(void)
 {
     struct mf_policy_spec s = example(), back;
@@ -159,6 +174,7 @@ static void differences(void)
 
 int main(void)
 {
+    products();
     heads();
     texts();
     differences();

@@ -35,6 +35,22 @@ static void versions(struct mf_policy *p)
     ok(says(&s, p, "mine", 6, NULL, NULL) == MF_EFORMAT && strstr(err.text, "version 6, the learner is at 5"),
        "one that is not made yet is refused");
     ok(says(&s, p, "mine", -1, NULL, NULL) == MF_EFORMAT && s.dropped == 1, "and one below 0");
+
+    struct mf_frame *slice[] = {mf_frame_new(MF_ROLLOUT), mf_frame_new(MF_ROLLOUT)};
+    const struct mf_part part = {.src = "", .slices = slice, .n = 2};
+    static const struct {
+        int64_t version;
+        int rc;
+        const char *says;
+    } second[] = {{5, 0, ""}, {4, MF_EFORMAT, "slices of policy versions 5 and 4"}, {-5, MF_EFORMAT, "version -5"}};
+    mf_frame_set_int(slice[0], "policy.version", 5);
+    for (size_t i = 0; i < sizeof second / sizeof *second; i++) {
+        mf_frame_set_int(slice[1], "policy.version", second[i].version);
+        ok(mf_staleness_check(&s, p, "mine", &part, &err) == second[i].rc && strstr(err.text, second[i].says),
+           "a second slice of version %lld", (long long)second[i].version);
+    }
+    mf_frame_free(slice[0]);
+    mf_frame_free(slice[1]);
 }
 
 static void weights(struct mf_policy *p)

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -58,12 +57,6 @@ static void complain(const char *why)
     mf_log(MF_LOG_ERROR, "%s", why);
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static void put_path(const char *before, const char *path, const char *after)
 {
     fputs(before, stdout);
@@ -93,32 +86,48 @@ static int list(struct ckpt *self, int n, const char *const *paths, struct mf_er
     return rc;
 }
 
+static int remove_listed(char *file, struct mf_err *err)
+{
+    if (unlink(file) < 0)
+        return mf_err_errno(err, "cannot remove %s", file);
+    put_path("removed ", file, "\n");
+    strcpy(file + strlen(file) - strlen(".safetensors"), ".json");
+    if (unlink(file) == 0)
+        put_path("removed ", file, "\n");
+    return 0;
+}
+
+/* A clone beside them is where they began, and not an older one of them. */
 static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
     struct mf_listing l = {.broken = warn};
     (void)n;
     int rc = mf_listing_folder(&l, paths[0], err);
-    for (int i = 0; i + self->keep < l.n && !rc; i++) {
-        char *path = l.items[i].path;
-        if (unlink(path) < 0)
-            rc = mf_err_errno(err, "cannot remove %s", path);
-        else
-            put_path("removed ", path, "\n");
-        strcpy(path + strlen(path) - strlen(".safetensors"), ".json");
-        if (!rc && unlink(path) == 0)
-            put_path("removed ", path, "\n");
-    }
+    int64_t left = self->keep;
+    for (int i = l.n; i-- > 0 && !rc;)
+        if (strcmp(l.items[i].kind, "clone") != 0 && left-- <= 0)
+            rc = remove_listed(l.items[i].path, err);
     mf_listing_release(&l);
     return rc;
 }
 
 /* ---- one file ---- */
 
-/* The file, or the newest of a run's folder. */
-static int open_file(struct mf_safetensors *f, const char *path, struct mf_err *err)
+static int open_file(struct mf_safetensors *f, const char *word, struct mf_err *err)
 {
-    char newest[MF_PATH_MAX];
-    return mf_safetensors_open(f, is_folder(path) && mf_rundir_newest(path, newest) ? newest : path, err);
+    char path[MF_PATH_MAX];
+    int rc = mf_runs_checkpoint(word, path, err);
+    return rc ? rc : mf_safetensors_open(f, path, err);
+}
+
+static int path(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
+{
+    char file[MF_PATH_MAX];
+    (void)self, (void)n;
+    int rc = mf_runs_checkpoint(paths[0], file, err);
+    if (!rc)
+        put_path("", file, "\n");
+    return rc;
 }
 
 static int show_torch(const struct ckpt *self, const char *path, struct mf_err *err)
@@ -225,27 +234,36 @@ static bool verified(const char *path)
     return rc == 0;
 }
 
+/* A file, or all checkpoints of a run. */
+static int verify_word(const char *word, int *good, int *all, struct mf_err *err)
+{
+    struct mf_listing l = {.broken = complain};
+    struct mf_at at;
+    int rc = mf_runs_at(&at, word, err);
+    if (!rc && at.kind == MF_AT_FILE) {
+        *good += verified(word);
+        ++*all;
+        return 0;
+    }
+    if (rc || (rc = mf_listing_folder(&l, word, err)))
+        return rc;
+    for (int i = 0; i < l.n; i++)
+        *good += verified(l.items[i].path);
+    *all += l.n + l.n_broken;
+    if (!l.n && !l.n_broken)
+        rc = mf_err_set(err, MF_EUSAGE, "the run %s has no checkpoint yet", at.path);
+    mf_listing_release(&l);
+    return rc;
+}
+
 static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
-    int good = 0, all = 0;
+    int good = 0, all = 0, rc = 0;
     (void)self;
-    for (int i = 0; i < n; i++) {
-        struct mf_listing l = {.broken = complain};
-        if (!is_folder(paths[i])) {
-            good += verified(paths[i]);
-            all++;
-            continue;
-        }
-        int rc = mf_listing_folder(&l, paths[i], err);
-        for (int j = 0; j < l.n && !rc; j++)
-            good += verified(l.items[j].path);
-        all += l.n + l.n_broken;
-        if (!rc && !l.n && !l.n_broken)
-            rc = mf_err_set(err, MF_EUSAGE, "%s holds no checkpoints", paths[i]);
-        mf_listing_release(&l);
-        if (rc)
-            return rc;
-    }
+    for (int i = 0; i < n && !rc; i++)
+        rc = verify_word(paths[i], &good, &all, err);
+    if (rc)
+        return rc;
     return good < all ? mf_err_set(err, MF_EFORMAT, "%d of %d is no whole checkpoint", all - good, all) : 0;
 }
 
@@ -256,7 +274,7 @@ static int ema(struct ckpt *self, int n_paths, const char *const *paths, struct 
 {
     struct mf_safetensors f;
     (void)self, (void)n_paths;
-    int rc = mf_safetensors_open(&f, paths[0], err), n, n_meta = 0;
+    int rc = open_file(&f, paths[0], err), n, n_meta = 0;
     if (rc)
         return rc;
     struct mf_array *t = mf_weights_alone(&f, true, &n);
@@ -358,8 +376,9 @@ static const struct command {
     int least, most; /* operands */
     int (*run)(struct ckpt *self, int n, const char *const *paths, struct mf_err *err);
 } commands[] = {
-    {"ls", 1, INT32_MAX, list}, {"show", 1, 1, show}, {"diff", 2, 2, diff},     {"verify", 1, INT32_MAX, verify},
-    {"prune", 1, 1, prune},     {"ema", 2, 2, ema},   {"import", 2, 2, import}, {"export", 2, 2, export},
+    {"ls", 1, INT32_MAX, list}, {"path", 1, 1, path},     {"show", 1, 1, show},
+    {"diff", 2, 2, diff},       {"prune", 1, 1, prune},   {"verify", 1, INT32_MAX, verify},
+    {"ema", 2, 2, ema},         {"import", 2, 2, import}, {"export", 2, 2, export},
 };
 
 static int work(struct mf_run *run, void *self, struct mf_err *err)
@@ -372,25 +391,30 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         if (!strcmp(words[0], commands[i].name) && n - 1 >= commands[i].least && n - 1 <= commands[i].most)
             return commands[i].run(ckpt, n - 1, words + 1, err);
     return mf_err_set(err, MF_EUSAGE,
-                      "say one of: ls RUN|FILE..., show RUN|FILE, diff FILE FILE, verify RUN|FILE..., prune RUN, "
-                      "ema FILE OUT, import FILE.pt OUT, export RUN|FILE OUT.pt|OUT.safetensors");
+                      "give one of: ls RUN|FILE..., path RUN|FILE, show RUN|FILE, diff RUN|FILE RUN|FILE, "
+                      "verify RUN|FILE..., prune RUN, ema RUN|FILE OUT, import FILE.pt OUT, "
+                      "export RUN|FILE OUT.pt|OUT.safetensors");
 }
 
 static const struct mf_stage stage = {
     .name = "ckpt",
-    .summary = "Look at checkpoints, compare them, check them, thin them out.\n\n"
-               "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
-               "  show RUN|FILE    its metadata and tensors; of a run: of the newest; also of a PyTorch file (.pt, "
-               ".pth, .ckpt)\n"
-               "  diff FILE FILE   what differs; each may be a run, too\n"
-               "  verify RUN|FILE...\n"
-               "                   is each whole, finite, and a policy?\n"
-               "  prune RUN        remove all but the newest\n"
-               "  ema FILE OUT     a copy whose weights are the averaged ones\n"
-               "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs or of ManiFlow's\n"
-               "                   transformer; it asks for what is in no file: policy.activation=, env=, normalizer=\n"
-               "  export RUN|FILE OUT.pt|OUT.safetensors\n"
-               "                   the policy alone, under the published names, for use without this toolkit",
+    .summary =
+        "Look at checkpoints, compare them, check them, thin them out.\n\n"
+        "A run stands for its newest checkpoint, or its clone; a folder of runs (outputs/NAME) for the run that\n"
+        "its link 'latest' names.\n\n"
+        "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
+        "  path RUN|FILE    the checkpoint's file\n"
+        "  show RUN|FILE    its metadata and tensors; also of a PyTorch file (.pt, .pth, .ckpt)\n"
+        "  diff RUN|FILE RUN|FILE\n"
+        "                   what differs\n"
+        "  verify RUN|FILE...\n"
+        "                   is each whole, finite, and a policy?\n"
+        "  prune RUN        remove all but the newest and a clone\n"
+        "  ema RUN|FILE OUT a copy whose weights are the averaged ones\n"
+        "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs or of ManiFlow's\n"
+        "                   transformer; it asks for what is in no file: policy.activation=, env=, normalizer=\n"
+        "  export RUN|FILE OUT.pt|OUT.safetensors\n"
+        "                   the policy alone, under the published names, for use without this toolkit",
     .operands = "COMMAND FILE...",
     .examples = "  mf-ckpt ls outputs/lift/latest\n"
                 "  mf-ckpt show clone.safetensors ckpt.format=json | jq .__metadata__\n"

@@ -32,6 +32,7 @@ struct collect {
 
     struct mf_loaded *start; /* the checkpoint that it starts from, until there is a policy; NULL: none */
     bool resumes;            /* which is the run's own newest */
+    char from[MF_PATH_MAX];  /* its path */
     const struct mf_env *env;
     struct mf_rundir rundir;
     char own_address[MF_PATH_MAX + 32];
@@ -79,15 +80,14 @@ static const struct mf_bind binds[] = {
 /* The environment: the one that was named, or that of the checkpoint that it starts from. */
 static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
-    char newest[MF_PATH_MAX];
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
     c->env_opts.warn = mf_log_warn;
     if (c->who == ACTOR_EXPERT)
         return mf_env_open(&c->env, &c->env_opts, err);
-    c->resumes = c->resume && !c->address && c->run_dir && mf_rundir_newest(c->run_dir, newest);
-    const char *from = c->resumes ? newest : c->checkpoint;
-    int rc = from ? mf_checkpoint_open(&c->start, from, err) : 0;
-    if (rc ||
+    c->resumes = c->resume && !c->address && c->run_dir && mf_runs_newest(c->run_dir, c->from);
+    const char *from = c->resumes || c->checkpoint ? c->from : NULL;
+    int rc = c->checkpoint && !c->resumes ? mf_runs_checkpoint(c->checkpoint, c->from, err) : 0;
+    if (rc || (from && (rc = mf_checkpoint_open(&c->start, from, err))) ||
         (rc = mf_env_open_for(&c->env, &c->env_opts, named, from, from ? mf_loaded_spec(c->start)->env : "", err)))
         return rc;
     if (!named)
@@ -144,7 +144,7 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     if (c->address)
         mf_frame_set_str(head, "policy_address", c->address);
     if (c->sampler && c->checkpoint)
-        mf_frame_set_str(head, "checkpoint", c->checkpoint);
+        mf_frame_set_str(head, "checkpoint", c->resumes ? c->checkpoint : c->from);
     if (c->iter > 0)
         mf_frame_set_int(head, "iter", c->iter); /* a run that goes on: mf-ppo goes on, too */
     mf_frame_set_str(head, "spec.env", c->env->name);

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -90,7 +89,7 @@ static int write_video(const struct eval *e, const char *checkpoint, int steps, 
         snprintf(ending, sizeof ending, "-steps%d.%s", steps, format);
     else
         snprintf(ending, sizeof ending, ".%s", format);
-    mf_rundir_video(checkpoint, ending, path, sizeof path);
+    mf_runs_video(checkpoint, ending, path, sizeof path);
     for (int i = 0; i < e->video; i++)
         good[i] = e->trial[i].success_once;
     int rc = mf_reel_play(reel, path, good, err);
@@ -218,32 +217,16 @@ static int emit_head(struct mf_run *run, const struct eval *e, struct mf_err *er
     return rc;
 }
 
-/* The file that a word means; of a run's folder its newest, whose path goes to `newest`. NULL: with a sentence. */
-static const char *checkpoint_of(const char *word, char newest[MF_PATH_MAX], struct mf_err *err)
-{
-    struct stat st;
-    if (stat(word, &st) < 0)
-        mf_err_errno(err, "%s", word);
-    else if (!S_ISDIR(st.st_mode))
-        return word;
-    else if (mf_rundir_newest(word, newest))
-        return newest;
-    else
-        mf_err_set(err, MF_EUSAGE, "'%s' is no run's folder with checkpoints in it", word);
-    return NULL;
-}
-
 /* The environment: the one that was named, or the one in which all of them were made. */
 static int open_env(struct mf_run *run, struct eval *e, int n, const char *const *words, struct mf_err *err)
 {
-    char newest[MF_PATH_MAX];
+    char path[MF_PATH_MAX];
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
     e->env_opts.warn = mf_log_warn;
     for (int i = 0; i < n; i++) { /* the last of them is not missed after hours */
-        const char *path = checkpoint_of(words[i], newest, err);
         struct mf_loaded *l;
-        int rc = path ? mf_checkpoint_open(&l, path, err) : err->code;
-        if (rc)
+        int rc = mf_runs_checkpoint(words[i], path, err);
+        if (rc || (rc = mf_checkpoint_open(&l, path, err)))
             return rc;
         const char *made_in = mf_loaded_spec(l)->env;
         if (!e->env)
@@ -300,11 +283,12 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct eval *e = self;
-    char newest[MF_PATH_MAX];
+    char path[MF_PATH_MAX];
     int n;
     const char *const *operands = mf_run_operands(run, &n);
-    const char *path = checkpoint_of(n ? operands[e->next / e->steps.n] : e->checkpoint, newest, err);
-    int rc = !path ? err->code : evaluate(run, e, path, e->next % e->steps.n, err);
+    int rc = mf_runs_checkpoint(n ? operands[e->next / e->steps.n] : e->checkpoint, path, err);
+    if (rc == 0)
+        rc = evaluate(run, e, path, e->next % e->steps.n, err);
     e->next++;
     return rc ? rc : e->next < (n ? n : 1) * e->steps.n;
 }

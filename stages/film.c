@@ -78,7 +78,7 @@ static void start(const struct mf_run *run, struct film *m, int64_t iter, int64_
     char made[MF_PATH_MAX];
     int n;
     const char *const *word = mf_run_said(run, &n);
-    mf_rundir_checkpoint(m->run, iter + 1, made);
+    mf_runs_version(m->run, iter + 1, made);
     snprintf(m->policy, sizeof m->policy, "%s%.900s/videos/%06lld.safetensors", *m->run == '/' ? "" : "./", m->run,
              (long long)iter + 1); /* a=b/videos would be a key */
     unlink(m->policy);

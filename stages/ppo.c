@@ -236,7 +236,7 @@ static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t st
     struct mf_trainer *t = &q->trainer;
     char path[MF_PATH_MAX];
     int rc = mf_trainer_next(t, parts, n, steps, err);
-    mf_rundir_checkpoint(q->work.path, t->policy.version, path);
+    mf_runs_version(q->work.path, t->policy.version, path);
     if (rc || (rc = mf_trainer_save(t, path, err)))
         return rc;
     mf_rundir_begun(&q->work.mine);

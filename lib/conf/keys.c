@@ -35,8 +35,8 @@ const struct mf_key mf_keys[] = {
      "of an episode at most; 0: as many as the environment says"},
 
     {"policy.checkpoint", MF_STR, NULL, "path", NULL,
-     "the file of the policy to start from, or to evaluate; null: a fresh one, and in mf-ppo the one that "
-     "mf-collect was given"},
+     "the policy to start from, or to evaluate: a file, or a run for its newest; null: a fresh one, and in mf-ppo the "
+     "one that mf-collect was given"},
     {"policy.weights", MF_CHOICE, "auto", "auto|raw|ema", NULL, "auto is ema of a cloned policy, raw after PPO"},
     {"policy.network", MF_STR, "reflow_mlp", NULL, NULL, "the velocity network"},
     {"policy.hidden", MF_INTS, "[256, 256, 256]", "[1,65536]", NULL, "widths of its trunk"},

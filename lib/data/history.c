@@ -13,23 +13,25 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "data/frame.h"
+#include "data/runs.h"
 #include "wire/token.h"
 
 enum { CHUNK = 1 << 16 };
 
 int mf_history_open(struct mf_history *h, const char *path, struct mf_err *err)
 {
-    struct stat st;
+    struct mf_at at;
     *h = (struct mf_history){.fd = strcmp(path, "-") ? -1 : STDIN_FILENO};
     snprintf(h->path, sizeof h->path, "%s", path);
     if (h->fd >= 0)
         return 0;
-    if (stat(path, &st) < 0)
-        return mf_err_errno(err, "%s", path);
-    if (!S_ISDIR(st.st_mode))
-        return 0;
-    snprintf(h->run, sizeof h->run, "%s", path);
-    snprintf(h->path, sizeof h->path, "%.1000s/logs/metrics.mf", path);
+    int rc = mf_runs_at(&at, path, err);
+    if (rc || at.kind == MF_AT_FILE)
+        return rc;
+    if (at.kind == MF_AT_FOLDER)
+        return mf_runs_not_one(path, err);
+    snprintf(h->run, sizeof h->run, "%s", at.path);
+    snprintf(h->path, sizeof h->path, "%.1000s/logs/metrics.mf", at.path);
     return 0;
 }
 

@@ -40,7 +40,7 @@ struct mf_history {
     size_t have, room, cap;
 };
 
-/* A run's folder, a file of metrics, or "-". A journal that is not there yet is fine; a folder that is not, is not. */
+/* A run or a shelf (data/runs.h), a file of metrics, or "-". A journal that is not there yet is fine. */
 int mf_history_open(struct mf_history *h, const char *path, struct mf_err *err);
 void mf_history_close(struct mf_history *h); /* safe on a zeroed one */
 /* What came since: 1 there was something, 0 nothing (at the end of a pipe too: see hung_up), or MF_EFORMAT. */

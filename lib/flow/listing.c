@@ -1,6 +1,5 @@
 #include "flow/listing.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "data/runs.h"
 #include "data/safetensors.h"
 #include "flow/policy.h"
 
@@ -88,42 +88,30 @@ static void sort(struct mf_listing *l)
         qsort(l->items, (size_t)l->n, sizeof *l->items, by_iter);
 }
 
-/* Every *.safetensors of a folder that is a file and no link, or of its checkpoints/. What is broken is told and left.
- */
+static void take(const char *file, void *arg)
+{
+    struct mf_listing *l = arg;
+    struct mf_err why;
+    if (list_file(l, file, &why)) {
+        l->broken(why.text);
+        l->n_broken++;
+    }
+}
+
 int mf_listing_folder(struct mf_listing *l, const char *path, struct mf_err *err)
 {
-    char at[4096];
-    struct stat st;
-    snprintf(at, sizeof at, "%s/checkpoints", path);
-    if (stat(at, &st) == 0 && S_ISDIR(st.st_mode))
-        path = at;
-    char *folder = mf_xstrdup(path);
-    DIR *d = opendir(folder);
-    if (!d) {
-        free(folder);
-        return mf_err_errno(err, "cannot open %s", path);
-    }
-    for (struct dirent *e; (e = readdir(d));) {
-        struct mf_err why;
-        snprintf(at, sizeof at, "%s/%s", folder, e->d_name);
-        if (ends(at, ".safetensors") && lstat(at, &st) == 0 && S_ISREG(st.st_mode) && list_file(l, at, &why)) {
-            l->broken(why.text);
-            l->n_broken++;
-        }
-    }
-    closedir(d);
-    free(folder);
+    int rc = mf_runs_files(path, take, l, err);
     sort(l);
-    return 0;
+    return rc;
 }
 
 int mf_listing_all(struct mf_listing *l, int n, const char *const *paths, struct mf_err *err)
 {
-    struct stat st;
+    struct mf_at at;
     int rc = 0;
     for (int i = 0; i < n && !rc; i++)
-        rc = stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode) ? mf_listing_folder(l, paths[i], err)
-                                                             : list_file(l, paths[i], err);
+        if ((rc = mf_runs_at(&at, paths[i], err)) == 0)
+            rc = at.kind == MF_AT_FILE ? list_file(l, paths[i], err) : mf_runs_files(paths[i], take, l, err);
     sort(l);
     return rc;
 }

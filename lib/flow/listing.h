@@ -22,9 +22,9 @@ struct mf_listing {
     int n_broken;                    /* how many it heard of */
 };
 
-/* Every checkpoint of a folder, or of its checkpoints/. */
+/* Every checkpoint of a run, a shelf or a folder (mf_runs_files). */
 int mf_listing_folder(struct mf_listing *l, const char *path, struct mf_err *err);
-/* Files and folders. A file that is broken is an error. */
+/* Files and such folders. A file that is broken is an error. */
 int mf_listing_all(struct mf_listing *l, int n, const char *const *paths, struct mf_err *err);
 void mf_listing_release(struct mf_listing *l);
 

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "data/runs.h"
 
 enum { DEPTH = 4 };
 
@@ -40,15 +41,6 @@ static void add(struct mf_trials *t, const char *path)
     t->trial[t->n++] = (struct mf_trial){.path = mf_xstrdup(path), .h.fd = -1};
 }
 
-static bool is_run(const char *dir)
-{
-    char *journal = join(dir, "logs/metrics.mf");
-    struct stat st;
-    const bool is = stat(journal, &st) == 0;
-    free(journal);
-    return is;
-}
-
 static int no_dots(const struct dirent *e)
 {
     return *e->d_name != '.';
@@ -57,7 +49,7 @@ static int no_dots(const struct dirent *e)
 static void search(struct mf_trials *t, const char *dir, int depth)
 {
     struct dirent **entry;
-    if (is_run(dir)) {
+    if (mf_runs_is_run(dir)) {
         add(t, dir);
         return;
     }
@@ -77,15 +69,18 @@ static void search(struct mf_trials *t, const char *dir, int depth)
 static int find(struct mf_trials *t, const char *word, struct mf_err *err)
 {
     const int before = t->n;
-    struct stat st;
-    if (stat(word, &st) < 0)
-        return mf_err_errno(err, "%s", word);
-    if (!S_ISDIR(st.st_mode)) {
+    struct mf_at at;
+    int rc = mf_runs_at(&at, word, err);
+    if (rc)
+        return rc;
+    if (at.kind == MF_AT_FILE) {
         add(t, word);
         return 0;
     }
     search(t, word, DEPTH);
-    return t->n > before ? 0 : mf_err_set(err, MF_EUSAGE, "%s has no run: no logs/metrics.mf in it or below", word);
+    return t->n > before ? 0
+                         : mf_err_set(err, MF_EUSAGE,
+                                      "%s has no run in it or below: no checkpoints/ and no logs/metrics.mf", word);
 }
 
 /* ---- what they were told ---- */

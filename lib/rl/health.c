@@ -129,7 +129,7 @@ static bool success(const struct mf_history *h, FILE *to)
     const double *v = mf_history_find(h, "rollout/success_once");
     double best = 0, now;
     size_t at = 0;
-    if (h->n < 2 * LATELY)
+    if (h->n < 2 * LATELY || (!v && !mf_history_find(h, "rollout/episodes"))) /* cloning has no episodes */
         return false;
     if (!v)
         return fprintf(to,

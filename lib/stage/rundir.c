@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "data/json.h"
-#include "data/safetensors.h"
 
 static int join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
 {
@@ -40,82 +39,6 @@ static int make_all(const char *path, struct mf_err *err)
     }
 }
 
-/* -1, or the version in NNNNNN.safetensors. */
-static long long version_of(const char *name)
-{
-    char *end;
-    long long v = strtoll(name, &end, 10);
-    return end == name || strcmp(end, ".safetensors") != 0 ? -1 : v;
-}
-
-/* Calls visit(version) for every numbered checkpoint; returns the largest version, or -1. */
-static long long each_checkpoint(const char *dir, void (*visit)(const char *dir, long long v, void *arg), void *arg)
-{
-    char path[MF_PATH_MAX];
-    struct mf_err ignored;
-    DIR *d = join(path, dir, "checkpoints", &ignored) ? NULL : opendir(path);
-    long long newest = -1;
-    for (struct dirent *e; d && (e = readdir(d));) {
-        long long v = version_of(e->d_name);
-        newest = v > newest ? v : newest;
-        if (v >= 0 && visit)
-            visit(dir, v, arg);
-    }
-    if (d)
-        closedir(d);
-    return newest;
-}
-
-void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_MAX])
-{
-    snprintf(path, MF_PATH_MAX, "%.900s/checkpoints/%06lld.safetensors", dir, version);
-}
-
-void mf_rundir_video(const char *checkpoint, const char *ending, char *path, size_t size)
-{
-    static const char room[] = "checkpoints/";
-    const int room_n = (int)sizeof room - 1;
-    const char *name = strrchr(checkpoint, '/') ? strrchr(checkpoint, '/') + 1 : checkpoint;
-    int folder = (int)(name - checkpoint), stem = (int)strcspn(name, ".");
-    const bool in_run = folder >= room_n && !strncmp(name - room_n, room, (size_t)room_n);
-    snprintf(path, size, "%.*s%s%.*s%s", in_run ? folder - room_n : folder, checkpoint, in_run ? "videos/" : "", stem,
-             name, ending);
-}
-
-struct search {
-    long long below, found;
-};
-
-static void find_below(const char *dir, long long v, void *arg)
-{
-    struct search *s = arg;
-    (void)dir;
-    if (v < s->below && v > s->found)
-        s->found = v;
-}
-
-bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX])
-{
-    long long newest = each_checkpoint(dir, NULL, NULL);
-    struct search s = {.found = newest};
-    while (s.found >= 0) {
-        struct mf_safetensors file;
-        struct mf_err why;
-        mf_rundir_checkpoint(dir, s.found, path);
-        if (mf_safetensors_open(&file, path, &why) == 0) {
-            mf_safetensors_close(&file);
-            return true;
-        }
-        s = (struct search){.below = s.found, .found = -1};
-        each_checkpoint(dir, find_below, &s);
-        if (s.found >= 0)
-            mf_log(MF_LOG_WARN, "%s; taking the checkpoint before it", why.text);
-    }
-    if (newest >= 0)
-        mf_rundir_checkpoint(dir, newest, path);
-    return newest >= 0;
-}
-
 struct pruning {
     long long first_kept, every;
 };
@@ -123,7 +46,7 @@ struct pruning {
 static void remove_one(const char *dir, long long v)
 {
     char path[MF_PATH_MAX];
-    mf_rundir_checkpoint(dir, v, path);
+    mf_runs_version(dir, v, path);
     unlink(path);
     snprintf(strrchr(path, '.'), sizeof ".json", ".json");
     unlink(path);
@@ -140,7 +63,7 @@ static void prune_one(const char *dir, long long v, void *arg)
 void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head)
 {
     char path[MF_PATH_MAX];
-    mf_rundir_checkpoint(dir, version, path);
+    mf_runs_version(dir, version, path);
     snprintf(strrchr(path, '.'), sizeof ".json", ".json");
     FILE *f = fopen(path, "we");
     if (!f)
@@ -158,7 +81,7 @@ void mf_rundir_note(const char *dir, long long version, const struct mf_frame *m
 void mf_rundir_prune(const char *dir, long long newest, int keep, long long every)
 {
     struct pruning p = {.first_kept = newest - keep + 1, .every = every};
-    each_checkpoint(dir, prune_one, &p);
+    mf_runs_each(dir, prune_one, &p);
 }
 
 /* The folder that it writes is its lock: the run's own is the collector's. */
@@ -273,7 +196,7 @@ static int settle(struct mf_rundir *r, bool resume, bool force, struct mf_err *e
     static const char *const rooms[] = {"checkpoints", "logs", "configs", "videos"};
     char path[MF_PATH_MAX];
     int rc = 0;
-    if (!resume && !force && each_checkpoint(r->path, NULL, NULL) >= 0)
+    if (!resume && !force && mf_runs_each(r->path, NULL, NULL) >= 0)
         return mf_err_set(err, MF_EUSAGE,
                           "%s was used before; continue it with run.resume=auto, or lose it with run.force=true",
                           r->path);
@@ -282,25 +205,11 @@ static int settle(struct mf_rundir *r, bool resume, bool force, struct mf_err *e
             return rc;
     note_machine(r->path);
     if (force && !resume) {
-        each_checkpoint(r->path, forget, NULL);
+        mf_runs_each(r->path, forget, NULL);
         rc = join(path, r->path, "logs/metrics.mf", err);
         unlink(path);
     }
     return rc;
-}
-
-void mf_rundir_resolve(const char *dir, char path[MF_PATH_MAX])
-{
-    char to[MF_PATH_MAX / 4];
-    ssize_t n = readlink(dir, to, sizeof to - 1);
-    /* Our addresses and ZeroMQ's begin with these signs, a folder's name need not. */
-    snprintf(path, MF_PATH_MAX, "%s%s", strchr("@>*", *dir) ? "./" : "", dir);
-    const char *slash = strrchr(path, '/');
-    size_t at = slash ? (size_t)(slash + 1 - path) : 0;
-    if (n <= 0 || memchr(to, '/', (size_t)n) || at + sizeof to > MF_PATH_MAX)
-        return;
-    memcpy(path + at, to, (size_t)n);
-    path[at + (size_t)n] = 0;
 }
 
 int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool resume, bool force, struct mf_err *err)
@@ -310,7 +219,7 @@ int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool 
     if (dir && strlen(dir) > 900)
         return mf_err_set(err, MF_EUSAGE, "run.dir=%.80s..: the path is too long", dir);
     if (dir) {
-        mf_rundir_resolve(dir, r->path);
+        mf_runs_resolve(dir, r->path);
         rc = make_all(r->path, err);
     } else {
         rc = choose(r, task, err);

@@ -6,8 +6,7 @@
 
 #include "base/err.h"
 #include "conf/conf.h"
-
-enum { MF_PATH_MAX = 1024 };
+#include "data/runs.h"
 
 struct mf_frame;
 
@@ -26,9 +25,6 @@ void mf_rundir_close(struct mf_rundir *r);
  * came to nothing. Only of a folder that was chosen by open; again is fine. */
 void mf_rundir_begun(struct mf_rundir *r);
 
-/* What a link such as outputs/point/latest names now: a later run moves it. Anything else stays as it is. */
-void mf_rundir_resolve(const char *dir, char path[MF_PATH_MAX]);
-
 /* Is a run going on in this folder? (Somebody holds its lock.) */
 bool mf_rundir_is_live(const char *dir);
 /* Be the one learner of such a run, until close: MF_EIO where it has one. */
@@ -36,13 +32,6 @@ int mf_rundir_learn(struct mf_rundir *r, const char *dir, struct mf_err *err);
 /* From now on the log also goes to logs/PROGRAM.log; the resolved configuration to configs/PROGRAM.yaml. Where that
  * cannot be, the run goes on without. */
 void mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf);
-/* Path of checkpoints/NNNNNN.safetensors of a version, and of the newest there is (false: none). One that is cut or
- * half-written is passed over with a warning, unless there is no other. */
-void mf_rundir_checkpoint(const char *dir, long long version, char path[MF_PATH_MAX]);
-bool mf_rundir_newest(const char *dir, char path[MF_PATH_MAX]);
-/* Where its video goes: RUN/checkpoints/000100.safetensors -> RUN/videos/000100 and the ending; of a checkpoint
- * elsewhere, beside it. */
-void mf_rundir_video(const char *checkpoint, const char *ending, char *path, size_t size);
 /* Beside the checkpoint of a version, as JSON: its metrics, and the head of the stream it was learned from. Nothing of
  * it determines the numbers, so where it cannot be written the run goes on without. */
 void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head);

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "stage/rundir.h"
@@ -105,12 +104,15 @@ static int pump_work(struct mf_run *run, void *self, struct mf_err *err)
 static int open_in(struct mf_run *run, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
-    struct stat st;
-    if (stat(run->opt.in, &st) < 0 || !S_ISDIR(st.st_mode))
+    struct mf_at at;
+    struct mf_err ignored;
+    if (mf_runs_at(&at, run->opt.in, &ignored) || at.kind == MF_AT_FILE) /* or an address */
         return mf_port_open(&run->in, run->opt.in, MF_IN, &run->wire, err);
-    snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", run->opt.in);
+    if (at.kind == MF_AT_FOLDER)
+        return mf_runs_not_one(at.path, err);
+    snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", at.path);
     if (access(path, F_OK))
-        return mf_err_set(err, MF_EIO, "%s has no metrics: no %s", run->opt.in, path);
+        return mf_err_set(err, MF_EIO, "%s has no metrics: no %s", at.path, path);
     return mf_port_open(&run->in, path, MF_IN, &run->wire, err);
 }
 

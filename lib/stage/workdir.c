@@ -37,7 +37,7 @@ int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const cha
     if (rc)
         return rc;
     if (dir)
-        mf_rundir_resolve(dir, w->path);
+        mf_runs_resolve(dir, w->path);
     if (!w->live || (dir && strcmp(w->path, run) != 0))
         return open_own(w, head, dir, serves, resume, force, err);
     snprintf(w->path, sizeof w->path, "%s", run);
@@ -59,8 +59,12 @@ int mf_workdir_start(const struct mf_workdir *w, const struct mf_frame *head, bo
     struct mf_err ignored;
     *s = (struct mf_start){.from = checkpoint};
     (void)mf_frame_get_int(head, "iter", &s->due, &ignored);
-    s->resumes = (resume || s->due > 0) && mf_rundir_newest(w->path, s->newest);
+    s->resumes = (resume || s->due > 0) && mf_runs_newest(w->path, s->path);
     if (s->resumes)
-        s->from = s->newest;
-    return s->from || !mf_frame_has(head, "checkpoint") ? 0 : mf_frame_get_str(head, "checkpoint", &s->from, err);
+        s->from = s->path;
+    int rc = s->from || !mf_frame_has(head, "checkpoint") ? 0 : mf_frame_get_str(head, "checkpoint", &s->from, err);
+    if (rc || s->resumes || !s->from || (rc = mf_runs_checkpoint(s->from, s->path, err)))
+        return rc;
+    s->from = s->path;
+    return 0;
 }

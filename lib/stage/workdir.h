@@ -23,14 +23,14 @@ int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const cha
 void mf_workdir_close(struct mf_workdir *w);
 
 struct mf_start {
-    const char *from; /* a checkpoint; NULL: a fresh policy */
+    const char *from; /* a checkpoint's file; NULL: a fresh policy */
     bool resumes;     /* it is the folder's newest one, and all goes on */
     int64_t due;      /* the iteration that the collector begins with */
-    char newest[MF_PATH_MAX];
+    char path[MF_PATH_MAX];
 };
 
 /* The run of this folder goes on, where the learner is told so (resume) or the collector does. Else the start is
- * `checkpoint`, else the collector's; NULL: none was named. */
+ * `checkpoint`, else the collector's, each a file or a run (mf_runs_checkpoint); NULL: none was named. */
 int mf_workdir_start(const struct mf_workdir *w, const struct mf_frame *head, bool resume, const char *checkpoint,
                      struct mf_start *s, struct mf_err *err);
 

@@ -98,3 +98,31 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     [[ "$output" == *"60 minibatches"* ]]
     [[ "$output" != *train/loss* ]]
 }
+
+@test "its folder is a run to every program, and the run that a folder's link latest names" {
+    local run clone
+    mf-collect env=point collect.actor=expert collect.episodes=8 training.num_envs=4 2>/dev/null | mf-record demos.hdf5
+    bc clone.dataset=demos.hdf5 run.dir=o/lift clone.steps=300 >/dev/null
+    ln -s lift o/latest
+    clone=$(clone o/lift)
+    for run in o/lift o o/latest; do
+        [ "$(mf-ckpt path "$run")" = "${clone/o\/lift/${run/%o/o/lift}}" ]
+        [ "$(mf-ckpt show "$run")" = "$(mf-ckpt show "$clone")" ]
+        mf-ckpt diff "$run" "$clone" | grep -qx 'the same'
+        mf-ckpt verify "$run" | grep -q 'clone.safetensors: ok'
+        mf-ckpt ls "$run" | grep -q ' clone .*clone.safetensors'
+        mf-ckpt export "$run" out.pt
+        mf-ckpt ema "$run" ema.safetensors
+        mf-ckpt prune "$run" ckpt.keep=1
+        mf-eval "$run" eval.num_episodes=2 eval.format=csv log.level=error 2>&1 >/dev/null | grep -q 'clone.safetensors,'
+        [ "$(mf-check "$run")" = "whole: 32 frames" ]
+        mf-stat "$run" | grep -q 'metrics *30'
+        mf-top "$run" | grep -q 'o.*iter=29'
+        mf-plot "$run" 'plot.series=[train/loss]' >/dev/null
+        mf-report "$run" | grep -q '<h3>'
+    done
+    mf-collect policy.checkpoint=o/lift run.dir=ppo training.total_timesteps=200 training.num_envs=4 training.num_steps_per_rollout=8 2>log |
+        mf-gae | mf-ppo 2>>log >/dev/null
+    grep -q 'starting from o/lift/checkpoints/clone.safetensors' log
+    run -2 mf-eval /tmp eval.num_episodes=2 && [[ $output == *"/tmp is no run"* ]]
+}

@@ -77,9 +77,11 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     run -0 mf-ckpt verify run && [[ ${lines[0]} == "$oldest: ok" && ${lines[-1]} == "$newest: ok" ]] || return 1
     mv nan "$oldest" && mv cut run/checkpoints/cut.safetensors
     run -3 mf-ckpt verify run && [[ $output == *"$newest: ok"* && $output == *"error: 2 of "* ]] || return 1
-    mkdir new && run -2 mf-ckpt verify new && [[ $output == "mf-ckpt: error: new holds no checkpoints (see"* ]] &&
-        run -0 mf-ckpt ls new && [[ $output == "mf-ckpt: warn: no checkpoints in new" ]] &&
-        run -2 mf-ckpt verify run new && [[ $output == *"mf-ckpt: error: new holds no checkpoints (see"* ]]
+    mkdir -p new young/checkpoints && run -2 mf-ckpt verify new && [[ $output == "mf-ckpt: error: new is no run's folder: "* ]] &&
+        run -2 mf-ckpt verify young && [[ $output == "mf-ckpt: error: the run young has no checkpoint yet (see"* ]] &&
+        run -0 mf-ckpt ls young && [[ $output == "mf-ckpt: warn: no checkpoints in young" ]] &&
+        run -2 mf-ckpt verify run new && [[ $output == *"mf-ckpt: error: new is no run's folder: "* ]] &&
+        run -1 mf-ckpt verify nowhere && [[ $output == "mf-ckpt: error: cannot open nowhere: No such file or directory" ]]
 }
 
 @test "prune keeps the newest, says what it removes, and takes what lies beside along" {
@@ -90,6 +92,9 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     [[ $output == *"removed $oldest"* && $output == *"removed ${oldest%.safetensors}.json"* ]] &&
         [[ -e $newest && ! -e $oldest && ! -e ${oldest%.safetensors}.json && -e run/checkpoints/notes.txt ]] &&
         [[ $(find run/checkpoints -name '*.safetensors') == "$newest" ]]
+    cp "$BATS_FILE_TMPDIR"/run/checkpoints/*.safetensors run/checkpoints && edit "$oldest" 'm["kind"] = "clone"' &&
+        mv "$oldest" run/checkpoints/clone.safetensors && mf-ckpt prune run ckpt.keep=1 &&
+        [[ $(find run/checkpoints -name '*.safetensors' | sort) == "$newest"$'\n'run/checkpoints/clone.safetensors ]] || return 1
     run -2 mf-ckpt prune run ckpt.keep=0
 }
 

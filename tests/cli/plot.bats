@@ -46,7 +46,7 @@ texts() { python3 -c 'import sys, xml.etree.ElementTree as E; [print(t.text) for
 @test "what cannot be drawn is said" {
     run -2 mf-plot && [[ $output == *"name the runs to draw"* ]]
     run -1 mf-plot nowhere && [[ $output == *"nowhere: No such file or directory" ]]
-    mkdir empty && run -2 mf-plot empty && [[ $output == *"empty has no run: no logs/metrics.mf in it or below"* ]]
+    mkdir empty && run -2 mf-plot empty && [[ $output == *"empty has no run in it or below: no checkpoints/ and no logs/metrics.mf"* ]]
     run -2 mf-plot all plot.out=p.jpg && [[ $output == *"ends in .png or .svg, not so 'p.jpg'"* ]]
     run -2 mf-plot all 'plot.series=[nope]' && [[ $output == *"no run has 'nope'; there are rollout/success_once, train/approx_kl"* ]]
     mkdir -p young/logs && : >young/logs/metrics.mf && run -2 mf-plot young && [[ $output == *"young has no iteration to draw yet"* ]]

@@ -108,10 +108,38 @@ static void test_collapse(void)
     mf_history_close(&h);
 }
 
+static void test_cloning(void)
+{
+    int n;
+    for (int episodes = 0; episodes < 2; episodes++) {
+        struct mf_history h = {.fd = -1};
+        struct mf_err err;
+        char text[1000] = "";
+        for (int i = 0; i < 30; i++) {
+            struct mf_frame *f = mf_frame_new(MF_METRICS);
+            mf_frame_set_int(f, "iter", i);
+            mf_frame_set_int(f, "step", i);
+            mf_frame_set_num(f, "time", i);
+            mf_frame_set_num(f, episodes ? "values.rollout/episodes" : "values.train/loss", 0);
+            mf_history_take(&h, f, &err);
+            mf_frame_free(f);
+        }
+        FILE *to = fmemopen(text, sizeof text, "w");
+        n = mf_diagnose(&h, to);
+        fclose(to);
+        mf_history_close(&h);
+        if (episodes)
+            ok(n == 1 && strstr(text, "no episode has ended in 30 iterations"), "rounds without an end are a trouble");
+        else
+            ok(n == 0 && !*text, "cloning, which has no episodes, is none");
+    }
+}
+
 int main(void)
 {
     test_shares();
     test_words();
+    test_cloning();
     test_collapse();
     return done();
 }

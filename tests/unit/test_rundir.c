@@ -13,26 +13,10 @@ static struct mf_err err;
 static void checkpoint(const char *dir, long long version, size_t bytes)
 {
     char path[MF_PATH_MAX];
-    mf_rundir_checkpoint(dir, version, path);
+    mf_runs_version(dir, version, path);
     FILE *f = fopen(path, "w");
     if (!f || fwrite("\2\0\0\0\0\0\0\0{}", 1, bytes, f) != bytes || fclose(f))
         abort();
-}
-
-static bool video_is(const char *checkpoint, const char *ending, const char *want)
-{
-    char path[64];
-    mf_rundir_video(checkpoint, ending, path, sizeof path);
-    return !strcmp(path, want);
-}
-
-static void videos(void)
-{
-    ok(video_is("a/run/checkpoints/000100.safetensors", ".mp4", "a/run/videos/000100.mp4") &&
-           video_is("checkpoints/000100.safetensors", "-steps4.gif", "videos/000100-steps4.gif"),
-       "the video of a run's checkpoint goes to its videos");
-    ok(video_is("some/where/else/it.safetensors", ".mp4", "some/where/else/it.mp4") && video_is("it", ".mp4", "it.mp4"),
-       "of another one, beside it");
 }
 
 int main(void)
@@ -47,17 +31,17 @@ int main(void)
     ok(mf_rundir_open(&b, "deep/down/run", "point", false, false, &err) == MF_EIO && strstr(err.text, "going on"),
        "a second run there is refused");
     ok(mf_rundir_is_live("deep/down/run"), "it is live while it is locked");
-    ok(!mf_rundir_newest("deep/down/run", path), "no checkpoint yet");
+    ok(!mf_runs_newest("deep/down/run", path), "no checkpoint yet");
     for (long long v = 1; v <= 25; v++)
         checkpoint("deep/down/run", v, 10);
-    ok(mf_rundir_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "the newest by number");
+    ok(mf_runs_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "the newest by number");
     checkpoint("deep/down/run", 26, 9);
-    ok(mf_rundir_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "one that is cut is passed over");
+    ok(mf_runs_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "one that is cut is passed over");
     unlink("deep/down/run/checkpoints/000026.safetensors");
     mf_rundir_prune("deep/down/run", 25, 3, 10);
     int left = 0;
     for (long long v = 1; v <= 25; v++) {
-        mf_rundir_checkpoint("deep/down/run", v, path);
+        mf_runs_version("deep/down/run", v, path);
         left += access(path, F_OK) == 0;
     }
     ok(left == 5, "pruned to 10, 20, 23, 24, 25");
@@ -65,10 +49,10 @@ int main(void)
     ok(!mf_rundir_is_live("deep/down/run"), "closed, it is not");
     ok(mf_rundir_open(&a, "deep/down/run", "point", false, false, &err) == MF_EUSAGE && strstr(err.text, "run.resume"),
        "a used folder is refused, with advice");
-    ok(mf_rundir_open(&a, "deep/down/run", "point", true, false, &err) == 0 && mf_rundir_newest(a.path, path),
+    ok(mf_rundir_open(&a, "deep/down/run", "point", true, false, &err) == 0 && mf_runs_newest(a.path, path),
        "unless the run resumes");
     mf_rundir_close(&a);
-    ok(mf_rundir_open(&a, "deep/down/run", "point", false, true, &err) == 0 && !mf_rundir_newest(a.path, path),
+    ok(mf_rundir_open(&a, "deep/down/run", "point", false, true, &err) == 0 && !mf_runs_newest(a.path, path),
        "or is forced: then the old checkpoints go");
     mf_rundir_close(&a);
     ok(mf_rundir_open(&a, NULL, "lift", false, false, &err) == 0 && !strncmp(a.path, "outputs/lift/", 13),
@@ -82,7 +66,6 @@ int main(void)
        "and the second one's start does not move it");
     mf_rundir_close(&a);
     mf_rundir_close(&b);
-    videos();
     snprintf(path, sizeof path, "rm -rf %s", where);
     return system(path) || done();
 }

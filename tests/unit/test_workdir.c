@@ -62,19 +62,30 @@ static bool starts(const struct mf_workdir *w, bool resume, const char *checkpoi
     return s.resumes == resumes && (from ? s.from && strstr(s.from, from) : !s.from);
 }
 
+/* The smallest safetensors file there is. */
+static void checkpoint(const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f || fwrite("\2\0\0\0\0\0\0\0{}", 1, 10, f) != 10 || fclose(f))
+        abort();
+}
+
 static void starting(const char *run)
 {
     struct mf_workdir w;
     char path[MF_PATH_MAX];
+    checkpoint("theirs");
+    checkpoint("mine/checkpoints/clone.safetensors");
     open_it(&w, NULL, false);
     ok(starts(&w, false, NULL, NULL, false) && starts(&w, true, NULL, NULL, false), "with no checkpoint it is fresh");
-    ok(starts(&w, false, "mine", "mine", false), "one that is named is the start");
+    ok(starts(&w, false, "mine", "mine/checkpoints/clone.safetensors", false), "one that is named is the start: a run");
     mf_frame_set_str(head, "checkpoint", "theirs");
     ok(starts(&w, false, NULL, "theirs", false) && starts(&w, false, "mine", "mine", false), "else the collector's");
-    mf_rundir_checkpoint(run, 4, path);
-    FILE *f = fopen(path, "w"); /* the smallest safetensors file there is */
-    if (!f || fwrite("\2\0\0\0\0\0\0\0{}", 1, 10, f) != 10 || fclose(f))
-        abort();
+    ok(mf_workdir_start(&w, head, false, "nowhere", &(struct mf_start){0}, &err) == MF_EIO &&
+           strstr(err.text, "cannot open nowhere: No such file"),
+       "%s", err.text);
+    mf_runs_version(run, 4, path);
+    checkpoint(path);
     ok(starts(&w, true, "mine", "checkpoints/000004", true), "run.resume goes on with the folder's newest");
     ok(starts(&w, false, "mine", "mine", false), "and nothing else does");
     mf_frame_set_int(head, "iter", 4);

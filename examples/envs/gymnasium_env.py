@@ -44,7 +44,8 @@ class Chunk(gym.Wrapper):
 
 class Gymnasium:
     def __init__(self, args):
-        self.args, self.name, self.autoreset = args, args.id, args.autoreset
+        self.args, self.autoreset = args, args.autoreset
+        self.name = args.id.rpartition(":")[2]  # of a module of the path
         one = self.create(None, False)
         self.renders = "rgb_array" in (one.metadata.get("render_modes") or [])
         if not isinstance(one.action_space, gym.spaces.Box) or len(one.action_space.shape) != 1:
@@ -69,17 +70,18 @@ class Gymnasium:
         self.filmed = self.vec.envs[:film]
         for one in self.filmed:
             one.film = True
-        self.over = np.zeros(n, bool)
+        self.over, self.fresh = np.zeros(n, bool), True
 
     def rows(self, obs):
         obs = self.named(obs)
         return {k: np.asarray(obs[k]).astype(self.obs[k].dtype) for k in self.keys}
 
     def reset(self, which, episode, seed):
-        self.over[which > 0] = False
+        again = (which > 0) | self.fresh  # a vector that was never reset cannot be reset in part
+        self.over[again], self.fresh = False, False
         for one in self.filmed:
             one.pictures = []
-        obs, _ = self.vec.reset(seed=[int(s) for s in seed], options={"reset_mask": which > 0})
+        obs, _ = self.vec.reset(seed=[int(s) for s in seed], options={"reset_mask": again})
         return {"obs": self.rows(obs), **serving.pictures([one.pictures[:1] for one in self.filmed], 1)}
 
     def step(self, actions, active, autoreset, episode, seed):

@@ -95,7 +95,7 @@ def pictures(shots, chunk):
     some = next((s[0] for s in shots if s), np.zeros((1, 1, 3)))
     image = np.zeros((len(shots), chunk, *np.shape(some)), "u1")
     for i, s in enumerate(shots):
-        image[i, : len(s)] = s
+        image[i, : len(s)] = s or 0
     return {"image": image} if shots else {}
 
 

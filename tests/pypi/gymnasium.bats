@@ -39,3 +39,12 @@ train() { # COMMAND [word ...]: rollouts in out
     train unused env=remote env.address="ipc://$PWD/sock" && mf-check out
     kill "$pid"
 }
+
+@test "every command of examples/own-environment.md, in its order: a clone that PPO makes better, and its video" {
+    cd "$ROOT" && rm -rf outputs/reach
+    sed -n 's/^    //p' examples/own-environment.md | sed "s|^python3 -m venv .*|true|; s|\$PWD/.venv|$ROOT/build/venv/gymnasium|" >"$T/page"
+    bash -euo pipefail "$T/page" >"$T/out" 2>"$T/err" || { tail -5 "$T/err"; return 1; }
+    run -0 jq -s '[.[].results[0].success_once]' outputs/reach/before.json outputs/reach/after.json
+    [[ $(jq '.[0] > .5 and .[0] < .8 and .[1] > .9' <<<"$output") == true ]] || { echo "$output"; return 1; }
+    [[ -s $(echo outputs/reach/ppo/videos/*.mp4) ]] && grep -q "103 succeed" "$T/out" && grep -qF '+0.2' "$T/err"
+}

@@ -1,19 +1,24 @@
 #include "rl/results.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
+#include "base/log.h"
 #include "base/mem.h"
 
 struct mf_results {
     char *path;
     int fd;
     json_t *known; /* the lines */
+    bool warned;
 };
+
+enum { PATIENCE = 60 }; /* s that another may take to write its line */
 
 static const char opening[] = "{\"checkpoint\": "; /* what every line begins with, also a half-written one */
 
@@ -57,6 +62,22 @@ static int take_lines(struct mf_results *f, FILE *from, struct mf_err *err)
     return rc;
 }
 
+/* Evaluations that keep their results in one file take turns, a line each. */
+static int hold(struct mf_results *f, struct mf_err *err)
+{
+    enum mf_lock got;
+    int rc = mf_lock_wait(f->fd, PATIENCE, &got, err);
+    if (rc || got == MF_LOCK_OURS)
+        return rc;
+    if (got == MF_LOCK_THEIRS)
+        return mf_err_set(err, MF_EIO, "another process has held '%s' for %d s", f->path, PATIENCE);
+    if (!f->warned)
+        mf_log(MF_LOG_WARN, "'%s' cannot be locked (%s): of two evaluations that write it at a time, results are lost",
+               f->path, strerror(errno));
+    f->warned = true;
+    return 0;
+}
+
 int mf_results_open(struct mf_results **to, const char *path, struct mf_err *err)
 {
     struct stat st;
@@ -69,14 +90,12 @@ int mf_results_open(struct mf_results **to, const char *path, struct mf_err *err
     if (!S_ISREG(st.st_mode))
         return mf_err_set(err, MF_EUSAGE, "results cannot be kept in '%s', which is a device or a pipe", path);
     FILE *from = fdopen(dup(f->fd), "r");
-    if (!from || flock(f->fd, LOCK_EX) < 0) {
-        if (from)
-            fclose(from);
+    if (!from)
         return mf_err_errno(err, "cannot read '%s'", path);
-    }
-    int rc = take_lines(f, from, err);
+    int rc = hold(f, err);
+    rc = rc ? rc : take_lines(f, from, err);
     fclose(from);
-    flock(f->fd, LOCK_UN);
+    mf_lock_leave(f->fd);
     return rc;
 }
 
@@ -161,11 +180,9 @@ int mf_results_add(struct mf_results *f, const struct mf_result *r, struct mf_er
     int rc = mf_json_write(j, "\n", to, err);
     fclose(to);
     json_decref(j);
-    if (rc == 0 && flock(f->fd, LOCK_EX) < 0)
-        rc = mf_err_errno(err, "cannot lock '%s'", f->path);
-    if (rc == 0) {
+    if (rc == 0 && (rc = hold(f, err)) == 0) {
         rc = append(f, line, n, err) ? err->code : take_line(f, line, n, err);
-        flock(f->fd, LOCK_UN);
+        mf_lock_leave(f->fd);
     }
     free(line);
     return rc;

@@ -8,6 +8,26 @@
 #include "flow/checkpoint.h"
 #include "flow/import.h"
 
+/* 2 / range and -1 - 2 low / range. An offset far from 0 is rounded by more than a network can bear, a scale by next to
+ * nothing: of the scales nearby, one whose offset is hardly rounded. Returns what low comes to, beside -1. */
+static double stretch_one(double low, double range, float *scale, float *offset)
+{
+    enum { NEARBY = 4096 }; /* roundings of the scale: at most 5e-4 of it */
+    const double enough = 1e-4;
+    double left = INFINITY;
+    float s = (float)(2 / range);
+    *scale = s;
+    *offset = (float)(-1 - 2 / range * low);
+    if (fabsf(*offset) < MF_FAR)
+        return 0;
+    for (int i = 0; i < NEARBY && left > enough; i++, s = nextafterf(s, INFINITY)) {
+        const double want = -1 - (double)s * low, off = fabs((double)(float)want - want);
+        if (off < left)
+            *scale = s, *offset = (float)want, left = off;
+    }
+    return left;
+}
+
 /* DPPO's and ReinFlow's: 2 (x - min) / (max - min + 1e-6) - 1. */
 static int stretch(float *scale, float *offset, const float *low, const float *high, int n, const char *what,
                    struct mf_err *err)
@@ -17,8 +37,11 @@ static int stretch(float *scale, float *offset, const float *low, const float *h
         if (!isfinite(range) || range < 0)
             return mf_err_set(err, MF_EFORMAT, "the range of %s %d is from %g to %g", what, i, (double)low[i],
                               (double)high[i]);
-        scale[i] = (float)(2 / (range + 1e-6));
-        offset[i] = (float)(-1 - 2 / (range + 1e-6) * (double)low[i]);
+        if (stretch_one((double)low[i], range + 1e-6, &scale[i], &offset[i]) > .01)
+            return mf_err_set(err, MF_EFORMAT,
+                              "the range of %s %d, from %.9g to %.9g, is too narrow so far from 0 for numbers of 32 "
+                              "bits: widen it in the file, or leave this observation out",
+                              what, i, (double)low[i], (double)high[i]);
     }
     return 0;
 }

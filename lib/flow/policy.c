@@ -145,6 +145,8 @@ void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, 
 void mf_policy_normalize_part(const struct mf_policy *p, int column, size_t n, const float *obs, float *out)
 {
     const float *scale = p->obs_scale + column, *offset = p->obs_offset + column;
-    for (size_t j = 0; j < n; j++)
-        out[j] = obs[j] * scale[j] + offset[j];
+    for (size_t j = 0; j < n; j++) {
+        const double wide = (double)obs[j] * (double)scale[j] + (double)offset[j];
+        out[j] = fabsf(offset[j]) < MF_FAR ? obs[j] * scale[j] + offset[j] : (float)wide;
+    }
 }

@@ -82,7 +82,9 @@ int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *he
 int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
                          const char *b_name, struct mf_err *err);
 
-/* out = obs*scale + offset, n rows of O: the one way in, so that the bits agree everywhere. */
+/* out = obs*scale + offset, n rows of O: the one way in, so that the bits agree everywhere. In float; from an offset of
+ * MF_FAR on in double, where float would round a narrow range far from 0 away. */
+enum { MF_FAR = 4096 };
 void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out);
 /* The same of n floats of one step, which begin at a column of its layout. */
 void mf_policy_normalize_part(const struct mf_policy *p, int column, size_t n, const float *obs, float *out);

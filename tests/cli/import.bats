@@ -154,6 +154,32 @@ assert abs(scale[0] - 2 / 1.500001) < 1e-6 and abs(offset[0] - (2 / 1.500001 - 1
     [[ $output == *"cannot open nowhere.npz"* && ! -e x ]]
 }
 
+@test "a narrow range far from 0 keeps its places in the normaliser, or is refused" {
+    /usr/bin/python3 -c 'import numpy' || skip "no numpy for /usr/bin/python3 (Debian: python3-numpy)"
+    net ''
+    /usr/bin/python3 - <<'PY'
+import numpy as np
+act = {"action_min": np.full(2, -1, "f4"), "action_max": np.full(2, 1, "f4")}
+low = np.array([0.83, 1000, -7.3], "f4")
+np.savez("far.npz", obs_min=low, obs_max=low + np.array([0, 0.01, 1e-5], "f4"), **act)
+np.savez("gone.npz", obs_min=low * 1e6, obs_max=low * 1e6, **act)
+PY
+    mf-ckpt import net.pt a "${words[@]}" normalizer=far.npz && /usr/bin/python3 - <<'PY' || return 1
+import json, numpy as np, struct
+raw = open("a", "rb").read()
+n, = struct.unpack("<Q", raw[:8])
+t = {k.split("obs.")[1]: np.frombuffer(raw[8 + n :][slice(*v["data_offsets"])], "f4").astype("f8")
+     for k, v in json.loads(raw[8 : 8 + n]).items() if "params_dict.obs." in k}
+z = np.load("far.npz")
+low, high = z["obs_min"].astype("f8"), z["obs_max"].astype("f8")
+for x in (low, high):
+    want, got = 2 * (x - low) / (high - low + 1e-6) - 1, x * t["scale"] + t["offset"]
+    assert np.allclose(got, want, 0, 1e-3), (got, want)
+PY
+    run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=gone.npz
+    [[ $output == *"the range of obs 0, from 830000 to 830000, is too narrow so far from 0"* && ! -e x ]]
+}
+
 # maniflow 'python': tests/fixtures/maniflow.safetensors as a training workspace, to change before it is written to m.ckpt
 maniflow() {
     zip m.ckpt 'import json

@@ -21,6 +21,24 @@ static struct mf_policy policy_of(struct mf_policy_spec s)
     return p;
 }
 
+/* A narrow range far from 0 keeps its places; elsewhere no bit is other than float's. */
+static void far_ranges(void)
+{
+    struct mf_policy p = policy_of(small_spec("reflow_mlp"));
+    const float low = .83f, obs[5] = {.1f, low, nextafterf(low, 1), -3, 1000.0005f};
+    float out[5];
+    p.obs_scale[1] = p.obs_scale[2] = 2e6f, p.obs_offset[1] = p.obs_offset[2] = (float)(-1 - 2e6 * (double)low);
+    p.obs_scale[4] = 2000, p.obs_offset[4] = -2000000;
+    mf_policy_normalize(&p, 1, obs, out);
+    for (int i = 0; i < 5; i++) {
+        const double exact = (double)obs[i] * (double)p.obs_scale[i] + (double)p.obs_offset[i];
+        ok(fabsf(p.obs_offset[i]) >= MF_FAR ? out[i] == (float)exact
+                                            : out[i] == obs[i] * p.obs_scale[i] + p.obs_offset[i],
+           "number %d is normalised to %g", i, (double)out[i]);
+    }
+    mf_policy_release(&p);
+}
+
 /* ---- closed forms ---- */
 
 static void coef_is(enum mf_noise_method method, int steps, double level, int k, double cx, double cv, double std)
@@ -392,6 +410,7 @@ static void clamps_and_slice(void)
 
 int main(void)
 {
+    far_ranges();
     struct mf_err err;
     must(mf_engine_open(&engine, "cpu", 2, MF_FP32, &err), &err);
     fixture = fixture_load("tests/fixtures/flow.bin");

@@ -3,11 +3,18 @@
  * A file that cannot be written any more ends its own log, not the run: it is
  * told once, and by the exit status.
  */
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
+#include "data/json.h"
+#include "series/folder.h"
 #include "series/series.h"
 #include "stage/stage.h"
 
@@ -15,8 +22,9 @@ struct log {
     struct mf_names formats;
     const char *dir;
 
-    char folder[1024];
-    char run[1024];
+    char asked[1024]; /* the folder that the logs are for */
+    char *run;
+    struct mf_series_folder folder; /* where they go */
     bool begun;
     struct {
         const struct mf_series_format *format;
@@ -41,21 +49,71 @@ static int open_log(struct mf_run *run, void *self, struct mf_err *err)
     return rc;
 }
 
+/* What comes from elsewhere and becomes text of every format: whole UTF-8, on one line. */
+static char *plain(const char *text)
+{
+    size_t n = strlen(text);
+    char *to = mf_xcalloc(n + 1, 1);
+    n = mf_plain_copy(to, text, n);
+    for (size_t i = 0; i < n;) {
+        const size_t taken = mf_utf8(to + i, n - i);
+        if (!taken)
+            to[i] = '?';
+        i += taken ? taken : 1;
+    }
+    return to;
+}
+
 static int take_head(struct log *l, const struct mf_frame *head, struct mf_err *err)
 {
     const char *run = "";
     struct stat st;
     struct mf_err ignored;
     (void)mf_frame_get_str(head, "run", &run, &ignored);
-    snprintf(l->run, sizeof l->run, "%.1000s", run);
+    free(l->run);
+    l->run = plain(run);
     if (l->dir)
-        snprintf(l->folder, sizeof l->folder, "%.1000s", l->dir);
+        snprintf(l->asked, sizeof l->asked, "%.1000s", l->dir);
     else
-        snprintf(l->folder, sizeof l->folder, "%.1000s/logs", run);
-    if (stat(l->folder, &st) < 0 || !S_ISDIR(st.st_mode))
-        return mf_err_set(err, MF_EUSAGE, "no folder %.300s to log in%s", l->folder,
-                          l->dir ? "" : "; give log.dir=DIR");
+        snprintf(l->asked, sizeof l->asked, "%.1000s/logs", run);
+    if (stat(l->asked, &st) < 0 || !S_ISDIR(st.st_mode))
+        return mf_err_set(err, MF_EUSAGE, "no folder %.300s to log in%s", l->asked, l->dir ? "" : "; give log.dir=DIR");
     return 0;
+}
+
+/* The journal of the run in whose logs/ this frame is to be logged has it, or there is none: a stream that only names
+ * the run would cut its logs. */
+static int is_of_run(const struct log *l, const struct mf_point *p, struct mf_err *err)
+{
+    char path[1100];
+    struct mf_port *in;
+    struct mf_frame *f;
+    struct mf_err ignored;
+    snprintf(path, sizeof path, "%s/metrics.mf", l->asked);
+    if (l->dir || access(path, F_OK) || mf_port_open(&in, path, MF_IN, NULL, &ignored))
+        return 0;
+    bool found = false;
+    while (!found && mf_frame_recv(in, NULL, &f, &ignored) == 1) {
+        int64_t iter;
+        double time;
+        found = mf_frame_kind(f) == MF_METRICS && mf_frame_get_int(f, "iter", &iter, &ignored) == 0 &&
+                iter == p->iter && mf_frame_get_num(f, "time", &time, &ignored) == 0 && time == p->time;
+        mf_frame_free(f);
+    }
+    mf_port_drop(in);
+    return found ? 0
+                 : mf_err_set(err, MF_EUSAGE,
+                              "the stream names the run %.300s, whose %.300s has no such iteration %lld: its logs are "
+                              "left alone; give log.dir=DIR",
+                              l->run, path, (long long)p->iter);
+}
+
+static void drop_point(struct mf_point *p)
+{
+    for (int i = 0; i < p->n; i++)
+        free((char *)p->name[i]);
+    free(p->name);
+    free(p->value);
 }
 
 static int read_point(struct mf_point *p, const struct mf_frame *f, struct mf_err *err)
@@ -68,12 +126,13 @@ static int read_point(struct mf_point *p, const struct mf_frame *f, struct mf_er
     p->name = mf_xcalloc((size_t)(n > 0 ? n : 0) + 1, sizeof *p->name);
     p->value = mf_xcalloc((size_t)(n > 0 ? n : 0) + 1, sizeof *p->value);
     for (int i = 0; i < n; i++) {
-        char path[300];
+        const char *name = mf_frame_key(f, "values", i); /* NULL: no text */
         struct mf_err ignored;
-        p->name[p->n] = mf_frame_key(f, "values", i);
-        snprintf(path, sizeof path, "values.%.200s", p->name[p->n]);
-        if (mf_frame_get_num(f, path, &p->value[p->n], &ignored) == 0)
-            p->n++;
+        if (!name || mf_frame_num_at(f, "values", i, &p->value[p->n], &ignored))
+            continue;
+        if (isnan(p->value[p->n]))
+            p->value[p->n] = NAN; /* without a sign, which printf writes */
+        p->name[p->n++] = plain(name);
     }
     return 0;
 }
@@ -88,20 +147,35 @@ static void give_up(struct log *l, int i, const struct mf_err *why)
     l->out[i].self = NULL;
 }
 
+/* The folder of this run's logs, and the formats in it. */
+static int begin(struct log *l, const struct mf_point *p, struct mf_err *err)
+{
+    char whole[PATH_MAX];
+    const char *id = l->dir ? (*l->run && realpath(l->run, whole) ? whole : l->run) : NULL;
+    int rc = is_of_run(l, p, err);
+    if (rc || (rc = mf_series_folder_take(&l->folder, l->asked, id, l->run, err)))
+        return rc;
+    if (*l->folder.whose)
+        mf_log(MF_LOG_WARN, "%s has the logs of %s; those of this run go to %s", l->asked, l->folder.whose,
+               l->folder.path);
+    for (int i = 0; i < l->formats.n && rc == 0; i++)
+        rc = l->out[i].format->open(&l->out[i].self, l->folder.path, l->run, p->step, err);
+    return rc;
+}
+
 static int take_metrics(struct log *l, const struct mf_frame *f, struct mf_err *err)
 {
     struct mf_point p = {0};
     int rc = read_point(&p, f, err);
-    for (int i = 0; i < l->formats.n && rc == 0 && !l->begun; i++)
-        rc = l->out[i].format->open(&l->out[i].self, l->folder, l->run, p.step, err);
+    if (rc == 0 && !l->begun)
+        rc = begin(l, &p, err);
     l->begun = true;
     for (int i = 0; i < l->formats.n && rc == 0; i++) {
         struct mf_err why;
         if (l->out[i].self && l->out[i].format->put(l->out[i].self, &p, &why))
             give_up(l, i, &why);
     }
-    free(p.name);
-    free(p.value);
+    drop_point(&p);
     return rc;
 }
 
@@ -140,6 +214,8 @@ static int close_log(struct mf_run *run, void *self, int rc, struct mf_err *err)
     for (int i = 0; i < l->formats.n; i++)
         if (l->out[i].self && l->out[i].format->close(l->out[i].self, err))
             l->broken = *err;
+    mf_series_folder_leave(&l->folder);
+    free(l->run);
     return l->broken.code;
 }
 

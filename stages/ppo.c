@@ -194,8 +194,11 @@ static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struc
     int rc = inherit(run, q, head, err);
     q->head = mf_frame_keep(head);
     if (rc || (rc = open_folder(run, q, head, err)) || (rc = open_policy(run, q, head, err)) ||
-        (rc = serve(run, q, head, err)) ||
-        (rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
+        (rc = serve(run, q, head, err)))
+        return rc;
+    if (q->work.own)
+        mf_frame_set_str(head, "run", q->work.path); /* whose the metrics are, to those who read them */
+    if ((rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
         return rc;
     q->rounds = mf_rounds_new((int)q->max_lag, (int)q->sources);
     q->begun = q->waited_since = mf_now();

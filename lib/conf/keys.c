@@ -16,7 +16,8 @@ const struct mf_key mf_keys[] = {
     {"log.level", MF_CHOICE, "info", "error|warn|info|debug", NULL, "what is told on stderr"},
     {"log.formats", MF_NAMES, "[tensorboard, csv]", NULL, NULL,
      "what mf-log writes: tensorboard, jsonl, csv, prometheus"},
-    {"log.dir", MF_STR, NULL, "path", NULL, "the folder that it writes to; null: the run's logs/"},
+    {"log.dir", MF_STR, NULL, "path", NULL,
+     "the folder that it writes to; null: the run's logs/. Where another run's logs are there, a new folder below it"},
 
     {"device", MF_STR, "cpu", NULL, NULL, "where networks run: cpu, or ref, its meaning in plain loops"},
     {"precision", MF_CHOICE, "fp32", "fp32|bf16", NULL, "of matrix products"},

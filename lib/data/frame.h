@@ -72,6 +72,8 @@ int mf_frame_get_num(const struct mf_frame *f, const char *path, double *v, stru
 int mf_frame_get_bool(const struct mf_frame *f, const char *path, bool *v, struct mf_err *err);
 int mf_frame_get_str(const struct mf_frame *f, const char *path, const char **s, struct mf_err *err); /* NUL-ended */
 int mf_frame_get_bin(const struct mf_frame *f, const char *path, const void **p, size_t *n, struct mf_err *err);
+/* The number of entry i of the map at path, whatever its key is. */
+int mf_frame_num_at(const struct mf_frame *f, const char *path, int i, double *v, struct mf_err *err);
 int mf_frame_count(const struct mf_frame *f, const char *path);              /* entries of a map or array; -1: none */
 const char *mf_frame_key(const struct mf_frame *f, const char *path, int i); /* key i of the map at path ("" = top) */
 

@@ -100,6 +100,14 @@ int mf_frame_get_int(const struct mf_frame *f, const char *path, int64_t *v, str
     return 0;
 }
 
+static bool number(const struct mf_token *t, double *v)
+{
+    if (t->type != MF_SINT && t->type != MF_UINT && t->type != MF_REAL)
+        return false;
+    *v = t->type == MF_REAL ? t->f : t->type == MF_UINT ? (double)t->u : (double)t->i;
+    return true;
+}
+
 int mf_frame_get_num(const struct mf_frame *f, const char *path, double *v, struct mf_err *err)
 {
     struct mf_span s;
@@ -107,10 +115,7 @@ int mf_frame_get_num(const struct mf_frame *f, const char *path, double *v, stru
     int rc = get(f, path, &s, &t, err);
     if (rc)
         return rc;
-    if (t.type != MF_SINT && t.type != MF_UINT && t.type != MF_REAL)
-        return wrong(f, path, "a number", err);
-    *v = t.type == MF_REAL ? t.f : t.type == MF_UINT ? (double)t.u : (double)t.i;
-    return 0;
+    return number(&t, v) ? 0 : wrong(f, path, "a number", err);
 }
 
 int mf_frame_get_bool(const struct mf_frame *f, const char *path, bool *v, struct mf_err *err)
@@ -185,25 +190,45 @@ int mf_frame_count(const struct mf_frame *f, const char *path)
     return (int)t.n;
 }
 
+/* Entry i of the map at the path: the bytes from its key on. */
+static bool entry(const struct mf_frame *f, const char *path, int i, struct mf_span *v)
+{
+    struct mf_token t;
+    if (i < 0 || !look(f, path, v) || mf_token_read(&t, v->p, v->n) != 1 || t.type != MF_MAP || (uint64_t)i >= t.n)
+        return false;
+    const uint8_t *at = v->p + t.head, *end = v->p + v->n;
+    for (int skip = 2 * i; skip--;)
+        at += mf_token_span(at, (size_t)(end - at));
+    *v = (struct mf_span){.p = at, .n = (size_t)(end - at)};
+    return true;
+}
+
 const char *mf_frame_key(const struct mf_frame *f, const char *path, int i)
 {
     struct mf_span v;
     struct mf_token t;
     if (i < 0 || i >= mf_frame_count(f, path))
         return NULL;
-    if (!*path) {
+    if (!*path)
         v = f->field[i].key;
-    } else if (is_holder(f, path)) {
+    else if (is_holder(f, path))
         v = f->entry[i].field.key;
-    } else {
-        if (!look(f, path, &v) || mf_token_read(&t, v.p, v.n) != 1 || t.type != MF_MAP)
-            return NULL;
-        const uint8_t *at = v.p + t.head, *end = v.p + v.n;
-        for (int skip = 2 * i; skip--;)
-            at += mf_token_span(at, (size_t)(end - at));
-        v = (struct mf_span){.p = at, .n = (size_t)(end - at)};
-    }
+    else if (!entry(f, path, i, &v))
+        return NULL;
     if (mf_token_read(&t, v.p, v.n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) || memchr(v.p + t.head, 0, t.n))
         return NULL;
     return text(f, v.p + t.head, t.n);
+}
+
+int mf_frame_num_at(const struct mf_frame *f, const char *path, int i, double *v, struct mf_err *err)
+{
+    struct mf_span s;
+    struct mf_token t;
+    if (!entry(f, path, i, &s))
+        return mf_err_set(err, MF_EFORMAT, "a %s frame without entry %d of '%s'", mf_kind_name(f->kind), i, path);
+    const size_t key = mf_token_span(s.p, s.n);
+    s.p += key, s.n -= key;
+    if (mf_token_read(&t, s.p, s.n) == 1 && t.type == MF_MAP)
+        mf_array_scalar(s.p, s.n, &t);
+    return number(&t, v) ? 0 : mf_err_set(err, MF_EFORMAT, "entry %d of '%s' is no number", i, path);
 }

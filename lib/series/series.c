@@ -32,14 +32,16 @@ int mf_series_continue(FILE **f, const char *path, const char *format, int64_t s
             break;
     }
     free(line);
-    if (ftruncate(fileno(*f), keep) < 0 || fseek(*f, 0, SEEK_END) < 0) {
+    const bool unread = ferror(*f); /* not the end: what could not be read must not be cut */
+    if (unread || ftruncate(fileno(*f), keep) < 0 || fseek(*f, 0, SEEK_END) < 0) {
+        mf_err_errno(err, "%s %.300s", unread ? "read" : "cut", path);
         fclose(*f);
-        return mf_err_errno(err, "cut %.300s", path);
+        return err->code;
     }
     return 0;
 }
 
 int mf_series_flush(FILE *f, const char *path, struct mf_err *err)
 {
-    return fflush(f) ? mf_err_errno(err, "write %.300s", path) : 0;
+    return fflush(f) || ferror(f) ? mf_err_errno(err, "write %.300s", path) : 0;
 }

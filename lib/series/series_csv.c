@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/publish.h"
 #include "series/series_priv.h"
 
 static const char fixed[] = "iter,step,time";
@@ -19,30 +20,74 @@ static void add_column(struct csv *c, const char *name)
     c->column[c->n++] = mf_xstrdup(name);
 }
 
+/* RFC 4180's quotes, where a name needs them. */
+static void put_name(const char *name, FILE *f)
+{
+    const bool quoted = strpbrk(name, ",\"");
+    if (quoted)
+        putc('"', f);
+    for (; *name; name++) {
+        if (*name == '"')
+            putc('"', f);
+        putc(*name, f);
+    }
+    if (quoted)
+        putc('"', f);
+}
+
 static void put_head(const struct csv *c, FILE *f)
 {
     fputs(fixed, f);
-    for (int i = 0; i < c->n; i++)
-        fprintf(f, ",%s", c->column[i]);
+    for (int i = 0; i < c->n; i++) {
+        putc(',', f);
+        put_name(c->column[i], f);
+    }
     putc('\n', f);
 }
 
-/* The head of a file that goes on says its columns. */
-static void read_head(struct csv *c)
+/* A cell as put_name wrote it, out of *rest, which is then behind its comma; NULL behind the last one. */
+static char *take_name(char **rest)
 {
-    char *line = NULL, *rest, *name;
+    char *p = *rest, *to = p, *name = p;
+    const bool quoted = *p == '"';
+    for (p += quoted; *p && (quoted || *p != ','); *to++ = *p++)
+        if (quoted && *p == '"' && *++p != '"')
+            break;
+    *rest = *p ? p + 1 : NULL;
+    *to = '\0';
+    return name;
+}
+
+/* The head of a file that goes on says its columns. */
+static int read_head(struct csv *c, struct mf_err *err)
+{
+    char *line = NULL;
     size_t room = 0;
     rewind(c->f);
     ssize_t n = getline(&line, &room, c->f);
     if (n > 0 && !strncmp(line, fixed, sizeof fixed - 1)) {
         line[n - 1] = '\0';
-        rest = line + sizeof fixed - 1;
-        rest = *rest ? rest + 1 : NULL; /* behind a comma */
-        while (rest && (name = strsep(&rest, ",")))
-            add_column(c, name);
+        char *rest = line[sizeof fixed - 1] ? line + sizeof fixed : NULL; /* behind a comma */
+        while (rest)
+            add_column(c, take_name(&rest));
     }
     free(line);
-    fseek(c->f, 0, SEEK_END);
+    if (ferror(c->f) || fseek(c->f, 0, SEEK_END) < 0)
+        return mf_err_errno(err, "read %.300s", c->path);
+    if (n < 0)
+        put_head(c, c->f);
+    return 0;
+}
+
+static int close_csv(void *self, struct mf_err *err)
+{
+    struct csv *c = self;
+    int rc = fclose(c->f) ? mf_err_errno(err, "write %.300s", c->path) : 0;
+    for (int i = 0; i < c->n; i++)
+        free(c->column[i]);
+    free(c->column);
+    free(c);
+    return rc;
 }
 
 static int open_csv(void **self, const char *dir, const char *run, int64_t step, struct mf_err *err)
@@ -55,35 +100,49 @@ static int open_csv(void **self, const char *dir, const char *run, int64_t step,
         free(c);
         return rc;
     }
-    read_head(c);
-    *self = c;
-    return 0;
+    rc = read_head(c, err);
+    struct mf_err ignored;
+    if (rc)
+        close_csv(c, &ignored);
+    else
+        *self = c;
+    return rc;
+}
+
+/* The rows behind the head, as they are. */
+static int copy_rows(FILE *from, FILE *to)
+{
+    char *line = NULL;
+    size_t room = 0;
+    rewind(from);
+    bool good = getline(&line, &room, from) > 0 || !ferror(from);
+    for (ssize_t n; good && (n = getline(&line, &room, from)) > 0;)
+        good = fwrite(line, 1, (size_t)n, to) == (size_t)n;
+    free(line);
+    return good && !ferror(from) ? 0 : -1;
 }
 
 /* A metric that no frame had before: the same file with a wider head, its rows as long as they were. */
 static int widen(struct csv *c, struct mf_err *err)
 {
-    char part[MF_SERIES_PATH + 8], *line = NULL;
-    size_t room = 0;
-    snprintf(part, sizeof part, "%s.part", c->path);
-    FILE *to = fopen(part, "w+e");
-    if (!to)
-        return mf_err_errno(err, "open %.300s", part);
-    put_head(c, to);
-    rewind(c->f);
-    for (bool head = true; getline(&line, &room, c->f) > 0; head = false)
-        if (!head)
-            fputs(line, to);
-    free(line);
-    if (fflush(to) || rename(part, c->path) < 0) {
-        mf_err_errno(err, "write %.300s", part);
-        fclose(to);
-        remove(part);
-        return err->code;
+    char *part = mf_publish_part(c->path, err);
+    FILE *to = part ? fopen(part, "w+e") : NULL;
+    int rc = to ? 0 : part ? mf_err_errno(err, "open %.300s", part) : err->code;
+    if (to) {
+        put_head(c, to);
+        if (copy_rows(c->f, to))
+            rc = mf_err_errno(err, "copy %.300s to %.300s", c->path, part);
+        if (rc == 0)
+            rc = mf_series_flush(to, part, err);
+        if (rc)
+            remove(part);
+        if (rc == 0)
+            rc = mf_publish(part, c->path, err);
+        fclose(rc ? to : c->f); /* nothing is left in it to be written */
+        c->f = rc ? c->f : to;
     }
-    fclose(c->f);
-    c->f = to;
-    return 0;
+    free(part);
+    return rc;
 }
 
 static int find(const struct csv *c, const char *name)
@@ -99,7 +158,7 @@ static int put_csv(void *self, const struct mf_point *p, struct mf_err *err)
     struct csv *c = self;
     const int before = c->n;
     for (int i = 0; i < p->n; i++)
-        if (!strpbrk(p->name[i], ",\"\n") && find(c, p->name[i]) == c->n)
+        if (find(c, p->name[i]) == c->n)
             add_column(c, p->name[i]);
     if (c->n > before && widen(c, err))
         return err->code;
@@ -119,17 +178,6 @@ static int put_csv(void *self, const struct mf_point *p, struct mf_err *err)
     free(cell);
     free(has);
     return mf_series_flush(c->f, c->path, err);
-}
-
-static int close_csv(void *self, struct mf_err *err)
-{
-    struct csv *c = self;
-    int rc = fclose(c->f) ? mf_err_errno(err, "write %.300s", c->path) : 0;
-    for (int i = 0; i < c->n; i++)
-        free(c->column[i]);
-    free(c->column);
-    free(c);
-    return rc;
 }
 
 const struct mf_series_format mf_series_csv = {"csv", open_csv, put_csv, NULL, close_csv};

@@ -28,8 +28,7 @@ static void put_text(const char *s, FILE *f)
     for (; *s; s++) {
         if (*s == '"' || *s == '\\')
             putc('\\', f);
-        if ((unsigned char)*s >= ' ')
-            putc(*s, f);
+        putc(*s, f);
     }
     putc('"', f);
 }

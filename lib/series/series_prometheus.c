@@ -1,10 +1,13 @@
 /* The newest values alone, in the text format 0.0.4, for node_exporter's textfile collector or any web server. */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "series/series_priv.h"
+
+enum { NAME = 160 };
 
 struct prometheus {
     char path[MF_SERIES_PATH];
@@ -18,9 +21,9 @@ static int open_prometheus(void **self, const char *dir, const char *run, int64_
     (void)step, (void)err;
     to += sprintf(to, "{run=\"");
     for (; *run; run++) {
-        if (*run == '"' || *run == '\\')
+        if (strchr("\"\\\n", *run))
             *to++ = '\\';
-        *to++ = *run == '\n' ? ' ' : *run;
+        *to++ = *run == '\n' ? 'n' : *run;
     }
     strcpy(to, "\"}");
     snprintf(q->path, sizeof q->path, "%.1000s/metrics.prom", dir);
@@ -28,13 +31,43 @@ static int open_prometheus(void **self, const char *dir, const char *run, int64_
     return 0;
 }
 
-static void gauge(const struct prometheus *q, const char *name, double value, FILE *f)
+/* The name in the letters that the format has. */
+static void plain(char to[NAME], const char *name)
 {
-    char plain[160] = "maniflow_";
-    size_t n = strlen(plain);
-    for (; *name && n < sizeof plain - 1; name++)
-        plain[n++] = isalnum((unsigned char)*name) ? *name : '_';
-    fprintf(f, "# TYPE %s gauge\n%s%s %.17g\n", plain, plain, q->label, value);
+    size_t n = (size_t)sprintf(to, "maniflow_");
+    for (; *name && n < NAME - 1; name++)
+        to[n++] = isalnum((unsigned char)*name) ? *name : '_';
+    to[n] = '\0';
+}
+
+/* Go's words for what is no number. */
+static void put_value(double v, FILE *f)
+{
+    if (isfinite(v))
+        fprintf(f, "%.17g\n", v);
+    else
+        fputs(isnan(v) ? "NaN\n" : v > 0 ? "+Inf\n" : "-Inf\n", f);
+}
+
+/* Names that became the same are numbered: a name that comes twice makes the whole text invalid. */
+static void put_gauges(const struct prometheus *q, const struct mf_point *p, FILE *f)
+{
+    char(*name)[NAME] = mf_xcalloc((size_t)p->n + 2, sizeof *name);
+    plain(name[0], "iteration");
+    plain(name[1], "steps");
+    for (int i = 0; i < p->n + 2; i++) {
+        int same = 0;
+        char number[16] = "";
+        if (i >= 2)
+            plain(name[i], p->name[i - 2]);
+        for (int k = 0; k < i; k++)
+            same += !strcmp(name[k], name[i]);
+        if (same)
+            snprintf(number, sizeof number, "__%d", same + 1);
+        fprintf(f, "# TYPE %s%s gauge\n%s%s%s ", name[i], number, name[i], number, q->label);
+        put_value(i == 0 ? (double)p->iter : i == 1 ? (double)p->step : p->value[i - 2], f);
+    }
+    free(name);
 }
 
 /* Whole or not at all: a scraper reads whenever it likes. */
@@ -46,17 +79,15 @@ static int put_prometheus(void *self, const struct mf_point *p, struct mf_err *e
     FILE *f = fopen(part, "we");
     if (!f)
         return mf_err_errno(err, "open %.300s", part);
-    gauge(q, "iteration", (double)p->iter, f);
-    gauge(q, "steps", (double)p->step, f);
-    for (int i = 0; i < p->n; i++)
-        gauge(q, p->name[i], p->value[i], f);
-    int bad = fflush(f) ? mf_err_errno(err, "write %.300s", part) : 0;
-    fclose(f);
-    if (!bad && rename(part, q->path) < 0)
-        bad = mf_err_errno(err, "rename %.300s", part);
-    if (bad)
+    put_gauges(q, p, f);
+    int rc = mf_series_flush(f, part, err);
+    if (fclose(f) && rc == 0)
+        rc = mf_err_errno(err, "close %.300s", part);
+    if (rc == 0 && rename(part, q->path) < 0)
+        rc = mf_err_errno(err, "rename %.300s", part);
+    if (rc)
         remove(part);
-    return bad;
+    return rc;
 }
 
 static int close_prometheus(void *self, struct mf_err *err)

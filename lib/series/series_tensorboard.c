@@ -13,6 +13,8 @@
 
 enum { RECORD_MAX = 1 << 24 };
 
+static const char ending[] = ".maniflow"; /* of our files: others in the folder are not cut */
+
 struct board {
     FILE *f;
     char path[MF_SERIES_PATH];
@@ -98,7 +100,7 @@ static int64_t step_of(const unsigned char *e, size_t n)
     return -1;
 }
 
-/* Where the file is whole and before the step. */
+/* Where the file is whole and before the step; -1: it cannot be read. */
 static long whole_until(FILE *f, int64_t step)
 {
     long keep = 0;
@@ -113,7 +115,13 @@ static long whole_until(FILE *f, int64_t step)
             break;
         keep = ftell(f);
     }
-    return keep;
+    return ferror(f) ? -1 : keep;
+}
+
+static bool is_ours(const char *name)
+{
+    const size_t n = strlen(name), end = sizeof ending - 1;
+    return strstr(name, ".tfevents.") && n > end && !strcmp(name + n - end, ending);
 }
 
 static int cut_old(const char *dir, int64_t step, struct mf_err *err)
@@ -122,14 +130,14 @@ static int cut_old(const char *dir, int64_t step, struct mf_err *err)
     int rc = d ? 0 : mf_err_errno(err, "open %.300s", dir);
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
         char path[2 * MF_SERIES_PATH];
-        if (!strstr(e->d_name, ".tfevents."))
+        if (!is_ours(e->d_name))
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         FILE *f = fopen(path, "re");
-        const long keep = f ? whole_until(f, step) : 0;
+        const long keep = f ? whole_until(f, step) : -1;
         if (f)
             fclose(f);
-        if (!f || truncate(path, keep) < 0)
+        if (keep < 0 || truncate(path, keep) < 0)
             rc = mf_err_errno(err, "cut %.300s", path);
     }
     if (d)
@@ -146,10 +154,10 @@ static int open_board(void **self, const char *dir, const char *run, int64_t ste
     (void)run;
     snprintf(folder, sizeof folder, "%.1000s/tensorboard", dir);
     gethostname(host, sizeof host - 1);
-    mkdir(folder, 0777);
+    mkdir(folder, 0777); /* where it cannot be, cut_old says so */
     int rc = cut_old(folder, step, err);
-    snprintf(b->path, sizeof b->path, "%s/events.out.tfevents.%010lld.%s.%ld.0", folder, (long long)time(NULL), host,
-             (long)getpid());
+    snprintf(b->path, sizeof b->path, "%s/events.out.tfevents.%010lld.%s.%ld%s", folder, (long long)time(NULL), host,
+             (long)getpid(), ending);
     if (rc == 0 && !(b->f = fopen(b->path, "we")))
         rc = mf_err_errno(err, "open %.300s", b->path);
     if (rc) {

@@ -94,3 +94,64 @@ for m in ({"mf": "head", "v": 1, "run": "run", "src": "", "seed": 0, "spec": {},
           {"mf": "end", "src": "", "frames": 2, "samples": 0, "stopped": False}):
     sys.stdout.buffer.write(msgpack.packb(m))' | mf-log "$all" >/dev/null && [[ $(jq -c '[.a, .b, .c]' run/logs/metrics.jsonl) == "[null,null,2]" ]]
 }
+
+# point RUN TIME NAME VALUE..: a head and one metrics frame; the name nil is no text.
+point() {
+    /usr/bin/python3 - "$@" <<'PY'
+import sys, msgpack
+run, time, *pairs = sys.argv[1:]
+name = lambda s: None if s == "nil" else s
+put = lambda m: sys.stdout.buffer.write(msgpack.packb(m, unicode_errors="surrogateescape"))
+put({"mf": "head", "v": 1, "run": run, "src": "", "seed": 0, "spec": {}, "chain": []})
+put({"mf": "metrics", "iter": 0, "step": 10, "time": float(time), "values": {name(k): float(v) for k, v in zip(pairs[::2], pairs[1::2])}})
+put({"mf": "end", "src": "", "frames": 2, "samples": 0, "stopped": False})
+PY
+}
+
+@test "a folder holds the logs of one run: another's go to a folder of its name, and no byte of the first changes" {
+    mkdir tb runs runs/a && point runs/a 1 x 1 >a.mf && point runs/b 2 x 2 >b.mf &&
+        mf-log log.dir=tb "$all" <a.mf >out && cp -r tb was &&
+        run -0 --separate-stderr mf-log log.dir=tb "$all" <b.mf && [[ $stderr == "mf-log: warn: tb has the logs of $T/runs/a; those of this run go to tb/runs_b" ]] &&
+        [[ $(tail -1 tb/runs_b/metrics.csv) == 0,10,2,2 && -e tb/runs_b/metrics.prom && $("$ROOT/tests/tools/tfevents.py" tb/runs_b/tensorboard/*) == "x 10 2" ]] &&
+        rm -r was/tensorboard && for f in was/*; do cmp "$f" "tb/${f#was/}" || return 1; done && [[ $("$ROOT/tests/tools/tfevents.py" tb/tensorboard/*) == "x 10 1" ]] &&
+        mf-log log.dir=tb log.formats=[csv] <b.mf >out && [[ $(wc -l <tb/runs_b/metrics.csv) -eq 2 && ! -e tb/runs_b-2 ]] && # the same run goes on there
+        mkdir mine mine/runs_a && echo mine | tee mine/metrics.csv >mine/runs_a/x && mf-log log.dir=mine log.formats=[csv] <a.mf >out &&
+        [[ $(cat mine/metrics.csv mine/runs_a/*) == $'mine\nmine' && -e mine/runs_a-2/metrics.csv ]]
+}
+
+@test "two runs that log into one folder at once do not mix" {
+    mkdir tb && mkfifo a b && { mf-log log.dir=tb 'log.formats=[csv,jsonl]' <a >out & local one=$!; }
+    exec 8>a && metrics 0 3 | head -c 300 >&8 # a head and some metrics: it is at work
+    until [[ -s tb/metrics.run ]]; do sleep .02; done
+    point other 1 x 1 | mf-log log.dir=tb 'log.formats=[csv,jsonl]' >out && [[ $(tail -1 tb/other/metrics.csv) == 0,10,1,1 ]] &&
+        metrics 0 3 | tail -c +301 >&8 && exec 8>&- && ended_by 0 "$one" && [[ $(cut -d, -f1 tb/metrics.csv | xargs) == "iter 0 1 2" && $(jq .iter tb/metrics.jsonl | xargs) == "0 1 2" ]]
+}
+
+@test "a stream that only names a run leaves the run's logs alone" {
+    point run 1 x 1 | tee run/logs/metrics.mf | mf-log log.formats=[csv] >out && cp run/logs/metrics.csv was &&
+        mf-log log.formats=[csv] <run/logs/metrics.mf >out && cmp was run/logs/metrics.csv &&
+        run -2 --separate-stderr mf-log log.formats=[csv] < <(point run 7 x 5) && cmp was run/logs/metrics.csv &&
+        [[ $stderr == *"the stream names the run run, whose run/logs/metrics.mf has no such iteration 0: its logs are left alone; give log.dir=DIR"* ]]
+}
+
+@test "no name and no number spoils a file: quotes, commas, no text, NaN, two names that Prometheus takes for one" {
+    mkdir there && point $'r"u\\n' 1 'a,"b' 1 $'c\nd' 2 nil 3 a/b -nan a_b inf a.b -inf $'\xff' 4 "$(printf 'n%.0s' {1..250})" 5 | mf-log log.dir=there "$all" >out &&
+        [[ $(jq -c '[.["a,\"b"], .["c?d"], .["a/b"], .["?"], (keys | length)]' there/metrics.jsonl) == '[1,2,null,4,10]' ]] &&
+        [[ $(head -1 there/metrics.csv) == 'iter,step,time,"a,""b",c?d,a/b,a_b,a.b,?,'*n && $(tail -1 there/metrics.csv) == 0,10,1,1,2,nan,inf,-inf,4,5 ]] &&
+        [[ $(grep -v '^#' there/metrics.prom | sed 's/{[^}]*}//;/nn/d' | xargs) == "maniflow_iteration 0 maniflow_steps 10 maniflow_a__b 1 maniflow_c_d 2 maniflow_a_b NaN maniflow_a_b__2 +Inf maniflow_a_b__3 -Inf maniflow__ 4" ]] &&
+        [[ $(grep -c '{run="r\\"u\\\\n"} ' there/metrics.prom) -eq 9 && $("$ROOT/tests/tools/tfevents.py" there/tensorboard/* | wc -l) -eq 7 ]] &&
+        point $'r"u\\n' 2 'a,"b' 6 new 7 | mf-log log.dir=there log.formats=[csv] >out && [[ $(tail -1 there/metrics.csv) == 0,10,2,6,,,,,,,7 ]]
+}
+
+@test "csv: where a column more cannot be written, what is there stays as it is" {
+    metrics 0 2 | mf-log log.formats=[csv] >out && cp run/logs/metrics.csv was && ln -s /dev/full run/logs/metrics.csv.part &&
+        run -1 --separate-stderr mf-log log.formats=[csv] < <(metrics 2 5 eval/success) && cmp was run/logs/metrics.csv &&
+        [[ $stderr == *"write run/logs/metrics.csv.part: No space left on device; csv is not written any more, the run goes on"* ]]
+}
+
+@test "what is learned from a saved stream is logged in the learner's folder, not in the run of the stream" {
+    tiny=('policy.hidden=[8]' 'policy.critic_hidden=[8]' training.num_envs=4 training.num_steps_per_rollout=4 threads=1)
+    mf-collect env=point "${tiny[@]}" training.total_timesteps=400 run.dir=first | tee first.mf | mf-gae | mf-ppo "${tiny[@]}" | mf-log >out &&
+        cp first/logs/metrics.csv was && mf-gae <first.mf | mf-ppo "${tiny[@]}" run.dir=again | mf-log >m.mf && cmp was first/logs/metrics.csv &&
+        [[ $(mf-view m.mf | jq -r 'select(.mf == "head").run') == again && $(wc -l <again/logs/metrics.csv) -eq $(wc -l <was) ]]
+}

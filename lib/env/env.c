@@ -73,6 +73,11 @@ void mf_env_close(const struct mf_env *env)
         mf_served_close(env->served);
 }
 
+int32_t mf_env_count(int32_t saved)
+{
+    return saved < 0 ? 0 : saved > 1 << 30 ? 1 << 30 : saved;
+}
+
 int mf_env_key(const struct mf_env *env, const char *name)
 {
     for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name[0]; i++)
@@ -121,6 +126,33 @@ int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], cons
         if (mf_obs_is_cloud(&like->key[i]) && like->key[i].dim[0] <= MF_POINTS_MAX)
             mf_env_points(env, l, like->key[i].dim[0]);
     return rc;
+}
+
+/* "float32 (1024, 6)" */
+static const char *shape(const struct mf_obs *o, char text[64])
+{
+    int at = snprintf(text, 64, "%s (", o->u8 ? "uint8" : "float32");
+    for (int i = 0; i < mf_obs_rank(o); i++)
+        at += snprintf(text + at, 64 - (size_t)at, "%s%d", i ? ", " : "", o->dim[i]);
+    snprintf(text + at, 64 - (size_t)at, ")");
+    return text;
+}
+
+int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_err *err)
+{
+    const int key = mf_env_key(env, as->name);
+    const struct mf_obs *own = key < 0 ? NULL : &env->obs[key];
+    if (!own)
+        return mf_err_set(err, MF_EUSAGE, "environment %s does not show '%s'", env->name, as->name);
+    const bool cloud = mf_obs_is_cloud(own) && !env->served;
+    bool same = own->u8 == as->u8;
+    for (int i = cloud; i < MF_OBS_RANK; i++)
+        same = same && as->dim[i] == own->dim[i];
+    if (same && (!cloud || (as->dim[0] >= 1 && as->dim[0] <= MF_POINTS_MAX)))
+        return 0;
+    char have[64], want[64];
+    return mf_err_set(err, MF_EUSAGE, "environment %s shows '%s' as %s, not as %s%s", env->name, own->name,
+                      shape(own, have), shape(as, want), cloud ? "; 1 to 4096 points are possible" : "");
 }
 
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs)

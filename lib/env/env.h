@@ -46,7 +46,7 @@ struct mf_env {
     /* Everything that determines the future, so that steps after load are bit-equal. */
     size_t (*state_size)(const void *state);
     void (*save)(const void *state, void *bytes);
-    void (*load)(void *state, const void *bytes);
+    void (*load)(void *state, const void *bytes); /* any bytes: they may come from another process */
     /* A scripted, imperfect expert; `memory` is its own per episode, zeroed at reset; obs: the low-dimensional keys.
      * NULL: none. */
     size_t expert_size;
@@ -98,7 +98,12 @@ int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], cons
                   struct mf_layout *l, struct mf_err *err);
 /* The clouds of the layout get so many points, at most MF_POINTS_MAX; 0: they keep theirs. */
 void mf_env_points(const struct mf_env *env, struct mf_layout *l, int points);
+int32_t mf_env_count(int32_t saved); /* a count of steps out of saved bytes, so that it can go on: 0 to 2^30 */
 int mf_env_key(const struct mf_env *env, const char *name); /* its place in obs; -1: none of that name */
+/* MF_EUSAGE where the environment does not show this: its own key, type and shape, but for the points of a cloud, of
+ * which a built-in one shows 1 to MF_POINTS_MAX. Asked before anything is observed: whoever names a layout may be
+ * another process. */
+int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_err *err);
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs); /* (l->dim) */
 
 #endif

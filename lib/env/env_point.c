@@ -72,9 +72,11 @@ static void save(const void *state, void *bytes)
 
 static void load(void *state, const void *bytes)
 {
-    int32_t max_steps = ((struct point *)state)->max_steps;
-    memcpy(state, bytes, sizeof(struct point));
-    ((struct point *)state)->max_steps = max_steps;
+    struct point *p = state;
+    int32_t max_steps = p->max_steps;
+    memcpy(p, bytes, sizeof *p);
+    p->clock = mf_env_count(p->clock);
+    p->max_steps = max_steps;
 }
 
 /* A proportional-derivative law that believes the goal lies elsewhere. */

@@ -165,8 +165,8 @@ void mf_hand_load(void *hand, const void *bytes)
     const char *at = bytes;
     memcpy(h->set, at, sizeof h->set);
     memcpy(counts, at += sizeof h->set, sizeof counts);
-    h->held = counts[0];
-    h->clock = counts[1];
+    h->held = mf_env_count(counts[0]);
+    h->clock = mf_env_count(counts[1]);
     h->broken = false;
     mf_mujoco_restore(h->scene->m, h->d, at + sizeof counts);
 }

@@ -9,14 +9,22 @@
 #include "env/stepper.h"
 #include "env/talk.h"
 
-struct service {
+enum {
+    ENVS_MAX = 1 << 14,                                /* of a server; each may be a simulation of some 100 KiB */
+    FIRST_MAX = 1 << 24,                               /* number of its first environment */
+    EPISODE_MAX = 1 << 30,                             /* number of an episode */
+    ACTIONS_MAX = 1 << 16,                             /* of a decision */
+    ANSWER_MAX = MF_FRAME_MAX / 3 / (int)sizeof(float) /* numbers of obs: with final, and what else there is */
+};
+
+struct mf_service {
     const struct mf_env *env;
     int threads;
     struct mf_slots r;
     struct mf_stepper s; /* no kind: nothing was made yet */
 };
 
-static void unmake(struct service *v)
+static void unmake(struct mf_service *v)
 {
     if (v->s.kind)
         v->s.kind->free(v->s.self);
@@ -26,7 +34,7 @@ static void unmake(struct service *v)
 
 /* ---- questions; each fills the answer ---- */
 
-static int hello(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+static int hello(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
 {
     const struct mf_env *e = v->env;
     struct mf_layout all = {0};
@@ -52,7 +60,7 @@ static int hello(struct service *v, const struct mf_frame *q, struct mf_frame *a
     return mf_talk_put_obs(a, "obs", &all, -1, NULL, err);
 }
 
-static int make(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+static int make(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
 {
     struct mf_vec_opts o = {.env = v->env, .threads = v->threads};
     int64_t n, first, max_steps, seed;
@@ -62,11 +70,17 @@ static int make(struct service *v, const struct mf_frame *q, struct mf_frame *a,
         mf_frame_get_int(q, "max_steps", &max_steps, err) || mf_frame_get_int(q, "seed", &seed, err) ||
         mf_frame_get_str(q, "purpose", &purpose, err) || mf_talk_layout(q, "obs", &o.obs, err))
         return err->code;
-    if (n < 1 || n > 1 << 20 || first < 0 || first > 1 << 24 || max_steps < 0 || max_steps > INT32_MAX)
-        return mf_err_set(err, MF_EUSAGE, "n, first or max_steps is out of range");
-    for (int i = 0; i < o.obs.n; i++)
-        if (mf_env_key(v->env, o.obs.key[i].name) < 0)
-            return mf_err_set(err, MF_EUSAGE, "environment %s does not show '%s'", v->env->name, o.obs.key[i].name);
+    if (n < 1 || n > ENVS_MAX || first < 0 || first > FIRST_MAX || max_steps < 0 || max_steps > INT32_MAX)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "n=%lld, first=%lld, max_steps=%lld: a server has 1 to %d environments, numbered from 0 to %d, "
+            "and max_steps is not negative",
+            (long long)n, (long long)first, (long long)max_steps, ENVS_MAX, FIRST_MAX);
+    if (strcmp(purpose, "eval") && strcmp(purpose, "train"))
+        return mf_err_set(err, MF_EUSAGE, "purpose is '%.20s', not train or eval", purpose);
+    if (n * o.obs.dim > ANSWER_MAX)
+        return mf_err_set(err, MF_EUSAGE, "the observations of %lld environments, %d numbers each, fit into no answer",
+                          (long long)n, o.obs.dim);
     o.N = (int)n;
     o.first_env = (int)first;
     o.max_steps = (int)max_steps;
@@ -77,17 +91,25 @@ static int make(struct service *v, const struct mf_frame *q, struct mf_frame *a,
     return rc ? rc : mf_threads_new(&v->s, &v->r, err);
 }
 
-static int episodes(struct service *v, const struct mf_frame *q, const int32_t **episode, struct mf_err *err)
+static int episodes(struct mf_service *v, const struct mf_frame *q, const int32_t **episode, struct mf_err *err)
 {
     size_t n = (size_t)v->r.N;
     int rc = mf_talk_get(q, "episode", MF_I32, 1, &n, (const void **)episode, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
-        if ((*episode)[i] < 0)
-            rc = mf_err_set(err, MF_EUSAGE, "episode[%zu] is %d: they are counted from 0", i, (*episode)[i]);
+        if ((*episode)[i] < 0 || (*episode)[i] > EPISODE_MAX)
+            rc = mf_err_set(err, MF_EUSAGE, "episode[%zu] is %d, not within 0..%d", i, (*episode)[i], EPISODE_MAX);
     return rc;
 }
 
-static int reset(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+static int check_actions(const float *actions, size_t n, struct mf_err *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(actions[i]))
+            return mf_err_set(err, MF_EUSAGE, "number %zu of the actions is not finite", i);
+    return 0;
+}
+
+static int reset(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
 {
     struct mf_slots *r = &v->r;
     size_t n = (size_t)r->N;
@@ -117,7 +139,7 @@ static int answer_step(const struct mf_slots *r, struct mf_frame *a, bool over, 
     return mf_talk_put(a, "truncated", MF_U8, 1, dim, r->truncated, err);
 }
 
-static int step(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+static int step(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
 {
     struct mf_slots *r = &v->r;
     const struct mf_array *asked = mf_frame_find(q, "actions");
@@ -129,19 +151,21 @@ static int step(struct service *v, const struct mf_frame *q, struct mf_frame *a,
         mf_talk_get(q, "actions", MF_F32, 3, dim, &actions, err) ||
         mf_talk_get(q, "active", MF_U8, 1, &n, &active, err) || episodes(v, q, &next, err))
         return err->code;
+    if (C < 1 || C > ACTIONS_MAX)
+        return mf_err_set(err, MF_EUSAGE, "%zu actions at once; 1 to %d can be taken", C, ACTIONS_MAX);
+    if (check_actions(actions, n * C * (size_t)r->A, err) || mf_slots_chunk(r, (int)C, err))
+        return err->code;
     for (size_t i = 0; i < n; i++) {
         r->idle[i] = !((const uint8_t *)active)[i];
         r->episode[i] = next[i] - 1;
     }
-    if (C < 1 || C > 1 << 16 || mf_slots_chunk(r, (int)C, err))
-        return mf_err_set(err, MF_EUSAGE, "%zu actions at once cannot be taken", C);
     int rc = v->s.kind->step(v->s.self, r, actions, autoreset, err);
     for (size_t i = 0; i < n; i++)
         over |= r->terminated[i] || r->truncated[i];
     return rc ? rc : answer_step(r, a, over, err);
 }
 
-static int save(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+static int save(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
 {
     size_t N = (size_t)v->r.N, *size = mf_xcalloc(N, sizeof *size);
     void **state = mf_xcalloc(N, sizeof *state);
@@ -158,7 +182,7 @@ static int save(struct service *v, const struct mf_frame *q, struct mf_frame *a,
     return rc;
 }
 
-static int load(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
+static int load(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
 {
     size_t N = (size_t)v->r.N, *size = mf_xcalloc(N, sizeof *size);
     const void **state = mf_xcalloc(N, sizeof *state);
@@ -183,11 +207,18 @@ static int load(struct service *v, const struct mf_frame *q, struct mf_frame *a,
 
 static const struct {
     const char *say, *answer;
-    int (*act)(struct service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err);
+    int (*act)(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err);
 } acts[] = {{"hello", "spaces", hello}, {"make", "made", make},   {"reset", "rows", reset},
             {"step", "rows", step},     {"save", "states", save}, {"load", "rows", load}};
 
-static struct mf_frame *answer(struct service *v, const struct mf_frame *q, const char *say, int64_t seq)
+static struct mf_frame *no(const struct mf_err *why, int64_t seq)
+{
+    struct mf_frame *a = mf_talk_new("error", seq);
+    mf_frame_set_str(a, "text", why->text);
+    return a;
+}
+
+struct mf_frame *mf_service_answer(struct mf_service *v, const struct mf_frame *q, const char *say, int64_t seq)
 {
     struct mf_err why = {0};
     struct mf_frame *a;
@@ -204,24 +235,39 @@ static struct mf_frame *answer(struct service *v, const struct mf_frame *q, cons
             return a;
         mf_frame_free(a);
     }
-    a = mf_talk_new("error", seq);
-    mf_frame_set_str(a, "text", why.text);
-    return a;
+    return no(&why, seq);
+}
+
+struct mf_service *mf_service_new(const struct mf_env *env, int threads)
+{
+    struct mf_service *v = mf_xcalloc(1, sizeof *v);
+    v->env = env;
+    v->threads = threads;
+    return v;
+}
+
+void mf_service_free(struct mf_service *v)
+{
+    unmake(v);
+    free(v);
 }
 
 int mf_env_serve(struct mf_call *c, const struct mf_env *env, int threads, struct mf_err *err)
 {
-    struct service v = {.env = env, .threads = threads};
+    struct mf_service *v = mf_service_new(env, threads);
     struct mf_frame *q;
     const char *say;
     int64_t seq;
     int rc;
-    while ((rc = mf_talk_recv(c, INFINITY, &q, &say, &seq, err)) == 0) {
-        rc = mf_talk_send(c, answer(&v, q, say, seq), INFINITY, err);
-        mf_frame_free(q);
-        if (rc)
-            break;
-    }
-    unmake(&v);
+    do {
+        rc = mf_talk_recv(c, INFINITY, &q, &say, &seq, err);
+        if (rc == MF_EFORMAT && mf_call_is_socket(c)) {
+            rc = mf_talk_send(c, no(err, -1), INFINITY, err);
+        } else if (rc == 0) {
+            rc = mf_talk_send(c, mf_service_answer(v, q, say, seq), INFINITY, err);
+            mf_frame_free(q);
+        }
+    } while (rc == 0);
+    mf_service_free(v);
     return rc == MF_CLOSED ? 0 : rc;
 }

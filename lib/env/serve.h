@@ -3,11 +3,19 @@
 #ifndef MF_ENV_SERVE_H
 #define MF_ENV_SERVE_H
 
+#include "data/frame.h"
 #include "env/env.h"
 #include "wire/call.h"
 
-/* Answers until the other side hangs up (0), or a signal asks for an end. threads as in vec.h. A question that cannot
- * be answered gets its reason as answer. */
+/* What one asks of: the environments that were made last. What a question says is bounded here, whoever it is from. */
+struct mf_service;
+struct mf_service *mf_service_new(const struct mf_env *env, int threads); /* threads as in vec.h */
+/* The answer, which may be the reason why there is none; the caller frees it. */
+struct mf_frame *mf_service_answer(struct mf_service *v, const struct mf_frame *question, const char *say, int64_t seq);
+void mf_service_free(struct mf_service *v);
+
+/* Answers until the other side hangs up (0), or a signal asks for an end. What is no question ends a pipe; over a
+ * socket it gets its reason, and another may ask. */
 int mf_env_serve(struct mf_call *c, const struct mf_env *env, int threads, struct mf_err *err);
 
 #endif

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/cpus.h"
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/name.h"
 #include "env/served_priv.h"
 
 /* ---- one server ---- */
@@ -19,10 +21,21 @@ static int named(const struct mf_served *s, const struct mf_server *w, struct mf
                      s->opts.command ? s->opts.command : s->opts.address);
 }
 
+/* What was asked at `since` was not taken, or not answered: in time? */
+static int no_answer(const struct mf_served *s, const struct mf_server *w, double since, struct mf_err *err)
+{
+    const struct mf_err was = *err;
+    if (was.code == MF_EIO && mf_now() - since >= s->opts.timeout)
+        mf_err_set(err, MF_EIO, "%.300s for env.timeout=%g s: raise it where its start or an answer takes longer",
+                   was.text, s->opts.timeout);
+    return named(s, w, err);
+}
+
 int mf_server_ask(struct mf_served *s, struct mf_server *w, struct mf_frame *f, struct mf_err *err)
 {
+    const double since = mf_now();
     int rc = mf_talk_send(w->call, f, s->opts.timeout, err);
-    return rc ? named(s, w, err) : 0;
+    return rc ? no_answer(s, w, since, err) : 0;
 }
 
 struct mf_frame *mf_server_question(struct mf_server *w, const char *say)
@@ -32,11 +45,12 @@ struct mf_frame *mf_server_question(struct mf_server *w, const char *say)
 
 int mf_server_answer(struct mf_served *s, struct mf_server *w, struct mf_frame **f, struct mf_err *err)
 {
+    const double since = mf_now();
     const char *say, *text = "";
     int64_t seq;
     int rc = mf_talk_recv(w->call, s->opts.timeout, f, &say, &seq, err);
     if (rc)
-        return named(s, w, err);
+        return no_answer(s, w, since, err);
     if (seq != w->seq)
         rc = mf_err_set(err, MF_EFORMAT, "%s answered question %lld where %lld was asked%s", mf_call_name(w->call),
                         (long long)seq, (long long)w->seq, seq == w->seq - 1 ? ": it answers twice" : "");
@@ -48,6 +62,15 @@ int mf_server_answer(struct mf_served *s, struct mf_server *w, struct mf_frame *
         return 0;
     mf_frame_free(*f);
     return named(s, w, err);
+}
+
+/* It will name a folder. */
+static void take_name(struct mf_served *s, const char *name)
+{
+    mf_name_plain(s->name, name);
+    for (char *c = s->name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+            *c = '-';
 }
 
 static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_err *err)
@@ -93,10 +116,7 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
     s->bound = mf_xcalloc(2 * A, sizeof *s->bound);
     memcpy(s->bound, low, A * sizeof *s->bound);
     memcpy(s->bound + A, high, A * sizeof *s->bound);
-    snprintf(s->name, sizeof s->name, "%s", name);
-    for (char *c = s->name; *c; c++) /* it will name a folder */
-        if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
-            *c = '-';
+    take_name(s, name);
     e->name = e->robomimic_name = s->name;
     return 0;
 }

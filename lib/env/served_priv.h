@@ -2,6 +2,7 @@
 #ifndef MF_ENV_SERVED_PRIV_H
 #define MF_ENV_SERVED_PRIV_H
 
+#include "base/name.h"
 #include "env/served.h"
 #include "env/talk.h"
 
@@ -19,7 +20,7 @@ struct mf_server {
 struct mf_served {
     struct mf_env env; /* as the first server described it */
     struct mf_env_opts opts;
-    char name[64];
+    char name[MF_NAME_BYTES];
     float *bound; /* (2, A) low, high */
     enum mf_autoreset autoreset;
     bool saves, renders;

@@ -11,12 +11,11 @@ int mf_slots_init(struct mf_slots *r, const struct mf_vec_opts *o, struct mf_err
                           "cannot run %d environments from number %d: 1 to %d are possible, numbers to %d", o->N,
                           o->first_env, 1 << 20, 1 << 24);
     *r = (struct mf_slots){.o = *o, .N = o->N, .A = o->env->action_dim};
-    struct mf_layout known;
-    int rc = mf_env_layout(o->env, 0, NULL, o->obs.n ? &o->obs : NULL, &known, err);
+    int rc = o->obs.n ? 0 : mf_env_layout(o->env, 0, NULL, NULL, &r->o.obs, err);
+    for (int i = 0; rc == 0 && i < o->obs.n; i++)
+        rc = mf_env_shows(o->env, &o->obs.key[i], err);
     if (rc)
         return rc;
-    if (!o->obs.n)
-        r->o.obs = known;
     if (!o->max_steps)
         r->o.max_steps = o->env->max_steps;
     r->O = r->o.obs.dim;

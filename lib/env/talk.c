@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NUMBERS_MAX = 1 << 24 }; /* of an observation */
+
 struct mf_frame *mf_talk_new(const char *say, int64_t seq)
 {
     struct mf_frame *f = mf_frame_new(MF_OTHER);
@@ -181,10 +183,11 @@ int mf_talk_layout(const struct mf_frame *f, const char *prefix, struct mf_layou
                               "the observation '%s' is %s of %d dimensions; possible are float32 and uint8 of 1 to %d",
                               a->name, mf_dtype_name(a->dtype), a->rank, MF_OBS_RANK);
         for (int d = 0; d < a->rank; d++) {
-            size *= a->dim[d];
-            if (a->dim[d] < 1 || size > 1 << 24)
-                return mf_err_set(err, MF_EFORMAT, "the observation '%s' has no numbers, or more than 2^24", a->name);
+            if (a->dim[d] < 1 || a->dim[d] > NUMBERS_MAX / size)
+                return mf_err_set(err, MF_EFORMAT, "the observation '%s' has no numbers, or more than %d", a->name,
+                                  NUMBERS_MAX);
             o.dim[d] = (int)a->dim[d];
+            size *= a->dim[d];
         }
         if (snprintf(o.name, sizeof o.name, "%s", a->name + skip + 1) >= (int)sizeof o.name || !o.name[0])
             return mf_err_set(err, MF_EFORMAT, "the observation '%s' has no name of 1 to 63 bytes", a->name);

@@ -25,6 +25,11 @@ int mf_call_get(struct mf_call *c, double timeout_s, const void **frame, size_t 
     return c->carrier->get(c, mf_now() + timeout_s, frame, len, err);
 }
 
+bool mf_call_is_socket(const struct mf_call *c)
+{
+    return c->carrier == &mf_call_zmq;
+}
+
 const char *mf_call_name(const struct mf_call *c)
 {
     return c->name;

@@ -9,6 +9,7 @@
 #ifndef MF_WIRE_CALL_H
 #define MF_WIRE_CALL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -27,6 +28,7 @@ int mf_call_put(struct mf_call *c, const void *frame, size_t len, double timeout
  * MF_STOPPED within 100 ms of a SIGTERM, and where they wait without limit also of a SIGINT. */
 int mf_call_get(struct mf_call *c, double timeout_s, const void **frame, size_t *len, struct mf_err *err);
 
+bool mf_call_is_socket(const struct mf_call *c);
 const char *mf_call_name(const struct mf_call *c); /* "process 4711", "tcp://127.0.0.1:5555", "<stdin>" */
 /* Hang up. A child that has not ended half a second later is killed, with its group. NULL is fine. */
 void mf_call_free(struct mf_call *c);

@@ -198,8 +198,15 @@ PY
         fails 3 "its action 0 goes from 2 to 1" bounds && fails 3 "its control_hz is nan" hz &&
         fails 2 "env.command='..' is missing" "" env.command=null &&
         fails 2 "env.address=tcp://127.0.0.1:PORT or ipc://PATH is missing" "" env=remote &&
-        fails 1 "is silent" "" env=remote env.address="ipc://$PWD/nobody" env.timeout=.3 &&
+        fails 1 "is silent for env.timeout=0.3 s: raise it where its start or an answer takes longer" "" env=remote env.address="ipc://$PWD/nobody" env.timeout=.3 &&
         fails 2 "beyond this machine" "" env=remote env.address=tcp://10.1.1.1:5555
+}
+
+@test "a server over a socket answers nonsense with a reason and serves on; a name that climbs is a name" {
+    mf-env point env.address="ipc://$PWD/sock" & local listener=$!
+    "$ROOT/tests/tools/peer.py" "ipc://$PWD/sock" ask >why && grep -q "no MessagePack map" why || { cat why; return 1; }
+    train d env=remote env.address="ipc://$PWD/sock" training.total_timesteps=100 && kill $listener && ended_by 143 $listener || return 1
+    count name && [[ $rc -eq 0 && $(mf-view out | jq -r 'select(.mf == "head").spec.env') == _._.._x ]] || { mf-view out | head -1; cat err; return 1; }
 }
 
 @test "a resume of environments that cannot be saved says that it is not exact" {

@@ -121,7 +121,7 @@ for q in msgpack.Unpacker(sys.stdin.buffer.raw, object_hook=decode):
     if say == "hello":
         low = np.full(2, 2 if fault == "bounds" else -1, "f4")
         send("spaces", seq, {"obs/count": np.zeros(1, "f4"), "action/low": low, "action/high": np.ones(2, "f4")},
-             v=9 if fault == "version" else 1, name="counter", max_steps=3, control_hz=np.nan if fault == "hz" else 10.0, saves=False, renders=True,
+             v=9 if fault == "version" else 1, name="../../x" if fault == "name" else "counter", max_steps=3, control_hz=np.nan if fault == "hz" else 10.0, saves=False, renders=True,
              autoreset="sometimes" if fault == "mode" else mode)
     elif say == "make":
         sim.make(q["n"], q["first"], q["film"])

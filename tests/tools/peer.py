@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A writer that lies to the reader of a ZeroMQ stream: peer.py ADDRESS version|garbage|headless|future|flood
+or one that asks a server of environments nonsense: peer.py ADDRESS ask
 
 It prints why it was refused, and exits 1 when nobody told it. libzmq is called as it is, so nothing need be installed.
 """
@@ -32,7 +33,10 @@ def frame(data, number=0):
     send(struct.pack("<Q", number), data)
 
 
-hello(9 if lie == "version" else 1)
+if lie == "ask":
+    send(b"", b"GET / HTTP/1.1")
+else:
+    hello(9 if lie == "version" else 1)
 if lie == "garbage":
     frame(b"GET / HTTP/1.1")
 elif lie == "headless":
@@ -48,7 +52,7 @@ for _ in range(20):
     n = zmq.zmq_recv(socket, answer, 4096, 0)
     if n < 0:
         break
-    if b"\xa3say\xa2no" in answer.raw[:n]:
+    if b"\xa3say\xa2no" in answer.raw[:n] or b"\xa3say\xa5error" in answer.raw[:n]:
         print(answer.raw[:n].decode(errors="replace"))
         sys.exit(0)
 sys.exit(1)

@@ -22,6 +22,12 @@ struct mf_layout {
     struct mf_obs key[MF_OBS_KEYS];
 };
 
+/* What is wrong with the name of an observation, as the end of a sentence; NULL: nothing. A name is 1 to 63 bytes of
+ * UTF-8 without control characters; slashes make groups of it ("policy/joint_pos"), whose parts have names too. */
+const char *mf_obs_name_fault(const char *name);
+/* Do both names not go into one file: the same one, or one a group of the other ("a" and "a/b")? */
+bool mf_obs_names_clash(const char *a, const char *b);
+
 int mf_obs_rank(const struct mf_obs *o);
 int mf_obs_size(const struct mf_obs *o);                         /* floats of it: the product of its dims */
 bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o); /* at the end; false: there are MF_OBS_KEYS already */

@@ -42,7 +42,7 @@ struct mf_key {
     const char *name; /* "training.learning_rate" */
     enum mf_type type;
     const char *def; /* as text; NULL: null */
-    /* "a|b" of a choice; "[0,1]", "(0,)" of a number; "/" of names that may have one; of a text "path" or "address", in
+    /* "a|b" of a choice; "[0,1]", "(0,)" of a number; of a text "path" or "address", in
      * which ~ is $HOME, or "name", which may be a part of a path and never is one; NULL: any. */
     const char *words;
     const char *unit; /* "control steps"; NULL: none */

@@ -202,7 +202,7 @@ const struct mf_key mf_keys[] = {
 
     {"plot.out", MF_STR, NULL, "path", NULL, "the picture that mf-plot makes, .png or .svg; null: one of characters"},
     {"plot.x", MF_CHOICE, "step", "step|time|iter", NULL, "what the curves run over"},
-    {"plot.series", MF_NAMES, "[]", "/", NULL,
+    {"plot.series", MF_NAMES, "[]", NULL, NULL,
      "the metrics to draw, such as [rollout/success_once,train/approx_kl]; []: success, or else the first there is"},
 
     {"report.success", MF_FLOAT, ".9", "(0,1]", NULL, "the success to which mf-report tells the time and the steps"},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/home.h"
+#include "base/layout.h"
 #include "base/mem.h"
 #include "base/name.h"
 #include "conf/item.h"
@@ -72,16 +73,12 @@ static int take_text(char **to, const struct mf_key *key, const struct mf_item *
     return *to ? 0 : err->code;
 }
 
-/* A key of paths, words "/", has names of several parts. */
-static int take_name(char to[64], const struct mf_key *key, const struct mf_item *s, struct mf_err *err)
+static int take_name(char to[64], const struct mf_item *s, struct mf_err *err)
 {
-    static const char letters[] = "/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-    const bool paths = key->words && *key->words == '/';
-    size_t n = s->text ? strlen(s->text) : 0;
-    if (n == 0 || n > 63 || strspn(s->text, letters + !paths) != n)
-        return mf_err_set(err, MF_EUSAGE, "must be a list of names, of at most 63 letters, digits, %s_ and - each",
-                          paths ? "/, " : "");
-    memcpy(to, s->text, n + 1);
+    const char *fault = mf_obs_name_fault(s->text ? s->text : "");
+    if (fault)
+        return mf_err_set(err, MF_EUSAGE, "must be a list of names, and one of them %s", fault);
+    strcpy(to, s->text);
     return 0;
 }
 
@@ -103,8 +100,7 @@ static int take_list(union mf_typed *to, const struct mf_key *key, const struct 
     else
         to->names = (struct mf_names){.n = list->n};
     for (int i = 0; i < list->n && rc == 0; i++)
-        rc = ints ? take_int(&to->ints.v[i], key, list->child[i], err)
-                  : take_name(to->names.v[i], key, list->child[i], err);
+        rc = ints ? take_int(&to->ints.v[i], key, list->child[i], err) : take_name(to->names.v[i], list->child[i], err);
     return rc;
 }
 
@@ -130,6 +126,23 @@ int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_
     default:
         return take_text(&to->s, key, s, err);
     }
+}
+
+static char *names_text(const struct mf_names *names)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return mf_xstrdup("[]");
+    putc('[', to);
+    for (int i = 0; i < names->n; i++) {
+        fputs(i ? ", " : "", to);
+        mf_value_print(names->v[i], to);
+    }
+    putc(']', to);
+    fclose(to);
+    return text;
 }
 
 char *mf_typed_text(const union mf_typed *v, const struct mf_key *key)
@@ -158,13 +171,8 @@ char *mf_typed_text(const union mf_typed *v, const struct mf_key *key)
         snprintf(text + n, sizeof text - (size_t)n, "]");
         break;
     }
-    case MF_NAMES: {
-        int n = snprintf(text, sizeof text, "[");
-        for (int i = 0; i < v->names.n; i++)
-            n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", i ? ", " : "", v->names.v[i]);
-        snprintf(text + n, sizeof text - (size_t)n, "]");
-        break;
-    }
+    case MF_NAMES:
+        return names_text(&v->names);
     default:
         return v->s ? mf_xstrdup(v->s) : NULL;
     }

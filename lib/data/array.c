@@ -27,17 +27,22 @@ const char *mf_dtype_name(enum mf_dtype dtype)
 bool mf_span_begins(const uint8_t *p, size_t n, const char *path, const char **rest)
 {
     struct mf_token t;
-    if (mf_token_read(&t, p, n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES) || strnlen(path, t.n + 1) < t.n ||
-        memcmp(p + t.head, path, t.n))
+    if (mf_token_read(&t, p, n) != 1 || (t.type != MF_TEXT && t.type != MF_BYTES))
         return false;
-    *rest = path + t.n;
-    return **rest == '\0' || **rest == '.';
+    for (const uint8_t *key = p + t.head, *end = key + t.n; key < end; key++, path++) {
+        path += *path == '\\' && path[1];
+        if (!*path || (uint8_t)*path != *key)
+            return false;
+    }
+    *rest = path;
+    return *path == '\0' || *path == '.';
 }
 
 bool mf_span_is(const uint8_t *p, size_t n, const char *text)
 {
-    const char *rest;
-    return mf_span_begins(p, n, text, &rest) && !*rest;
+    struct mf_token t;
+    return mf_token_read(&t, p, n) == 1 && (t.type == MF_TEXT || t.type == MF_BYTES) && strlen(text) == t.n &&
+           !memcmp(p + t.head, text, t.n);
 }
 
 enum { ND, TYPE, KIND, SHAPE, DATA, PARTS };

@@ -61,7 +61,7 @@ int mf_frame_send(struct mf_port *out, const struct mf_frame *f, struct mf_err *
 int mf_frame_encode(const struct mf_frame *f, void **data, size_t *len, struct mf_err *err);
 int mf_frame_decode(struct mf_frame **f, const void *data, size_t len, struct mf_err *err);
 
-/* Fields. A path "a.b" goes into nested maps, "a.0" into arrays. get returns
+/* Fields. A path "a.b" goes into nested maps, "a.0" into arrays, "a\\.b" is the key "a.b" (mf_escape). get returns
  * 0, or MF_EFORMAT with a sentence that names the field; has never fails. A
  * NumPy scalar is a number. Strings live as long as the frame, bytes until the
  * next set. */

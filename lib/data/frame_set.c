@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "data/frame_priv.h"
 
 /* A value is packed on its own, then put where the path says: what is beside it keeps its bytes. */
@@ -28,13 +29,22 @@ static void bytes(struct pack *p, const void *from, size_t n)
         msgpack_sbuffer_write(&p->to, from, n);
 }
 
+/* The key that a path begins with. Returns how long it is there. */
+static size_t put_key(struct pack *p, const char *path)
+{
+    char *key = mf_xcalloc(strlen(path) + 1, 1);
+    size_t n = mf_unescape(key, path, ".");
+    str(p, key, strlen(key));
+    free(key);
+    return n;
+}
+
 /* `leaf` under the maps that the path names and that are not there yet. */
 static void make(struct pack *p, const char *path, const struct pack *leaf)
 {
     for (size_t n; *path; path += path[n] ? n + 1 : n) {
-        n = strcspn(path, ".");
         msgpack_pack_map(&p->pk, 1);
-        str(p, path, n);
+        n = put_key(p, path);
     }
     bytes(p, leaf->to.data, leaf->to.size);
 }
@@ -70,10 +80,9 @@ static void splice(struct pack *p, const uint8_t *v, size_t len, const char *pat
         make(p, path, leaf);
         return;
     }
-    size_t n = strcspn(path, ".");
     msgpack_pack_map(&p->pk, t.n + 1);
     bytes(p, v + t.head, len - t.head);
-    str(p, path, n);
+    size_t n = put_key(p, path);
     make(p, path[n] ? path + n + 1 : path + n, leaf);
 }
 

@@ -189,8 +189,14 @@ int mf_talk_layout(const struct mf_frame *f, const char *prefix, struct mf_layou
             o.dim[d] = (int)a->dim[d];
             size *= a->dim[d];
         }
-        if (snprintf(o.name, sizeof o.name, "%s", a->name + skip + 1) >= (int)sizeof o.name || !o.name[0])
-            return mf_err_set(err, MF_EFORMAT, "the observation '%s' has no name of 1 to 63 bytes", a->name);
+        const char *name = a->name + skip + 1, *fault = mf_obs_name_fault(name);
+        if (fault)
+            return mf_err_set(err, MF_EFORMAT, "the name of its observation '%s' %s", name, fault);
+        strcpy(o.name, name);
+        for (int k = 0; k < l->n; k++)
+            if (mf_obs_names_clash(l->key[k].name, name))
+                return mf_err_set(err, MF_EFORMAT, "its observations '%s' and '%s' do not go into one file: rename one",
+                                  l->key[k].name, name);
         if (!mf_layout_add(l, &o))
             return mf_err_set(err, MF_EFORMAT, "more than %d observations; name those that are wanted", MF_OBS_KEYS);
     }

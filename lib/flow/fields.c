@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain.h"
+
 static const char *const convention[] = {"noise0", "noise1", NULL};
 static const char *const noise_method[] = {"none", "flow_noise", "flow_sde", "flow_cps", NULL};
 static const char *const denoise[] = {"joint", "single", NULL};
@@ -122,9 +124,10 @@ void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f,
     case MF_SPEC_OBS:
         for (int i = 0; i < s->obs.n; i++) {
             const struct mf_obs *o = &s->obs.key[i];
+            char name[2 * sizeof o->name]; /* a comma ends it where no backslash is before */
             for (int k = 0; k < mf_obs_rank(o); k++)
                 mf_spec_add(text, "%s%d", k ? "x" : i ? "," : "", o->dim[k]);
-            mf_spec_add(text, "%s:%s", o->u8 ? "u8" : "", o->name);
+            mf_spec_add(text, "%s:%s", o->u8 ? "u8" : "", mf_escape(name, o->name, ","));
         }
     }
 }
@@ -183,11 +186,13 @@ static bool set_obs(struct mf_layout *l, const char *text)
         struct mf_obs o = {0};
         if (!set_shape(&o, &text))
             return false;
-        size_t n = strcspn(text, ",.");
-        if (n == 0 || n >= sizeof o.name || text[n] == '.') /* a '.' would be a path in the head */
+        char name[2 * sizeof o.name];
+        if (mf_unescape(NULL, text, ",") >= sizeof name)
             return false;
-        memcpy(o.name, text, n);
-        text += n;
+        text += mf_unescape(name, text, ",");
+        if (mf_obs_name_fault(name))
+            return false;
+        strcpy(o.name, name);
         if (!mf_layout_add(l, &o))
             return false;
         if (!*text)

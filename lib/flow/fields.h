@@ -4,7 +4,7 @@
 
 #include "flow/policy.h"
 
-enum { MF_SPEC_TEXT = 1024 };       /* bytes that hold any field's text */
+enum { MF_SPEC_TEXT = 2048 };       /* bytes that hold any field's text */
 enum { MF_SPEC_DIM_MAX = 1 << 20 }; /* of any one size: what is bigger is no policy but a broken file */
 
 enum mf_spec_form {

@@ -1,19 +1,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "flow/fields.h"
+
+enum { OBS_PATH = 160 }; /* "spec.obs.NAME.shape.2", all of its name escaped */
 
 static void obs_to_head(const struct mf_policy_spec *s, struct mf_frame *head)
 {
-    char path[128];
+    char path[OBS_PATH], key[2 * sizeof s->obs.key->name];
     for (int i = 0; i < s->obs.n; i++) {
         const struct mf_obs *o = &s->obs.key[i];
         int64_t dim[MF_OBS_RANK];
+        mf_escape(key, o->name, ".");
         for (int k = 0; k < MF_OBS_RANK; k++)
             dim[k] = o->dim[k];
-        snprintf(path, sizeof path, "spec.obs.%s.shape", o->name);
+        snprintf(path, sizeof path, "spec.obs.%s.shape", key);
         mf_frame_set_ints(head, path, dim, (size_t)mf_obs_rank(o));
-        snprintf(path, sizeof path, "spec.obs.%s.dtype", o->name);
+        snprintf(path, sizeof path, "spec.obs.%s.dtype", key);
         mf_frame_set_str(head, path, o->u8 ? "|u1" : "<f4");
     }
 }
@@ -79,11 +83,13 @@ static int widths_from_head(const struct mf_frame *head, const char *path, char 
 
 static int obs_from_head(const struct mf_frame *head, char *text, struct mf_err *err)
 {
-    char path[128];
+    char path[OBS_PATH], name[2 * sizeof((struct mf_obs *)0)->name];
     for (int i = 0; i < mf_frame_count(head, "spec.obs"); i++) {
-        const char *name = mf_frame_key(head, "spec.obs", i), *dtype;
-        if (!name || strlen(name) >= sizeof((struct mf_obs *)0)->name)
-            return mf_err_set(err, MF_EFORMAT, "the head's spec.obs is no map of short names");
+        const char *key = mf_frame_key(head, "spec.obs", i), *dtype;
+        if (!key || mf_obs_name_fault(key))
+            return mf_err_set(err, MF_EFORMAT, "observation %d of the head's spec.obs has a name that %s", i,
+                              key ? mf_obs_name_fault(key) : "is no text");
+        mf_escape(name, key, ".");
         snprintf(path, sizeof path, "spec.obs.%s.shape", name);
         int rank = mf_frame_count(head, path);
         if (rank < 1 || rank > MF_OBS_RANK)
@@ -100,7 +106,7 @@ static int obs_from_head(const struct mf_frame *head, char *text, struct mf_err 
             return err->code;
         if (strcmp(dtype, "<f4") && strcmp(dtype, "|u1"))
             return mf_err_set(err, MF_EFORMAT, "the head's %s is %.20s, and a policy reads <f4 and |u1", path, dtype);
-        mf_spec_add(text, "%s:%s", *dtype == '|' ? "u8" : "", name);
+        mf_spec_add(text, "%s:%s", *dtype == '|' ? "u8" : "", mf_escape(name, key, ","));
     }
     return 0;
 }

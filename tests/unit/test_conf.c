@@ -158,7 +158,11 @@ static void words(void)
     word("policy.hidden=[512,0]", "", "must be in [1,65536]");
     word("policy.obs_keys=[object,point_cloud]", "policy.obs_keys", "[object, point_cloud]");
     word("policy.obs_keys=object", "", "must be a list of names");
-    word("policy.obs_keys=[a/b]", "", "must be a list of names");
+    word("policy.obs_keys=[policy/joint_pos,observation.state]", "policy.obs_keys",
+         "[policy/joint_pos, observation.state]");
+    word("policy.obs_keys=['a,b','eef pos','位置']", "policy.obs_keys", "[\"a,b\", \"eef pos\", \"位置\"]");
+    word("policy.obs_keys=['']", "", "one of them is empty");
+    word("policy.obs_keys=[a//b]", "", "a part between slashes");
     word("plot.series=[a/b]", "plot.series", "[a/b]");
     word("policy.hidden=[1,2", "", "misses its closing ]");
     word("policy.hidden=[1,2]x", "", "has 'x' after its end");
@@ -197,7 +201,7 @@ static void files(void)
     file("env: lift\n", "env.name", "lift");
     file("env:\n  name: lift\n", "env.name", "lift");
     file("policy:\n  hidden: [8, 8]\n", "policy.hidden", "[8, 8]");
-    file("policy:\n  obs_keys: [yes, image]\n", "policy.obs_keys", "[yes, image]");
+    file("policy:\n  obs_keys: [yes, image]\n", "policy.obs_keys", "[\"yes\", image]");
     file("policy:\n  hidden:\n    - 8\n    - 16\n", "policy.hidden", "[8, 16]");
     file("run:\n  force: yes\n", "run.force", "true");
     file("run:\n  force: 'yes'\n", "", ":2: run.force=yes: must be true or false");

@@ -27,6 +27,11 @@ int main(void)
           "\303\251\302\240\342\202\254\360\237\230\200"); /* letters */
     plain("\302", 0, "\302");
 
+    char escaped[32], back[32];
+    ok(!strcmp(mf_escape(escaped, "a.b\\c,d", "."), "a\\.b\\\\c,d") && mf_unescape(back, "a\\.b\\\\c,d.e", ".") == 9 &&
+           !strcmp(back, "a.b\\c,d"),
+       "what is escaped reads back, up to what is not: %s, %s", escaped, back);
+
     int out[2], screen = dup(STDERR_FILENO);
     char line[64] = "";
     ok(pipe(out) == 0 && dup2(out[1], STDERR_FILENO) >= 0, "(stderr is looked at)");

@@ -98,6 +98,43 @@ static void heads(void)
     mf_frame_free(head);
 }
 
+/* Names of other tools' observations: with the separators of paths and lists in them. */
+static void names(void)
+{
+    static const char *const name[] = {"observation",      "observation.state", "a,b",
+                                       "policy/joint_pos", "back\\slash",       "位 置:0"};
+    struct mf_policy_spec s = example(), back = {0};
+    struct mf_err err = {0};
+    char text[MF_SPEC_TEXT];
+    s.obs = (struct mf_layout){0};
+    for (int i = 0; i < 6; i++) {
+        struct mf_obs o = {.dim = {i + 1}, .u8 = i == 2};
+        strcpy(o.name, name[i]);
+        mf_layout_add(&s.obs, &o);
+    }
+    mf_spec_text(&s, &mf_spec_fields[0], text);
+    ok(mf_spec_set(&back, &mf_spec_fields[0], text, "here", &err) == 0 && !memcmp(&back.obs, &s.obs, sizeof s.obs) &&
+           strstr(text, "2:observation.state,3u8:a\\,b,4:policy/joint_pos"),
+       "names with separators in a checkpoint's metadata: %s", text);
+    struct mf_frame *head = mf_frame_new(MF_HEAD);
+    mf_policy_spec_to_head(&s, head);
+    back.obs = (struct mf_layout){0};
+    ok(mf_policy_spec_from_head(&back, head, &err) == 0 && !memcmp(&back.obs, &s.obs, sizeof s.obs) &&
+           mf_frame_has(head, "spec.obs.observation\\.state.shape.0") &&
+           !mf_frame_has(head, "spec.obs.observation.state"),
+       "and in a head %s", err.text);
+    mf_frame_free(head);
+    ok(mf_obs_names_clash("a", "a") && mf_obs_names_clash("a/b", "a") && !mf_obs_names_clash("a.b", "a") &&
+           !mf_obs_names_clash("a/b", "a/c"),
+       "names of one file: a and a/b clash");
+    static const char *const bad[] = {"", "a\tb", "/a", "a/", "a//b", "a/./b", "\xff", "\xc3", "\xed\xa0\x80"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ok(mf_obs_name_fault(bad[i]) != NULL, "no name: %s", mf_obs_name_fault(bad[i]));
+    memset(text, 'a', 64);
+    text[64] = 0;
+    ok(mf_obs_name_fault(text) && !mf_obs_name_fault(text + 1), "63 bytes are a name, 64 are not");
+}
+
 static void texts(void)
 {
     struct mf_policy_spec s = example(), back = {0};
@@ -117,7 +154,9 @@ static void texts(void)
                   {"obs", "4:"},
                   {"obs", "0:a"},
                   {"obs", "4:a,"},
-                  {"obs", "4:a.b"},
+                  {"obs", "4:a//b"},
+                  {"obs", "4:a\n"},
+                  {"obs", "4:a\\,b,"},
                   {"obs", "4x:a"},
                   {"obs", "4u:a"},
                   {"obs", "2x2x2x2:a"},
@@ -176,6 +215,7 @@ int main(void)
 {
     products();
     heads();
+    names();
     texts();
     differences();
     return done();

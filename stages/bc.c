@@ -91,6 +91,10 @@ static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
     int rc = mf_demos_open_in(&b->demos, b->dataset, &o, keys->n, keys->v, &b->env_opts, named, b->world, err);
     if (!named)
         b->env_opts.name = mf_run_assume(run, "env.name", b->env_opts.name);
+    if (rc == 0 && keys->n == 0 && *b->demos.unseen)
+        mf_log(MF_LOG_WARN,
+               "%s has observations that the policy does not see: %s; policy.obs_keys=[..] names those that it shall",
+               b->dataset, b->demos.unseen);
     return rc;
 }
 

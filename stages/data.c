@@ -50,8 +50,8 @@ static size_t *lengths(const struct mf_survey *s)
 static void put_set(const struct mf_survey_set *q)
 {
     char step[64] = "1";
-    int n = 0;
-    for (int i = 0; i < q->rank; i++)
+    int n = q->by_step ? 0 : snprintf(step, sizeof step, "%s", q->rows ? "not by step" : "one");
+    for (int i = 0; i < q->rank && q->by_step; i++)
         n += snprintf(step + n, sizeof step - (size_t)n, "%s%zu", i ? " x " : "", q->dim[i]);
     mf_plain(q->name, 32, stdout);
     printf(" %-5s %-14s %6zu", q->numbers ? mf_dtype_name(q->dtype) : "text", step, q->demos);
@@ -146,7 +146,7 @@ static void put_json_set(const struct mf_survey_set *q)
     fputs(", \"shape\": [", stdout);
     for (int i = 0; i < q->rank; i++)
         printf("%s%zu", i ? ", " : "", q->dim[i]);
-    printf("], \"demos\": %zu, \"steps\": %zu", q->demos, q->rows);
+    printf("], \"demos\": %zu, \"%s\": %zu", q->demos, q->by_step ? "steps" : "rows", q->rows);
     put_moments(q);
     putchar('}');
 }

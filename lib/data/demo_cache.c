@@ -124,21 +124,24 @@ static int read_rows(struct mf_demo_cache *c, const char *path, const struct mf_
     hsize_t start[MF_OBS_RANK + 1] = {first}, count[MF_OBS_RANK + 1] = {n};
     for (int i = 0; i < mf_obs_rank(&k->is); i++)
         count[i + 1] = (hsize_t)k->is.dim[i];
+    struct mf_h5_held held = {0};
     mf_h5_guard(c->path);
+    mf_h5_follow(c->access);
     hid_t set = H5Dopen2(c->file, path, c->access), file = H5Dget_space(set);
+    int rc = mf_h5_hold(set, &held, err);
     int rank = H5Sget_simple_extent_ndims(file);
     hid_t memory = H5Screate_simple(rank, count, NULL);
     H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL);
-    herr_t rc = H5Dread(set, k->is.u8 ? H5T_NATIVE_UCHAR : H5T_NATIVE_FLOAT, memory, file, c->transfer, to);
-    char why[400];
-    if (rc < 0)
-        mf_h5_reason(why);
+    if (rc == 0 && H5Dread(set, k->is.u8 ? H5T_NATIVE_UCHAR : H5T_NATIVE_FLOAT, memory, file, c->transfer, to) < 0)
+        rc = mf_h5_unread(err, "it cannot be read");
     mf_h5_close(memory);
     mf_h5_close(file);
     mf_h5_close(set);
-    mf_h5_guard(NULL);
-    if (rc < 0)
-        return mf_err_set(err, MF_EFORMAT, "'%s': cannot read /%s: %s", c->path, path, why);
+    mf_h5_let_go(&held);
+    if (rc)
+        mf_err_at(err, "'%s', /%s", c->path, path);
+    if ((rc = mf_h5_unguard(rc, c->path, err)))
+        return rc;
     return k->is.u8 ? 0 : check_finite(c, path, to, n, k->count, first, err);
 }
 

@@ -37,19 +37,20 @@ static int no_data(hid_t file, const char *path, struct mf_err *err)
 /* The names of the demos: those of the filter, or all. */
 static int names(hid_t file, const char *path, const char *filter, struct mf_h5_names *list, struct mf_err *err)
 {
-    if (!mf_h5_has(file, "data"))
-        return no_data(file, path, err);
+    int has = mf_h5_has(file, "data", err);
+    if (has <= 0)
+        return has < 0 ? mf_err_at(err, "'%s'", path) : no_data(file, path, err);
     if (!filter) {
         int rc = mf_h5_list(file, "data", list, err);
         return rc ? mf_err_at(err, "'%s'", path) : 0;
     }
     char mask[256], there[300] = "none";
     snprintf(mask, sizeof mask, "mask/%s", filter);
-    if (mf_h5_has(file, mask)) {
-        int rc = mf_h5_read_strings(file, mask, list, err);
-        return rc ? mf_err_at(err, "'%s'", path) : 0;
-    }
-    if (mf_h5_has(file, "mask") && mf_h5_list(file, "mask", list, err) == 0) {
+    if ((has = mf_h5_has(file, mask, err)) > 0)
+        has = mf_h5_read_strings(file, mask, list, err) ? -1 : 1;
+    if (has)
+        return has < 0 ? mf_err_at(err, "'%s'", path) : 0;
+    if (mf_h5_has(file, "mask", err) > 0 && mf_h5_list(file, "mask", list, err) == 0) {
         mf_h5_join(list, there, sizeof there);
         mf_h5_free_names(list);
     }
@@ -68,9 +69,12 @@ int mf_demo_list(hid_t file, const char *path, const char *filter, struct mf_dem
         if (!parse_name(&(*demo)[*n], list.name[i]))
             continue; /* other things may lie beside the demos */
         snprintf(at, sizeof at, "data/%s", list.name[i]);
-        if (!mf_h5_has(file, at))
-            rc = mf_err_set(err, MF_EFORMAT, "'%s': filter key '%s' names %s, which is not in /data", path, filter,
-                            list.name[i]);
+        if ((rc = mf_h5_has(file, at, err)) < 0)
+            mf_err_at(err, "'%s'", path);
+        else
+            rc = rc ? 0
+                    : mf_err_set(err, MF_EFORMAT, "'%s': filter key '%s' names %s, which is not in /data", path, filter,
+                                 list.name[i]);
         ++*n;
     }
     mf_h5_free_names(&list);
@@ -85,10 +89,11 @@ int mf_demo_has_obs(hid_t file, const char *path, const struct mf_demo *demo, st
 {
     char at[160];
     snprintf(at, sizeof at, "data/%s/obs", demo->name);
-    if (mf_h5_has(file, at))
-        return 0;
+    int has = mf_h5_has(file, at, err);
+    if (has)
+        return has < 0 ? mf_err_at(err, "'%s'", path) : 0;
     snprintf(at, sizeof at, "data/%s/states", demo->name);
-    if (mf_h5_has(file, at))
+    if (mf_h5_has(file, at, err) > 0)
         return mf_err_set(err, MF_EFORMAT,
                           "'%s' holds simulator states and no observations (a raw robosuite recording): convert "
                           "it with python -m robomimic.scripts.dataset_states_to_obs --dataset FILE --output_name "

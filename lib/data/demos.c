@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "data/demo_cache.h"
 #include "data/demo_list.h"
 
@@ -16,7 +17,6 @@ struct reading {
     struct mf_demos *d;
     const char *path;
     hid_t file;
-    uint64_t bytes; /* of what was accepted so far, as mf_h5_bound counts */
 };
 
 /* Open one dataset of a demo: *k but for its name, and its rows. */
@@ -26,13 +26,17 @@ static int open_set(struct reading *r, const char *path, hid_t *set, size_t *row
     hsize_t shape[MF_OBS_RANK + 1] = {0};
     enum mf_dtype dtype = MF_F32;
     int rank, rc;
-    *set = H5Oopen(r->file, path, H5P_DEFAULT);
-    if (*set < 0 && !mf_h5_has(r->file, path)) /* asked only then, since it goes the whole way to the dataset again */
-        return mf_err_set(err, MF_EFORMAT, "'%s' has no /%s", r->path, path);
+    struct mf_err missing;
+    if (mf_h5_object(r->file, path, set, &missing)) { /* only then asked, since it goes the whole way again */
+        rc = mf_h5_has(r->file, path, err);
+        return rc == 0  ? mf_err_set(err, MF_EFORMAT, "'%s' has no /%s", r->path, path)
+               : rc < 0 ? mf_err_at(err, "'%s'", r->path)
+                        : mf_err_set(err, missing.code, "'%s': %.400s", r->path, missing.text);
+    }
     if ((rc = mf_h5_shape(*set, MF_OBS_RANK + 1, &rank, shape, err)) == 0 && rank == 0)
         rc = mf_err_set(err, MF_EFORMAT, "it is a single number");
     rc = rc ? rc : mf_h5_numbers(*set, &dtype, err);
-    k->is.u8 = dtype == MF_U8;
+    k->is.u8 = dtype == MF_U8 && rank > 2; /* a picture; bytes in a row are numbers as others */
     k->count = 1;
     for (int i = 0; i < (rank > 1 ? rank - 1 : 1) && rc == 0; i++) {
         hsize_t dim = rank > 1 ? shape[i + 1] : 1; /* (n) are n steps of one number */
@@ -42,8 +46,7 @@ static int open_set(struct reading *r, const char *path, hid_t *set, size_t *row
         k->count *= (size_t)dim;
     }
     k->bytes = k->count * (k->is.u8 ? 1 : sizeof(float));
-    rc = rc ? rc : mf_h5_bound(r->file, *set, &r->bytes, err);
-    rc = rc ? rc : mf_h5_readable(*set, err);
+    rc = rc ? rc : mf_h5_whole(*set, NULL, err);
     if (rc) {
         mf_h5_close(*set);
         return mf_err_at(err, "'%s', /%s", r->path, path);
@@ -87,8 +90,8 @@ static int check_column(struct reading *r, struct mf_demo *demo, int i, struct m
     if (!same_form(&k->is, &found.is))
         rc = mf_err_set(err, MF_EFORMAT, "'%s': a step of %s%s is %s in %s and %s in %s", r->path, i ? "obs/" : "",
                         k->is.name, form(&k->is, x), d->demo[0].name, form(&found.is, y), demo->name);
-    else if (i == MF_DEMO_ACTIONS && (found.is.u8 || mf_obs_rank(&found.is) != 1))
-        rc = mf_err_set(err, MF_EFORMAT, "'%s': a step of /%s is %s, and actions are floats in a row", r->path, at,
+    else if (i == MF_DEMO_ACTIONS && mf_obs_rank(&found.is) != 1)
+        rc = mf_err_set(err, MF_EFORMAT, "'%s': a step of /%s is %s, and actions are numbers in a row", r->path, at,
                         form(&found.is, x));
     else if (rows == 0)
         rc = mf_err_set(err, MF_EFORMAT, "'%s': %s has no steps", r->path, demo->name);
@@ -113,47 +116,93 @@ static int check_demo(struct reading *r, struct mf_demo *demo, struct mf_err *er
     return rc;
 }
 
-static bool is_plain_key(hid_t file, const char *path)
+/* 1: its steps are 1-D numbers. What MimicGen notes about the making of a demonstration is nothing to see. */
+static int is_plain_key(hid_t obs, const char *name, struct mf_err *err)
 {
-    hid_t set = H5Oopen(file, path, H5P_DEFAULT), space = -1, type = -1;
-    bool dataset = H5Iget_type(set) == H5I_DATASET;
-    if (dataset)
-        space = H5Dget_space(set), type = H5Dget_type(set);
-    bool plain = dataset && H5Sget_simple_extent_ndims(space) == 2 && H5Tget_class(type) == H5T_FLOAT;
-    mf_h5_close(type);
-    mf_h5_close(space);
+    struct mf_err no_numbers;
+    enum mf_dtype dtype;
+    hsize_t dim[2];
+    hid_t set;
+    int rank, rc = mf_h5_object(obs, name, &set, err);
+    if (rc || !strncmp(name, "datagen_info/", strlen("datagen_info/")))
+        return rc;
+    bool plain = !mf_h5_shape(set, 2, &rank, dim, &no_numbers) && rank == 2 && !mf_h5_numbers(set, &dtype, &no_numbers);
     mf_h5_close(set);
     return plain;
 }
 
-/* The columns' names: actions, then observations as asked for, or the plain ones of the first demo. */
-static int find_columns(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
+static int add_column(struct reading *r, const char *name, struct mf_err *err)
 {
     struct mf_demos *d = r->d;
+    const char *fault = mf_obs_name_fault(name);
+    if (fault)
+        return mf_err_set(err, MF_EFORMAT,
+                          "'%s': the name of observation '%.80s' %s: rename it, or leave it out by policy.obs_keys",
+                          r->path, name, fault);
+    for (int i = 1; i < d->n_columns; i++)
+        if (mf_obs_names_clash(d->column[i].is.name, name))
+            return mf_err_set(err, MF_EUSAGE, "observations '%s' and '%s' cannot both be seen", d->column[i].is.name,
+                              name);
+    if (d->n_columns == MF_DEMO_COLUMNS)
+        return mf_err_set(err, MF_EFORMAT, "'%s' has more than %d observations", r->path, MF_DEMO_COLUMNS - 1);
+    strcpy(d->column[d->n_columns++].is.name, name);
+    return 0;
+}
+
+static bool is_column(const struct mf_demos *d, const char *name)
+{
+    for (int i = 1; i < d->n_columns; i++)
+        if (!strcmp(d->column[i].is.name, name))
+            return true;
+    return false;
+}
+
+/* Those of the first demo that are no columns, for people. */
+static void note_unseen(struct mf_demos *d, const struct mf_h5_names *list)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < list->n && used < sizeof d->unseen; i++)
+        if (!is_column(d, list->name[i]))
+            used +=
+                (size_t)snprintf(d->unseen + used, sizeof d->unseen - used, "%s%s", used ? ", " : "", list->name[i]);
+    d->unseen[mf_plain_copy(d->unseen, d->unseen, strlen(d->unseen))] = '\0';
+}
+
+/* The observations of the first demo: as asked for, or the plain ones. */
+static int find_obs(struct reading *r, const struct mf_demos_opts *opts, const char *obs, struct mf_err *err)
+{
     struct mf_h5_names list = {0};
-    char obs[64], path[160];
-    snprintf(obs, sizeof obs, "data/%s/obs", d->demo[0].name);
-    bool given = opts->n_keys > 0;
-    if (!given && mf_h5_has(r->file, obs) && mf_h5_list(r->file, obs, &list, err))
-        return mf_err_at(err, "'%s'", r->path);
-    size_t n = given ? (size_t)opts->n_keys : list.n;
-    int rc = 0;
-    strcpy(d->column[d->n_columns++].is.name, "actions");
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        const char *name = given ? opts->keys[i] : list.name[i];
-        if (!given && (snprintf(path, sizeof path, "%s/%s", obs, name), !is_plain_key(r->file, path)))
-            continue;
-        if (d->n_columns == MF_DEMO_COLUMNS || strlen(name) >= sizeof d->column->is.name)
-            rc = mf_err_set(err, MF_EFORMAT, "'%s' has more than %d observation keys, or one longer than %zu letters",
-                            r->path, MF_DEMO_COLUMNS - 1, sizeof d->column->is.name - 1);
-        else
-            strcpy(d->column[d->n_columns++].is.name, name);
+    hid_t group = -1;
+    int rc = mf_h5_has(r->file, obs, err);
+    if (rc > 0 && (rc = mf_h5_object(r->file, obs, &group, err)) == 0)
+        rc = mf_h5_datasets(group, &list, err);
+    if (rc)
+        mf_err_at(err, "'%s'", r->path);
+    for (int i = 0; i < opts->n_keys && rc == 0; i++)
+        rc = add_column(r, opts->keys[i], err);
+    for (size_t i = 0; i < list.n && opts->n_keys == 0 && rc == 0; i++) {
+        if ((rc = is_plain_key(group, list.name[i], err)) > 0)
+            rc = add_column(r, list.name[i], err);
+        else if (rc < 0)
+            mf_err_at(err, "'%s', /%s", r->path, obs);
     }
+    if (rc == 0 && list.n && r->d->n_columns == 1)
+        rc =
+            mf_err_set(err, MF_EFORMAT,
+                       "'%s': no key of /%s has steps of 1-D numbers: name those to be read, images too", r->path, obs);
+    note_unseen(r->d, &list);
     mf_h5_free_names(&list);
-    if (rc == 0 && n && d->n_columns == 1)
-        rc = mf_err_set(err, MF_EFORMAT,
-                        "'%s': no key of /%s has steps of 1-D floats: name those to be read, images too", r->path, obs);
+    mf_h5_close(group);
     return rc;
+}
+
+/* The columns' names: actions, then observations. */
+static int find_columns(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
+{
+    char obs[64];
+    strcpy(r->d->column[r->d->n_columns++].is.name, "actions");
+    snprintf(obs, sizeof obs, "data/%s/obs", r->d->demo[0].name);
+    return find_obs(r, opts, obs, err);
 }
 
 static int open_all(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
@@ -163,7 +212,9 @@ static int open_all(struct reading *r, const struct mf_demos_opts *opts, struct 
     int rc = mf_demo_list(r->file, r->path, opts->filter, &d->demo, &d->n_demos, err);
     if (rc || (rc = find_columns(r, opts, err)))
         return rc;
-    hid_t data = H5Gopen2(r->file, "data", H5P_DEFAULT);
+    hid_t data;
+    if ((rc = mf_h5_object(r->file, "data", &data, err)))
+        return mf_err_at(err, "'%s'", r->path);
     if ((rc = mf_h5_attr_text(data, "env_args", &d->env_args, err)) >= 0)
         rc = mf_h5_attr_int(data, "mf_action_chunk", &chunk, err);
     mf_h5_close(data);
@@ -175,8 +226,10 @@ static int open_all(struct reading *r, const struct mf_demos_opts *opts, struct 
                           "demonstrations with policy.n_action_steps=1",
                           r->path, chunk);
     rc = 0;
-    for (size_t i = 0; i < d->n_demos && rc == 0; i++)
+    for (size_t i = 0; i < d->n_demos && rc == 0; i++) {
         rc = check_demo(r, &d->demo[i], err);
+        mf_h5_alive();
+    }
     return rc;
 }
 
@@ -184,40 +237,48 @@ int mf_demos_open(struct mf_demos *d, const char *path, const struct mf_demos_op
 {
     *d = (struct mf_demos){0};
     struct reading r = {.d = d, .path = path};
-    int rc = mf_h5_open(&r.file, path, err);
-    if (rc)
-        return rc;
-    d->cache = mf_demo_cache_new(r.file, path, opts->cache);
     mf_h5_guard(path);
-    rc = open_all(&r, opts, err);
-    mf_h5_guard(NULL);
+    int rc = mf_h5_open(&r.file, path, err);
+    if (rc == 0) {
+        d->cache = mf_demo_cache_new(r.file, path, opts->cache);
+        rc = open_all(&r, opts, err);
+    }
+    rc = mf_h5_unguard(rc, path, err);
     if (rc)
         mf_demos_close(d);
     return rc;
 }
 
+static int read_env_args(hid_t file, char **text, struct mf_err *err)
+{
+    hid_t data;
+    int rc = mf_h5_has(file, "data", err);
+    if (rc <= 0 || (rc = mf_h5_object(file, "data", &data, err)))
+        return rc;
+    rc = mf_h5_attr_text(data, "env_args", text, err);
+    mf_h5_close(data);
+    return rc;
+}
+
 int mf_demos_env(const char *path, char name[64], struct mf_err *err)
 {
-    hid_t file;
+    hid_t file = -1;
     char *text = NULL;
-    struct mf_err none;
-    int rc = mf_h5_open(&file, path, err);
     *name = 0;
-    if (rc)
-        return rc;
     mf_h5_guard(path);
-    hid_t data = mf_h5_has(file, "data") ? H5Oopen(file, "data", H5P_DEFAULT) : -1;
-    if (data >= 0 && mf_h5_attr_text(data, "env_args", &text, &none) > 0) {
+    int rc = mf_h5_open(&file, path, err);
+    if (rc == 0 && (rc = read_env_args(file, &text, err)) < 0)
+        mf_err_at(err, "'%s', /data", path);
+    mf_h5_close(file);
+    rc = mf_h5_unguard(rc, path, err);
+    if (text) {
         json_t *args = json_loads(text, 0, NULL);
         const char *said = json_string_value(json_object_get(args, "env_name"));
         snprintf(name, 64, "%s", said && strlen(said) < 64 ? said : "");
         json_decref(args);
     }
     free(text);
-    mf_h5_close(data);
-    mf_h5_close(file);
-    mf_h5_guard(NULL);
-    return 0;
+    return rc < 0 ? rc : 0;
 }
 
 void mf_demos_close(struct mf_demos *d)

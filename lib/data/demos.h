@@ -4,8 +4,10 @@
  *   /data/demo_ID    actions (n, A), obs/KEY (n, ...), ...; IDs have gaps and sort as integers
  *   /mask/FILTER     names of the demos of a split
  *
- * Numbers may be of any width, contiguous or compressed; bytes stay bytes
- * (images), all others become float32. Opening reads shapes and no numbers.
+ * KEY may have slashes: datasets of groups. Numbers may be of any width,
+ * contiguous or compressed, also in other files that the file names; bytes of
+ * two dims and more a step stay bytes (images), all others become float32.
+ * Opening reads shapes and no numbers.
  * Rows are then read in pages, a demo's whole column or as many of its chunks
  * as make up 64 KiB, and stay in memory as far as the cache allows: a file
  * that fits into it is read once. Every failure is one sentence that names
@@ -39,6 +41,7 @@ struct mf_demos {
     struct mf_demo *demo;  /* (n_demos) by id */
     int n_columns;
     struct mf_demo_column column[MF_DEMO_COLUMNS];
+    char unseen[300];            /* "a, b": observations of the first demo that are no columns, cut to fit */
     char *env_args;              /* JSON, or NULL */
     uint64_t bytes;              /* of all rows, as they are kept in memory */
     struct mf_demo_cache *cache; /* its own */
@@ -46,7 +49,7 @@ struct mf_demos {
 
 struct mf_demos_opts {
     const char *filter; /* /mask/FILTER; NULL: every demo */
-    int n_keys;         /* observations; 0: every key whose steps are 1-D floats, by name */
+    int n_keys;         /* observations; 0: every key whose steps are 1-D numbers, by name */
     const char *const *keys;
     size_t cache; /* bytes that rows may take in memory; a page more where one is larger than that */
 };

@@ -16,15 +16,27 @@
 #include "data/frame.h"
 
 void mf_h5_quiet(void); /* before anything else of HDF5, once per file is fine */
+/* MF_EIO, once, where the system failed any call of HDF5 since mf_h5_quiet or this: HDF5 itself passes over some. */
+int mf_h5_failed(struct mf_err *err);
 void mf_h5_close(hid_t id);
 const char *mf_h5_reason(char text[400]); /* what HDF5 says about its last failure */
 /* Sets MF_EIO with that reason appended, and returns it. */
 int mf_h5_fail(struct mf_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Open to read. Tells apart: not there, empty, a Git LFS pointer, not HDF5, truncated, held by a writer. */
-int mf_h5_open(hid_t *file, const char *path, struct mf_err *err);
+/* The same of what was read: MF_EFORMAT where the file and not the system is at fault. */
+int mf_h5_unread(struct mf_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-bool mf_h5_has(hid_t at, const char *path); /* "a/b": every link on the way is there */
+/* Open to read. Tells apart: not there, empty, a Git LFS pointer, not HDF5, truncated, held by a writer. A file system
+ * without locks is fine. */
+int mf_h5_open(hid_t *file, const char *path, struct mf_err *err);
+/* Has the access list of a file that fd has open use no locks where the file system has none; MF_EIO: it is held. */
+int mf_h5_locks(hid_t access, int fd, bool writes, const char *path, struct mf_err *err);
+
+/* A group or dataset, through links of all kinds. The sentence names a linked file that is not there. */
+int mf_h5_object(hid_t at, const char *path, hid_t *object, struct mf_err *err);
+int mf_h5_has(hid_t at, const char *path,
+              struct mf_err *err); /* "a/b": 1 where every link on the way is there, else 0 */
+void mf_h5_follow(hid_t access);   /* for who opens by an access list of his own: external links, as mf_h5_object */
 
 /* The names in a group, by name. Freed with mf_h5_free_names. */
 struct mf_h5_names {
@@ -32,6 +44,8 @@ struct mf_h5_names {
     char **name;
 };
 int mf_h5_list(hid_t at, const char *group, struct mf_h5_names *names, struct mf_err *err);
+/* All datasets in a group and its groups, through links, by path: "x", "robot/pos". */
+int mf_h5_datasets(hid_t group, struct mf_h5_names *names, struct mf_err *err);
 /* A 1-D dataset of strings, fixed or variable, bytes or UTF-8. */
 int mf_h5_read_strings(hid_t at, const char *path, struct mf_h5_names *names, struct mf_err *err);
 int mf_h5_add_name(struct mf_h5_names *names, const char *name); /* 0, for HDF5's iterators */
@@ -48,16 +62,30 @@ int mf_h5_set_text(hid_t at, const char *name, const char *s, struct mf_err *err
 /* Shape of a dataset: rank, dims. MF_EFORMAT where it is no dataset or its rank is above `max`. */
 int mf_h5_shape(hid_t set, int max, int *rank, hsize_t *dim, struct mf_err *err);
 
-/* Bytes that reading a dataset whole may take: its elements, held against the file's size (times 1032, deflate's
- * best, where it is compressed), so that a header's word alone never allocates. Adds to *sum. */
-int mf_h5_bound(hid_t file, hid_t set, uint64_t *sum, struct mf_err *err);
+/* Files and datasets that are kept open while a virtual dataset is read: what is open cannot be missed. */
+struct mf_h5_held {
+    size_t n;
+    hid_t *id;
+};
+void mf_h5_let_go(struct mf_h5_held *held);
+
+/* May a dataset be read? All its numbers lie in files, its own or others, that are there and large enough (times 1032,
+ * deflate's best, where it is compressed), so that a header's word alone never allocates and nothing missing is read as
+ * zeros; and its compression is known here. MF_EFORMAT says what is not so. held: the sources of a virtual dataset stay
+ * open in it; NULL: they do not. */
+int mf_h5_whole(hid_t set, struct mf_h5_held *held, struct mf_err *err);
+int mf_h5_hold(hid_t set, struct mf_h5_held *held, struct mf_err *err);      /* the same, of a virtual dataset alone */
+int mf_h5_count(hid_t set, uint64_t *n, uint64_t *size, struct mf_err *err); /* its elements, bytes of one */
 
 int mf_h5_numbers(hid_t set, enum mf_dtype *dtype, struct mf_err *err); /* as they lie there; MF_EFORMAT: none */
-int mf_h5_readable(hid_t set, struct mf_err *err); /* MF_EFORMAT names a compression that is not known here */
 
-/* Damaged headers can make HDF5 itself crash (1.10.8 does). From here to mf_h5_guard(NULL) such a crash ends the
- * program with a sentence about this file and exit 3. Not nested. */
+/* Damaged headers can make HDF5 itself crash or loop (1.10.8 does both). From here to mf_h5_unguard such an end is one
+ * with a sentence about this file and exit 3; so it is when 10 s of processor time pass without mf_h5_alive. A signal
+ * that asks to stop ends the program where no call returns for 3 s. Not nested. */
 void mf_h5_guard(const char *path);
+void mf_h5_alive(void);
+/* Returns rc; where that is no error and a call of HDF5 failed all the same, MF_EIO. */
+int mf_h5_unguard(int rc, const char *path, struct mf_err *err);
 
 /* Write one dataset whole and contiguous: where the size is known nothing beats that. Groups on the way are made. */
 int mf_h5_put(hid_t at, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,

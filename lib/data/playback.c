@@ -25,14 +25,17 @@ struct mf_playback {
 
 static int read_lengths(struct mf_playback *p, struct mf_err *err)
 {
-    hid_t set = H5Dopen2(p->file, "mf/lengths", H5P_DEFAULT);
+    hid_t set;
     hsize_t dim = 0;
-    uint64_t bytes = 0, sum = 0;
-    int rank, rc = mf_h5_shape(set, 1, &rank, &dim, err);
-    rc = rc ? rc : mf_h5_bound(p->file, set, &bytes, err);
+    uint64_t sum = 0;
+    int rank, rc = mf_h5_object(p->file, "mf/lengths", &set, err);
+    if (rc)
+        return rc;
+    rc = mf_h5_shape(set, 1, &rank, &dim, err);
+    rc = rc ? rc : mf_h5_whole(set, NULL, err);
     rc = rc ? rc : mf_alloc((void **)&p->lengths, (size_t)dim * sizeof *p->lengths, "frame lengths", err);
     if (rc == 0 && H5Dread(set, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, p->lengths) < 0)
-        rc = mf_h5_fail(err, "cannot read");
+        rc = mf_h5_unread(err, "they cannot be read");
     mf_h5_close(set);
     for (p->n_frames = 0; rc == 0 && p->n_frames < dim; p->n_frames++) {
         sum += p->lengths[p->n_frames];
@@ -42,25 +45,42 @@ static int read_lengths(struct mf_playback *p, struct mf_err *err)
     return rc;
 }
 
-static int open_all(struct mf_playback *p, struct mf_err *err)
+static int is_recording(struct mf_playback *p, struct mf_err *err)
+{
+    int bytes = mf_h5_has(p->file, "mf/bytes", err),
+        lengths = bytes > 0 ? mf_h5_has(p->file, "mf/lengths", err) : bytes;
+    if (lengths)
+        return lengths < 0 ? lengths : 0;
+    return mf_err_set(err, MF_EFORMAT,
+                      "it has no /mf, so it is no recording of mf-record (demonstrations of other origin go to "
+                      "mf-bc clone.dataset=FILE)");
+}
+
+static int read_facts(struct mf_playback *p, struct mf_err *err)
 {
     int64_t format = 0, stopped = 0;
-    hsize_t dim = 0;
-    int rank, rc;
-    if (!mf_h5_has(p->file, "mf/bytes") || !mf_h5_has(p->file, "mf/lengths"))
-        return mf_err_set(err, MF_EFORMAT,
-                          "it has no /mf, so it is no recording of mf-record (demonstrations of other origin go to "
-                          "mf-bc clone.dataset=FILE)");
-    hid_t mf = H5Oopen(p->file, "mf", H5P_DEFAULT);
+    hid_t mf;
+    int rc = mf_h5_object(p->file, "mf", &mf, err);
+    if (rc)
+        return rc;
     if ((rc = mf_h5_attr_int(mf, "format", &format, err)) >= 0)
         rc = mf_h5_attr_int(mf, "stopped", &stopped, err);
     mf_h5_close(mf);
-    if (rc < 0)
-        return rc;
-    if (format != 1)
-        return mf_err_set(err, MF_EFORMAT, "its /mf has format %lld, and this program knows 1", (long long)format);
     p->stopped = stopped != 0;
-    p->bytes = H5Oopen(p->file, "mf/bytes", H5P_DEFAULT);
+    return rc < 0 ? rc
+           : format != 1
+               ? mf_err_set(err, MF_EFORMAT, "its /mf has format %lld, and this program knows 1", (long long)format)
+               : 0;
+}
+
+static int open_all(struct mf_playback *p, struct mf_err *err)
+{
+    hsize_t dim = 0;
+    int rank, rc;
+    if (is_recording(p, err) || read_facts(p, err))
+        return err->code;
+    if ((rc = mf_h5_object(p->file, "mf/bytes", &p->bytes, err)))
+        return rc;
     if ((rc = mf_h5_shape(p->bytes, 1, &rank, &dim, err)))
         return mf_err_at(err, "/mf/bytes");
     p->n_bytes = dim;
@@ -72,10 +92,11 @@ int mf_playback_open(struct mf_playback **out, const char *path, struct mf_err *
     struct mf_playback *p = mf_xcalloc(1, sizeof *p);
     p->path = mf_xstrdup(path);
     p->file = p->bytes = -1;
+    mf_h5_guard(path);
     int rc = mf_h5_open(&p->file, path, err);
     if (rc == 0 && (rc = open_all(p, err)))
         mf_err_at(err, "'%s'", path);
-    if (rc)
+    if ((rc = mf_h5_unguard(rc, path, err)))
         mf_playback_close(p);
     else
         *out = p;
@@ -100,36 +121,43 @@ static int by_place(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* An array of frame p->next. *sum: bytes of those before it too. */
+static int open_piece(struct mf_playback *p, hid_t group, const char *name, struct piece *piece, uint64_t *sum,
+                      struct mf_err *err)
+{
+    int64_t place = -1;
+    uint64_t n, size;
+    int rc = mf_h5_object(group, name, &piece->set, err);
+    if (rc == 0 && (rc = mf_h5_attr_int(piece->set, "mf_at", &place, err)) >= 0)
+        rc = mf_h5_whole(piece->set, NULL, err);
+    if (rc || (rc = mf_h5_count(piece->set, &n, &size, err)))
+        return rc;
+    if (place < 0 || (uint64_t)place > p->lengths[p->next] || n * size > MF_FRAME_MAX ||
+        (*sum += n * size) + p->lengths[p->next] > MF_FRAME_MAX)
+        return mf_err_set(err, MF_EFORMAT, "it has no place in its frame");
+    piece->at = (size_t)place;
+    piece->bytes = (size_t)(n * size);
+    return 0;
+}
+
 static int open_pieces(struct mf_playback *p, struct piece **pieces, size_t *n, struct mf_err *err)
 {
     char group[48];
     struct mf_h5_names names = {0};
     uint64_t sum = 0;
-    int rc = 0;
+    hid_t at;
     *n = 0;
     *pieces = NULL;
     snprintf(group, sizeof group, "mf/arrays/%llu", (unsigned long long)p->next);
-    if (!mf_h5_has(p->file, group))
-        return 0;
-    hid_t at = H5Oopen(p->file, group, H5P_DEFAULT);
+    int rc = mf_h5_has(p->file, group, err);
+    if (rc <= 0 || (rc = mf_h5_object(p->file, group, &at, err)))
+        return rc;
     if (H5Ovisit2(at, H5_INDEX_NAME, H5_ITER_INC, visit, &names, H5O_INFO_BASIC) < 0)
-        rc = mf_h5_fail(err, "cannot list /%s", group);
+        rc = mf_h5_unread(err, "cannot list /%s", group);
     *pieces = mf_xcalloc(names.n, sizeof **pieces);
-    for (size_t i = 0; i < names.n && rc == 0; i++) {
-        struct piece *piece = &(*pieces)[(*n)++];
-        int64_t place = -1;
-        uint64_t before = sum;
-        piece->set = H5Oopen(at, names.name[i], H5P_DEFAULT);
-        rc = mf_h5_attr_int(piece->set, "mf_at", &place, err);
-        if (rc >= 0)
-            rc = mf_h5_bound(p->file, piece->set, &sum, err);
-        piece->at = (size_t)place;
-        piece->bytes = (size_t)(sum - before);
-        if (rc == 0 && (place < 0 || (uint64_t)place > p->lengths[p->next] || sum + p->lengths[p->next] > MF_FRAME_MAX))
-            rc = mf_err_set(err, MF_EFORMAT, "it has no place in its frame");
-        if (rc)
+    for (size_t i = 0; i < names.n && rc == 0; i++)
+        if ((rc = open_piece(p, at, names.name[i], &(*pieces)[(*n)++], &sum, err)))
             mf_err_at(err, "/%s/%s", group, names.name[i]);
-    }
     qsort(*pieces, *n, sizeof **pieces, by_place);
     mf_h5_free_names(&names);
     mf_h5_close(at);
@@ -144,7 +172,7 @@ static int read_bytes(struct mf_playback *p, char *to, size_t n, struct mf_err *
     hid_t memory = H5Screate_simple(1, &count, NULL), space = H5Dget_space(p->bytes);
     H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL);
     int rc = H5Dread(p->bytes, H5T_STD_U8LE, memory, space, H5P_DEFAULT, to) < 0
-                 ? mf_h5_fail(err, "cannot read /mf/bytes")
+                 ? mf_h5_unread(err, "cannot read /mf/bytes")
                  : 0;
     mf_h5_close(space);
     mf_h5_close(memory);
@@ -158,7 +186,7 @@ static int read_piece(const struct piece *piece, char *to, struct mf_err *err)
     bool plain = H5Tget_class(type) == H5T_FLOAT || H5Tget_class(type) == H5T_INTEGER;
     herr_t rc = plain ? H5Dread(piece->set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) : -1;
     mf_h5_close(type);
-    return rc < 0 ? mf_h5_fail(err, "cannot read an array of a frame") : 0;
+    return rc < 0 ? mf_h5_unread(err, "cannot read an array of a frame") : 0;
 }
 
 /* The frame's bytes with each payload put back at its place. */
@@ -194,11 +222,13 @@ int mf_playback_next(struct mf_playback *p, const void **data, size_t *len, stru
     size_t n;
     if (p->next == p->n_frames)
         return 0;
+    mf_h5_guard(p->path);
     int rc = open_pieces(p, &pieces, &n, err);
     rc = rc ? rc : join(p, pieces, n, len, err);
     for (size_t i = 0; i < n; i++)
         mf_h5_close(pieces[i].set);
     free(pieces);
+    rc = mf_h5_unguard(rc, p->path, err);
     if (rc)
         return mf_err_at(err, "'%s', frame %llu", p->path, (unsigned long long)p->next);
     *data = p->frame;

@@ -28,20 +28,23 @@ static int create(struct mf_recorder *r, struct mf_err *err)
     int fd = open(r->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         return mf_err_errno(err, "cannot create '%s'", r->part);
-    close(fd);
     hid_t access = H5Pcreate(H5P_FILE_ACCESS), plist = H5Pcreate(H5P_DATASET_CREATE);
+    int rc = mf_h5_locks(access, fd, true, r->part, err);
+    close(fd);
     hid_t links = H5Pcreate(H5P_LINK_CREATE), space = H5Screate_simple(1, (hsize_t[]){0}, (hsize_t[]){H5S_UNLIMITED});
     H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_V18); /* small groups; read by every h5py */
     H5Pset_meta_block_size(access, 1 << 18);
     H5Pset_create_intermediate_group(links, 1);
     H5Pset_chunk(plist, 1, (hsize_t[]){BYTES_CHUNK});
-    r->file = H5Fcreate(r->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    r->file = rc ? -1 : H5Fcreate(r->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     r->bytes = H5Dcreate2(r->file, "mf/bytes", H5T_STD_U8LE, space, links, plist, H5P_DEFAULT);
+    if (rc == 0 && r->bytes < 0)
+        rc = mf_h5_fail(err, "cannot create '%s'", r->part);
     mf_h5_close(links);
     mf_h5_close(space);
     mf_h5_close(plist);
     mf_h5_close(access);
-    return r->bytes < 0 ? mf_h5_fail(err, "cannot create '%s' (is another program recording there?)", r->part) : 0;
+    return rc;
 }
 
 int mf_recorder_open(struct mf_recorder **out, const char *path, struct mf_err *err)

@@ -16,7 +16,6 @@ struct survey {
     const struct mf_survey_opts *opts;
     const char *path;
     hid_t file;
-    uint64_t bytes; /* as mf_h5_bound counts */
     double *band;
     size_t band_size;
     /* the demo at hand */
@@ -40,6 +39,19 @@ static void note(struct mf_survey_notes *to, const char *fmt, ...)
 
 /* ---- numbers ---- */
 
+/* Datasets that readers take row by row. */
+static bool must_fit(const char *name)
+{
+    static const char *const groups[] = {"obs/", "next_obs/"}, *const sets[] = {"actions", "rewards", "dones"};
+    for (int i = 0; i < 2; i++)
+        if (!strncmp(name, groups[i], strlen(groups[i])))
+            return true;
+    for (int i = 0; i < 3; i++)
+        if (!strcmp(name, sets[i]))
+            return true;
+    return false;
+}
+
 static bool is_actions(const struct mf_survey_set *q)
 {
     return !strcmp(q->name, "actions");
@@ -53,7 +65,8 @@ static void add_band(struct survey *v, struct mf_survey_set *q, size_t first, si
         if (isfinite(x))
             mf_moments_add(&q->moments[i % q->wide], x);
         else if (!*told) {
-            note(&v->s->problems, "%s: %s[%zu, %zu] is %g", v->demo->name, q->name, first + i / row, i % row, x);
+            note(must_fit(q->name) ? &v->s->problems : &v->s->warnings, "%s: %s[%zu, %zu] is %g", v->demo->name,
+                 q->name, first + i / row, i % row, x);
             *told = true;
         }
         if (is_actions(q) && fabs(x) > 1 && !v->unclipped) {
@@ -83,6 +96,8 @@ static int read_numbers(struct survey *v, hid_t set, struct mf_survey_set *q, si
     bool told = false;
     for (int i = 0; i < q->rank; i++)
         row *= (size_t)(count[i + 1] = q->dim[i]);
+    if (row == 0)
+        return 0;
     size_t step = row < BAND ? BAND / row : 1;
     int rc = make_band(v, row * (step < rows ? step : rows), err);
     hid_t file = H5Dget_space(set);
@@ -91,10 +106,11 @@ static int read_numbers(struct survey *v, hid_t set, struct mf_survey_set *q, si
         hid_t memory = H5Screate_simple(q->rank + 1, count, NULL);
         H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL);
         if (H5Dread(set, H5T_NATIVE_DOUBLE, memory, file, H5P_DEFAULT, v->band) < 0)
-            rc = mf_h5_fail(err, "it cannot be read");
+            rc = mf_h5_unread(err, "it cannot be read");
         else
             add_band(v, q, at, (size_t)count[0], row, &told);
         mf_h5_close(memory);
+        mf_h5_alive();
     }
     mf_h5_close(file);
     return rc;
@@ -110,8 +126,8 @@ static struct mf_survey_set *find_set(struct mf_survey *s, const char *name)
     return NULL;
 }
 
-/* What the dataset is, by its header. */
-static int look(struct survey *v, hid_t set, struct mf_survey_set *q, size_t *rows, struct mf_err *err)
+/* What the dataset is, by its header. Its sources stay open in held. */
+static int look(hid_t set, struct mf_survey_set *q, size_t *rows, struct mf_h5_held *held, struct mf_err *err)
 {
     hsize_t dim[MF_RANK_MAX + 1] = {0};
     struct mf_err ignored;
@@ -122,9 +138,8 @@ static int look(struct survey *v, hid_t set, struct mf_survey_set *q, size_t *ro
     *rows = rank > 0 ? (size_t)dim[0] : 0;
     for (int i = 0; i < q->rank; i++)
         q->dim[i] = (size_t)dim[i + 1];
-    q->numbers = rank > 0 && mf_h5_numbers(set, &q->dtype, &ignored) == 0;
-    rc = q->numbers ? mf_h5_bound(v->file, set, &v->bytes, err) : 0;
-    return rc ? rc : mf_h5_readable(set, err);
+    q->numbers = mf_h5_numbers(set, &q->dtype, &ignored) == 0;
+    return q->numbers ? mf_h5_whole(set, held, err) : 0;
 }
 
 static struct mf_survey_set *new_set(struct mf_survey *s, const struct mf_survey_set *found)
@@ -137,25 +152,38 @@ static struct mf_survey_set *new_set(struct mf_survey *s, const struct mf_survey
     return q;
 }
 
-static int add_set(struct survey *v, hid_t set, const char *name, struct mf_err *err)
+static int add_rows(struct survey *v, hid_t set, const char *name, const struct mf_survey_set *found, size_t rows,
+                    struct mf_err *err)
 {
-    struct mf_survey_set found = {.rank = 0}, *q = find_set(v->s, name);
-    size_t rows;
-    int rc = look(v, set, &found, &rows, err);
-    if (rc)
-        return rc;
-    snprintf(found.name, sizeof found.name, "%s", name);
+    struct mf_survey_set *q = find_set(v->s, name);
+    const bool fits = rows == v->demo->n;
     if (!q && v->s->n_sets == SETS_MAX)
         return mf_err_set(err, MF_EFORMAT, "the file has more than %d different datasets", SETS_MAX);
-    q = q ? q : new_set(v->s, &found);
+    q = q ? q : new_set(v->s, found);
     q->demos++;
+    q->fits += fits;
     q->rows += rows;
     q->last = v->demo;
-    if (found.numbers != q->numbers || found.rank != q->rank || memcmp(found.dim, q->dim, sizeof q->dim))
+    const bool same =
+        found->numbers == q->numbers && found->rank == q->rank && !memcmp(found->dim, q->dim, sizeof q->dim);
+    if (!same && (must_fit(name) || fits))
         return mf_err_set(err, MF_EFORMAT, "its steps have another shape or type than in the demos before");
-    if (found.numbers && rows != v->demo->n)
+    if (found->numbers && !fits && must_fit(name))
         return mf_err_set(err, MF_EFORMAT, "it has %zu rows and actions have %zu", rows, v->demo->n);
-    return v->opts->values && q->numbers ? read_numbers(v, set, q, rows, err) : 0;
+    return v->opts->values && same && q->numbers ? read_numbers(v, set, q, rows, err) : 0;
+}
+
+static int add_set(struct survey *v, hid_t set, const char *name, struct mf_err *err)
+{
+    struct mf_survey_set found = {.rank = 0};
+    struct mf_h5_held held = {0};
+    size_t rows;
+    snprintf(found.name, sizeof found.name, "%s", name);
+    int rc = look(set, &found, &rows, &held, err);
+    rc = rc ? rc : add_rows(v, set, name, &found, rows, err);
+    mf_h5_let_go(&held);
+    mf_h5_alive();
+    return rc;
 }
 
 /* ---- a demo ---- */
@@ -175,28 +203,32 @@ static void walk(struct survey *v, const char *group, const char *prefix, int de
         if (fits < 0 || fits >= (int)sizeof path ||
             snprintf(name, sizeof name, "%s%s", prefix, list.name[i]) >= (int)sizeof name - 1)
             continue; /* a name that long is nobody's key */
-        hid_t object = H5Oopen(v->file, path, H5P_DEFAULT);
-        H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
+        hid_t object;
+        int rc = mf_h5_object(v->file, path, &object, &err);
+        H5I_type_t type = rc ? H5I_BADID : H5Iget_type(object);
         if (type == H5I_GROUP && deep < DEEP)
             walk(v, path, strcat(name, "/"), deep + 1);
-        else if (type == H5I_BADID)
-            note(&v->s->problems, "%s: %s cannot be opened", v->demo->name, name);
-        else if (type == H5I_DATASET && add_set(v, object, name, &err))
+        else if (rc || (type == H5I_DATASET && add_set(v, object, name, &err)))
             note(&v->s->problems, "%s: %s: %s", v->demo->name, name, err.text);
         mf_h5_close(object);
     }
     mf_h5_free_names(&list);
 }
 
-static void count_steps(struct survey *v)
+/* false: it cannot be reached, and there is nothing more to say about it. */
+static bool count_steps(struct survey *v)
 {
     hsize_t dim[2] = {0};
     struct mf_err err;
     char path[96];
+    hid_t set = -1;
     int rank;
     snprintf(path, sizeof path, "data/%s/actions", v->demo->name);
-    hid_t set = mf_h5_has(v->file, path) ? H5Oopen(v->file, path, H5P_DEFAULT) : -1;
-    if (set < 0)
+    int has = mf_h5_has(v->file, path, &err);
+    bool reached = has >= 0 && (has == 0 || mf_h5_object(v->file, path, &set, &err) == 0);
+    if (!reached)
+        note(&v->s->problems, "%s: %s", v->demo->name, err.text);
+    else if (!has)
         note(&v->s->problems, "%s: there are no actions", v->demo->name);
     else if (mf_h5_shape(set, 2, &rank, dim, &err))
         note(&v->s->problems, "%s: actions: %s", v->demo->name, err.text);
@@ -204,6 +236,22 @@ static void count_steps(struct survey *v)
         note(&v->s->problems, "%s: there are no steps", v->demo->name);
     v->demo->n = (size_t)dim[0];
     mf_h5_close(set);
+    return reached;
+}
+
+static void check_samples(struct survey *v, const char *path)
+{
+    struct mf_err err;
+    int64_t samples = -1;
+    hid_t demo;
+    int has = mf_h5_object(v->file, path, &demo, &err);
+    has = has ? has : mf_h5_attr_int(demo, "num_samples", &samples, &err);
+    mf_h5_close(demo);
+    if (has < 0)
+        note(&v->s->problems, "%s: %s", v->demo->name, err.text);
+    else if (has && samples != (int64_t)v->demo->n)
+        note(&v->s->problems, "%s: attribute num_samples is %lld and there are %zu actions", v->demo->name,
+             (long long)samples, v->demo->n);
 }
 
 static void survey_demo(struct survey *v)
@@ -211,10 +259,10 @@ static void survey_demo(struct survey *v)
     struct mf_survey *s = v->s;
     struct mf_err err;
     char path[64];
-    int64_t samples = -1;
     snprintf(path, sizeof path, "data/%s", v->demo->name);
     v->unclipped = false;
-    count_steps(v);
+    if (!count_steps(v))
+        return;
     if (!v->no_obs && mf_demo_has_obs(v->file, v->path, v->demo, &err)) {
         note(&s->problems, "%s", err.text);
         v->no_obs = true; /* and so have the others, most likely */
@@ -224,14 +272,7 @@ static void survey_demo(struct survey *v)
         if (s->set[i].last != v->demo)
             note(!strncmp(s->set[i].name, "obs/", 4) ? &s->problems : &s->warnings,
                  "%s: there is no %s, which demos before it have", v->demo->name, s->set[i].name);
-    hid_t demo = H5Oopen(v->file, path, H5P_DEFAULT);
-    int has = mf_h5_attr_int(demo, "num_samples", &samples, &err);
-    mf_h5_close(demo);
-    if (has < 0)
-        note(&s->problems, "%s: %s", v->demo->name, err.text);
-    else if (has && samples != (int64_t)v->demo->n)
-        note(&s->problems, "%s: attribute num_samples is %lld and there are %zu actions", v->demo->name,
-             (long long)samples, v->demo->n);
+    check_samples(v, path);
     s->total += v->demo->n;
 }
 
@@ -242,9 +283,10 @@ static void survey_masks(struct survey *v)
     struct mf_h5_names masks, names;
     struct mf_err err;
     char path[300];
-    if (!mf_h5_has(v->file, "mask"))
+    int has = mf_h5_has(v->file, "mask", &err);
+    if (has == 0)
         return;
-    if (mf_h5_list(v->file, "mask", &masks, &err)) {
+    if (has < 0 || mf_h5_list(v->file, "mask", &masks, &err)) {
         note(&v->s->problems, "%s", err.text);
         return;
     }
@@ -257,7 +299,7 @@ static void survey_masks(struct survey *v)
         }
         for (size_t j = 0; j < names.n; j++) {
             snprintf(path, sizeof path, "data/%s", names.name[j]);
-            if (!mf_h5_has(v->file, path))
+            if (mf_h5_has(v->file, path, &err) == 0)
                 note(&v->s->problems, "filter key %s: it names %s, which is not in /data", masks.name[i],
                      names.name[j]);
         }
@@ -271,7 +313,9 @@ static void survey_attributes(struct survey *v)
 {
     struct mf_err err;
     int64_t total = -1;
-    hid_t data = H5Gopen2(v->file, "data", H5P_DEFAULT);
+    hid_t data;
+    if (mf_h5_object(v->file, "data", &data, &err))
+        return;
     int args = mf_h5_attr_text(data, "env_args", &v->s->env_args, &err);
     if (args < 0)
         note(&v->s->problems, "/data: %s", err.text);
@@ -306,10 +350,15 @@ static int survey(struct survey *v, struct mf_err *err)
         if (v->opts->progress)
             v->opts->progress(v->opts->arg, i + 1, s->n_demos);
     }
-    for (int i = 0; i < s->n_sets; i++)
-        if (s->set[i].demos < s->n_demos)
-            note(!strncmp(s->set[i].name, "obs/", 4) ? &s->problems : &s->warnings, "%s: only %zu of %zu demos have it",
-                 s->set[i].name, s->set[i].demos, s->n_demos);
+    for (int i = 0; i < s->n_sets; i++) {
+        struct mf_survey_set *q = &s->set[i];
+        q->by_step = q->fits == q->demos;
+        if (q->demos < s->n_demos)
+            note(!strncmp(q->name, "obs/", 4) ? &s->problems : &s->warnings, "%s: only %zu of %zu demos have it",
+                 q->name, q->demos, s->n_demos);
+        if (!q->by_step && q->fits > q->demos / 2 && !must_fit(q->name))
+            note(&s->warnings, "%s: it has a row for each step in %zu of %zu demos only", q->name, q->fits, q->demos);
+    }
     survey_masks(v);
     survey_attributes(v);
     if (s->n_sets)
@@ -319,15 +368,13 @@ static int survey(struct survey *v, struct mf_err *err)
 
 int mf_survey(struct mf_survey *s, const char *path, const struct mf_survey_opts *opts, struct mf_err *err)
 {
-    struct survey v = {.s = s, .opts = opts, .path = path};
+    struct survey v = {.s = s, .opts = opts, .path = path, .file = -1};
     *s = (struct mf_survey){0};
-    int rc = mf_h5_open(&v.file, path, err);
-    if (rc)
-        return rc;
     mf_h5_guard(path);
-    rc = survey(&v, err);
+    int rc = mf_h5_open(&v.file, path, err);
+    rc = rc ? rc : survey(&v, err);
     mf_h5_close(v.file);
-    mf_h5_guard(NULL);
+    rc = mf_h5_unguard(rc, path, err);
     free(v.band);
     if (rc)
         mf_survey_release(s);

@@ -3,7 +3,9 @@
  * Every dataset of every demo is looked at, also those that nobody here
  * reads; every number is read, a few MiB at a time. What a reader would
  * stumble over is a problem, what surprises one is a warning; both are whole
- * sentences that name the demo and the dataset.
+ * sentences that name the demo and the dataset. Actions, observations,
+ * rewards and dones have a row for each step; other datasets may have other
+ * rows (Isaac Lab's initial_state, MimicGen's src_demo_inds).
  */
 #ifndef MF_DATA_SURVEY_H
 #define MF_DATA_SURVEY_H
@@ -18,8 +20,10 @@ struct mf_survey_set { /* a dataset that demos have, as the first one has it */
     char name[128];    /* within the demo: "obs/object" */
     bool numbers;      /* else texts and the like: no dtype, no moments */
     enum mf_dtype dtype;
-    int rank; /* of a step */
+    int rank; /* of a row */
     size_t dim[MF_RANK_MAX];
+    bool by_step;               /* a row for each step, in every demo */
+    size_t fits;                /* demos in which that is so */
     size_t demos, rows;         /* that have it; of all of them */
     const struct mf_demo *last; /* that had it */
     size_t wide;                /* moments: a step's numbers where it is 1-D, else 1 for all numbers */

@@ -60,7 +60,7 @@ PY
 
 @test "files as they are met: read by mf-data and mf-bc" {
     local what
-    for what in "good latest=1" "good gzip=1" bare nested types beyond talkative; do
+    for what in "good latest=1" "good gzip=1" bare nested types beyond talkative isaaclab; do
         # shellcheck disable=SC2086 # words
         demos a.hdf5 $what && says 0 "" mf-data a.hdf5 && says 0 "6 demonstrations, 78 steps, 78 samples" "${clone[@]}" clone.dataset=a.hdf5 ||
             { echo "$what"; return 1; }
@@ -136,7 +136,7 @@ END
 
 @test "padding: whole windows only, and a file that has none" {
     demos a.hdf5 && words=(clone.dataset=a.hdf5 policy.n_obs_steps=2 policy.horizon=8 policy.action_offset=1) &&
-        says 0 "78 samples" "${clone[@]}" "${words[@]}" && says 0 "72 samples" "${clone[@]}" "${words[@]}" clone.pad_before=0 &&
+        says 0 "78 samples" "${clone[@]}" "${words[@]}" && says 0 "76 samples" "${clone[@]}" "${words[@]}" clone.pad_before=0 &&
         says 0 "42 samples" "${clone[@]}" "${words[@]}" clone.pad_after=0 && says 0 "60 samples" "${clone[@]}" "${words[@]}" clone.pad_after=3 &&
         says 2 "no demonstration has the 30 steps" "${clone[@]}" "${words[@]}" policy.horizon=30 clone.pad_after=0 clone.pad_before=0
 }
@@ -170,4 +170,130 @@ PY
         mf-data a.hdf5 data.format=json | jq -e '.datasets["obs/camera"] | .dtype == "|u1" and .shape == [4, 5, 3] and .min == [250] and .max == [255]' &&
         says 0 "28 steps" mf-bc "${words[@]}" clone.dataset=a.hdf5 run.dir=bc clone.steps=4 clone.batch_size=8 --out bc.mf &&
         mf-view bc.mf | jq -es '.[0].spec.obs.camera == {shape: [4, 5, 3], dtype: "|u1"}'
+}
+
+@test "numbers in other files, as h5py reads them: views, links, raw files" {
+    demos a.hdf5 spread && says 0 "" mf-data a.hdf5 data.format=json && says 0 "76 samples" "${clone[@]}" clone.dataset=a.hdf5 || return 1
+    mf-data a.hdf5 data.format=json >a.json && /usr/bin/python3 - <<'PY' || return 1
+import h5py, json, numpy
+said, file = json.load(open("a.json")), h5py.File("a.hdf5")
+for name in "actions", "obs/object", "obs/robot0_eef_pos":
+    x = numpy.concatenate([demo[name] for demo in file["data"].values()])
+    assert numpy.allclose(said["datasets"][name]["mean"], x.mean(0)) and abs(x).sum() > 1, name
+PY
+    # The same numbers in one plain file make the same clone.
+    mv bc spread && /usr/bin/python3 - <<'PY' && "${clone[@]}" clone.dataset=b.hdf5 2>err && cmp {bc,spread}/checkpoints/clone.safetensors || return 1
+import h5py
+a, b = h5py.File("a.hdf5"), h5py.File("b.hdf5", "w")
+b.create_group("data").attrs.update(a["data"].attrs)
+for name, demo in a["data"].items():
+    for key in ("actions", *("obs/" + k for k in demo["obs"])):
+        b[f"data/{name}/{key}"] = demo[key][:]
+PY
+    # What is missing is named, whatever it is.
+    local gone program
+    for gone in a b raw; do
+        mv a.hdf5.$gone away
+        for program in "mf-data a.hdf5" "${clone[*]} clone.dataset=a.hdf5"; do
+            # shellcheck disable=SC2086 # words
+            says 3 "'a.hdf5.$gone', which is not there" $program || return 1
+        done
+        mkfifo a.hdf5.$gone && says 3 "'a.hdf5.$gone', which is not there" timeout 20 mf-data a.hdf5 && rm a.hdf5.$gone && mv away a.hdf5.$gone || return 1
+    done
+    truncate -s 100 a.hdf5.raw && says 3 "which is too short for them" mf-data a.hdf5 || return 1
+    /usr/bin/python3 -c 'import h5py
+f = h5py.File("a.hdf5.a", "a")
+x = f["demo_0/actions"][:7]
+del f["demo_0/actions"]
+f["demo_0/actions"] = x' && says 3 "whose /demo_0/actions has 7 rows and not 12" "${clone[@]}" clone.dataset=a.hdf5
+}
+
+@test "a view that is larger than what it shows is refused, and takes no memory" {
+    demos a.hdf5 && /usr/bin/python3 -c 'import h5py
+f = h5py.File("a.hdf5", "a")
+for demo in f["data"].values():
+    x = demo["obs/object"]
+    layout = h5py.VirtualLayout((len(x), 1 << 20), "f8")
+    layout[:, :10] = h5py.VirtualSource(".", x.name.replace("object", "hidden"), shape=x.shape)
+    demo.move("obs/object", "obs/hidden")
+    f.create_virtual_dataset(x.name.replace("hidden", "object"), layout)' && says 3 "elements lie in no file" mf-data a.hdf5 &&
+        says 3 "elements lie in no file" "${clone[@]}" clone.dataset=a.hdf5
+}
+
+@test "datasets that have not a row a step are listed as such" {
+    demos a.hdf5 isaaclab && mf-data a.hdf5 data.format=json >a.json 2>err && jq -e '.datasets | (.src_demo_inds | .rows == 18 and has("steps") == false) and
+        .["initial_state/articulation/robot/joint_position"].rows == 6 and .["states/articulation/robot/joint_position"].steps == 78' a.json &&
+        run -0 mf-data a.hdf5 && [[ $output =~ src_demo_inds\ +\<i8\ +not\ by\ step && $output =~ seed\ +\<i8\ +one ]]
+}
+
+@test "switches mean the same in every type, and what is not seen is named once" {
+    demos a.hdf5 flags && "${clone[@]}" clone.dataset=a.hdf5 'policy.obs_keys=[switch_u1,switch_i8,switch_b1,switch_f4,line]' 2>err && ! grep -q warn err &&
+        /usr/bin/python3 - bc/checkpoints/clone.safetensors <<'PY' || return 1
+import json, struct, sys
+b = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", b[:8])[0]
+head = json.loads(b[8 : 8 + n])
+for name, want in ("scale", 2), ("offset", -1):
+    at = head[f"normalizer.params_dict.obs.{name}"]["data_offsets"]
+    assert struct.unpack("<5f", b[8 + n + at[0] : 8 + n + at[1]]) == (want,) * 5, name
+PY
+    mf-bc run.dir=all clone.dataset=a.hdf5 clone.steps=1 'policy.hidden=[8,8,8]' threads=1 --out a.mf 2>err &&
+        [[ $(grep -c 'does not see: camera, line;' err) == 1 ]] && mf-view a.mf |
+        jq -es '.[0].spec.obs | length == 8 and .switch_u1 == {shape: [1], dtype: "<f4"}'
+}
+
+@test "a file system without locks is read, a lock that fails or is held is said" {
+    cat >nolocks.c <<'C'
+#include <errno.h>
+#include <stdlib.h>
+int flock(int fd, int op) { (void)fd, (void)op; errno = atoi(getenv("NOLOCK_ERRNO")); return -1; }
+C
+    ldd "$ROOT/bin/mf-data" | grep -q 'lib[at]san' && skip "a sanitizer wants to be loaded first"
+    gcc -shared -fPIC -o nolocks.so nolocks.c && demos a.hdf5 && mf-collect env=point collect.actor=expert collect.episodes=64 threads=1 --out a.mf 2>err || return 1
+    local error
+    for error in 37 38 95 524; do
+        NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD=./nolocks.so mf-data a.hdf5 &&
+            NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD=./nolocks.so mf-record r.hdf5 --in a.mf --out /dev/null &&
+            NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD=./nolocks.so mf-replay r.hdf5 --out /dev/null || return 1
+    done
+    NOLOCK_ERRNO=5 says 1 "cannot lock 'a.hdf5': Input/output error" env LD_PRELOAD=./nolocks.so mf-data a.hdf5 &&
+        says 1 "held by a program that still writes it" flock -x a.hdf5 mf-data a.hdf5
+}
+
+@test "observations by other tools' names, from demonstrations to videos of servers" {
+    /usr/bin/python3 -c 'import msgpack' 2>/dev/null || skip "no python3-msgpack"
+    cat >named.py <<PY
+import sys; sys.path[:0] = ["$ROOT/examples/envs", "$ROOT/tests/tools"]
+import numpy as np
+from demos import NAMES
+from serving import Each, keep_stdout, serve
+sys.argv[1:] and NAMES.update({sys.argv[1]: 1})
+class Named:
+    def __init__(self, first): pass
+    def see(self): return {k: np.full(n, self.t, "f4") for k, n in NAMES.items()}
+    def reset(self, seed, episode): self.t = 0; return self.see()
+    def step(self, action): self.t += 1; return self.see(), 1.0, False, False, True
+out = keep_stdout()
+serve(Each(Named, "named", 6, 10, -np.ones(7), np.ones(7), {k: np.zeros(n, "f4") for k, n in NAMES.items()}), None, out)
+PY
+    keys="policy.obs_keys=[policy/joint_pos,observation.state,'eef pos','a,b','robot0:eef','位置']"
+    words=(env=exec env.command="/usr/bin/python3 named.py" env.workers=1 threads=1 log.level=warn)
+    small=('policy.hidden=[8,8,8]' 'policy.critic_hidden=[8]' policy.n_action_steps=2 policy.horizon=2 clone.steps=2)
+    demos a.hdf5 named && says 0 "" mf-data a.hdf5 && mf-bc clone.dataset=a.hdf5 "${small[@]}" run.dir=bc threads=1 --out bc.mf 2>err &&
+        mf-view bc.mf | jq -es '.[0].spec.obs | keys == (["observation.state", "policy/joint_pos", "eef pos", "a,b", "robot0:eef", "位置"] | sort)' &&
+        mf-bc clone.dataset=a.hdf5 "${small[@]}" "$keys" run.dir=named threads=1 --out /dev/null 2>err && mf-conf --config named/configs/mf-bc.yaml 2>err | grep -qF '"a,b"' || { cat err; return 1; }
+    local c=named/checkpoints/clone.safetensors
+    mf-ckpt verify $c && mf-ckpt show $c | grep -qF '3:observation.state' && mf-ckpt export $c named.pt && mf-ckpt show named.pt >/dev/null || return 1
+    mf-eval $c "${words[@]}" eval.num_episodes=2 --out e.mf 2>err && mf-check e.mf || { cat err; return 1; }
+    mf-collect "${words[@]}" "${small[@]}" policy.checkpoint=$c training.num_envs=2 training.num_steps_per_rollout=3 training.total_timesteps=12 run.dir=rl 2>err |
+        tee a.mf | mf-record r.hdf5 | mf-gae | mf-ppo "${small[@]}" threads=1 log.level=warn training.batch_size=6 2>>err >/dev/null
+    [[ ${PIPESTATUS[*]} == "0 0 0 0 0" && ! -s err ]] || { cat err; return 1; }
+    mf-replay r.hdf5 | cmp - a.mf && mf-check a.mf && mf-view a.mf | jq -es 'map(select(.mf == "rollout"))[0].arrays["obs/policy/joint_pos"].shape == [3, 2, 1, 2]' &&
+        mf-ckpt verify rl/checkpoints/000001.safetensors && mf-eval rl "${words[@]}" eval.num_episodes=2 --out e.mf 2>err || { cat err; return 1; }
+    says 0 "" mf-data r.hdf5 && says 2 "one of them has a control character" mf-bc clone.dataset=a.hdf5 $'policy.obs_keys=["a\tb"]' || return 1
+    words[1]="env.command='/usr/bin/python3 named.py policy'"
+    says 3 "'policy/joint_pos' and 'policy' do not go into one file" mf-collect "${words[@]}" "${small[@]}" --out /dev/null || return 1
+    /usr/bin/python3 -c 'import h5py
+for demo in h5py.File("a.hdf5", "a")["data"].values(): demo["obs/" + "n" * 64] = demo["actions"][:]'
+    says 3 "is longer than 63 bytes" mf-bc clone.dataset=a.hdf5 "${small[@]}" run.dir=no --out /dev/null
 }

@@ -84,6 +84,69 @@ def talkative(f):
     f["data"]["readme"] = "what else lies beside the demos"
 
 
+NAMES = {"observation.state": 3, "policy/joint_pos": 2, "eef pos": 2, "a,b": 1, "robot0:eef": 1, "位置": 2}
+
+
+def named(f):
+    """Observations as other tools name them."""
+    f["data"].attrs["env_args"] = json.dumps({"env_name": "named", "type": 2})
+    for demo in f["data"].values():
+        n = len(demo["actions"])
+        del demo["obs"]
+        for key, dim in NAMES.items():
+            demo["obs/" + key] = rng.normal(size=(n, dim))
+
+
+def isaaclab(f):
+    """Isaac Lab's recorder and MimicGen: rows that are no steps."""
+    for demo in f["data"].values():
+        n = len(demo["actions"])
+        del demo["states"], demo["rewards"], demo["dones"]
+        for group, rows in ("initial_state", 1), ("states", n):
+            demo[group + "/articulation/robot/joint_position"] = numpy.zeros((rows, 9), "f4")
+        demo["src_demo_inds"], demo["seed"] = numpy.arange(2 + n % 3), 7
+        demo["initial_state/unknown"] = numpy.full((1, 2), numpy.nan)
+
+
+def flags(f):
+    """One switch in all the types that it is met in, and what nobody sees without being asked to."""
+    f["data"].attrs["env_args"] = "{}"
+    for demo in f["data"].values():
+        switch = numpy.arange(len(demo["actions"]))[:, None] % 2
+        for kind in "u1", "i8", "?", "f4":
+            demo["obs/switch_" + kind.replace("?", "b1")] = switch.astype(kind)
+        demo["obs/camera"] = numpy.zeros((len(switch), 4, 4, 3), "u1")
+        demo["obs/line"] = switch[:, 0]
+
+
+def spread(f):
+    """Numbers in other files, in all ways that HDF5 has: FILE.a and FILE.b, beside a raw file of bytes."""
+    source = h5py.File(f.filename + ".a", "w")
+    for name, demo in f["data"].items():
+        for key in "obs/object", "actions":
+            x, layout = demo[key][:], h5py.VirtualLayout(demo[key].shape, "f8")
+            source[f"{name}/{key}"] = x
+            layout[:5] = h5py.VirtualSource(f.filename + ".a", f"{name}/{key}", shape=x.shape)[:5]
+            layout[5:] = h5py.VirtualSource(f.filename + ".a", f"{name}/{key}", shape=x.shape)[5:]
+            del demo[key]
+            f.create_virtual_dataset(f"data/{name}/{key}", layout)
+    source.close()
+    with h5py.File(f.filename + ".b", "w") as b:
+        f.copy("data/demo_2", b, "there")
+        b["there/actions"], b["there/obs/object"]  # views of FILE.a too
+    del f["data/demo_2"]
+    f["data/demo_2"] = h5py.ExternalLink(f.filename + ".b", "/there")
+    del f["data/demo_4"]
+    f["data/demo_4"] = f["data/demo_0"]
+    del f["data/demo_6"]
+    f["data/demo_6"] = h5py.SoftLink("/data/demo_0")
+    x = f["data/demo_8/obs/robot0_eef_pos"][:]
+    x.tofile(f.filename + ".raw")
+    del f["data/demo_8/obs/robot0_eef_pos"]
+    f.create_dataset("data/demo_8/obs/robot0_eef_pos", x.shape, x.dtype, external=f.filename + ".raw")
+    del f["data"].attrs["total"]
+
+
 # ---- each of these is refused ----
 
 

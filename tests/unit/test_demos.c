@@ -41,16 +41,19 @@ static void reads(void)
         return;
     ok(d.n_demos == 2 && d.demo[0].id == 2 && d.demo[1].id == 10 && d.total == 8, "demos sort as integers");
     ok(d.demo[0].n == 5 && d.demo[1].n == 3, "each with its steps");
-    ok(d.n_columns == 3 && !strcmp(d.column[0].is.name, "actions") && !strcmp(d.column[1].is.name, "cube") &&
-           !strcmp(d.column[2].is.name, "pos"),
-       "actions, then plain float keys by name; images left out");
+    ok(d.n_columns == 5 && !strcmp(d.column[0].is.name, "actions") && !strcmp(d.column[1].is.name, "cube") &&
+           !strcmp(d.column[2].is.name, "image") && !strcmp(d.column[3].is.name, "label") &&
+           !strcmp(d.column[4].is.name, "pos") && !d.column[2].is.u8,
+       "actions, then keys of numbers in a row by name, bytes too");
+    ok(!strcmp(d.unseen, "camera"), "what is left out is named: %s", d.unseen);
+    ok(number(&d, 2, 0, 1, 3) == 3 && number(&d, 3, 0, 1, 3) == 3, "bytes and integers are numbers as they are");
     ok(d.column[0].count == 2 && number(&d, 0, 0, 0, 0) == 200 && number(&d, 0, 0, 1, 1) == 201.5 &&
            number(&d, 0, 1, 0, 0) == 100,
        "actions");
-    ok(number(&d, 1, 0, 0, 0) == 40 && number(&d, 2, 0, 0, 0) == 30 && number(&d, 2, 0, 1, 2) == 32.5 &&
+    ok(number(&d, 1, 0, 0, 0) == 40 && number(&d, 4, 0, 0, 0) == 30 && number(&d, 4, 0, 1, 2) == 32.5 &&
            number(&d, 1, 0, 1, 0) == 40.5,
        "big-endian and contiguous floats");
-    ok(number(&d, 1, 1, 0, 0) == 20 && number(&d, 2, 1, 0, 0) == 10 && number(&d, 2, 1, 2, 2) == 14,
+    ok(number(&d, 1, 1, 0, 0) == 20 && number(&d, 4, 1, 0, 0) == 10 && number(&d, 4, 1, 2, 2) == 14,
        "gzipped doubles become floats");
     ok(d.env_args && !strcmp(d.env_args, "{\"env_name\": \"Lift\"}"), "env_args");
     mf_demos_close(&d);

@@ -2,6 +2,10 @@
 PATH="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/bin:$PATH"
 script=pipelines/$(basename "$0")
 
+# printf and sort of every script here write and read numbers with a point; characters stay the terminal's.
+export LC_CTYPE=${LC_ALL:-${LC_CTYPE:-${LANG:-C}}} LC_NUMERIC=C LC_COLLATE=C
+unset LC_ALL
+
 # The comment at the top of the script is its help.
 help() { sed -n '2,/^[^#]/s/^#  *//p' "$0"; }
 

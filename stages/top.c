@@ -82,7 +82,7 @@ static void draw(struct top *t)
 static int open_screen(struct top *t, struct mf_err *err)
 {
     t->keys = t->piped ? fopen("/dev/tty", "re") : stdin;
-    setlocale(LC_ALL, "");
+    setlocale(LC_CTYPE, ""); /* characters alone: numbers are read and written with a point, whatever the locale */
     t->utf8 = MB_CUR_MAX > 1;
     t->screen = newterm(NULL, stdout, t->keys ? t->keys : stdin);
     if (!t->screen)

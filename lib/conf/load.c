@@ -129,6 +129,16 @@ static int compose_files(struct loader *l, struct mf_item *root, int *reading, s
     return rc;
 }
 
+/* A comma outside of quotes and brackets. */
+static int several(const struct mf_word *w, const char *text, struct mf_err *err)
+{
+    const int i = mf_key_find(w->key);
+    const bool list = i < 0 || mf_keys[i].type == MF_INTS || mf_keys[i].type == MF_NAMES;
+    mf_err_set(err, MF_EUSAGE, "%.128s: several values are a sweep's, for mf-conf -m or pipelines/sweep%s", text,
+               list ? "; a list is written [a,b]" : "");
+    return mf_word_hint(w->key, strchr(text, '=') + 1, err);
+}
+
 static int load(struct loader *l, struct mf_conf *c, struct mf_err *err)
 {
     struct mf_item *root = mf_item_map();
@@ -141,8 +151,7 @@ static int load(struct loader *l, struct mf_conf *c, struct mf_err *err)
     }
     for (int i = 0; i < l->n && rc == 0; i++) {
         if (l->word[i].n > 1)
-            rc = mf_err_set(err, MF_EUSAGE, "%.200s: several values are for mf-conf -m (a list is written [a,b])",
-                            l->from->word[i]);
+            rc = several(&l->word[i], l->from->word[i], err);
         else
             choose(l, i);
     }
@@ -201,20 +210,6 @@ int mf_conf_file(struct mf_conf *c, const char *path, struct mf_err *err)
 
 /* ---- sweeps ---- */
 
-/* So that a shell reads it back as one word. */
-static void put_quoted(const char *s, FILE *to)
-{
-    const bool plain = !s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=+-@%,")] && *s;
-    if (plain) {
-        fputs(s, to);
-        return;
-    }
-    putc('\'', to);
-    for (; *s; s++)
-        fputs(*s == '\'' ? "'\\''" : (char[]){*s, '\0'}, to);
-    putc('\'', to);
-}
-
 static char *job_word(const struct mf_word *w, const char *text)
 {
     static const char *const sign[] = {"", "+", "++", "~"};
@@ -236,7 +231,7 @@ static int job(const struct loader *l, const int *turn, FILE *to, struct mf_err 
     int rc = mf_conf_load(c, &from, err);
     for (int i = 0; i < l->n && rc == 0; i++) {
         fputs(i ? " " : "", to);
-        put_quoted(word[i], to);
+        mf_shell_print(word[i], to);
     }
     if (rc == 0)
         putc('\n', to);

@@ -33,6 +33,9 @@ struct mf_word {
 /* A word is complete: its key is not yet looked for. */
 int mf_word_read(struct mf_word *w, const char *text, struct mf_err *err);
 void mf_word_release(struct mf_word *w);
+/* Append to the sentence how `text` is quoted, where the key is one of texts: 'run.name="a,b"'. Returns its code. */
+int mf_word_hint(const char *key, const char *text, struct mf_err *err);
+void mf_shell_print(const char *word, FILE *to); /* so that a shell reads it back as one word */
 /* What stands right of key=, alone: "[256, 256]". */
 int mf_word_value(struct mf_item **to, const char *text, struct mf_err *err);
 

@@ -255,7 +255,8 @@ int mf_word_read(struct mf_word *w, const char *text, struct mf_err *err)
     memcpy(w->key, s, n);
     int rc = s[n] ? right_side(w, s + n + 1, err) : 0;
     if (rc) {
-        mf_err_at(err, "%.256s", text);
+        mf_err_at(err, "%.128s", text);
+        mf_word_hint(w->key, s + n + 1, err);
         mf_word_release(w);
     }
     return rc;

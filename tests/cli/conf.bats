@@ -179,6 +179,20 @@ END
         run -0 mf-collect -cn ask training.num_envs=3 --cfg
 }
 
+@test "a text that the grammar would read otherwise is refused with the word that gives it" {
+    local text word
+    # shellcheck disable=SC1003 # backslashes at the end are meant
+    for text in 'python3 x.py --keys a,b' 'python3 -c "print(1, [2])"' "it's {a}, b" 'a\"b,c' 'x(y\' 'a,b\\'; do
+        run -2 mf-conf "env.command=$text"
+        [[ $output == *"quote a text for the shell and for this grammar: 'env.command=\""* ]] &&
+            word=${output#*this grammar: } && eval "word=${word% (see*}" &&
+            [[ $(value "$word" env.command) == "$text" ]] || { echo "$text: $output"; return 1; }
+    done
+    run -2 mf-conf policy.hidden=8,8 && [[ $output == *"a list is written [a,b]"* && $output != *quote* ]] &&
+        run -2 mf-conf training.gamma=1,2 && [[ $output == *"mf-conf -m or pipelines/sweep"* ]] &&
+        run -2 mf-conf training.clip_range=1,2 && [[ $output != *"[a,b]"* ]]
+}
+
 @test "-m: a line of words for each job, the last word fastest, each fit for a shell" {
     [[ $(mf-conf -m -cn train training.learning_rate=1e-4,3e-4 training.clip_range=.1,.2) == \
 'training.learning_rate=1e-4 training.clip_range=.1
@@ -189,7 +203,7 @@ training.learning_rate=3e-4 training.clip_range=.2' ]] &&
         eval "words=($(mf-conf -m "wandb_run_name='a b'" 'policy.hidden=[8,8],[9]' | tail -1))" &&
         [[ ${words[0]} == "wandb_run_name='a b'" && ${words[1]} == 'policy.hidden=[9]' ]] &&
         refuses "training.clip_range=-1: must be in (0,)" -m training.clip_range=1,-1 &&
-        refuses "several values are for mf-conf -m" training.clip_range=1,2 &&
+        refuses "several values are a sweep's, for mf-conf -m" training.clip_range=1,2 &&
         run -2 mf-gae -m training.clip_range=1,2 && [[ $output == *"mf-conf -m"* ]]
 }
 

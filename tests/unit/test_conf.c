@@ -167,7 +167,7 @@ static void words(void)
     word("policy.hidden=[1,2", "", "misses its closing ]");
     word("policy.hidden=[1,2]x", "", "has 'x' after its end");
     word("policy.hidden=[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "", "at most 16 items");
-    word("training.learning_rate=1e-4,3e-4", "", "a list is written [a,b]");
+    word("training.learning_rate=1e-4,3e-4", "", "several values are a sweep's");
     word("run.dir=null", "run.dir", NULL);
     word("run.dir='null'", "run.dir", "null");
     word("run.dir='it\\'s [here], 5'", "run.dir", "it's [here], 5");

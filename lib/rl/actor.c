@@ -62,6 +62,7 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
         a->K = p->spec.K;
     }
     mf_scale_init(&a->scale);
+    mf_episodes_init(&a->episodes, a->N);
     a->opts.vec.trail = a->To - 1;
     int rc = mf_vec_new(&a->vec, &a->opts.vec, err);
     if (rc)
@@ -79,7 +80,7 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
         size_t size;
     } want[] = {
         {&a->history, hist}, {&a->final_history, hist}, {&a->noise, N * D},        {&a->eps, N * (size_t)a->K * D},
-        {&a->values, N * 4}, {&a->running, N * 8},      {&a->chunk_reward, N * 4}, {&a->ended, N}};
+        {&a->values, N * 4}, {&a->running, N * 8},      {&a->chunk_reward, N * 4}, {&a->over, N}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         rc = mf_alloc(want[i].at, want[i].size, "the environments", err);
         if (rc)
@@ -110,8 +111,9 @@ void mf_actor_release(struct mf_actor *a)
 {
     mf_vec_free(a->vec);
     mf_columns_release(&a->columns);
+    mf_episodes_release(&a->episodes);
     void *const all[] = {a->history, a->final_history, a->noise,        a->eps,
-                         a->values,  a->running,       a->chunk_reward, a->ended};
+                         a->values,  a->running,       a->chunk_reward, a->over};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     *a = (struct mf_actor){0};
@@ -242,13 +244,15 @@ static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
         a->global_step += d->n_exec[n];
         if (d->lost[n])
             drop_episode(a, t, n);
-        if (!valid[n] || !(d->terminated[n] || d->truncated[n]))
-            continue;
-        a->episodes.n++;
-        a->episodes.ret += (double)d->episode_return[n];
-        a->episodes.length += d->episode_length[n];
-        a->episodes.success += d->episode_success[n];
+        if (valid[n] && (d->terminated[n] || d->truncated[n])) {
+            const double ret = (double)d->episode_return[n];
+            mf_tally_add(&a->ended, ret, d->episode_length[n], d->episode_success[n]);
+            mf_episodes_end(&a->episodes, (int)n, ret, d->episode_length[n], d->episode_success[n]);
+        }
+        if (d->fresh[n])
+            mf_episodes_begin(&a->episodes, (int)n);
     }
+    mf_episodes_tick(&a->episodes);
     if (a->policy)
         memcpy(mf_columns_at(q, a->id.loss_mask, t), valid, N);
 }
@@ -261,12 +265,12 @@ static void scale_rewards(struct mf_actor *a, size_t t)
     const uint8_t *valid = mf_columns_at(q, a->id.valid, t), *terminated = mf_columns_at(q, a->id.terminated, t),
                   *truncated = mf_columns_at(q, a->id.truncated, t);
     for (int n = 0; n < a->N; n++) {
-        a->ended[n] = terminated[n] || truncated[n];
+        a->over[n] = terminated[n] || truncated[n];
         a->chunk_reward[n] = 0;
         for (int k = 0; k < a->C; k++)
             a->chunk_reward[n] += rewards[n * a->C + k];
     }
-    mf_scale_step(&a->scale, (size_t)a->N, a->opts.gamma, a->chunk_reward, valid, a->ended, a->running,
+    mf_scale_step(&a->scale, (size_t)a->N, a->opts.gamma, a->chunk_reward, valid, a->over, a->running,
                   mf_columns_at(q, a->id.scaled, t));
 }
 
@@ -288,7 +292,7 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
 {
     int rc = 0;
     mf_columns_clear(&a->columns);
-    memset(&a->episodes, 0, sizeof a->episodes);
+    a->ended = (struct mf_tally){.n = 0};
     if (!a->started) {
         const float *obs;
         if ((rc = mf_vec_reset(a->vec, NULL, &obs, err)))
@@ -302,6 +306,7 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
         if (mf_stop_signal())
             return 1;
     }
+    a->counted = mf_episodes_count(&a->episodes);
     for (int t = 0; a->policy && a->opts.reward_scale && t < a->opts.T; t++)
         scale_rewards(a, (size_t)t);
     return a->policy
@@ -311,7 +316,9 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
 
 /* ---- state ---- */
 
-struct saved { /* followed by history, running and the environments */
+static const char magic[8] = "mfactr2", before[8] = "mfactor"; /* which had no episodes in it */
+
+struct saved { /* followed by history, running, episodes and the environments */
     char magic[8];
     int64_t N, To, O, global_step;
     struct mf_scale scale;
@@ -319,19 +326,21 @@ struct saved { /* followed by history, running and the environments */
 
 int mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size, struct mf_err *err)
 {
-    size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running, envs_size;
+    size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running, envs_size,
+           played = mf_episodes_size(&a->episodes);
     void *envs;
     int rc = mf_vec_save(a->vec, &envs, &envs_size, err);
     if (rc)
         return rc;
-    *size = sizeof(struct saved) + hist + run + envs_size;
+    *size = sizeof(struct saved) + hist + run + played + envs_size;
     char *p = *bytes = mf_xcalloc(1, *size);
-    struct saved s = {
-        .magic = "mfactor", .N = a->N, .To = a->To, .O = a->O, .global_step = a->global_step, .scale = a->scale};
+    struct saved s = {.N = a->N, .To = a->To, .O = a->O, .global_step = a->global_step, .scale = a->scale};
+    memcpy(s.magic, magic, sizeof magic);
     memcpy(p, &s, sizeof s);
     memcpy(p += sizeof s, a->history, hist);
     memcpy(p += hist, a->running, run);
-    memcpy(p + run, envs, envs_size);
+    mf_episodes_save(&a->episodes, p += run);
+    memcpy(p + played, envs, envs_size);
     free(envs);
     return 0;
 }
@@ -340,7 +349,7 @@ int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, bool *exac
 {
     struct saved s;
     size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running;
-    if (size < sizeof s || memcmp(bytes, "mfactor", 8) != 0)
+    if (size < sizeof s || (memcmp(bytes, magic, sizeof magic) != 0 && memcmp(bytes, before, sizeof before) != 0))
         return mf_err_set(err, MF_EFORMAT, "the state that came with the policy is not a collector's");
     memcpy(&s, bytes, sizeof s);
     if (s.N != a->N || s.To != a->To || s.O != a->O || size < sizeof s + hist + run)
@@ -350,15 +359,20 @@ int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, bool *exac
                           (long long)s.N, (long long)s.To, (long long)s.O, a->N, a->To, a->O);
     const char *p = (const char *)bytes + sizeof s;
     const float *obs;
+    size_t left = size - sizeof s - hist - run, played = 0;
+    if (!memcmp(s.magic, magic, sizeof magic) && !(played = mf_episodes_load(&a->episodes, p + hist + run, left)))
+        return mf_err_set(err, MF_EFORMAT, "the state that came with the policy is not whole: its episodes");
     memcpy(a->history, p, hist);
     memcpy(a->running, p + hist, run);
     a->global_step = s.global_step;
     a->scale = s.scale;
     a->started = true;
-    int rc = mf_vec_load(a->vec, p + hist + run, size - sizeof s - hist - run, &obs, exact, err);
-    if (rc == 0 && !*exact) {
-        see(a, NULL, obs);
-        memset(a->running, 0, run);
+    int rc = mf_vec_load(a->vec, p + hist + run + played, left - played, &obs, exact, err);
+    for (int n = 0; rc == 0 && !*exact && n < a->N; n++) {
+        a->running[n] = 0;
+        a->episodes.began[n] = a->episodes.now;
     }
+    if (rc == 0 && !*exact)
+        see(a, NULL, obs);
     return rc;
 }

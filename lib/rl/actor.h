@@ -13,6 +13,7 @@
 #include "data/columns.h"
 #include "env/vec.h"
 #include "flow/policy.h"
+#include "rl/episodes.h"
 #include "rl/scale.h"
 
 struct mf_actor_opts {
@@ -35,10 +36,8 @@ struct mf_actor {
     bool started;
     int64_t global_step; /* control steps of valid rows so far */
     struct mf_scale scale;
-    struct {
-        int64_t n, length, success;
-        double ret;
-    } episodes; /* that ended in this rollout */
+    struct mf_episodes episodes;
+    struct mf_tally ended, counted; /* of this rollout: the episodes that ended in it, those that it reports on */
     struct mf_actor_columns {
         int obs[MF_OBS_KEYS], actions, rewards, terminated, truncated, valid, n_exec, loss_mask;
         int values, last_values, final_values, chains, inds, logprobs, scaled;
@@ -46,7 +45,7 @@ struct mf_actor {
     float *history, *final_history;             /* (N, To, O) */
     float *noise, *eps, *values, *chunk_reward; /* (N, D), (N, K, D), (N), (N) */
     double *running;                            /* (N) discounted returns of the reward scale */
-    uint8_t *ended;                             /* (N) */
+    uint8_t *over;                              /* (N) the episode ended with this row */
 };
 
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,

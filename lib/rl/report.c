@@ -1,6 +1,7 @@
 #include "rl/report.h"
 
 #include <math.h>
+#include <string.h>
 #include <sys/resource.h>
 
 static double number(const struct mf_frame *f, const char *path)
@@ -10,18 +11,33 @@ static double number(const struct mf_frame *f, const char *path)
     return mf_frame_get_num(f, path, &v, &ignored) ? NAN : v;
 }
 
-/* Over the episodes of all sources; NaN where none ended. */
-static double mean(const struct mf_report *r, const char *path)
+/* The episodes that a round reports on: by when they began (episodes.h), or, of a collector that does not count them
+ * so, those that ended. */
+static const char *counted(const struct mf_frame *round)
 {
-    double sum = 0, n = 0;
+    return mf_frame_has(round, "counted") ? "counted" : "episodes";
+}
+
+static double of_episodes(const struct mf_frame *round, const char *field)
+{
+    char path[40];
+    snprintf(path, sizeof path, "%s.%s", counted(round), field);
+    return number(round, path);
+}
+
+/* Over the episodes of all sources that say it; *n of them. NaN where there are none. */
+static double mean(const struct mf_report *r, const char *field, double *n)
+{
+    double sum = 0;
+    *n = 0;
     for (int i = 0; i < r->n_parts; i++) {
-        double of = number(r->parts[i].round, "episodes.n");
-        if (!(of > 0))
+        const double of = of_episodes(r->parts[i].round, "n"), x = of_episodes(r->parts[i].round, field);
+        if (!(of > 0) || !isfinite(x))
             continue;
-        sum += of * number(r->parts[i].round, path);
-        n += of;
+        sum += of * x;
+        *n += of;
     }
-    return sum / n;
+    return sum / *n;
 }
 
 static double peak_mib(void)
@@ -34,16 +50,18 @@ static double peak_mib(void)
 struct mf_frame *mf_report_frame(const struct mf_report *r)
 {
     const struct mf_ppo_stats *s = r->stats;
-    double n = 0;
+    double ended = 0, of, length = mean(r, "length", &of), ret = mean(r, "return", &of),
+           success = mean(r, "success", &of);
     for (int i = 0; i < r->n_parts; i++)
-        n += number(r->parts[i].round, "episodes.n");
+        ended += fmax(0, number(r->parts[i].round, "episodes.n"));
     const struct {
         const char *name;
         double value;
-    } row[] = {{"values.rollout/episodes", n},
-               {"values.rollout/success_once", mean(r, "episodes.success")},
-               {"values.rollout/ep_return", mean(r, "episodes.return")},
-               {"values.rollout/ep_length", mean(r, "episodes.length")},
+    } row[] = {{"values.rollout/episodes", ended},
+               {"values.rollout/episodes_counted", of},
+               {"values.rollout/success_once", success},
+               {"values.rollout/ep_return", ret},
+               {"values.rollout/ep_length", length},
                {"values.rollout/action_saturation", r->health->action_saturation},
                {"values.rollout/obs_outside", r->health->obs_outside},
                {"values.train/policy_loss", s->policy_loss},
@@ -84,20 +102,45 @@ struct mf_frame *mf_report_frame(const struct mf_report *r)
     return m;
 }
 
+/* A number of a line, or a dash where it has no value. */
+static const char *text_of(char text[32], const char *fmt, double v)
+{
+    if (isfinite(v))
+        snprintf(text, 32, fmt, v);
+    else
+        strcpy(text, "-");
+    return text;
+}
+
 void mf_report_row(const struct mf_frame *m, FILE *to)
 {
-    if ((long)number(m, "iter") % 20 == 0)
-        fprintf(to, "%5s %9s %8s %9s %9s %9s %7s %7s %8s\n", "iter", "steps", "time", "success", "return", "kl", "clip",
-                "ev", "steps/s");
-    fprintf(to, "%5.0f %9.0f %7.1fs %8.1f%% %9.3f %9.5f %7.3f %7.3f %8.0f\n", number(m, "iter"), number(m, "step"),
-            number(m, "time"), 100 * number(m, "values.rollout/success_once"), number(m, "values.rollout/ep_return"),
-            number(m, "values.train/approx_kl"), number(m, "values.train/clip_fraction"),
-            number(m, "values.train/explained_variance"), number(m, "values.perf/fps"));
+    static const struct {
+        const char *head, *path, *fmt;
+        int width;
+        double unit;
+    } column[] = {{"iter", "iter", "%.0f", 5, 1},
+                  {"steps", "step", "%.0f", 9, 1},
+                  {"time", "time", "%.1fs", 8, 1},
+                  {"success", "values.rollout/success_once", "%.1f%%", 9, 100},
+                  {"return", "values.rollout/ep_return", "%.3f", 9, 1},
+                  {"kl", "values.train/approx_kl", "%.5f", 9, 1},
+                  {"clip", "values.train/clip_fraction", "%.3f", 7, 1},
+                  {"ev", "values.train/explained_variance", "%.3f", 7, 1},
+                  {"steps/s", "values.perf/fps", "%.0f", 8, 1}};
+    const size_t n = sizeof column / sizeof *column;
+    char text[32];
+    for (size_t i = 0; (long)number(m, "iter") % 20 == 0 && i < n; i++)
+        fprintf(to, "%*s%s", column[i].width, column[i].head, i + 1 < n ? " " : "\n");
+    for (size_t i = 0; i < n; i++)
+        fprintf(to, "%*s%s", column[i].width, text_of(text, column[i].fmt, column[i].unit * number(m, column[i].path)),
+                i + 1 < n ? " " : "\n");
 }
 
 void mf_report_words(const struct mf_frame *m, char *words, size_t size)
 {
-    snprintf(words, size, "iteration %.0f, %.0f steps in %.0f s (%.0f/s), success %.1f %% with noise, kl %.0e",
+    char success[32], kl[32];
+    snprintf(words, size, "iteration %.0f, %.0f steps in %.0f s (%.0f/s), success %s with noise, kl %s",
              number(m, "iter") + 1, number(m, "step"), number(m, "time"), number(m, "values.perf/fps"),
-             100 * number(m, "values.rollout/success_once"), number(m, "values.train/approx_kl"));
+             text_of(success, "%.1f %%", 100 * number(m, "values.rollout/success_once")),
+             text_of(kl, "%.0e", number(m, "values.train/approx_kl")));
 }

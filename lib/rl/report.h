@@ -21,7 +21,8 @@ struct mf_report {
     const struct mf_health *health;
 };
 
-/* rollout/.. are left out where no episode ended, and what is NaN. The caller frees it. */
+/* What has no value is left out: success, return and length where no episode can be counted yet (episodes.h). The
+ * caller frees it. */
 struct mf_frame *mf_report_frame(const struct mf_report *r);
 /* One line of a table, with its head every 20 iterations. */
 void mf_report_row(const struct mf_frame *metrics, FILE *to);

@@ -1,5 +1,6 @@
 #include "rl/slices.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct mf_slices mf_slices_cut(const struct mf_actor *a, int64_t least, int64_t iter, const char *src)
@@ -35,22 +36,35 @@ int mf_slices_frame(const struct mf_slices *s, int k, struct mf_frame **to, stru
     return mf_columns_slice(&a->columns, f, (size_t)first, (size_t)(end - first), err);
 }
 
+static void put_tally(struct mf_frame *f, const char *name, const struct mf_tally *t)
+{
+    const double n = t->n ? (double)t->n : 1;
+    const struct {
+        const char *field;
+        double mean;
+    } row[] = {{"return", t->ret / n}, {"length", (double)t->length / n}, {"success", (double)t->success / n}};
+    char path[32];
+    snprintf(path, sizeof path, "%s.n", name);
+    mf_frame_set_int(f, path, t->n);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        snprintf(path, sizeof path, "%s.%s", name, row[i].field);
+        mf_frame_set_num(f, path, row[i].mean);
+    }
+}
+
 int mf_slices_round(const struct mf_slices *s, struct mf_frame **to, struct mf_err *err)
 {
     const struct mf_actor *a = s->actor;
-    double n = a->episodes.n ? (double)a->episodes.n : 1;
     struct mf_frame *f = *to = mf_frame_new(MF_ROUND);
     void *state;
     size_t size;
     mf_frame_set_int(f, "iter", s->iter);
     mf_frame_set_str(f, "src", s->src);
     mf_frame_set_int(f, "slices", s->of);
-    mf_frame_set_int(f, "episodes.n", a->episodes.n);
-    mf_frame_set_num(f, "episodes.return", a->episodes.ret / n);
-    mf_frame_set_num(f, "episodes.length", (double)a->episodes.length / n);
-    mf_frame_set_num(f, "episodes.success", (double)a->episodes.success / n);
+    put_tally(f, "episodes", &a->ended);
     if (!a->policy)
         return 0;
+    put_tally(f, "counted", &a->counted);
     int rc = mf_actor_save(a, &state, &size, err);
     if (rc)
         return rc;

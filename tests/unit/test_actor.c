@@ -159,9 +159,9 @@ static void slices(struct rig *r, struct rig *other)
            mf_frame_get_str(part->slices[0], "policy.digest", &says, &err) == 0 && !strcmp(says, digest),
        "by the policy that acted");
     double mean = 0;
-    ok(a->episodes.n > 1 && number(part->round, "episodes.n") == a->episodes.n &&
+    ok(a->ended.n > 1 && number(part->round, "episodes.n") == a->ended.n &&
            mf_frame_get_num(part->round, "episodes.length", &mean, &err) == 0 &&
-           mean == (double)a->episodes.length / (double)a->episodes.n,
+           mean == (double)a->ended.length / (double)a->ended.n,
        "with its episodes in the mean");
     ok(mf_frame_get_bin(part->round, "state", &state, &size, &err) == 0 &&
            mf_actor_load(&other->actor, state, size, &exact, &err) == 0 && exact,

@@ -209,7 +209,8 @@ int main(void)
     ok(mf_actor_load(&resumed.actor, state, size, &exact, &err) == 0 && exact, "the state loads into a fresh actor");
     rollout(&one);
     rollout(&resumed);
-    ok(same(&one.actor.columns, &resumed.actor.columns) && one.actor.global_step == resumed.actor.global_step,
+    ok(same(&one.actor.columns, &resumed.actor.columns) && one.actor.global_step == resumed.actor.global_step &&
+           one.actor.counted.n > 0 && !memcmp(&one.actor.counted, &resumed.actor.counted, sizeof one.actor.counted),
        "and the next rollout is the same, bit for bit");
     ok(mf_actor_load(&resumed.actor, state, size - 1, &exact, &err) < 0 &&
            mf_actor_load(&resumed.actor, "x", 1, &exact, &err) < 0,

@@ -44,7 +44,8 @@ struct bc {
     float *ema;
     float *obs, *actions; /* (batch_size, O), (batch_size, D): a minibatch */
     int64_t step, saved;  /* minibatches taken; those in the checkpoint */
-    double began, saved_at, told_at;
+    double began; /* when training would have begun, had it never been interrupted */
+    double saved_at, told_at;
     char world[64]; /* the environment of the demonstrations; "": nobody says */
     char path[MF_PATH_MAX + 64];
 };
@@ -229,6 +230,8 @@ static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
     int rc = mf_emit(run, head, err);
     if (rc == 0)
         rc = mf_journal_open(&b->journal, b->rundir.path, head, (b->step + STRETCH - 1) / STRETCH, err);
+    if (rc == 0)
+        b->began = mf_now() - mf_journal_spent(b->journal);
     mf_frame_free(head);
     return rc;
 }
@@ -246,7 +249,7 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
     b->rundir.lock = -1;
-    b->began = b->saved_at = b->told_at = mf_now();
+    b->saved_at = b->told_at = mf_now();
     b->opts = (struct mf_clone_opts){.loss = (enum mf_clone_loss)b->loss,
                                      .sampling = (enum mf_time_sampling)b->time_sampling,
                                      .dropout = (float)b->dropout,

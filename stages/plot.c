@@ -115,8 +115,8 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     struct plot *p = self;
     enum mf_form form;
     const char *series[MF_LIST_MAX];
-    char *script, *bytes = NULL;
-    size_t length, n = 0;
+    char *script = NULL, *bytes = NULL;
+    size_t length, n;
     (void)run;
     int rc = form_of(p->out, &form, err);
     if (rc || (rc = choose(p, err)))
@@ -125,9 +125,13 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     FILE *to = open_memstream(&script, &length);
     if (!to)
         return mf_err_errno(err, "memory for a picture");
-    mf_picture_script(&picture, to);
-    fclose(to);
-    if ((rc = mf_picture_make(script, length, &bytes, &n, err)) == 0)
+    const int curves = mf_picture_script(&picture, to);
+    if (fclose(to))
+        rc = mf_err_errno(err, "memory for a picture");
+    else if (curves == 0)
+        rc = mf_err_set(err, MF_EUSAGE, "'%s' has no number to draw yet in any run, or none where all its seeds came",
+                        series[0]);
+    if (rc == 0 && (rc = mf_picture_make(script, length, &bytes, &n, err)) == 0)
         rc = write_out(p, bytes, n, err);
     free(script);
     free(bytes);

@@ -37,7 +37,8 @@ struct ppo {
     struct mf_journal *journal;
     struct mf_frame *head; /* as it came: provenance */
     struct mf_rounds *rounds;
-    double begun, waited_since, worked_until;
+    double begun; /* when training would have begun, had the run never been interrupted */
+    double waited_since, worked_until;
 };
 
 static const struct mf_bind binds[] = {
@@ -201,7 +202,8 @@ static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struc
     if ((rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
         return rc;
     q->rounds = mf_rounds_new((int)q->max_lag, (int)q->sources);
-    q->begun = q->waited_since = mf_now();
+    q->waited_since = mf_now();
+    q->begun = q->waited_since - mf_journal_spent(q->journal);
     q->worked_until = mf_now_cpu();
     return mf_emit(run, head, err);
 }

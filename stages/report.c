@@ -39,7 +39,7 @@ static const char *const shown[] = {"rollout/success_once", "rollout/ep_return",
                                     "train/clip_fraction",  "train/explained_variance", "train/loss"};
 enum { SHOWN = sizeof shown / sizeof *shown };
 
-/* The curves of some groups in one picture; whether there is one. */
+/* The curves of some groups in one picture; whether there is one: else the script is as it was. */
 static bool ask_for(FILE *script, const struct mf_cohort *g, int n, int id, int height)
 {
     const char *series[SHOWN];
@@ -48,7 +48,11 @@ static bool ask_for(FILE *script, const struct mf_cohort *g, int n, int id, int 
         if (mf_cohorts_have(g, n, shown[i]))
             series[p.n_series++] = shown[i];
     p.height = (p.n_series + 1) / 2 * height;
-    return p.n_series > 0 && mf_picture_script(&p, script) > 0;
+    const long before = ftell(script);
+    const bool any = p.n_series > 0 && mf_picture_script(&p, script) > 0;
+    if (!any)
+        fseek(script, before, SEEK_SET);
+    return any;
 }
 
 /* The next picture of those in *at, without what stands before its first element. */
@@ -65,16 +69,18 @@ static void put_next(FILE *to, char **at)
 static int draw(const struct report *r, bool *drawn, char **svg, struct mf_err *err)
 {
     const struct mf_trials *t = &r->trials;
-    char *script;
+    char *script = NULL;
     size_t length, n;
     FILE *to = open_memstream(&script, &length);
     if (!to)
         return mf_err_errno(err, "memory for pictures");
-    drawn[t->n_groups] = t->n_groups > 1 && ask_for(to, t->group, t->n_groups, t->n_groups, 300 + 8 * t->n_groups);
+    bool any = t->n_groups > 1 && ask_for(to, t->group, t->n_groups, t->n_groups, 300 + 8 * t->n_groups);
+    drawn[t->n_groups] = any;
     for (int g = 0; g < t->n_groups; g++)
-        drawn[g] = ask_for(to, &t->group[g], 1, g, 240);
-    fclose(to);
-    int rc = mf_picture_make(script, length, svg, &n, err);
+        any |= drawn[g] = ask_for(to, &t->group[g], 1, g, 240);
+    int rc = fclose(to) ? mf_err_errno(err, "memory for pictures") : 0;
+    if (rc == 0 && any)
+        rc = mf_picture_make(script, length, svg, &n, err);
     free(script);
     return rc;
 }
@@ -276,13 +282,20 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct report *r = self;
     bool *drawn = mf_xcalloc((size_t)r->trials.n_groups + 1, sizeof *drawn);
-    char *svg = NULL;
+    char *svg = NULL, *page = NULL;
+    size_t size;
     (void)run;
     int rc = draw(r, drawn, &svg, err);
+    FILE *to = rc ? NULL : open_memstream(&page, &size); /* whole before the first byte of it is written */
+    if (to)
+        put_page(to, r, drawn, svg);
+    if (rc == 0 && (!to || fclose(to)))
+        rc = mf_err_errno(err, "memory for the page");
     if (rc == 0) {
-        put_page(stdout, r, drawn, svg);
+        fwrite(page, 1, size, stdout);
         rc = mf_flush_text(err);
     }
+    free(page);
     free(svg);
     free(drawn);
     return rc;

@@ -1,46 +1,77 @@
 /* mf-stat: what is in a stream, as samtools flagstat counts reads. One that breaks off is counted as far as it goes. */
 #include <math.h>
 
+#include "data/history.h"
 #include "stage/stage.h"
 
 struct stat {
     long long frames[MF_OTHER + 1], bytes, samples;
     int64_t episodes;
-    double returned, length, succeeded; /* sums over episodes */
+    struct sum {
+        int64_t n;
+        double total;
+    } returned, length, succeeded; /* over the episodes that have a value */
     struct {
         int64_t iter, step;
-        double time, success;
-    } last; /* of mf-ppo's metrics */
+        double time, success, loss;
+        struct mf_elapsed elapsed;
+    } last; /* of the metrics */
 };
+
+/* A task without success has none to count. */
+static void add(struct sum *s, const struct mf_frame *f, const char *path, int64_t n)
+{
+    struct mf_err ignored;
+    double mean;
+    if (!mf_frame_has(f, path) || mf_frame_get_num(f, path, &mean, &ignored) || isnan(mean))
+        return;
+    s->n += n;
+    s->total += (double)n * mean;
+}
 
 static int add_episodes(struct stat *s, const struct mf_frame *f, struct mf_err *err)
 {
     int64_t n;
-    double returned, length, success;
     int rc;
     if (!mf_frame_has(f, "episodes"))
         return 0;
-    if ((rc = mf_frame_get_int(f, "episodes.n", &n, err)) || n == 0)
-        return rc;
-    if ((rc = mf_frame_get_num(f, "episodes.return", &returned, err)) ||
-        (rc = mf_frame_get_num(f, "episodes.length", &length, err)) ||
-        (rc = mf_frame_get_num(f, "episodes.success", &success, err)))
+    if ((rc = mf_frame_get_int(f, "episodes.n", &n, err)) || n <= 0)
         return rc;
     s->episodes += n;
-    s->returned += (double)n * returned;
-    s->length += (double)n * length;
-    s->succeeded += (double)n * success;
+    add(&s->returned, f, "episodes.return", n);
+    add(&s->length, f, "episodes.length", n);
+    add(&s->succeeded, f, "episodes.success", n);
     return 0;
 }
 
 static void take_metrics(struct stat *s, const struct mf_frame *f)
 {
     struct mf_err ignored;
-    if (mf_frame_get_num(f, "values.rollout/success_once", &s->last.success, &ignored))
-        s->last.success = NAN; /* no episode ended in that round */
+    double time = 0;
+    s->last.success = s->last.loss = NAN; /* no episode ended in that round; nothing was cloned */
+    (void)mf_frame_get_num(f, "values.rollout/success_once", &s->last.success, &ignored);
+    (void)mf_frame_get_num(f, "values.train/loss", &s->last.loss, &ignored);
     (void)mf_frame_get_int(f, "iter", &s->last.iter, &ignored);
     (void)mf_frame_get_int(f, "step", &s->last.step, &ignored);
-    (void)mf_frame_get_num(f, "time", &s->last.time, &ignored);
+    (void)mf_frame_get_num(f, "time", &time, &ignored);
+    s->last.time = mf_elapsed_at(&s->last.elapsed, time);
+}
+
+static void print_last(const struct stat *s)
+{
+    printf("%-10s iter %lld, %lld steps, %.1f s", "last", (long long)s->last.iter, (long long)s->last.step,
+           s->last.time);
+    if (!isnan(s->last.success))
+        printf(", success %.3f", s->last.success);
+    else if (!isnan(s->last.loss))
+        printf(", loss %.4g", s->last.loss);
+    putchar('\n');
+}
+
+static void print_mean(const char *name, const struct sum *s)
+{
+    if (s->n)
+        printf("%-10s %.6g\n", name, s->total / (double)s->n);
 }
 
 static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
@@ -78,11 +109,10 @@ static int close_stat(struct mf_run *run, void *self, int rc, struct mf_err *err
     printf("%-10s %lld\n%-10s %lld\n%-10s %lld\n", "samples", s->samples, "bytes", s->bytes, "episodes",
            (long long)s->episodes);
     if (s->frames[MF_METRICS])
-        printf("%-10s iter %lld, %lld steps, %.1f s, success %.3f\n", "last", (long long)s->last.iter,
-               (long long)s->last.step, s->last.time, s->last.success);
-    if (s->episodes)
-        printf("%-10s %.6g\n%-10s %.6g\n%-10s %.6g\n", "return", s->returned / (double)s->episodes, "length",
-               s->length / (double)s->episodes, "success", s->succeeded / (double)s->episodes);
+        print_last(s);
+    print_mean("return", &s->returned);
+    print_mean("length", &s->length);
+    print_mean("success", &s->succeeded);
     if (rc)
         fflush(stdout); /* after an error nobody else does */
     return 0;

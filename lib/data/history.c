@@ -35,6 +35,13 @@ int mf_history_open(struct mf_history *h, const char *path, struct mf_err *err)
     return 0;
 }
 
+double mf_elapsed_at(struct mf_elapsed *e, double time)
+{
+    e->before += time < e->last ? e->last : 0;
+    e->last = isfinite(time) ? time : e->last;
+    return e->before + time;
+}
+
 static void forget(struct mf_history *h)
 {
     for (int i = 0; i < h->n_series; i++)
@@ -48,6 +55,7 @@ static void forget(struct mf_history *h)
     h->n = h->cap = h->have = 0;
     h->n_series = 0;
     h->ended = false;
+    h->elapsed = (struct mf_elapsed){0};
     mf_frame_free(h->head);
     h->head = NULL;
 }
@@ -117,6 +125,7 @@ int mf_history_take(struct mf_history *h, const struct mf_frame *f, struct mf_er
         (rc = mf_frame_get_num(f, "step", &h->step[h->n], err)) ||
         (rc = mf_frame_get_num(f, "time", &h->time[h->n], err)))
         return rc;
+    h->time[h->n] = mf_elapsed_at(&h->elapsed, h->time[h->n]);
     for (int i = 0; i < h->n_series; i++)
         h->series[i].value[h->n] = NAN;
     for (int i = 0; i < mf_frame_count(f, "values"); i++) {

@@ -22,12 +22,19 @@ struct mf_series { /* one column: a value for each iteration, NaN where it has n
     double *value; /* (n) */
 };
 
+/* Seconds of training so far, from the `time` of metrics frames in their order. A time that falls is a resume of an older
+ * version, which counted from 0 anew: it goes on from what was there. Zeroed: before the first frame. */
+struct mf_elapsed {
+    double last, before;
+};
+double mf_elapsed_at(struct mf_elapsed *e, double time);
+
 struct mf_history {
     char run[1024]; /* the run's folder: the one that was given, else as the head names it; "": unknown */
     size_t n;       /* metrics frames so far */
     double *iter;   /* (n) iterations, from 0 */
     double *step;   /* (n) control steps */
-    double *time;   /* (n) seconds since the learner started */
+    double *time;   /* (n) seconds of training of the run so far */
     int n_series;   /* of series */
     struct mf_series *series;
     bool ended;            /* its end frame has come */
@@ -38,6 +45,7 @@ struct mf_history {
     ino_t inode;
     unsigned char *bytes;
     size_t have, room, cap;
+    struct mf_elapsed elapsed;
 };
 
 /* A run or a shelf (data/runs.h), a file of metrics, or "-". A journal that is not there yet is fine. */

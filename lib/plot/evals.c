@@ -6,16 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "plot/html.h"
 #include "rl/eval.h"
 #include "rl/paired.h"
 
+enum { TRIALS_MOST = 1 << 24 }; /* of one result */
+
+/* A key that neither has is equal, too. */
 static bool equal(const json_t *a, const json_t *b, const char *const *key, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!json_equal(json_object_get(a, key[i]), json_object_get(b, key[i])))
+    for (size_t i = 0; i < n; i++) {
+        const json_t *x = json_object_get(a, key[i]), *y = json_object_get(b, key[i]);
+        if ((x || y) && !json_equal(x, y))
             return false;
+    }
     return true;
 }
 
@@ -39,21 +45,33 @@ static const json_t *column(const json_t *result, const char *name)
     return json_object_get(json_object_get(result, "trials"), name);
 }
 
+static bool all_numbers(const json_t *column, json_int_t n, double most)
+{
+    size_t k;
+    const json_t *v;
+    bool good = (json_int_t)json_array_size(column) == n;
+    json_array_foreach(column, k, v) good = good && json_is_number(v) && fabs(json_number_value(v)) <= most;
+    return good;
+}
+
+/* What the table reads of it is there, and of its kind. */
 static bool is_result(const json_t *j)
 {
-    static const char *const names[] = {"success_once", "success_at_end", "return", "length"};
+    static const char *const words[] = {"checkpoint", "digest", "weights", "env"},
+                             *const counts[] = {"denoising_steps", "seed", "max_steps"};
     const json_int_t n = json_integer_value(json_object_get(j, "n"));
-    bool good = n > 0 && json_is_string(json_object_get(j, "digest"));
+    bool good = n > 0 && n <= TRIALS_MOST;
     for (int i = 0; i < 4; i++)
-        good = good && (json_int_t)json_array_size(column(j, names[i])) == n;
-    return good;
+        good = good && json_is_string(json_object_get(j, words[i]));
+    for (int i = 0; i < 3; i++)
+        good = good && json_is_integer(json_object_get(j, counts[i]));
+    return good && all_numbers(column(j, "success_once"), n, 1) && all_numbers(column(j, "success_at_end"), n, 1) &&
+           all_numbers(column(j, "return"), n, 1e300) && all_numbers(column(j, "length"), n, INT32_MAX);
 }
 
 static void take(struct mf_evals *e, json_t *j)
 {
     int r = 0;
-    if (!is_result(j))
-        return;
     while (r < e->n && !same_policy(e->row[r].result[0], j))
         r++;
     for (int i = 0; r < e->n && i < e->row[r].seeds; i++)
@@ -69,20 +87,33 @@ static void take(struct mf_evals *e, json_t *j)
     to->result[to->seeds++] = j;
 }
 
+/* How many of the object's results lack something. */
+static int take_whole(struct mf_evals *e, json_t *j)
+{
+    if (is_result(j))
+        take(e, j);
+    return !is_result(j);
+}
+
 /* One object, or one after the other: eval.json has "results" in one, eval.results a result in each. */
 static void read_file(struct mf_evals *e, const char *path)
 {
     FILE *f = fopen(path, "re");
     json_t *j, *one;
     size_t i;
+    int lacking = 0;
     bool goes_on = f;
     while (goes_on && (j = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL))) {
         const json_t *many = json_object_get(j, "results");
-        goes_on = json_is_array(many) || is_result(j); /* else it is another file: metrics may be long */
-        take(e, j);
-        json_array_foreach(many, i, one) take(e, one);
+        const bool single = json_object_get(j, "trials");
+        goes_on = json_is_array(many) || single; /* else it is another file: metrics may be long */
+        if (single)
+            lacking += take_whole(e, j);
+        json_array_foreach(many, i, one) lacking += take_whole(e, one);
         json_decref(j);
     }
+    if (lacking)
+        mf_log(MF_LOG_WARN, "%s: left out %d of its results, which lack a field or have one of another kind", path, lacking);
     if (f)
         fclose(f);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/plain.h"
 #include "plot/canvas.h"
 
@@ -36,9 +37,16 @@ void mf_pane_last(const struct mf_pane *p, FILE *to)
 {
     const struct mf_history *h = &p->h;
     char name[MF_PANE_NAME];
-    if (h->n)
-        fprintf(to, "%s %s: iteration %.0f, %.0f steps, success %.1f %%\n", mf_pane_name(p, MF_PANE_NAME, name),
-                p->state, h->iter[h->n - 1] + 1, h->step[h->n - 1], 100 * mf_history_last(h, "rollout/success_once"));
+    if (!h->n)
+        return;
+    fprintf(to, "%s %s: iteration %.0f, %.0f steps", mf_pane_name(p, MF_PANE_NAME, name), p->state,
+            h->iter[h->n - 1] + 1, h->step[h->n - 1]);
+    const double success = mf_history_last(h, "rollout/success_once"), loss = mf_history_last(h, "train/loss");
+    if (!isnan(success))
+        fprintf(to, ", success %.1f %%", 100 * success);
+    else if (!isnan(loss))
+        fprintf(to, ", loss %.4g", loss);
+    putc('\n', to);
 }
 
 /* ---- the column ---- */
@@ -86,10 +94,8 @@ static void curve(const struct mf_history *h, bool braille, const double *v, int
 
 static void number_at(int row, int col, const char *label, const char *fmt, double v)
 {
-    char text[24] = "-";
-    if (!isnan(v))
-        snprintf(text, sizeof text, fmt, v);
-    mvprintw(row, col, "%-10s %8s", label, text);
+    char text[MF_NUMBER];
+    mvprintw(row, col, "%-10s %8s", label, mf_number(text, fmt, v));
 }
 
 static void numbers(const struct mf_history *h, int row, int col, int rows, int cols)
@@ -98,7 +104,7 @@ static void numbers(const struct mf_history *h, int row, int col, int rows, int 
         const char *label, *series, *fmt;
     } all[NUMBERS] = {{"return", "rollout/ep_return", "%.4g"},
                       {"length", "rollout/ep_length", "%.1f"},
-                      {"clip frac", "train/clip_fraction", "%.4f"},
+                      {"clip frac", "train/clip_fraction", "%.3g"},
                       {"expl. var", "train/explained_variance", "%.3f"},
                       {"pol. loss", "train/policy_loss", "%.2g"},
                       {"val. loss", "train/value_loss", "%.2g"},
@@ -168,35 +174,59 @@ static void heading(const struct mf_pane *p, int row, int col, int cols)
     }
 }
 
-static double most(const struct mf_history *h, const double *v)
+static double most(const double *v, size_t n)
 {
     double m = 0;
-    for (size_t i = 0; v && i < h->n; i++)
-        m = v[i] > m ? v[i] : m;
+    for (size_t i = 0; v && i < n; i++)
+        m = isfinite(v[i]) && v[i] > m ? v[i] : m;
     return m;
+}
+
+/* One of the two pictures of a column: a run that learns by PPO has success and KL, a clone its loss and its gradient. */
+struct part {
+    const char *label, *series, *format;
+    double unit; /* what the newest value is multiplied by */
+    double high; /* the least that the top of its scale is; 0: its largest value */
+};
+
+static const struct part upper_of[] = {{"success", "rollout/success_once", "%.1f %%", 100, 1},
+                                       {"loss", "train/loss", "%.4g", 1, 0}},
+                         lower_of[] = {{"KL", "train/approx_kl", "%.3g", 1, 0},
+                                       {"gradient norm", "train/grad_norm", "%.3g", 1, 0}};
+
+/* The first of the two that the run has; the first where it has none. */
+static const struct part *choose(const struct mf_history *h, const struct part of[2])
+{
+    return !mf_history_find(h, of[0].series) && mf_history_find(h, of[1].series) ? &of[1] : &of[0];
+}
+
+/* A line, then `rows` of the curve with a level at `limit` unless it is NaN. */
+static void put_part(const struct mf_history *h, bool braille, const struct part *p, int row, int col, int rows,
+                     int cols, int colour, double limit)
+{
+    const double *v = mf_history_find(h, p->series), now = mf_history_last(h, p->series);
+    const double high = fmax(fmax(most(v, h->n), p->high), 1e-12);
+    char text[MF_NUMBER];
+    colour = now > limit ? BAD : colour;
+    attron(COLOR_PAIR(colour));
+    mvprintw(row, col, "%s %s", p->label, mf_number(text, p->format, p->unit * now));
+    if (!isnan(limit))
+        printw(" of %.4g", limit);
+    attroff(COLOR_PAIR(colour));
+    curve(h, braille, v, row + 1, col, rows, cols - 1, 0, limit < 10 * high ? fmax(high, 1.2 * limit) : high, limit);
 }
 
 void mf_pane_draw(const struct mf_pane *p, bool braille, int col, int cols, int rows)
 {
     const struct mf_history *h = &p->h;
-    const double *success = mf_history_find(h, "rollout/success_once"), *kl = mf_history_find(h, "train/approx_kl");
-    const double limit = p->limited && isfinite(p->kl) ? p->kl : NAN, now = mf_history_last(h, "train/approx_kl");
-    const double high = fmax(most(h, kl), 1e-6);
+    const struct part *upper = choose(h, upper_of), *lower = choose(h, lower_of);
+    const double limit = p->limited && isfinite(p->kl) && lower == lower_of ? p->kl : NAN;
     const int table = cols >= 80 ? 3 : cols >= 60 ? 4 : rows >= 24 ? 6 : 4;
-    const int room = rows - 7 - table, upper = (room * 3 + 4) / 5, lower = room - upper;
+    const int room = rows - 7 - table, first = (room * 3 + 4) / 5, second = room - first;
     heading(p, 0, col, cols);
-    attron(COLOR_PAIR(GOOD));
-    mvprintw(2, col, "success %.1f %%", 100 * mf_history_last(h, "rollout/success_once"));
-    attroff(COLOR_PAIR(GOOD));
-    curve(h, braille, success, 3, col, upper, cols - 1, 0, 1, NAN);
-    attron(COLOR_PAIR(now > limit ? BAD : PLAIN));
-    mvprintw(3 + upper, col, "KL %.4f", now);
-    if (!isnan(limit))
-        printw(" of %.4g", limit);
-    attroff(COLOR_PAIR(now > limit ? BAD : PLAIN));
-    curve(h, braille, kl, 4 + upper, col, lower, cols - 1, 0, limit < 10 * high ? fmax(high, 1.2 * limit) : high,
-          limit);
-    numbers(h, 4 + upper + lower, col, table, cols);
+    put_part(h, braille, upper, 2, col, first, cols, GOOD, NAN);
+    put_part(h, braille, lower, 3 + first, col, second, cols, PLAIN, limit);
+    numbers(h, 4 + first + second, col, table, cols);
     shares(h, rows - 3, col, cols);
     waits(h, rows - 2, col, cols);
 }

@@ -127,51 +127,72 @@ int mf_picture_script(const struct mf_picture *p, FILE *to)
 
 /* ---- gnuplot ---- */
 
-/* All ends are files in memory, so that neither can wait for the other. Its warnings (a curve that is flat) are
- * nobody's business unless it fails. */
-static int start(const int fd[3], pid_t *pid)
+/* Its ends are files in memory, so that neither can wait for the other. Its warnings (a curve that is flat) are nobody's
+ * business unless it fails. It does not report a write that failed: it draws everything twice, to two files, which have
+ * to be the same. */
+enum { SCRIPT, FIRST, SAID, SECOND, ENDS };
+
+/* -d: the reader's own ~/.gnuplot has no part in it. */
+static int start(const int fd[ENDS], pid_t *pid)
 {
-    const char *argv[] = {"gnuplot", "-", NULL};
+    const char *argv[] = {"gnuplot", "-d", "-", NULL};
     posix_spawn_file_actions_t act;
     posix_spawn_file_actions_init(&act);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < ENDS; i++)
         posix_spawn_file_actions_adddup2(&act, fd[i], i);
     int rc = posix_spawnp(pid, "gnuplot", &act, NULL, (char **)argv, environ);
     posix_spawn_file_actions_destroy(&act);
     return rc;
 }
 
-static int run(const int fd[3], struct mf_err *err)
+static int run(const int fd[ENDS], struct mf_err *err)
 {
     char said[300] = "";
     pid_t pid;
     int status;
     if ((errno = start(fd, &pid)))
         return mf_err_errno(err, "pictures are made by gnuplot, which cannot be started (is it installed?)");
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (status && pread(fd[2], said, sizeof said - 1, 0) > 0)
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return mf_err_errno(err, "wait for gnuplot");
+    if (WIFSIGNALED(status))
+        return mf_err_set(err, MF_EIO, "gnuplot was killed by signal %d (%s) before the picture was made",
+                          WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (status && pread(fd[SAID], said, sizeof said - 1, 0) > 0)
         for (char *c = said; *c; c++)
             *c = (char)(*c == '\n' ? ' ' : *c);
     return status ? mf_err_set(err, MF_EIO, "gnuplot could not make the picture: %s", said) : 0;
 }
 
+/* *out ends with a 0, and is for free() also on failure. */
 static int read_all(int fd, char **out, size_t *n, struct mf_err *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
-        return mf_err_errno(err, "what gnuplot made");
-    *n = (size_t)st.st_size;
-    *out = mf_xcalloc(*n + 1, 1);
-    for (size_t at = 0; at < *n;) {
-        const ssize_t got = pread(fd, *out + at, *n - at, (off_t)at);
-        if (got <= 0) {
-            free(*out);
+        return mf_err_errno(err, "read what gnuplot made");
+    *out = mf_xcalloc((size_t)st.st_size + 1, 1);
+    for (*n = 0; *n < (size_t)st.st_size;) {
+        const ssize_t got = pread(fd, *out + *n, (size_t)st.st_size - *n, (off_t)*n);
+        if (got < 0)
             return mf_err_errno(err, "read what gnuplot made");
-        }
-        at += (size_t)got;
+        if (got == 0)
+            return mf_err_set(err, MF_EIO, "read what gnuplot made: it ends after %zu of %lld bytes", *n,
+                              (long long)st.st_size);
+        *n += (size_t)got;
     }
     return 0;
+}
+
+static int read_both(const int fd[ENDS], char **out, size_t *n, struct mf_err *err)
+{
+    char *again = NULL;
+    size_t n_again;
+    int rc = read_all(fd[FIRST], out, n, err);
+    rc = rc ? rc : read_all(fd[SECOND], &again, &n_again, err);
+    if (rc == 0 && (*n == 0 || *n != n_again || memcmp(*out, again, *n) != 0))
+        rc = mf_err_set(err, MF_EIO, "gnuplot could not write the whole picture: is the memory full?");
+    free(again);
+    return rc;
 }
 
 static int write_all(int fd, const char *bytes, size_t n, struct mf_err *err)
@@ -186,18 +207,32 @@ static int write_all(int fd, const char *bytes, size_t n, struct mf_err *err)
     return 0;
 }
 
+static int write_script(int fd, const char *script, size_t length, struct mf_err *err)
+{
+    static const char *const output[] = {"set output '/dev/fd/1'\n", "unset output\nset output '/dev/fd/3'\n"};
+    int rc = 0;
+    for (int copy = 0; copy < 2 && rc == 0; copy++) {
+        rc = write_all(fd, output[copy], strlen(output[copy]), err);
+        rc = rc ? rc : write_all(fd, script, length, err);
+    }
+    return rc == 0 && lseek(fd, 0, SEEK_SET) < 0 ? mf_err_errno(err, "memory for a picture") : rc;
+}
+
 int mf_picture_make(const char *script, size_t length, char **out, size_t *n, struct mf_err *err)
 {
-    static const char first[] = "set output '/dev/stdout'\n"; /* by name: what it prints is flushed line by line */
-    int fd[3], rc = 0;
-    for (int i = 0; i < 3; i++)
+    int fd[ENDS], rc = 0;
+    *out = NULL;
+    for (int i = 0; i < ENDS; i++)
         if ((fd[i] = memfd_create("picture", MFD_CLOEXEC)) < 0)
             rc = mf_err_errno(err, "memory for a picture");
-    if (rc == 0 && (rc = write_all(fd[0], first, sizeof first - 1, err)) == 0 &&
-        (rc = write_all(fd[0], script, length, err)) == 0 && lseek(fd[0], 0, SEEK_SET) == 0 && (rc = run(fd, err)) == 0)
-        rc = read_all(fd[1], out, n, err);
-    for (int i = 0; i < 3; i++)
+    if (rc == 0 && (rc = write_script(fd[SCRIPT], script, length, err)) == 0 && (rc = run(fd, err)) == 0)
+        rc = read_both(fd, out, n, err);
+    for (int i = 0; i < ENDS; i++)
         if (fd[i] >= 0)
             close(fd[i]);
+    if (rc) {
+        free(*out);
+        *out = NULL;
+    }
     return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "plot/trials.h"
 
-enum { MF_LATELY = 10 }; /* iterations that success is the mean of; all of a shorter run */
+enum { MF_LATELY = 10 }; /* the most iterations that a success is the mean of */
 
 struct mf_spread { /* of a number over the runs that have it; NaN where none has */
     int n;
@@ -14,12 +14,15 @@ struct mf_spread { /* of a number over the runs that have it; NaN where none has
 struct mf_summary {
     int reached;                      /* runs that came to the success that was asked for */
     struct mf_spread steps, time;     /* control steps, seconds until they did */
-    struct mf_spread final;           /* success of the last MF_LATELY iterations */
+    struct mf_spread final;           /* success of the last iterations: over as many as the next says */
+    struct mf_spread last;            /* the last tenth of those in which an episode ended: 1 to MF_LATELY of them */
+    double episodes;                  /* in these, of all runs; NaN: not all runs report theirs */
     struct mf_spread iterations, all; /* how many; control steps */
     struct mf_spread per_iteration;   /* seconds of one */
 };
 
-/* success: a share of the episodes, in the mean over MF_LATELY iterations in a row. */
+/* Where a run reports rollout/episodes, each iteration counts by them. success: a share of the episodes, in the mean over
+ * MF_LATELY iterations in a row, or all of a shorter run. */
 struct mf_summary mf_summary_of(const struct mf_cohort *g, double success);
 
 #endif

@@ -142,15 +142,7 @@ static int read_metrics(struct mf_trial *t, struct mf_err *err)
     int rc = mf_history_open(&t->h, t->path, err);
     while (rc == 0 && (rc = mf_history_more(&t->h, &hung_up, err)) > 0)
         rc = 0;
-    if (rc)
-        return rc;
-    double resumed = 0, last = 0;
-    for (size_t i = 0; i < t->h.n; i++) {
-        resumed += t->h.time[i] < last ? last : 0;
-        last = t->h.time[i];
-        t->h.time[i] += resumed;
-    }
-    return 0;
+    return rc;
 }
 
 /* ---- which belong together ---- */

@@ -31,8 +31,7 @@ struct mf_trials {
 };
 
 /* The runs that the words name, each read as far as it came: a run's folder, a saved stream of metrics, or a folder
- * with runs anywhere up to four levels below it (links are not followed). MF_EUSAGE where a folder has none. The
- * times of a run that was resumed go on where it was cut. */
+ * with runs anywhere up to four levels below it (links are not followed). MF_EUSAGE where a folder has none. */
 int mf_trials_open(struct mf_trials *t, const char *const *word, int n, struct mf_err *err);
 void mf_trials_close(struct mf_trials *t); /* safe on a zeroed one */
 

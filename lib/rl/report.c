@@ -1,8 +1,9 @@
 #include "rl/report.h"
 
 #include <math.h>
-#include <string.h>
 #include <sys/resource.h>
+
+#include "base/number.h"
 
 static double number(const struct mf_frame *f, const char *path)
 {
@@ -102,16 +103,6 @@ struct mf_frame *mf_report_frame(const struct mf_report *r)
     return m;
 }
 
-/* A number of a line, or a dash where it has no value. */
-static const char *text_of(char text[32], const char *fmt, double v)
-{
-    if (isfinite(v))
-        snprintf(text, 32, fmt, v);
-    else
-        strcpy(text, "-");
-    return text;
-}
-
 void mf_report_row(const struct mf_frame *m, FILE *to)
 {
     static const struct {
@@ -123,24 +114,24 @@ void mf_report_row(const struct mf_frame *m, FILE *to)
                   {"time", "time", "%.1fs", 8, 1},
                   {"success", "values.rollout/success_once", "%.1f%%", 9, 100},
                   {"return", "values.rollout/ep_return", "%.3f", 9, 1},
-                  {"kl", "values.train/approx_kl", "%.5f", 9, 1},
+                  {"kl", "values.train/approx_kl", "%.3g", 9, 1},
                   {"clip", "values.train/clip_fraction", "%.3f", 7, 1},
                   {"ev", "values.train/explained_variance", "%.3f", 7, 1},
                   {"steps/s", "values.perf/fps", "%.0f", 8, 1}};
     const size_t n = sizeof column / sizeof *column;
-    char text[32];
+    char text[MF_NUMBER];
     for (size_t i = 0; (long)number(m, "iter") % 20 == 0 && i < n; i++)
         fprintf(to, "%*s%s", column[i].width, column[i].head, i + 1 < n ? " " : "\n");
     for (size_t i = 0; i < n; i++)
-        fprintf(to, "%*s%s", column[i].width, text_of(text, column[i].fmt, column[i].unit * number(m, column[i].path)),
+        fprintf(to, "%*s%s", column[i].width, mf_number(text, column[i].fmt, column[i].unit * number(m, column[i].path)),
                 i + 1 < n ? " " : "\n");
 }
 
 void mf_report_words(const struct mf_frame *m, char *words, size_t size)
 {
-    char success[32], kl[32];
-    snprintf(words, size, "iteration %.0f, %.0f steps in %.0f s (%.0f/s), success %s with noise, kl %s",
-             number(m, "iter") + 1, number(m, "step"), number(m, "time"), number(m, "values.perf/fps"),
-             text_of(success, "%.1f %%", 100 * number(m, "values.rollout/success_once")),
-             text_of(kl, "%.0e", number(m, "values.train/approx_kl")));
+    char speed[MF_NUMBER], success[MF_NUMBER], kl[MF_NUMBER];
+    snprintf(words, size, "iteration %.0f, %.0f steps in %.0f s (%s/s), success %s with noise, kl %s",
+             number(m, "iter") + 1, number(m, "step"), number(m, "time"), mf_number(speed, "%.0f", number(m, "values.perf/fps")),
+             mf_number(success, "%.1f %%", 100 * number(m, "values.rollout/success_once")),
+             mf_number(kl, "%.0e", number(m, "values.train/approx_kl")));
 }

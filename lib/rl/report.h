@@ -10,7 +10,7 @@
 
 struct mf_report {
     int64_t iter, step;             /* iteration; control steps so far */
-    double time;                    /* s since the learner started */
+    double time;                    /* s of training of the run so far */
     double update_time, round_time; /* s; a round is from the end of one update to the end of the next */
     double cpu_time;                /* s of the learner's threads in that round */
     int64_t steps, dropped;         /* control steps of this round; rounds dropped so far */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/plain.h"
 #include "rl/result.h"
 
@@ -66,8 +67,8 @@ static void put_row(const struct mf_table *t, const struct mf_table_row *r)
     snprintf(text[1], size, "%d", r->denoising_steps);
     snprintf(text[2], size, "%.3f [%.3f, %.3f]", a->rate, a->low, a->high);
     snprintf(text[3], size, "%.3f [%.3f, %.3f]", b->rate, b->low, b->high);
-    snprintf(text[4], size, "%.3f", r->scores.ret);
-    snprintf(text[5], size, "%.1f", r->scores.length);
+    mf_number(text[4], "%.3f", r->scores.ret);
+    mf_number(text[5], "%.1f", r->scores.length);
     snprintf(text[6], size, "%s", r->weights);
     if (p) {
         snprintf(text[7], size, "%+.3f [%+.3f, %+.3f]", p->difference, p->low, p->high);

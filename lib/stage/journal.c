@@ -1,16 +1,32 @@
 #include "stage/journal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "data/history.h"
 #include "stage/rundir.h"
 
 struct mf_journal {
     struct mf_port *port;
     int64_t frames;
+    double spent;
 };
+
+/* A frame of the part before, at the time that it had in the whole run. */
+static int put_old(struct mf_journal *j, struct mf_elapsed *elapsed, struct mf_frame *f, struct mf_err *err)
+{
+    struct mf_err ignored;
+    double time;
+    if (mf_frame_get_num(f, "time", &time, &ignored) == 0 && isfinite(time)) {
+        j->spent = mf_elapsed_at(elapsed, time);
+        if (j->spent != time)
+            mf_frame_set_num(f, "time", j->spent);
+    }
+    return mf_journal_put(j, f, err);
+}
 
 /* Copy what an earlier part of the run left, up to iter; a cut or foreign file is simply not continued. */
 static int keep_old(struct mf_journal *j, const char *path, int64_t iter, struct mf_err *err)
@@ -18,13 +34,14 @@ static int keep_old(struct mf_journal *j, const char *path, int64_t iter, struct
     struct mf_port *old;
     struct mf_err ignored;
     struct mf_frame *f;
+    struct mf_elapsed elapsed = {0};
     int rc = 0;
     if (iter == 0 || access(path, F_OK) || mf_port_open(&old, path, MF_IN, NULL, &ignored))
         return 0;
     while (rc == 0 && mf_frame_recv(old, NULL, &f, &ignored) == 1) {
         int64_t at;
         if (mf_frame_kind(f) == MF_METRICS && mf_frame_get_int(f, "iter", &at, &ignored) == 0 && at < iter)
-            rc = mf_journal_put(j, f, err);
+            rc = put_old(j, &elapsed, f, err);
         mf_frame_free(f);
     }
     mf_port_drop(old);
@@ -47,6 +64,11 @@ int mf_journal_open(struct mf_journal **out, const char *dir, const struct mf_fr
     }
     *out = j;
     return rename(part, path) < 0 ? mf_err_errno(err, "rename %s", part) : 0;
+}
+
+double mf_journal_spent(const struct mf_journal *j)
+{
+    return j->spent;
 }
 
 int mf_journal_put(struct mf_journal *j, const struct mf_frame *f, struct mf_err *err)

@@ -2,7 +2,8 @@
  *
  * A saved stream like any other: a head, metrics frames, `end` when the run
  * ended well. A resumed run keeps what is before the iteration it resumes
- * at, so that steps never go backwards.
+ * at, so that steps never go backwards, nor does time: the seconds of training
+ * of the whole run.
  */
 #ifndef MF_STAGE_JOURNAL_H
 #define MF_STAGE_JOURNAL_H
@@ -13,6 +14,8 @@ struct mf_journal;
 
 int mf_journal_open(struct mf_journal **j, const char *dir, const struct mf_frame *head, int64_t iter,
                     struct mf_err *err);
+/* Seconds of training in what was kept of an earlier part of the run; 0: nothing was. What comes is counted on. */
+double mf_journal_spent(const struct mf_journal *j);
 int mf_journal_put(struct mf_journal *j, const struct mf_frame *metrics, struct mf_err *err);
 /* ended: write the end frame first. NULL is fine. */
 int mf_journal_close(struct mf_journal *j, bool ended, struct mf_err *err);

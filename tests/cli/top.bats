@@ -93,3 +93,63 @@ for m in msgpack.Unpacker(sys.stdin.buffer, raw=False, strict_map_key=False):
     sys.stdout.buffer.write(msgpack.packb(m))' <"$BATS_FILE_TMPDIR/metrics.mf" >"$T/series.mf" || skip "no python3-msgpack"
     mf-top "$T/series.mf" >"$T/lines" && ! raw "$T/lines" && [[ $(grep -cF ' x?[31m=1' "$T/lines") -eq $(wc -l <"$T/lines") ]]
 }
+
+# times FILE: of its metrics, a line each; rising: do they never fall?
+times() { mf-view "$1" | jq 'select(.mf == "metrics").time'; }
+rising() { times "$1" >t && [[ $(wc -l <t) -eq $2 ]] && sort -gc t && [[ $(head -1 t) != 0 ]]; }
+
+@test "time is seconds of training of the run so far, and goes on after a resume" {
+    cd "$T" || return 1
+    local words=(run.dir=r training.num_envs=8 training.num_steps_per_rollout=8 training.batch_size=32 training.num_epochs=1
+        "policy.hidden=[16]" "policy.critic_hidden=[16]" threads=1)
+    mf-collect "${words[@]}" training.total_timesteps=1000 | mf-gae | mf-ppo "${words[@]}" >first.mf &&
+        mf-collect "${words[@]}" training.total_timesteps=2000 run.resume=auto | mf-gae | mf-ppo "${words[@]}" >second.mf || return 1
+    rising r/logs/metrics.mf "$(($(times first.mf | wc -l) + $(times second.mf | wc -l)))" &&
+        times first.mf | cmp - <(head -n "$(times first.mf | wc -l)" t) && times second.mf | cmp - <(tail -n "$(times second.mf | wc -l)" t) || return 1
+    bc() { mf-bc clone.dataset="$ROOT/tests/fixtures/point.hdf5" clone.batch_size=16 "policy.hidden=[16]" threads=1 run.dir=c "$@"; }
+    bc clone.steps=40 >first.mf && bc clone.steps=80 run.resume=auto >second.mf && rising c/logs/metrics.mf 8 && times second.mf | cmp - <(tail -n 4 t)
+}
+
+@test "a journal whose times start at 0 with each resume, as older ones do, is read as one that goes on" {
+    cd "$T" || return 1
+    /usr/bin/python3 -c 'import msgpack, sys
+put = lambda **m: sys.stdout.buffer.write(msgpack.packb(m))
+put(mf="head", v=1, run="", src="", seed=0, spec={}, chain=[])
+for i, t in enumerate((2.0, 4.0, 6.0, 1.0, 3.0, 2.0)):
+    put(mf="metrics", iter=i, step=100 * (i + 1), time=t, values={"rollout/success_once": 0.5})
+put(mf="end", src="", frames=7, samples=0, stopped=False)' >old.mf || skip "no python3-msgpack"
+    mf-top old.mf >lines && [[ $(grep -o 'time=[0-9.]*' lines | xargs) == "time=2.0 time=4.0 time=6.0 time=7.0 time=9.0 time=11.0" ]] &&
+        mf-stat old.mf | grep -qx 'last       iter 5, 600 steps, 11.0 s, success 0.500' && mf-report old.mf | grep -qF '6 iterations, 600 control steps, 11.0 s; ended' &&
+        mf-plot old.mf plot.x=time plot.out=p.svg && grep -qE '> ?11<' p.svg
+}
+
+@test "what has no value is a dash or is left out, never nan: no episode ended, no success, one iteration, a clone" {
+    cd "$T" || return 1
+    /usr/bin/python3 - <<'PY' || skip "no python3-msgpack"
+import msgpack, os
+nan = float("nan")
+kinds = {"unended": {"train/approx_kl": 4.2e-7, "rollout/episodes": 0.0}, "nothing": {},
+         "nans": {"rollout/success_once": nan, "rollout/ep_return": nan, "train/approx_kl": nan, "perf/fps": nan, "perf/rollout_time": nan},
+         "clone": {"train/loss": 0.0123, "train/grad_norm": 0.5}}
+for name, values in kinds.items():
+    for n in (1, 30):
+        os.makedirs("all/%s%d/logs" % (name, n))
+        with open("all/%s%d/logs/metrics.mf" % (name, n), "wb") as f:
+            put = lambda **m: f.write(msgpack.packb(m))
+            put(mf="head", v=1, run="", src="", seed=0, spec={}, chain=[])
+            for i in range(n):
+                put(mf="metrics", iter=i, step=100 * i + 100, time=1.0 + i, values=values)
+            put(mf="end", src="", frames=n + 1, samples=0, stopped=False)
+PY
+    local run
+    for run in all/*; do
+        mf-top "$run" >lines && mf-stat "$run" >stat && mf-check "$run" >check && screen "mf-top '$run'" q >drawn &&
+            mf-report "$run" >page && ! grep -i 'nan\b' lines stat check drawn <(sed 's/<svg.*//; s/data:[^"]*//' page) || return 1
+        mf-plot "$run" >plot || [[ $run == *no* || $run == *nan* ]] || return 1
+        ! grep -i 'nan\b' plot || return 1
+    done
+    screen "mf-top all/unended30" q >drawn && grep -qF 'success -' drawn && grep -qF 'KL 4.2e-07' drawn &&
+        screen "mf-top all/clone30" q >drawn && grep -qF 'loss 0.0123' drawn && grep -qF 'gradient norm 0.5' drawn && grep -qF 'clone30 ended: iteration 30, 3000 steps, loss 0.0123' drawn &&
+        mf-stat all/clone1 | grep -qx 'last       iter 0, 100 steps, 1.0 s, loss 0.0123' && mf-stat all/nans1 | grep -qx 'last       iter 0, 100 steps, 1.0 s' &&
+        mf-report all >page && mf-plot all plot.out=p.png 'plot.series=[train/loss]'
+}

@@ -90,7 +90,7 @@ static void column(struct mf_pane *p)
     erase();
     mf_pane_draw(p, false, 0, 80, 24);
     ok(reads(1, "iter 2  2k of 4k steps  1:01:40  left 0:20"), "with its limits known, what is left");
-    ok(reads(12, "KL 0.0100 of 0.02"), "and KL's limit");
+    ok(reads(12, "KL 0.01 of 0.02"), "and KL's limit");
     endwin();
     delscreen(screen);
     fclose(nowhere);

@@ -33,6 +33,32 @@ static int key_of(const char *name)
     return k;
 }
 
+/* 200 iterations whose success is 0 or 1 in turns, and the ones have three times as many episodes; in the newest ten
+ * only two episodes ended at all. */
+static void weighted(void)
+{
+    struct mf_trial t = {.h = history(200, 10, 0, 0)};
+    const struct mf_trial *one = &t;
+    const struct mf_cohort g = {.n = 1, .trial = &one};
+    t.h.series = realloc(t.h.series, 2 * sizeof *t.h.series);
+    t.h.n_series = 2;
+    struct mf_series *episodes = &t.h.series[1];
+    snprintf(episodes->name, sizeof episodes->name, "rollout/episodes");
+    episodes->value = calloc(200, sizeof(double));
+    for (size_t i = 0; i < 200; i++) {
+        t.h.series[0].value[i] = i < 190 ? (double)(i % 2) : NAN;
+        episodes->value[i] = i < 190 ? i % 2 ? 30 : 10 : 0;
+    }
+    t.h.series[0].value[195] = 1;
+    episodes->value[195] = 2;
+    const struct mf_summary s = mf_summary_of(&g, .72);
+    near(s.final.mean, (2 + 4 * 10 * 0 + 5 * 30) / (2 + 4 * 10 + 5 * 30.), 1e-12,
+         "at most ten iterations, each by its episodes; those without any do not count");
+    ok(s.last.mean == 10 && s.episodes == 2 + 4 * 10 + 5 * 30, "and it is known over what");
+    ok(s.reached == 1 && s.steps.mean == 100, "also for the success that is to be reached: 150 of 200 episodes");
+    mf_history_close(&t.h);
+}
+
 /* Two groups in a page's table: of two seeds, and of one run that never got there and of which nothing was told. */
 static void compared(const struct mf_trial *const *two, const struct mf_trial *const *one)
 {
@@ -59,10 +85,10 @@ static void compared(const struct mf_trial *const *two, const struct mf_trial *c
        "with what differs, or that nothing is known");
     ok(strstr(page, "<td class=\"n\">1 of 2</td>") && strstr(second, "<td class=\"n\">0 of 1</td>"),
        "how many reached the success that was asked for");
-    ok(strstr(page, "0.844 <span class=\"dim\">(0.725 to 0.963)</span>") &&
-           strstr(second, "<td class=\"n\">0.500</td>"),
+    ok(strstr(page, "0.994 <span class=\"dim\">(0.950 to 1.038)</span><br/><span class=\"dim\">last 1 to 4 iterations</span>") &&
+           strstr(second, "<td class=\"n\">0.500<br/><span class=\"dim\">last 1 iteration</span></td>"),
        "the mean over seeds with its range, of one run its number");
-    ok(strstr(second, "0.500</td><td class=\"n\">-</td>") && strstr(second, "0 of 1</td><td class=\"n\">-</td>"),
+    ok(strstr(second, "last 1 iteration</span></td><td class=\"n\">-</td>") && strstr(second, "0 of 1</td><td class=\"n\">-</td>"),
        "and a dash for what there is none of");
     free(page);
     free(text[clip]);
@@ -112,19 +138,21 @@ int main(void)
     trial[2].h.series->name[0] = 'r';
 
     struct mf_summary s = mf_summary_of(&three, .5);
-    const double final[3] = {.725, .9625, .5}, mean = (final[0] + final[1] + final[2]) / 3;
+    const double final[3] = {.95, 1.0375, .5}, mean = (final[0] + final[1] + final[2]) / 3;
     double variance = 0;
     for (int i = 0; i < 3; i++)
         variance += (final[i] - mean) * (final[i] - mean) / 2;
-    near(s.final.mean, mean, 1e-12, "success of the last ten iterations");
+    near(s.final.mean, mean, 1e-12, "success of the last tenth of the iterations: of the last 1 of 19, 4 of 40, 1 of 10");
     near(s.final.variance, variance, 1e-12, "its variance over seeds");
-    ok(fabs(s.final.low - .5) < 1e-12 && fabs(s.final.high - .9625) < 1e-12, "its range");
+    ok(fabs(s.final.low - .5) < 1e-12 && fabs(s.final.high - 1.0375) < 1e-12, "its range");
+    ok(s.last.low == 1 && s.last.high == 4 && isnan(s.episodes), "over how many, where nobody counts episodes");
     ok(s.reached == 3, "all reached a half");
     near(s.steps.low, 10000, 0, "one with its tenth iteration, which is the first that can");
     near(s.steps.high, 16000, 0, "one with its 16th: iterations 5 to 14 have the mean .475, 6 to 15 .525");
     near(s.per_iteration.mean, 3, 1e-12, "seconds of an iteration, by the clock");
     s = mf_summary_of(&late, .99);
     ok(s.reached == 0 && isnan(s.steps.mean) && isnan(s.final.variance), "never reached; one run has no variance");
+    weighted();
     compared(all, &all[2]);
     for (int i = 0; i < 3; i++)
         mf_history_close(&trial[i].h);

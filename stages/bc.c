@@ -44,7 +44,7 @@ struct bc {
     float *ema;
     float *obs, *actions; /* (batch_size, O), (batch_size, D): a minibatch */
     int64_t step, saved;  /* minibatches taken; those in the checkpoint */
-    double began; /* when training would have begun, had it never been interrupted */
+    double began;         /* when training would have begun, had it never been interrupted */
     double saved_at, told_at;
     char world[64]; /* the environment of the demonstrations; "": nobody says */
     char path[MF_PATH_MAX + 64];

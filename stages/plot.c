@@ -74,18 +74,7 @@ static int write_out(const struct plot *p, const char *bytes, size_t n, struct m
         fwrite(bytes, 1, n, stdout);
         return mf_flush_text(err);
     }
-    char *part = mf_publish_part(p->out, err);
-    if (!part)
-        return err->code;
-    FILE *f = fopen(part, "we");
-    int rc = !f || fwrite(bytes, 1, n, f) != n ? mf_err_errno(err, "write %s", part) : 0;
-    if (f && fclose(f) && rc == 0)
-        rc = mf_err_errno(err, "write %s", part);
-    rc = rc ? rc : mf_publish(part, p->out, err);
-    if (rc)
-        remove(part);
-    free(part);
-    return rc;
+    return mf_publish_bytes(p->out, bytes, n, err);
 }
 
 static struct mf_picture layout(const struct plot *p, enum mf_form form, const char *series[MF_LIST_MAX])

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "plot/comparison.h"
@@ -150,14 +151,17 @@ static void put_video(FILE *to, const char *dir, const char *name)
 {
     const char *dot = strrchr(name, '.');
     const bool film = dot && !strcmp(dot, ".mp4"), gif = dot && !strcmp(dot, ".gif");
-    char *path = mf_xcalloc(strlen(dir) + strlen(name) + 10, 1);
-    sprintf(path, "%s/videos/%s", dir, name);
+    char *path = mf_xcalloc(strlen(name) + 8, 1);
+    sprintf(path, "videos/%s", name);
     if (film || gif) {
-        mf_html_put(to, "<p>videos/", name, "<br/>");
+        mf_html_put(to, "<p>", path, "<br/>");
         fputs(film ? "<video controls=\"controls\" src=\"" : "<img alt=\"trials\" src=\"", to);
-        const bool there = mf_html_data(path, film ? "video/mp4" : "image/gif", VIDEO_MOST, to);
+        const bool there = mf_html_data(dir, path, film ? "video/mp4" : "image/gif", VIDEO_MOST, to);
         fputs(film ? "\"></video>" : "\"/>", to);
-        fputs(there ? "</p>\n" : " is not in this page: it cannot be read, or is larger than 16 MiB</p>\n", to);
+        fputs(there ? "</p>\n"
+                    : " is not in this page: it cannot be read, is a link out of the run's folder, or is larger "
+                      "than 16 MiB</p>\n",
+              to);
     }
     free(path);
 }
@@ -167,7 +171,7 @@ static void put_videos(FILE *to, const char *dir)
     struct dirent **entry;
     char *videos = mf_xcalloc(strlen(dir) + 8, 1);
     sprintf(videos, "%s/videos", dir);
-    const int n = *dir ? scandir(videos, &entry, NULL, versionsort) : -1;
+    const int n = scandir(videos, &entry, NULL, versionsort);
     for (int i = 0; i < n; i++) {
         put_video(to, dir, entry[i]->d_name);
         free(entry[i]);
@@ -180,16 +184,15 @@ static void put_videos(FILE *to, const char *dir)
 /* The machine on which a run was last started, as its folder says. */
 static void put_where(FILE *to, const char *dir)
 {
-    char *path = mf_xcalloc(strlen(dir) + 20, 1), line[600] = "";
-    sprintf(path, "%s/configs/machine", dir);
-    FILE *f = *dir ? fopen(path, "re") : NULL;
+    char line[600] = "";
+    struct mf_err ignored;
+    FILE *f = mf_file_read_in(dir, "configs/machine", &ignored);
     if (f && fgets(line, sizeof line, f)) {
         line[strcspn(line, "\n")] = '\0';
         mf_html_put(to, "<p>On ", line, "</p>\n");
     }
     if (f)
         fclose(f);
-    free(path);
 }
 
 static void put_trial(FILE *to, const struct mf_trial *t)
@@ -200,13 +203,15 @@ static void put_trial(FILE *to, const struct mf_trial *t)
         fprintf(to, "seed %lld, ", (long long)t->seed);
     fprintf(to, "%zu iterations, %.0f control steps, %.1f s; %s</p>\n", h->n, h->n ? h->step[h->n - 1] : 0,
             h->n ? h->time[h->n - 1] : 0,
-            h->ended                    ? "ended"
-            : mf_rundir_is_live(h->run) ? "running when this was written"
-                                        : "cut before its end");
+            h->ended                                     ? "ended"
+            : *t->folder && mf_rundir_is_live(t->folder) ? "running when this was written"
+                                                         : "cut before its end");
     put_troubles(to, h);
     put_chain(to, h);
-    put_where(to, h->run);
-    put_videos(to, h->run);
+    if (!*t->folder)
+        return;
+    put_where(to, t->folder);
+    put_videos(to, t->folder);
 }
 
 /* ---- the page ---- */
@@ -251,13 +256,12 @@ static void put_page(FILE *to, const struct report *r, const bool *drawn, char *
     fputs("</body></html>\n", to);
 }
 
-static void read_evals(struct mf_evals *e, const char *dir)
+static bool is_one_of(const char *folder, const char *const *words, int n)
 {
-    char *logs = mf_xcalloc(strlen(dir) + 6, 1);
-    sprintf(logs, "%s/logs", dir);
-    mf_evals_read(e, dir);
-    mf_evals_read(e, logs);
-    free(logs);
+    bool is = false;
+    for (int i = 0; i < n; i++)
+        is |= !strcmp(folder, words[i]);
+    return is;
 }
 
 static int open_report(struct mf_run *run, void *self, struct mf_err *err)
@@ -271,10 +275,15 @@ static int open_report(struct mf_run *run, void *self, struct mf_err *err)
     struct report *r = self;
     int rc = mf_trials_open(&r->trials, words, n, err);
     for (int i = 0; i < n && rc == 0; i++)
-        mf_evals_read(&r->evals, words[i]);
-    for (int i = 0; i < r->trials.n && rc == 0; i++)
-        if (*r->trials.trial[i].h.run)
-            read_evals(&r->evals, r->trials.trial[i].h.run);
+        mf_evals_read(&r->evals, words[i], "");
+    for (int i = 0; i < r->trials.n && rc == 0; i++) {
+        const char *folder = r->trials.trial[i].folder;
+        if (!*folder)
+            continue;
+        if (!is_one_of(folder, words, n))
+            mf_evals_read(&r->evals, folder, "");
+        mf_evals_read(&r->evals, folder, "logs");
+    }
     return rc;
 }
 

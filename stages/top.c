@@ -39,11 +39,10 @@ static const struct mf_bind binds[] = {{"top.interval", offsetof(struct top, int
 static bool was_told(const struct mf_pane *p, const char *stage, const char *key, void *value)
 {
     const struct mf_bind wanted[] = {{key, 0}, {0}};
-    char path[MF_PATH_MAX + 32];
     struct mf_err ignored;
     struct mf_conf *conf = mf_conf_new();
-    snprintf(path, sizeof path, "%s/configs/%s.yaml", p->h.run, stage);
-    bool found = mf_conf_file(conf, path, &ignored) == 0 && mf_conf_bind(conf, wanted, value, &ignored) == 0;
+    bool found =
+        mf_conf_recorded(conf, p->h.run, stage, &ignored) == 0 && mf_conf_bind(conf, wanted, value, &ignored) == 0;
     mf_conf_free(conf);
     return found;
 }

@@ -80,12 +80,16 @@ static int set(struct mf_conf *c, int i, const struct mf_item *v, const char *na
     if (old->where && old->reading == v->reading)
         return mf_err_set(err, MF_EUSAGE, "%.150s: '%.100s' was set at %.150s already", at, name, old->where);
     s.missing = v->is == MF_IS_TEXT && !strcmp(v->text, "???");
+    const bool kept = c->is_record && v->is == MF_IS_TEXT && strstr(v->text, "${");
     struct mf_item *as = converted(v, mf_keys[i].type);
-    int rc = s.missing ? 0 : mf_typed_take(&s.v, &mf_keys[i], as ? as : v, err);
+    struct mf_err ignored;
+    int rc = s.missing ? 0 : mf_typed_take(&s.v, &mf_keys[i], as ? as : v, kept ? &ignored : err);
     mf_item_free(as);
-    if (rc)
+    s.missing |= rc && kept;
+    if (rc && !kept)
         return mf_err_at(err, "%.200s%s%s=%.128s", at, colon, name, as_written(v));
-    s.text = s.missing ? mf_xstrdup("???") : mf_typed_text(&s.v, &mf_keys[i]);
+    const bool verbatim = s.missing || (c->is_record && mf_keys[i].type == MF_STR && v->is == MF_IS_TEXT);
+    s.text = verbatim ? mf_xstrdup(v->text) : mf_typed_text(&s.v, &mf_keys[i]);
     s.where = mf_xstrdup(v->where ? v->where : "word");
     slot_release(old, &mf_keys[i]);
     *old = s;
@@ -176,7 +180,7 @@ static void take_keys_out(struct mf_item *x)
 
 int mf_conf_take(struct mf_conf *c, struct mf_item *root, struct mf_err *err)
 {
-    struct binder b = {.conf = c, .resolver = {.root = root}};
+    struct binder b = {.conf = c, .resolver = {.root = root, .keeps = c->is_record}};
     const struct mf_item *mode = mf_item_at(root, "conf.unknown");
     b.keep = mode && mode->text && !strcmp(mode->text, "keep");
     int rc = bind_all(&b, root, err);
@@ -192,7 +196,7 @@ int mf_conf_take(struct mf_conf *c, struct mf_item *root, struct mf_err *err)
 
 static int missing(const char *key, const struct mf_slot *s, struct mf_err *err)
 {
-    return mf_err_set(err, MF_EUSAGE, "%s is mandatory (??? in %.200s): give %s=VALUE", key, s->where, key);
+    return mf_err_set(err, MF_EUSAGE, "%s is mandatory (%.100s in %.200s): give %s=VALUE", key, s->text, s->where, key);
 }
 
 int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *self, struct mf_err *err)

@@ -75,7 +75,9 @@ struct mf_sources {
 
 /* Compose and check all of it, once for a configuration. */
 int mf_conf_load(struct mf_conf *c, const struct mf_sources *from, struct mf_err *err);
-int mf_conf_file(struct mf_conf *c, const char *path, struct mf_err *err); /* one file, as a run's folder has it */
+/* What a program recorded in a run's folder, configs/PROGRAM.yaml, as it stands: a ${..} in it, a defaults list or a
+ * link out of the folder are somebody else's, and not followed. MF_EFORMAT where it is empty. */
+int mf_conf_recorded(struct mf_conf *c, const char *run, const char *program, struct mf_err *err);
 /* The jobs of a sweep, a=1,2 b=3,4: a line each, with all words, the last one's values changing fastest. */
 int mf_conf_sweep(const struct mf_sources *from, FILE *to, struct mf_err *err);
 /* "a.b, c.d": keys of files that no program has, kept under conf.unknown=keep. "": none. */

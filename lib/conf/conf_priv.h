@@ -9,11 +9,12 @@ struct mf_slot {
     char *text;   /* v as YAML writes it; NULL: null */
     char *where;  /* "FILE:LINE" or "word"; NULL: the default */
     int reading;  /* of that file or word */
-    bool missing; /* ???: to be given */
+    bool missing; /* ???: to be given; of a record, a ${..} that is no value of its key */
 };
 
 struct mf_conf {
     int n, readings;
+    bool is_record;       /* what a run recorded: nothing in it is resolved again */
     struct mf_slot *slot; /* one for each of mf_keys */
     struct mf_item *rest; /* what was set and is no key: kept, printed, without effect */
     char remark[512];     /* about it; "": nothing was in a file */

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "conf/compose.h"
 #include "conf/conf_priv.h"
@@ -203,9 +204,25 @@ int mf_conf_load(struct mf_conf *c, const struct mf_sources *from, struct mf_err
     return rc;
 }
 
-int mf_conf_file(struct mf_conf *c, const char *path, struct mf_err *err)
+int mf_conf_recorded(struct mf_conf *c, const char *run, const char *program, struct mf_err *err)
 {
-    return mf_conf_load(c, &(struct mf_sources){.n_files = 1, .file = &path}, err);
+    char name[128], package[8];
+    struct mf_item *root;
+    snprintf(name, sizeof name, "configs/%.100s.yaml", program);
+    FILE *f = mf_file_read_in(run, name, err);
+    int rc = f ? mf_yaml_take(&root, f, name, package, sizeof package, err) : err->code;
+    if (f)
+        fclose(f);
+    if (rc)
+        return mf_err_at(err, "%.200s", run);
+    if (root->n == 0) {
+        mf_item_free(root);
+        return mf_err_set(err, MF_EFORMAT, "%.200s/%s is empty", run, name);
+    }
+    c->is_record = true;
+    mf_item_stamp(root, ++c->readings);
+    mf_key_spell_out(root);
+    return mf_conf_take(c, root, err);
 }
 
 /* ---- sweeps ---- */

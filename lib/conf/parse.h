@@ -9,6 +9,8 @@ enum { MF_ITEMS_MAX = 100000 };
 /* A map, also of an empty file. `package` is what a comment "# @package NAME" says, or "". Tags are refused: they may
  * run code. */
 int mf_yaml_read(struct mf_item **root, const char *path, char *package, size_t size, struct mf_err *err);
+/* The same of an open file; the path is for sentences. */
+int mf_yaml_take(struct mf_item **root, FILE *from, const char *path, char *package, size_t size, struct mf_err *err);
 
 enum mf_act {
     MF_ACT_SET,    /* a.b=v:   where there is an a.b */

@@ -195,6 +195,15 @@ static int expand(struct mf_resolver *r, const struct mf_item *x, const char *s,
 /* What stands between ${ and }. */
 static int inside(struct mf_resolver *r, const struct mf_item *x, char *s, struct mf_item **to, struct mf_err *err)
 {
+    if (r->keeps) {
+        struct text whole = {0};
+        append(&whole, "${", 2);
+        append(&whole, s, strlen(s));
+        append(&whole, "}", 1);
+        *to = mf_item_scalar(whole.s, true, MF_YAML);
+        free(whole.s);
+        return 0;
+    }
     const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
     struct mf_item *outer = NULL;
     int rc = 0;

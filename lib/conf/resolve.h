@@ -8,6 +8,7 @@ enum { MF_CHAIN_MAX = 64 };
 
 struct mf_resolver {
     struct mf_item *root;
+    bool keeps;    /* ${..} stays as it is written, and only \${ becomes ${ */
     int made;      /* items copied so far: references to references explode */
     bool hopeless; /* what failed was a cycle, or had no end */
     bool placed;   /* the sentence of a failure has its place */

@@ -237,11 +237,8 @@ static void find_package(const char *text, char *to, size_t size)
     }
 }
 
-static int slurp(const char *path, char *text, size_t *n, struct mf_err *err)
+static int slurp(FILE *f, const char *path, char *text, size_t *n, struct mf_err *err)
 {
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return mf_err_set(err, MF_EUSAGE, "cannot open the configuration %.300s: %s", path, strerror(errno));
     int rc = 0;
     *n = fread(text, 1, FILE_BYTES + 1, f);
     if (ferror(f))
@@ -249,17 +246,26 @@ static int slurp(const char *path, char *text, size_t *n, struct mf_err *err)
     else if (*n > FILE_BYTES)
         rc = mf_err_set(err, MF_EUSAGE, "the configuration %.300s is longer than %d bytes", path, FILE_BYTES);
     text[*n > FILE_BYTES ? FILE_BYTES : *n] = '\0';
-    fclose(f);
     return rc;
 }
 
 int mf_yaml_read(struct mf_item **to, const char *path, char *package, size_t size, struct mf_err *err)
 {
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return mf_err_set(err, MF_EUSAGE, "cannot open the configuration %.300s: %s", path, strerror(errno));
+    int rc = mf_yaml_take(to, f, path, package, size, err);
+    fclose(f);
+    return rc;
+}
+
+int mf_yaml_take(struct mf_item **to, FILE *from, const char *path, char *package, size_t size, struct mf_err *err)
+{
     char *text = mf_xcalloc(FILE_BYTES + 2, 1);
     struct reader *r = mf_xcalloc(1, sizeof *r);
     struct mf_item *root = NULL;
     size_t n = 0;
-    int rc = slurp(path, text, &n, err);
+    int rc = slurp(from, path, text, &n, err);
     r->file = path;
     if (rc == 0 && yaml_parser_initialize(&r->yaml)) {
         find_package(text, package, size);

@@ -1,7 +1,6 @@
 #include "data/history.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/plain.h"
 #include "data/frame.h"
@@ -185,16 +185,17 @@ static int take_all(struct mf_history *h, struct mf_err *err)
 /* ---- bytes ---- */
 
 /* A journal that has come, or taken the place of the one that was followed. */
-static void follow(struct mf_history *h)
+static int follow(struct mf_history *h, struct mf_err *err)
 {
     struct stat st;
     if (h->fd == STDIN_FILENO || stat(h->path, &st) < 0 || (h->fd >= 0 && st.st_ino == h->inode))
-        return;
+        return 0;
     if (h->fd >= 0)
         close(h->fd);
     forget(h);
-    h->fd = open(h->path, O_RDONLY | O_CLOEXEC);
+    h->fd = mf_file_open(h->path, err);
     h->inode = st.st_ino;
+    return h->fd < 0 ? err->code : 0;
 }
 
 static bool readable(int fd)
@@ -207,7 +208,8 @@ int mf_history_more(struct mf_history *h, bool *hung_up, struct mf_err *err)
 {
     const size_t before = h->n, ended = h->ended;
     *hung_up = false;
-    follow(h);
+    if (follow(h, err))
+        return err->code;
     while (h->fd >= 0 && readable(h->fd)) {
         if (h->room - h->have < CHUNK)
             h->bytes = mf_xrealloc(h->bytes, h->room = 2 * h->room + CHUNK, 1);

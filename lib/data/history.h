@@ -22,8 +22,8 @@ struct mf_series { /* one column: a value for each iteration, NaN where it has n
     double *value; /* (n) */
 };
 
-/* Seconds of training so far, from the `time` of metrics frames in their order. A time that falls is a resume of an older
- * version, which counted from 0 anew: it goes on from what was there. Zeroed: before the first frame. */
+/* Seconds of training so far, from the `time` of metrics frames in their order. A time that falls is a resume of an
+ * older version, which counted from 0 anew: it goes on from what was there. Zeroed: before the first frame. */
 struct mf_elapsed {
     double last, before;
 };
@@ -51,7 +51,8 @@ struct mf_history {
 /* A run or a shelf (data/runs.h), a file of metrics, or "-". A journal that is not there yet is fine. */
 int mf_history_open(struct mf_history *h, const char *path, struct mf_err *err);
 void mf_history_close(struct mf_history *h); /* safe on a zeroed one */
-/* What came since: 1 there was something, 0 nothing (at the end of a pipe too: see hung_up), or MF_EFORMAT. */
+/* What came since: 1 there was something, 0 nothing (at the end of a pipe too: see hung_up), or MF_EFORMAT, also where
+ * the journal is a pipe or a device; MF_EIO. */
 int mf_history_more(struct mf_history *h, bool *hung_up, struct mf_err *err);
 /* One metrics frame of another reader's; others are passed over. */
 int mf_history_take(struct mf_history *h, const struct mf_frame *f, struct mf_err *err);

@@ -80,16 +80,17 @@ static void put_row(FILE *to, const struct mf_trials *t, int i, double success)
 
 void mf_comparison_put(const struct mf_trials *t, double success, FILE *to)
 {
-    fprintf(to,
-            "<h2>Comparison</h2>\n<p>Success is that of the rollouts, exploration noise on. The final one is over the "
-            "last tenth of a run's iterations, %d at the most, each counted by its episodes; over seeds the mean, and "
-            "in brackets the least and the most. The variance is the sample's, over seeds. Steps and seconds of "
-            "training are those until success was %g in the mean over %d iterations in a row (all of a shorter run), of "
-            "the runs that reached it.</p>\n"
-            "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>what differs</th><th>seeds</th>"
-            "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
-            "<th>seconds per iteration</th><th>iterations</th><th>control steps</th></tr>\n",
-            MF_LATELY, success, MF_LATELY, success);
+    fprintf(
+        to,
+        "<h2>Comparison</h2>\n<p>Success is that of the rollouts, exploration noise on. The final one is over the "
+        "last tenth of a run's iterations, %d at the most, each counted by its episodes; over seeds the mean, and "
+        "in brackets the least and the most. The variance is the sample's, over seeds. Steps and seconds of "
+        "training are those until success was %g in the mean over %d iterations in a row (all of a shorter run), of "
+        "the runs that reached it.</p>\n"
+        "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>what differs</th><th>seeds</th>"
+        "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
+        "<th>seconds per iteration</th><th>iterations</th><th>control steps</th></tr>\n",
+        MF_LATELY, success, MF_LATELY, success);
     for (int i = 0; i < t->n_groups; i++)
         put_row(to, t, i, success);
     fputs("</table></div>\n", to);

@@ -1,11 +1,13 @@
 #include "plot/evals.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "plot/html.h"
@@ -57,8 +59,9 @@ static bool all_numbers(const json_t *column, json_int_t n, double most)
 /* What the table reads of it is there, and of its kind. */
 static bool is_result(const json_t *j)
 {
-    static const char *const words[] = {"checkpoint", "digest", "weights", "env"},
-                             *const counts[] = {"denoising_steps", "seed", "max_steps"};
+    static const char *const words[] = {"checkpoint", "digest", "weights", "env"}, *const counts[] = {"denoising_steps",
+                                                                                                      "seed",
+                                                                                                      "max_steps"};
     const json_int_t n = json_integer_value(json_object_get(j, "n"));
     bool good = n > 0 && n <= TRIALS_MOST;
     for (int i = 0; i < 4; i++)
@@ -96,9 +99,10 @@ static int take_whole(struct mf_evals *e, json_t *j)
 }
 
 /* One object, or one after the other: eval.json has "results" in one, eval.results a result in each. */
-static void read_file(struct mf_evals *e, const char *path)
+static void read_file(struct mf_evals *e, const char *dir, const char *name)
 {
-    FILE *f = fopen(path, "re");
+    struct mf_err why;
+    FILE *f = mf_file_read_in(dir, name, &why);
     json_t *j, *one;
     size_t i;
     int lacking = 0;
@@ -113,9 +117,12 @@ static void read_file(struct mf_evals *e, const char *path)
         json_decref(j);
     }
     if (lacking)
-        mf_log(MF_LOG_WARN, "%s: left out %d of its results, which lack a field or have one of another kind", path, lacking);
+        mf_log(MF_LOG_WARN, "%s/%s: left out %d of its results, which lack a field or have one of another kind", dir,
+               name, lacking);
     if (f)
         fclose(f);
+    else
+        mf_log(MF_LOG_WARN, "%s; it is left out", why.text);
 }
 
 static int of_json(const struct dirent *d)
@@ -124,16 +131,16 @@ static int of_json(const struct dirent *d)
     return dot && (!strcmp(dot, ".json") || !strcmp(dot, ".jsonl"));
 }
 
-void mf_evals_read(struct mf_evals *e, const char *dir)
+void mf_evals_read(struct mf_evals *e, const char *dir, const char *below)
 {
     struct dirent **entry;
-    const int n = scandir(dir, &entry, of_json, versionsort);
+    char path[PATH_MAX], name[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", dir, below);
+    const int n = scandir(path, &entry, of_json, versionsort);
     e->all = e->all ? e->all : json_array();
     for (int i = 0; i < n; i++) {
-        char *path = mf_xcalloc(strlen(dir) + strlen(entry[i]->d_name) + 2, 1);
-        sprintf(path, "%s/%s", dir, entry[i]->d_name);
-        read_file(e, path);
-        free(path);
+        snprintf(name, sizeof name, "%s%s%s", below, *below ? "/" : "", entry[i]->d_name);
+        read_file(e, dir, name);
         free(entry[i]);
     }
     if (n >= 0)

@@ -16,9 +16,9 @@ struct mf_evals { /* zeroed: empty */
     struct mf_evals_row *row; /* (n) as they were found */
 };
 
-/* The files *.json and *.jsonl in the folder that hold results, as far as they are whole; others are passed over, and
- * so is what was found before. */
-void mf_evals_read(struct mf_evals *e, const char *dir);
+/* The files *.json and *.jsonl in the folder, or in its folder `below`, that hold results, as far as they are whole;
+ * others are passed over, and so are what was found before, and links out of the folder. */
+void mf_evals_read(struct mf_evals *e, const char *dir, const char *below);
 void mf_evals_release(struct mf_evals *e);
 
 /* All rows, success with Wilson's 95 % interval, each set against the first one of as many denoising steps, on the

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "data/json.h"
 
@@ -43,9 +44,10 @@ static void put_base64(const unsigned char *p, size_t n, FILE *to)
     }
 }
 
-bool mf_html_data(const char *path, const char *type, size_t most, FILE *to)
+bool mf_html_data(const char *folder, const char *name, const char *type, size_t most, FILE *to)
 {
-    FILE *f = fopen(path, "re");
+    struct mf_err ignored;
+    FILE *f = mf_file_read_in(folder, name, &ignored);
     if (!f)
         return false;
     unsigned char *bytes = mf_xcalloc(most + 1, 1);

@@ -10,8 +10,8 @@
 void mf_html_text(const char *s, FILE *to);
 /* A text, NULL as a "-", between markup. */
 void mf_html_put(FILE *to, const char *before, const char *text, const char *after);
-/* A file's bytes as "data:TYPE;base64,..". false, and nothing is put, where it cannot be read or is larger than most.
- */
-bool mf_html_data(const char *path, const char *type, size_t most, FILE *to);
+/* The bytes of FOLDER/NAME as "data:TYPE;base64,..". false, and nothing is put, where it cannot be read, is a link out
+ * of the folder or larger than most. */
+bool mf_html_data(const char *folder, const char *name, const char *type, size_t most, FILE *to);
 
 #endif

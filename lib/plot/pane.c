@@ -182,7 +182,8 @@ static double most(const double *v, size_t n)
     return m;
 }
 
-/* One of the two pictures of a column: a run that learns by PPO has success and KL, a clone its loss and its gradient. */
+/* One of the two pictures of a column: a run that learns by PPO has success and KL, a clone its loss and its gradient.
+ */
 struct part {
     const char *label, *series, *format;
     double unit; /* what the newest value is multiplied by */

@@ -127,9 +127,9 @@ int mf_picture_script(const struct mf_picture *p, FILE *to)
 
 /* ---- gnuplot ---- */
 
-/* Its ends are files in memory, so that neither can wait for the other. Its warnings (a curve that is flat) are nobody's
- * business unless it fails. It does not report a write that failed: it draws everything twice, to two files, which have
- * to be the same. */
+/* Its ends are files in memory, so that neither can wait for the other. Its warnings (a curve that is flat) are
+ * nobody's business unless it fails. It does not report a write that failed: it draws everything twice, to two files,
+ * which have to be the same. */
 enum { SCRIPT, FIRST, SAID, SECOND, ENDS };
 
 /* -d: the reader's own ~/.gnuplot has no part in it. */

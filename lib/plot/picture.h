@@ -21,8 +21,8 @@ struct mf_picture {
 
 /* Append what gnuplot is to do. How many curves it has. */
 int mf_picture_script(const struct mf_picture *p, FILE *script);
-/* Run a script of one or more pictures; *out, for free() and ended by a 0, is what gnuplot drew, n > 0 bytes. MF_EIO, and
- * NULL, where it is missing, fails, is killed, or could not write all of it. */
+/* Run a script of one or more pictures; *out, for free() and ended by a 0, is what gnuplot drew, n > 0 bytes. MF_EIO,
+ * and NULL, where it is missing, fails, is killed, or could not write all of it. */
 int mf_picture_make(const char *script, size_t length, char **out, size_t *n, struct mf_err *err);
 
 #endif

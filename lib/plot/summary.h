@@ -21,8 +21,8 @@ struct mf_summary {
     struct mf_spread per_iteration;   /* seconds of one */
 };
 
-/* Where a run reports rollout/episodes, each iteration counts by them. success: a share of the episodes, in the mean over
- * MF_LATELY iterations in a row, or all of a shorter run. */
+/* Where a run reports rollout/episodes, each iteration counts by them. success: a share of the episodes, in the mean
+ * over MF_LATELY iterations in a row, or all of a shorter run. */
 struct mf_summary mf_summary_of(const struct mf_cohort *g, double success);
 
 #endif

@@ -86,11 +86,11 @@ static int find(struct mf_trials *t, const char *word, struct mf_err *err)
 /* ---- what they were told ---- */
 
 /* A stage that was not told keeps the default, so what is none wins over what is. */
-static void take_told(struct mf_trial *t, const char *path, const struct mf_conf *defaults)
+static void take_told(struct mf_trial *t, const char *program, const struct mf_conf *defaults)
 {
     struct mf_conf *c = mf_conf_new();
     struct mf_err why;
-    const bool read = mf_conf_file(c, path, &why) == 0;
+    const bool read = mf_conf_recorded(c, t->folder, program, &why) == 0;
     if (!read)
         mf_log(MF_LOG_WARN, "%s; what it says is left out", why.text);
     const bool first = !t->text;
@@ -115,12 +115,11 @@ static int of_stages(const struct dirent *e)
 static void configure(struct mf_trial *t, const struct mf_conf *defaults)
 {
     struct dirent **entry;
-    char *dir = join(t->h.run, "configs");
-    const int n = *t->h.run ? scandir(dir, &entry, of_stages, alphasort) : -1;
+    char *dir = join(t->folder, "configs");
+    const int n = *t->folder ? scandir(dir, &entry, of_stages, alphasort) : -1;
     for (int i = 0; i < n; i++) {
-        char *path = join(dir, entry[i]->d_name);
-        take_told(t, path, defaults);
-        free(path);
+        *strrchr(entry[i]->d_name, '.') = '\0';
+        take_told(t, entry[i]->d_name, defaults);
         free(entry[i]);
     }
     if (n >= 0)
@@ -140,6 +139,7 @@ static int read_metrics(struct mf_trial *t, struct mf_err *err)
 {
     bool hung_up;
     int rc = mf_history_open(&t->h, t->path, err);
+    t->folder = mf_xstrdup(t->h.run);
     while (rc == 0 && (rc = mf_history_more(&t->h, &hung_up, err)) > 0)
         rc = 0;
     return rc;
@@ -255,6 +255,7 @@ void mf_trials_close(struct mf_trials *t)
             free(one->text[k]);
         free(one->text);
         free(one->path);
+        free(one->folder);
         mf_history_close(&one->h);
     }
     for (int g = 0; g < t->n_groups; g++)

@@ -10,7 +10,8 @@
 #include "data/history.h"
 
 struct mf_trial {
-    char *path; /* as it was given, or found */
+    char *path;   /* as it was given, or found */
+    char *folder; /* of the run; "": it is a stream alone, and the folder that its head names is not looked into */
     struct mf_history h;
     char **text;  /* of every key in mf_keys, what the stages were told; a NULL is null. NULL: nothing is known */
     int64_t seed; /* run.seed */

@@ -123,15 +123,16 @@ void mf_report_row(const struct mf_frame *m, FILE *to)
     for (size_t i = 0; (long)number(m, "iter") % 20 == 0 && i < n; i++)
         fprintf(to, "%*s%s", column[i].width, column[i].head, i + 1 < n ? " " : "\n");
     for (size_t i = 0; i < n; i++)
-        fprintf(to, "%*s%s", column[i].width, mf_number(text, column[i].fmt, column[i].unit * number(m, column[i].path)),
-                i + 1 < n ? " " : "\n");
+        fprintf(to, "%*s%s", column[i].width,
+                mf_number(text, column[i].fmt, column[i].unit * number(m, column[i].path)), i + 1 < n ? " " : "\n");
 }
 
 void mf_report_words(const struct mf_frame *m, char *words, size_t size)
 {
     char speed[MF_NUMBER], success[MF_NUMBER], kl[MF_NUMBER];
     snprintf(words, size, "iteration %.0f, %.0f steps in %.0f s (%s/s), success %s with noise, kl %s",
-             number(m, "iter") + 1, number(m, "step"), number(m, "time"), mf_number(speed, "%.0f", number(m, "values.perf/fps")),
+             number(m, "iter") + 1, number(m, "step"), number(m, "time"),
+             mf_number(speed, "%.0f", number(m, "values.perf/fps")),
              mf_number(success, "%.1f %%", 100 * number(m, "values.rollout/success_once")),
              mf_number(kl, "%.0e", number(m, "values.train/approx_kl")));
 }

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "stage/rundir.h"
 
@@ -60,11 +62,11 @@ double mf_run_waited_in(const struct mf_run *run)
 /* A run goes on with the configuration that it began with. */
 static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_err *err)
 {
-    char path[MF_PATH_MAX];
     struct mf_conf *was = mf_conf_new();
     struct mf_err why;
-    snprintf(path, sizeof path, "%.900s/configs/%s.yaml", dir, run->opt.program);
-    int rc = mf_conf_file(was, path, &why) ? 0 : mf_conf_agrees(run->opt.conf, was, run->stage->binds, &why);
+    int rc = mf_conf_recorded(was, dir, run->opt.program, &why)
+                 ? 0
+                 : mf_conf_agrees(run->opt.conf, was, run->stage->binds, &why);
     if (rc)
         mf_err_set(err, rc, "%.100s goes on as it began, but here is %.300s; give what it was, or run.force=true", dir,
                    why.text);
@@ -113,6 +115,10 @@ static int open_in(struct mf_run *run, struct mf_err *err)
     snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", at.path);
     if (access(path, F_OK))
         return mf_err_set(err, MF_EIO, "%s has no metrics: no %s", at.path, path);
+    const int journal = mf_file_open(path, err); /* a pipe in its place would be waited for */
+    if (journal < 0)
+        return err->code;
+    close(journal);
     return mf_port_open(&run->in, path, MF_IN, &run->wire, err);
 }
 

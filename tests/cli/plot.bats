@@ -43,6 +43,47 @@ texts() { python3 -c 'import sys, xml.etree.ElementTree as E; [print(t.text) for
         grep -qF "it's \`id\` \$(id) <script› ]]› %s/s (3 seeds)" <<<"$(tr '?' ' ' <words)"
 }
 
+# gnuplot_that SCRIPT: another one stands before it in PATH.
+gnuplot_that() { mkdir -p fake && printf '#!/bin/sh\n%s\n' "$1" >fake/gnuplot && chmod +x fake/gnuplot; }
+
+@test "a gnuplot that is killed, fails, or loses what it writes makes no picture" {
+    local real words
+    real=$(command -v gnuplot)
+    for words in "mf-plot all plot.out=p.svg" "mf-plot all" "mf-report all"; do
+        read -ra tool <<<"$words"
+        gnuplot_that 'kill -9 $$' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot was killed by signal 9 (Killed) before the picture was made" ]] || return 1
+        gnuplot_that "$real"' "$@"; kill -SEGV $$' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"killed by signal 11"* ]] || return 1
+        gnuplot_that 'echo no such terminal >&2; exit 1' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot could not make the picture: no such terminal"* ]] || return 1
+        gnuplot_that "$real"' "$@"; truncate -s 8192 /dev/fd/1' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot could not write the whole picture"* ]] || return 1
+        gnuplot_that 'exit 0' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot could not write the whole picture"* && ! -e p.svg && ! -e p.svg.part ]] || return 1
+    done
+}
+
+@test "a write that fails anywhere, once or from then on, is no success" {
+    command -v strace >/dev/null && strace -o /dev/null true || skip "no strace"
+    mf-plot all plot.out=whole.svg && mf-report all >whole.html || return 1
+    local n how rc failed=0
+    for n in 1 4 6 8 11 13; do
+        for how in EIO:when=$n ENOSPC:when=$n+; do
+            rc=0 && rm -f p.svg && strace -f -qq -o log -e trace=write -e inject=write:error="$how" mf-plot all plot.out=p.svg 2>said || rc=$?
+            if [[ $rc -eq 0 ]]; then cmp p.svg whole.svg; else [[ $rc -eq 1 && ! -e p.svg ]]; fi || { echo "$n $how $rc"; return 1; }
+            failed=$((failed + (rc == 1)))
+            rc=0 && strace -f -qq -o log -e trace=write -e inject=write:error="$how" mf-report all >page 2>said || rc=$?
+            if [[ $rc -eq 0 ]]; then diff <(grep -v 'Written by' page) <(grep -v 'Written by' whole.html); else [[ $rc -eq 1 ]]; fi || { echo "report $n $how $rc"; return 1; }
+        done
+    done
+    [[ $failed -ge 9 ]] # the others met a warning of gnuplot's, or came after the last write
+}
+
+@test "a full disk is said, and leaves the picture that was there" {
+    run -1 bash -c 'mf-plot all >/dev/full' && [[ $output == *"write <stdout>: No space left on device" ]] || return 1
+    mkdir small && mount -t tmpfs -o size=16k none small || skip "no tmpfs here"
+    local rc=0
+    { echo old >small/p.svg && run -1 mf-plot all plot.out=small/p.svg && [[ $output == *"small/p.svg.part': No space left on device" && $(cat small/p.svg) == old && $(ls small) == p.svg ]] &&
+        run -1 bash -c 'mf-report all >small/r.html' && [[ $output == *"No space left on device" ]]; } || rc=1
+    umount small && return $rc
+}
+
 @test "what cannot be drawn is said" {
     run -2 mf-plot && [[ $output == *"name the runs to draw"* ]]
     run -1 mf-plot nowhere && [[ $output == *"nowhere: No such file or directory" ]]

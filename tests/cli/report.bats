@@ -93,6 +93,49 @@ PY
         grep -qF "<p>On $(uname -n), $(uname -s) $(uname -r)" r.html && page r.html >rows
 }
 
+@test "a foreign run shows what it holds and nothing of who reads it: no environment, no links out, no pipes" {
+    cd all/slow/0 || return 1
+    export MF_TEST_SECRET=hunter2
+    local ref="\${oc.env:MF_TEST_SECRET}"
+    sed -i "s|^  command:.*|  command: 'serve $ref'|; s|^  batch_size:.*|  batch_size: $ref|" configs/mf-collect.yaml
+    echo hunter2 >"$T/secret" && printf hunter2 | base64 >"$T/b64" && ln -s "$T/secret" videos/000001.mp4 && ln -s "$T/secret" configs/machine &&
+        mkdir "$T/elsewhere" && mv videos/000003.gif "$T/elsewhere" && mkfifo videos/000002.gif x.json logs/y.json configs/mf-ppo.yaml &&
+        ln -s "$T/elsewhere" videos/more || return 1
+    run -0 --separate-stderr timeout -s KILL 20 mf-report . && cat <<<"$stderr" && ! grep -qFi -e hunter2 -e "$(cut -c1-6 "$T/b64")" <<<"$output$stderr" &&
+        grep -qF "serve $ref" <<<"$output" && grep -qF "<code>$ref</code>" <<<"$output" &&
+        [[ $(grep -c 'is a link out of the run' <<<"$output") -eq 2 ]] || return 1
+    rm -r videos && mv "$T/elsewhere" "$T/films" && printf 'GIF89a' >"$T/films/1.gif" && ln -s "$T/films" videos &&
+        timeout -s KILL 20 mf-report . >"$T/p" && ! grep -q 'data:image' "$T/p" || return 1
+    cp logs/metrics.mf "$T/m.mf" && cd "$T" && mf-report m.mf >p && ! grep -q -e 'learning_rate' -e 'videos/' p # its head names all/slow/0
+}
+
+@test "a run whose journal is a pipe or a device is refused at once by every reader" {
+    mkdir -p f/logs d/logs && mkfifo f/logs/metrics.mf && ln -s /dev/zero d/logs/metrics.mf || return 1
+    local tool dir
+    for tool in plot report top stat check; do
+        for dir in f d; do
+            run -3 timeout -s KILL 10 mf-$tool $dir </dev/null && [[ $output == *"$dir/logs/metrics.mf is a"*", not a regular file"* ]] || return 1
+        done
+    done
+}
+
+@test "results that lack a field are left out and said; the others make their table" {
+    mkdir p && cp -r all/slow/0/logs p && /usr/bin/python3 - <<'PY' || return 1
+import json
+trials = {k: [1, 0] for k in ("success_once", "success_at_end", "length", "return")}
+good = {"checkpoint": "c", "digest": "d", "weights": "raw", "env": "point", "server": None, "max_steps": 4, "seed": 0,
+        "denoising_steps": 4, "n": 2, "engine": {}, "policy": {}, "trials": trials}
+bad = [{k: v for k, v in good.items() if k != lacking} for lacking in ("env", "denoising_steps", "max_steps", "seed", "n", "digest", "weights", "checkpoint")]
+bad += [dict(good, **{k: v}) for k, v in (("env", 3), ("n", -1), ("n", 1 << 62), ("seed", "x"), ("trials", dict(trials, success_once=[5, "a"])))]
+other = {k: v for k, v in good.items() if k != "server"}
+with open("p/r.jsonl", "w") as f:
+    for r in bad[:5] + [good] + bad[5:] + [dict(other, digest="e")]:
+        f.write(json.dumps(r) + "\n")
+PY
+    run -0 --separate-stderr mf-report p && [[ $stderr == "mf-report: warn: p/r.jsonl: left out 13 of its results, which lack a field or have one of another kind" ]] &&
+        cat >r.html <<<"$output" && evaluations r.html >rows && cat rows && [[ $(wc -l <rows) -eq 2 && $(grep -c '^c|point|4|1|2|0.500' rows) -eq 2 ]]
+}
+
 @test "in a browser it is drawn, and no name becomes a program" {
     command -v chromium >/dev/null || skip "no chromium"
     mf-report all >r.html

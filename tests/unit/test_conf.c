@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "conf/item.h"
@@ -48,13 +49,18 @@ static void temp(char *path, const char *text)
     fclose(f);
 }
 
+static int load_file(struct mf_conf *c, const char *path, struct mf_err *err)
+{
+    return mf_conf_load(c, &(struct mf_sources){.n_files = 1, .file = &path}, err);
+}
+
 static void file(const char *text, const char *key, const char *want)
 {
     char path[32];
     temp(path, text);
     struct mf_conf *c = mf_conf_new();
     struct mf_err err = {0};
-    const char *got = mf_conf_file(c, path, &err) ? err.text : mf_conf_text(c, key);
+    const char *got = load_file(c, path, &err) ? err.text : mf_conf_text(c, key);
     if (!ok(got && want ? strstr(got, want) != NULL : got == want, "a file gives %s %s", key, want ? want : "null"))
         printf("#   got %s\n", got ? got : "null");
     mf_conf_free(c);
@@ -230,9 +236,8 @@ static void files(void)
     file("policy:\n  hidden: [[1]]\n", "", ":2: policy.hidden=[..]: must be a list of integers");
     struct mf_conf *c = mf_conf_new();
     struct mf_err err;
-    ok(mf_conf_file(c, "/tmp/no/such", &err) == MF_EUSAGE && strstr(err.text, "cannot open"),
-       "a file that is not there");
-    ok(mf_conf_file(c, "/tmp", &err) == MF_EUSAGE && strstr(err.text, "cannot read"), "a folder is no file");
+    ok(load_file(c, "/tmp/no/such", &err) == MF_EUSAGE && strstr(err.text, "cannot open"), "a file that is not there");
+    ok(load_file(c, "/tmp", &err) == MF_EUSAGE && strstr(err.text, "cannot read"), "a folder is no file");
     mf_conf_free(c);
 }
 
@@ -255,7 +260,7 @@ static void reads_back(void)
     FILE *f = fopen(path, "w");
     mf_conf_print(a, f);
     fclose(f);
-    ok(mf_conf_file(b, path, &err) == 0, "what --cfg prints is read %s", err.text);
+    ok(load_file(b, path, &err) == 0, "what --cfg prints is read %s", err.text);
     int same = 1;
     for (int i = 0; mf_keys[i].name; i++) {
         const char *x = mf_conf_text(a, mf_keys[i].name), *y = mf_conf_text(b, mf_keys[i].name);
@@ -305,6 +310,57 @@ static void paths(void)
     file("run: {dir: ~}\n", "run.dir", NULL);
 }
 
+static void record(const char *run, const char *text)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/configs", run);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/configs/mf-x.yaml", run);
+    FILE *f = fopen(path, "w");
+    fputs(text, f);
+    fclose(f);
+}
+
+/* What a run recorded is read as it stands: nothing of who reads it comes into it. */
+static void recorded(void)
+{
+    char run[] = "/tmp/mf-conf-XXXXXX", path[64], to[64];
+    struct mf_conf *c = mf_conf_new();
+    struct mf_err err = {0};
+    struct some s;
+    setenv("MF_TEST_SECRET", "hunter2", 1);
+    record(mkdtemp(run),
+           "env:\n  command: run ${oc.env:MF_TEST_SECRET} ${now:%Y} ${training.batch_size}\n"
+           "run:\n  name: a \\${b}\npolicy:\n  checkpoint: ~/c\ntraining:\n  batch_size: ${oc.env:MF_TEST_SECRET}\n");
+    ok(mf_conf_recorded(c, run, "mf-x", &err) == 0, "a record is read %s", err.text);
+    ok(!strcmp(mf_conf_text(c, "env.command"), "run ${oc.env:MF_TEST_SECRET} ${now:%Y} ${training.batch_size}") &&
+           !strcmp(mf_conf_text(c, "run.name"), "a ${b}") && !strcmp(mf_conf_text(c, "policy.checkpoint"), "~/c"),
+       "what refers to something stays as it is written, and an escaped one is a text");
+    ok(!strcmp(mf_conf_text(c, "training.batch_size"), "${oc.env:MF_TEST_SECRET}") &&
+           mf_conf_bind(c, binds, &s, &err) == MF_EUSAGE && strstr(err.text, "training.batch_size is mandatory"),
+       "also where it is no value of its key, which then has none");
+    mf_conf_free(c);
+    c = mf_conf_new();
+    record(run, "");
+    ok(mf_conf_recorded(c, run, "mf-x", &err) == MF_EFORMAT && strstr(err.text, "configs/mf-x.yaml is empty"), "%s",
+       err.text);
+    record(run, "defaults: [other]\n");
+    ok(mf_conf_recorded(c, run, "mf-x", &err) == MF_EUSAGE && strstr(err.text, "defaults"), "no other file is read");
+    mf_conf_free(c);
+    c = mf_conf_new();
+    snprintf(path, sizeof path, "%s/configs/mf-x.yaml", run);
+    snprintf(to, sizeof to, "%s.else", run);
+    ok(rename(path, to) == 0 && symlink(to, path) == 0 && mf_conf_recorded(c, run, "mf-x", &err) == MF_EFORMAT &&
+           strstr(err.text, "is a link out of"),
+       "nor one that a link names");
+    unlink(to);
+    unlink(path);
+    *strrchr(path, '/') = '\0';
+    rmdir(path);
+    rmdir(run);
+    mf_conf_free(c);
+}
+
 int main(void)
 {
     struct some s = {0};
@@ -325,5 +381,6 @@ int main(void)
     files();
     reads_back();
     paths();
+    recorded();
     return done();
 }

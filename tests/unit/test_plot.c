@@ -85,10 +85,13 @@ static void compared(const struct mf_trial *const *two, const struct mf_trial *c
        "with what differs, or that nothing is known");
     ok(strstr(page, "<td class=\"n\">1 of 2</td>") && strstr(second, "<td class=\"n\">0 of 1</td>"),
        "how many reached the success that was asked for");
-    ok(strstr(page, "0.994 <span class=\"dim\">(0.950 to 1.038)</span><br/><span class=\"dim\">last 1 to 4 iterations</span>") &&
+    ok(strstr(
+           page,
+           "0.994 <span class=\"dim\">(0.950 to 1.038)</span><br/><span class=\"dim\">last 1 to 4 iterations</span>") &&
            strstr(second, "<td class=\"n\">0.500<br/><span class=\"dim\">last 1 iteration</span></td>"),
        "the mean over seeds with its range, of one run its number");
-    ok(strstr(second, "last 1 iteration</span></td><td class=\"n\">-</td>") && strstr(second, "0 of 1</td><td class=\"n\">-</td>"),
+    ok(strstr(second, "last 1 iteration</span></td><td class=\"n\">-</td>") &&
+           strstr(second, "0 of 1</td><td class=\"n\">-</td>"),
        "and a dash for what there is none of");
     free(page);
     free(text[clip]);
@@ -142,7 +145,8 @@ int main(void)
     double variance = 0;
     for (int i = 0; i < 3; i++)
         variance += (final[i] - mean) * (final[i] - mean) / 2;
-    near(s.final.mean, mean, 1e-12, "success of the last tenth of the iterations: of the last 1 of 19, 4 of 40, 1 of 10");
+    near(s.final.mean, mean, 1e-12,
+         "success of the last tenth of the iterations: of the last 1 of 19, 4 of 40, 1 of 10");
     near(s.final.variance, variance, 1e-12, "its variance over seeds");
     ok(fabs(s.final.low - .5) < 1e-12 && fabs(s.final.high - 1.0375) < 1e-12, "its range");
     ok(s.last.low == 1 && s.last.high == 4 && isnan(s.episodes), "over how many, where nobody counts episodes");

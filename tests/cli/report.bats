@@ -110,7 +110,7 @@ PY
 }
 
 @test "a run whose journal is a pipe or a device is refused at once by every reader" {
-    mkdir -p f/logs d/logs && mkfifo f/logs/metrics.mf && ln -s /dev/zero d/logs/metrics.mf || return 1
+    mkdir -p f/logs d/logs f/checkpoints d/checkpoints && mkfifo f/logs/metrics.mf && ln -s /dev/zero d/logs/metrics.mf || return 1
     local tool dir
     for tool in plot report top stat check; do
         for dir in f d; do

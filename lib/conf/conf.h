@@ -46,7 +46,7 @@ struct mf_key {
      * which ~ is $HOME, or "name", which may be a part of a path and never is one; NULL: any. */
     const char *words;
     const char *unit; /* "control steps"; NULL: none */
-    const char *help; /* goes on from the unit: "in an episode" */
+    const char *help; /* "longest episode; 0: the limit of the environment" */
 };
 
 extern const struct mf_key mf_keys[]; /* ends with a NULL name */
@@ -92,7 +92,8 @@ bool mf_conf_has(const char *key);
 const char *mf_conf_assume(struct mf_conf *c, const char *key, const char *text);
 bool mf_conf_was_set(const struct mf_conf *c, const char *key); /* not the default */
 void mf_conf_print(const struct mf_conf *c, FILE *to);          /* --cfg: YAML, reads back */
-void mf_conf_help(const struct mf_bind *table, FILE *to);       /* --help's rows, 100 columns wide */
-void mf_conf_doc(FILE *to);                                     /* the same of all keys, by groups */
+/* --help's rows, 100 columns wide, in sections with headings: what programs do first, what is common to all last. */
+void mf_conf_help(const struct mf_bind *table, FILE *to);
+void mf_conf_doc(FILE *to); /* the same of all keys */
 
 #endif

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -75,36 +76,91 @@ static int pair_width(const struct mf_key *key)
     return (int)(strlen(key->name) + 1 + strlen(key->def ? key->def : "null"));
 }
 
+/* A section holds the keys from its first one to the next section's, in the order of mf_keys. */
+static const struct section {
+    const char *first, *heading;
+} sections[] = {
+    {"eval.num_episodes", "Evaluation"},
+    {"clone.dataset", "Cloning"},
+    {"training.total_timesteps", "Training"},
+    {"training.clip_range", "PPO"},
+    {"advantage.advantage_type", "Advantages"},
+    {"collect.actor", "Collecting"},
+    {"film.every", "Videos of the training"},
+    {"view.arrays", "View"},
+    {"top.interval", "Screen"},
+    {"plot.out", "Plot"},
+    {"report.success", "Report"},
+    {"log.formats", "Files of metrics"},
+    {"data.format", "Demonstrations"},
+    {"ckpt.keep", "Checkpoints"},
+    {"env.name", "Environment"},
+    {"policy.checkpoint", "Policy"},
+    {"policy.network", "Network of the policy"},
+    {"policy.noise_method", "Noise of the denoising chain"},
+    {"run.dir", "Run"},
+    {"device", "Computing"},
+    {"use_wandb", "Weights & Biases"},
+    {"wire.secret", "Sockets"},
+    {"log.level", "Messages"},
+    {"conf.unknown", "Configuration"},
+};
+enum { SECTIONS = sizeof sections / sizeof *sections };
+
+static bool begins_section(int key)
+{
+    for (int i = 0; i < SECTIONS; i++)
+        if (!strcmp(sections[i].first, mf_keys[key].name))
+            return true;
+    return false;
+}
+
+static bool is_bound(const struct mf_bind *table, const char *key)
+{
+    while (table->key && strcmp(table->key, key) != 0)
+        table++;
+    return table->key;
+}
+
+static void help_row(const struct mf_key *key, int wide, FILE *to)
+{
+    const bool choice = key->type == MF_CHOICE;
+    char text[512];
+    snprintf(text, sizeof text, "%s%s%s%s%s%s", choice ? key->words : "", choice ? ": " : "", key->help,
+             key->unit ? " [" : "", key->unit ? key->unit : "", key->unit ? "]" : "");
+    fprintf(to, "  %s=%s", key->name, key->def ? key->def : "null");
+    put_spaces(wide - pair_width(key) + 2, to);
+    put_wrapped(text, wide + 4, to);
+}
+
 void mf_conf_help(const struct mf_bind *table, FILE *to)
 {
     int wide = 0;
+    bool any = false;
     for (const struct mf_bind *b = table; b->key; b++)
         wide = pair_width(&mf_keys[mf_key_find(b->key)]) > wide ? pair_width(&mf_keys[mf_key_find(b->key)]) : wide;
-    for (const struct mf_bind *b = table; b->key; b++) {
-        const struct mf_key *key = &mf_keys[mf_key_find(b->key)];
-        const bool choice = key->type == MF_CHOICE;
-        char text[512];
-        snprintf(text, sizeof text, "%s%s%s%s%s", choice ? key->words : "", choice ? ": " : "",
-                 key->unit ? key->unit : "", key->unit ? " " : "", key->help);
-        fprintf(to, "  %s=%s", key->name, key->def ? key->def : "null");
-        put_spaces(wide - pair_width(key) + 2, to);
-        put_wrapped(text, wide + 4, to);
+    for (const struct section *s = sections; s < sections + SECTIONS; s++) {
+        const char *heading = s->heading;
+        int i = mf_key_find(s->first);
+        do {
+            if (!is_bound(table, mf_keys[i].name))
+                continue;
+            if (heading)
+                fprintf(to, "%s%s:\n", any ? "\n" : "", heading);
+            heading = NULL, any = true;
+            help_row(&mf_keys[i], wide, to);
+        } while (mf_keys[++i].name && !begins_section(i));
     }
 }
 
 void mf_conf_doc(FILE *to)
 {
-    struct mf_bind row[128];
-    for (int i = 0; mf_keys[i].name;) {
-        const size_t n = strcspn(mf_keys[i].name, ".");
-        int k = 0;
-        for (const char *group = mf_keys[i].name; k < 127 && mf_keys[i].name; i++)
-            if (strncmp(group, mf_keys[i].name, n) || mf_keys[i].name[n] != group[n])
-                break;
-            else
-                row[k++] = (struct mf_bind){.key = mf_keys[i].name};
-        row[k].key = NULL;
-        mf_conf_help(row, to);
-        putc('\n', to);
-    }
+    int n = 0;
+    while (mf_keys[n].name)
+        n++;
+    struct mf_bind *all = mf_xcalloc((size_t)n + 1, sizeof *all);
+    while (n-- > 0)
+        all[n].key = mf_keys[n].name;
+    mf_conf_help(all, to);
+    free(all);
 }

@@ -23,16 +23,20 @@ static bool takes_file(const struct mf_stage *s)
     return s->role == MF_SINK && s->text_out;
 }
 
-/* Its own keys, and the one that every program reads. */
-static void help_keys(const struct mf_bind *own)
+/* Its own keys, and those that the frame reads for every program, or for every one with a stream. */
+static void help_keys(const struct mf_stage *s)
 {
+    static const char *const common[] = {"log.level",   "conf.unknown", "wire.secret",
+                                         "wire.server", "wire.allowed", "wire.patience"};
+    const size_t n_common = has_in(s) || has_out(s) ? sizeof common / sizeof *common : 2;
     size_t n = 0;
-    while (own && own[n].key)
+    while (s->binds && s->binds[n].key)
         n++;
-    struct mf_bind *all = mf_xcalloc(n + 2, sizeof *all);
+    struct mf_bind *all = mf_xcalloc(n + n_common + 1, sizeof *all);
     if (n)
-        memcpy(all, own, n * sizeof *all);
-    all[n].key = "log.level";
+        memcpy(all, s->binds, n * sizeof *all);
+    for (size_t i = 0; i < n_common; i++)
+        all[n + i].key = common[i];
     mf_conf_help(all, stdout);
     free(all);
 }
@@ -43,9 +47,9 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
     printf("Usage: %s [key=value]...%s%s%s%s [--config-name NAME] [--config FILE]...\n%s\n", o->program,
            words ? " " : "", words ? words : "", has_in(s) ? " [--in ADDRESS]" : "",
            has_out(s) ? " [--out ADDRESS]" : "", s->summary);
-    puts("\nKeys and their defaults:");
-    help_keys(s->binds);
-    puts("Keys of other programs are accepted too, so that a pipeline hands the same words to all.\n\nOptions:");
+    puts("\nKeys with their defaults, choices and [units]:\n");
+    help_keys(s);
+    puts("\nKeys of other programs are accepted too, so that a pipeline hands the same words to all.\n\nOptions:");
     if (has_in(s))
         puts("  --in ADDRESS        read the stream from there, not from stdin");
     if (has_out(s))

@@ -212,6 +212,24 @@ training.learning_rate=3e-4 training.clip_range=.2' ]] &&
         [[ $(grep -c '^  [a-z_.]*=' doc) -eq $(cat n) && $(grep -o '^  [a-z_.]*=' doc | sort | uniq -d) == '' ]]
 }
 
+@test "--help has sections: what a program does first, what is common to all last, each key once with its unit" {
+    local p own
+    for p in "$ROOT"/bin/mf-*; do
+        "$p" --help >all && [[ $(grep -E '^[A-Z][A-Za-z& ]+:$' all | grep -vE '^(Options|Examples):' | sort | uniq -d) == '' &&
+            $(grep -o '^  [a-z_.]*=' all | sort | uniq -d) == '' ]] && grep -qx 'Messages:' all || { echo "$p"; return 1; }
+    done
+    while read -r p own; do
+        [[ $("$p" --help | grep -m1 -o '^  [a-z_]*\.') == "  $own." ]] || { echo "$p does not begin with $own"; return 1; }
+    done <<<'mf-ppo training
+mf-bc clone
+mf-eval eval
+mf-gae advantage
+mf-log log
+mf-plot plot
+mf-ckpt ckpt' && [[ $(mf-ppo --help) == *'length of the run [control steps]'* &&
+        $(mf-ppo --help | grep -E '^  [a-z]|^[A-Z].*:$' | grep -A1 '^PPO:' | tail -1) == '  training.clip_range='* ]]
+}
+
 @test "the configurations that come with it compose, presets too" {
     for f in "$ROOT"/configs/*.yaml; do mf-conf --config "$f" >/dev/null || return 1; done
     for f in "$ROOT"/configs/preset/*.yaml; do

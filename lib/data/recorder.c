@@ -152,6 +152,7 @@ int mf_recorder_add(struct mf_recorder *r, const struct mf_frame *f, struct mf_e
     rc = rc ? rc : mf_demo_writer_add(&r->demos, f, (int64_t)r->n_frames, err);
     r->n_frames++;
     r->ended = r->ended || mf_frame_kind(f) == MF_END;
+    rc = rc ? rc : mf_h5_failed(err);
     return rc == MF_EIO ? mf_err_at(err, "'%s'", r->part) : rc;
 }
 
@@ -171,7 +172,7 @@ static int finish(struct mf_recorder *r, struct mf_err *err)
         return mf_h5_fail(err, "cannot flush");
     herr_t closed = H5Fclose(r->file);
     r->file = -1;
-    return closed < 0 ? mf_h5_fail(err, "cannot close") : 0;
+    return closed < 0 ? mf_h5_fail(err, "cannot close") : mf_h5_failed(err);
 }
 
 int mf_recorder_close(struct mf_recorder *r, struct mf_err *err)

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "data/json.h"
+#include "data/playback.h"
 #include "data/survey.h"
 #include "stage/stage.h"
 
@@ -200,6 +201,21 @@ static void log_notes(enum mf_level level, const struct mf_survey_notes *n)
         mf_log(level, "and %zu more like these", n->n - MF_SURVEY_TEXTS);
 }
 
+/* Every frame of a recording is what was recorded. */
+static int check_frames(const char *path, struct mf_err *err)
+{
+    struct mf_playback *p;
+    const void *data;
+    size_t len;
+    int rc = mf_playback_open(&p, path, err);
+    if (rc)
+        return rc;
+    while ((rc = mf_playback_next(p, &data, &len, err)) > 0)
+        ;
+    mf_playback_close(p);
+    return rc;
+}
+
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct data *d = self;
@@ -221,6 +237,8 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         rc = mf_err_set(err, MF_EFORMAT, "'%s': %s", words[0], s.problems.text[0]);
     else if (s.problems.n)
         rc = mf_err_set(err, MF_EFORMAT, "'%s' has %zu problems", words[0], s.problems.n);
+    if (rc == 0 && s.recording && d->values)
+        rc = check_frames(words[0], err);
     mf_survey_release(&s);
     return rc;
 }

@@ -117,6 +117,15 @@ static int check_finite(const struct mf_demo_cache *c, const char *path, const f
     return 0;
 }
 
+/* Are its bytes in memory those of the file? */
+static bool is_as_stored(hid_t set, const struct mf_demo_column *k)
+{
+    hid_t type = H5Dget_type(set);
+    const bool same = H5Tequal(type, k->is.u8 ? H5T_NATIVE_UCHAR : H5T_NATIVE_FLOAT) > 0;
+    mf_h5_close(type);
+    return same;
+}
+
 /* Rows [first, first + n) of a dataset. */
 static int read_rows(struct mf_demo_cache *c, const char *path, const struct mf_demo_column *k, size_t first, size_t n,
                      void *to, struct mf_err *err)
@@ -134,6 +143,8 @@ static int read_rows(struct mf_demo_cache *c, const char *path, const struct mf_
     H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL);
     if (rc == 0 && H5Dread(set, k->is.u8 ? H5T_NATIVE_UCHAR : H5T_NATIVE_FLOAT, memory, file, c->transfer, to) < 0)
         rc = mf_h5_unread(err, "it cannot be read");
+    else if (rc == 0 && is_as_stored(set, k) && n == (size_t)H5Sget_simple_extent_npoints(file) / k->count)
+        rc = mf_h5_check_crc(set, to, n * k->bytes, err);
     mf_h5_close(memory);
     mf_h5_close(file);
     mf_h5_close(set);

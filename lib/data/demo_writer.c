@@ -60,6 +60,19 @@ static bool flag(const struct mf_array *a, size_t i, bool otherwise)
     return a ? ((const uint8_t *)a->data)[i] != 0 : otherwise;
 }
 
+/* A dataset with the sum of its bytes; 1: none can be called so. */
+static int put_set(hid_t demo, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
+                   size_t bytes, struct mf_err *err)
+{
+    hid_t set;
+    int rc = mf_h5_try(demo, name, dtype, rank, dim, data, &set, err);
+    if (rc)
+        return rc;
+    rc = mf_h5_set_int(set, "mf_crc32", mf_h5_crc(data, bytes), err);
+    mf_h5_close(set);
+    return rc;
+}
+
 /* Rows [t0, t1) of environment n into demo/name: `bytes` of each row of the array from its byte `skip` on. */
 static int put_rows(hid_t demo, const struct part *p, const struct mf_array *a, const char *name, int rank,
                     const hsize_t *dim, size_t skip, size_t n, size_t t0, struct mf_err *err)
@@ -73,9 +86,7 @@ static int put_rows(hid_t demo, const struct part *p, const struct mf_array *a, 
         return rc;
     for (size_t t = 0; t < rows; t++)
         memcpy(to + t * bytes, (const char *)a->data + ((t0 + t) * p->N + n) * row + skip, bytes);
-    hid_t set;
-    if ((rc = mf_h5_try(demo, name, a->dtype, rank, dim, to, &set, err)) == 0)
-        mf_h5_close(set);
+    rc = put_set(demo, name, a->dtype, rank, dim, to, rows * bytes, err);
     free(to);
     return rc;
 }
@@ -107,8 +118,8 @@ static int put_scalars(hid_t demo, const struct part *p, size_t n, size_t t0, si
         for (size_t c = 0; p->rewards && c < p->C; c++)
             rewards[t] += ((const float *)p->rewards->data)[i * p->C + c];
     }
-    int rc = p->rewards ? mf_h5_put(demo, "rewards", MF_F32, 1, &dim, rewards, err) : 0;
-    rc = rc ? rc : mf_h5_put(demo, "dones", MF_U8, 1, &dim, dones, err);
+    int rc = p->rewards ? put_set(demo, "rewards", MF_F32, 1, &dim, rewards, rows * sizeof *rewards, err) : 0;
+    rc = rc ? rc : put_set(demo, "dones", MF_U8, 1, &dim, dones, rows, err);
     free(dones);
     free(rewards);
     return rc;

@@ -43,29 +43,34 @@ const char *mf_h5_reason(char text[400])
     return text;
 }
 
+/* "what: why", where anything says why: the system rather than HDF5. */
+static int fail(struct mf_err *err, enum mf_code code, const char *fmt, va_list ap)
+{
+    char what[300], why[REASON_MAX];
+    struct mf_err system;
+    vsnprintf(what, sizeof what, fmt, ap);
+    mf_h5_reason(why);
+    if (mf_h5_failed(&system))
+        return mf_err_set(err, MF_EIO, "%s: %.400s", what, system.text);
+    return *why == '(' ? mf_err_set(err, code, "%s", what) : mf_err_set(err, code, "%s: %s", what, why);
+}
+
 int mf_h5_fail(struct mf_err *err, const char *fmt, ...)
 {
-    char what[300], why[400];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(what, sizeof what, fmt, ap);
+    int rc = fail(err, MF_EIO, fmt, ap);
     va_end(ap);
-    return mf_err_set(err, MF_EIO, "%s: %s", what, mf_h5_reason(why));
+    return rc;
 }
 
 int mf_h5_unread(struct mf_err *err, const char *fmt, ...)
 {
-    char what[300], why[REASON_MAX];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(what, sizeof what, fmt, ap);
+    int rc = fail(err, MF_EFORMAT, fmt, ap);
     va_end(ap);
-    if (*mf_h5_reason(why) == '(') /* none, or the calls since then have wiped it away */
-        *why = '\0';
-    struct mf_err system;
-    if (mf_h5_failed(&system))
-        return mf_err_set(err, MF_EIO, "%s: %.400s", what, system.text);
-    return mf_err_set(err, MF_EFORMAT, "%s%s%s", what, *why ? ": " : "", why);
+    return rc;
 }
 
 /* What a file that is not HDF5 is, as far as its first bytes tell. */

@@ -59,6 +59,11 @@ int mf_h5_attr_text(hid_t at, const char *name, char **s, struct mf_err *err);
 int mf_h5_set_int(hid_t at, const char *name, int64_t v, struct mf_err *err);
 int mf_h5_set_text(hid_t at, const char *name, const char *s, struct mf_err *err);
 
+/* What a recording says of its own bytes: zlib.crc32, the attribute mf_crc32 of a dataset. check: MF_EFORMAT where it
+ * is another than that of these bytes, all of the dataset; 0 where there is none. */
+uint32_t mf_h5_crc(const void *bytes, size_t n);
+int mf_h5_check_crc(hid_t set, const void *bytes, size_t n, struct mf_err *err);
+
 /* Shape of a dataset: rank, dims. MF_EFORMAT where it is no dataset or its rank is above `max`. */
 int mf_h5_shape(hid_t set, int max, int *rank, hsize_t *dim, struct mf_err *err);
 

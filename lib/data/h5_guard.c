@@ -54,7 +54,7 @@ int mf_h5_failed(struct mf_err *err)
         return 0;
     strcpy(why, failure);
     *failure = '\0';
-    return mf_err_set(err, MF_EIO, "a call of the HDF5 library failed: %s", why);
+    return mf_err_set(err, MF_EIO, "%s", why);
 }
 
 /* ---- calls that do not return ---- */

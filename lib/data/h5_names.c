@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/mem.h"
 #include "data/h5.h"
@@ -167,4 +168,24 @@ int mf_h5_attr_text(hid_t at, const char *name, char **s, struct mf_err *err)
     mf_h5_close(type);
     mf_h5_close(attr);
     return rc < 0 ? mf_h5_unread(err, "attribute '%s' is not one string", name) : rc;
+}
+
+uint32_t mf_h5_crc(const void *bytes, size_t n)
+{
+    uLong crc = crc32(0, NULL, 0);
+    for (const unsigned char *p = bytes; n;) {
+        const uInt part = n < 1 << 30 ? (uInt)n : 1 << 30;
+        crc = crc32(crc, p, part);
+        p += part, n -= part;
+    }
+    return (uint32_t)crc;
+}
+
+int mf_h5_check_crc(hid_t set, const void *bytes, size_t n, struct mf_err *err)
+{
+    int64_t crc;
+    int rc = mf_h5_attr_int(set, "mf_crc32", &crc, err);
+    return rc <= 0 || crc == mf_h5_crc(bytes, n)
+               ? (rc < 0 ? rc : 0)
+               : mf_err_set(err, MF_EFORMAT, "it is not what mf-record wrote (mf_crc32 differs): the file is damaged");
 }

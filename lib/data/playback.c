@@ -18,31 +18,50 @@ struct mf_playback {
     uint64_t n_bytes, at; /* of /mf/bytes: all, and given out */
     uint64_t n_frames, next;
     uint64_t *lengths;
+    uint32_t *crc; /* of each frame; NULL: made before recordings had them */
     bool stopped;
     char *frame;
     size_t size; /* allocated there */
 };
 
-static int read_lengths(struct mf_playback *p, struct mf_err *err)
+/* A list of integers, one for each frame. */
+static int read_list(struct mf_playback *p, const char *path, hid_t type, size_t size, void **to, hsize_t *n,
+                     struct mf_err *err)
 {
     hid_t set;
-    hsize_t dim = 0;
-    uint64_t sum = 0;
-    int rank, rc = mf_h5_object(p->file, "mf/lengths", &set, err);
+    int rank, rc = mf_h5_object(p->file, path, &set, err);
     if (rc)
         return rc;
-    rc = mf_h5_shape(set, 1, &rank, &dim, err);
+    rc = mf_h5_shape(set, 1, &rank, n, err);
     rc = rc ? rc : mf_h5_whole(set, NULL, err);
-    rc = rc ? rc : mf_alloc((void **)&p->lengths, (size_t)dim * sizeof *p->lengths, "frame lengths", err);
-    if (rc == 0 && H5Dread(set, H5T_NATIVE_UINT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, p->lengths) < 0)
-        rc = mf_h5_unread(err, "they cannot be read");
+    rc = rc ? rc : mf_alloc(to, (size_t)*n * size, path, err);
+    if (rc == 0 && H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *to) < 0)
+        rc = mf_h5_unread(err, "it cannot be read");
     mf_h5_close(set);
-    for (p->n_frames = 0; rc == 0 && p->n_frames < dim; p->n_frames++) {
+    return rc ? mf_err_at(err, "/%s", path) : 0;
+}
+
+static int read_lengths(struct mf_playback *p, struct mf_err *err)
+{
+    hsize_t n = 0;
+    uint64_t sum = 0;
+    int rc = read_list(p, "mf/lengths", H5T_NATIVE_UINT64, sizeof *p->lengths, (void **)&p->lengths, &n, err);
+    for (p->n_frames = 0; rc == 0 && p->n_frames < n; p->n_frames++) {
         sum += p->lengths[p->n_frames];
         if (p->lengths[p->n_frames] > MF_FRAME_MAX || sum > p->n_bytes)
-            rc = mf_err_set(err, MF_EFORMAT, "they do not add up to /mf/bytes");
+            rc = mf_err_set(err, MF_EFORMAT, "/mf/lengths do not add up to /mf/bytes");
     }
     return rc;
+}
+
+static int read_sums(struct mf_playback *p, int64_t frames, struct mf_err *err)
+{
+    hsize_t n = 0;
+    int rc = read_list(p, "mf/crc32", H5T_NATIVE_UINT32, sizeof *p->crc, (void **)&p->crc, &n, err);
+    return rc || (n == p->n_frames && n == (uint64_t)frames)
+               ? rc
+               : mf_err_set(err, MF_EFORMAT, "/mf has %llu of %lld frames", (unsigned long long)p->n_frames,
+                            (long long)frames);
 }
 
 static int is_recording(struct mf_playback *p, struct mf_err *err)
@@ -56,15 +75,18 @@ static int is_recording(struct mf_playback *p, struct mf_err *err)
                       "mf-bc clone.dataset=FILE)");
 }
 
-static int read_facts(struct mf_playback *p, struct mf_err *err)
+/* *frames: how many it has; -1: it was made before that was written down. */
+static int read_facts(struct mf_playback *p, int64_t *frames, struct mf_err *err)
 {
     int64_t format = 0, stopped = 0;
+    *frames = -1;
     hid_t mf;
     int rc = mf_h5_object(p->file, "mf", &mf, err);
     if (rc)
         return rc;
     if ((rc = mf_h5_attr_int(mf, "format", &format, err)) >= 0)
         rc = mf_h5_attr_int(mf, "stopped", &stopped, err);
+    rc = rc < 0 ? rc : mf_h5_attr_int(mf, "frames", frames, err);
     mf_h5_close(mf);
     p->stopped = stopped != 0;
     return rc < 0 ? rc
@@ -76,15 +98,17 @@ static int read_facts(struct mf_playback *p, struct mf_err *err)
 static int open_all(struct mf_playback *p, struct mf_err *err)
 {
     hsize_t dim = 0;
+    int64_t frames;
     int rank, rc;
-    if (is_recording(p, err) || read_facts(p, err))
+    if (is_recording(p, err) || read_facts(p, &frames, err))
         return err->code;
     if ((rc = mf_h5_object(p->file, "mf/bytes", &p->bytes, err)))
         return rc;
     if ((rc = mf_h5_shape(p->bytes, 1, &rank, &dim, err)))
         return mf_err_at(err, "/mf/bytes");
     p->n_bytes = dim;
-    return read_lengths(p, err) ? mf_err_at(err, "/mf/lengths") : 0;
+    rc = read_lengths(p, err);
+    return rc || frames < 0 ? rc : read_sums(p, frames, err);
 }
 
 int mf_playback_open(struct mf_playback **out, const char *path, struct mf_err *err)
@@ -229,6 +253,8 @@ int mf_playback_next(struct mf_playback *p, const void **data, size_t *len, stru
         mf_h5_close(pieces[i].set);
     free(pieces);
     rc = mf_h5_unguard(rc, p->path, err);
+    if (rc == 0 && p->crc && p->crc[p->next] != mf_h5_crc(p->frame, *len))
+        rc = mf_err_set(err, MF_EFORMAT, "it is not what mf-record wrote (/mf/crc32 differs): the file is damaged");
     if (rc)
         return mf_err_at(err, "'%s', frame %llu", p->path, (unsigned long long)p->next);
     *data = p->frame;
@@ -243,6 +269,7 @@ void mf_playback_close(struct mf_playback *p)
     mf_h5_close(p->bytes);
     mf_h5_close(p->file);
     free(p->lengths);
+    free(p->crc);
     free(p->frame);
     free(p->path);
     free(p);

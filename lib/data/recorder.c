@@ -18,6 +18,7 @@ struct mf_recorder {
     hid_t file, bytes;
     uint64_t n_bytes, n_frames;
     uint64_t *lengths; /* (n_frames) */
+    uint32_t *crc;     /* (n_frames) */
     struct mf_demo_writer demos;
     bool ended;
 };
@@ -125,9 +126,13 @@ static int put_frame(struct mf_recorder *r, const struct mf_frame *f, const char
                      struct mf_err *err)
 {
     int rc = 0;
-    if ((r->n_frames & (r->n_frames - 1)) == 0)
-        r->lengths = mf_xrealloc(r->lengths, r->n_frames ? 2 * r->n_frames : 1, sizeof *r->lengths);
+    if ((r->n_frames & (r->n_frames - 1)) == 0) { /* full at every power of two */
+        const size_t room = r->n_frames ? 2 * r->n_frames : 1;
+        r->lengths = mf_xrealloc(r->lengths, room, sizeof *r->lengths);
+        r->crc = mf_xrealloc(r->crc, room, sizeof *r->crc);
+    }
     r->lengths[r->n_frames] = 0;
+    r->crc[r->n_frames] = mf_h5_crc(at, (size_t)(end - at));
     for (int i = 0; i < mf_frame_arrays(f); i++) {
         const struct mf_array *a = mf_frame_array(f, i);
         const char *p = payload(at, end, a);
@@ -160,8 +165,10 @@ static int finish(struct mf_recorder *r, struct mf_err *err)
 {
     hid_t mf = H5Gopen2(r->file, "mf", H5P_DEFAULT);
     int rc = mf_h5_put(mf, "lengths", MF_U64, 1, (hsize_t[]){r->n_frames}, r->lengths, err);
+    rc = rc ? rc : mf_h5_put(mf, "crc32", MF_U32, 1, (hsize_t[]){r->n_frames}, r->crc, err);
     rc = rc ? rc : mf_h5_set_int(mf, "format", 1, err);
     rc = rc ? rc : mf_h5_set_int(mf, "stopped", !r->ended, err);
+    rc = rc ? rc : mf_h5_set_int(mf, "frames", (int64_t)r->n_frames, err);
     mf_h5_close(mf);
     int rc2 = mf_demo_writer_close(&r->demos, rc ? &(struct mf_err){0} : err);
     mf_h5_close(r->bytes);
@@ -200,6 +207,7 @@ void mf_recorder_drop(struct mf_recorder *r)
         unlink(r->part);
     free(r->demos.env_args);
     free(r->lengths);
+    free(r->crc);
     free(r->part);
     free(r->path);
     free(r);

@@ -35,6 +35,7 @@ struct mf_survey {
     struct mf_demo *demo; /* by id */
     char *env_args;       /* JSON, or NULL */
     uint64_t bytes;       /* of the file */
+    bool recording;       /* of mf-record: it has the frames too */
     int n_sets, n_masks;
     struct mf_survey_set *set; /* by name */
     struct mf_survey_mask {

@@ -94,3 +94,56 @@ PY
     /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "w").create_dataset("data/demo_0/actions", data=[[0.0]])' "$T/x"
     run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"no recording of mf-record"* ]]
 }
+
+# spoil PATH: one bit of that dataset in r.hdf5 turns over.
+spoil() {
+    /usr/bin/python3 - "$1" <<'PY'
+import h5py, sys
+with h5py.File("r.hdf5", "r+") as f:
+    x = f[sys.argv[1]]
+    at, n = x.id.get_offset(), x.id.get_storage_size()
+with open("r.hdf5", "r+b") as f:
+    f.seek(at + n // 2)
+    byte = f.read(1)[0]
+    f.seek(at + n // 2)
+    f.write(bytes([byte ^ 1]))
+PY
+}
+
+@test "a recording tells that it is not what was recorded, before anything of it is passed on" {
+    h5py
+    cd "$T" && mf-collect collect.actor=expert collect.episodes=64 policy.n_action_steps=1 threads=1 2>/dev/null | mf-record good.hdf5 >/dev/null && mf-replay good.hdf5 >e.mf || return 1
+    local set
+    bc=(mf-bc clone.dataset=r.hdf5 run.dir=bc run.force=true clone.steps=1 'policy.hidden=[8,8,8]' threads=1 --out /dev/null)
+    cp good.hdf5 r.hdf5 && mf-data r.hdf5 >/dev/null 2>err && "${bc[@]}" 2>err && /usr/bin/python3 - <<'PY' || { cat err; return 1; }
+import h5py, zlib
+with h5py.File("r.hdf5") as f:
+    assert f["mf"].attrs["frames"] == len(f["mf/crc32"]) > 2
+    x = f["data/demo_0/actions"]
+    assert x.attrs["mf_crc32"] == zlib.crc32(x[:].tobytes())
+PY
+    for set in mf/arrays/1/actions mf/arrays/1/terminated mf/crc32 mf/lengths; do
+        cp good.hdf5 r.hdf5 && spoil $set && run -3 --separate-stderr mf-replay r.hdf5 --out part.mf && [[ $stderr == *"r.hdf5"* ]] &&
+            cmp -n "$(stat -c %s part.mf)" part.mf e.mf && run -3 mf-data r.hdf5 && [[ $output == *"error"* ]] || { echo "$set: $output"; return 1; }
+    done
+    for set in data/demo_3/actions data/demo_0/obs/goal data/demo_0/dones; do
+        cp good.hdf5 r.hdf5 && spoil $set && run -3 mf-data r.hdf5 && [[ $output == *"not what mf-record wrote"* ]] || { echo "$set: $output"; return 1; }
+        [[ $set == *dones ]] || { run -3 "${bc[@]}" && [[ $output == *"/$set: it is not what mf-record wrote"* ]]; } || { echo "$set: $output"; return 1; }
+    done
+}
+
+@test "one write that fails, any of them: exit 1, one sentence, no file" {
+    command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || skip "no strace that may trace"
+    cd "$T" && stream make case=random iters=6 slices=2 >s.mf || return 1
+    local call n count=0
+    for call in pwrite64 fsync ftruncate rename; do
+        strace -f -qq -o calls -e trace=$call mf-record r.hdf5 --in s.mf --out /dev/null && rm r.hdf5 || return 1
+        [[ $call != fsync ]] || sed -i 2d calls # of the folder, which some file systems cannot do
+        for n in $(seq 1 "$(($(wc -l <calls) / 24 + 1))" "$(wc -l <calls)"); do
+            run -1 --separate-stderr strace -f -qq -o hit -e trace=$call -e inject=$call:error=EIO:when=$n mf-record r.hdf5 --in s.mf --out /dev/null
+            [[ $(grep -c INJECTED hit) == 1 && ${#stderr_lines[@]} == 1 && $stderr == *"Input/output error" && ! -e r.hdf5 ]] || { echo "$call $n: $status $stderr"; return 1; }
+            count=$((count + 1))
+        done
+    done
+    ((count > 20))
+}

@@ -85,8 +85,8 @@ int mf_h5_count(hid_t set, uint64_t *n, uint64_t *size, struct mf_err *err); /* 
 int mf_h5_numbers(hid_t set, enum mf_dtype *dtype, struct mf_err *err); /* as they lie there; MF_EFORMAT: none */
 
 /* Damaged headers can make HDF5 itself crash or loop (1.10.8 does both). From here to mf_h5_unguard such an end is one
- * with a sentence about this file and exit 3; so it is when 10 s of processor time pass without mf_h5_alive. A signal
- * that asks to stop ends the program where no call returns for 3 s. Not nested. */
+ * with a sentence about this file and exit 3; so it is when 5 s of processor time and more pass without mf_h5_alive. A
+ * signal that asks to stop ends the program where no call returns for 3 s. Not nested. */
 void mf_h5_guard(const char *path);
 void mf_h5_alive(void);
 /* Returns rc; where that is no error and a call of HDF5 failed all the same, MF_EIO. */

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,13 +12,15 @@
 #include "base/stop.h"
 #include "data/h5.h"
 
-enum { TICK_US = 250000, CALL_SECONDS = 10, GRACE_TICKS = 12 };
+/* A call may take CALL_SECONDS of processor time, more where the file has more to read, MOST_SECONDS at most. */
+enum { TICK_US = 250000, CALL_SECONDS = 5, BYTES_PER_SECOND = 50 << 20, MOST_SECONDS = 60, GRACE_TICKS = 12 };
 
 static const int deaths[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
 static struct sigaction before[sizeof deaths / sizeof *deaths], before_tick;
 static char crashed[600], looped[600]; /* the last words, made before a handler has to say them */
 static struct timespec alive;          /* processor time when a call last returned */
 static int ticks_after_stop;
+static time_t call_seconds;
 static char failure[400]; /* of the system, in a call of HDF5: the first one; "": none */
 
 /* ---- calls that fail ---- */
@@ -78,7 +81,7 @@ static void tick(int unused)
     const int signal = mf_stop_signal(), error = errno;
     (void)unused;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    if (now.tv_sec - alive.tv_sec > CALL_SECONDS)
+    if (now.tv_sec - alive.tv_sec > call_seconds)
         end_with(looped);
     if (signal && ++ticks_after_stop > GRACE_TICKS) { /* nothing else will answer it */
         struct sigaction die = {.sa_handler = SIG_DFL};
@@ -118,6 +121,9 @@ void mf_h5_guard(const char *path)
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++)
         sigaction(deaths[i], &to, &before[i]);
     sigaction(SIGALRM, &on_tick, &before_tick);
+    struct stat st;
+    call_seconds = CALL_SECONDS + (stat(path, &st) == 0 ? st.st_size / BYTES_PER_SECOND : 0);
+    call_seconds = call_seconds < MOST_SECONDS ? call_seconds : MOST_SECONDS;
     *failure = '\0';
     mf_h5_alive();
     set_timer(TICK_US);

@@ -10,6 +10,15 @@
 
 enum { DEEP = 4 };
 
+/* A problem of the file; or the end, where the system and not the file is at fault. */
+static void blame(struct mf_surveying *v, const char *where, const char *what, const struct mf_err *why)
+{
+    if (why->code == MF_EFORMAT)
+        mf_survey_note(&v->s->problems, "%s: %s%s%s", where, what, *what ? ": " : "", why->text);
+    else if (!v->broken.code)
+        mf_err_set(&v->broken, why->code, "'%s': %s: %s%s%.300s", v->path, where, what, *what ? ": " : "", why->text);
+}
+
 /* ---- a demo ---- */
 
 /* All datasets of a group, and of those in it. */
@@ -18,7 +27,7 @@ static void walk(struct mf_surveying *v, const char *group, const char *prefix, 
     struct mf_h5_names list;
     struct mf_err err;
     if (mf_h5_list(v->file, group, &list, &err)) {
-        mf_survey_note(&v->s->problems, "%s: %s", v->demo->name, err.text);
+        blame(v, v->demo->name, "", &err);
         return;
     }
     for (size_t i = 0; i < list.n; i++) {
@@ -33,7 +42,7 @@ static void walk(struct mf_surveying *v, const char *group, const char *prefix, 
         if (type == H5I_GROUP && deep < DEEP)
             walk(v, path, strcat(name, "/"), deep + 1);
         else if (rc || (type == H5I_DATASET && mf_survey_add(v, object, name, &err)))
-            mf_survey_note(&v->s->problems, "%s: %s: %s", v->demo->name, name, err.text);
+            blame(v, v->demo->name, name, &err);
         mf_h5_close(object);
     }
     mf_h5_free_names(&list);
@@ -51,11 +60,11 @@ static bool count_steps(struct mf_surveying *v)
     int has = mf_h5_has(v->file, path, &err);
     bool reached = has >= 0 && (has == 0 || mf_h5_object(v->file, path, &set, &err) == 0);
     if (!reached)
-        mf_survey_note(&v->s->problems, "%s: %s", v->demo->name, err.text);
+        blame(v, v->demo->name, "", &err);
     else if (!has)
         mf_survey_note(&v->s->problems, "%s: there are no actions", v->demo->name);
     else if (mf_h5_shape(set, 2, &rank, dim, &err))
-        mf_survey_note(&v->s->problems, "%s: actions: %s", v->demo->name, err.text);
+        blame(v, v->demo->name, "actions", &err);
     else if (dim[0] == 0)
         mf_survey_note(&v->s->problems, "%s: there are no steps", v->demo->name);
     v->demo->n = (size_t)dim[0];
@@ -72,7 +81,7 @@ static void check_samples(struct mf_surveying *v, const char *path)
     has = has ? has : mf_h5_attr_int(demo, "num_samples", &samples, &err);
     mf_h5_close(demo);
     if (has < 0)
-        mf_survey_note(&v->s->problems, "%s: %s", v->demo->name, err.text);
+        blame(v, v->demo->name, "", &err);
     else if (has && samples != (int64_t)v->demo->n)
         mf_survey_note(&v->s->problems, "%s: attribute num_samples is %lld and there are %zu actions", v->demo->name,
                        (long long)samples, v->demo->n);
@@ -88,7 +97,7 @@ static void survey_demo(struct mf_surveying *v)
     if (!count_steps(v))
         return;
     if (!v->no_obs && mf_demo_has_obs(v->file, v->path, v->demo, &err)) {
-        mf_survey_note(&s->problems, "%s", err.text);
+        blame(v, v->demo->name, "", &err);
         v->no_obs = true; /* and so have the others, most likely */
     }
     walk(v, path, "", 0);
@@ -111,14 +120,14 @@ static void survey_masks(struct mf_surveying *v)
     if (has == 0)
         return;
     if (has < 0 || mf_h5_list(v->file, "mask", &masks, &err)) {
-        mf_survey_note(&v->s->problems, "%s", err.text);
+        blame(v, "/mask", "", &err);
         return;
     }
     v->s->mask = mf_xcalloc(masks.n + 1, sizeof *v->s->mask);
     for (size_t i = 0; i < masks.n; i++) {
         snprintf(path, sizeof path, "mask/%s", masks.name[i]);
         if (mf_h5_read_strings(v->file, path, &names, &err)) {
-            mf_survey_note(&v->s->problems, "filter key %s: %s", masks.name[i], err.text);
+            blame(v, "filter key", masks.name[i], &err);
             continue;
         }
         for (size_t j = 0; j < names.n; j++) {
@@ -142,12 +151,12 @@ static void survey_attributes(struct mf_surveying *v)
         return;
     int args = mf_h5_attr_text(data, "env_args", &v->s->env_args, &err);
     if (args < 0)
-        mf_survey_note(&v->s->problems, "/data: %s", err.text);
+        blame(v, "/data", "", &err);
     else if (!args)
         mf_survey_note(&v->s->warnings, "/data has no attribute env_args, which says what environment this is");
     int has = mf_h5_attr_int(data, "total", &total, &err);
     if (has < 0)
-        mf_survey_note(&v->s->problems, "/data: %s", err.text);
+        blame(v, "/data", "", &err);
     else if (has && total != (int64_t)v->s->total && !v->opts->filter)
         mf_survey_note(&v->s->warnings, "/data: attribute total is %lld and the demos have %zu steps", (long long)total,
                        v->s->total);
@@ -169,7 +178,7 @@ static int survey(struct mf_surveying *v, struct mf_err *err)
     H5Fget_filesize(v->file, &bytes);
     s->bytes = bytes;
     s->recording = mf_h5_has(v->file, "mf/lengths", err) > 0;
-    for (size_t i = 0; i < s->n_demos; i++) {
+    for (size_t i = 0; i < s->n_demos && !v->broken.code; i++) {
         v->demo = &s->demo[i];
         survey_demo(v);
         if (v->opts->progress)
@@ -187,6 +196,10 @@ static int survey(struct mf_surveying *v, struct mf_err *err)
     }
     survey_masks(v);
     survey_attributes(v);
+    if (v->broken.code) {
+        *err = v->broken;
+        return err->code;
+    }
     if (s->n_sets)
         qsort(s->set, (size_t)s->n_sets, sizeof *s->set, by_name);
     return 0;

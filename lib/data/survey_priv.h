@@ -14,8 +14,9 @@ struct mf_surveying {
     size_t band_size;
     /* the demo at hand */
     struct mf_demo *demo;
-    bool unclipped; /* told of it */
-    bool no_obs;    /* told of that */
+    bool unclipped;       /* told of it */
+    bool no_obs;          /* told of that */
+    struct mf_err broken; /* what ends it */
 };
 
 void mf_survey_note(struct mf_survey_notes *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -297,3 +297,32 @@ PY
 for demo in h5py.File("a.hdf5", "a")["data"].values(): demo["obs/" + "n" * 64] = demo["actions"][:]'
     says 3 "is longer than 63 bytes" mf-bc clone.dataset=a.hdf5 "${small[@]}" run.dir=no --out /dev/null
 }
+
+@test "headers in which the library loops for ever: exit 3 and a sentence, and SIGTERM ends it before" {
+    demos a.hdf5 looping demos=2 steps=3 || return 1
+    timeout 100 mf-data a.hdf5 >out 2>data.err &
+    local data=$!
+    timeout 100 "${clone[@]}" clone.dataset=a.hdf5 run.dir=loop 2>bc.err &
+    local bc=$!
+    mf-data a.hdf5 >out2 2>term.err &
+    local term=$!
+    sleep 1 && kill $term && ended_by 143 $term && ended_by 3 $data && ended_by 3 $bc && [[ ! -s term.err ]] &&
+        grep -q "error: 'a.hdf5' keeps the HDF5 library busy" data.err && grep -q "error: 'a.hdf5' keeps the HDF5 library busy" bc.err
+}
+
+@test "one read that fails, any of them: an error, never other numbers" {
+    command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || skip "no strace that may trace"
+    demos a.hdf5 demos=2 steps=3 || return 1
+    local n first calls count=0
+    for program in "${clone[*]} clone.dataset=a.hdf5" "mf-data a.hdf5"; do
+        # shellcheck disable=SC2086 # words
+        strace -f -qq -o calls -e trace=pread64 -P "$PWD/a.hdf5" $program >out 2>err || return 1
+        for n in $(seq 1 $(($(wc -l <calls) / 14 + 1)) "$(wc -l <calls)"); do
+            # shellcheck disable=SC2086 # words
+            run -1 --separate-stderr strace -f -qq -o hit -e trace=pread64 -P "$PWD/a.hdf5" -e inject=pread64:error=EIO:when="$n" $program
+            [[ $(grep -c INJECTED hit) == 1 && $(grep -c 'error: ' <<<"$stderr") == 1 && $stderr == *"a.hdf5"*"Input/output error"* ]] || { echo "$program $n: $stderr"; return 1; }
+            count=$((count + 1))
+        done
+    done
+    ((count > 20))
+}

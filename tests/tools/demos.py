@@ -204,6 +204,10 @@ def lzf(f):
     f["data/demo_2"].create_dataset("obs/object", data=x, compression="lzf")
 
 
+def looping(f):
+    """Done to the bytes: loop()."""
+
+
 def maniskill(f):
     f["traj_0/actions"] = numpy.zeros((4, 7))
     del f["data"], f["mask"]
@@ -217,6 +221,14 @@ def corrupt(path, of, seed):
     open(path, "wb").write(data)
 
 
+def loop(path):
+    """HDF5 1.10 never returns from a collection of texts whose free space has no size."""
+    data = bytearray(open(path, "rb").read())
+    at = data.index(b"GCOL") + 16
+    data[at : at + 16] = bytes(16)
+    open(path, "wb").write(data)
+
+
 if __name__ == "__main__":
     path, words = sys.argv[1], sys.argv[2:]
     if words[:1] == ["corrupt"]:
@@ -225,3 +237,5 @@ if __name__ == "__main__":
         what = words.pop(0) if words and "=" not in words[0] else "good"
         with make(path, **{k: int(v) for k, v in (w.split("=") for w in words)}) as file:
             globals()[what](file)
+        if what == "looping":
+            loop(path)

@@ -313,7 +313,7 @@ for demo in h5py.File("a.hdf5", "a")["data"].values(): demo["obs/" + "n" * 64] =
 @test "one read that fails, any of them: an error, never other numbers" {
     command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || skip "no strace that may trace"
     demos a.hdf5 demos=2 steps=3 || return 1
-    local n first calls count=0
+    local n program count=0
     for program in "${clone[*]} clone.dataset=a.hdf5" "mf-data a.hdf5"; do
         # shellcheck disable=SC2086 # words
         strace -f -qq -o calls -e trace=pread64 -P "$PWD/a.hdf5" $program >out 2>err || return 1

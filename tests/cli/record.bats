@@ -137,10 +137,10 @@ PY
     cd "$T" && stream make case=random iters=6 slices=2 >s.mf || return 1
     local call n count=0
     for call in pwrite64 fsync ftruncate rename; do
-        strace -f -qq -o calls -e trace=$call mf-record r.hdf5 --in s.mf --out /dev/null && rm r.hdf5 || return 1
+        strace -f -qq -o calls -e trace="$call" mf-record r.hdf5 --in s.mf --out /dev/null && rm r.hdf5 || return 1
         [[ $call != fsync ]] || sed -i 2d calls # of the folder, which some file systems cannot do
         for n in $(seq 1 "$(($(wc -l <calls) / 24 + 1))" "$(wc -l <calls)"); do
-            run -1 --separate-stderr strace -f -qq -o hit -e trace=$call -e inject=$call:error=EIO:when=$n mf-record r.hdf5 --in s.mf --out /dev/null
+            run -1 --separate-stderr strace -f -qq -o hit -e trace="$call" -e inject="$call:error=EIO:when=$n" mf-record r.hdf5 --in s.mf --out /dev/null
             [[ $(grep -c INJECTED hit) == 1 && ${#stderr_lines[@]} == 1 && $stderr == *"Input/output error" && ! -e r.hdf5 ]] || { echo "$call $n: $status $stderr"; return 1; }
             count=$((count + 1))
         done

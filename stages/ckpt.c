@@ -10,9 +10,9 @@
 #include "base/plain.h"
 #include "data/safetensors_diff.h"
 #include "data/torch_show.h"
-#include "env/env.h"
-#include "flow/import.h"
 #include "flow/listing.h"
+#include "flow/verify.h"
+#include "rl/import_in.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 
@@ -20,7 +20,8 @@ struct ckpt {
     int64_t keep;
     int format; /* 0 text, 1 json */
     int weights;
-    const char *normalizer, *env_name;
+    const char *normalizer;
+    struct mf_env_opts env_opts;
     struct mf_policy_opts policy_opts;
     const struct mf_conf *conf;
 };
@@ -30,7 +31,7 @@ static const struct mf_bind binds[] = {
     {"ckpt.format", offsetof(struct ckpt, format)},
     {"ckpt.normalizer", offsetof(struct ckpt, normalizer)},
     {"policy.weights", offsetof(struct ckpt, weights)},
-    {"env.name", offsetof(struct ckpt, env_name)},
+    MF_ENV_BINDS(struct ckpt, env_opts),
     MF_POLICY_BINDS(struct ckpt, policy_opts),
     {0},
 };
@@ -170,13 +171,6 @@ static int show(struct ckpt *self, int n, const char *const *paths, struct mf_er
     return 0;
 }
 
-static float float_at(const struct mf_array *a, size_t i)
-{
-    float x;
-    memcpy(&x, (const char *)a->data + i * sizeof x, sizeof x);
-    return x;
-}
-
 static int diff(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
     struct mf_safetensors a, b;
@@ -194,39 +188,10 @@ static int diff(struct ckpt *self, int n, const char *const *paths, struct mf_er
 
 /* ---- verify ---- */
 
-static int check_numbers(const struct mf_safetensors *f, const char *path, struct mf_err *err)
-{
-    for (int i = 0; i < f->n; i++)
-        for (size_t j = 0; f->tensors[i].dtype == MF_F32 && j < f->tensors[i].count; j++)
-            if (!isfinite(float_at(&f->tensors[i], j)))
-                return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s is %g", path, j, f->tensors[i].name,
-                                  (double)float_at(&f->tensors[i], j));
-    return 0;
-}
-
-static int verify_file(const char *path, struct mf_err *err)
-{
-    struct mf_loaded *l;
-    struct mf_policy p;
-    int rc = mf_checkpoint_open(&l, path, err);
-    if (rc)
-        return rc;
-    if ((rc = mf_policy_init(&p, mf_loaded_spec(l), err)))
-        mf_err_at(err, "%s", path);
-    else {
-        mf_policy_fresh(&p, 0);
-        if (!(rc = mf_loaded_policy(l, &p, MF_WEIGHTS_RAW, err)))
-            rc = check_numbers(mf_loaded_file(l), path, err);
-        mf_policy_release(&p);
-    }
-    mf_checkpoint_close(l);
-    return rc;
-}
-
 static bool verified(const char *path)
 {
     struct mf_err why;
-    int rc = verify_file(path, &why);
+    int rc = mf_checkpoint_verify(path, &why);
     if (rc == 0)
         put_path("", path, ": ok\n");
     else
@@ -319,54 +284,44 @@ static int export(struct ckpt *self, int n_paths, const char *const *paths, stru
 
 /* ---- into one ---- */
 
-static int find_world(const struct ckpt *self, const struct mf_env **env, struct mf_layout *obs, struct mf_err *err)
+static void say_imported(const struct mf_import *im, const struct mf_policy_spec *s)
 {
-    const struct mf_names *keys = &self->policy_opts.obs_keys;
-    int rc = mf_env_find(env, self->env_name, err);
-    return rc ? rc : mf_env_layout(*env, keys->n, keys->v, NULL, obs, err);
-}
-
-static int import_into(struct ckpt *self, struct mf_import *im, const char *path, struct mf_err *err)
-{
-    struct mf_import_world w = {.conf = self->conf, .A = 1};
-    const struct mf_env *env;
-    struct mf_layout obs;
-    struct mf_policy_spec spec;
-    struct mf_policy p;
-    int rc = 0;
-    if (mf_conf_was_set(self->conf, "env.name")) {
-        if ((rc = find_world(self, &env, &obs, err)))
-            return rc;
-        w.obs = &obs;
-        w.A = env->action_dim;
+    static const char *const second[] = {"the step (policy.target_time=step)", "0 (policy.target_time=zero)"};
+    char seen[400] = "";
+    for (int i = 0; i < s->obs.n; i++) {
+        const size_t used = strlen(seen);
+        snprintf(seen + used, sizeof seen - used, "%s%d %.63s", i ? ", " : "", mf_obs_size(&s->obs.key[i]),
+                 s->obs.key[i].name);
     }
-    if ((rc = mf_import_spec(im, &spec, &self->policy_opts, &w, err)) || (rc = mf_policy_outline(&p, &spec, err)))
-        return rc;
-    snprintf(p.spec.env, sizeof p.spec.env, "%s", w.obs ? env->name : "");
-    if (!(rc = mf_import_normalizer(im, &p, self->normalizer, err)))
-        rc = mf_import_save(im, &p, path, err);
-    if (!rc)
-        mf_log(MF_LOG_INFO, "%s, %s: %d observation step(s) of %d, horizon %d, %d actions executed, %d denoising steps",
-               im->family->name, im->layout.name, spec.n_obs_steps, spec.obs.dim, spec.horizon, spec.n_action_steps,
-               spec.K);
-    if (!rc && im->layout.average)
+    mf_log(MF_LOG_INFO, "%s, %s: %d observation step(s) of %s; horizon %d, %d actions executed, %d denoising steps",
+           im->family->name, im->layout.name, s->n_obs_steps, seen, s->horizon, s->n_action_steps, s->K);
+    mf_log(MF_LOG_INFO, "the noise lies at t = %d (policy.convention=noise%d)%s%s", s->convention, s->convention,
+           s->net.net->step_size ? "; the second time embedding gets " : "",
+           s->net.net->step_size ? second[s->target_time] : "");
+    if (*im->without)
+        mf_log(MF_LOG_INFO, "names of tensors are read without %s", im->without);
+    if (im->layout.average)
         mf_log(MF_LOG_INFO, "acting takes the average, '%s'; policy.weights=raw takes '%s'", im->layout.average,
                im->layout.weights);
-    if (!rc && im->n_left)
+    if (im->n_left)
         mf_log(MF_LOG_INFO, "%d tensors have no part in it and stay behind, as %s*: %s", im->n_left, im->left->prefix,
                im->left->why);
-    mf_policy_release(&p);
-    return rc;
 }
 
 static int import(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
+    const struct mf_import_in in = {.env = mf_conf_was_set(self->conf, "env.name") ? &self->env_opts : NULL,
+                                    .policy = &self->policy_opts,
+                                    .conf = self->conf,
+                                    .normalizer = self->normalizer};
+    struct mf_policy_spec spec;
     struct mf_import im;
     (void)n;
     int rc = mf_import_open(&im, paths[0], err);
     if (rc)
         return rc;
-    rc = import_into(self, &im, paths[1], err);
+    if (!(rc = mf_import_in(&im, &in, paths[1], &spec, err)))
+        say_imported(&im, &spec);
     mf_import_close(&im);
     return rc;
 }

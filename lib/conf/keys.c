@@ -57,6 +57,9 @@ const struct mf_key mf_keys[] = {
     {"policy.num_inference_steps", MF_INT, "4", "[1,128]", NULL, "denoising steps per prediction"},
     {"policy.convention", MF_CHOICE, "noise0", "noise0|noise1", NULL,
      "time at which the flow is pure noise: noise0 is t = 0, noise1 is t = 1"},
+    {"policy.target_time", MF_CHOICE, "step", "step|zero", NULL,
+     "second time of networks that take a step size: step is 1/num_inference_steps, zero is 0 in all steps, as in "
+     "ManiFlow's RL fork"},
 
     {"policy.network", MF_STR, "reflow_mlp", NULL, NULL,
      "velocity network: reflow_mlp, shortcut_mlp, unet, shortcut_unet, ditx"},

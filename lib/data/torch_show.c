@@ -11,6 +11,8 @@ static const struct mf_torch_layout layouts[] = {
     {"a policy's state_dict among others", "policy_state_dict", NULL},
     {"the ReinFlow document's stages", "agent", "ema_agent"},
     {"PyTorch Lightning", "state_dict", NULL},
+    {"a model's state_dict among others", "model_state_dict", NULL},
+    {"DeepSpeed", "module", NULL},
     {"plain state_dict", "", NULL},
 };
 

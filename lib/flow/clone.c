@@ -76,6 +76,11 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
                           "clone.loss=%s needs a network that takes a step size, which %s does not: use "
                           "policy.network=shortcut_mlp, shortcut_unet or ditx",
                           loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency", net->net->name);
+    if (loss != MF_CLONE_FLOW && p->spec.target_time == MF_TARGET_ZERO)
+        return mf_err_set(err, MF_EUSAGE,
+                          "clone.loss=%s teaches step sizes, and policy.target_time=zero gives the network none: use "
+                          "policy.target_time=step, or clone.loss=flow",
+                          loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency");
     struct mf_cloner *m = mf_xcalloc(1, sizeof *m);
     *m = (struct mf_cloner){.p = p,
                             .e = e,

@@ -10,6 +10,7 @@
 #include "base/plain.h"
 
 static const char *const convention[] = {"noise0", "noise1", NULL};
+static const char *const target_time[] = {"step", "zero", NULL};
 static const char *const noise_method[] = {"none", "flow_noise", "flow_sde", "flow_cps", NULL};
 static const char *const denoise[] = {"joint", "single", NULL};
 static const char *const objective[] = {"chain_mean", "chain_sum", "step", "step_mean", NULL};
@@ -35,6 +36,7 @@ const struct mf_spec_field mf_spec_fields[] = {
     {"noise_clip", "policy.noise_clip", MF_SPEC_FLOAT, AT(noise_clip), 0, NULL, false, MF_SIZES_ALL},
     {"final_limit", "policy.final_limit", MF_SPEC_FLOAT, AT(final_limit), 0, NULL, false, MF_SIZES_ALL},
     {"network", "policy.network", MF_SPEC_NET, AT(net.net), 0, NULL, true, MF_SIZES_ALL},
+    {"target_time", "policy.target_time", MF_SPEC_LATER_WORD, AT(target_time), 0, target_time, true, MF_SIZES_STEP},
     {"hidden", "policy.hidden", MF_SPEC_WIDTHS, AT(net.hidden), AT(net.n_hidden), NULL, true, MF_SIZES_MLP},
     {"activation", "policy.activation", MF_SPEC_WORD, AT(net.act), 0, activation, true, MF_SIZES_MLP},
     {"time_dim", "policy.time_dim", MF_SPEC_INT, AT(net.time_dim), 0, NULL, true, MF_SIZES_ALL},
@@ -62,10 +64,16 @@ const int mf_spec_n = sizeof mf_spec_fields / sizeof *mf_spec_fields;
 
 const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f)
 {
+    const struct mf_net *net = s->net.net;
     for (f = f ? f + 1 : mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
-        if (f->sizes == MF_SIZES_ALL || (s->net.net && f->sizes == s->net.net->sizes))
+        if (f->sizes == MF_SIZES_ALL || (net && (f->sizes == MF_SIZES_STEP ? net->step_size : f->sizes == net->sizes)))
             return f;
     return NULL;
+}
+
+const char *mf_spec_absent(const struct mf_spec_field *f)
+{
+    return f->form == MF_SPEC_NAME ? "" : f->form == MF_SPEC_LATER_WORD ? f->words[0] : NULL;
 }
 
 /* ---- to text ---- */
@@ -110,6 +118,7 @@ void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f,
         mf_spec_add(text, *(const bool *)p ? "true" : "false");
         break;
     case MF_SPEC_WORD:
+    case MF_SPEC_LATER_WORD:
         mf_spec_add(text, "%s", f->words[*(const int *)p]);
         break;
     case MF_SPEC_WIDTHS:
@@ -248,6 +257,7 @@ int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const c
         *(bool *)p = word;
         break;
     case MF_SPEC_WORD:
+    case MF_SPEC_LATER_WORD:
         good = set_word((int *)p, f->words, text);
         break;
     case MF_SPEC_WIDTHS:

@@ -12,10 +12,11 @@ enum mf_spec_form {
     MF_SPEC_FLOAT,
     MF_SPEC_BOOL,
     MF_SPEC_WORD,
+    MF_SPEC_LATER_WORD, /* one that older files and heads do not have: its first word holds there */
     MF_SPEC_WIDTHS,
     MF_SPEC_NET,
     MF_SPEC_OBS,
-    MF_SPEC_NAME /* char [64]; "" is nobody's, agrees with every name, and may be missing in files and heads */
+    MF_SPEC_NAME /* char [64]; "" is nobody's, agrees with every name, and holds where a file or a head has none */
 };
 
 struct mf_spec_field {
@@ -24,7 +25,7 @@ struct mf_spec_field {
     size_t at, count;         /* offsets in the spec; count: of how many widths */
     const char *const *words; /* of MF_SPEC_WORD, ends with NULL */
     bool learned;             /* shapes the network or what it learned; the rest may change when training goes on */
-    enum mf_sizes sizes;      /* of networks with these sizes alone; the others have no such field */
+    enum mf_sizes sizes;      /* of such networks alone; the others have no such field */
 };
 extern const struct mf_spec_field mf_spec_fields[];
 extern const int mf_spec_n;
@@ -32,8 +33,11 @@ extern const int mf_spec_n;
  */
 const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f);
 
+/* Its text where a file or a head has none; NULL: each must have it. */
+const char *mf_spec_absent(const struct mf_spec_field *f);
+
 void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f, char text[MF_SPEC_TEXT]);
-const char *mf_spec_word(const struct mf_policy_spec *s, const char *field); /* of an MF_SPEC_WORD */
+const char *mf_spec_word(const struct mf_policy_spec *s, const char *field); /* of a field of words */
 /* MF_EFORMAT where the text is no value of the field. `where` names its place in the sentence. */
 int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const char *text, const char *where,
                 struct mf_err *err);

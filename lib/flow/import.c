@@ -20,17 +20,6 @@ static bool starts(const char *s, const char *with)
 
 /* ---- open ---- */
 
-static const struct mf_torch_tensor *tensor(const struct mf_import *im, const char *dictionary, const char *before,
-                                            const char *rest)
-{
-    for (int i = 0; i < im->file.n; i++) {
-        const struct mf_torch_tensor *t = &im->file.tensor[i];
-        if (mf_torch_within(t, dictionary) && starts(t->key, before) && !strcmp(t->key + strlen(before), rest))
-            return t;
-    }
-    return NULL;
-}
-
 static const struct mf_rename *in_force(const struct mf_import *im, const char *ours)
 {
     for (int i = 0; i < im->n_in_force; i++)
@@ -43,7 +32,7 @@ static const struct mf_rename *in_force(const struct mf_import *im, const char *
 static bool leads(const struct mf_import *im, const struct mf_family *f, const struct mf_rename *r)
 {
     for (const char *const *anchor = f->anchors; *anchor; anchor++)
-        if (starts(*anchor, r->ours) && tensor(im, im->layout.weights, r->theirs, *anchor + strlen(r->ours)))
+        if (starts(*anchor, r->ours) && mf_import_tensor(im, im->layout.weights, r->theirs, *anchor + strlen(r->ours)))
             return true;
     return false;
 }
@@ -58,44 +47,34 @@ static bool recognise(struct mf_import *im, const struct mf_family *f)
     return in_force(im, f->anchors[0]) != NULL;
 }
 
-static int by_name(const void *a, const void *b)
+/* With a prefix that a family's names have before them all, if they do. 1: it is known now. */
+static int look_below(struct mf_import *im, const struct mf_family *f, struct mf_err *err)
 {
-    const struct mf_torch_tensor *x = *(const struct mf_torch_tensor *const *)a,
-                                 *y = *(const struct mf_torch_tensor *const *)b;
-    const int order = strcmp(x->name, y->name);
-    return order ? order : (x > y) - (x < y); /* then as in the file */
+    for (const struct mf_rename *r = f->names; r->ours; r++)
+        for (const char *const *anchor = f->anchors; *anchor && starts(f->anchors[0], r->ours); anchor++) {
+            if (!starts(*anchor, r->ours))
+                continue;
+            int rc = mf_import_outer(im, r->theirs, *anchor + strlen(r->ours), err);
+            if (rc)
+                return rc > 0 ? recognise(im, f) : rc;
+        }
+    return 0;
 }
 
-/* "'b.c' of 'a' (archive/data/7)", which is named a.b.c. */
-static void place(const struct mf_torch_tensor *t, char text[200])
+static int find_family(struct mf_import *im, struct mf_err *err)
 {
-    const int above = t->key > t->name ? (int)(t->key - t->name) - 1 : 0;
-    snprintf(text, 200, "'%.80s' of '%.*s' (%.*s)", t->key, above < 60 ? above : 60, t->name,
-             (int)(t->storage->name_size < 40 ? t->storage->name_size : 40), t->storage->name);
-}
-
-/* Two ways through the dictionaries may be the same words: a: {b.c} and a.b: {c}. Which one is meant, nobody knows. */
-static int check_twins(const struct mf_import *im, struct mf_err *err)
-{
-    const struct mf_torch_layout *l = &im->layout;
-    const struct mf_torch_tensor **t = mf_xcalloc((size_t)im->file.n + 1, sizeof *t);
-    int rc = 0;
-    for (int i = 0; i < im->file.n; i++)
-        t[i] = &im->file.tensor[i];
-    qsort(t, (size_t)im->file.n, sizeof *t, by_name);
-    for (int i = 0; i + 1 < im->file.n && rc == 0; i++) {
-        const char *name = t[i]->name;
-        char one[200], other[200];
-        if (strcmp(name, t[i + 1]->name) != 0 ||
-            !(starts(name, l->weights) || (l->average && starts(name, l->average))))
-            continue;
-        place(t[i], one);
-        place(t[i + 1], other);
-        rc = mf_err_set(err, MF_EFORMAT, "%.100s: two tensors have the name %.80s, %s and %s: rename one of them",
-                        im->file.zip.path, name, one, other);
-    }
-    free(t);
-    return rc;
+    const size_t n = sizeof families / sizeof *families;
+    int known = 0;
+    for (size_t i = 0; !known && i < n; i++)
+        known = recognise(im, families[i]);
+    for (size_t i = 0; !known && i < n; i++)
+        known = look_below(im, families[i], err);
+    if (known)
+        return known < 0 ? known : 0;
+    return mf_err_set(err, MF_EFORMAT,
+                      "%.150s has no weights of a policy that is known here among %s%.60s%s; mf-ckpt show lists them",
+                      im->file.zip.path, *im->layout.weights ? "those in '" : "its tensors", im->layout.weights,
+                      *im->layout.weights ? "'" : "");
 }
 
 int mf_import_open(struct mf_import *im, const char *path, struct mf_err *err)
@@ -105,37 +84,29 @@ int mf_import_open(struct mf_import *im, const char *path, struct mf_err *err)
     if (rc)
         return rc;
     im->layout = mf_torch_layout(&im->file);
-    if (im->layout.name && (rc = check_twins(im, err))) {
-        mf_torch_close(&im->file);
-        return rc;
-    }
-    bool known = false;
-    for (size_t i = 0; im->layout.name && !known && i < sizeof families / sizeof *families; i++)
-        known = recognise(im, families[i]);
-    if (known)
-        return 0;
-    rc = im->layout.name
-             ? mf_err_set(
-                   err, MF_EFORMAT,
-                   "%s has no weights of a policy that is known here among those in '%s'; mf-ckpt show lists them",
-                   path, im->layout.weights)
-             : mf_err_set(err, MF_EFORMAT,
-                          "%s has no weights where a known layout has them; mf-ckpt show lists what "
-                          "is in it",
-                          path);
-    mf_torch_close(&im->file);
+    mf_import_names(im);
+    rc = im->layout.name ? find_family(im, err)
+                         : mf_err_set(err, MF_EFORMAT,
+                                      "%s has no weights where a known layout has them; mf-ckpt show lists what "
+                                      "is in it",
+                                      path);
+    if (rc || (rc = mf_import_twins(im, err)))
+        mf_import_close(im);
     return rc;
 }
 
 void mf_import_close(struct mf_import *im)
 {
+    for (int i = 0; im->key && i < im->file.n; i++)
+        free(im->key[i]);
+    free(im->key);
     mf_torch_close(&im->file);
 }
 
 const struct mf_torch_tensor *mf_import_find(const struct mf_import *im, const char *dictionary, const char *ours)
 {
     const struct mf_rename *r = in_force(im, ours);
-    return r ? tensor(im, dictionary, r->theirs, ours + strlen(r->ours)) : NULL;
+    return r ? mf_import_tensor(im, dictionary, r->theirs, ours + strlen(r->ours)) : NULL;
 }
 
 int mf_import_dim(const struct mf_import *im, const char *ours, int d)
@@ -223,9 +194,10 @@ static void check_left(struct mf_import *im, const bool *used, struct mf_misfits
     for (int i = 0; i < im->file.n; i++) {
         const struct mf_torch_tensor *t = &im->file.tensor[i];
         const struct mf_left *left = im->family->left;
-        if (used[i] || !mf_torch_within(t, im->layout.weights) || starts(t->key, "normalizer.") || t->count == 0)
+        const char *key = im->key[i];
+        if (used[i] || !mf_torch_within(t, im->layout.weights) || starts(key, "normalizer.") || t->count == 0)
             continue;
-        while (left->prefix && !(starts(t->key, left->prefix) && replaced(im, left->prefix)))
+        while (left->prefix && !(starts(key, left->prefix) && replaced(im, left->prefix)))
             left++;
         if (!left->prefix)
             mf_misfit(m, "%s is left over", t->name);

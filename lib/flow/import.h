@@ -26,6 +26,8 @@ struct mf_left {
 struct mf_import {
     struct mf_torch file;
     struct mf_torch_layout layout;
+    char **key;        /* (file.n) each tensor's key within its dictionary, without the wrappers' words */
+    char without[160]; /* those words: "'module.', '_orig_mod.'" */
     const struct mf_family *family;
     const struct mf_rename *in_force[8]; /* of family->names, one for each prefix of ours that is there */
     int n_in_force;
@@ -36,7 +38,8 @@ struct mf_import {
 /* What the file does not say. */
 struct mf_import_world {
     const struct mf_conf *conf;
-    const struct mf_layout *obs; /* of the environment that was named; NULL: none was */
+    const struct mf_names *keys; /* policy.obs_keys */
+    const struct mf_layout *obs; /* of the environment, or of the demonstrations, that was named; NULL: none was */
     int A;                       /* its actions */
 };
 
@@ -60,10 +63,17 @@ const struct mf_torch_tensor *mf_import_find(const struct mf_import *im, const c
 /* Dimension d of a weight; 0: there is none. */
 int mf_import_dim(const struct mf_import *im, const char *ours, int d);
 
+/* The observations that the file's normaliser has vectors for, in its order: that of the state. */
+void mf_import_seen(const struct mf_import *im, struct mf_names *seen);
+
 /* The spec that the file and the keys say together. MF_EUSAGE names the keys that are missing, or that contradict the
  * file. */
 int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_policy_opts *o,
                    const struct mf_import_world *w, struct mf_err *err);
+
+/* Is this normaliser a file of demonstrations? Then they have the observations of these names, and actions of A. */
+bool mf_import_is_demos(const char *from);
+int mf_import_demos(const char *path, const struct mf_names *keys, struct mf_layout *obs, int *A, struct mf_err *err);
 
 /* p's normaliser: of `from` (identity, .npz, .hdf5), or (NULL) of the file; MF_EUSAGE with advice where it has none. */
 int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *from, struct mf_err *err);

@@ -67,7 +67,7 @@ static int describe_net(const struct mf_import *im, struct mf_policy_spec *s, co
     return mf_net_find(&net->net, "ditx", err);
 }
 
-/* Observations: the environment's, or as ManiFlow calls them. L tokens: To*N points, or To. */
+/* Observations: the environment's, or as the file calls them. L tokens: To*N points, or To. */
 static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
                           struct mf_err *err)
 {
@@ -83,12 +83,11 @@ static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, 
     if (!w->obs && points == 1)
         return mf_err_set(err, MF_EUSAGE, "%s does not say how many points its clouds have: give env=NAME",
                           im->file.zip.path);
-    if (!w->obs) {
-        s->obs = (struct mf_layout){0};
-        mf_layout_add(&s->obs, &(struct mf_obs){.name = "point_cloud", .dim = {points, s->net.color ? 6 : 3}});
-        mf_layout_add(&s->obs, &(struct mf_obs){.name = "agent_pos", .dim = {S}});
+    const struct mf_obs cloud = {.name = "point_cloud", .dim = {points, s->net.color ? 6 : 3}};
+    if (!w->obs && mf_import_observe(im, w, S, "agent_pos", &cloud, &s->obs, err))
+        return err->code;
+    if (!w->obs)
         s->action_dim = A;
-    }
     if (s->net.pointwise)
         mf_layout_points(&s->obs, points);
     for (int i = 0; i < s->obs.n; i++)
@@ -101,12 +100,34 @@ static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, 
     return 0;
 }
 
+/* Which end of time is noise, and what the second time embedding is given, no tensor tells: ManiFlow's own workspace
+ * and the RL fork's file are known by their layouts. */
+static int describe_time(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
+                         struct mf_err *err)
+{
+    const bool fork = !strcmp(im->layout.weights, "policy_state_dict"),
+               own = !strcmp(im->layout.weights, "state_dicts.model") &&
+                     !mf_import_tensor(im, im->layout.weights, "value_head.", "mlp.0.weight");
+    if (!fork && !own && !mf_conf_was_set(w->conf, "policy.convention"))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%s does not say at which end of time the noise lies: give policy.convention=noise0 "
+            "policy.target_time=step for ManiFlow's own, policy.convention=noise1 policy.target_time=zero "
+            "for its RL fork",
+            im->file.zip.path);
+    if (fork || own)
+        s->convention = fork ? MF_NOISE1 : MF_NOISE0;
+    if (fork || own || !mf_conf_was_set(w->conf, "policy.target_time"))
+        s->target_time = s->convention == MF_NOISE1 ? MF_TARGET_ZERO : MF_TARGET_STEP;
+    return 0;
+}
+
 static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
     s->horizon = mf_import_dim(im, "model.pos_emb", 1);
     if (mf_import_dim(im, "model.input_emb.weight", 1) < 1 || s->horizon < 1 || blocks(im) < 1)
         return mf_err_set(err, MF_EFORMAT, "%s lacks model.input_emb, model.pos_emb or its blocks", im->file.zip.path);
-    if (describe_net(im, s, w, err) || describe_world(im, s, w, err))
+    if (describe_net(im, s, w, err) || describe_world(im, s, w, err) || describe_time(im, s, w, err))
         return err->code;
     describe_critic(im, s);
     s->n_noise = 0;

@@ -83,6 +83,16 @@ static int from_npz(struct mf_policy *p, const char *path, struct mf_err *err)
 
 /* ---- demonstrations ---- */
 
+static bool ends(const char *s, const char *with)
+{
+    return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
+}
+
+bool mf_import_is_demos(const char *from)
+{
+    return from && (ends(from, ".hdf5") || ends(from, ".h5"));
+}
+
 /* The ranges of a column of floats, or of bytes, over all demonstrations; the points of a cloud share theirs. */
 static int range_of(struct mf_demos *d, int column, float *low, float *high, struct mf_err *err)
 {
@@ -144,6 +154,25 @@ static int from_demos(struct mf_policy *p, const char *path, struct mf_err *err)
     return rc;
 }
 
+int mf_import_demos(const char *path, const struct mf_names *keys, struct mf_layout *obs, int *A, struct mf_err *err)
+{
+    const char *names[MF_OBS_KEYS];
+    struct mf_demos d;
+    if (keys->n > MF_OBS_KEYS)
+        return mf_err_set(err, MF_EUSAGE, "at most %d observations can be seen at once", MF_OBS_KEYS);
+    for (int i = 0; i < keys->n; i++)
+        names[i] = keys->v[i];
+    int rc = mf_demos_open(&d, path, &(struct mf_demos_opts){.n_keys = keys->n, .keys = names, .cache = 1 << 20}, err);
+    if (rc)
+        return rc;
+    *obs = (struct mf_layout){0};
+    for (int i = 0; i < keys->n; i++)
+        mf_layout_add(obs, &d.column[MF_DEMO_ACTIONS + 1 + i].is);
+    *A = (int)d.column[MF_DEMO_ACTIONS].count;
+    mf_demos_close(&d);
+    return 0;
+}
+
 /* ---- the file's own ---- */
 
 /* normalizer.params_dict.KEY.PART, repeated over the key's n numbers: 1 where it is there. */
@@ -153,7 +182,7 @@ static int own_part(struct mf_import *im, const char *key, const char *part, flo
     snprintf(name, sizeof name, "normalizer.params_dict.%s.%s", key, part);
     for (int i = 0; i < im->file.n; i++) {
         const struct mf_torch_tensor *t = &im->file.tensor[i];
-        if (!mf_torch_within(t, im->layout.weights) || strcmp(t->key, name))
+        if (!mf_torch_within(t, im->layout.weights) || strcmp(im->key[i], name))
             continue;
         if (t->count == 0 || (size_t)n % t->count)
             return mf_err_set(err, MF_EFORMAT, "%s has %zu numbers, and the policy's %s has %d", t->name, t->count, key,
@@ -187,11 +216,6 @@ static int from_file(struct mf_import *im, struct mf_policy *p, struct mf_err *e
     return rc;
 }
 
-static bool ends(const char *s, const char *with)
-{
-    return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
-}
-
 int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *from, struct mf_err *err)
 {
     int rc = 0;
@@ -203,7 +227,7 @@ int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *
                           im->file.zip.path);
     if (from && ends(from, ".npz"))
         rc = from_npz(p, from, err);
-    else if (from && (ends(from, ".hdf5") || ends(from, ".h5")))
+    else if (from && mf_import_is_demos(from))
         rc = from_demos(p, from, err);
     else if (from && strcmp(from, "identity"))
         return mf_err_set(err, MF_EUSAGE, "normalizer=%s is neither identity nor a .npz or .hdf5 file", from);

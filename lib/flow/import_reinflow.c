@@ -38,7 +38,8 @@ static int ask(const struct mf_import *im, const struct mf_import_world *w, stru
 }
 
 /* The O numbers that the network sees and the D that it makes: so many observations and actions of the environment, or,
- * where none was named, of the keys; then the observation is called "state", as Gymnasium's is in ReinFlow. */
+ * where none was named, of the keys; then the observation is "state", as Gymnasium's is in ReinFlow, unless
+ * policy.obs_keys name it. */
 static int divide(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, int O, int D,
                   struct mf_err *err)
 {
@@ -56,8 +57,8 @@ static int divide(const struct mf_import *im, struct mf_policy_spec *s, const st
         s->n_obs_steps = O / w->obs->dim;
         s->horizon = D / w->A;
     } else {
-        s->obs = (struct mf_layout){0};
-        mf_layout_add(&s->obs, &(struct mf_obs){.name = "state", .dim = {O / s->n_obs_steps}});
+        if (mf_import_observe(im, w, O / s->n_obs_steps, "state", NULL, &s->obs, err))
+            return err->code;
         s->action_dim = D / s->horizon;
     }
     if (!mf_conf_was_set(w->conf, "policy.n_action_steps"))

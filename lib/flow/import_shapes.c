@@ -39,10 +39,22 @@ void mf_import_heads(const struct mf_import *im, struct mf_policy_spec *s)
     s->n_noise -= s->n_noise > 0; /* the last is the output */
 }
 
+/* ManiFlow's workspace keeps its configuration as cfg, the RL fork as config, where `horizon` may be policy's. */
+static const char *configured(const struct mf_import *im, const char *name)
+{
+    static const char *const root[] = {"cfg", "config"};
+    char below[100];
+    const char *text = NULL;
+    snprintf(below, sizeof below, "policy.%s", name);
+    for (int i = 0; i < 4 && !text; i++)
+        text = mf_torch_value(&im->file, root[i / 2], i % 2 ? below : name);
+    return text;
+}
+
 bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg,
                      int *v)
 {
-    const char *text = mf_torch_value(&im->file, "cfg", cfg);
+    const char *text = configured(im, cfg);
     if (mf_conf_was_set(w->conf, key))
         return true;
     if (!text || atoi(text) < 1)

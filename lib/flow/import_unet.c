@@ -76,7 +76,7 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
     return 0;
 }
 
-/* Observations: the environment's, or "state", as many as the keys say. */
+/* Observations: the environment's, or those that the keys and the file name. */
 static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
                           struct mf_err *err)
 {
@@ -95,12 +95,10 @@ static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, 
                           "the network of %s sees %d numbers and makes actions of %d, which are no %d observations of "
                           "%d and actions of %d: does it want another env=NAME, policy.obs_keys or policy.n_obs_steps?",
                           path, O, A, s->n_obs_steps, w->obs ? dim : O / s->n_obs_steps, w->obs ? w->A : A);
-    if (!w->obs) {
-        s->obs = (struct mf_layout){0};
-        mf_layout_add(&s->obs, &(struct mf_obs){.name = "state", .dim = {O / s->n_obs_steps}});
-        s->action_dim = A;
-    }
-    return 0;
+    if (w->obs)
+        return 0;
+    s->action_dim = A;
+    return mf_import_observe(im, w, O / s->n_obs_steps, "state", NULL, &s->obs, err);
 }
 
 static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)

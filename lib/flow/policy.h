@@ -15,7 +15,8 @@
 
 enum { MF_STEPS_MAX = 128 }; /* denoising steps at most */
 
-enum mf_convention { MF_NOISE0, MF_NOISE1 }; /* where t = 0 is noise, or t = 1 */
+enum mf_convention { MF_NOISE0, MF_NOISE1 };            /* where t = 0 is noise, or t = 1 */
+enum mf_target_time { MF_TARGET_STEP, MF_TARGET_ZERO }; /* what a network that takes a step size is given: 1/K, or 0 */
 enum mf_noise_method {
     MF_FLOW_ODE,
     MF_FLOW_NOISE,
@@ -31,6 +32,7 @@ struct mf_policy_spec {   /* all that shapes sampling and scoring; in the checkp
     int n_obs_steps, action_dim, horizon, n_action_steps, action_offset;
     int K; /* policy.num_inference_steps */
     enum mf_convention convention;
+    enum mf_target_time target_time;
     enum mf_noise_method noise_method;
     enum mf_denoise denoise;
     enum mf_objective objective;

@@ -84,7 +84,7 @@ void mf_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, stru
     float t[MF_STEPS_MAX], d[MF_STEPS_MAX], b[2] = {mf_policy_logvar(p->noise_low), mf_policy_logvar(p->noise_high)};
     for (int k = 0; k < rows; k++) {
         t[k] = (float)mf_flow_time(&p->spec, k);
-        d[k] = (float)(1.0 / p->spec.K);
+        d[k] = p->spec.target_time == MF_TARGET_ZERO ? 0 : (float)(1.0 / p->spec.K);
     }
     if (time.id)
         mf_plan_set(plan, time, t);

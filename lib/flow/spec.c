@@ -47,6 +47,7 @@ void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *hea
             mf_frame_set_bool(head, path, *(const bool *)p);
             break;
         case MF_SPEC_WORD:
+        case MF_SPEC_LATER_WORD:
         case MF_SPEC_NET:
             mf_spec_text(s, f, text);
             mf_frame_set_str(head, path, text);
@@ -120,6 +121,10 @@ static int from_head(const struct mf_frame *head, const struct mf_spec_field *f,
     const char *word;
     int rc = 0;
     snprintf(path, sizeof path, "spec.%s", f->name);
+    if (mf_spec_absent(f) && !mf_frame_has(head, path)) {
+        mf_spec_add(text, "%s", mf_spec_absent(f));
+        return 0;
+    }
     switch (f->form) {
     case MF_SPEC_INT:
         if (!(rc = mf_frame_get_int(head, path, &whole, err)))
@@ -134,15 +139,12 @@ static int from_head(const struct mf_frame *head, const struct mf_spec_field *f,
             mf_spec_add(text, truth ? "true" : "false");
         return rc;
     case MF_SPEC_WORD:
+    case MF_SPEC_LATER_WORD:
     case MF_SPEC_NET:
+    case MF_SPEC_NAME:
         if (!(rc = mf_frame_get_str(head, path, &word, err)))
             mf_spec_add(text, "%s", word);
         return rc;
-    case MF_SPEC_NAME:
-        if (!mf_frame_has(head, path) || (rc = mf_frame_get_str(head, path, &word, err)))
-            return rc;
-        mf_spec_add(text, "%s", word);
-        return 0;
     case MF_SPEC_WIDTHS:
         return widths_from_head(head, path, text, err);
     case MF_SPEC_OBS:

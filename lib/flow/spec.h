@@ -13,7 +13,7 @@ struct mf_policy_opts {
     const char *network;
     struct mf_names obs_keys; /* read by who finds the observations */
     struct mf_ints hidden, cond_hidden, down_dims, critic_hidden, noise_hidden;
-    int activation, convention, noise_method, denoise, objective;
+    int activation, convention, target_time, noise_method, denoise, objective;
     int64_t time_dim, horizon, n_obs_steps, n_action_steps, action_offset, num_inference_steps;
     int64_t n_layer, n_head, n_emb, encoder_output_dim, kernel_size, n_groups;
     int value_pool;
@@ -30,6 +30,7 @@ struct mf_policy_opts {
     MF_POLICY_BIND(T, f, horizon), MF_POLICY_BIND(T, f, obs_keys), MF_POLICY_BIND(T, f, n_obs_steps), \
     MF_POLICY_BIND(T, f, n_action_steps), MF_POLICY_BIND(T, f, action_offset),                      \
     MF_POLICY_BIND(T, f, num_inference_steps), MF_POLICY_BIND(T, f, convention),                    \
+    MF_POLICY_BIND(T, f, target_time),                                                              \
     MF_POLICY_BIND(T, f, noise_method), MF_POLICY_BIND(T, f, denoise),                              \
     MF_POLICY_BIND(T, f, objective), MF_POLICY_BIND(T, f, learned_noise),                           \
     MF_POLICY_BIND(T, f, n_layer), MF_POLICY_BIND(T, f, n_head), MF_POLICY_BIND(T, f, n_emb),       \

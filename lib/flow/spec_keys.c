@@ -26,6 +26,7 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o
         .action_offset = (int)o->action_offset,
         .K = (int)o->num_inference_steps,
         .convention = (enum mf_convention)o->convention,
+        .target_time = (enum mf_target_time)o->target_time,
         .noise_method = (enum mf_noise_method)(MF_FLOW_NOISE + o->noise_method),
         .denoise = (enum mf_denoise)o->denoise,
         .objective = (enum mf_objective)o->objective,

@@ -15,8 +15,9 @@
 enum { MF_DIMS_MAX = 8, MF_LAYERS_MAX = 48 };
 #define MF_ENCODING "encoding" /* array obs/encoding of the stream */
 
-enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER, MF_SIZES_UNET }; /* whose sizes a spec's fields are */
-enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE };          /* how a critic sums tokens up */
+/* Whose a spec's fields are: of all networks, of those with such sizes, of those that take a step size. */
+enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER, MF_SIZES_UNET, MF_SIZES_STEP };
+enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE }; /* how a critic sums tokens up */
 
 struct mf_net_spec { /* what determines a network's shape; stored in the checkpoint */
     const struct mf_net *net;

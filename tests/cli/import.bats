@@ -200,7 +200,8 @@ tree = {"cfg": cfg, "state_dicts": {"model": w, "ema_model": w, "optimizer": {"s
 @test "ManiFlow's workspace: the configuration in it says what no shape does" {
     maniflow ''
     run -0 mf-ckpt import m.ckpt m
-    [[ $output == *"acting takes the average, 'state_dicts.ema_model'"* ]] || return 1
+    [[ $output == *"acting takes the average, 'state_dicts.ema_model'"* ]] &&
+        [[ $output == *"the noise lies at t = 0 (policy.convention=noise0); the second time embedding gets the step "* ]] || return 1
     run -0 mf-ckpt verify m
     run -0 mf-ckpt show m
     [[ $output == *"spec.network             ditx"* && $output == *"spec.obs                 32x6:point_cloud,9:agent_pos"* ]] &&
@@ -224,10 +225,11 @@ w.update({**lin("value_head.mlp.0", 6, 80), **lin("value_head.mlp.2", 1, 6), **l
           **lin("attention_pool.attention.0", 20, 80), **lin("attention_pool.attention.2", 1, 20)})
 tree = {"policy_state_dict": w, "config": cfg, "global_step": 9}'
     maniflow "$head"
-    run -0 mf-ckpt import m.ckpt m policy.n_obs_steps=2 policy.n_action_steps=8
-    [[ $output == *"2 tensors have no part in it and stay behind, as noise_head.*"*"policy.learned_noise=true"* ]] || return 1
+    run -0 mf-ckpt import m.ckpt m
+    [[ $output == *"2 tensors have no part in it and stay behind, as noise_head.*"*"policy.learned_noise=true"* ]] &&
+        [[ $output == *"the noise lies at t = 1 (policy.convention=noise1); the second time embedding gets 0 (policy.target_time=zero)"* ]] || return 1
     run -0 mf-ckpt show m
-    [[ $output == *"spec.value_pool          score"* && $output == *"spec.critic_hidden       [6]"* && $output == *"spec.learned_noise       false"* ]] || return 1
+    [[ $output == *"spec.convention          noise1"* && $output == *"spec.target_time         zero"* && $output == *"spec.value_pool          score"* && $output == *"spec.critic_hidden       [6]"* && $output == *"spec.learned_noise       false"* ]] || return 1
     maniflow "$head"'
 del w["attention_pool.attention.2.bias"]'
     run -3 mf-ckpt import m.ckpt x policy.n_obs_steps=2 policy.n_action_steps=8
@@ -270,4 +272,64 @@ PY
     mkdir folder.pt
     run -2 mf-ckpt export "$run" folder.pt
     [[ $output == *"a folder"* ]]
+}
+
+@test "a ManiFlow policy whose file does not tell its time convention is asked for it" {
+    maniflow 'tree = {"state_dict": w, "cfg": cfg}'
+    run -2 mf-ckpt import m.ckpt m
+    [[ $output == *"does not say at which end of time the noise lies: give policy.convention=noise0 policy.target_time=step for"* && ! -e m ]] || return 1
+    run -0 mf-ckpt import m.ckpt m policy.convention=noise1
+    [[ $output == *"policy.target_time=zero"* ]] || return 1
+    maniflow 'w.update({"value_head.mlp.0.weight": T([1.0] * 80, [1, 80]), "value_head.mlp.0.bias": T([0.0], [1])})'
+    run -2 mf-ckpt import m.ckpt x
+    [[ $output == *"give policy.convention=noise0"* && ! -e x ]]
+}
+
+@test "the words that torch.compile, DDP, FSDP and Lightning put before names are taken off, and named" {
+    local case head='pre = lambda d, p: {p + k: v for k, v in d.items()}
+'
+    net '' && mf-ckpt import net.pt plain "${words[@]}" || return 1
+    while IFS='|' read -r case without; do
+        net "$head$case" && run -0 mf-ckpt import net.pt x "${words[@]}" && [[ $output == *"names of tensors are read without $without"* ]] &&
+            run -0 mf-ckpt diff plain x && [[ $output == "the same" ]] || { echo "$case: $output" && return 1; }
+    done <<'CASES'
+tree = {"model": pre(m, "module.")}|'module.'
+tree = {"model": pre(m, "_orig_mod.")}|'_orig_mod.'
+tree = {"model": pre(m, "module._orig_mod.")}|'module.', '_orig_mod.'
+tree = {"model": pre(m, "_orig_mod.module.")}|'module.', '_orig_mod.'
+tree = {"model": {k.replace("network.", "network._orig_mod.", 1): v for k, v in m.items()}}|'_orig_mod.'
+tree = {"model": {k.replace("mlp_mean.", "mlp_mean._fsdp_wrapped_module.", 1): v for k, v in m.items()}}|'_fsdp_wrapped_module.'
+tree = {"state_dict": pre(m, "model.")}|'model.'
+tree = {"state_dict": pre(m, "policy.")}|'policy.'
+tree = {"state_dict": pre(m, "model._orig_mod.")}|'_orig_mod.', 'model.'
+tree = {"module": pre(m, "trainer.policy.")}|'trainer.policy.'
+tree = {"model_state_dict": pre(m, "agent.")}|'agent.'
+tree = pre(m, "policy.")|'policy.'
+CASES
+    net "$head"'tree = {"model": {**pre(m, "module."), **m}}'
+    run -3 mf-ckpt import net.pt y "${words[@]}"
+    [[ $output == *"two tensors have the name model.network."* && ! -e y ]] || return 1
+    net "$head"'tree = {"state_dict": {**pre(m, "policy."), **pre(m, "old.")}}'
+    run -3 mf-ckpt import net.pt y "${words[@]}"
+    [[ $output == *"holds more than one policy, below 'policy.' and 'old.'"* && ! -e y ]] || return 1
+    net 'tree = {"a.weight": T([1.0], [1])}'
+    run -3 mf-ckpt import net.pt y "${words[@]}"
+    [[ $output == *"known here among its tensors; mf-ckpt show lists them"* ]]
+}
+
+@test "observations have the names of policy.obs_keys, and those of an environment behind a server" {
+    net '' && mf-ckpt import net.pt m "${words[@]}" 'policy.obs_keys=[joints]' || return 1
+    run -0 mf-ckpt show m
+    [[ $output == *"spec.obs                 3:joints"* ]] || return 1
+    run -2 mf-ckpt import net.pt x "${words[@]}" 'policy.obs_keys=[a,b]'
+    [[ $output == *"sees 3 low-dimensional numbers of a step, and the file does not tell how they are those of a, b: give env=NAME"* && ! -e x ]] || return 1
+    run -2 mf-ckpt import net.pt x "${words[@]}" env=exec
+    [[ $output == *"env=exec: env.command='..' is missing"* ]] || return 1
+    run -0 mf-ckpt import net.pt m policy.activation=relu normalizer=identity env=exec env.command="mf-env point"
+    [[ $(mf-ckpt show m) == *"spec.obs                 1:position,1:velocity,1:goal"* ]] || return 1
+    run -0 mf-ckpt import net.pt m policy.activation=relu normalizer=identity env=exec env.command="mf-env point" 'policy.obs_keys=[goal]'
+    [[ $output == *"3 observation step(s) of 1 goal; "* ]] || return 1
+    net 'm.update(linear("network.mlp_mean.layers.0", 5, 14))' # as the demonstrations have them
+    run -0 mf-ckpt import net.pt m policy.activation=relu policy.horizon=2 normalizer="$F/point.hdf5" 'policy.obs_keys=[velocity,position,goal]'
+    [[ $output == *"1 observation step(s) of 2 velocity, 2 position, 2 goal; horizon 2, "* ]]
 }

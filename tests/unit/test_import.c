@@ -44,7 +44,7 @@ static int import(const char *file, const char *to, const char *const *words, co
     } opts;
     static const struct mf_bind table[] = {MF_POLICY_BINDS(struct only, o), {0}};
     struct mf_conf *conf = mf_conf_new();
-    struct mf_import_world w = {.conf = conf, .obs = obs, .A = dim};
+    struct mf_import_world w = {.conf = conf, .keys = &opts.o.obs_keys, .obs = obs, .A = dim};
     struct mf_import im;
     struct mf_policy_spec spec;
     struct mf_policy p = {0};
@@ -137,7 +137,12 @@ static void maniflow(const char *to)
     ok(import(pt, to, WORDS("policy.n_action_steps=8"), NULL, 1, NULL, &left, &err) == MF_EUSAGE &&
            strstr(err.text, "policy.n_obs_steps"),
        "a bare state_dict of ManiFlow asks for its observation steps");
-    ok(import(pt, to, WORDS("policy.n_action_steps=8", "policy.n_obs_steps=2"), NULL, 1, NULL, &left, &err) == 0,
+    ok(import(pt, to, WORDS("policy.n_action_steps=8", "policy.n_obs_steps=2"), NULL, 1, NULL, &left, &err) ==
+               MF_EUSAGE &&
+           strstr(err.text, "at which end of time the noise lies: give policy.convention=noise0"),
+       "and at which end of time the noise lies");
+    ok(import(pt, to, WORDS("policy.n_action_steps=8", "policy.n_obs_steps=2", "policy.convention=noise0"), NULL, 1,
+              NULL, &left, &err) == 0,
        "with them it is imported, its normaliser too %s", err.text);
     must(mf_checkpoint_open(&l, to, &err), &err);
     must(mf_policy_init(&p, mf_loaded_spec(l), &err), &err);

@@ -214,8 +214,8 @@ static void put_against(FILE *to, const struct mf_evals_row *first, const struct
         fputs("<td>other trials</td>", to);
     else
         fprintf(to,
-                "<td class=\"n\">%+.3f <span class=\"dim\">(%+.3f to %+.3f)</span><br/>%lld won, %lld lost, p = "
-                "%.2g</td>",
+                "<td class=\"n\">%+.3f <span class=\"dim\">(%+.3f to %+.3f)</span><br/>%lld won, %lld lost, "
+                "<span class=\"dim\">p = %.2g</span></td>",
                 p.difference, p.low, p.high, (long long)p.won, (long long)p.lost, p.p);
 }
 

@@ -2,6 +2,7 @@
 # make         every stage into bin/                                 make lint    layers, headers, clang, format, shell
 # make bench   ours and PyTorch side by side                         make accept  the main job for three seeds
 # make fuzz    the decoders under libFuzzer                          make install PREFIX=/usr/local
+# make soak SECONDS=600  kills, failing calls and full disks at random, for a while (needs strace; root for the disks)
 # make check-pypi  against Hydra and others, from PyPI    make docs    manual pages in build/man
 #
 # DEV=1: debug, warnings are errors.  SANITIZE=address,undefined or thread.  CUDA=no|auto.
@@ -125,6 +126,9 @@ accept: all
 fuzz: all
 	tests/fuzz/run
 
+soak: all
+	nice tests/soak/run $(or $(SECONDS),600)
+
 # A manual page for each program, from its own --help.
 docs: $(STAGES:bin/%=build/man/%.1)
 
@@ -143,5 +147,5 @@ clean:
 	rm -rf build bin/mf-*
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: docs all units test check check-pypi demo setup lint bench accept fuzz install clean force
+.PHONY: docs all units test check check-pypi demo setup lint bench accept fuzz soak install clean force
 .SECONDARY:

@@ -116,8 +116,10 @@ int mf_picture_script(const struct mf_picture *p, FILE *to)
     int n = 0;
     fputs("reset\n", to);
     put_terminal(p, to);
-    fprintf(to, "set xlabel '%s'\nset grid linecolor '#d0d0d0'\nset border 3\nset tics nomirror\n"
-            "set format y '%%.4g'\n", axis[p->axis]);
+    fprintf(to,
+            "set xlabel '%s'\nset grid linecolor '#d0d0d0'\nset border 3\nset tics nomirror\n"
+            "set format y '%%.4g'\n",
+            axis[p->axis]);
     fputs(p->n_groups == 1 && p->group->n == 1 ? "unset key\n" : "set key outside below Left reverse height 1\n", to);
     fprintf(to, "set multiplot layout %d,%d\n", rows, cols);
     for (int s = 0; s < p->n_series; s++)

@@ -249,6 +249,20 @@ static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t st
     return publish(q, err);
 }
 
+/* One part of several is at fault: its source is, and the round is learned from without it. */
+static int blame(struct mf_run *run, const struct ppo *q, const struct mf_part *parts, int n, struct mf_err *err)
+{
+    int64_t T = 0;
+    struct mf_err ignored;
+    if (mf_frame_has(q->head, "steps"))
+        (void)mf_frame_get_int(q->head, "steps", &T, &ignored);
+    int i = n > 1 ? mf_trainer_culprit(&q->trainer, parts, n, (size_t)T, err) : -1;
+    if (i < 0)
+        return err->code;
+    mf_run_blame(run, parts[i].src);
+    return err->code = MF_EFORMAT;
+}
+
 static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *parts, int n, struct mf_err *err)
 {
     const struct mf_policy *p = &q->trainer.policy;
@@ -257,7 +271,9 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *p
     int64_t steps;
     double start = mf_now(), noise = p->noise_high;
     int rc;
-    if ((rc = learn(q, parts, n, &stats, &health, &steps, err)) || (rc = advance(q, parts, n, steps, err)))
+    if ((rc = learn(q, parts, n, &stats, &health, &steps, err)))
+        return rc == MF_EFORMAT || rc == MF_EUSAGE ? blame(run, q, parts, n, err) : rc;
+    if ((rc = advance(q, parts, n, steps, err)))
         return rc;
     struct mf_report r = {.iter = p->iter - 1,
                           .step = p->global_step,
@@ -286,7 +302,8 @@ static int take_rounds(struct mf_run *run, struct ppo *q, struct mf_err *err)
         struct mf_part *parts = mf_rounds_parts(q->rounds, iter, &n);
         rc = take_round(run, q, parts, n, err);
         free(parts);
-        mf_rounds_drop(q->rounds, iter);
+        if (rc == 0)
+            mf_rounds_drop(q->rounds, iter);
     }
     return rc;
 }
@@ -312,12 +329,15 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
 static int ended(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
 {
     struct ppo *q = self;
-    const char *src;
+    const char *src, *why = NULL;
     int rc = mf_frame_get_str(end, "src", &src, err);
-    if (rc)
+    if (rc || (mf_frame_has(end, "why") && (rc = mf_frame_get_str(end, "why", &why, err))))
         return rc;
-    mf_rounds_leave(q->rounds, src);
-    if (q->edge && (rc = mf_edge_admit(q->edge, src, false, err)))
+    if (why)
+        mf_rounds_refuse(q->rounds, src);
+    else
+        mf_rounds_leave(q->rounds, src);
+    if (q->edge && (rc = why ? mf_edge_refuse(q->edge, src, why, err) : mf_edge_admit(q->edge, src, false, err)))
         return rc;
     return take_rounds(run, q, err);
 }

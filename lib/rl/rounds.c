@@ -96,6 +96,16 @@ void mf_rounds_leave(struct mf_rounds *q, const char *src)
     forget_unfinished(s);
 }
 
+void mf_rounds_refuse(struct mf_rounds *q, const char *src)
+{
+    struct source *s = find(q, src);
+    if (!s)
+        return;
+    for (int k = 0; k < AHEAD; k++)
+        forget(&s->pending[k]);
+    memmove(s, s + 1, (size_t)(q->source + q->n-- - s - 1) * sizeof *s);
+}
+
 static bool has_slice(const struct pending *p, int64_t k)
 {
     struct mf_err ignored;

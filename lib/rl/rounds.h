@@ -28,6 +28,9 @@ int mf_rounds_join(struct mf_rounds *q, const char *src);
 /* It is gone: rounds go on without it, but for those that it had finished. */
 void mf_rounds_leave(struct mf_rounds *q, const char *src);
 
+/* It was turned away: it is none of the `need`, and nothing of it is learned from. */
+void mf_rounds_refuse(struct mf_rounds *q, const char *src);
+
 /* Keep a rollout or a round frame; `iter` is the round that is due. MF_EFORMAT: a round is missing, or slices are. */
 int mf_rounds_add(struct mf_rounds *q, struct mf_frame *f, int64_t iter, struct mf_err *err);
 bool mf_rounds_whole(const struct mf_rounds *q, int64_t iter);

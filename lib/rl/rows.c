@@ -257,6 +257,21 @@ out:
     return rc;
 }
 
+int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *frames, size_t n, struct mf_err *err)
+{
+    struct slice *s = mf_xcalloc(n, sizeof *s);
+    double *noise = mf_xcalloc(n, sizeof *noise);
+    int rc = bind_all(s, frames, noise, n, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = check_dims(&s[i].r, &p->spec, err);
+    if (rc == 0 && n && T && s->r.T != T)
+        rc = mf_err_set(err, MF_EFORMAT, "round %lld: a slice of %zu decisions, where the head says %zu",
+                        (long long)s->r.iter, s->r.T, T);
+    free(noise);
+    free(s);
+    return rc;
+}
+
 void mf_rows_release(struct mf_rows *r)
 {
     void *const all[] = {r->live,      r->obs,     r->chain,  r->coef,   r->time,  r->old,

@@ -37,6 +37,9 @@ struct mf_rows {
  * level of sde and cps). MF_EFORMAT where slices do not fit together or do not fit the policy. */
 int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *noise, struct mf_frame *const *slices,
                    size_t n_slices, struct mf_err *err);
+/* As gather: would these slices, of T decisions each (0: any number), fit together and fit the policy? */
+int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *slices, size_t n_slices,
+                  struct mf_err *err);
 /* Bytes of a decision in a rollout frame whose observations are spec.net.obs, mf-gae's arrays too. */
 size_t mf_rows_frame(const struct mf_policy_spec *s);
 /* Bytes that a decision takes: in the frames that it came in, as it came and aligned, and as a row. */

@@ -200,6 +200,22 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
     return rc;
 }
 
+int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_part *parts, int n, size_t T, struct mf_err *err)
+{
+    for (int i = 0; i < n; i++) {
+        struct mf_staleness as_it_is = t->stale;
+        struct mf_err why;
+        int rc = parts[i].n ? mf_staleness_check(&as_it_is, &t->policy, t->digest, &parts[i], &why) : 1;
+        if (rc == 0)
+            rc = mf_rows_check(&t->policy, T, parts[i].slices, (size_t)parts[i].n, &why);
+        if (rc < 0) {
+            *err = why;
+            return i;
+        }
+    }
+    return -1;
+}
+
 int mf_trainer_learn(struct mf_trainer *t, const struct mf_part *parts, int n, struct mf_ppo_stats *stats,
                      struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
@@ -208,9 +224,12 @@ int mf_trainer_learn(struct mf_trainer *t, const struct mf_part *parts, int n, s
     *stats = (struct mf_ppo_stats){.explained_variance = NAN, .correction_max = NAN};
     *health = (struct mf_health){NAN, NAN, NAN};
     *steps = 0;
+    const struct mf_staleness before = t->stale;
     int rc = fresh_slices(t, parts, n, &slices, &n_slices, err);
     if (rc == 0 && n_slices)
         rc = update(t, slices, n_slices, stats, health, steps, err);
+    if (rc) /* without one of the parts it may be asked again */
+        t->stale = before;
     free(slices);
     return rc;
 }

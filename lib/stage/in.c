@@ -1,5 +1,6 @@
 /* in.c - what a stage takes: frames of one or many sources, their ends, and those that go without one. */
 #include <signal.h>
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "stage/stage_priv.h"
@@ -9,6 +10,16 @@ bool mf_stage_reads(const struct mf_stage *s)
     return s->role == MF_FILTER || s->role == MF_SINK;
 }
 
+/* Some were turned away, and without them there are fewer than the collect.sources that are to come. */
+static bool awaits_more(const struct mf_run *run)
+{
+    const int due = atoi(mf_conf_text(run->opt.conf, "collect.sources"));
+    int here = 0;
+    for (int i = 0; i < run->sources.n; i++)
+        here += !*run->sources.s[i].why;
+    return due > 1 && here < due && here < run->sources.n;
+}
+
 /* One source is over, by its own word or as it was lost. */
 static int take_end(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
 {
@@ -16,7 +27,17 @@ static int take_end(struct mf_run *run, void *self, struct mf_sender *s, const s
     run->stopped |= s->stopped;
     int rc = run->stage->ended ? run->stage->ended(run, self, end, err) : 0;
     s->end_due = run->stage->role == MF_FILTER && !run->silent && !run->stage->text_out;
-    return rc || !s->end_due || !mf_senders_active(&run->sources) ? rc : mf_send_end(run, s, err);
+    const bool last = !mf_senders_active(&run->sources) && !awaits_more(run);
+    return rc || !s->end_due || last ? rc : mf_send_end(run, s, err);
+}
+
+static int take_why(struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
+{
+    const char *why;
+    int rc = mf_frame_get_str(end, "why", &why, err);
+    if (rc == 0)
+        mf_sender_refuse(s, why);
+    return rc;
 }
 
 static int check_end(struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
@@ -32,7 +53,9 @@ static int check_end(struct mf_sender *s, const struct mf_frame *end, struct mf_
                           (long long)s->got.samples);
     if (mf_frame_has(end, "stopped") && (rc = mf_frame_get_bool(end, "stopped", &s->stopped, err)))
         return rc;
-    return mf_frame_has(end, "lost") ? mf_frame_get_bool(end, "lost", &s->lost, err) : 0;
+    if (mf_frame_has(end, "lost") && (rc = mf_frame_get_bool(end, "lost", &s->lost, err)))
+        return rc;
+    return mf_frame_has(end, "why") ? take_why(s, end, err) : 0;
 }
 
 static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
@@ -65,40 +88,100 @@ static int truncated(const struct mf_run *run, struct mf_err *err)
                             mf_port_name(run->in), frames_so_far(run));
 }
 
-/* A writer of a socket is gone. Its source, if it had not ended, is lost, and those who read behind us hear it; the
- * last one is the stream's own loss. */
-static int left(struct mf_run *run, void *self, struct mf_err *err)
+/* Is there another source, or will there be one? Then the stream goes on without this one. */
+static bool others(const struct mf_run *run, const struct mf_sender *s)
 {
-    struct mf_sender *s = mf_senders_from(&run->sources, mf_port_from(run->in));
-    bool others = false;
-    if (!s)
-        return 0;
-    s->from = -1;
-    if (!s->active)
-        return 0;
     for (int i = 0; i < run->sources.n; i++) {
         const struct mf_sender *other = &run->sources.s[i];
-        others |= other != s && (other->active || !other->lost);
+        if (other != s && (other->active || !other->lost))
+            return true;
     }
-    if (!others)
-        return truncated(run, err);
-    mf_log(MF_LOG_WARN, "%s: source '%s' is gone without an end, after %lld frames", mf_port_name(run->in), s->src,
-           (long long)s->got.frames);
+    return false;
+}
+
+static int turn_away(struct mf_run *run, void *self, bool head, struct mf_err *err);
+
+/* A source ends without an end of its own; those who read behind us hear it. Without it a round may be whole, in which
+ * another one is found at fault. */
+static int lose(struct mf_run *run, void *self, struct mf_sender *s, struct mf_err *err)
+{
     s->lost = true;
     run->sources.at = s;
     struct mf_frame *end = mf_make_end(s, &s->got);
     int rc = take_end(run, self, s, end, err);
     mf_frame_free(end);
+    return rc == MF_EFORMAT && run->blamed ? turn_away(run, self, false, err) : rc;
+}
+
+/* A writer of a socket is gone, and with it what it passed on. Its sources, if they had not ended, are lost; the last
+ * one is the stream's own loss. */
+static int left(struct mf_run *run, void *self, struct mf_err *err)
+{
+    const int from = mf_port_from(run->in);
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < run->sources.n; i++) {
+        struct mf_sender *s = &run->sources.s[i];
+        if (s->from != from)
+            continue;
+        s->from = -1;
+        if (!s->active)
+            continue;
+        if (!others(run, s) && !awaits_more(run))
+            return truncated(run, err);
+        if (!*s->why)
+            mf_log(MF_LOG_WARN, "%s: source '%s' is gone without an end, after %lld frames", mf_port_name(run->in),
+                   s->src, (long long)s->got.frames);
+        rc = lose(run, self, s, err);
+    }
     return rc;
 }
 
-/* One writer of a socket sent what cannot be: it is told and sent away, and the others go on. */
-static int turn_away(struct mf_run *run, void *self, struct mf_err *err)
+/* One writer of a socket sent what is out of place: it is refused, and the others go on. */
+static int refuse_writer(struct mf_run *run, void *self, struct mf_err *err)
 {
-    int from = mf_port_from(run->in);
+    const int from = mf_port_from(run->in);
     mf_port_refuse(run->in, from, err->text);
-    mf_log(MF_LOG_WARN, "%s: refused a writer: %s", mf_port_name(run->in), err->text);
+    mf_log_rarely(&run->refusals, MF_LOG_WARN, "%s: refused a writer: %s", mf_port_name(run->in), err->text);
+    for (struct mf_sender *s = run->sources.s; s < run->sources.s + run->sources.n; s++)
+        if (s->active && s->from == from)
+            mf_sender_refuse(s, err->text);
     return left(run, self, err);
+}
+
+void mf_run_blame(struct mf_run *run, const char *src)
+{
+    run->blamed = mf_senders_named(&run->sources, src);
+}
+
+/* What a stage found in a frame, or in a round, is one source's fault: it goes, where there are others. The error else,
+ * and of a head, which a stage may have taken half. */
+static int turn_away(struct mf_run *run, void *self, bool head, struct mf_err *err)
+{
+    struct mf_sender *s = run->blamed ? run->blamed : run->sources.at, *one;
+    const char *name = mf_port_name(run->in);
+    run->blamed = NULL;
+    mf_sender_refuse(s, err->text);
+    if (run->stage->text_out || !(others(run, s) || (awaits_more(run) && !head)))
+        return err->code;
+    mf_log_rarely(&run->refusals, MF_LOG_WARN, "%s: source '%s' is turned away, and the others go on: %s", name, s->src,
+                  s->why);
+    if (mf_port_is_socket(run->in) && s->from >= 0 && mf_senders_from(&run->sources, s->from, &one) == 1)
+        mf_port_refuse(run->in, s->from, s->why);
+    return lose(run, self, s, err);
+}
+
+/* A whole frame that came. *misplaced: whoever wrote it did not keep to what a stream is. */
+static int take_frame(struct mf_run *run, void *self, struct mf_frame *f, bool *misplaced, struct mf_err *err)
+{
+    int rc = mf_senders_take(&run->sources, run->in, f, err);
+    if (rc == 0 && mf_frame_kind(f) == MF_END)
+        rc = check_end(run->sources.at, f, err);
+    *misplaced = rc == MF_EFORMAT && mf_port_is_socket(run->in);
+    if (rc == 1)
+        return 0; /* of one that was turned away */
+    if (rc || (rc = take(run, self, f, err)) != MF_EFORMAT)
+        return rc;
+    return turn_away(run, self, mf_frame_kind(f) == MF_HEAD, err);
 }
 
 /* 1: more may come, 0: the stream is whole. */
@@ -111,26 +194,18 @@ static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
         return run->sources.n && !mf_senders_active(&run->sources) ? 0 : truncated(run, err);
     const long long nth = frames_so_far(run) + 1;
     bool misplaced = rc == MF_EFORMAT && socket;
-    if (rc == MF_PORT_LEFT) {
+    if (rc == MF_PORT_LEFT)
         rc = left(run, self, err);
-    } else if (rc == 1) {
-        rc = mf_senders_take(&run->sources, run->in, f, err);
-        if (rc == 0 && mf_frame_kind(f) == MF_END)
-            rc = check_end(run->sources.at, f, err);
-        misplaced = rc == MF_EFORMAT && socket;
-        if (rc == 0)
-            rc = take(run, self, f, err);
-        if (rc == MF_EFORMAT && !misplaced)
-            mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), nth);
-    }
+    else if (rc == 1 && (rc = take_frame(run, self, f, &misplaced, err)) == MF_EFORMAT && !misplaced)
+        mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), nth);
     mf_frame_free(f);
     if (misplaced)
-        rc = turn_away(run, self, err);
+        rc = refuse_writer(run, self, err);
     if (rc == 0 && run->stage->text_out)
         rc = mf_flush_text(err);
     if (rc)
         return rc;
-    return !socket || !run->sources.n || mf_senders_active(&run->sources);
+    return !socket || !run->sources.n || mf_senders_active(&run->sources) || awaits_more(run);
 }
 
 int mf_pump(struct mf_run *run, void *self, struct mf_err *err)

@@ -59,6 +59,8 @@ struct mf_frame *mf_make_end(const struct mf_sender *s, const struct mf_count *c
     mf_frame_set_bool(end, "stopped", s->stopped);
     if (s->lost)
         mf_frame_set_bool(end, "lost", true);
+    if (*s->why)
+        mf_frame_set_str(end, "why", s->why);
     return end;
 }
 

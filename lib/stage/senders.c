@@ -5,7 +5,7 @@
 
 #include "data/head.h"
 
-static struct mf_sender *by_name(struct mf_senders *q, const char *src)
+struct mf_sender *mf_senders_named(struct mf_senders *q, const char *src)
 {
     for (int i = 0; i < q->n; i++)
         if (!strcmp(q->s[i].src, src))
@@ -13,12 +13,27 @@ static struct mf_sender *by_name(struct mf_senders *q, const char *src)
     return NULL;
 }
 
-struct mf_sender *mf_senders_from(struct mf_senders *q, int from)
+int mf_senders_from(struct mf_senders *q, int from, struct mf_sender **one)
 {
+    int n = 0;
     for (int i = 0; i < q->n; i++)
         if (q->s[i].from == from)
+            *one = &q->s[i], n++;
+    return n;
+}
+
+/* Room for another name. Those that were turned away are forgotten before others are. */
+static struct mf_sender *a_free_one(struct mf_senders *q)
+{
+    for (int i = 0; q->n == MF_SENDERS_MAX && i < q->n; i++)
+        if (*q->s[i].why)
             return &q->s[i];
-    return NULL;
+    return q->n < MF_SENDERS_MAX ? &q->s[q->n++] : NULL;
+}
+
+void mf_sender_refuse(struct mf_sender *s, const char *why)
+{
+    snprintf(s->why, sizeof s->why, "%.*s", MF_WHY_MAX - 1, why);
 }
 
 int mf_senders_active(const struct mf_senders *q)
@@ -54,12 +69,11 @@ static int agree(const struct mf_senders *q, const struct mf_frame *head, const 
 }
 
 /* May a head of this name come now? *again: it starts over, before its end. */
-static int may_begin(struct mf_senders *q, struct mf_port *in, const struct mf_sender *s, bool *again,
-                     struct mf_err *err)
+static int may_begin(struct mf_port *in, const struct mf_sender *s, bool *again, struct mf_err *err)
 {
     const bool socket = mf_port_is_socket(in);
     if (!s)
-        return q->n < MF_SENDERS_MAX ? 0 : mf_err_set(err, MF_EFORMAT, "more than %d sources", MF_SENDERS_MAX);
+        return 0;
     if (!s->active)
         return s->lost || s->stopped ? 0
                : socket              ? mf_err_set(err, MF_EFORMAT, "source '%s' has ended", s->src)
@@ -81,20 +95,26 @@ static int begin(struct mf_senders *q, struct mf_port *in, struct mf_frame *head
     if (rc || (mf_frame_has(head, "src") && (rc = mf_frame_get_str(head, "src", &src, err))) ||
         (mf_frame_has(head, "again") && (rc = mf_frame_get_bool(head, "again", &again, err))))
         return rc;
-    struct mf_sender *s = by_name(q, src);
+    struct mf_sender *s = mf_senders_named(q, src);
     if (strlen(src) >= MF_SRC_MAX)
         return mf_err_set(err, MF_EFORMAT, "the source's name '%.80s' is longer than %d bytes", src, MF_SRC_MAX - 1);
-    if ((rc = may_begin(q, in, s, &again, err)) || (q->first && (rc = agree(q, head, src, err))))
+    if ((rc = may_begin(in, s, &again, err)) || (q->first && (rc = agree(q, head, src, err))))
         return rc;
     if (!q->first)
         q->first = mf_frame_keep(head);
     if (again && mf_port_is_socket(in))
         mf_frame_set_bool(head, "again", true);
-    s = s ? s : &q->s[q->n++];
+    if (!s && !(s = a_free_one(q)))
+        return mf_err_set(err, MF_EFORMAT, "more than %d sources", MF_SENDERS_MAX);
     *s = (struct mf_sender){.from = mf_port_is_socket(in) ? mf_port_from(in) : -1, .active = true};
     snprintf(s->src, sizeof s->src, "%s", src);
     q->at = s;
     return 0;
+}
+
+static int in_place(const struct mf_sender *s, struct mf_err *err)
+{
+    return s->active ? 0 : *s->why ? 1 : mf_err_set(err, MF_EFORMAT, "it follows the end");
 }
 
 /* Of a pipe: by the name in the frame, where there are several. */
@@ -107,35 +127,38 @@ static int in_a_pipe(struct mf_senders *q, const struct mf_frame *f, struct mf_e
         int rc = mf_frame_get_str(f, "src", &src, err);
         if (rc)
             return rc;
-        if (!(q->at = by_name(q, src)))
+        if (!(q->at = mf_senders_named(q, src)))
             return mf_err_set(err, MF_EFORMAT, "%s of source '%s', of which no head came",
                               mf_kind_name(mf_frame_kind(f)), src);
     }
-    return q->at->active ? 0 : mf_err_set(err, MF_EFORMAT, "it follows the end");
+    return in_place(q->at, err);
 }
 
-/* Of a socket: by who sent it. What has no name gets its source's, so that it is known behind the next pipe. */
+/* Of a socket: by who sent it, and by the name in the frame where that one passes on several. What has no name gets its
+ * source's, so that it is known behind the next pipe. */
 static int in_a_socket(struct mf_senders *q, struct mf_port *in, struct mf_frame *f, struct mf_err *err)
 {
-    struct mf_sender *s = mf_senders_from(q, mf_port_from(in));
+    struct mf_sender *s = NULL;
+    const int from = mf_port_from(in), n = mf_senders_from(q, from, &s);
     const enum mf_kind kind = mf_frame_kind(f);
     const char *src;
-    int rc;
-    if (!s)
+    if (!n)
         return mf_err_set(err, MF_EFORMAT, "a stream begins with a head, not with %s", mf_kind_name(kind));
-    q->at = s;
-    if (!s->active)
-        return mf_err_set(err, MF_EFORMAT, "it follows the end");
-    if (!mf_frame_has(f, "src")) {
-        if (*s->src && kind != MF_METRICS)
-            mf_frame_set_str(f, "src", s->src);
-        return 0;
+    if (mf_frame_has(f, "src")) {
+        int rc = mf_frame_get_str(f, "src", &src, err);
+        struct mf_sender *named = rc ? NULL : mf_senders_named(q, src);
+        if (rc == 0 && (!named || named->from != from))
+            rc = mf_err_set(err, MF_EFORMAT, "%s of source '%s' from source '%s'", mf_kind_name(kind), src, s->src);
+        if (rc)
+            return rc;
+        s = named;
+    } else if (n > 1) {
+        return mf_err_set(err, MF_EFORMAT, "%s without src, from one that passes on %d sources", mf_kind_name(kind), n);
+    } else if (*s->src && kind != MF_METRICS) {
+        mf_frame_set_str(f, "src", s->src);
     }
-    if ((rc = mf_frame_get_str(f, "src", &src, err)))
-        return rc;
-    return strcmp(src, s->src) == 0
-               ? 0
-               : mf_err_set(err, MF_EFORMAT, "%s of source '%s' from source '%s'", mf_kind_name(kind), src, s->src);
+    q->at = s;
+    return in_place(s, err);
 }
 
 int mf_senders_take(struct mf_senders *q, struct mf_port *in, struct mf_frame *f, struct mf_err *err)

@@ -9,7 +9,7 @@
 
 #include "data/frame.h"
 
-enum { MF_SENDERS_MAX = 256, MF_SRC_MAX = 64 };
+enum { MF_SENDERS_MAX = 256, MF_SRC_MAX = 64, MF_WHY_MAX = 256 };
 
 struct mf_count {
     int64_t frames, samples;
@@ -19,6 +19,7 @@ struct mf_sender {
     char src[MF_SRC_MAX];
     int from;                   /* which writer of a socket; -1: it is gone */
     bool active, stopped, lost; /* between head and end; how it ended */
+    char why[MF_WHY_MAX];       /* it was turned away: what still comes of it is dropped. "": it was not */
     bool end_due;               /* a filter has its end still to pass on */
     struct mf_count got, sent;
 };
@@ -30,10 +31,14 @@ struct mf_senders {
     struct mf_frame *first; /* head: the one that all agree with */
 };
 
-/* Whose this frame is; *at of it. A head opens or reopens its source, of another name than those that are here, and
- * has `again` set where one of that name starts over. MF_EFORMAT: it is out of place, or the heads do not agree. */
+/* Whose this frame is; *at of it. 1: of one that was turned away. A head opens or reopens its source, of another name
+ * than those that are here, and has `again` set where one of that name starts over. MF_EFORMAT: it is out of place, or
+ * the heads do not agree. */
 int mf_senders_take(struct mf_senders *q, struct mf_port *in, struct mf_frame *f, struct mf_err *err);
-struct mf_sender *mf_senders_from(struct mf_senders *q, int from); /* NULL: none with that writer */
+struct mf_sender *mf_senders_named(struct mf_senders *q, const char *src); /* NULL: none of that name */
+/* How many came by this writer of a socket, which may pass on several; *one of them. */
+int mf_senders_from(struct mf_senders *q, int from, struct mf_sender **one);
+void mf_sender_refuse(struct mf_sender *s, const char *why);
 int mf_senders_active(const struct mf_senders *q);
 void mf_senders_release(struct mf_senders *q);
 

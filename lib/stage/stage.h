@@ -16,6 +16,8 @@
  * its end, heads agree in their spec, and the stream ends with its last source.
  * On a socket a writer that sends what cannot be is told and sent away, and the
  * others go on; a source that is gone without an end gets one that says `lost`.
+ * So does one of several whose frame() failed with MF_EFORMAT, where what goes
+ * out are frames: its end says `why` too, and what still comes of it is dropped.
  */
 #ifndef MF_STAGE_STAGE_H
 #define MF_STAGE_STAGE_H
@@ -66,6 +68,9 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv);
  * head gets this stage's link in its chain. Nothing is written where stdout is a terminal. */
 int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err);
 int mf_flush_text(struct mf_err *err); /* of stdout: MF_CLOSED where nobody reads it */
+
+/* The MF_EFORMAT that frame() or ended() is about to return is that source's, not the one's whose frame is at hand. */
+void mf_run_blame(struct mf_run *run, const char *src);
 
 const struct mf_conf *mf_run_conf(const struct mf_run *run);
 /* What follows for a key that nobody set, and the run's folder is to tell: mf_conf_assume. */

@@ -16,6 +16,8 @@ struct mf_run {
     bool ended;                /* an end was emitted: a replayed one */
     bool stopped;              /* INT ended a source of this stream before its time */
     struct mf_senders sources; /* of what comes in */
+    struct mf_sender *blamed;  /* whose the error is that a stage is about to return; NULL: whose frame is at hand */
+    struct mf_rarely refusals; /* of writers and sources */
     struct mf_sender own;      /* what goes out of a source or a sink */
     struct mf_waits waits;
     double waited_elsewhere; /* s, for input that comes by no port */

@@ -2,12 +2,13 @@
 
 #include "wire/edge_priv.h"
 
-static const char *const words[] = {"want", "join", "policy", "wait", "gone", "over", NULL};
+static const char *const words[] = {"want", "join", "policy", "wait", "gone", "over", "no", NULL};
 
 #define AT(field) offsetof(struct mf_edge_note, field)
 static const struct mf_note_field fields[] = {
-    {"src", AT(src), MF_EDGE_SRC}, {"seq", AT(seq), 0},     {"version", AT(version), 0}, {"oldest", AT(oldest), 0},
-    {"newest", AT(newest), 0},     {"parts", AT(parts), 0}, {"state", AT(state), 0},     {NULL, 0, 0},
+    {"src", AT(src), MF_EDGE_SRC}, {"seq", AT(seq), 0},           {"version", AT(version), 0},
+    {"oldest", AT(oldest), 0},     {"newest", AT(newest), 0},     {"parts", AT(parts), 0},
+    {"state", AT(state), 0},       {"why", AT(why), MF_EDGE_WHY}, {NULL, 0, 0},
 };
 
 const struct mf_note_form mf_edge_form = {"edge", words, fields};

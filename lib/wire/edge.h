@@ -8,7 +8,7 @@
  *
  * On the wire: ROUTER and DEALER; a message is a small MessagePack map,
  *   {mf: "edge", say: "want"|"join", src, seq, version}
- *   {mf: "edge", say: "policy"|"wait"|"gone"|"over", src, seq, version, oldest, newest, parts, state}
+ *   {mf: "edge", say: "policy"|"wait"|"gone"|"over"|"no", src, seq, version, oldest, newest, parts, state, why}
  * after "policy" followed by its parts, and by the source's state when `state` is 1, as further message parts.
  *
  * Who is new says "join": it gets the newest version, once the learner has admitted its name, and the state in which
@@ -40,6 +40,8 @@ int mf_edge_publish(struct mf_edge_server *e, int64_t version, int n, const void
 /* Who of this name asks to join gets the newest version from now on, or waits. Admit a source before the round that
  * needs it: then the version it gets stays the newest until its round is in. */
 int mf_edge_admit(struct mf_edge_server *e, const char *src, bool admitted, struct mf_err *err);
+/* Those who have asked by this name so far get no version more, but why. One who comes anew may be admitted. */
+int mf_edge_refuse(struct mf_edge_server *e, const char *src, const char *why, struct mf_err *err);
 /* What a source of this name finds when it joins, from the version on that is published next: copied. */
 int mf_edge_give_state(struct mf_edge_server *e, const char *src, const void *bytes, size_t size, struct mf_err *err);
 /* Answers what was asked ("over" to those who still wait), closes. NULL is fine. */
@@ -65,8 +67,8 @@ int mf_edge_connect(struct mf_edge_client **e, const char *address, const struct
                     struct mf_err *err);
 /* Waits for exactly this version, or, MF_EDGE_NEWEST, to join. 1: the reader of `watch` (NULL: none) is a new one
  * (mf_port_renewed): send it what it lacks, and ask again. MF_EIO when the server was silent for timeout_s, has ended,
- * or keeps this version no more; MF_CLOSED or MF_EUSAGE when that reader is gone or refuses us (mf_port_check),
- * MF_STOPPED on a signal, all within 100 ms. */
+ * or keeps this version no more; MF_EUSAGE when it refuses us; MF_CLOSED or MF_EUSAGE when that reader is gone or
+ * refuses us (mf_port_check), MF_STOPPED on a signal, all within 100 ms. */
 enum { MF_EDGE_NEWEST = -1 };
 int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, struct mf_port *watch, double timeout_s,
                  struct mf_edge_policy *policy, struct mf_err *err);

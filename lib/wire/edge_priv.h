@@ -6,9 +6,9 @@
 #include "wire/note.h"
 #include "wire/socket.h"
 
-enum { MF_EDGE_PARTS_MAX = 4096 };
+enum { MF_EDGE_PARTS_MAX = 4096, MF_EDGE_WHY = 256 };
 
-enum mf_edge_word { MF_EDGE_WANT, MF_EDGE_JOIN, MF_EDGE_POLICY, MF_EDGE_WAIT, MF_EDGE_GONE, MF_EDGE_OVER };
+enum mf_edge_word { MF_EDGE_WANT, MF_EDGE_JOIN, MF_EDGE_POLICY, MF_EDGE_WAIT, MF_EDGE_GONE, MF_EDGE_OVER, MF_EDGE_NO };
 
 struct mf_edge_note {
     int say; /* enum mf_edge_word */
@@ -16,6 +16,7 @@ struct mf_edge_note {
     int64_t seq; /* names a call of want: an answer to an earlier one is dropped */
     int64_t version, oldest, newest;
     int64_t parts, state;
+    char why[MF_EDGE_WHY];
 };
 
 extern const struct mf_note_form mf_edge_form;

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -10,7 +11,7 @@
 #include "base/mem.h"
 #include "wire/edge_priv.h"
 
-enum { CLIENTS = 64 };
+enum { CLIENTS = 256 }; /* as many as a port has writers */
 
 struct release {
     int64_t version;
@@ -21,6 +22,8 @@ struct release {
 struct source {
     char src[MF_EDGE_SRC];
     bool admitted;
+    bool refusing;           /* those who have asked by its name are to be refused */
+    char why[MF_EDGE_WHY];   /* they were, the last time */
     zmq_msg_t *state, *next; /* beside the newest version; beside the one that is published next. NULL: none */
 };
 
@@ -29,8 +32,9 @@ struct client {
     size_t id_size;
     char src[MF_EDGE_SRC];
     int64_t seq, version;
-    bool joins;     /* wants the newest version, and its state */
-    bool waits;     /* no final answer to seq yet */
+    bool joins; /* wants the newest version, and its state */
+    bool waits; /* no final answer to seq yet */
+    bool refused;
     uint64_t heard; /* for who is forgotten when there are more than CLIENTS */
 };
 
@@ -92,12 +96,15 @@ static void answer(struct mf_edge_server *e, struct client *c, bool asked)
         note.oldest = e->releases[0].version;
         note.newest = newest->version;
     }
-    r = !c->joins ? find_release(e, c->version) : source && source->admitted ? newest : NULL;
+    r = c->refused ? NULL : !c->joins ? find_release(e, c->version) : source && source->admitted ? newest : NULL;
     if (c->waits && r) {
         note.say = MF_EDGE_POLICY;
         note.version = r->version;
         note.parts = r->n;
         note.state = c->joins && source->state;
+    } else if (c->waits && c->refused && source) {
+        note.say = MF_EDGE_NO;
+        memcpy(note.why, source->why, sizeof note.why);
     } else if (c->waits && !c->joins && newest && c->version < note.newest)
         note.say = MF_EDGE_GONE;
     else if (c->waits && e->over)
@@ -165,6 +172,17 @@ static int take_question(struct mf_edge_server *e)
     return more;
 }
 
+/* Under the lock. */
+static void refuse_clients(struct mf_edge_server *e)
+{
+    for (int i = 0; i < e->n_clients; i++) {
+        const struct source *s = find_source(e, e->clients[i].src);
+        e->clients[i].refused |= s && s->refusing;
+    }
+    for (int i = 0; i < e->n_sources; i++)
+        e->sources[i].refusing = false;
+}
+
 static void look_at_events(struct mf_edge_server *e)
 {
     enum mf_socket_event event;
@@ -190,6 +208,7 @@ static void *serve(void *arg)
         if (!woken)
             continue;
         pthread_mutex_lock(&e->lock);
+        refuse_clients(e);
         for (int i = 0; i < e->n_clients; i++)
             answer(e, &e->clients[i], false);
         ended = e->ended;
@@ -337,6 +356,21 @@ int mf_edge_admit(struct mf_edge_server *e, const char *src, bool admitted, stru
         return rc;
     pthread_mutex_lock(&e->lock);
     source_of(e, src)->admitted = admitted;
+    pthread_mutex_unlock(&e->lock);
+    wake(e);
+    return 0;
+}
+
+int mf_edge_refuse(struct mf_edge_server *e, const char *src, const char *why, struct mf_err *err)
+{
+    int rc = check_name(src, err);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&e->lock);
+    struct source *s = source_of(e, src);
+    s->admitted = false;
+    s->refusing = true;
+    snprintf(s->why, sizeof s->why, "%s", why);
     pthread_mutex_unlock(&e->lock);
     wake(e);
     return 0;

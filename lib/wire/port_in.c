@@ -29,6 +29,7 @@ struct mf_port_in {
     double patience, pinged;
     struct peer peer[PEERS];
     int n; /* in use: the first n */
+    struct mf_rarely too_many, versions;
     zmq_msg_t msg;
     size_t lent; /* bytes of msg that the caller has */
 };
@@ -42,19 +43,33 @@ static int count(const struct mf_port_in *z, enum state a, enum state b)
 }
 
 /* False: it is gone. Whose queue is full is busy, and still there. */
-static bool tell(struct mf_port_in *z, struct peer *p, enum mf_port_word say, const char *why)
+static bool send_note(struct mf_port_in *z, const void *id, size_t size, const struct mf_port_note *note)
 {
     char text[MF_NOTE_MAX];
+    if (zmq_send(z->s.socket, id, size, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+        return errno == EAGAIN;
+    zmq_send(z->s.socket, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT);
+    zmq_send(z->s.socket, text, mf_note_write(&mf_port_form, note, text), ZMQ_DONTWAIT);
+    return true;
+}
+
+static bool tell(struct mf_port_in *z, struct peer *p, enum mf_port_word say, const char *why)
+{
     int here = count(z, HERE, HERE), share = WINDOWS / (here ? here : 1);
     struct mf_port_note note = {.say = say, .taken = p->taken, .window = share < WINDOW_MIN ? WINDOW_MIN : share};
     if (why)
         snprintf(note.why, sizeof note.why, "%s", why);
     p->told = p->taken;
-    if (zmq_send(z->s.socket, p->id, p->id_size, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
-        return errno == EAGAIN;
-    zmq_send(z->s.socket, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT);
-    zmq_send(z->s.socket, text, mf_note_write(&mf_port_form, &note, text), ZMQ_DONTWAIT);
-    return true;
+    return send_note(z, p->id, p->id_size, &note);
+}
+
+/* One writer too many. */
+static void turn_away(struct mf_port *port, const void *id, size_t size)
+{
+    struct mf_port_note note = {.say = MF_PORT_NO};
+    snprintf(note.why, sizeof note.why, "%d writers are here already, and one reader has no more", PEERS);
+    send_note(port->zmq_in, id, size, &note);
+    mf_log_rarely(&port->zmq_in->too_many, MF_LOG_WARN, "%s: refused a writer: %s", port->name, note.why);
 }
 
 static void ping(struct mf_port_in *z, struct peer *p)
@@ -92,8 +107,10 @@ static int on_note(struct mf_port *port, struct peer *p, zmq_msg_t *id, const st
     struct mf_port_in *z = port->zmq_in;
     char why[96];
     if (note->say == MF_PORT_HELLO && (!p || p->state < LEAVES)) {
-        if (!p && !(p = make(z, zmq_msg_data(id), zmq_msg_size(id))))
+        if (!p && !(p = make(z, zmq_msg_data(id), zmq_msg_size(id)))) {
+            turn_away(port, zmq_msg_data(id), zmq_msg_size(id));
             return 0;
+        }
         p->state = HERE;
         p->number = 0;
         p->taken = p->told = 0;
@@ -104,8 +121,8 @@ static int on_note(struct mf_port *port, struct peer *p, zmq_msg_t *id, const st
         snprintf(why, sizeof why, "it speaks version %d of the way frames travel, and you version %lld",
                  MF_PORT_VERSION, (long long)note->v);
         mf_port_refuse(port, (int)(p - z->peer), why);
-        mf_log(MF_LOG_WARN, "%s: refused a writer: it speaks version %lld, and this is %d", port->name,
-               (long long)note->v, MF_PORT_VERSION);
+        mf_log_rarely(&z->versions, MF_LOG_WARN, "%s: refused a writer: it speaks version %lld, and this is %d",
+                      port->name, (long long)note->v, MF_PORT_VERSION);
     } else if (note->say == MF_PORT_BYE && p && p->state < LEAVES) {
         tell(z, p, MF_PORT_DONE, NULL);
         p->state = LEAVES;

@@ -6,16 +6,18 @@
 #include <zmq.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "wire/port_priv.h"
 
 enum { QUEUE = 16 };
-static const double short_patience = .5; /* s */
+static const double short_patience = .5, say_after = 5; /* s */
 
 struct mf_port_out {
     struct mf_socket s;
-    double patience, alone_since;
+    double patience, meeting, alone_since;
+    bool said;             /* that nobody reads yet */
     bool up;               /* the connection stands */
     bool hello;            /* said on this connection */
     bool resends, renewed; /* renewed: a new connection that its owner does not know of yet */
@@ -80,14 +82,30 @@ static void listen_in(const struct mf_port *port)
     }
 }
 
+/* Of who has had no reader so far. */
+static int meet(struct mf_port_out *z, const struct mf_port *port, struct mf_err *err)
+{
+    const double alone = mf_now() - z->alone_since;
+    if (z->meeting > 0 && alone >= z->meeting)
+        return mf_err_set(err, MF_EIO, "nobody has read at %s for %g s (collect.policy_timeout): is a reader there?",
+                          port->name, z->meeting);
+    if (alone >= say_after && !z->said) {
+        mf_log(MF_LOG_WARN, "nobody reads at %s so far; waiting for a reader", port->name);
+        z->said = true;
+    }
+    return 0;
+}
+
 static int check(struct mf_port *port, struct mf_err *err)
 {
     struct mf_port_out *z = port->zmq_out;
     listen_in(port);
     if (z->refused.code)
         return mf_err_set(err, (enum mf_code)z->refused.code, "%s", z->refused.text);
+    if (!z->s.met)
+        return meet(z, port, err);
     double patience = z->resends ? z->patience : short_patience;
-    if ((z->s.met && !z->up && mf_now() - z->alone_since >= patience) || (z->renewed && !z->resends))
+    if ((!z->up && mf_now() - z->alone_since >= patience) || (z->renewed && !z->resends))
         return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", port->name);
     return 0;
 }
@@ -194,6 +212,8 @@ int mf_port_open_out(struct mf_port *port, const char *address, bool bind, const
     struct mf_port_out *z = port->zmq_out = mf_xcalloc(1, sizeof *z);
     char id[17] = "w"; /* a name of its own, under which it comes again after a lost connection */
     port->carrier = &carrier;
+    z->meeting = o ? o->meeting : 0;
+    z->alone_since = mf_now();
     z->patience = o && o->patience > 0 ? o->patience : short_patience;
     int rc = mf_socket_open(&z->s, ZMQ_DEALER, address, bind, o, MF_NOTE_MAX, err);
     if (rc == 0 && getentropy(id + 1, sizeof id - 1) < 0)

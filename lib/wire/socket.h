@@ -20,6 +20,7 @@ struct mf_wire_opts {
     const char *server;  /* file of the public key of who binds; for who connects */
     const char *allowed; /* folder of NAME.public, for who binds */
     double patience;     /* seconds that a peer may be gone before it is gone for good; 0: half a second */
+    double meeting;      /* seconds that a writer waits for its first reader; 0: as long as it takes */
 };
 
 /* What became of a connection. REFUSED: our key is not known there; MISFIT: the two speak differently, or have another

@@ -282,6 +282,58 @@ ends_well() {
     ends_well
 }
 
+# A stream of a source named evil, and what may be wrong with it, each in a file of its own.
+evil() {
+    mf-collect "${small[@]}" collect.src=evil run.dir=evil training.total_timesteps=60 2>/dev/null | tee evil.mf | mf-gae | mf-ppo "${small[@]}" >/dev/null 2>&1
+    mkdir -p lies && stream spoil evil.mf lies <<'CASES'
+nan: f.pop(); a['rewards'].flat[0] = math.nan
+shape: f.pop(); a['terminated'].shape = (2, 32)
+missing: f.pop(); del a['chains']
+noiter: f.pop(); rollouts[0].pop('iter')
+ahead: f.pop(); rollouts[0].update(iter=7)
+slices: f.pop(); f[2].update(slices=5)
+end: f[-1].update(frames=99)
+garbage: f.insert(1, 193)
+CASES
+}
+
+@test "NaN, a shape, a missing array, a round ahead, slices, an end of one source: named once, and the round is whole without it" {
+    both want && evil || skip "no python3-msgpack"
+    local lie
+    for lie in lies/*; do
+        rm -rf k && learn k collect.sources=2
+        "$ROOT/tests/tools/peer.py" "ipc://$PWD/k/in" stream "$lie" >why & local peer=$!
+        sleep 0.3 # it comes first, alone
+        collect k a && local a=$collector && collect k b && wait "$a" && wait "$collector" && wait "$learner" && cmp "$(newest want)" "$(newest k)" &&
+            [[ $(cat k.gae k.ppo | grep -c "source 'evil' is turned away, and the others go on\|refused a writer") -eq 1 ]] ||
+            { echo "$lie"; cat k.gae k.ppo; return 1; }
+        case $lie in */nan | */garbage) wait $peer && grep -q "NaN\|0xcc" why || { echo "$lie"; cat why; return 1; } ;; esac
+    done
+    # The only one there is: an error, and who reads behind it hears that the stream was cut.
+    mf-gae --in "ipc://$PWD/only" 2>gae.err | mf-ppo "${small[@]}" run.dir=alone 2>ppo.err >/dev/null & local one=$!
+    "$ROOT/tests/tools/peer.py" "ipc://$PWD/only" stream lies/nan >why || true
+    ended_by 3 $one && grep -q "mf-gae: error: .*rewards\[0,0,0\] is NaN" gae.err || { cat gae.err ppo.err; return 1; }
+}
+
+@test "a collector whose rounds are spoiled on their way is told by the policy's edge; one in the middle passes on several" {
+    small+=(training.total_timesteps=4000)
+    both want && learn k || return 1
+    # shellcheck disable=SC2016 # of the other shell
+    bash -c 'mf-collect "$@" 2>k.c; echo $? >k.rc' _ "${small[@]}" collect.policy_address="ipc://$PWD/k/policy" collect.src=c training.total_timesteps=1000000 |
+        /usr/bin/python3 -c '
+import msgpack, os, sys
+for m in msgpack.Unpacker(sys.stdin.buffer.raw, max_buffer_size=0, strict_map_key=False):
+    if m["mf"] == "rollout" and m["iter"] >= 2:
+        m["arrays"]["rewards"][b"data"] = b"\xff" * len(m["arrays"]["rewards"][b"data"])
+    os.write(1, msgpack.packb(m))' | mf-record c.hdf5 --out "ipc://$PWD/k/in" >/dev/null 2>&1 & local relay=$!
+    collect k a && local a=$collector && collect k b && wait "$a" && wait "$collector" && wait "$learner" || { cat k.*; return 1; }
+    wait $relay || true
+    [[ $(cat k.rc) == 2 ]] && grep -q "turned this source away: .*is NaN" k.c || { cat k.c k.rc; return 1; }
+    mkdir h && { mf-ppo "${small[@]}" --in "ipc://$PWD/h/between" collect.policy_address="ipc://$PWD/h/policy" run.dir=h collect.sources=2 >/dev/null 2>h.ppo & } && learner=$!
+    mf-gae --in "ipc://$PWD/h/in" --out "ipc://$PWD/h/between" "${small[@]}" 2>h.gae & local gae=$!
+    collect h a && a=$collector && collect h b && wait "$a" && wait "$collector" && wait "$learner" && wait $gae && cmp "$(newest want)" "$(newest h)" || { cat h.*; return 1; }
+}
+
 @test "one that is silent (SIGSTOP) is lost after the heartbeat, and named; the other goes on, and it says why it ends" {
     begin_long && kill -STOP "$b" || return 1
     for _ in $(seq 200); do

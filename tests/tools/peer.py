@@ -1,5 +1,6 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """A writer that lies to the reader of a ZeroMQ stream: peer.py ADDRESS version|garbage|headless|future|flood
+or sends what is in a file: peer.py ADDRESS stream FILE
 or one that asks a server of environments nonsense: peer.py ADDRESS ask
 
 It prints why it was refused, and exits 1 when nobody told it. libzmq is called as it is, so nothing need be installed.
@@ -15,7 +16,7 @@ for function in (zmq.zmq_ctx_new, zmq.zmq_socket):
     function.restype = ctypes.c_void_p
 socket = ctypes.c_void_p(zmq.zmq_socket(ctypes.c_void_p(zmq.zmq_ctx_new()), DEALER))
 zmq.zmq_setsockopt(socket, RCVTIMEO, ctypes.byref(ctypes.c_int(3000)), 4)
-address, lie = sys.argv[1:]
+address, lie = sys.argv[1:3]
 assert zmq.zmq_connect(socket, address.encode()) == 0
 
 
@@ -47,6 +48,16 @@ elif lie == "flood":  # none of it is a frame, a number or a note
     for _ in range(200):
         send(b"x" * 1000, b"y" * 100000, b"z")
     frame(b"GET / HTTP/1.1")
+elif lie == "stream":
+    import msgpack
+
+    data = open(sys.argv[3], "rb").read()
+    at = msgpack.Unpacker(max_buffer_size=0, strict_map_key=False)
+    at.feed(data)
+    since = 0
+    for n, _ in enumerate(at):
+        frame(data[since : at.tell()], n)
+        since = at.tell()
 answer = ctypes.create_string_buffer(4096)
 for _ in range(20):
     n = zmq.zmq_recv(socket, answer, 4096, 0)

@@ -333,6 +333,42 @@ static void watching(void)
     unlink(fifo);
 }
 
+/* Who has asked is refused with its reason, also when it asks again; the others get theirs, and so does a new one that
+ * comes by the same name. */
+static void refusals(void)
+{
+    struct mf_edge_server *e;
+    struct mf_edge_client *c, *new;
+    struct mf_edge_policy p;
+    struct mf_err err = {0};
+    struct job waits = {.version = 1, .src = "bad", .timeout = 5}, good = {.version = 1, .src = "good", .timeout = 5};
+    pthread_t ta, tb;
+    mf_edge_serve(&e, address, NULL, 2, &err);
+    publish(e, 0, &err);
+    mf_edge_connect(&c, address, NULL, &err);
+    ok(mf_edge_want(c, "bad", 0, NULL, 5, &p, &err) == 0, "one has its version");
+    pthread_create(&ta, NULL, want, &waits);
+    pthread_create(&tb, NULL, want, &good);
+    nap(.3);
+    ok(mf_edge_refuse(e, "bad", "rewards[0,0] is NaN", &err) == 0, "then its name is refused");
+    pthread_join(ta, NULL);
+    ok(waits.rc == MF_EUSAGE && strstr(waits.err.text, "turned this source away: rewards[0,0] is NaN") &&
+           waits.took < .9,
+       "who waits is told: %s", waits.err.text);
+    for (int i = 0; i < 2; i++)
+        ok(mf_edge_want(c, "bad", 0, NULL, 5, &p, &err) == MF_EUSAGE, "who asks later, too: %s", err.text);
+    publish(e, 1, &err);
+    pthread_join(tb, NULL);
+    ok(good.right, "another source gets its version");
+    mf_edge_admit(e, "bad", true, &err);
+    mf_edge_connect(&new, address, NULL, &err);
+    ok(mf_edge_want(new, "bad", MF_EDGE_NEWEST, NULL, 5, &p, &err) == 0 && is_version(&p, 1),
+       "one that comes anew by that name is admitted");
+    mf_edge_close(new);
+    mf_edge_close(c);
+    mf_edge_finish(e);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -344,6 +380,7 @@ int main(void)
     patience();
     strangers();
     addresses();
+    refusals();
     watching();
     ok(rmdir(folder) == 0, "no socket is left behind");
     return done();

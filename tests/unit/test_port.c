@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zmq.h>
 
 #include "base/stop.h"
 #include "tap.h"
@@ -413,6 +414,63 @@ static void unread_when_closed(const char *in_address, const char *out_address, 
        in_address, n, frames);
 }
 
+/* ---- a reader that never comes, or has enough ---- */
+
+static void nobody_reads(void)
+{
+    const struct mf_wire_opts opts = {.meeting = .3};
+    struct mf_port *out;
+    size_t len;
+    uint8_t *p = frame(10, 0, &len);
+    int rc = mf_port_open(&out, path("ipc://", "nobody"), MF_OUT, &opts, &err);
+    ok(rc == 0 && send_whole(out, p, len, &err) == MF_EIO && strstr(err.text, "nobody has read at") &&
+           strstr(err.text, "for 0.3 s (collect.policy_timeout)"),
+       "a writer gives up: %s", err.text);
+    mf_port_drop(out);
+    free(p);
+}
+
+/* 256 that say hello and no more, then one that has something to send. */
+static int one_too_many(const char *address)
+{
+    static const char hello[] = "\x83\xa2mf\xa4port\xa3say\xa5hello\xa1v\x01";
+    void *context = zmq_ctx_new();
+    struct mf_port *out;
+    size_t len;
+    uint8_t *p = frame(10, 0, &len);
+    for (int i = 0; i < 256; i++) {
+        void *s = zmq_socket(context, ZMQ_DEALER);
+        if (!s || zmq_connect(s, address) || zmq_send(s, "", 0, ZMQ_SNDMORE) ||
+            zmq_send(s, hello, sizeof hello - 1, 0) < 0)
+            return 1;
+    }
+    usleep(500000);
+    int rc = mf_port_open(&out, address, MF_OUT, NULL, &err);
+    for (int i = 0; rc == 0 && i < 100; i++) {
+        rc = send_whole(out, p, len, &err);
+        usleep(20000);
+    }
+    _exit(rc == MF_EUSAGE && strstr(err.text, "256 writers are here already") ? 0 : 1);
+}
+
+static void too_many_writers(void)
+{
+    struct mf_port *in;
+    const void *data;
+    size_t len;
+    int status = 1, frames = 0;
+    mf_port_open(&in, path("ipc://", "full"), MF_IN, NULL, &err);
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child)
+        _exit(one_too_many(path("ipc://", "full")));
+    while (mf_port_recv(in, NULL, &data, &len, &err) == 1)
+        frames++;
+    waitpid(child, &status, 0);
+    mf_port_drop(in);
+    ok(frames == 0 && status == 0, "the 257th writer is told that one reader has no more, and gets nothing through");
+}
+
 int main(void)
 {
     char clean[96];
@@ -435,6 +493,8 @@ int main(void)
     }
     signals();
     deaths();
+    nobody_reads();
+    too_many_writers();
     snprintf(clean, sizeof clean, "rm -r %s", dir);
     return system(clean) | done();
 }

@@ -1,11 +1,21 @@
-# make demo    install what is missing, build, run the main job      make check   install, build, test
-# make         every stage into bin/                                 make lint    layers, headers, clang, format, shell
-# make bench   ours and PyTorch side by side                         make accept  the main job for three seeds
-# make fuzz    the decoders under libFuzzer                          make install PREFIX=/usr/local
-# make soak SECONDS=600  kills, failing calls and full disks at random, for a while (needs strace; root for the disks)
-# make check-pypi  against Hydra and others, from PyPI    make docs    manual pages in build/man
+# make              every program into bin/
+# make demo         install what is missing, build, run the main job
+# make check        install what is missing, build, lint, test
+# make install      programs, manual pages, completion, pipelines, configurations, examples below PREFIX
+# make uninstall    remove them
+# make docs         manual pages in build/man
+# make test         the tests alone (units: build the unit tests)
+# make lint         layers, headers, clang, format, shell scripts
+# make check-pypi   compare with Hydra and others, from PyPI
+# make fuzz         the decoders under libFuzzer
+# make soak         kills, failing calls and full disks at random for SECONDS=600 (strace; root for the disks)
+# make bench        this engine and PyTorch, side by side
+# make accept       the main job for three seeds, with kills
+# make clean        remove what was built
+# make help         this list
 #
-# DEV=1: debug, warnings are errors.  SANITIZE=address,undefined or thread.  CUDA=no|auto.
+# Variables: PREFIX=/usr/local  DESTDIR=  CC=cc  CFLAGS=  V=1 (print commands)  DEV=1 (debug, warnings are errors)
+#            SANITIZE=address,undefined or thread  CUDA=no|auto
 CC       ?= cc
 PREFIX   ?= /usr/local
 VERSION   = 0.1.0
@@ -17,6 +27,9 @@ PACKAGES  = libzmq msgpack hdf5 yaml-0.1 jansson
 ALL_C     = -std=c11 $(WARN) -Ilib -D_GNU_SOURCE -DMF_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno \
             $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(OPT) $(CFLAGS) -MMD -MP
 LIBS      = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lhdf5_hl -lmujoco -ldnnl -lgomp -lncursesw -lz -lpthread -lm
+
+# A line for each file; V=1: the command instead; make -s: neither.
+say = $(if $(V),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-4s %s\n' $(1) $(2);))
 
 ifdef DEV
 OPT       = -O1 -g3 -Werror
@@ -42,16 +55,16 @@ all: $(STAGES)
 
 bin/mf-%: build/stages/%.o $(ROOM_A)
 	@mkdir -p $(@D)
-	$(LINK)
+	$(call say,LD,$@)$(LINK)
 
 build/tests/%: build/tests/%.o $(ROOM_A)
-	$(LINK)
+	$(call say,LD,$@)$(LINK)
 
 # An archive per room. A file more in a table's folder is a row more in the table.
 define room
 build/lib/$(1).a: $(patsubst %.c,build/%.o,$(filter-out $(NOT_BUILT),$(wildcard lib/$(1)/*.c))) $(if $(filter dev,$(1)),$(DEV_CUDA:%.cu=build/%.o)) $(if $(filter $(1),env nn),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
 	@mkdir -p $$(@D); rm -f $$@
-	$$(AR) rcs $$@ $$(filter %.o,$$^)
+	$$(call say,AR,$$@)$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 
@@ -73,7 +86,7 @@ build/flags: force
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_C) $(SIMD) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(ALL_C) $(SIMD) -c -o $@ $<
 
 # The inner loops of the cpu device are compiled once per instruction set, and picked at run time.
 build/lib/dev/kern_base.o: SIMD = -Wno-psabi
@@ -82,11 +95,11 @@ build/lib/dev/kern_avx2.o: SIMD = -Wno-psabi -mavx2 -mfma
 build/lib/env/rays.o build/lib/env/farthest.o: SIMD = -fno-trapping-math
 
 build/%.o: build/%.c build/flags
-	$(CC) $(ALL_C) -c -o $@ $<
+	$(call say,CC,$<)$(CC) $(ALL_C) -c -o $@ $<
 
 build/%.o: %.cu build/flags
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -Ilib -O2 -c -o $@ $<
+	$(call say,NVCC,$<)$(NVCC) -std=c++17 -Ilib -O2 -c -o $@ $<
 
 units: $(UNITS)
 
@@ -129,23 +142,41 @@ fuzz: all
 soak: all
 	nice tests/soak/run $(or $(SECONDS),600)
 
-# A manual page for each program, from its own --help.
+# A manual page for each program, from its own --help; the examples as they are, for help2man would fill their lines.
 docs: $(STAGES:bin/%=build/man/%.1)
 
 build/man/%.1: bin/%
 	@mkdir -p $(@D)
-	help2man --no-info --name "$$($< --help | sed -n 2p)" --output $@ $<
+	$(call say,MAN,$@)help2man --no-info --name "$$($< --help | sed -n 2p)" $< | sed '/^\.SH EXAMPLES/,$$d' >$@.part && \
+	    { echo .SH EXAMPLES; echo .nf; $< --help | sed '1,/^Examples:/d; s/^  //; s/\\/\\e/g; s/-/\\-/g; s/^[.'"'"']/\\\&&/'; } >>$@.part && \
+	    mv $@.part $@
+
+# Pipelines find programs, configurations and examples beside their own folder, here and where they are installed.
+TO        = $(DESTDIR)$(PREFIX)
+SHARE     = $(TO)/share/maniflow
+PIPELINES = $(filter-out %/setup %/accept %.bash,$(wildcard pipelines/*))
 
 install: all docs
-	install -D -t "$(DESTDIR)$(PREFIX)/bin" bin/mf-*
-	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/man/man1" build/man/*.1
-	for p in $(STAGES:bin/%=%); do \
-	    install -D -m 644 share/completion.bash "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$p"; done
-	cd configs && find . -type f -exec install -D -m 644 {} "$(DESTDIR)$(PREFIX)/share/maniflow/configs/{}" \;
+	$(call say,INST,"$(TO)")install -D -t "$(TO)/bin" bin/mf-*
+	@install -D -m 644 -t "$(TO)/share/man/man1" build/man/*.1
+	@for p in $(STAGES:bin/%=%); do \
+	    install -D -m 644 share/completion.bash "$(TO)/share/bash-completion/completions/$$p"; done
+	@install -D -t "$(SHARE)/pipelines" $(PIPELINES) && install -m 644 -t "$(SHARE)/pipelines" pipelines/*.bash
+	@find configs examples -name __pycache__ -prune -o -type f ! -perm -u+x -exec install -D -m 644 {} "$(SHARE)/{}" \;
+	@find configs examples -name __pycache__ -prune -o -type f -perm -u+x -exec install -D {} "$(SHARE)/{}" \;
+	@ln -sfn ../../bin "$(SHARE)/bin"
+
+uninstall:
+	rm -f $(STAGES:bin/%="$(TO)/bin/%") $(STAGES:bin/%="$(TO)/share/man/man1/%.1")
+	rm -f $(STAGES:bin/%="$(TO)/share/bash-completion/completions/%")
+	rm -rf "$(SHARE)"
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))
 
 clean:
 	rm -rf build bin/mf-*
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: docs all units test check check-pypi demo setup lint bench accept fuzz soak install clean force
+.PHONY: help uninstall docs all units test check check-pypi demo setup lint bench accept fuzz soak install clean force
 .SECONDARY:

@@ -1,5 +1,7 @@
 # Sourced by the scripts here: where a run goes, what became of its stages, and what to look at then.
-PATH="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/bin:$PATH"
+# tree has pipelines/, bin/, configs/ and examples/, in a clone and where make install puts them.
+tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+PATH=$tree/bin:$PATH
 script=pipelines/$(basename "$0")
 
 # printf and sort of every script here write and read numbers with a point; characters stay the terminal's.

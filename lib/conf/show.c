@@ -94,7 +94,7 @@ static const struct section {
     {"log.formats", "Files of metrics"},
     {"data.format", "Demonstrations"},
     {"ckpt.keep", "Checkpoints"},
-    {"env.name", "Environment"},
+    {"env.name", "Environments"},
     {"policy.checkpoint", "Policy"},
     {"policy.network", "Network of the policy"},
     {"policy.noise_method", "Noise of the denoising chain"},

@@ -15,10 +15,9 @@ int mf_dev_find(struct mf_dev *dev, const char *name, enum mf_precision precisio
     else if (!strncmp(name, "cuda", 4) && (name[4] == ':' || !name[4]))
         dev->ops = mf_ops_cuda;
     else
-        return mf_err_set(err, MF_EUSAGE, "there is no device '%s'; there are cpu, ref and cuda:0", name);
+        return mf_err_set(err, MF_EUSAGE, "there is no device '%s'; there are cpu and ref", name);
     if (!dev->ops)
-        return mf_err_set(err, MF_EUSAGE,
-                          "device=%s: this build has no CUDA (no nvcc was found, or CUDA=no); take device=cpu", name);
+        return mf_err_set(err, MF_EUSAGE, "device=%s: this build carries no CUDA device; take device=cpu", name);
     if (precision == MF_BF16 && !dev->gemm)
         return mf_err_set(err, MF_EUSAGE, "precision=bf16: %s; take precision=fp32",
                           strcmp(name, "cpu") ? "only the cpu device has it" : "this processor has no avx512_bf16");

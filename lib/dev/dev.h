@@ -2,7 +2,7 @@
  *
  * "ref" is the meaning: plain loops. "cpu" is the same, fast, by own kernels;
  * oneDNN multiplies matrices in bf16, and in fp32 where MF_CPU_GEMM=dnn asks
- * for it. "cuda:0" is there in a build that found nvcc.
+ * for it. "cuda:0" is there in a build with a dev_cuda.cu and nvcc, which no build is yet.
  *
  * What a plan promises, so that a device may record a run once (a CUDA Graph):
  * two lists of calls, of what all samples share and of a tile, are fixed when
@@ -24,7 +24,7 @@ struct mf_ops {
 };
 
 extern const struct mf_ops mf_ops_ref, mf_ops_cpu;
-extern const struct mf_ops *const mf_ops_cuda; /* NULL in a build without nvcc */
+extern const struct mf_ops *const mf_ops_cuda; /* NULL in a build without CUDA */
 
 struct mf_dev {
     const struct mf_ops *ops;

@@ -247,7 +247,8 @@ CASES
         refuses "training.num_envs=99999999999999999999: must be an integer" training.num_envs=99999999999999999999 &&
         refuses "must be one of flow_noise|flow_sde|flow_cps" policy.noise_method=flow &&
         refuses "misses its closing ]" 'policy.hidden=[8,8' && refuses "there is no environment 'nowhere'" env=nowhere &&
-        refuses "there is no device 'gpu'" device=gpu && refuses "/nowhere: No such file" --config /nowhere &&
+        refuses "there is no device 'gpu'" device=gpu && refuses "device=cuda:0: this build carries no CUDA device; take device=cpu" device=cuda:0 &&
+        refuses "/nowhere: No such file" --config /nowhere &&
         refuses "Is a directory" --config "$T" &&
         answers 1 "none.st: No such file" mf-collect "${small[@]}" run.dir="$T/run" policy.checkpoint=none.st
 }

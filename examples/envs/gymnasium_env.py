@@ -3,40 +3,108 @@
 
     mf-collect env=exec env.command='python3 examples/envs/gymnasium_env.py Pendulum-v1' | mf-gae | mf-ppo
 
-Box or Dict-of-Box observations, Box actions. A decision's chunk of actions is executed inside each sub-environment, so
-that one whose episode ends within it stops there. `success` is what the environment's info calls is_success or success.
-Ran with: gymnasium.txt beside this file.
+Observations are Boxes of up to 3 dimensions, Discrete, MultiDiscrete, MultiBinary, and Dicts of them: "robot/pos" is pos in
+the Dict robot. Bytes of 2 dimensions and more stay bytes, all else becomes float32. Actions are a Box. A decision's chunk of
+actions is executed inside each sub-environment, so that one whose episode ends within it stops there. `success` is what
+the environment's info calls is_success or success. Ran with: gymnasium.txt beside this file.
 """
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import serving
+from serving import Fault
 
 MODES = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_STEP, "disabled": AutoresetMode.DISABLED}
 
 
+def number(what, x):
+    """A finite number, whatever holds it: a scalar, an array of one."""
+    try:
+        a = np.asarray(x, dtype=float).ravel()
+    except (TypeError, ValueError):
+        a = np.empty(0)
+    if isinstance(x, str) or a.size != 1 or not np.isfinite(a[0]):
+        raise Fault(f"{what} is {x!r:.60}, and must be one finite number")
+    return float(a[0])
+
+
+def truth(what, x):
+    """True or False in the same holders; None is False."""
+    return x is not None and number(what, x) != 0
+
+
+def flat(x, key, dicts):
+    """{key: what is not of the type `dicts`}, of an observation or a space."""
+    if not isinstance(x, dicts):
+        return {key: x}
+    return {a: v for k, y in x.items() for a, v in flat(y, f"{key}/{k}" if key else str(k), dicts).items()}
+
+
+def box_of(key, space):
+    """The Box that a policy sees of a space."""
+    known = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
+    if not isinstance(space, known) or len(space.shape) > 3:
+        raise Fault(f"observation {key!r} is {space}, and a policy sees numbers of up to 3 dimensions: convert it in a gymnasium.ObservationWrapper")
+    shape = space.shape or (1,)
+    if space.dtype == np.uint8 and len(shape) > 1:
+        return gym.spaces.Box(0, 255, shape, np.uint8)
+    return gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
+
+
 class Chunk(gym.Wrapper):
-    """A step executes a chunk of actions (C, A), up to the end of the episode. Rows of NaN: it stays as it is."""
+    """A step executes a chunk of actions (C, A), up to the end of the episode. Rows of NaN: it stays as it is.
+    Observations are a Dict of Boxes."""
 
     film = False
+
+    def __init__(self, env, key):
+        super().__init__(env)
+        self.key = "" if isinstance(env.observation_space, gym.spaces.Dict) else key
+        spaces = flat(env.observation_space, self.key, gym.spaces.Dict)
+        self.observation_space = gym.spaces.Dict({k: box_of(k, s) for k, s in spaces.items()})
 
     def shoot(self):
         if self.film:
             self.pictures.append(self.env.render())
 
+    def see(self, obs):
+        values, self.seen = flat(obs, self.key, dict), {}
+        if set(values) != set(self.observation_space):
+            raise Fault(f"its observation has {sorted(values)}, and its observation_space {sorted(self.observation_space)}")
+        for k, box in self.observation_space.items():
+            x = np.asarray(values[k])
+            if x.dtype.kind not in "biuf" or x.shape not in (box.shape, ()) or x.size != np.prod(box.shape):
+                raise Fault(f"observation {k!r} is {x.dtype} of shape {x.shape}, and its space says {box.shape}")
+            if box.dtype == np.float32 and (np.abs(x[np.isfinite(x)]) > np.finfo("f4").max).any():
+                raise Fault(f"observation {k!r} has {np.abs(x).max():g}, which is more than float32 holds: scale it")
+            self.seen[k] = x.astype(box.dtype).reshape(box.shape)
+
     def reset(self, **kw):
-        self.seen, info = self.env.reset(**kw)
+        answer = self.env.reset(**kw)
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise Fault("its reset() must return (observation, info)")
+        self.see(answer[0])
         self.shoot()
-        return self.seen, info
+        return self.seen, {}
+
+    def one_step(self, action):
+        box = self.env.action_space
+        answer = self.env.step(action.astype(box.dtype).reshape(box.shape))
+        if not isinstance(answer, tuple) or len(answer) != 5 or not isinstance(answer[4], dict):
+            raise Fault("its step() must return (observation, reward, terminated, truncated, info), info a dict")
+        obs, reward, ended, cut, info = answer
+        name = "is_success" if "is_success" in info else "success"
+        self.rewards.append(number("the reward of its step()", reward))
+        self.success.append(truth(f"info[{name!r}]", info.get(name)))
+        self.see(obs)
+        self.shoot()
+        return truth("terminated", ended), truth("truncated", cut)
 
     def step(self, actions):
         ended = cut = False
         for a in actions if np.isfinite(actions).all() else []:
-            self.seen, reward, ended, cut, info = self.env.step(a)
-            self.rewards.append(reward)
-            self.success.append(info.get("is_success", info.get("success", False)))
-            self.shoot()
+            ended, cut = self.one_step(a)
             if ended or cut:
                 break
         return self.seen, sum(self.rewards), ended, cut, {}
@@ -48,21 +116,20 @@ class Gymnasium:
         self.name = args.id.rpartition(":")[2]  # of a module of the path
         one = self.create(None, False)
         self.renders = "rgb_array" in (one.metadata.get("render_modes") or [])
-        if not isinstance(one.action_space, gym.spaces.Box) or len(one.action_space.shape) != 1:
-            raise SystemExit(f"{args.id}: actions are {one.action_space}; a flow policy needs a Box of one dimension")
-        self.low, self.high = one.action_space.low, one.action_space.high
-        self.obs = {k: np.zeros(np.shape(v), "u1" if np.asarray(v).dtype == np.uint8 else "f4")
-                    for k, v in self.named(one.observation_space.sample()).items()}
+        self.low, self.high = np.ravel(one.action_space.low), np.ravel(one.action_space.high)
+        self.obs = {k: np.zeros(box.shape, box.dtype) for k, box in one.observation_space.items()}
         self.max_steps = one.spec.max_episode_steps or 1000
         self.control_hz = one.metadata.get("render_fps") or 20
         one.close()
 
     def create(self, max_steps, film):
         env = gym.make(self.args.id, max_episode_steps=max_steps, **({"render_mode": "rgb_array"} if film else {}))
-        return Chunk(gym.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)) if self.args.rescale else env)
-
-    def named(self, obs):
-        return obs if isinstance(obs, dict) else {self.args.key: obs}
+        box = env.action_space
+        if not isinstance(box, gym.spaces.Box):
+            raise Fault(f"{self.name}: its actions are {box}, and a flow policy makes those of a Box")
+        if self.args.rescale and not np.isfinite([box.low, box.high]).all():
+            raise Fault(f"{self.name}: --rescale needs actions with bounds, and these go from {box.low.min()} to {box.high.max()}")
+        return Chunk(gym.wrappers.RescaleAction(env, np.float32(-1), np.float32(1)) if self.args.rescale else env, self.args.key)
 
     def make(self, n, max_steps, keys, film, **_):
         self.n, self.keys = n, keys
@@ -73,8 +140,7 @@ class Gymnasium:
         self.over, self.fresh = np.zeros(n, bool), True
 
     def rows(self, obs):
-        obs = self.named(obs)
-        return {k: np.asarray(obs[k]).astype(self.obs[k].dtype) for k in self.keys}
+        return {k: np.array(obs[k]) for k in self.keys}
 
     def reset(self, which, episode, seed):
         again = (which > 0) | self.fresh  # a vector that was never reset cannot be reset in part
@@ -102,7 +168,7 @@ class Gymnasium:
             answer["final"] = {k: v.copy() for k, v in answer["obs"].items()}
             for i in np.flatnonzero(info["_final_obs"]):
                 for k in self.keys:
-                    answer["final"][k][i] = self.named(info["final_obs"][i])[k]
+                    answer["final"][k][i] = info["final_obs"][i][k]
         return answer
 
 
@@ -113,4 +179,8 @@ if __name__ == "__main__":
     p.add_argument("--key", default="state", help="name of an observation that is a Box")
     p.add_argument("--rescale", action="store_true", help="actions in [-1, 1], whatever the environment's bounds")
     args, out = p.parse_args(), serving.keep_stdout()
-    serving.serve(Gymnasium(args), args.bind, out)
+    try:
+        sim = Gymnasium(args)
+    except Fault as e:
+        sim = e  # which answers every question
+    serving.serve(sim, args.bind, out)

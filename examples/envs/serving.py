@@ -15,6 +15,10 @@ import numpy as np
 VERSION = 1
 
 
+class Fault(Exception):
+    """What an environment does that it must not, as a sentence for those who wrote it."""
+
+
 def decode(m):
     return np.frombuffer(m[b"data"], m[b"type"]).reshape(m[b"shape"]) if m.get(b"nd") else m
 
@@ -109,6 +113,8 @@ def flat(answer):
 
 def answer(sim, q):
     arrays, say = q.get("arrays", {}), q["say"]
+    if isinstance(sim, Exception):  # it could not be made
+        raise sim
     if say == "hello":
         can = {what: getattr(sim, what, False) for what in ("saves", "renders")}
         return {"say": "spaces", "v": VERSION, "name": sim.name, "max_steps": sim.max_steps, "control_hz": float(sim.control_hz),
@@ -133,6 +139,8 @@ def reply(sim, question):
     q = msgpack.unpackb(question, object_hook=decode) if isinstance(question, bytes) else question
     try:
         a = answer(sim, q)
+    except Fault as e:
+        a = {"say": "error", "text": str(e)}
     except Exception as e:
         traceback.print_exc()
         a = {"say": "error", "text": f"{type(e).__name__}: {e}"}

@@ -129,14 +129,16 @@ int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct m
         size_t dim[MF_RANK_MAX], size = (size_t)mf_obs_size(o);
         const void *from;
         int rank = describe(prefix, o, n, name, dim);
-        int rc = mf_talk_get(f, name, o->u8 ? MF_U8 : MF_F32, rank, dim, &from, err);
+        const struct mf_array *a = mf_frame_find(f, name);
+        const bool bytes = o->u8 || (a && a->dtype == MF_U8 && mf_obs_rank(o) == 1); /* a switch: as in demonstrations */
+        int rc = mf_talk_get(f, name, bytes ? MF_U8 : MF_F32, rank, dim, &from, err);
         if (rc)
             return rc;
         for (size_t i = 0; i < (size_t)n; i++) {
             float *to = rows + i * (size_t)l->dim;
-            if (!o->u8)
+            if (!bytes)
                 memcpy(to, (const float *)from + i * size, size * sizeof *to);
-            for (size_t j = 0; o->u8 && j < size; j++)
+            for (size_t j = 0; bytes && j < size; j++)
                 to[j] = ((const uint8_t *)from)[i * size + j];
         }
         rows += size;
@@ -174,11 +176,11 @@ int mf_talk_layout(const struct mf_frame *f, const char *prefix, struct mf_layou
     *l = (struct mf_layout){0};
     for (int i = 0; i < mf_frame_arrays(f); i++) {
         const struct mf_array *a = mf_frame_array(f, i);
-        struct mf_obs o = {.u8 = a->dtype == MF_U8};
+        struct mf_obs o = {.u8 = a->dtype == MF_U8 && a->rank > 1};
         size_t size = 1;
         if (strncmp(a->name, prefix, skip) || a->name[skip] != '/')
             continue;
-        if ((!o.u8 && a->dtype != MF_F32) || a->rank < 1 || a->rank > MF_OBS_RANK)
+        if ((a->dtype != MF_U8 && a->dtype != MF_F32) || a->rank < 1 || a->rank > MF_OBS_RANK)
             return mf_err_set(err, MF_EFORMAT,
                               "the observation '%s' is %s of %d dimensions; possible are float32 and uint8 of 1 to %d",
                               a->name, mf_dtype_name(a->dtype), a->rank, MF_OBS_RANK);

@@ -150,7 +150,7 @@ from serving import Each, keep_stdout, serve
 class Camera:
     def __init__(self, first): self.t = first
     def see(self):
-        return {"camera": np.full((4, 5, 3), 250 + self.t % 6, "u1"), "x": np.full(2, self.t, "f4")}
+        return {"camera": np.full((4, 5, 3), 250 + self.t % 6, "u1"), "x": np.full(2, self.t, "f4"), "on": np.array([self.t % 2], "u1")}
     def reset(self, seed, episode):
         self.t = 0
         return self.see()
@@ -158,18 +158,19 @@ class Camera:
         self.t += 1
         return self.see(), 1.0, False, False, False
 out = keep_stdout()
-serve(Each(Camera, "camera", 7, 10, -np.ones(2), np.ones(2), {"camera": np.zeros((4, 5, 3), "u1"), "x": np.zeros(2, "f4")}), None, out)
+serve(Each(Camera, "camera", 7, 10, -np.ones(2), np.ones(2), {"camera": np.zeros((4, 5, 3), "u1"), "x": np.zeros(2, "f4"), "on": np.zeros(1, "u1")}), None, out)
 PY
-    words=(env=exec env.command="/usr/bin/python3 camera.py" 'policy.obs_keys=[camera,x]' policy.n_action_steps=1 'policy.hidden=[8,8,8]' threads=1)
+    words=(env=exec env.command="/usr/bin/python3 camera.py" 'policy.obs_keys=[camera,x,on]' policy.n_action_steps=1 'policy.hidden=[8,8,8]' threads=1)
     timeout 60 mf-collect "${words[@]}" 'policy.critic_hidden=[8,8,8]' policy.n_obs_steps=2 training.num_envs=2 training.num_steps_per_rollout=7 \
         training.total_timesteps=28 run.dir=rl 2>err | tee a.mf | mf-record a.hdf5 2>>err | mf-gae 2>>err |
         mf-ppo "${words[@]}" training.batch_size=14 run.dir=rl 2>>err >/dev/null
     [[ ${PIPESTATUS[*]} == "0 0 0 0 0" ]] || { cat err; return 1; }
     mf-check <a.mf && mf-replay a.hdf5 | cmp - a.mf &&
+        mf-view <a.mf | jq -es 'map(select(.mf == "rollout").arrays["obs/on"]) | all(.dtype == "<f4" and .shape == [7, 2, 2, 1] and .max == 1)' &&
         mf-view <a.mf | jq -es 'map(select(.mf == "rollout").arrays["obs/camera"]) | all(.dtype == "|u1" and .shape == [7, 2, 2, 4, 5, 3] and .max == 255)' &&
         mf-data a.hdf5 data.format=json | jq -e '.datasets["obs/camera"] | .dtype == "|u1" and .shape == [4, 5, 3] and .min == [250] and .max == [255]' &&
         says 0 "28 steps" mf-bc "${words[@]}" clone.dataset=a.hdf5 run.dir=bc clone.steps=4 clone.batch_size=8 --out bc.mf &&
-        mf-view bc.mf | jq -es '.[0].spec.obs.camera == {shape: [4, 5, 3], dtype: "|u1"}'
+        mf-view bc.mf | jq -es '.[0].spec.obs | .camera == {shape: [4, 5, 3], dtype: "|u1"} and .on == {shape: [1], dtype: "<f4"}'
 }
 
 @test "numbers in other files, as h5py reads them: views, links, raw files" {

@@ -139,3 +139,48 @@ PY
         [[ ${lines[0]} == "round 0: 25 % of 4 episodes, 25 % lately" && ${#lines[@]} -eq 4 && ${lines[3]} == "12 decisions" ]] &&
         run -3 bash -c "mf-view in | head -3 | $ROOT/examples/success.jq" && [[ $output == *"the stream stops without an end"* ]]
 }
+
+# LIBERO's environment as far as its server asks it: what it shows is made of the time and the last action.
+libero() {
+    mkdir -p stub/libero/libero/envs && touch stub/libero/__init__.py stub/libero/libero/__init__.py
+    cat >stub/libero/libero/benchmark.py <<'PY'
+import numpy as np
+class Suite:
+    def get_task_bddl_file_path(self, i): return "x.bddl"
+    def get_task_init_states(self, i): return np.zeros((50, 5))
+    def get_task(self, i): return type("T", (), {"name": "pick"})
+def get_benchmark_dict(): return {"libero_spatial": Suite}
+PY
+    cat >stub/libero/libero/envs/__init__.py <<'PY'
+import numpy as np
+class OffScreenRenderEnv:
+    def __init__(self, **kw): pass
+    def see(self):
+        return {"robot0_eef_pos": np.array([1, 2, 3.0]), "robot0_eef_quat": np.array([0, .5, 0, -np.sqrt(.75)]), "robot0_gripper_qpos": np.array([4, 5.0]),
+                "robot0_joint_pos": np.arange(7.0), "agentview_image": np.full((8, 8, 3), 200, "u1"), "robot0_eye_in_hand_image": np.full((8, 8, 3), 100, "u1")}
+    def seed(self, s): pass
+    def reset(self): return self.see()
+    def set_init_state(self, s): return self.see()
+    def step(self, a): return self.see(), 0.0, False, {}
+    def close(self): pass
+PY
+}
+
+@test "the LIBERO server shows what LIBERO's demonstrations have, by their names" {
+    libero
+    local keys=ee_pos,ee_ori,ee_states,gripper_states,joint_states,robot0_eef_quat,agentview_rgb,eye_in_hand_rgb
+    export PYTHONPATH=$PWD/stub
+    server() { printf '%s' "env.command='$PYTHON $ROOT/examples/envs/libero_env.py libero_spatial 3 --max-steps 5 --keys $1'"; }
+    words=(env=exec env.workers=1 env.restarts=0 training.num_envs=1 training.num_steps_per_rollout=4 training.total_timesteps=16 threads=1
+        'policy.hidden=[8,8,8]' 'policy.critic_hidden=[8]' training.batch_size=4 "policy.obs_keys=[$keys]" run.dir=r)
+    timeout 60 mf-collect "${words[@]}" "$(server $keys)" 2>err | tee a.mf | mf-gae | mf-ppo "${words[@]}" >/dev/null 2>err2
+    [[ ${PIPESTATUS[*]} == "0 0 0 0" ]] || { cat err err2; return 1; }
+    mf-view view.arrays=whole <a.mf | jq -es 'map(select(.mf == "rollout"))[0].arrays | def first: .data | flatten;
+        def near($x): length == ($x | length) and ([., $x] | transpose | all((.[0] - .[1]) * (.[0] - .[1]) < 1e-10));
+        # 2 acos(-sqrt 3/4) = 300 degrees about y
+        (.["obs/ee_ori"] | first[:3] | near([0, 5.2359878, 0])) and (.["obs/ee_states"] | first[:6] | near([1, 2, 3, 0, 5.2359878, 0])) and
+        (.["obs/ee_pos"] | first[:3] == [1, 2, 3]) and (.["obs/gripper_states"] | first[:2] == [4, 5]) and (.["obs/joint_states"] | first[:7] == [0, 1, 2, 3, 4, 5, 6]) and
+        (.["obs/agentview_rgb"] | .dtype == "|u1" and (first | unique == [200])) and (.["obs/eye_in_hand_rgb"] | first | unique == [100])' || return 1
+    run -1 --separate-stderr mf-collect "${words[@]}" "policy.obs_keys=[]" run.dir=s "$(server ee_pos,ee_quat)" --out /dev/null
+    [[ $stderr == *"LIBERO has no observation 'ee_quat'; it has agentview_image, "* ]] || { echo "$stderr"; return 1; }
+}

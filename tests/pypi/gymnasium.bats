@@ -48,3 +48,30 @@ train() { # COMMAND [word ...]: rollouts in out
     [[ $(jq '.[0] > .5 and .[0] < .8 and .[1] > .9' <<<"$output") == true ]] || { echo "$output"; return 1; }
     [[ -s $(echo outputs/reach/ppo/videos/*.mp4) ]] && grep -q "103 succeed" "$T/out" && grep -qF '+0.2' "$T/err"
 }
+
+@test "environments as people write them: arrays of one, nested Dicts, integers, matrices of actions" {
+    for name in Arrays Nested Whole Matrix; do
+        train "$server odd:$name-v0" env.workers=1 && mf-check out &&
+            mf-view out | jq -es 'map(select(.mf == "round" and .episodes.n > 0).episodes | [.return, .length, .success]) | unique == [[3, 3, 1]]' || { echo $name; return 1; }
+        [[ $name != Nested ]] || mf-view out | jq -es '.[0].spec.obs == {"robot/pos": {shape: [2], dtype: "<f4"}, "robot/n": {shape: [1], dtype: "<f4"},
+            scalar: {shape: [1], dtype: "<f4"}, on: {shape: [2], dtype: "<f4"}, bytes: {shape: [2], dtype: "<f4"}}' || return 1
+    done
+    # Without policy.obs_keys pictures are left out; with them they stay bytes.
+    train "$server odd:Nested-v0" env.workers=1 'policy.obs_keys=[image,robot/pos]' && mf-view out |
+        jq -es 'map(select(.mf == "rollout"))[0].arrays["obs/image"] | .dtype == "|u1" and .min == 250 and .max == 252'
+}
+
+@test "and their faults are named" {
+    while IFS=: read -r name text; do
+        run ! train "$server odd:$name-v0 --rescale" env.workers=1 env.restarts=0
+        grep -qF -- "$text" err || { echo "$name: $output"; return 1; }
+    done <<'END'
+None:the reward of its step() is None, and must be one finite number
+Text:info['success'] is 'yes', and must be one finite number
+Wide:observation 'state' is float32 of shape (4,), and its space says (2,)
+Huge:observation 'state' has 1e+300, which is more than float32 holds
+Tuple:observation 'state' is Tuple(
+Buttons:its actions are Discrete(3), and a flow policy makes those of a Box
+Unbounded:--rescale needs actions with bounds, and these go from -inf to inf
+END
+}

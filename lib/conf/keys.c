@@ -47,8 +47,8 @@ const struct mf_key mf_keys[] = {
     {"policy.weights", MF_CHOICE, "auto", "auto|raw|ema", NULL,
      "weights to use; auto: the averaged ones (ema) of a cloned policy, raw ones after PPO"},
     {"policy.obs_keys", MF_NAMES, "[]", NULL, NULL,
-     "observations that the policy reads; []: those of the checkpoint, else all low-dimensional ones of the "
-     "environment"},
+     "observations that the policy reads, such as [object,policy/joint_pos,'a,b']; []: those of the checkpoint, else "
+     "all low-dimensional ones of the environment or the demonstrations"},
     {"policy.n_obs_steps", MF_INT, "1", "[1,64]", NULL, "number of latest observations that the policy reads"},
     {"policy.horizon", MF_INT, "4", "[1,1024]", "control steps", "length of a predicted chunk of actions"},
     {"policy.n_action_steps", MF_INT, "4", "[1,1024]", "control steps",

@@ -24,13 +24,14 @@ enum { STRETCH = 10 };                         /* minibatches to a metrics frame
 enum { SAVE_SECONDS = 10, TELL_SECONDS = 10 }; /* between checkpoints; between lines while the data are read */
 
 struct bc {
-    const char *dataset, *filter, *run_dir, *device;
+    const char *dataset, *filter, *device;
     struct mf_env_opts env_opts;
     struct mf_policy_opts policy_opts;
-    int loss, time_sampling, normalizer, resume, precision;
+    struct mf_rundir_opts run;
+    int loss, time_sampling, normalizer, precision;
     int64_t steps, batch_size, warmup, seed, threads, cache_mib, pad_before, pad_after;
     double learning_rate, weight_decay, dropout, ema_decay, ema_power, ema_max, range_floor;
-    bool normalize_actions, force;
+    bool normalize_actions;
 
     struct mf_rundir rundir;
     struct mf_journal *journal;
@@ -72,10 +73,8 @@ static const struct mf_bind binds[] = {
     {"clone.normalize_actions", offsetof(struct bc, normalize_actions)},
     MF_ENV_BINDS(struct bc, env_opts),
     MF_POLICY_BINDS(struct bc, policy_opts),
-    {"run.dir", offsetof(struct bc, run_dir)},
+    MF_RUNDIR_BINDS(struct bc, run),
     {"run.seed", offsetof(struct bc, seed)},
-    {"run.resume", offsetof(struct bc, resume)},
-    {"run.force", offsetof(struct bc, force)},
     {"device", offsetof(struct bc, device)},
     {"precision", offsetof(struct bc, precision)},
     {"threads", offsetof(struct bc, threads)},
@@ -208,14 +207,15 @@ static int go_on(struct bc *b, struct mf_err *err)
 /* The place of the checkpoint; one that is there is continued, lost on demand, or in the way. */
 static int open_folder(struct bc *b, struct mf_err *err)
 {
-    int rc = mf_rundir_open(&b->rundir, b->run_dir, "clone", b->resume, b->force, err);
+    b->run.task = "clone";
+    int rc = mf_rundir_open(&b->rundir, &b->run, err);
     if (rc)
         return rc;
     snprintf(b->path, sizeof b->path, "%s/checkpoints/clone.safetensors", b->rundir.path);
     bool there = access(b->path, F_OK) == 0;
-    if (there && b->resume)
+    if (there && b->run.resume)
         return go_on(b, err);
-    if (there && !b->force)
+    if (there && !b->run.force)
         return mf_err_set(err, MF_EUSAGE,
                           "%s is there; continue it with run.resume=auto, or lose it with run.force=true", b->path);
     return 0;
@@ -227,7 +227,12 @@ static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     struct mf_frame *head = mf_frame_head(b->rundir.path, "", b->seed);
     mf_policy_spec_to_head(&b->policy.spec, head);
-    int rc = mf_emit(run, head, err);
+    int rc = mf_run_join(run, b->rundir.path, false, err);
+    rc = rc ? rc : mf_emit(run, head, err);
+    if (rc == 0) {
+        mf_rundir_accepted(&b->rundir);
+        mf_run_accepted(run);
+    }
     if (rc == 0)
         rc = mf_journal_open(&b->journal, b->rundir.path, head, (b->step + STRETCH - 1) / STRETCH, err);
     if (rc == 0)

@@ -23,12 +23,13 @@ enum { ACTOR_POLICY, ACTOR_EXPERT };
 
 struct collect {
     struct mf_env_opts env_opts;
-    const char *checkpoint, *run_dir, *address, *src, *device;
+    const char *checkpoint, *address, *src, *device;
     int64_t seed, max_steps, threads, num_envs, steps, total, slices, max_lag, episodes;
-    int who, reward_scale, resume, precision;
-    bool force, freeze_encoder;
+    int who, reward_scale, precision;
+    bool freeze_encoder;
     double timeout, gamma;
     struct mf_policy_opts policy_opts;
+    struct mf_rundir_opts run;
 
     struct mf_loaded *start; /* the checkpoint that it starts from, until there is a policy; NULL: none */
     bool resumes;            /* which is the run's own newest */
@@ -63,10 +64,8 @@ static const struct mf_bind binds[] = {
     {"training.total_timesteps", offsetof(struct collect, total)},
     {"training.freeze_encoder", offsetof(struct collect, freeze_encoder)},
     {"advantage.gamma", offsetof(struct collect, gamma)},
-    {"run.dir", offsetof(struct collect, run_dir)},
+    MF_RUNDIR_BINDS(struct collect, run),
     {"run.seed", offsetof(struct collect, seed)},
-    {"run.resume", offsetof(struct collect, resume)},
-    {"run.force", offsetof(struct collect, force)},
     {"policy.checkpoint", offsetof(struct collect, checkpoint)},
     MF_POLICY_BINDS(struct collect, policy_opts),
     {"device", offsetof(struct collect, device)},
@@ -84,7 +83,7 @@ static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
     c->env_opts.warn = mf_log_warn;
     if (c->who == ACTOR_EXPERT)
         return mf_env_open(&c->env, &c->env_opts, err);
-    c->resumes = c->resume && !c->address && c->run_dir && mf_runs_newest(c->run_dir, c->from);
+    c->resumes = c->run.resume && !c->address && c->run.dir && mf_runs_newest(c->run.dir, c->from);
     const char *from = c->resumes || c->checkpoint ? c->from : NULL;
     int rc = c->checkpoint && !c->resumes ? mf_runs_checkpoint(c->checkpoint, c->from, err) : 0;
     if (rc || (from && (rc = mf_checkpoint_open(&c->start, from, err))) ||
@@ -118,12 +117,12 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     return mf_sampler_new(&c->sampler, c->engine, &c->policy, false, err);
 }
 
-static void choose_address(struct collect *c)
+static int choose_address(struct collect *c, struct mf_err *err)
 {
     if (c->address)
-        return;
-    snprintf(c->own_address, sizeof c->own_address, "ipc://%s/policy.sock", c->rundir.path);
+        return 0;
     c->address = c->own_address;
+    return mf_rundir_socket(c->rundir.path, c->own_address, sizeof c->own_address, err);
 }
 
 /* The learner's seed is the run's; a source with a name draws other numbers than its neighbours. */
@@ -170,13 +169,12 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
         return rc;
     if (expert && !c->env->expert)
         return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has none", c->env->name);
-    if (!expert && !c->address && /* else the learner's folder is the run's */
-        (rc = mf_rundir_open(&c->rundir, c->run_dir, c->env->name, c->resume, c->force, err)))
+    c->run.task = c->env->name;
+    if (!expert && !c->address && (rc = mf_rundir_open(&c->rundir, &c->run, err))) /* else the learner has the folder */
         return rc;
-    if (!expert && (rc = open_policy(run, c, err)))
+    if (!expert && ((rc = open_policy(run, c, err)) || (rc = mf_run_join(run, c->rundir.path, c->iter > 0, err)) ||
+                    (rc = choose_address(c, err))))
         return rc;
-    if (!expert)
-        choose_address(c);
     if (expert && c->episodes < 1)
         c->episodes = c->num_envs;
     struct mf_layout obs = c->policy.spec.obs;
@@ -220,6 +218,16 @@ static int send_again(struct mf_run *run, struct collect *c, struct mf_err *err)
     return rc;
 }
 
+/* The learner has answered: the run is accepted. */
+static void begin_run(struct mf_run *run, struct collect *c, int64_t version)
+{
+    c->iter = c->first = version;
+    c->met = true;
+    if (*c->rundir.path)
+        mf_rundir_accepted(&c->rundir);
+    mf_run_accepted(run);
+}
+
 /* The policy of iteration c->iter, or of the one that it joins at. 1: asked to end while it waited. */
 static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, struct mf_err *err)
 {
@@ -243,8 +251,7 @@ static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, 
                c->env->name);
     mf_backlog_consumed(&c->sent, got.version);
     if (!c->met)
-        c->iter = c->first = got.version;
-    c->met = true;
+        begin_run(run, c, got.version);
     if (got.version > c->first)
         mf_rundir_begun(&c->rundir);
     return 0;

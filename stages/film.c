@@ -152,11 +152,8 @@ static int take_metrics(struct mf_run *run, struct film *m, const struct mf_fram
 static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
 {
     struct film *m = self;
-    struct mf_err ignored;
-    const char *dir = "";
     int rc;
-    if (mf_frame_kind(f) == MF_HEAD && mf_frame_get_str(f, "run", &dir, &ignored) == 0)
-        snprintf(m->run, sizeof m->run, "%.900s", dir);
+    snprintf(m->run, sizeof m->run, "%.900s", mf_run_folder(run)); /* a run that is not in progress gets no videos */
     if ((rc = mf_emit(run, f, err)) || (rc = look(run, m, err)))
         return rc;
     return mf_frame_kind(f) == MF_METRICS ? take_metrics(run, m, f, err) : 0;

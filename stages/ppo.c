@@ -23,10 +23,10 @@
 enum { CHECKPOINTS_KEPT = 3 };
 
 struct ppo {
-    const char *checkpoint, *run_dir, *device, *address;
+    const char *checkpoint, *device, *address;
     int64_t threads, max_lag, sources, save_interval, log_interval, num_envs, steps;
-    int resume, precision, weights;
-    bool force;
+    int precision, weights;
+    struct mf_rundir_opts run;
     struct mf_policy_opts policy_opts;
     struct mf_noise_opts noise;
     struct mf_ppo_opts opts;
@@ -54,10 +54,8 @@ static const struct mf_bind binds[] = {
     {"collect.max_lag", offsetof(struct ppo, max_lag)},
     {"collect.sources", offsetof(struct ppo, sources)},
     {"collect.policy_address", offsetof(struct ppo, address)},
-    {"run.dir", offsetof(struct ppo, run_dir)},
     {"run.seed", offsetof(struct ppo, opts.seed)},
-    {"run.resume", offsetof(struct ppo, resume)},
-    {"run.force", offsetof(struct ppo, force)},
+    MF_RUNDIR_BINDS(struct ppo, run),
     {"device", offsetof(struct ppo, device)},
     {"precision", offsetof(struct ppo, precision)},
     {"threads", offsetof(struct ppo, threads)},
@@ -109,14 +107,10 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
 
 static int open_folder(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
-    int rc = mf_workdir_open(&q->work, head, q->run_dir, q->address != NULL, q->resume, q->force, err);
-    if (rc || !q->work.own)
-        return rc;
-    if (q->address)
-        mf_rundir_join(q->work.path, "mf-ppo", mf_run_conf(run));
-    else
+    int rc = mf_workdir_open(&q->work, head, &q->run, mf_run_is_saved(run), q->address != NULL, err);
+    if (rc == 0 && q->work.own && !q->address)
         mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->work.path);
-    return 0;
+    return rc;
 }
 
 /* What the collectors were told holds here too, unless it was said otherwise. */
@@ -155,13 +149,14 @@ static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, st
 }
 
 /* A collector that is ahead of the start would wait for ever. */
-static int open_policy(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+static int open_policy(struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
     struct mf_policy_spec spec;
     struct mf_start start;
     struct mf_trainer *t = &q->trainer;
     int rc = mf_policy_spec_from_head(&spec, head, err);
-    if (rc || (rc = mf_workdir_start(&q->work, head, q->resume, q->checkpoint, &start, err)) ||
+    if (rc || (rc = mf_workdir_start(&q->work, head, q->run.resume, q->checkpoint, &start, err)) ||
+        (rc = mf_run_join(run, q->work.path, start.resumes, err)) ||
         (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
         (rc = say_memory(q, &spec, err)) ||
         (rc = mf_trainer_open(t, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
@@ -197,8 +192,11 @@ static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struc
     if (rc || (rc = open_folder(run, q, head, err)) || (rc = open_policy(run, q, head, err)) ||
         (rc = serve(run, q, head, err)))
         return rc;
-    if (q->work.own)
+    if (q->work.own) {
+        mf_rundir_accepted(&q->work.mine);
         mf_frame_set_str(head, "run", q->work.path); /* whose the metrics are, to those who read them */
+    }
+    mf_run_accepted(run);
     if ((rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
         return rc;
     q->rounds = mf_rounds_new((int)q->max_lag, (int)q->sources);

@@ -1,8 +1,10 @@
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +20,12 @@ static enum mf_level threshold = MF_LOG_INFO;
 static int tee_fd = -1;
 static bool drawn; /* a live line is on the screen */
 
+static struct { /* lines until there is a file for them */
+    pthread_mutex_t lock;
+    size_t n;
+    char text[8192];
+} before = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
 void mf_log_open(const char *name, enum mf_level level)
 {
     const char *tag = getenv("MF_TAG");
@@ -28,15 +36,32 @@ void mf_log_open(const char *name, enum mf_level level)
     threshold = level;
 }
 
-void mf_log_tee(int fd)
-{
-    tee_fd = fd;
-}
-
 static void put(int fd, const char *text, size_t n)
 {
     if (write(fd, text, n) < 0)
         return; /* nowhere left to complain */
+}
+
+void mf_log_tee(int fd)
+{
+    pthread_mutex_lock(&before.lock);
+    tee_fd = fd;
+    if (fd >= 0)
+        put(fd, before.text, before.n);
+    before.n = 0;
+    pthread_mutex_unlock(&before.lock);
+}
+
+static void put_tee(const char *line, size_t n)
+{
+    pthread_mutex_lock(&before.lock);
+    if (tee_fd >= 0) {
+        put(tee_fd, line, n);
+    } else if (n <= sizeof before.text - before.n) {
+        memcpy(before.text + before.n, line, n);
+        before.n += n;
+    }
+    pthread_mutex_unlock(&before.lock);
 }
 
 void mf_log(enum mf_level level, const char *fmt, ...)
@@ -57,8 +82,7 @@ void mf_log(enum mf_level level, const char *fmt, ...)
     line[n++] = '\n';
     drawn = false;
     put(STDERR_FILENO, line, (size_t)n);
-    if (tee_fd >= 0)
-        put(tee_fd, line + head, (size_t)(n - head));
+    put_tee(line + head, (size_t)(n - head));
 }
 
 void mf_log_rarely(struct mf_rarely *r, enum mf_level level, const char *fmt, ...)

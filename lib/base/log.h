@@ -9,7 +9,8 @@ enum mf_level { MF_LOG_ERROR, MF_LOG_WARN, MF_LOG_INFO, MF_LOG_DEBUG };
 /* prog is "mf-gae"; with MF_TAG=3 in the environment lines begin "mf-gae[3]". */
 void mf_log_open(const char *prog, enum mf_level level);
 
-/* Lines are also appended to this descriptor (a run's log file); -1 ends that. */
+/* Lines are also appended to this descriptor (a run's log file), and so are those of before, 8 KiB of them; -1 ends
+ * that. */
 void mf_log_tee(int fd);
 
 /* Writes "mf-gae: warn: text key=value ...\n". */

@@ -241,6 +241,9 @@ static const char *const changeable[] = {"run.dir",
                                          "run.name",
                                          "run.resume",
                                          "run.force",
+                                         "run.wait",
+                                         "log.formats",
+                                         "log.dir",
                                          "threads",
                                          "env.command", /* of the same environment, which is checked by its name */
                                          "env.address",
@@ -254,7 +257,9 @@ static const char *const changeable[] = {"run.dir",
                                          "training.log_interval",
                                          "collect.slices",
                                          "collect.policy_address",
-                                         "collect.policy_timeout"};
+                                         "collect.policy_timeout",
+                                         "film.every",
+                                         "film.trials"};
 
 static bool may_change(const char *key)
 {
@@ -271,7 +276,7 @@ int mf_conf_agrees(const struct mf_conf *c, const struct mf_conf *was, const str
         const int i = mf_key_find(table->key);
         const char *now = c->slot[i].text, *then = was->slot[i].text;
         const size_t n = strlen(all);
-        if (may_change(table->key) || now == then || (now && then && !strcmp(now, then)))
+        if (!was->slot[i].where || may_change(table->key) || now == then || (now && then && !strcmp(now, then)))
             continue;
         snprintf(all + n, sizeof all - n, "%s%s=%.64s, which was %.64s", n ? "; " : "", table->key, now ? now : "null",
                  then ? then : "null");

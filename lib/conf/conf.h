@@ -83,8 +83,8 @@ int mf_conf_sweep(const struct mf_sources *from, FILE *to, struct mf_err *err);
 /* "a.b, c.d": keys of files that no program has, kept under conf.unknown=keep. "": none. */
 const char *mf_conf_remark(const struct mf_conf *c);
 int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *self, struct mf_err *err);
-/* Do both agree on the keys of the table, but for those that a run that goes on may change? MF_EUSAGE where not:
- * "training.batch_size=64, which was 512; ..". */
+/* Do both agree on the keys of the table that `was` sets, but for those that a run that goes on may change? MF_EUSAGE
+ * where not: "training.batch_size=64, which was 512; ..". */
 int mf_conf_agrees(const struct mf_conf *c, const struct mf_conf *was, const struct mf_bind *table, struct mf_err *err);
 const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: null */
 bool mf_conf_has(const char *key);

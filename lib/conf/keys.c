@@ -15,6 +15,8 @@ const struct mf_key mf_keys[] = {
     {"run.resume", MF_CHOICE, "never", "never|auto", NULL,
      "auto: continue from the newest checkpoint in run.dir, if there is one"},
     {"run.force", MF_BOOL, "false", NULL, NULL, "start again in a folder that holds a run already"},
+    {"run.wait", MF_FLOAT, "120", "[0,)", "seconds",
+     "longest wait of run.resume=auto for a run that still holds run.dir, as after a requeue by Slurm"},
 
     {"log.formats", MF_NAMES, "[tensorboard, csv]", NULL, NULL,
      "files that mf-log writes, a list of tensorboard, jsonl, csv, prometheus"},

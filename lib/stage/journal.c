@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/publish.h"
 #include "data/history.h"
 #include "stage/rundir.h"
 
@@ -35,8 +37,10 @@ static int keep_old(struct mf_journal *j, const char *path, int64_t iter, struct
     struct mf_err ignored;
     struct mf_frame *f;
     struct mf_elapsed elapsed = {0};
-    int rc = 0;
-    if (iter == 0 || access(path, F_OK) || mf_port_open(&old, path, MF_IN, NULL, &ignored))
+    int rc = 0, fd = iter ? mf_file_open(path, &ignored) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (fd < 0 || mf_port_open(&old, path, MF_IN, NULL, &ignored))
         return 0;
     while (rc == 0 && mf_frame_recv(old, NULL, &f, &ignored) == 1) {
         int64_t at;
@@ -55,15 +59,17 @@ int mf_journal_open(struct mf_journal **out, const char *dir, const struct mf_fr
     struct mf_journal *j = mf_xcalloc(1, sizeof *j);
     snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", dir);
     snprintf(part, sizeof part, "%.1000s/logs/metrics.part", dir);
+    unlink(part); /* of a run that was killed, or no file at all */
     int rc = mf_port_open(&j->port, part, MF_OUT, NULL, err);
-    if (rc || (rc = mf_journal_put(j, head, err)) || (rc = keep_old(j, path, iter, err))) {
+    if (rc || (rc = mf_journal_put(j, head, err)) || (rc = keep_old(j, path, iter, err)) ||
+        (rc = mf_publish(part, path, err))) {
         mf_port_drop(j->port);
         unlink(part);
         free(j);
         return rc;
     }
     *out = j;
-    return rename(part, path) < 0 ? mf_err_errno(err, "rename %s", part) : 0;
+    return 0;
 }
 
 double mf_journal_spent(const struct mf_journal *j)

@@ -19,7 +19,6 @@ int64_t mf_samples_of(const struct mf_frame *f)
 
 static int emit_head(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
 {
-    const bool first = run->own.sent.frames == 0;
     if (run->stage->role != MF_FILTER) {
         const char *src = "";
         if (mf_frame_has(f, "src") && mf_frame_get_str(f, "src", &src, err))
@@ -27,8 +26,6 @@ static int emit_head(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
         run->own.sent = (struct mf_count){.frames = 0};
         snprintf(run->own.src, sizeof run->own.src, "%s", src);
     }
-    if (first && !mf_stage_reads(run->stage) && mf_run_join(run, f, err))
-        return err->code;
     if (!run->stage->replays)
         mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
     return 0;

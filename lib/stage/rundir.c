@@ -6,14 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/machine.h"
-#include "data/json.h"
+#include "base/name.h"
+#include "base/publish.h"
+
+static const double GRACE = .2; /* s: who only asks whether a run is in progress holds its lock for a moment */
 
 static int join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
 {
@@ -39,104 +42,143 @@ static int make_all(const char *path, struct mf_err *err)
     }
 }
 
-struct pruning {
-    long long first_kept, every;
-};
+/* ---- the lock ---- */
 
-static void remove_one(const char *dir, long long v)
+static int open_lock(const char *dir, const char *name, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
-    mf_runs_version(dir, v, path);
-    unlink(path);
-    snprintf(strrchr(path, '.'), sizeof ".json", ".json");
-    unlink(path);
+    if (join(path, dir, name, err))
+        return err->code;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* NFS locks what is open for writing */
+    return fd < 0 ? mf_err_errno(err, "open %s", path) : fd;
 }
 
-static void prune_one(const char *dir, long long v, void *arg)
+/* A run that is started again may meet the one before, whose end takes a moment. */
+static int take_lock(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
-    const struct pruning *p = arg;
-    if (v >= p->first_kept || (p->every > 0 && v % p->every == 0))
-        return;
-    remove_one(dir, v);
-}
-
-void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head)
-{
-    char path[MF_PATH_MAX];
-    mf_runs_version(dir, version, path);
-    snprintf(strrchr(path, '.'), sizeof ".json", ".json");
-    FILE *f = fopen(path, "we");
-    if (!f)
-        return;
-    fputs("{\"metrics\": ", f);
-    mf_frame_json(metrics, MF_ARRAYS_NONE, f);
-    fputs(", \"head\": ", f);
-    mf_frame_json(head, MF_ARRAYS_NONE, f);
-    fputs("}\n", f);
-    bool bad = ferror(f);
-    if (fclose(f) || bad)
-        unlink(path);
-}
-
-void mf_rundir_prune(const char *dir, long long newest, int keep, long long every)
-{
-    struct pruning p = {.first_kept = newest - keep + 1, .every = every};
-    mf_runs_each(dir, prune_one, &p);
-}
-
-/* The folder that it writes is its lock: the run's own is the collector's. */
-int mf_rundir_learn(struct mf_rundir *r, const char *dir, struct mf_err *err)
-{
-    char path[MF_PATH_MAX];
-    int rc = join(path, dir, "checkpoints", err);
-    if (rc)
+    const double wait = o->resume ? o->wait : 0;
+    enum mf_lock got;
+    int rc = 0;
+    if ((r->lock = open_lock(r->path, "lock", err)) < 0)
+        return err->code;
+    if ((rc = mf_lock_wait(r->lock, GRACE, &got, err)) == 0 && got == MF_LOCK_THEIRS && wait > 0) {
+        mf_log(MF_LOG_INFO, "%s belongs to a run that is going on: waiting up to %g s for its end (run.wait)", r->path,
+               wait);
+        rc = mf_lock_wait(r->lock, wait, &got, err);
+    }
+    if (rc == 0 && got == MF_LOCK_THEIRS)
+        rc = wait > 0
+                 ? mf_err_set(err, MF_EIO, "%s belongs to a run that is going on, and has not ended in %g s (run.wait)",
+                              r->path, wait)
+                 : mf_err_set(err, MF_EIO, "%s belongs to a run that is going on; give another run.dir", r->path);
+    if (rc) {
+        close(r->lock);
+        r->lock = -1;
         return rc;
-    snprintf(r->path, sizeof r->path, "%s", dir);
-    if ((r->lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
-        return mf_err_errno(err, "open %s", path);
-    if (flock(r->lock, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    mf_rundir_close(r);
-    return mf_err_set(err, MF_EIO, "the run in %s has a learner already; replay a saved stream for a second one", dir);
+    }
+    r->noted = got == MF_LOCK_NONE;
+    if (r->noted) {
+        mf_log(MF_LOG_WARN, "the file system of %s has no locks (%s): nothing keeps a second run out of this folder",
+               r->path, strerror(errno));
+        mf_lock_sign(r->lock);
+    }
+    return 0;
 }
 
 bool mf_rundir_is_live(const char *dir)
 {
     char path[MF_PATH_MAX];
     struct mf_err ignored;
-    int fd = join(path, dir, "lock", &ignored) ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    int fd = join(path, dir, "lock", &ignored) ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
-    bool held = flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    /* The note alone tells of a holder that has no locks. */
+    const enum mf_lock got = mf_lock_try(fd);
+    const bool live = got == MF_LOCK_THEIRS || mf_lock_signer_lives(fd, got == MF_LOCK_NONE);
     close(fd);
-    return held;
+    return live;
 }
 
-void mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf)
+int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf_err *err)
+{
+    enum mf_lock got;
+    *r = (struct mf_rundir){.lock = open_lock(dir, "learner.lock", err)};
+    if (r->lock < 0)
+        return err->code;
+    snprintf(r->path, sizeof r->path, "%s", dir);
+    int rc = mf_lock_wait(r->lock, wait, &got, err);
+    if (rc == 0 && got == MF_LOCK_THEIRS)
+        rc =
+            mf_err_set(err, MF_EIO, "the run in %s has a learner already; replay a saved stream for a second one", dir);
+    if (rc)
+        mf_rundir_close(r);
+    return rc;
+}
+
+/* ---- the place ---- */
+
+/* Made by us: other programs have folders named checkpoints, too. */
+static bool is_run(const char *dir)
 {
     char path[MF_PATH_MAX];
-    snprintf(path, sizeof path, "%.900s/configs/%s.yaml", dir, program);
-    FILE *f = fopen(path, "we");
-    if (f) {
-        mf_conf_print(conf, f);
-        fclose(f);
+    struct mf_err ignored;
+    return mf_runs_is_run(dir) && join(path, dir, "lock", &ignored) == 0 && access(path, F_OK) == 0;
+}
+
+/* The name of a run that lies in the folder; "": none does. */
+static void run_in(const char *dir, char name[MF_PATH_MAX])
+{
+    DIR *d = opendir(dir);
+    char path[MF_PATH_MAX];
+    struct mf_err ignored;
+    *name = '\0';
+    for (struct dirent *e; d && !*name && (e = readdir(d));)
+        if (*e->d_name != '.' && join(path, dir, e->d_name, &ignored) == 0 && is_run(path))
+            snprintf(name, MF_PATH_MAX, "%s", e->d_name);
+    if (d)
+        closedir(d);
+}
+
+/* None of the folders above is a run. */
+static int check_above(const char *dir, struct mf_err *err)
+{
+    char above[MF_PATH_MAX];
+    snprintf(above, sizeof above, "%s", dir);
+    for (char *slash; (slash = strrchr(above, '/')) && slash > above;) {
+        *slash = '\0';
+        if (is_run(above))
+            return mf_err_set(err, MF_EUSAGE, "%.200s lies in the run %.200s; give a run.dir outside of it", dir,
+                              above);
     }
-    snprintf(path, sizeof path, "%.900s/logs/%s.log", dir, program);
-    mf_log_tee(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+    return 0;
+}
+
+static int check_place(const char *dir, struct mf_err *err)
+{
+    char name[MF_PATH_MAX] = "";
+    int rc = check_above(dir, err);
+    if (rc == 0 && !is_run(dir))
+        run_in(dir, name);
+    return !*name
+               ? rc
+               : mf_err_set(err, MF_EUSAGE,
+                            "%.200s holds runs, such as %.100s, and is none; give a folder in it, run.dir=%.200s/NAME",
+                            dir, name, dir);
 }
 
 static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
 {
-    char stamp[32], parent[64];
+    char stamp[32], name[MF_NAME_BYTES], parent[MF_NAME_BYTES + 16];
     time_t now = time(NULL);
     struct tm tm;
     strftime(stamp, sizeof stamp, "%Y-%m-%d_%H-%M-%S", localtime_r(&now, &tm));
-    snprintf(parent, sizeof parent, "outputs/%s", task);
-    int rc = make_all(parent, err);
-    if (rc)
+    mf_name_plain(name, task);
+    snprintf(parent, sizeof parent, "outputs/%s", name);
+    snprintf(r->path, sizeof r->path, "%s/%s", parent, stamp);
+    int rc = check_above(r->path, err);
+    if (rc || (rc = make_all(parent, err)))
         return rc;
     for (int i = 0; i < 100; i++) {
-        snprintf(r->path, sizeof r->path, "%s/%s", parent, stamp);
         if (i)
             snprintf(r->path, sizeof r->path, "%s/%s-%d", parent, stamp, i);
         if (mkdir(r->path, 0777) == 0)
@@ -144,7 +186,21 @@ static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
         if (errno != EEXIST)
             return mf_err_errno(err, "make the folder %s", r->path);
     }
-    return mf_err_set(err, MF_EIO, "outputs/%s has a hundred runs of this second; give run.dir", task);
+    return mf_err_set(err, MF_EIO, "%s has a hundred runs of this second; give run.dir", parent);
+}
+
+/* outputs/SHELF/RUN has outputs/SHELF/latest, by whatever path it is named. */
+static void find_link(struct mf_rundir *r)
+{
+    static const char room[] = "outputs";
+    const char *run = strrchr(r->path, '/'), *shelf = run;
+    while (shelf > r->path && *--shelf != '/')
+        ;
+    const ptrdiff_t n = shelf - r->path, m = (ptrdiff_t)sizeof room - 1;
+    if (!run || *shelf != '/' || n < m || strncmp(shelf - m, room, sizeof room - 1) != 0 ||
+        (n > m && shelf[-m - 1] != '/') || !strcmp(run, "/latest"))
+        return;
+    snprintf(r->link, sizeof r->link, "%.*s/latest", (int)(run - r->path), r->path);
 }
 
 void mf_rundir_begun(struct mf_rundir *r)
@@ -158,86 +214,101 @@ void mf_rundir_begun(struct mf_rundir *r)
     *r->link = 0;
 }
 
-static int take_lock(struct mf_rundir *r, struct mf_err *err)
-{
-    char path[MF_PATH_MAX];
-    int rc = join(path, r->path, "lock", err);
-    if (rc)
-        return rc;
-    r->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (r->lock < 0)
-        return mf_err_errno(err, "open %s", path);
-    if (flock(r->lock, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    mf_rundir_close(r);
-    return mf_err_set(err, MF_EIO, "%s belongs to a run that is going on; give another run.dir", r->path);
-}
-
-static void forget(const char *dir, long long v, void *arg)
-{
-    (void)arg;
-    remove_one(dir, v);
-}
-
-static void note_machine(const char *dir)
-{
-    char path[MF_PATH_MAX], machine[600];
-    snprintf(path, sizeof path, "%.900s/configs/machine", dir);
-    mf_machine(machine, sizeof machine);
-    FILE *f = fopen(path, "we");
-    if (f) {
-        fprintf(f, "%s\n", machine);
-        fclose(f);
-    }
-}
-
-static int settle(struct mf_rundir *r, bool resume, bool force, struct mf_err *err)
+static int settle(const struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
     static const char *const rooms[] = {"checkpoints", "logs", "configs", "videos"};
     char path[MF_PATH_MAX];
     int rc = 0;
-    if (!resume && !force && mf_runs_each(r->path, NULL, NULL) >= 0)
+    if (!o->resume && !o->force && mf_runs_each(r->path, NULL, NULL) >= 0)
         return mf_err_set(err, MF_EUSAGE,
                           "%s was used before; continue it with run.resume=auto, or lose it with run.force=true",
                           r->path);
-    for (int i = 0; i < 4; i++)
-        if ((rc = join(path, r->path, rooms[i], err)) || (rc = make_all(path, err)))
-            return rc;
-    note_machine(r->path);
-    if (force && !resume) {
-        mf_runs_each(r->path, forget, NULL);
-        rc = join(path, r->path, "logs/metrics.mf", err);
-        unlink(path);
-    }
+    for (int i = 0; i < 4 && rc == 0; i++)
+        if ((rc = join(path, r->path, rooms[i], err)) == 0)
+            rc = make_all(path, err);
     return rc;
 }
 
-int mf_rundir_open(struct mf_rundir *r, const char *dir, const char *task, bool resume, bool force, struct mf_err *err)
+int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
-    *r = (struct mf_rundir){.lock = -1};
+    *r = (struct mf_rundir){.lock = -1, .forget = o->force && !o->resume};
     int rc = 0;
-    if (dir && strlen(dir) > 900)
-        return mf_err_set(err, MF_EUSAGE, "run.dir=%.80s..: the path is too long", dir);
-    if (dir) {
-        mf_runs_resolve(dir, r->path);
-        rc = make_all(r->path, err);
+    if (o->dir && strlen(o->dir) > 900)
+        return mf_err_set(err, MF_EUSAGE, "run.dir=%.80s..: the path is too long", o->dir);
+    if (o->dir) {
+        mf_runs_resolve(o->dir, r->path);
+        rc = check_place(r->path, err);
+        rc = rc ? rc : make_all(r->path, err);
     } else {
-        rc = choose(r, task, err);
+        rc = choose(r, o->task, err);
     }
-    if (rc || (rc = take_lock(r, err)))
+    if (rc || (rc = take_lock(r, o, err)))
         return rc;
-    if ((rc = settle(r, resume, force, err))) {
+    if ((rc = settle(r, o, err))) {
         mf_rundir_close(r);
         return rc;
     }
-    if (!dir)
-        snprintf(r->link, sizeof r->link, "outputs/%s/latest", task);
+    find_link(r);
     return 0;
 }
 
 void mf_rundir_close(struct mf_rundir *r)
 {
-    if (r->lock >= 0)
-        close(r->lock);
+    if (r->lock < 0)
+        return;
+    if (r->noted)
+        mf_lock_unsign(r->lock);
+    close(r->lock);
     r->lock = -1;
+}
+
+/* ---- what a run writes of itself ---- */
+
+void mf_rundir_accepted(struct mf_rundir *r)
+{
+    char path[MF_PATH_MAX], machine[600];
+    struct mf_err why;
+    mf_machine(machine, sizeof machine - 1);
+    strcat(machine, "\n");
+    snprintf(path, sizeof path, "%.900s/configs/machine", r->path);
+    if (mf_publish_bytes(path, machine, strlen(machine), &why))
+        mf_log(MF_LOG_WARN, "%s", why.text);
+    if (r->forget)
+        mf_rundir_forget(r->path);
+    r->forget = false;
+}
+
+static void keep_configuration(const char *dir, const char *program, const struct mf_conf *conf)
+{
+    char path[MF_PATH_MAX], *text;
+    size_t n;
+    struct mf_err why;
+    FILE *f = open_memstream(&text, &n);
+    if (!f)
+        return;
+    mf_conf_print(conf, f);
+    fclose(f);
+    snprintf(path, sizeof path, "%.900s/configs/%s.yaml", dir, program);
+    if (mf_publish_bytes(path, text, n, &why))
+        mf_log(MF_LOG_WARN, "%s", why.text);
+    free(text);
+}
+
+bool mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf)
+{
+    static const double patience = 3; /* s for one that was killed to end */
+    char path[MF_PATH_MAX];
+    enum mf_lock got = MF_LOCK_OURS;
+    struct mf_err ignored;
+    snprintf(path, sizeof path, "%.900s/logs/%s.log", dir, program);
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (log >= 0 && (mf_lock_wait(log, patience, &got, &ignored) || got == MF_LOCK_THEIRS)) {
+        mf_log(MF_LOG_WARN, "the run in %s has its %s already: this one leaves no log and no configuration there", dir,
+               program);
+        close(log);
+        return false;
+    }
+    keep_configuration(dir, program, conf);
+    mf_log_tee(log);
+    return true;
 }

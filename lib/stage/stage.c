@@ -59,35 +59,67 @@ double mf_run_waited_in(const struct mf_run *run)
     return run->waited_elsewhere + (run->in ? mf_port_waited(run->in) : 0);
 }
 
-/* A run goes on with the configuration that it began with. */
+const char *mf_run_folder(const struct mf_run *run)
+{
+    return run->folder;
+}
+
+bool mf_run_is_saved(const struct mf_run *run)
+{
+    return run->in && mf_port_is_file(run->in);
+}
+
+/* A run goes on with the configuration that it began with, as far as its folder says. */
 static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_err *err)
 {
-    struct mf_conf *was = mf_conf_new();
+    char path[MF_PATH_MAX];
     struct mf_err why;
-    int rc = mf_conf_recorded(was, dir, run->opt.program, &why)
-                 ? 0
-                 : mf_conf_agrees(run->opt.conf, was, run->stage->binds, &why);
-    if (rc)
-        mf_err_set(err, rc, "%.100s goes on as it began, but here is %.300s; give what it was, or run.force=true", dir,
-                   why.text);
+    snprintf(path, sizeof path, "%.900s/configs/%s.yaml", dir, run->opt.program);
+    if (access(path, F_OK) < 0)
+        return 0;
+    struct mf_conf *was = mf_conf_new();
+    int rc = 0;
+    if (mf_conf_recorded(was, dir, run->opt.program, &why))
+        mf_log(MF_LOG_WARN, "what the run in %.100s began with is not known: %.300s", dir, why.text);
+    else if (mf_conf_agrees(run->opt.conf, was, run->stage->binds, &why))
+        rc = mf_err_set(err, MF_EUSAGE,
+                        "%.100s goes on as it began, but here is %.300s; give what it was, or run.force=true", dir,
+                        why.text);
     mf_conf_free(was);
     return rc;
 }
 
-int mf_run_join(struct mf_run *run, const struct mf_frame *head, struct mf_err *err)
+int mf_run_join(struct mf_run *run, const char *folder, bool goes_on, struct mf_err *err)
+{
+    const bool forced = !strcmp(mf_conf_text(run->opt.conf, "run.force"), "true");
+    int rc = *folder && goes_on && !forced ? hold_to_begin(run, folder, err) : 0;
+    if (rc || !*folder)
+        return rc;
+    snprintf(run->folder, sizeof run->folder, "%s", folder);
+    if (run->stage->role == MF_FILTER || run->stage->role == MF_SOURCE) /* its file comes with the first round */
+        mf_waits_open(&run->waits, folder, run->opt.program, mf_run_waited_in(run), mf_port_waited(run->out));
+    return 0;
+}
+
+int mf_run_join_head(struct mf_run *run, const struct mf_frame *head, struct mf_err *err)
 {
     const char *dir;
     struct mf_err ignored;
-    if (run->stage->text_out || mf_frame_get_str(head, "run", &dir, &ignored) || !*dir || !mf_rundir_is_live(dir))
+    if (run->stage->role != MF_FILTER || mf_run_is_saved(run) || mf_frame_get_str(head, "run", &dir, &ignored) ||
+        !*dir || !mf_rundir_is_live(dir))
         return 0;
-    const bool goes_on = mf_frame_has(head, "iter"), forced = !strcmp(mf_conf_text(run->opt.conf, "run.force"), "true");
-    int rc = goes_on && !forced ? hold_to_begin(run, dir, err) : 0;
-    if (rc)
-        return rc;
-    mf_rundir_join(dir, run->opt.program, run->opt.conf);
-    if (run->stage->role == MF_FILTER || run->stage->role == MF_SOURCE)
-        mf_waits_open(&run->waits, dir, run->opt.program, mf_run_waited_in(run), mf_port_waited(run->out));
-    return 0;
+    return mf_run_join(run, dir, mf_frame_has(head, "iter"), err);
+}
+
+void mf_run_accepted(struct mf_run *run)
+{
+    if (!*run->folder || run->joined)
+        return;
+    run->joined = true;
+    if (mf_rundir_join(run->folder, run->opt.program, run->opt.conf))
+        return;
+    *run->folder = '\0';
+    run->waits = (struct mf_waits){0};
 }
 
 static int pump_work(struct mf_run *run, void *self, struct mf_err *err)

@@ -72,6 +72,16 @@ int mf_flush_text(struct mf_err *err); /* of stdout: MF_CLOSED where nobody read
 /* The MF_EFORMAT that frame() or ended() is about to return is that source's, not the one's whose frame is at hand. */
 void mf_run_blame(struct mf_run *run, const char *src);
 
+/* The folder of the run that this program makes or learns in; a filter joins the one that its stream comes from by
+ * itself. goes_on: with the configuration that it began with, or MF_EUSAGE (run.force asks for none of this). Nothing
+ * is written there before mf_run_accepted: another program may refuse the run still. */
+int mf_run_join(struct mf_run *run, const char *folder, bool goes_on, struct mf_err *err);
+/* The run begins: from now on the folder has this program's log and configuration. Again is fine; a filter is accepted
+ * with the first frame behind the head. */
+void mf_run_accepted(struct mf_run *run);
+const char *mf_run_folder(const struct mf_run *run); /* that it has joined; "": none */
+bool mf_run_is_saved(const struct mf_run *run);      /* the input is a file: its run is not in progress */
+
 const struct mf_conf *mf_run_conf(const struct mf_run *run);
 /* What follows for a key that nobody set, and the run's folder is to tell: mf_conf_assume. */
 const char *mf_run_assume(struct mf_run *run, const char *key, const char *text);

@@ -3,6 +3,7 @@
 #define MF_STAGE_PRIV_H
 
 #include "stage/options.h"
+#include "stage/rundir.h"
 #include "stage/senders.h"
 #include "stage/stage.h"
 #include "stage/waits.h"
@@ -19,15 +20,16 @@ struct mf_run {
     struct mf_sender *blamed;  /* whose the error is that a stage is about to return; NULL: whose frame is at hand */
     struct mf_rarely refusals; /* of writers and sources */
     struct mf_sender own;      /* what goes out of a source or a sink */
+    char folder[MF_PATH_MAX];  /* of the run that it belongs to; "": none */
+    bool joined;               /* which has accepted it: its log and configuration are there */
     struct mf_waits waits;
     double waited_elsewhere; /* s, for input that comes by no port */
 };
 
 /* ---- stage.c ---- */
 
-/* Leave a log and the configuration in the folder of a head's run, if it is going on. MF_EUSAGE: it began with another
- * configuration. */
-int mf_run_join(struct mf_run *run, const struct mf_frame *head, struct mf_err *err);
+/* A filter joins the run of the first head, if that is in progress. As mf_run_join. */
+int mf_run_join_head(struct mf_run *run, const struct mf_frame *head, struct mf_err *err);
 double mf_run_waited_in(const struct mf_run *run); /* s, for input so far */
 
 /* ---- out.c ---- */

@@ -2,44 +2,53 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "data/frame.h"
 
-static int join_stream(struct mf_workdir *w, const char *run, struct mf_err *err)
+static int join_stream(struct mf_workdir *w, const struct mf_frame *head, const char *run, double wait,
+                       struct mf_err *err)
 {
+    const bool goes_on = mf_frame_has(head, "iter");
     if (!*run || !mf_rundir_is_live(run))
         return 0;
-    int rc = mf_rundir_learn(&w->stream, run, err);
+    int rc = mf_rundir_learn(&w->stream, run, goes_on ? wait : 0, err);
     w->live = rc == 0;
     return rc;
 }
 
-static int open_own(struct mf_workdir *w, const struct mf_frame *head, const char *dir, bool serves, bool resume,
-                    bool force, struct mf_err *err)
+static int open_own(struct mf_workdir *w, const struct mf_frame *head, const struct mf_rundir_opts *given, bool serves,
+                    struct mf_err *err)
 {
-    const char *task = "offline";
-    if (serves && mf_frame_has(head, "spec.env") && mf_frame_get_str(head, "spec.env", &task, err))
+    struct mf_rundir_opts o = *given;
+    o.task = "offline";
+    if (serves && mf_frame_has(head, "spec.env") && mf_frame_get_str(head, "spec.env", &o.task, err))
         return err->code;
-    int rc = mf_rundir_open(&w->mine, dir, task, resume, force, err);
+    int rc = mf_rundir_open(&w->mine, &o, err);
     w->own = rc == 0;
     snprintf(w->path, sizeof w->path, "%s", w->mine.path);
     return rc;
 }
 
-int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const char *dir, bool serves, bool resume,
-                    bool force, struct mf_err *err)
+static bool same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const struct mf_rundir_opts *o, bool saved,
+                    bool serves, struct mf_err *err)
 {
     const char *run = "";
     struct mf_err ignored;
     *w = (struct mf_workdir){0};
-    (void)mf_frame_get_str(head, "run", &run, &ignored);
-    int rc = join_stream(w, run, err);
+    if (!saved)
+        (void)mf_frame_get_str(head, "run", &run, &ignored);
+    int rc = join_stream(w, head, run, o->wait, err);
     if (rc)
         return rc;
-    if (dir)
-        mf_runs_resolve(dir, w->path);
-    if (!w->live || (dir && strcmp(w->path, run) != 0))
-        return open_own(w, head, dir, serves, resume, force, err);
+    if (!w->live || (o->dir && !same_folder(o->dir, run)))
+        return open_own(w, head, o, serves, err);
     snprintf(w->path, sizeof w->path, "%s", run);
     return 0;
 }

@@ -15,11 +15,12 @@ struct mf_workdir { /* zeroed: none */
     struct mf_rundir stream, mine;
 };
 
-/* dir: run.dir; NULL: the stream's run, else a new folder below outputs/offline. serves: its collectors have no folder
- * and find the learner by an address, so this is their run's, and a new one is named after the head's environment. Else
- * as mf_rundir_open and mf_rundir_learn. */
-int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const char *dir, bool serves, bool resume,
-                    bool force, struct mf_err *err);
+/* o->dir NULL: the stream's run, else a new folder below outputs/offline. saved: the stream comes out of a file, whose
+ * run is none of ours even if it is in progress. serves: its collectors have no folder and find the learner by an
+ * address, so this is their run's, and a new one is named after the head's environment. Else as mf_rundir_open and
+ * mf_rundir_learn. */
+int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const struct mf_rundir_opts *o, bool saved,
+                    bool serves, struct mf_err *err);
 void mf_workdir_close(struct mf_workdir *w);
 
 struct mf_start {

@@ -31,8 +31,7 @@ static int read_ipc(struct mf_address *a, const char *text, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE, "%s names no socket: ipc://PATH", text);
     if (n > IPC_PATH_MAX)
         return mf_err_set(err, MF_EUSAGE,
-                          "the socket %.200s has a path of %zu bytes and at most %d are possible: choose a shorter "
-                          "run.dir",
+                          "the socket %.200s has a path of %zu bytes and at most %d are possible: choose a shorter one",
                           text, n, IPC_PATH_MAX);
     snprintf(a->endpoint, sizeof a->endpoint, "%s%s%s", ipc, *path == '@' || *path == '*' ? "./" : "", path);
     a->local = true;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -115,6 +116,12 @@ double mf_port_waited(const struct mf_port *port)
 bool mf_port_is_terminal(const struct mf_port *port)
 {
     return port->fd >= 0 && isatty(port->fd);
+}
+
+bool mf_port_is_file(const struct mf_port *port)
+{
+    struct stat st;
+    return !mf_port_is_socket(port) && fstat(port->fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 const char *mf_port_name(const struct mf_port *port)

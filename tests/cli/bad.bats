@@ -374,7 +374,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     local long
     printf -v long 'a%.0s' {1..150}
     answers 1 "Not a directory" mf-collect "${small[@]}" run.dir=adv.mf/run && answers 1 "Not a directory" mf-collect "${small[@]}" run.dir=adv.mf &&
-        answers 2 "choose a shorter run.dir" mf-collect "${small[@]}" run.dir="$T/$long" &&
+        answers 2 "choose a shorter one" mf-collect "${small[@]}" collect.policy_address="ipc://$T/$long" &&
         answers 2 "the path is too long" mf-collect "${small[@]}" run.dir="$(printf 'a/%.0s' {1..600})" &&
         answers 1 "Not a directory" mf-bc clone.dataset=demos.hdf5 run.dir=adv.mf/run &&
         answers 2 "was used before" mf-collect "${small[@]}" run.dir=run && answers 2 "was used before" mf-ppo "${small[@]}" run.dir=run --in adv.mf
@@ -385,7 +385,8 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     local run=$!
     wait_for compgen -G "$T/run/checkpoints/*.safetensors" || return 1
     spoil "$T/s" <<<"live: f[0].update(run='$T/run', policy_address='ipc://$T/run/policy.sock')" &&
-        reads 1 "has a learner already" "$T/s/live" mf-ppo "${small[@]}" && reads 1 "has a learner already" "$T/s/live" mf-ppo "${small[@]}" run.dir="$T/other" &&
+        answers 1 "has a learner already" bash -c "cat $T/s/live | mf-ppo ${small[*]}" &&
+        answers 1 "has a learner already" bash -c "cat $T/s/live | mf-ppo ${small[*]} run.dir=$T/other" &&
         wait "$run" && [[ ! -e $T/run/policy.sock ]]
 }
 

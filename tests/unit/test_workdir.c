@@ -13,7 +13,7 @@ static struct mf_frame *head;
 
 static int open_it(struct mf_workdir *w, const char *dir, bool serves)
 {
-    return mf_workdir_open(w, head, dir, serves, false, false, &err);
+    return mf_workdir_open(w, head, &(struct mf_rundir_opts){.dir = dir}, false, serves, &err);
 }
 
 /* The head's run is going on. */
@@ -37,7 +37,21 @@ static void live(void)
     ok(open_it(&b, "other", false) == MF_EIO, "so that there is no second one");
     mf_workdir_close(&b);
     mf_workdir_close(&a);
+    ok(mf_workdir_open(&b, head, &(struct mf_rundir_opts){0}, true, false, &err) == 0 && !b.live && b.own &&
+           !strncmp(b.path, "outputs/offline/", 16),
+       "a stream out of a file has a folder of its own, also while that run is in progress");
+    mf_workdir_close(&b);
     ok(!mf_rundir_is_live("mine") && open_it(&a, NULL, false) == 0, "closing gives up both");
+    mf_workdir_close(&a);
+}
+
+/* Names from a stream are names. */
+static void climbing(void)
+{
+    struct mf_workdir a;
+    mf_frame_set_str(head, "spec.env", "../../up");
+    ok(open_it(&a, NULL, true) == 0 && !strncmp(a.path, "outputs/_._.._up/2", 18) && access("../up", F_OK) < 0,
+       "an environment called ../../up has its runs below outputs/: %s", a.path);
     mf_workdir_close(&a);
 }
 
@@ -100,7 +114,8 @@ int main(void)
 {
     char where[] = "/tmp/mf-workdir-XXXXXX", command[64];
     struct mf_rundir run;
-    if (!mkdtemp(where) || chdir(where) || mf_rundir_open(&run, "outputs/point/run", "point", false, false, &err))
+    if (!mkdtemp(where) || chdir(where) ||
+        mf_rundir_open(&run, &(struct mf_rundir_opts){.dir = "outputs/point/run"}, &err))
         return 1;
     head = mf_frame_new(MF_HEAD);
     mf_frame_set_str(head, "run", run.path);
@@ -109,6 +124,7 @@ int main(void)
     starting(run.path);
     mf_rundir_close(&run);
     saved();
+    climbing();
     mf_frame_free(head);
     snprintf(command, sizeof command, "rm -rf %s", where);
     return system(command) || done();

@@ -1,0 +1,68 @@
+/* rundir_versions.c - what becomes of a run's numbered checkpoints. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/publish.h"
+#include "data/json.h"
+#include "stage/rundir.h"
+
+struct pruning {
+    long long first_kept, every;
+};
+
+static void note_path(const char *dir, long long version, char path[MF_PATH_MAX])
+{
+    mf_runs_version(dir, version, path);
+    snprintf(strrchr(path, '.'), sizeof ".json", ".json");
+}
+
+static void remove_one(const char *dir, long long v, void *arg)
+{
+    char path[MF_PATH_MAX];
+    (void)arg;
+    mf_runs_version(dir, v, path);
+    unlink(path);
+    note_path(dir, v, path);
+    unlink(path);
+}
+
+static void prune_one(const char *dir, long long v, void *arg)
+{
+    const struct pruning *p = arg;
+    if (v < p->first_kept && (p->every <= 0 || v % p->every != 0))
+        remove_one(dir, v, NULL);
+}
+
+void mf_rundir_prune(const char *dir, long long newest, int keep, long long every)
+{
+    struct pruning p = {.first_kept = newest - keep + 1, .every = every};
+    mf_runs_each(dir, prune_one, &p);
+}
+
+void mf_rundir_forget(const char *dir)
+{
+    mf_runs_each(dir, remove_one, NULL);
+}
+
+void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head)
+{
+    char path[MF_PATH_MAX], *text;
+    size_t n;
+    struct mf_err why;
+    FILE *f = open_memstream(&text, &n);
+    if (!f)
+        return;
+    fputs("{\"metrics\": ", f);
+    mf_frame_json(metrics, MF_ARRAYS_NONE, f);
+    fputs(", \"head\": ", f);
+    mf_frame_json(head, MF_ARRAYS_NONE, f);
+    fputs("}\n", f);
+    fclose(f);
+    note_path(dir, version, path);
+    if (mf_publish_bytes(path, text, n, &why))
+        mf_log(MF_LOG_WARN, "%s", why.text);
+    free(text);
+}

@@ -4,6 +4,8 @@
 #include "data/history.h"
 #include "stage/stage.h"
 
+static const long long EPISODES_MOST = 1ll << 40; /* of a round */
+
 struct stat {
     long long frames[MF_OTHER + 1], bytes, samples;
     int64_t episodes;
@@ -35,8 +37,10 @@ static int add_episodes(struct stat *s, const struct mf_frame *f, struct mf_err 
     int rc;
     if (!mf_frame_has(f, "episodes"))
         return 0;
-    if ((rc = mf_frame_get_int(f, "episodes.n", &n, err)) || n <= 0)
+    if ((rc = mf_frame_get_int(f, "episodes.n", &n, err)) || n == 0)
         return rc;
+    if (n < 0 || n > EPISODES_MOST)
+        return mf_err_set(err, MF_EFORMAT, "'episodes.n' is %lld, not within 0..%lld", (long long)n, EPISODES_MOST);
     s->episodes += n;
     add(&s->returned, f, "episodes.return", n);
     add(&s->length, f, "episodes.length", n);

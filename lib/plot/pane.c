@@ -8,7 +8,7 @@
 #include "base/plain.h"
 #include "plot/canvas.h"
 
-enum { MARGIN = 6, NUMBERS = 12 };
+enum { MARGIN = 6, NUMBERS = 13 };
 enum { PLAIN, GOOD, BAD, DIM };
 
 const char *mf_pane_name(const struct mf_pane *p, int width, char to[MF_PANE_NAME])
@@ -60,8 +60,10 @@ void mf_pane_colours(void)
 
 static void clock_text(double seconds, char text[32])
 {
-    long s = (long)seconds;
-    if (s >= 3600)
+    long s = seconds < 1e12 ? (long)seconds : 0;
+    if (!(seconds >= 0 && seconds < 1e12))
+        snprintf(text, 32, "-");
+    else if (s >= 3600)
         snprintf(text, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
     else
         snprintf(text, 32, "%ld:%02ld", s / 60, s % 60);
@@ -113,10 +115,16 @@ static void numbers(const struct mf_history *h, int row, int col, int rows, int 
                       {"entropy", "train/entropy", "%.3g"},
                       {"sigma", "train/noise", "%.3g"},
                       {"lr", "train/lr", "%.2e"},
-                      {"steps/s", "perf/fps", "%.0f"}};
+                      {"steps/s", "perf/fps", "%.0f"},
+                      {"samples/s", "perf/samples_per_s", "%.4g"}};
+    const bool clone = mf_history_find(h, "perf/samples_per_s"); /* which has few of them */
     const int side = cols >= 4 * 20 ? 4 : cols >= 3 * 20 ? 3 : cols >= 2 * 20 - 1 ? 2 : 1;
-    for (int i = 0; i < NUMBERS && i / side < rows; i++)
-        number_at(row + i / side, col + i % side * 20, all[i].label, all[i].fmt, mf_history_last(h, all[i].series));
+    for (int i = 0, at = 0; i < NUMBERS && at / side < rows; i++) {
+        if (clone && !mf_history_find(h, all[i].series))
+            continue;
+        number_at(row + at / side, col + at % side * 20, all[i].label, all[i].fmt, mf_history_last(h, all[i].series));
+        at++;
+    }
 }
 
 /* Who waits for whom: while environments run the learner waits, and the other way round. */

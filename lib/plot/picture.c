@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/plain.h"
 #include "data/json.h"
 
 extern char **environ;
@@ -25,7 +26,7 @@ static void put_quoted(const char *s, FILE *to)
     for (size_t left = strlen(s), n; left; s += n, left -= n) {
         const size_t whole = mf_utf8(s, left);
         n = whole ? whole : 1;
-        if (!whole || (unsigned char)*s < ' ' || *s == 127)
+        if (!whole || mf_control(s, left))
             putc('?', to);
         else if (*s == '\'')
             fputs("''", to);
@@ -109,9 +110,21 @@ static int put_panel(const struct mf_picture *p, const char *series, FILE *to)
     return n;
 }
 
+static const char *axis_of(const struct mf_picture *p)
+{
+    int runs = 0, clones = 0;
+    for (int g = 0; g < p->n_groups; g++)
+        for (int i = 0; i < p->group[g].n; i++, runs++)
+            clones += mf_history_find(&p->group[g].trial[i]->h, "perf/samples_per_s") != NULL;
+    return p->axis == MF_AXIS_TIME   ? "seconds"
+           : p->axis == MF_AXIS_ITER ? "iterations"
+           : clones == 0             ? "control steps, thousands"
+           : clones < runs           ? "steps, thousands"
+                                     : "minibatches, thousands";
+}
+
 int mf_picture_script(const struct mf_picture *p, FILE *to)
 {
-    static const char *const axis[] = {"control steps, thousands", "seconds", "iterations"};
     const int cols = p->n_series > 1 && p->form != MF_FORM_TEXT ? 2 : 1, rows = (p->n_series + cols - 1) / cols;
     int n = 0;
     fputs("reset\n", to);
@@ -119,7 +132,7 @@ int mf_picture_script(const struct mf_picture *p, FILE *to)
     fprintf(to,
             "set xlabel '%s'\nset grid linecolor '#d0d0d0'\nset border 3\nset tics nomirror\n"
             "set format y '%%.4g'\n",
-            axis[p->axis]);
+            axis_of(p));
     fputs(p->n_groups == 1 && p->group->n == 1 ? "unset key\n" : "set key outside below Left reverse height 1\n", to);
     fprintf(to, "set multiplot layout %d,%d\n", rows, cols);
     for (int s = 0; s < p->n_series; s++)

@@ -31,6 +31,33 @@ texts() { python3 -c 'import sys, xml.etree.ElementTree as E; [print(t.text) for
         mf-plot all plot.out=p.png && [[ $(head -c 8 p.png | od -An -tx1 | xargs) == "89 50 4e 47 0d 0a 1a 0a" && ! -e p.png.part ]]
 }
 
+# places FILE: of an SVG's texts, "y text" a line each; for one panel.
+places() {
+    python3 - "$1" <<'PY'
+import re, sys, xml.etree.ElementTree as E
+S = "{http://www.w3.org/2000/svg}"
+for g in E.parse(sys.argv[1]).iter(S + "g"):
+    for text in g.findall(S + "text"):
+        print(re.search(r"translate\(([^,]*),([^)]*)\)", g.get("transform", "")).group(2), "".join(text.itertext()).strip())
+PY
+}
+
+@test "the legend stands below the label of the axis, clear of it" {
+    mf-plot all plot.out=p.svg && places p.svg >at && cat at &&
+        awk '/control steps/ { axis = $1 } /seeds/ { if (!top || $1 < top) top = $1; n++ } END { exit !(n == 2 && top - axis >= 15) }' at
+}
+
+@test "a clone's steps are minibatches" {
+    /usr/bin/python3 -c 'import msgpack, sys
+put = lambda **m: sys.stdout.buffer.write(msgpack.packb(m))
+put(mf="head", v=1, run="", src="", seed=0, spec={}, chain=[])
+for i in range(3):
+    put(mf="metrics", iter=i, step=10 * i + 10, time=1.0 * i, values={"train/loss": 1.0 - i / 9, "perf/samples_per_s": 1e4})
+put(mf="end", src="", frames=4, samples=0, stopped=False)' >c.mf || skip "no python3-msgpack"
+    mf-plot c.mf >c && grep -q 'minibatches, thousands' c && grep -q train/loss c && mf-plot c.mf all 'plot.series=[train/loss]' >c && grep -q '  steps, thousands' c &&
+        mf-report c.mf | grep -q '3 iterations, 30 minibatches, 2.0 s'
+}
+
 @test "another key, or the same seed again, is another curve; a saved stream alone is one too" {
     cp -r all/slow/0 again && mf-plot all/slow again plot.out=p.svg && [[ $(texts p.svg | grep -c 'all/slow (3 seeds)\|again$') -eq 2 ]] &&
         cp again/logs/metrics.mf m.mf && rm -r again/configs && mf-plot again all/slow plot.out=p.svg && texts p.svg | grep -qx again &&

@@ -142,7 +142,20 @@ PY
     HOME=$T timeout 60 chromium --headless --no-sandbox --disable-gpu --window-size=1200,900 --dump-dom "file://$T/r.html" >dom 2>/dev/null
     grep -qF '<title>Runs compared</title>' dom && grep -q '<svg' dom
     HOME=$T timeout 60 chromium --headless --no-sandbox --disable-gpu --window-size=1200,900 --screenshot="$T/r.png" "file://$T/r.html" 2>/dev/null
-    [[ $(wc -c <r.png) -gt 20000 ]]
+    [[ $(wc -c <r.png) -gt 20000 ]] || return 1
+    mkdir p && cp -r all/slow p && /usr/bin/python3 - <<'PY' && mf-report p >r.html || return 1
+import json
+trials = {k: [1, 0] * 64 for k in ("success_once", "success_at_end", "length", "return")}
+with open("p/r.jsonl", "w") as f:
+    for name in ("demo/clone/checkpoints/clone.safetensors", "a_run_with_a_name_of_some_length/checkpoints/000200.safetensors"):
+        f.write(json.dumps({"checkpoint": "outputs/" + name, "digest": "0123456789abcdef" + name[0], "weights": "raw", "env": "lift", "server": None,
+                            "max_steps": 200, "seed": 0, "denoising_steps": 4, "n": 128, "engine": {"program": "mf-eval 0.1.0", "device": "cpu",
+                            "precision": "fp32"}, "policy": {}, "trials": trials}) + "\n")
+PY
+    # How far each wide table goes beyond what is seen of it, in a window as wide as the page is at most.
+    sed 's|</body>|<script>document.title = "beyond: " + [...document.querySelectorAll("div.wide")].map(d => d.scrollWidth - d.clientWidth);</script></body>|' r.html >w.html
+    HOME=$T timeout 60 chromium --headless --no-sandbox --disable-gpu --window-size=1200,900 --dump-dom "file://$T/w.html" >dom 2>/dev/null
+    grep -o '<title>[^<]*' dom && grep -qF '<title>beyond: 0,0</title>' dom
 }
 
 @test "what is no run is said, and a page is not for a terminal" {

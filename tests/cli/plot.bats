@@ -43,8 +43,8 @@ PY
 }
 
 @test "the legend stands below the label of the axis, clear of it" {
-    mf-plot all plot.out=p.svg && places p.svg >at && cat at &&
-        awk '/control steps/ { axis = $1 } /seeds/ { if (!top || $1 < top) top = $1; n++ } END { exit !(n == 2 && top - axis >= 15) }' at
+    mf-plot all plot.out=p.svg && places p.svg >lines && cat lines &&
+        awk '/control steps/ { axis = $1 } /seeds/ { if (!top || $1 < top) top = $1; n++ } END { exit !(n == 2 && top - axis >= 15) }' lines
 }
 
 @test "a clone's steps are minibatches" {

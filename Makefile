@@ -26,7 +26,7 @@ WARN      = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvl
 PACKAGES  = libzmq msgpack hdf5 yaml-0.1 jansson
 ALL_C     = -std=c11 $(WARN) -Ilib -D_GNU_SOURCE -DMF_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno \
             $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(OPT) $(CFLAGS) -MMD -MP
-LIBS      = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lhdf5_hl -lmujoco -ldnnl -lgomp -lncursesw -lz -lpthread -lm
+LIBS      = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lhdf5_hl -lmujoco -lncursesw -lz -lpthread -lm
 
 # A line for each file; V=1: the command instead; make -s: neither.
 say = $(if $(V),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-4s %s\n' $(1) $(2);))
@@ -89,8 +89,11 @@ build/%.o: %.c build/flags
 	$(call say,CC,$<)$(CC) $(ALL_C) $(SIMD) -c -o $@ $<
 
 # The inner loops of the cpu device are compiled once per instruction set, and picked at run time.
+AVX512 = -mavx512f -mavx512vl -mavx512dq -mfma
 build/lib/dev/kern_base.o: SIMD = -Wno-psabi
 build/lib/dev/kern_avx2.o: SIMD = -Wno-psabi -mavx2 -mfma
+build/lib/dev/kern_avx512.o: SIMD = -Wno-psabi $(AVX512)
+build/lib/dev/kern_avx512_bf16.o: SIMD = -Wno-psabi $(AVX512) -mavx512bf16
 # Loops that choose between numbers become vectors only where a comparison may be made in vain; no number changes.
 build/lib/env/rays.o build/lib/env/farthest.o: SIMD = -fno-trapping-math
 

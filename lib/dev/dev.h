@@ -1,8 +1,8 @@
 /* dev.h - a device: one table of operations, and how it multiplies matrices.
  *
- * "ref" is the meaning: plain loops. "cpu" is the same, fast, by own kernels;
- * oneDNN multiplies matrices in bf16, and in fp32 where MF_CPU_GEMM=dnn asks
- * for it. "cuda:0" is there in a build with a dev_cuda.cu and nvcc, which no build is yet.
+ * "ref" is the meaning: plain loops. "cpu" is the same, fast, by own kernels
+ * as wide as the processor. "cuda:0" is there in a build with a dev_cuda.cu
+ * and nvcc, which no build is yet.
  *
  * What a plan promises, so that a device may record a run once (a CUDA Graph):
  * two lists of calls, of what all samples share and of a tile, are fixed when
@@ -28,7 +28,7 @@ extern const struct mf_ops *const mf_ops_cuda; /* NULL in a build without CUDA *
 
 struct mf_dev {
     const struct mf_ops *ops;
-    const struct mf_gemm *gemm; /* NULL: the device reads W itself */
+    const struct mf_products *products; /* NULL: the device reads W itself */
 };
 
 /* MF_EUSAGE where this build or processor has no such device or precision. */

@@ -76,7 +76,7 @@ static void cpu_linear(const struct mf_call *c, int n)
         .part = c->part,
         .parts = c->parts,
     };
-    c->gemm->times(c->pack, mf_tile_rows(&c->y, n), c->x[0].data, c->y.data, &e);
+    c->products->times(c->pack, mf_tile_rows(&c->y, n), c->x[0].data, c->y.data, &e);
 }
 
 static void gather(int M, const int *live, size_t N, const float *from, float *to)
@@ -99,19 +99,26 @@ static void x_part(void *arg, int part, int parts, int worker)
     const struct mf_tensor *x = &p->c->x[0];
     struct mf_epilogue e = {.y = x, .add = x->add, .part = part, .parts = parts};
     (void)worker;
-    p->c->gemm->times(p->c->pack_back, p->M, p->d, p->dx, &e);
+    p->c->products->times(p->c->pack_back, p->M, p->d, p->dx, &e);
 }
 
-static void pack_part(void *outer, int part, int parts, int worker)
+struct outer {
+    const struct mf_products *by;
+    struct mf_outer o;
+};
+
+static void pack_part(void *arg, int part, int parts, int worker)
 {
+    const struct outer *u = arg;
     (void)worker;
-    mf_kern()->pack_rows(outer, part, parts);
+    u->by->pack_rows(&u->o, part, parts);
 }
 
-static void outer_part(void *outer, int part, int parts, int worker)
+static void outer_part(void *arg, int part, int parts, int worker)
 {
+    const struct outer *u = arg;
     (void)worker;
-    mf_kern()->outer(outer, part, parts);
+    u->by->outer(&u->o, part, parts);
 }
 
 static void share(const struct mf_call *c, int M, mf_part *fn, void *arg)
@@ -131,35 +138,25 @@ static void back_to_x(const struct mf_call *c, int M, int all, const int *live, 
         share(c, M, x_part, &(struct product){c, M, y->grad, x->grad});
         return;
     }
-    int step = c->gemm->step, rows = (M + step - 1) / step * step;
-    rows = rows < all ? rows : all;
-    float *dy = work, *dx = work + (size_t)rows * N;
+    float *dy = work, *dx = work + (size_t)M * N;
     gather(M, live, N, y->grad, dy);
-    memset(dy + (size_t)M * N, 0, sizeof(float) * (size_t)(rows - M) * N);
     if (x->add)
         gather(M, live, K, x->grad, dx);
     else
         memset(x->grad, 0, sizeof(float) * (size_t)all * K);
-    share(c, rows, x_part, &(struct product){c, rows, dy, dx});
+    share(c, M, x_part, &(struct product){c, M, dy, dx});
     for (int m = 0; m < M; m++)
         memcpy(x->grad + (size_t)live[m] * K, dx + (size_t)m * K, sizeof(float) * K);
 }
 
-/* dW += y.grad^T x over the live rows, or its turned form, of which the pack for the way back has the shape. */
+/* dW += y.grad^T x over the live rows, or its turned form. */
 static void weights_back(const struct mf_call *c, int M, const int *live, float *lane, float *work)
 {
     const struct mf_tensor *out = c->turned ? &c->x[0] : &c->y, *in = c->turned ? &c->y : &c->x[0];
     const float *d = c->turned ? out->data : out->grad, *x = c->turned ? in->grad : in->data;
-    float *dw = lane + c->dW + c->from;
-    struct mf_outer o = {M, out->cols, in->cols, live, d, x, c->sets, dw, work, c->ldw};
-    if (!c->gemm->outer) {
-        share(c, M, pack_part, &o);
-        share(c, M, outer_part, &o);
-        return;
-    }
-    if (c->sets)
-        memset(dw, 0, sizeof(float) * (size_t)out->cols * (size_t)c->ldw);
-    c->gemm->outer(c->turned ? c->pack_back : c->pack, M, live, d, x, dw, c->ldw);
+    struct outer u = {c->products, {M, out->cols, in->cols, live, d, x, c->sets, lane + c->dW + c->from, work, c->ldw}};
+    share(c, M, pack_part, &u);
+    share(c, M, outer_part, &u);
 }
 
 /* Rows whose gradient is zero (the clipped branch won, or they are masked) cost nothing from here on. */
@@ -175,8 +172,12 @@ static void cpu_linear_back(const struct mf_call *c, int n, float *lane)
 
 static size_t linear_work(const struct mf_call *c, int n, bool back)
 {
-    int M = mf_tile_rows(&c->y, n), K = c->x[0].cols, N = c->y.cols;
-    return !back ? 0 : (size_t)M + (c->turned ? mf_kern_work(M, K, N) : mf_kern_work(M, N, K));
+    size_t M = (size_t)mf_tile_rows(&c->y, n), K = (size_t)c->x[0].cols, N = (size_t)c->y.cols;
+    if (!back)
+        return 0;
+    size_t rows = M * (K + N),
+           outer = c->products->outer_floats((int)M, (int)(c->turned ? K : N), (int)(c->turned ? N : K));
+    return M + (rows > outer ? rows : outer);
 }
 
 /* exp(logvar / 2), in place: tanh, a line, exp. */

@@ -1,39 +1,22 @@
 /* kern.h - the inner loops of the cpu device, compiled once per instruction set.
  *
- * kern_avx2.c and kern_base.c include the same kern_math.inc, kern_gemm.inc,
- * kern_outer.inc, kern_norm.inc and kern_attention.inc over their own eight
- * floats wide multiply-add and their own four rows of a product, which AVX2
- * has in assembly. A row's bits are the same in every block, tail and
- * position: what is left of a vector goes through the same instructions,
- * padded.
+ * kern_base.c, kern_avx2.c and kern_avx512.c include the same loops over
+ * vectors of 8, 8 and 16 floats; AVX2 and AVX-512 have four rows of a product
+ * in assembly, one text for both. The bits are the same on all of them, and a
+ * row's are the same in every block, tail and position. kern_avx512_bf16.c
+ * multiplies pairs of bf16, with bits of its own.
  */
 #ifndef MF_DEV_KERN_H
 #define MF_DEV_KERN_H
 
 #include "dev/gemm.h"
 
-enum { MF_ROWS = 4, MF_WIDE = 24, MF_NARROW = 16 }; /* rows of a block; columns of packed panels */
-
-struct mf_outer {
-    int M, O, I;
-    const int *live;
-    const float *d, *x; /* (.., O), (.., I) */
-    bool sets;
-    float *dw, *work; /* (O, lddw); mf_kern_work floats */
-    int lddw;
-};
+enum { MF_ROWS = 4 }; /* of a block */
 
 struct mf_kern {
     const char *name;
 
-    /* Panels [N/24][K][24] of w(k, n), the last one or two 16 wide, zero beyond N. */
-    void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
-    void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
-    void (*epilogue)(int M, int N, float *y, const struct mf_epilogue *e); /* where another route made y = x w */
-    /* dw(o, i) += sum_m d(m, o) x(m, i), or = where it sets, over the rows named in live: first they are packed into
-     * work, then multiplied. Either may be done in parts, those of packing all before. */
-    void (*pack_rows)(const struct mf_outer *o, int part, int parts);
-    void (*outer)(const struct mf_outer *o, int part, int parts);
+    const struct mf_products *fp32, *bf16;
 
     void (*act)(enum mf_act act, size_t n, const float *x, float *y, float *slope);
     /* g *= act'; true when any of g is not zero */
@@ -56,32 +39,32 @@ struct mf_kern {
     size_t (*attention_work)(const struct mf_call *c, int n, bool back);
 };
 
-extern const struct mf_kern mf_kern_avx2, mf_kern_base;
-const struct mf_kern *mf_kern(void); /* the best that this processor runs */
+extern const struct mf_kern mf_kern_avx512, mf_kern_avx2, mf_kern_base;
+extern const struct mf_products mf_products_avx512_bf16;
+/* The widest that this processor runs, or as wide as MF_CPU=base|avx2|avx512|avx512_bf16 allows. */
+const struct mf_kern *mf_kern(void);
+bool mf_kern_is_known(void);                      /* MF_CPU is one of these words, or unset */
+const struct mf_products *mf_products(bool bf16); /* of mf_kern, or in pairs where those are faster */
 
-/* Columns lie in wide panels and, for what is left of them, up to two narrow ones at the end. */
-static inline int mf_wide(int n)
+/* Columns of a panel are three vectors of `lanes` floats, or two, for what is left of them: up to two narrow panels at
+ * the end. */
+static inline int mf_wide(int lanes, int n)
 {
-    int eights = (n + 7) / 8;
-    return eights / 3 - (eights % 3 == 1 && eights > 1);
+    int vectors = (n + lanes - 1) / lanes;
+    return vectors / 3 - (vectors % 3 == 1 && vectors > 1);
 }
 
-static inline int mf_panels(int n)
+static inline int mf_panels(int lanes, int n)
 {
-    int wide = mf_wide(n);
-    return wide + (n - wide * MF_WIDE + MF_NARROW - 1) / MF_NARROW;
+    int wide = mf_wide(lanes, n);
+    return wide + (n - wide * 3 * lanes + 2 * lanes - 1) / (2 * lanes);
 }
 
 /* The first column of panel j, or of what would follow the last. */
-static inline int mf_column(int n, int j)
+static inline int mf_column(int lanes, int n, int j)
 {
-    int wide = mf_wide(n);
-    return j <= wide ? j * MF_WIDE : wide * MF_WIDE + (j - wide) * MF_NARROW;
-}
-
-static inline size_t mf_kern_work(int M, int O, int I)
-{
-    return (size_t)M * (size_t)(mf_column(I, mf_panels(I)) + O);
+    int wide = mf_wide(lanes, n);
+    return (j <= wide ? 3 * j : 3 * wide + 2 * (j - wide)) * lanes;
 }
 
 #endif

@@ -82,7 +82,7 @@ struct mf_tensor {
 };
 
 struct mf_crew;
-struct mf_gemm; /* gemm.h: the matrix route, and weights as it likes them */
+struct mf_products; /* gemm.h: how matrices are multiplied, and weights as that likes them */
 struct mf_pack;
 
 struct mf_call {
@@ -113,7 +113,7 @@ struct mf_call {
     bool turned;      /* linear: W is (x.cols, ldw) */
     ptrdiff_t dW, db; /* where their gradients lie in a lane; -1: not trained */
     bool sets;        /* a linear's dW, all of it */
-    const struct mf_gemm *gemm;
+    const struct mf_products *products;
     const struct mf_pack *pack, *pack_back; /* W for x -> y, and for y.grad -> x.grad */
 };
 

@@ -61,7 +61,7 @@ static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned)
                                                    .at = p->pack_size,
                                                    .pack = {.K = turned ? out : K, .N = turned ? K : out}};
     const struct mf_pack *pack = &p->packs[p->n_packs].pack;
-    p->pack_size += (p->e->dev.gemm->pack_bytes(pack->K, pack->N) + 63) / 64 * 16;
+    p->pack_size += (p->e->dev.products->pack_floats(pack->K, pack->N) + 15) / 16 * 16;
     return p->n_packs++;
 }
 
@@ -112,7 +112,7 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     c->b = nd->b < 0 ? NULL : p->params->value + p->params->p[nd->b].at;
     c->dW = mf_trained(g, nd->W) ? (ptrdiff_t)p->params->p[nd->W].at : -1;
     c->db = mf_trained(g, nd->b) ? (ptrdiff_t)p->params->p[nd->b].at : -1;
-    c->gemm = p->e->dev.gemm;
+    c->products = p->e->dev.products;
     c->pack = pack[0] < 0 ? NULL : &p->packs[pack[0]].pack;
     c->pack_back = pack[1] < 0 ? NULL : &p->packs[pack[1]].pack;
 }
@@ -174,7 +174,7 @@ static void find_packs(struct mf_plan *p, int (*pack)[2])
         int out = p->g->value[nd->y].cols, K = nd->how.turned ? out : x->cols;
         bool turned = nd->how.turned, trained = mf_runs_back(p, i);
         p->macs += (double)(x->shared ? 0 : x->rows) * x->cols * out;
-        if (!p->e->dev.gemm)
+        if (!p->e->dev.products)
             continue;
         pack[i][0] = pack_of(p, nd->W, nd->how.from, K, turned);
         if (trained && (turned || (mf_flows(p->g, nd, 0) && p->wanted[x->root])))
@@ -185,12 +185,15 @@ static void find_packs(struct mf_plan *p, int (*pack)[2])
 /* All in one piece: small pages cost a product some percent. */
 static int make_packs(struct mf_plan *p, struct mf_err *err)
 {
-    int rc = (p->pack_room = mf_big_alloc(p->pack_size, "packed weights", err)) ? 0 : err->code;
-    for (int i = 0; rc == 0 && i < p->n_packs; i++) {
-        struct mf_pack *pack = &p->packs[i].pack;
-        rc = p->e->dev.gemm->pack_init(pack, pack->K, pack->N, p->pack_room + p->packs[i].at, err);
-    }
-    return rc;
+    for (int i = 0; i < p->n_packs; i++)
+        if (p->packs[i].pack.K > p->e->dev.products->most_inputs)
+            return mf_err_set(err, MF_EUSAGE, "precision=bf16 multiplies rows of at most %d numbers, not %d; take fp32",
+                              p->e->dev.products->most_inputs, p->packs[i].pack.K);
+    if (!(p->pack_room = mf_big_alloc(p->pack_size, "packed weights", err)))
+        return err->code;
+    for (int i = 0; i < p->n_packs; i++)
+        p->packs[i].pack.data = p->pack_room + p->packs[i].at;
+    return 0;
 }
 
 static size_t count_operands(const struct mf_graph *g)
@@ -227,6 +230,7 @@ static size_t find_work(const struct mf_plan *p, int tile)
         struct mf_call c = nd->how;
         if (!k->work)
             continue;
+        c.products = p->e->dev.products;
         c.n_x = nd->n_x;
         c.x = mf_xcalloc((size_t)nd->n_x, sizeof *c.x);
         for (int j = 0; j < nd->n_x; j++)
@@ -314,8 +318,6 @@ void mf_plan_free(struct mf_plan *p)
         free(p->call[w]);
         free(p->operands[w]);
     }
-    for (int i = 0; i < p->n_packs && !p->outline; i++)
-        p->e->dev.gemm->pack_release(&p->packs[i].pack);
     mf_big_free(p->pack_room, p->pack_size);
     mf_big_free(p->shared, p->shared_size);
     mf_big_free(p->lane, (size_t)p->lanes * p->lane_size);

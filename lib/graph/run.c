@@ -30,7 +30,7 @@ struct run {
 /* May workers make one operation together? */
 static bool divides(const struct mf_plan *p)
 {
-    return p->e->dev.gemm && p->e->dev.gemm->divides;
+    return p->e->dev.products;
 }
 
 static size_t least(size_t a, size_t b)
@@ -299,7 +299,7 @@ static void pack_one(void *arg, int i)
     struct mf_plan *p = arg;
     struct mf_weights_use *u = &p->packs[i];
     const struct mf_param *w = &p->params->p[u->W];
-    p->e->dev.gemm->pack(&u->pack, p->params->value + w->at + u->from, w->cols, u->turned);
+    p->e->dev.products->pack(&u->pack, p->params->value + w->at + u->from, w->cols, u->turned);
 }
 
 static int check(struct mf_plan *p, const struct run *r, int n_fetches, struct mf_err *err)

@@ -1,4 +1,4 @@
-/* fma.h - multiply-adds in registers (AVX2, the widest fp32 kernel of mf), a thread to a core: what the machine can do
+/* fma.h - multiply-adds in registers, as wide as the processor has them, a thread to a core: what the machine can do
  * at this moment. On a shared host a core's rate moves by a third from one second to the next, so a share of the peak
  * is a share of bursts that ran between the turns it is of.
  */
@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <time.h>
 
 enum { FMA_CHAINS = 12, FMA_THREADS_MAX = 256 };
@@ -20,26 +21,35 @@ struct fma_job {
     double rate; /* GF/s */
 };
 
-__attribute__((target("avx2,fma"))) static void *fma_job(void *arg)
+#define FMA_BURST(isa, target_isa, type, all, multiply_add, first)                                                     \
+    __attribute__((target(target_isa))) static void burst_##isa(struct fma_job *j)                                     \
+    {                                                                                                                  \
+        type a[FMA_CHAINS], b = all(0.999f), c = all(0.1f);                                                            \
+        for (int k = 0; k < FMA_CHAINS; k++)                                                                           \
+            a[k] = all((float)k);                                                                                      \
+        for (long s = 0; s < j->steps; s++)                                                                            \
+            for (int k = 0; k < FMA_CHAINS; k++)                                                                       \
+                a[k] = multiply_add(a[k], b, c);                                                                       \
+        for (int k = 0; k < FMA_CHAINS; k++)                                                                           \
+            j->out += first(a[k]);                                                                                     \
+    }
+FMA_BURST(avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps, _mm256_cvtss_f32)
+FMA_BURST(avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps, _mm512_cvtss_f32)
+
+static void *fma_job(void *arg)
 {
     struct fma_job *j = arg;
     struct timespec t0, t1;
     cpu_set_t core;
+    const bool wide = __builtin_cpu_supports("avx512f");
     CPU_ZERO(&core);
     CPU_SET(j->core, &core);
     pthread_setaffinity_np(pthread_self(), sizeof core, &core);
     clock_gettime(CLOCK_MONOTONIC, &t0);
-    __m256 a[FMA_CHAINS], b = _mm256_set1_ps(0.999f), c = _mm256_set1_ps(0.1f);
-    for (int k = 0; k < FMA_CHAINS; k++)
-        a[k] = _mm256_set1_ps((float)k);
-    for (long s = 0; s < j->steps; s++)
-        for (int k = 0; k < FMA_CHAINS; k++)
-            a[k] = _mm256_fmadd_ps(a[k], b, c);
-    for (int k = 0; k < FMA_CHAINS; k++)
-        j->out += _mm256_cvtss_f32(a[k]);
+    (wide ? burst_avx512 : burst_avx2)(j);
     clock_gettime(CLOCK_MONOTONIC, &t1);
-    j->rate =
-        16e-9 * FMA_CHAINS * (double)j->steps / (double)(t1.tv_sec - t0.tv_sec + 1e-9 * (t1.tv_nsec - t0.tv_nsec));
+    j->rate = (wide ? 32e-9 : 16e-9) * FMA_CHAINS * (double)j->steps /
+              (double)(t1.tv_sec - t0.tv_sec + 1e-9 * (t1.tv_nsec - t0.tv_nsec));
     return NULL;
 }
 

@@ -1,4 +1,5 @@
-/* The matrix routes and inner loops themselves: every instruction set and route against sums in double. */
+/* Matrix products and inner loops of every instruction set: against sums in double, and against each other to the bit.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,17 +16,20 @@ static float *normal(size_t n)
     return x;
 }
 
-/* A route, or the kernels of one instruction set. */
+/* The products of one instruction set in one precision. */
 struct route {
     const char *name;
-    const struct mf_gemm *gemm;
-    const struct mf_kern *kern;
+    const struct mf_products *by;
 };
+
+static struct mf_pack new_pack(const struct mf_products *by, int K, int N)
+{
+    return (struct mf_pack){K, N, aligned_alloc(64, (by->pack_floats(K, N) * sizeof(float) + 63) / 64 * 64)};
+}
 
 static double product(const struct route *r, int M, int K, int N, bool turned)
 {
-    struct mf_pack p;
-    struct mf_err err;
+    struct mf_pack p = new_pack(r->by, K, N);
     int ldw = (turned ? N : K) + 3;
     float *W = normal((size_t)(turned ? K : N) * (size_t)ldw), *x = normal((size_t)M * (size_t)K),
           *b = normal((size_t)N);
@@ -35,13 +39,10 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
     struct mf_epilogue e = {.b = b, .y = &rows, .r = {&r0, &r1}, .act = MF_ACT_RELU}, add = {.y = &rows, .add = true};
     double worst = 0.0;
     memcpy(old, y, sizeof *y * (size_t)M * (size_t)N);
-    float *room = aligned_alloc(64, (r->gemm->pack_bytes(K, N) + 63) / 64 * 64);
-    if (r->gemm->pack_init(&p, K, N, room, &err))
-        return 1.0;
-    r->kern ? r->kern->pack(&p, W, ldw, turned) : r->gemm->pack(&p, W, ldw, turned);
+    r->by->pack(&p, W, ldw, turned);
     for (int pass = 0; pass < 2; pass++) { /* y += x w, then y = relu(x w + ..) */
         const struct mf_epilogue *use = pass ? &e : &add;
-        r->kern ? r->kern->times(&p, M, x, y, use) : r->gemm->times(&p, M, x, y, use);
+        r->by->times(&p, M, x, y, use);
         for (int m = 0; m < M; m++)
             for (int n = 0; n < N; n++) {
                 double sum =
@@ -51,8 +52,7 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
                 worst = fmax(worst, fabs((pass && sum < 0.0 ? 0.0 : sum) - (double)y[m * N + n]));
             }
     }
-    r->gemm->pack_release(&p);
-    free(room), free(W), free(x), free(b), free(y), free(old), free(r0.data), free(r1.data);
+    free(p.data), free(W), free(x), free(b), free(y), free(old), free(r0.data), free(r1.data);
     return worst / sqrt((double)K + 3.0);
 }
 
@@ -74,27 +74,23 @@ static void parts(const struct route *r)
     enum { K = 40, N = 130 };
     float *W = normal(N * K), *x = normal(335 * K), *whole = malloc(sizeof *whole * 335 * N),
           *y = malloc(sizeof *y * 335 * N);
-    float *room = aligned_alloc(64, (r->gemm->pack_bytes(K, N) + 63) / 64 * 64);
     struct mf_tensor is = {.rows = 1, .cols = N};
-    struct mf_pack p;
-    struct mf_err err;
+    struct mf_pack p = new_pack(r->by, K, N);
     int unlike = 0;
-    r->gemm->pack_init(&p, K, N, room, &err);
-    r->kern->pack(&p, W, K, false);
+    r->by->pack(&p, W, K, false);
     for (int m = 0; m < 4; m++) {
         size_t size = sizeof *y * (size_t)rows[m] * N;
-        r->kern->times(&p, rows[m], x, whole, &(struct mf_epilogue){.y = &is, .act = MF_ACT_GELU});
+        r->by->times(&p, rows[m], x, whole, &(struct mf_epilogue){.y = &is, .act = MF_ACT_GELU});
         for (int s = 0; s < 5; s++) {
             memset(y, 0xff, size);
             for (int i = 0; i < shares[s]; i++)
-                r->kern->times(&p, rows[m], x, y,
-                               &(struct mf_epilogue){.y = &is, .act = MF_ACT_GELU, .part = i, .parts = shares[s]});
+                r->by->times(&p, rows[m], x, y,
+                             &(struct mf_epilogue){.y = &is, .act = MF_ACT_GELU, .part = i, .parts = shares[s]});
             unlike += memcmp(y, whole, size) != 0;
         }
     }
     ok(unlike == 0, "%s: parts of a product, rows or columns, are the whole to the bit", r->name);
-    r->gemm->pack_release(&p);
-    free(W), free(x), free(whole), free(y), free(room);
+    free(W), free(x), free(whole), free(y), free(p.data);
 }
 
 /* What is zero in four rows is left out where that is much of them: alone, where nothing is, a row has the same bits.
@@ -109,17 +105,14 @@ static void zeros(const struct route *r)
     for (int s = 0; s < 6; s++) {
         int K = sizes[s];
         float *W = normal((size_t)(N * K)), *x = normal((size_t)(M * K)), *kept = normal((size_t)(M * K));
-        float *room = aligned_alloc(64, (r->gemm->pack_bytes(K, N) + 63) / 64 * 64);
-        struct mf_pack p;
-        struct mf_err err;
+        struct mf_pack p = new_pack(r->by, K, N);
         for (int m = 0; m < M;
              m++) /* some rows are dense, four are zero, the others mostly where their neighbours are */
             for (int k = 0; k < K; k++)
                 if (m / 4 == 2 || (m / 4 != 4 && (kept[m / 4 * K + k] < 0.3f || kept[m * K + k] > 1.0f)))
                     x[m * K + k] = 0.0f;
         x[5 * K + 1] = NAN;
-        r->gemm->pack_init(&p, K, N, room, &err);
-        r->kern->pack(&p, W, K, false);
+        r->by->pack(&p, W, K, false);
         const struct mf_epilogue how[] = {{.b = b, .y = &is},
                                           {.y = &is, .add = true},
                                           {.y = &is, .r = {&r0}, .act = MF_ACT_RELU},
@@ -131,18 +124,17 @@ static void zeros(const struct route *r)
                 struct mf_epilogue one = how[e];
                 row.data += (size_t)m * N;
                 one.r[0] = one.r[0] ? &row : NULL;
-                r->kern->times(&p, 1, x + (size_t)m * (size_t)K, alone + (size_t)m * N, &one);
+                r->by->times(&p, 1, x + (size_t)m * (size_t)K, alone + (size_t)m * N, &one);
             }
             for (int i = 0; i < PARTS; i++) {
                 struct mf_epilogue part = how[e];
                 part.part = i, part.parts = e % 2 ? PARTS : 0;
                 if (i == 0 || part.parts)
-                    r->kern->times(&p, M, x, y, &part);
+                    r->by->times(&p, M, x, y, &part);
             }
             unlike += memcmp(y, alone, sizeof *y * M * N) != 0;
         }
-        r->gemm->pack_release(&p);
-        free(W), free(x), free(kept), free(room);
+        free(W), free(x), free(kept), free(p.data);
     }
     ok(unlike == 0, "%s: rows with zeros have the bits that each has alone", r->name);
     free(y), free(alone), free(b), free(r0.data);
@@ -151,28 +143,22 @@ static void zeros(const struct route *r)
 static void outer(const struct route *r, double bound)
 {
     double worst = 0.0;
-    struct mf_err err;
     for (int M = 0; M < 40; M += 13) {
         int O = 7 + 4 * M, I = 21 + M, live[40], n = 0;
         float *d = normal(40 * (size_t)O), *x = normal(40 * (size_t)I), *dw = calloc((size_t)(O * (I + 2)), sizeof *dw);
-        float *work = calloc(mf_kern_work(40, O, I), sizeof *work);
-        struct mf_pack p;
+        float *work = calloc(r->by->outer_floats(40, O, I), sizeof *work);
         for (int m = 0; m < M; m++)
             if (m % 3)
                 live[n++] = m;
-        for (int at = 0; r->kern && at < O * (I + 2); at++)
+        for (int at = 0; at < O * (I + 2); at++)
             dw[at] = at % (I + 2) < I ? NAN : 0.0f;
-        float *room = aligned_alloc(64, (r->gemm->pack_bytes(I, O) + 63) / 64 * 64);
-        r->gemm->pack_init(&p, I, O, room, &err);
         for (int pass = 0; pass < 2; pass++) { /* it sets, then adds, once in parts */
             const struct mf_outer o = {n, O, I, live, d, x, pass == 0, dw, work, I + 2};
             int parts = M == 26 ? 3 : 1 + 2 * pass;
-            for (int i = parts - 1; i >= 0 && r->kern; i--)
-                r->kern->pack_rows(&o, i, parts);
-            for (int i = 0; i < parts && r->kern; i++)
-                r->kern->outer(&o, i, parts);
-            if (!r->kern)
-                r->gemm->outer(&p, n, live, d, x, dw, I + 2);
+            for (int i = parts - 1; i >= 0; i--)
+                r->by->pack_rows(&o, i, parts);
+            for (int i = 0; i < parts; i++)
+                r->by->outer(&o, i, parts);
         }
         for (int o = 0; o < O; o++)
             for (int i = 0; i < I + 2; i++) {
@@ -181,8 +167,7 @@ static void outer(const struct route *r, double bound)
                     sum += 2.0 * (double)d[live[m] * O + o] * (double)x[live[m] * I + i];
                 worst = fmax(worst, fabs(sum - (double)dw[o * (I + 2) + i]));
             }
-        r->gemm->pack_release(&p);
-        free(room), free(d), free(x), free(dw), free(work);
+        free(d), free(x), free(dw), free(work);
     }
     ok(worst < bound, "%s: outer products of the rows that live, whole and in parts", r->name);
 }
@@ -237,26 +222,81 @@ static void functions(const struct mf_kern *k)
     ok(nans == 18.0f, "%s: NaN comes out as NaN", k->name);
 }
 
+/* Random products, sums of outer products and activations, as bytes: those of two instruction sets in the same order.
+ */
+static uint64_t digest_of(const struct mf_kern *k, const struct mf_products *by)
+{
+    uint64_t hash = 14695981039346656037u;
+    for (int i = 0; i < 40; i++) {
+        struct mf_rng rng = mf_rng_at(7, MF_RNG_TEST, (uint32_t)i, 0, 0);
+        const int M = 1 + (int)(mf_rng_u32(&rng) % 70), K = 1 + (int)(mf_rng_u32(&rng) % 200),
+                  N = 1 + (int)(mf_rng_u32(&rng) % 120);
+        const size_t mk = (size_t)(M * K), kn = (size_t)(K * N), mn = (size_t)(M * N);
+        float *all = malloc(sizeof *all * (mk + 2 * kn + 3 * mn)), *x = all, *W = x + mk, *dw = W + kn, *r0 = dw + kn,
+              *y = r0 + mn, *slope = y + mn, *work = calloc(by->outer_floats(M, N, K), sizeof *work);
+        struct mf_tensor is = {.rows = 1, .cols = N}, res = {.data = r0, .rows = 1, .cols = N};
+        struct mf_pack p = new_pack(by, K, N);
+        int live[70];
+        mf_rng_normal(&rng, all, mk + 2 * kn + 3 * mn);
+        for (size_t j = 0; j < mk; j++)
+            x[j] = i % 2 && x[j] < 0.3f ? 0.0f : x[j];
+        for (int m = 0; m < M; m++)
+            live[m] = m;
+        by->pack(&p, W, i % 3 ? K : N, i % 3 == 0);
+        by->times(&p, M, x, y,
+                  &(struct mf_epilogue){.b = r0,
+                                        .y = &is,
+                                        .r = {&res},
+                                        .act = (enum mf_act)(i % 6),
+                                        .slope = i % 6 > MF_ACT_RELU ? slope : NULL});
+        const struct mf_outer o = {M, N, K, live, y, x, i % 2, dw, work, K};
+        by->pack_rows(&o, 0, 1);
+        by->outer(&o, 0, 1);
+        k->exp(kn, W, W);
+        k->act_back(MF_ACT_GELU, mn, r0, y, slope);
+        for (size_t j = 0; j < sizeof *all / 4 * (mk + 2 * kn + 3 * mn); j++)
+            hash = (hash ^ ((const uint32_t *)(const void *)all)[j]) * 1099511628211u;
+        free(all), free(work), free(p.data);
+    }
+    return hash;
+}
+
+static void same_bits(const struct mf_kern *const *kern, int n)
+{
+    for (int i = 1; i < n; i++) {
+        ok(digest_of(kern[i], kern[i]->fp32) == digest_of(kern[0], kern[0]->fp32), "%s has the bits of %s in fp32",
+           kern[i]->name, kern[0]->name);
+        ok(digest_of(kern[i], kern[i]->bf16) == digest_of(kern[0], kern[0]->bf16),
+           "%s has the bits of %s in rounded bf16", kern[i]->name, kern[0]->name);
+    }
+}
+
 int main(void)
 {
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    struct route routes[] = {{"base", &mf_gemm_own, &mf_kern_base},
-                             {"avx2", &mf_gemm_own, &mf_kern_avx2},
-                             {"oneDNN", &mf_gemm_dnn, NULL},
-                             {"oneDNN bf16", &mf_gemm_dnn_bf16, NULL}};
-    bool there[] = {true, avx2, true, mf_gemm_choose(true) != NULL};
-    for (int i = 0; i < 4; i++) {
-        if (!there[i]) {
-            skip(routes[i].name, "this processor has none");
-            continue;
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool avx512 = avx2 && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    const bool pairs = avx512 && __builtin_cpu_supports("avx512bf16");
+    const struct mf_kern *const kern[] = {&mf_kern_base, &mf_kern_avx2, &mf_kern_avx512};
+    const int n = avx512 ? 3 : avx2 ? 2 : 1;
+    for (int i = 0; i < n; i++) {
+        const struct route both[] = {{kern[i]->name, kern[i]->fp32}, {kern[i]->bf16->name, kern[i]->bf16}};
+        for (int b = 0; b < 2; b++) {
+            products(&both[b], b ? 3e-2 : 4e-6);
+            outer(&both[b], b ? 2e-1 : 2e-5);
+            parts(&both[b]);
+            zeros(&both[b]);
         }
-        products(&routes[i], i < 3 ? 4e-6 : 3e-2);
-        outer(&routes[i], i < 3 ? 2e-5 : 2e-1);
-        if (routes[i].kern) {
-            parts(&routes[i]);
-            zeros(&routes[i]);
-            functions(routes[i].kern);
-        }
+        functions(kern[i]);
+    }
+    same_bits(kern, n);
+    const struct route native = {"bf16 in pairs", &mf_products_avx512_bf16};
+    if (pairs) {
+        products(&native, 3e-2);
+        outer(&native, 2e-1);
+        parts(&native);
+        zeros(&native);
+    } else {
+        skip(native.name, "this processor has no avx512_bf16");
     }
     return done();
 }

@@ -51,13 +51,6 @@ static void masked(int op, struct mf_engine *cpu)
     release(&l);
 }
 
-/* Whether this route promises a row's bits: oneDNN with AVX2 alone does not. */
-static bool rows_have_bits(void)
-{
-    const char *route = getenv("MF_CPU_GEMM");
-    return !route || strcmp(route, "dnn") || __builtin_cpu_supports("avx512f");
-}
-
 static void all(enum mf_precision precision, const char *name)
 {
     struct mf_engine *cpu;
@@ -75,10 +68,7 @@ static void all(enum mf_precision precision, const char *name)
 
 int main(void)
 {
-    if (rows_have_bits())
-        all(MF_FP32, "fp32");
-    else
-        skip("fp32", "oneDNN with AVX2 makes a row's bits depend on its place");
+    all(MF_FP32, "fp32");
     all(MF_BF16, "bf16");
     return done();
 }

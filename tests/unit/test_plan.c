@@ -358,22 +358,13 @@ static void count(void *arg, int i)
     ((int *)arg)[i]++;
 }
 
-/* Whether this route promises a row's bits: oneDNN with AVX2 alone does not. */
-static bool rows_have_bits(void)
-{
-    const char *route = getenv("MF_CPU_GEMM");
-    return !route || strcmp(route, "dnn") || __builtin_cpu_supports("avx512f");
-}
-
 int main(void)
 {
     struct mf_rng rng = mf_rng_at(2, MF_RNG_TEST, 0, 0, 0);
     for (int i = 0; i < 3; i++)
         mf_rng_normal(&rng, data[i], N * D);
-    if (rows_have_bits())
-        threads_and_lanes(), together();
-    else
-        skip("threads and lanes", "oneDNN with AVX2 makes a row's bits depend on its place");
+    threads_and_lanes();
+    together();
     heads();
     refusals();
     detach_and_shared();

@@ -26,6 +26,14 @@ train() {
         [[ $(cat gaps) == 0 ]]
 }
 
+@test "plain C, AVX2 and AVX-512 train the same checkpoint; a width that there is none of is named" {
+    train a training.total_timesteps=300 && cp "$last" want
+    for width in base avx2 avx512; do
+        MF_CPU=$width train "$width" training.total_timesteps=300 && cmp "$last" want || return 1
+    done
+    run -2 env MF_CPU=avx1024 mf-collect "${small[@]}" run.dir=x && [[ $output == *"MF_CPU=avx1024: there are base, avx2, avx512 and avx512_bf16; or unset it"* ]]
+}
+
 @test "the same seed gives the same checkpoint for 1, 2, 4 threads and 1 or 3 slices; another seed another" {
     train a && cp "$last" want
     train b threads=1 && cmp "$last" want && train c threads=4 collect.slices=3 && cmp "$last" want &&

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "rl/eval.h"
+
 static const double FAR = 2; /* of an observation, normalised; the demonstrations' limits are at 1 */
 
 static double saturation(const struct mf_rows *r, const struct mf_policy *p)
@@ -112,34 +114,74 @@ static bool apply(const struct mf_history *h, const struct rule *r, FILE *to)
     return true;
 }
 
-/* Mean success of the iterations [from, from + LATELY). */
-static double window(const double *v, size_t from)
+struct rates { /* success of the iterations, each of so many episodes */
+    const struct mf_history *h;
+    const double *v, *n; /* n NULL: nobody says, and each iteration counts once */
+};
+
+static double weight(const struct rates *r, size_t i)
 {
-    double sum = 0;
-    int n = 0;
-    for (size_t i = from; i < from + LATELY; i++)
-        if (!isnan(v[i]))
-            sum += v[i], n++;
-    return n ? sum / n : NAN;
+    return isnan(r->v[i]) ? 0 : r->n && r->n[i] > 0 ? r->n[i] : 1;
 }
 
-/* Success that was there and is gone, or never came. */
-static bool success(const struct mf_history *h, FILE *to)
+/* Mean success of the iterations [from, from + LATELY). */
+static double window(const struct rates *r, size_t from)
 {
-    const double *v = mf_history_find(h, "rollout/success_once");
-    double best = 0, now;
-    size_t at = 0;
-    if (h->n < 2 * LATELY || (!v && !mf_history_find(h, "rollout/episodes"))) /* cloning has no episodes */
+    double sum = 0, n = 0;
+    for (size_t i = from; i < from + LATELY; i++)
+        if (weight(r, i) > 0)
+            sum += weight(r, i) * r->v[i], n += weight(r, i);
+    return n > 0 ? sum / n : NAN;
+}
+
+struct share { /* of `n` episodes; `used` iterations were looked at for it */
+    double good, n;
+    size_t used;
+};
+
+/* The first episodes of the metrics, or the last ones: as many iterations as hold `enough`. */
+static struct share episodes_at(const struct rates *r, bool last, double enough)
+{
+    struct share s = {.n = 0};
+    for (; s.used < r->h->n && s.n < enough; s.used++) {
+        const size_t i = last ? r->h->n - 1 - s.used : s.used;
+        if (weight(r, i) > 0)
+            s.good += weight(r, i) * r->v[i], s.n += weight(r, i);
+    }
+    return s;
+}
+
+/* What began first was played by the policy as it came, a clone where one was given. Two intervals that do not meet. */
+static bool below_start(const struct rates *r, FILE *to)
+{
+    enum { FEW = 30, MANY = 100 };
+    if (r->h->iter[0] > 0 || !r->n)
         return false;
-    if (!v)
-        return fprintf(to,
-                       "trouble: no episode has ended in %zu iterations; raise training.num_steps_per_rollout or "
-                       "lower env.max_steps\n",
-                       h->n) > 0;
-    now = window(v, h->n - LATELY);
+    const struct share first = episodes_at(r, false, FEW), last = episodes_at(r, true, fmax(first.n, MANY));
+    if (first.n < FEW || last.n < FEW || first.used + last.used > r->h->n)
+        return false;
+    const struct mf_rate was = mf_wilson(llround(first.good), llround(first.n)),
+                         is = mf_wilson(llround(last.good), llround(last.n));
+    if (is.high >= was.low)
+        return false;
+    return fprintf(to,
+                   "trouble: success is below what the run began with: %.2f of its first %.0f episodes (%.2f to %.2f), "
+                   "%.2f of its last %.0f (%.2f to %.2f); begin again from the clone with a lower "
+                   "training.learning_rate, training.clip_range, training.target_kl or policy.max_noise_std "
+                   "(policy.noise_start), and with training.critic_warmup_steps\n",
+                   was.rate, first.n, was.low, was.high, is.rate, last.n, is.low, is.high) > 0;
+}
+
+/* It was there and is gone, or never came. */
+static bool fell(const struct rates *r, FILE *to)
+{
+    const struct mf_history *h = r->h;
+    const double now = window(r, h->n - LATELY);
+    double best = 0;
+    size_t at = 0;
     for (size_t i = 0; i + LATELY <= h->n; i++)
-        if (window(v, i) > best)
-            best = window(v, i), at = i;
+        if (window(r, i) > best)
+            best = window(r, i), at = i;
     if (best - now > .2)
         return fprintf(to,
                        "trouble: success fell from %.2f around iteration %.0f to %.2f; go back to a checkpoint of "
@@ -149,6 +191,26 @@ static bool success(const struct mf_history *h, FILE *to)
         return fprintf(to, "trouble: success never left 0; PPO needs a start that succeeds sometimes: see what mf-eval "
                            "says of policy.checkpoint, clone from more demonstrations\n") > 0;
     return false;
+}
+
+static bool success(const struct mf_history *h, FILE *to)
+{
+    const double *ended = mf_history_find(h, "rollout/episodes"),
+                 *counted = mf_history_find(h, "rollout/episodes_counted");
+    const struct rates r = {h, mf_history_find(h, "rollout/success_once"), counted ? counted : ended};
+    bool any = false;
+    if (r.v && h->n && below_start(&r, to))
+        return true;
+    if (h->n < 2 * LATELY || (!r.v && !ended)) /* cloning has no episodes */
+        return false;
+    if (r.v)
+        return fell(&r, to);
+    for (size_t i = 0; i < h->n; i++)
+        any |= ended[i] > 0;
+    return !any && fprintf(to,
+                           "trouble: no episode has ended in %zu iterations; raise training.num_steps_per_rollout or "
+                           "lower env.max_steps\n",
+                           h->n) > 0;
 }
 
 int mf_diagnose(const struct mf_history *h, FILE *to)

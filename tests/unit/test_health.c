@@ -108,6 +108,48 @@ static void test_collapse(void)
     mf_history_close(&h);
 }
 
+/* 64 episodes an iteration at rates[i]; the first ones are the clone's. */
+static const char *of_rates(const double *rates, int n, int first_iter)
+{
+    static char text[1000];
+    struct mf_history h = {.fd = -1};
+    struct mf_err err;
+    memset(text, 0, sizeof text);
+    for (int i = 0; i < n; i++) {
+        struct mf_frame *f = mf_frame_new(MF_METRICS);
+        mf_frame_set_int(f, "iter", first_iter + i);
+        mf_frame_set_int(f, "step", i);
+        mf_frame_set_num(f, "time", i);
+        mf_frame_set_num(f, "values.rollout/episodes", 70);
+        mf_frame_set_num(f, "values.rollout/episodes_counted", isnan(rates[i]) ? 0 : 64);
+        if (!isnan(rates[i]))
+            mf_frame_set_num(f, "values.rollout/success_once", rates[i]);
+        mf_history_take(&h, f, &err);
+        mf_frame_free(f);
+    }
+    FILE *to = fmemopen(text, sizeof text, "w");
+    mf_diagnose(&h, to);
+    fclose(to);
+    mf_history_close(&h);
+    return text;
+}
+
+static void test_below_clone(void)
+{
+    static const double ruined[] = {NAN, NAN, 1, .9, .64, .5, .5}, noisy[] = {NAN, .5, .45, .4, .42, .4},
+                        better[] = {.5, .6, .9}, short_run[] = {1, .5}, climbs_again[] = {1, .5, .5, .97, .98};
+    const char *text = of_rates(ruined, 7, 0);
+    ok(strstr(text, "trouble: success is below what the run began with: 1.00 of its first 64 episodes (0.94 to 1.00), "
+                    "0.50 of its last 128 (0.41 to 0.59); begin again from the clone with a lower "
+                    "training.learning_rate, ") == text,
+       "a clone that is ruined in its first rounds, with both intervals and keys: %s", text);
+    ok(!*of_rates(noisy, 6, 0), "what noise explains is no trouble");
+    ok(!*of_rates(better, 3, 0), "nor is success that rises");
+    ok(!*of_rates(short_run, 2, 0), "and 64 episodes after 64 are too few to say");
+    ok(!*of_rates(climbs_again, 5, 0), "or that came back");
+    ok(!*of_rates(ruined, 7, 3), "metrics that do not begin with the run know no clone");
+}
+
 static void test_cloning(void)
 {
     int n;
@@ -140,6 +182,7 @@ int main(void)
     test_shares();
     test_words();
     test_cloning();
+    test_below_clone();
     test_collapse();
     return done();
 }

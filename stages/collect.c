@@ -144,6 +144,8 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
         mf_frame_set_str(head, "policy_address", c->address);
     if (c->sampler && c->checkpoint)
         mf_frame_set_str(head, "checkpoint", c->resumes ? c->checkpoint : c->from);
+    else if (c->sampler && c->env->likes)
+        mf_frame_set_str(head, "defaults", c->env->likes);
     if (c->iter > 0)
         mf_frame_set_int(head, "iter", c->iter); /* a run that goes on: mf-ppo goes on, too */
     mf_frame_set_str(head, "spec.env", c->env->name);

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "conf/conf_priv.h"
+#include "conf/parse.h"
 #include "conf/resolve.h"
 
 enum { PATH_BYTES = 512 };
@@ -298,6 +299,26 @@ const char *mf_conf_assume(struct mf_conf *c, const char *key, const char *text)
     free(old.text);
     free(old.v.s);
     return s->text;
+}
+
+int mf_conf_prefer(struct mf_conf *c, const char *word, struct mf_err *err)
+{
+    const size_t n = strcspn(word, "=");
+    char *key = mf_xstrdup(word);
+    struct mf_item *v = NULL;
+    key[n] = 0;
+    const int i = mf_key_find(key);
+    int rc = i < 0 || !word[n] ? mf_err_set(err, MF_EUSAGE, "'%.100s' is no key=value of a key known here", word) : 0;
+    struct mf_slot s = {.text = NULL};
+    if (rc == 0 && !c->slot[i].where && (rc = mf_word_value(&v, word + n + 1, err)) == 0 &&
+        (rc = mf_typed_take(&s.v, &mf_keys[i], v, err)) == 0) {
+        s.text = mf_typed_text(&s.v, &mf_keys[i]);
+        slot_release(&c->slot[i], &mf_keys[i]);
+        c->slot[i] = s;
+    }
+    mf_item_free(v);
+    free(key);
+    return rc ? mf_err_at(err, "%.100s", word) : 0;
 }
 
 bool mf_conf_has(const char *key)

@@ -90,6 +90,8 @@ const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: nul
 bool mf_conf_has(const char *key);
 /* The value of a text that nobody set, as it follows from elsewhere: what is bound and printed from now on. */
 const char *mf_conf_assume(struct mf_conf *c, const char *key, const char *text);
+/* "key=value" as a default from elsewhere: it holds where nobody set the key, which still counts as not set. */
+int mf_conf_prefer(struct mf_conf *c, const char *word, struct mf_err *err);
 bool mf_conf_was_set(const struct mf_conf *c, const char *key); /* not the default */
 void mf_conf_print(const struct mf_conf *c, FILE *to);          /* --cfg: YAML, reads back */
 /* --help's rows, 100 columns wide, in sections with headings: what programs do first, what is common to all last. */

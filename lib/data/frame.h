@@ -1,8 +1,8 @@
 /* frame.h - one object of the stream: its kind, its fields, its named arrays.
  *
- *   head     v, run, src, seed, max_lag, steps, policy_address, checkpoint, again, spec, chain
+ *   head     v, run, src, seed, max_lag, steps, policy_address, checkpoint, defaults, again, spec, chain
  *   rollout  iter, src, slice, envs, policy, arrays  policy   version, iter, global_step, noise, part, tensors
- *   round    iter, src, slices, episodes, state      metrics  iter, step, time, values
+ *   round    iter, src, slices, episodes, counted, state      metrics  iter, step, time, values
  *   video    iter, step, path                        end      src, frames, samples, stopped, lost
  *
  * A frame keeps every field and every array in the order in which it came,

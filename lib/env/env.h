@@ -33,6 +33,7 @@ struct mf_env {
     int max_steps;                  /* control steps of an episode, unless env.max_steps says otherwise */
     double control_hz;
     const char *robomimic_name; /* env_args' env_name in demonstration files: "Lift" */
+    const char *likes;          /* "key=value ..": defaults for a policy that begins to learn in it; NULL: none */
 
     int (*open)(void **model, struct mf_err *err); /* shared by all instances; NULL where there is none */
     void (*close)(void *model);

@@ -123,6 +123,8 @@ const struct mf_env mf_env_point = {
     .max_steps = 40,
     .control_hz = 20,
     .robomimic_name = "Point",
+    .likes = "training.learning_rate=1e-3 training.clip_range=.03 " /* as in configs/point.yaml */
+             "policy.min_noise_std=.3 policy.max_noise_std=.3",
     .init = init,
     .release = free,
     .reset = reset,

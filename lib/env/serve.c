@@ -50,6 +50,8 @@ static int hello(struct mf_service *v, const struct mf_frame *q, struct mf_frame
     mf_frame_set_str(a, "autoreset", "same_step");
     mf_frame_set_bool(a, "saves", true);
     mf_frame_set_bool(a, "renders", false);
+    if (e->likes)
+        mf_frame_set_str(a, "defaults", e->likes);
     if (mf_frame_add(a, "action/low", MF_F32, 1, &A, &low, err) ||
         mf_frame_add(a, "action/high", MF_F32, 1, &A, &high, err))
         return err->code;

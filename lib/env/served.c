@@ -73,6 +73,21 @@ static void take_name(struct mf_served *s, const char *name)
             *c = '-';
 }
 
+/* Of a policy that begins in it: env.h. */
+static int take_likes(struct mf_served *s, const struct mf_frame *f, struct mf_err *err)
+{
+    const char *words;
+    if (!mf_frame_has(f, "defaults"))
+        return 0;
+    if (mf_frame_get_str(f, "defaults", &words, err))
+        return err->code;
+    if (strlen(words) >= sizeof s->likes)
+        return mf_err_set(err, MF_EFORMAT, "its defaults are longer than %zu bytes", sizeof s->likes - 1);
+    strcpy(s->likes, words);
+    s->env.likes = s->likes;
+    return 0;
+}
+
 static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_err *err)
 {
     static const char *const modes[] = {"same_step", "next_step", "disabled", NULL};
@@ -118,7 +133,7 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
     memcpy(s->bound + A, high, A * sizeof *s->bound);
     take_name(s, name);
     e->name = e->robomimic_name = s->name;
-    return 0;
+    return take_likes(s, f, err);
 }
 
 /* Start it, or connect: it is not asked yet, so that several can start side by side. */

@@ -20,7 +20,7 @@ struct mf_server {
 struct mf_served {
     struct mf_env env; /* as the first server described it */
     struct mf_env_opts opts;
-    char name[MF_NAME_BYTES];
+    char name[MF_NAME_BYTES], likes[512];
     float *bound; /* (2, A) low, high */
     enum mf_autoreset autoreset;
     bool saves, renders;

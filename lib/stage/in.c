@@ -64,7 +64,8 @@ static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_er
     if (mf_frame_kind(f) == MF_END)
         return take_end(run, self, s, f, err);
     const bool head = mf_frame_kind(f) == MF_HEAD;
-    if (head && s->got.frames == 0 && run->sources.n == 1 && mf_run_join_head(run, f, err))
+    if (head && s->got.frames == 0 && run->sources.n == 1 &&
+        (mf_run_follow(run, self, f, err) || mf_run_join_head(run, f, err)))
         return err->code;
     if (!head && run->stage->role == MF_FILTER) /* what comes behind the head is sent once the learner has answered */
         mf_run_accepted(run);

@@ -32,6 +32,12 @@ struct mf_run {
 int mf_run_join_head(struct mf_run *run, const struct mf_frame *head, struct mf_err *err);
 double mf_run_waited_in(const struct mf_run *run); /* s, for input so far */
 
+/* ---- follow.c ---- */
+
+/* The defaults that a head brings (env.h: likes), for keys of the policy and its training that nobody set. Not where a
+ * policy.checkpoint was given, which they are not for. */
+int mf_run_follow(struct mf_run *run, void *self, const struct mf_frame *head, struct mf_err *err);
+
 /* ---- out.c ---- */
 
 int64_t mf_samples_of(const struct mf_frame *f); /* T*N of a rollout, else 0 */

@@ -49,6 +49,27 @@ train() {
         mf-gae --in r.mf | mf-ppo "${small[@]}" run.dir=again >/dev/null && cmp "$(newest again)" want
 }
 
+# trains_by CONF..: the keys that a fresh policy on the point mass begins with.
+trains_by() {
+    local k
+    for k in training.learning_rate training.clip_range policy.min_noise_std policy.max_noise_std; do mf-conf "$@" $k; done | xargs
+}
+
+@test "defaults are cautious; a fresh policy on the point mass takes the environment's, words win, a resume keeps them" {
+    local safe="0.0001 0.01 0.1 0.1" bold="0.001 0.03 0.3 0.3"
+    [[ $(trains_by) == "$safe" && $(trains_by --config-dir "$ROOT/configs" --config-name=point) == "$bold" ]] || return 1
+    train a && cp "$last" want && [[ $(trains_by --config a/configs/mf-ppo.yaml) == "$bold" ]] || return 1
+    train b "policy.checkpoint=$PWD/want" && [[ $(trains_by --config b/configs/mf-ppo.yaml) == "$safe" ]] || return 1
+    train c training.clip_range=.02 && [[ $(trains_by --config c/configs/mf-ppo.yaml) == "0.001 0.02 0.3 0.3" ]] || return 1
+    train d training.total_timesteps=600
+    train d run.resume=auto && cmp "$last" want && [[ $(trains_by --config d/configs/mf-ppo.yaml) == "$bold" ]] || return 1
+    mf-collect "${small[@]}" run.dir=e | tee fresh.mf | mf-gae | mf-ppo "${small[@]}" >/dev/null && cmp "$(newest e)" want || return 1
+    mf-gae --in fresh.mf | mf-ppo "${small[@]}" run.dir=f >/dev/null && cmp "$(newest f)" want || return 1
+    "$ROOT/tests/tools/stream.py" spoil fresh.mf . <<<'lies: f[0]["defaults"] = "run.dir=elsewhere"'
+    run -3 bash -c 'mf-gae --in lies >/dev/null'
+    [[ $output == *"the head's defaults may not set 'run.dir=elsewhere'"* ]]
+}
+
 @test "over ZeroMQ the checkpoint is the same" {
     train a && cp "$last" want
     mf-gae --in "ipc://$PWD/s1" --out "ipc://$PWD/s2" &

@@ -123,7 +123,7 @@ const struct mf_env mf_env_point = {
     .max_steps = 40,
     .control_hz = 20,
     .robomimic_name = "Point",
-    .likes = "training.learning_rate=1e-3 training.clip_range=.03 " /* as in configs/point.yaml */
+    .likes = "training.learning_rate=1e-3 training.clip_range=.03 training.clip=global training.critic_warmup_steps=0 "
              "policy.min_noise_std=.3 policy.max_noise_std=.3",
     .init = init,
     .release = free,

@@ -120,7 +120,7 @@ END
     [[ $(MF_TEST_N=1_0 value 'training.num_envs=${oc.env:MF_TEST_N}' training.num_envs) == 10 ]] &&
         [[ $(MF_TEST_N=null value 'run.name=${oc.env:MF_TEST_N}' run.name) == null ]] &&
         [[ $(value 'run.name=${training.learning_rate}' training.learning_rate=1e-4 run.name) == 0.0001 ]] &&
-        [[ $(value 'run.name=${training.clip_range}_${run.force}_${policy.checkpoint}_${policy.hidden}' run.name) == '0.03_False_None_[256, 256, 256]' ]] &&
+        [[ $(value 'run.name=${training.clip_range}_${run.force}_${policy.checkpoint}_${policy.hidden}' run.name) == '0.01_False_None_[256, 256, 256]' ]] &&
         [[ $(value 'training.total_timesteps=${eval:"200_000 * 2 + 1e3"}' training.total_timesteps=200_000 training.total_timesteps) == 200000 ]] &&
         [[ $(value 'training.total_timesteps=${eval:"200_000 * 2 + 1e3"}' training.total_timesteps) == 401000 ]]
 }

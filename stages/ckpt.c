@@ -366,8 +366,9 @@ static const struct mf_stage stage = {
         "                   is each whole, finite, and a policy?\n"
         "  prune RUN        remove all but the newest and a clone\n"
         "  ema RUN|FILE OUT a copy whose weights are the averaged ones\n"
-        "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs or of ManiFlow's\n"
-        "                   transformer; it asks for what is in no file: policy.activation=, env=, normalizer=\n"
+        "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs, of ManiFlow's\n"
+        "                   transformer (also of its RL fork) or of a 1-D U-Net; it asks for what is in no file:\n"
+        "                   policy.activation=, policy.convention=, env= or policy.obs_keys=, normalizer=\n"
         "  export RUN|FILE OUT.pt|OUT.safetensors\n"
         "                   the policy alone, under the published names, for use without this toolkit",
     .operands = "COMMAND FILE...",

@@ -22,37 +22,48 @@ static int numbers_of(const uint8_t *p, size_t size, const char **descr, size_t 
     return memmem(p + head, length, "'fortran_order': False", 22) ? 0 : -1;
 }
 
-int mf_npz_read(const struct mf_zip *npz, const char *name, float **v, size_t *n, struct mf_err *err)
+enum { HEAD_MOST = 1 << 16 }; /* bytes of a header that is read */
+
+/* Of the entry: bytes of a number, where the numbers begin. */
+static int read_head(const struct mf_zip *npz, const struct mf_zip_entry *e, const char *name, size_t *wide,
+                     size_t *begin, struct mf_err *err)
 {
-    char file[128];
     const uint8_t *bytes;
     const char *descr;
     void *own;
-    size_t begin = 0;
+    const size_t most = e->size < HEAD_MOST ? e->size : HEAD_MOST;
+    int rc = mf_zip_read(npz, e, 0, most, &bytes, &own, err);
+    if (rc)
+        return rc;
+    const bool good = numbers_of(bytes, most, &descr, begin) == 0;
+    *wide = good && !memcmp(descr, "<f4'", 4) ? 4 : good && !memcmp(descr, "<f8'", 4) ? 8 : 0;
+    free(own);
+    return *wide ? 0 : mf_err_set(err, MF_EFORMAT, "'%s' of %s is no array of float32 or float64", name, npz->path);
+}
+
+int mf_npz_read(const struct mf_zip *npz, const char *name, double *v, size_t n, const char *whose, struct mf_err *err)
+{
+    char file[128];
+    const uint8_t *bytes;
+    void *own;
+    size_t wide, begin;
     snprintf(file, sizeof file, "%s.npy", name);
     const struct mf_zip_entry *e = mf_zip_find(npz, file);
     if (!e)
         return mf_err_set(err, MF_EFORMAT, "%s holds no array '%s'", npz->path, name);
-    int rc = mf_zip_read(npz, e, &bytes, &own, err);
+    int rc = read_head(npz, e, name, &wide, &begin, err);
     if (rc)
         return rc;
-    bool good = numbers_of(bytes, e->size, &descr, &begin) == 0;
-    size_t wide = good && !memcmp(descr, "<f4'", 4) ? 4 : good && !memcmp(descr, "<f8'", 4) ? 8 : 0;
-    *n = wide ? (e->size - begin) / wide : 0;
-    *v = wide ? malloc(*n * sizeof **v + 1) : NULL;
-    if (!wide)
-        rc = mf_err_set(err, MF_EFORMAT, "'%s' of %s is no array of float32 or float64", name, npz->path);
-    else if (!*v)
-        rc = mf_err_set(err, MF_ENOMEM, "cannot allocate '%s' of %s", name, npz->path);
-    for (size_t i = 0; i < *n && !rc; i++) {
-        double d;
-        if (wide == 8) {
-            memcpy(&d, bytes + begin + 8 * i, 8);
-            (*v)[i] = (float)d;
-        } else {
-            memcpy(*v + i, bytes + begin + 4 * i, 4);
-        }
+    if ((e->size - begin) / wide != n)
+        return mf_err_set(err, MF_EFORMAT, "%s of %s has %zu numbers, and %s has %zu", name, npz->path,
+                          (e->size - begin) / wide, whose, n);
+    if ((rc = mf_zip_read(npz, e, begin, n * wide, &bytes, &own, err)))
+        return rc;
+    for (size_t i = 0; i < n; i++) {
+        float f;
+        memcpy(wide == 8 ? (void *)&v[i] : (void *)&f, bytes + wide * i, wide);
+        v[i] = wide == 8 ? v[i] : (double)f;
     }
     free(own);
-    return rc;
+    return 0;
 }

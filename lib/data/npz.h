@@ -6,8 +6,8 @@
 
 #include "data/zip.h"
 
-/* The numbers of the array `name`, float32 or float64, in C order: malloc'ed. MF_EFORMAT where it is not there or
- * something else. */
-int mf_npz_read(const struct mf_zip *npz, const char *name, float **v, size_t *n, struct mf_err *err);
+/* The n numbers of the array `name`, float32 or float64, in C order. MF_EFORMAT where it is not there, or something
+ * else, or where it does not have n, as `whose` ("the policy's action") has. */
+int mf_npz_read(const struct mf_zip *npz, const char *name, double *v, size_t n, const char *whose, struct mf_err *err);
 
 #endif

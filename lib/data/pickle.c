@@ -7,6 +7,8 @@
 
 enum {
     NODES_MAX = 1 << 22,
+    NODES_FREE = 1 << 16,
+    NODES_A_BYTE = 8,    /* and so many more for a byte of the file */
     LINKS_MAX = 1 << 24, /* from containers to what they hold */
     STACK_MAX = 1 << 22,
     CHUNK = 512,
@@ -60,8 +62,8 @@ int mf_pickle_take_number(struct mf_machine *m, int bytes, uint64_t *v)
 struct mf_node *mf_pickle_node(struct mf_machine *m, enum mf_node_kind kind)
 {
     struct mf_pickle *o = m->out;
-    if (o->n_nodes == NODES_MAX) {
-        mf_pickle_wrong(m, "it makes more than %d things", NODES_MAX);
+    if (o->n_nodes == m->most) {
+        mf_pickle_wrong(m, "it makes more than %zu things", m->most);
         return NULL;
     }
     if (!o->chunks || o->chunks->n == CHUNK) {
@@ -242,9 +244,11 @@ static int run(struct mf_machine *m)
     }
 }
 
-int mf_pickle_parse(struct mf_pickle *p, const void *bytes, size_t size, const char *path, struct mf_err *err)
+int mf_pickle_parse(struct mf_pickle *p, const void *bytes, size_t size, size_t held, const char *path,
+                    struct mf_err *err)
 {
     struct mf_machine m = {.begin = bytes, .at = bytes, .path = path, .out = p, .err = err};
+    m.most = held < (NODES_MAX - NODES_FREE) / NODES_A_BYTE ? NODES_FREE + NODES_A_BYTE * held : NODES_MAX;
     struct mf_node *root = NULL;
     m.end = m.begin + size;
     *p = (struct mf_pickle){0};

@@ -54,9 +54,11 @@ struct mf_pickle {
     size_t n_nodes, n_links;
 };
 
-/* The bytes must outlive p. MF_EFORMAT with the place where it is cut, malformed, too big or of another protocol; path
- * begins the sentence. */
-int mf_pickle_parse(struct mf_pickle *p, const void *bytes, size_t size, const char *path, struct mf_err *err);
+/* The bytes must outlive p; `held` of the file hold them, less than size where they were inflated: what is made of them
+ * is bounded by that. MF_EFORMAT with the place where it is cut, malformed, too big or of another protocol; path begins
+ * the sentence. */
+int mf_pickle_parse(struct mf_pickle *p, const void *bytes, size_t size, size_t held, const char *path,
+                    struct mf_err *err);
 void mf_pickle_release(struct mf_pickle *p); /* a zeroed one is fine */
 
 bool mf_node_is(const struct mf_node *node, enum mf_node_kind kind, const char *text); /* node NULL: false */

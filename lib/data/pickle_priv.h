@@ -9,6 +9,7 @@ struct mf_machine {
     struct mf_pickle *out;
     struct mf_node **stack, **memo;  /* a mark on the stack is NULL */
     size_t n, room, n_memo, n_known; /* known: memo entries that are filled */
+    size_t most;                     /* nodes */
     const char *path;
     struct mf_err *err;
 };

@@ -136,6 +136,8 @@ static int check_kind(const struct mf_zip *z, const char *root, struct mf_err *e
     return 0;
 }
 
+enum { INFLATES = 64 }; /* a pickle to so much of what the file holds of it, and a MiB */
+
 static int read_tree(struct mf_torch *f, struct mf_err *err)
 {
     char root[256];
@@ -146,12 +148,13 @@ static int read_tree(struct mf_torch *f, struct mf_err *err)
     if (rc || (rc = check_kind(&f->zip, root, err)))
         return rc;
     const struct mf_zip_entry *e = entry(&f->zip, root, "data.pkl");
-    if (e->size > MF_PICKLE_MAX)
-        return mf_err_set(err, MF_EFORMAT, "the pickle of %s has %zu bytes; at most %d are read", f->zip.path, e->size,
-                          MF_PICKLE_MAX);
-    if ((rc = mf_zip_read(&f->zip, e, &bytes, &own, err)))
+    const size_t most = e->packed < MF_PICKLE_MAX / INFLATES ? (1 << 20) + INFLATES * e->packed : MF_PICKLE_MAX;
+    if (e->size > most)
+        return mf_err_set(err, MF_EFORMAT, "the pickle of %s has %zu bytes, in %zu of the file; at most %zu are read",
+                          f->zip.path, e->size, e->packed, most);
+    if ((rc = mf_zip_read(&f->zip, e, 0, e->size, &bytes, &own, err)))
         return rc;
-    if (!(rc = mf_pickle_parse(&p, bytes, e->size, f->zip.path, err))) {
+    if (!(rc = mf_pickle_parse(&p, bytes, e->size, e->packed, f->zip.path, err))) {
         rc = mf_torch_walk(f, p.root, root, err);
         mf_pickle_release(&p);
     }
@@ -238,39 +241,65 @@ static int read_bytes(const struct mf_zip *z, const uint8_t *from, size_t size, 
     return 0;
 }
 
+/* Bytes of the storage from the first to the last one that the tensor, which is not empty, uses. */
+static size_t span(const struct mf_torch_tensor *t)
+{
+    return (place(t, t->count - 1) + 1 - t->offset) * t->dtype->size;
+}
+
+/* *base: where the storage's element t->offset lies. Of a deflated one no more is inflated than the tensor spans, and
+ * that is kept for the tensor's next piece. */
+static int find_numbers(struct mf_torch *f, const struct mf_torch_tensor *t, const uint8_t **base, struct mf_err *err)
+{
+    enum { FREE = 1 << 20, SPREAD = 64 };
+    const size_t size = t->dtype->size, from = t->offset * size, n = span(t);
+    *base = t->storage->data + from;
+    if (!t->storage->deflated)
+        return 0;
+    if (f->inflated != t) {
+        free(f->own);
+        f->own = NULL;
+        f->inflated = NULL;
+        if (n > FREE && n / SPREAD > t->count * size)
+            return mf_err_set(
+                err, MF_EFORMAT,
+                "%s of %s is spread over %zu compressed bytes, of which it uses %zu: save a .clone() of it", t->name,
+                f->zip.path, n, t->count * size);
+        int rc = mf_zip_read(&f->zip, t->storage, from, n, base, &f->own, err);
+        if (rc)
+            return rc;
+        f->inflated = t;
+    }
+    *base = f->own;
+    return 0;
+}
+
 int mf_torch_read(struct mf_torch *f, const struct mf_torch_tensor *t, size_t first, size_t n, float *to,
                   struct mf_err *err)
 {
-    const uint8_t *bytes = t->storage->data;
+    const uint8_t *base;
     if (!t->dtype->number)
         return mf_err_set(err, MF_EFORMAT, "%s of %s is %s, which is no real number", t->name, f->zip.path,
                           t->dtype->name);
-    if (t->storage->deflated && f->inflated != t->storage) {
-        free(f->own);
-        f->inflated = NULL;
-        int rc = mf_zip_read(&f->zip, t->storage, &bytes, &f->own, err);
-        if (rc)
-            return rc;
-        f->inflated = t->storage;
-    }
-    if (t->storage->deflated)
-        bytes = f->own;
-    size_t size = t->dtype->size;
-    const uint8_t *row = bytes + (t->offset + first) * size;
-    bool straight = contiguous(t);
-    if (straight && t->dtype->number == f32_number && f->zip.fd >= 0 && !t->storage->deflated)
+    if (t->count == 0)
+        return 0;
+    int rc = find_numbers(f, t, &base, err);
+    if (rc)
+        return rc;
+    const size_t size = t->dtype->size;
+    const bool straight = contiguous(t), mapped = f->zip.fd >= 0 && !t->storage->deflated;
+    const uint8_t *row = base + first * size;
+    if (straight && t->dtype->number == f32_number && mapped)
         return read_bytes(&f->zip, row, n * size, (char *)to, err);
     if (straight && t->dtype->number == f32_number)
         memcpy(to, row, n * size);
     else
         for (size_t i = 0; i < n; i++)
-            to[i] = t->dtype->number(straight ? row + i * size : bytes + place(t, first + i) * size);
-    if (f->zip.fd >= 0 && !t->storage->deflated) {
-        if (straight)
-            forget(row, n * size);
-        else if (first + n == t->count)
-            forget(bytes, t->storage->size);
-    }
+            to[i] = t->dtype->number(straight ? row + i * size : base + (place(t, first + i) - t->offset) * size);
+    if (mapped && straight)
+        forget(row, n * size);
+    else if (mapped && first + n == t->count)
+        forget(t->storage->data, t->storage->size);
     return 0;
 }
 

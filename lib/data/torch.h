@@ -38,7 +38,7 @@ struct mf_torch {
     struct mf_torch_tensor *tensor; /* in the order of the file, as the values */
     struct mf_torch_value *value;
     struct mf_zip zip;
-    const struct mf_zip_entry *inflated; /* private: the storage that `own` holds */
+    const struct mf_torch_tensor *inflated; /* private: whose part of its storage `own` holds */
     void *own;
 };
 

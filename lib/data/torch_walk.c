@@ -257,7 +257,7 @@ static int walk_bytes(struct walk *w, const struct mf_node *x)
     char *own;
     size_t n;
     bool good = mf_torch_bytes(x, &bytes, &n, &own) && n > 2 && bytes[0] == '\x80' && w->depth < 16 &&
-                mf_pickle_parse(&p, bytes, n, w->path, &none) == 0;
+                mf_pickle_parse(&p, bytes, n, n, w->path, &none) == 0;
     w->steps += n / 64;
     int rc = good ? walk(w, p.root) : add_value(w, x);
     mf_pickle_release(&p);

@@ -251,41 +251,48 @@ const struct mf_zip_entry *mf_zip_find(const struct mf_zip *z, const char *name)
     return NULL;
 }
 
-/* Into e->size + 1 bytes at `out`: the one more sees what is too long. */
-static bool inflate_entry(const struct mf_zip_entry *e, uint8_t *out)
+/* n bytes at `out`, after the first `from`, which nobody wants. Where they are the entry's last, it ends there. */
+static bool inflate_part(const struct mf_zip_entry *e, size_t from, size_t n, uint8_t *out)
 {
     enum { PIECE = 1 << 30 }; /* zlib counts in 32 bits */
+    uint8_t skipped[1 << 14];
     z_stream s = {0};
-    size_t in_left = e->packed, out_left = e->size + 1;
+    const bool to_end = from + n == e->size;
+    size_t in_left = e->packed, left = from + n;
     int step = inflateInit2(&s, -MAX_WBITS);
     s.next_in = (Bytef *)(uintptr_t)e->data;
-    s.next_out = out;
-    while (step == Z_OK) {
-        uInt in = (uInt)(in_left < PIECE ? in_left : PIECE), room = (uInt)(out_left < PIECE ? out_left : PIECE);
+    while (step == Z_OK && (left || to_end)) {
+        const size_t skip = left > n ? left - n : left ? 0 : 1, most = skip ? sizeof skipped : PIECE;
+        const size_t wanted = skip ? skip : left;
+        const uInt in = (uInt)(in_left < PIECE ? in_left : PIECE), room = (uInt)(wanted < most ? wanted : most);
+        s.next_out = skip ? skipped : out + (n - left);
         s.avail_in = in;
         s.avail_out = room;
         step = inflate(&s, Z_NO_FLUSH); /* Z_BUF_ERROR where it comes no further */
         in_left -= in - s.avail_in;
-        out_left -= room - s.avail_out;
+        if (!left && s.avail_out == 0)
+            break; /* a byte more than there should be */
+        left -= left ? room - s.avail_out : 0;
     }
     inflateEnd(&s);
-    return step == Z_STREAM_END && out_left == 1;
+    return left == 0 && (!to_end || step == Z_STREAM_END);
 }
 
-int mf_zip_read(const struct mf_zip *z, const struct mf_zip_entry *e, const uint8_t **bytes, void **own,
-                struct mf_err *err)
+int mf_zip_read(const struct mf_zip *z, const struct mf_zip_entry *e, size_t from, size_t n, const uint8_t **bytes,
+                void **own, struct mf_err *err)
 {
     char text[64];
     *own = NULL;
-    *bytes = e->data;
+    *bytes = e->data + (e->deflated ? 0 : from);
+    if (from > e->size || n > e->size - from)
+        return wrong(z, err, "%s has %zu bytes, and %zu are wanted from %zu on", shown(e, text), e->size, n, from);
     if (!e->deflated)
         return 0;
-    *own = malloc(e->size + 1);
+    *own = malloc(n + 1);
     *bytes = *own;
     if (!*own)
-        return mf_err_set(err, MF_ENOMEM, "cannot allocate the %zu bytes of %s of %s", e->size, shown(e, text),
-                          z->path);
-    if (inflate_entry(e, *own))
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes of %s of %s", n, shown(e, text), z->path);
+    if (inflate_part(e, from, n, *own))
         return 0;
     free(*own);
     *own = NULL;

@@ -38,8 +38,9 @@ void mf_zip_close(struct mf_zip *z); /* a zeroed one is fine */
 
 const struct mf_zip_entry *mf_zip_find(const struct mf_zip *z, const char *name); /* NULL: none */
 
-/* All e->size bytes at *bytes: within the file, or inflated into *own, which free() gives back (else NULL). */
-int mf_zip_read(const struct mf_zip *z, const struct mf_zip_entry *e, const uint8_t **bytes, void **own,
-                struct mf_err *err);
+/* Bytes [from, from + n) of the entry at *bytes: within the file, or inflated into *own, which free() gives back (else
+ * NULL). Memory is n bytes, whatever the entry inflates to. */
+int mf_zip_read(const struct mf_zip *z, const struct mf_zip_entry *e, size_t from, size_t n, const uint8_t **bytes,
+                void **own, struct mf_err *err);
 
 #endif

@@ -29,19 +29,18 @@ static double stretch_one(double low, double range, float *scale, float *offset)
 }
 
 /* DPPO's and ReinFlow's: 2 (x - min) / (max - min + 1e-6) - 1. */
-static int stretch(float *scale, float *offset, const float *low, const float *high, int n, const char *what,
+static int stretch(float *scale, float *offset, const double *low, const double *high, int n, const char *what,
                    struct mf_err *err)
 {
     for (int i = 0; i < n; i++) {
-        double range = (double)high[i] - (double)low[i];
+        double range = high[i] - low[i];
         if (!isfinite(range) || range < 0)
-            return mf_err_set(err, MF_EFORMAT, "the range of %s %d is from %g to %g", what, i, (double)low[i],
-                              (double)high[i]);
-        if (stretch_one((double)low[i], range + 1e-6, &scale[i], &offset[i]) > .01)
+            return mf_err_set(err, MF_EFORMAT, "the range of %s %d is from %g to %g", what, i, low[i], high[i]);
+        if (stretch_one(low[i], range + 1e-6, &scale[i], &offset[i]) > .01)
             return mf_err_set(err, MF_EFORMAT,
                               "the range of %s %d, from %.9g to %.9g, is too narrow so far from 0 for numbers of 32 "
                               "bits: widen it in the file, or leave this observation out",
-                              what, i, (double)low[i], (double)high[i]);
+                              what, i, low[i], high[i]);
     }
     return 0;
 }
@@ -50,21 +49,20 @@ static int stretch(float *scale, float *offset, const float *low, const float *h
 
 static int stretch_npz(const struct mf_zip *z, const char *what, float *scale, float *offset, int n, struct mf_err *err)
 {
-    static const char *const ends[2] = {"min", "max"};
-    float *v[2] = {NULL, NULL};
-    int rc = 0;
-    for (int i = 0; i < 2 && !rc; i++) {
-        char name[32];
-        size_t count;
-        snprintf(name, sizeof name, "%s_%s", what, ends[i]);
-        if (!(rc = mf_npz_read(z, name, &v[i], &count, err)) && count != (size_t)n)
-            rc = mf_err_set(err, MF_EFORMAT, "%s of %s has %zu numbers, and the policy's %s has %d", name, z->path,
-                            count, what, n);
-    }
+    const size_t count = (size_t)n;
+    char low[32], high[32], whose[40];
+    double *v = calloc(2 * count + 1, sizeof *v);
+    if (!v)
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate the ranges of %s", what);
+    snprintf(low, sizeof low, "%s_min", what);
+    snprintf(high, sizeof high, "%s_max", what);
+    snprintf(whose, sizeof whose, "the policy's %s", what);
+    int rc = mf_npz_read(z, low, v, count, whose, err);
     if (!rc)
-        rc = stretch(scale, offset, v[0], v[1], n, what, err);
-    free(v[0]);
-    free(v[1]);
+        rc = mf_npz_read(z, high, v + count, count, whose, err);
+    if (!rc)
+        rc = stretch(scale, offset, v, v + count, n, what, err);
+    free(v);
     return rc;
 }
 
@@ -94,7 +92,7 @@ bool mf_import_is_demos(const char *from)
 }
 
 /* The ranges of a column of floats, or of bytes, over all demonstrations; the points of a cloud share theirs. */
-static int range_of(struct mf_demos *d, int column, float *low, float *high, struct mf_err *err)
+static int range_of(struct mf_demos *d, int column, double *low, double *high, struct mf_err *err)
 {
     const struct mf_demo_column *c = &d->column[column];
     size_t wide = mf_obs_is_cloud(&c->is) ? (size_t)c->is.dim[1] : c->count;
@@ -107,9 +105,9 @@ static int range_of(struct mf_demos *d, int column, float *low, float *high, str
             if (rc)
                 return rc;
             for (size_t k = 0; k < n * c->count; k++) {
-                float x = c->is.u8 ? (float)((const uint8_t *)rows)[k] : ((const float *)rows)[k];
-                low[k % wide] = fminf(low[k % wide], x);
-                high[k % wide] = fmaxf(high[k % wide], x);
+                double x = c->is.u8 ? (double)((const uint8_t *)rows)[k] : (double)((const float *)rows)[k];
+                low[k % wide] = fmin(low[k % wide], x);
+                high[k % wide] = fmax(high[k % wide], x);
             }
         }
     for (size_t j = wide; j < c->count; j++)
@@ -124,7 +122,7 @@ static int stretch_column(struct mf_demos *d, const char *path, int column, floa
     if (c->count != n)
         return mf_err_set(err, MF_EFORMAT, "%s of %s has %zu numbers, and the policy's %zu", c->is.name, path, c->count,
                           n);
-    float *low = calloc(2 * n, sizeof *low);
+    double *low = calloc(2 * n, sizeof *low);
     if (!low)
         return mf_err_set(err, MF_ENOMEM, "cannot allocate the ranges of %s", c->is.name);
     int rc = range_of(d, column, low, low + n, err);

@@ -333,3 +333,25 @@ CASES
     run -0 mf-ckpt import net.pt m policy.activation=relu policy.horizon=2 normalizer="$F/point.hdf5" 'policy.obs_keys=[velocity,position,goal]'
     [[ $output == *"1 observation step(s) of 2 velocity, 2 position, 2 goal; horizon 2, "* ]]
 }
+
+@test "what a file inflates to and nobody needs costs no memory" {
+    net '' && mf-ckpt import net.pt plain "${words[@]}" || return 1
+    net 'method = zipfile.ZIP_DEFLATED
+files[next(k for k in files if k[:5] == "data/")] += bytes(40 << 20)' # the tensor ends where it did
+    "$ROOT/tests/tools/peak.py" peak mf-ckpt import net.pt m "${words[@]}" && mf-ckpt diff plain m | grep -qx 'the same' &&
+        awk '{ exit !($1 < 40) }' peak || return 1
+    net 'method = zipfile.ZIP_DEFLATED
+m["network.mlp_mean.layers.2.bias"] = T(list(range(9)) + [0] * (4 << 20), [4], stride=[1 << 20], offset=3)'
+    run -3 mf-ckpt import net.pt x "${words[@]}"
+    [[ $output == *"network.mlp_mean.layers.2.bias of net.pt is spread over 12582916 compressed bytes, of which it uses 16: save"* && ! -e x ]] || return 1
+    python3 - <<'PY'
+import struct, zipfile
+with zipfile.ZipFile("much.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as z:
+    for name, n in ("obs_min", 16 << 20), ("obs_max", 3), ("action_min", 2), ("action_max", 2):
+        head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({n},), }}\n".encode()
+        z.writestr(name + ".npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + bytes(4 * n))
+PY
+    net ''
+    "$ROOT/tests/tools/peak.py" peak mf-ckpt import net.pt x policy.activation=relu policy.horizon=2 normalizer=much.npz 2>err || [[ $? -eq 3 ]] &&
+        grep -q "obs_min of much.npz has 16777216 numbers, and the policy's obs has 3" err && awk '{ exit !($1 < 40) }' peak && [[ ! -e x ]]
+}

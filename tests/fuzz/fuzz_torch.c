@@ -34,7 +34,7 @@ static void pickle_alone(const uint8_t *data, size_t size)
     struct mf_zip_entry entry = {.name = "r/data/0", .name_size = 8, .data = bytes, .packed = 64, .size = 64};
     struct mf_pickle p;
     struct mf_err err;
-    if (mf_pickle_parse(&p, data, size, "input", &err))
+    if (mf_pickle_parse(&p, data, size, size, "input", &err))
         return;
     f.zip = (struct mf_zip){.n = 1, .entry = &entry, .path = path, .fd = -1};
     if (mf_torch_walk(&f, p.root, "r", &err) == 0)

@@ -376,6 +376,7 @@ static const struct mf_stage stage = {
                 "      policy.network=shortcut_mlp policy.cond_hidden=[64,16]\n",
     .role = MF_SOURCE,
     .watched = true,
+    .metrics = true,
     .binds = binds,
     .size = sizeof(struct bc),
     .open = open_bc,

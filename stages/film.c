@@ -183,6 +183,7 @@ static const struct mf_stage stage = {
     .examples = "  mf-collect env=lift | mf-gae | mf-ppo | mf-film film.every=20 | mf-log > /dev/null\n",
     .role = MF_FILTER,
     .watched = true,
+    .metrics = true,
     .binds = binds,
     .size = sizeof(struct film),
     .frame = frame,

@@ -226,6 +226,7 @@ static const struct mf_stage stage = {
                 "  mf-log log.dir=. log.formats=[csv] < outputs/point/latest/logs/metrics.mf > /dev/null\n",
     .role = MF_FILTER,
     .watched = true,
+    .metrics = true,
     .binds = binds,
     .size = sizeof(struct log),
     .open = open_log,

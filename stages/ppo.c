@@ -375,6 +375,7 @@ static const struct mf_stage stage = {
     .examples = "  mf-collect policy.checkpoint=clone.safetensors | mf-gae | mf-ppo >metrics.mf\n"
                 "  mf-replay rollouts.hdf5 | mf-gae | mf-ppo policy.checkpoint=clone.safetensors run.dir=again\n",
     .role = MF_SINK,
+    .metrics = true,
     .binds = binds,
     .size = sizeof(struct ppo),
     .frame = frame,

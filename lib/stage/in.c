@@ -193,7 +193,7 @@ static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
 {
     const bool socket = mf_port_is_socket(run->in);
     struct mf_frame *f = NULL;
-    int rc = mf_frame_recv(run->in, run->out, &f, err);
+    int rc = mf_frame_recv(run->in, run->stage->metrics ? NULL : run->out, &f, err);
     if (rc == 0)
         return run->sources.n && !mf_senders_active(&run->sources) ? 0 : truncated(run, err);
     const long long nth = frames_so_far(run) + 1;

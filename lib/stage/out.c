@@ -31,6 +31,16 @@ static int emit_head(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
     return 0;
 }
 
+int mf_unread(struct mf_run *run, int rc, const struct mf_err *err)
+{
+    if (rc != MF_CLOSED || !run->stage->metrics)
+        return rc;
+    mf_log(MF_LOG_WARN, "%s; the work goes on", err->text);
+    mf_port_drop(run->out);
+    run->out = NULL;
+    return 0;
+}
+
 int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
 {
     if (!run->out || run->silent || run->stage->text_out)
@@ -39,7 +49,7 @@ int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
     if (mf_frame_kind(f) == MF_ROUND)
         mf_waits_round(&run->waits, mf_run_waited_in(run), mf_port_waited(run->out));
     if (rc || (rc = mf_frame_send(run->out, f, err)))
-        return rc;
+        return mf_unread(run, rc, err);
     struct mf_sender *s = run->stage->role == MF_FILTER ? run->sources.at : &run->own;
     run->ended |= mf_frame_kind(f) == MF_END;
     s->sent.frames++;
@@ -64,10 +74,10 @@ struct mf_frame *mf_make_end(const struct mf_sender *s, const struct mf_count *c
 int mf_send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err)
 {
     struct mf_frame *end = mf_make_end(s, &s->sent);
-    int rc = s->sent.frames ? mf_frame_send(run->out, end, err) : 0;
+    int rc = s->sent.frames && run->out ? mf_frame_send(run->out, end, err) : 0;
     mf_frame_free(end);
     s->end_due = false;
-    return rc;
+    return mf_unread(run, rc, err);
 }
 
 int mf_send_ends(struct mf_run *run, struct mf_err *err)

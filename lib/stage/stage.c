@@ -198,8 +198,9 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
     if (rc == 0 && (s->text_out || s->role == MF_TOOL))
         rc = mf_flush_text(err);
     if (rc == 0 && run->out) {
-        rc = mf_port_close(run->out, err);
+        struct mf_port *out = run->out;
         run->out = NULL;
+        rc = mf_unread(run, mf_port_close(out, err), err);
     }
     if (rc == 0 && run->in) {
         rc = mf_port_close(run->in, err);

@@ -7,7 +7,9 @@
  *
  * INT: a source ends its step, writes `end` with stopped: true; stages with an
  * upstream drain to it; all then die by the signal. TERM: close and save now,
- * no `end`. A reader that is gone: close cleanly, then die by SIGPIPE. A
+ * no `end`. A reader that is gone: close cleanly, then die by SIGPIPE, so that
+ * a death runs upstream to the collectors; but programs whose frames are metrics
+ * warn once and go on, since nobody's work depends on who watches it. A
  * source whose work() returns MF_STOPPED after INT has ended its step too.
  *
  * A stream is read whole: it begins with a head, its end frame counts frames
@@ -45,6 +47,7 @@ struct mf_stage {
     enum mf_role role;
     bool text_out; /* stdout carries text, not frames (mf-view, mf-ckpt); flushed after every frame */
     bool watched;  /* does its work without a reader too: on a terminal it is silent there instead of being refused */
+    bool metrics;  /* its frames are metrics: without a reader it goes on, and neither emits nor fails */
     bool replays;  /* emits the frames of another stream: no link is added, and an `end` that it emits is the end */
     bool composes; /* mf-conf: --doc and -m are its business */
     const struct mf_bind *binds;

@@ -40,6 +40,8 @@ int mf_run_follow(struct mf_run *run, void *self, const struct mf_frame *head, s
 
 /* ---- out.c ---- */
 
+/* What sending to a reader that is gone comes to: of metrics a warning, and there is no out port any more. */
+int mf_unread(struct mf_run *run, int rc, const struct mf_err *err);
 int64_t mf_samples_of(const struct mf_frame *f); /* T*N of a rollout, else 0 */
 struct mf_frame *mf_make_end(const struct mf_sender *s, const struct mf_count *count);
 int mf_send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err);

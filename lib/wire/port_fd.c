@@ -52,7 +52,7 @@ static int fd_sendv(struct mf_port *port, const struct iovec *part, int parts, s
     size_t off = 0;
     while (len) {
         struct iovec w[WINDOW];
-        int rc = wait_for(port, POLLOUT, NULL, err);
+        int rc = port->is_file ? 0 : wait_for(port, POLLOUT, NULL, err);
         if (rc)
             return rc;
         ssize_t n = writev(port->fd, w, window(part, parts, off, w));
@@ -195,5 +195,6 @@ int mf_port_open_fd(struct mf_port *port, const char *address, enum mf_dir dir, 
     }
     port->carrier = &fd_carrier;
     port->fd = fd;
+    port->is_file = S_ISREG(st.st_mode);
     return 0;
 }

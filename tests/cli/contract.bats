@@ -150,3 +150,23 @@ closed_stdin() {
     run bash -c "$(least "$1") <&- >/dev/null" && [[ $status -eq 1 || $status -eq 3 ]]
 }
 @test "a closed stdin is an error" { each closed_stdin; }
+
+# outlives PROGRAM COMMAND: a reader that is gone at once is one warning and exit 0.
+outlives() {
+    run -0 bash -c "set -o pipefail; { sleep .1; $2; } 2>'$T/said' | true" && said=$(grep -c "$1: warn: <stdout>: nobody reads any more; the work goes on" "$T/said") && [[ $said -eq 1 ]]
+}
+@test "who watches ends nobody's work: programs whose frames are metrics go on without a reader" {
+    cd "$T" && small=(env=point training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=400 'policy.hidden=[8]' 'policy.critic_hidden=[8]' threads=1)
+    mf-collect "${small[@]}" run.dir=a | tee r.mf | mf-gae | tee g.mf | mf-ppo "${small[@]}" >m.mf &&
+        mf-collect env=point collect.actor=expert collect.episodes=4 policy.n_action_steps=1 | mf-record d.hdf5 >e.mf || return 1
+    outlives mf-ppo "mf-ppo ${small[*]} run.dir=b <g.mf" && [[ $(ls a/checkpoints) == "$(ls b/checkpoints)" ]] && cmp {a,b}/checkpoints/000007.safetensors &&
+        mf-check b/logs/metrics.mf && [[ $(mf-view b/logs/metrics.mf | grep -c '"metrics"') -eq $(mf-view m.mf | grep -c '"metrics"') ]] &&
+        outlives mf-bc "mf-bc clone.dataset=d.hdf5 clone.steps=30 clone.batch_size=4 'policy.hidden=[8]' run.dir=c threads=1" && mf-check c/logs/metrics.mf && [[ -e c/checkpoints/clone.safetensors ]] &&
+        mkdir d && outlives mf-log "mf-log log.dir=d log.formats=[csv] <m.mf" && [[ $(tail -1 d/metrics.csv | cut -d, -f1) == $(mf-view m.mf | jq -s 'map(select(.mf == "metrics")) | last.iter') ]] &&
+        outlives mf-film "mf-film film.every=1 film.trials=1 <m.mf" && ls a/videos/*.gif
+}
+
+@test "rollouts that nobody reads end their writer, whatever it saves" {
+    cd "$T" && stream make case=random T=2000 N=50 >in
+    pipe "mf-record r.hdf5 <in | head -c 100 >/dev/null" && [[ ${lines[-1]} == "141 0" ]]
+}

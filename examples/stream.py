@@ -45,6 +45,8 @@ def frames(source=sys.stdin.buffer):
             fail(3, f"something follows the end: {frame.get('mf')}")
         last = frame["mf"]
         yield frame
+    if last == "failed":
+        sys.exit(3)  # who failed has said why
     if last != "end":
         fail(3, "the stream stops without an end frame")
 

@@ -1,6 +1,7 @@
 # Sourced by the scripts here: where a run goes, what became of its stages, and what to look at then.
 # tree has pipelines/, bin/, configs/ and examples/, in a clone and where make install puts them.
 tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+users_path=$PATH
 PATH=$tree/bin:$PATH
 script=pipelines/$(basename "$0")
 
@@ -23,48 +24,140 @@ word() {
 # file PATH: as a word that no program takes for a key.
 file() { if [[ $1 == *=* && $1 != [./]* ]]; then echo "./$1"; else echo "$1"; fi; }
 
-# run_dir WORDS..: run.dir, or outputs/NAME; the name is run.name, wandb_run_name, or that of the environment, which the
-# checkpoint says where nobody does.
+# run_dir KIND WORDS..: run.dir, or outputs/NAME/KIND, the folder of that run on the shelf outputs/NAME; the name is
+# run.name, wandb_run_name, or that of the environment, which the checkpoint says where nobody does.
 run_dir() {
-    local value
-    mapfile -t value < <(mf-conf "$@" run.dir run.name wandb_run_name env.name policy.checkpoint)
+    local value kind=$1
+    mapfile -t value < <(mf-conf "${@:2}" run.dir run.name wandb_run_name env.name policy.checkpoint)
     ((${#value[@]} <= 5)) || echo "$script: run.dir, run.name and policy.checkpoint have no room for a second line" >&2
     ((${#value[@]} == 5)) || return 1
     if [ "${value[3]}" = point ] && [ -e "${value[4]}" ]; then
         value[3]=$(mf-ckpt show "${value[4]}" 2>/dev/null | sed -n 's/^spec.env  *\(..*\)/\1/p')
     fi
     value[3]=${value[3]:-point}
-    echo "${value[0]:-outputs/${value[1]:-${value[2]:-${value[3]}}}}"
+    echo "${value[0]:-outputs/${value[1]:-${value[2]:-${value[3]}}}/$kind}"
 }
 
-# why DIR STAGE STATUS: the signal, or the last error that the stage's log has.
+# quoted PATH: for a shell, and no program takes it for a key. tool NAME: so that the user's shell finds it.
+quoted() { printf %q "$(file "$1")"; }
+tool() {
+    local path
+    path=$(command -v "$1")
+    if PATH=$users_path command -v "$1" >/dev/null; then
+        echo "$1"
+    else
+        printf '%q\n' "${path#"$PWD/"}"
+    fi
+}
+
+# begin DIR: say how to watch it. What is in its logs is of earlier starts.
+declare -A before
+begin() {
+    local log
+    for log in "$1"/logs/*.log; do
+        [ ! -e "$log" ] || before[$log]=$(wc -c <"$log")
+    done
+    echo "$1: watch it from another terminal: $(tool mf-top) $(quoted "$1")" >&2
+}
+
+# What log.progress is here: a program that reads our frames from a pipe has the terminal for itself.
+# shellcheck disable=SC2034 # scripts use it
+if [ -p /dev/stdout ] && [ -t 2 ]; then progress=false; else progress=true; fi
+
+# A pipe is started from its end: each program writes to the one that was started before it, the first of all to stdout.
+# All are children of the script, each with its exit status, and what asks the script to end asks all of them.
+names=() pids=() status=() signal='' to=''
+open_pipe() { # if it is not open
+    local s
+    [ -n "$to" ] || exec {to}>&1
+    ((${#pids[@]} == 0)) || return 0
+    names=()
+    for s in INT TERM HUP; do
+        # shellcheck disable=SC2064 # this one
+        trap "pass_on $s" "$s"
+    done
+}
+behind() { # COMMAND..
+    open_pipe
+    local out=$to
+    exec {to}> >(exec "$@" >&"$out")
+    pids=("$!" "${pids[@]}") names=("${1##*/}" "${names[@]}")
+    exec {out}>&-
+}
+source_is() { # COMMAND..: the program that reads nothing
+    open_pipe
+    if [ -z "$signal" ]; then
+        "$@" >&"$to" </dev/null &
+        pids=("$!" "${pids[@]}") names=("${1##*/}" "${names[@]}")
+    fi
+    exec {to}>&-
+    to=
+}
+pass_on() { # SIGNAL: a terminal that closes leaves time to save
+    signal=$1
+    kill -s "${1/HUP/TERM}" "${pids[@]}" 2>/dev/null
+}
+wait_all() { # until all have ended, into status; and end by the signal that came
+    local pid rc
+    status=()
+    for pid in "${pids[@]}"; do
+        while wait "$pid"; rc=$?; kill -0 "$pid"; do :; done 2>/dev/null
+        status+=("$rc")
+    done
+    pids=()
+    trap - INT TERM HUP
+    [ -z "$signal" ] || kill -s "$signal" $$
+}
+
+# all_well: wait for a pipe that is a step of the script, and whose programs have said what there is to say.
+all_well() {
+    wait_all
+    [[ ${status[*]} =~ ^[0\ ]*$ ]]
+}
+
+# said DIR NAME: the last error that the program's log has of this start.
+said() {
+    local log=$1/logs/$2.log
+    [ ! -e "$log" ] || tail -c +$((${before[$log]:-0} + 1)) "$log" | grep ': error: ' | grep -v ' is truncated: ' | tail -1 | sed 's/^.*: error: //'
+}
+
+# why DIR NAME STATUS: the signal, or that error.
 why() {
     if (($3 > 128)); then echo "died by SIG$(kill -l $(($3 - 128)))" && return; fi
-    local said=
-    [ ! -e "$1/logs/$2.log" ] || said=$(grep ': error: ' "$1/logs/$2.log" | tail -1 | sed 's/^.*: error: //')
-    echo "ended with $3${said:+: $said}"
+    local error
+    error=$(said "$1" "$2")
+    echo "ended with $3${error:+: $error}"
 }
 
-# deaths DIR 'STAGE..' 'STATUS..': one line for the stage that began it. Those behind it read a stream that is cut, those
-# before it write to nobody: what ended with 3 or by SIGPIPE is not to blame where another is. Nor is the first, which
-# waits for the learner's policy, where it ended with 1 and a later one by itself too.
-deaths() {
-    local stage status i worst=-1
-    read -ra stage <<<"$2"
-    read -ra status <<<"$3"
-    for i in "${!status[@]}"; do
+# guilty DIR FROM TO: which of those programs began it; nothing where all is well. Those behind it read a stream that is
+# cut (3, without an error of their own), those before it write to nobody (SIGPIPE), and a collector that lost its
+# learner ends with 1.
+guilty() {
+    local i cut='' closed='' collector=''
+    for ((i = $2; i < $3; i++)); do
         case ${status[i]} in
         0) ;;
-        141) [ "$worst" -ge 0 ] || worst=$i ;;
-        3) if [ "$worst" -lt 0 ] || [ "${status[worst]}" -eq 141 ]; then worst=$i; fi ;;
-        *) worst=$i && ((i > 0 || status[i] != 1)) && break ;;
+        141) closed=$i ;;
+        3) if [ -n "$(said "$1" "${names[i]}")" ]; then echo "$i" && return; fi && cut=${cut:-$i} ;;
+        1) if ((i)); then echo "$i" && return; fi && collector=0 ;;
+        *) echo "$i" && return ;;
         esac
     done
-    ((worst >= 0)) || return 0
-    local again=
-    [ "${status[worst]}" -eq 2 ] || again="; the same words go on from there"
-    echo "$script: ${stage[worst]} $(why "$1" "${stage[worst]}" "${status[worst]}"); $(last_frame "$1")$again" >&2
-    return 1
+    echo "${collector:-${cut:-$closed}}"
+}
+
+# deaths DIR WORKERS: a line for the program that began it, among the first WORKERS of the pipe, whose fate is the
+# script's; the rest watches.
+deaths() {
+    local i again=''
+    i=$(guilty "$1" 0 "$2")
+    if [ -n "$i" ]; then
+        [ "${status[i]}" -eq 2 ] || again="; the same words go on from there"
+        echo "$script: ${names[i]} $(why "$1" "${names[i]}" "${status[i]}"); $(last_frame "$1")$again" >&2
+        return 1
+    fi
+    i=$(guilty "$1" "$2" "${#names[@]}")
+    [ -z "$i" ] || echo "$script: ${names[i]} $(why "$1" "${names[i]}" "${status[i]}"); the training went on without it" >&2
 }
 
 # last_frame DIR
@@ -74,11 +167,32 @@ last_frame() {
             if . then "the last metrics are of iteration \(.iter + 1), \(.step) steps" else "no metrics were written" end'
 }
 
-# look_at DIR 'COMMAND'..: DIR in a command is quoted for a shell, and not to be taken for a key.
+# shelve DIR WORDS..: a run that went to outputs/NAME is the latest of that shelf, once it has learned something.
+shelve() {
+    local given
+    given=$(mf-conf "${@:2}" run.dir)
+    if [ -z "$given" ] && compgen -G "$1/checkpoints/*.safetensors" >/dev/null; then
+        ln -sfn "$(basename "$1")" "$(dirname "$1")/latest"
+    fi
+}
+
+# again COMMAND WORD.. [-- WORD..]: the command as a line for a shell, with those words behind the -- that go with any
+# run of the configuration: what says where a run lies, how it begins and what it is cloned from is left out.
+again() {
+    local line='' word
+    [ -z "${MF_CONFIG:-}" ] || printf -v line 'MF_CONFIG=%q ' "$MF_CONFIG"
+    while (($#)) && [ "$1" != -- ]; do printf -v word '%q ' "$1" && line+=$word && shift; done
+    for word in "${@:2}"; do
+        case $word in
+        run.dir=* | run.resume=* | run.force=* | clone.* | task.dataset_path=* | policy.checkpoint=* | log.progress=*) continue ;;
+        esac
+        printf -v word '%q ' "$word" && line+=$word
+    done
+    echo "${line% }"
+}
+
+# look_at DIR 'COMMAND'..
 look_at() {
-    local quoted
-    printf -v quoted %q "$(file "$1")"
     printf '\n%s is done. Next:\n' "$1"
-    set -- "${@//"$1"/"$quoted"}"
     printf '    %s\n' "${@:2}"
 } >&2

@@ -31,7 +31,7 @@ struct bc {
     int loss, time_sampling, normalizer, precision;
     int64_t steps, batch_size, warmup, seed, threads, cache_mib, pad_before, pad_after;
     double learning_rate, weight_decay, dropout, ema_decay, ema_power, ema_max, range_floor;
-    bool normalize_actions;
+    bool normalize_actions, progress;
 
     struct mf_rundir rundir;
     struct mf_journal *journal;
@@ -47,6 +47,7 @@ struct bc {
     int64_t step, saved;  /* minibatches taken; those in the checkpoint */
     double began;         /* when training would have begun, had it never been interrupted */
     double saved_at, told_at;
+    int rows;       /* of progress so far */
     char world[64]; /* the environment of the demonstrations; "": nobody says */
     char path[MF_PATH_MAX + 64];
 };
@@ -75,6 +76,7 @@ static const struct mf_bind binds[] = {
     MF_POLICY_BINDS(struct bc, policy_opts),
     MF_RUNDIR_BINDS(struct bc, run),
     {"run.seed", offsetof(struct bc, seed)},
+    {"log.progress", offsetof(struct bc, progress)},
     {"device", offsetof(struct bc, device)},
     {"precision", offsetof(struct bc, precision)},
     {"threads", offsetof(struct bc, threads)},
@@ -308,6 +310,28 @@ static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
     return 0;
 }
 
+/* Rows and lines at most one a second: a stretch is over in less. */
+static void show(struct bc *b, double lr, double loss, double speed)
+{
+    const long long step = b->step, steps = b->steps;
+    const double now = mf_now();
+    if (!b->progress) {
+        mf_log_live("minibatch %lld of %lld, loss %.4f, %.0f samples/s", step, steps, loss, speed);
+        return;
+    }
+    if (now - b->told_at < 1 && step < steps)
+        return;
+    b->told_at = now;
+    if (!isatty(STDERR_FILENO)) {
+        mf_log(MF_LOG_INFO, "minibatch %lld of %lld in %.0f s, loss %.4f, %.0f samples/s", step, steps, now - b->began,
+               loss, speed);
+        return;
+    }
+    if (b->rows++ % 20 == 0)
+        fprintf(stderr, "%9s %9s %8s %9s %9s %10s\n", "step", "of", "time", "loss", "lr", "samples/s");
+    fprintf(stderr, "%9lld %9lld %7.1fs %9.4f %9.2e %10.0f\n", step, steps, now - b->began, loss, lr, speed);
+}
+
 static int report(struct mf_run *run, struct bc *b, const struct seen *seen, int64_t taken, double seconds,
                   struct mf_err *err)
 {
@@ -320,8 +344,7 @@ static int report(struct mf_run *run, struct bc *b, const struct seen *seen, int
     mf_frame_set_num(m, "values.train/lr", seen->lr);
     mf_frame_set_num(m, "values.train/grad_norm", seen->grad_norm / (double)taken);
     mf_frame_set_num(m, "values.perf/samples_per_s", speed);
-    mf_log_live("minibatch %lld of %lld, loss %.4f, %.0f samples/s", (long long)b->step, (long long)b->steps, loss,
-                speed);
+    show(b, seen->lr, loss, speed);
     int rc = mf_journal_put(b->journal, m, err);
     if (rc == 0)
         rc = mf_emit(run, m, err);

@@ -23,6 +23,7 @@ struct eval {
     bool compare;
     struct mf_policy_opts policy_opts;
 
+    struct mf_conf *was; /* of the run that is evaluated; NULL: none */
     const struct mf_env *env;
     struct mf_engine *engine;
     struct mf_trial *trial, *first; /* (seeds, trials) of a row; (steps, seeds, trials) of the first checkpoint */
@@ -132,6 +133,11 @@ static int find_or_play(struct mf_run *run, struct eval *e, struct mf_result *r,
     return rc;
 }
 
+static bool is_server(const char *env)
+{
+    return env && (!strcmp(env, "exec") || !strcmp(env, "remote"));
+}
+
 /* What describes the environments beyond their name: a server's command or address. */
 static const char *server_of(const struct mf_env_opts *o)
 {
@@ -217,11 +223,52 @@ static int emit_head(struct mf_run *run, const struct eval *e, struct mf_err *er
     return rc;
 }
 
+/* The run in which a checkpoint lies, or the path itself. */
+static void folder_of(const char *path, char dir[MF_PATH_MAX])
+{
+    snprintf(dir, MF_PATH_MAX, "%.900s", path);
+    for (int up = 0; up < 2 && !mf_runs_is_run(dir); up++) {
+        char *slash = strrchr(dir, '/');
+        snprintf(slash ? slash : dir, sizeof "/.", "%s", slash ? "" : up ? ".." : ".");
+    }
+}
+
+/* What nobody set about the environment is as the run had it: a server's command, and how many steps a trial has. */
+static void take_env_of_run(const struct mf_run *run, struct eval *e, const char *path)
+{
+    static const struct mf_bind env[] = {
+        MF_ENV_BINDS(struct eval, env_opts), {"env.max_steps", offsetof(struct eval, max_steps)}, {0}};
+    struct mf_at at;
+    struct mf_err ignored;
+    char dir[MF_PATH_MAX];
+    if (mf_runs_at(&at, path, &ignored))
+        return;
+    folder_of(at.path, dir);
+    e->was = mf_conf_new();
+    if (mf_conf_recorded(e->was, dir, "mf-collect", &ignored) && mf_conf_recorded(e->was, dir, "mf-bc", &ignored))
+        return;
+    const struct mf_conf *now = mf_run_conf(run);
+    const char *name = mf_conf_text(now, "env.name");
+    if (mf_conf_was_set(now, "env.name") && strcmp(name, mf_conf_text(e->was, "env.name")) != 0)
+        return;
+    for (const struct mf_bind *b = env; b->key; b++) {
+        const struct mf_bind one[] = {*b, {0}};
+        const bool server = strcmp(b->key, "env.name") != 0 || is_server(mf_conf_text(e->was, b->key));
+        if (server && mf_conf_was_set(e->was, b->key) && !mf_conf_was_set(now, b->key))
+            (void)mf_conf_bind(e->was, one, e, &ignored);
+    }
+    const char *server = server_of(&e->env_opts);
+    if (server && !mf_conf_was_set(now, "env.name"))
+        mf_log(MF_LOG_INFO, "env=%s %s, as %s had it", e->env_opts.name, server, dir);
+}
+
 /* The environment: the one that was named, or the one in which all of them were made. */
 static int open_env(struct mf_run *run, struct eval *e, int n, const char *const *words, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
-    const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
+    if (n)
+        take_env_of_run(run, e, words[0]);
+    const bool named = mf_conf_was_set(mf_run_conf(run), "env.name") || is_server(e->env_opts.name);
     e->env_opts.warn = mf_log_warn;
     for (int i = 0; i < n; i++) { /* the last of them is not missed after hours */
         struct mf_loaded *l;
@@ -306,6 +353,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
     if (e->engine)
         mf_engine_close(e->engine);
     mf_results_close(e->results);
+    mf_conf_free(e->was);
     free(e->trial);
     free(e->first);
     return rc2;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "flow/spec.h"
@@ -27,6 +28,7 @@ struct ppo {
     int64_t threads, max_lag, sources, save_interval, log_interval, num_envs, steps;
     int precision, weights;
     struct mf_rundir_opts run;
+    bool progress;
     struct mf_policy_opts policy_opts;
     struct mf_noise_opts noise;
     struct mf_ppo_opts opts;
@@ -56,6 +58,7 @@ static const struct mf_bind binds[] = {
     {"collect.policy_address", offsetof(struct ppo, address)},
     {"run.seed", offsetof(struct ppo, opts.seed)},
     MF_RUNDIR_BINDS(struct ppo, run),
+    {"log.progress", offsetof(struct ppo, progress)},
     {"device", offsetof(struct ppo, device)},
     {"precision", offsetof(struct ppo, precision)},
     {"threads", offsetof(struct ppo, threads)},
@@ -91,6 +94,11 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
     if (mf_run_on_terminal(run)) {
         mf_report_row(m, stdout);
         fflush(stdout);
+    } else if (q->progress && isatty(STDERR_FILENO)) {
+        mf_report_row(m, stderr);
+    } else if (q->progress) {
+        mf_report_words(m, words, sizeof words);
+        mf_log(MF_LOG_INFO, "%s", words);
     } else if (mf_log_is_live()) {
         mf_report_words(m, words, sizeof words);
         mf_log_live("%s", words);

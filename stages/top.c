@@ -125,6 +125,8 @@ static int take(struct top *t, bool *any, bool *over, struct mf_err *err)
         int rc = mf_history_more(&p->h, &w->hung_up, err);
         if (rc < 0)
             return rc;
+        if (w->hung_up && p->h.failed)
+            return mf_err_set(err, MF_EFORMAT, "%s", "");
         if (w->hung_up && !p->h.ended)
             return mf_err_set(err, MF_EFORMAT,
                               "<stdin> is truncated: it ends after %zu iterations without an end frame", p->h.n);

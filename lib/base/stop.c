@@ -2,17 +2,31 @@
 
 #include <signal.h>
 
-static volatile sig_atomic_t asked;
+#include "base/clock.h"
 
+static const double TWICE = .1; /* s */
+
+static volatile sig_atomic_t asked;
+static double first; /* when it was asked; s */
+
+/* Within TWICE it is one request that came by two ways: a terminal or a job's end reaches every program, and so does a
+ * script that passes on what it got. */
 static void on_signal(int sig)
 {
-    asked = sig;
+    const double now = mf_now();
+    if (asked && now - first > TWICE) {
+        signal(sig, SIG_DFL);
+        raise(sig); /* when the handler has returned */
+    }
+    if (!asked)
+        first = now;
+    if (asked != SIGTERM)
+        asked = sig;
 }
 
 void mf_stop_catch(void)
 {
-    /* No SA_RESTART: a blocked call must return. SA_RESETHAND: the second one kills. */
-    struct sigaction stop = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction stop = {.sa_handler = on_signal}; /* no SA_RESTART: a blocked call must return */
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);

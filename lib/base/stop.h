@@ -1,6 +1,6 @@
 /* stop.h - SIGINT and SIGTERM as a question that loops and ports ask.
  *
- * The first signal asks for an orderly end, a second one kills. With the log
+ * The first signal asks for an orderly end; another one, from a tenth of a second on, kills. With the log
  * this is the only process-wide state, since signals are.
  */
 #ifndef MF_BASE_STOP_H

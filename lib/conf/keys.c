@@ -18,6 +18,8 @@ const struct mf_key mf_keys[] = {
     {"run.wait", MF_FLOAT, "120", "[0,)", "seconds",
      "longest wait of run.resume=auto for a run that still holds run.dir, as after a requeue by Slurm"},
 
+    {"log.progress", MF_BOOL, "false", NULL, NULL,
+     "mf-ppo and mf-bc report each iteration on stderr: a table on a terminal, else a line of text"},
     {"log.formats", MF_NAMES, "[tensorboard, csv]", NULL, NULL,
      "files that mf-log writes, a list of tensorboard, jsonl, csv, prometheus"},
     {"log.dir", MF_STR, NULL, "path", NULL,
@@ -161,6 +163,9 @@ const struct mf_key mf_keys[] = {
 
     {"advantage.advantage_type", MF_CHOICE, "gae", "gae|monte_carlo|n_step", NULL,
      "estimator that the pipelines run: mf-gae, mf-mc or mf-nstep"},
+    {"advantage.stage", MF_STR, NULL, NULL, NULL,
+     "estimator of your own for the pipelines: a command with its words, 'python3 my_filter.py'; null: by "
+     "advantage_type"},
     {"advantage.gamma", MF_FLOAT, ".99", "[0,1]", NULL, "discount factor"},
     {"advantage.gae_lambda", MF_FLOAT, ".95", "[0,1]", NULL, "lambda of generalised advantage estimation"},
     {"advantage.n_step", MF_INT, "4", "[1,)", "decisions", "length of the return before mf-nstep bootstraps"},

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "data/frame_priv.h"
 
-static const char *const kinds[] = {"head", "rollout", "round", "metrics", "video", "policy", "end", "other"};
+static const char *const kinds[] = {"head", "rollout", "round", "metrics", "video", "policy", "end", "failed", "other"};
 
 const char *mf_kind_name(enum mf_kind kind)
 {

@@ -4,6 +4,7 @@
  *   rollout  iter, src, slice, envs, policy, arrays  policy   version, iter, global_step, noise, part, tensors
  *   round    iter, src, slices, episodes, counted, state      metrics  iter, step, time, values
  *   video    iter, step, path                        end      src, frames, samples, stopped, lost
+ *   failed   who: in the place of an end, from a program that has said why; who reads on fails without a word
  *
  * A frame keeps every field and every array in the order in which it came,
  * the unknown ones as bytes, so that what a stage does not touch leaves it as
@@ -26,7 +27,7 @@
 #include "base/err.h"
 #include "wire/port.h"
 
-enum mf_kind { MF_HEAD, MF_ROLLOUT, MF_ROUND, MF_METRICS, MF_VIDEO, MF_POLICY, MF_END, MF_OTHER };
+enum mf_kind { MF_HEAD, MF_ROLLOUT, MF_ROUND, MF_METRICS, MF_VIDEO, MF_POLICY, MF_END, MF_FAILED, MF_OTHER };
 const char *mf_kind_name(enum mf_kind kind); /* "head" */
 
 enum mf_dtype { MF_F32, MF_F64, MF_U8, MF_I8, MF_I32, MF_I64, MF_U32, MF_U64, MF_I16, MF_U16, MF_F16, MF_B1 };

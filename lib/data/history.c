@@ -154,6 +154,7 @@ static int take(struct mf_history *h, const void *bytes, size_t len, struct mf_e
     if (mf_frame_kind(f) == MF_HEAD && !*h->run && mf_frame_get_str(f, "run", &run, &ignored) == 0)
         snprintf(h->run, sizeof h->run, "%s", run);
     h->ended |= mf_frame_kind(f) == MF_END;
+    h->failed |= mf_frame_kind(f) == MF_FAILED;
     if (mf_frame_kind(f) == MF_HEAD && !h->head)
         h->head = mf_frame_keep(f);
     mf_frame_free(f);

@@ -38,6 +38,7 @@ struct mf_history {
     int n_series;   /* of series */
     struct mf_series *series;
     bool ended;            /* its end frame has come */
+    bool failed;           /* in its place the word that a program before failed, which has said why */
     struct mf_frame *head; /* the stream's, with where it comes from; NULL: not there yet */
 
     char path[1024]; /* private from here on */

@@ -129,10 +129,11 @@ void mf_report_row(const struct mf_frame *m, FILE *to)
 
 void mf_report_words(const struct mf_frame *m, char *words, size_t size)
 {
-    char speed[MF_NUMBER], success[MF_NUMBER], kl[MF_NUMBER];
-    snprintf(words, size, "iteration %.0f, %.0f steps in %.0f s (%s/s), success %s with noise, kl %s",
+    char speed[MF_NUMBER], success[MF_NUMBER], gain[MF_NUMBER], kl[MF_NUMBER];
+    snprintf(words, size, "iteration %.0f, %.0f steps in %.0f s (%s/s), success %s with noise, return %s, kl %s",
              number(m, "iter") + 1, number(m, "step"), number(m, "time"),
              mf_number(speed, "%.0f", number(m, "values.perf/fps")),
              mf_number(success, "%.1f %%", 100 * number(m, "values.rollout/success_once")),
+             mf_number(gain, "%.3f", number(m, "values.rollout/ep_return")),
              mf_number(kl, "%.0e", number(m, "values.train/approx_kl")));
 }

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/lock.h"
 #include "base/name.h"
 #include "base/stop.h"
 
@@ -52,7 +52,7 @@ static int look(struct mf_series_folder *f, const char *run, enum found *found, 
     f->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (f->lock < 0)
         return mf_err_errno(err, "open %s", path);
-    const bool busy = flock(f->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    const bool busy = mf_lock_try(f->lock) == MF_LOCK_THEIRS;
     int rc = read_record(f->lock, f->whose, sizeof f->whose, err);
     if (rc)
         return rc;

@@ -1,5 +1,6 @@
 /* in.c - what a stage takes: frames of one or many sources, their ends, and those that go without one. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -84,12 +85,31 @@ static long long frames_so_far(const struct mf_run *run)
     return n;
 }
 
-static int truncated(const struct mf_run *run, struct mf_err *err)
+/* One cause is one line: behind a program that failed, and has said why, nothing is said in a pipe. */
+static int truncated(struct mf_run *run, struct mf_err *err)
 {
-    return mf_stop_signal() == SIGINT
-               ? mf_err_set(err, MF_STOPPED, "asked to end by SIGINT")
-               : mf_err_set(err, MF_EFORMAT, "%s is truncated: it ends after %lld frames without an end frame",
-                            mf_port_name(run->in), frames_so_far(run));
+    const char *name = mf_port_name(run->in);
+    const long long n = frames_so_far(run);
+    const bool quiet = mf_port_is_pipe(run->in) && !run->stage->text_out;
+    if (mf_stop_signal() == SIGINT)
+        return mf_err_set(err, MF_STOPPED, "asked to end by SIGINT");
+    if (quiet && (*run->failed || n == 0)) {
+        if (!*run->failed)
+            mf_log(MF_LOG_INFO, "%s ends before a stream began: see what the program before says", name);
+        snprintf(run->failed, sizeof run->failed, "%s", *run->failed ? run->failed : "?");
+        return mf_err_set(err, MF_EFORMAT, "%s", "");
+    }
+    if (*run->failed)
+        return mf_err_set(err, MF_EFORMAT, "%s is truncated: %s failed after %lld frames", name, run->failed, n);
+    return mf_err_set(err, MF_EFORMAT, "%s is truncated: it ends after %lld frames without an end frame", name, n);
+}
+
+static void take_failed(struct mf_run *run, const struct mf_frame *f)
+{
+    const char *who = "?";
+    struct mf_err ignored;
+    (void)mf_frame_get_str(f, "who", &who, &ignored);
+    snprintf(run->failed, sizeof run->failed, "%s", *who ? who : "?");
 }
 
 /* Is there another source, or will there be one? Then the stream goes on without this one. */
@@ -198,6 +218,11 @@ static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
         return run->sources.n && !mf_senders_active(&run->sources) ? 0 : truncated(run, err);
     const long long nth = frames_so_far(run) + 1;
     bool misplaced = rc == MF_EFORMAT && socket;
+    if (rc == 1 && mf_frame_kind(f) == MF_FAILED && !socket) {
+        take_failed(run, f);
+        mf_frame_free(f);
+        return 1;
+    }
     if (rc == MF_PORT_LEFT)
         rc = left(run, self, err);
     else if (rc == 1 && (rc = take_frame(run, self, f, &misplaced, err)) == MF_EFORMAT && !misplaced)

@@ -51,6 +51,7 @@ int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
     if (rc || (rc = mf_frame_send(run->out, f, err)))
         return mf_unread(run, rc, err);
     struct mf_sender *s = run->stage->role == MF_FILTER ? run->sources.at : &run->own;
+    run->began = true;
     run->ended |= mf_frame_kind(f) == MF_END;
     s->sent.frames++;
     s->sent.samples += mf_samples_of(f);
@@ -78,6 +79,18 @@ int mf_send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err)
     mf_frame_free(end);
     s->end_due = false;
     return mf_unread(run, rc, err);
+}
+
+void mf_send_failed(struct mf_run *run)
+{
+    struct mf_err ignored;
+    if (!run->out || run->silent || run->stage->text_out || !(run->began || *run->failed) || mf_stop_signal() ||
+        !mf_port_has_room(run->out))
+        return;
+    struct mf_frame *f = mf_frame_new(MF_FAILED);
+    mf_frame_set_str(f, "who", *run->failed ? run->failed : run->opt.program);
+    (void)mf_frame_send(run->out, f, &ignored);
+    mf_frame_free(f);
 }
 
 int mf_send_ends(struct mf_run *run, struct mf_err *err)

@@ -97,7 +97,8 @@ int mf_run_join(struct mf_run *run, const char *folder, bool goes_on, struct mf_
         return rc;
     snprintf(run->folder, sizeof run->folder, "%s", folder);
     if (run->stage->role == MF_FILTER || run->stage->role == MF_SOURCE) /* its file comes with the first round */
-        mf_waits_open(&run->waits, folder, run->opt.program, mf_run_waited_in(run), mf_port_waited(run->out));
+        mf_waits_open(&run->waits, folder, run->opt.program, mf_run_waited_in(run),
+                      run->out ? mf_port_waited(run->out) : 0);
     return 0;
 }
 
@@ -206,6 +207,8 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
         rc = mf_port_close(run->in, err);
         run->in = NULL;
     }
+    if (is_error(rc))
+        mf_send_failed(run);
     mf_port_drop(run->out);
     mf_port_drop(run->in);
     mf_senders_release(&run->sources);
@@ -223,7 +226,7 @@ static int finish(const struct mf_options *o, int rc, const struct mf_err *err)
         return mf_stop_die(SIGPIPE);
     if (rc == MF_EUSAGE)
         mf_log(MF_LOG_ERROR, "%s (see %s --help)", err->text, o->program);
-    else if (rc < 0)
+    else if (rc < 0 && *err->text) /* "": a program before has said it */
         mf_log(MF_LOG_ERROR, "%s", err->text);
     return rc == 0 ? 0 : rc == MF_EUSAGE ? 2 : rc == MF_EFORMAT ? 3 : 1;
 }

@@ -16,6 +16,8 @@ struct mf_run {
     bool silent;               /* stdout is a terminal: no frames go there */
     bool ended;                /* an end was emitted: a replayed one */
     bool stopped;              /* INT ended a source of this stream before its time */
+    bool began;                /* a frame was emitted */
+    char failed[64];           /* the program that failed, as a `failed` frame says; "": none came */
     struct mf_senders sources; /* of what comes in */
     struct mf_sender *blamed;  /* whose the error is that a stage is about to return; NULL: whose frame is at hand */
     struct mf_rarely refusals; /* of writers and sources */
@@ -45,6 +47,8 @@ int mf_unread(struct mf_run *run, int rc, const struct mf_err *err);
 int64_t mf_samples_of(const struct mf_frame *f); /* T*N of a rollout, else 0 */
 struct mf_frame *mf_make_end(const struct mf_sender *s, const struct mf_count *count);
 int mf_send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err);
+/* To those behind a pipe, after an error that was said: it is not theirs. */
+void mf_send_failed(struct mf_run *run);
 /* The ends that are still due: a filter's for its sources, anyone else's for what it made. */
 int mf_send_ends(struct mf_run *run, struct mf_err *err);
 

@@ -1,8 +1,8 @@
 #include "wire/port.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -120,8 +120,18 @@ bool mf_port_is_terminal(const struct mf_port *port)
 
 bool mf_port_is_file(const struct mf_port *port)
 {
-    struct stat st;
-    return !mf_port_is_socket(port) && fstat(port->fd, &st) == 0 && S_ISREG(st.st_mode);
+    return port->is_file;
+}
+
+bool mf_port_is_pipe(const struct mf_port *port)
+{
+    return port->is_pipe;
+}
+
+bool mf_port_has_room(const struct mf_port *port)
+{
+    struct pollfd p = {.fd = port->fd, .events = POLLOUT};
+    return port->is_pipe && poll(&p, 1, 0) == 1 && p.revents == POLLOUT;
 }
 
 const char *mf_port_name(const struct mf_port *port)

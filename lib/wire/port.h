@@ -68,7 +68,9 @@ int mf_port_take(struct mf_port *port, struct mf_port *watch, void **data, size_
 
 double mf_port_waited(const struct mf_port *port); /* seconds, in all, for the other side: for bytes, or for room */
 bool mf_port_is_terminal(const struct mf_port *port);
-bool mf_port_is_file(const struct mf_port *port);     /* a regular file: what was saved, and no program at work */
+bool mf_port_is_file(const struct mf_port *port); /* a regular file: what was saved, and no program at work */
+bool mf_port_is_pipe(const struct mf_port *port);
+bool mf_port_has_room(const struct mf_port *port);    /* a pipe that takes a frame of some bytes at once */
 const char *mf_port_name(const struct mf_port *port); /* "<stdin>", "ipc://run/x" */
 /* Of a writer: returns when all is taken, and tells; of a reader: lets its writers go. The port is gone in any case. */
 int mf_port_close(struct mf_port *port, struct mf_err *err);

@@ -195,6 +195,7 @@ int mf_port_open_fd(struct mf_port *port, const char *address, enum mf_dir dir, 
     }
     port->carrier = &fd_carrier;
     port->fd = fd;
+    port->is_pipe = S_ISFIFO(st.st_mode);
     port->is_file = S_ISREG(st.st_mode);
     return 0;
 }

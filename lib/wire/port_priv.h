@@ -19,9 +19,10 @@ struct mf_carrier {
 
 struct mf_port {
     const struct mf_carrier *carrier;
-    char *name;                  /* for sentences: "<stdout>", "run/params" */
-    uint64_t offset;             /* bytes of the stream before the frame that is coming in */
-    int fd;                      /* -1 on ZeroMQ */
+    char *name;      /* for sentences: "<stdout>", "run/params" */
+    uint64_t offset; /* bytes of the stream before the frame that is coming in */
+    int fd;          /* -1 on ZeroMQ */
+    bool is_pipe;
     bool is_file;                /* fd takes bytes at once, so that no signal need end a write: a frame would be cut */
     struct mf_port_out *zmq_out; /* one of the two, or neither */
     struct mf_port_in *zmq_in;

@@ -16,20 +16,20 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 }
 
 @test "train: a folder by the configuration's name, all of it there, and what to look at next" {
-    pipeline train --config-name=point "${tiny[@]}" training.total_timesteps=2000 && told "outputs/point is done. Next:" &&
-        [[ -d outputs/point/checkpoints && -d outputs/point/videos && -e outputs/point/configs/mf-gae.yaml && -e outputs/point/logs/metrics.mf ]] &&
-        pipeline train wandb_run_name=mine "${tiny[@]}" training.total_timesteps=600 && [[ -d outputs/mine/checkpoints ]] &&
+    pipeline train --config-name=point "${tiny[@]}" training.total_timesteps=2000 && told "outputs/point/ppo is done. Next:" && [[ $(readlink outputs/point/latest) == ppo ]] &&
+        [[ -d outputs/point/ppo/checkpoints && -d outputs/point/ppo/videos && -e outputs/point/ppo/configs/mf-gae.yaml && -e outputs/point/ppo/logs/metrics.mf ]] &&
+        pipeline train wandb_run_name=mine "${tiny[@]}" training.total_timesteps=600 && [[ -d outputs/mine/ppo/checkpoints ]] &&
         pipeline train run.dir=here "${tiny[@]}" training.total_timesteps=600 && [[ -d here/checkpoints ]]
 }
 
 @test "train: the same words go on, others are held against how it began" {
     pipeline train "${tiny[@]}" training.total_timesteps=2000 &&
-        pipeline train "${tiny[@]}" training.total_timesteps=4000 && told "resuming outputs/point/" &&
+        pipeline train "${tiny[@]}" training.total_timesteps=4000 && told "resuming outputs/point/ppo/" &&
         ! pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 &&
         told "training.learning_rate=0.1, which was 0.001; give what it was, or run.force=true" &&
         told "pipelines/train: mf-ppo ended with 2" &&
-        ! pipeline train "${tiny[@]}" training.total_timesteps=6000 advantage.gae_lambda=.5 && told "mf-gae: error: outputs/point goes on as it began" &&
-        pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 run.force=true && told "resuming outputs/point/" &&
+        ! pipeline train "${tiny[@]}" training.total_timesteps=6000 advantage.gae_lambda=.5 && told "mf-gae: error: outputs/point/ppo goes on as it began" &&
+        pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 run.force=true && told "resuming outputs/point/ppo/" &&
         pipeline train "${tiny[@]}" training.total_timesteps=7000 training.learning_rate=.1
 }
 
@@ -56,13 +56,13 @@ END
 
 @test "train: the estimator is a key" {
     pipeline train "${tiny[@]}" training.total_timesteps=600 advantage.advantage_type=n_step &&
-        mf-view outputs/point/logs/metrics.mf | jq -es '.[0].chain[1].stage == "mf-nstep"' >/dev/null
+        mf-view outputs/point/ppo/logs/metrics.mf | jq -es '.[0].chain[1].stage == "mf-nstep"' >/dev/null
 }
 
 @test "train: a stage's death is one line: which, by what, after which metrics" {
     "$ROOT/pipelines/train" "${tiny[@]}" training.total_timesteps=100000000 >out 2>err &
     local pid=$! tries=500
-    until mf-view outputs/point/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
+    until mf-view outputs/point/ppo/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
     kill -9 "$(pgrep -P $pid mf-gae)"
     ended_by 1 $pid && grep -E '^pipelines/train: mf-gae died by SIGKILL; the last metrics are of iteration [0-9]+, [0-9]+ steps; the same words go on from there$' err &&
         [[ $(grep -c '^pipelines/train: ' err) -eq 1 ]]
@@ -71,18 +71,18 @@ END
 @test "pretrain, eval, offline" {
     mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null &&
         pipeline pretrain task.dataset_path=demos.hdf5 "${tiny[@]}" clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 &&
-        told "pipelines/train policy.checkpoint=outputs/point-clone/checkpoints/clone.safetensors" &&
-        pipeline eval outputs/point-clone/checkpoints/clone.safetensors eval.num_episodes=4 && [[ -s outputs/point-clone/logs/eval.json ]] &&
+        told "pipelines/train policy.checkpoint=outputs/point/clone/checkpoints/clone.safetensors" &&
+        pipeline eval outputs/point/clone/checkpoints/clone.safetensors eval.num_episodes=4 && [[ -s outputs/point/clone/logs/eval.json ]] &&
         mf-collect "${tiny[@]}" training.total_timesteps=600 collect.policy_timeout=20 run.dir=saved 2>log | tee saved.mf | mf-gae | mf-ppo "${tiny[@]}" >/dev/null &&
         mf-record saved.hdf5 <saved.mf >/dev/null &&
         pipeline pretrain task.dataset_path=demos.hdf5 "${tiny[@]}" clone.steps=1 clone.warmup_steps=0 clone.batch_size=16 "run.dir='it\\'s \\\${d} e'" &&
         [[ $(eval "mf-conf $(grep -o 'policy.checkpoint=.*' err) policy.checkpoint") == "it's \${d} e/checkpoints/clone.safetensors" ]] &&
         ! pipeline eval training.seed=1 && told "a run or a checkpoint comes first, and there is no 'training.seed=1'" &&
-        mv outputs/point-clone a=b && pipeline eval a=b/checkpoints/clone.safetensors eval.num_episodes=4 && pipeline eval ./a=b/checkpoints/clone.safetensors eval.num_episodes=4 &&
-        pipeline offline saved.hdf5 "${tiny[@]:1}" && told "outputs/point-offline is done" && ! pipeline offline none.hdf5 && told "none.hdf5" &&
+        mv outputs/point/clone a=b && pipeline eval a=b/checkpoints/clone.safetensors eval.num_episodes=4 && pipeline eval ./a=b/checkpoints/clone.safetensors eval.num_episodes=4 &&
+        pipeline offline saved.hdf5 "${tiny[@]:1}" && told "outputs/point/offline is done" && ! pipeline offline none.hdf5 && told "none.hdf5" &&
         mf-collect env=lift training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=20 run.dir=lift 2>log | tee lift.mf | mf-gae | mf-ppo >/dev/null &&
-        mf-record lift.hdf5 <lift.mf >/dev/null && pipeline offline lift.hdf5 && told "outputs/lift-offline is done" &&
-        pipeline offline saved.hdf5 "${tiny[@]}" run.name=again && [[ -e outputs/again-offline/checkpoints/000001.safetensors ]]
+        mf-record lift.hdf5 <lift.mf >/dev/null && pipeline offline lift.hdf5 && told "outputs/lift/offline is done" &&
+        pipeline offline saved.hdf5 "${tiny[@]}" run.name=again && [[ -e outputs/again/offline/checkpoints/000001.safetensors ]]
 }
 
 @test "a folder with a = in its name is no key to the scripts" {
@@ -101,11 +101,15 @@ END
 }
 
 @test "the stage that began it is the one that is named" {
-    named() { bash -c 'source "$0/pipelines/common.bash"; deaths . "collect gae ppo log" "$1"' "$ROOT" "$1" 2>&1; }
-    [[ $(named "1 3 3 3") == *": collect ended with 1;"* && $(named "1 3 1 3") == *": ppo ended with 1;"* ]] &&
-        [[ $(named "141 141 1 3") == *": ppo "* && $(named "137 3 3 3") == *": collect died by SIGKILL;"* ]] &&
-        [[ $(named "2 2 2 2") == *": collect ended with 2;"* && $(named "141 141 141 137") == *": log died by SIGKILL"* ]] &&
-        [[ -z $(named "0 0 0 0") ]]
+    named() { bash -c 'source "$0/pipelines/common.bash"; names=(collect gae ppo film log) status=($1); deaths . 3' "$ROOT" "$1" 2>&1; }
+    [[ $(named "1 3 3 3 3") == *": collect ended with 1;"* && $(named "1 3 1 3 3") == *": ppo ended with 1;"* ]] &&
+        [[ $(named "141 141 1 3 3") == *": ppo "* && $(named "137 3 3 3 3") == *": collect died by SIGKILL;"* ]] &&
+        [[ $(named "2 2 2 2 2") == *": collect ended with 2;"* && $(named "141 137 3 3 3") == *": gae died by SIGKILL"* ]] &&
+        [[ $(named "0 0 0 137 3") == *": film died by SIGKILL; the training went on without it" && $(named "0 0 0 0 1") == *": log ended with 1; "*without* ]] &&
+        mkdir logs && echo "mf-ppo: error: of this start" >logs/ppo.log && [[ $(named "1 3 3 3 3") == *": ppo ended with 3: of this start;"* ]] &&
+        began() { bash -c 'source "$0/pipelines/common.bash"; begin .; echo "mf-gae: error: <stdin> is truncated: it ends" >logs/gae.log
+            names=(collect gae ppo film log) status=($1); deaths . 3' "$ROOT" "$@" 2>&1; } && # an error of an earlier start is none
+        [[ $(began "1 3 3 3 3") == *": collect ended with 1;"* && -z $(named "0 0 0 0 0") ]]
 }
 
 @test "sweep: 22 experiments as data, a few of them run, finished ones are skipped" {
@@ -132,4 +136,88 @@ END
         "$ROOT/pipelines/sweep" --slurm --gpus 0 env=point | grep -qx '#SBATCH --gpus=1' &&
         ! pipeline sweep --gpus 99 env=point && told "nvidia-smi finds no GPU 99 here; without --gpus it runs on the processor" && [[ ! -e outputs ]] &&
         ! pipeline sweep --gpus all env=point && told "'all' is not the number of a GPU"
+}
+
+@test "train: who watches dies, and the training goes on; the script says which, and its status is the training's" {
+    cp -r "$ROOT/pipelines" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-film &&
+        printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-film && chmod +x bin/mf-film && pipelines/train "${tiny[@]}" training.total_timesteps=600 >out 2>err &&
+        told "pipelines/train: mf-film died by SIGKILL; the training went on without it" && told "mf-ppo: warn: <stdout>: nobody reads any more; the work goes on" &&
+        ! grep 'error:' err && told "outputs/point/ppo is done"
+}
+
+@test "train: TERM to the script reaches its programs, and it ends when they have" {
+    "$ROOT/pipelines/train" "${tiny[@]}" training.total_timesteps=100000000 >out 2>err &
+    local pid=$! tries=500 programs
+    until mf-view outputs/point/ppo/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
+    programs=$(pgrep -P $pid mf-) && kill -TERM $pid && ended_by 143 $pid && [[ $(wc -w <<<"$programs") -eq 5 ]] && ! ps -p "$(xargs <<<"$programs" | tr ' ' ,)" &&
+        pipeline train "${tiny[@]}" training.total_timesteps=100 && told "resuming outputs/point/ppo"
+}
+
+@test "train: the estimator may be any program" {
+    pipeline train "${tiny[@]}" training.total_timesteps=600 "advantage.stage='/usr/bin/python3 $ROOT/examples/vtrace.py'" advantage.gamma=.9 &&
+        mf-view outputs/point/ppo/logs/metrics.mf | jq -es '.[0].chain[1] | .stage == "vtrace.py" and (.argv | index("advantage.gamma=.9") != null)' >/dev/null &&
+        ! pipeline train "${tiny[@]}" advantage.stage=no_such_filter && told "pipelines/train: advantage.stage: no program no_such_filter"
+}
+
+@test "train, pretrain: a line of text an iteration on stderr; frames go into a pipe alone" {
+    pipeline train "${tiny[@]}" training.total_timesteps=600 && [[ ! -s out && $(grep -cE '^mf-ppo: info: iteration [0-9]+, [0-9]+ steps in .* kl ' err) -eq 3 ]] && told "outputs/point/ppo: watch it from another terminal: mf-top outputs/point/ppo" &&
+        "$ROOT/pipelines/train" "${tiny[@]}" training.total_timesteps=1200 2>err | cat >m.mf && mf-check m.mf &&
+        mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null &&
+        pipeline pretrain clone.dataset=demos.hdf5 clone.steps=20 clone.batch_size=16 "${tiny[@]}" && [[ ! -s out ]] && grep -E '^mf-bc: info: minibatch 20 of 20 in .*, loss ' err &&
+        rows=$(script -qec "$ROOT/pipelines/train run.dir=t ${tiny[*]} training.total_timesteps=600" /dev/null </dev/null) && [[ $(grep -cE '^ +[0-9]+ +[0-9]+ +[0-9.]+s ' <<<"$rows") -eq 3 && $rows == *"steps/s"* && $rows != *values* ]]
+}
+
+@test "every line of what to look at next works as it is printed, with the configuration" {
+    mf-collect collect.actor=expert collect.episodes=8 policy.n_action_steps=2 | mf-record "d'x.hdf5" >/dev/null
+    printf 'defaults: [point]\ntraining: {num_envs: 4, num_steps_per_rollout: 4, total_timesteps: 600}\n' >"my conf.yaml"
+    next() { sed '1,/is done. Next:/d; s/^    //' err; }
+    MF_CONFIG="$T/my conf.yaml" pipeline pretrain clone.dataset="'d\\'x.hdf5'" 'policy.hidden=[8, 8, 8]' policy.n_action_steps=2 clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 "run.name='it\\'s'" threads=1 &&
+        next >lines && [[ $(wc -l <lines) -eq 2 ]] && bash -e lines 2>err && told "it's/ppo is done" && grep -q 'num_envs: 4' "outputs/it's/ppo/configs/mf-ppo.yaml" &&
+        grep -q 'hidden: \[8, 8, 8\]' "outputs/it's/ppo/configs/mf-ppo.yaml" && [[ $(readlink "outputs/it's/latest") == ppo ]] || { cat lines err; return 1; }
+    sed '1,/ppo is done. Next:/d; /^    /!d; s/^    //; /tensorboard/d; /^trials/d; /^ *[0-9]/d' err >lines && [[ $(wc -l <lines) -ge 3 ]] && bash -e lines >out 2>err || { cat lines err; return 1; }
+}
+
+@test "train, eval: an environment in another process needs its command once" {
+    pipeline train env=exec "env.command='$ROOT/bin/mf-env point threads=1'" env.max_steps=5 "${tiny[@]:1}" training.total_timesteps=300 run.name=served && sed -n 's/^    \(.*eval .*\)/\1/p' err >lines && [[ -s lines ]] &&
+        bash lines 2>err && jq -e '.results[0].trials.length | max <= 5' outputs/served/ppo/logs/eval.json >/dev/null &&
+        pipeline eval outputs/served eval.num_episodes=2 env.max_steps=7 && jq -e '.results[0].trials.length | max == 7' outputs/served/ppo/logs/eval.json >/dev/null || { cat lines err; return 1; }
+}
+
+# stub: a package wandb that writes down what it is asked for.
+stub() {
+    mkdir -p stub && cat >stub/wandb.py <<'END'
+def note(*what):
+    with open("wandb.log", "a") as f:
+        print(*what, file=f)
+class Run:
+    def log(self, values, step=None): note("log", step, values.get("rollout/success_once", "-"))
+    def finish(self): note("finish")
+def init(**kw):
+    note("init", kw["id"], kw["resume"], kw["name"], kw["config"]["training"]["num_envs"], kw["config"]["policy"]["hidden"])
+    return Run()
+END
+    export PYTHONPATH="$T/stub" PATH="/usr/bin:$PATH"
+}
+
+@test "train: W&B gets every iteration, the configuration, and the same run when it goes on" {
+    stub && for total in 600 1200; do pipeline train "${tiny[@]}" training.total_timesteps=$total use_wandb=true || { cat err; return 1; }; done
+    [[ $(grep -c '^init' wandb.log) -eq 2 && $(grep '^init' wandb.log | sort -u | wc -l) -eq 1 && $(head -1 wandb.log) == "init $(cat outputs/point/ppo/logs/wandb.id) allow point 8 [8]" ]] &&
+        [[ $(grep -c '^log' wandb.log) -eq $(mf-view outputs/point/ppo/logs/metrics.mf | grep -c '"metrics"') && $(grep -c finish wandb.log) -eq 2 ]] &&
+        pipeline train "${tiny[@]}" training.total_timesteps=600 use_wandb=true run.resume=never run.force=true && [[ $(grep '^init' wandb.log | sort -u | wc -l) -eq 2 ]]
+}
+
+@test "train: without W&B's package it says so before anything runs" {
+    mkdir stub && echo 'raise ImportError("No module named wandb")' >stub/wandb.py
+    run -2 env PYTHONPATH="$T/stub" PATH="/usr/bin:$PATH" "$ROOT/pipelines/train" "${tiny[@]}" use_wandb=true &&
+        [[ $output == *"-m pip install wandb msgpack, or use_wandb=false" && ! -e outputs ]]
+}
+
+@test "W&B's bridge: live, and finished by TERM with all that came" {
+    stub && mkfifo feed && { /usr/bin/python3 "$ROOT/examples/wandb_bridge.py" <feed & local bridge=$!; } && exec 8>feed || return 1
+    /usr/bin/python3 -c 'import msgpack, os
+for i in range(3): os.write(1, msgpack.packb({"mf": "metrics", "iter": i, "step": i, "time": 0.0, "values": {"rollout/success_once": float("nan") if i == 1 else i}}))' >three
+    mkdir -p run/configs run/logs && printf 'training:\n  num_envs: 4\npolicy:\n  hidden: [8]\n' >run/configs/mf-ppo.yaml
+    /usr/bin/python3 -c 'import msgpack, os; os.write(1, msgpack.packb({"mf": "head", "v": 1, "run": "run", "src": "", "seed": 0, "spec": {}, "chain": []}))' >&8 && cat three >&8
+    local tries=200 && until grep -q 'log 2 2' wandb.log 2>/dev/null || ((tries-- == 0)); do sleep .05; done
+    grep -q 'log 1 nan' wandb.log && cat three >&8 && kill -TERM "$bridge" && ended_by 143 "$bridge" && exec 8>&- && [[ $(tail -1 wandb.log) == finish && $(grep -c '^log' wandb.log) -eq 6 ]]
 }

@@ -116,7 +116,7 @@ END
     few=(--configs "baseline:default lr:high" --jobs 2 "${tiny[@]}" training.total_timesteps=600)
     "$ROOT/pipelines/sweep" --dry-run env=point >all && [[ $(grep -c 'pipelines/train --config-name=preset/reinflow_document' all) -eq 22 ]] &&
         [[ $("$ROOT/pipelines/sweep" --dry-run --seeds "0 1 2" --pretrained-path p.safetensors env=point | grep -c 'policy.checkpoint=p.safetensors') -eq 66 ]] &&
-        pipeline sweep "${few[@]}" && told "outputs/sweep/lr_high/0: done" && [[ -e outputs/sweep/baseline_default/0/logs/metrics.csv ]] &&
+        pipeline sweep "${few[@]}" && told "outputs/sweep/lr_high/0: done" && [[ -e outputs/sweep/baseline_default/0/logs/metrics.csv && -e outputs/sweep/baseline_default-0.log && ! -e outputs/sweep/baseline_default/0/train.log ]] &&
         pipeline sweep "${few[@]}" && told "outputs/sweep/lr_high/0: finished" &&
         ! pipeline sweep --jobs x && told "--jobs x: give a number from 1" &&
         ! pipeline sweep --configs nope && told "no experiment nope; there are: baseline:default warmup:0"

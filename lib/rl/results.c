@@ -15,6 +15,7 @@ struct mf_results {
     char *path;
     int fd;
     json_t *known; /* the lines */
+    off_t read;    /* bytes of them */
     bool warned;
 };
 
@@ -44,20 +45,28 @@ static off_t whole_lines(int fd)
     return size;
 }
 
-static int take_lines(struct mf_results *f, FILE *from, struct mf_err *err)
+/* What was added since, by whomever. */
+static int take_lines(struct mf_results *f, struct mf_err *err)
 {
     char *line = NULL;
     size_t room = 0;
-    int rc = 0;
-    for (ssize_t n; rc == 0 && (n = getline(&line, &room, from)) > 0;)
+    int rc = 0, fd = dup(f->fd);
+    FILE *from = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!from || fseeko(from, f->read, SEEK_SET))
+        rc = mf_err_errno(err, "cannot read '%s'", f->path);
+    for (ssize_t n; rc == 0 && (n = getline(&line, &room, from)) > 0; f->read += n)
         if (line[n - 1] == '\n')
             rc = take_line(f, line, (size_t)n, err);
         else if (strncmp(line, opening, (size_t)n < sizeof opening - 1 ? (size_t)n : sizeof opening - 1))
             rc = mf_err_set(err, MF_EFORMAT, "'%s' holds no results, and is left as it is", f->path);
         else if (ftruncate(f->fd, whole_lines(f->fd)))
             rc = mf_err_errno(err, "cannot drop the half-written last line of '%s'", f->path);
+        else
+            n = 0;
     if (rc == 0 && ferror(from))
         rc = mf_err_errno(err, "cannot read '%s'", f->path);
+    if (from)
+        fclose(from);
     free(line);
     return rc;
 }
@@ -89,12 +98,8 @@ int mf_results_open(struct mf_results **to, const char *path, struct mf_err *err
         return mf_err_errno(err, "cannot keep results in '%s'", path);
     if (!S_ISREG(st.st_mode))
         return mf_err_set(err, MF_EUSAGE, "results cannot be kept in '%s', which is a device or a pipe", path);
-    FILE *from = fdopen(dup(f->fd), "r");
-    if (!from)
-        return mf_err_errno(err, "cannot read '%s'", path);
     int rc = hold(f, err);
-    rc = rc ? rc : take_lines(f, from, err);
-    fclose(from);
+    rc = rc ? rc : take_lines(f, err);
     mf_lock_leave(f->fd);
     return rc;
 }
@@ -156,6 +161,16 @@ bool mf_results_find(const struct mf_results *f, struct mf_result *r)
     return found;
 }
 
+/* Did another evaluation answer it meanwhile? */
+static bool is_there(const struct mf_results *f, const struct mf_result *r)
+{
+    struct mf_result asked = *r;
+    asked.trial = mf_xcalloc((size_t)r->n, sizeof *asked.trial);
+    const bool found = mf_results_find(f, &asked);
+    free(asked.trial);
+    return found;
+}
+
 /* All of the line, or nothing of it. */
 static int append(const struct mf_results *f, const char *line, size_t n, struct mf_err *err)
 {
@@ -181,7 +196,8 @@ int mf_results_add(struct mf_results *f, const struct mf_result *r, struct mf_er
     fclose(to);
     json_decref(j);
     if (rc == 0 && (rc = hold(f, err)) == 0) {
-        rc = append(f, line, n, err) ? err->code : take_line(f, line, n, err);
+        if ((rc = take_lines(f, err)) == 0 && !is_there(f, r))
+            rc = append(f, line, n, err) || take_lines(f, err) ? err->code : 0;
         mf_lock_leave(f->fd);
     }
     free(line);

@@ -91,6 +91,24 @@ static void after_a_kill(struct mf_policy *p)
     ok(count() == 2, "what is added after one is a line of its own");
 }
 
+/* Two evaluations of the same begin before either has its result. */
+static void at_the_same_time(struct mf_policy *p)
+{
+    struct mf_err err;
+    struct mf_results *a, *b;
+    static struct mf_trial t[N];
+    struct mf_result r = toy_result(p, 3, N, t), other = r;
+    r.seed = 20, other.seed = 21;
+    const int before = count();
+    must(mf_results_open(&a, path, &err) || mf_results_open(&b, path, &err), &err);
+    must(mf_results_add(a, &r, &err) || mf_results_add(b, &r, &err) || mf_results_add(b, &other, &err), &err);
+    ok(mf_results_count(b) == before + 2 && !mf_results_find(a, &other), "the second learns of the first one's line");
+    must(mf_results_add(a, &other, &err), &err);
+    mf_results_close(a);
+    mf_results_close(b);
+    ok(count() == before + 2, "a result that two found is there once");
+}
+
 static void no_results(void)
 {
     struct mf_err err;
@@ -125,6 +143,8 @@ int main(void)
     same_question(&p, &q);
     after_a_kill(&p);
     no_results();
+    ok(truncate(path, 0) == 0, "(emptied)");
+    at_the_same_time(&p);
     mf_policy_release(&p);
     mf_policy_release(&q);
     unlink(path);

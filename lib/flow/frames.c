@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,7 +6,8 @@
 #include "base/mem.h"
 #include "flow/checkpoint.h"
 
-enum { PART_MAX = 64 << 20 }; /* bytes of tensors */
+enum { PART_MAX = 64 << 20 };                      /* bytes of tensors */
+static const int64_t COUNT_MAX = (int64_t)1 << 53; /* what a count may be that goes on */
 
 /* What travels: every parameter and the normaliser. Both ends cut the list into parts the same way. */
 static int tensors_of(const struct mf_policy *p, struct mf_array **list)
@@ -127,6 +129,13 @@ int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struc
         mf_frame_get_int(part, "global_step", &step, err) || mf_frame_get_num(part, "noise.low", &low, err) ||
         mf_frame_get_num(part, "noise.high", &high, err))
         return err->code;
+    const int64_t count[] = {version, iter, step};
+    for (int i = 0; i < 3; i++)
+        if (count[i] < 0 || count[i] > COUNT_MAX)
+            return mf_err_set(err, MF_EFORMAT, "a frame of the policy counts %jd versions, iterations or steps",
+                              (intmax_t)count[i]);
+    if (!(low >= 0 && high >= 0 && isfinite(low) && isfinite(high)))
+        return mf_err_set(err, MF_EFORMAT, "a frame of the policy has noise from %g to %g", low, high);
     int total = tensors_of(p, &list), mine = count_parts(list, total), from = 0, rc = 0;
     if (of != mine || k < 0 || k >= of)
         rc = mf_err_set(err, MF_EFORMAT, "part %jd of %jd is none of the %d parts of this policy", (intmax_t)k,
@@ -156,6 +165,11 @@ int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struc
 
 int mf_policy_decode(struct mf_policy *p, const void *const *parts, const size_t *sizes, int n, struct mf_err *err)
 {
+    struct mf_array *list;
+    const int total = tensors_of(p, &list), mine = count_parts(list, total);
+    free(list);
+    if (n != mine)
+        return mf_err_set(err, MF_EFORMAT, "a policy of %d parts came, where this one has %d", n, mine);
     for (int k = 0; k < n; k++) {
         struct mf_frame *f;
         int rc = mf_frame_decode(&f, parts[k], sizes[k], err);

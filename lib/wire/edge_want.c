@@ -9,7 +9,8 @@
 #include "base/stop.h"
 #include "wire/edge_priv.h"
 
-static const double ask_every = 1; /* seconds */
+static const double ask_every = 1;                   /* seconds */
+static const int64_t version_max = (int64_t)1 << 53; /* it goes on from there */
 
 struct mf_edge_client {
     struct mf_socket dealer;
@@ -96,7 +97,8 @@ static bool take_answer(struct mf_edge_client *e, struct mf_edge_note *note, boo
     *came = zmq_msg_recv(&first, e->dealer.socket, ZMQ_DONTWAIT) >= 0;
     *note = (struct mf_edge_note){.say = MF_EDGE_WAIT};
     bool good = *came && mf_note_read(&mf_edge_form, note, zmq_msg_data(&first), zmq_msg_size(&first)) &&
-                note->parts >= 0 && note->parts <= MF_EDGE_PARTS_MAX && (note->state == 0 || note->state == 1) &&
+                note->version >= MF_EDGE_NEWEST && note->version <= version_max && note->parts >= 0 &&
+                note->parts <= MF_EDGE_PARTS_MAX && (note->state == 0 || note->state == 1) &&
                 zmq_msg_more(&first) == (note->parts + note->state > 0) &&
                 take_parts(e, (int)(note->parts + note->state));
     if (*came)

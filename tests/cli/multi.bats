@@ -224,6 +224,26 @@ join() {
         says "can be read by others: chmod 600" "${in[@]}" wire.secret=k.secret wire.allowed=allowed
 }
 
+# ---- the page ----
+
+# block N: the page's N-th block of commands, with the test's addresses and sizes.
+block() {
+    awk -v n="$1" '/^    /{ if (!in_one) { in_one = 1; at++ } if (at == n) print substr($0, 5); next } /./{ in_one = 0 }' "$ROOT/examples/two-machines.md" |
+        sed "s/192.0.2.7/127.0.0.1/; s/:5555/:$port/; s/:5556/:$((port + 1))/; s|--config-name=lift policy.checkpoint=clone.safetensors|${small[*]@Q}|"
+}
+
+@test "examples/two-machines.md: every command, in two folders that share public keys alone" {
+    port=$((20000 + RANDOM % 10000))
+    small+=(collect.sources=2)
+    both want && mkdir hub arms && (cd hub && eval "$(block 1)") >/dev/null && (cd arms && eval "$(block 2)") >/dev/null || return 1
+    [[ $(block 3) == "scp arm1.public arm2.public learner-machine:allowed/"$'\n'"scp learner-machine:learner.public ." ]] &&
+        cp arms/*.public hub/allowed/ && cp hub/learner.public arms/ || return 1
+    (cd hub && bash -euo pipefail -c "$(block 4; block 5)") 2>hub.err & learner=$!
+    (cd arms && bash -eu -c "$(block 4; block 6)") 2>arms.err || { cat arms.err hub.err; return 1; }
+    wait "$learner" && mf-check hub/metrics.mf && [[ $(find hub/outputs/two/checkpoints -name '[0-9]*' | wc -l) -gt 1 ]] || { cat arms.err hub.err; return 1; }
+    [[ $(basename "$(newest hub/outputs/two)") == "$(basename "$(newest want)")" ]]
+}
+
 # ---- between hosts, which are network namespaces here ----
 
 @test "over TCP between hosts with keys: the same bytes; without keys nothing goes out" {

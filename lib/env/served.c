@@ -145,7 +145,7 @@ static int start(struct mf_served *s, struct mf_server *w, struct mf_err *err)
 }
 
 /* The first one describes the environment; of the others, and of those that were restarted, it is asked to be there. */
-static int greet(struct mf_served *s, struct mf_server *w, struct mf_err *err)
+int mf_served_greet(struct mf_served *s, struct mf_server *w, struct mf_err *err)
 {
     struct mf_frame *f;
     int rc = mf_server_ask(s, w, mf_server_question(w, "hello"), err);
@@ -172,7 +172,7 @@ int mf_server_revive(struct mf_served *s, struct mf_server *w, struct mf_err *er
 {
     char why[sizeof err->text], text[sizeof err->text + 120];
     int rc = err->code;
-    for (; mf_served_is_fault(rc); rc = start(s, w, err) || greet(s, w, err) ? err->code : 0) {
+    for (; mf_served_is_fault(rc); rc = start(s, w, err) || mf_served_greet(s, w, err) ? err->code : 0) {
         snprintf(why, sizeof why, "%s", err->text);
         if (w->restarts >= s->opts.restarts)
             return mf_err_set(err, MF_EIO, "%.400s; it was restarted %d times before (env.restarts)", why, w->restarts);
@@ -202,7 +202,7 @@ int mf_served_start(struct mf_served *s, int N, int *n, struct mf_err *err)
     for (int i = before; rc == 0 && i < *n; i++)
         rc = start(s, &s->server[i], err);
     for (int i = before; rc == 0 && i < *n; i++)
-        rc = greet(s, &s->server[i], err);
+        rc = mf_served_greet(s, &s->server[i], err);
     return rc;
 }
 

@@ -28,6 +28,8 @@ struct mf_served {
     struct mf_server *server;
 };
 
+/* The first one that is greeted describes the environment. */
+int mf_served_greet(struct mf_served *s, struct mf_server *w, struct mf_err *err);
 /* At least as many servers as N environments are to have: *n. */
 int mf_served_start(struct mf_served *s, int N, int *n, struct mf_err *err);
 

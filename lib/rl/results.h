@@ -1,7 +1,7 @@
 /* results.h - a file that keeps what evaluations found: a line of JSON for each result (result.h).
  *
- * Several programs may add to one file at the same time; what two of them found is there once. A last line that is half-written, as a kill leaves it, is
- * dropped. MF_EFORMAT where a line is no result.
+ * Several programs may add to one file at the same time; what two of them found is there once. A last line that is
+ * half-written, as a kill leaves it, is dropped. MF_EFORMAT where a line is no result.
  */
 #ifndef MF_RL_RESULTS_H
 #define MF_RL_RESULTS_H

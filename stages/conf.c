@@ -26,7 +26,9 @@ static const struct mf_stage stage = {
     .operands = "[KEY]...",
     .examples = "  mf-conf --config-name=lift training.learning_rate=3e-5 > mine.yaml\n"
                 "  mf-conf --config-name=lift training.num_envs\n"
-                "  mf-conf --config-name=lift -m training.learning_rate=1e-4,3e-4 training.clip_range=.01,.02\n",
+                "  mf-conf --config-name=lift -m training.learning_rate=1e-4,3e-4 training.clip_range=.01,.02\n"
+                "  mf-conf -m env=point training.clip_range=.01,.02 'run.name=clip_${training.clip_range}' |\n"
+                "      xargs -L1 pipelines/train\n",
     .role = MF_TOOL,
     .composes = true,
     .size = 1,

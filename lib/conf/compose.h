@@ -12,7 +12,7 @@
 
 #include "conf/parse.h"
 
-enum { MF_FOLDERS_MAX = 16, MF_PATH_BYTES = 1024 };
+enum { MF_FOLDERS_MAX = 16, MF_PATH_BYTES = 1024, MF_OPTIONS_MAX = 256 };
 
 /* Where files are looked for, the first folder first. */
 struct mf_folders {
@@ -41,6 +41,8 @@ void mf_folders_release(struct mf_folders *f);
 bool mf_folders_find(const struct mf_folders *f, const char *name, const char *suffix, mode_t type,
                      char to[MF_PATH_BYTES]);
 bool mf_folders_have_group(const struct mf_folders *f, const char *group);
+/* The options of a group, sorted, once each; malloc'ed names. Returns how many. */
+int mf_folders_options(const struct mf_folders *f, const char *group, char *name[MF_OPTIONS_MAX]);
 /* "a, b, c": the options of a group, for those who asked for another. */
 void mf_folders_list(const struct mf_folders *f, const char *group, char *to, size_t size);
 

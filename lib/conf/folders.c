@@ -48,15 +48,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-void mf_folders_list(const struct mf_folders *f, const char *group, char *to, size_t size)
+int mf_folders_options(const struct mf_folders *f, const char *group, char *name[MF_OPTIONS_MAX])
 {
-    char *name[64];
-    int n = 0;
+    int n = 0, kept = 0;
     for (int i = 0; i < f->n; i++) {
         char path[MF_PATH_BYTES];
         snprintf(path, sizeof path, "%s/%s", f->path[i], group);
         DIR *d = opendir(path);
-        for (struct dirent *e; d && (e = readdir(d)) && n < 64;) {
+        for (struct dirent *e; d && (e = readdir(d)) && n < MF_OPTIONS_MAX;) {
             const char *dot = strstr(e->d_name, ".yaml");
             if (dot && !dot[5]) {
                 name[n] = mf_xstrdup(e->d_name);
@@ -67,14 +66,25 @@ void mf_folders_list(const struct mf_folders *f, const char *group, char *to, si
             closedir(d);
     }
     qsort(name, (size_t)n, sizeof *name, by_name);
+    for (int i = 0; i < n; i++)
+        if (kept && !strcmp(name[i], name[kept - 1]))
+            free(name[i]);
+        else
+            name[kept++] = name[i];
+    return kept;
+}
+
+void mf_folders_list(const struct mf_folders *f, const char *group, char *to, size_t size)
+{
+    char *name[MF_OPTIONS_MAX];
+    const int n = mf_folders_options(f, group, name);
     *to = '\0';
     for (int i = 0; i < n; i++) {
         const size_t at = strlen(to);
-        if (at + strlen(name[i]) + 4 < size && (i == 0 || strcmp(name[i], name[i - 1]) != 0))
+        if (at + strlen(name[i]) + 4 < size)
             snprintf(to + at, size - at, "%s%s", at ? ", " : "", name[i]);
-    }
-    for (int i = 0; i < n; i++)
         free(name[i]);
+    }
 }
 
 void mf_options_choose(struct mf_options_chosen *c, const char *group, const char *option, const char *where)

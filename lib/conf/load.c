@@ -1,3 +1,4 @@
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -151,7 +152,7 @@ static int load(struct loader *l, struct mf_conf *c, struct mf_err *err)
         mf_item_put_at(root, "run.name", name);
     }
     for (int i = 0; i < l->n && rc == 0; i++) {
-        if (l->word[i].n > 1)
+        if (l->word[i].n > 1 || l->word[i].glob)
             rc = several(&l->word[i], l->from->word[i], err);
         else
             choose(l, i);
@@ -236,6 +237,35 @@ static char *job_word(const struct mf_word *w, const char *text)
     return s;
 }
 
+static bool matches(const struct mf_item *patterns, const char *name)
+{
+    const bool list = patterns && patterns->is == MF_IS_LIST;
+    for (int i = 0; patterns && i < (list ? patterns->n : 1); i++) {
+        const char *pattern = list ? patterns->child[i]->text : patterns->text;
+        if (pattern && fnmatch(pattern, name, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* GROUP=glob(a*,exclude=b*): the options of the group that match. */
+static int find_options(struct loader *l, struct mf_word *w, struct mf_err *err)
+{
+    char *name[MF_OPTIONS_MAX], group[128];
+    snprintf(group, sizeof group, "%.*s", (int)strcspn(w->key, "@"), w->key);
+    const int n = mf_folders_options(&l->folders, group, name);
+    int rc = 0;
+    for (int i = 0; i < n; i++) {
+        if (rc == 0 && matches(mf_item_find(w->glob, "include"), name[i]) &&
+            !matches(mf_item_find(w->glob, "exclude"), name[i]))
+            rc = mf_word_choose(w, name[i], err);
+        free(name[i]);
+    }
+    if (rc == 0 && w->n == 0)
+        rc = mf_err_set(err, MF_EUSAGE, "%.128s=glob(..): no option of a group %.64s matches", w->key, group);
+    return rc;
+}
+
 /* One job: all words, each with the value that its turn is at. It must compose. */
 static int job(const struct loader *l, const int *turn, FILE *to, struct mf_err *err)
 {
@@ -247,6 +277,8 @@ static int job(const struct loader *l, const int *turn, FILE *to, struct mf_err 
     from.word = (const char *const *)word;
     int rc = mf_conf_load(c, &from, err);
     for (int i = 0; i < l->n && rc == 0; i++) {
+        if (strchr(word[i], '\n'))
+            rc = mf_err_set(err, MF_EUSAGE, "%.128s: a line break has no place in a job, which is a line", word[i]);
         fputs(i ? " " : "", to);
         mf_shell_print(word[i], to);
     }
@@ -267,6 +299,9 @@ int mf_conf_sweep(const struct mf_sources *from, FILE *to, struct mf_err *err)
     size_t size;
     FILE *text = open_memstream(&lines, &size);
     double jobs = 1;
+    rc = rc ? rc : add_folders(&l, err);
+    for (int i = 0; i < l.n && rc == 0; i++)
+        rc = l.word[i].glob ? find_options(&l, &l.word[i], err) : 0;
     for (int i = 0; i < l.n && rc == 0; i++)
         jobs *= l.word[i].n > 1 ? l.word[i].n : 1;
     if (rc == 0 && jobs > JOBS_MAX)

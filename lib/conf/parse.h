@@ -19,7 +19,7 @@ enum mf_act {
     MF_ACT_DELETE, /* ~a.b or ~a.b=v: back to the default */
 };
 
-/* A value of a word, or one of several in a sweep: a=1,2,3, choice(1,2,3), range(1,4). */
+/* A value of a word, or one of several in a sweep: a=1,2,3, choice(1,2,3), range(1,4), glob(*). */
 struct mf_choice {
     struct mf_item *value;
     char *text; /* as it was written */
@@ -30,10 +30,12 @@ struct mf_word {
     char *key; /* "training.batch_size", "policy", "policy@expert" */
     int n;     /* 0: only of a DELETE */
     struct mf_choice *choice;
+    struct mf_item *glob; /* {include: PATTERNS, exclude: PATTERNS}, whose choices are still to be found; NULL: none */
 };
 
 /* A word is complete: its key is not yet looked for. */
 int mf_word_read(struct mf_word *w, const char *text, struct mf_err *err);
+int mf_word_choose(struct mf_word *w, const char *text, struct mf_err *err); /* a text more to choose from */
 void mf_word_release(struct mf_word *w);
 /* Append to the sentence how `text` is quoted, where the key is one of texts: 'run.name="a,b"'. Returns its code. */
 int mf_word_hint(const char *key, const char *text, struct mf_err *err);

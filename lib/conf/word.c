@@ -190,32 +190,77 @@ static int choices(struct mf_word *w, const char **s, char end, struct mf_err *e
     }
 }
 
-/* range(stop), range(start,stop), range(start,stop,step): stop itself is left out. */
+/* The next argument of a function: by its name, step=2, or by its place. */
+static int argument(const char **s, const char *const *names, int n, int place)
+{
+    ++*s, blanks(s);
+    for (int i = 0; i < n; i++) {
+        const size_t size = strlen(names[i]);
+        const char *at = *s + size;
+        if (strncmp(*s, names[i], size) != 0)
+            continue;
+        blanks(&at);
+        if (*at == '=') {
+            *s = at + 1, blanks(s);
+            return i;
+        }
+    }
+    return place;
+}
+
+/* range(stop), range(start,stop), range(start,stop,step): stop itself is left out. All integers give integers,
+ * and others are rounded to 15 digits. */
 static int range(struct mf_word *w, const char **s, struct mf_err *err)
 {
+    static const char *const names[] = {"start", "stop", "step"};
     double v[3] = {0, 0, 1};
-    int n = 0;
-    do {
-        char *end;
-        ++*s;
-        v[n] = strtod(*s, &end);
-        if (end == *s)
-            break;
-        *s = end, n++;
-        blanks(s);
-    } while (**s == ',' && n < 3);
-    if (n == 1)
+    bool given[3] = {false}, whole = true, good = true;
+    for (int n = 0; good && (n == 0 || **s == ','); n++) {
+        const int i = argument(s, names, 3, n);
+        char *end = NULL;
+        if ((good = i < 3 && !given[i])) {
+            v[i] = strtod(*s, &end);
+            good = given[i] = end > *s && isfinite(v[i]);
+            whole &= !memchr(*s, '.', (size_t)(end - *s)) && v[i] == rint(v[i]) && !memchr(*s, 'e', (size_t)(end - *s));
+            *s = end, blanks(s);
+        }
+    }
+    if (!given[1])
         v[1] = v[0], v[0] = 0;
-    if (n == 0 || **s != ')' || v[2] == 0 || !isfinite(v[0] + v[1] + v[2]))
+    if (!good || !given[0] || v[2] == 0 || **s != ')')
         return mf_err_set(err, MF_EUSAGE, "must be range(start,stop,step)");
     ++*s;
-    for (int i = 0, rc; v[2] > 0 ? v[0] + i * v[2] < v[1] : v[0] + i * v[2] > v[1]; i++) {
-        char text[32];
-        const int size = snprintf(text, sizeof text, "%.12g", v[0] + i * v[2]);
-        if ((rc = choose(w, mf_item_scalar(text, false, MF_HYDRA), text, (size_t)size, err)))
+    for (int i = 0;; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "%.15g", v[0] + i * v[2]); /* 0.3, not 0.30000000000000004 */
+        const double x = strtod(text, NULL);
+        if (v[2] > 0 ? x >= v[1] : x <= v[1])
+            break;
+        if (!whole)
+            mf_float_text(text, sizeof text, x);
+        int rc = choose(w, mf_item_scalar(text, false, MF_HYDRA), text, strlen(text), err);
+        if (rc)
             return rc;
     }
     return w->n ? 0 : mf_err_set(err, MF_EUSAGE, "is an empty range");
+}
+
+/* glob(pattern), glob([a*,b*],exclude=c*): what matches, the folders know. */
+static int glob(struct mf_word *w, const char **s, struct mf_err *err)
+{
+    static const char *const names[] = {"include", "exclude"};
+    w->glob = mf_item_map();
+    for (int n = 0; n == 0 || **s == ','; n++) {
+        struct mf_item *x;
+        const int i = argument(s, names, 2, n);
+        int rc = i < 2 ? value(s, ",)", 0, &x, err) : mf_err_set(err, MF_EUSAGE, "must be glob(include,exclude)");
+        if (rc)
+            return rc;
+        mf_item_put(w->glob, names[i], x);
+    }
+    if (!mf_item_find(w->glob, "include") || *(*s)++ != ')')
+        return mf_err_set(err, MF_EUSAGE, "must be glob(include,exclude)");
+    return 0;
 }
 
 static int right_side(struct mf_word *w, const char *s, struct mf_err *err)
@@ -230,6 +275,9 @@ static int right_side(struct mf_word *w, const char *s, struct mf_err *err)
     } else if (!strncmp(s, "range(", 6)) {
         s += 5;
         rc = range(w, &s, err);
+    } else if (!strncmp(s, "glob(", 5)) {
+        s += 4;
+        rc = glob(w, &s, err);
     } else {
         rc = choices(w, &s, '\0', err);
     }
@@ -266,12 +314,19 @@ int mf_word_value(struct mf_item **to, const char *text, struct mf_err *err)
 {
     struct mf_word w = {0};
     int rc = right_side(&w, text, err);
+    if (rc == 0 && w.n != 1)
+        rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is not one value", text);
     if (rc == 0) {
         *to = w.choice[0].value;
         w.choice[0].value = NULL;
     }
     mf_word_release(&w);
     return rc;
+}
+
+int mf_word_choose(struct mf_word *w, const char *text, struct mf_err *err)
+{
+    return choose(w, mf_item_scalar(text, true, MF_HYDRA), text, strlen(text), err);
 }
 
 void mf_word_release(struct mf_word *w)
@@ -282,5 +337,6 @@ void mf_word_release(struct mf_word *w)
     }
     free(w->choice);
     free(w->key);
+    mf_item_free(w->glob);
     *w = (struct mf_word){0};
 }

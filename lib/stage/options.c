@@ -62,7 +62,8 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
          "  --config FILE       YAML of keys, before the words; again for more; MF_CONFIG names one for all\n"
          "  --cfg               print the resolved configuration; -c job");
     if (s->composes)
-        puts("  -m, --multirun      print a sweep's jobs: key=1,2 is two, and with key2=choice(a,b) four\n"
+        puts("  -m, --multirun      print the jobs of a sweep, a line of words each, quoted for a shell:\n"
+             "                      key=1,2, choice(a,b), range(1,4), GROUP=glob(*)\n"
              "  --doc               print every key of every program");
     puts("  --help, --version");
     if (s->examples)

@@ -207,6 +207,20 @@ training.learning_rate=3e-4 training.clip_range=.2' ]] &&
         run -2 mf-gae -m training.clip_range=1,2 && [[ $output == *"mf-conf -m"* ]]
 }
 
+# jobs WORD ..: the values of the first word in the jobs of a sweep.
+jobs() { mf-conf -m "$@" | sed 's/^[^=]*=//; s/ .*//' | xargs; }
+
+@test "-m: ranges and globs as Hydra has them" {
+    [[ $(jobs 'training.num_envs=range(3,0,-1)') == "3 2 1" && $(jobs 'training.num_epochs=range(start=1,stop=7,step=2)') == "1 3 5" ]] &&
+        [[ $(jobs '+x=range(0,1,0.1)') == "0.0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9" ]] &&
+        [[ $(jobs '+x=range(3)') == "0 1 2" && $(jobs '+x=range(1.0,3)') == "1.0 2.0" && $(jobs '+x=range(.1,1,.3)') == "0.1 0.4 0.7" ]] &&
+        [[ $(jobs 'policy=glob(*)' -cn train --config-dir configs) == "maniflow reflow sde shortcut small unet wide" ]] &&
+        [[ $(jobs 'policy=glob([s*,w*],exclude=small)' -cn train) == "sde shortcut wide" && $(jobs '+policy=glob(wi*)') == wide ]] &&
+        refuses "policy=glob(..): no option of a group policy matches" -m 'policy=glob(q*)' -cn train &&
+        refuses "several values are a sweep's" 'policy=glob(*)' && refuses "is an empty range" -m '+x=range(3,1)' &&
+        refuses "must be range(start,stop,step)" -m '+x=range(1,2,3,4)' && refuses "must be glob(include,exclude)" -m '+x=glob(a'
+}
+
 @test "--doc has every key once, and each program's --help its own" {
     mf-conf --doc >doc && mf-conf | grep -c '^ *[a-z_]*: .' >n &&
         [[ $(grep -c '^  [a-z_.]*=' doc) -eq $(cat n) && $(grep -o '^  [a-z_.]*=' doc | sort | uniq -d) == '' ]]

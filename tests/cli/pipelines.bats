@@ -130,6 +130,28 @@ END
         ! bash array.sh 2>err && told "sbatch sets it"
 }
 
+@test "sweep: words of several values are its experiments, or run with each of a list" {
+    local dry=("$ROOT/pipelines/sweep" --dry-run env=point)
+    [[ $("${dry[@]}" 'training.clip_range=choice(.01,.02)' 'policy.hidden=[8,8],[9]' run.seed=3,4 | grep -o 'run.dir=.*' | xargs -n1 | xargs) == \
+"run.dir=outputs/sweep/clip_range-.01_hidden-_8_8_/3 run.dir=outputs/sweep/clip_range-.01_hidden-_9_/3 \
+run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/3 run.dir=outputs/sweep/clip_range-.02_hidden-_9_/3 \
+run.dir=outputs/sweep/clip_range-.01_hidden-_8_8_/4 run.dir=outputs/sweep/clip_range-.01_hidden-_9_/4 \
+run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_range-.02_hidden-_9_/4" ]] &&
+        [[ $("${dry[@]}" --configs lr:low 'training.num_epochs=range(1,3)' | sed 's/.*run.dir=//' | xargs) == \
+"outputs/sweep/lr_low_num_epochs-1/0 outputs/sweep/lr_low_num_epochs-2/0" ]] &&
+        ! pipeline sweep env=point 'training.num_epochs=1,x' && told "training.num_epochs=x: must be an integer" &&
+        ! pipeline sweep env=point "run.name='a b','a c',\"a b\"" && told "two runs would share the folder outputs/sweep/name-_a_b_" &&
+        "$ROOT/pipelines/sweep" --slurm env=point "${tiny[@]}" training.total_timesteps=600 training.clip_range=.01,.02 >array.sh &&
+        SLURM_ARRAY_TASK_ID=1 bash array.sh 2>err && told "outputs/sweep/clip_range-.02/0: done" && [[ $(ls outputs/sweep) == clip_range-.02 ]]
+}
+
+@test "the jobs of mf-conf -m are lines for a shell, and xargs runs them" {
+    # shellcheck disable=SC2016 # for mf-conf
+    mf-conf -m env=point "${tiny[@]}" training.total_timesteps=300 training.clip_range=.01,.02 'run.name=it_${training.clip_range}' "wandb_project='a b'" >list &&
+        [[ $(wc -l <list) -eq 2 ]] && xargs -L1 "$ROOT/pipelines/train" <list >/dev/null 2>&1 &&
+        mf-check outputs/it_0.01 && mf-check outputs/it_0.02 && [[ $(mf-conf --config outputs/it_0.02/configs/mf-ppo.yaml training.clip_range wandb_project) == $'0.02\na b' ]]
+}
+
 @test "sweep: --gpus in turn, and a sentence where there is none" {
     "$ROOT/pipelines/sweep" --dry-run --configs "baseline:default lr:high" --seeds "0 1" --gpus "2 5 7" env=point >all &&
         [[ $(grep -o 'DEVICES=[0-9]' all | xargs) == "DEVICES=2 DEVICES=5 DEVICES=7 DEVICES=2" && $(grep -c device=cuda:0 all) -eq 4 ]] &&

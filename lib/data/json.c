@@ -106,11 +106,38 @@ static void put_element(const struct mf_array *a, size_t i, FILE *to)
 }
 #undef AT
 
-static void put_summary(const struct mf_array *a, FILE *to)
+/* What of a rollout's arrays is no transition, or not to be learned from: rows of (T, N) that may hold anything. */
+struct mask {
+    const struct mf_array *valid, *loss_mask;
+};
+
+static struct mask mask_of(const struct mf_frame *f)
 {
+    const struct mf_array *of[2] = {mf_frame_find(f, "valid"), mf_frame_find(f, "loss_mask")};
+    for (int i = 0; i < 2; i++)
+        if (of[i] && (of[i]->rank != 2 || mf_dtype_size(of[i]->dtype) != 1))
+            of[i] = NULL;
+    return (struct mask){of[0], of[1]};
+}
+
+static bool masks(const struct mf_array *mask, const struct mf_array *a, size_t i)
+{
+    if (!mask || a == mask || a->rank < 2 || a->dim[0] != mask->dim[0] || a->dim[1] != mask->dim[1])
+        return false;
+    return !((const uint8_t *)mask->data)[i / (a->count / mask->count)];
+}
+
+/* Of what is not masked, and of the masks themselves. */
+static void put_summary(const struct mf_array *a, const struct mask *m, FILE *to)
+{
+    const bool is_mask = a == m->valid || a == m->loss_mask;
     double low = INFINITY, high = -INFINITY, sum = 0;
-    size_t n = 0;
+    size_t n = 0, masked = 0;
     for (size_t i = 0; i < a->count; i++) {
+        if (!is_mask && (masks(m->valid, a, i) || masks(m->loss_mask, a, i))) {
+            masked++;
+            continue;
+        }
         double x = element(a, i);
         if (isnan(x))
             continue;
@@ -125,7 +152,9 @@ static void put_summary(const struct mf_array *a, FILE *to)
     put_number(high, a->dtype == MF_F32, to);
     fputs(",\"mean\":", to);
     put_number(n ? sum / (double)n : (double)NAN, false, to);
-    fprintf(to, ",\"nan\":%zu", a->count - n);
+    fprintf(to, ",\"nan\":%zu", a->count - n - masked);
+    if (masked)
+        fprintf(to, ",\"masked\":%zu", masked);
 }
 
 /* The elements from *i on, as lists nested from dimension d. */
@@ -144,7 +173,7 @@ static void put_nested(const struct mf_array *a, int d, size_t *i, FILE *to)
     putc(']', to);
 }
 
-static void put_array(const struct mf_array *a, enum mf_arrays_as how, FILE *to)
+static void put_array(const struct mf_array *a, const struct mask *m, enum mf_arrays_as how, FILE *to)
 {
     size_t i = 0;
     fprintf(to, "{\"dtype\":\"%s\",\"shape\":[", mf_dtype_name(a->dtype));
@@ -152,7 +181,7 @@ static void put_array(const struct mf_array *a, enum mf_arrays_as how, FILE *to)
         fprintf(to, "%s%zu", d ? "," : "", a->dim[d]);
     putc(']', to);
     if (how == MF_ARRAYS_SUMMARY)
-        put_summary(a, to);
+        put_summary(a, m, to);
     if (how == MF_ARRAYS_WHOLE) {
         fputs(",\"data\":", to);
         put_nested(a, 0, &i, to);
@@ -224,6 +253,7 @@ static void put_field(const struct mf_field *field, FILE *to)
 
 static void put_entries(const struct mf_frame *f, enum mf_arrays_as how, FILE *to)
 {
+    const struct mask mask = mask_of(f);
     putc('{', to);
     for (int i = 0, array = 0; i < f->n_entries; i++) {
         const struct mf_entry *e = &f->entry[i];
@@ -234,7 +264,7 @@ static void put_entries(const struct mf_frame *f, enum mf_arrays_as how, FILE *t
             continue;
         }
         put_key(e->field.key.p, e->field.key.n, to);
-        put_array(mf_frame_array(f, array++), how, to);
+        put_array(mf_frame_array(f, array++), &mask, how, to);
     }
     putc('}', to);
 }

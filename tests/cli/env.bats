@@ -117,25 +117,6 @@ PY
     kill -INT $! && ended_by 130 $!
 }
 
-@test "mf-env counts episodes from 0, whoever asks" {
-    /usr/bin/python3 - <<'PY'
-import msgpack, numpy as np, subprocess
-server = subprocess.Popen(["mf-env", "point"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-answers = msgpack.Unpacker(server.stdout, read_size=1)
-enc = lambda a: {b"nd": True, b"type": a.dtype.str, b"kind": b"", b"shape": a.shape, b"data": a.tobytes()}
-def ask(seq, say, arrays={}, **fields):
-    server.stdin.write(msgpack.packb({"mf": "env", "say": say, "seq": seq, **fields, "arrays": {k: enc(v) for k, v in arrays.items()}}))
-    server.stdin.flush()
-    return next(answers)
-shapes = {k: v[b"shape"] for k, v in ask(1, "hello")["arrays"].items() if k.startswith("obs/")}
-assert ask(2, "make", {k: np.zeros(v, "f4") for k, v in shapes.items()}, n=2, first=0, max_steps=5, seed=0, purpose="train")["say"] != "error"
-every = {"which": np.ones(2, "u1"), "active": np.ones(2, "u1"), "actions": np.zeros((2, 1, 1), "f4")}
-for seq, say in ((3, "reset"), (4, "step")):
-    a = ask(seq, say, {**every, "episode": np.array([0, -(2**31)], "i4")}, autoreset=True)
-    assert a["say"] == "error" and "episode[1] is -2147483648, not within 0.." in a["text"], a
-PY
-}
-
 @test "a run with mf-env is resumed to the same bytes: its states travel" {
     train a env=point && cp "$last" want
     train b env=exec env.command='mf-env point' env.workers=3 training.total_timesteps=600

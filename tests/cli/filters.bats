@@ -187,6 +187,11 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     stream make case=random dirt=nan >"$T/in"
     mf-view <"$T/in" | jq -e -s 'length == 5 and .[1].arrays.rewards.shape == [9, 6, 2] and .[-1].mf == "end"'
     mf-view view.arrays=whole <"$T/in" | jq -e -s '.[1].arrays["obs/image"].data | flatten | length == 648'
+    local dirt # what is masked is in no extreme and no mean
+    for dirt in 0 nan 1e30; do
+        stream make case=random dirt=$dirt | mf-view | jq -c 'select(.mf == "rollout").arrays | [.rewards, .prev_values]' >"$T/$dirt"
+    done
+    cmp "$T/0" "$T/nan" && cmp "$T/0" "$T/1e30" && jq -e '.[0].masked == 24 and .[0].nan == 0 and .[0].max < 4' "$T/0" || return 1
     mf-view view.arrays=none <"$T/in" | jq -e -s '.[1].arrays.rewards == {"dtype": "<f4", "shape": [9, 6, 2]}'
     stream make | mf-view view.arrays=whole | jq -c 'select(.mf == "rollout").arrays.prev_values.data' >"$T/got"
     [[ $(cat "$T/got") == "[[0.5],[0.6],[0.7],[0.8]]" ]]

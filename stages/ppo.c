@@ -25,7 +25,7 @@ enum { CHECKPOINTS_KEPT = 3 };
 
 struct ppo {
     const char *checkpoint, *device, *address;
-    int64_t threads, max_lag, sources, save_interval, log_interval, num_envs, steps;
+    int64_t threads, max_lag, sources, save_interval, keep, log_interval, num_envs, steps;
     int precision, weights;
     struct mf_rundir_opts run;
     bool progress;
@@ -52,6 +52,7 @@ static const struct mf_bind binds[] = {
     {"training.num_envs", offsetof(struct ppo, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct ppo, steps)},
     {"training.save_interval", offsetof(struct ppo, save_interval)},
+    {"training.keep_checkpoints", offsetof(struct ppo, keep)},
     {"training.log_interval", offsetof(struct ppo, log_interval)},
     {"collect.max_lag", offsetof(struct ppo, max_lag)},
     {"collect.sources", offsetof(struct ppo, sources)},
@@ -251,7 +252,7 @@ static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t st
     if (rc || (rc = mf_trainer_save(t, path, err)))
         return rc;
     mf_rundir_begun(&q->work.mine);
-    mf_rundir_prune(q->work.path, t->policy.version, CHECKPOINTS_KEPT, q->save_interval);
+    mf_rundir_prune(q->work.path, t->policy.version, CHECKPOINTS_KEPT, q->save_interval, q->keep);
     return publish(q, err);
 }
 

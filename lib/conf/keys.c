@@ -134,6 +134,8 @@ const struct mf_key mf_keys[] = {
      "keep the encoder of point clouds frozen; rollouts then carry its output where that is smaller"},
     {"training.save_interval", MF_INT, "10", "[1,)", "iterations",
      "interval of checkpoints that are kept; the newest 3 are always kept"},
+    {"training.keep_checkpoints", MF_INT, "20", "[0,)", "checkpoints",
+     "most checkpoints that are kept at that interval, the newest ones; 0: all"},
     {"training.log_interval", MF_INT, "1", "[1,)", "iterations",
      "interval of metrics on stdout; logs/metrics.mf of the run has every iteration"},
 

@@ -64,8 +64,8 @@ int mf_rundir_socket(const char *dir, char *address, size_t size, struct mf_err 
 /* Beside the checkpoint of a version, as JSON: its metrics, and the head of the stream it was learned from. Nothing of
  * it determines the numbers, so where it cannot be written the run goes on without. */
 void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head);
-/* Remove numbered checkpoints but the last `keep` up to `newest` and every `every`-th. */
-void mf_rundir_prune(const char *dir, long long newest, int keep, long long every);
+/* Remove numbered checkpoints but the last `keep` up to `newest` and, of every `every`-th, the last `most` (0: all). */
+void mf_rundir_prune(const char *dir, long long newest, int keep, long long every, long long most);
 void mf_rundir_forget(const char *dir); /* all of them */
 
 #endif

@@ -10,7 +10,7 @@
 #include "stage/rundir.h"
 
 struct pruning {
-    long long first_kept, every;
+    long long first_kept, every, first_of_every;
 };
 
 static void note_path(const char *dir, long long version, char path[MF_PATH_MAX])
@@ -32,13 +32,16 @@ static void remove_one(const char *dir, long long v, void *arg)
 static void prune_one(const char *dir, long long v, void *arg)
 {
     const struct pruning *p = arg;
-    if (v < p->first_kept && (p->every <= 0 || v % p->every != 0))
+    if (v < p->first_kept && (v % p->every != 0 || v < p->first_of_every))
         remove_one(dir, v, NULL);
 }
 
-void mf_rundir_prune(const char *dir, long long newest, int keep, long long every)
+void mf_rundir_prune(const char *dir, long long newest, int keep, long long every, long long most)
 {
-    struct pruning p = {.first_kept = newest - keep + 1, .every = every};
+    const long long intervals = newest / every;
+    struct pruning p = {.first_kept = newest - keep + 1,
+                        .every = every,
+                        .first_of_every = most && most < intervals ? (intervals - most + 1) * every : 0};
     mf_runs_each(dir, prune_one, &p);
 }
 

@@ -146,13 +146,20 @@ int main(void)
     checkpoint("deep/down/run", 26, 9);
     ok(mf_runs_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "one that is cut is passed over");
     unlink("deep/down/run/checkpoints/000026.safetensors");
-    mf_rundir_prune("deep/down/run", 25, 3, 10);
+    mf_rundir_prune("deep/down/run", 25, 3, 4, 0);
+    for (long long v = 4; v < 25; v += 4) {
+        mf_runs_version("deep/down/run", v, path);
+        ok(access(path, F_OK) == 0, "without a bound, each fourth stays: %lld", v);
+    }
+    mf_rundir_prune("deep/down/run", 25, 3, 4, 2);
     int left = 0;
     for (long long v = 1; v <= 25; v++) {
         mf_runs_version("deep/down/run", v, path);
         left += access(path, F_OK) == 0;
     }
-    ok(left == 5, "pruned to 10, 20, 23, 24, 25");
+    mf_runs_version("deep/down/run", 20, path);
+    ok(left == 4 && access(path, F_OK) == 0,
+       "pruned to the newest 3 and, of each fourth, the newest 2: 20, 23, 24, 25");
     mf_rundir_close(&a);
     ok(!mf_rundir_is_live("deep/down/run"), "closed, it is not");
     ok(open_run(&a, "deep/down/run", false, false) == MF_EUSAGE && strstr(err.text, "run.resume"),

@@ -99,6 +99,22 @@ bool mf_rundir_is_live(const char *dir)
     return live;
 }
 
+/* What a learner that was killed left half-written: only the one learner writes checkpoints/. */
+static void sweep(const char *dir)
+{
+    char path[MF_PATH_MAX + 300];
+    struct mf_err ignored;
+    DIR *d = join(path, dir, "checkpoints", &ignored) ? NULL : opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const size_t n = strlen(e->d_name);
+        snprintf(path, sizeof path, "%s/checkpoints/%s", dir, e->d_name);
+        if (n > 5 && !strcmp(e->d_name + n - 5, ".part"))
+            unlink(path);
+    }
+    if (d)
+        closedir(d);
+}
+
 int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf_err *err)
 {
     enum mf_lock got;
@@ -112,6 +128,8 @@ int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf
             mf_err_set(err, MF_EIO, "the run in %s has a learner already; replay a saved stream for a second one", dir);
     if (rc)
         mf_rundir_close(r);
+    else
+        sweep(dir);
     return rc;
 }
 

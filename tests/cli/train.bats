@@ -244,3 +244,11 @@ PY
             all(.["perf/idle_collect_in"] > .4 and .["perf/idle_gae_in"] > .4 and .["perf/idle_gae_in"] <= 1.001 and .["perf/idle_gae_out"] < .2)' >/dev/null &&
         ! grep -qa idle stream.mf
 }
+
+@test "what a killed learner left half-written is gone when the run goes on" {
+    cd "$T" || return 1
+    local words=(run.dir=r training.num_envs=4 training.num_steps_per_rollout=4 "policy.hidden=[8]" "policy.critic_hidden=[8]" threads=1)
+    mf-collect "${words[@]}" training.total_timesteps=200 2>log | mf-gae | mf-ppo "${words[@]}" >m.mf 2>>log && echo cut >r/checkpoints/000001.json.part &&
+        echo kept >r/checkpoints/mine.json && mf-collect "${words[@]}" training.total_timesteps=400 run.resume=auto 2>>log | mf-gae | mf-ppo "${words[@]}" >m.mf 2>>log &&
+        [[ ! -e r/checkpoints/000001.json.part && -e r/checkpoints/mine.json ]]
+}

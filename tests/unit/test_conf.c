@@ -304,6 +304,8 @@ static void paths(void)
     struct mf_conf *c = mf_conf_new();
     ok(load_word(c, "run.dir=~bob/a", &err) == MF_EUSAGE && strstr(err.text, "run.dir=~bob/a: only ~ and ~/"), "%s",
        err.text);
+    mf_conf_free(c);
+    c = mf_conf_new();
     ok(load_word(c, "run.name=..", &err) == MF_EUSAGE && strstr(err.text, "folder above"), "%s", err.text);
     mf_conf_free(c);
     file("run:\n  dir: ~/runs\n", "run.dir", "/home/x/runs");

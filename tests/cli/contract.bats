@@ -170,3 +170,12 @@ outlives() {
     cd "$T" && stream make case=random T=2000 N=50 >in
     pipe "mf-record r.hdf5 <in | head -c 100 >/dev/null" && [[ ${lines[-1]} == "141 0" ]]
 }
+
+@test "one cause is one line: who reads behind a program that failed, or that met a death, says nothing more" {
+    cd "$T" && small=(env=point training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=400 'policy.hidden=[8]' 'policy.critic_hidden=[8]' threads=1)
+    mf-collect "${small[@]}" run.dir=a | tee r.mf | mf-gae | mf-ppo "${small[@]}" >m.mf || return 1
+    run bash -c "head -c $(($(wc -c <r.mf) / 2)) r.mf | mf-gae 2>>said | mf-mc 2>>said | mf-ppo ${small[*]} run.dir=b 2>>said | mf-film 2>>said | mf-log log.dir=. 2>>said >out; echo \${PIPESTATUS[*]}"
+    [[ ${lines[-1]} == "0 3 3 3 3 3" && $(grep -c ': error: ' said) -eq 1 ]] && grep '^mf-gae: error: <stdin>: ends inside a frame' said || { echo "${lines[-1]}" && cat said; return 1; }
+    mkdir d && run bash -c "head -c $(($(wc -c <m.mf) / 2)) m.mf | mf-film 2>said | tee cut.mf | mf-log log.dir=d 2>>said | mf-top >out 2>>said; echo \${PIPESTATUS[*]}"
+    [[ ${lines[-1]} == "0 3 0 3 3" && $(grep -c . said) -eq 1 ]] && run -3 mf-stat cut.mf && [[ $output == *"is truncated: mf-film failed after"* ]] # saved, it names the program
+}

@@ -186,6 +186,7 @@ int mf_conf_take(struct mf_conf *c, struct mf_item *root, struct mf_err *err)
     b.keep = mode && mode->text && !strcmp(mode->text, "keep");
     int rc = bind_all(&b, root, err);
     take_keys_out(root);
+    mf_item_free(c->rest);
     c->rest = root;
     const size_t n = strlen(c->remark);
     if (b.unknown)

@@ -34,8 +34,9 @@ run_dir() {
     if [ "${value[3]}" = point ] && [ -e "${value[4]}" ]; then
         value[3]=$(mf-ckpt show "${value[4]}" 2>/dev/null | sed -n 's/^spec.env  *\(..*\)/\1/p')
     fi
-    value[3]=${value[3]:-point}
-    echo "${value[0]:-outputs/${value[1]:-${value[2]:-${value[3]}}}/$kind}"
+    local name=${value[1]:-${value[2]:-${value[3]:-point}}}
+    name=${name//\//_} # a name from a checkpoint or for W&B is no path
+    echo "${value[0]:-outputs/${name/#./_}/$kind}"
 }
 
 # quoted PATH: for a shell, and no program takes it for a key. tool NAME: so that the user's shell finds it.

@@ -133,3 +133,8 @@ nolocks() {
     mf-collect "${small[@]}" env=exec env.command="/usr/bin/python3 $ROOT/tests/tools/env_server.py name" env.workers=1 2>err | mf-gae | mf-ppo "${small[@]}" >/dev/null 2>>err
     [[ $(ls) == *outputs* && $(ls outputs) == _.*x && $(ls outputs/*) == *latest* && ! -e ../x && ! -e ../../x ]] || { cat err; find . -maxdepth 3; return 1; }
 }
+
+@test "pipelines take names that others give for names" {
+    (source "$ROOT/pipelines/common.bash" && run_dir ppo wandb_run_name=../../x && run_dir clone env=ALE/Pong-v5 && run_dir ppo run.name=mine && run_dir ppo run.dir=/x/y) >dirs &&
+        [[ $(cat dirs) == $'outputs/_._.._x/ppo\noutputs/ALE_Pong-v5/clone\noutputs/mine/ppo\n/x/y' ]]
+}

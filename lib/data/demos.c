@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
+#include "base/stop.h"
 #include "data/demo_cache.h"
 #include "data/demo_list.h"
 
@@ -228,6 +229,7 @@ static int open_all(struct reading *r, const struct mf_demos_opts *opts, struct 
     rc = 0;
     for (size_t i = 0; i < d->n_demos && rc == 0; i++) {
         rc = check_demo(r, &d->demo[i], err);
+        rc = rc ? rc : mf_stop_any(err);
         mf_h5_alive();
     }
     return rc;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stop.h"
 #include "data/demo_list.h"
 #include "data/survey_priv.h"
 
@@ -181,6 +182,8 @@ static int survey(struct mf_surveying *v, struct mf_err *err)
     for (size_t i = 0; i < s->n_demos && !v->broken.code; i++) {
         v->demo = &s->demo[i];
         survey_demo(v);
+        if (!v->broken.code)
+            mf_stop_any(&v->broken);
         if (v->opts->progress)
             v->opts->progress(v->opts->arg, i + 1, s->n_demos);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stop.h"
 #include "data/survey_priv.h"
 
 enum { BAND = 1 << 20, WIDE_MAX = 1 << 10, SETS_MAX = 4096 }; /* BAND: numbers in memory at once */
@@ -111,6 +112,7 @@ static int read_numbers(struct mf_surveying *v, hid_t set, struct mf_survey_set 
             rc = mf_h5_unread(err, "it cannot be read");
         else
             add_band(v, q, at, (size_t)count[0], row, &told);
+        rc = rc ? rc : mf_stop_any(err);
         mf_h5_close(memory);
         mf_h5_alive();
     }

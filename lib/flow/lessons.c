@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/stop.h"
 #include "data/moments.h"
 
 static const double flat = 1e-4; /* a range or deviation below it is none */
@@ -52,6 +53,8 @@ static int read_all(struct mf_demos *d, const struct mf_fit *f, struct mf_moment
         for (int k = 0; k < d->n_columns; at += features(&d->column[k++]))
             if (!d->column[k].is.u8 && read_moments(d, k, i, m + at, err))
                 return err->code;
+        if (mf_stop_any(err))
+            return err->code;
         if (f->progress)
             f->progress(f->arg, i + 1, d->n_demos);
     }

@@ -327,3 +327,17 @@ for demo in h5py.File("a.hdf5", "a")["data"].values(): demo["obs/" + "n" * 64] =
     done
     ((count > 20))
 }
+
+@test "SIGTERM ends whoever reads a long file, between two datasets" {
+    command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || skip "no strace that may trace"
+    demos a.hdf5 demos=20 || return 1
+    local program began=$SECONDS _
+    for program in "mf-data a.hdf5" "${clone[*]} clone.dataset=a.hdf5"; do
+        rm -f reads
+        # shellcheck disable=SC2086 # words
+        strace -qq -o reads -e trace=pread64 -P "$PWD/a.hdf5" -e inject=pread64:delay_enter=200000 $program >out 2>err &
+        for _ in {1..200}; do [[ -s reads ]] && break || sleep .05; done
+        pkill -TERM -P $! && ended_by 143 $! && ! grep error err || { cat err; return 1; }
+    done
+    ((SECONDS - began < 30))
+}

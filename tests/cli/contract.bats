@@ -163,7 +163,7 @@ outlives() {
         mf-check b/logs/metrics.mf && [[ $(mf-view b/logs/metrics.mf | grep -c '"metrics"') -eq $(mf-view m.mf | grep -c '"metrics"') ]] &&
         outlives mf-bc "mf-bc clone.dataset=d.hdf5 clone.steps=30 clone.batch_size=4 'policy.hidden=[8]' run.dir=c threads=1" && mf-check c/logs/metrics.mf && [[ -e c/checkpoints/clone.safetensors ]] &&
         mkdir d && outlives mf-log "mf-log log.dir=d log.formats=[csv] <m.mf" && [[ $(tail -1 d/metrics.csv | cut -d, -f1) == $(mf-view m.mf | jq -s 'map(select(.mf == "metrics")) | last.iter') ]] &&
-        outlives mf-film "mf-film film.every=1 film.trials=1 <m.mf" && ls a/videos/*.gif
+        outlives mf-film "mf-collect ${small[*]} run.dir=f | mf-gae | mf-ppo ${small[*]} | mf-film film.every=1 film.trials=1" && ls f/videos/*.gif
 }
 
 @test "rollouts that nobody reads end their writer, whatever it saves" {

@@ -39,6 +39,8 @@ static int create(struct mf_recorder *r, struct mf_err *err)
     H5Pset_chunk(plist, 1, (hsize_t[]){BYTES_CHUNK});
     r->file = rc ? -1 : H5Fcreate(r->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     r->bytes = H5Dcreate2(r->file, "mf/bytes", H5T_STD_U8LE, space, links, plist, H5P_DEFAULT);
+    if (rc == 0 && r->file < 0)
+        unlink(r->part); /* empty, and nobody else's: the lock was free */
     if (rc == 0 && r->bytes < 0)
         rc = mf_h5_fail(err, "cannot create '%s'", r->part);
     mf_h5_close(links);

@@ -175,18 +175,21 @@ static int write_all(struct writer *w, const struct mf_array *tensors, int n, co
     if (!tree || !w->directory)
         return mf_err_set(err, MF_ENOMEM, "cannot allocate the directory of %s", part);
     pickle(tree, tensors, n);
-    fclose(tree);
-    put_entry(w, "archive/data.pkl", text[0], size[0]);
+    bool good = fclose(tree) == 0;
+    put_entry(w, "archive/data.pkl", text[0], good ? size[0] : 0);
     put_entry(w, "archive/byteorder", "little", 6);
     for (int i = 0; i < n; i++) {
         sprintf(name, "archive/data/%d", i);
         put_entry(w, name, tensors[i].data, tensors[i].bytes);
     }
     put_entry(w, "archive/version", "3\n", 2);
-    fclose(w->directory);
-    put_end(w, text[1], size[1]);
+    good &= fclose(w->directory) == 0;
+    if (good)
+        put_end(w, text[1], size[1]);
     free(text[0]);
     free(text[1]);
+    if (!good)
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate the directory of %s", part);
     return ferror(w->to) ? mf_err_errno(err, "cannot write %s", part) : 0;
 }
 

@@ -145,5 +145,9 @@ PY
             count=$((count + 1))
         done
     done
-    ((count > 20))
+    ((count > 20)) || return 1
+    for n in 1 3; do # our making of the file, then that of HDF5, which looks at it first
+        run -1 --separate-stderr strace -f -qq -o hit -P r.hdf5.part -e trace=openat -e inject=openat:error=ENOSPC:when="$n" mf-record r.hdf5 --in s.mf --out /dev/null
+        [[ $stderr == *"cannot create 'r.hdf5.part': No space left on device" && -z $(ls r.hdf5*) ]] || { echo "openat $n: $status $stderr"; return 1; }
+    done
 }

@@ -276,7 +276,8 @@ static void reads_back(void)
 /* Keys of paths know ~, keys of names no path; a text without a default is one of these, or known to be neither. */
 static void paths(void)
 {
-    static const char *const other[] = {"env.command", "clone.filter_key", "wandb_project", "wandb_run_name"};
+    static const char *const other[] = {"env.command", "advantage.stage", "clone.filter_key", "wandb_project",
+                                        "wandb_run_name"};
     int wrong = 0, n = 0;
     setenv("HOME", "/home/x", 1);
     for (const struct mf_key *k = mf_keys; k->name; k++) {

@@ -120,7 +120,7 @@ void mf_report_row(const struct mf_frame *m, FILE *to)
                   {"steps/s", "values.perf/fps", "%.0f", 8, 1}};
     const size_t n = sizeof column / sizeof *column;
     char text[MF_NUMBER];
-    for (size_t i = 0; (long)number(m, "iter") % 20 == 0 && i < n; i++)
+    for (size_t i = 0; fmod(number(m, "iter"), 20) == 0 && i < n; i++) /* no iter: NaN */
         fprintf(to, "%*s%s", column[i].width, column[i].head, i + 1 < n ? " " : "\n");
     for (size_t i = 0; i < n; i++)
         fprintf(to, "%*s%s", column[i].width,

@@ -20,9 +20,11 @@ static struct mf_policy *small(void)
                                .n_action_steps = 2,
                                .K = 2,
                                .noise_method = MF_FLOW_NOISE,
-                               .net = {.n_hidden = 1, .hidden = {4}, .act = MF_ACT_MISH, .time_dim = 2},
+                               .net = {.n_hidden = 3, .hidden = {4, 4, 4}, .act = MF_ACT_MISH, .time_dim = 8},
                                .n_critic = 1,
-                               .critic = {4}};
+                               .critic = {4},
+                               .n_noise = 2,
+                               .noise = {4, 4}};
     if (!p.params.n && (mf_net_find(&s.net.net, "reflow_mlp", &err) || mf_policy_init(&p, &s, &err)))
         abort();
     return &p;

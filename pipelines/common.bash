@@ -28,9 +28,9 @@ file() { if [[ $1 == *=* && $1 != [./]* ]]; then echo "./$1"; else echo "$1"; fi
 # run.name, wandb_run_name, or that of the environment, which the checkpoint says where nobody does.
 run_dir() {
     local value kind=$1
-    mapfile -t value < <(mf-conf "${@:2}" run.dir run.name wandb_run_name env.name policy.checkpoint)
-    ((${#value[@]} <= 5)) || echo "$script: run.dir, run.name and policy.checkpoint have no room for a second line" >&2
-    ((${#value[@]} == 5)) || return 1
+    mapfile -t value <<<"$(mf-conf "${@:2}" run.dir run.name wandb_run_name env.name policy.checkpoint && echo .)"
+    ((${#value[@]} <= 6)) || echo "$script: run.dir, run.name and policy.checkpoint have no room for a second line" >&2
+    ((${#value[@]} == 6)) || return 1
     if [ "${value[3]}" = point ] && [ -e "${value[4]}" ]; then
         value[3]=$(mf-ckpt show "${value[4]}" 2>/dev/null | sed -n 's/^spec.env  *\(..*\)/\1/p')
     fi

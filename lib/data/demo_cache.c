@@ -1,12 +1,13 @@
 #include "data/demo_cache.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 
-enum { PAGE_MIN = 64 << 10, WHOLE_MAX = 1 << 20, CONVERT = 64 << 10 };
+enum { PAGE_MIN = 64 << 10, WHOLE_MAX = 1 << 20, CONVERT = 64 << 10, MAPPED = 128 << 10 };
 
 struct column {    /* of one demo */
     uint32_t rows; /* in a page */
@@ -37,6 +38,9 @@ struct mf_demo_cache *mf_demo_cache_new(hid_t file, const char *path, size_t lim
     c->file = file;
     c->path = mf_xstrdup(path);
     c->limit = limit;
+    /* Large pages go back to the system when they are dropped: in the heap, what HDF5 allocates between them keeps
+     * them. */
+    mallopt(M_MMAP_THRESHOLD, MAPPED);
     c->access = H5Pcreate(H5P_DATASET_ACCESS);
     H5Pset_chunk_cache(c->access, 0, 0, 0); /* a page is read whole and once */
     c->transfer = H5Pcreate(H5P_DATASET_XFER);

@@ -40,8 +40,8 @@ complete_line() {
     local to="$T/a b/c" share="$T/a b/c/share/maniflow" PATH=/usr/bin:/bin
     [[ $("$to/bin/mf-conf" --config-name=lift env.name) == lift ]] &&
         cmp "$to/share/man/man1/mf-gae.1" "$ROOT/build/man/mf-gae.1" && cmp "$to/share/bash-completion/completions/mf-gae" "$ROOT/share/completion.bash" &&
-        "$share/pipelines/train" --config-name=point training.total_timesteps=4096 log.level=error >/dev/null &&
-        "$to/bin/mf-check" outputs/point && ls outputs/point/checkpoints/*.safetensors >/dev/null &&
+        "$share/pipelines/train" --config-name=point training.total_timesteps=4096 log.level=error >/dev/null 2>hints && ! grep -F "a b/c" hints &&
+        "$to/bin/mf-check" outputs/point && ls outputs/point/ppo/checkpoints/*.safetensors >/dev/null &&
         "$share/pipelines/sweep" --dry-run --configs lr:low --seeds 0 | grep -qF "$(printf %q "$share/pipelines/train") " &&
         [[ -x $share/examples/filter.py && -r $share/examples/envs/serving.py && ! -e $share/pipelines/setup ]] &&
         make -s -C "$ROOT" uninstall DESTDIR="$T/a b" PREFIX=/c && [[ $(find "$to" ! -type d) == '' && ! -e $share ]]

@@ -142,14 +142,14 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         ! pipeline sweep env=point 'training.num_epochs=1,x' && told "training.num_epochs=x: must be an integer" &&
         ! pipeline sweep env=point "run.name='a b','a c',\"a b\"" && told "two runs would share the folder outputs/sweep/name-_a_b_" &&
         "$ROOT/pipelines/sweep" --slurm env=point "${tiny[@]}" training.total_timesteps=600 training.clip_range=.01,.02 >array.sh &&
-        SLURM_ARRAY_TASK_ID=1 bash array.sh 2>err && told "outputs/sweep/clip_range-.02/0: done" && [[ $(ls outputs/sweep) == clip_range-.02 ]]
+        SLURM_ARRAY_TASK_ID=1 bash array.sh 2>err && told "outputs/sweep/clip_range-.02/0: done" && [[ -d outputs/sweep/clip_range-.02 && ! -e outputs/sweep/clip_range-.01 ]]
 }
 
 @test "the jobs of mf-conf -m are lines for a shell, and xargs runs them" {
     # shellcheck disable=SC2016 # for mf-conf
     mf-conf -m env=point "${tiny[@]}" training.total_timesteps=300 training.clip_range=.01,.02 'run.name=it_${training.clip_range}' "wandb_project='a b'" >list &&
         [[ $(wc -l <list) -eq 2 ]] && xargs -L1 "$ROOT/pipelines/train" <list >/dev/null 2>&1 &&
-        mf-check outputs/it_0.01 && mf-check outputs/it_0.02 && [[ $(mf-conf --config outputs/it_0.02/configs/mf-ppo.yaml training.clip_range wandb_project) == $'0.02\na b' ]]
+        mf-check outputs/it_0.01 && mf-check outputs/it_0.02 && [[ $(mf-conf --config outputs/it_0.02/ppo/configs/mf-ppo.yaml training.clip_range wandb_project) == $'0.02\na b' ]]
 }
 
 @test "sweep: --gpus in turn, and a sentence where there is none" {

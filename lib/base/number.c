@@ -5,6 +5,9 @@
 
 const char *mf_number(char to[MF_NUMBER], const char *format, double v)
 {
-    snprintf(to, MF_NUMBER, isnan(v) ? "-" : format, v);
+    if (isnan(v))
+        snprintf(to, MF_NUMBER, "-");
+    else
+        snprintf(to, MF_NUMBER, format, v);
     return to;
 }

@@ -26,9 +26,10 @@ INLINE unsigned bitsw(iw x)
     return (unsigned)_mm256_movemask_ps((__m256)(v8)(x == 0)) ^ 0xff;
 }
 
-#define VEC   "ymm"
-#define BYTES "32"
-#define SUM   "t"
+#define VEC      "ymm"
+#define BYTES    "32"
+#define SUM      "t"
+#define REGISTER "x"
 #define SCALE
 #define MULTIPLY_ADD "vfmadd231ps"
 #define TILES(T)     T(1) T(2) T(3) T(4) T(5) T(6)

@@ -32,7 +32,7 @@ struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_p
     size_t most = mf_minibatch_most(r->n_live, o);
     b->deck = mf_xcalloc(b->deck_size, sizeof *b->deck);
     b->seen = mf_xcalloc(r->n, sizeof *b->seen);
-    b->row = mf_xcalloc(most, sizeof *b->row);
+    b->row = mf_xcalloc(most + 1, sizeof *b->row); /* one to write and not to count */
     b->count = mf_xcalloc(most, sizeof *b->count);
     float **const one[] = {&b->advantage, &b->value_weight, &b->entropy_weight, &b->value, &b->entropy};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
@@ -72,8 +72,22 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The rows that were drawn, in order: sorted where they are few, else found among all. */
+static void order(struct mf_minibatch *b, const struct mf_rows *r)
+{
+    if (b->n < r->n / 16) {
+        qsort(b->row, b->n, sizeof *b->row, ascending);
+        return;
+    }
+    b->n = 0;
+    for (size_t row = 0; row < r->n; row++) {
+        b->row[b->n] = (uint32_t)row;
+        b->n += b->seen[row] > 0;
+    }
+}
+
 /* Draw, and fold what was drawn twice: the loss of a row times its count is the loss of its copies. */
-static bool deal(struct mf_minibatch *b)
+static bool deal(struct mf_minibatch *b, const struct mf_rows *r)
 {
     size_t left = b->deck_size - b->dealt, take = smaller((size_t)b->opts->batch_size, left);
     b->n = 0;
@@ -83,7 +97,7 @@ static bool deal(struct mf_minibatch *b)
             b->row[b->n++] = row;
     }
     b->dealt += take;
-    qsort(b->row, b->n, sizeof *b->row, ascending);
+    order(b, r);
     for (size_t i = 0; i < b->n; i++) {
         b->count[i] = b->seen[b->row[i]];
         b->seen[b->row[i]] = 0;
@@ -147,7 +161,7 @@ static void normalize(struct mf_minibatch *b)
 
 bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r)
 {
-    if (!deal(b))
+    if (!deal(b, r))
         return false;
     weigh(b, r);
     if (b->opts->normalize_advantages && b->opts->normalize_over == MF_OVER_MINIBATCH && !r->normalized)

@@ -1,4 +1,5 @@
 /* nolocks.c - for LD_PRELOAD: a file system without locks. NOLOCK_ERRNO: how it says so. */
+#include <sys/file.h>
 #include <errno.h>
 #include <stdlib.h>
 

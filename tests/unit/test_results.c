@@ -100,7 +100,8 @@ static void at_the_same_time(struct mf_policy *p)
     struct mf_result r = toy_result(p, 3, N, t), other = r;
     r.seed = 20, other.seed = 21;
     const int before = count();
-    must(mf_results_open(&a, path, &err) || mf_results_open(&b, path, &err), &err);
+    must(mf_results_open(&a, path, &err), &err);
+    must(mf_results_open(&b, path, &err), &err);
     must(mf_results_add(a, &r, &err) || mf_results_add(b, &r, &err) || mf_results_add(b, &other, &err), &err);
     ok(mf_results_count(b) == before + 2 && !mf_results_find(a, &other), "the second learns of the first one's line");
     must(mf_results_add(a, &other, &err), &err);

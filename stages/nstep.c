@@ -1,33 +1,12 @@
 /* mf-nstep: add n-step returns, and advantages over the values, to every rollout. */
-#include "rl/advantage.h"
-#include "stage/stage.h"
+#include "estimator.h"
 
 static const struct mf_bind binds[] = {
-    {"advantage.gamma", offsetof(struct mf_advantage, gamma)},
+    ESTIMATOR_BINDS,
     {"advantage.n_step", offsetof(struct mf_advantage, n_step)},
-    {"advantage.discount", offsetof(struct mf_advantage, discount)},
-    {"advantage.reward", offsetof(struct mf_advantage, reward)},
-    {"advantage.compat", offsetof(struct mf_advantage, compat)},
     {0},
 };
 
-static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
-{
-    int rc = mf_frame_kind(f) == MF_ROLLOUT ? mf_advantage_add(self, MF_NSTEP, f, err) : 0;
-    return rc ? rc : mf_emit(run, f, err);
-}
-
-static const struct mf_stage stage = {
-    .name = "nstep",
-    .summary = "Add n-step returns, and advantages over the values, to every rollout.",
-    .examples = "  mf-collect | mf-nstep advantage.n_step=8 | mf-ppo\n",
-    .role = MF_FILTER,
-    .binds = binds,
-    .size = sizeof(struct mf_advantage),
-    .frame = frame,
-};
-
-int main(int argc, char **argv)
-{
-    return mf_stage_main(&stage, argc, argv);
-}
+ESTIMATOR(MF_NSTEP, .name = "nstep", .binds = binds,
+          .summary = "Add n-step returns, and advantages over the values, to every rollout.",
+          .examples = "  mf-collect | mf-nstep advantage.n_step=8 | mf-ppo\n")

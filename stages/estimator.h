@@ -1,0 +1,27 @@
+/* estimator.h - what mf-gae, mf-mc and mf-nstep are: filters that add the advantages of one estimator to every rollout.
+ */
+#include "rl/advantage.h"
+#include "stage/stage.h"
+
+/* The keys that all of them read. */
+#define ESTIMATOR_BINDS                                                                                                \
+    {"advantage.gamma", offsetof(struct mf_advantage, gamma)},                                                         \
+        {"advantage.discount", offsetof(struct mf_advantage, discount)},                                               \
+        {"advantage.reward", offsetof(struct mf_advantage, reward)},                                                   \
+    {                                                                                                                  \
+        "advantage.compat", offsetof(struct mf_advantage, compat)                                                      \
+    }
+
+/* The program of an estimator of lib/rl/advantage.h, whose name, summary, examples and binds follow. */
+#define ESTIMATOR(which, ...)                                                                                          \
+    static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)                           \
+    {                                                                                                                  \
+        int rc = mf_frame_kind(f) == MF_ROLLOUT ? mf_advantage_add(self, which, f, err) : 0;                           \
+        return rc ? rc : mf_emit(run, f, err);                                                                         \
+    }                                                                                                                  \
+    int main(int argc, char **argv)                                                                                    \
+    {                                                                                                                  \
+        static const struct mf_stage stage = {                                                                         \
+            .role = MF_FILTER, .size = sizeof(struct mf_advantage), .frame = frame, __VA_ARGS__};                      \
+        return mf_stage_main(&stage, argc, argv);                                                                      \
+    }

@@ -63,7 +63,7 @@ static void shapes(void)
     v = mf_service_new(lift, 1);
     refused(shows("obs/object", MF_F32, 1, (size_t[]){1}), "shows 'object' as float32 (10), not as float32 (1)");
     refused(shows("obs/object", MF_F32, 1, (size_t[]){1 << 20}), "not as float32 (1048576)");
-    refused(shows("obs/object", MF_U8, 1, (size_t[]){10}), "not as uint8 (10)");
+    refused(shows("obs/point_cloud", MF_U8, 2, (size_t[]){64, 6}), "not as uint8 (64, 6)");
     refused(shows("obs/object", MF_F32, 2, (size_t[]){10, 1}), "not as float32 (10, 1)");
     refused(shows("obs/point_cloud", MF_F32, 1, (size_t[]){5}), "1 to 4096 points are possible");
     refused(shows("obs/point_cloud", MF_F32, 2, (size_t[]){4097, 6}), "1 to 4096 points are possible");

@@ -1,4 +1,5 @@
 /* import_shapes.c - sizes that several families read off shapes and configuration. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,9 +58,11 @@ bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w
     const char *text = configured(im, cfg);
     if (mf_conf_was_set(w->conf, key))
         return true;
-    if (!text || atoi(text) < 1)
+    char *end;
+    const long number = text ? strtol(text, &end, 10) : 0;
+    if (number < 1 || number > INT_MAX || *end)
         return false;
-    *v = atoi(text);
+    *v = (int)number;
     return true;
 }
 

@@ -1,3 +1,4 @@
+/* clang-format off */
 /* port.h - one end of a one-way stream of frames; a socket's reader may have many writers.
  *
  * An address picks the carrier: "-" is stdin or stdout, "ipc://.." and
@@ -11,14 +12,18 @@
  * (8 bytes, little-endian, from 0) and the frame; all else is an empty part
  * and a small map:
  *
- *   writer  {mf: "port", say: "hello", v: 1}       first, and again after a connection was lost: then numbers begin
- * anew {mf: "port", say: "bye"}               all is sent reader  {mf: "port", say: "more", taken, window}   bytes it
- * has used up; a writer may be `window` bytes ahead, or one frame; sent every second too, which shows who is still
- * there {mf: "port", say: "done"}              after bye: all was taken {mf: "port", say: "no", why}           it will
- * not be read from, and why
+ *   from    message                                meaning
+ *   writer  {mf: "port", say: "hello", v: 1}       first, and again after a lost connection: numbers begin anew
+ *   writer  {mf: "port", say: "bye"}               everything was sent
+ *   reader  {mf: "port", say: "more", taken, window}
+ *                                                  bytes that the reader has used; a writer may be `window` bytes
+ *                                                  ahead, or one frame. Sent every second too, as a sign of life
+ *   reader  {mf: "port", say: "done"}              after bye: everything was taken
+ *   reader  {mf: "port", say: "no", why}           the reader refuses this writer, and why
  *
  * Windows of all writers together are 128 MiB, so a reader's memory is bounded whatever they do.
  */
+/* clang-format on */
 #ifndef MF_WIRE_PORT_H
 #define MF_WIRE_PORT_H
 

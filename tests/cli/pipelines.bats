@@ -152,6 +152,17 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         mf-check outputs/it_0.01 && mf-check outputs/it_0.02 && [[ $(mf-conf --config outputs/it_0.02/ppo/configs/mf-ppo.yaml training.clip_range wandb_project) == $'0.02\na b' ]]
 }
 
+@test "sweep: TERM and INT reach every run, and it ends when they have; the same command goes on" {
+    local sig pid tries programs few=(--jobs 2 --configs "baseline:default lr:high" "${tiny[@]}" training.total_timesteps=100000000)
+    for sig in TERM INT; do
+        env --default-signal=INT setsid "$ROOT/pipelines/sweep" "${few[@]}" >out 2>err &
+        pid=$! tries=1000
+        until [[ $(pgrep -s $pid -c mf-ppo) -eq 2 && -s outputs/sweep/lr_high/0/logs/metrics.mf && -s outputs/sweep/baseline_default/0/logs/metrics.mf ]] || ((tries-- == 0)); do sleep .05; done
+        programs=$(pgrep -s $pid mf-) && [[ $(wc -w <<<"$programs") -ge 10 ]] && kill -$sig $pid && ended_by $((128 + $(kill -l $sig))) $pid && ! pgrep -s $pid && ! grep failed err || { cat err; pkill -KILL -s $pid; return 1; }
+    done
+    pipeline sweep "${few[@]/100000000/100}" --configs "lr:high" && told "outputs/sweep/lr_high/0: "
+}
+
 @test "sweep: --gpus in turn, and a sentence where there is none" {
     "$ROOT/pipelines/sweep" --dry-run --configs "baseline:default lr:high" --seeds "0 1" --gpus "2 5 7" env=point >all &&
         [[ $(grep -o 'DEVICES=[0-9]' all | xargs) == "DEVICES=2 DEVICES=5 DEVICES=7 DEVICES=2" && $(grep -c device=cuda:0 all) -eq 4 ]] &&

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "stage/stage_priv.h"
 
@@ -112,4 +113,10 @@ int mf_flush_text(struct mf_err *err)
         return 0;
     return errno == EPIPE ? mf_err_set(err, MF_CLOSED, "nobody reads stdout any more")
                           : mf_err_errno(err, "write <stdout>");
+}
+
+int mf_close_text(struct mf_err *err)
+{
+    int rc = mf_flush_text(err);
+    return rc || close(STDOUT_FILENO) == 0 ? rc : mf_err_errno(err, "close <stdout>");
 }

@@ -196,7 +196,9 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
         rc = mf_send_ends(run, err);
     if (rc == MF_CLOSED && run->out && mf_port_is_socket(run->out)) /* of a pipe the shell tells */
         mf_log(MF_LOG_WARN, "%s", err->text);
-    if (rc == 0 && (s->text_out || s->role == MF_TOOL))
+    if (rc == 0 && s->role == MF_TOOL)
+        rc = mf_close_text(err);
+    else if (rc == 0 && s->text_out) /* and its port closes */
         rc = mf_flush_text(err);
     if (rc == 0 && run->out) {
         struct mf_port *out = run->out;
@@ -262,7 +264,7 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     int rc = mf_options_read(&run.opt, stage, argc, argv, &err);
     if (rc == 1) {
-        rc = mf_flush_text(&err);
+        rc = mf_close_text(&err);
     } else if (rc == 0) {
         void *self = mf_xcalloc(1, stage->size);
         if ((rc = mf_conf_bind(run.opt.conf, log_level, &level, &err)) == 0 &&

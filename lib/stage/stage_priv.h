@@ -51,6 +51,8 @@ int mf_send_end(struct mf_run *run, struct mf_sender *s, struct mf_err *err);
 void mf_send_failed(struct mf_run *run);
 /* The ends that are still due: a filter's for its sources, anyone else's for what it made. */
 int mf_send_ends(struct mf_run *run, struct mf_err *err);
+/* The last of it: some file systems report a full disk only when the file is closed. As mf_flush_text. */
+int mf_close_text(struct mf_err *err);
 
 /* ---- in.c ---- */
 

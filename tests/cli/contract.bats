@@ -89,6 +89,12 @@ tilde() {
 full() { run -1 bash -c "$1 --help >/dev/full" && [[ $output == "$1: error: "*"No space left on device" ]]; }
 @test "text onto a full disk exits 1" { each full; }
 
+late() { run -1 --separate-stderr env LD_PRELOAD="$T/quota.so" "$@" && [[ $stderr == "$1: error: close <stdout>: Disk quota exceeded" ]]; }
+late_help() { late "$1" --help; }
+@test "what is known of stdout only when it is closed exits 1, too" {
+    preload quota && each late_help && late mf-conf run.seed && stream make >"$T/s" && late mf-view "$T/s" && late mf-stat "$T/s" && late mf-gae --in "$T/s"
+}
+
 short() {
     reads "$1" || return 0
     run -3 bash -c "$(least "$1") </dev/null | cat; exit \${PIPESTATUS[0]}" && [[ $output == "$1: error: "*"without an end frame"* ]]

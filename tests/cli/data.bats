@@ -244,20 +244,14 @@ PY
 }
 
 @test "a file system without locks is read, a lock that fails or is held is said" {
-    cat >nolocks.c <<'C'
-#include <errno.h>
-#include <stdlib.h>
-int flock(int fd, int op) { (void)fd, (void)op; errno = atoi(getenv("NOLOCK_ERRNO")); return -1; }
-C
-    ldd "$ROOT/bin/mf-data" | grep -q 'lib[at]san' && skip "a sanitizer wants to be loaded first"
-    gcc -shared -fPIC -o nolocks.so nolocks.c && demos a.hdf5 && mf-collect env=point collect.actor=expert collect.episodes=64 threads=1 --out a.mf 2>err || return 1
+    preload nolocks && demos a.hdf5 && mf-collect env=point collect.actor=expert collect.episodes=64 threads=1 --out a.mf 2>err || return 1
     local error
     for error in 37 38 95 524; do
-        NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD=./nolocks.so mf-data a.hdf5 &&
-            NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD=./nolocks.so mf-record r.hdf5 --in a.mf --out /dev/null &&
-            NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD=./nolocks.so mf-replay r.hdf5 --out /dev/null || return 1
+        NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD="$T/nolocks.so" mf-data a.hdf5 &&
+            NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD="$T/nolocks.so" mf-record r.hdf5 --in a.mf --out /dev/null &&
+            NOLOCK_ERRNO=$error says 0 "" env LD_PRELOAD="$T/nolocks.so" mf-replay r.hdf5 --out /dev/null || return 1
     done
-    NOLOCK_ERRNO=5 says 1 "cannot lock 'a.hdf5': Input/output error" env LD_PRELOAD=./nolocks.so mf-data a.hdf5 &&
+    NOLOCK_ERRNO=5 says 1 "cannot lock 'a.hdf5': Input/output error" env LD_PRELOAD="$T/nolocks.so" mf-data a.hdf5 &&
         says 1 "held by a program that still writes it" flock -x a.hdf5 mf-data a.hdf5
 }
 

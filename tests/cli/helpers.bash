@@ -21,3 +21,10 @@ ended_by() {
 
 # numbers ARRAY: of a stream's rollouts, a line for each step.
 numbers() { mf-view view.arrays=whole | jq -r --arg a "$1" 'select(.mf == "rollout").arrays[$a].data[] | map(tostring) | join(" ")'; }
+
+# preload NAME: build tests/tools/NAME.c, to be loaded before the C library: $T/NAME.so.
+preload() {
+    # shellcheck disable=SC2086 # CC may be several words
+    ${CC:-cc} -shared -fPIC -o "$T/$1.so" "$ROOT/tests/tools/$1.c" || skip "no compiler"
+    export ASAN_OPTIONS=verify_asan_link_order=0:$ASAN_OPTIONS
+}

@@ -91,8 +91,7 @@ all_of() { find "$1" ! -name '*lock' -printf '%P %T@ %l\n' -type f -exec sha256s
 }
 
 nolocks() {
-    "${CC:-cc}" -shared -fPIC -o nolocks.so "$ROOT/tests/tools/nolocks.c" || skip "no compiler"
-    export LD_PRELOAD=$PWD/nolocks.so NOLOCK_ERRNO=$1 ASAN_OPTIONS=verify_asan_link_order=0:$ASAN_OPTIONS
+    preload nolocks && export LD_PRELOAD=$T/nolocks.so NOLOCK_ERRNO=$1
 }
 
 @test "a file system without locks: the run goes on, and what is not protected is said once" {

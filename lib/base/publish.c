@@ -64,3 +64,12 @@ int mf_publish_bytes(const char *path, const void *bytes, size_t n, struct mf_er
     free(part);
     return rc;
 }
+
+int mf_publish_printed(const char *path, FILE *printed, char **text, const size_t *n, struct mf_err *err)
+{
+    if (!printed)
+        return mf_err_errno(err, "memory for '%s'", path);
+    int rc = fclose(printed) ? mf_err_errno(err, "memory for '%s'", path) : mf_publish_bytes(path, *text, *n, err);
+    free(*text);
+    return rc;
+}

@@ -3,6 +3,7 @@
 #define MF_BASE_PUBLISH_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
@@ -14,5 +15,7 @@ char *mf_publish_part(const char *path, struct mf_err *err);
 int mf_publish(const char *part, const char *path, struct mf_err *err);
 /* All of it for n bytes that are at hand: written to PATH.part, and published. */
 int mf_publish_bytes(const char *path, const void *bytes, size_t n, struct mf_err *err);
+/* The same of what was printed to open_memstream(text, n), which is closed here, and *text freed. NULL: MF_EIO. */
+int mf_publish_printed(const char *path, FILE *printed, char **text, const size_t *n, struct mf_err *err);
 
 #endif

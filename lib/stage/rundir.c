@@ -302,14 +302,11 @@ static void keep_configuration(const char *dir, const char *program, const struc
     size_t n;
     struct mf_err why;
     FILE *f = open_memstream(&text, &n);
-    if (!f)
-        return;
-    mf_conf_print(conf, f);
-    fclose(f);
+    if (f)
+        mf_conf_print(conf, f);
     snprintf(path, sizeof path, "%.900s/configs/%s.yaml", dir, program);
-    if (mf_publish_bytes(path, text, n, &why))
+    if (mf_publish_printed(path, f, &text, &n, &why))
         mf_log(MF_LOG_WARN, "%s", why.text);
-    free(text);
 }
 
 bool mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf)

@@ -56,16 +56,14 @@ void mf_rundir_note(const char *dir, long long version, const struct mf_frame *m
     size_t n;
     struct mf_err why;
     FILE *f = open_memstream(&text, &n);
-    if (!f)
-        return;
-    fputs("{\"metrics\": ", f);
-    mf_frame_json(metrics, MF_ARRAYS_NONE, f);
-    fputs(", \"head\": ", f);
-    mf_frame_json(head, MF_ARRAYS_NONE, f);
-    fputs("}\n", f);
-    fclose(f);
+    if (f) {
+        fputs("{\"metrics\": ", f);
+        mf_frame_json(metrics, MF_ARRAYS_NONE, f);
+        fputs(", \"head\": ", f);
+        mf_frame_json(head, MF_ARRAYS_NONE, f);
+        fputs("}\n", f);
+    }
     note_path(dir, version, path);
-    if (mf_publish_bytes(path, text, n, &why))
+    if (mf_publish_printed(path, f, &text, &n, &why))
         mf_log(MF_LOG_WARN, "%s", why.text);
-    free(text);
 }

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fate.h"
 #include "base/mem.h"
 #include "base/publish.h"
 
@@ -87,7 +88,9 @@ int mf_film_check(struct mf_err *err)
         return mf_err_errno(err, "videos are made by ffmpeg, which cannot be started (is it installed?)");
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return status ? mf_err_set(err, MF_EIO, "videos are made by ffmpeg, and 'ffmpeg -version' fails here") : 0;
+    return status ? mf_err_set(err, MF_EIO, "videos are made by ffmpeg, and 'ffmpeg -version' fails here: it %s",
+                               mf_fate((char[MF_FATE]){0}, status))
+                  : 0;
 }
 
 int mf_film_open(struct mf_film **out, const char *path, int width, int height, double fps, struct mf_err *err)
@@ -111,17 +114,6 @@ int mf_film_open(struct mf_film **out, const char *path, int width, int height, 
     return 0;
 }
 
-int mf_film_add(struct mf_film *f, const uint8_t *rgb, struct mf_err *err)
-{
-    for (size_t at = 0; at < f->bytes;) {
-        ssize_t n = write(f->to, rgb + at, f->bytes - at);
-        if (n < 0 && errno != EINTR)
-            return mf_err_errno(err, "ffmpeg does not take the pictures of %s", f->path);
-        at += n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
 /* ffmpeg's exit status; it ends when its input does. */
 static int end(struct mf_film *f)
 {
@@ -130,7 +122,27 @@ static int end(struct mf_film *f)
         close(f->to);
     while (f->pid && waitpid(f->pid, &status, 0) < 0 && errno == EINTR)
         ;
+    f->to = -1;
+    f->pid = 0;
     return status;
+}
+
+static int failed(const struct mf_film *f, int status, struct mf_err *err)
+{
+    return mf_err_set(err, MF_EIO, "ffmpeg %s before %s was made", mf_fate((char[MF_FATE]){0}, status), f->path);
+}
+
+int mf_film_add(struct mf_film *f, const uint8_t *rgb, struct mf_err *err)
+{
+    for (size_t at = 0; at < f->bytes;) {
+        ssize_t n = write(f->to, rgb + at, f->bytes - at);
+        if (n < 0 && errno == EPIPE)
+            return failed(f, end(f), err);
+        if (n < 0 && errno != EINTR)
+            return mf_err_errno(err, "ffmpeg does not take the pictures of %s", f->path);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
 }
 
 static void release(struct mf_film *f)
@@ -142,7 +154,8 @@ static void release(struct mf_film *f)
 
 int mf_film_close(struct mf_film *f, struct mf_err *err)
 {
-    int rc = end(f) ? mf_err_set(err, MF_EIO, "ffmpeg could not make %s", f->path) : mf_publish(f->part, f->path, err);
+    const int status = end(f);
+    int rc = status ? failed(f, status, err) : mf_publish(f->part, f->path, err);
     if (rc)
         unlink(f->part);
     release(f);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fate.h"
 #include "base/mem.h"
 #include "base/plain.h"
 #include "data/json.h"
@@ -172,8 +173,7 @@ static int run(const int fd[ENDS], struct mf_err *err)
         if (errno != EINTR)
             return mf_err_errno(err, "wait for gnuplot");
     if (WIFSIGNALED(status))
-        return mf_err_set(err, MF_EIO, "gnuplot was killed by signal %d (%s) before the picture was made",
-                          WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return mf_err_set(err, MF_EIO, "gnuplot %s before the picture was made", mf_fate((char[MF_FATE]){0}, status));
     if (status && pread(fd[SAID], said, sizeof said - 1, 0) > 0)
         for (char *c = said; *c; c++)
             *c = (char)(*c == '\n' ? ' ' : *c);

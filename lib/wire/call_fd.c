@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fate.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "wire/call_priv.h"
@@ -37,10 +38,7 @@ static int gone(struct mf_call *c, struct mf_err *err)
     int status;
     if (!c->pid || !reap(c, &status, GRACE_MS))
         return mf_err_set(err, MF_CLOSED, "%s hung up", c->name);
-    int sig = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status) - 128; /* as a shell says it */
-    if (sig > 0)
-        return mf_err_set(err, MF_CLOSED, "%s was killed by signal %d (%s)", c->name, sig, strsignal(sig));
-    return mf_err_set(err, MF_CLOSED, "%s ended with exit status %d", c->name, WEXITSTATUS(status));
+    return mf_err_set(err, MF_CLOSED, "%s %s", c->name, mf_fate((char[MF_FATE]){0}, status));
 }
 
 /* ---- frames ---- */

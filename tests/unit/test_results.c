@@ -95,7 +95,7 @@ static void after_a_kill(struct mf_policy *p)
 static void at_the_same_time(struct mf_policy *p)
 {
     struct mf_err err;
-    struct mf_results *a, *b;
+    struct mf_results *a, *b = NULL;
     static struct mf_trial t[N];
     struct mf_result r = toy_result(p, 3, N, t), other = r;
     r.seed = 20, other.seed = 21;

@@ -74,6 +74,7 @@ END
     filmed && [[ $output == *"videos are made by ffmpeg, which cannot be started (is it installed?): No such file"* && $output != *"trials "* && ! -s $T/results ]] || return 1
     # shellcheck disable=SC2016 # for the script to expand
     printf '#!/bin/sh\n[ "$1" = -version ]\n' >"$T/bin/ffmpeg" && chmod +x "$T/bin/ffmpeg" && filmed && [[ $output == *"trials "* && -s $T/results ]] || return 1
+    # shellcheck disable=SC2016
     printf '#!/bin/sh\n[ "$1" = -version ] || kill -9 $$\n' >"$T/bin/ffmpeg" && filmed && [[ $output == *"ffmpeg was killed by signal 9 (Killed) before $RUN/videos/"*" was made"* ]] || return 1
     printf '#!/bin/sh\nexit 1\n' >"$T/bin/ffmpeg" && filmed && [[ $output == *"'ffmpeg -version' fails here: it ended with exit status 1"* && $output != *"trials "* ]]
 }

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "data/safetensors_diff.h"
 #include "data/torch_show.h"
 #include "flow/listing.h"
@@ -35,16 +36,6 @@ static const struct mf_bind binds[] = {
     MF_POLICY_BINDS(struct ckpt, policy_opts),
     {0},
 };
-
-static bool starts(const char *s, const char *with)
-{
-    return !strncmp(s, with, strlen(with));
-}
-
-static bool ends(const char *s, const char *with)
-{
-    return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
-}
 
 /* ---- many ---- */
 
@@ -244,7 +235,7 @@ static int ema(struct ckpt *self, int n_paths, const char *const *paths, struct 
         return rc;
     struct mf_array *t = mf_weights_alone(&f, true, &n);
     for (int i = 0; i < f.n_meta; i++)
-        if (!starts(f.meta[i].key, "adam."))
+        if (!mf_starts(f.meta[i].key, "adam."))
             f.meta[n_meta++] = f.meta[i];
     rc = t ? mf_safetensors_write(paths[1], t, n, f.meta, n_meta, err)
            : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
@@ -259,8 +250,8 @@ static int export(struct ckpt *self, int n_paths, const char *const *paths, stru
     struct mf_safetensors f;
     struct mf_meta meta = {"format", "pt"};
     (void)n_paths;
-    bool torch = ends(paths[1], ".pt") || ends(paths[1], ".pth") || ends(paths[1], ".ckpt");
-    if (!torch && !ends(paths[1], ".safetensors"))
+    bool torch = mf_ends(paths[1], ".pt") || mf_ends(paths[1], ".pth") || mf_ends(paths[1], ".ckpt");
+    if (!torch && !mf_ends(paths[1], ".safetensors"))
         return mf_err_set(err, MF_EUSAGE, "'%s' should end in .pt or .safetensors, which say what is written",
                           paths[1]);
     int n, rc = open_file(&f, paths[0], err);

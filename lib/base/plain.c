@@ -21,29 +21,6 @@ size_t mf_plain_copy(char *to, const char *text, size_t n)
     return (size_t)(to - start);
 }
 
-char *mf_escape(char *to, const char *text, const char *special)
-{
-    char *const start = to;
-    for (; *text; *to++ = *text++)
-        if (*text == '\\' || strchr(special, *text))
-            *to++ = '\\';
-    *to = '\0';
-    return start;
-}
-
-size_t mf_unescape(char *to, const char *text, const char *stop)
-{
-    const char *p = text;
-    for (; *p && !strchr(stop, *p); p++) {
-        p += *p == '\\' && p[1];
-        if (to)
-            *to++ = *p;
-    }
-    if (to)
-        *to = '\0';
-    return (size_t)(p - text);
-}
-
 void mf_plain(const char *text, int width, FILE *to)
 {
     for (size_t n = strlen(text), taken; n; text += taken, n -= taken, width--) {

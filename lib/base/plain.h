@@ -12,13 +12,6 @@ size_t mf_control(const char *text, size_t n);
 /* Copies n bytes, with a '?' for each control character; `to` may be the text. Returns how many there are then. */
 size_t mf_plain_copy(char *to, const char *text, size_t n);
 
-/* Copies the text with a backslash before each backslash and each character of `special`: at most twice its bytes and
- * the NUL. Returns `to`. */
-char *mf_escape(char *to, const char *text, const char *special);
-/* The way back, up to the end or a character of `stop` that has no backslash: the bytes that were read of the text.
- * `to` has room for as many and the NUL; NULL: they are only counted. */
-size_t mf_unescape(char *to, const char *text, const char *stop);
-
 /* Writes the text so, filled up with blanks to `width` bytes. */
 void mf_plain(const char *text, int width, FILE *to);
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "conf/resolve.h"
 
 struct mf_item *mf_item_list(void)

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "conf/conf_priv.h"
 #include "conf/parse.h"
 

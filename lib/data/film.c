@@ -13,6 +13,7 @@
 #include "base/fate.h"
 #include "base/mem.h"
 #include "base/publish.h"
+#include "base/text.h"
 
 extern char **environ;
 
@@ -25,8 +26,7 @@ struct mf_film {
 
 static const char *ending(const char *path)
 {
-    const char *dot = strrchr(path, '.');
-    return dot && (!strcmp(dot, ".mp4") || !strcmp(dot, ".gif")) ? dot + 1 : NULL;
+    return mf_ends(path, ".mp4") ? "mp4" : mf_ends(path, ".gif") ? "gif" : NULL;
 }
 
 static int start(struct mf_film *f, int width, int height, double fps, struct mf_err *err)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "base/text.h"
 #include "data/frame_priv.h"
 
 /* A value is packed on its own, then put where the path says: what is beside it keeps its bytes. */

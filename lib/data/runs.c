@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "data/safetensors.h"
 
 enum { NAMED = 4 }; /* runs that a sentence names */
 
-static int join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
+int mf_runs_join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
 {
     if (snprintf(path, MF_PATH_MAX, "%s/%s", dir, name) >= MF_PATH_MAX)
         return mf_err_set(err, MF_EUSAGE, "%.80s..: the path is too long", dir);
@@ -27,7 +28,7 @@ static bool holds(const char *dir, const char *name, mode_t type)
     char path[MF_PATH_MAX];
     struct stat st;
     struct mf_err ignored;
-    return join(path, dir, name, &ignored) == 0 && stat(path, &st) == 0 && (st.st_mode & S_IFMT) == type;
+    return mf_runs_join(path, dir, name, &ignored) == 0 && stat(path, &st) == 0 && (st.st_mode & S_IFMT) == type;
 }
 
 bool mf_runs_is_run(const char *dir)
@@ -61,7 +62,7 @@ int mf_runs_at(struct mf_at *at, const char *path, struct mf_err *err)
     if (!S_ISDIR(st.st_mode))
         return 0;
     at->kind = mf_runs_is_run(path) ? MF_AT_RUN : MF_AT_FOLDER;
-    if (at->kind == MF_AT_RUN || join(latest, path, "latest", err) || lstat(latest, &st) < 0)
+    if (at->kind == MF_AT_RUN || mf_runs_join(latest, path, "latest", err) || lstat(latest, &st) < 0)
         return 0;
     if (stat(latest, &st) < 0)
         return mf_err_errno(err, "cannot open %.300s", latest);
@@ -81,7 +82,7 @@ int mf_runs_not_one(const char *dir, struct mf_err *err)
     for (struct dirent *e; d && (e = readdir(d));) {
         char below[MF_PATH_MAX];
         struct mf_err ignored;
-        if (*e->d_name == '.' || join(below, dir, e->d_name, &ignored) || !mf_runs_is_run(below))
+        if (*e->d_name == '.' || mf_runs_join(below, dir, e->d_name, &ignored) || !mf_runs_is_run(below))
             continue;
         if (n < NAMED && at < (int)sizeof named)
             at += snprintf(named + at, sizeof named - (size_t)at, n ? ", %.60s" : "%.60s", e->d_name);
@@ -128,7 +129,7 @@ long long mf_runs_each(const char *run, void (*visit)(const char *run, long long
 {
     char folder[MF_PATH_MAX];
     struct mf_err ignored;
-    return join(folder, run, "checkpoints", &ignored) ? -1 : each_in(folder, visit, run, arg);
+    return mf_runs_join(folder, run, "checkpoints", &ignored) ? -1 : each_in(folder, visit, run, arg);
 }
 
 static void version_in(const char *folder, long long version, char path[MF_PATH_MAX])
@@ -181,7 +182,7 @@ bool mf_runs_newest(const char *run, char path[MF_PATH_MAX])
 {
     char folder[MF_PATH_MAX];
     struct mf_err ignored;
-    return join(folder, run, "checkpoints", &ignored) == 0 && newest_in(folder, path);
+    return mf_runs_join(folder, run, "checkpoints", &ignored) == 0 && newest_in(folder, path);
 }
 
 /* ---- a run's, or a folder's, checkpoints ---- */
@@ -191,7 +192,7 @@ static int folder_of(const char *path, char folder[MF_PATH_MAX], struct mf_at *a
 {
     int rc = mf_runs_at(at, path, err);
     if (rc == 0 && at->kind == MF_AT_RUN)
-        return join(folder, at->path, "checkpoints", err);
+        return mf_runs_join(folder, at->path, "checkpoints", err);
     strcpy(folder, at->path);
     return rc;
 }
@@ -199,16 +200,14 @@ static int folder_of(const char *path, char folder[MF_PATH_MAX], struct mf_at *a
 /* How many; 0 also where the folder is not there, as in a run that has only its metrics. */
 static int files_in(const char *folder, void (*visit)(const char *file, void *arg), void *arg)
 {
-    static const char end[] = ".safetensors";
     DIR *d = opendir(folder);
     int n = 0;
     for (struct dirent *e; d && (e = readdir(d));) {
         char path[MF_PATH_MAX];
         struct stat st;
         struct mf_err ignored;
-        const size_t length = strlen(e->d_name);
-        if (length < sizeof end || strcmp(e->d_name + length + 1 - sizeof end, end) != 0 ||
-            join(path, folder, e->d_name, &ignored) || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        if (!mf_ends(e->d_name, ".safetensors") || mf_runs_join(path, folder, e->d_name, &ignored) ||
+            lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
             continue;
         visit(path, arg);
         n++;
@@ -245,7 +244,7 @@ int mf_runs_checkpoint(const char *path, char file[MF_PATH_MAX], struct mf_err *
     if (rc || at.kind == MF_AT_FILE || newest_in(folder, file))
         return rc;
     if (holds(folder, "clone.safetensors", S_IFREG))
-        return join(file, folder, "clone.safetensors", err);
+        return mf_runs_join(file, folder, "clone.safetensors", err);
     const int n = files_in(folder, note, file);
     if (n > 1)
         return mf_err_set(err, MF_EUSAGE, "%.300s holds %d checkpoints and none has a number: name one of them", folder,

@@ -24,6 +24,9 @@ struct mf_at {
     char path[MF_PATH_MAX]; /* the file, the run's folder, the folder */
 };
 
+/* DIR/NAME. MF_EUSAGE: it is too long. */
+int mf_runs_join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err);
+
 /* MF_EIO where nothing is there, also behind a shelf's `latest`; MF_EUSAGE for a path that is too long. */
 int mf_runs_at(struct mf_at *at, const char *path, struct mf_err *err);
 bool mf_runs_is_run(const char *dir);

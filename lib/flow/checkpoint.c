@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "flow/fields.h"
 #include "flow/misfits.h"
 
@@ -180,18 +181,13 @@ static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *b
     return NULL;
 }
 
-static bool starts(const char *s, const char *with)
-{
-    return !strncmp(s, with, strlen(with));
-}
-
 /* Whose tensor it is: the parameter's name in it. */
 static const char *owner(const char *name, char *room)
 {
     size_t n = strlen(name);
-    if (starts(name, "ema/"))
+    if (mf_starts(name, "ema/"))
         return name + 4;
-    if (!starts(name, "opt/") || n < 7)
+    if (!mf_starts(name, "opt/") || n < 7)
         return name;
     memcpy(room, name + 4, n - 6); /* without /m or /v */
     room[n - 6] = 0;
@@ -203,8 +199,9 @@ static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps
     char room[MF_NAME_MAX];
     for (int i = 0; i < l->file.n; i++) {
         const char *name = l->file.tensors[i].name, *param = owner(name, room);
-        bool grown_later = l->clone && (starts(param, "critic.") || starts(param, "explore_noise_net."));
-        if (!grown_later && !starts(name, "normalizer.") && !starts(name, "state/") && mf_param_find(ps, param) < 0)
+        bool grown_later = l->clone && (mf_starts(param, "critic.") || mf_starts(param, "explore_noise_net."));
+        if (!grown_later && !mf_starts(name, "normalizer.") && !mf_starts(name, "state/") &&
+            mf_param_find(ps, param) < 0)
             mf_misfit(m, "%s is left over", name);
     }
 }

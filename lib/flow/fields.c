@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "base/text.h"
 
 static const char *const convention[] = {"noise0", "noise1", NULL};
 static const char *const target_time[] = {"step", "zero", NULL};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "data/safetensors.h"
 #include "flow/checkpoint.h"
 #include "flow/import_families.h"
@@ -13,17 +14,12 @@
 
 static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow, &mf_family_unet};
 
-static bool starts(const char *s, const char *with)
-{
-    return !strncmp(s, with, strlen(with));
-}
-
 /* ---- open ---- */
 
 static const struct mf_rename *in_force(const struct mf_import *im, const char *ours)
 {
     for (int i = 0; i < im->n_in_force; i++)
-        if (starts(ours, im->in_force[i]->ours))
+        if (mf_starts(ours, im->in_force[i]->ours))
             return im->in_force[i];
     return NULL;
 }
@@ -32,7 +28,8 @@ static const struct mf_rename *in_force(const struct mf_import *im, const char *
 static bool leads(const struct mf_import *im, const struct mf_family *f, const struct mf_rename *r)
 {
     for (const char *const *anchor = f->anchors; *anchor; anchor++)
-        if (starts(*anchor, r->ours) && mf_import_tensor(im, im->layout.weights, r->theirs, *anchor + strlen(r->ours)))
+        if (mf_starts(*anchor, r->ours) &&
+            mf_import_tensor(im, im->layout.weights, r->theirs, *anchor + strlen(r->ours)))
             return true;
     return false;
 }
@@ -51,8 +48,8 @@ static bool recognise(struct mf_import *im, const struct mf_family *f)
 static int look_below(struct mf_import *im, const struct mf_family *f, struct mf_err *err)
 {
     for (const struct mf_rename *r = f->names; r->ours; r++)
-        for (const char *const *anchor = f->anchors; *anchor && starts(f->anchors[0], r->ours); anchor++) {
-            if (!starts(*anchor, r->ours))
+        for (const char *const *anchor = f->anchors; *anchor && mf_starts(f->anchors[0], r->ours); anchor++) {
+            if (!mf_starts(*anchor, r->ours))
                 continue;
             int rc = mf_import_outer(im, r->theirs, *anchor + strlen(r->ours), err);
             if (rc)
@@ -195,9 +192,9 @@ static void check_left(struct mf_import *im, const bool *used, struct mf_misfits
         const struct mf_torch_tensor *t = &im->file.tensor[i];
         const struct mf_left *left = im->family->left;
         const char *key = im->key[i];
-        if (used[i] || !mf_torch_within(t, im->layout.weights) || starts(key, "normalizer.") || t->count == 0)
+        if (used[i] || !mf_torch_within(t, im->layout.weights) || mf_starts(key, "normalizer.") || t->count == 0)
             continue;
-        while (left->prefix && !(starts(key, left->prefix) && replaced(im, left->prefix)))
+        while (left->prefix && !(mf_starts(key, left->prefix) && replaced(im, left->prefix)))
             left++;
         if (!left->prefix)
             mf_misfit(m, "%s is left over", t->name);
@@ -209,7 +206,7 @@ static void check_left(struct mf_import *im, const bool *used, struct mf_misfits
 static int send(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
 {
     struct mf_import *im = self;
-    bool average = starts(a->name, "ema/");
+    bool average = mf_starts(a->name, "ema/");
     const struct mf_torch_tensor *t =
         mf_import_find(im, average ? im->layout.average : im->layout.weights, a->name + (average ? 4 : 0));
     return mf_torch_read(&im->file, t, first, n, to, err);

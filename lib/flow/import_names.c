@@ -7,12 +7,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "flow/import_families.h"
-
-static bool starts(const char *s, const char *with)
-{
-    return !strncmp(s, with, strlen(with));
-}
 
 /* "module.", "_orig_mod.": each once. */
 static void note(struct mf_import *im, const char *prefix, int n)
@@ -30,7 +26,7 @@ static bool take_out(char *key, const char *word)
     const size_t n = strlen(word);
     bool any = false;
     for (char *at = key; at;) {
-        if (starts(at, word) && at[n] == '.') {
+        if (mf_starts(at, word) && at[n] == '.') {
             memmove(at, at + n + 1, strlen(at + n + 1) + 1);
             any = true;
             continue;
@@ -61,7 +57,7 @@ const struct mf_torch_tensor *mf_import_tensor(const struct mf_import *im, const
                                                const char *rest)
 {
     for (int i = 0; i < im->file.n; i++)
-        if (mf_torch_within(&im->file.tensor[i], dictionary) && starts(im->key[i], before) &&
+        if (mf_torch_within(&im->file.tensor[i], dictionary) && mf_starts(im->key[i], before) &&
             !strcmp(im->key[i] + strlen(before), rest))
             return &im->file.tensor[i];
     return NULL;
@@ -76,7 +72,7 @@ static size_t outer(const char *key, const char *theirs, const char *rest)
     if (length <= own + 1)
         return 0;
     const char *at = key + (length - own);
-    return at[-1] == '.' && starts(at, theirs) && !strcmp(at + strlen(theirs), rest) ? length - own : 0;
+    return at[-1] == '.' && mf_starts(at, theirs) && !strcmp(at + strlen(theirs), rest) ? length - own : 0;
 }
 
 static int take_off(struct mf_import *im, const char *prefix, size_t n)
@@ -145,7 +141,8 @@ int mf_import_twins(const struct mf_import *im, struct mf_err *err)
     struct named *all = mf_xcalloc((size_t)im->file.n + 1, sizeof *all);
     int rc = 0, n = 0;
     for (int i = 0; i < im->file.n; i++)
-        if (starts(im->file.tensor[i].name, l->weights) || (l->average && starts(im->file.tensor[i].name, l->average)))
+        if (mf_starts(im->file.tensor[i].name, l->weights) ||
+            (l->average && mf_starts(im->file.tensor[i].name, l->average)))
             all[n++] = named(&im->file.tensor[i], im->key[i]);
     qsort(all, (size_t)n, sizeof *all, by_name);
     for (int i = 0; i + 1 < n && rc == 0; i++) {

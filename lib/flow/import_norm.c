@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "data/demos.h"
 #include "data/npz.h"
 #include "flow/checkpoint.h"
@@ -81,14 +82,9 @@ static int from_npz(struct mf_policy *p, const char *path, struct mf_err *err)
 
 /* ---- demonstrations ---- */
 
-static bool ends(const char *s, const char *with)
-{
-    return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
-}
-
 bool mf_import_is_demos(const char *from)
 {
-    return from && (ends(from, ".hdf5") || ends(from, ".h5"));
+    return from && (mf_ends(from, ".hdf5") || mf_ends(from, ".h5"));
 }
 
 /* The ranges of a column of floats, or of bytes, over all demonstrations; the points of a cloud share theirs. */
@@ -223,7 +219,7 @@ int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *
                           "normalizer=FILE.hdf5 (the demonstrations), or normalizer=identity where it was trained on "
                           "numbers as they are",
                           im->file.zip.path);
-    if (from && ends(from, ".npz"))
+    if (from && mf_ends(from, ".npz"))
         rc = from_npz(p, from, err);
     else if (from && mf_import_is_demos(from))
         rc = from_demos(p, from, err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "flow/import_families.h"
 
 static const char before[] = "normalizer.params_dict.", after[] = ".scale";
@@ -23,8 +24,8 @@ void mf_import_seen(const struct mf_import *im, struct mf_names *seen)
     for (int i = 0; i < im->file.n && seen->n < MF_LIST_MAX; i++) {
         const char *key = im->key[i], *name = key + sizeof before - 1;
         const size_t n = strlen(key);
-        if (!mf_torch_within(&im->file.tensor[i], im->layout.weights) || strncmp(key, before, sizeof before - 1) != 0 ||
-            n < sizeof before + sizeof after - 1 || strcmp(key + n + 1 - sizeof after, after) != 0)
+        if (!mf_torch_within(&im->file.tensor[i], im->layout.weights) || !mf_starts(key, before) ||
+            !mf_ends(key, after) || n < sizeof before + sizeof after - 1)
             continue;
         const int length = (int)(n - (sizeof before - 1) - (sizeof after - 1));
         const bool other = !strncmp(name, "action.", 7) || !strncmp(name, "obs.", 4); /* not one observation's */

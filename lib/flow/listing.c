@@ -7,19 +7,10 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "data/runs.h"
 #include "data/safetensors.h"
 #include "flow/policy.h"
-
-static bool starts(const char *s, const char *with)
-{
-    return !strncmp(s, with, strlen(with));
-}
-
-static bool ends(const char *s, const char *with)
-{
-    return strlen(s) >= strlen(with) && !strcmp(s + strlen(s) - strlen(with), with);
-}
 
 void mf_listing_release(struct mf_listing *l)
 {
@@ -33,7 +24,7 @@ static double success_of(const char *path)
 {
     char json[4096], text[4096];
     snprintf(json, sizeof json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
-    FILE *f = ends(path, ".safetensors") ? fopen(json, "r") : NULL;
+    FILE *f = mf_ends(path, ".safetensors") ? fopen(json, "r") : NULL;
     if (!f)
         return NAN;
     text[fread(text, 1, sizeof text - 1, f)] = 0;
@@ -50,7 +41,8 @@ static int64_t number_of(const struct mf_safetensors *f, const char *key)
 
 static bool is_weight(const char *name)
 {
-    return !starts(name, "ema/") && !starts(name, "opt/") && !starts(name, "normalizer.") && !starts(name, "state/");
+    return !mf_starts(name, "ema/") && !mf_starts(name, "opt/") && !mf_starts(name, "normalizer.") &&
+           !mf_starts(name, "state/");
 }
 
 static int list_file(struct mf_listing *l, const char *path, struct mf_err *err)

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/plain.h"
+#include "base/text.h"
 #include "flow/fields.h"
 
 enum { OBS_PATH = 160 }; /* "spec.obs.NAME.shape.2", all of its name escaped */

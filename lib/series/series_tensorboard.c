@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "series/series_priv.h"
 
 enum { RECORD_MAX = 1 << 24 };
@@ -120,8 +121,7 @@ static long whole_until(FILE *f, int64_t step)
 
 static bool is_ours(const char *name)
 {
-    const size_t n = strlen(name), end = sizeof ending - 1;
-    return strstr(name, ".tfevents.") && n > end && !strcmp(name + n - end, ending);
+    return strstr(name, ".tfevents.") && mf_ends(name, ending);
 }
 
 static int cut_old(const char *dir, int64_t step, struct mf_err *err)

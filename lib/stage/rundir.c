@@ -15,15 +15,9 @@
 #include "base/machine.h"
 #include "base/name.h"
 #include "base/publish.h"
+#include "base/text.h"
 
 static const double GRACE = .2; /* s: who only asks whether a run is in progress holds its lock for a moment */
-
-static int join(char path[MF_PATH_MAX], const char *dir, const char *name, struct mf_err *err)
-{
-    if (snprintf(path, MF_PATH_MAX, "%s/%s", dir, name) >= MF_PATH_MAX)
-        return mf_err_set(err, MF_EUSAGE, "run.dir=%.80s..: the path is too long", dir);
-    return 0;
-}
 
 static int make_all(const char *path, struct mf_err *err)
 {
@@ -47,7 +41,7 @@ static int make_all(const char *path, struct mf_err *err)
 static int open_lock(const char *dir, const char *name, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
-    if (join(path, dir, name, err))
+    if (mf_runs_join(path, dir, name, err))
         return err->code;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* NFS locks what is open for writing */
     return fd < 0 ? mf_err_errno(err, "open %s", path) : fd;
@@ -89,7 +83,7 @@ bool mf_rundir_is_live(const char *dir)
 {
     char path[MF_PATH_MAX];
     struct mf_err ignored;
-    int fd = join(path, dir, "lock", &ignored) ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    int fd = mf_runs_join(path, dir, "lock", &ignored) ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
     /* The note alone tells of a holder that has no locks. */
@@ -104,11 +98,10 @@ static void sweep(const char *dir)
 {
     char path[MF_PATH_MAX + 300];
     struct mf_err ignored;
-    DIR *d = join(path, dir, "checkpoints", &ignored) ? NULL : opendir(path);
+    DIR *d = mf_runs_join(path, dir, "checkpoints", &ignored) ? NULL : opendir(path);
     for (struct dirent *e; d && (e = readdir(d));) {
-        const size_t n = strlen(e->d_name);
         snprintf(path, sizeof path, "%s/checkpoints/%s", dir, e->d_name);
-        if (n > 5 && !strcmp(e->d_name + n - 5, ".part"))
+        if (mf_ends(e->d_name, ".part"))
             unlink(path);
     }
     if (d)
@@ -140,7 +133,7 @@ static bool is_run(const char *dir)
 {
     char path[MF_PATH_MAX];
     struct mf_err ignored;
-    return mf_runs_is_run(dir) && join(path, dir, "lock", &ignored) == 0 && access(path, F_OK) == 0;
+    return mf_runs_is_run(dir) && mf_runs_join(path, dir, "lock", &ignored) == 0 && access(path, F_OK) == 0;
 }
 
 /* The name of a run that lies in the folder; "": none does. */
@@ -151,7 +144,7 @@ static void run_in(const char *dir, char name[MF_PATH_MAX])
     struct mf_err ignored;
     *name = '\0';
     for (struct dirent *e; d && !*name && (e = readdir(d));)
-        if (*e->d_name != '.' && join(path, dir, e->d_name, &ignored) == 0 && is_run(path))
+        if (*e->d_name != '.' && mf_runs_join(path, dir, e->d_name, &ignored) == 0 && is_run(path))
             snprintf(name, MF_PATH_MAX, "%s", e->d_name);
     if (d)
         closedir(d);
@@ -242,7 +235,7 @@ static int settle(const struct mf_rundir *r, const struct mf_rundir_opts *o, str
                           "%s was used before; continue it with run.resume=auto, or lose it with run.force=true",
                           r->path);
     for (int i = 0; i < 4 && rc == 0; i++)
-        if ((rc = join(path, r->path, rooms[i], err)) == 0)
+        if ((rc = mf_runs_join(path, r->path, rooms[i], err)) == 0)
             rc = make_all(path, err);
     return rc;
 }

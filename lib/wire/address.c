@@ -8,18 +8,15 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include "base/text.h"
+
 enum { PORT_MAX = 65535, IPC_PATH_MAX = sizeof((struct sockaddr_un *)0)->sun_path - 1 };
 
 static const char ipc[] = "ipc://", tcp[] = "tcp://";
 
-static bool starts(const char *text, const char *with)
-{
-    return !strncmp(text, with, strlen(with));
-}
-
 bool mf_address_is_socket(const char *text)
 {
-    return starts(text, ipc) || starts(text, tcp);
+    return mf_starts(text, ipc) || mf_starts(text, tcp);
 }
 
 /* To libzmq a path that begins with * is one that it draws, and one that begins with @ a socket without an owner. */
@@ -108,9 +105,9 @@ static int read_tcp(struct mf_address *a, const char *text, bool bind, struct mf
 int mf_address_read(struct mf_address *a, const char *text, bool bind, struct mf_err *err)
 {
     *a = (struct mf_address){.port = 0};
-    if (starts(text, tcp))
+    if (mf_starts(text, tcp))
         return read_tcp(a, text, bind, err);
-    if (starts(text, ipc))
+    if (mf_starts(text, ipc))
         return read_ipc(a, text, err);
     return mf_err_set(err, MF_EUSAGE, "'%s' is no address of a socket: ipc://PATH or tcp://HOST:PORT", text);
 }

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "tap.h"
 
 static void plain(const char *text, int width, const char *want)

@@ -1,0 +1,18 @@
+/* text.h - strings: how they begin and end, and characters that are protected by a backslash. */
+#ifndef MF_BASE_TEXT_H
+#define MF_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+bool mf_starts(const char *text, const char *with);
+bool mf_ends(const char *text, const char *with);
+
+/* Copies the text with a backslash before each backslash and each character of `special`: at most twice its bytes and
+ * the NUL. Returns `to`. */
+char *mf_escape(char *to, const char *text, const char *special);
+/* The way back, up to the end or a character of `stop` that has no backslash: the bytes that were read of the text.
+ * `to` has room for as many and the NUL; NULL: they are only counted. */
+size_t mf_unescape(char *to, const char *text, const char *stop);
+
+#endif

@@ -1,5 +1,6 @@
 /* estimator.h - what mf-gae, mf-mc and mf-nstep are: filters that add the advantages of one estimator to every rollout.
  */
+#include "flow/spec.h"
 #include "rl/advantage.h"
 #include "stage/stage.h"
 
@@ -21,7 +22,10 @@
     }                                                                                                                  \
     int main(int argc, char **argv)                                                                                    \
     {                                                                                                                  \
-        static const struct mf_stage stage = {                                                                         \
-            .role = MF_FILTER, .size = sizeof(struct mf_advantage), .frame = frame, __VA_ARGS__};                      \
+        static const struct mf_stage stage = {.role = MF_FILTER,                                                       \
+                                              .size = sizeof(struct mf_advantage),                                     \
+                                              .frame = frame,                                                          \
+                                              .fits = mf_policy_head_fits,                                             \
+                                              __VA_ARGS__};                                                            \
         return mf_stage_main(&stage, argc, argv);                                                                      \
     }

@@ -136,13 +136,7 @@ static int inherit(const struct mf_run *run, struct ppo *q, const struct mf_fram
     for (int i = 0; i < 4 && rc == 0; i++)
         if (!mf_conf_was_set(mf_run_conf(run), row[i].key) && mf_frame_has(head, row[i].field))
             rc = mf_frame_get_int(head, row[i].field, row[i].to, err);
-    if (rc == 0 && mf_frame_has(head, "encoded"))
-        rc = mf_frame_get_bool(head, "encoded", &q->opts.encoded, err);
-    if (rc == 0 && q->opts.encoded && !q->opts.freeze_encoder)
-        rc = mf_err_set(err, MF_EUSAGE,
-                        "the stream carries encodings of its observations, of which no encoder can learn: give mf-ppo "
-                        "training.freeze_encoder=true, or mf-collect false");
-    return rc;
+    return rc ? rc : mf_policy_head_encoded(head, mf_run_conf(run), &q->opts.encoded, err);
 }
 
 /* Rounds are taken to be as large as the head's, from every source. */
@@ -387,6 +381,7 @@ static const struct mf_stage stage = {
     .metrics = true,
     .binds = binds,
     .size = sizeof(struct ppo),
+    .fits = mf_policy_head_fits,
     .frame = frame,
     .ended = ended,
     .close = close_ppo,

@@ -8,7 +8,8 @@ static const struct {
 } bounds[] = {{"max_lag", 0, MF_LAG_MAX},
               {"num_envs", 1, MF_ROUND_DIM_MAX},
               {"steps", 1, MF_ROUND_DIM_MAX},
-              {"iter", 0, INT64_MAX / 2}};
+              {"iter", 0, INT64_MAX / 2},
+              {"seed", INT64_MIN, INT64_MAX}};
 
 int mf_head_check(const struct mf_frame *head, struct mf_err *err)
 {

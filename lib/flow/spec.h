@@ -56,5 +56,9 @@ int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, co
 /* MF_EUSAGE, with both values, where a key that was set contradicts the spec that came with the stream. */
 int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf,
                          const struct mf_policy_opts *o, struct mf_err *err);
+/* Can a learner with these keys work with what makes this stream? MF_EFORMAT or MF_EUSAGE: why not. */
+int mf_policy_head_fits(const struct mf_frame *head, const struct mf_conf *conf, struct mf_err *err);
+/* Does it carry encodings in place of observations? MF_EUSAGE where the encoder is to learn. */
+int mf_policy_head_encoded(const struct mf_frame *head, const struct mf_conf *conf, bool *encoded, struct mf_err *err);
 
 #endif

@@ -136,3 +136,34 @@ int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_co
     int rc = mf_policy_spec_make(&asked, o, &s.obs, s.action_dim, err);
     return rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
 }
+
+int mf_policy_head_encoded(const struct mf_frame *head, const struct mf_conf *conf, bool *encoded, struct mf_err *err)
+{
+    if (mf_frame_has(head, "encoded") && mf_frame_get_bool(head, "encoded", encoded, err))
+        return err->code;
+    if (!*encoded || !strcmp(mf_conf_text(conf, "training.freeze_encoder"), "true"))
+        return 0;
+    return mf_err_set(err, MF_EUSAGE,
+                      "the stream carries encodings of its observations, of which no encoder can learn: give mf-ppo "
+                      "training.freeze_encoder=true, or mf-collect false");
+}
+
+struct keys {
+    struct mf_policy_opts policy;
+};
+
+int mf_policy_head_fits(const struct mf_frame *head, const struct mf_conf *conf, struct mf_err *err)
+{
+    static const struct mf_bind binds[] = {MF_POLICY_BINDS(struct keys, policy), {0}};
+    struct keys k;
+    struct mf_policy_spec spec;
+    struct mf_policy outline;
+    bool encoded = false;
+    int rc;
+    if ((rc = mf_conf_bind(conf, binds, &k, err)) || (rc = mf_policy_head_encoded(head, conf, &encoded, err)) ||
+        (rc = mf_policy_spec_from_head(&spec, head, err)) || (rc = mf_policy_spec_holds(&spec, conf, &k.policy, err)) ||
+        (rc = mf_policy_outline(&outline, &spec, err)))
+        return rc;
+    mf_policy_release(&outline);
+    return 0;
+}

@@ -11,10 +11,15 @@ bool mf_stage_reads(const struct mf_stage *s)
     return s->role == MF_FILTER || s->role == MF_SINK;
 }
 
+static int sources_due(const struct mf_run *run)
+{
+    return atoi(mf_conf_text(run->opt.conf, "collect.sources"));
+}
+
 /* Some were turned away, and without them there are fewer than the collect.sources that are to come. */
 static bool awaits_more(const struct mf_run *run)
 {
-    const int due = atoi(mf_conf_text(run->opt.conf, "collect.sources"));
+    const int due = sources_due(run);
     int here = 0;
     for (int i = 0; i < run->sources.n; i++)
         here += !*run->sources.s[i].why;
@@ -59,19 +64,45 @@ static int check_end(struct mf_sender *s, const struct mf_frame *end, struct mf_
     return mf_frame_has(end, "why") ? take_why(s, end, err) : 0;
 }
 
+static void log_turned_away(struct mf_run *run, const struct mf_sender *s)
+{
+    mf_log_rarely(&run->refusals, MF_LOG_WARN, "%s: source '%s' is turned away, and the others go on: %s",
+                  mf_port_name(run->in), s->src, s->why);
+}
+
+/* The stream begins with this head, unless it is one of several and none that the stage can work with: then it is as if
+ * it had never come, and whoever is next begins. 1: so it is. */
+static int take_first(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *head,
+                      struct mf_err *err)
+{
+    const bool several = sources_due(run) > 1;
+    int rc = mf_run_follow(run, self, head, err);
+    if (rc == 0 && several && run->stage->fits)
+        rc = run->stage->fits(head, run->opt.conf, err);
+    if (rc == 0)
+        return mf_run_join_head(run, head, err);
+    if (!several || (rc != MF_EFORMAT && rc != MF_EUSAGE))
+        return rc;
+    mf_senders_withdraw(&run->sources, s, err->text);
+    log_turned_away(run, s);
+    if (mf_port_is_socket(run->in))
+        mf_port_refuse(run->in, mf_port_from(run->in), s->why);
+    return 1;
+}
+
 static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
 {
     struct mf_sender *s = run->sources.at;
     if (mf_frame_kind(f) == MF_END)
         return take_end(run, self, s, f, err);
     const bool head = mf_frame_kind(f) == MF_HEAD;
-    if (head && s->got.frames == 0 && run->sources.n == 1 &&
-        (mf_run_follow(run, self, f, err) || mf_run_join_head(run, f, err)))
-        return err->code;
+    int rc = f == run->sources.first ? take_first(run, self, s, f, err) : 0;
+    if (rc)
+        return rc < 0 ? rc : 0;
     if (!head && run->stage->role == MF_FILTER) /* what comes behind the head is sent once the learner has answered */
         mf_run_accepted(run);
     const int64_t samples = mf_samples_of(f);
-    int rc = run->stage->frame ? run->stage->frame(run, self, f, err) : mf_emit(run, f, err);
+    rc = run->stage->frame ? run->stage->frame(run, self, f, err) : mf_emit(run, f, err);
     s->got.frames++;
     s->got.samples += samples;
     return rc;
@@ -182,15 +213,13 @@ void mf_run_blame(struct mf_run *run, const char *src)
 static int turn_away(struct mf_run *run, void *self, bool head, struct mf_err *err)
 {
     struct mf_sender *s = run->blamed ? run->blamed : run->sources.at, *one;
-    const char *name = mf_port_name(run->in);
     run->blamed = NULL;
     mf_sender_refuse(s, err->text);
     if (run->stage->text_out || !(others(run, s) || (awaits_more(run) && !head)))
         return err->code;
-    mf_log_rarely(&run->refusals, MF_LOG_WARN, "%s: source '%s' is turned away, and the others go on: %s", name, s->src,
-                  s->why);
+    log_turned_away(run, s);
     if (mf_port_is_socket(run->in) && s->from >= 0 && mf_senders_from(&run->sources, s->from, &one) == 1)
-        mf_port_refuse(run->in, s->from, s->why);
+        mf_port_refuse(run->in, s->from, s->why), s->from = -1; /* its place there is free for another */
     return lose(run, self, s, err);
 }
 

@@ -36,6 +36,16 @@ void mf_sender_refuse(struct mf_sender *s, const char *why)
     snprintf(s->why, sizeof s->why, "%.*s", MF_WHY_MAX - 1, why);
 }
 
+void mf_senders_withdraw(struct mf_senders *q, struct mf_sender *s, const char *why)
+{
+    mf_sender_refuse(s, why);
+    s->from = -1;
+    s->active = false;
+    s->lost = true;
+    mf_frame_free(q->first);
+    q->first = NULL;
+}
+
 int mf_senders_active(const struct mf_senders *q)
 {
     int n = 0;
@@ -53,17 +63,20 @@ void mf_senders_release(struct mf_senders *q)
 static int agree(const struct mf_senders *q, const struct mf_frame *head, const char *src, struct mf_err *err)
 {
     static const char *const fields[] = {"seed", "max_lag", "steps"};
+    const char *first = "";
+    struct mf_err ignored;
+    (void)mf_frame_get_str(q->first, "src", &first, &ignored);
     for (int i = 0; i < 3; i++)
         if (!mf_frame_same(q->first, head, fields[i]))
             return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than '%s', the first one", src, fields[i],
-                              q->s[0].src);
+                              first);
     for (int i = 0; i < mf_frame_count(q->first, "spec"); i++) {
         char path[MF_NAME_MAX];
         const char *key = mf_frame_key(q->first, "spec", i);
         snprintf(path, sizeof path, "spec.%s", key ? key : "?");
         if (!mf_frame_same(q->first, head, path))
             return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than '%s', the first one", src, path,
-                              q->s[0].src);
+                              first);
     }
     return 0;
 }

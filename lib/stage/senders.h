@@ -39,6 +39,8 @@ struct mf_sender *mf_senders_named(struct mf_senders *q, const char *src); /* NU
 /* How many came by this writer of a socket, which may pass on several; *one of them. */
 int mf_senders_from(struct mf_senders *q, int from, struct mf_sender **one);
 void mf_sender_refuse(struct mf_sender *s, const char *why);
+/* The first head, of *s, is refused: what still comes of it is dropped, and the next head is the first. */
+void mf_senders_withdraw(struct mf_senders *q, struct mf_sender *s, const char *why);
 int mf_senders_active(const struct mf_senders *q);
 void mf_senders_release(struct mf_senders *q);
 

@@ -55,6 +55,9 @@ struct mf_stage {
 
     /* Any may be NULL. Each returns 0, or negative with *err set. */
     int (*open)(struct mf_run *run, void *self, struct mf_err *err);
+    /* Where collect.sources are several, asked of the first head before frame() sees it: one that fails is turned away,
+     * and the next one is the first. */
+    int (*fits)(const struct mf_frame *head, const struct mf_conf *conf, struct mf_err *err);
     /* Each frame of the input but `end`. A filter passes on what it does not take: mf_emit. NULL passes on. */
     int (*frame)(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err);
     int (*work)(struct mf_run *run, void *self, struct mf_err *err); /* a source or tool: 1 more, 0 done */

@@ -314,6 +314,7 @@ ahead: f.pop(); rollouts[0].update(iter=7)
 slices: f.pop(); f[2].update(slices=5)
 end: f[-1].update(frames=99)
 garbage: f.insert(1, 193)
+hollow: f[0]['spec'] = {}
 CASES
 }
 
@@ -329,6 +330,9 @@ CASES
             { echo "$lie"; cat k.gae k.ppo; return 1; }
         case $lie in */nan | */garbage) wait $peer && grep -q "NaN\|0xcc" why || { echo "$lie"; cat why; return 1; } ;; esac
     done
+    # In a pipe before the others' stream, to mf-ppo alone; `k` is of the last case.
+    { cat lies/hollow k.rollouts; } | mf-ppo "${small[@]}" run.dir=piped collect.sources=2 >/dev/null 2>piped.err &&
+        cmp "$(newest want)" "$(newest piped)" && grep -q "source 'evil' is turned away, .*describes no policy" piped.err || { cat piped.err; return 1; }
     # The only one there is: an error, and who reads behind it hears that the stream was cut.
     mf-gae --in "ipc://$PWD/only" 2>gae.err | mf-ppo "${small[@]}" run.dir=alone 2>ppo.err >/dev/null & local one=$!
     "$ROOT/tests/tools/peer.py" "ipc://$PWD/only" stream lies/nan >why || true

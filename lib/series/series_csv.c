@@ -5,6 +5,7 @@
 #include "base/publish.h"
 #include "series/series_priv.h"
 
+enum { FIXED = 3 };
 static const char fixed[] = "iter,step,time";
 
 struct csv {
@@ -109,20 +110,29 @@ static int open_csv(void **self, const char *dir, const char *run, int64_t step,
     return rc;
 }
 
-/* The rows behind the head, as they are. */
-static int copy_rows(FILE *from, FILE *to)
+/* The rows behind the head, each with as many cells as that has now; a row is numbers alone, so commas count them. */
+static int copy_rows(const struct csv *c, FILE *from, FILE *to)
 {
     char *line = NULL;
     size_t room = 0;
     rewind(from);
     bool good = getline(&line, &room, from) > 0 || !ferror(from);
-    for (ssize_t n; good && (n = getline(&line, &room, from)) > 0;)
-        good = fwrite(line, 1, (size_t)n, to) == (size_t)n;
+    while (good && getline(&line, &room, from) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        int commas = 0;
+        for (const char *p = line; (p = strchr(p, ',')); p++)
+            commas++;
+        fputs(line, to);
+        for (; commas < FIXED - 1 + c->n; commas++)
+            putc(',', to);
+        putc('\n', to);
+        good = !ferror(to);
+    }
     free(line);
     return good && !ferror(from) ? 0 : -1;
 }
 
-/* A metric that no frame had before: the same file with a wider head, its rows as long as they were. */
+/* A metric that no frame had before: the same file with a wider head and wider rows. */
 static int widen(struct csv *c, struct mf_err *err)
 {
     char *part = mf_publish_part(c->path, err);
@@ -130,7 +140,7 @@ static int widen(struct csv *c, struct mf_err *err)
     int rc = to ? 0 : part ? mf_err_errno(err, "open %.300s", part) : err->code;
     if (to) {
         put_head(c, to);
-        if (copy_rows(c->f, to))
+        if (copy_rows(c, c->f, to))
             rc = mf_err_errno(err, "copy %.300s to %.300s", c->path, part);
         if (rc == 0)
             rc = mf_series_flush(to, part, err);

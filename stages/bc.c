@@ -31,7 +31,7 @@ struct bc {
     int loss, time_sampling, normalizer, precision;
     int64_t steps, batch_size, warmup, seed, threads, cache_mib, pad_before, pad_after;
     double learning_rate, weight_decay, dropout, ema_decay, ema_power, ema_max, range_floor;
-    bool normalize_actions, progress;
+    bool normalize_actions, progress, resumes;
 
     struct mf_rundir rundir;
     struct mf_journal *journal;
@@ -49,7 +49,7 @@ struct bc {
     double saved_at, told_at;
     int rows;       /* of progress so far */
     char world[64]; /* the environment of the demonstrations; "": nobody says */
-    char path[MF_PATH_MAX + 64];
+    char path[MF_PATH_MAX];
 };
 
 static const struct mf_bind binds[] = {
@@ -206,21 +206,16 @@ static int go_on(struct bc *b, struct mf_err *err)
     return rc;
 }
 
-/* The place of the checkpoint; one that is there is continued, lost on demand, or in the way. */
+/* The place of the checkpoint, and the one that is there, where it is to be continued. */
 static int open_folder(struct bc *b, struct mf_err *err)
 {
     b->run.task = "clone";
+    b->run.clones = true;
     int rc = mf_rundir_open(&b->rundir, &b->run, err);
     if (rc)
         return rc;
-    snprintf(b->path, sizeof b->path, "%s/checkpoints/clone.safetensors", b->rundir.path);
-    bool there = access(b->path, F_OK) == 0;
-    if (there && b->run.resume)
-        return go_on(b, err);
-    if (there && !b->run.force)
-        return mf_err_set(err, MF_EUSAGE,
-                          "%s is there; continue it with run.resume=auto, or lose it with run.force=true", b->path);
-    return 0;
+    b->resumes = mf_runs_clone(b->rundir.path, b->path) && b->run.resume;
+    return b->resumes ? go_on(b, err) : 0;
 }
 
 /* ---- running ---- */
@@ -229,7 +224,7 @@ static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     struct mf_frame *head = mf_frame_head(b->rundir.path, "", b->seed);
     mf_policy_spec_to_head(&b->policy.spec, head);
-    int rc = mf_run_join(run, b->rundir.path, false, err);
+    int rc = mf_run_join(run, b->rundir.path, b->resumes, err);
     rc = rc ? rc : mf_emit(run, head, err);
     if (rc == 0) {
         mf_rundir_accepted(&b->rundir);

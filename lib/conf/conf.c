@@ -252,6 +252,8 @@ static const char *const changeable[] = {"run.dir",
                                          "env.workers",
                                          "env.timeout",
                                          "env.restarts",
+                                         "clone.dataset", /* of as many samples, which are counted */
+                                         "clone.cache_mib",
                                          "log.progress",
                                          "policy.checkpoint",
                                          "policy.weights",

@@ -185,6 +185,12 @@ bool mf_runs_newest(const char *run, char path[MF_PATH_MAX])
     return mf_runs_join(folder, run, "checkpoints", &ignored) == 0 && newest_in(folder, path);
 }
 
+bool mf_runs_clone(const char *run, char path[MF_PATH_MAX])
+{
+    snprintf(path, MF_PATH_MAX, "%.900s/checkpoints/clone.safetensors", run);
+    return access(path, F_OK) == 0;
+}
+
 /* ---- a run's, or a folder's, checkpoints ---- */
 
 /* The folder in which the checkpoints lie. */

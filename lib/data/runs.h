@@ -45,6 +45,8 @@ int mf_runs_files(const char *path, void (*visit)(const char *file, void *arg), 
  * cut or half-written is passed over with a warning, unless there is no other. */
 void mf_runs_version(const char *run, long long version, char path[MF_PATH_MAX]);
 bool mf_runs_newest(const char *run, char path[MF_PATH_MAX]);
+/* checkpoints/clone.safetensors of a run's folder. Is it there? */
+bool mf_runs_clone(const char *run, char path[MF_PATH_MAX]);
 /* Calls visit (NULL: nobody) for every numbered checkpoint; returns the largest version, or -1. */
 long long mf_runs_each(const char *run, void (*visit)(const char *run, long long version, void *arg), void *arg);
 

@@ -225,15 +225,30 @@ void mf_rundir_begun(struct mf_rundir *r)
     *r->link = 0;
 }
 
+/* What is there goes on, as what it was, or goes. */
+static int check_use(const struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
+{
+    char path[MF_PATH_MAX];
+    const bool numbered = mf_runs_each(r->path, NULL, NULL) >= 0, clone = mf_runs_clone(r->path, path);
+    if (o->force || !(numbered || clone))
+        return 0;
+    if (o->clones ? !clone : !numbered)
+        return mf_err_set(err, MF_EUSAGE,
+                          "%s is a run of %s, and %s cannot continue it; give another run.dir, or lose it with "
+                          "run.force=true",
+                          r->path, clone ? "mf-bc" : "mf-ppo", o->clones ? "mf-bc" : "reinforcement learning");
+    if (!o->resume)
+        return mf_err_set(err, MF_EUSAGE,
+                          "%s was used before; continue it with run.resume=auto, or lose it with run.force=true",
+                          r->path);
+    return 0;
+}
+
 static int settle(const struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
     static const char *const rooms[] = {"checkpoints", "logs", "configs", "videos"};
     char path[MF_PATH_MAX];
-    int rc = 0;
-    if (!o->resume && !o->force && mf_runs_each(r->path, NULL, NULL) >= 0)
-        return mf_err_set(err, MF_EUSAGE,
-                          "%s was used before; continue it with run.resume=auto, or lose it with run.force=true",
-                          r->path);
+    int rc = check_use(r, o, err);
     for (int i = 0; i < 4 && rc == 0; i++)
         if ((rc = mf_runs_join(path, r->path, rooms[i], err)) == 0)
             rc = make_all(path, err);

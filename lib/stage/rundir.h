@@ -20,6 +20,7 @@ struct mf_rundir_opts { /* the keys run.* of who makes a run, as MF_RUNDIR_BINDS
     const char *task;   /* any text: what is no name is made one */
     int resume;         /* not 0: go on there */
     bool force;         /* start afresh: the old checkpoints go when the run is accepted */
+    bool clones;        /* a run of mf-bc: its one checkpoint is clone.safetensors, any other's have numbers */
     double wait;        /* s that a run which resumes waits for the one that still has the folder */
 };
 
@@ -39,8 +40,8 @@ struct mf_rundir {
 };
 
 /* Make the folder and lock it; on a file system without locks it is opened all the same, with a warning. MF_EIO where
- * another run holds it; MF_EUSAGE where one was used before and neither resume nor force is set, where the folder lies
- * in another run, and where it is a shelf; MF_STOPPED while it waited. */
+ * another run holds it; MF_EUSAGE where one was used before and neither resume nor force is set, where one of the other
+ * kind lies there (clones) and force is not set, where the folder lies in another run, and where it is a shelf; MF_STOPPED while it waited. */
 int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err);
 void mf_rundir_close(struct mf_rundir *r);
 /* The run begins: configs/machine says where, and what it was told to forget goes. */

@@ -47,7 +47,10 @@ void mf_rundir_prune(const char *dir, long long newest, int keep, long long ever
 
 void mf_rundir_forget(const char *dir)
 {
+    char clone[MF_PATH_MAX];
     mf_runs_each(dir, remove_one, NULL);
+    if (mf_runs_clone(dir, clone))
+        unlink(clone);
 }
 
 void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head)

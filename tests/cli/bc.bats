@@ -98,6 +98,25 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     [[ "$stderr" == *16* ]]
 }
 
+@test "a clone goes on with the words that it began with; its folder and that of a training are not each other's" {
+    local words before
+    bc run.dir=r >/dev/null && before=$(cat r/configs/mf-bc.yaml) && cp "$demos" moved.hdf5 || return 1
+    for words in clone.learning_rate=.5 clone.batch_size=8 clone.steps=90 clone.loss=shortcut; do
+        run ! bc run.dir=r run.resume=auto "$words" --out /dev/null && [[ $status -eq 2 && $before == "$(cat r/configs/mf-bc.yaml)" ]] || { echo "$words: $output" && return 1; }
+    done
+    run -2 bc run.dir=r run.resume=auto clone.learning_rate=.5 clone.batch_size=8 --out /dev/null &&
+        [[ $output == *"r goes on as it began, but here is clone.batch_size=8, which was 64; clone.learning_rate=0.5, which was 0.001; give what it was, or run.force=true"* ]] || return 1
+    bc run.dir=r run.resume=auto clone.dataset=moved.hdf5 threads=1 >/dev/null && bc run.dir=r run.resume=auto run.force=true clone.steps=90 >/dev/null &&
+        grep -q "resuming r/checkpoints/clone.safetensors at minibatch 60" r/logs/mf-bc.log || return 1
+    local train=(env=point training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=64 'policy.hidden=[8]' 'policy.critic_hidden=[8]' threads=1)
+    for words in run.resume=auto run.resume=never; do
+        run -2 --separate-stderr mf-collect "${train[@]}" run.dir=r "$words" --out /dev/null &&
+            [[ $stderr == *"r is a run of mf-bc, and reinforcement learning cannot continue it; give another run.dir, or lose it with run.force=true"* ]] || return 1
+    done
+    mf-collect "${train[@]}" run.dir=r run.force=true | mf-gae | mf-ppo "${train[@]}" >/dev/null && [[ ! -e $(clone r) && -e r/checkpoints/000001.safetensors ]] &&
+        run -2 bc run.dir=r run.resume=auto --out /dev/null && [[ $output == *"r is a run of mf-ppo, and mf-bc cannot continue it"* ]]
+}
+
 @test "on a terminal it shows its progress, not frames" {
     run script -qec "mf-bc $small run.dir=t" /dev/null
     [ "$status" -eq 0 ]

@@ -9,6 +9,14 @@
 
 static const char *const kinds[] = {"head", "rollout", "round", "metrics", "video", "policy", "end", "failed", "other"};
 
+static const char *const with_article[] = {"a head",   "a rollout", "a round", "a metrics",       "a video",
+                                           "a policy", "an end",    "a failed", "an unknown"};
+
+const char *mf_kind_said(enum mf_kind kind)
+{
+    return with_article[kind];
+}
+
 const char *mf_kind_name(enum mf_kind kind)
 {
     return kinds[kind];
@@ -244,7 +252,7 @@ static int split_arrays(struct mf_frame *f, struct mf_err *err)
     struct mf_span v = f->field[f->holder].value;
     mf_token_read(&map, v.p, v.n);
     if (map.type != MF_MAP)
-        return mf_err_set(err, MF_EFORMAT, "a %s frame whose \"%s\" is no map", kinds[f->kind], name);
+        return mf_err_set(err, MF_EFORMAT, "%s frame whose \"%s\" is no map", mf_kind_said(f->kind), name);
     const uint8_t *at = v.p + map.head;
     f->entry = mf_xcalloc(map.n, sizeof *f->entry);
     for (f->n_entries = 0; f->n_entries < (int)map.n; f->n_entries++) {

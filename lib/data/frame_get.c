@@ -76,7 +76,7 @@ bool mf_frame_same(const struct mf_frame *a, const struct mf_frame *b, const cha
 static int get(const struct mf_frame *f, const char *path, struct mf_span *v, struct mf_token *t, struct mf_err *err)
 {
     if (!look(f, path, v) || mf_token_read(t, v->p, v->n) != 1)
-        return mf_err_set(err, MF_EFORMAT, "a %s frame without '%s'", mf_kind_name(f->kind), path);
+        return mf_err_set(err, MF_EFORMAT, "%s frame without '%s'", mf_kind_said(f->kind), path);
     if (t->type == MF_MAP)
         mf_array_scalar(v->p, v->n, t);
     return 0;
@@ -84,7 +84,7 @@ static int get(const struct mf_frame *f, const char *path, struct mf_span *v, st
 
 static int wrong(const struct mf_frame *f, const char *path, const char *want, struct mf_err *err)
 {
-    return mf_err_set(err, MF_EFORMAT, "a %s frame whose '%s' is not %s", mf_kind_name(f->kind), path, want);
+    return mf_err_set(err, MF_EFORMAT, "%s frame whose '%s' is not %s", mf_kind_said(f->kind), path, want);
 }
 
 int mf_frame_get_int(const struct mf_frame *f, const char *path, int64_t *v, struct mf_err *err)
@@ -225,7 +225,7 @@ int mf_frame_num_at(const struct mf_frame *f, const char *path, int i, double *v
     struct mf_span s;
     struct mf_token t;
     if (!entry(f, path, i, &s))
-        return mf_err_set(err, MF_EFORMAT, "a %s frame without entry %d of '%s'", mf_kind_name(f->kind), i, path);
+        return mf_err_set(err, MF_EFORMAT, "%s frame without entry %d of '%s'", mf_kind_said(f->kind), i, path);
     const size_t key = mf_token_span(s.p, s.n);
     s.p += key, s.n -= key;
     if (mf_token_read(&t, s.p, s.n) == 1 && t.type == MF_MAP)

@@ -32,6 +32,8 @@ struct mf_entry {
     bool added;
 };
 
+const char *mf_kind_said(enum mf_kind kind); /* "an end", for a sentence */
+
 struct mf_text {
     struct mf_text *next;
     char text[];

@@ -13,6 +13,7 @@
 #include "plot/html.h"
 #include "rl/eval.h"
 #include "rl/paired.h"
+#include "rl/result.h"
 
 enum { TRIALS_MOST = 1 << 24 }; /* of one result */
 
@@ -47,12 +48,13 @@ static const json_t *column(const json_t *result, const char *name)
     return json_object_get(json_object_get(result, "trials"), name);
 }
 
-static bool all_numbers(const json_t *column, json_int_t n, double most)
+static bool all_numbers(const json_t *column, json_int_t n, double most, bool or_null)
 {
     size_t k;
     const json_t *v;
     bool good = (json_int_t)json_array_size(column) == n;
-    json_array_foreach(column, k, v) good = good && json_is_number(v) && fabs(json_number_value(v)) <= most;
+    json_array_foreach(column, k, v) good =
+        good && (json_is_null(v) ? or_null : json_is_number(v) && fabs(json_number_value(v)) <= most);
     return good;
 }
 
@@ -68,8 +70,9 @@ static bool is_result(const json_t *j)
         good = good && json_is_string(json_object_get(j, words[i]));
     for (int i = 0; i < 3; i++)
         good = good && json_is_integer(json_object_get(j, counts[i]));
-    return good && all_numbers(column(j, "success_once"), n, 1) && all_numbers(column(j, "success_at_end"), n, 1) &&
-           all_numbers(column(j, "return"), n, 1e300) && all_numbers(column(j, "length"), n, INT32_MAX);
+    return good && all_numbers(column(j, "success_once"), n, 1, false) &&
+           all_numbers(column(j, "success_at_end"), n, 1, false) && all_numbers(column(j, "return"), n, 1e300, true) &&
+           all_numbers(column(j, "length"), n, INT32_MAX, false);
 }
 
 static void take(struct mf_evals *e, json_t *j)
@@ -163,7 +166,7 @@ static double sum(const struct mf_evals_row *r, const char *name)
     size_t k;
     const json_t *v;
     for (int i = 0; i < r->seeds; i++)
-        json_array_foreach(column(r->result[i], name), k, v) total += json_number_value(v);
+        json_array_foreach(column(r->result[i], name), k, v) total += mf_json_number_of(v);
     return total;
 }
 

@@ -1,5 +1,6 @@
 #include "rl/result.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,23 +50,33 @@ json_t *mf_result_made(const struct mf_result *r)
                      "policy", spec_json(&r->policy->spec));
 }
 
+json_t *mf_json_number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+double mf_json_number_of(const json_t *j)
+{
+    return json_is_null(j) ? NAN : json_number_value(j);
+}
+
 static void add_rate(json_t *to, const char *name, struct mf_rate r)
 {
     char low[40], high[40];
     snprintf(low, sizeof low, "%s_low", name);
     snprintf(high, sizeof high, "%s_high", name);
-    json_object_set_new(to, name, json_real(r.rate));
-    json_object_set_new(to, low, json_real(r.low));
-    json_object_set_new(to, high, json_real(r.high));
+    json_object_set_new(to, name, mf_json_number(r.rate));
+    json_object_set_new(to, low, mf_json_number(r.low));
+    json_object_set_new(to, high, mf_json_number(r.high));
 }
 
 void mf_scores_json(json_t *to, const struct mf_score_sheet *s)
 {
     add_rate(to, "success_once", s->success_once);
     add_rate(to, "success_at_end", s->success_at_end);
-    json_object_set_new(to, "return", json_real(s->ret));
-    json_object_set_new(to, "return_std", json_real(s->ret_std));
-    json_object_set_new(to, "length", json_real(s->length));
+    json_object_set_new(to, "return", mf_json_number(s->ret));
+    json_object_set_new(to, "return_std", mf_json_number(s->ret_std));
+    json_object_set_new(to, "length", mf_json_number(s->length));
 }
 
 static json_t *trials_json(const struct mf_trial *t, int n)
@@ -74,7 +85,7 @@ static json_t *trials_json(const struct mf_trial *t, int n)
     for (int i = 0; i < n; i++) {
         json_array_append_new(once, json_integer(t[i].success_once));
         json_array_append_new(at_end, json_integer(t[i].success_at_end));
-        json_array_append_new(ret, json_real((double)t[i].ret));
+        json_array_append_new(ret, mf_json_number((double)t[i].ret));
         json_array_append_new(length, json_integer(t[i].length));
     }
     return json_pack("{s:o, s:o, s:o, s:o}", "success_once", once, "success_at_end", at_end, "return", ret, "length",

@@ -133,7 +133,7 @@ static bool take_trials(const json_t *line, struct mf_result *r)
         r->trial[i] = (struct mf_trial){
             .success_once = json_integer_value(json_array_get(column[0], (size_t)i)) != 0,
             .success_at_end = json_integer_value(json_array_get(column[1], (size_t)i)) != 0,
-            .ret = (float)json_number_value(json_array_get(column[2], (size_t)i)),
+            .ret = (float)mf_json_number_of(json_array_get(column[2], (size_t)i)),
             .length = (int32_t)json_integer_value(json_array_get(column[3], (size_t)i)),
         };
     return true;

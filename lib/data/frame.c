@@ -9,7 +9,7 @@
 
 static const char *const kinds[] = {"head", "rollout", "round", "metrics", "video", "policy", "end", "failed", "other"};
 
-static const char *const with_article[] = {"a head",   "a rollout", "a round", "a metrics",       "a video",
+static const char *const with_article[] = {"a head",   "a rollout", "a round",  "a metrics", "a video",
                                            "a policy", "an end",    "a failed", "an unknown"};
 
 const char *mf_kind_said(enum mf_kind kind)

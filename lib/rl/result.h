@@ -27,7 +27,7 @@ json_t *mf_result_json(const struct mf_result *r);               /* NULL: it can
 json_t *mf_result_made(const struct mf_result *r);               /* "digest" .. "policy" alone */
 void mf_scores_json(json_t *to, const struct mf_score_sheet *s); /* "success_once", .. added */
 json_t *mf_json_word(const char *s); /* whatever bytes a path has: what is no UTF-8 becomes U+FFFD; NULL is null */
-json_t *mf_json_number(double v);          /* null where it is not finite */
+json_t *mf_json_number(double v);    /* null where it is not finite */
 double mf_json_number_of(const json_t *j); /* NaN of null */
 
 enum { MF_JSON_AS = JSON_REAL_PRECISION(9) };                                      /* a float's digits, in files */

@@ -41,7 +41,8 @@ struct mf_rundir {
 
 /* Make the folder and lock it; on a file system without locks it is opened all the same, with a warning. MF_EIO where
  * another run holds it; MF_EUSAGE where one was used before and neither resume nor force is set, where one of the other
- * kind lies there (clones) and force is not set, where the folder lies in another run, and where it is a shelf; MF_STOPPED while it waited. */
+ * kind lies there (clones) and force is not set, where the folder lies in another run, and where it is a shelf;
+ * MF_STOPPED while it waited. */
 int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err);
 void mf_rundir_close(struct mf_rundir *r);
 /* The run begins: configs/machine says where, and what it was told to forget goes. */

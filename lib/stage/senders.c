@@ -75,8 +75,7 @@ static int agree(const struct mf_senders *q, const struct mf_frame *head, const 
         const char *key = mf_frame_key(q->first, "spec", i);
         snprintf(path, sizeof path, "spec.%s", key ? key : "?");
         if (!mf_frame_same(q->first, head, path))
-            return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than '%s', the first one", src, path,
-                              first);
+            return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than '%s', the first one", src, path, first);
     }
     return 0;
 }

@@ -195,8 +195,9 @@ static void fields(void)
     ok(!mf_frame_get_num(f, "arrays.thing.0", &d, &err) && d == 1 && !mf_frame_get_num(f, "arrays.thing.1", &d, &err) &&
            isnan(d),
        "and below the arrays");
-    ok(mf_frame_get_int(f, "policy.none", &i, &err) == MF_EFORMAT && !strcmp(err.text, "a rollout frame without 'policy.none'"), "missing: %s",
-       err.text);
+    ok(mf_frame_get_int(f, "policy.none", &i, &err) == MF_EFORMAT &&
+           !strcmp(err.text, "a rollout frame without 'policy.none'"),
+       "missing: %s", err.text);
     for (enum mf_kind kind = MF_END; kind <= MF_OTHER; kind += MF_OTHER - MF_END) {
         struct mf_frame *empty = mf_frame_new(kind);
         ok(mf_frame_get_int(empty, "n", &i, &err) == MF_EFORMAT &&

@@ -130,7 +130,8 @@ PY
     cmp <(jq 'del(.results[].server)' 1) <(jq 'del(.results[].server)' 2)
     [[ $(jq -c '[.results[].server]' 2) == '["mf-env point"]' ]]
     mf-collect "${counters[@]}" env.command="$server" run.dir=c | mf-gae | mf-ppo "${counters[@]}" >/dev/null
-    run -2 mf-eval c --out x # which is not built in
+    cp "$(mf-ckpt path c)" lone.safetensors
+    run -2 mf-eval lone.safetensors --out x # of an environment that is not built in, and of no run that knows its server
     [[ $output == *"was made in 'counter', which is no environment here: give env=exec"* ]]
 }
 

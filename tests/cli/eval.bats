@@ -38,7 +38,7 @@ setup() { RUN="$BATS_FILE_TMPDIR/run"; }
 
 @test "a checkpoint that is not there is told before anything is evaluated or written" {
     run -1 --separate-stderr mf-eval "$RUN" "$T/none.safetensors" eval.num_episodes=4 &&
-        [[ -z $output && $stderr == "mf-eval: error: $T/none.safetensors: No such file or directory" ]]
+        [[ -z $output && $stderr == "mf-eval: error: cannot open $T/none.safetensors: No such file or directory" ]]
 }
 
 @test "what cannot be evaluated is told in one line" {

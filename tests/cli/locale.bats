@@ -41,7 +41,7 @@ metrics() { mf-view "$1" | jq -c 'select(.mf == "metrics") | del(.time) | .value
     both 'mf-collect "${WORDS[@]}" run.dir=run | tee r.mf | mf-gae | mf-ppo "${WORDS[@]}" >m.mf && metrics m.mf &&
         sha256sum run/checkpoints/*.safetensors && mf-view view.arrays=whole r.mf | sha256sum &&
         mf-mc <r.mf | mf-view view.arrays=whole | sha256sum && mf-nstep <r.mf | mf-view view.arrays=whole | sha256sum &&
-        mf-stat run | grep -v " s, " && mf-check run && mf-top run | sed -E "s/(perf|time)[^ ]*//g" && mf-ckpt show run' &&
+        mf-stat run | sed -E "s/[0-9.]+ s\$//" | grep -v " s, " && mf-check run && mf-top run | sed -E "s/(perf|time)[^ ]*//g" && mf-ckpt show run' &&
         [[ $(head -1 de_DE.UTF-8.out) == *'":0.'* ]]
 }
 

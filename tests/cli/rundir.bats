@@ -24,8 +24,9 @@ held() {
     bash -c 'mf-collect "$@" training.total_timesteps=100000000 | mf-gae | mf-ppo "$@" >/dev/null' _ "${small[@]}" run.dir="$1" "${@:2}" 2>held.err &
     held=$!
     set +m
-    until_there test -e "$1/checkpoints/000010.safetensors" && until_there locked "$1"
+    until_there learns "$1" && until_there locked "$1"
 }
+learns() { [[ $(find "$1/checkpoints" -name '*.safetensors' 2>/dev/null | wc -l) -gt 3 ]]; }
 locked() { ! flock -n "$1/lock" true; }
 let_go() { kill -TERM -- "-$held" && { wait "$held" || true; } && held=; }
 teardown() { [[ -z $held ]] || kill -KILL -- "-$held"; }

@@ -192,9 +192,8 @@ const struct mf_key mf_keys[] = {
      "running: divide rewards by the running standard deviation of discounted returns"},
     {"collect.src", MF_STR, NULL, "name", NULL, "name of this collector, where several write to one learner"},
     {"collect.sources", MF_INT, "1", "[1,256]", NULL,
-     "number of collectors that mf-ppo waits for before it learns; more may join later. The advantage stage in front "
-     "of "
-     "it wants the same number: then both turn away a first one that does not fit"},
+     "number of collectors that mf-ppo waits for before it learns; more may join later. With the same number in the "
+     "advantage stage before it both turn away a first one that does not fit"},
     {"collect.policy_address", MF_STR, NULL, "address", NULL,
      "address at which mf-ppo serves the policy, the same for both ends; null: a socket in run.dir of mf-collect"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,)", "seconds",

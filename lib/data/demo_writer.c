@@ -10,7 +10,7 @@
 /* One rollout frame, as far as demonstrations need it. */
 struct part {
     const struct mf_frame *f;
-    const struct mf_array *actions, *rewards, *valid, *terminated, *truncated;
+    const struct mf_array *actions, *rewards, *n_exec, *valid, *terminated, *truncated;
     size_t T, N, C;
     int64_t frame, iter, first_env;
 };
@@ -106,7 +106,14 @@ static int put_obs(hid_t demo, const struct part *p, const struct mf_array *a, s
     return rc > 0 ? 0 : rc; /* a key that no dataset can be named after lies in /mf all the same */
 }
 
-/* Rewards summed over the chunk, and where the episode is over. */
+/* How much of a chunk was executed: behind that its rewards may hold anything. */
+static size_t executed(const struct part *p, size_t i)
+{
+    const int32_t n = p->n_exec ? ((const int32_t *)p->n_exec->data)[i] : (int32_t)p->C;
+    return n < 0 ? 0 : (size_t)n < p->C ? (size_t)n : p->C;
+}
+
+/* Rewards summed over what was executed of the chunk, and where the episode is over. */
 static int put_scalars(hid_t demo, const struct part *p, size_t n, size_t t0, size_t rows, struct mf_err *err)
 {
     hsize_t dim = rows;
@@ -115,7 +122,7 @@ static int put_scalars(hid_t demo, const struct part *p, size_t n, size_t t0, si
     for (size_t t = 0; t < rows; t++) {
         size_t i = (t0 + t) * p->N + n;
         dones[t] = flag(p->terminated, i, false) || flag(p->truncated, i, false);
-        for (size_t c = 0; p->rewards && c < p->C; c++)
+        for (size_t c = 0; p->rewards && c < executed(p, i); c++)
             rewards[t] += ((const float *)p->rewards->data)[i * p->C + c];
     }
     int rc = p->rewards ? put_set(demo, "rewards", MF_F32, 1, &dim, rewards, rows * sizeof *rewards, err) : 0;
@@ -163,6 +170,7 @@ static int bind(struct part *p, const struct mf_frame *f, int64_t frame, struct 
         return mf_err_set(err, MF_EFORMAT, "array 'actions' has %d dimensions, not (T, N, C, A)", p->actions->rank);
     p->T = p->actions->dim[0], p->N = p->actions->dim[1], p->C = p->actions->dim[2];
     int rc = find(p, "rewards", 3, MF_F32, &p->rewards, err);
+    rc = rc ? rc : find(p, "n_exec", 2, MF_I32, &p->n_exec, err);
     rc = rc ? rc : find(p, "valid", 2, MF_U8, &p->valid, err);
     rc = rc ? rc : find(p, "terminated", 2, MF_U8, &p->terminated, err);
     rc = rc ? rc : find(p, "truncated", 2, MF_U8, &p->truncated, err);

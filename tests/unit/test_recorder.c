@@ -55,6 +55,14 @@ static struct mf_frame *rollout(size_t C)
     add(f, "obs/image", MF_U8, 6, (const size_t[]){T, N, 1, 4, 4, 3}, 3);
     add(f, "actions", MF_F32, 4, (const size_t[]){T, N, C, A}, 1000);
     add(f, "rewards", MF_F32, 3, (const size_t[]){T, N, C}, 0);
+    float *rewards = mf_frame_find(f, "rewards")->data;
+    add(f, "n_exec", MF_I32, 2, (const size_t[]){T, N}, 0);
+    int32_t *n_exec = mf_frame_find(f, "n_exec")->data;
+    for (int i = 0; i < T * N; i++)
+        n_exec[i] = (int32_t)C;
+    n_exec[2 * N] = C > 1 ? 2 : 1; /* it ended there: what follows in the chunk is nobody's */
+    for (size_t c = 2; c < C; c++)
+        rewards[2 * N * C + c] = NAN;
     add(f, "chains", MF_F32, 5, (const size_t[]){T, N, 5, 4, A}, 0);
     add(f, "terminated", MF_U8, 2, (const size_t[]){T, N}, 0);
     add(f, "valid", MF_U8, 2, (const size_t[]){T, N}, 0);
@@ -135,6 +143,18 @@ static void demonstrations(void)
     mf_demos_close(&d);
 }
 
+static void summed_rewards(void)
+{
+    float got[3] = {0};
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT), set = H5Dopen2(file, "data/demo_0/rewards", H5P_DEFAULT);
+    H5Dread(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, got);
+    H5Dclose(set);
+    H5Fclose(file);
+    ok(got[0] == 0 + 1 + 2 + 3 && got[1] == 8 + 9 + 10 + 11 && got[2] == 16 + 17,
+       "rewards are summed over what was executed of a chunk: %g %g %g", (double)got[0], (double)got[1],
+       (double)got[2]);
+}
+
 static void round_trip(void)
 {
     struct bytes raw[FRAMES];
@@ -157,6 +177,7 @@ static void round_trip(void)
     ok(rc == 0 && mf_demos_open(&d, path, &(struct mf_demos_opts){.cache = 1}, &err) == MF_EFORMAT &&
            strstr(err.text, "chunks of 4 actions"),
        "chunks are no demonstrations to clone");
+    summed_rewards();
     play_back(raw, 3, 0);
     free(raw[0].p), free(raw[1].p), free(raw[2].p);
     unlink(path);

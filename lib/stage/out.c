@@ -118,5 +118,6 @@ int mf_flush_text(struct mf_err *err)
 int mf_close_text(struct mf_err *err)
 {
     int rc = mf_flush_text(err);
-    return rc || close(STDOUT_FILENO) == 0 ? rc : mf_err_errno(err, "close <stdout>");
+    /* EBADF: a tool that talked over it, mf-env, has closed it. */
+    return rc || close(STDOUT_FILENO) == 0 || errno == EBADF ? rc : mf_err_errno(err, "close <stdout>");
 }

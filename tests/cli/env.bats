@@ -108,6 +108,7 @@ PY
 @test "mf-env gives the checkpoint of the environment itself: 1 or 3 servers, a pipe, ipc or tcp" {
     train a env=point && cp "$last" want
     train b env=exec env.command='mf-env point threads=1' env.workers=1 && cmp "$last" want
+    ! grep mf-env b.err && mf-env point </dev/null >nothing && [[ ! -s nothing ]] || return 1 # its end is no error
     train c env=exec env.command='mf-env point' env.workers=3 && cmp "$last" want
     mf-env point env.address="ipc://$PWD/sock" &
     train d env=remote env.address="ipc://$PWD/sock" && cmp "$last" want

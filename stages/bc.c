@@ -94,8 +94,7 @@ static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
     if (!named)
         b->env_opts.name = mf_run_assume(run, "env.name", b->env_opts.name);
     if (rc == 0 && keys->n == 0 && *b->demos.unseen)
-        mf_log(MF_LOG_WARN,
-               "%s has observations that the policy does not see: %s; policy.obs_keys=[..] names those that it shall",
+        mf_log(MF_LOG_WARN, "%s has observations that the policy does not read: %s; choose by policy.obs_keys=[..]",
                b->dataset, b->demos.unseen);
     return rc;
 }
@@ -154,7 +153,7 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
     double mib = (double)b->demos.bytes / (1 << 20);
     mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps, %zu samples; %.1f MiB%s", b->dataset, b->demos.n_demos,
            b->demos.total, b->lessons.n, mib,
-           mib > (double)b->cache_mib ? ", more than clone.cache_mib: what is missing is read when it is wanted" : "");
+           mib > (double)b->cache_mib ? ", more than clone.cache_mib: the rest is read when it is needed" : "");
     return 0;
 }
 

@@ -177,7 +177,7 @@ static int open_policy(struct mf_run *run, struct ppo *q, const struct mf_frame 
     return 0;
 }
 
-/* Who collects waits at the address that we were given, or at the one in the head, if its run is going on. */
+/* Who collects waits at the address that we were given, or at the one in the head, if its run is in progress. */
 static int serve(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
     const char *address = q->address;

@@ -92,7 +92,7 @@ static int add_key(const struct mf_env *env, const char *name, struct mf_layout 
     if (key >= 0)
         return mf_layout_add(l, &env->obs[key])
                    ? 0
-                   : mf_err_set(err, MF_EUSAGE, "at most %d observations can be seen at once", MF_OBS_KEYS);
+                   : mf_err_set(err, MF_EUSAGE, "a policy reads at most %d observations", MF_OBS_KEYS);
     char names[MF_OBS_KEYS * 66] = "";
     for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name[0]; i++) {
         size_t used = strlen(names);

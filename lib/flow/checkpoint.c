@@ -159,7 +159,7 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states)
 
 /* ---- what does not fit ---- */
 
-/* The tensor before+name+after when it has p's shape; else NULL and a misfit (m NULL: none is told). */
+/* The tensor before+name+after when it has p's shape; else NULL and a misfit (m NULL: none is noted). */
 static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *before, const struct mf_param *p,
                                         const char *after, struct mf_misfits *m)
 {

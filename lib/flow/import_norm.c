@@ -153,7 +153,7 @@ int mf_import_demos(const char *path, const struct mf_names *keys, struct mf_lay
     const char *names[MF_OBS_KEYS];
     struct mf_demos d;
     if (keys->n > MF_OBS_KEYS)
-        return mf_err_set(err, MF_EUSAGE, "at most %d observations can be seen at once", MF_OBS_KEYS);
+        return mf_err_set(err, MF_EUSAGE, "a policy reads at most %d observations", MF_OBS_KEYS);
     for (int i = 0; i < keys->n; i++)
         names[i] = keys->v[i];
     int rc = mf_demos_open(&d, path, &(struct mf_demos_opts){.n_keys = keys->n, .keys = names, .cache = 1 << 20}, err);

@@ -60,7 +60,7 @@ static int not_those(const struct mf_import *im, const struct mf_names *names, i
         snprintf(list + used, sizeof list - used, "%s%.40s", i ? ", " : "", names->v[i]);
     }
     return mf_err_set(err, MF_EUSAGE,
-                      "the network of %.120s sees %d low-dimensional numbers of a step, and the file does not tell how "
+                      "the network of %.120s reads %d low-dimensional numbers of a step, and the file does not say how "
                       "they are those of %s: give env=NAME, or the names in their order as policy.obs_keys=[..]",
                       im->file.zip.path, state, list);
 }
@@ -89,7 +89,7 @@ int mf_import_observe(const struct mf_import *im, const struct mf_import_world *
         if (i < low.n)
             memcpy(o.name, low.v[i], sizeof o.name);
         if (i < low.n && !mf_layout_add(l, &o))
-            return mf_err_set(err, MF_EUSAGE, "at most %d observations can be seen at once", MF_OBS_KEYS);
+            return mf_err_set(err, MF_EUSAGE, "a policy reads at most %d observations", MF_OBS_KEYS);
     }
     return 0;
 }

@@ -29,7 +29,7 @@ int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos
 {
     struct mf_layout low = {0};
     struct mf_demos_opts o = *opts;
-    const char *keys[MF_OBS_KEYS + 1]; /* one too many is told there */
+    const char *keys[MF_OBS_KEYS + 1]; /* one too many is an error there */
     bool guessed;
     int rc = find_world(path, env, named, world, &low, &guessed, err);
     if (rc)

@@ -10,8 +10,8 @@
 struct mf_staleness {
     int64_t max_lag;          /* versions that a part may be behind the learner's */
     int64_t first;            /* the version that the learner started from */
-    int64_t dropped, foreign; /* parts so far: too old; sampled by other weights than their version's, which is told
-                                 once */
+    int64_t dropped, foreign; /* parts so far: too old; sampled by other weights than their version's, which is warned
+                                 of once */
 };
 
 /* Of one source's part, with a slice at least: 0 it is learned from; 1 it is too old, which the log says. MF_EFORMAT

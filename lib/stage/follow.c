@@ -25,7 +25,7 @@ static int follow(struct mf_run *run, void *self, const char *word, const struct
     for (const struct mf_bind *b = run->stage->binds; rc == 0 && b && b->key; b++)
         if (!strcmp(b->key, key))
             rc = mf_conf_bind(run->opt.conf, (struct mf_bind[]){*b, {0}}, self, err);
-    return rc ? mf_err_set(err, MF_EFORMAT, "the head's default %.100s is none that the key takes", word) : 0;
+    return rc ? mf_err_set(err, MF_EFORMAT, "the head's default '%.100s' is no value of that key", word) : 0;
 }
 
 int mf_run_follow(struct mf_run *run, void *self, const struct mf_frame *head, struct mf_err *err)

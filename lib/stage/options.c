@@ -151,7 +151,7 @@ static int read_option(struct mf_options *o, const struct mf_stage *s, struct wo
     else if (is_option("config-dir", "cd", argv, i, &value))
         to = &w->from.dir;
     else if (!strcmp(word, "-m") || !strcmp(word, "--multirun"))
-        return mf_err_set(err, MF_EUSAGE, "a sweep's jobs are told by mf-conf -m, and run by pipelines/sweep");
+        return mf_err_set(err, MF_EUSAGE, "mf-conf -m prints the jobs of a sweep, and pipelines/sweep runs them");
     else
         return mf_err_set(err, MF_EUSAGE, "no option '%.128s' here", word);
     if (!value || !*value)
@@ -219,7 +219,7 @@ static int resolve(struct mf_options *o, const struct mf_stage *s, struct words 
     if (rc && (s->operands || takes_file(s)))
         or_a_file(w, err);
     if (rc == 0 && *mf_conf_remark(o->conf) && strcmp(mf_conf_text(o->conf, "log.level"), "error") != 0)
-        mf_log(MF_LOG_WARN, "kept without effect, being keys of no program: %s", mf_conf_remark(o->conf));
+        mf_log(MF_LOG_WARN, "keys of no program, kept without effect: %s", mf_conf_remark(o->conf));
     return rc;
 }
 

@@ -109,7 +109,7 @@ int mf_send_ends(struct mf_run *run, struct mf_err *err)
 /* Text that nobody takes is an error, or the end, as soon as it is written. */
 int mf_flush_text(struct mf_err *err)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout)) /* what failed before is told now: errno is still its */
+    if (fflush(stdout) == 0 && !ferror(stdout)) /* ferror: an earlier write failed, errno is still its */
         return 0;
     return errno == EPIPE ? mf_err_set(err, MF_CLOSED, "nobody reads stdout any more")
                           : mf_err_errno(err, "write <stdout>");

@@ -56,15 +56,15 @@ static int take_lock(struct mf_rundir *r, const struct mf_rundir_opts *o, struct
     if ((r->lock = open_lock(r->path, "lock", err)) < 0)
         return err->code;
     if ((rc = mf_lock_wait(r->lock, GRACE, &got, err)) == 0 && got == MF_LOCK_THEIRS && wait > 0) {
-        mf_log(MF_LOG_INFO, "%s belongs to a run that is going on: waiting up to %g s for its end (run.wait)", r->path,
+        mf_log(MF_LOG_INFO, "%s belongs to a run in progress: waiting up to %g s for its end (run.wait)", r->path,
                wait);
         rc = mf_lock_wait(r->lock, wait, &got, err);
     }
     if (rc == 0 && got == MF_LOCK_THEIRS)
         rc = wait > 0
-                 ? mf_err_set(err, MF_EIO, "%s belongs to a run that is going on, and has not ended in %g s (run.wait)",
+                 ? mf_err_set(err, MF_EIO, "%s belongs to a run in progress, which has not ended in %g s (run.wait)",
                               r->path, wait)
-                 : mf_err_set(err, MF_EIO, "%s belongs to a run that is going on; give another run.dir", r->path);
+                 : mf_err_set(err, MF_EIO, "%s belongs to a run in progress; give another run.dir", r->path);
     if (rc) {
         close(r->lock);
         r->lock = -1;
@@ -172,9 +172,10 @@ static int check_place(const char *dir, struct mf_err *err)
         run_in(dir, name);
     return !*name
                ? rc
-               : mf_err_set(err, MF_EUSAGE,
-                            "%.200s holds runs, such as %.100s, and is none; give a folder in it, run.dir=%.200s/NAME",
-                            dir, name, dir);
+               : mf_err_set(
+                     err, MF_EUSAGE,
+                     "%.200s is a folder of runs, such as %.100s, and no run; give a folder in it, run.dir=%.200s/NAME",
+                     dir, name, dir);
 }
 
 static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)

@@ -45,7 +45,7 @@ struct mf_rundir {
  * MF_STOPPED while it waited. */
 int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err);
 void mf_rundir_close(struct mf_rundir *r);
-/* The run begins: configs/machine says where, and what it was told to forget goes. */
+/* The run begins: configs/machine says where, and with run.force the old checkpoints go. */
 void mf_rundir_accepted(struct mf_rundir *r);
 /* It has learned something: the shelf's latest is this run, from its first checkpoint on and not from a start that came
  * to nothing. Again is fine. */

@@ -80,11 +80,11 @@ static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_er
     struct mf_conf *was = mf_conf_new();
     int rc = 0;
     if (mf_conf_recorded(was, dir, run->opt.program, &why))
-        mf_log(MF_LOG_WARN, "what the run in %.100s began with is not known: %.300s", dir, why.text);
+        mf_log(MF_LOG_WARN, "cannot read what the run in %.100s began with: %.300s", dir, why.text);
     else if (mf_conf_agrees(run->opt.conf, was, run->stage->binds, &why))
         rc = mf_err_set(err, MF_EUSAGE,
-                        "%.100s goes on as it began, but here is %.300s; give what it was, or run.force=true", dir,
-                        why.text);
+                        "%.100s began with another configuration: here is %.300s; give what it was, or run.force=true",
+                        dir, why.text);
     mf_conf_free(was);
     return rc;
 }

@@ -16,7 +16,7 @@
  * and samples, nothing follows. All else is MF_EFORMAT. Several sources may
  * share a stream (collectors that write to one socket): each has its head and
  * its end, heads agree in their spec, and the stream ends with its last source.
- * On a socket a writer that sends what cannot be is told and sent away, and the
+ * On a socket a writer that breaks these rules is refused, with the reason, and the
  * others go on; a source that is gone without an end gets one that says `lost`.
  * So does one of several whose frame() failed with MF_EFORMAT, where what goes
  * out are frames: its end says `why` too, and what still comes of it is dropped.

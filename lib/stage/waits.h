@@ -1,7 +1,7 @@
 /* waits.h - how much of its time a stage waits, round by round, left in the run's folder for the learner to report.
  *
  * Not in the stream: the same seed gives the same bytes there, and no two waits are the same. A stage that passes
- * rounds on and belongs to a run that is going on keeps logs/mf-NAME.idle, two shares of the time since the round
+ * rounds on and belongs to a run in progress keeps logs/mf-NAME.idle, two shares of the time since the round
  * before: waiting for input (a collector: for the policy), and for whoever reads its output.
  */
 #ifndef MF_STAGE_WAITS_H

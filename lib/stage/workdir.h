@@ -1,4 +1,4 @@
-/* workdir.h - the folder that a learner writes: that of the run whose stream it reads, while the run is going on, or
+/* workdir.h - the folder that a learner writes: that of the run whose stream it reads, while that is in progress, or
  * one of its own; and what learning starts from there.
  */
 #ifndef MF_STAGE_WORKDIR_H
@@ -10,7 +10,7 @@
 
 struct mf_workdir { /* zeroed: none */
     char path[MF_PATH_MAX];
-    bool live; /* the stream's run is going on, and this is its one learner */
+    bool live; /* the stream's run is in progress, and this is its one learner */
     bool own;  /* path is a folder of our own */
     struct mf_rundir stream, mine;
 };

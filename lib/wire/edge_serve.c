@@ -187,8 +187,8 @@ static void look_at_events(struct mf_edge_server *e)
 {
     enum mf_socket_event event;
     while (mf_socket_event(&e->router, &event))
-        if (event == MF_SOCKET_MISFIT)
-            mf_socket_log_misfit(&e->router);
+        if (event == MF_SOCKET_MISMATCH)
+            mf_socket_log_mismatch(&e->router);
 }
 
 static void *serve(void *arg)
@@ -329,65 +329,60 @@ int mf_edge_publish(struct mf_edge_server *e, int64_t version, int n, const void
     return 0;
 }
 
-/* Under the lock: a source of this name, made where there is none. */
-static struct source *source_of(struct mf_edge_server *e, const char *src)
+/* A source of this name, made where there is none; on success the lock is held. */
+static int hold_source(struct mf_edge_server *e, const char *src, struct source **s, struct mf_err *err)
 {
-    struct source *s = find_source(e, src);
-    if (s)
-        return s;
+    if (strlen(src) >= MF_EDGE_SRC)
+        return mf_err_set(err, MF_EFORMAT, "the source's name %.80s is longer than %d bytes", src, MF_EDGE_SRC - 1);
+    pthread_mutex_lock(&e->lock);
+    if ((*s = find_source(e, src)))
+        return 0;
     e->sources = mf_xrealloc(e->sources, (size_t)e->n_sources + 1, sizeof *e->sources);
-    s = &e->sources[e->n_sources++];
-    *s = (struct source){.state = NULL};
-    memcpy(s->src, src, strlen(src) + 1);
-    return s;
+    *s = &e->sources[e->n_sources++];
+    **s = (struct source){.state = NULL};
+    strcpy((*s)->src, src);
+    return 0;
 }
 
-static int check_name(const char *src, struct mf_err *err)
+static void let_go(struct mf_edge_server *e)
 {
-    return strlen(src) < MF_EDGE_SRC
-               ? 0
-               : mf_err_set(err, MF_EFORMAT, "the source's name %.80s is longer than %d bytes", src, MF_EDGE_SRC - 1);
+    pthread_mutex_unlock(&e->lock);
+    wake(e);
 }
 
 int mf_edge_admit(struct mf_edge_server *e, const char *src, bool admitted, struct mf_err *err)
 {
-    int rc = check_name(src, err);
+    struct source *s;
+    int rc = hold_source(e, src, &s, err);
     if (rc)
         return rc;
-    pthread_mutex_lock(&e->lock);
-    source_of(e, src)->admitted = admitted;
-    pthread_mutex_unlock(&e->lock);
-    wake(e);
+    s->admitted = admitted;
+    let_go(e);
     return 0;
 }
 
 int mf_edge_refuse(struct mf_edge_server *e, const char *src, const char *why, struct mf_err *err)
 {
-    int rc = check_name(src, err);
+    struct source *s;
+    int rc = hold_source(e, src, &s, err);
     if (rc)
         return rc;
-    pthread_mutex_lock(&e->lock);
-    struct source *s = source_of(e, src);
     s->admitted = false;
     s->refusing = true;
     snprintf(s->why, sizeof s->why, "%s", why);
-    pthread_mutex_unlock(&e->lock);
-    wake(e);
+    let_go(e);
     return 0;
 }
 
 int mf_edge_give_state(struct mf_edge_server *e, const char *src, const void *bytes, size_t size, struct mf_err *err)
 {
-    int rc = check_name(src, err);
-    if (rc)
-        return rc;
+    struct source *s;
     zmq_msg_t *next = mf_xcalloc(1, sizeof *next);
-    if ((rc = message(next, bytes, size, err))) {
-        free(next);
+    int rc = message(next, bytes, size, err);
+    if (rc || (rc = hold_source(e, src, &s, err))) {
+        state_free(next);
         return rc;
     }
-    pthread_mutex_lock(&e->lock);
-    struct source *s = source_of(e, src);
     state_free(s->next);
     s->next = next;
     pthread_mutex_unlock(&e->lock);
@@ -401,8 +396,7 @@ static void end(struct mf_edge_server *e, bool over)
     pthread_mutex_lock(&e->lock);
     e->over = over;
     e->ended = true;
-    pthread_mutex_unlock(&e->lock);
-    wake(e);
+    let_go(e);
     pthread_join(e->thread, NULL);
     server_free(e);
 }

@@ -116,7 +116,7 @@ static int verdict(struct mf_edge_client *e, const struct mf_edge_note *note, st
                           " to %" PRId64,
                           e->dealer.name, note->version, note->oldest, note->newest);
     if (note->say == MF_EDGE_NO)
-        return mf_err_set(err, MF_EUSAGE, "mf-ppo at %s turned this source away: %s", e->dealer.name, note->why);
+        return mf_err_set(err, MF_EUSAGE, "mf-ppo at %s refused this source: %s", e->dealer.name, note->why);
     if (note->say == MF_EDGE_OVER && note->version < 0)
         return mf_err_set(err, MF_EIO, "mf-ppo at %s has ended", e->dealer.name);
     if (note->say == MF_EDGE_OVER)

@@ -66,7 +66,7 @@ int mf_port_recv(struct mf_port *port, struct mf_port *watch, const void **data,
 /* Whose the last frame, error or leaving was: a number from 0, free for the next one when its writer has left. */
 int mf_port_from(const struct mf_port *port);
 bool mf_port_is_here(struct mf_port *port, int from);                 /* its connection is up */
-void mf_port_refuse(struct mf_port *port, int from, const char *why); /* it is told, and read from no more */
+void mf_port_refuse(struct mf_port *port, int from, const char *why); /* it gets the reason, and is read from no more */
 
 /* The same, and *data is the caller's to free(). */
 int mf_port_take(struct mf_port *port, struct mf_port *watch, void **data, size_t *len, struct mf_err *err);

@@ -198,8 +198,8 @@ static void look_around(struct mf_port *port, bool idle)
     bool due = mf_now() - z->pinged >= ping_every;
     while (mf_socket_event(&z->s, &event)) {
         due |= event == MF_SOCKET_DOWN;
-        if (event == MF_SOCKET_MISFIT)
-            mf_socket_log_misfit(&z->s);
+        if (event == MF_SOCKET_MISMATCH)
+            mf_socket_log_mismatch(&z->s);
     }
     for (int i = 0; i < z->n; i++)
         if (due || z->peer[i].taken - z->peer[i].told >= (idle ? 1 : WINDOW_MIN / 4))

@@ -152,7 +152,7 @@ bool mf_socket_event(struct mf_socket *s, enum mf_socket_event *event)
         *event = what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED         ? MF_SOCKET_UP
                  : what == ZMQ_EVENT_DISCONNECTED              ? MF_SOCKET_DOWN
                  : what == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH     ? MF_SOCKET_REFUSED
-                 : what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ? MF_SOCKET_MISFIT
+                 : what == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ? MF_SOCKET_MISMATCH
                                                                : MF_SOCKET_CUT;
     }
     zmq_msg_close(&m);
@@ -166,19 +166,19 @@ int mf_socket_refused(struct mf_socket *s, enum mf_socket_event event, struct mf
     if (s->binds)
         return 0;
     if (event == MF_SOCKET_REFUSED)
-        return mf_err_set(err, MF_EUSAGE, "%s does not let us in: our public key is not among its wire.allowed",
-                          s->name);
-    if (s->met || (event != MF_SOCKET_MISFIT && (event != MF_SOCKET_CUT || ++s->cuts < CUTS)))
-        return 0; /* libzmq does not try again after a misfit */
-    return mf_err_set(err, MF_EUSAGE,
-                      "%s speaks otherwise: is wire.server its public key, and do both ends have keys, or neither?",
-                      s->name);
+        return mf_err_set(err, MF_EUSAGE, "%s refuses us: our public key is not in its wire.allowed", s->name);
+    if (s->met || (event != MF_SOCKET_MISMATCH && (event != MF_SOCKET_CUT || ++s->cuts < CUTS)))
+        return 0; /* libzmq does not try again after a mismatch */
+    return mf_err_set(
+        err, MF_EUSAGE,
+        "%s and this end do not match: is wire.server its public key, and do both ends have keys, or neither?",
+        s->name);
 }
 
-void mf_socket_log_misfit(struct mf_socket *s)
+void mf_socket_log_mismatch(struct mf_socket *s)
 {
-    mf_log_rarely(&s->misfits, MF_LOG_WARN,
-                  "%s: refused somebody who does not speak as we do: without a key, or for another key", s->name);
+    mf_log_rarely(&s->mismatches, MF_LOG_WARN,
+                  "%s: refused a peer that does not match: it has no key, or expects another server's", s->name);
 }
 
 void mf_socket_close(struct mf_socket *s, int linger_ms)

@@ -23,9 +23,9 @@ struct mf_wire_opts {
     double meeting;      /* seconds that a writer waits for its first reader; 0: as long as it takes */
 };
 
-/* What became of a connection. REFUSED: our key is not known there; MISFIT: the two speak differently, or have another
- * key in mind; CUT: it ended before they had spoken. */
-enum mf_socket_event { MF_SOCKET_UP, MF_SOCKET_DOWN, MF_SOCKET_REFUSED, MF_SOCKET_MISFIT, MF_SOCKET_CUT };
+/* What became of a connection. REFUSED: our key is not known there; MISMATCH: the two speak differently, or have
+ * another key in mind; CUT: it ended before they had spoken. */
+enum mf_socket_event { MF_SOCKET_UP, MF_SOCKET_DOWN, MF_SOCKET_REFUSED, MF_SOCKET_MISMATCH, MF_SOCKET_CUT };
 
 struct mf_socket {
     void *context, *socket, *monitor;
@@ -35,7 +35,7 @@ struct mf_socket {
     char *path; /* of a bound ipc socket, which libzmq leaves behind, and its inode: it may be another's
                  * by then */
     ino_t inode;
-    struct mf_rarely misfits;
+    struct mf_rarely mismatches;
     bool binds, met; /* met: a handshake was seen */
     int cuts;        /* handshakes that broke off before */
 };
@@ -52,7 +52,7 @@ void mf_socket_set(struct mf_socket *s, int option, int value);
 bool mf_socket_event(struct mf_socket *s, enum mf_socket_event *event);
 /* Asked after each event: MF_EUSAGE where we connect and it means that we will not be let in. */
 int mf_socket_refused(struct mf_socket *s, enum mf_socket_event event, struct mf_err *err);
-void mf_socket_log_misfit(struct mf_socket *s); /* of who binds: somebody was refused who speaks otherwise */
+void mf_socket_log_mismatch(struct mf_socket *s); /* of who binds: somebody was refused who speaks otherwise */
 /* What is still to be sent gets linger_ms. Safe on a zeroed one, and after a failed open. */
 void mf_socket_close(struct mf_socket *s, int linger_ms);
 

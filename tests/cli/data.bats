@@ -239,7 +239,7 @@ for name, want in ("scale", 2), ("offset", -1):
     assert struct.unpack("<5f", b[8 + n + at[0] : 8 + n + at[1]]) == (want,) * 5, name
 PY
     mf-bc run.dir=all clone.dataset=a.hdf5 clone.steps=1 'policy.hidden=[8,8,8]' threads=1 --out a.mf 2>err &&
-        [[ $(grep -c 'does not see: camera, line;' err) == 1 ]] && mf-view a.mf |
+        [[ $(grep -c 'does not read: camera, line;' err) == 1 ]] && mf-view a.mf |
         jq -es '.[0].spec.obs | length == 8 and .switch_u1 == {shape: [1], dtype: "<f4"}'
 }
 

@@ -274,7 +274,7 @@ PY
     [[ $output == *"a folder"* ]]
 }
 
-@test "a ManiFlow policy whose file does not tell its time convention is asked for it" {
+@test "a ManiFlow policy whose file does not say its time convention is asked for it" {
     maniflow 'tree = {"state_dict": w, "cfg": cfg}'
     run -2 mf-ckpt import m.ckpt m
     [[ $output == *"does not say at which end of time the noise lies: give policy.convention=noise0 policy.target_time=step for"* && ! -e m ]] || return 1
@@ -322,7 +322,7 @@ CASES
     run -0 mf-ckpt show m
     [[ $output == *"spec.obs                 3:joints"* ]] || return 1
     run -2 mf-ckpt import net.pt x "${words[@]}" 'policy.obs_keys=[a,b]'
-    [[ $output == *"sees 3 low-dimensional numbers of a step, and the file does not tell how they are those of a, b: give env=NAME"* && ! -e x ]] || return 1
+    [[ $output == *"reads 3 low-dimensional numbers of a step, and the file does not say how they are those of a, b: give env=NAME"* && ! -e x ]] || return 1
     run -2 mf-ckpt import net.pt x "${words[@]}" env=exec
     [[ $output == *"env=exec: env.command='..' is missing"* ]] || return 1
     run -0 mf-ckpt import net.pt m policy.activation=relu normalizer=identity env=exec env.command="mf-env point"

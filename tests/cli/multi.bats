@@ -202,7 +202,7 @@ join() {
 }
 
 @test "with keys: those of the allow-list learn as without; a stranger, a wrong key and none are refused, and the log says so" {
-    both want && keyed && join stranger && ended_by 2 "$collector" && grep -q "does not let us in" stranger.err &&
+    both want && keyed && join stranger && ended_by 2 "$collector" && grep -q "refuses us: our public key" stranger.err &&
         grep -q "refused 127.0.0.1: its key .* is none of allowed" gae.err || return 1
     join a wire.server=stranger.public && ended_by 2 "$collector" && grep -q "is wire.server its public key" a.err || return 1
     join a wire.secret=null && ended_by 2 "$collector" && grep -q "do both ends have keys" a.err && grep -q "refused somebody" gae.err || return 1
@@ -352,7 +352,7 @@ for m in msgpack.Unpacker(sys.stdin.buffer.raw, max_buffer_size=0, strict_map_ke
     os.write(1, msgpack.packb(m))' | mf-record c.hdf5 --out "ipc://$PWD/k/in" >/dev/null 2>&1 & local relay=$!
     collect k a && local a=$collector && collect k b && wait "$a" && wait "$collector" && wait "$learner" || { cat k.*; return 1; }
     wait $relay || true
-    [[ $(cat k.rc) == 2 ]] && grep -q "turned this source away: .*is NaN" k.c || { cat k.c k.rc; return 1; }
+    [[ $(cat k.rc) == 2 ]] && grep -q "refused this source: .*is NaN" k.c || { cat k.c k.rc; return 1; }
     mkdir h && { mf-ppo "${small[@]}" --in "ipc://$PWD/h/between" collect.policy_address="ipc://$PWD/h/policy" run.dir=h collect.sources=2 >/dev/null 2>h.ppo & } && learner=$!
     mf-gae --in "ipc://$PWD/h/in" --out "ipc://$PWD/h/between" "${small[@]}" 2>h.gae & local gae=$!
     collect h a && a=$collector && collect h b && wait "$a" && wait "$collector" && wait "$learner" && wait $gae && cmp "$(newest want)" "$(newest h)" || { cat h.*; return 1; }

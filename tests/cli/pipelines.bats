@@ -28,7 +28,7 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
         ! pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 &&
         told "training.learning_rate=0.1, which was 0.001; give what it was, or run.force=true" &&
         told "pipelines/train: mf-ppo ended with 2" &&
-        ! pipeline train "${tiny[@]}" training.total_timesteps=6000 advantage.gae_lambda=.5 && told "mf-gae: error: outputs/point/ppo goes on as it began" &&
+        ! pipeline train "${tiny[@]}" training.total_timesteps=6000 advantage.gae_lambda=.5 && told "mf-gae: error: outputs/point/ppo began with another configuration: here is advantage.gae_lambda=0.5, which was 0.95" &&
         pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 run.force=true && told "resuming outputs/point/ppo/" &&
         pipeline train "${tiny[@]}" training.total_timesteps=7000 training.learning_rate=.1
 }

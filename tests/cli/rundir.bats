@@ -68,7 +68,7 @@ all_of() { find "$1" ! -name '*lock' -printf '%P %T@ %l\n' -type f -exec sha256s
     go a && : >a/configs/mf-ppo.yaml && rm a/configs/mf-collect.yaml a/configs/mf-gae.yaml && mkdir a/configs/mf-collect.yaml && mkfifo a/configs/mf-gae.yaml || return 1
     timeout 20 bash -c "$(declare -p small); $(declare -f go); go a run.resume=auto training.total_timesteps=80; [[ \$status == '0 0 0 0 0' ]]" &&
         [[ -e a/checkpoints/000005.safetensors && -s a/configs/mf-ppo.yaml && -p a/configs/mf-gae.yaml ]] &&
-        grep -q "mf-gae: warn: what the run in a began with is not known: a: a/configs/mf-gae.yaml is a pipe" a.err || { cat a.err && return 1; }
+        grep -q "mf-gae: warn: cannot read what the run in a began with: a: a/configs/mf-gae.yaml is a pipe" a.err || { cat a.err && return 1; }
 }
 
 @test "a pipe, a socket or a device in the place of a run's file is named, and nothing waits for it" {
@@ -109,7 +109,7 @@ nolocks() {
     held a && run -1 --separate-stderr timeout 20 mf-collect "${small[@]}" run.dir=a run.resume=auto run.wait=.4 --out /dev/null &&
         [[ $stderr == *"waiting up to 0.4 s for its end (run.wait)"*"has not ended in 0.4 s (run.wait)"* ]] || return 1
     SECONDS=0
-    run -1 timeout 20 mf-collect "${small[@]}" run.dir=a --out /dev/null && [[ $output == *"belongs to a run that is going on; give another run.dir"* && $SECONDS -lt 10 ]] || return 1
+    run -1 timeout 20 mf-collect "${small[@]}" run.dir=a --out /dev/null && [[ $output == *"belongs to a run in progress; give another run.dir"* && $SECONDS -lt 10 ]] || return 1
     (go a run.resume=auto && echo "$status" >statuses) &
     local second=$! rc=0
     until_there grep -q "waiting up to 120 s" a.err && sleep .5 && [[ ! -e statuses ]] && let_go && wait "$second" && [[ $(cat statuses) == "0 0 0 0 0" ]] || return 1

@@ -172,7 +172,7 @@ dies() {
         sleep 0.1
     done
     run -1 --separate-stderr mf-collect "${small[@]}" run.dir=a --out /dev/null
-    [[ $stderr == *"belongs to a run that is going on"* ]] && wait "$first"
+    [[ $stderr == *"belongs to a run in progress"* ]] && wait "$first"
 }
 
 @test "SIGINT to all at once: the round at hand is discarded, the stream ends stopped, the checkpoint loads" {

@@ -352,8 +352,7 @@ static void refusals(void)
     nap(.3);
     ok(mf_edge_refuse(e, "bad", "rewards[0,0] is NaN", &err) == 0, "then its name is refused");
     pthread_join(ta, NULL);
-    ok(waits.rc == MF_EUSAGE && strstr(waits.err.text, "turned this source away: rewards[0,0] is NaN") &&
-           waits.took < .9,
+    ok(waits.rc == MF_EUSAGE && strstr(waits.err.text, "refused this source: rewards[0,0] is NaN") && waits.took < .9,
        "who waits is told: %s", waits.err.text);
     for (int i = 0; i < 2; i++)
         ok(mf_edge_want(c, "bad", 0, NULL, 5, &p, &err) == MF_EUSAGE, "who asks later, too: %s", err.text);

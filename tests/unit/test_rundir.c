@@ -83,7 +83,8 @@ static void places(void)
     ok(readlink("outputs/shelf/latest", to, 63) == 3 && !strcmp(to, "ppo"), "is its latest once it has learned");
     mf_rundir_close(&a);
     ok(open_run(&a, "outputs/shelf", false, true) == MF_EUSAGE &&
-           strstr(err.text, "outputs/shelf holds runs, such as ") && strstr(err.text, "run.dir=outputs/shelf/NAME"),
+           strstr(err.text, "outputs/shelf is a folder of runs, such as ") &&
+           strstr(err.text, "run.dir=outputs/shelf/NAME"),
        "a shelf is no run: %s", err.text);
     ok(open_run(&a, "outputs/shelf/ppo/deep/in", false, false) == MF_EUSAGE &&
            strstr(err.text, "lies in the run outputs/shelf/ppo") && access("outputs/shelf/ppo/deep", F_OK) < 0,
@@ -136,7 +137,7 @@ int main(void)
         return 1;
     ok(open_run(&a, "deep/down/run", false, false) == 0, "a folder is made with its parents");
     ok(stat("deep/down/run/checkpoints", &st) == 0 && stat("deep/down/run/logs", &st) == 0, "and its rooms");
-    ok(open_run(&b, "deep/down/run", false, false) == MF_EIO && strstr(err.text, "going on"),
+    ok(open_run(&b, "deep/down/run", false, false) == MF_EIO && strstr(err.text, "in progress"),
        "a second run there is refused");
     ok(mf_rundir_is_live("deep/down/run"), "it is live while it is locked");
     ok(!mf_runs_newest("deep/down/run", path), "no checkpoint yet");

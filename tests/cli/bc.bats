@@ -105,7 +105,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
         run ! bc run.dir=r run.resume=auto "$words" --out /dev/null && [[ $status -eq 2 && $before == "$(cat r/configs/mf-bc.yaml)" ]] || { echo "$words: $output" && return 1; }
     done
     run -2 bc run.dir=r run.resume=auto clone.learning_rate=.5 clone.batch_size=8 --out /dev/null &&
-        [[ $output == *"r goes on as it began, but here is clone.batch_size=8, which was 64; clone.learning_rate=0.5, which was 0.001; give what it was, or run.force=true"* ]] || return 1
+        [[ $output == *"r began with another configuration: here is clone.batch_size=8, which was 64; clone.learning_rate=0.5, which was 0.001; give what it was, or run.force=true"* ]] || return 1
     bc run.dir=r run.resume=auto clone.dataset=moved.hdf5 threads=1 >/dev/null && bc run.dir=r run.resume=auto run.force=true clone.steps=90 >/dev/null &&
         grep -q "resuming r/checkpoints/clone.safetensors at minibatch 60" r/logs/mf-bc.log || return 1
     local train=(env=point training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=64 'policy.hidden=[8]' 'policy.critic_hidden=[8]' threads=1)

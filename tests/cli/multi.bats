@@ -205,7 +205,7 @@ join() {
     both want && keyed && join stranger && ended_by 2 "$collector" && grep -q "refuses us: our public key" stranger.err &&
         grep -q "refused 127.0.0.1: its key .* is none of allowed" gae.err || return 1
     join a wire.server=stranger.public && ended_by 2 "$collector" && grep -q "is wire.server its public key" a.err || return 1
-    join a wire.secret=null && ended_by 2 "$collector" && grep -q "do both ends have keys" a.err && grep -q "refused somebody" gae.err || return 1
+    join a wire.secret=null && ended_by 2 "$collector" && grep -q "do both ends have keys" a.err && grep -q "refused a peer" gae.err || return 1
     join a && local a=$collector && join b && wait "$a" && wait "$collector" && wait "$learner" && cmp "$(newest want)" "$(newest keyed)"
 }
 

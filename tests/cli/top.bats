@@ -41,7 +41,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     mkdir -p "$T/grows/logs"
     head -c 3000 "$BATS_FILE_TMPDIR/run/logs/metrics.mf" >"$T/grows/logs/metrics.mf"
     exec 9>"$T/grows/lock"
-    flock -n 9 # as a run that is going on does
+    flock -n 9 # as a run in progress does
     (sleep 0.6; cp "$BATS_FILE_TMPDIR/run/logs/metrics.mf" "$T/grows/logs/new"
         mv "$T/grows/logs/new" "$T/grows/logs/metrics.mf"; sleep 0.5) &
     exec 9>&-

@@ -24,6 +24,9 @@ word() {
 # file PATH: as a word that no program takes for a key.
 file() { if [[ $1 == *=* && $1 != [./]* ]]; then echo "./$1"; else echo "$1"; fi; }
 
+# made_in CHECKPOINT: the name of its environment, or nothing.
+made_in() { mf-ckpt show "$1" 2>/dev/null | sed -n 's/^spec.env  *\(..*\)/\1/p'; }
+
 # run_dir KIND WORDS..: run.dir, or outputs/NAME/KIND, the folder of that run on the shelf outputs/NAME; the name is
 # run.name, wandb_run_name, or that of the environment, which the checkpoint says where nobody does.
 run_dir() {
@@ -32,7 +35,7 @@ run_dir() {
     ((${#value[@]} <= 6)) || echo "$script: run.dir, run.name and policy.checkpoint have no room for a second line" >&2
     ((${#value[@]} == 6)) || return 1
     if [ "${value[3]}" = point ] && [ -e "${value[4]}" ]; then
-        value[3]=$(mf-ckpt show "${value[4]}" 2>/dev/null | sed -n 's/^spec.env  *\(..*\)/\1/p')
+        value[3]=$(made_in "${value[4]}")
     fi
     local name=${value[1]:-${value[2]:-${value[3]:-point}}}
     name=${name//\//_} # a name from a checkpoint or for W&B is no path

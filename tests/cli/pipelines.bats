@@ -210,6 +210,13 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     sed '1,/ppo is done. Next:/d; /^    /!d; s/^    //; /tensorboard/d; /^trials/d; /^ *[0-9]/d' err >lines && [[ $(wc -l <lines) -ge 3 ]] && bash -e lines >out 2>err || { cat lines err; return 1; }
 }
 
+@test "pretrain: of an environment that is not ours the hint names the command that is missing, and works with it" {
+    mf-collect collect.actor=expert collect.episodes=8 policy.n_action_steps=1 | mf-record d.hdf5 >/dev/null
+    /usr/bin/python3 -c 'import h5py; h5py.File("d.hdf5", "a")["data"].attrs["env_args"] = "{\"env_name\": \"theirs\", \"type\": 2, \"env_kwargs\": {}}"' || skip "no python3-h5py"
+    pipeline pretrain clone.dataset=d.hdf5 clone.steps=20 clone.batch_size=16 clone.warmup_steps=0 "${tiny[@]:1}" && told "env.command is missing: what starts a server of 'theirs', which is no environment of maniflow" &&
+        sed -n "s/^    \(.*eval .* env=exec env.command='\)\.\.'$/\1mf-env point' eval.num_episodes=4/p" err >lines && [[ -s lines ]] && bash -e lines 2>err || { cat lines err; return 1; }
+}
+
 @test "train, eval: an environment in another process needs its command once" {
     pipeline train env=exec "env.command='$ROOT/bin/mf-env point threads=1'" env.max_steps=5 "${tiny[@]:1}" training.total_timesteps=300 run.name=served && sed -n 's/^    \(.*eval .*\)/\1/p' err >lines && [[ -s lines ]] &&
         bash lines 2>err && jq -e '.results[0].trials.length | max <= 5' outputs/served/ppo/logs/eval.json >/dev/null &&

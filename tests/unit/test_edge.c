@@ -343,6 +343,7 @@ static void refusals(void)
     struct mf_err err = {0};
     struct job waits = {.version = 1, .src = "bad", .timeout = 5}, good = {.version = 1, .src = "good", .timeout = 5};
     pthread_t ta, tb;
+    alarm(30); /* one that is not told waits for ever */
     mf_edge_serve(&e, address, NULL, 2, &err);
     publish(e, 0, &err);
     mf_edge_connect(&c, address, NULL, &err);
@@ -366,6 +367,7 @@ static void refusals(void)
     mf_edge_close(new);
     mf_edge_close(c);
     mf_edge_finish(e);
+    alarm(0);
 }
 
 int main(void)

@@ -438,6 +438,7 @@ static int one_too_many(const char *address)
     struct mf_port *out;
     size_t len;
     uint8_t *p = frame(10, 0, &len);
+    alarm(30);
     for (int i = 0; i < 256; i++) {
         void *s = zmq_socket(context, ZMQ_DEALER);
         if (!s || zmq_connect(s, address) || zmq_send(s, "", 0, ZMQ_SNDMORE) ||
@@ -459,6 +460,7 @@ static void too_many_writers(void)
     const void *data;
     size_t len;
     int status = 1, frames = 0;
+    alarm(30); /* one that is not told waits for ever, and so do we */
     mf_port_open(&in, path("ipc://", "full"), MF_IN, NULL, &err);
     fflush(stdout);
     pid_t child = fork();
@@ -467,6 +469,7 @@ static void too_many_writers(void)
     while (mf_port_recv(in, NULL, &data, &len, &err) == 1)
         frames++;
     waitpid(child, &status, 0);
+    alarm(0);
     mf_port_drop(in);
     ok(frames == 0 && status == 0, "the 257th writer is told that one reader has no more, and gets nothing through");
 }

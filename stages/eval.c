@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -233,8 +235,21 @@ static void folder_of(const char *path, char dir[MF_PATH_MAX])
     }
 }
 
+/* A command that somebody else wrote down is not started unasked. */
+static int check_owner(const struct eval *e, const char *dir, struct mf_err *err)
+{
+    struct stat st;
+    const char *command = strcmp(e->env_opts.name, "exec") ? NULL : e->env_opts.command;
+    if (!command || (stat(dir, &st) == 0 && st.st_uid == geteuid()))
+        return 0;
+    return mf_err_set(err, MF_EUSAGE,
+                      "%.200s is another user's, and its environment is what this starts: %.300s; if it may, give "
+                      "env.command yourself",
+                      dir, command);
+}
+
 /* What nobody set about the environment is as the run had it: a server's command, and how many steps a trial has. */
-static void take_env_of_run(const struct mf_run *run, struct eval *e, const char *path)
+static int take_env_of_run(const struct mf_run *run, struct eval *e, const char *path, struct mf_err *err)
 {
     static const struct mf_bind env[] = {
         MF_ENV_BINDS(struct eval, env_opts), {"env.max_steps", offsetof(struct eval, max_steps)}, {0}};
@@ -242,15 +257,15 @@ static void take_env_of_run(const struct mf_run *run, struct eval *e, const char
     struct mf_err ignored;
     char dir[MF_PATH_MAX];
     if (mf_runs_at(&at, path, &ignored))
-        return;
+        return 0;
     folder_of(at.path, dir);
     e->was = mf_conf_new();
     if (mf_conf_recorded(e->was, dir, "mf-collect", &ignored) && mf_conf_recorded(e->was, dir, "mf-bc", &ignored))
-        return;
+        return 0;
     const struct mf_conf *now = mf_run_conf(run);
     const char *name = mf_conf_text(now, "env.name");
     if (mf_conf_was_set(now, "env.name") && strcmp(name, mf_conf_text(e->was, "env.name")) != 0)
-        return;
+        return 0;
     for (const struct mf_bind *b = env; b->key; b++) {
         const struct mf_bind one[] = {*b, {0}};
         const bool server = strcmp(b->key, "env.name") != 0 || is_server(mf_conf_text(e->was, b->key));
@@ -258,16 +273,19 @@ static void take_env_of_run(const struct mf_run *run, struct eval *e, const char
             (void)mf_conf_bind(e->was, one, e, &ignored);
     }
     const char *server = server_of(&e->env_opts);
+    if (!mf_conf_was_set(now, "env.command") && check_owner(e, dir, err))
+        return err->code;
     if (server && !mf_conf_was_set(now, "env.name"))
         mf_log(MF_LOG_INFO, "env=%s %s, as %s had it", e->env_opts.name, server, dir);
+    return 0;
 }
 
 /* The environment: the one that was named, or the one in which all of them were made. */
 static int open_env(struct mf_run *run, struct eval *e, int n, const char *const *words, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
-    if (n)
-        take_env_of_run(run, e, words[0]);
+    if (n && take_env_of_run(run, e, words[0], err))
+        return err->code;
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name") || is_server(e->env_opts.name);
     e->env_opts.warn = mf_log_warn;
     for (int i = 0; i < n; i++) { /* the last of them is not missed after hours */

@@ -221,6 +221,10 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     pipeline train env=exec "env.command='$ROOT/bin/mf-env point threads=1'" env.max_steps=5 "${tiny[@]:1}" training.total_timesteps=300 run.name=served && sed -n 's/^    \(.*eval .*\)/\1/p' err >lines && [[ -s lines ]] &&
         bash lines 2>err && jq -e '.results[0].trials.length | max <= 5' outputs/served/ppo/logs/eval.json >/dev/null &&
         pipeline eval outputs/served eval.num_episodes=2 env.max_steps=7 && jq -e '.results[0].trials.length | max == 7' outputs/served/ppo/logs/eval.json >/dev/null || { cat lines err; return 1; }
+    chown 4242 outputs/served/ppo 2>/dev/null || skip "only root gives a folder to another"
+    run -2 mf-eval outputs/served eval.num_episodes=2 --out /dev/null &&
+        [[ $output == *"outputs/served/ppo is another user's, and its environment is what this starts: $ROOT/bin/mf-env point threads=1; if it may, give env.command yourself"* ]] &&
+        mf-eval outputs/served eval.num_episodes=2 env.command="$ROOT/bin/mf-env point" --out /dev/null
 }
 
 # stub: a package wandb that writes down what it is asked for.

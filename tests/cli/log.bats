@@ -145,6 +145,21 @@ PY
         point $'r"u\\n' 2 'a,"b' 6 new 7 | mf-log log.dir=there log.formats=[csv] >out && [[ $(tail -1 there/metrics.csv) == 0,10,2,6,,,,,,,7 ]]
 }
 
+@test "values that are text, bytes or none at all are in no file, and those beside them are" {
+    /usr/bin/python3 - >odd.mf <<'PY' && mkdir there && mf-log log.dir=there "$all" <odd.mf >out || return 1
+import sys, msgpack
+put = lambda m: sys.stdout.buffer.write(msgpack.packb(m))
+put({"mf": "head", "v": 1, "run": "r", "src": "", "seed": 0, "spec": {}, "chain": [], None: 1})
+put({"mf": "metrics", "iter": 0, "step": 10, "time": 1.0, "values": {"a": b"\xff" * 100, "b": 2.0, "c": "x", None: None, 7: 1, "d": [1], "e": {}}})
+put({"mf": "metrics", "iter": 1, "step": 20, "time": 2.0, "values": "x", None: 3})
+put({"mf": "metrics", "iter": 2, "step": 30, "time": 3.0, "values": {}})
+put({"mf": "metrics", "iter": 3, "step": 40, "time": 4.0})
+put({"mf": "end", "src": "", "frames": 5, "samples": 0, "stopped": False})
+PY
+    [[ $(cat there/metrics.csv) == $'iter,step,time,b\n0,10,1,2\n1,20,2,\n2,30,3,\n3,40,4,' && $(jq -c '[.iter, .b]' there/metrics.jsonl | xargs) == "[0,2] [1,null] [2,null] [3,null]" ]] &&
+        [[ $("$ROOT/tests/tools/tfevents.py" there/tensorboard/*) == "b 10 2" ]]
+}
+
 @test "csv: where a column more cannot be written, what is there stays as it is" {
     metrics 0 2 | mf-log log.formats=[csv] >out && cp run/logs/metrics.csv was && ln -s /dev/full run/logs/metrics.csv.part &&
         run -1 --separate-stderr mf-log log.formats=[csv] < <(metrics 2 5 eval/success) && cmp was run/logs/metrics.csv &&

@@ -127,13 +127,13 @@ good = {"checkpoint": "c", "digest": "d", "weights": "raw", "env": "point", "ser
         "denoising_steps": 4, "n": 2, "engine": {}, "policy": {}, "trials": trials}
 bad = [{k: v for k, v in good.items() if k != lacking} for lacking in ("env", "denoising_steps", "max_steps", "seed", "n", "digest", "weights", "checkpoint")]
 bad += [dict(good, **{k: v}) for k, v in (("env", 3), ("n", -1), ("n", 1 << 62), ("seed", "x"), ("trials", dict(trials, success_once=[5, "a"])))]
-other = {k: v for k, v in good.items() if k != "server"}
+other = {k: v for k, v in good.items() if k != "server"} | {"s%rver": None}
 with open("p/r.jsonl", "w") as f:
-    for r in bad[:5] + [good] + bad[5:] + [dict(other, digest="e")]:
+    for r in bad[:5] + [good] + bad[5:] + [dict(other, digest="e"), dict(good, digest="f", trials=dict(trials, **{"return": [None, 1]}))]:
         f.write(json.dumps(r) + "\n")
 PY
     run -0 --separate-stderr mf-report p && [[ $stderr == "mf-report: warn: p/r.jsonl: left out 13 of its results, which lack a field or have one of another kind" ]] &&
-        cat >r.html <<<"$output" && evaluations r.html >rows && cat rows && [[ $(wc -l <rows) -eq 2 && $(grep -c '^c|point|4|1|2|0.500' rows) -eq 2 ]]
+        cat >r.html <<<"$output" && evaluations r.html >rows && cat rows && [[ $(wc -l <rows) -eq 3 && $(grep -c '^c|point|4|1|2|0.500' rows) -eq 3 && $(grep -c '|nan|' rows) -eq 1 ]]
 }
 
 @test "in a browser it is drawn, and no name becomes a program" {

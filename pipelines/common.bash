@@ -61,12 +61,38 @@ begin() {
     for log in "$1"/logs/*.log; do
         [ ! -e "$log" ] || before[$log]=$(wc -c <"$log")
     done
-    echo "$1: watch it from another terminal: $(tool mf-top) $(quoted "$1")" >&2
+    [ -n "$terminal" ] || echo "$1: watch it from another terminal: $(tool mf-top) $(quoted "$1")" >&2
 }
 
-# What log.progress is here: a program that reads our frames from a pipe has the terminal for itself.
+# What log.progress is here.
 # shellcheck disable=SC2034 # scripts use it
-if [ -p /dev/stdout ] && [ -t 2 ]; then progress=false; else progress=true; fi
+progress=true
+
+# hush: a program that reads our frames from a pipe, as mf-top does, has the terminal for itself until it ends: stderr is
+# kept back. speak: wait for its end, then show what was kept, without the lines that the run's logs/ have and that are
+# no trouble.
+terminal='' kept=''
+hush() {
+    local file
+    [ -p /dev/stdout ] && [ -t 2 ] || return 0
+    file=$(mktemp) || return 0
+    exec {terminal}>&2 2>"$file" {kept}<"$file"
+    rm "$file"
+    progress=false
+    trap speak EXIT
+}
+speak() {
+    local pipe
+    [ -n "$terminal" ] || return 0
+    pipe=$(printf %q "$(readlink "/proc/$$/fd/1")") # for find, a pattern
+    exec >/dev/null
+    while [ -n "$(find /proc/[0-9]*/fd/0 -lname "$pipe" 2>/dev/null)" ]; do sleep .1; done
+    exec 2>&"$terminal"
+    exec {terminal}>&-
+    terminal=''
+    grep -v ': info: ' <&"$kept" >&2
+    exec {kept}<&-
+}
 
 # A pipe is started from its end: each program writes to the one that was started before it, the first of all to stdout.
 # All are children of the script, each with its exit status, and what asks the script to end asks all of them.
@@ -101,7 +127,7 @@ pass_on() { # SIGNAL: a terminal that closes leaves time to save
     signal=$1
     kill -s "${1/HUP/TERM}" "${pids[@]}" 2>/dev/null
 }
-wait_all() { # until all have ended, into status; and end by the signal that came
+wait_all() { # [DIR]: until all have ended, into status; and end by the signal that came, with what it left in the run
     local pid rc
     status=()
     for pid in "${pids[@]}"; do
@@ -110,7 +136,16 @@ wait_all() { # until all have ended, into status; and end by the signal that cam
     done
     pids=()
     trap - INT TERM HUP
-    [ -z "$signal" ] || kill -s "$signal" $$
+    speak
+    [ -z "$signal" ] || stopped "$signal" "$@"
+}
+stopped() { # SIGNAL [DIR]
+    local newest
+    if (($# > 1)); then
+        newest=$(mf-ckpt path "$2" 2>/dev/null)
+        echo "$script: stopped by SIG$1; ${newest:+saved $newest, }$(last_frame "$2"); the same words go on from there" >&2
+    fi
+    kill -s "$1" $$
 }
 
 # all_well: wait for a pipe that is a step of the script, and whose programs have said what there is to say.

@@ -87,7 +87,7 @@ iterations() { # DIR N: has it that many?
         env --default-signal=INT setsid "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=$sig training.total_timesteps=100000000 >$sig.mf 2>said &
         pid=$!
         until_there iterations $sig 2 && if [[ $sig == TERM ]]; then kill -TERM $pid; else kill -INT -- -$pid; fi &&
-            ended_by $((128 + $(kill -l $sig))) $pid && ! pgrep -s $pid && [[ ! -e $sig/advantages ]] && ! grep train-multi said || { cat said; return 1; }
+            ended_by $((128 + $(kill -l $sig))) $pid && ! pgrep -s $pid && [[ ! -e $sig/advantages ]] && grep -q "^pipelines/train-multi: stopped by SIG$sig; saved $sig/checkpoints/0" said && ! grep ' ended with \| died ' said || { cat said; return 1; }
     done
     mf-check INT.mf
 }
@@ -103,7 +103,7 @@ iterations() { # DIR N: has it that many?
 }
 
 @test "train-multi: two collectors, one run; the same words give the same bytes" {
-    "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=a >a.mf && mf-check a.mf &&
+    "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=a >a.mf 2>said && mf-check a.mf && grep -q "^a is done. Next:" said &&
         "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=b collect.slices=3 >b.mf && cmp "$(newest a)" "$(newest b)" &&
         "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=c run.seed=1 >c.mf && ! cmp -s "$(newest a)" "$(newest c)"
 }

@@ -183,6 +183,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     local pid=$! tries=500 programs
     until mf-view outputs/point/ppo/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
     programs=$(pgrep -P $pid mf-) && kill -TERM $pid && ended_by 143 $pid && [[ $(wc -w <<<"$programs") -eq 5 ]] && ! ps -p "$(xargs <<<"$programs" | tr ' ' ,)" &&
+        grep -qE "^pipelines/train: stopped by SIGTERM; saved outputs/point/ppo/checkpoints/0.*, the last metrics are of iteration .*; the same words go on" err &&
         pipeline train "${tiny[@]}" training.total_timesteps=100 && told "resuming outputs/point/ppo"
 }
 
@@ -198,6 +199,17 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null &&
         pipeline pretrain clone.dataset=demos.hdf5 clone.steps=20 clone.batch_size=16 "${tiny[@]}" && [[ ! -s out ]] && grep -E '^mf-bc: info: minibatch 20 of 20 in .*, loss ' err &&
         rows=$(script -qec "$ROOT/pipelines/train run.dir=t ${tiny[*]} training.total_timesteps=600" /dev/null </dev/null) && [[ $(grep -cE '^ +[0-9]+ +[0-9]+ +[0-9.]+s ' <<<"$rows") -eq 3 && $rows == *"steps/s"* && $rows != *values* ]]
+}
+
+@test "train, train-multi, pretrain: a reader of the frames has the terminal for itself until it ends" {
+    local reader="(cat >m.mf && sleep .5 && echo 'the reader is over')" p
+    mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null
+    for p in train "train-multi 2" "pretrain clone.dataset=demos.hdf5 clone.steps=20 clone.batch_size=16"; do
+        rm -rf t && script -qec "$ROOT/pipelines/$p run.dir=t ${tiny[*]} training.total_timesteps=600 | $reader" /dev/null </dev/null >err &&
+            mf-check m.mf && [[ $(head -1 err) == "the reader is over"* ]] && told "t is done. Next:" || { cat err; return 1; }
+    done
+    script -qec "$ROOT/pipelines/train env=none | $reader" /dev/null </dev/null >err
+    [[ $(head -1 err) == "the reader is over"* ]] && told "there is no environment 'none'"
 }
 
 @test "every line of what to look at next works as it is printed, with the configuration" {

@@ -76,8 +76,10 @@ hush() {
     local file
     [ -p /dev/stdout ] && [ -t 2 ] || return 0
     file=$(mktemp) || return 0
-    exec {terminal}>&2 2>"$file" {kept}<"$file"
+    exec {terminal}>&2 2>"$file"
+    exec {kept}<"$file"
     rm "$file"
+    # shellcheck disable=SC2034 # scripts use it
     progress=false
     trap speak EXIT
 }
@@ -127,7 +129,8 @@ pass_on() { # SIGNAL: a terminal that closes leaves time to save
     signal=$1
     kill -s "${1/HUP/TERM}" "${pids[@]}" 2>/dev/null
 }
-wait_all() { # [DIR]: until all have ended, into status; and end by the signal that came, with what it left in the run
+resumable='' # the run that the same words go on with
+wait_all() { # until all have ended, into status; and end by the signal that came
     local pid rc
     status=()
     for pid in "${pids[@]}"; do
@@ -137,13 +140,13 @@ wait_all() { # [DIR]: until all have ended, into status; and end by the signal t
     pids=()
     trap - INT TERM HUP
     speak
-    [ -z "$signal" ] || stopped "$signal" "$@"
+    [ -z "$signal" ] || stopped "$signal"
 }
-stopped() { # SIGNAL [DIR]
+stopped() { # SIGNAL
     local newest
-    if (($# > 1)); then
-        newest=$(mf-ckpt path "$2" 2>/dev/null)
-        echo "$script: stopped by SIG$1; ${newest:+saved $newest, }$(last_frame "$2"); the same words go on from there" >&2
+    if [ -n "$resumable" ]; then
+        newest=$(mf-ckpt path "$resumable" 2>/dev/null)
+        echo "$script: stopped by SIG$1; ${newest:+saved $newest, }$(last_frame "$resumable"); the same words go on from there" >&2
     fi
     kill -s "$1" $$
 }

@@ -31,7 +31,7 @@ int mf_history_open(struct mf_history *h, const char *path, struct mf_err *err)
     if (at.kind == MF_AT_FOLDER)
         return mf_runs_not_one(path, err);
     snprintf(h->run, sizeof h->run, "%s", at.path);
-    snprintf(h->path, sizeof h->path, "%.1000s/logs/metrics.mf", at.path);
+    mf_runs_metrics(at.path, h->path);
     return 0;
 }
 

@@ -260,6 +260,11 @@ int mf_runs_checkpoint(const char *path, char file[MF_PATH_MAX], struct mf_err *
     return n ? 0 : mf_err_set(err, MF_EUSAGE, "the run %.300s has no checkpoint yet", at.path);
 }
 
+void mf_runs_metrics(const char *run, char path[MF_PATH_MAX])
+{
+    snprintf(path, MF_PATH_MAX, "%.1000s/logs/metrics.mf", run);
+}
+
 void mf_runs_video(const char *checkpoint, const char *ending, char *path, size_t size)
 {
     static const char room[] = "checkpoints/";

@@ -50,6 +50,9 @@ bool mf_runs_clone(const char *run, char path[MF_PATH_MAX]);
 /* Calls visit (NULL: nobody) for every numbered checkpoint; returns the largest version, or -1. */
 long long mf_runs_each(const char *run, void (*visit)(const char *run, long long version, void *arg), void *arg);
 
+/* The run's metrics, a stream that its learner writes: RUN/logs/metrics.mf. */
+void mf_runs_metrics(const char *run, char path[MF_PATH_MAX]);
+
 /* Where its video goes: RUN/checkpoints/000100.safetensors -> RUN/videos/000100 and the ending; of a checkpoint
  * elsewhere, beside it. */
 void mf_runs_video(const char *checkpoint, const char *ending, char *path, size_t size);

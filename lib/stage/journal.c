@@ -57,7 +57,7 @@ int mf_journal_open(struct mf_journal **out, const char *dir, const struct mf_fr
 {
     char path[MF_PATH_MAX], part[MF_PATH_MAX];
     struct mf_journal *j = mf_xcalloc(1, sizeof *j);
-    snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", dir);
+    mf_runs_metrics(dir, path);
     snprintf(part, sizeof part, "%.1000s/logs/metrics.part", dir);
     unlink(part); /* of a run that was killed, or no file at all */
     int rc = mf_port_open(&j->port, part, MF_OUT, NULL, err);

@@ -145,7 +145,7 @@ static int open_in(struct mf_run *run, struct mf_err *err)
         return mf_port_open(&run->in, run->opt.in, MF_IN, &run->wire, err);
     if (at.kind == MF_AT_FOLDER)
         return mf_runs_not_one(at.path, err);
-    snprintf(path, sizeof path, "%.1000s/logs/metrics.mf", at.path);
+    mf_runs_metrics(at.path, path);
     if (access(path, F_OK))
         return mf_err_set(err, MF_EIO, "%s has no metrics: no %s", at.path, path);
     const int journal = mf_file_open(path, err); /* a pipe in its place would be waited for */

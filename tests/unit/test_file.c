@@ -131,6 +131,13 @@ static void published(void)
     ok(mkdir("it2", 0777) == 0 && mf_publish_bytes("it2", "x", 1, &err) == MF_EUSAGE &&
            mf_publish_bytes("none/it", "x", 1, &err) == MF_EIO,
        "a folder is not replaced, nor made");
+    char *text;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    fputs("printed", f);
+    ok(mf_publish_printed("printed", f, &text, &n, &err) == 0 && reads(mf_file_read("printed", &err), "printed") &&
+           mf_publish_printed("none", NULL, &text, &n, &err) == MF_EIO && access("none", F_OK) < 0,
+       "what was printed is published; without memory for it nothing is");
     if (access("/dev/full", W_OK) == 0) {
         put("kept", "kept");
         ok(symlink("/dev/full", "kept.part") == 0 && mf_publish_bytes("kept", "x", 1, &err) == MF_EIO &&

@@ -28,6 +28,8 @@ struct bytes {
 
 static void put(struct bytes *b, const void *p, size_t n)
 {
+    if (!n)
+        return; /* of an iteration without values there is no summary */
     b->p = mf_xrealloc(b->p, b->n + n, 1);
     memcpy(b->p + b->n, p, n);
     b->n += n;

@@ -12,17 +12,24 @@
 
 #include "base/mem.h"
 
-char *mf_publish_part(const char *path, struct mf_err *err)
+static bool is_for_files(const char *path, struct mf_err *err)
 {
     struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        mf_err_set(err, MF_EUSAGE, "'%s' is %s, which no file may replace", path,
-                   S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
-        return NULL;
-    }
+    if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
+        return true;
+    mf_err_set(err, MF_EUSAGE, "'%s' is %s, which no file may replace", path,
+               S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
+    return false;
+}
+
+char *mf_publish_part(const char *path, struct mf_err *err)
+{
     char *part = mf_xcalloc(strlen(path) + sizeof ".part", 1);
     sprintf(part, "%s.part", path);
-    return part;
+    if (is_for_files(path, err) && is_for_files(part, err))
+        return part;
+    free(part);
+    return NULL;
 }
 
 static bool sync_file(const char *path, int flags)

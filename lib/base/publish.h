@@ -7,8 +7,8 @@
 
 #include "base/err.h"
 
-/* "PATH.part", for free(). NULL where PATH is something that a file must not take the place of: a folder, or a device,
- * since a rename would replace /dev/null. */
+/* "PATH.part", for free(). NULL where either is something that a file must not take the place of: a folder, a pipe,
+ * whose writer would wait, or a device, since a rename would replace /dev/null. */
 char *mf_publish_part(const char *path, struct mf_err *err);
 /* What was written to `part`, and closed, goes onto the disk and then takes its name `path`, in the same folder. On
  * failure `part` is removed and what was at `path` is what it was. */

@@ -5,7 +5,9 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "conf/conf_priv.h"
 
 enum { FILE_BYTES = 1 << 20, DEPTH_MAX = 32, NAME_BYTES = 128, ANCHORS_MAX = 256 };
@@ -251,9 +253,12 @@ static int slurp(FILE *f, const char *path, char *text, size_t *n, struct mf_err
 
 int mf_yaml_read(struct mf_item **to, const char *path, char *package, size_t size, struct mf_err *err)
 {
-    FILE *f = fopen(path, "re");
+    struct mf_err why;
+    FILE *f = mf_starts(path, "/dev/") ? fopen(path, "re") : mf_file_read(path, &why); /* <(..) of a shell is a pipe */
+    if (!f && mf_starts(path, "/dev/"))
+        mf_err_errno(&why, "cannot open %.300s", path);
     if (!f)
-        return mf_err_set(err, MF_EUSAGE, "cannot open the configuration %.300s: %s", path, strerror(errno));
+        return mf_err_set(err, MF_EUSAGE, "the configuration cannot be read: %.400s", why.text);
     int rc = mf_yaml_take(to, f, path, package, size, err);
     fclose(f);
     return rc;

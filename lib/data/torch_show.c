@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/file.h"
 #include "data/json.h"
 
 static const struct mf_torch_layout layouts[] = {
@@ -91,7 +92,8 @@ void mf_torch_show(const struct mf_torch *f, bool json, FILE *to)
 bool mf_torch_is(const char *path)
 {
     unsigned char head[9] = {0};
-    FILE *from = fopen(path, "re");
+    struct mf_err ignored;
+    FILE *from = mf_file_read(path, &ignored);
     if (!from)
         return false;
     size_t n = fread(head, 1, sizeof head, from);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "data/runs.h"
@@ -24,7 +25,8 @@ static double success_of(const char *path)
 {
     char json[4096], text[4096];
     snprintf(json, sizeof json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
-    FILE *f = mf_ends(path, ".safetensors") ? fopen(json, "r") : NULL;
+    struct mf_err ignored;
+    FILE *f = mf_ends(path, ".safetensors") ? mf_file_read(json, &ignored) : NULL;
     if (!f)
         return NAN;
     text[fread(text, 1, sizeof text - 1, f)] = 0;

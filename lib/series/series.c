@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "series/series_priv.h"
@@ -23,8 +24,13 @@ int mf_series_continue(FILE **f, const char *path, const char *format, int64_t s
     char *line = NULL;
     size_t room = 0;
     long keep = 0;
+    struct stat st;
     if (!(*f = fopen(path, "a+e")))
         return mf_err_errno(err, "open %.300s", path);
+    if (fstat(fileno(*f), &st) < 0 || !S_ISREG(st.st_mode)) { /* a pipe would be read for ever */
+        fclose(*f);
+        return mf_err_set(err, MF_EFORMAT, "%.300s is a device or a pipe, not a regular file", path);
+    }
     rewind(*f);
     for (ssize_t n; (n = getline(&line, &room, *f)) > 0 && line[n - 1] == '\n'; keep += n) {
         long long at;

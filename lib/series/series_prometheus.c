@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/publish.h"
 #include "series/series_priv.h"
 
 enum { NAME = 160 };
@@ -74,19 +75,20 @@ static void put_gauges(const struct prometheus *q, const struct mf_point *p, FIL
 static int put_prometheus(void *self, const struct mf_point *p, struct mf_err *err)
 {
     const struct prometheus *q = self;
-    char part[MF_SERIES_PATH + 8];
-    snprintf(part, sizeof part, "%s.part", q->path);
-    FILE *f = fopen(part, "we");
-    if (!f)
-        return mf_err_errno(err, "open %.300s", part);
-    put_gauges(q, p, f);
-    int rc = mf_series_flush(f, part, err);
-    if (fclose(f) && rc == 0)
-        rc = mf_err_errno(err, "close %.300s", part);
-    if (rc == 0 && rename(part, q->path) < 0)
-        rc = mf_err_errno(err, "rename %.300s", part);
-    if (rc)
-        remove(part);
+    char *part = mf_publish_part(q->path, err);
+    FILE *f = part ? fopen(part, "we") : NULL;
+    int rc = f ? 0 : part ? mf_err_errno(err, "open %.300s", part) : err->code;
+    if (f) {
+        put_gauges(q, p, f);
+        rc = mf_series_flush(f, part, err);
+        if (fclose(f) && rc == 0)
+            rc = mf_err_errno(err, "close %.300s", part);
+        if (rc == 0 && rename(part, q->path) < 0)
+            rc = mf_err_errno(err, "rename %.300s", part);
+        if (rc)
+            remove(part);
+    }
+    free(part);
     return rc;
 }
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "series/series_priv.h"
@@ -135,11 +136,13 @@ static int cut_old(const char *dir, int64_t step, struct mf_err *err)
         if (!is_ours(e->d_name))
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
-        FILE *f = fopen(path, "re");
+        FILE *f = mf_file_read(path, err);
         const long keep = f ? whole_until(f, step) : -1;
         if (f)
             fclose(f);
-        if (keep < 0 || truncate(path, keep) < 0)
+        else
+            rc = err->code;
+        if (rc == 0 && (keep < 0 || truncate(path, keep) < 0))
             rc = mf_err_errno(err, "cut %.300s", path);
     }
     if (d)
@@ -206,8 +209,8 @@ static int put_board(void *self, const struct mf_point *p, struct mf_err *err)
 static int film_board(void *self, const char *tag, int64_t step, const char *path, struct mf_err *err)
 {
     struct bytes gif = {.p = mf_xcalloc(RECORD_MAX, 1)}, image = {0}, value = {0}, summary = {0};
-    FILE *f = fopen(path, "re");
-    int rc = f ? 0 : mf_err_errno(err, "open %.300s", path);
+    FILE *f = mf_file_read(path, err);
+    int rc = f ? 0 : err->code;
     gif.n = f ? fread(gif.p, 1, RECORD_MAX, f) : 0;
     if (f && (gif.n < 10 || gif.n > RECORD_MAX - 1000 || memcmp(gif.p, "GIF8", 4) != 0))
         rc = mf_err_set(err, MF_EFORMAT, "%.300s is no GIF of less than 16 MiB", path);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "stage/rundir.h"
 
 void mf_waits_open(struct mf_waits *w, const char *dir, const char *program, double in, double out)
@@ -27,7 +28,7 @@ void mf_waits_round(struct mf_waits *w, double in, double out)
     const double now = mf_now(), spent = now - w->since;
     char line[64];
     if (!w->fd && *w->path)
-        w->fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        w->fd = open(w->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
     if (w->fd <= 0 || spent <= 0)
         return;
     const int n = snprintf(line, sizeof line, "%.6f %.6f\n", (in - w->in) / spent, (out - w->out) / spent);
@@ -48,7 +49,7 @@ void mf_waits_report(const struct mf_frame *head, struct mf_frame *metrics)
         if (mf_frame_get_str(head, path, &stage, &ignored) || strncmp(stage, "mf-", 3) != 0 || strchr(stage, '/'))
             continue;
         snprintf(path, sizeof path, "%.900s/logs/%.60s.idle", dir, stage);
-        FILE *f = fopen(path, "re");
+        FILE *f = mf_file_read(path, &ignored);
         const bool told = f && fscanf(f, "%lf %lf", &in, &out) == 2;
         if (f)
             fclose(f);

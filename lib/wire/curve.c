@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <zmq.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -27,9 +28,9 @@ int mf_curve_read(const char *path, bool secret, char key[MF_KEY_SIZE], struct m
     uint8_t bytes[KEY_BYTES];
     struct stat st;
     char text[64];
-    FILE *f = fopen(path, "re");
+    FILE *f = mf_file_read(path, err);
     if (!f)
-        return mf_err_errno(err, "open the key %s", path);
+        return mf_err_at(err, "the key");
     bool safe = !secret || (fstat(fileno(f), &st) == 0 && !(st.st_mode & 077));
     size_t n = fread(text, 1, sizeof text - 1, f);
     fclose(f);

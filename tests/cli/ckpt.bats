@@ -120,6 +120,20 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     [[ $output == *"cannot open nowhere: No such file"* ]]
 }
 
+@test "a pipe in the place of a note beside a checkpoint, or of any file named, is not waited for" {
+    local word
+    rm "${newest%.safetensors}.json" && mkfifo "${newest%.safetensors}.json" pipe y.pt.part || return 1
+    run -0 timeout 10 mf-ckpt ls run
+    [[ ${lines[-1]} == *" -  $newest" ]] && run -0 timeout 10 mf-ckpt verify run && run -0 timeout 10 mf-ckpt prune run || return 1
+    for word in 'show pipe' 'ls pipe' 'verify pipe' 'diff pipe pipe' 'ema pipe x' 'export pipe x.pt' 'import pipe x'; do
+        # shellcheck disable=SC2086 # words
+        run timeout 10 mf-ckpt $word
+        [[ $status == [23] && $output == *"pipe is a pipe, not a regular file"* ]] || { echo "$word: $status $output" && return 1; }
+    done
+    run timeout 10 mf-ckpt export "$oldest" y.pt
+    [[ $status -eq 2 && $output == *"'y.pt.part' is a device or a pipe"* ]]
+}
+
 @test "names in a file, and of one, begin no lines and give the terminal no commands" {
     python3 - <<'PY'
 import json, struct

@@ -121,6 +121,15 @@ PY
         [[ $(cat mine/metrics.csv mine/runs_a/*) == $'mine\nmine' && -e mine/runs_a-2/metrics.csv ]]
 }
 
+@test "a pipe in the place of a log is named, and not waited for" {
+    local file
+    for file in csv:metrics.csv jsonl:metrics.jsonl prometheus:metrics.prom prometheus:metrics.prom.part tensorboard:tensorboard/a.tfevents.1.maniflow; do
+        rm -rf tb && mkdir tb && mf-log log.dir=tb log.formats=[csv] >out < <(metrics 0 3) && rm tb/metrics.csv && mkdir tb/tensorboard && mkfifo "tb/${file#*:}" || return 1
+        run timeout 10 mf-log --out out log.dir=tb log.formats="[${file%:*}]" < <(metrics 0 3)
+        [[ $status == [123] && $output == *"${file#*:}"*"a pipe"* ]] || { echo "$file: $status $output" && return 1; }
+    done
+}
+
 @test "two runs that log into one folder at once do not mix" {
     mkdir tb && mkfifo a b && { mf-log log.dir=tb 'log.formats=[csv,jsonl]' <a >out & local one=$!; }
     exec 8>a && metrics 0 3 | head -c 300 >&8 # a head and some metrics: it is at work

@@ -83,6 +83,12 @@ all_of() { find "$1" ! -name '*lock' -printf '%P %T@ %l\n' -type f -exec sha256s
         rm b/checkpoints/* && mkfifo b/checkpoints/000001.safetensors && run timeout 10 mf-eval b && [[ $status -ne 124 && $output == *"is a pipe"* ]]
 }
 
+@test "a pipe in the place of a stage's waits, or of a configuration, is not waited for" {
+    mkdir -p a/logs && mkfifo a/logs/mf-gae.idle a/logs/mf-collect.idle c.yaml && timeout 20 bash -c "$(declare -p small); $(declare -f go); go a; [[ \$status == '0 0 0 0 0' ]]" || { cat a.err && return 1; }
+    run timeout 10 mf-conf --config c.yaml
+    [[ $status -eq 2 && $output == *"c.yaml is a pipe, not a regular file"* ]] && mf-conf --config <(echo 'run: {name: b}') | grep -q '^  name: b$'
+}
+
 @test "a saved stream and a second filter leave a run in progress alone" {
     mf-collect "${small[@]}" run.dir=a | tee saved.mf | mf-gae | mf-ppo "${small[@]}" >/dev/null && held a run.resume=auto && all_of a/configs >before &&
         mf-gae advantage.gae_lambda=.1 --in saved.mf >/dev/null 2>err && ! grep -q already err &&

@@ -54,10 +54,25 @@ tool() {
     fi
 }
 
+# anew DIR NAME..: a folder for a script that begins anew. What it made there before goes, those names alone, and a folder
+# that holds anything and that it did not make, as the mark in it says, is refused.
+anew() {
+    local mark name
+    mark=$1/.maniflow-$(basename "$script")
+    if [ ! -e "$mark" ] && { [ -e "$1" ] || [ -L "$1" ]; } && { [ ! -d "$1" ] || [ -n "$(ls -A "$1")" ]; }; then
+        echo "$script: OUT=$1 is not empty, and this script did not make it: nothing was touched; give a new or an empty folder" >&2
+        exit 2
+    fi
+    mkdir -p "$1"
+    for name in "${@:2}"; do rm -rf "${1:?}/$name"; done
+    : >"$mark"
+}
+
 # begin DIR: say how to watch it. What is in its logs is of earlier starts.
 declare -A before
 begin() {
     local log
+    left=$(last_metrics "$1")
     for log in "$1"/logs/*.log; do
         [ ! -e "$log" ] || before[$log]=$(wc -c <"$log")
     done
@@ -188,25 +203,33 @@ guilty() {
     echo "${collector:-${cut:-$closed}}"
 }
 
-# deaths DIR WORKERS: a line for the program that began it, among the first WORKERS of the pipe, whose fate is the
-# script's; the rest watches.
+# deaths DIR WORKERS WORDS..: a line for the program that began it, among the first WORKERS of the pipe, whose fate is the
+# script's; the rest watches. The same words go on where they resume and there is a checkpoint.
 deaths() {
-    local i again=''
+    local i frame again=''
     i=$(guilty "$1" 0 "$2")
     if [ -n "$i" ]; then
-        [ "${status[i]}" -eq 2 ] || again="; the same words go on from there"
-        echo "$script: ${names[i]} $(why "$1" "${names[i]}" "${status[i]}"); $(last_frame "$1")$again" >&2
+        frame=$(last_frame "$1")
+        if [ "${status[i]}" -ne 2 ] && [ -n "$frame" ] && [ "$(mf-conf "${@:3}" run.resume)" = auto ] &&
+            compgen -G "$1/checkpoints/*.safetensors" >/dev/null; then
+            again="; the same words go on from there"
+        fi
+        echo "$script: ${names[i]} $(why "$1" "${names[i]}" "${status[i]}"); ${frame:-this start wrote no metrics}$again" >&2
         return 1
     fi
     i=$(guilty "$1" "$2" "${#names[@]}")
     [ -z "$i" ] || echo "$script: ${names[i]} $(why "$1" "${names[i]}" "${status[i]}"); the training went on without it" >&2
 }
 
-# last_frame DIR
+# last_metrics DIR: the last metrics frame of its journal. last_frame DIR: in words, where this start wrote it.
+last_metrics() {
+    [ ! -f "$1/logs/metrics.mf" ] || mf-view <"$1/logs/metrics.mf" 2>/dev/null | grep '"mf": *"metrics"' | tail -1
+}
+left=''
 last_frame() {
-    { [ ! -e "$1/logs/metrics.mf" ] || mf-view <"$1/logs/metrics.mf" 2>/dev/null || true; } |
-        jq -rs 'map(select(.mf == "metrics")) | last |
-            if . then "the last metrics are of iteration \(.iter + 1), \(.step) steps" else "no metrics were written" end'
+    local now
+    now=$(last_metrics "$1")
+    [ "$now" = "$left" ] || jq -r '"the last metrics are of iteration \(.iter + 1), \(.step) steps"' <<<"$now"
 }
 
 # shelve DIR WORDS..: a run that went to outputs/NAME is the latest of that shelf, once it has learned something.

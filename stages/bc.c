@@ -362,6 +362,15 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     return rc ? rc : b->step < b->steps;
 }
 
+static void say_end(const struct bc *b)
+{
+    if (b->step < b->steps)
+        mf_log(MF_LOG_INFO, "stopped at %lld of %lld minibatches; what is cloned so far is %s (run.resume=auto goes on)",
+               (long long)b->step, (long long)b->steps, b->path);
+    else
+        mf_log(MF_LOG_INFO, "%lld minibatches; the clone is %s", (long long)b->step, b->path);
+}
+
 static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     struct bc *b = self;
@@ -370,7 +379,7 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
     int late = whole && (b->saved < b->step || b->step == 0) ? save(b, err) : 0;
     mf_log_live("%s", "");
     if (whole && late == 0)
-        mf_log(MF_LOG_INFO, "%lld minibatches; the clone is %s", (long long)b->step, b->path);
+        say_end(b);
     int shut = mf_journal_close(b->journal, rc == 0 && b->step == b->steps, err);
     mf_cloner_free(b->cloner);
     mf_adam_release(&b->adam);

@@ -275,15 +275,17 @@ static int open_report(struct mf_run *run, void *self, struct mf_err *err)
     struct report *r = self;
     int rc = mf_trials_open(&r->trials, words, n, err);
     for (int i = 0; i < n && rc == 0; i++)
-        mf_evals_read(&r->evals, words[i], "");
+        mf_evals_read(&r->evals, i, words[i], "");
     for (int i = 0; i < r->trials.n && rc == 0; i++) {
         const char *folder = r->trials.trial[i].folder;
+        const int word = r->trials.trial[i].word;
         if (!*folder)
             continue;
         if (!is_one_of(folder, words, n))
-            mf_evals_read(&r->evals, folder, "");
-        mf_evals_read(&r->evals, folder, "logs");
+            mf_evals_read(&r->evals, word, folder, "");
+        mf_evals_read(&r->evals, word, folder, "logs");
     }
+    mf_evals_sort(&r->evals);
     return rc;
 }
 

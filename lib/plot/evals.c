@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -83,7 +84,6 @@ static void take(struct mf_evals *e, json_t *j)
     for (int i = 0; r < e->n && i < e->row[r].seeds; i++)
         if (same_trials(e->row[r].result[i], j))
             return;
-    json_array_append(e->all, j);
     if (r == e->n) {
         e->row = mf_xrealloc(e->row, (size_t)e->n + 1, sizeof *e->row);
         e->row[e->n++] = (struct mf_evals_row){.seeds = 0};
@@ -93,30 +93,41 @@ static void take(struct mf_evals *e, json_t *j)
     to->result[to->seeds++] = j;
 }
 
-/* How many of the object's results lack something. */
-static int take_whole(struct mf_evals *e, json_t *j)
+/* How many of the object's results lack something. The file's first one tells whether it is of a tuned policy. */
+static int take_whole(struct mf_evals *e, json_t *j, struct mf_evals_found *file)
 {
-    if (is_result(j))
-        take(e, j);
-    return !is_result(j);
+    if (!is_result(j))
+        return 1;
+    if (!file->result)
+        file->tuned = json_integer_value(json_object_get(j, "iter")) > 0;
+    file->result = j;
+    file->at = e->n_found;
+    e->found = mf_xrealloc(e->found, (size_t)e->n_found + 1, sizeof *e->found);
+    e->found[e->n_found++] = *file;
+    json_incref(j);
+    return 0;
 }
 
 /* One object, or one after the other: eval.json has "results" in one, eval.results a result in each. */
-static void read_file(struct mf_evals *e, const char *dir, const char *name)
+static void read_file(struct mf_evals *e, int word, const char *dir, const char *name)
 {
+    struct mf_evals_found file = {.word = word, .folder = e->folders};
+    struct stat st;
     struct mf_err why;
     FILE *f = mf_file_read_in(dir, name, &why);
     json_t *j, *one;
     size_t i;
     int lacking = 0;
-    bool goes_on = f;
+    bool goes_on = f && fstat(fileno(f), &st) == 0;
+    if (goes_on)
+        file.time = st.st_mtim;
     while (goes_on && (j = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL))) {
         const json_t *many = json_object_get(j, "results");
         const bool single = json_object_get(j, "trials");
         goes_on = json_is_array(many) || single; /* else it is another file: metrics may be long */
         if (single)
-            lacking += take_whole(e, j);
-        json_array_foreach(many, i, one) lacking += take_whole(e, one);
+            lacking += take_whole(e, j, &file);
+        json_array_foreach(many, i, one) lacking += take_whole(e, one, &file);
         json_decref(j);
     }
     if (lacking)
@@ -134,28 +145,55 @@ static int of_json(const struct dirent *d)
     return dot && (!strcmp(dot, ".json") || !strcmp(dot, ".jsonl"));
 }
 
-void mf_evals_read(struct mf_evals *e, const char *dir, const char *below)
+void mf_evals_read(struct mf_evals *e, int word, const char *dir, const char *below)
 {
     struct dirent **entry;
     char path[PATH_MAX], name[PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", dir, below);
+    e->folders++;
     const int n = scandir(path, &entry, of_json, versionsort);
-    e->all = e->all ? e->all : json_array();
     for (int i = 0; i < n; i++) {
         snprintf(name, sizeof name, "%s%s%s", below, *below ? "/" : "", entry[i]->d_name);
-        read_file(e, dir, name);
+        read_file(e, word, dir, name);
         free(entry[i]);
     }
     if (n >= 0)
         free(entry);
 }
 
+/* A file keeps its order; one of clones comes before those of what they were tuned to, whose copies may be older. */
+static int by_time(const void *a, const void *b)
+{
+    const struct mf_evals_found *x = a, *y = b;
+    if (x->word != y->word)
+        return x->word < y->word ? -1 : 1;
+    if (x->tuned != y->tuned)
+        return x->tuned ? 1 : -1;
+    if (x->folder != y->folder)
+        return x->folder - y->folder;
+    if (x->time.tv_sec != y->time.tv_sec)
+        return x->time.tv_sec < y->time.tv_sec ? -1 : 1;
+    if (x->time.tv_nsec != y->time.tv_nsec)
+        return x->time.tv_nsec < y->time.tv_nsec ? -1 : 1;
+    return x->at - y->at;
+}
+
+void mf_evals_sort(struct mf_evals *e)
+{
+    if (e->n_found)
+        qsort(e->found, (size_t)e->n_found, sizeof *e->found, by_time);
+    for (int i = 0; i < e->n_found; i++)
+        take(e, e->found[i].result);
+}
+
 void mf_evals_release(struct mf_evals *e)
 {
+    for (int i = 0; i < e->n_found; i++)
+        json_decref(e->found[i].result);
+    free(e->found);
     for (int i = 0; i < e->n; i++)
         free(e->row[i].result);
     free(e->row);
-    json_decref(e->all);
 }
 
 /* ---- the table ---- */

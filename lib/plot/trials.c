@@ -233,8 +233,11 @@ int mf_trials_open(struct mf_trials *t, const char *const *word, int n, struct m
 {
     int rc = 0;
     *t = (struct mf_trials){.defaults = mf_conf_new()};
-    for (int i = 0; i < n && rc == 0; i++)
+    for (int i = 0, first = 0; i < n && rc == 0; i++) {
         rc = find(t, word[i], err);
+        while (first < t->n)
+            t->trial[first++].word = i;
+    }
     for (int i = 0; i < t->n && rc == 0; i++) {
         rc = read_metrics(&t->trial[i], err);
         configure(&t->trial[i], t->defaults);

@@ -11,6 +11,7 @@
 
 struct mf_trial {
     char *path;   /* as it was given, or found */
+    int word;     /* the one of the words that led to it */
     char *folder; /* of the run; "": it is a stream alone, and the folder that its head names is not looked into */
     struct mf_history h;
     char **text;  /* of every key in mf_keys, what the stages were told; a NULL is null. NULL: nothing is known */

@@ -56,7 +56,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
 
 @test "TERM saves and ends by the signal" {
     # shellcheck disable=SC2086 # words
-    mf-bc $small run.dir=t clone.steps=1000000 >t.mf &
+    mf-bc $small run.dir=t clone.steps=1000000 >t.mf 2>t.err &
     pid=$!
     until [ -s t/logs/metrics.mf ] && [ -s t.mf ]; do sleep 0.05; done
     kill -TERM "$pid"
@@ -64,6 +64,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     wait "$pid" || status=$?
     [ "$status" -eq 143 ]
     [ -s "$(clone t)" ]
+    grep -qE 'stopped at [1-9][0-9]* of 1000000 minibatches; what is cloned so far is t/checkpoints/clone.safetensors' t.err
 }
 
 @test "shortcut and consistency losses, EMA by power, a filter, both conventions" {

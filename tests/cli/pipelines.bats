@@ -54,6 +54,21 @@ END
     OUT="$T/it's, [r] b" PYTHON="$T/my py/python" pipeline robosuite "${short[@]}" && [[ -s "$T/it's, [r] b/after.json" ]] || { cat err; return 1; }
 }
 
+@test "demo, robosuite: a folder that they did not make is refused as it is; in their own what they made goes, and nothing else" {
+    mkdir -p X/ppo && echo hi >X/ppo/x.txt && echo hi >file && mkdir bin && printf '#!/bin/sh\nexit 1\n' >bin/python && chmod +x bin/python || return 1
+    local p out
+    for p in demo robosuite; do
+        for out in X file; do
+            OUT=$out PYTHON=bin/python pipeline $p && return 1
+            told "pipelines/$p: OUT=$out is not empty, and this script did not make it" && [[ $(cat X/ppo/x.txt file) == $'hi\nhi' && $(ls -A X) == ppo ]] || return 1
+        done
+        own() { OUT=new$p PYTHON=bin/python CONFIG=point pipeline $p collect.episodes=2 device=none; }
+        mkdir new$p && ! own && [[ -e new$p/.maniflow-$p ]] && mkdir new$p/ppo && echo mine >new$p/notes && ! own &&
+            [[ -e new$p/notes && ! -e new$p/ppo ]] && ! grep 'not empty' err || { cat err; return 1; }
+    done
+    ! OUT=newdemo PYTHON=bin/python pipeline robosuite && told "OUT=newdemo is not empty" && [[ -e newdemo/notes ]]
+}
+
 @test "train: the estimator is a key" {
     pipeline train "${tiny[@]}" training.total_timesteps=600 advantage.advantage_type=n_step &&
         mf-view outputs/point/ppo/logs/metrics.mf | jq -es '.[0].chain[1].stage == "mf-nstep"' >/dev/null
@@ -89,7 +104,20 @@ END
     [[ $(source "$ROOT/pipelines/common.bash"; for f in a=b x/a=b ./a=b /a=b a; do file "$f"; done | xargs) == "./a=b ./x/a=b ./a=b /a=b a" ]] &&
         few=(--out s=1 --configs "baseline:default" "${tiny[@]}" training.total_timesteps=600) && pipeline sweep "${few[@]}" && told "s=1/baseline_default/0: done" &&
         pipeline sweep "${few[@]}" && told "s=1/baseline_default/0: finished" &&
-        ! pipeline train "${tiny[@]}" run.dir=s=1/baseline_default/0 training.learning_rate=1 && told "the last metrics are of iteration"
+        ! pipeline train "${tiny[@]}" run.dir=s=1/baseline_default/0 training.learning_rate=1 && told "mf-collect ended with 2; this start wrote no metrics"
+}
+
+@test "what a start that died has written is its own: an earlier run's metrics, and words that do not resume, are no consolation" {
+    pipeline debug 'policy.hidden=[8]' || { cat err; return 1; }
+    cp -r "$ROOT/pipelines" . && cp -r "$ROOT/configs" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-gae && printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-gae && chmod +x bin/mf-gae &&
+        ! pipelines/debug 'policy.hidden=[8]' >out 2>err && told "mf-gae died by SIGKILL; this start wrote no metrics" && ! grep 'go on from there' err && [[ -s outputs/debug/logs/metrics.mf ]] || return 1
+    frame() { printf '{"mf": "metrics", "iter": %d, "step": 9}\n' "$1"; }
+    ending() { bash -c 'source "$0/pipelines/common.bash"; mf-view() { cat; }; begin d 2>/dev/null; [ -z "$1" ] || echo "$1" >d/logs/metrics.mf
+        names=(ppo) status=(137); deaths d 1 "${@:2}"' "$ROOT" "$@" 2>&1; }
+    mkdir -p d/logs d/checkpoints && frame 6 >d/logs/metrics.mf && : >d/checkpoints/000001.safetensors &&
+        [[ $(ending "" run.resume=auto) == *"SIGKILL; this start wrote no metrics" && $(ending "$(frame 7)" run.resume=never) == *"of iteration 8, 9 steps" ]] &&
+        [[ $(ending "$(frame 8)" run.resume=auto) == *"of iteration 9, 9 steps; the same words go on from there" ]] &&
+        rm d/checkpoints/* && [[ $(ending "$(frame 9)" run.resume=auto) == *"of iteration 10, 9 steps" ]]
 }
 
 @test "what to look at next can be pasted, also of a folder with a = in its name" {

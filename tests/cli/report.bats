@@ -136,6 +136,25 @@ PY
         cat >r.html <<<"$output" && evaluations r.html >rows && cat rows && [[ $(wc -l <rows) -eq 3 && $(grep -c '^c|point|4|1|2|0.500' rows) -eq 3 && $(grep -c '|nan|' rows) -eq 1 ]]
 }
 
+@test "evaluations: the reference is the clone, else the first in time, and of several words the first one's" {
+    mkdir -p d/tuned/logs && cp all/slow/0/logs/metrics.mf d/tuned/logs && /usr/bin/python3 - <<'PY' || return 1
+import json, os
+trials = {k: [1, 0] for k in ("success_once", "success_at_end", "length", "return")}
+def write(path, name, iter, age):
+    j = {"checkpoint": name, "digest": name, "weights": "raw", "env": "point", "max_steps": 4, "seed": 0, "denoising_steps": 4,
+         "iter": iter, "n": 2, "engine": {}, "policy": {}, "trials": trials}
+    json.dump({"results": [j]}, open(path, "w"))
+    os.utime(path, (age, age))
+write("d/after.json", "tuned", 8, 2000)
+write("d/before.json", "clone", 0, 1000)
+write("d/copied.json", "old", 9, 500)
+write("d/tuned/logs/eval.json", "first", 0, 3000)
+PY
+    names() { evaluations r.html | awk -F'|' '{ print $1 ($NF == "the reference" ? "!" : "") }' | xargs; }
+    mf-report d >r.html && [[ $(names) == "clone! first old tuned" ]] && mf-report d/tuned d >r.html && [[ $(names) == "first! clone old tuned" ]] &&
+        mv d/before.json all && mf-report d >r.html && [[ $(names) == "first! old tuned" ]] && rm d/tuned/logs/eval.json && mf-report d >r.html && [[ $(names) == "old! tuned" ]]
+}
+
 @test "in a browser it is drawn, and no name becomes a program" {
     command -v chromium >/dev/null || skip "no chromium"
     mf-report all >r.html

@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FILE *f = fopen(path, "w");
     fwrite(data, 1, size, f);
     fclose(f);
-    mf_evals_read(&e, dir, "");
+    mf_evals_read(&e, 0, dir, "");
+    mf_evals_sort(&e);
     mf_evals_put(&e, none);
     mf_evals_release(&e);
     if (mf_results_open(&r, path, &err) == 0 && mf_results_count(r) < 0)

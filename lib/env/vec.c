@@ -77,10 +77,11 @@ static int check_rows(const struct mf_slots *r, struct mf_err *err)
     size_t O = (size_t)r->O, C = (size_t)r->C;
     for (int n = 0; n < r->N; n++) {
         size_t row = (size_t)n;
-        bool over = r->terminated[n] || r->truncated[n];
+        const bool read =
+            r->truncated[n] && !r->terminated[n]; /* what a task ended with has no value that is asked for */
         if (r->idle[n])
             continue;
-        if (!all_finite(r->obs + row * O, O) || (over && !all_finite(r->final_obs + row * O, O)))
+        if (!all_finite(r->obs + row * O, O) || (read && !all_finite(r->final_obs + row * O, O)))
             return mf_err_set(err, MF_EMATH,
                               "environment %d (%s) gave an observation that is not finite, near episode %d",
                               r->o.first_env + n, r->o.env->name, r->episode[n]);

@@ -365,7 +365,8 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 static void say_end(const struct bc *b)
 {
     if (b->step < b->steps)
-        mf_log(MF_LOG_INFO, "stopped at %lld of %lld minibatches; what is cloned so far is %s (run.resume=auto goes on)",
+        mf_log(MF_LOG_INFO,
+               "stopped at %lld of %lld minibatches; what is cloned so far is %s (run.resume=auto goes on)",
                (long long)b->step, (long long)b->steps, b->path);
     else
         mf_log(MF_LOG_INFO, "%lld minibatches; the clone is %s", (long long)b->step, b->path);

@@ -201,7 +201,8 @@ static int go_on(struct bc *b, struct mf_err *err)
     b->step = b->saved = step ? strtoll(step, NULL, 10) : 0;
     mf_checkpoint_close(l);
     if (rc == 0)
-        mf_log(MF_LOG_INFO, "resuming %s at minibatch %lld", b->path, (long long)b->step);
+        mf_log(MF_LOG_INFO, "resuming %s at minibatch %lld%s", b->path, (long long)b->step,
+               b->step < b->steps ? "" : ", the last of clone.steps: raise it to go on");
     return rc;
 }
 

@@ -301,8 +301,12 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         return work_expert(run, c, err);
     int64_t version = !c->met ? MF_EDGE_NEWEST : c->iter - c->max_lag > c->first ? c->iter - c->max_lag : c->first;
     if ((rc = fetch_policy(run, c, version, err)))
-        return rc;                                                             /* 1: asked to end */
-    if (c->actor.global_step >= c->total || c->policy.global_step >= c->total) /* what was sent is learned from */
+        return rc; /* 1: asked to end */
+    const bool over = c->actor.global_step >= c->total || c->policy.global_step >= c->total;
+    if (over && c->iter == c->first && c->iter > 0)
+        mf_log(MF_LOG_INFO, "the run has its training.total_timesteps=%lld already: raise it to go on",
+               (long long)c->total);
+    if (over) /* what was sent is learned from */
         return version < c->iter && c->met ? fetch_policy(run, c, c->iter, err) : 0;
     if ((rc = mf_actor_rollout(&c->actor, err)))
         return rc; /* 1 again: a round that is not whole is nobody's */

@@ -151,6 +151,42 @@ static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, st
     return rc ? rc : mf_memory_say(&m, &machine, err);
 }
 
+/* Another start is another run, unless it is forced. */
+static int hold_start(struct ppo *q, const struct mf_frame *head, const struct mf_start *s, struct mf_err *err)
+{
+    const char *named = q->checkpoint;
+    struct mf_err ignored;
+    if (!named && mf_frame_has(head, "checkpoint"))
+        (void)mf_frame_get_str(head, "checkpoint", &named, &ignored);
+    if (!s->resumes || !named || q->run.force)
+        return 0;
+    struct mf_conf *was = mf_conf_new();
+    const bool known = mf_conf_recorded(was, q->work.path, "mf-ppo", &ignored) == 0;
+    int rc = mf_trainer_began(&q->trainer, q->work.path, s->path, named,
+                              known ? mf_conf_text(was, "policy.checkpoint") : NULL, (enum mf_weights)q->weights, err);
+    mf_conf_free(was);
+    return rc;
+}
+
+/* What a configuration should tell, and the head alone says. */
+static int assume(struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+{
+    const struct mf_conf *c = mf_run_conf(run);
+    const char *text;
+    if (!mf_conf_was_set(c, "env.name") && mf_frame_has(head, "spec.env")) {
+        if (mf_frame_get_str(head, "spec.env", &text, err))
+            return err->code;
+        if (*text)
+            mf_run_assume(run, "env.name", text);
+    }
+    if (!mf_conf_text(c, "policy.checkpoint") && mf_frame_has(head, "checkpoint")) {
+        if (mf_frame_get_str(head, "checkpoint", &text, err))
+            return err->code;
+        q->checkpoint = mf_run_assume(run, "policy.checkpoint", text);
+    }
+    return 0;
+}
+
 /* A collector that is ahead of the start would wait for ever. */
 static int open_policy(struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
 {
@@ -164,6 +200,7 @@ static int open_policy(struct mf_run *run, struct ppo *q, const struct mf_frame 
         (rc = say_memory(q, &spec, err)) ||
         (rc = mf_trainer_open(t, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
                               &q->noise, q->max_lag, err)) ||
+        (rc = hold_start(q, head, &start, err)) || (rc = assume(run, q, head, err)) ||
         (start.from && (rc = mf_trainer_load(t, start.from, start.resumes, (enum mf_weights)q->weights, err))))
         return rc;
     if (q->work.live && start.due > t->policy.iter)

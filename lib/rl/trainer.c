@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
+#include "data/runs.h"
 #include "rl/proximal.h"
 
 /* sigma's upper bound falls with the control steps taken, the level of sde and cps with the iterations. */
@@ -49,6 +51,7 @@ int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum 
         return rc;
     mf_policy_fresh(&t->policy, (uint64_t)opts->seed);
     put_noise_in_force(t);
+    strcpy(t->start, t->digest);
     return mf_ppo_new(&t->learner, t->engine, &t->policy, opts, err);
 }
 
@@ -104,11 +107,12 @@ static int keep_state(struct mf_trainer *t, const char *src, const void *bytes, 
 static int resume(struct mf_trainer *t, const struct mf_loaded *l, struct mf_err *err)
 {
     const struct mf_state *s;
-    const char *taken = mf_loaded_extra(l, "minibatches");
+    const char *taken = mf_loaded_extra(l, "minibatches"), *start = mf_loaded_extra(l, "start");
     float *ema = mf_ppo_ema(t->learner);
     int rc = mf_loaded_adam(l, &t->policy.params, mf_ppo_adam(t->learner), err);
     if (rc == 0 && ema)
         rc = mf_loaded_ema(l, &t->policy.params, ema, err);
+    snprintf(t->start, sizeof t->start, "%s", start ? start : "");
     *mf_ppo_minibatches(t->learner) = taken ? atoll(taken) : 0;
     for (int i = 0, n = mf_loaded_states(l, &s); rc == 0 && i < n; i++)
         rc = keep_state(t, s[i].src, s[i].bytes, s[i].size, err);
@@ -136,21 +140,50 @@ int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum m
     t->stale.first = p->version;
     if (rc == 0)
         put_noise_in_force(t);
+    if (rc == 0 && !resumes)
+        strcpy(t->start, t->digest);
     return rc;
+}
+
+int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, const char *named, const char *was,
+                     enum mf_weights which, struct mf_err *err)
+{
+    char file[MF_PATH_MAX], start[17];
+    struct mf_loaded *l;
+    struct stat st;
+    if (was && !strcmp(named, was) && (stat(named, &st) < 0 || S_ISDIR(st.st_mode)))
+        return 0;
+    int rc = mf_checkpoint_open(&l, newest, err);
+    if (rc)
+        return rc;
+    const char *began = mf_loaded_extra(l, "start");
+    snprintf(start, sizeof start, "%s", began ? began : "");
+    mf_checkpoint_close(l);
+    if (!*start)
+        return 0;
+    if ((rc = mf_runs_checkpoint(named, file, err)) || (rc = mf_trainer_load(t, file, false, which, err)))
+        return rc;
+    return !strcmp(t->start, start)
+               ? 0
+               : mf_err_set(err, MF_EUSAGE,
+                            "%.100s goes on as it began, but here is policy.checkpoint=%.300s, which was %.300s with "
+                            "other weights; give what it was, go on all the same with run.force=true, or begin anew "
+                            "with run.resume=never run.force=true",
+                            run, named, was ? was : "null");
 }
 
 int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err)
 {
     char minibatches[32];
     snprintf(minibatches, sizeof minibatches, "%lld", (long long)*mf_ppo_minibatches(t->learner));
-    const char *extra[][2] = {{"minibatches", minibatches}};
+    const char *extra[][2] = {{"minibatches", minibatches}, {"start", t->start}};
     struct mf_checkpoint c = {.policy = (struct mf_policy *)(uintptr_t)&t->policy,
                               .ema = mf_ppo_ema(t->learner),
                               .adam = mf_ppo_adam(t->learner),
                               .kind = "ppo",
                               .n_states = t->n_states,
                               .states = t->states,
-                              .n_extra = 1,
+                              .n_extra = *t->start ? 2 : 1,
                               .extra = extra};
     return mf_checkpoint_save(path, &c, err);
 }

@@ -27,6 +27,7 @@ struct mf_trainer {
     int n_states;
     double level[MF_TRAINER_PAST]; /* noise in force for version v: level[v % PAST] */
     char digest[17];               /* of the policy at hand */
+    char start[17];                /* digest of the policy that the run began with; "": not known */
     struct mf_staleness stale;     /* of the rounds so far */
     bool from_ema;                 /* the averaged weights of a checkpoint were loaded */
 };
@@ -43,6 +44,11 @@ void mf_trainer_release(struct mf_trainer *t); /* safe on a zeroed one */
 
 /* Resumes: everything goes on. Else the checkpoint is a start: weights (as `which` says) and normaliser alone. */
 int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum mf_weights which, struct mf_err *err);
+/* MF_EUSAGE where the run in RUN, whose newest checkpoint is `newest`, did not begin with the one that `named` (a file
+ * or a run) has, as far as that is known. `was` is what it was called, NULL: not known; what a folder holds may have
+ * changed since, so its name is enough. To be asked before all is loaded: t's policy is that of `named` then. */
+int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, const char *named, const char *was,
+                     enum mf_weights which, struct mf_err *err);
 int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err);
 
 /* Learn from what is fresh of a round's n parts, each sampled by the version that it names; *steps are its control

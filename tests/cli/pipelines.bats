@@ -33,6 +33,21 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
         pipeline train "${tiny[@]}" training.total_timesteps=7000 training.learning_rate=.1
 }
 
+@test "train: another starting checkpoint is another run; the same one elsewhere is not; a replay records what its head says" {
+    local s words=("${tiny[@]}" training.total_timesteps=600)
+    mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null || return 1
+    for s in 1 2; do mf-bc clone.dataset=demos.hdf5 'policy.hidden=[8]' clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 run.dir=c$s run.seed=$s >m 2>log && cp c$s/checkpoints/clone.safetensors $s.safetensors || return 1; done
+    pipeline train "${words[@]}" policy.checkpoint=1.safetensors && ! pipeline train "${words[@]}" policy.checkpoint=2.safetensors &&
+        told "outputs/point/ppo goes on as it began, but here is policy.checkpoint=2.safetensors, which was 1.safetensors with other weights" && told "run.resume=never run.force=true" &&
+        pipeline train "${words[@]}" policy.checkpoint=c1 && told "the run has its training.total_timesteps=600 already: raise it to go on" && pipeline train "${words[@]}" &&
+        pipeline train "${words[@]}" policy.checkpoint=2.safetensors training.total_timesteps=900 run.force=true && told "resuming outputs/point/ppo" && ! grep already err &&
+        pipeline train "${words[@]}" policy.checkpoint=2.safetensors run.resume=never run.force=true && told "starting from 2.safetensors" && ! pipeline train "${words[@]}" policy.checkpoint=c1 || return 1
+    mf-collect env=lift training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=20 run.dir=l 2>log | mf-gae | mf-ppo run.dir=l >m 2>>log &&
+        mf-collect policy.checkpoint=l training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=20 run.dir=k 2>>log | tee k.mf | mf-gae | mf-ppo >m 2>>log &&
+        mf-record k.hdf5 <k.mf >m 2>>log && pipeline offline k.hdf5 run.dir=o && mf-replay k.hdf5 | mf-gae | mf-ppo run.dir=p >m 2>>log || return 1
+    for s in o p; do [[ $(mf-conf --config $s/configs/mf-ppo.yaml env.name policy.checkpoint | xargs) == "lift l/checkpoints/000001.safetensors" ]] || { cat $s/configs/mf-ppo.yaml; return 1; }; done
+}
+
 @test "train: a folder may have any name of one line" {
     local dir="it's, (a) [b] {c}=d \\\${e}"
     pipeline train "${tiny[@]}" training.total_timesteps=600 "run.dir='it\\'s, (a) [b] {c}=d \\\\\\\${e}'" && [[ -d $dir/checkpoints ]] &&

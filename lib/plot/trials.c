@@ -158,9 +158,20 @@ static bool matters(const char *key)
     return true;
 }
 
+/* Do they lie in one folder, as the seeds of a sweep? */
+static bool beside(const char *a, const char *b)
+{
+    char *x = realpath(a, NULL), *y = realpath(b, NULL), *i = x ? strrchr(x, '/') : NULL,
+         *j = y ? strrchr(y, '/') : NULL;
+    const bool are = i && j && i - x == j - y && !strncmp(x, y, (size_t)(i - x));
+    free(x);
+    free(y);
+    return are;
+}
+
 static bool belongs(const struct mf_cohort *g, const struct mf_trial *t)
 {
-    if (!t->text || !g->trial[0]->text)
+    if (!t->text || !g->trial[0]->text || !beside(t->folder, g->trial[0]->folder))
         return false;
     for (int i = 0; i < g->n; i++)
         if (g->trial[i]->seed == t->seed)

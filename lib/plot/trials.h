@@ -18,7 +18,7 @@ struct mf_trial {
     int64_t seed; /* run.seed */
 };
 
-struct mf_cohort {   /* runs of one configuration, each with another seed */
+struct mf_cohort {   /* runs of one configuration in one folder, each with another seed, as a sweep lays them */
     char label[256]; /* what their folders have in common and others' have not */
     int n;
     const struct mf_trial **trial; /* (n) */

@@ -64,6 +64,14 @@ put(mf="end", src="", frames=4, samples=0, stopped=False)' >c.mf || skip "no pyt
         mf-plot m.mf | grep -q success_once
 }
 
+@test "runs of different folders, or from another checkpoint, are no seeds of each other" {
+    mkdir -p outputs/lift outputs/demo && cp -r all/slow/0 outputs/lift/ppo && cp -r all/slow/1 outputs/demo/ppo && mf-plot outputs/lift outputs/demo/ppo plot.out=p.svg && texts p.svg >words &&
+        grep -qx lift/ppo words && grep -qx demo/ppo words && ! grep seeds words && cp -r all/slow/2 outputs/demo/again && mf-plot outputs/lift outputs/demo plot.out=p.svg && texts p.svg >words &&
+        grep -qx 'demo (2 seeds)' words && grep -qx lift/ppo words && mf-plot ./outputs/demo/again outputs/demo/ppo | grep -q '(2 seeds)' || { cat words; return 1; }
+    mf-collect training.learning_rate=.001 policy.checkpoint=b run.seed=2 --cfg >all/slow/2/configs/mf-collect.yaml &&
+        mf-plot all/slow plot.out=p.svg && texts p.svg >words && [[ $(grep -c '(2 seeds)' words) -eq 1 && $(grep -c '(3 seeds)' words) -eq 0 ]]
+}
+
 @test "a name is text, whatever it holds" {
     name="it's \`id\` \$(id) <script>"$'\n'"]]> %s"
     mkdir "$name" && cp -r all/slow "$name/s" && mf-plot all/fast "$name" plot.out=p.svg && texts p.svg >words &&

@@ -197,7 +197,9 @@ const struct mf_key mf_keys[] = {
     {"collect.policy_address", MF_STR, NULL, "address", NULL,
      "address at which mf-ppo serves the policy, the same for both ends; null: a socket in run.dir of mf-collect"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,)", "seconds",
-     "time the learner may be silent, and a socket of --out without a reader, before the program gives up"},
+     "time the learner may be silent, and a socket of --out without a reader, before the program gives up. Where "
+     "collect.sources are several, also the time that the others wait for the round of one, at least, before it is "
+     "turned away: ten times the longest round where that is more"},
 
     {"clone.dataset", MF_STR, NULL, "path", NULL, "HDF5 file of demonstrations"},
     {"clone.filter_key", MF_STR, NULL, NULL, NULL,

@@ -221,7 +221,7 @@ static char *text_of(hid_t plist, size_t i, ssize_t (*get)(hid_t, size_t, char *
 int mf_h5_sources(hid_t set, hid_t plist, uint64_t *mapped, struct mf_h5_held *held, int deep, struct mf_err *err)
 {
     size_t n = 0;
-    int rc = deep > DEEP ? mf_err_set(err, MF_EFORMAT, "its views of views are nested more than %d deep", DEEP) : 0;
+    int rc = deep > DEEP ? mf_err_set(err, MF_EFORMAT, "it is a view of a view of a view, and so on") : 0;
     *mapped = 0;
     if (H5Pget_virtual_count(plist, &n) < 0)
         return mf_h5_unread(err, "its sources cannot be listed");

@@ -24,6 +24,7 @@ struct source {
 
 struct mf_rounds {
     int lag, need, n;
+    bool begun;            /* a round was consumed: who goes is awaited no more */
     struct source *source; /* by name */
 };
 
@@ -84,7 +85,7 @@ int mf_rounds_join(struct mf_rounds *q, const char *src)
     }
     s->here = true;
     forget_unfinished(s);
-    return q->need > q->n ? q->need - q->n : 0;
+    return !q->begun && q->need > q->n ? q->need - q->n : 0;
 }
 
 void mf_rounds_leave(struct mf_rounds *q, const char *src)
@@ -178,7 +179,7 @@ bool mf_rounds_whole(const struct mf_rounds *q, int64_t iter)
             return false;
         any |= in;
     }
-    return any && q->n >= q->need;
+    return any && (q->begun || q->n >= q->need);
 }
 
 struct mf_part *mf_rounds_parts(const struct mf_rounds *q, int64_t iter, int *n)
@@ -195,6 +196,7 @@ struct mf_part *mf_rounds_parts(const struct mf_rounds *q, int64_t iter, int *n)
 
 void mf_rounds_drop(struct mf_rounds *q, int64_t iter)
 {
+    q->begun = true;
     for (int i = 0; i < q->n; i++)
         forget(&q->source[i].pending[iter % AHEAD]);
 }

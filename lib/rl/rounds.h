@@ -28,7 +28,7 @@ int mf_rounds_join(struct mf_rounds *q, const char *src);
 /* It is gone: rounds go on without it, but for those that it had finished. */
 void mf_rounds_leave(struct mf_rounds *q, const char *src);
 
-/* It was turned away: it is none of the `need`, and nothing of it is learned from. */
+/* It was turned away: it is none of the `need`, where no round was consumed yet, and nothing of it is learned from. */
 void mf_rounds_refuse(struct mf_rounds *q, const char *src);
 
 /* Keep a rollout or a round frame; `iter` is the round that is due. MF_EFORMAT: a round is missing, or slices are. */

@@ -1,8 +1,8 @@
 /* in.c - what a stage takes: frames of one or many sources, their ends, and those that go without one. */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "stage/stage_priv.h"
 
@@ -11,29 +11,15 @@ bool mf_stage_reads(const struct mf_stage *s)
     return s->role == MF_FILTER || s->role == MF_SINK;
 }
 
-static int sources_due(const struct mf_run *run)
-{
-    return atoi(mf_conf_text(run->opt.conf, "collect.sources"));
-}
-
-/* Some were turned away, and without them there are fewer than the collect.sources that are to come. */
-static bool awaits_more(const struct mf_run *run)
-{
-    const int due = sources_due(run);
-    int here = 0;
-    for (int i = 0; i < run->sources.n; i++)
-        here += !*run->sources.s[i].why;
-    return due > 1 && here < due && here < run->sources.n;
-}
-
 /* One source is over, by its own word or as it was lost. */
 static int take_end(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
 {
     s->active = false;
+    mf_awaits_moved(run);
     run->stopped |= s->stopped;
     int rc = run->stage->ended ? run->stage->ended(run, self, end, err) : 0;
     s->end_due = run->stage->role == MF_FILTER && !run->silent && !run->stage->text_out;
-    const bool last = !mf_senders_active(&run->sources) && !awaits_more(run);
+    const bool last = !mf_senders_active(&run->sources) && !mf_awaits_more(run);
     return rc || !s->end_due || last ? rc : mf_send_end(run, s, err);
 }
 
@@ -68,6 +54,18 @@ static void log_turned_away(struct mf_run *run, const struct mf_sender *s)
 {
     mf_log_rarely(&run->refusals, MF_LOG_WARN, "%s: source '%s' is turned away, and the others go on: %s",
                   mf_port_name(run->in), s->src, s->why);
+    mf_awaits_moved(run);
+    mf_awaits_say(run);
+}
+
+/* One without a name is nobody's to whom a policy could be given. */
+static int check_name(const struct mf_run *run, const struct mf_sender *s, struct mf_err *err)
+{
+    return *s->src || mf_awaits_due(run) < 2
+               ? 0
+               : mf_err_set(err, MF_EFORMAT,
+                            "its head has no src, and collect.sources are %d: give each its own collect.src",
+                            mf_awaits_due(run));
 }
 
 /* The stream begins with this head, unless it is one of several and none that the stage can work with: then it is as if
@@ -75,8 +73,9 @@ static void log_turned_away(struct mf_run *run, const struct mf_sender *s)
 static int take_first(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *head,
                       struct mf_err *err)
 {
-    const bool several = sources_due(run) > 1;
-    int rc = mf_run_follow(run, self, head, err);
+    const bool several = mf_awaits_due(run) > 1;
+    int rc = check_name(run, s, err);
+    rc = rc ? rc : mf_run_follow(run, self, head, err);
     if (rc == 0 && several && run->stage->fits)
         rc = run->stage->fits(head, run->opt.conf, err);
     if (rc == 0)
@@ -96,15 +95,18 @@ static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_er
     if (mf_frame_kind(f) == MF_END)
         return take_end(run, self, s, f, err);
     const bool head = mf_frame_kind(f) == MF_HEAD;
-    int rc = f == run->sources.first ? take_first(run, self, s, f, err) : 0;
+    int rc = f == run->sources.first ? take_first(run, self, s, f, err) : head ? check_name(run, s, err) : 0;
     if (rc)
         return rc < 0 ? rc : 0;
     if (!head && run->stage->role == MF_FILTER) /* what comes behind the head is sent once the learner has answered */
         mf_run_accepted(run);
+    mf_awaits_begun(run, s, f);
     const int64_t samples = mf_samples_of(f);
     rc = run->stage->frame ? run->stage->frame(run, self, f, err) : mf_emit(run, f, err);
     s->got.frames++;
     s->got.samples += samples;
+    if (rc == 0)
+        mf_awaits_taken(run);
     return rc;
 }
 
@@ -181,7 +183,7 @@ static int left(struct mf_run *run, void *self, struct mf_err *err)
         s->from = -1;
         if (!s->active)
             continue;
-        if (!others(run, s) && !awaits_more(run))
+        if (!others(run, s) && !mf_awaits_more(run))
             return truncated(run, err);
         if (!*s->why)
             mf_log(MF_LOG_WARN, "%s: source '%s' is gone without an end, after %lld frames", mf_port_name(run->in),
@@ -215,7 +217,7 @@ static int turn_away(struct mf_run *run, void *self, bool head, struct mf_err *e
     struct mf_sender *s = run->blamed ? run->blamed : run->sources.at, *one;
     run->blamed = NULL;
     mf_sender_refuse(s, err->text);
-    if (run->stage->text_out || !(others(run, s) || (awaits_more(run) && !head)))
+    if (run->stage->text_out || !(others(run, s) || (mf_awaits_more(run) && !head)))
         return err->code;
     log_turned_away(run, s);
     if (mf_port_is_socket(run->in) && s->from >= 0 && mf_senders_from(&run->sources, s->from, &one) == 1)
@@ -237,6 +239,14 @@ static int take_frame(struct mf_run *run, void *self, struct mf_frame *f, bool *
     return turn_away(run, self, mf_frame_kind(f) == MF_HEAD, err);
 }
 
+/* Nothing came for a while. */
+static int look_at_waits(struct mf_run *run, void *self, struct mf_err *err)
+{
+    mf_port_alarm(run->in, mf_now() + 1);
+    const int rc = mf_awaits_check(run, err);
+    return rc == MF_EFORMAT ? turn_away(run, self, false, err) : rc;
+}
+
 /* 1: more may come, 0: the stream is whole. */
 static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
 {
@@ -252,7 +262,9 @@ static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
         mf_frame_free(f);
         return 1;
     }
-    if (rc == MF_PORT_LEFT)
+    if (rc == MF_PORT_LATE)
+        rc = look_at_waits(run, self, err);
+    else if (rc == MF_PORT_LEFT)
         rc = left(run, self, err);
     else if (rc == 1 && (rc = take_frame(run, self, f, &misplaced, err)) == MF_EFORMAT && !misplaced)
         mf_err_at(err, "%s, frame %lld", mf_port_name(run->in), nth);
@@ -263,12 +275,14 @@ static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
         rc = mf_flush_text(err);
     if (rc)
         return rc;
-    return !socket || !run->sources.n || mf_senders_active(&run->sources) || awaits_more(run);
+    return !socket || !run->sources.n || mf_senders_active(&run->sources) || mf_awaits_more(run);
 }
 
 int mf_pump(struct mf_run *run, void *self, struct mf_err *err)
 {
     int rc = 1;
+    if (mf_awaits_due(run) > 1 && !run->stage->text_out)
+        mf_port_alarm(run->in, mf_now() + 1);
     while (rc == 1)
         rc = pump_frame(run, self, err);
     return rc;

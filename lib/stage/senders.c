@@ -154,6 +154,8 @@ static int in_a_socket(struct mf_senders *q, struct mf_port *in, struct mf_frame
     const int from = mf_port_from(in), n = mf_senders_from(q, from, &s);
     const enum mf_kind kind = mf_frame_kind(f);
     const char *src;
+    if (kind == MF_FAILED)
+        return mf_err_set(err, MF_EFORMAT, "it says that its program failed");
     if (!n)
         return mf_err_set(err, MF_EFORMAT, "a stream begins with a head, not with %s", mf_kind_name(kind));
     if (mf_frame_has(f, "src")) {

@@ -20,6 +20,9 @@ struct mf_sender {
     int from;                   /* which writer of a socket; -1: it is gone */
     bool active, stopped, lost; /* between head and end; how it ended */
     char why[MF_WHY_MAX];       /* it was turned away: what still comes of it is dropped. "": it was not */
+    int64_t next;               /* the round behind the last one that came of it whole; 0: none came */
+    double moved;               /* when that one came, or its head: see awaits.c */
+    bool named;                 /* as the one that others wait for */
     bool end_due;               /* a filter has its end still to pass on */
     struct mf_count got, sent;
 };

@@ -21,9 +21,12 @@ struct mf_run {
     struct mf_senders sources; /* of what comes in */
     struct mf_sender *blamed;  /* whose the error is that a stage is about to return; NULL: whose frame is at hand */
     struct mf_rarely refusals; /* of writers and sources */
-    struct mf_sender own;      /* what goes out of a source or a sink */
-    char folder[MF_PATH_MAX];  /* of the run that it belongs to; "": none */
-    bool joined;               /* which has accepted it: its log and configuration are there */
+    struct mf_rarely waits_named;
+    bool complete;            /* all collect.sources have sent a round: who goes from now on is awaited no more */
+    double moved, longest;    /* s of waiting: when a source last came, sent a round or went; the longest round */
+    struct mf_sender own;     /* what goes out of a source or a sink */
+    char folder[MF_PATH_MAX]; /* of the run that it belongs to; "": none */
+    bool joined;              /* which has accepted it: its log and configuration are there */
     struct mf_waits waits;
     double waited_elsewhere; /* s, for input that comes by no port */
 };
@@ -53,6 +56,19 @@ void mf_send_failed(struct mf_run *run);
 int mf_send_ends(struct mf_run *run, struct mf_err *err);
 /* The last of it: some file systems report a full disk only when the file is closed. As mf_flush_text. */
 int mf_close_text(struct mf_err *err);
+
+/* ---- awaits.c ---- */
+
+int mf_awaits_due(const struct mf_run *run); /* collect.sources */
+/* Some were turned away before all had sent a round, and without them there are fewer than collect.sources. */
+bool mf_awaits_more(const struct mf_run *run);
+void mf_awaits_begun(struct mf_run *run, struct mf_sender *s, const struct mf_frame *f); /* before a stage takes it */
+void mf_awaits_taken(struct mf_run *run);                                                /* and after it has */
+void mf_awaits_moved(struct mf_run *run); /* a source is gone: the others' round is measured from here */
+void mf_awaits_say(const struct mf_run *run);
+/* When nothing came for a while: says for which source all wait. MF_EFORMAT, and run->blamed is it: longer than
+ * collect.policy_timeout, and ten times a round. MF_EIO: as long, for others in the place of those turned away. */
+int mf_awaits_check(struct mf_run *run, struct mf_err *err);
 
 /* ---- in.c ---- */
 

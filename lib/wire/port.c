@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "wire/port_priv.h"
 
@@ -106,6 +107,16 @@ int mf_port_scan(const struct mf_port *port, struct mf_scan *s, const uint8_t *p
         return mf_err_set(err, MF_EFORMAT, "%s: the frame at byte %llu is longer than 1 GiB", port->name,
                           (unsigned long long)port->offset);
     return rc;
+}
+
+void mf_port_alarm(struct mf_port *port, double at)
+{
+    port->alarm = at;
+}
+
+bool mf_port_is_late(const struct mf_port *port)
+{
+    return port->alarm > 0 && mf_now() >= port->alarm;
 }
 
 double mf_port_waited(const struct mf_port *port)

@@ -61,8 +61,10 @@ bool mf_port_renewed(struct mf_port *port);
  * bytes that came. A frame whose first byte is no msgpack map: MF_EFORMAT.
  * On ZeroMQ also MF_PORT_LEFT, when a writer has said bye or was gone for longer than patience, and never 0: who
  * reads knows its writers, and when it has heard enough. */
-enum { MF_PORT_LEFT = 2 };
+enum { MF_PORT_LEFT = 2, MF_PORT_LATE = 3 };
 int mf_port_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err);
+/* From this time on (mf_now) recv returns MF_PORT_LATE rather than wait; 0: it waits. */
+void mf_port_alarm(struct mf_port *port, double at);
 /* Whose the last frame, error or leaving was: a number from 0, free for the next one when its writer has left. */
 int mf_port_from(const struct mf_port *port);
 bool mf_port_is_here(struct mf_port *port, int from);                 /* its connection is up */

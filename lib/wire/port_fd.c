@@ -31,6 +31,8 @@ static int wait_for(struct mf_port *port, short events, struct mf_port *watch, s
             return rc;
         if (n > 0 && ready[0].revents)
             return 0;
+        if (n == 0 && events == POLLIN && mf_port_is_late(port))
+            return MF_PORT_LATE;
     }
 }
 

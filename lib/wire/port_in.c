@@ -242,6 +242,8 @@ static int in_recv(struct mf_port *port, struct mf_port *watch, const void **dat
             return rc;
         if (one_left(port))
             return MF_PORT_LEFT;
+        if (mf_port_is_late(port))
+            return MF_PORT_LATE;
         zmq_pollitem_t items[] = {{.socket = z->s.socket, .events = ZMQ_POLLIN},
                                   {.socket = z->s.monitor, .events = ZMQ_POLLIN}};
         const double since = mf_now();

@@ -27,6 +27,7 @@ struct mf_port {
     struct mf_port_out *zmq_out; /* one of the two, or neither */
     struct mf_port_in *zmq_in;
     double waited;
+    double alarm; /* 0: none */
     int from;     /* whose the last frame was */
     uint8_t *buf; /* fd: bytes [start, have) of it came and were not given out */
     size_t start, have, size, given;
@@ -37,6 +38,8 @@ int mf_port_open_out(struct mf_port *port, const char *address, bool bind, const
                      struct mf_err *err);
 int mf_port_open_in(struct mf_port *port, const char *address, bool bind, const struct mf_wire_opts *o,
                     struct mf_err *err);
+
+bool mf_port_is_late(const struct mf_port *port);
 
 /* The note of port.h. */
 enum mf_port_word { MF_PORT_HELLO, MF_PORT_BYE, MF_PORT_MORE, MF_PORT_DONE, MF_PORT_NO };

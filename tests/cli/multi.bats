@@ -315,6 +315,8 @@ slices: f.pop(); f[2].update(slices=5)
 end: f[-1].update(frames=99)
 garbage: f.insert(1, 193)
 hollow: f[0]['spec'] = {}
+nameless: f[0].pop('src')
+failed: f.insert(1, {'mf': 'failed', 'who': 'x'})
 CASES
 }
 
@@ -326,7 +328,7 @@ CASES
         "$ROOT/tests/tools/peer.py" "ipc://$PWD/k/in" stream "$lie" >why & local peer=$!
         sleep 0.3 # it comes first, alone
         collect k a && local a=$collector && collect k b && wait "$a" && wait "$collector" && wait "$learner" && cmp "$(newest want)" "$(newest k)" &&
-            [[ $(cat k.gae k.ppo | grep -c "source 'evil' is turned away, and the others go on\|refused a writer") -eq 1 ]] ||
+            [[ $(cat k.gae k.ppo | grep -c "source '.*' is turned away, and the others go on\|refused a writer") -eq 1 ]] ||
             { echo "$lie"; cat k.gae k.ppo; return 1; }
         case $lie in */nan | */garbage) wait $peer && grep -q "NaN\|0xcc" why || { echo "$lie"; cat why; return 1; } ;; esac
     done
@@ -339,9 +341,26 @@ CASES
     ended_by 3 $one && grep -q "mf-gae: error: .*rewards\[0,0,0\] is NaN" gae.err || { cat gae.err ppo.err; return 1; }
 }
 
+@test "one that is connected and sends no round is named, and turned away; its place is awaited no longer than that" {
+    both want && evil || skip "no python3-msgpack"
+    stream spoil evil.mf lies <<<'silent: del f[2:]'
+    learn k collect.sources=2 collect.policy_timeout=2
+    "$ROOT/tests/tools/peer.py" "ipc://$PWD/k/in" stream lies/silent >why & local peer=$!
+    sleep 0.3
+    collect k a && local a=$collector && collect k b && wait "$a" && wait "$collector" && wait "$learner" && cmp "$(newest want)" "$(newest k)" &&
+        grep -q "waited [0-9]* s for the round of source 'evil'" k.ppo && cat k.gae k.ppo | grep -q "source 'evil' is turned away.* have waited [0-9]* s for its round" || { cat k.gae k.ppo; return 1; }
+    wait $peer || true # whether it hears of it depends on who of the two saw it first
+    learn m collect.sources=2 collect.policy_timeout=1
+    "$ROOT/tests/tools/peer.py" "ipc://$PWD/m/in" stream lies/nan >why & peer=$!
+    sleep 0.3
+    collect m a && wait $peer && ! wait "$learner" && grep -q "of collect.sources=2 are missing, and awaited for 1 s" m.gae &&
+        grep -q "error: .*1 of collect.sources=2 are missing, and none came for" m.gae || { cat m.gae m.ppo; return 1; }
+    wait "$collector" || true
+}
+
 @test "a collector whose rounds are spoiled on their way is told by the policy's edge; one in the middle passes on several" {
     small+=(training.total_timesteps=4000)
-    both want && learn k || return 1
+    both want && learn k collect.sources=3 || return 1 # all were there once: the two go on
     # shellcheck disable=SC2016 # of the other shell
     bash -c 'mf-collect "$@" 2>k.c; echo $? >k.rc' _ "${small[@]}" collect.policy_address="ipc://$PWD/k/policy" collect.src=c training.total_timesteps=1000000 |
         /usr/bin/python3 -c '

@@ -79,6 +79,14 @@ begin() {
     [ -n "$terminal" ] || echo "$1: watch it from another terminal: $(tool mf-top) $(quoted "$1")" >&2
 }
 
+# fresh WORDS..: a line where a policy that nobody cloned would have to find a sparse reward by chance.
+fresh() {
+    local value
+    value=$(mf-conf "$@" policy.checkpoint env.name 2>/dev/null)
+    [[ $value != $'\n'@(lift|can) ]] || # no checkpoint
+        echo "$script: ${value:1} starts from fresh weights, and its reward is sparse; policy.checkpoint=.. starts from a clone" >&2
+}
+
 # What log.progress is here.
 # shellcheck disable=SC2034 # scripts use it
 progress=true

@@ -147,6 +147,8 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     if (!b->dataset)
         return mf_err_set(err, MF_EUSAGE, "clone.dataset=FILE is missing: demonstrations in robomimic's HDF5 layout");
+    if (access(b->dataset, F_OK) < 0) /* before what the environment has to say */
+        return mf_err_errno(err, "clone.dataset='%.300s'", b->dataset);
     int rc = open_demos(run, b, err);
     if (rc || (rc = make_policy(b, err)))
         return rc;
@@ -225,6 +227,7 @@ static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
     struct mf_frame *head = mf_frame_head(b->rundir.path, "", b->seed);
     mf_policy_spec_to_head(&b->policy.spec, head);
     int rc = mf_run_join(run, b->rundir.path, b->resumes, err);
+    mf_run_sign(run, head);
     rc = rc ? rc : mf_emit(run, head, err);
     if (rc == 0) {
         mf_rundir_accepted(&b->rundir);
@@ -312,10 +315,11 @@ static void show(struct bc *b, double lr, double loss, double speed)
     const double now = mf_now();
     if (!b->progress) {
         mf_log_live("minibatch %lld of %lld, loss %.4f, %.0f samples/s", step, steps, loss, speed);
+        if (!mf_log_is_due(&b->told_at))
+            return;
+    } else if (now - b->told_at < 1 && step < steps) {
         return;
     }
-    if (now - b->told_at < 1 && step < steps)
-        return;
     b->told_at = now;
     if (!isatty(STDERR_FILENO)) {
         mf_log(MF_LOG_INFO, "minibatch %lld of %lld in %.0f s, loss %.4f, %.0f samples/s", step, steps, now - b->began,

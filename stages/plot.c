@@ -68,10 +68,20 @@ static int choose(struct plot *p, struct mf_err *err)
     return 0;
 }
 
+/* gnuplot begins its characters with a form feed and empty lines. */
+static size_t blank_lines(const char *bytes, size_t n)
+{
+    size_t first = 0;
+    for (size_t i = 0; i < n && strchr("\f\n ", bytes[i]); i++)
+        first = bytes[i] == '\n' ? i + 1 : first;
+    return first;
+}
+
 static int write_out(const struct plot *p, const char *bytes, size_t n, struct mf_err *err)
 {
     if (!p->out) {
-        fwrite(bytes, 1, n, stdout);
+        const size_t blank = blank_lines(bytes, n);
+        fwrite(bytes + blank, 1, n - blank, stdout);
         return mf_flush_text(err);
     }
     return mf_publish_bytes(p->out, bytes, n, err);

@@ -40,7 +40,7 @@ struct ppo {
     struct mf_frame *head; /* as it came: provenance */
     struct mf_rounds *rounds;
     double begun; /* when training would have begun, had the run never been interrupted */
-    double waited_since, worked_until;
+    double waited_since, worked_until, told_at;
 };
 
 static const struct mf_bind binds[] = {
@@ -100,9 +100,11 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
     } else if (q->progress) {
         mf_report_words(m, words, sizeof words);
         mf_log(MF_LOG_INFO, "%s", words);
-    } else if (mf_log_is_live()) {
+    } else {
         mf_report_words(m, words, sizeof words);
         mf_log_live("%s", words);
+        if (mf_log_is_due(&q->told_at))
+            mf_log(MF_LOG_INFO, "%s", words);
     }
     int rc = mf_journal_put(q->journal, m, err);
     if (rc == 0 && q->trainer.policy.iter % q->log_interval == 0)
@@ -237,10 +239,11 @@ static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struc
         mf_frame_set_str(head, "run", q->work.path); /* whose the metrics are, to those who read them */
     }
     mf_run_accepted(run);
+    mf_run_sign(run, head);
     if ((rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
         return rc;
     q->rounds = mf_rounds_new((int)q->max_lag, (int)q->sources);
-    q->waited_since = mf_now();
+    q->waited_since = q->told_at = mf_now();
     q->begun = q->waited_since - mf_journal_spent(q->journal);
     q->worked_until = mf_now_cpu();
     return mf_emit(run, head, err);

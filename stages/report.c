@@ -29,10 +29,10 @@ static const struct mf_bind binds[] = {{"report.success", offsetof(struct report
 static const char style[] =
     "body{font:15px/1.45 sans-serif;max-width:1200px;margin:2em auto;padding:0 1em;color:#222}"
     "table{border-collapse:collapse;margin:.6em 0}td,th{padding:.2em .5em;border-bottom:1px solid #ddd;text-align:left;"
-    "vertical-align:top}td.n{text-align:right}td.n .dim{white-space:nowrap}code,a{overflow-wrap:anywhere}"
+    "vertical-align:top}td.n{text-align:right}code,a,h1,h2,h3,p{overflow-wrap:anywhere}"
     "code{font-size:13px}h2{margin-top:2em;border-bottom:2px solid #2060c0}.trouble{color:#a02020}.dim{color:#666}"
     "svg,video,img{max-width:100%;height:auto}div.wide{overflow-x:auto}"
-    "div.wide table{font-size:14px}div.wide td:first-child{min-width:9em}#comparison td:nth-child(2){min-width:17em}";
+    "div.wide table{font-size:14px}div.wide td:first-child{min-width:9em}#comparison td:nth-child(2){min-width:12em}";
 
 /* ---- pictures: all in one go of gnuplot, then each to its place ---- */
 

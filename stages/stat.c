@@ -63,7 +63,7 @@ static void take_metrics(struct stat *s, const struct mf_frame *f)
 
 static void print_last(const struct stat *s)
 {
-    printf("%-10s iter %lld, %lld steps, %.1f s", "last", (long long)s->last.iter, (long long)s->last.step,
+    printf("%-10s iteration %lld, %lld steps, %.1f s", "last", (long long)s->last.iter + 1, (long long)s->last.step,
            s->last.time);
     if (!isnan(s->last.success))
         printf(", success %.3f", s->last.success);
@@ -110,10 +110,11 @@ static int close_stat(struct mf_run *run, void *self, int rc, struct mf_err *err
     for (int kind = 0; kind <= MF_OTHER; kind++)
         if (s->frames[kind])
             printf("%-10s %lld\n", mf_kind_name((enum mf_kind)kind), s->frames[kind]);
-    printf("%-10s %lld\n%-10s %lld\n%-10s %lld\n", "samples", s->samples, "bytes", s->bytes, "episodes",
-           (long long)s->episodes);
+    printf("%-10s %lld\n", "bytes", s->bytes);
     if (s->frames[MF_METRICS])
         print_last(s);
+    else /* metrics have neither */
+        printf("%-10s %lld\n%-10s %lld\n", "samples", s->samples, "episodes", (long long)s->episodes);
     print_mean("return", &s->returned);
     print_mean("length", &s->length);
     print_mean("success", &s->succeeded);

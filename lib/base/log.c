@@ -109,6 +109,15 @@ bool mf_log_is_live(void)
     return !piped && isatty(STDERR_FILENO);
 }
 
+bool mf_log_is_due(double *last)
+{
+    const double now = mf_now();
+    if (isatty(STDERR_FILENO) || now - *last < rarely_every)
+        return false;
+    *last = now;
+    return true;
+}
+
 void mf_log_live(const char *fmt, ...)
 {
     if (!mf_log_is_live())

@@ -32,4 +32,8 @@ void mf_log_warn(const char *text); /* the same as a function to hand over, for 
 void mf_log_live(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool mf_log_is_live(void);
 
+/* Is a line about long work due? Where stderr is no terminal, and *last, a time of mf_now(), was 10 s ago or more:
+ * then it becomes now. */
+bool mf_log_is_due(double *last);
+
 #endif

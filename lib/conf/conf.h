@@ -96,6 +96,7 @@ bool mf_conf_was_set(const struct mf_conf *c, const char *key); /* not the defau
 void mf_conf_print(const struct mf_conf *c, FILE *to);          /* --cfg: YAML, reads back */
 /* --help's rows, 100 columns wide, in sections with headings: what programs do first, what is common to all last. */
 void mf_conf_help(const struct mf_bind *table, FILE *to);
-void mf_conf_doc(FILE *to); /* the same of all keys */
+/* The same of these keys, or with none given of all; MF_EUSAGE, and no row, where one is none. */
+int mf_conf_doc(const char *const *keys, int n, FILE *to, struct mf_err *err);
 
 #endif

@@ -153,14 +153,19 @@ void mf_conf_help(const struct mf_bind *table, FILE *to)
     }
 }
 
-void mf_conf_doc(FILE *to)
+int mf_conf_doc(const char *const *keys, int n, FILE *to, struct mf_err *err)
 {
-    int n = 0;
-    while (mf_keys[n].name)
-        n++;
-    struct mf_bind *all = mf_xcalloc((size_t)n + 1, sizeof *all);
-    while (n-- > 0)
-        all[n].key = mf_keys[n].name;
-    mf_conf_help(all, to);
+    int m = 0, rc = 0;
+    while (mf_keys[m].name)
+        m++;
+    struct mf_bind *all = mf_xcalloc((size_t)(n > m ? n : m) + 1, sizeof *all);
+    for (int i = 0; rc == 0 && i < n; i++)
+        if (mf_key_find(all[i].key = keys[i]) < 0)
+            rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is no key; mf-conf --doc prints all", keys[i]);
+    for (int i = 0; n == 0 && i < m; i++)
+        all[i].key = mf_keys[i].name;
+    if (rc == 0)
+        mf_conf_help(all, to);
     free(all);
+    return rc;
 }

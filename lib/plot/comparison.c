@@ -1,5 +1,7 @@
 #include "plot/comparison.h"
 
+#include <math.h>
+
 #include "base/number.h"
 #include "plot/html.h"
 #include "plot/summary.h"
@@ -78,19 +80,54 @@ static void put_row(FILE *to, const struct mf_trials *t, int i, double success)
     fputs("</tr>\n", to);
 }
 
+/* Of runs that are one row, what has a value, a line each. */
+static void put_result(FILE *to, const struct mf_trials *t, double success)
+{
+    const struct mf_cohort *g = &t->group[0];
+    const struct mf_summary s = mf_summary_of(g, success);
+    const struct {
+        const char *head, *fmt;
+        const struct mf_spread *of;
+    } row[] = {{"steps to it", "%.0f", &s.steps},
+               {"seconds to it", "%.1f", &s.time},
+               {"seconds per iteration", "%.3g", &s.per_iteration},
+               {"iterations", "%.0f", &s.iterations},
+               {"control steps", "%.0f", &s.all}};
+    fputs("<table id=\"comparison\">", to);
+    if (!isnan(s.final.mean)) {
+        fputs("<tr><th>final success</th>", to);
+        put_final(to, &s);
+        fprintf(to, "</tr>\n<tr><th>reached %g</th><td class=\"n\">%d of %d</td></tr>\n", success, s.reached, g->n);
+    }
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        if (isnan(row[i].of->mean))
+            continue;
+        fprintf(to, "<tr><th>%s</th>", row[i].head);
+        put_spread_cell(to, row[i].fmt, row[i].of);
+        fputs("</tr>\n", to);
+    }
+    fputs("</table>\n", to);
+}
+
 void mf_comparison_put(const struct mf_trials *t, double success, FILE *to)
 {
     fprintf(
         to,
-        "<h2>Comparison</h2>\n<p>Success is that of the rollouts, exploration noise on. The final one is over the "
+        "<h2>%s</h2>\n<p>Success is that of the rollouts, exploration noise on. The final one is over the "
         "last tenth of a run's iterations, %d at the most, each counted by its episodes; over seeds the mean, and "
         "in brackets the least and the most. The variance is the sample's, over seeds. Steps and seconds of "
         "training are those until success was %g in the mean over %d iterations in a row (all of a shorter run), of "
-        "the runs that reached it.</p>\n"
-        "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>what differs</th><th>seeds</th>"
-        "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
-        "<th>seconds per iteration</th><th>iterations</th><th>control steps</th></tr>\n",
-        MF_LATELY, success, MF_LATELY, success);
+        "the runs that reached it.</p>\n",
+        t->n_groups > 1 ? "Comparison" : "Result", MF_LATELY, success, MF_LATELY);
+    if (t->n_groups == 1) {
+        put_result(to, t, success);
+        return;
+    }
+    fprintf(to,
+            "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>what differs</th><th>seeds</th>"
+            "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
+            "<th>seconds per iteration</th><th>iterations</th><th>control steps</th></tr>\n",
+            success);
     for (int i = 0; i < t->n_groups; i++)
         put_row(to, t, i, success);
     fputs("</table></div>\n", to);

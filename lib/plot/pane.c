@@ -25,8 +25,8 @@ void mf_pane_line(const struct mf_pane *p, size_t i, FILE *to)
 {
     const struct mf_history *h = &p->h;
     char name[MF_PANE_NAME];
-    fprintf(to, "%s iter=%.0f step=%.0f time=%.1f", mf_pane_name(p, MF_PANE_NAME, name), h->iter[i], h->step[i],
-            h->time[i]);
+    fprintf(to, "%s iteration=%.0f step=%.0f time=%.1f", mf_pane_name(p, MF_PANE_NAME, name), h->iter[i] + 1,
+            h->step[i], h->time[i]);
     for (int s = 0; s < h->n_series; s++)
         if (!isnan(h->series[s].value[i]))
             fprintf(to, " %s=%.6g", h->series[s].name, h->series[s].value[i]);

@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/stop.h"
 #include "rl/rows.h"
 #include "rl/window.h"
+
+enum { TELL_AFTER = 2, ROUND_IS_LONG = 10 }; /* s */
 
 /* ---- setting up ---- */
 
@@ -288,8 +292,20 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
     return 0;
 }
 
+/* Once, after the first decisions: a long round is no hang. */
+static void tell(struct mf_actor *a, int decisions, double seconds)
+{
+    if (a->told || !a->policy || seconds < TELL_AFTER)
+        return;
+    a->told = true;
+    const double whole = seconds / decisions * a->opts.T;
+    if (whole > ROUND_IS_LONG)
+        mf_log(MF_LOG_INFO, "a round of %d decisions in %d environments takes about %.0f s", a->opts.T, a->N, whole);
+}
+
 int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
 {
+    const double since = mf_now();
     int rc = 0;
     mf_columns_clear(&a->columns);
     a->ended = (struct mf_tally){.n = 0};
@@ -305,6 +321,7 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
             return rc;
         if (mf_stop_signal())
             return 1;
+        tell(a, t + 1, mf_now() - since);
     }
     a->counted = mf_episodes_count(&a->episodes);
     for (int t = 0; a->policy && a->opts.reward_scale && t < a->opts.T; t++)

@@ -33,8 +33,8 @@ struct mf_actor {
     int N, O, To, C, A, D, K;
     struct mf_layout carried; /* what of an observation the rollout carries: all, or mf_net_encoded's */
     bool encoded;             /* its last one is the encoding */
-    bool started;
-    int64_t global_step; /* control steps of valid rows so far */
+    bool started, told;       /* told: how long a round takes */
+    int64_t global_step;      /* control steps of valid rows so far */
     struct mf_scale scale;
     struct mf_episodes episodes;
     struct mf_tally ended, counted; /* of this rollout: the episodes that ended in it, those that it reports on */

@@ -186,7 +186,7 @@ static bool fell(const struct rates *r, FILE *to)
         return fprintf(to,
                        "trouble: success fell from %.2f around iteration %.0f to %.2f; go back to a checkpoint of "
                        "that time, with a lower training.learning_rate or training.target_kl\n",
-                       best, h->iter[at + LATELY / 2], now) > 0;
+                       best, h->iter[at + LATELY / 2] + 1, now) > 0;
     if (best < .02)
         return fprintf(to, "trouble: success never left 0; PPO needs a start that succeeds sometimes: see what mf-eval "
                            "says of policy.checkpoint, clone from more demonstrations\n") > 0;

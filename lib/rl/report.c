@@ -108,23 +108,24 @@ void mf_report_row(const struct mf_frame *m, FILE *to)
     static const struct {
         const char *head, *path, *fmt;
         int width;
-        double unit;
-    } column[] = {{"iter", "iter", "%.0f", 5, 1},
-                  {"steps", "step", "%.0f", 9, 1},
-                  {"time", "time", "%.1fs", 8, 1},
-                  {"success", "values.rollout/success_once", "%.1f%%", 9, 100},
-                  {"return", "values.rollout/ep_return", "%.3f", 9, 1},
-                  {"kl", "values.train/approx_kl", "%.3g", 9, 1},
-                  {"clip", "values.train/clip_fraction", "%.3f", 7, 1},
-                  {"ev", "values.train/explained_variance", "%.3f", 7, 1},
-                  {"steps/s", "values.perf/fps", "%.0f", 8, 1}};
+        double unit, from;
+    } column[] = {{"iter", "iter", "%.0f", 5, 1, 1},
+                  {"steps", "step", "%.0f", 9, 1, 0},
+                  {"time", "time", "%.1fs", 8, 1, 0},
+                  {"success", "values.rollout/success_once", "%.1f%%", 9, 100, 0},
+                  {"return", "values.rollout/ep_return", "%.3f", 9, 1, 0},
+                  {"kl", "values.train/approx_kl", "%.3g", 9, 1, 0},
+                  {"clip", "values.train/clip_fraction", "%.3f", 7, 1, 0},
+                  {"ev", "values.train/explained_variance", "%.3f", 7, 1, 0},
+                  {"steps/s", "values.perf/fps", "%.0f", 8, 1, 0}};
     const size_t n = sizeof column / sizeof *column;
     char text[MF_NUMBER];
     for (size_t i = 0; fmod(number(m, "iter"), 20) == 0 && i < n; i++) /* no iter: NaN */
         fprintf(to, "%*s%s", column[i].width, column[i].head, i + 1 < n ? " " : "\n");
     for (size_t i = 0; i < n; i++)
         fprintf(to, "%*s%s", column[i].width,
-                mf_number(text, column[i].fmt, column[i].unit * number(m, column[i].path)), i + 1 < n ? " " : "\n");
+                mf_number(text, column[i].fmt, column[i].unit * number(m, column[i].path) + column[i].from),
+                i + 1 < n ? " " : "\n");
 }
 
 void mf_report_words(const struct mf_frame *m, char *words, size_t size)

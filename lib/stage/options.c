@@ -64,7 +64,7 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
     if (s->composes)
         puts("  -m, --multirun      print the jobs of a sweep, a line of words each, quoted for a shell:\n"
              "                      key=1,2, choice(a,b), range(1,4), GROUP=glob(*)\n"
-             "  --doc               print every key of every program");
+             "  --doc [KEY]...      print every key of every program, or these");
     puts("  --help, --version");
     if (s->examples)
         printf("\nExamples:\n%s", s->examples);
@@ -242,7 +242,7 @@ int mf_options_read(struct mf_options *o, const struct mf_stage *s, int argc, ch
     else if (rc == 0 && w.answer == ANSWER_VERSION)
         printf("%s %s\n", o->program, MF_VERSION);
     else if (rc == 0 && w.answer == ANSWER_DOC)
-        mf_conf_doc(stdout);
+        rc = mf_conf_doc(o->operands, o->n_operands, stdout, err);
     else if (rc == 0 && (rc = resolve(o, s, &w, err)) == 0 && w.answer == ANSWER_CFG)
         mf_conf_print(o->conf, stdout);
     free(w.file);

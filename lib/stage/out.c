@@ -28,8 +28,15 @@ static int emit_head(struct mf_run *run, struct mf_frame *f, struct mf_err *err)
         snprintf(run->own.src, sizeof run->own.src, "%s", src);
     }
     if (!run->stage->replays)
-        mf_frame_add_chain(f, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
+        mf_run_sign(run, f);
     return 0;
+}
+
+void mf_run_sign(struct mf_run *run, struct mf_frame *head)
+{
+    if (run->signed_by_us != head)
+        mf_frame_add_chain(head, run->opt.program, MF_VERSION, run->opt.n_said, run->opt.said);
+    run->signed_by_us = head;
 }
 
 int mf_unread(struct mf_run *run, int rc, const struct mf_err *err)

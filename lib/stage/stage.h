@@ -73,6 +73,8 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv);
 /* Send one frame downstream; counted for the end frame (samples of a rollout = T*N). A
  * head gets this stage's link in its chain. Nothing is written where stdout is a terminal. */
 int mf_emit(struct mf_run *run, struct mf_frame *f, struct mf_err *err);
+/* Give a head that is kept before it is sent, or never sent, that link; mf_emit adds no second one. */
+void mf_run_sign(struct mf_run *run, struct mf_frame *head);
 int mf_flush_text(struct mf_err *err); /* of stdout: MF_CLOSED where nobody reads it */
 
 /* The MF_EFORMAT that frame() or ended() is about to return is that source's, not the one's whose frame is at hand. */

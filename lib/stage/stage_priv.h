@@ -13,12 +13,13 @@ struct mf_run {
     struct mf_options opt;
     struct mf_wire_opts wire;
     struct mf_port *in, *out;
-    bool silent;               /* stdout is a terminal: no frames go there */
-    bool ended;                /* an end was emitted: a replayed one */
-    bool stopped;              /* INT ended a source of this stream before its time */
-    bool began;                /* a frame was emitted */
-    char failed[64];           /* the program that failed, as a `failed` frame says; "": none came */
-    struct mf_senders sources; /* of what comes in */
+    bool silent;                         /* stdout is a terminal: no frames go there */
+    bool ended;                          /* an end was emitted: a replayed one */
+    bool stopped;                        /* INT ended a source of this stream before its time */
+    bool began;                          /* a frame was emitted */
+    const struct mf_frame *signed_by_us; /* the head that has our link */
+    char failed[64];                     /* the program that failed, as a `failed` frame says; "": none came */
+    struct mf_senders sources;           /* of what comes in */
     struct mf_sender *blamed;  /* whose the error is that a stage is about to return; NULL: whose frame is at hand */
     struct mf_rarely refusals; /* of writers and sources */
     struct mf_rarely waits_named;

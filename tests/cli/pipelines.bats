@@ -86,7 +86,8 @@ END
 
 @test "train: the estimator is a key" {
     pipeline train "${tiny[@]}" training.total_timesteps=600 advantage.advantage_type=n_step &&
-        mf-view outputs/point/ppo/logs/metrics.mf | jq -es '.[0].chain[1].stage == "mf-nstep"' >/dev/null
+        mf-view outputs/point/ppo/logs/metrics.mf | jq -es '.[0].chain | map(.stage) == ["mf-collect", "mf-nstep", "mf-ppo"]' >/dev/null &&
+        ! grep 'fresh weights' err && pipeline train env=lift "${tiny[@]:1}" training.total_timesteps=100 run.dir=l && told "pipelines/train: lift starts from fresh weights, and its reward is sparse; policy.checkpoint=.. starts from a clone"
 }
 
 @test "train: a stage's death is one line: which, by what, after which metrics" {

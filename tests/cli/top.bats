@@ -12,12 +12,12 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
 @test "without a terminal a run is a line for each iteration, and it ends with the run" {
     run -0 bash -c "mf-top '$BATS_FILE_TMPDIR/run' | cat"
     [[ ${#lines[@]} -eq $(mf-view "$BATS_FILE_TMPDIR/metrics.mf" | grep -c '"metrics"') ]] &&
-        [[ ${lines[1]} == *"run iter=1 step="*" train/approx_kl="* ]]
+        [[ ${lines[1]} == *"run iteration=2 step="*" train/approx_kl="* ]]
 }
 
 @test "at the end of a pipe it takes the metrics that come" {
     run -0 bash -c "mf-top <'$BATS_FILE_TMPDIR/metrics.mf' | tail -1"
-    [[ $output == run\ iter=*perf/fps=* ]]
+    [[ $output == run\ iteration=*perf/fps=* ]]
 }
 
 @test "on a terminal it draws success, KL with its limit, numbers and shares, and q ends it" {
@@ -28,7 +28,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
 
 @test "a run's folder stands for its metrics: mf-check finds it whole and without trouble, mf-stat counts" {
     run -0 mf-check "$BATS_FILE_TMPDIR/run" && [[ ${#lines[@]} -eq 1 && $output =~ ^whole:\ [0-9]+\ frames$ ]]
-    run -0 mf-stat "$BATS_FILE_TMPDIR/run" && [[ $output == *"iter 3, "* ]]
+    run -0 mf-stat "$BATS_FILE_TMPDIR/run" && [[ $output == *"iteration 4, "* && $output != *samples* && $output != *episodes* ]]
 }
 
 @test "several runs stand side by side" {
@@ -46,7 +46,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
         mv "$T/grows/logs/new" "$T/grows/logs/metrics.mf"; sleep 0.5) &
     exec 9>&-
     run -0 bash -c "mf-top top.interval=.1 '$T/grows' | cat"
-    [[ $(grep -c ' iter=1 ' <<<"$output") -eq 1 && $output == *"iter=3 "* ]]
+    [[ $(grep -c ' iteration=2 ' <<<"$output") -eq 1 && $output == *"iteration=4 "* ]]
 }
 
 @test "a run that died before its first round, or never began, is said and not waited for" {
@@ -56,7 +56,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     [[ ${#lines[@]} -eq 1 && $output == "mf-top: error: $T/dead: nobody works on it, and there is no round"* ]] || return 1
     run -2 mf-top "$T/none"
     [[ $output == "mf-top: error: $T/none is no run's folder: there is no checkpoints/ and no logs/metrics.mf in it"* ]] || return 1
-    run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iter=3 "* && $output == *"dead: nobody"* ]]
+    run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iteration=4 "* && $output == *"dead: nobody"* ]]
 }
 
 @test "what is no run, no stream, or cut, is said" {
@@ -75,7 +75,7 @@ raw() { LC_ALL=C grep -qP '[\x00-\x1f\x7f]|\xc2[\x80-\x9f]' "$1"; }
 @test "no name that a folder, a checkpoint or a series has commands the terminal" {
     local name=$'a\e[31m\xc2\x9b2Jb' shown='a?[31m?2Jb'
     cp -r "$BATS_FILE_TMPDIR/run" "$T/$name" && cd "$T" || return 1
-    mf-top "$name" >lines && ! raw lines && grep -qF "$shown iter=1 " lines &&
+    mf-top "$name" >lines && ! raw lines && grep -qF "$shown iteration=2 " lines &&
         screen "mf-top '$name'" q >drawn && grep -qF "$shown ended" drawn || return 1
     for format in text markdown; do
         mf-eval "$name" eval.num_episodes=2 eval.format=$format 2>table >/dev/null && ! raw table && grep -qF "$shown/checkpoints/" table || return 1
@@ -119,7 +119,7 @@ for i, t in enumerate((2.0, 4.0, 6.0, 1.0, 3.0, 2.0)):
     put(mf="metrics", iter=i, step=100 * (i + 1), time=t, values={"rollout/success_once": 0.5})
 put(mf="end", src="", frames=7, samples=0, stopped=False)' >old.mf || skip "no python3-msgpack"
     mf-top old.mf >lines && [[ $(grep -o 'time=[0-9.]*' lines | xargs) == "time=2.0 time=4.0 time=6.0 time=7.0 time=9.0 time=11.0" ]] &&
-        mf-stat old.mf | grep -qx 'last       iter 5, 600 steps, 11.0 s, success 0.500' && mf-report old.mf | grep -qF '6 iterations, 600 control steps, 11.0 s; ended' &&
+        mf-stat old.mf | grep -qx 'last       iteration 6, 600 steps, 11.0 s, success 0.500' && mf-report old.mf | grep -qF '6 iterations, 600 control steps, 11.0 s; ended' &&
         mf-plot old.mf plot.x=time plot.out=p.svg && grep -qE '> ?11<' p.svg
 }
 
@@ -150,6 +150,6 @@ PY
     done
     screen "mf-top all/unended30" q >drawn && grep -qF 'success -' drawn && grep -qF 'KL 4.2e-07' drawn &&
         screen "mf-top all/clone30" q >drawn && grep -qF 'loss 0.0123' drawn && grep -qF 'gradient norm 0.5' drawn && grep -qF 'clone30 ended: iteration 30, 3000 steps, loss 0.0123' drawn &&
-        mf-stat all/clone1 | grep -qx 'last       iter 0, 100 steps, 1.0 s, loss 0.0123' && mf-stat all/nans1 | grep -qx 'last       iter 0, 100 steps, 1.0 s' &&
+        mf-stat all/clone1 | grep -qx 'last       iteration 1, 100 steps, 1.0 s, loss 0.0123' && mf-stat all/nans1 | grep -qx 'last       iteration 1, 100 steps, 1.0 s' &&
         mf-report all >page && mf-plot all plot.out=p.png 'plot.series=[train/loss]'
 }

@@ -252,3 +252,12 @@ PY
         echo kept >r/checkpoints/mine.json && mf-collect "${words[@]}" training.total_timesteps=400 run.resume=auto 2>>log | mf-gae | mf-ppo "${words[@]}" >m.mf 2>>log &&
         [[ ! -e r/checkpoints/000001.json.part && -e r/checkpoints/mine.json ]]
 }
+
+@test "a collector whose rounds are long says so at its first decisions" {
+    local pids tries=200
+    MF_CPU=base mf-collect env=point training.num_envs=256 training.num_steps_per_rollout=1000 'policy.hidden=[1024,1024,1024]' threads=1 run.dir="$T/long" 2>"$T/said" > >(exec mf-gae | exec mf-ppo threads=1 >/dev/null 2>&1) &
+    pids=$!
+    until grep -q 'takes about [0-9]* s$' "$T/said" || ((tries-- == 0)); do sleep .1; done
+    kill $pids
+    grep -qE '^mf-collect: info: a round of 1000 decisions in 256 environments takes about [0-9]{2,} s$' "$T/said" || { cat "$T/said"; return 1; }
+}

@@ -1,7 +1,10 @@
 /* An iteration in numbers and in words: what has no value is left out, and a dash. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "rl/report.h"
 #include "tap.h"
 
@@ -60,8 +63,27 @@ static void words(const struct mf_frame *m, const char *has)
     free(table);
 }
 
+static void lines(void)
+{
+    struct mf_frame *m = report_of(round_of(0, NAN, 0, NAN), NULL);
+    char *row;
+    size_t n;
+    FILE *to = open_memstream(&row, &n);
+    mf_report_row(m, to);
+    fclose(to);
+    ok(strstr(row, "\n    1 ") != NULL, "the table counts iterations from 1: %s", row);
+    free(row);
+    mf_frame_free(m);
+    double last = mf_now() - 11;
+    const double before = last;
+    ok(freopen("/dev/null", "w", stderr) != NULL, "stderr is no terminal");
+    ok(mf_log_is_due(&last) && last > before && !mf_log_is_due(&last),
+       "a line is due every 10 s where stderr is no terminal");
+}
+
 int main(void)
 {
+    lines();
     struct mf_frame *m = report_of(round_of(5, 1, 0, 0), NULL);
     ok(value(m, "values.rollout/episodes") == 5 && value(m, "values.rollout/episodes_counted") == 0 &&
            !mf_frame_has(m, "values.rollout/success_once") && !mf_frame_has(m, "values.rollout/ep_return") &&

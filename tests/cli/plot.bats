@@ -19,7 +19,7 @@ texts() { python3 -c 'import sys, xml.etree.ElementTree as E; [print(t.text) for
 
 @test "without a file it draws with characters, also for a pipe" {
     [[ $(mf-plot all | head -c 400) != *$'\f'* && -n $(mf-plot all | head -1 | tr -d ' ') ]] && run -0 mf-plot all && [[ $output == *"rollout/success_once"*"control steps, thousands"* ]] &&
-        [[ $output == *"fast (2 seeds)"* && $output == *"slow (3 seeds)"* ]]
+        [[ $output == *"fast (2 seeds)"* && $output == *"slow (3 seeds)"* ]] || return 1
     run -0 mf-plot all/slow/0 plot.x=time 'plot.series=[train/approx_kl]' && [[ $output == *"train/approx_kl"*seconds* && $output != *seeds* ]]
 }
 

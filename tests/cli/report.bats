@@ -43,10 +43,10 @@ PY
 }
 
 @test "a run's page: configuration, provenance, machine, troubles, videos" {
-    printf 'GIF89a-not-really' | base64 -w0 >b64 && mf-report all/slow/0 >r.html && page r.html >rows && cat rows && [[ $(xargs -d '\n' <rows) == "final success|0.935last 2 iterations reached 0.9|1 of 1 "*" iterations|20 control steps|2000" ]] && ! grep -q -- '|-' rows &&
+    printf 'GIF89a-not-really' | base64 -w0 >b64 && mf-report all/slow/0 >r.html && page r.html >rows && cat rows && [[ $(xargs -d '\n' <rows) == "final success|0.925last 2 iterations reached 0.9|0 of 1 seconds per iteration|2 iterations|20 control steps|2000" ]] && ! grep -q -- '|-' rows &&
         grep -qF '<code>training.learning_rate</code></td><td><code>0.001</code>' <(tr -d '\n' <r.html | sed 's/> *</></g') &&
         grep -qF '0.1.0: mf-collect run.seed=0' r.html && grep -qF "$(uname -r)" r.html && grep -qF "src=\"data:image/gif;base64,$(cat b64)\"" r.html &&
-        grep -q '<svg' r.html && grep -qF '20 iterations, 2000 control steps, 40.0 s; ended' r.html && ! grep -q 'class="trouble"' r.html
+        grep -q '<svg' r.html && grep -qF '20 iterations, 2000 control steps, 40.0 s; ended' r.html && ! grep -q 'class="trouble"' r.html || return 1
     /usr/bin/python3 - all/slow/0/logs/metrics.mf <<'PY'
 import msgpack, sys
 frames = list(msgpack.Unpacker(open(sys.argv[1], "rb")))

@@ -47,9 +47,10 @@ static void lines(const struct mf_pane *p)
     mf_pane_line(p, 1, to);
     mf_pane_last(p, to);
     fclose(to);
-    ok(!strcmp(text, "outputs/po?int/run iteration=2 step=2000 time=3700.0 rollout/success_once=0.5 train/approx_kl=0.01 "
-                     "perf/fps=100 perf/rollout_time=3 perf/update_time=1 perf/idle_gae_in=0.5 perf/idle_gae_out=0.25\n"
-                     "outputs/po?int/run running: iteration 2, 2000 steps, success 50.0 %\n") ||
+    ok(!strcmp(text,
+               "outputs/po?int/run iteration=2 step=2000 time=3700.0 rollout/success_once=0.5 train/approx_kl=0.01 "
+               "perf/fps=100 perf/rollout_time=3 perf/update_time=1 perf/idle_gae_in=0.5 perf/idle_gae_out=0.25\n"
+               "outputs/po?int/run running: iteration 2, 2000 steps, success 50.0 %\n") ||
            (printf("# %s", text), false),
        "a line has what the iteration has; the last one says how far the run came");
 }

@@ -170,9 +170,14 @@ PY
     fails 3 "'rewards' is <f4 (3, 0), and should be <f4 (3, 2)" shape && fails 3 "'obs/count' is <f8 (3, 1), and should be <f4 (3, 1)" type &&
         fails 3 "an answer without the array 'n_exec'" missing && fails 3 "n_exec[0] is " count &&
         fails 1 "environment 1 (counter) gave an observation that is not finite" nan &&
+        fails 1 "environment 0 (counter) gave an observation that is not finite" cut-last:2 &&
         fails 1 "environment 0 (counter) gave a reward that is not finite" inf &&
         fails 3 "wrote 0x57 ('Warning: joint limits..') to its stdout" print &&
         fails 3 "it answers twice" twice && fails 3 " where " other && fails 3 "without arrays final/KEY" final:2
+}
+
+@test "what a terminated episode ended with is not read: it may be NaN, also where the clock ended it too" {
+    count last:2 && [[ $rc -eq 0 ]] && numbers terminated <out | grep -q 1
 }
 
 @test "a server that never was, or speaks otherwise, is told at once" {

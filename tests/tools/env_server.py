@@ -105,6 +105,10 @@ def wrong(seq, a):
         a["n_exec"] = a["n_exec"] + 1
     if fault == "picture":
         a["image"] = a["image"][..., :2]
+    if fault in ("last", "cut-last"):  # what an episode ended with: read where the clock ended it
+        if fault == "last":
+            a["terminated"] = a["truncated"].copy()
+        a["final/count"][:] = np.nan
     if fault == "final":
         del a["final/count"]
     if fault == "cut":

@@ -58,12 +58,23 @@ static int look_below(struct mf_import *im, const struct mf_family *f, struct mf
     return 0;
 }
 
+static bool recognise_any(struct mf_import *im)
+{
+    bool known = false;
+    for (size_t i = 0; !known && i < sizeof families / sizeof *families; i++)
+        known = recognise(im, families[i]);
+    return known;
+}
+
 static int find_family(struct mf_import *im, struct mf_err *err)
 {
     const size_t n = sizeof families / sizeof *families;
-    int known = 0;
-    for (size_t i = 0; !known && i < n; i++)
-        known = recognise(im, families[i]);
+    char prefix[200] = "";
+    int known = recognise_any(im);
+    while (!known && mf_import_common(im, prefix, sizeof prefix))
+        known = recognise_any(im);
+    if (*prefix)
+        mf_import_note(im, prefix);
     for (size_t i = 0; !known && i < n; i++)
         known = look_below(im, families[i], err);
     if (known)

@@ -11,6 +11,10 @@ void mf_import_names(struct mf_import *im);
 /* Where the name theirs+rest is there below one prefix, take the prefix off all names: 1; 0: it is not. MF_EFORMAT
  * where it is below two. */
 int mf_import_outer(struct mf_import *im, const char *theirs, const char *rest, struct mf_err *err);
+/* Take off the word that all names of the weights begin with, and append it to `prefix`. False: they have none. */
+bool mf_import_common(struct mf_import *im, char *prefix, size_t size);
+/* The prefix belongs to im->without. */
+void mf_import_note(struct mf_import *im, const char *prefix);
 /* MF_EFORMAT where two of the weights have one name. Two ways through the dictionaries may be the same words, a: {b.c}
  * and a.b: {c}, and so may two names without their wrappers. */
 int mf_import_twins(const struct mf_import *im, struct mf_err *err);

@@ -75,13 +75,11 @@ static size_t outer(const char *key, const char *theirs, const char *rest)
     return at[-1] == '.' && mf_starts(at, theirs) && !strcmp(at + strlen(theirs), rest) ? length - own : 0;
 }
 
-static int take_off(struct mf_import *im, const char *prefix, size_t n)
+static void take_off(struct mf_import *im, const char *prefix, size_t n)
 {
     for (int i = 0; i < im->file.n; i++)
         if (!strncmp(im->key[i], prefix, n))
             memmove(im->key[i], im->key[i] + n, strlen(im->key[i] + n) + 1);
-    note(im, prefix, (int)n);
-    return 1;
 }
 
 int mf_import_outer(struct mf_import *im, const char *theirs, const char *rest, struct mf_err *err)
@@ -101,7 +99,48 @@ int mf_import_outer(struct mf_import *im, const char *theirs, const char *rest, 
             "%.150s holds more than one policy, below '%.80s' and '%.80s': save the one that is meant in a "
             "file of its own",
             im->file.zip.path, found[0], found[1]);
-    return n ? take_off(im, found[0], strlen(found[0])) : 0;
+    if (n == 0)
+        return 0;
+    take_off(im, found[0], strlen(found[0]));
+    mf_import_note(im, found[0]);
+    return 1;
+}
+
+/* Bytes of the word that all names of the weights begin with, its dot included; 0: there is none. */
+static size_t common(const struct mf_import *im)
+{
+    const char *first = NULL;
+    size_t n = 0;
+    for (int i = 0; i < im->file.n; i++) {
+        if (!mf_torch_within(&im->file.tensor[i], im->layout.weights))
+            continue;
+        first = first ? first : im->key[i];
+        n = strcspn(first, ".") + 1;
+        if (!first[n - 1] || strncmp(first, im->key[i], n) != 0)
+            return 0;
+    }
+    return n;
+}
+
+bool mf_import_common(struct mf_import *im, char *prefix, size_t size)
+{
+    const size_t n = common(im), used = strlen(prefix);
+    char word[200];
+    if (n == 0 || n >= sizeof word || used + n >= size)
+        return false;
+    for (int i = 0; i < im->file.n; i++)
+        if (mf_torch_within(&im->file.tensor[i], im->layout.weights)) {
+            snprintf(word, sizeof word, "%.*s", (int)n, im->key[i]);
+            break;
+        }
+    strcat(prefix, word);
+    take_off(im, word, n);
+    return true;
+}
+
+void mf_import_note(struct mf_import *im, const char *prefix)
+{
+    note(im, prefix, (int)strlen(prefix));
 }
 
 /* ---- twins ---- */

@@ -317,6 +317,23 @@ CASES
     [[ $output == *"known here among its tensors; mf-ckpt show lists them"* ]]
 }
 
+@test "a prefix that all names have is taken off and named, in every family" {
+    local file rest prefix names
+    while read -r file rest; do
+        read -ra rest <<<"$rest" && mapfile -t names < <(mf-ckpt show "$F/$file" | sed -n 's/ *float32 (.*//p') && mf-ckpt import "$F/$file" plain "${rest[@]}" || return 1
+        for prefix in model. policy. net. agent. _forward_module. averaged_model.module. module.model.; do
+            "$ROOT/tests/tools/torch_prefix.py" "$F/$file" "$prefix" x.pt "${names[@]}" && run -0 mf-ckpt import x.pt x "${rest[@]}" &&
+                [[ $output == *"names of tensors are read without "*"'${prefix#module.}'"* || ($prefix == averaged_model.module. && $output == *"without 'module.', 'averaged_model.'"*) ]] &&
+                run -0 mf-ckpt diff plain x && [[ $output == "the same" ]] || { echo "$file $prefix: $output" && return 1; }
+        done
+    done <<'FILES'
+fork.pt normalizer=identity
+unet.pt policy.network=unet policy.n_groups=2 policy.horizon=4 normalizer=identity policy.convention=noise0
+policy_tuned.pt policy.activation=relu policy.horizon=3 normalizer=identity
+policy_dppo.pt policy.activation=relu policy.horizon=3 normalizer=identity
+FILES
+}
+
 @test "observations have the names of policy.obs_keys, and those of an environment behind a server" {
     net '' && mf-ckpt import net.pt m "${words[@]}" 'policy.obs_keys=[joints]' || return 1
     run -0 mf-ckpt show m

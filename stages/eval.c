@@ -93,6 +93,12 @@ static int write_video(const struct eval *e, const char *checkpoint, int steps, 
     else
         snprintf(ending, sizeof ending, ".%s", format);
     mf_runs_video(checkpoint, ending, path, sizeof path);
+    char *slash = strrchr(path, '/');
+    if (slash) { /* videos/ may have been cleared away */
+        *slash = '\0';
+        mkdir(path, 0777);
+        *slash = '/';
+    }
     for (int i = 0; i < e->video; i++)
         good[i] = e->trial[i].success_once;
     int rc = mf_reel_play(reel, path, good, err);

@@ -71,18 +71,22 @@ static hid_t follow(void)
     return access;
 }
 
-/* Why a path could not be gone. */
-static int no_way(const char *path, struct mf_err *err)
+/* Why a path below `at` could not be gone. */
+static int no_way(hid_t at, const char *path, struct mf_err *err)
 {
-    return *lost ? mf_err_set(err, MF_EFORMAT, "/%s is linked to '%.200s', which is not there", path, lost)
-                 : mf_h5_unread(err, "/%s cannot be opened", path);
+    char from[256] = "";
+    H5Iget_name(at, from, sizeof from); /* of a file: its root, "/" */
+    const char *slash = from[0] && !from[1] ? "" : "/";
+    return *lost ? mf_err_set(err, MF_EFORMAT, "%s%s%s is linked to '%.200s', which is not there", from, slash, path,
+                              lost)
+                 : mf_h5_unread(err, "%s%s%s cannot be opened", from, slash, path);
 }
 
 int mf_h5_object(hid_t at, const char *path, hid_t *object, struct mf_err *err)
 {
     hid_t access = follow();
     *object = H5Oopen(at, path, access);
-    int rc = *object < 0 ? no_way(path, err) : 0;
+    int rc = *object < 0 ? no_way(at, path, err) : 0;
     mf_h5_close(access);
     return rc;
 }
@@ -97,7 +101,7 @@ int mf_h5_has(hid_t at, const char *path, struct mf_err *err)
         if (snprintf(part, sizeof part, "%.*s", (int)(p - path), path) >= (int)sizeof part)
             there = 0;
         else if ((there = H5Lexists(at, part, access)) < 0)
-            there = no_way(path, err);
+            there = no_way(at, path, err);
         if (!*p)
             break;
     }

@@ -96,9 +96,13 @@ static bool somebody_listens(const char *path)
 static int make_way(const char *address, const char *path, struct mf_err *err)
 {
     struct stat st;
-    char *copy = mf_xstrdup(path);
-    mkdir(dirname(copy), 0700); /* a socket's folder keeps others out, and so does the socket */
+    char *copy = mf_xstrdup(path), *folder = dirname(copy);
+    const bool nowhere = stat(folder, &st) < 0 && errno == ENOENT;
+    if (nowhere)
+        mf_err_set(err, MF_EIO, "cannot bind %s: there is no folder %s; make it first", address, folder);
     free(copy);
+    if (nowhere)
+        return err->code;
     if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
         return mf_err_set(err, MF_EIO, "cannot bind %s: something that is no socket is there", address);
     if (somebody_listens(path))

@@ -217,3 +217,8 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     run -3 --separate-stderr mf-stat "$T/cut"
     [[ $output == *"rollout    6"* && $stderr == *"/cut"* ]]
 }
+
+@test "a socket in a folder that is not there is refused, and no folder is made" {
+    run -1 timeout 10 mf-gae --in "ipc://$T/nowhere/x"
+    [[ $output == *"there is no folder $T/nowhere"* && ! -e $T/nowhere ]]
+}

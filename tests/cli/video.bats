@@ -14,6 +14,10 @@ probe() { ffprobe -v error -count_frames -show_entries stream=width,height,nb_re
 # pixel FILE X Y: of its last picture, as r g b.
 pixel() { ffmpeg -v error -sseof -1 -i "$1" -update 1 -f rawvideo -pix_fmt rgb24 - | tail -c 921600 | od -An -tu1 -j $((3 * (640 * $3 + $2))) -N 3 | xargs; }
 
+@test "a folder of videos that was removed is made again" {
+    cp -r "$RUN" "$T/again" && rm -rf "$T/again/videos" && mf-eval "$T/again" eval.num_episodes=2 eval.video=1 eval.video_format=gif >/dev/null && ls "$T"/again/videos/*.gif
+}
+
 @test "the first trials, at the environment's pace, and the results are the same as without" {
     mf-eval "$RUN" eval.num_episodes=6 eval.json="$T/without" >/dev/null 2>&1 &&
         mf-eval "$RUN" eval.num_episodes=6 eval.json="$T/with" eval.video=3 >/dev/null 2>"$T/said" &&

@@ -91,8 +91,14 @@ static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
     const struct mf_names *keys = &b->policy_opts.obs_keys;
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
     int rc = mf_demos_open_in(&b->demos, b->dataset, &o, keys->n, keys->v, &b->env_opts, named, b->world, err);
+    const struct mf_env *env;
+    struct mf_err ignored;
+    if (!named && *b->world && mf_env_find(&env, b->world, &ignored)) /* none of ours: the file names it */
+        b->env_opts.name = b->world;
     if (!named)
         b->env_opts.name = mf_run_assume(run, "env.name", b->env_opts.name);
+    if (!named && !*b->world)
+        mf_conf_omit(mf_run_record(run), "env.name");
     if (rc == 0 && keys->n == 0 && *b->demos.unseen)
         mf_log(MF_LOG_WARN, "%s has observations that the policy does not read: %s; choose by policy.obs_keys=[..]",
                b->dataset, b->demos.unseen);
@@ -152,6 +158,10 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
     int rc = open_demos(run, b, err);
     if (rc || (rc = make_policy(b, err)))
         return rc;
+    struct mf_names seen = {.n = b->policy.spec.obs.n}; /* the folder tells what was in force */
+    for (int i = 0; i < seen.n; i++)
+        strcpy(seen.v[i], b->policy.spec.obs.key[i].name);
+    mf_conf_assume_names(mf_run_record(run), "policy.obs_keys", &seen);
     double mib = (double)b->demos.bytes / (1 << 20);
     mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps, %zu samples; %.1f MiB%s", b->dataset, b->demos.n_demos,
            b->demos.total, b->lessons.n, mib,

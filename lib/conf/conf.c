@@ -142,6 +142,19 @@ static void unfold(struct binder *b, struct mf_item *group)
     mf_item_free(all);
 }
 
+/* A list that is a key's: each of its items is a value of its own. */
+static int resolve_list(struct binder *b, struct mf_item *list, enum mf_type type, struct mf_err *err)
+{
+    int rc = 0;
+    for (int k = 0; list->is == MF_IS_LIST && k < list->n && rc == 0; k++) {
+        rc = mf_resolve(&b->resolver, list->child[k], err);
+        struct mf_item *as = rc ? NULL : converted(list->child[k], type == MF_NAMES ? MF_STR : type);
+        if (as)
+            mf_item_become(list->child[k], as);
+    }
+    return rc;
+}
+
 /* The whole tree below x. What is a key is taken out of it: the rest is left. */
 static int bind_all(struct binder *b, struct mf_item *x, struct mf_err *err)
 {
@@ -153,7 +166,7 @@ static int bind_all(struct binder *b, struct mf_item *x, struct mf_err *err)
     if (rc && (i >= 0 || b->resolver.hopeless))
         return rc;
     if (i >= 0)
-        return set(b->conf, i, x, path, err);
+        return (rc = resolve_list(b, x, mf_keys[i].type, err)) ? rc : set(b->conf, i, x, path, err);
     if (x->is == MF_IS_LIST && (rc = resolve_kept(b, x, err)))
         return rc;
     if (x->is != MF_IS_MAP)
@@ -304,6 +317,19 @@ const char *mf_conf_assume(struct mf_conf *c, const char *key, const char *text)
     free(old.text);
     free(old.v.s);
     return s->text;
+}
+
+void mf_conf_assume_names(struct mf_conf *c, const char *key, const struct mf_names *names)
+{
+    const int i = mf_key_find(key);
+    c->slot[i].v.names = *names;
+    free(c->slot[i].text);
+    c->slot[i].text = mf_typed_text(&c->slot[i].v, &mf_keys[i]);
+}
+
+void mf_conf_omit(struct mf_conf *c, const char *key)
+{
+    c->slot[mf_key_find(key)].omitted = true;
 }
 
 int mf_conf_prefer(struct mf_conf *c, const char *word, struct mf_err *err)

@@ -90,6 +90,10 @@ const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: nul
 bool mf_conf_has(const char *key);
 /* The value of a text that nobody set, as it follows from elsewhere: what is bound and printed from now on. */
 const char *mf_conf_assume(struct mf_conf *c, const char *key, const char *text);
+void mf_conf_assume_names(struct mf_conf *c, const char *key, const struct mf_names *names); /* only printed so */
+/* Print no value of a key: the default is a guess that did not hold, and who reads it back must not take it for said.
+ */
+void mf_conf_omit(struct mf_conf *c, const char *key);
 /* "key=value" as a default from elsewhere: it holds where nobody set the key, which still counts as not set. */
 int mf_conf_prefer(struct mf_conf *c, const char *word, struct mf_err *err);
 bool mf_conf_was_set(const struct mf_conf *c, const char *key); /* not the default */

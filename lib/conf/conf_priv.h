@@ -9,6 +9,7 @@ struct mf_slot {
     char *text;   /* v as YAML writes it; NULL: null */
     char *where;  /* "FILE:LINE" or "word"; NULL: the default */
     int reading;  /* of that file or word */
+    bool omitted; /* not printed */
     bool missing; /* ???: to be given; of a record, a ${..} that is no value of its key */
 };
 

@@ -15,7 +15,7 @@ const struct mf_key mf_keys[] = {
     {"run.resume", MF_CHOICE, "never", "never|auto", NULL,
      "auto: continue from the newest checkpoint in run.dir, if there is one"},
     {"run.force", MF_BOOL, "false", NULL, NULL, "start again in a folder that holds a run already"},
-    {"run.wait", MF_FLOAT, "120", "[0,)", "seconds",
+    {"run.wait", MF_FLOAT, "120", "[0,inf]", "seconds",
      "longest wait of run.resume=auto for a run that still holds run.dir, as after a requeue by Slurm"},
 
     {"log.progress", MF_BOOL, "false", NULL, NULL,
@@ -42,7 +42,7 @@ const struct mf_key mf_keys[] = {
      "address of a server of environments, for env=remote and mf-env: tcp://127.0.0.1:PORT or ipc://PATH"},
     {"env.workers", MF_INT, "0", "[0,1024]", NULL,
      "server processes for env=exec, each with a share of the environments; 0: one per core"},
-    {"env.timeout", MF_FLOAT, "60", "(0,)", "seconds", "longest wait for an answer of a server"},
+    {"env.timeout", MF_FLOAT, "60", "(0,inf]", "seconds", "longest wait for an answer of a server"},
     {"env.restarts", MF_INT, "3", "[0,)", NULL, "number of times that each server may be restarted"},
 
     {"policy.checkpoint", MF_STR, NULL, "path", NULL,
@@ -125,7 +125,7 @@ const struct mf_key mf_keys[] = {
     {"training.lr_schedule", MF_CHOICE, "constant", "constant|linear|cosine", NULL,
      "schedule of the learning rates over the run"},
     {"training.weight_decay", MF_FLOAT, "0", "[0,)", NULL, "weight decay (AdamW)"},
-    {"training.max_grad_norm", MF_FLOAT, ".5", "(0,)", NULL, "bound of the gradient norm; inf: none"},
+    {"training.max_grad_norm", MF_FLOAT, ".5", "(0,inf]", NULL, "bound of the gradient norm; inf: none"},
     {"training.clip", MF_CHOICE, "separate", "global|separate", NULL,
      "gradient norm that is bounded: one of all networks together, or one of each"},
     {"training.ema_decay", MF_FLOAT, "0", "[0,1)", NULL,
@@ -141,7 +141,7 @@ const struct mf_key mf_keys[] = {
 
     {"training.clip_range", MF_FLOAT, ".01", "(0,)", NULL,
      "epsilon of the clipped ratio; .01 to .05 for chain_mean, .2 for step"},
-    {"training.target_kl", MF_FLOAT, ".01", "(0,)", NULL,
+    {"training.target_kl", MF_FLOAT, ".01", "(0,inf]", NULL,
      "approximate KL divergence above which the rest of the epochs is skipped; inf: never"},
     {"training.value_coef", MF_FLOAT, ".5", "[0,)", NULL, "weight of the value loss"},
     {"training.entropy_coef", MF_FLOAT, "0", "[0,)", NULL, "weight of the entropy bonus"},
@@ -196,7 +196,7 @@ const struct mf_key mf_keys[] = {
      "advantage stage before it both turn away a first one that does not fit"},
     {"collect.policy_address", MF_STR, NULL, "address", NULL,
      "address at which mf-ppo serves the policy, the same for both ends; null: a socket in run.dir of mf-collect"},
-    {"collect.policy_timeout", MF_FLOAT, "30", "(0,)", "seconds",
+    {"collect.policy_timeout", MF_FLOAT, "30", "(0,inf]", "seconds",
      "time the learner may be silent, and a socket of --out without a reader, before the program gives up. Where "
      "collect.sources are several, also the time that the others wait for the round of one, at least, before it is "
      "turned away: ten times the longest round where that is more"},

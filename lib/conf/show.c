@@ -44,6 +44,8 @@ void mf_conf_print(const struct mf_conf *c, FILE *to)
             if (dot)
                 fprintf(to, "%s:\n", group);
         }
+        if (c->slot[i].omitted)
+            continue;
         fprintf(to, "%s%s: ", dot ? "  " : "", dot ? dot + 1 : name);
         print_value(&c->slot[i], &mf_keys[i], to);
     }

@@ -9,7 +9,7 @@
 #include "base/name.h"
 #include "conf/item.h"
 
-/* "[0,1)", either end may be missing. NaN is in no range. */
+/* "[0,1)", either end may be missing, which leaves infinity out; "[0,inf]" holds it. NaN is in no range. */
 static bool in_range(const char *range, double x)
 {
     if (!range)
@@ -19,7 +19,7 @@ static bool in_range(const char *range, double x)
     double low = range[1] == ',' ? -(double)INFINITY : strtod(range + 1, NULL);
     double high = strtod(comma + 1, &end);
     if (end == comma + 1)
-        return range[0] == '(' ? x > low : x >= low;
+        return isfinite(x) && (range[0] == '(' ? x > low : x >= low);
     return (range[0] == '(' ? x > low : x >= low) && (*end == ')' ? x < high : x <= high);
 }
 

@@ -263,6 +263,21 @@ static int glob(struct mf_word *w, const char **s, struct mf_err *err)
     return 0;
 }
 
+/* The rest of Hydra's functions. */
+static int unsupported(const char *s, struct mf_err *err)
+{
+    static const char *const names[] = {"sort", "shuffle", "interval", "tag",  "extend_list",
+                                        "int",  "float",   "str",      "bool", "json_str"};
+    const size_t n = strcspn(s, "(");
+    for (size_t i = 0; s[n] && i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == n && !strncmp(s, names[i], n))
+            return mf_err_set(err, MF_EUSAGE,
+                              "calls %s(..), which is not supported here, as sort, shuffle and interval are not: write "
+                              "the values out, or as choice, range or glob",
+                              names[i]);
+    return 0;
+}
+
 static int right_side(struct mf_word *w, const char *s, struct mf_err *err)
 {
     int rc;
@@ -279,7 +294,8 @@ static int right_side(struct mf_word *w, const char *s, struct mf_err *err)
         s += 4;
         rc = glob(w, &s, err);
     } else {
-        rc = choices(w, &s, '\0', err);
+        rc = unsupported(s, err);
+        rc = rc ? rc : choices(w, &s, '\0', err);
     }
     blanks(&s);
     return rc || !*s ? rc : mf_err_set(err, MF_EUSAGE, "has '%.64s' after its end", s);

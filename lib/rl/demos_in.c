@@ -1,6 +1,7 @@
 #include "rl/demos_in.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* The keys of the environment that was named, or that the file names where it is one of ours (no keys where it is
  * none), or of what env is, a guess. */
@@ -16,8 +17,13 @@ static int find_world(const char *path, struct mf_env_opts *o, bool named, char 
             return 0;
         o->name = env->name;
     }
-    if (rc || (rc = mf_env_open(&env, o, err)))
+    if (rc || (rc = mf_env_open(&env, o, err))) {
+        struct mf_err ignored; /* one that is none of ours is meant where the file names it as well */
+        if (named && rc == MF_EUSAGE && mf_demos_env(path, world, &ignored) == 0 && !strcmp(world, o->name))
+            return 0;
+        *world = 0;
         return rc;
+    }
     snprintf(world, 64, "%s", env->name);
     rc = mf_env_layout(env, 0, NULL, NULL, low, err);
     mf_env_close(env);

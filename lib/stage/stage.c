@@ -22,6 +22,11 @@ const char *mf_run_assume(struct mf_run *run, const char *key, const char *text)
     return mf_conf_assume(run->opt.conf, key, text);
 }
 
+struct mf_conf *mf_run_record(struct mf_run *run)
+{
+    return run->opt.conf;
+}
+
 const char *const *mf_run_operands(const struct mf_run *run, int *n)
 {
     *n = run->opt.n_operands;

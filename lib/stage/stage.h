@@ -93,6 +93,7 @@ bool mf_run_is_saved(const struct mf_run *run);      /* the input is a file: its
 const struct mf_conf *mf_run_conf(const struct mf_run *run);
 /* What follows for a key that nobody set, and the run's folder is to tell: mf_conf_assume. */
 const char *mf_run_assume(struct mf_run *run, const char *key, const char *text);
+struct mf_conf *mf_run_record(struct mf_run *run); /* what the folder is to tell, for mf_conf_assume_names and _omit */
 const char *const *mf_run_operands(const struct mf_run *run, int *n); /* words that are not key=value */
 const char *const *mf_run_said(const struct mf_run *run, int *n); /* argv[1..] without --in and --out, for a helper */
 struct mf_port *mf_run_out(struct mf_run *run);                   /* to watch it while waiting elsewhere */

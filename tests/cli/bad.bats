@@ -249,7 +249,7 @@ CASES
         refuses "misses its closing ]" 'policy.hidden=[8,8' && refuses "there is no environment 'nowhere'" env=nowhere &&
         refuses "there is no device 'gpu'" device=gpu && refuses "device=cuda:0: this build carries no CUDA device; take device=cpu" device=cuda:0 &&
         refuses "/nowhere: No such file" --config /nowhere &&
-        refuses "Is a directory" --config "$T" &&
+        refuses "is a folder, not a regular file" --config "$T" &&
         answers 1 "none.st: No such file" mf-collect "${small[@]}" run.dir="$T/run" policy.checkpoint=none.st
 }
 

@@ -152,3 +152,40 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     grep -q 'starting from o/lift/checkpoints/clone.safetensors' log
     run -2 mf-eval /tmp eval.num_episodes=2 && [[ $output == *"/tmp is no run"* ]]
 }
+
+@test "the recorded configuration of a clone resumes it, whatever world the demonstrations are of" {
+    local args words
+    # shellcheck disable=SC2016,SC2089,SC2090 # the name is meant so
+    for args in '{"env_name": "MyOwnTask"}' ''; do
+        for words in '' 'policy.obs_keys=[a]' 'policy.obs_keys=["\${x}",a]'; do
+            rm -rf R && /usr/bin/python3 - "$args" <<'PY' || return 1
+import sys, h5py, numpy
+f = h5py.File("own.hdf5", "w")
+data = f.create_group("data")
+if sys.argv[1]:
+    data.attrs["env_args"] = sys.argv[1]
+demo = data.create_group("demo_0")
+demo.attrs["num_samples"] = 5
+demo["actions"] = numpy.linspace(-1, 1, 10).reshape(5, 2)
+for name, n in ("a", 3), ("${x}", 2):
+    demo["obs/" + name] = numpy.linspace(0, 1, 5 * n).reshape(5, n)
+PY
+            set -- clone.dataset=own.hdf5 clone.batch_size=4 clone.steps=3 clone.warmup_steps=1 run.dir=R
+            mf-bc "$@" ${words:+"$words"} >/dev/null 2>log && mf-bc --config R/configs/mf-bc.yaml run.resume=auto >/dev/null 2>>log &&
+                mf-bc "$@" ${words:+"$words"} run.resume=auto >/dev/null 2>>log && [[ $(grep -c resuming log) -eq 2 ]] || { echo "$args $words" && cat log && return 1; }
+        done
+    done
+}
+
+@test "a link that leads nowhere is named by its whole path and its file" {
+    /usr/bin/python3 - <<'PY' && run -3 mf-bc clone.dataset=a.hdf5 policy.obs_keys=[p] run.dir=R
+import h5py, numpy
+demo = h5py.File("a.hdf5", "w").create_group("data/demo_0")
+demo.attrs["num_samples"] = 5
+demo["actions"] = numpy.zeros((5, 2))
+demo["obs/p"] = h5py.SoftLink("/nowhere")
+PY
+    [[ $output == *"'a.hdf5': /data/demo_0/obs/p cannot be opened"* ]] || { echo "$output" && return 1; }
+    run -3 mf-data a.hdf5
+    [[ $output == *"'a.hdf5': "*"/data/demo_0/obs/p cannot be opened"* ]]
+}

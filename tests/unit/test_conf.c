@@ -237,7 +237,8 @@ static void files(void)
     struct mf_conf *c = mf_conf_new();
     struct mf_err err;
     ok(load_file(c, "/tmp/no/such", &err) == MF_EUSAGE && strstr(err.text, "cannot open"), "a file that is not there");
-    ok(load_file(c, "/tmp", &err) == MF_EUSAGE && strstr(err.text, "cannot read"), "a folder is no file");
+    ok(load_file(c, "/tmp", &err) == MF_EUSAGE && strstr(err.text, "is a folder, not a regular file"),
+       "a folder is no file");
     mf_conf_free(c);
 }
 
@@ -364,6 +365,85 @@ static void recorded(void)
     mf_conf_free(c);
 }
 
+/* What a list of names prints is read back as that list, which is printed so again. */
+static void names_read_back(void)
+{
+    static const char *const odd[] = {"${x}",
+                                      "\\${x}",
+                                      "\\\\${run.name}",
+                                      "a${x}b${",
+                                      "${${y}}",
+                                      "a b",
+                                      "a,b",
+                                      "a: b",
+                                      "#c",
+                                      "- d",
+                                      "\"q\"",
+                                      "it's",
+                                      "[e]",
+                                      "{f: 1}",
+                                      "null",
+                                      "true",
+                                      "1e3",
+                                      "~",
+                                      "a\\",
+                                      "\\n",
+                                      "\303\244",
+                                      "${oc.env:HOME}",
+                                      "$",
+                                      "*a",
+                                      "&a",
+                                      "!t",
+                                      "%",
+                                      "@",
+                                      "`"};
+    enum { N = sizeof odd / sizeof *odd };
+    for (int i = 0; i < N; i++) {
+        struct mf_names names = {.n = 2};
+        char *text[2], path[2][32];
+        size_t size;
+        struct mf_err err = {0};
+        struct mf_conf *c = mf_conf_new(), *again = mf_conf_new(), *scalar = mf_conf_new();
+        strcpy(names.v[0], odd[i]), strcpy(names.v[1], odd[(i + 1) % N]);
+        mf_conf_assume_names(c, "policy.obs_keys", &names);
+        mf_conf_assume(c, "run.name", odd[i]);
+        for (int k = 0; k < 2; k++) {
+            FILE *to = open_memstream(&text[k], &size);
+            mf_conf_print(k ? again : c, to);
+            fclose(to);
+            temp(path[k], text[k]);
+            load_file(k ? scalar : again, path[k], &err);
+            unlink(path[k]);
+        }
+        const struct mf_bind bind[] = {{"policy.obs_keys", 0}, {0}};
+        struct mf_names got = {.n = 0};
+        if (!ok(!err.code && !strcmp(text[0], text[1]) && !strcmp(mf_conf_text(scalar, "run.name"), odd[i]) &&
+                    mf_conf_bind(scalar, bind, &got, &err) == 0 && got.n == 2 && !strcmp(got.v[0], odd[i]) &&
+                    !strcmp(got.v[1], odd[(i + 1) % N]),
+                "%s in a list and alone is read as it was printed", odd[i]))
+            printf("#   %s %s\n", err.text, mf_conf_text(again, "policy.obs_keys"));
+        for (int k = 0; k < 2; k++)
+            free(text[k]);
+        mf_conf_free(c), mf_conf_free(again), mf_conf_free(scalar);
+    }
+    word("policy.obs_keys=['\\${x}',a]", "policy.obs_keys", "[\"\\\\${x}\", a]");
+    word("policy.obs_keys=['${x}']", "policy.obs_keys", "${x}: there is no such key");
+    word("policy.hidden=[${training.batch_size},8]", "policy.hidden", "[512, 8]");
+    word("policy.hidden=[${oc.decode:'[1,2]'},8]", "policy.hidden", "must be a list of integers");
+}
+
+static void infinite(void)
+{
+    word("training.learning_rate=inf", "training.learning_rate", "must be in [0,)");
+    word("clone.weight_decay=inf", "clone.weight_decay", "must be in [0,)");
+    word("training.learning_rate=nan", "training.learning_rate", "must be in [0,)");
+    word("training.max_grad_norm=inf", "training.max_grad_norm", ".inf");
+    word("training.learning_rate=sort(3,1,2)", "training.learning_rate",
+         "calls sort(..), which is not supported here, as sort, shuffle and interval are not");
+    word("run.seed=interval(1,2)", "run.seed", "calls interval(..)");
+    word("run.seed=shuffle(1,2)", "run.seed", "calls shuffle(..)");
+}
+
 int main(void)
 {
     struct some s = {0};
@@ -385,5 +465,7 @@ int main(void)
     reads_back();
     paths();
     recorded();
+    names_read_back();
+    infinite();
     return done();
 }

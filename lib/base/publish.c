@@ -26,7 +26,8 @@ char *mf_publish_part(const char *path, struct mf_err *err)
 {
     char *part = mf_xcalloc(strlen(path) + sizeof ".part", 1);
     sprintf(part, "%s.part", path);
-    if (is_for_files(path, err) && is_for_files(part, err))
+    struct stat st; /* a device fails where it is written: a pipe alone is waited for */
+    if (is_for_files(path, err) && (stat(part, &st) < 0 || !S_ISFIFO(st.st_mode) || is_for_files(part, err)))
         return part;
     free(part);
     return NULL;

@@ -143,7 +143,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
         mf-eval "$run" eval.num_episodes=2 eval.format=csv log.level=error 2>&1 >/dev/null | grep -q 'clone.safetensors,'
         [ "$(mf-check "$run")" = "whole: 32 frames" ]
         mf-stat "$run" | grep -q 'metrics *30'
-        mf-top "$run" | grep -q 'o.*iter=29'
+        mf-top "$run" | grep -q 'o.*iteration=30'
         mf-plot "$run" 'plot.series=[train/loss]' >/dev/null
         mf-report "$run" | grep -q '<h3>'
     done

@@ -5,7 +5,8 @@ bats_require_minimum_version 1.5.0
 
 setup() {
     export PATH="$BATS_TEST_DIRNAME/../../bin:$PATH"
-    demos="$BATS_TEST_DIRNAME/../fixtures/point.hdf5"
+    demos=$BATS_TEST_TMPDIR/point.hdf5 # whose path needs no quotes, wherever the checkout is
+    ln -s "$BATS_TEST_DIRNAME/../fixtures/point.hdf5" "$demos"
     small="clone.dataset=$demos policy.hidden=[32,32,32] clone.batch_size=64 clone.steps=60 clone.warmup_steps=10"
     cd "$BATS_TEST_TMPDIR" || return
 }
@@ -58,7 +59,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     # shellcheck disable=SC2086 # words
     mf-bc $small run.dir=t clone.steps=1000000 >t.mf 2>t.err &
     pid=$!
-    until [ -s t/logs/metrics.mf ] && [ -s t.mf ]; do sleep 0.05; done
+    until [ -s t/logs/metrics.mf ] && [ -s t.mf ]; do kill -0 "$pid" && sleep 0.05; done
     kill -TERM "$pid"
     status=0
     wait "$pid" || status=$?

@@ -51,6 +51,6 @@ complete_line() {
     [[ $(make -s -C "$ROOT" help) == *"make uninstall"*"make bench"* ]] && mkdir "$T/tree" && cd "$T/tree" &&
         cp -r "$ROOT"/{Makefile,lib,stages} . && mkdir build && echo 'int main(void) { return 0; }' >stages/none.c &&
         [[ $(make -s -n build/stages/none.o | grep -c printf) -eq 0 && $(make --no-print-directory build/stages/none.o) == '  CC   stages/none.c' ]] &&
-        touch stages/none.c && [[ $(make --no-print-directory V=1 build/stages/none.o | tail -1) == *"-c -o build/stages/none.o stages/none.c" ]] &&
-        touch stages/none.c && [[ $(make -s build/stages/none.o) == '' ]]
+        rm build/stages/none.o && [[ $(make --no-print-directory V=1 build/stages/none.o | tail -1) == *"-c -o build/stages/none.o stages/none.c" ]] &&
+        rm build/stages/none.o && [[ $(make -s build/stages/none.o) == '' ]]
 }

@@ -48,6 +48,7 @@ complete_line() {
 }
 
 @test "make help lists the targets; a build prints a line for each file, a command with V=1, nothing with -s" {
+    unset MAKEFLAGS MFLAGS MAKELEVEL # of the make that runs the tests
     [[ $(make -s -C "$ROOT" help) == *"make uninstall"*"make bench"* ]] && mkdir "$T/tree" && cd "$T/tree" &&
         cp -r "$ROOT"/{Makefile,lib,stages} . && mkdir build && echo 'int main(void) { return 0; }' >stages/none.c &&
         [[ $(make -s -n build/stages/none.o | grep -c printf) -eq 0 && $(make --no-print-directory build/stages/none.o) == '  CC   stages/none.c' ]] &&

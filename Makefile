@@ -44,7 +44,7 @@ NVCC      = $(if $(filter auto,$(CUDA)),$(shell command -v nvcc),)
 DEV_CUDA  = $(if $(NVCC),$(wildcard lib/dev/dev_cuda.cu),)
 NOT_BUILT = $(if $(DEV_CUDA),lib/dev/dev_nocuda.c,)
 
-ROOMS     = series plot stage env rl flow nn graph dev conf data wire base
+ROOMS     = series plot stage rl eval import flow nn graph dev env demos run stream conf wire base
 ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))

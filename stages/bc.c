@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "flow/lessons.h"
 #include "flow/spec.h"
-#include "rl/demos_in.h"
+#include "import/demos_in.h"
 #include "stage/journal.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "data/rollout.h"
+#include "stream/rollout.h"
 #include "rl/health.h"
 #include "stage/stage.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "data/backlog.h"
-#include "rl/policy_in.h"
+#include "stream/backlog.h"
+#include "eval/policy_in.h"
 #include "rl/slices.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"

@@ -7,9 +7,9 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
-#include "data/json.h"
-#include "data/playback.h"
-#include "data/survey.h"
+#include "stream/json.h"
+#include "demos/playback.h"
+#include "demos/survey.h"
 #include "stage/stage.h"
 
 struct data {

@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "data/film.h"
-#include "rl/policy_in.h"
-#include "rl/results.h"
-#include "rl/results_json.h"
-#include "rl/table.h"
+#include "run/film.h"
+#include "eval/policy_in.h"
+#include "eval/results.h"
+#include "eval/results_json.h"
+#include "eval/table.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 

@@ -1,7 +1,7 @@
 /* mf-record: the stream goes on unchanged, and into an HDF5 file. */
 #include <malloc.h>
 
-#include "data/recorder.h"
+#include "demos/recorder.h"
 #include "stage/stage.h"
 
 struct record {

@@ -1,5 +1,5 @@
 /* mf-replay: the frames of a recording, byte for byte. */
-#include "data/playback.h"
+#include "demos/playback.h"
 #include "stage/stage.h"
 
 struct replay {

@@ -1,7 +1,7 @@
 /* mf-stat: what is in a stream, as samtools flagstat counts reads. One that breaks off is counted as far as it goes. */
 #include <math.h>
 
-#include "data/history.h"
+#include "run/history.h"
 #include "stage/stage.h"
 
 static const long long EPISODES_MOST = 1ll << 40; /* of a round */

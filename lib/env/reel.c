@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "data/film.h"
+#include "run/film.h"
 #include "env/served.h"
 
 enum {

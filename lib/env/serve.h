@@ -3,7 +3,7 @@
 #ifndef MF_ENV_SERVE_H
 #define MF_ENV_SERVE_H
 
-#include "data/frame.h"
+#include "stream/frame.h"
 #include "env/env.h"
 #include "wire/call.h"
 

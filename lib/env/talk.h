@@ -8,7 +8,7 @@
 #define MF_ENV_TALK_H
 
 #include "base/layout.h"
-#include "data/frame.h"
+#include "stream/frame.h"
 #include "wire/call.h"
 
 enum { MF_TALK_VERSION = 1 };

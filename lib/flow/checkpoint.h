@@ -11,7 +11,7 @@
 #ifndef MF_FLOW_CHECKPOINT_H
 #define MF_FLOW_CHECKPOINT_H
 
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 #include "flow/policy.h"
 
 #define MF_CHECKPOINT_FORMAT "maniflow 1"

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/stop.h"
-#include "data/moments.h"
+#include "demos/moments.h"
 
 static const double flat = 1e-4; /* a range or deviation below it is none */
 static const struct mf_moments bytes = {.n = 1, .max = 255};

@@ -10,7 +10,7 @@
 #ifndef MF_FLOW_LESSONS_H
 #define MF_FLOW_LESSONS_H
 
-#include "data/demos.h"
+#include "demos/demos.h"
 #include "flow/policy.h"
 
 enum mf_normalizer { MF_LIMITS, MF_GAUSSIAN, MF_IDENTITY };

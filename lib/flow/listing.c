@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "data/runs.h"
-#include "data/safetensors.h"
+#include "run/runs.h"
+#include "run/safetensors.h"
 #include "flow/policy.h"
 
 void mf_listing_release(struct mf_listing *l)

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 #include "flow/policy.h"
 
 static float float_at(const struct mf_array *a, size_t i)

@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "plot/html.h"
-#include "rl/eval.h"
-#include "rl/paired.h"
-#include "rl/result.h"
+#include "eval/eval.h"
+#include "eval/paired.h"
+#include "eval/result.h"
 
 enum { TRIALS_MOST = 1 << 24 }; /* of one result */
 

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "data/json.h"
+#include "stream/json.h"
 
 void mf_html_text(const char *s, FILE *to)
 {

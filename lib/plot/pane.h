@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "data/history.h"
+#include "run/history.h"
 
 struct mf_pane {
     struct mf_history h;

@@ -13,7 +13,7 @@
 #include "base/fate.h"
 #include "base/mem.h"
 #include "base/plain.h"
-#include "data/json.h"
+#include "stream/json.h"
 
 extern char **environ;
 

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "data/runs.h"
+#include "run/runs.h"
 
 enum { DEPTH = 4 };
 

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "conf/conf.h"
-#include "data/history.h"
+#include "run/history.h"
 
 struct mf_trial {
     char *path;   /* as it was given, or found */

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "rl/rows.h"
-#include "rl/window.h"
+#include "env/window.h"
 
 enum { TELL_AFTER = 2, ROUND_IS_LONG = 10 }; /* s */
 

@@ -10,7 +10,7 @@
 #ifndef MF_RL_ACTOR_H
 #define MF_RL_ACTOR_H
 
-#include "data/columns.h"
+#include "stream/columns.h"
 #include "env/vec.h"
 #include "flow/policy.h"
 #include "rl/episodes.h"

@@ -14,7 +14,7 @@
 #ifndef MF_RL_ADVANTAGE_H
 #define MF_RL_ADVANTAGE_H
 
-#include "data/rollout.h"
+#include "stream/rollout.h"
 
 enum mf_estimator { MF_GAE, MF_MC, MF_NSTEP };
 enum mf_discount { MF_DISCOUNT_CHUNK, MF_DISCOUNT_STEP }; /* the order of the key's words, as below */

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "rl/eval.h"
+#include "eval/eval.h"
 
 static const double FAR = 2; /* of an observation, normalised; the demonstrations' limits are at 1 */
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "data/history.h"
+#include "run/history.h"
 #include "rl/rows.h"
 
 struct mf_health {            /* of a round; NaN where it cannot be said */

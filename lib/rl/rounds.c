@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "data/head.h"
+#include "stream/head.h"
 
 enum { SLICES_MAX = 4096, AHEAD = MF_LAG_MAX + 1 };
 

@@ -7,7 +7,7 @@
 #ifndef MF_RL_ROUNDS_H
 #define MF_RL_ROUNDS_H
 
-#include "data/frame.h"
+#include "stream/frame.h"
 
 struct mf_part { /* of a round, by one source; its frames are the rounds' until they are dropped */
     const char *src;

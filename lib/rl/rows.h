@@ -10,7 +10,7 @@
 #ifndef MF_RL_ROWS_H
 #define MF_RL_ROWS_H
 
-#include "data/rollout.h"
+#include "stream/rollout.h"
 #include "flow/policy.h"
 
 struct mf_rows {

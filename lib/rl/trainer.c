@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "data/runs.h"
+#include "run/runs.h"
 #include "rl/proximal.h"
 
 /* sigma's upper bound falls with the control steps taken, the level of sde and cps with the iterations. */

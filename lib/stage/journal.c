@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/publish.h"
-#include "data/history.h"
+#include "run/history.h"
 #include "stage/rundir.h"
 
 struct mf_journal {

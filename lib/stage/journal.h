@@ -8,7 +8,7 @@
 #ifndef MF_STAGE_JOURNAL_H
 #define MF_STAGE_JOURNAL_H
 
-#include "data/frame.h"
+#include "stream/frame.h"
 
 struct mf_journal;
 

@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "conf/conf.h"
-#include "data/runs.h"
+#include "run/runs.h"
 
 struct mf_frame;
 

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/publish.h"
-#include "data/json.h"
+#include "stream/json.h"
 #include "stage/rundir.h"
 
 struct pruning {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/head.h"
+#include "stream/head.h"
 
 struct mf_sender *mf_senders_named(struct mf_senders *q, const char *src)
 {

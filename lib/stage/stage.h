@@ -28,7 +28,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "conf/conf.h"
-#include "data/frame.h"
+#include "stream/frame.h"
 
 enum mf_role {
     MF_FILTER, /* a stream in, the same stream out, more in it */

@@ -7,7 +7,7 @@
 #ifndef MF_STAGE_WAITS_H
 #define MF_STAGE_WAITS_H
 
-#include "data/frame.h"
+#include "stream/frame.h"
 
 struct mf_waits { /* zeroed: of no run */
     char path[1024];

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "data/frame.h"
+#include "stream/frame.h"
 
 static int join_stream(struct mf_workdir *w, const struct mf_frame *head, const char *run, double wait,
                        struct mf_err *err)

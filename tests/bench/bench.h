@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 #include "flow/policy.h"
 #include "fma.h"
 

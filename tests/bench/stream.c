@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "data/frame.h"
+#include "stream/frame.h"
 
 static const size_t T = 256;
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/rollout.h"
+#include "stream/rollout.h"
 #include "wire/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

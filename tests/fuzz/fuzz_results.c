@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "plot/evals.h"
-#include "rl/results.h"
+#include "eval/results.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* The safetensors reader on any bytes: what it accepts lies inside them. */
 #include <stdlib.h>
 
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/torch_priv.h"
-#include "data/torch_show.h"
+#include "import/torch_priv.h"
+#include "import/torch_show.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,4 @@
-"""Paired comparisons by other means than lib/rl/paired.c: the numbers in tests/unit/test_paired.c.
+"""Paired comparisons by other means than lib/eval/paired.c: the numbers in tests/unit/test_paired.c.
 
     python3 tests/reference/paired.py
 

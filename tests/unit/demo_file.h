@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data/demos.h"
-#include "data/h5.h"
+#include "demos/demos.h"
+#include "demos/h5.h"
 
 static inline hid_t create(const char *path)
 {

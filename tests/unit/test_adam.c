@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 #include "graph/plan.h"
 #include "tap.h"
 

@@ -1,5 +1,5 @@
 /* Frames that may be asked for again: kept until their iteration is consumed, oldest first. */
-#include "data/backlog.h"
+#include "stream/backlog.h"
 #include "tap.h"
 
 static int64_t iter_of(const struct mf_frame *f)

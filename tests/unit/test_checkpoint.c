@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 #include "flow/policy.h"
 #include "tap.h"
 

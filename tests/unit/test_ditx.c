@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 #include "policies.h"
 
 enum { B = 4, K = 4, H = 16, A = 10, D = H * A, TO = 2, N = 32, C = 6, S = 9, DIM = N * C + S, O = TO * DIM, F = 16 };

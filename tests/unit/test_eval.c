@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "policies.h"
-#include "rl/eval.h"
+#include "eval/eval.h"
 
 enum { TRIALS = 23 };
 

@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 #include "policies.h"
-#include "rl/import_in.h"
+#include "import/import_in.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 

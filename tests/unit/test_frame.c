@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/frame.h"
+#include "stream/frame.h"
 #include "tap.h"
 
 static struct mf_err err;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/frame.h"
+#include "stream/frame.h"
 #include "rl/health.h"
 #include "tap.h"
 

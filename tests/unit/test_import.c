@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/safetensors.h"
-#include "flow/import.h"
+#include "run/safetensors.h"
+#include "import/import.h"
 #include "policies.h"
 
 enum { N = 7, O = 5, MOST = 8, A = 2 }; /* MOST numbers of a chunk */

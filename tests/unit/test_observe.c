@@ -4,7 +4,7 @@
 
 #include "policies.h"
 #include "rl/actor.h"
-#include "rl/policy_in.h"
+#include "eval/policy_in.h"
 #include "rl/rows.h"
 
 enum { N = 3, T = 4, TO = 2 };

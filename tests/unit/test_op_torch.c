@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 #include "graph/plan.h"
 #include "tap.h"
 

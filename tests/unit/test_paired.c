@@ -1,5 +1,5 @@
 /* Two policies on the same trials: intervals and probabilities that agree with the literature and with other means. */
-#include "rl/paired.h"
+#include "eval/paired.h"
 #include "tap.h"
 
 /* Newcombe, Statistics in Medicine 17 (1998) 2635, and Altman et al., Statistics with Confidence (2000), table 6.2, to

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/frame.h"
+#include "stream/frame.h"
 #include "plot/pane.h"
 #include "tap.h"
 

@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "data/playback.h"
-#include "data/recorder.h"
+#include "demos/playback.h"
+#include "demos/recorder.h"
 #include "demo_file.h"
 #include "tap.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "policies.h"
-#include "rl/results.h"
+#include "eval/results.h"
 #include "toy_result.h"
 
 enum { N = 40 };

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "policies.h"
-#include "rl/results_json.h"
+#include "eval/results_json.h"
 #include "toy_result.h"
 
 static char path[64], part[80];

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/rollout.h"
+#include "stream/rollout.h"
 #include "tap.h"
 
 enum { T = 4, N = 3, C = 2, A = 5, H = 6, K = 3 };

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/runs.h"
+#include "run/runs.h"
 #include "tap.h"
 
 static struct mf_err err;

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/safetensors.h"
+#include "run/safetensors.h"
 #include "tap.h"
 
 static char folder[] = "/tmp/mf-test-XXXXXX";

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/torch_show.h"
+#include "import/torch_show.h"
 #include "tap.h"
 
 static const struct mf_torch_tensor *find(const struct mf_torch *f, const char *name)

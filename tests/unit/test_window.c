@@ -1,7 +1,7 @@
 /* Windows of observations: the control steps that a decision showed, in order, and nothing of an episode before. */
 #include <string.h>
 
-#include "rl/window.h"
+#include "env/window.h"
 #include "tap.h"
 
 enum { N = 3, TO = 3, O = 2 };

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "data/frame.h"
+#include "stream/frame.h"
 #include "stage/workdir.h"
 #include "tap.h"
 

@@ -2,7 +2,7 @@
 #ifndef MF_TEST_TOY_RESULT_H
 #define MF_TEST_TOY_RESULT_H
 
-#include "rl/result.h"
+#include "eval/result.h"
 
 static inline struct mf_result toy_result(struct mf_policy *p, int64_t seed, int n, struct mf_trial *trial)
 {

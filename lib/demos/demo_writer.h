@@ -1,0 +1,23 @@
+/* demo_writer.h - the robomimic side of a recording (recorder.h has the layout).
+ *
+ * A rollout's (T, N) is cut, environment by environment, into runs of valid
+ * rows that end where an episode ends or the rollout does; a run is a demo.
+ */
+#ifndef MF_DEMOS_DEMO_WRITER_H
+#define MF_DEMOS_DEMO_WRITER_H
+
+#include "stream/frame.h"
+#include "demos/h5.h"
+
+struct mf_demo_writer {
+    hid_t data; /* /data */
+    int64_t n_demos, total, chunk;
+    char *env_args; /* from the first head */
+};
+
+int mf_demo_writer_open(struct mf_demo_writer *w, hid_t file, struct mf_err *err);
+/* Takes heads and rollouts that have actions; frame: its number in the file. MF_EFORMAT where shapes disagree. */
+int mf_demo_writer_add(struct mf_demo_writer *w, const struct mf_frame *f, int64_t frame, struct mf_err *err);
+int mf_demo_writer_close(struct mf_demo_writer *w, struct mf_err *err);
+
+#endif

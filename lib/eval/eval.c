@@ -1,0 +1,157 @@
+#include "eval/eval.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stop.h"
+#include "env/window.h"
+
+struct group { /* N trials side by side, the first of them `first` */
+    const struct mf_eval_opts *o;
+    const struct mf_policy_spec *spec;
+    struct mf_sampler *sampler;
+    struct mf_vec *vec;
+    int first, N, n_live;
+    int *live;                    /* (n_live) those not over yet */
+    uint32_t *began;              /* (N) the decision that began the trial: 0, or later where its process died */
+    float *history;               /* (N, To*O) */
+    float *obs, *noise, *sampled; /* (n_live, ..): what the sampler sees and gives */
+    float *actions;               /* (N, C, A) */
+};
+
+static int take_arrays(struct group *g, struct mf_arena *a, struct mf_err *err)
+{
+    const struct mf_policy_spec *s = g->spec;
+    size_t N = (size_t)g->o->num_envs, O = (size_t)(s->n_obs_steps * s->obs.dim),
+           D = (size_t)(s->horizon * s->action_dim), CA = (size_t)(s->n_action_steps * s->action_dim),
+           row = 2 * O + D + 2 * CA + 2;
+    int rc = mf_arena_init(a, N * row * sizeof(float) + 7 * 64, err);
+    if (rc)
+        return rc;
+    g->live = mf_arena_take(a, N * sizeof *g->live);
+    g->began = mf_arena_take(a, N * sizeof *g->began);
+    g->history = mf_arena_take(a, N * O * sizeof(float));
+    g->obs = mf_arena_take(a, N * O * sizeof(float));
+    g->noise = mf_arena_take(a, N * D * sizeof(float));
+    g->sampled = mf_arena_take(a, N * CA * sizeof(float));
+    g->actions = mf_arena_take(a, N * CA * sizeof(float));
+    return 0;
+}
+
+/* Actions for those trials that are not over; the others' stay as they were and are not executed. */
+static int act(struct group *g, uint32_t decision, struct mf_err *err)
+{
+    const struct mf_policy_spec *s = g->spec;
+    size_t O = (size_t)(s->n_obs_steps * s->obs.dim), D = (size_t)(s->horizon * s->action_dim),
+           CA = (size_t)(s->n_action_steps * s->action_dim);
+    for (int i = 0; i < g->n_live; i++) {
+        uint32_t trial = (uint32_t)(g->first + g->live[i]);
+        struct mf_rng rng = mf_rng_at(g->o->seed, MF_RNG_EVAL_CHAIN, trial, 0, decision - g->began[g->live[i]]);
+        mf_rng_normal(&rng, g->noise + (size_t)i * D, D);
+        memcpy(g->obs + (size_t)i * O, g->history + (size_t)g->live[i] * O, O * sizeof(float));
+    }
+    struct mf_sample x = {.obs = g->obs, .noise = g->noise, .actions = g->sampled};
+    int rc = mf_sampler_run(g->sampler, g->n_live, &x, err);
+    for (int i = 0; i < g->n_live && rc == 0; i++)
+        memcpy(g->actions + (size_t)g->live[i] * CA, g->sampled + (size_t)i * CA, CA * sizeof(float));
+    return rc;
+}
+
+static void take_results(struct group *g, const struct mf_decision *d, struct mf_trial *trial)
+{
+    int n_live = 0;
+    for (int i = 0; i < g->n_live; i++) {
+        int n = g->live[i];
+        if (d->terminated[n] || d->truncated[n])
+            trial[g->first + n] = (struct mf_trial){.ret = d->episode_return[n],
+                                                    .length = d->episode_length[n],
+                                                    .success_once = d->episode_success[n],
+                                                    .success_at_end = d->step_success[n]};
+        else
+            g->live[n_live++] = n;
+    }
+    g->n_live = n_live;
+}
+
+static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
+{
+    const size_t O = (size_t)g->spec->obs.dim, To = (size_t)g->spec->n_obs_steps;
+    struct mf_decision d;
+    const float *obs;
+    int rc = mf_vec_reset(g->vec, NULL, &obs, err);
+    if (rc)
+        return rc;
+    for (int n = 0; n < g->N; n++) {
+        g->live[n] = n;
+        g->began[n] = 0;
+    }
+    g->n_live = g->N;
+    mf_windows_see(g->history, g->N, To, O, NULL, obs);
+    for (uint32_t decision = 0; g->n_live; decision++) {
+        if ((rc = act(g, decision, err)) ||
+            (rc = mf_vec_step(g->vec, g->actions, g->spec->n_action_steps, false, &d, err)))
+            return rc;
+        take_results(g, &d, trial);
+        mf_windows_see(g->history, g->N, To, O, &d, d.obs);
+        for (int n = 0; n < g->N; n++)
+            g->began[n] = d.lost[n] ? decision + 1 : g->began[n];
+        if (mf_stop_signal())
+            return mf_err_set(err, MF_STOPPED, "asked to end by signal %d", mf_stop_signal());
+    }
+    return 0;
+}
+
+int mf_eval(const struct mf_eval_opts *o, const struct mf_policy *p, struct mf_sampler *s, struct mf_trial *trial,
+            struct mf_err *err)
+{
+    struct mf_arena arena = {0};
+    struct group g = {.o = o, .spec = &p->spec, .sampler = s};
+    int rc = take_arrays(&g, &arena, err);
+    for (g.first = 0; rc == 0 && g.first < o->trials; g.first += g.N) {
+        g.N = o->trials - g.first < o->num_envs ? o->trials - g.first : o->num_envs;
+        struct mf_vec_opts v = {.env = o->env,
+                                .obs = p->spec.obs,
+                                .N = g.N,
+                                .threads = o->threads,
+                                .first_env = g.first,
+                                .max_steps = o->max_steps,
+                                .seed = o->seed,
+                                .reset_purpose = MF_RNG_EVAL_RESET,
+                                .trail = p->spec.n_obs_steps - 1,
+                                .watch = mf_reel_watch(o->reel)};
+        if ((rc = mf_vec_new(&g.vec, &v, err)))
+            break;
+        rc = play(&g, trial, err);
+        mf_vec_free(g.vec);
+    }
+    mf_arena_release(&arena);
+    return rc;
+}
+
+struct mf_rate mf_wilson(int64_t k, int64_t n)
+{
+    const double z = 1.959963984540054, N = (double)n, p = (double)k / N, scale = 1 + z * z / N;
+    double middle = (p + z * z / (2 * N)) / scale, half = z / scale * sqrt(p * (1 - p) / N + z * z / (4 * N * N));
+    return (struct mf_rate){p, k == 0 ? 0 : middle - half, k == n ? 1 : middle + half};
+}
+
+struct mf_score_sheet mf_eval_sum(const struct mf_trial *trial, int n)
+{
+    struct mf_score_sheet s = {.ret = 0};
+    int64_t once = 0, at_end = 0;
+    double squares = 0;
+    for (int i = 0; i < n; i++) {
+        once += trial[i].success_once;
+        at_end += trial[i].success_at_end;
+        s.ret += (double)trial[i].ret / n;
+        s.length += (double)trial[i].length / n;
+    }
+    for (int i = 0; i < n; i++)
+        squares += ((double)trial[i].ret - s.ret) * ((double)trial[i].ret - s.ret);
+    s.ret_std = n > 1 ? sqrt(squares / (n - 1)) : 0;
+    s.success_once = mf_wilson(once, n);
+    s.success_at_end = mf_wilson(at_end, n);
+    return s;
+}

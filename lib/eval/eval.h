@@ -1,0 +1,44 @@
+/* eval.h - how good a policy is: fixed trials, noise off.
+ *
+ * Trial i begins in the state of (seed, environment i, episode 0), and its
+ * decision j samples from the initial noise of (seed, environment i, step j).
+ * So two policies meet the same trials, and a trial's result is the same
+ * whatever runs beside it and on however many threads.
+ */
+#ifndef MF_EVAL_EVAL_H
+#define MF_EVAL_EVAL_H
+
+#include "env/reel.h"
+#include "env/vec.h"
+#include "flow/policy.h"
+
+struct mf_trial {
+    float ret;
+    int32_t length; /* control steps */
+    bool success_once, success_at_end;
+};
+
+struct mf_eval_opts {
+    const struct mf_env *env;
+    int trials, num_envs, threads, max_steps; /* num_envs: side by side; threads, max_steps 0: the default */
+    uint64_t seed;
+    struct mf_reel *reel; /* records its first trials; NULL: none */
+};
+
+/* trial (opts->trials). The sampler is one for evaluation. MF_STOPPED where a signal asked for an end. */
+int mf_eval(const struct mf_eval_opts *opts, const struct mf_policy *p, struct mf_sampler *s, struct mf_trial *trial,
+            struct mf_err *err);
+
+struct mf_rate { /* a share with its 95 % interval */
+    double rate, low, high;
+};
+/* Wilson 1927: (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n), z = 1.96. n > 0. */
+struct mf_rate mf_wilson(int64_t k, int64_t n);
+
+struct mf_score_sheet {
+    struct mf_rate success_once, success_at_end;
+    double ret, ret_std, length; /* means over the trials; the standard deviation of the return, n-1 */
+};
+struct mf_score_sheet mf_eval_sum(const struct mf_trial *trial, int n);
+
+#endif

@@ -1,0 +1,22 @@
+#include "eval/policy_in.h"
+
+int mf_policy_sees(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
+                   const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err)
+{
+    int rc = mf_env_layout(env, keys->n, keys->v, like, obs, err);
+    if (rc == 0)
+        mf_env_points(env, obs, (int)eo->num_points);
+    return rc;
+}
+
+int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,
+                      const struct mf_loaded *l, const struct mf_policy_opts *o, const struct mf_conf *conf,
+                      struct mf_err *err)
+{
+    struct mf_layout obs;
+    int rc = mf_policy_sees(&obs, env, eo, &o->obs_keys, l ? &mf_loaded_spec(l)->obs : NULL, err);
+    if (rc)
+        return rc;
+    return l ? mf_policy_spec_adopt(s, l, conf, o, &obs, env->action_dim, err)
+             : mf_policy_spec_make(s, o, &obs, env->action_dim, err);
+}

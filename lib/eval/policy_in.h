@@ -1,0 +1,17 @@
+/* policy_in.h - a policy in an environment: what it sees and does there. */
+#ifndef MF_EVAL_POLICY_IN_H
+#define MF_EVAL_POLICY_IN_H
+
+#include "env/env.h"
+#include "flow/spec.h"
+
+/* The layout of policy.obs_keys (none: of `like`'s, as mf_env_layout), with the points of env.num_points. */
+int mf_policy_sees(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
+                   const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err);
+
+/* The spec of a checkpoint in env, with the keys that were set on top; l NULL: a fresh one, of the keys alone. */
+int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,
+                      const struct mf_loaded *l, const struct mf_policy_opts *o, const struct mf_conf *conf,
+                      struct mf_err *err);
+
+#endif

@@ -1,0 +1,75 @@
+#include "import/demos_in.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The keys of the environment that was named, or that the file names where it is one of ours (no keys where it is
+ * none), or of what env is, a guess. */
+static int find_world(const char *path, struct mf_env_opts *o, bool named, char world[64], struct mf_layout *low,
+                      bool *guessed, struct mf_err *err)
+{
+    const struct mf_env *env;
+    *world = 0;
+    int rc = named ? 0 : mf_demos_env(path, world, err);
+    *guessed = !named && !*world;
+    if (rc == 0 && *world) {
+        if (!(env = mf_env_robomimic(world)))
+            return 0;
+        o->name = env->name;
+    }
+    if (rc || (rc = mf_env_open(&env, o, err))) {
+        struct mf_err ignored; /* one that is none of ours is meant where the file names it as well */
+        if (named && rc == MF_EUSAGE && mf_demos_env(path, world, &ignored) == 0 && !strcmp(world, o->name))
+            return 0;
+        *world = 0;
+        return rc;
+    }
+    snprintf(world, 64, "%s", env->name);
+    rc = mf_env_layout(env, 0, NULL, NULL, low, err);
+    mf_env_close(env);
+    return rc;
+}
+
+int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts, int n,
+                     const char (*names)[64], struct mf_env_opts *env, bool named, char world[64], struct mf_err *err)
+{
+    struct mf_layout low = {0};
+    struct mf_demos_opts o = *opts;
+    const char *keys[MF_OBS_KEYS + 1]; /* one too many is an error there */
+    bool guessed;
+    int rc = find_world(path, env, named, world, &low, &guessed, err);
+    if (rc)
+        return rc;
+    o.keys = keys;
+    o.n_keys = 0;
+    for (int i = 0; i < n && i <= MF_OBS_KEYS; i++)
+        keys[o.n_keys++] = names[i];
+    for (int i = 0; n == 0 && i < low.n; i++)
+        keys[o.n_keys++] = low.key[i].name;
+    rc = mf_demos_open(d, path, &o, err);
+    if (guessed && (rc || n))
+        *world = 0;
+    if (rc == MF_EFORMAT && !n && !named) {
+        o.n_keys = 0;
+        rc = mf_demos_open(d, path, &o, err);
+    }
+    return rc;
+}
+
+int mf_demos_show(const struct mf_demos *d, const char *path, int64_t points, struct mf_layout *obs, struct mf_err *err)
+{
+    for (int i = 1; i < d->n_columns; i++) {
+        const struct mf_obs *o = &d->column[i].is;
+        if (points && mf_obs_is_cloud(o) && o->dim[0] != points)
+            return mf_err_set(
+                err, MF_EUSAGE,
+                "obs/%s of %s has %d points, and env.num_points=%lld: collect the demonstrations with it, "
+                "or leave it to them (0)",
+                o->name, path, o->dim[0], (long long)points);
+        if (!mf_layout_add(obs, o))
+            return mf_err_set(err, MF_EUSAGE,
+                              "%s has %d observations and a policy sees at most %d: choose by policy.obs_keys or env",
+                              path, d->n_columns - 1, MF_OBS_KEYS);
+    }
+    return 0;
+}

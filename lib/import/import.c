@@ -1,0 +1,264 @@
+#include "import/import.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "run/safetensors.h"
+#include "flow/checkpoint.h"
+#include "import/import_families.h"
+#include "flow/misfits.h"
+
+static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow, &mf_family_unet};
+
+/* ---- open ---- */
+
+static const struct mf_rename *in_force(const struct mf_import *im, const char *ours)
+{
+    for (int i = 0; i < im->n_in_force; i++)
+        if (mf_starts(ours, im->in_force[i]->ours))
+            return im->in_force[i];
+    return NULL;
+}
+
+/* Does the family's renaming lead from one of its anchors to a tensor of the file? */
+static bool leads(const struct mf_import *im, const struct mf_family *f, const struct mf_rename *r)
+{
+    for (const char *const *anchor = f->anchors; *anchor; anchor++)
+        if (mf_starts(*anchor, r->ours) &&
+            mf_import_tensor(im, im->layout.weights, r->theirs, *anchor + strlen(r->ours)))
+            return true;
+    return false;
+}
+
+static bool recognise(struct mf_import *im, const struct mf_family *f)
+{
+    im->n_in_force = 0;
+    for (const struct mf_rename *r = f->names; r->ours; r++)
+        if (!in_force(im, r->ours) && leads(im, f, r))
+            im->in_force[im->n_in_force++] = r;
+    im->family = f;
+    return in_force(im, f->anchors[0]) != NULL;
+}
+
+/* With a prefix that a family's names have before them all, if they do. 1: it is known now. */
+static int look_below(struct mf_import *im, const struct mf_family *f, struct mf_err *err)
+{
+    for (const struct mf_rename *r = f->names; r->ours; r++)
+        for (const char *const *anchor = f->anchors; *anchor && mf_starts(f->anchors[0], r->ours); anchor++) {
+            if (!mf_starts(*anchor, r->ours))
+                continue;
+            int rc = mf_import_outer(im, r->theirs, *anchor + strlen(r->ours), err);
+            if (rc)
+                return rc > 0 ? recognise(im, f) : rc;
+        }
+    return 0;
+}
+
+static bool recognise_any(struct mf_import *im)
+{
+    bool known = false;
+    for (size_t i = 0; !known && i < sizeof families / sizeof *families; i++)
+        known = recognise(im, families[i]);
+    return known;
+}
+
+static int find_family(struct mf_import *im, struct mf_err *err)
+{
+    const size_t n = sizeof families / sizeof *families;
+    char prefix[200] = "";
+    int known = recognise_any(im);
+    while (!known && mf_import_common(im, prefix, sizeof prefix))
+        known = recognise_any(im);
+    if (*prefix)
+        mf_import_note(im, prefix);
+    for (size_t i = 0; !known && i < n; i++)
+        known = look_below(im, families[i], err);
+    if (known)
+        return known < 0 ? known : 0;
+    return mf_err_set(err, MF_EFORMAT,
+                      "%.150s has no weights of a policy that is known here among %s%.60s%s; mf-ckpt show lists them",
+                      im->file.zip.path, *im->layout.weights ? "those in '" : "its tensors", im->layout.weights,
+                      *im->layout.weights ? "'" : "");
+}
+
+int mf_import_open(struct mf_import *im, const char *path, struct mf_err *err)
+{
+    *im = (struct mf_import){0};
+    int rc = mf_torch_open(&im->file, path, err);
+    if (rc)
+        return rc;
+    im->layout = mf_torch_layout(&im->file);
+    mf_import_names(im);
+    rc = im->layout.name ? find_family(im, err)
+                         : mf_err_set(err, MF_EFORMAT,
+                                      "%s has no weights where a known layout has them; mf-ckpt show lists what "
+                                      "is in it",
+                                      path);
+    if (rc || (rc = mf_import_twins(im, err)))
+        mf_import_close(im);
+    return rc;
+}
+
+void mf_import_close(struct mf_import *im)
+{
+    for (int i = 0; im->key && i < im->file.n; i++)
+        free(im->key[i]);
+    free(im->key);
+    mf_torch_close(&im->file);
+}
+
+const struct mf_torch_tensor *mf_import_find(const struct mf_import *im, const char *dictionary, const char *ours)
+{
+    const struct mf_rename *r = in_force(im, ours);
+    return r ? mf_import_tensor(im, dictionary, r->theirs, ours + strlen(r->ours)) : NULL;
+}
+
+int mf_import_dim(const struct mf_import *im, const char *ours, int d)
+{
+    const struct mf_torch_tensor *t = mf_import_find(im, im->layout.weights, ours);
+    return t && d < t->rank && t->dim[d] <= 1 << 20 ? (int)t->dim[d] : 0;
+}
+
+/* ---- the spec ---- */
+
+int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_policy_opts *o,
+                   const struct mf_import_world *w, struct mf_err *err)
+{
+    struct mf_policy_spec asked, found;
+    int rc = mf_policy_spec_make(&asked, o, w->obs ? w->obs : &(struct mf_layout){0}, w->A, err);
+    *s = asked;
+    if (rc || (rc = im->family->describe(im, s, w, err)))
+        return rc;
+    found = *s;
+    asked.obs = s->obs; /* these have no key: the family held them against the environment */
+    asked.action_dim = s->action_dim;
+    if ((rc = mf_policy_spec_overlay(s, im->file.zip.path, &asked, w->conf, err)))
+        return rc;
+    s->n_critic = found.n_critic ? s->n_critic : 0; /* what is not there is grown by who needs it */
+    s->n_noise = found.learned_noise ? s->n_noise : 0;
+    s->learned_noise = found.learned_noise && s->learned_noise;
+    return 0;
+}
+
+/* ---- save ---- */
+
+/* A parameter is a matrix of rows: PyTorch may split both, as (1, 16, 32) for (16, 32), or write () for (1). */
+static bool fits(const struct mf_torch_tensor *t, const struct mf_param *p)
+{
+    size_t rows = p->rank > 1 ? (size_t)p->rows : 1, product = 1, dim[3];
+    bool split = rows == 1;
+    if (p->kernel) /* a row of it means something only as it is */
+        return t->rank == mf_param_shape(p, dim) && !memcmp(t->dim, dim, sizeof dim);
+    for (int i = 0; i < t->rank && !split; i++)
+        split = (product *= t->dim[i]) == rows;
+    return split && t->count == (size_t)p->rows * (size_t)p->cols;
+}
+
+static void misshapen(struct mf_misfits *m, const struct mf_torch_tensor *t, const struct mf_param *p)
+{
+    char is[MF_RANK_MAX * 22] = "";
+    for (int i = 0; i < t->rank; i++)
+        sprintf(is + strlen(is), i ? ", %zu" : "%zu", t->dim[i]);
+    if (p->kernel)
+        mf_misfit(m, "%s is (%s) and should be (%d, %d, %d)", t->name, is, p->rows, p->cols / p->kernel, p->kernel);
+    else if (p->rank > 1)
+        mf_misfit(m, "%s is (%s) and should be (%d, %d)", t->name, is, p->rows, p->cols);
+    else
+        mf_misfit(m, "%s is (%s) and should be (%d)", t->name, is, p->cols);
+}
+
+static void check_param(const struct mf_import *im, const char *dictionary, const struct mf_param *p, bool *used,
+                        struct mf_misfits *m)
+{
+    const struct mf_rename *r = in_force(im, p->name);
+    const struct mf_torch_tensor *t = mf_import_find(im, dictionary, p->name);
+    if (!t && r)
+        mf_misfit(m, "%s%s%s%s is missing", dictionary, *dictionary ? "." : "", r->theirs, p->name + strlen(r->ours));
+    else if (!t)
+        mf_misfit(m, "%s is missing", p->name);
+    else if (!fits(t, p))
+        misshapen(m, t, p);
+    else if (!t->dtype->number)
+        mf_misfit(m, "%s is %s", t->name, t->dtype->name);
+    if (t)
+        used[t - im->file.tensor] = true;
+}
+
+/* A family's prefix is not needed where another one took its place. */
+static bool replaced(const struct mf_import *im, const char *prefix)
+{
+    for (int i = 0; i < im->n_in_force; i++)
+        if (!strcmp(im->in_force[i]->theirs, prefix))
+            return false;
+    return true;
+}
+
+static void check_left(struct mf_import *im, const bool *used, struct mf_misfits *m)
+{
+    for (int i = 0; i < im->file.n; i++) {
+        const struct mf_torch_tensor *t = &im->file.tensor[i];
+        const struct mf_left *left = im->family->left;
+        const char *key = im->key[i];
+        if (used[i] || !mf_torch_within(t, im->layout.weights) || mf_starts(key, "normalizer.") || t->count == 0)
+            continue;
+        while (left->prefix && !(mf_starts(key, left->prefix) && replaced(im, left->prefix)))
+            left++;
+        if (!left->prefix)
+            mf_misfit(m, "%s is left over", t->name);
+        else if (im->n_left++ == 0)
+            im->left = left;
+    }
+}
+
+static int send(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
+{
+    struct mf_import *im = self;
+    bool average = mf_starts(a->name, "ema/");
+    const struct mf_torch_tensor *t =
+        mf_import_find(im, average ? im->layout.average : im->layout.weights, a->name + (average ? 4 : 0));
+    return mf_torch_read(&im->file, t, first, n, to, err);
+}
+
+/* Sigma's bounds are in the file as log-variances. */
+static int find_noise(struct mf_import *im, struct mf_policy *p, struct mf_err *err)
+{
+    const struct mf_torch_tensor *low = mf_import_find(im, im->layout.weights, "explore_noise_net.logvar_min"),
+                                 *high = mf_import_find(im, im->layout.weights, "explore_noise_net.logvar_max");
+    float v[2];
+    if (!p->spec.learned_noise)
+        return 0;
+    int rc = mf_torch_read(&im->file, low, 0, 1, &v[0], err) || mf_torch_read(&im->file, high, 0, 1, &v[1], err)
+                 ? err->code
+                 : 0;
+    if (!rc) {
+        p->noise_low = exp((double)v[0] / 2);
+        p->noise_high = exp((double)v[1] / 2);
+    }
+    return rc;
+}
+
+int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, struct mf_err *err)
+{
+    struct mf_misfits m = {.n = 0};
+    bool *used = mf_xcalloc((size_t)im->file.n + 1, sizeof *used);
+    for (int i = 0; i < p->params.n; i++) {
+        check_param(im, im->layout.weights, &p->params.p[i], used, &m);
+        if (im->layout.average && mf_is_averaged(p->params.p[i].group))
+            check_param(im, im->layout.average, &p->params.p[i], used, &m);
+    }
+    check_left(im, used, &m);
+    free(used);
+    int rc = mf_misfits_end(im->file.zip.path, &m, err);
+    if (rc || (rc = find_noise(im, p, err)))
+        return rc;
+    struct mf_origin origin = {send, im};
+    struct mf_checkpoint c = {.policy = p,
+                              .origin = &origin,
+                              .origin_ema = im->layout.average != NULL,
+                              .kind = p->spec.n_critic ? "ppo" : "clone"};
+    return mf_checkpoint_save(path, &c, err);
+}

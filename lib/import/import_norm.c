@@ -1,0 +1,239 @@
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "demos/demos.h"
+#include "import/npz.h"
+#include "flow/checkpoint.h"
+#include "import/import.h"
+
+/* 2 / range and -1 - 2 low / range. An offset far from 0 is rounded by more than a network can bear, a scale by next to
+ * nothing: of the scales nearby, one whose offset is hardly rounded. Returns what low comes to, beside -1. */
+static double stretch_one(double low, double range, float *scale, float *offset)
+{
+    enum { NEARBY = 4096 }; /* roundings of the scale: at most 5e-4 of it */
+    const double enough = 1e-4;
+    double left = INFINITY;
+    float s = (float)(2 / range);
+    *scale = s;
+    *offset = (float)(-1 - 2 / range * low);
+    if (fabsf(*offset) < MF_FAR)
+        return 0;
+    for (int i = 0; i < NEARBY && left > enough; i++, s = nextafterf(s, INFINITY)) {
+        const double want = -1 - (double)s * low, off = fabs((double)(float)want - want);
+        if (off < left)
+            *scale = s, *offset = (float)want, left = off;
+    }
+    return left;
+}
+
+/* DPPO's and ReinFlow's: 2 (x - min) / (max - min + 1e-6) - 1. */
+static int stretch(float *scale, float *offset, const double *low, const double *high, int n, const char *what,
+                   struct mf_err *err)
+{
+    for (int i = 0; i < n; i++) {
+        double range = high[i] - low[i];
+        if (!isfinite(range) || range < 0)
+            return mf_err_set(err, MF_EFORMAT, "the range of %s %d is from %g to %g", what, i, low[i], high[i]);
+        if (stretch_one(low[i], range + 1e-6, &scale[i], &offset[i]) > .01)
+            return mf_err_set(err, MF_EFORMAT,
+                              "the range of %s %d, from %.9g to %.9g, is too narrow so far from 0 for numbers of 32 "
+                              "bits: widen it in the file, or leave this observation out",
+                              what, i, low[i], high[i]);
+    }
+    return 0;
+}
+
+/* ---- normalization.npz ---- */
+
+static int stretch_npz(const struct mf_zip *z, const char *what, float *scale, float *offset, int n, struct mf_err *err)
+{
+    const size_t count = (size_t)n;
+    char low[32], high[32], whose[40];
+    double *v = calloc(2 * count + 1, sizeof *v);
+    if (!v)
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate the ranges of %s", what);
+    snprintf(low, sizeof low, "%s_min", what);
+    snprintf(high, sizeof high, "%s_max", what);
+    snprintf(whose, sizeof whose, "the policy's %s", what);
+    int rc = mf_npz_read(z, low, v, count, whose, err);
+    if (!rc)
+        rc = mf_npz_read(z, high, v + count, count, whose, err);
+    if (!rc)
+        rc = stretch(scale, offset, v, v + count, n, what, err);
+    free(v);
+    return rc;
+}
+
+static int from_npz(struct mf_policy *p, const char *path, struct mf_err *err)
+{
+    struct mf_zip z;
+    int rc = mf_zip_open(&z, path, err);
+    if (rc)
+        return rc;
+    rc = stretch_npz(&z, "obs", p->obs_scale, p->obs_offset, p->spec.obs.dim, err);
+    if (!rc)
+        rc = stretch_npz(&z, "action", p->action_scale, p->action_offset, p->spec.action_dim, err);
+    mf_zip_close(&z);
+    return rc;
+}
+
+/* ---- demonstrations ---- */
+
+bool mf_import_is_demos(const char *from)
+{
+    return from && (mf_ends(from, ".hdf5") || mf_ends(from, ".h5"));
+}
+
+/* The ranges of a column of floats, or of bytes, over all demonstrations; the points of a cloud share theirs. */
+static int range_of(struct mf_demos *d, int column, double *low, double *high, struct mf_err *err)
+{
+    const struct mf_demo_column *c = &d->column[column];
+    size_t wide = mf_obs_is_cloud(&c->is) ? (size_t)c->is.dim[1] : c->count;
+    for (size_t j = 0; j < c->count; j++)
+        low[j] = INFINITY, high[j] = -INFINITY;
+    for (size_t i = 0; i < d->n_demos; i++)
+        for (size_t t = 0, n; t < d->demo[i].n; t += n) {
+            const void *rows;
+            int rc = mf_demos_rows(d, column, i, t, &rows, &n, err);
+            if (rc)
+                return rc;
+            for (size_t k = 0; k < n * c->count; k++) {
+                double x = c->is.u8 ? (double)((const uint8_t *)rows)[k] : (double)((const float *)rows)[k];
+                low[k % wide] = fmin(low[k % wide], x);
+                high[k % wide] = fmax(high[k % wide], x);
+            }
+        }
+    for (size_t j = wide; j < c->count; j++)
+        low[j] = low[j - wide], high[j] = high[j - wide];
+    return 0;
+}
+
+static int stretch_column(struct mf_demos *d, const char *path, int column, float *scale, float *offset, size_t n,
+                          struct mf_err *err)
+{
+    const struct mf_demo_column *c = &d->column[column];
+    if (c->count != n)
+        return mf_err_set(err, MF_EFORMAT, "%s of %s has %zu numbers, and the policy's %zu", c->is.name, path, c->count,
+                          n);
+    double *low = calloc(2 * n, sizeof *low);
+    if (!low)
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate the ranges of %s", c->is.name);
+    int rc = range_of(d, column, low, low + n, err);
+    if (!rc)
+        rc = stretch(scale, offset, low, low + n, (int)n, c->is.name, err);
+    free(low);
+    return rc;
+}
+
+static int from_demos(struct mf_policy *p, const char *path, struct mf_err *err)
+{
+    const char *keys[MF_OBS_KEYS];
+    struct mf_demos d;
+    for (int i = 0; i < p->spec.obs.n; i++)
+        keys[i] = p->spec.obs.key[i].name;
+    struct mf_demos_opts opts = {.n_keys = p->spec.obs.n, .keys = keys, .cache = 64 << 20};
+    int at = 0, rc = mf_demos_open(&d, path, &opts, err);
+    if (rc)
+        return rc;
+    rc = stretch_column(&d, path, MF_DEMO_ACTIONS, p->action_scale, p->action_offset, (size_t)p->spec.action_dim, err);
+    for (int i = 0; i < p->spec.obs.n && !rc; i++) {
+        size_t n = (size_t)mf_obs_size(&p->spec.obs.key[i]);
+        rc = stretch_column(&d, path, MF_DEMO_ACTIONS + 1 + i, p->obs_scale + at, p->obs_offset + at, n, err);
+        at += (int)n;
+    }
+    mf_demos_close(&d);
+    return rc;
+}
+
+int mf_import_demos(const char *path, const struct mf_names *keys, struct mf_layout *obs, int *A, struct mf_err *err)
+{
+    const char *names[MF_OBS_KEYS];
+    struct mf_demos d;
+    if (keys->n > MF_OBS_KEYS)
+        return mf_err_set(err, MF_EUSAGE, "a policy reads at most %d observations", MF_OBS_KEYS);
+    for (int i = 0; i < keys->n; i++)
+        names[i] = keys->v[i];
+    int rc = mf_demos_open(&d, path, &(struct mf_demos_opts){.n_keys = keys->n, .keys = names, .cache = 1 << 20}, err);
+    if (rc)
+        return rc;
+    *obs = (struct mf_layout){0};
+    for (int i = 0; i < keys->n; i++)
+        mf_layout_add(obs, &d.column[MF_DEMO_ACTIONS + 1 + i].is);
+    *A = (int)d.column[MF_DEMO_ACTIONS].count;
+    mf_demos_close(&d);
+    return 0;
+}
+
+/* ---- the file's own ---- */
+
+/* normalizer.params_dict.KEY.PART, repeated over the key's n numbers: 1 where it is there. */
+static int own_part(struct mf_import *im, const char *key, const char *part, float *to, int n, struct mf_err *err)
+{
+    char name[160];
+    snprintf(name, sizeof name, "normalizer.params_dict.%s.%s", key, part);
+    for (int i = 0; i < im->file.n; i++) {
+        const struct mf_torch_tensor *t = &im->file.tensor[i];
+        if (!mf_torch_within(t, im->layout.weights) || strcmp(im->key[i], name))
+            continue;
+        if (t->count == 0 || (size_t)n % t->count)
+            return mf_err_set(err, MF_EFORMAT, "%s has %zu numbers, and the policy's %s has %d", t->name, t->count, key,
+                              n);
+        int rc = mf_torch_read(&im->file, t, 0, t->count, to, err);
+        for (size_t j = t->count; j < (size_t)n && !rc; j++)
+            to[j] = to[j - t->count];
+        return rc ? rc : 1;
+    }
+    return 0;
+}
+
+static int own_key(struct mf_import *im, const char *key, float *scale, float *offset, int n, struct mf_err *err)
+{
+    int rc = own_part(im, key, "scale", scale, n, err);
+    return rc == 1 ? own_part(im, key, "offset", offset, n, err) : rc;
+}
+
+/* Of the whole observation, or of each of its keys: 1 where all is there. */
+static int from_file(struct mf_import *im, struct mf_policy *p, struct mf_err *err)
+{
+    int at = 0, rc = own_key(im, "action", p->action_scale, p->action_offset, p->spec.action_dim, err);
+    if (rc != 1 || (rc = own_key(im, "obs", p->obs_scale, p->obs_offset, p->spec.obs.dim, err)))
+        return rc;
+    rc = 1;
+    for (int i = 0; i < p->spec.obs.n && rc == 1; i++) {
+        const struct mf_obs *o = &p->spec.obs.key[i];
+        rc = own_key(im, o->name, p->obs_scale + at, p->obs_offset + at, mf_obs_size(o), err);
+        at += mf_obs_size(o);
+    }
+    return rc;
+}
+
+int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *from, struct mf_err *err)
+{
+    int rc = 0;
+    if (!from && (rc = from_file(im, p, err)) == 0)
+        return mf_err_set(err, MF_EUSAGE,
+                          "%s holds no normaliser: say normalizer=FILE.npz (ReinFlow's and DPPO's normalization.npz), "
+                          "normalizer=FILE.hdf5 (the demonstrations), or normalizer=identity where it was trained on "
+                          "numbers as they are",
+                          im->file.zip.path);
+    if (from && mf_ends(from, ".npz"))
+        rc = from_npz(p, from, err);
+    else if (from && mf_import_is_demos(from))
+        rc = from_demos(p, from, err);
+    else if (from && strcmp(from, "identity"))
+        return mf_err_set(err, MF_EUSAGE, "normalizer=%s is neither identity nor a .npz or .hdf5 file", from);
+    else if (from)
+        mf_policy_plain(p);
+    for (int i = 0; i < p->spec.action_dim && rc >= 0; i++)
+        if (!isnormal(p->action_scale[i]) || !isfinite(p->action_offset[i]))
+            rc = mf_err_set(
+                err, MF_EFORMAT, "the normaliser of %s has scale %g and offset %g for number %d of an action",
+                from ? from : im->file.zip.path, (double)p->action_scale[i], (double)p->action_offset[i], i);
+    if (rc < 0)
+        return rc;
+    p->has_normalizer = true;
+    return 0;
+}

@@ -1,0 +1,326 @@
+#include "import/torch_priv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+/* ---- numbers ---- */
+
+#define NUMBER(name, type)                                                                                             \
+    static float name##_number(const void *p)                                                                          \
+    {                                                                                                                  \
+        type v;                                                                                                        \
+        memcpy(&v, p, sizeof v);                                                                                       \
+        return (float)v;                                                                                               \
+    }
+NUMBER(f32, float)
+NUMBER(f64, double)
+NUMBER(i8, int8_t)
+NUMBER(u8, uint8_t)
+NUMBER(i16, int16_t)
+NUMBER(u16, uint16_t)
+NUMBER(i32, int32_t)
+NUMBER(u32, uint32_t)
+NUMBER(i64, int64_t)
+NUMBER(u64, uint64_t)
+
+static float from_bits(uint32_t bits)
+{
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static float bf16_number(const void *p)
+{
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    return from_bits((uint32_t)h << 16);
+}
+
+static float f16_number(const void *p)
+{
+    uint16_t h;
+    memcpy(&h, p, sizeof h);
+    uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31, fraction = h & 1023;
+    if (exponent == 31)
+        return from_bits(sign | 0x7f800000 | fraction << 13);
+    if (exponent)
+        return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
+    float v = (float)fraction * 0x1p-24f; /* subnormal */
+    return sign ? -v : v;
+}
+
+static const struct mf_torch_dtype dtypes[] = {
+    {"float32", "FloatStorage", 4, f32_number},
+    {"float64", "DoubleStorage", 8, f64_number},
+    {"float16", "HalfStorage", 2, f16_number},
+    {"bfloat16", "BFloat16Storage", 2, bf16_number},
+    {"int8", "CharStorage", 1, i8_number},
+    {"uint8", "ByteStorage", 1, u8_number},
+    {"int16", "ShortStorage", 2, i16_number},
+    {"int32", "IntStorage", 4, i32_number},
+    {"int64", "LongStorage", 8, i64_number},
+    {"bool", "BoolStorage", 1, u8_number},
+    {"uint16", "", 2, u16_number},
+    {"uint32", "", 4, u32_number},
+    {"uint64", "", 8, u64_number},
+    {"complex64", "ComplexFloatStorage", 8, NULL},
+    {"complex128", "ComplexDoubleStorage", 16, NULL},
+    {"float8_e4m3fn", "", 1, NULL},
+    {"float8_e5m2", "", 1, NULL},
+};
+
+const struct mf_torch_dtype *mf_torch_dtype(const char *name, size_t n)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes && n; i++) {
+        const char *const words[] = {dtypes[i].name, dtypes[i].storage};
+        for (int j = 0; j < 2; j++)
+            if (strlen(words[j]) == n && !memcmp(words[j], name, n))
+                return &dtypes[i];
+    }
+    return NULL;
+}
+
+const struct mf_torch_dtype *mf_torch_dtype_of(enum mf_dtype dtype)
+{
+    static const char *const name[] = {
+        [MF_F32] = "float32", [MF_F64] = "float64", [MF_F16] = "float16", [MF_I8] = "int8", [MF_U8] = "uint8",
+        [MF_I16] = "int16",   [MF_I32] = "int32",   [MF_I64] = "int64",   [MF_B1] = "bool",
+    };
+    return name[dtype] ? mf_torch_dtype(name[dtype], strlen(name[dtype])) : NULL;
+}
+
+/* ---- open ---- */
+
+/* The folder that all entries lie in: what stands before "/data.pkl". */
+static int find_root(const struct mf_zip *z, char root[256], struct mf_err *err)
+{
+    static const char tail[] = "/data.pkl";
+    size_t n = sizeof tail - 1;
+    for (int i = 0; i < z->n; i++) {
+        const struct mf_zip_entry *e = &z->entry[i];
+        if (e->name_size <= n || e->name_size - n > 200 || memcmp(e->name + e->name_size - n, tail, n) ||
+            memchr(e->name, '/', e->name_size - n) || memchr(e->name, 0, e->name_size))
+            continue;
+        sprintf(root, "%.*s", (int)(e->name_size - n), e->name);
+        return 0;
+    }
+    return mf_err_set(err, MF_EFORMAT,
+                      "%s is a zip file, but holds no data.pkl in a folder, so torch.save did not write it", z->path);
+}
+
+static const struct mf_zip_entry *entry(const struct mf_zip *z, const char *root, const char *name)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return mf_zip_find(z, path);
+}
+
+static int check_kind(const struct mf_zip *z, const char *root, struct mf_err *err)
+{
+    const struct mf_zip_entry *order = entry(z, root, "byteorder");
+    if (order && order->size == 3 && !order->deflated && !memcmp(order->data, "big", 3))
+        return mf_err_set(err, MF_EFORMAT,
+                          "%s was written on a big-endian machine; torch.load and torch.save on a usual one", z->path);
+    if (entry(z, root, "constants.pkl"))
+        return mf_err_set(err, MF_EFORMAT,
+                          "%s is a TorchScript program; torch.save(torch.jit.load(FILE).state_dict(), NEW) takes its "
+                          "weights out",
+                          z->path);
+    return 0;
+}
+
+enum { INFLATES = 64 }; /* a pickle to so much of what the file holds of it, and a MiB */
+
+static int read_tree(struct mf_torch *f, struct mf_err *err)
+{
+    char root[256];
+    const uint8_t *bytes;
+    void *own = NULL;
+    struct mf_pickle p;
+    int rc = find_root(&f->zip, root, err);
+    if (rc || (rc = check_kind(&f->zip, root, err)))
+        return rc;
+    const struct mf_zip_entry *e = entry(&f->zip, root, "data.pkl");
+    const size_t most = e->packed < MF_PICKLE_MAX / INFLATES ? (1 << 20) + INFLATES * e->packed : MF_PICKLE_MAX;
+    if (e->size > most)
+        return mf_err_set(err, MF_EFORMAT, "the pickle of %s has %zu bytes, in %zu of the file; at most %zu are read",
+                          f->zip.path, e->size, e->packed, most);
+    if ((rc = mf_zip_read(&f->zip, e, 0, e->size, &bytes, &own, err)))
+        return rc;
+    if (!(rc = mf_pickle_parse(&p, bytes, e->size, e->packed, f->zip.path, err))) {
+        rc = mf_torch_walk(f, p.root, root, err);
+        mf_pickle_release(&p);
+    }
+    free(own);
+    return rc;
+}
+
+int mf_torch_parse(struct mf_torch *f, const void *bytes, size_t size, const char *path, struct mf_err *err)
+{
+    *f = (struct mf_torch){0};
+    int rc = mf_zip_parse(&f->zip, bytes, size, path, err);
+    if (!rc && (rc = read_tree(f, err)))
+        mf_torch_close(f);
+    return rc;
+}
+
+int mf_torch_open(struct mf_torch *f, const char *path, struct mf_err *err)
+{
+    *f = (struct mf_torch){0};
+    int rc = mf_zip_open(&f->zip, path, err);
+    if (!rc && (rc = read_tree(f, err)))
+        mf_torch_close(f);
+    return rc;
+}
+
+void mf_torch_close(struct mf_torch *f)
+{
+    for (int i = 0; i < f->n; i++)
+        free(f->tensor[i].name);
+    for (int i = 0; i < f->n_values; i++) {
+        free(f->value[i].name);
+        free(f->value[i].text);
+    }
+    free(f->tensor);
+    free(f->value);
+    free(f->own);
+    mf_zip_close(&f->zip);
+    *f = (struct mf_torch){0};
+}
+
+/* ---- read ---- */
+
+static bool contiguous(const struct mf_torch_tensor *t)
+{
+    size_t step = 1;
+    for (int i = t->rank - 1; i >= 0; step *= t->dim[i--])
+        if (t->dim[i] != 1 && t->stride[i] != step)
+            return false;
+    return true;
+}
+
+/* Where element i of C order lies in the storage, in elements. */
+static size_t place(const struct mf_torch_tensor *t, size_t i)
+{
+    size_t at = t->offset;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        at += i % t->dim[d] * t->stride[d];
+        i /= t->dim[d];
+    }
+    return at;
+}
+
+/* The whole pages within these bytes of the map are let go: they stay in the system's cache, not in our memory. */
+static void forget(const uint8_t *p, size_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)p + page - 1) / page * page,
+              to = ((uintptr_t)p + size) / page * page;
+    if (to > from)
+        madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
+/* Reading costs half of what mapping does, where bytes are passed on as they are. */
+static int read_bytes(const struct mf_zip *z, const uint8_t *from, size_t size, char *to, struct mf_err *err)
+{
+    off_t at = from - z->bytes;
+    for (ssize_t n; size; size -= (size_t)n, at += n, to += n) {
+        n = pread(z->fd, to, size, at);
+        if (n < 0 && errno == EINTR)
+            n = 0;
+        else if (n <= 0)
+            return n ? mf_err_errno(err, "cannot read %s", z->path)
+                     : mf_err_set(err, MF_EFORMAT, "%s was cut while it was read", z->path);
+    }
+    return 0;
+}
+
+/* Bytes of the storage from the first to the last one that the tensor, which is not empty, uses. */
+static size_t span(const struct mf_torch_tensor *t)
+{
+    return (place(t, t->count - 1) + 1 - t->offset) * t->dtype->size;
+}
+
+/* *base: where the storage's element t->offset lies. Of a deflated one no more is inflated than the tensor spans, and
+ * that is kept for the tensor's next piece. */
+static int find_numbers(struct mf_torch *f, const struct mf_torch_tensor *t, const uint8_t **base, struct mf_err *err)
+{
+    enum { FREE = 1 << 20, SPREAD = 64 };
+    const size_t size = t->dtype->size, from = t->offset * size, n = span(t);
+    *base = t->storage->data + from;
+    if (!t->storage->deflated)
+        return 0;
+    if (f->inflated != t) {
+        free(f->own);
+        f->own = NULL;
+        f->inflated = NULL;
+        if (n > FREE && n / SPREAD > t->count * size)
+            return mf_err_set(
+                err, MF_EFORMAT,
+                "%s of %s is spread over %zu compressed bytes, of which it uses %zu: save a .clone() of it", t->name,
+                f->zip.path, n, t->count * size);
+        int rc = mf_zip_read(&f->zip, t->storage, from, n, base, &f->own, err);
+        if (rc)
+            return rc;
+        f->inflated = t;
+    }
+    *base = f->own;
+    return 0;
+}
+
+int mf_torch_read(struct mf_torch *f, const struct mf_torch_tensor *t, size_t first, size_t n, float *to,
+                  struct mf_err *err)
+{
+    const uint8_t *base;
+    if (!t->dtype->number)
+        return mf_err_set(err, MF_EFORMAT, "%s of %s is %s, which is no real number", t->name, f->zip.path,
+                          t->dtype->name);
+    if (t->count == 0)
+        return 0;
+    int rc = find_numbers(f, t, &base, err);
+    if (rc)
+        return rc;
+    const size_t size = t->dtype->size;
+    const bool straight = contiguous(t), mapped = f->zip.fd >= 0 && !t->storage->deflated;
+    const uint8_t *row = base + first * size;
+    if (straight && t->dtype->number == f32_number && mapped)
+        return read_bytes(&f->zip, row, n * size, (char *)to, err);
+    if (straight && t->dtype->number == f32_number)
+        memcpy(to, row, n * size);
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = t->dtype->number(straight ? row + i * size : base + (place(t, first + i) - t->offset) * size);
+    if (mapped && straight)
+        forget(row, n * size);
+    else if (mapped && first + n == t->count)
+        forget(t->storage->data, t->storage->size);
+    return 0;
+}
+
+/* ---- values ---- */
+
+static const char *find(const struct mf_torch *f, const char *root, const char *name, size_t n)
+{
+    size_t before = strlen(root);
+    for (int i = 0; i < f->n_values; i++) {
+        const char *at = f->value[i].name;
+        if (!strncmp(at, root, before) && at[before] == '.' && strlen(at + before + 1) == n &&
+            !memcmp(at + before + 1, name, n))
+            return f->value[i].text;
+    }
+    return NULL;
+}
+
+const char *mf_torch_value(const struct mf_torch *f, const char *root, const char *name)
+{
+    const char *text = find(f, root, name, strlen(name));
+    for (int i = 0; i < 8 && text && !strncmp(text, "${", 2) && text[strlen(text) - 1] == '}'; i++)
+        text = find(f, root, text + 2, strlen(text) - 3);
+    return text;
+}

@@ -1,0 +1,103 @@
+#include "import/torch_show.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "stream/json.h"
+
+static const struct mf_torch_layout layouts[] = {
+    {"workspace of diffusion policy or ManiFlow", "state_dicts.model", "state_dicts.ema_model"},
+    {"ReinFlow's or DPPO's cloning", "model", "ema"},
+    {"ReinFlow's or DPPO's fine-tuning", "model", NULL},
+    {"a policy's state_dict among others", "policy_state_dict", NULL},
+    {"the ReinFlow document's stages", "agent", "ema_agent"},
+    {"PyTorch Lightning", "state_dict", NULL},
+    {"a model's state_dict among others", "model_state_dict", NULL},
+    {"DeepSpeed", "module", NULL},
+    {"plain state_dict", "", NULL},
+};
+
+bool mf_torch_within(const struct mf_torch_tensor *t, const char *dictionary)
+{
+    size_t n = strlen(dictionary), before = (size_t)(t->key - t->name);
+    return n ? before == n + 1 && !memcmp(t->name, dictionary, n) : before == 0;
+}
+
+static bool has(const struct mf_torch *f, const char *dictionary)
+{
+    for (int i = 0; dictionary && i < f->n; i++)
+        if (mf_torch_within(&f->tensor[i], dictionary))
+            return true;
+    return false;
+}
+
+struct mf_torch_layout mf_torch_layout(const struct mf_torch *f)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        struct mf_torch_layout l = layouts[i];
+        bool average = has(f, l.average);
+        if (!has(f, l.weights) || (!strcmp(l.weights, "model") && l.average && !average))
+            continue;
+        l.average = average ? l.average : NULL;
+        return l;
+    }
+    return (struct mf_torch_layout){0};
+}
+
+static void show_text(const struct mf_torch *f, FILE *to)
+{
+    struct mf_torch_layout l = mf_torch_layout(f);
+    fprintf(to, "%-24s %s", "layout", l.name ? l.name : "none that is known");
+    if (l.name && *l.weights)
+        fprintf(to, ": weights in %s", l.weights);
+    fprintf(to, l.average ? ", their average in %s\n" : "\n", l.average);
+    for (int i = 0; i < f->n_values; i++)
+        fprintf(to, "%-24s %s\n", f->value[i].name, f->value[i].text);
+    for (int i = 0; i < f->n; i++) {
+        const struct mf_torch_tensor *t = &f->tensor[i];
+        fprintf(to, "%-64s %s (", t->name, t->dtype->name);
+        for (int d = 0; d < t->rank; d++)
+            fprintf(to, d ? ", %zu" : "%zu", t->dim[d]);
+        fputs(")\n", to);
+    }
+}
+
+static void show_json(const struct mf_torch *f, FILE *to)
+{
+    fputs("{\"__metadata__\":{", to);
+    for (int i = 0; i < f->n_values; i++) {
+        fputs(i ? ",\n" : "\n", to);
+        mf_json_text(f->value[i].name, strlen(f->value[i].name), to);
+        putc(':', to);
+        mf_json_text(f->value[i].text, strlen(f->value[i].text), to);
+    }
+    putc('}', to);
+    for (int i = 0; i < f->n; i++) {
+        const struct mf_torch_tensor *t = &f->tensor[i];
+        fputs(",\n", to);
+        mf_json_text(t->name, strlen(t->name), to);
+        fprintf(to, ":{\"dtype\":\"%s\",\"shape\":[", t->dtype->name);
+        for (int d = 0; d < t->rank; d++)
+            fprintf(to, d ? ",%zu" : "%zu", t->dim[d]);
+        fputs("]}", to);
+    }
+    fputs("}\n", to);
+}
+
+void mf_torch_show(const struct mf_torch *f, bool json, FILE *to)
+{
+    (json ? show_json : show_text)(f, to);
+}
+
+bool mf_torch_is(const char *path)
+{
+    unsigned char head[9] = {0};
+    struct mf_err ignored;
+    FILE *from = mf_file_read(path, &ignored);
+    if (!from)
+        return false;
+    size_t n = fread(head, 1, sizeof head, from);
+    fclose(from);
+    bool pickle = head[0] == 0x80 && head[1] <= 5 && head[8] != '{'; /* that is a safetensors header of 128 bytes */
+    return n == sizeof head && (!memcmp(head, "PK\3\4", 4) || pickle);
+}

@@ -1,0 +1,349 @@
+#include "stream/rollout.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One array: its dims as letters of mf_rollout (P is K+1; a letter met first is defined by it), where its
+ * pointer goes, and what needs it. */
+struct row {
+    const char *name, *dims;
+    enum mf_dtype dtype;
+    enum { ALWAYS, OPTIONAL, VALUES, TRUNCATED, CHAINS, ADVANTAGES } when;
+    size_t at;
+};
+
+#define AT(field) offsetof(struct mf_rollout, field)
+static const struct row rows[] = {
+    {"rewards", "TNC", MF_F32, ALWAYS, AT(rewards)},
+    {"terminated", "TN", MF_U8, ALWAYS, AT(terminated)},
+    {"truncated", "TN", MF_U8, ALWAYS, AT(truncated)},
+    {"valid", "TN", MF_U8, OPTIONAL, AT(valid)},
+    {"loss_mask", "TN", MF_U8, OPTIONAL, AT(loss_mask)},
+    {"n_exec", "TN", MF_I32, OPTIONAL, AT(n_exec)},
+    {"rewards_scaled", "TN", MF_F32, OPTIONAL, AT(rewards_scaled)},
+    {"prev_values", "TN", MF_F32, VALUES, AT(prev_values)},
+    {"last_values", "N", MF_F32, VALUES, AT(last_values)},
+    {"final_values", "TN", MF_F32, TRUNCATED, AT(final_values)},
+    {"actions", "TNCA", MF_F32, CHAINS, AT(actions)},
+    {"denoise_inds", "TNK", MF_I32, CHAINS, AT(denoise_inds)},
+    {"chains", "TNPHA", MF_F32, CHAINS, AT(chains)},
+    {"advantages", "TN", MF_F32, ADVANTAGES, AT(advantages)},
+    {"returns", "TN", MF_F32, ADVANTAGES, AT(returns)},
+};
+enum { ROWS = sizeof rows / sizeof *rows };
+
+/* The size that a letter stands for; 0 until it is known. */
+static size_t *dim_of(struct mf_rollout *r, char letter, size_t *plus)
+{
+    *plus = letter == 'P';
+    switch (letter) {
+    case 'T':
+        return &r->T;
+    case 'N':
+        return &r->N;
+    case 'C':
+        return &r->C;
+    case 'A':
+        return &r->A;
+    case 'H':
+        return &r->H;
+    default:
+        return &r->K;
+    }
+}
+
+struct words {
+    char text[160];
+    size_t used;
+};
+
+static void say(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct words *w, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(w->text + w->used, sizeof w->text - w->used, fmt, ap);
+    va_end(ap);
+    w->used += n > 0 && (size_t)n < sizeof w->text - w->used ? (size_t)n : 0;
+}
+
+/* "(64, 8, 4)" */
+static struct words shape_of(const struct mf_array *a)
+{
+    struct words w = {.used = 0};
+    say(&w, "(");
+    for (int i = 0; i < a->rank; i++)
+        say(&w, "%s%zu", i ? ", " : "", a->dim[i]);
+    say(&w, ")");
+    return w;
+}
+
+/* "(T=64, N=8, K+1)" */
+static struct words wanted(struct mf_rollout *r, const char *dims)
+{
+    struct words w = {.used = 0};
+    for (const char *d = dims; *d; d++) {
+        size_t plus, *dim = dim_of(r, *d, &plus);
+        say(&w, d == dims ? "(" : ", ");
+        if (plus)
+            say(&w, "K+1");
+        else
+            say(&w, "%c", *d);
+        if (*dim)
+            say(&w, "=%zu", *dim + plus);
+    }
+    say(&w, ")");
+    return w;
+}
+
+static int check_shape(struct mf_rollout *r, const struct row *row, const struct mf_array *a, struct mf_err *err)
+{
+    bool fits = a->rank == (int)strlen(row->dims);
+    struct words want = wanted(r, row->dims);
+    for (int i = 0; fits && i < a->rank; i++) {
+        size_t plus, *dim = dim_of(r, row->dims[i], &plus);
+        if (!*dim && a->dim[i] > plus)
+            *dim = a->dim[i] - plus;
+        fits = *dim && a->dim[i] == *dim + plus;
+    }
+    if (!fits)
+        return mf_err_set(err, MF_EFORMAT, "'%s' has shape %s, expected %s", row->name, shape_of(a).text, want.text);
+    /* A flag from Python may well be a bool; its bytes are the same. */
+    if (a->dtype != row->dtype && !(row->dtype == MF_U8 && a->dtype == MF_B1))
+        return mf_err_set(err, MF_EFORMAT, "'%s' has dtype %s, expected %s: numpy's .astype('%s') makes it so",
+                          row->name, mf_dtype_name(a->dtype), mf_dtype_name(row->dtype), mf_dtype_name(row->dtype));
+    return 0;
+}
+
+static bool masked(const struct mf_rollout *r, size_t i)
+{
+    return (r->valid && !r->valid[i]) || (r->loss_mask && !r->loss_mask[i]);
+}
+
+/* Only there is a final value read: where an episode is both, terminated wins. */
+static bool cut_off(const struct mf_rollout *r, size_t i)
+{
+    return r->truncated[i] && !r->terminated[i];
+}
+
+static bool any_cut_off(const struct mf_rollout *r)
+{
+    for (size_t i = 0; i < r->T * r->N; i++)
+        if (cut_off(r, i) && !masked(r, i))
+            return true;
+    return false;
+}
+
+static bool wants(const struct row *row, unsigned need)
+{
+    switch (row->when) {
+    case ALWAYS:
+    case OPTIONAL:
+        return true;
+    case VALUES:
+    case TRUNCATED:
+        return need & MF_NEED_VALUES;
+    case CHAINS:
+        return need & MF_NEED_CHAINS;
+    default:
+        return need & MF_NEED_ADVANTAGES;
+    }
+}
+
+/* Who would have made an array that is not there. */
+static const char *maker(const struct row *row)
+{
+    switch (row->when) {
+    case VALUES:
+    case CHAINS:
+        return ": whoever acts by a policy sends it, a scripted expert has none";
+    case TRUNCATED:
+        return ", since an episode was truncated: V of its true last observation";
+    case ADVANTAGES:
+        return ": mf-gae, mf-mc or mf-nstep, before this, adds it";
+    default:
+        return "";
+    }
+}
+
+static int bind_row(struct mf_rollout *r, const struct row *row, const struct mf_frame *f, struct mf_err *err)
+{
+    const struct mf_array *a = mf_frame_find(f, row->name);
+    char path[MF_NAME_MAX];
+    snprintf(path, sizeof path, "arrays.%s", row->name);
+    if (!a && mf_frame_has(f, path))
+        return mf_err_set(err, MF_EFORMAT, "'%s' is no array of a type known here, expected %s", row->name,
+                          mf_dtype_name(row->dtype));
+    if (!a && (row->when == OPTIONAL || (row->when == TRUNCATED && !any_cut_off(r))))
+        return 0;
+    if (!a)
+        return mf_err_set(err, MF_EFORMAT, "there is no array '%s', expected %s%s", row->name,
+                          wanted(r, row->dims).text, maker(row));
+    int rc = check_shape(r, row, a, err);
+    if (!rc)
+        memcpy((char *)r + row->at, &a->data, sizeof a->data);
+    return rc;
+}
+
+/* ---- NaN, infinity and ranges, where something reads them ---- */
+
+/* The first of [from, from + n) that is no finite number, which x - x tells without a branch; n: none. */
+static size_t bad_at(const struct mf_array *a, size_t from, size_t n)
+{
+    const float *f = a->data;
+    const double *d = a->data;
+    int bad = 0;
+    if (a->dtype == MF_F32)
+        for (size_t i = 0; i < n; i++)
+            bad |= !(f[from + i] - f[from + i] == 0);
+    else if (a->dtype == MF_F64)
+        for (size_t i = 0; i < n; i++)
+            bad |= !(d[from + i] - d[from + i] == 0);
+    for (size_t i = 0; bad && i < n; i++)
+        if (!isfinite(a->dtype == MF_F32 ? (double)f[from + i] : d[from + i]))
+            return i;
+    return n;
+}
+
+static int bad_element(const struct mf_array *a, size_t i, const char *what, struct mf_err *err)
+{
+    size_t index[MF_RANK_MAX];
+    struct words w = {.used = 0};
+    for (int d = a->rank - 1; d >= 0; i /= a->dim[d], d--)
+        index[d] = i % a->dim[d];
+    for (int d = 0; d < a->rank; d++)
+        say(&w, "%s%zu", d ? "," : "", index[d]);
+    return mf_err_set(err, MF_EFORMAT, "%s[%s] is %s", a->name, w.text, what);
+}
+
+static int bad_number(const struct mf_array *a, size_t i, const char *where, struct mf_err *err)
+{
+    char what[80];
+    double x = a->dtype == MF_F32 ? (double)((const float *)a->data)[i] : ((const double *)a->data)[i];
+    snprintf(what, sizeof what, "%s, %s", isnan(x) ? "NaN" : "infinite", where);
+    return bad_element(a, i, what, err);
+}
+
+/* An array whose rows are (t, n); `final`: which is read where an episode was cut off, and nowhere else. */
+static int check_rows(const struct mf_rollout *r, const struct mf_array *a, bool final, struct mf_err *err)
+{
+    size_t inner = a->count / (r->T * r->N);
+    if (bad_at(a, 0, a->count) == a->count)
+        return 0; /* as nearly always */
+    for (size_t i = 0; i < r->T * r->N; i++) {
+        if (masked(r, i) || (final && !cut_off(r, i)))
+            continue;
+        size_t bad = bad_at(a, i * inner, inner);
+        if (bad < inner)
+            return bad_number(a, i * inner + bad, "and neither valid nor loss_mask masks it", err);
+    }
+    return 0;
+}
+
+/* V after the last step is read where the episode goes on. */
+static int check_last(const struct mf_rollout *r, const struct mf_array *a, struct mf_err *err)
+{
+    for (size_t n = 0, i = (r->T - 1) * r->N; n < r->N; n++, i++)
+        if (!masked(r, i) && !r->terminated[i] && !r->truncated[i] && bad_at(a, n, 1) == 0)
+            return bad_number(a, n, "and its episode goes on", err);
+    return 0;
+}
+
+static int check_range(const struct mf_rollout *r, const struct mf_array *a, int32_t low, int32_t high,
+                       struct mf_err *err)
+{
+    size_t inner = a->count / (r->T * r->N);
+    const int32_t *v = a->data;
+    char what[80];
+    for (size_t i = 0; i < a->count; i++)
+        if (!masked(r, i / inner) && (v[i] < low || v[i] > high)) {
+            snprintf(what, sizeof what, "%d, not within %d..%d", v[i], low, high);
+            return bad_element(a, i, what, err);
+        }
+    return 0;
+}
+
+static int check_values(const struct mf_rollout *r, const struct mf_frame *f, unsigned need, struct mf_err *err)
+{
+    int rc = 0;
+    for (int i = 0; i < ROWS && !rc; i++) {
+        const struct mf_array *a = wants(&rows[i], need) ? mf_frame_find(f, rows[i].name) : NULL;
+        if (!a)
+            continue;
+        if (rows[i].at == AT(last_values))
+            rc = check_last(r, a, err);
+        else if (rows[i].at == AT(n_exec))
+            rc = check_range(r, a, 1, (int32_t)r->C, err);
+        else if (rows[i].at == AT(denoise_inds))
+            rc = check_range(r, a, -1, (int32_t)r->K - 1, err);
+        else
+            rc = check_rows(r, a, rows[i].when == TRUNCATED, err);
+    }
+    return rc;
+}
+
+/* What a policy read, whatever its names are, and the log-probs, whose shape is the objective's. */
+static int bind_open_shapes(struct mf_rollout *r, const struct mf_frame *f, struct mf_err *err)
+{
+    int observations = 0;
+    r->prev_logprobs = mf_frame_find(f, "prev_logprobs");
+    if (!r->prev_logprobs)
+        return mf_err_set(err, MF_EFORMAT, "there is no array 'prev_logprobs'");
+    for (int i = 0; i < mf_frame_arrays(f); i++) {
+        const struct mf_array *a = mf_frame_array(f, i);
+        bool obs = !strncmp(a->name, "obs/", 4);
+        observations += obs;
+        if (!obs && a != r->prev_logprobs)
+            continue;
+        if (a->rank < 2 || a->dim[0] != r->T || a->dim[1] != r->N)
+            return mf_err_set(err, MF_EFORMAT, "'%s' has shape %s, expected %s first", a->name, shape_of(a).text,
+                              wanted(r, "TN").text);
+        if (!obs && a->dtype != MF_F32)
+            return mf_err_set(err, MF_EFORMAT, "'%s' has dtype %s, expected <f4", a->name, mf_dtype_name(a->dtype));
+        int rc = check_rows(r, a, false, err);
+        if (rc)
+            return rc;
+    }
+    return observations ? 0 : mf_err_set(err, MF_EFORMAT, "there is no array 'obs/..'");
+}
+
+/* Where in the run it belongs. Slices are optional: a stream made by hand may be whole. */
+static int bind_fields(struct mf_rollout *r, const struct mf_frame *f, struct mf_err *err)
+{
+    int64_t envs = (int64_t)r->N;
+    int rc = 0;
+    r->slices = 1;
+    if (mf_frame_has(f, "slice"))
+        (void)((rc = mf_frame_get_int(f, "slice.0", &r->slice, err)) ||
+               (rc = mf_frame_get_int(f, "slice.1", &r->slices, err)));
+    if (!rc && mf_frame_has(f, "envs"))
+        (void)((rc = mf_frame_get_int(f, "envs.0", &r->first_env, err)) ||
+               (rc = mf_frame_get_int(f, "envs.1", &envs, err)));
+    if (!rc && mf_frame_has(f, "normalized"))
+        rc = mf_frame_get_bool(f, "normalized", &r->normalized, err);
+    if (!rc && (r->slice < 0 || r->slice >= r->slices || r->first_env < 0 || r->first_env > INT32_MAX ||
+                envs != (int64_t)r->N))
+        rc = mf_err_set(err, MF_EFORMAT, "slice [%lld, %lld] or envs [%lld, %lld] does not fit N=%zu",
+                        (long long)r->slice, (long long)r->slices, (long long)r->first_env, (long long)envs, r->N);
+    return rc;
+}
+
+int mf_rollout_bind(struct mf_rollout *r, const struct mf_frame *f, unsigned need, struct mf_err *err)
+{
+    *r = (struct mf_rollout){.iter = 0};
+    int rc = mf_frame_get_int(f, "iter", &r->iter, err);
+    if (rc)
+        return rc;
+    for (int i = 0; i < ROWS && !rc; i++)
+        if (wants(&rows[i], need))
+            rc = bind_row(r, &rows[i], f, err);
+    if (!rc)
+        rc = bind_fields(r, f, err);
+    if (!rc)
+        rc = check_values(r, f, need, err);
+    if (!rc && need & MF_NEED_CHAINS)
+        rc = bind_open_shapes(r, f, err);
+    return rc ? mf_err_at(err, "the rollout of iteration %lld", (long long)r->iter) : 0;
+}

@@ -1,0 +1,41 @@
+/* rollout.h - a rollout frame as typed pointers whose shapes were checked once.
+ *
+ *   T decision steps  N environments  C executed actions  A action dim
+ *   H horizon         K denoising steps
+ */
+#ifndef MF_STREAM_ROLLOUT_H
+#define MF_STREAM_ROLLOUT_H
+
+#include "stream/frame.h"
+
+/* Which arrays must be there. */
+enum mf_need {
+    MF_NEED_VALUES = 1 << 0, /* prev_values, last_values; final_values where anything is truncated and not terminated */
+    MF_NEED_CHAINS = 1 << 1, /* chains, denoise_inds, prev_logprobs, obs/..., actions */
+    MF_NEED_ADVANTAGES = 1 << 2, /* advantages, returns */
+};
+
+struct mf_rollout {
+    size_t T, N, C, A, H, K;
+    int64_t iter, slice, slices, first_env;
+    const float *rewards;                  /* (T, N, C) */
+    const float *rewards_scaled;           /* (T, N), or NULL */
+    const uint8_t *terminated, *truncated; /* (T, N) */
+    const uint8_t *valid, *loss_mask;      /* (T, N), or NULL: all */
+    const int32_t *n_exec;                 /* (T, N), or NULL: C everywhere */
+    const float *prev_values;              /* (T, N), or NULL unless needed; so for what follows */
+    const float *last_values;              /* (N) */
+    const float *final_values;             /* (T, N) */
+    const float *actions;                  /* (T, N, C, A) */
+    const float *chains;                   /* (T, N, K+1, H, A) */
+    const int32_t *denoise_inds;           /* (T, N, K) */
+    const struct mf_array *prev_logprobs;  /* by objective */
+    const float *advantages, *returns;     /* (T, N) */
+    bool normalized;                       /* the frame says its advantages are already normalised */
+};
+
+/* Borrow f's arrays. MF_EFORMAT names the array that is missing, of another
+ * dtype or shape, or NaN where it is not masked (with its index). */
+int mf_rollout_bind(struct mf_rollout *r, const struct mf_frame *f, unsigned need, struct mf_err *err);
+
+#endif

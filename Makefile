@@ -41,10 +41,10 @@ endif
 
 # One question, asked once: is there an nvcc? The answer picks a file, not a macro.
 NVCC      = $(if $(filter auto,$(CUDA)),$(shell command -v nvcc),)
-DEV_CUDA  = $(if $(NVCC),$(wildcard lib/dev/dev_cuda.cu),)
-NOT_BUILT = $(if $(DEV_CUDA),lib/dev/dev_nocuda.c,)
+DEV_CUDA  = $(if $(NVCC),$(wildcard lib/cpu/dev_cuda.cu),)
+NOT_BUILT = $(if $(DEV_CUDA),lib/cpu/dev_nocuda.c,)
 
-ROOMS     = series plot stage rl eval import flow nn graph dev env demos run stream conf wire base
+ROOMS     = series plot stage rl eval import flow nn graph cpu dev env demos run stream conf wire base
 ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
@@ -62,7 +62,7 @@ build/tests/%: build/tests/%.o $(ROOM_A)
 
 # An archive per room. A file more in a table's folder is a row more in the table.
 define room
-build/lib/$(1).a: $(patsubst %.c,build/%.o,$(filter-out $(NOT_BUILT),$(wildcard lib/$(1)/*.c))) $(if $(filter dev,$(1)),$(DEV_CUDA:%.cu=build/%.o)) $(if $(filter $(1),env nn),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
+build/lib/$(1).a: $(patsubst %.c,build/%.o,$(filter-out $(NOT_BUILT),$(wildcard lib/$(1)/*.c))) $(if $(filter cpu,$(1)),$(DEV_CUDA:%.cu=build/%.o)) $(if $(filter $(1),env nn),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
 	@mkdir -p $$(@D); rm -f $$@
 	$$(call say,AR,$$@)$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
@@ -90,10 +90,10 @@ build/%.o: %.c build/flags
 
 # The inner loops of the cpu device are compiled once per instruction set, and picked at run time.
 AVX512 = -mavx512f -mavx512vl -mavx512dq -mfma
-build/lib/dev/kern_base.o: SIMD = -Wno-psabi
-build/lib/dev/kern_avx2.o: SIMD = -Wno-psabi -mavx2 -mfma
-build/lib/dev/kern_avx512.o: SIMD = -Wno-psabi $(AVX512)
-build/lib/dev/kern_avx512_bf16.o: SIMD = -Wno-psabi $(AVX512) -mavx512bf16
+build/lib/cpu/kern_base.o: SIMD = -Wno-psabi
+build/lib/cpu/kern_avx2.o: SIMD = -Wno-psabi -mavx2 -mfma
+build/lib/cpu/kern_avx512.o: SIMD = -Wno-psabi $(AVX512)
+build/lib/cpu/kern_avx512_bf16.o: SIMD = -Wno-psabi $(AVX512) -mavx512bf16
 # Loops that choose between numbers become vectors only where a comparison may be made in vain; no number changes.
 build/lib/env/rays.o build/lib/env/farthest.o: SIMD = -fno-trapping-math
 

@@ -2,8 +2,8 @@
 #ifndef MF_GRAPH_PLAN_PRIV_H
 #define MF_GRAPH_PLAN_PRIV_H
 
-#include "base/crew.h"
-#include "dev/gemm.h"
+#include "cpu/crew.h"
+#include "cpu/gemm.h"
 #include "graph/engine.h"
 #include "graph/record.h"
 

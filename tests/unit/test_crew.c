@@ -1,7 +1,7 @@
 /* Crews: every part of every job is made once, before its leader goes on, whoever is free. */
 #include <string.h>
 
-#include "base/crew.h"
+#include "cpu/crew.h"
 #include "base/workers.h"
 #include "tap.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "dev/kern.h"
+#include "cpu/kern.h"
 #include "tap.h"
 
 static float *normal(size_t n)

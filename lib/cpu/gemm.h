@@ -6,8 +6,8 @@
  * sums are fp32; processors that add two products at a time round their sums
  * otherwise.
  */
-#ifndef MF_DEV_GEMM_H
-#define MF_DEV_GEMM_H
+#ifndef MF_CPU_GEMM_H
+#define MF_CPU_GEMM_H
 
 #include "dev/op.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dev/kern.h"
+#include "cpu/kern.h"
 
 int mf_dev_find(struct mf_dev *dev, const char *name, enum mf_precision precision, struct mf_err *err)
 {

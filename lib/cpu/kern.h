@@ -6,10 +6,10 @@
  * row's are the same in every block, tail and position. kern_avx512_bf16.c
  * multiplies pairs of bf16, with bits of its own.
  */
-#ifndef MF_DEV_KERN_H
-#define MF_DEV_KERN_H
+#ifndef MF_CPU_KERN_H
+#define MF_CPU_KERN_H
 
-#include "dev/gemm.h"
+#include "cpu/gemm.h"
 
 enum { MF_ROWS = 4 }; /* of a block */
 

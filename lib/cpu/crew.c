@@ -1,7 +1,7 @@
 /* Who takes a part ends it before its leader goes on; who comes late finds none left, so that a helper that has not
  * come yet delays nobody.
  */
-#include "base/crew.h"
+#include "cpu/crew.h"
 
 #include <sched.h>
 

@@ -1,7 +1,7 @@
 /* kern_avx512_bf16.c - products of pairs of bf16, two multiply-adds a lane at a time (AVX512-BF16); the Makefile
  * compiles this file for it. A word is a pair: of neighbours along k, or of rows where those are summed over.
  */
-#include "dev/kern_zmm.inc"
+#include "cpu/kern_zmm.inc"
 
 INLINE vw macw(vw a, vw b, vw c)
 {
@@ -10,9 +10,9 @@ INLINE vw macw(vw a, vw b, vw c)
 
 #define PAIR         2
 #define MULTIPLY_ADD "vdpbf16ps"
-#include "dev/kern_rows.inc"
-#include "dev/kern_gemm.inc"
-#include "dev/kern_outer.inc"
+#include "cpu/kern_rows.inc"
+#include "cpu/kern_gemm.inc"
+#include "cpu/kern_outer.inc"
 
 enum { GROUP = 8 }; /* words that are turned together */
 

@@ -1,9 +1,9 @@
 /* dev_cpu.c - the fast device: vectorised where the time goes, ref's loops where it does not. */
 #include <string.h>
 
-#include "base/crew.h"
+#include "cpu/crew.h"
 #include "dev/dev.h"
-#include "dev/kern.h"
+#include "cpu/kern.h"
 #include "dev/ref.h"
 
 enum { LARGE_MACS = 1 << 20 }; /* a product that is worth sharing: some 20 us */

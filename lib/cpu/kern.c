@@ -1,4 +1,4 @@
-#include "dev/kern.h"
+#include "cpu/kern.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * job is shared by one leader at a time; where nobody is free, or another leads, it is done whole and costs two looks.
  * Helpers look for work in turns with whatever else wants their core: this is for work that ends soon.
  */
-#ifndef MF_BASE_CREW_H
-#define MF_BASE_CREW_H
+#ifndef MF_CPU_CREW_H
+#define MF_CPU_CREW_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "dev/kern.h"
+#include "cpu/kern.h"
 #include "dev/ref.h"
 
 typedef float v8 __attribute__((vector_size(32)));
@@ -19,7 +19,7 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
 #define LANES 8
 #define PAIR  1
 #define macw  fmaw
-#include "dev/kern_math.inc"
+#include "cpu/kern_math.inc"
 
 INLINE unsigned bitsw(iw x)
 {
@@ -54,13 +54,13 @@ INLINE unsigned bitsw(iw x)
             turn_##V(l.at[i] / 4, x, ldx, w, a);                                                                       \
     }
 
-#include "dev/kern_gemm.inc"
-#include "dev/kern_outer.inc"
-#include "dev/kern_fp32.inc"
-#include "dev/kern_each.inc"
-#include "dev/kern_norm.inc"
-#include "dev/kern_attention.inc"
+#include "cpu/kern_gemm.inc"
+#include "cpu/kern_outer.inc"
+#include "cpu/kern_fp32.inc"
+#include "cpu/kern_each.inc"
+#include "cpu/kern_norm.inc"
+#include "cpu/kern_attention.inc"
 
-#include "dev/kern_table.inc"
+#include "cpu/kern_table.inc"
 
 KERN_TABLE(base)

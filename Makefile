@@ -5,7 +5,7 @@
 # make uninstall    remove them
 # make docs         manual pages in build/man
 # make test         the tests alone (units: build the unit tests)
-# make lint         layers, headers, clang, format, shell scripts
+# make lint         layers, tags, headers, clang, format, shell scripts
 # make check-pypi   compare with Hydra and others, from PyPI
 # make fuzz         the decoders under libFuzzer
 # make soak         kills, failing calls and full disks at random for SECONDS=600 (strace; root for the disks)

@@ -12,7 +12,7 @@
 struct check {
     long long frames, samples;
     int n_sources;
-    struct source {
+    struct sender {
         char src[64];
         long long slices; /* since its last round */
     } * source;
@@ -76,7 +76,7 @@ static int alike(struct check *c, const struct mf_frame *f, struct mf_err *err)
 }
 
 /* Its slices are counted for each source, since several may share a stream. */
-static int source_of(struct check *c, const struct mf_frame *f, struct source **s, struct mf_err *err)
+static int source_of(struct check *c, const struct mf_frame *f, struct sender **s, struct mf_err *err)
 {
     const char *src = "";
     int i = 0, rc = mf_frame_has(f, "src") ? mf_frame_get_str(f, "src", &src, err) : 0;
@@ -84,7 +84,7 @@ static int source_of(struct check *c, const struct mf_frame *f, struct source **
         i++;
     if (i == c->n_sources) {
         c->source = mf_xrealloc(c->source, (size_t)++c->n_sources, sizeof *c->source);
-        c->source[i] = (struct source){.slices = 0};
+        c->source[i] = (struct sender){.slices = 0};
         snprintf(c->source[i].src, sizeof c->source[i].src, "%s", src);
     }
     *s = &c->source[i];
@@ -94,7 +94,7 @@ static int source_of(struct check *c, const struct mf_frame *f, struct source **
 static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
 {
     struct check *c = self;
-    struct source *s;
+    struct sender *s;
     struct mf_rollout r;
     int64_t slices;
     int rc = 0;

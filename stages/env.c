@@ -20,7 +20,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     const struct env *e = self;
     const struct mf_env *env;
-    struct mf_call *call;
+    struct mf_rpc *call;
     int n, rc;
     const char *const *name = mf_run_operands(run, &n);
     if (n != 1)
@@ -30,10 +30,10 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     if (!e->address && isatty(STDIN_FILENO))
         return mf_err_set(err, MF_EUSAGE,
                           "questions come through a pipe (env=exec) or env.address, not from a terminal");
-    if ((rc = mf_call_serve(&call, e->address, err)))
+    if ((rc = mf_rpc_serve(&call, e->address, err)))
         return rc;
     rc = mf_env_serve(call, env, (int)e->threads, err);
-    mf_call_free(call);
+    mf_rpc_free(call);
     return rc;
 }
 

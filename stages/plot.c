@@ -13,7 +13,7 @@ struct plot {
     const char *out;
     int axis;
     struct mf_names series;
-    struct mf_trials trials;
+    struct mf_run_logs logs;
 };
 
 static const struct mf_bind binds[] = {
@@ -41,19 +41,19 @@ static int open_plot(struct mf_run *run, void *self, struct mf_err *err)
     if (n == 0)
         return mf_err_set(err, MF_EUSAGE, "name the runs to draw: mf-plot outputs/point/latest");
     int rc = form_of(p->out, &form, err);
-    return rc ? rc : mf_trials_open(&p->trials, words, n, err);
+    return rc ? rc : mf_run_logs_open(&p->logs, words, n, err);
 }
 
 /* Each that was asked for is there; with none asked for, success or the first. */
 static int choose(struct plot *p, struct mf_err *err)
 {
-    const struct mf_trials *t = &p->trials;
+    const struct mf_run_logs *t = &p->logs;
     const struct mf_history *h = NULL;
     char there[400] = "";
     for (int i = 0; i < t->n && !h; i++)
-        h = t->trial[i].h.n_series ? &t->trial[i].h : NULL;
+        h = t->log[i].h.n_series ? &t->log[i].h : NULL;
     if (!h)
-        return mf_err_set(err, MF_EUSAGE, "%s has no iteration to draw yet", t->trial[0].path);
+        return mf_err_set(err, MF_EUSAGE, "%s has no iteration to draw yet", t->log[0].path);
     if (p->series.n == 0) {
         p->series.n = 1;
         snprintf(p->series.v[0], sizeof p->series.v[0], "%s",
@@ -90,7 +90,7 @@ static int write_out(const struct plot *p, const char *bytes, size_t n, struct m
 static struct mf_picture layout(const struct plot *p, enum mf_form form, const char *series[MF_LIST_MAX])
 {
     struct winsize w = {.ws_col = 79};
-    const int n = p->series.n, rows = (n + 1) / 2, keys = p->trials.n_groups;
+    const int n = p->series.n, rows = (n + 1) / 2, keys = p->logs.n_groups;
     for (int i = 0; i < n; i++)
         series[i] = p->series.v[i];
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_col < 40)
@@ -104,8 +104,8 @@ static struct mf_picture layout(const struct plot *p, enum mf_form form, const c
         .axis = (enum mf_axis)p->axis,
         .n_series = n,
         .series = series,
-        .n_groups = p->trials.n_groups,
-        .group = p->trials.group,
+        .n_groups = p->logs.n_groups,
+        .group = p->logs.group,
     };
 }
 
@@ -140,7 +140,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 static int close_plot(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     (void)run, (void)rc, (void)err;
-    mf_trials_close(&((struct plot *)self)->trials);
+    mf_run_logs_close(&((struct plot *)self)->logs);
     return 0;
 }
 

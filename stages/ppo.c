@@ -23,7 +23,7 @@
 
 enum { CHECKPOINTS_KEPT = 3 };
 
-struct ppo {
+struct learner {
     const char *checkpoint, *device, *address;
     int64_t threads, max_lag, sources, save_interval, keep, log_interval, num_envs, steps;
     int precision, weights;
@@ -44,32 +44,32 @@ struct ppo {
 };
 
 static const struct mf_bind binds[] = {
-    {"policy.checkpoint", offsetof(struct ppo, checkpoint)},
-    {"policy.weights", offsetof(struct ppo, weights)},
-    MF_POLICY_BINDS(struct ppo, policy_opts),
-    MF_NOISE_BINDS(struct ppo, noise),
-    MF_PPO_BINDS(struct ppo, opts),
-    {"training.num_envs", offsetof(struct ppo, num_envs)},
-    {"training.num_steps_per_rollout", offsetof(struct ppo, steps)},
-    {"training.save_interval", offsetof(struct ppo, save_interval)},
-    {"training.keep_checkpoints", offsetof(struct ppo, keep)},
-    {"training.log_interval", offsetof(struct ppo, log_interval)},
-    {"collect.max_lag", offsetof(struct ppo, max_lag)},
-    {"collect.sources", offsetof(struct ppo, sources)},
-    {"collect.policy_address", offsetof(struct ppo, address)},
-    {"run.seed", offsetof(struct ppo, opts.seed)},
-    MF_RUNDIR_BINDS(struct ppo, run),
-    {"log.progress", offsetof(struct ppo, progress)},
-    {"device", offsetof(struct ppo, device)},
-    {"precision", offsetof(struct ppo, precision)},
-    {"threads", offsetof(struct ppo, threads)},
+    {"policy.checkpoint", offsetof(struct learner, checkpoint)},
+    {"policy.weights", offsetof(struct learner, weights)},
+    MF_POLICY_BINDS(struct learner, policy_opts),
+    MF_NOISE_BINDS(struct learner, noise),
+    MF_PPO_BINDS(struct learner, opts),
+    {"training.num_envs", offsetof(struct learner, num_envs)},
+    {"training.num_steps_per_rollout", offsetof(struct learner, steps)},
+    {"training.save_interval", offsetof(struct learner, save_interval)},
+    {"training.keep_checkpoints", offsetof(struct learner, keep)},
+    {"training.log_interval", offsetof(struct learner, log_interval)},
+    {"collect.max_lag", offsetof(struct learner, max_lag)},
+    {"collect.sources", offsetof(struct learner, sources)},
+    {"collect.policy_address", offsetof(struct learner, address)},
+    {"run.seed", offsetof(struct learner, opts.seed)},
+    MF_RUNDIR_BINDS(struct learner, run),
+    {"log.progress", offsetof(struct learner, progress)},
+    {"device", offsetof(struct learner, device)},
+    {"precision", offsetof(struct learner, precision)},
+    {"threads", offsetof(struct learner, threads)},
     {0},
 };
 
 /* ---- out: the edge, metrics ---- */
 
 /* Each collector's state goes with the policy: who starts over finds both. */
-static int publish(struct ppo *q, struct mf_err *err)
+static int publish(struct learner *q, struct mf_err *err)
 {
     const struct mf_trainer *t = &q->trainer;
     void **part;
@@ -86,7 +86,7 @@ static int publish(struct ppo *q, struct mf_err *err)
     return rc;
 }
 
-static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, struct mf_err *err)
+static int report(struct mf_run *run, struct learner *q, const struct mf_report *r, struct mf_err *err)
 {
     char words[200];
     struct mf_frame *m = mf_report_frame(r);
@@ -116,7 +116,7 @@ static int report(struct mf_run *run, struct ppo *q, const struct mf_report *r, 
 
 /* ---- in: head, slices, rounds ---- */
 
-static int open_folder(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+static int open_folder(const struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
 {
     int rc = mf_workdir_open(&q->work, head, &q->run, mf_run_is_saved(run), q->address != NULL, err);
     if (rc == 0 && q->work.own && !q->address)
@@ -125,7 +125,7 @@ static int open_folder(const struct mf_run *run, struct ppo *q, const struct mf_
 }
 
 /* What the collectors were told holds here too, unless it was said otherwise. */
-static int inherit(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+static int inherit(const struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
 {
     const struct {
         const char *key, *field;
@@ -142,7 +142,7 @@ static int inherit(const struct mf_run *run, struct ppo *q, const struct mf_fram
 }
 
 /* Rounds are taken to be as large as the head's, from every source. */
-static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, struct mf_err *err)
+static int say_memory(const struct learner *q, const struct mf_policy_spec *spec, struct mf_err *err)
 {
     const bool serves = q->work.live || q->address;
     const struct mf_machine_memory machine = mf_machine_memory("");
@@ -154,7 +154,7 @@ static int say_memory(const struct ppo *q, const struct mf_policy_spec *spec, st
 }
 
 /* Another start is another run, unless it is forced. */
-static int hold_start(struct ppo *q, const struct mf_frame *head, const struct mf_start *s, struct mf_err *err)
+static int hold_start(struct learner *q, const struct mf_frame *head, const struct mf_start *s, struct mf_err *err)
 {
     const char *named = q->checkpoint;
     struct mf_err ignored;
@@ -171,7 +171,7 @@ static int hold_start(struct ppo *q, const struct mf_frame *head, const struct m
 }
 
 /* What a configuration should tell, and the head alone says. */
-static int assume(struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+static int assume(struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
 {
     const struct mf_conf *c = mf_run_conf(run);
     const char *text;
@@ -190,7 +190,7 @@ static int assume(struct mf_run *run, struct ppo *q, const struct mf_frame *head
 }
 
 /* A collector that is ahead of the start would wait for ever. */
-static int open_policy(struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+static int open_policy(struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
 {
     struct mf_policy_spec spec;
     struct mf_start start;
@@ -217,7 +217,7 @@ static int open_policy(struct mf_run *run, struct ppo *q, const struct mf_frame 
 }
 
 /* Who collects waits at the address that we were given, or at the one in the head, if its run is in progress. */
-static int serve(const struct mf_run *run, struct ppo *q, const struct mf_frame *head, struct mf_err *err)
+static int serve(const struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
 {
     const char *address = q->address;
     struct mf_err ignored;
@@ -227,7 +227,7 @@ static int serve(const struct mf_run *run, struct ppo *q, const struct mf_frame 
     return rc ? rc : publish(q, err);
 }
 
-static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struct mf_err *err)
+static int begin(struct mf_run *run, struct learner *q, struct mf_frame *head, struct mf_err *err)
 {
     int rc = inherit(run, q, head, err);
     q->head = mf_frame_keep(head);
@@ -250,7 +250,7 @@ static int begin(struct mf_run *run, struct ppo *q, struct mf_frame *head, struc
 }
 
 /* A source more, or one that starts over. */
-static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, struct mf_err *err)
+static int take_head(struct mf_run *run, struct learner *q, struct mf_frame *head, struct mf_err *err)
 {
     const char *src = "";
     int rc = q->head ? 0 : begin(run, q, head, err);
@@ -263,7 +263,7 @@ static int take_head(struct mf_run *run, struct ppo *q, struct mf_frame *head, s
     return q->edge ? mf_edge_admit(q->edge, src, true, err) : 0;
 }
 
-static int learn(struct ppo *q, const struct mf_part *parts, int n, struct mf_ppo_stats *stats,
+static int learn(struct learner *q, const struct mf_round_part *parts, int n, struct mf_ppo_stats *stats,
                  struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
     struct mf_trainer *t = &q->trainer;
@@ -277,7 +277,7 @@ static int learn(struct ppo *q, const struct mf_part *parts, int n, struct mf_pp
 }
 
 /* The round is consumed: next version, saved, then served. */
-static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t steps, struct mf_err *err)
+static int advance(struct learner *q, const struct mf_round_part *parts, int n, int64_t steps, struct mf_err *err)
 {
     struct mf_trainer *t = &q->trainer;
     char path[MF_PATH_MAX];
@@ -291,7 +291,8 @@ static int advance(struct ppo *q, const struct mf_part *parts, int n, int64_t st
 }
 
 /* One part of several is at fault: its source is, and the round is learned from without it. */
-static int blame(struct mf_run *run, const struct ppo *q, const struct mf_part *parts, int n, struct mf_err *err)
+static int blame(struct mf_run *run, const struct learner *q, const struct mf_round_part *parts, int n,
+                 struct mf_err *err)
 {
     int64_t T = 0;
     struct mf_err ignored;
@@ -304,7 +305,8 @@ static int blame(struct mf_run *run, const struct ppo *q, const struct mf_part *
     return err->code = MF_EFORMAT;
 }
 
-static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *parts, int n, struct mf_err *err)
+static int take_round(struct mf_run *run, struct learner *q, const struct mf_round_part *parts, int n,
+                      struct mf_err *err)
 {
     const struct mf_policy *p = &q->trainer.policy;
     struct mf_ppo_stats stats;
@@ -335,12 +337,12 @@ static int take_round(struct mf_run *run, struct ppo *q, const struct mf_part *p
 }
 
 /* Whatever came, or went, may have made the round whole. */
-static int take_rounds(struct mf_run *run, struct ppo *q, struct mf_err *err)
+static int take_rounds(struct mf_run *run, struct learner *q, struct mf_err *err)
 {
     int rc = 0;
     for (int64_t iter = q->trainer.policy.iter; rc == 0 && mf_rounds_whole(q->rounds, iter); iter++) {
         int n;
-        struct mf_part *parts = mf_rounds_parts(q->rounds, iter, &n);
+        struct mf_round_part *parts = mf_rounds_parts(q->rounds, iter, &n);
         rc = take_round(run, q, parts, n, err);
         free(parts);
         if (rc == 0)
@@ -351,7 +353,7 @@ static int take_rounds(struct mf_run *run, struct ppo *q, struct mf_err *err)
 
 static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
 {
-    struct ppo *q = self;
+    struct learner *q = self;
     int rc;
     switch (mf_frame_kind(f)) {
     case MF_HEAD:
@@ -369,7 +371,7 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
 /* A source is over; rounds that it did not finish go on without it. */
 static int ended(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
 {
-    struct ppo *q = self;
+    struct learner *q = self;
     const char *src, *why = NULL;
     int rc = mf_frame_get_str(end, "src", &src, err);
     if (rc || (mf_frame_has(end, "why") && (rc = mf_frame_get_str(end, "why", &why, err))))
@@ -383,7 +385,7 @@ static int ended(struct mf_run *run, void *self, const struct mf_frame *end, str
     return take_rounds(run, q, err);
 }
 
-static void sum_up(const struct ppo *q)
+static void sum_up(const struct learner *q)
 {
     mf_log_live("%s", "");
     if (q->trainer.policy.version == 0)
@@ -396,7 +398,7 @@ static void sum_up(const struct ppo *q)
 
 static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
-    struct ppo *q = self;
+    struct learner *q = self;
     (void)run;
     if (rc == 0)
         sum_up(q);
@@ -420,7 +422,7 @@ static const struct mf_stage stage = {
     .role = MF_SINK,
     .metrics = true,
     .binds = binds,
-    .size = sizeof(struct ppo),
+    .size = sizeof(struct learner),
     .fits = mf_policy_head_fits,
     .frame = frame,
     .ended = ended,

@@ -20,7 +20,7 @@ enum { VIDEO_MOST = 16 << 20 }; /* bytes of a video that is put into the page */
 
 struct report {
     double success;
-    struct mf_trials trials;
+    struct mf_run_logs logs;
     struct mf_evals evals;
 };
 
@@ -69,7 +69,7 @@ static void put_next(FILE *to, char **at)
 
 static int draw(const struct report *r, bool *drawn, char **svg, struct mf_err *err)
 {
-    const struct mf_trials *t = &r->trials;
+    const struct mf_run_logs *t = &r->logs;
     char *script = NULL;
     size_t length, n;
     FILE *to = open_memstream(&script, &length);
@@ -88,9 +88,9 @@ static int draw(const struct report *r, bool *drawn, char **svg, struct mf_err *
 
 /* ---- one group ---- */
 
-static void put_configuration(FILE *to, const struct mf_trials *t, const struct mf_cohort *g)
+static void put_configuration(FILE *to, const struct mf_run_logs *t, const struct mf_cohort *g)
 {
-    const struct mf_trial *one = g->trial[0];
+    const struct mf_run_log *one = g->log[0];
     if (!one->text) {
         fputs("<p>Its configuration is not known: there is no configs/ in its folder.</p>\n", to);
         return;
@@ -101,7 +101,7 @@ static void put_configuration(FILE *to, const struct mf_trials *t, const struct 
                 : round == 1 ? "What else is not the default"
                              : "The other keys");
         for (int k = 0; mf_keys[k].name; k++) {
-            const int place = t->differs[k] ? 0 : mf_trials_told(t, one, k) ? 1 : 2;
+            const int place = t->differs[k] ? 0 : mf_run_logs_set(t, one, k) ? 1 : 2;
             if (place != round || !strncmp(mf_keys[k].name, "run.", 4)) /* each run's own */
                 continue;
             mf_html_put(to, "<tr><td><code>", mf_keys[k].name, "</code></td><td><code>");
@@ -195,7 +195,7 @@ static void put_where(FILE *to, const char *dir)
         fclose(f);
 }
 
-static void put_trial(FILE *to, const struct mf_trial *t)
+static void put_run(FILE *to, const struct mf_run_log *t)
 {
     const struct mf_history *h = &t->h;
     mf_html_put(to, "<h3>", t->path, "</h3>\n<p>");
@@ -229,7 +229,7 @@ static void put_machine(FILE *to)
 
 static void put_page(FILE *to, const struct report *r, const bool *drawn, char *svg)
 {
-    const struct mf_trials *t = &r->trials;
+    const struct mf_run_logs *t = &r->logs;
     const char *title = t->n_groups == 1 ? t->group->label : "Runs compared";
     mf_html_put(to,
                 "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head><meta "
@@ -251,7 +251,7 @@ static void put_page(FILE *to, const struct report *r, const bool *drawn, char *
         if (drawn[g])
             put_next(to, &svg);
         for (int i = 0; i < t->group[g].n; i++)
-            put_trial(to, t->group[g].trial[i]);
+            put_run(to, t->group[g].log[i]);
     }
     fputs("</body></html>\n", to);
 }
@@ -273,12 +273,12 @@ static int open_report(struct mf_run *run, void *self, struct mf_err *err)
     if (mf_run_on_terminal(run))
         return mf_err_set(err, MF_EUSAGE, "a page is no text for a terminal: mf-report %s >report.html", words[0]);
     struct report *r = self;
-    int rc = mf_trials_open(&r->trials, words, n, err);
+    int rc = mf_run_logs_open(&r->logs, words, n, err);
     for (int i = 0; i < n && rc == 0; i++)
         mf_evals_read(&r->evals, i, words[i], "");
-    for (int i = 0; i < r->trials.n && rc == 0; i++) {
-        const char *folder = r->trials.trial[i].folder;
-        const int word = r->trials.trial[i].word;
+    for (int i = 0; i < r->logs.n && rc == 0; i++) {
+        const char *folder = r->logs.log[i].folder;
+        const int word = r->logs.log[i].word;
         if (!*folder)
             continue;
         if (!is_one_of(folder, words, n))
@@ -292,7 +292,7 @@ static int open_report(struct mf_run *run, void *self, struct mf_err *err)
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct report *r = self;
-    bool *drawn = mf_xcalloc((size_t)r->trials.n_groups + 1, sizeof *drawn);
+    bool *drawn = mf_xcalloc((size_t)r->logs.n_groups + 1, sizeof *drawn);
     char *svg = NULL, *page = NULL;
     size_t size;
     (void)run;
@@ -315,7 +315,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 static int close_report(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     (void)run, (void)rc, (void)err;
-    mf_trials_close(&((struct report *)self)->trials);
+    mf_run_logs_close(&((struct report *)self)->logs);
     mf_evals_release(&((struct report *)self)->evals);
     return 0;
 }

@@ -12,15 +12,15 @@ struct number {
     bool whole;
 };
 
-struct sum {
+struct cursor {
     const char *s;
     int depth;
     bool bad;
 };
 
-static struct number expression(struct sum *e);
+static struct number expression(struct cursor *e);
 
-static bool eat(struct sum *e, const char *token)
+static bool eat(struct cursor *e, const char *token)
 {
     e->s += strspn(e->s, " \t\n");
     const size_t n = strlen(token);
@@ -31,7 +31,7 @@ static bool eat(struct sum *e, const char *token)
 }
 
 /* Python rounds a half to the even neighbour, as rint does. */
-static struct number call(struct sum *e, const char *name, size_t n)
+static struct number call(struct cursor *e, const char *name, size_t n)
 {
     struct number x = expression(e);
     const bool least = n == 3 && !strncmp(name, "min", n), most = n == 3 && !strncmp(name, "max", n);
@@ -54,7 +54,7 @@ static struct number call(struct sum *e, const char *name, size_t n)
 }
 
 /* 12, .5, 1e-3, 200_000. */
-static struct number literal(struct sum *e)
+static struct number literal(struct cursor *e)
 {
     char plain[64] = "", *to = plain, *end;
     const char *from = e->s;
@@ -73,7 +73,7 @@ static struct number literal(struct sum *e)
     return (struct number){v, !strpbrk(plain, ".eE")};
 }
 
-static struct number atom(struct sum *e)
+static struct number atom(struct cursor *e)
 {
     struct number x = {0, false};
     if (eat(e, "(")) {
@@ -94,7 +94,7 @@ static struct number atom(struct sum *e)
     return x;
 }
 
-static struct number unary(struct sum *e)
+static struct number unary(struct cursor *e)
 {
     if (++e->depth > NESTED_MAX || e->bad) {
         e->bad = true;
@@ -117,7 +117,7 @@ static struct number unary(struct sum *e)
     return x;
 }
 
-static struct number term(struct sum *e)
+static struct number term(struct cursor *e)
 {
     struct number x = unary(e);
     for (;;) {
@@ -140,7 +140,7 @@ static struct number term(struct sum *e)
     }
 }
 
-static struct number expression(struct sum *e)
+static struct number expression(struct cursor *e)
 {
     struct number x = term(e);
     for (;;) {
@@ -154,7 +154,7 @@ static struct number expression(struct sum *e)
 
 int mf_arithmetic(const char *text, struct mf_item **to, struct mf_err *err)
 {
-    struct sum e = {.s = text};
+    struct cursor e = {.s = text};
     struct number x = expression(&e);
     char out[40];
     eat(&e, "");

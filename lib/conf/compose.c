@@ -9,7 +9,7 @@
 
 enum { DEPTH_MAX = 32, FILES_MAX = 512, NAME_BYTES = 256 };
 
-struct part { /* one file's own keys, and where they go */
+struct fragment { /* one file's own keys, and where they go */
     struct mf_item *body;
     char *package;
 };
@@ -18,8 +18,8 @@ struct composer {
     struct mf_folders *folders;
     struct mf_options_chosen *chosen;
     int n, depth;
-    struct part part[FILES_MAX]; /* the last one first */
-    char *open[DEPTH_MAX];       /* the files that name this one */
+    struct fragment part[FILES_MAX]; /* the last one first */
+    char *open[DEPTH_MAX];           /* the files that name this one */
 };
 
 /* An entry of a defaults list. */
@@ -211,7 +211,7 @@ static int push(struct composer *c, struct mf_item *body, const char *package, s
 {
     if (c->n == FILES_MAX)
         return mf_err_set(err, MF_EUSAGE, "more than %d files make up this configuration", FILES_MAX);
-    c->part[c->n++] = (struct part){mf_item_copy(body), mf_xstrdup(package)};
+    c->part[c->n++] = (struct fragment){mf_item_copy(body), mf_xstrdup(package)};
     return 0;
 }
 
@@ -336,7 +336,7 @@ int mf_compose(struct mf_item *root, int *reading, struct mf_folders *folders, c
     if (rc == 0)
         rc = unused(c, err);
     for (int i = c->n; i-- > 0;) { /* the last one first: it was walked backwards */
-        struct part *p = &c->part[i];
+        struct fragment *p = &c->part[i];
         if (rc == 0) {
             mf_item_stamp(p->body, ++*reading);
             struct mf_item *boxed = mf_item_map();

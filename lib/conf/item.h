@@ -11,7 +11,7 @@
 
 enum mf_grammar { MF_HYDRA, MF_YAML };
 enum mf_class { MF_IS_NULL, MF_IS_BOOL, MF_IS_INT, MF_IS_FLOAT, MF_IS_TEXT, MF_IS_LIST, MF_IS_MAP };
-enum mf_state { MF_RAW, MF_RESOLVING, MF_RESOLVED }; /* of the ${..} in it */
+enum mf_item_state { MF_RAW, MF_RESOLVING, MF_RESOLVED }; /* of the ${..} in it */
 
 struct mf_item {
     enum mf_class is;
@@ -21,12 +21,12 @@ struct mf_item {
     char *text; /* of a scalar, as written, quotes and escapes resolved */
     int n;      /* of a list or a map */
     struct mf_item **child;
-    char **name;         /* of a map's children */
-    struct mf_item *up;  /* NULL: the root */
-    char *where;         /* "FILE:LINE"; NULL: a word of the command line */
-    int reading;         /* of two names for one key, the later reading holds */
-    bool brief;          /* written in the place of the map that it is in: env: lift is {env: {name: lift}} */
-    enum mf_state state; /* of interpolation */
+    char **name;              /* of a map's children */
+    struct mf_item *up;       /* NULL: the root */
+    char *where;              /* "FILE:LINE"; NULL: a word of the command line */
+    int reading;              /* of two names for one key, the later reading holds */
+    bool brief;               /* written in the place of the map that it is in: env: lift is {env: {name: lift}} */
+    enum mf_item_state state; /* of interpolation */
 };
 
 struct mf_item *mf_item_scalar(const char *text, bool quoted, enum mf_grammar g); /* quoted: text in any case */

@@ -41,15 +41,15 @@ static void choose(struct loader *l, int i)
     const struct mf_word *w = &l->word[i];
     const struct mf_item *v = w->n ? w->choice[0].value : NULL;
     const int n = v && v->is == MF_IS_LIST ? v->n : 1;
-    if (w->act == MF_ACT_FORCE || (v && v->is == MF_IS_MAP) || memchr(w->key, '.', strcspn(w->key, "@")) ||
+    if (w->act == MF_OVERRIDE_FORCE || (v && v->is == MF_IS_MAP) || memchr(w->key, '.', strcspn(w->key, "@")) ||
         !mf_folders_have_group(&l->folders, w->key))
         return;
     l->is_option[i] = true;
     for (int k = 0; k < n; k++) {
         const struct mf_item *x = v && v->is == MF_IS_LIST ? v->child[k] : v;
-        mf_options_choose(&l->chosen, w->key, x && x->is != MF_IS_NULL && w->act != MF_ACT_DELETE ? x->text : NULL,
+        mf_options_choose(&l->chosen, w->key, x && x->is != MF_IS_NULL && w->act != MF_OVERRIDE_DELETE ? x->text : NULL,
                           NULL);
-        l->chosen.of[l->chosen.n - 1].appended = w->act == MF_ACT_ADD;
+        l->chosen.of[l->chosen.n - 1].appended = w->act == MF_OVERRIDE_ADD;
     }
 }
 
@@ -82,12 +82,12 @@ static int check_place(const struct mf_item *root, const struct mf_word *w, stru
             return mf_err_set(err, MF_EUSAGE, "%.128s: '%.128s' is a list; give it whole, %.128s=[..]", w->key, before,
                               before);
     }
-    if (w->act == MF_ACT_ADD && there)
+    if (w->act == MF_OVERRIDE_ADD && there)
         return mf_err_set(err, MF_EUSAGE, "+%.128s: it is there already%s%.200s; %.128s=VALUE changes it", w->key,
                           there->where ? ", at " : "", there->where ? there->where : "", w->key);
-    if (w->act == MF_ACT_DELETE && !there)
+    if (w->act == MF_OVERRIDE_DELETE && !there)
         return mf_err_set(err, MF_EUSAGE, "~%.128s: no file sets it", w->key);
-    if (w->act != MF_ACT_SET || there || known || !strncmp(w->key, "hydra.", 6))
+    if (w->act != MF_OVERRIDE_SET || there || known || !strncmp(w->key, "hydra.", 6))
         return 0;
     if (mf_key_is_group(w->key))
         return mf_err_set(
@@ -104,7 +104,7 @@ static int apply(struct mf_item *root, const struct mf_word *w, int reading, str
         return rc;
     struct mf_item *there = mf_item_at(root, w->key);
     const struct mf_item *v = w->n ? w->choice[0].value : NULL;
-    if (w->act == MF_ACT_DELETE) {
+    if (w->act == MF_OVERRIDE_DELETE) {
         if (v && (!v->text || !there->text || strcmp(v->text, there->text) != 0))
             return mf_err_set(err, MF_EUSAGE, "~%.128s=%.100s: it is another value", w->key, w->choice[0].text);
         mf_item_remove(there);
@@ -161,9 +161,9 @@ static int load(struct loader *l, struct mf_conf *c, struct mf_err *err)
         rc = compose_files(l, root, &c->readings, err);
     for (int i = 0; i < l->n && rc == 0; i++) {
         struct mf_word *w = &l->word[i];
-        if (l->is_option[i] && (was_used(l, w->key) || w->act == MF_ACT_ADD))
+        if (l->is_option[i] && (was_used(l, w->key) || w->act == MF_OVERRIDE_ADD))
             continue;
-        if (l->is_option[i] && w->act == MF_ACT_SET && mf_key_find(w->key) < 0 && !is_value(root, w->key))
+        if (l->is_option[i] && w->act == MF_OVERRIDE_SET && mf_key_find(w->key) < 0 && !is_value(root, w->key))
             return mf_item_free(root),
                    mf_err_set(err, MF_EUSAGE, "%.128s: no defaults list has the group %.64s; +%.128s adds it",
                               l->from->word[i], w->key, l->from->word[i]);

@@ -12,11 +12,11 @@ int mf_yaml_read(struct mf_item **root, const char *path, char *package, size_t 
 /* The same of an open file; the path is for sentences. */
 int mf_yaml_take(struct mf_item **root, FILE *from, const char *path, char *package, size_t size, struct mf_err *err);
 
-enum mf_act {
-    MF_ACT_SET,    /* a.b=v:   where there is an a.b */
-    MF_ACT_ADD,    /* +a.b=v:  where there is none */
-    MF_ACT_FORCE,  /* ++a.b=v: in any case */
-    MF_ACT_DELETE, /* ~a.b or ~a.b=v: back to the default */
+enum mf_override {
+    MF_OVERRIDE_SET,    /* a.b=v:   where there is an a.b */
+    MF_OVERRIDE_ADD,    /* +a.b=v:  where there is none */
+    MF_OVERRIDE_FORCE,  /* ++a.b=v: in any case */
+    MF_OVERRIDE_DELETE, /* ~a.b or ~a.b=v: back to the default */
 };
 
 /* A value of a word, or one of several in a sweep: a=1,2,3, choice(1,2,3), range(1,4), glob(*). */
@@ -26,7 +26,7 @@ struct mf_choice {
 };
 
 struct mf_word {
-    enum mf_act act;
+    enum mf_override act;
     char *key; /* "training.batch_size", "policy", "policy@expert" */
     int n;     /* 0: only of a DELETE */
     struct mf_choice *choice;

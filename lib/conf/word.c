@@ -304,14 +304,14 @@ static int right_side(struct mf_word *w, const char *s, struct mf_err *err)
 int mf_word_read(struct mf_word *w, const char *text, struct mf_err *err)
 {
     const char *s = text;
-    *w = (struct mf_word){.act = *s == '~' ? MF_ACT_DELETE : MF_ACT_SET};
+    *w = (struct mf_word){.act = *s == '~' ? MF_OVERRIDE_DELETE : MF_OVERRIDE_SET};
     if (!strncmp(s, "++", 2))
-        w->act = MF_ACT_FORCE, s += 2;
+        w->act = MF_OVERRIDE_FORCE, s += 2;
     else if (*s == '+')
-        w->act = MF_ACT_ADD, s++;
-    s += w->act == MF_ACT_DELETE;
+        w->act = MF_OVERRIDE_ADD, s++;
+    s += w->act == MF_OVERRIDE_DELETE;
     const size_t n = strcspn(s, "=");
-    if (n == 0 || (!s[n] && w->act != MF_ACT_DELETE))
+    if (n == 0 || (!s[n] && w->act != MF_OVERRIDE_DELETE))
         return mf_err_set(err, MF_EUSAGE, "'%.128s' is no key=value", text);
     if (n > KEY_MAX)
         return mf_err_set(err, MF_EUSAGE, "no key is as long as '%.64s...'", text);

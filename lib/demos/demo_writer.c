@@ -8,7 +8,7 @@
 #include "stream/json.h"
 
 /* One rollout frame, as far as demonstrations need it. */
-struct part {
+struct steps {
     const struct mf_frame *f;
     const struct mf_array *actions, *rewards, *n_exec, *valid, *terminated, *truncated;
     size_t T, N, C;
@@ -42,7 +42,7 @@ static char *env_args(const struct mf_frame *head)
 }
 
 /* An array over (T, N), checked against the actions' T and N. Missing: NULL. */
-static int find(const struct part *p, const char *name, int rank, enum mf_dtype dtype, const struct mf_array **a,
+static int find(const struct steps *p, const char *name, int rank, enum mf_dtype dtype, const struct mf_array **a,
                 struct mf_err *err)
 {
     *a = mf_frame_find(p->f, name);
@@ -74,7 +74,7 @@ static int put_set(hid_t demo, const char *name, enum mf_dtype dtype, int rank, 
 }
 
 /* Rows [t0, t1) of environment n into demo/name: `bytes` of each row of the array from its byte `skip` on. */
-static int put_rows(hid_t demo, const struct part *p, const struct mf_array *a, const char *name, int rank,
+static int put_rows(hid_t demo, const struct steps *p, const struct mf_array *a, const char *name, int rank,
                     const hsize_t *dim, size_t skip, size_t n, size_t t0, struct mf_err *err)
 {
     size_t rows = (size_t)dim[0], bytes = mf_dtype_size(a->dtype), row = a->bytes / p->T / p->N;
@@ -92,7 +92,7 @@ static int put_rows(hid_t demo, const struct part *p, const struct mf_array *a, 
 }
 
 /* obs/KEY (T, N, To, ...): the newest of the To frames. */
-static int put_obs(hid_t demo, const struct part *p, const struct mf_array *a, size_t n, size_t t0, size_t rows,
+static int put_obs(hid_t demo, const struct steps *p, const struct mf_array *a, size_t n, size_t t0, size_t rows,
                    struct mf_err *err)
 {
     hsize_t dim[MF_RANK_MAX] = {rows};
@@ -107,14 +107,14 @@ static int put_obs(hid_t demo, const struct part *p, const struct mf_array *a, s
 }
 
 /* How much of a chunk was executed: behind that its rewards may hold anything. */
-static size_t executed(const struct part *p, size_t i)
+static size_t executed(const struct steps *p, size_t i)
 {
     const int32_t n = p->n_exec ? ((const int32_t *)p->n_exec->data)[i] : (int32_t)p->C;
     return n < 0 ? 0 : (size_t)n < p->C ? (size_t)n : p->C;
 }
 
 /* Rewards summed over what was executed of the chunk, and where the episode is over. */
-static int put_scalars(hid_t demo, const struct part *p, size_t n, size_t t0, size_t rows, struct mf_err *err)
+static int put_scalars(hid_t demo, const struct steps *p, size_t n, size_t t0, size_t rows, struct mf_err *err)
 {
     hsize_t dim = rows;
     float *rewards = mf_xcalloc(rows, sizeof *rewards);
@@ -132,7 +132,7 @@ static int put_scalars(hid_t demo, const struct part *p, size_t n, size_t t0, si
     return rc;
 }
 
-static int put_demo(struct mf_demo_writer *w, const struct part *p, size_t n, size_t t0, size_t rows,
+static int put_demo(struct mf_demo_writer *w, const struct steps *p, size_t n, size_t t0, size_t rows,
                     struct mf_err *err)
 {
     char name[32];
@@ -160,10 +160,10 @@ static int put_demo(struct mf_demo_writer *w, const struct part *p, size_t n, si
     return rc;
 }
 
-static int bind(struct part *p, const struct mf_frame *f, int64_t frame, struct mf_err *err)
+static int bind(struct steps *p, const struct mf_frame *f, int64_t frame, struct mf_err *err)
 {
     struct mf_err ignored;
-    *p = (struct part){.f = f, .frame = frame, .actions = mf_frame_find(f, "actions")};
+    *p = (struct steps){.f = f, .frame = frame, .actions = mf_frame_find(f, "actions")};
     if (!p->actions || p->actions->count == 0)
         return 1;
     if (p->actions->rank != 4)
@@ -192,7 +192,7 @@ static int bind(struct part *p, const struct mf_frame *f, int64_t frame, struct 
 
 int mf_demo_writer_add(struct mf_demo_writer *w, const struct mf_frame *f, int64_t frame, struct mf_err *err)
 {
-    struct part p;
+    struct steps p;
     if (mf_frame_kind(f) == MF_HEAD && !w->env_args)
         w->env_args = env_args(f);
     int rc = mf_frame_kind(f) == MF_ROLLOUT ? bind(&p, f, frame, err) : 1;

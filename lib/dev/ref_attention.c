@@ -6,7 +6,7 @@
 #include "dev/ref.h"
 
 /* One head of one block of one sample; columns are those of the packed operands. */
-struct head {
+struct ref_head {
     const float *q, *k, *v; /* (n, ldq), (m, ldk), (m, ldv) */
     const float *o, *dout;  /* (n, ldo) */
     float *dq, *dk, *dv;    /* or NULL */
@@ -14,17 +14,17 @@ struct head {
     int n, m, dim, out, ld[3], ldo, padded, block, head, sample;
 };
 
-static struct head head_of(const struct mf_call *c, int n, int i)
+static struct ref_head head_of(const struct mf_call *c, int n, int i)
 {
     int parts = c->blocks * c->heads, s = i / parts, block = i % parts / c->heads, h = i % c->heads;
-    struct head t = {.n = c->y.rows / c->blocks,
-                     .m = c->x[1].rows / c->blocks,
-                     .dim = c->dim / c->heads,
-                     .out = c->y.cols / c->heads,
-                     .ldo = c->y.cols,
-                     .block = block,
-                     .head = h,
-                     .sample = s};
+    struct ref_head t = {.n = c->y.rows / c->blocks,
+                         .m = c->x[1].rows / c->blocks,
+                         .dim = c->dim / c->heads,
+                         .out = c->y.cols / c->heads,
+                         .ldo = c->y.cols,
+                         .block = block,
+                         .head = h,
+                         .sample = s};
     size_t at[3];
     for (int k = 0; k < 3; k++) {
         const struct mf_tensor *x = &c->x[k];
@@ -67,7 +67,7 @@ void mf_ref_drop(const struct mf_call *c, int sample, int part, int query, int n
             weight[j * stride] = -weight[j * stride];
 }
 
-static void forward(const struct mf_call *c, const struct head *t, int i)
+static void forward(const struct mf_call *c, const struct ref_head *t, int i)
 {
     double most = -INFINITY, sum = 0.0, kept = 1.0 - (double)c->drop;
     float *weight = t->keep + i, *y = t->y + i * t->ldo;
@@ -95,13 +95,13 @@ void mf_ref_attention(const struct mf_call *c, int n)
 {
     int heads = (c->y.shared ? 1 : n) * c->blocks * c->heads;
     for (int i = 0; i < heads; i++) {
-        struct head t = head_of(c, n, i);
+        struct ref_head t = head_of(c, n, i);
         for (int q = 0; q < t.n; q++)
             forward(c, &t, q);
     }
 }
 
-static void backward(const struct mf_call *c, const struct head *t, int i)
+static void backward(const struct mf_call *c, const struct ref_head *t, int i)
 {
     const float *weight = t->keep + i, *q = t->q + i * t->ld[0], *g = t->dout + i * t->ldo;
     double kept = 1.0 - (double)c->drop, delta = dot(g, t->o + i * t->ldo, t->out);
@@ -125,7 +125,7 @@ void mf_ref_attention_back(const struct mf_call *c, int n, float *lane)
     (void)lane;
     mf_ref_zero(c, n);
     for (int i = 0; i < heads; i++) {
-        struct head t = head_of(c, n, i);
+        struct ref_head t = head_of(c, n, i);
         for (int q = 0; q < t.n; q++)
             for (int d = 0; d < t.out; d++)
                 if (t.dout[q * t.ldo + d] != 0.0f) { /* a query without gradient is not read further */

@@ -135,7 +135,7 @@ static int check_row(const struct batch *b, const struct mf_server *w, int env, 
     int n = r->n_exec[env];
     if (n == r->C || (over && n > 0 && n < r->C) || (b->s->autoreset == MF_NEXT_STEP && n == 0 && !over))
         return 0;
-    return mf_err_set(err, MF_EFORMAT, "%s: n_exec[%d] is %d of %d actions%s", mf_call_name(w->call), env - w->first, n,
+    return mf_err_set(err, MF_EFORMAT, "%s: n_exec[%d] is %d of %d actions%s", mf_rpc_name(w->call), env - w->first, n,
                       r->C, over ? "" : ", and the episode did not end");
 }
 
@@ -244,7 +244,7 @@ static int hear(struct batch *b, struct mf_server *w, const struct question *q, 
     if (rc)
         return rc;
     if ((rc = q->take(b, w, f, err)))
-        mf_err_at(err, "environment server %d (%s), asked to %s", (int)(w - b->s->server), mf_call_name(w->call),
+        mf_err_at(err, "environment server %d (%s), asked to %s", (int)(w - b->s->server), mf_rpc_name(w->call),
                   q->say);
     mf_frame_free(f);
     return rc;

@@ -19,7 +19,7 @@
 #include "base/layout.h"
 #include "base/rng.h"
 
-struct mf_step {
+struct mf_env_step {
     float reward;
     bool terminated; /* the task ended: no value beyond */
     bool truncated;  /* only the clock ended it: the value beyond still counts */
@@ -40,7 +40,7 @@ struct mf_env {
     int (*init)(void **state, const void *model, int max_steps, struct mf_err *err);
     void (*release)(void *state);
     void (*reset)(void *state, struct mf_rng *rng);
-    struct mf_step (*step)(void *state, const float *action);
+    struct mf_env_step (*step)(void *state, const float *action);
     /* obs[key] of the state as it is: `as` is that key as it was asked for (how many points). It is called for the keys
      * that somebody wants to see, and changes no step to come. NaN: the simulation broke down. */
     void (*observe)(void *state, int key, const struct mf_obs *as, float *to);

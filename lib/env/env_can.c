@@ -69,25 +69,25 @@ static bool placed(const struct mf_hand *h)
            mju_norm3(way) > AWAY;
 }
 
-static struct mf_step step(void *state, const float *action)
+static struct mf_env_step step(void *state, const float *action)
 {
     static const double low[] = {-0.2, -0.25, 0.014}, high[] = {0.2, 0.25, 0.25};
     struct mf_hand *h = state;
     if (!mf_hand_step(h, action, low, high))
-        return (struct mf_step){.terminated = true};
+        return (struct mf_env_step){.terminated = true};
     return mf_hand_judge(h, placed(h), HOLD);
 }
 
 /* ---- the scripted expert: take, lift, carry, lower, let go, all by a miscalibrated eye, and never look back ---- */
 
-enum phase { START, HOVER, DESCEND, CLOSE, LIFT, CARRY, LOWER, OPEN, LEAVE };
+enum can_phase { START, HOVER, DESCEND, CLOSE, LIFT, CARRY, LOWER, OPEN, LEAVE };
 
-struct expert {
+struct can_expert {
     int32_t phase, waited;
     float aim[5]; /* this episode's own error: x y z of the can, x y of the bin */
 };
 
-static void begin(struct expert *e, struct mf_rng *rng)
+static void begin(struct can_expert *e, struct mf_rng *rng)
 {
     static const float miscalibrated[5] = {0.012f, 0.008f, 0.010f, 0.02f, 0.03f},
                        spread[5] = {0.005f, 0.005f, 0.004f, 0.02f, 0.02f};
@@ -98,7 +98,7 @@ static void begin(struct expert *e, struct mf_rng *rng)
 }
 
 /* miss: from the hand to the can; way: to the place above the bin. */
-static void advance(struct expert *e, const double miss[3], const double way[3])
+static void advance(struct can_expert *e, const double miss[3], const double way[3])
 {
     const double to_can = hypot(miss[X], miss[Y]), to_bin = hypot(way[X], way[Y]);
     const bool done[] = {
@@ -113,7 +113,7 @@ static void advance(struct expert *e, const double miss[3], const double way[3])
 static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
 {
     (void)state;
-    struct expert *e = memory;
+    struct can_expert *e = memory;
     const float *can = obs, *hand = obs + 14, *quat = obs + 17;
     if (e->phase == START)
         begin(e, rng);
@@ -139,7 +139,7 @@ const struct mf_env mf_env_can = {
     .reset = reset,
     .step = step,
     .observe = observe,
-    .expert_size = sizeof(struct expert),
+    .expert_size = sizeof(struct can_expert),
     .expert = expert,
     MF_HAND_FUNCTIONS,
 };

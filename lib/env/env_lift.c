@@ -46,25 +46,25 @@ static void reset(void *state, struct mf_rng *rng)
     mf_hand_place(h, rng);
 }
 
-static struct mf_step step(void *state, const float *action)
+static struct mf_env_step step(void *state, const float *action)
 {
     static const double low[] = {-0.2, -0.2, 0.014}, high[] = {0.2, 0.2, 0.25};
     struct mf_hand *h = state;
     if (!mf_hand_step(h, action, low, high))
-        return (struct mf_step){.terminated = true};
+        return (struct mf_env_step){.terminated = true};
     return mf_hand_judge(h, h->d->qpos[CUBE + Z] > CUBE_HALF + HIGH, HOLD);
 }
 
 /* ---- the scripted expert: hover and align, descend, close, lift, all by a miscalibrated eye ---- */
 
-enum phase { START, HOVER, DESCEND, CLOSE, LIFT };
+enum lift_phase { START, HOVER, DESCEND, CLOSE, LIFT };
 
-struct expert {
+struct lift_expert {
     int32_t phase, closing;
     float aim[4]; /* this episode's own error: x y z yaw */
 };
 
-static void begin(struct expert *e, struct mf_rng *rng)
+static void begin(struct lift_expert *e, struct mf_rng *rng)
 {
     static const float miscalibrated[4] = {0.0185f, 0.012f, 0.012f, 0.2f}, spread[4] = {0.005f, 0.005f, 0.0025f, 0.1f};
     mf_rng_normal(rng, e->aim, 4);
@@ -73,7 +73,7 @@ static void begin(struct expert *e, struct mf_rng *rng)
     e->phase = HOVER;
 }
 
-static void advance(struct expert *e, const double miss[3], double yaw)
+static void advance(struct lift_expert *e, const double miss[3], double yaw)
 {
     double xy = hypot(miss[X], miss[Y]);
     if (e->phase == HOVER && xy < 0.012 && fabs(yaw) < 0.15)
@@ -87,7 +87,7 @@ static void advance(struct expert *e, const double miss[3], double yaw)
 static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
 {
     (void)state;
-    struct expert *e = memory;
+    struct lift_expert *e = memory;
     const float *cube = obs, *hand = obs + 10, *quat = obs + 13;
     if (e->phase == START)
         begin(e, rng);
@@ -111,7 +111,7 @@ const struct mf_env mf_env_lift = {
     .reset = reset,
     .step = step,
     .observe = observe,
-    .expert_size = sizeof(struct expert),
+    .expert_size = sizeof(struct lift_expert),
     .expert = expert,
     MF_HAND_FUNCTIONS,
 };

@@ -44,7 +44,7 @@ static void reset(void *state, struct mf_rng *rng)
     p->clock = 0;
 }
 
-static struct mf_step step(void *state, const float *action)
+static struct mf_env_step step(void *state, const float *action)
 {
     struct point *p = state;
     float before = fabsf(p->x - p->goal);
@@ -53,10 +53,10 @@ static struct mf_step step(void *state, const float *action)
     p->clock++;
     float after = fabsf(p->x - p->goal);
     bool there = after < NEAR && fabsf(p->v) < SLOW;
-    return (struct mf_step){.reward = before - after + (there ? 1.0f : 0.0f),
-                            .terminated = there,
-                            .truncated = !there && p->clock >= p->max_steps,
-                            .success = there};
+    return (struct mf_env_step){.reward = before - after + (there ? 1.0f : 0.0f),
+                                .terminated = there,
+                                .truncated = !there && p->clock >= p->max_steps,
+                                .success = there};
 }
 
 static size_t state_size(const void *state)

@@ -99,15 +99,15 @@ bool mf_hand_step(struct mf_hand *h, const float *action, const double low[3], c
 /* ---- observation ---- */
 
 /* q = Rz Ry Rx, in MuJoCo's order w x y z. */
-struct mf_step mf_hand_judge(struct mf_hand *h, bool good, int hold)
+struct mf_env_step mf_hand_judge(struct mf_hand *h, bool good, int hold)
 {
     h->clock++;
     h->held = good ? h->held + 1 : 0;
     bool success = h->held >= hold;
-    return (struct mf_step){.reward = success,
-                            .terminated = success,
-                            .truncated = !success && h->clock >= h->max_steps,
-                            .success = success};
+    return (struct mf_env_step){.reward = success,
+                                .terminated = success,
+                                .truncated = !success && h->clock >= h->max_steps,
+                                .success = success};
 }
 
 void mf_hand_quat(const struct mf_hand *h, double wxyz[4])

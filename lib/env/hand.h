@@ -52,7 +52,7 @@ void mf_hand_place(struct mf_hand *h, struct mf_rng *rng); /* above the middle o
 /* One control step, with the setpoint kept in [low, high] (x y z). false: it broke down. */
 bool mf_hand_step(struct mf_hand *h, const float *action, const double low[3], const double high[3]);
 /* Then: is all as it should be? Success, and reward 1, once it was for `hold` steps. */
-struct mf_step mf_hand_judge(struct mf_hand *h, bool good, int hold);
+struct mf_env_step mf_hand_judge(struct mf_hand *h, bool good, int hold);
 void mf_hand_quat(const struct mf_hand *h, double wxyz[4]);
 /* NaN where it broke down; MF_HAND_OBJECT is the task's own. */
 void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct mf_obs *as, float *to);

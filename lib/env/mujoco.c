@@ -89,23 +89,23 @@ bool mf_mujoco_step(const mjModel *m, mjData *d, int n)
            !d->warning[mjWARN_BADQACC].number && !d->warning[mjWARN_BADCTRL].number;
 }
 
-struct part {
+struct state_field {
     mjtNum *at;
     int n;
 };
 
 enum { PARTS = 8 };
 
-static void find_parts(const mjModel *m, mjData *d, struct part part[PARTS])
+static void find_parts(const mjModel *m, mjData *d, struct state_field part[PARTS])
 {
-    part[0] = (struct part){&d->time, 1};
-    part[1] = (struct part){d->qpos, m->nq};
-    part[2] = (struct part){d->qvel, m->nv};
-    part[3] = (struct part){d->act, m->na};
-    part[4] = (struct part){d->ctrl, m->nu};
-    part[5] = (struct part){d->qacc_warmstart, m->nv};
-    part[6] = (struct part){d->mocap_pos, 3 * m->nmocap};
-    part[7] = (struct part){d->mocap_quat, 4 * m->nmocap};
+    part[0] = (struct state_field){&d->time, 1};
+    part[1] = (struct state_field){d->qpos, m->nq};
+    part[2] = (struct state_field){d->qvel, m->nv};
+    part[3] = (struct state_field){d->act, m->na};
+    part[4] = (struct state_field){d->ctrl, m->nu};
+    part[5] = (struct state_field){d->qacc_warmstart, m->nv};
+    part[6] = (struct state_field){d->mocap_pos, 3 * m->nmocap};
+    part[7] = (struct state_field){d->mocap_quat, 4 * m->nmocap};
 }
 
 size_t mf_mujoco_state_size(const mjModel *m)
@@ -115,7 +115,7 @@ size_t mf_mujoco_state_size(const mjModel *m)
 
 void mf_mujoco_save(const mjModel *m, const mjData *d, void *bytes)
 {
-    struct part part[PARTS];
+    struct state_field part[PARTS];
     char *at = bytes;
     find_parts(m, (mjData *)d, part);
     for (int i = 0; i < PARTS; at += (size_t)part[i++].n * sizeof(mjtNum))
@@ -124,7 +124,7 @@ void mf_mujoco_save(const mjModel *m, const mjData *d, void *bytes)
 
 void mf_mujoco_restore(const mjModel *m, mjData *d, const void *bytes)
 {
-    struct part part[PARTS];
+    struct state_field part[PARTS];
     const char *at = bytes;
     mj_resetData(m, d);
     find_parts(m, d, part);

@@ -254,7 +254,7 @@ void mf_service_free(struct mf_service *v)
     free(v);
 }
 
-int mf_env_serve(struct mf_call *c, const struct mf_env *env, int threads, struct mf_err *err)
+int mf_env_serve(struct mf_rpc *c, const struct mf_env *env, int threads, struct mf_err *err)
 {
     struct mf_service *v = mf_service_new(env, threads);
     struct mf_frame *q;
@@ -263,7 +263,7 @@ int mf_env_serve(struct mf_call *c, const struct mf_env *env, int threads, struc
     int rc;
     do {
         rc = mf_talk_recv(c, INFINITY, &q, &say, &seq, err);
-        if (rc == MF_EFORMAT && mf_call_is_socket(c)) {
+        if (rc == MF_EFORMAT && mf_rpc_is_socket(c)) {
             rc = mf_talk_send(c, no(err, -1), INFINITY, err);
         } else if (rc == 0) {
             rc = mf_talk_send(c, mf_service_answer(v, q, say, seq), INFINITY, err);

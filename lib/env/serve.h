@@ -5,7 +5,7 @@
 
 #include "stream/frame.h"
 #include "env/env.h"
-#include "wire/call.h"
+#include "wire/rpc.h"
 
 /* What one asks of: the environments that were made last. What a question says is bounded here, whoever it is from. */
 struct mf_service;
@@ -16,6 +16,6 @@ void mf_service_free(struct mf_service *v);
 
 /* Answers until the other side hangs up (0), or a signal asks for an end. What is no question ends a pipe; over a
  * socket it gets its reason, and another may ask. */
-int mf_env_serve(struct mf_call *c, const struct mf_env *env, int threads, struct mf_err *err);
+int mf_env_serve(struct mf_rpc *c, const struct mf_env *env, int threads, struct mf_err *err);
 
 #endif

@@ -52,12 +52,12 @@ int mf_server_answer(struct mf_served *s, struct mf_server *w, struct mf_frame *
     if (rc)
         return no_answer(s, w, since, err);
     if (seq != w->seq)
-        rc = mf_err_set(err, MF_EFORMAT, "%s answered question %lld where %lld was asked%s", mf_call_name(w->call),
+        rc = mf_err_set(err, MF_EFORMAT, "%s answered question %lld where %lld was asked%s", mf_rpc_name(w->call),
                         (long long)seq, (long long)w->seq, seq == w->seq - 1 ? ": it answers twice" : "");
     else if (!strcmp(say, "error"))
         rc = mf_frame_get_str(*f, "text", &text, err)
                  ? err->code
-                 : mf_err_set(err, MF_EIO, "%s says: %.300s", mf_call_name(w->call), text);
+                 : mf_err_set(err, MF_EIO, "%s says: %.300s", mf_rpc_name(w->call), text);
     if (rc == 0)
         return 0;
     mf_frame_free(*f);
@@ -140,8 +140,8 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
 static int start(struct mf_served *s, struct mf_server *w, struct mf_err *err)
 {
     w->seq = 0;
-    return s->opts.command ? mf_call_spawn(&w->call, s->opts.command, err)
-                           : mf_call_connect(&w->call, s->opts.address, err);
+    return s->opts.command ? mf_rpc_spawn(&w->call, s->opts.command, err)
+                           : mf_rpc_connect(&w->call, s->opts.address, err);
 }
 
 /* The first one describes the environment; of the others, and of those that were restarted, it is asked to be there. */
@@ -159,7 +159,7 @@ int mf_served_greet(struct mf_served *s, struct mf_server *w, struct mf_err *err
 
 static void stop(struct mf_server *w)
 {
-    mf_call_free(w->call);
+    mf_rpc_free(w->call);
     w->call = NULL;
 }
 

@@ -9,7 +9,7 @@
 enum mf_autoreset { MF_SAME_STEP, MF_NEXT_STEP, MF_DISABLED };
 
 struct mf_server {
-    struct mf_call *call;
+    struct mf_rpc *call;
     int64_t seq; /* of the question that was asked last */
     int restarts;
     int first, count; /* its share of the environments */

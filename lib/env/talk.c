@@ -15,7 +15,7 @@ struct mf_frame *mf_talk_new(const char *say, int64_t seq)
     return f;
 }
 
-int mf_talk_send(struct mf_call *c, struct mf_frame *f, double timeout_s, struct mf_err *err)
+int mf_talk_send(struct mf_rpc *c, struct mf_frame *f, double timeout_s, struct mf_err *err)
 {
     void *data;
     size_t len;
@@ -23,24 +23,24 @@ int mf_talk_send(struct mf_call *c, struct mf_frame *f, double timeout_s, struct
     mf_frame_free(f);
     if (rc)
         return rc;
-    rc = mf_call_put(c, data, len, timeout_s, err);
+    rc = mf_rpc_put(c, data, len, timeout_s, err);
     free(data);
     return rc;
 }
 
-int mf_talk_recv(struct mf_call *c, double timeout_s, struct mf_frame **f, const char **say, int64_t *seq,
+int mf_talk_recv(struct mf_rpc *c, double timeout_s, struct mf_frame **f, const char **say, int64_t *seq,
                  struct mf_err *err)
 {
     const void *data;
     size_t len;
-    int rc = mf_call_get(c, timeout_s, &data, &len, err);
+    int rc = mf_rpc_get(c, timeout_s, &data, &len, err);
     if (rc)
         return rc;
     if ((rc = mf_frame_decode(f, data, len, err)))
-        return mf_err_at(err, "%s", mf_call_name(c));
+        return mf_err_at(err, "%s", mf_rpc_name(c));
     if (mf_frame_get_str(*f, "say", say, err) || mf_frame_get_int(*f, "seq", seq, err)) {
         mf_frame_free(*f);
-        return mf_err_at(err, "%s", mf_call_name(c));
+        return mf_err_at(err, "%s", mf_rpc_name(c));
     }
     return 0;
 }

@@ -9,14 +9,14 @@
 
 #include "base/layout.h"
 #include "stream/frame.h"
-#include "wire/call.h"
+#include "wire/rpc.h"
 
 enum { MF_TALK_VERSION = 1 };
 
 struct mf_frame *mf_talk_new(const char *say, int64_t seq);
-int mf_talk_send(struct mf_call *c, struct mf_frame *f, double timeout_s, struct mf_err *err); /* f is freed */
+int mf_talk_send(struct mf_rpc *c, struct mf_frame *f, double timeout_s, struct mf_err *err); /* f is freed */
 /* The next message, its `say` and its `seq`. MF_EFORMAT where it has none. */
-int mf_talk_recv(struct mf_call *c, double timeout_s, struct mf_frame **f, const char **say, int64_t *seq,
+int mf_talk_recv(struct mf_rpc *c, double timeout_s, struct mf_frame **f, const char **say, int64_t *seq,
                  struct mf_err *err);
 
 int mf_talk_put(struct mf_frame *f, const char *name, enum mf_dtype dtype, int rank, const size_t *dim,

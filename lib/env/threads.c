@@ -77,7 +77,7 @@ static void step_one(void *self, int n)
     const struct threads *t = self;
     struct mf_slots *r = t->r;
     size_t row = (size_t)n, O = (size_t)r->O, A = (size_t)r->A, C = (size_t)r->C;
-    struct mf_step s = {0};
+    struct mf_env_step s = {0};
     if (r->idle[n])
         return;
     for (size_t c = 0; c < C && !s.terminated && !s.truncated; c++) {

@@ -190,7 +190,7 @@ const struct mf_layout *mf_vec_layout(const struct mf_vec *v)
 
 /* ---- save and load: the environment's name, then per environment a record and its state ---- */
 
-struct record {
+struct saved_env {
     int32_t episode, clock;
     float ret;
     uint8_t success, ended, idle, stateless;
@@ -204,7 +204,7 @@ int mf_vec_save(struct mf_vec *v, void **bytes, size_t *size, struct mf_err *err
     size_t N = (size_t)v->r.N, *sizes = mf_xcalloc(N, sizeof *sizes);
     void **state = mf_xcalloc(N, sizeof *state);
     int rc = v->s.kind->save(v->s.self, &v->r, state, sizes, err);
-    *size = NAME + N * sizeof(struct record);
+    *size = NAME + N * sizeof(struct saved_env);
     for (size_t n = 0; n < N; n++)
         *size += sizes[n];
     if (rc == 0)
@@ -214,8 +214,8 @@ int mf_vec_save(struct mf_vec *v, void **bytes, size_t *size, struct mf_err *err
         memcpy(at, v->r.o.env->name, strnlen(v->r.o.env->name, NAME - 1)), at += NAME;
     for (size_t n = 0; n < N; n++) {
         const struct account *a = &v->account[n];
-        struct record r = {v->r.episode[n], v->r.clock[n], a->ret,    a->success,
-                           a->ended,        v->r.idle[n],  !state[n], sizes[n]};
+        struct saved_env r = {v->r.episode[n], v->r.clock[n], a->ret,    a->success,
+                              a->ended,        v->r.idle[n],  !state[n], sizes[n]};
         if (at) {
             memcpy(at, &r, sizeof r);
             memcpy(at + sizeof r, state[n] ? state[n] : "", sizes[n]);
@@ -235,7 +235,7 @@ static bool read_records(struct mf_vec *v, const char *at, size_t left, const vo
         return false;
     at += NAME, left -= NAME;
     for (int n = 0; n < v->r.N; n++) {
-        struct record r;
+        struct saved_env r;
         if (left < sizeof r)
             return false;
         memcpy(&r, at, sizeof r);

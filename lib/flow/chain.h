@@ -6,24 +6,24 @@
 
 #include "flow/policy.h"
 
-struct mf_step { /* N(mean, std^2), (k, D) each; std MF_NONE: coef_k2 alone */
+struct mf_chain_step { /* N(mean, std^2), (k, D) each; std MF_NONE: coef_k2 alone */
     struct mf_val mean, std;
 };
 
 /* The step from x (k, D) at the times of `time`; limit keeps the mean. bounds MF_NONE: no learned noise. */
-struct mf_step mf_step_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs,
-                             const struct mf_share *time, struct mf_val x, struct mf_val coef, struct mf_val bounds,
-                             float limit);
+struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs,
+                                         const struct mf_share *time, struct mf_val x, struct mf_val coef,
+                                         struct mf_val bounds, float limit);
 
 /* Elements of the chain (k+1, D) under its steps. */
-struct mf_val mf_chain_elements(struct mf_graph *g, struct mf_val chain, struct mf_step step, struct mf_val coef);
+struct mf_val mf_chain_elements(struct mf_graph *g, struct mf_val chain, struct mf_chain_step step, struct mf_val coef);
 /* (1, E) as the objective reduces them. */
 struct mf_val mf_chain_logprobs(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val elements,
                                 struct mf_val chain);
 
 /* Shared values; those that are MF_NONE are passed over. rows: K, or 1 of the drawn step (time is fed then). */
-void mf_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, struct mf_val time, struct mf_val step,
-                 struct mf_val bounds);
+void mf_chain_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, struct mf_val time,
+                       struct mf_val step, struct mf_val bounds);
 
 float mf_policy_logvar(double std); /* log(std^2) */
 

@@ -55,7 +55,7 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
         float last = k == K - 1 ? s->final_limit : 0, limit = s->mean_limit;
         if (m->evaluation && last > 0 && (limit <= 0 || last < limit))
             limit = last;
-        struct mf_step step = mf_step_build(g, s, &obs, &time, x[k], coef, m->bounds, limit);
+        struct mf_chain_step step = mf_chain_step_build(g, s, &obs, &time, x[k], coef, m->bounds, limit);
         mean[k] = x[k + 1] = step.mean;
         std[k] = step.std;
         if (!m->evaluation)
@@ -64,7 +64,7 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
     m->last = x[K];
     if (m->evaluation)
         return;
-    struct mf_step steps = {mf_stack(g, K, mean), m->bounds.id ? mf_stack(g, K, std) : MF_NONE};
+    struct mf_chain_step steps = {mf_stack(g, K, mean), m->bounds.id ? mf_stack(g, K, std) : MF_NONE};
     m->chain = mf_stack(g, K + 1, x);
     m->logprobs = mf_chain_logprobs(g, s, mf_chain_elements(g, m->chain, steps, m->coef), m->chain);
     if (s->n_critic)
@@ -96,7 +96,7 @@ int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy 
         mf_sampler_free(m);
         return rc;
     }
-    mf_step_set(m->plan, p, p->spec.K, m->time, m->step, m->bounds);
+    mf_chain_step_set(m->plan, p, p->spec.K, m->time, m->step, m->bounds);
     m->low = p->noise_low;
     m->high = p->noise_high;
     *s = m;
@@ -195,7 +195,7 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
         return rc;
     mf_policy_normalize(p, (size_t)n, x->obs, m->x);
     if (m->bounds.id && (m->low != p->noise_low || m->high != p->noise_high)) {
-        mf_step_set(m->plan, p, 0, MF_NONE, MF_NONE, m->bounds);
+        mf_chain_step_set(m->plan, p, 0, MF_NONE, MF_NONE, m->bounds);
         m->low = p->noise_low;
         m->high = p->noise_high;
     }

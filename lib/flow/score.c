@@ -2,12 +2,12 @@
 
 #include <math.h>
 
-struct mf_step mf_step_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs,
-                             const struct mf_share *time, struct mf_val x, struct mf_val coef, struct mf_val bounds,
-                             float limit)
+struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs,
+                                         const struct mf_share *time, struct mf_val x, struct mf_val coef,
+                                         struct mf_val bounds, float limit)
 {
     struct mf_val v = s->net.net->velocity(g, &s->net, obs, time, x);
-    struct mf_step step = {.mean = mf_flow_mean(g, x, v, coef, limit)};
+    struct mf_chain_step step = {.mean = mf_flow_mean(g, x, v, coef, limit)};
     if (bounds.id) {
         struct mf_val u = mf_noise_net(g, s->n_noise, s->noise, s->net.D, time->embed, obs->embed);
         step.std = mf_noise_std(g, u, bounds);
@@ -15,7 +15,7 @@ struct mf_step mf_step_build(struct mf_graph *g, const struct mf_policy_spec *s,
     return step;
 }
 
-struct mf_val mf_chain_elements(struct mf_graph *g, struct mf_val chain, struct mf_step step, struct mf_val coef)
+struct mf_val mf_chain_elements(struct mf_graph *g, struct mf_val chain, struct mf_chain_step step, struct mf_val coef)
 {
     struct mf_val next = mf_slice_rows(g, chain, 1, mf_rows(g, chain) - 1);
     return mf_flow_logprob(g, next, step.mean, step.std, coef);
@@ -64,7 +64,7 @@ void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *ou
     struct mf_share time = net->time(g, &s->net, out->time, out->step);
     net->encode(g, &s->net, &obs);
     struct mf_val x = mf_slice_rows(g, out->chain, 0, k);
-    struct mf_step step = mf_step_build(g, s, &obs, &time, x, out->coef, out->bounds, s->mean_limit);
+    struct mf_chain_step step = mf_chain_step_build(g, s, &obs, &time, x, out->coef, out->bounds, s->mean_limit);
     out->elements = mf_chain_elements(g, out->chain, step, out->coef);
     out->logprobs = mf_chain_logprobs(g, s, out->elements, out->chain);
     if (step.std.id) {
@@ -78,8 +78,8 @@ void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *ou
         out->value = mf_net_value(g, &s->net, s->n_critic, s->critic, &obs);
 }
 
-void mf_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, struct mf_val time, struct mf_val step,
-                 struct mf_val bounds)
+void mf_chain_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, struct mf_val time,
+                       struct mf_val step, struct mf_val bounds)
 {
     float t[MF_STEPS_MAX], d[MF_STEPS_MAX], b[2] = {mf_policy_logvar(p->noise_low), mf_policy_logvar(p->noise_high)};
     for (int k = 0; k < rows; k++) {
@@ -97,7 +97,7 @@ void mf_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, stru
 void mf_score_set(struct mf_plan *plan, const struct mf_score *s, const struct mf_policy *p)
 {
     bool joint = p->spec.denoise == MF_JOINT;
-    mf_step_set(plan, p, joint ? p->spec.K : 1, joint ? s->time : MF_NONE, s->step, s->bounds);
+    mf_chain_step_set(plan, p, joint ? p->spec.K : 1, joint ? s->time : MF_NONE, s->step, s->bounds);
     if (s->rest.id) {
         float rest = (float)(.5 * (log(6.283185307179586) + 1) / (p->spec.K + 1));
         mf_plan_set(plan, s->rest, &rest);

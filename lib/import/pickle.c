@@ -17,7 +17,7 @@ enum {
 struct mf_chunk {
     struct mf_chunk *next;
     size_t n;
-    struct mf_node node[CHUNK];
+    struct mf_pickle_node node[CHUNK];
 };
 
 int mf_pickle_wrong(struct mf_machine *m, const char *fmt, ...)
@@ -59,7 +59,7 @@ int mf_pickle_take_number(struct mf_machine *m, int bytes, uint64_t *v)
 
 /* ---- nodes ---- */
 
-struct mf_node *mf_pickle_node(struct mf_machine *m, enum mf_node_kind kind)
+struct mf_pickle_node *mf_pickle_node(struct mf_machine *m, enum mf_pickle_kind kind)
 {
     struct mf_pickle *o = m->out;
     if (o->n_nodes == m->most) {
@@ -77,16 +77,16 @@ struct mf_node *mf_pickle_node(struct mf_machine *m, enum mf_node_kind kind)
         o->chunks = c;
     }
     o->n_nodes++;
-    struct mf_node *x = &o->chunks->node[o->chunks->n++];
-    *x = (struct mf_node){.kind = kind};
+    struct mf_pickle_node *x = &o->chunks->node[o->chunks->n++];
+    *x = (struct mf_pickle_node){.kind = kind};
     return x;
 }
 
-int mf_pickle_push(struct mf_machine *m, struct mf_node *x)
+int mf_pickle_push(struct mf_machine *m, struct mf_pickle_node *x)
 {
     if (m->n == m->room) {
         size_t room = m->room ? 2 * m->room : 256;
-        struct mf_node **stack = room <= STACK_MAX ? realloc(m->stack, room * sizeof *stack) : NULL;
+        struct mf_pickle_node **stack = room <= STACK_MAX ? realloc(m->stack, room * sizeof *stack) : NULL;
         if (!stack)
             return room > STACK_MAX ? mf_pickle_wrong(m, "its stack grows beyond %d", STACK_MAX)
                                     : mf_pickle_no_memory(m);
@@ -97,26 +97,26 @@ int mf_pickle_push(struct mf_machine *m, struct mf_node *x)
     return 0;
 }
 
-int mf_pickle_push_new(struct mf_machine *m, enum mf_node_kind kind, struct mf_node **x)
+int mf_pickle_push_new(struct mf_machine *m, enum mf_pickle_kind kind, struct mf_pickle_node **x)
 {
     *x = mf_pickle_node(m, kind);
     return *x ? mf_pickle_push(m, *x) : m->err->code;
 }
 
-int mf_pickle_top(struct mf_machine *m, struct mf_node **x)
+int mf_pickle_top(struct mf_machine *m, struct mf_pickle_node **x)
 {
     *x = m->n ? m->stack[m->n - 1] : NULL;
     return *x ? 0 : mf_pickle_wrong(m, "something is taken from where nothing is");
 }
 
-int mf_pickle_pop(struct mf_machine *m, struct mf_node **x)
+int mf_pickle_pop(struct mf_machine *m, struct mf_pickle_node **x)
 {
     int rc = mf_pickle_top(m, x);
     m->n -= rc == 0;
     return rc;
 }
 
-int mf_pickle_pop_marked(struct mf_machine *m, struct mf_node ***items, size_t *n)
+int mf_pickle_pop_marked(struct mf_machine *m, struct mf_pickle_node ***items, size_t *n)
 {
     size_t at = m->n;
     while (at && m->stack[at - 1])
@@ -129,7 +129,7 @@ int mf_pickle_pop_marked(struct mf_machine *m, struct mf_node ***items, size_t *
     return 0;
 }
 
-int mf_pickle_pop_last(struct mf_machine *m, size_t n, struct mf_node ***items)
+int mf_pickle_pop_last(struct mf_machine *m, size_t n, struct mf_pickle_node ***items)
 {
     for (size_t i = 1; i <= n; i++)
         if (i > m->n || !m->stack[m->n - i])
@@ -139,13 +139,13 @@ int mf_pickle_pop_last(struct mf_machine *m, size_t n, struct mf_node ***items)
     return 0;
 }
 
-int mf_pickle_append(struct mf_machine *m, struct mf_node *to, struct mf_node *const *items, size_t n)
+int mf_pickle_append(struct mf_machine *m, struct mf_pickle_node *to, struct mf_pickle_node *const *items, size_t n)
 {
     if (m->out->n_links + n > LINKS_MAX)
         return mf_pickle_wrong(m, "its containers hold more than %d things", LINKS_MAX);
     if (to->n + n > to->room) {
         size_t room = to->n + n > 2 * to->room ? to->n + n : 2 * to->room;
-        struct mf_node **item = realloc(to->item, room * sizeof *item);
+        struct mf_pickle_node **item = realloc(to->item, room * sizeof *item);
         if (!item)
             return mf_pickle_no_memory(m);
         to->item = item;
@@ -160,13 +160,13 @@ int mf_pickle_append(struct mf_machine *m, struct mf_node *to, struct mf_node *c
 
 static int put(struct mf_machine *m, uint64_t i)
 {
-    struct mf_node *x;
+    struct mf_pickle_node *x;
     int rc = mf_pickle_top(m, &x);
     if (rc)
         return rc;
     if (i >= m->n_memo) {
         size_t room = 2 * i < 256 ? 256 : 2 * i;
-        struct mf_node **memo = i > NODES_MAX ? NULL : realloc(m->memo, room * sizeof *memo);
+        struct mf_pickle_node **memo = i > NODES_MAX ? NULL : realloc(m->memo, room * sizeof *memo);
         if (!memo)
             return i > NODES_MAX ? mf_pickle_wrong(m, "it remembers more than %d things", NODES_MAX)
                                  : mf_pickle_no_memory(m);
@@ -206,7 +206,7 @@ static int memory(struct mf_machine *m, uint8_t op)
 
 static int bookkeeping(struct mf_machine *m, uint8_t op)
 {
-    struct mf_node *x, **items;
+    struct mf_pickle_node *x, **items;
     uint64_t v;
     size_t n;
     switch (op) {
@@ -249,7 +249,7 @@ int mf_pickle_parse(struct mf_pickle *p, const void *bytes, size_t size, size_t 
 {
     struct mf_machine m = {.begin = bytes, .at = bytes, .path = path, .out = p, .err = err};
     m.most = held < (NODES_MAX - NODES_FREE) / NODES_A_BYTE ? NODES_FREE + NODES_A_BYTE * held : NODES_MAX;
-    struct mf_node *root = NULL;
+    struct mf_pickle_node *root = NULL;
     m.end = m.begin + size;
     *p = (struct mf_pickle){0};
     int rc = size > MF_PICKLE_MAX
@@ -279,15 +279,15 @@ void mf_pickle_release(struct mf_pickle *p)
     *p = (struct mf_pickle){0};
 }
 
-bool mf_node_is(const struct mf_node *x, enum mf_node_kind kind, const char *text)
+bool mf_node_is(const struct mf_pickle_node *x, enum mf_pickle_kind kind, const char *text)
 {
     return x && x->kind == kind && x->len == strlen(text) && !memcmp(x->text, text, x->len);
 }
 
-const struct mf_node *mf_node_get(const struct mf_node *x, const char *key)
+const struct mf_pickle_node *mf_node_get(const struct mf_pickle_node *x, const char *key)
 {
     for (size_t i = 0; x && x->pairs && i + 1 < x->n && i < 2 * 64; i += 2)
-        if (mf_node_is(x->item[i], MF_NODE_TEXT, key))
+        if (mf_node_is(x->item[i], MF_PICKLE_TEXT, key))
             return x->item[i + 1];
     return NULL;
 }

@@ -18,37 +18,38 @@
 
 #include "base/err.h"
 
-enum mf_node_kind {
-    MF_NODE_NONE,
-    MF_NODE_BOOL,
-    MF_NODE_INT, /* one beyond 64 bits is MF_NODE_BYTES */
-    MF_NODE_FLOAT,
-    MF_NODE_TEXT, /* UTF-8 as it came, unchecked */
-    MF_NODE_BYTES,
-    MF_NODE_LIST, /* sets, too */
-    MF_NODE_TUPLE,
-    MF_NODE_DICT,
-    MF_NODE_GLOBAL, /* text: "torch.FloatStorage" */
-    MF_NODE_OBJECT, /* text: what would be called, "torch._utils._rebuild_tensor_v2"; "persistent id" */
+enum mf_pickle_kind {
+    MF_PICKLE_NONE,
+    MF_PICKLE_BOOL,
+    MF_PICKLE_INT, /* one beyond 64 bits is MF_PICKLE_BYTES */
+    MF_PICKLE_FLOAT,
+    MF_PICKLE_TEXT, /* UTF-8 as it came, unchecked */
+    MF_PICKLE_BYTES,
+    MF_PICKLE_LIST, /* sets, too */
+    MF_PICKLE_TUPLE,
+    MF_PICKLE_DICT,
+    MF_PICKLE_GLOBAL, /* text: "torch.FloatStorage" */
+    MF_PICKLE_OBJECT, /* text: what would be called, "torch._utils._rebuild_tensor_v2"; "persistent id" */
 };
 
-struct mf_node {
-    enum mf_node_kind kind;
+struct mf_pickle_node {
+    enum mf_pickle_kind kind;
     int64_t integer;  /* BOOL, INT */
     double number;    /* FLOAT */
     const char *text; /* TEXT, BYTES, GLOBAL, OBJECT: len bytes, no NUL at the end; in the pickle or in `own` */
     size_t len;
-    struct mf_node *args, *state; /* OBJECT: a tuple, and what __setstate__ would get; NULL: none */
+    struct mf_pickle_node *args, *state; /* OBJECT: a tuple, and what __setstate__ would get; NULL: none */
     size_t n, room;
-    struct mf_node **item; /* n; of a DICT, and of an OBJECT that was filled like one, key, value, key, value .. */
-    bool pairs;            /* they are */
-    char *own;             /* private */
+    struct mf_pickle_node *
+        *item;  /* n; of a DICT, and of an OBJECT that was filled like one, key, value, key, value .. */
+    bool pairs; /* they are */
+    char *own;  /* private */
 };
 
 enum { MF_PICKLE_MAX = 64 << 20 }; /* bytes; nodes and links are bounded too */
 
 struct mf_pickle {
-    const struct mf_node *root;
+    const struct mf_pickle_node *root;
     size_t size;             /* bytes that the pickle took */
     struct mf_chunk *chunks; /* private */
     size_t n_nodes, n_links;
@@ -61,8 +62,8 @@ int mf_pickle_parse(struct mf_pickle *p, const void *bytes, size_t size, size_t 
                     struct mf_err *err);
 void mf_pickle_release(struct mf_pickle *p); /* a zeroed one is fine */
 
-bool mf_node_is(const struct mf_node *node, enum mf_node_kind kind, const char *text); /* node NULL: false */
-const struct mf_node *mf_node_get(const struct mf_node *node,
-                                  const char *key); /* among the first 64 pairs; NULL: none */
+bool mf_node_is(const struct mf_pickle_node *node, enum mf_pickle_kind kind, const char *text); /* node NULL: false */
+const struct mf_pickle_node *mf_node_get(const struct mf_pickle_node *node,
+                                         const char *key); /* among the first 64 pairs; NULL: none */
 
 #endif

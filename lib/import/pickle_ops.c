@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int push_text(struct mf_machine *m, enum mf_node_kind kind, int length_bytes)
+static int push_text(struct mf_machine *m, enum mf_pickle_kind kind, int length_bytes)
 {
-    struct mf_node *x;
+    struct mf_pickle_node *x;
     const uint8_t *p = NULL;
     uint64_t len;
     if (mf_pickle_take_number(m, length_bytes, &len) || mf_pickle_take(m, len, &p) || mf_pickle_push_new(m, kind, &x))
@@ -17,9 +17,9 @@ static int push_text(struct mf_machine *m, enum mf_node_kind kind, int length_by
 
 static int push_integer(struct mf_machine *m, int bytes, bool is_signed)
 {
-    struct mf_node *x;
+    struct mf_pickle_node *x;
     uint64_t v;
-    if (mf_pickle_take_number(m, bytes, &v) || mf_pickle_push_new(m, MF_NODE_INT, &x))
+    if (mf_pickle_take_number(m, bytes, &v) || mf_pickle_push_new(m, MF_PICKLE_INT, &x))
         return m->err->code;
     int spare = 64 - 8 * bytes;
     x->integer = bytes == 0 ? 0 : is_signed ? (int64_t)(v << spare) >> spare : (int64_t)v;
@@ -34,13 +34,13 @@ static int push_long(struct mf_machine *m)
     if (bytes <= 8)
         return push_integer(m, (int)bytes, true);
     m->at--;
-    return push_text(m, MF_NODE_BYTES, 1);
+    return push_text(m, MF_PICKLE_BYTES, 1);
 }
 
 static int push_bool(struct mf_machine *m, bool v)
 {
-    struct mf_node *x;
-    int rc = mf_pickle_push_new(m, MF_NODE_BOOL, &x);
+    struct mf_pickle_node *x;
+    int rc = mf_pickle_push_new(m, MF_PICKLE_BOOL, &x);
     if (!rc)
         x->integer = v;
     return rc;
@@ -48,10 +48,10 @@ static int push_bool(struct mf_machine *m, bool v)
 
 static int push_float(struct mf_machine *m)
 {
-    struct mf_node *x;
+    struct mf_pickle_node *x;
     const uint8_t *p = NULL;
     uint64_t bits = 0;
-    if (mf_pickle_take(m, 8, &p) || mf_pickle_push_new(m, MF_NODE_FLOAT, &x))
+    if (mf_pickle_take(m, 8, &p) || mf_pickle_push_new(m, MF_PICKLE_FLOAT, &x))
         return m->err->code;
     for (int i = 0; i < 8; i++)
         bits = bits << 8 | p[i];
@@ -61,10 +61,10 @@ static int push_float(struct mf_machine *m)
 
 int mf_pickle_scalar(struct mf_machine *m, uint8_t op)
 {
-    struct mf_node *x;
+    struct mf_pickle_node *x;
     switch (op) {
     case 'N':
-        return mf_pickle_push_new(m, MF_NODE_NONE, &x);
+        return mf_pickle_push_new(m, MF_PICKLE_NONE, &x);
     case 0x88:
     case 0x89:
         return push_bool(m, op == 0x88);
@@ -79,33 +79,33 @@ int mf_pickle_scalar(struct mf_machine *m, uint8_t op)
     case 'G':
         return push_float(m);
     case 0x8c: /* SHORT_BINUNICODE */
-        return push_text(m, MF_NODE_TEXT, 1);
+        return push_text(m, MF_PICKLE_TEXT, 1);
     case 'X':
-        return push_text(m, MF_NODE_TEXT, 4);
+        return push_text(m, MF_PICKLE_TEXT, 4);
     case 0x8d: /* BINUNICODE8 */
-        return push_text(m, MF_NODE_TEXT, 8);
+        return push_text(m, MF_PICKLE_TEXT, 8);
     case 'U': /* Python 2's strings */
     case 'C':
-        return push_text(m, MF_NODE_BYTES, 1);
+        return push_text(m, MF_PICKLE_BYTES, 1);
     case 'T':
     case 'B':
-        return push_text(m, MF_NODE_BYTES, 4);
+        return push_text(m, MF_PICKLE_BYTES, 4);
     case 0x8e: /* BINBYTES8, BYTEARRAY8 */
     case 0x96:
-        return push_text(m, MF_NODE_BYTES, 8);
+        return push_text(m, MF_PICKLE_BYTES, 8);
     }
     return 1;
 }
 
-static int push_list(struct mf_machine *m, enum mf_node_kind kind, struct mf_node *const *items, size_t n)
+static int push_list(struct mf_machine *m, enum mf_pickle_kind kind, struct mf_pickle_node *const *items, size_t n)
 {
-    struct mf_node *x = mf_pickle_node(m, kind);
+    struct mf_pickle_node *x = mf_pickle_node(m, kind);
     return x ? mf_pickle_append(m, x, items, n) || mf_pickle_push(m, x) ? m->err->code : 0 : m->err->code;
 }
 
-static int push_marked(struct mf_machine *m, enum mf_node_kind kind)
+static int push_marked(struct mf_machine *m, enum mf_pickle_kind kind)
 {
-    struct mf_node **items;
+    struct mf_pickle_node **items;
     size_t n;
     int rc = mf_pickle_pop_marked(m, &items, &n);
     return rc ? rc : push_list(m, kind, items, n);
@@ -113,20 +113,20 @@ static int push_marked(struct mf_machine *m, enum mf_node_kind kind)
 
 static int push_tuple(struct mf_machine *m, size_t n)
 {
-    struct mf_node **items;
+    struct mf_pickle_node **items;
     int rc = mf_pickle_pop_last(m, n, &items);
-    return rc ? rc : push_list(m, MF_NODE_TUPLE, items, n);
+    return rc ? rc : push_list(m, MF_PICKLE_TUPLE, items, n);
 }
 
 /* Into the list, the dictionary or the object below: the last `n` items, or (n 0) those above the mark. */
 static int fill(struct mf_machine *m, bool pairs, size_t n)
 {
-    struct mf_node **items, *to;
+    struct mf_pickle_node **items, *to;
     int rc = n ? mf_pickle_pop_last(m, n, &items) : mf_pickle_pop_marked(m, &items, &n);
     if (rc || (rc = mf_pickle_top(m, &to)))
         return rc;
-    bool fits = to->kind == MF_NODE_OBJECT ? to->n == 0 || to->pairs == pairs
-                                           : to->kind == (pairs ? MF_NODE_DICT : MF_NODE_LIST);
+    bool fits = to->kind == MF_PICKLE_OBJECT ? to->n == 0 || to->pairs == pairs
+                                             : to->kind == (pairs ? MF_PICKLE_DICT : MF_PICKLE_LIST);
     if (!fits || (pairs && n % 2))
         return mf_pickle_wrong(m, "something is put into what does not hold it");
     to->pairs = pairs;
@@ -135,22 +135,22 @@ static int fill(struct mf_machine *m, bool pairs, size_t n)
 
 int mf_pickle_container(struct mf_machine *m, uint8_t op)
 {
-    struct mf_node *x;
+    struct mf_pickle_node *x;
     switch (op) {
     case '(':
         return mf_pickle_push(m, NULL);
     case ']':
     case 0x8f: /* EMPTY_SET */
-        return mf_pickle_push_new(m, MF_NODE_LIST, &x);
+        return mf_pickle_push_new(m, MF_PICKLE_LIST, &x);
     case '}':
-        return mf_pickle_push_new(m, MF_NODE_DICT, &x);
+        return mf_pickle_push_new(m, MF_PICKLE_DICT, &x);
     case ')':
-        return mf_pickle_push_new(m, MF_NODE_TUPLE, &x);
+        return mf_pickle_push_new(m, MF_PICKLE_TUPLE, &x);
     case 't':
-        return push_marked(m, MF_NODE_TUPLE);
+        return push_marked(m, MF_PICKLE_TUPLE);
     case 'l':
     case 0x91: /* FROZENSET */
-        return push_marked(m, MF_NODE_LIST);
+        return push_marked(m, MF_PICKLE_LIST);
     case 0x85: /* TUPLE1 .. 3 */
     case 0x86:
     case 0x87:
@@ -181,8 +181,8 @@ static int take_line(struct mf_machine *m, const char **text, size_t *len)
 
 static int push_global(struct mf_machine *m, const char *module, size_t n_module, const char *name, size_t n_name)
 {
-    struct mf_node *x;
-    int rc = mf_pickle_push_new(m, MF_NODE_GLOBAL, &x);
+    struct mf_pickle_node *x;
+    int rc = mf_pickle_push_new(m, MF_PICKLE_GLOBAL, &x);
     if (rc)
         return rc;
     if (!(x->own = malloc(n_module + n_name + 1)))
@@ -207,10 +207,10 @@ static int global(struct mf_machine *m)
 
 static int stack_global(struct mf_machine *m)
 {
-    struct mf_node *module, *name;
+    struct mf_pickle_node *module, *name;
     if (mf_pickle_pop(m, &name) || mf_pickle_pop(m, &module))
         return m->err->code;
-    if (name->kind != MF_NODE_TEXT || module->kind != MF_NODE_TEXT)
+    if (name->kind != MF_PICKLE_TEXT || module->kind != MF_PICKLE_TEXT)
         return mf_pickle_wrong(m, "a global has no name");
     return push_global(m, module->text, module->len, name->text, name->len);
 }
@@ -218,31 +218,31 @@ static int stack_global(struct mf_machine *m)
 /* What a pickle would make by a call. */
 static int call(struct mf_machine *m, bool keywords)
 {
-    struct mf_node *x, *what, *args, *more;
+    struct mf_pickle_node *x, *what, *args, *more;
     if ((keywords && mf_pickle_pop(m, &more)) || mf_pickle_pop(m, &args) || mf_pickle_pop(m, &what) ||
-        mf_pickle_push_new(m, MF_NODE_OBJECT, &x))
+        mf_pickle_push_new(m, MF_PICKLE_OBJECT, &x))
         return m->err->code;
     x->text = what->text;
     x->len = what->text ? what->len : 0;
-    x->args = args->kind == MF_NODE_TUPLE ? args : NULL;
+    x->args = args->kind == MF_PICKLE_TUPLE ? args : NULL;
     return 0;
 }
 
 static int persistent(struct mf_machine *m)
 {
     static const char text[] = "persistent id";
-    struct mf_node *x, *args;
-    if (mf_pickle_pop(m, &args) || mf_pickle_push_new(m, MF_NODE_OBJECT, &x))
+    struct mf_pickle_node *x, *args;
+    if (mf_pickle_pop(m, &args) || mf_pickle_push_new(m, MF_PICKLE_OBJECT, &x))
         return m->err->code;
     x->text = text;
     x->len = sizeof text - 1;
-    x->args = args->kind == MF_NODE_TUPLE ? args : NULL;
+    x->args = args->kind == MF_PICKLE_TUPLE ? args : NULL;
     return 0;
 }
 
 static int build(struct mf_machine *m)
 {
-    struct mf_node *x, *state;
+    struct mf_pickle_node *x, *state;
     if (mf_pickle_pop(m, &state) || mf_pickle_top(m, &x))
         return m->err->code;
     x->state = state;

@@ -24,20 +24,21 @@ static void plain(FILE *to, const char *s, size_t n)
         fprintf(to, ".. (%zu bytes)", n);
 }
 
-bool mf_torch_object(const struct mf_node *x, const char *text)
+bool mf_torch_object(const struct mf_pickle_node *x, const char *text)
 {
-    return mf_node_is(x, MF_NODE_OBJECT, text);
+    return mf_node_is(x, MF_PICKLE_OBJECT, text);
 }
 
-const struct mf_node *mf_torch_arg(const struct mf_node *args, size_t i)
+const struct mf_pickle_node *mf_torch_arg(const struct mf_pickle_node *args, size_t i)
 {
     return args && i < args->n ? args->item[i] : NULL;
 }
 
-const struct mf_node *mf_torch_unwrapped(const struct mf_node *x)
+const struct mf_pickle_node *mf_torch_unwrapped(const struct mf_pickle_node *x)
 {
-    for (int i = 0; i < 8 && x && x->kind == MF_NODE_OBJECT && x->len > 10 && !memcmp(x->text, "omegaconf.", 10); i++) {
-        const struct mf_node *value = mf_node_get(x->state, "_val");
+    for (int i = 0; i < 8 && x && x->kind == MF_PICKLE_OBJECT && x->len > 10 && !memcmp(x->text, "omegaconf.", 10);
+         i++) {
+        const struct mf_pickle_node *value = mf_node_get(x->state, "_val");
         value = value ? value : mf_node_get(x->state, "_content");
         if (!value)
             break;
@@ -46,14 +47,14 @@ const struct mf_node *mf_torch_unwrapped(const struct mf_node *x)
     return x;
 }
 
-bool mf_torch_bytes(const struct mf_node *x, const char **p, size_t *n, char **own)
+bool mf_torch_bytes(const struct mf_pickle_node *x, const char **p, size_t *n, char **own)
 {
-    const struct mf_node *text = mf_torch_object(x, "_codecs.encode") ? mf_torch_arg(x->args, 0) : NULL;
+    const struct mf_pickle_node *text = mf_torch_object(x, "_codecs.encode") ? mf_torch_arg(x->args, 0) : NULL;
     *own = NULL;
     *p = x->text;
     *n = x->len;
-    if (!text || text->kind != MF_NODE_TEXT)
-        return x->kind == MF_NODE_BYTES;
+    if (!text || text->kind != MF_PICKLE_TEXT)
+        return x->kind == MF_PICKLE_BYTES;
     *p = *own = mf_xcalloc(1, text->len + 1);
     *n = 0;
     for (size_t i = 0; i < text->len; i++) {
@@ -66,15 +67,15 @@ bool mf_torch_bytes(const struct mf_node *x, const char **p, size_t *n, char **o
 }
 
 /* numpy.core.multiarray.scalar(dtype("f8"), bytes) */
-static bool numpy_scalar(const struct mf_node *x, double *v)
+static bool numpy_scalar(const struct mf_pickle_node *x, double *v)
 {
-    const struct mf_node *type, *data;
+    const struct mf_pickle_node *type, *data;
     if ((!mf_torch_object(x, "numpy.core.multiarray.scalar") && !mf_torch_object(x, "numpy._core.multiarray.scalar")) ||
         !(type = mf_torch_arg(x->args, 0)) || !(data = mf_torch_arg(x->args, 1)) ||
         !mf_torch_object(type, "numpy.dtype"))
         return false;
-    const struct mf_node *code = mf_torch_arg(type->args, 0);
-    const struct mf_node *text = mf_torch_arg(data->args, 0);
+    const struct mf_pickle_node *code = mf_torch_arg(type->args, 0);
+    const struct mf_pickle_node *text = mf_torch_arg(data->args, 0);
     const char *p;
     char *own;
     size_t n;
@@ -83,12 +84,12 @@ static bool numpy_scalar(const struct mf_node *x, double *v)
         return false;
     float f;
     int64_t i;
-    if (mf_node_is(code, MF_NODE_TEXT, "f8") && n == sizeof *v) {
+    if (mf_node_is(code, MF_PICKLE_TEXT, "f8") && n == sizeof *v) {
         memcpy(v, p, n);
-    } else if (mf_node_is(code, MF_NODE_TEXT, "f4") && n == sizeof f) {
+    } else if (mf_node_is(code, MF_PICKLE_TEXT, "f4") && n == sizeof f) {
         memcpy(&f, p, n);
         *v = (double)f;
-    } else if (mf_node_is(code, MF_NODE_TEXT, "i8") && n == sizeof i) {
+    } else if (mf_node_is(code, MF_PICKLE_TEXT, "i8") && n == sizeof i) {
         memcpy(&i, p, n);
         *v = (double)i;
     } else {
@@ -98,34 +99,34 @@ static bool numpy_scalar(const struct mf_node *x, double *v)
     return good;
 }
 
-bool mf_torch_is_scalar(const struct mf_node *x)
+bool mf_torch_is_scalar(const struct mf_pickle_node *x)
 {
     double v;
     x = mf_torch_unwrapped(x);
-    return x->kind <= MF_NODE_TEXT || numpy_scalar(x, &v);
+    return x->kind <= MF_PICKLE_TEXT || numpy_scalar(x, &v);
 }
 
-void mf_torch_scalar(FILE *to, const struct mf_node *x)
+void mf_torch_scalar(FILE *to, const struct mf_pickle_node *x)
 {
     double v = x->number;
     switch ((x = mf_torch_unwrapped(x))->kind) {
-    case MF_NODE_NONE:
+    case MF_PICKLE_NONE:
         fputs("null", to);
         break;
-    case MF_NODE_BOOL:
+    case MF_PICKLE_BOOL:
         fputs(x->integer ? "true" : "false", to);
         break;
-    case MF_NODE_INT:
+    case MF_PICKLE_INT:
         fprintf(to, "%lld", (long long)x->integer);
         break;
-    case MF_NODE_TEXT:
+    case MF_PICKLE_TEXT:
         plain(to, x->text, x->len);
         break;
-    case MF_NODE_BYTES:
+    case MF_PICKLE_BYTES:
         fprintf(to, "<%zu bytes>", x->len);
         break;
-    case MF_NODE_GLOBAL:
-    case MF_NODE_OBJECT:
+    case MF_PICKLE_GLOBAL:
+    case MF_PICKLE_OBJECT:
         if (!numpy_scalar(x, &v)) {
             putc('<', to);
             plain(to, x->len ? x->text : "object", x->len ? x->len : 6);
@@ -134,7 +135,7 @@ void mf_torch_scalar(FILE *to, const struct mf_node *x)
         }
         /* fall through */
     default: /* the fewest digits that read back as the same */
-        v = x->kind == MF_NODE_FLOAT ? x->number : v;
+        v = x->kind == MF_PICKLE_FLOAT ? x->number : v;
         char text[40];
         int digits = 15;
         do

@@ -25,7 +25,7 @@ struct walk {
     struct mf_err *err;
 };
 
-static int walk(struct walk *w, const struct mf_node *x);
+static int walk(struct walk *w, const struct mf_pickle_node *x);
 
 static int wrong(struct walk *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static int wrong(struct walk *w, const char *fmt, ...)
@@ -41,7 +41,7 @@ static int wrong(struct walk *w, const char *fmt, ...)
 /* ---- the path ---- */
 
 /* Into x under a further word; `joined`: it goes on with the key that is there. */
-static int step(struct walk *w, const char *word, size_t n, bool joined, const struct mf_node *x)
+static int step(struct walk *w, const char *word, size_t n, bool joined, const struct mf_pickle_node *x)
 {
     size_t len = w->len, key = w->key;
     if (len + n + 2 > sizeof w->path)
@@ -59,7 +59,7 @@ static int step(struct walk *w, const char *word, size_t n, bool joined, const s
     return rc;
 }
 
-static int step_number(struct walk *w, int64_t i, const struct mf_node *x)
+static int step_number(struct walk *w, int64_t i, const struct mf_pickle_node *x)
 {
     char word[24];
     return step(w, word, (size_t)sprintf(word, "%lld", (long long)i), false, x);
@@ -73,7 +73,7 @@ static void *grown(void *list, int n, size_t size)
 }
 
 /* A scalar, or a list of such. */
-static int add_value(struct walk *w, const struct mf_node *x)
+static int add_value(struct walk *w, const struct mf_pickle_node *x)
 {
     struct mf_torch *f = w->f;
     char *text = NULL;
@@ -81,7 +81,7 @@ static int add_value(struct walk *w, const struct mf_node *x)
     FILE *to = open_memstream(&text, &size);
     if (!to)
         return mf_err_set(w->err, MF_ENOMEM, "cannot allocate the values of %s", f->zip.path);
-    if (x->kind == MF_NODE_LIST || x->kind == MF_NODE_TUPLE) {
+    if (x->kind == MF_PICKLE_LIST || x->kind == MF_PICKLE_TUPLE) {
         putc('[', to);
         for (size_t i = 0; i < x->n && i < ITEMS_MAX; i++) {
             if (i)
@@ -106,7 +106,7 @@ static int add_value(struct walk *w, const struct mf_node *x)
 struct call {
     const char *name;
     size_t len;
-    const struct mf_node *args;
+    const struct mf_pickle_node *args;
 };
 
 static bool calls(const struct call *c, const char *name)
@@ -115,12 +115,12 @@ static bool calls(const struct call *c, const char *name)
 }
 
 /* The call that rebuilds a tensor, out of those around it. */
-static bool tensor_call(const struct mf_node *x, struct call *c)
+static bool tensor_call(const struct mf_pickle_node *x, struct call *c)
 {
-    for (int i = 0; i < 4 && x && x->kind == MF_NODE_OBJECT && x->args; i++) {
+    for (int i = 0; i < 4 && x && x->kind == MF_PICKLE_OBJECT && x->args; i++) {
         *c = (struct call){x->text, x->len, x->args};
         if (calls(c, "torch._tensor._rebuild_from_type_v2") && x->args->n > 2 &&
-            x->args->item[0]->kind == MF_NODE_GLOBAL)
+            x->args->item[0]->kind == MF_PICKLE_GLOBAL)
             *c = (struct call){x->args->item[0]->text, x->args->item[0]->len, x->args->item[2]};
         if (calls(c, "torch._utils._rebuild_tensor_v2") || calls(c, "torch._utils._rebuild_tensor_v3") ||
             calls(c, "torch._utils._rebuild_tensor"))
@@ -132,26 +132,26 @@ static bool tensor_call(const struct mf_node *x, struct call *c)
     return false;
 }
 
-static bool size_of(const struct mf_node *x, size_t *v)
+static bool size_of(const struct mf_pickle_node *x, size_t *v)
 {
-    *v = x && x->kind == MF_NODE_INT && x->integer >= 0 ? (size_t)x->integer : 0;
-    return x && x->kind == MF_NODE_INT && x->integer >= 0;
+    *v = x && x->kind == MF_PICKLE_INT && x->integer >= 0 ? (size_t)x->integer : 0;
+    return x && x->kind == MF_PICKLE_INT && x->integer >= 0;
 }
 
 /* dtype and entry, from ("storage", torch.FloatStorage, "0", "cpu", numbers) */
 static int find_storage(struct walk *w, const struct call *c, struct mf_torch_tensor *t)
 {
-    const struct mf_node *id = mf_torch_arg(c->args, 0), *type, *key, *dtype;
+    const struct mf_pickle_node *id = mf_torch_arg(c->args, 0), *type, *key, *dtype;
     size_t numbers;
     char name[300];
     bool good = mf_torch_object(id, "persistent id") && (type = mf_torch_arg(id->args, 1)) &&
-                (key = mf_torch_arg(id->args, 2)) && mf_node_is(mf_torch_arg(id->args, 0), MF_NODE_TEXT, "storage") &&
-                key->kind == MF_NODE_TEXT && key->len < 40 && type->kind == MF_NODE_GLOBAL && type->len > 6 &&
+                (key = mf_torch_arg(id->args, 2)) && mf_node_is(mf_torch_arg(id->args, 0), MF_PICKLE_TEXT, "storage") &&
+                key->kind == MF_PICKLE_TEXT && key->len < 40 && type->kind == MF_PICKLE_GLOBAL && type->len > 6 &&
                 size_of(mf_torch_arg(id->args, 4), &numbers);
     if (!good)
         return wrong(w, "has no storage that this file could hold");
     if (calls(c, "torch._utils._rebuild_tensor_v3") && (dtype = mf_torch_arg(c->args, 6)) &&
-        dtype->kind == MF_NODE_GLOBAL)
+        dtype->kind == MF_PICKLE_GLOBAL)
         type = dtype;
     if (type->len <= 6 || memcmp(type->text, "torch.", 6) ||
         !(t->dtype = mf_torch_dtype(type->text + 6, type->len - 6)))
@@ -164,9 +164,9 @@ static int find_storage(struct walk *w, const struct call *c, struct mf_torch_te
 
 static int find_shape(struct walk *w, const struct call *c, struct mf_torch_tensor *t)
 {
-    const struct mf_node *dims = mf_torch_arg(c->args, 2), *strides = mf_torch_arg(c->args, 3);
-    bool good = size_of(mf_torch_arg(c->args, 1), &t->offset) && dims && dims->kind == MF_NODE_TUPLE && strides &&
-                strides->kind == MF_NODE_TUPLE && dims->n == strides->n;
+    const struct mf_pickle_node *dims = mf_torch_arg(c->args, 2), *strides = mf_torch_arg(c->args, 3);
+    bool good = size_of(mf_torch_arg(c->args, 1), &t->offset) && dims && dims->kind == MF_PICKLE_TUPLE && strides &&
+                strides->kind == MF_PICKLE_TUPLE && dims->n == strides->n;
     size_t last = t->offset, far, room = t->storage->size / t->dtype->size;
     if (good && dims->n > MF_RANK_MAX)
         return wrong(w, "has %zu dimensions, and at most %d are read", dims->n, MF_RANK_MAX);
@@ -204,37 +204,37 @@ static int add_tensor(struct walk *w, const struct call *c)
 /* ---- the walk ---- */
 
 /* A module that was saved whole: the names of its state_dict. */
-static int walk_module(struct walk *w, const struct mf_node *x)
+static int walk_module(struct walk *w, const struct mf_pickle_node *x)
 {
     static const char *const parts[] = {"_parameters", "_buffers", "_modules"};
     bool within = w->in_module;
     int rc = 0;
     w->in_module = true;
     for (int part = 0; part < 3; part++) {
-        const struct mf_node *d = mf_node_get(x->state, parts[part]);
+        const struct mf_pickle_node *d = mf_node_get(x->state, parts[part]);
         for (size_t i = 0; d && d->pairs && i + 1 < d->n && !rc; i += 2)
-            if (d->item[i]->kind == MF_NODE_TEXT && d->item[i + 1]->kind != MF_NODE_NONE)
+            if (d->item[i]->kind == MF_PICKLE_TEXT && d->item[i + 1]->kind != MF_PICKLE_NONE)
                 rc = step(w, d->item[i]->text, d->item[i]->len, within, d->item[i + 1]);
     }
     w->in_module = within;
     return rc;
 }
 
-static int walk_pairs(struct walk *w, const struct mf_node *x)
+static int walk_pairs(struct walk *w, const struct mf_pickle_node *x)
 {
     int rc = 0;
     for (size_t i = 0; i + 1 < x->n && !rc; i += 2) {
-        const struct mf_node *key = x->item[i];
-        if (key->kind == MF_NODE_INT)
+        const struct mf_pickle_node *key = x->item[i];
+        if (key->kind == MF_PICKLE_INT)
             rc = step_number(w, key->integer, x->item[i + 1]);
         else
-            rc = step(w, key->kind == MF_NODE_TEXT ? key->text : "?", key->kind == MF_NODE_TEXT ? key->len : 1, false,
-                      x->item[i + 1]);
+            rc = step(w, key->kind == MF_PICKLE_TEXT ? key->text : "?", key->kind == MF_PICKLE_TEXT ? key->len : 1,
+                      false, x->item[i + 1]);
     }
     return rc;
 }
 
-static int walk_list(struct walk *w, const struct mf_node *x)
+static int walk_list(struct walk *w, const struct mf_pickle_node *x)
 {
     bool scalars = true;
     int rc = 0;
@@ -249,7 +249,7 @@ static int walk_list(struct walk *w, const struct mf_node *x)
 }
 
 /* A pickle in the pickle, as diffusion policy keeps its counters. What cannot be read is a value as any other. */
-static int walk_bytes(struct walk *w, const struct mf_node *x)
+static int walk_bytes(struct walk *w, const struct mf_pickle_node *x)
 {
     struct mf_pickle p = {0};
     struct mf_err none;
@@ -265,14 +265,14 @@ static int walk_bytes(struct walk *w, const struct mf_node *x)
     return rc;
 }
 
-static int visit(struct walk *w, const struct mf_node *x)
+static int visit(struct walk *w, const struct mf_pickle_node *x)
 {
     struct call c;
     if (tensor_call(x, &c))
         return add_tensor(w, &c);
-    if (x->kind == MF_NODE_DICT || x->pairs)
+    if (x->kind == MF_PICKLE_DICT || x->pairs)
         return walk_pairs(w, x);
-    if (x->kind == MF_NODE_LIST || x->kind == MF_NODE_TUPLE)
+    if (x->kind == MF_PICKLE_LIST || x->kind == MF_PICKLE_TUPLE)
         return walk_list(w, x);
     if (mf_torch_object(x, "collections.OrderedDict") || mf_torch_object(x, "collections.defaultdict"))
         return 0; /* an empty one */
@@ -280,14 +280,14 @@ static int visit(struct walk *w, const struct mf_node *x)
         return walk(w, x->args->item[0]);
     if (mf_torch_object(x, "argparse.Namespace") && x->state)
         return walk(w, x->state);
-    if (x->kind == MF_NODE_OBJECT && mf_node_get(x->state, "_parameters"))
+    if (x->kind == MF_PICKLE_OBJECT && mf_node_get(x->state, "_parameters"))
         return walk_module(w, x);
-    if (x->kind == MF_NODE_BYTES || mf_torch_object(x, "_codecs.encode"))
+    if (x->kind == MF_PICKLE_BYTES || mf_torch_object(x, "_codecs.encode"))
         return walk_bytes(w, x);
     return add_value(w, x);
 }
 
-static int walk(struct walk *w, const struct mf_node *x)
+static int walk(struct walk *w, const struct mf_pickle_node *x)
 {
     if (w->depth == DEPTH_MAX)
         return wrong(w, "is nested deeper than %d: does it hold itself?", DEPTH_MAX);
@@ -299,7 +299,7 @@ static int walk(struct walk *w, const struct mf_node *x)
     return rc;
 }
 
-int mf_torch_walk(struct mf_torch *f, const struct mf_node *tree, const char *root, struct mf_err *err)
+int mf_torch_walk(struct mf_torch *f, const struct mf_pickle_node *tree, const char *root, struct mf_err *err)
 {
     struct walk w = {.f = f, .root = root, .err = err};
     return walk(&w, tree);

@@ -160,7 +160,7 @@ static struct mf_val conv_block(struct mf_graph *g, const struct mf_net_spec *s,
     return mf_activate(g, mf_group_norm(g, x, k, s->n_groups, W, b, norm_eps), MF_ACT_MISH);
 }
 
-struct walk { /* through the blocks, with k chunks */
+struct pass { /* through the blocks, with k chunks */
     struct mf_graph *g;
     const struct mf_net_spec *s;
     const struct mf_share *obs, *time;
@@ -168,7 +168,7 @@ struct walk { /* through the blocks, with k chunks */
     struct block block[BLOCKS_MAX];
 };
 
-static struct mf_val residual(struct walk *w, struct mf_val x)
+static struct mf_val residual(struct pass *w, struct mf_val x)
 {
     const struct block *b = &w->block[w->at];
     struct mf_graph *g = w->g;
@@ -186,7 +186,7 @@ static struct mf_val residual(struct walk *w, struct mf_val x)
     return conv(g, name, x, w->k, b->out, 1, 1, y);
 }
 
-static struct mf_val two(struct walk *w, struct mf_val x)
+static struct mf_val two(struct pass *w, struct mf_val x)
 {
     return residual(w, residual(w, x));
 }
@@ -195,7 +195,7 @@ struct mf_val mf_unet_velocity(struct mf_graph *g, const struct mf_net_spec *s, 
                                const struct mf_share *time, struct mf_val x)
 {
     int k = mf_rows(g, x), A = s->D / s->horizon, last = s->n_down - 1;
-    struct walk w = {.g = g, .s = s, .obs = obs, .time = time, .k = k};
+    struct pass w = {.g = g, .s = s, .obs = obs, .time = time, .k = k};
     struct mf_val kept[MF_DIMS_MAX];
     char name[64];
     blocks_of(s, w.block);

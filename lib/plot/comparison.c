@@ -46,9 +46,9 @@ static void put_final(FILE *to, const struct mf_summary *s)
     fputs("</td>", to);
 }
 
-static void put_told(FILE *to, const struct mf_trials *t, const struct mf_cohort *g)
+static void put_told(FILE *to, const struct mf_run_logs *t, const struct mf_cohort *g)
 {
-    const struct mf_trial *one = g->trial[0];
+    const struct mf_run_log *one = g->log[0];
     bool any = false;
     for (int k = 0; mf_keys[k].name; k++) {
         if (!t->differs[k] || !one->text)
@@ -61,7 +61,7 @@ static void put_told(FILE *to, const struct mf_trials *t, const struct mf_cohort
         fputs(one->text ? "-" : "not known", to);
 }
 
-static void put_row(FILE *to, const struct mf_trials *t, int i, double success)
+static void put_row(FILE *to, const struct mf_run_logs *t, int i, double success)
 {
     const struct mf_cohort *g = &t->group[i];
     const struct mf_summary s = mf_summary_of(g, success);
@@ -81,7 +81,7 @@ static void put_row(FILE *to, const struct mf_trials *t, int i, double success)
 }
 
 /* Of runs that are one row, what has a value, a line each. */
-static void put_result(FILE *to, const struct mf_trials *t, double success)
+static void put_result(FILE *to, const struct mf_run_logs *t, double success)
 {
     const struct mf_cohort *g = &t->group[0];
     const struct mf_summary s = mf_summary_of(g, success);
@@ -109,7 +109,7 @@ static void put_result(FILE *to, const struct mf_trials *t, double success)
     fputs("</table>\n", to);
 }
 
-void mf_comparison_put(const struct mf_trials *t, double success, FILE *to)
+void mf_comparison_put(const struct mf_run_logs *t, double success, FILE *to)
 {
     fprintf(
         to,

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-#include "plot/trials.h"
+#include "plot/run_logs.h"
 
 /* A row for each group, whose name links to the section #gI, with the numbers of summary.h. success: the share that a
  * run is to reach. */
-void mf_comparison_put(const struct mf_trials *t, double success, FILE *to);
+void mf_comparison_put(const struct mf_run_logs *t, double success, FILE *to);
 
 #endif

@@ -61,7 +61,7 @@ void mf_curve_of(struct mf_curve *c, const struct mf_cohort *g, const char *seri
     size_t *from = mf_xcalloc((size_t)g->n, sizeof *from);
     *c = (struct mf_curve){.runs = 0};
     for (int i = 0; i < g->n; i++) {
-        struct points one = points_of(&g->trial[i]->h, series, axis);
+        struct points one = points_of(&g->log[i]->h, series, axis);
         p[c->runs] = one;
         c->runs += one.n > 0;
         if (!one.n)

@@ -2,7 +2,7 @@
 #ifndef MF_PLOT_CURVE_H
 #define MF_PLOT_CURVE_H
 
-#include "plot/trials.h"
+#include "plot/run_logs.h"
 
 enum mf_axis { MF_AXIS_STEP, MF_AXIS_TIME, MF_AXIS_ITER }; /* thousands of control steps, seconds, iterations */
 

@@ -192,25 +192,25 @@ static double most(const double *v, size_t n)
 
 /* One of the two pictures of a column: a run that learns by PPO has success and KL, a clone its loss and its gradient.
  */
-struct part {
+struct plotted {
     const char *label, *series, *format;
     double unit; /* what the newest value is multiplied by */
     double high; /* the least that the top of its scale is; 0: its largest value */
 };
 
-static const struct part upper_of[] = {{"success", "rollout/success_once", "%.1f %%", 100, 1},
-                                       {"loss", "train/loss", "%.4g", 1, 0}},
-                         lower_of[] = {{"KL", "train/approx_kl", "%.3g", 1, 0},
-                                       {"gradient norm", "train/grad_norm", "%.3g", 1, 0}};
+static const struct plotted upper_of[] = {{"success", "rollout/success_once", "%.1f %%", 100, 1},
+                                          {"loss", "train/loss", "%.4g", 1, 0}},
+                            lower_of[] = {{"KL", "train/approx_kl", "%.3g", 1, 0},
+                                          {"gradient norm", "train/grad_norm", "%.3g", 1, 0}};
 
 /* The first of the two that the run has; the first where it has none. */
-static const struct part *choose(const struct mf_history *h, const struct part of[2])
+static const struct plotted *choose(const struct mf_history *h, const struct plotted of[2])
 {
     return !mf_history_find(h, of[0].series) && mf_history_find(h, of[1].series) ? &of[1] : &of[0];
 }
 
 /* A line, then `rows` of the curve with a level at `limit` unless it is NaN. */
-static void put_part(const struct mf_history *h, bool braille, const struct part *p, int row, int col, int rows,
+static void put_part(const struct mf_history *h, bool braille, const struct plotted *p, int row, int col, int rows,
                      int cols, int colour, double limit)
 {
     const double *v = mf_history_find(h, p->series), now = mf_history_last(h, p->series);
@@ -228,7 +228,7 @@ static void put_part(const struct mf_history *h, bool braille, const struct part
 void mf_pane_draw(const struct mf_pane *p, bool braille, int col, int cols, int rows)
 {
     const struct mf_history *h = &p->h;
-    const struct part *upper = choose(h, upper_of), *lower = choose(h, lower_of);
+    const struct plotted *upper = choose(h, upper_of), *lower = choose(h, lower_of);
     const double limit = p->limited && isfinite(p->kl) && lower == lower_of ? p->kl : NAN;
     const int table = cols >= 80 ? 3 : cols >= 60 ? 4 : rows >= 24 ? 6 : 4;
     const int room = rows - 7 - table, first = (room * 3 + 4) / 5, second = room - first;

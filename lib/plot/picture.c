@@ -116,7 +116,7 @@ static const char *axis_of(const struct mf_picture *p)
     int runs = 0, clones = 0;
     for (int g = 0; g < p->n_groups; g++)
         for (int i = 0; i < p->group[g].n; i++, runs++)
-            clones += mf_history_find(&p->group[g].trial[i]->h, "perf/samples_per_s") != NULL;
+            clones += mf_history_find(&p->group[g].log[i]->h, "perf/samples_per_s") != NULL;
     return p->axis == MF_AXIS_TIME   ? "seconds"
            : p->axis == MF_AXIS_ITER ? "iterations"
            : clones == 0             ? "control steps, thousands"

@@ -96,7 +96,7 @@ struct mf_summary mf_summary_of(const struct mf_cohort *g, double success)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         start(all[i]);
     for (int i = 0; i < g->n; i++) {
-        const struct mf_history *h = &g->trial[i]->h;
+        const struct mf_history *h = &g->log[i]->h;
         add_success(&s, h, success);
         add(&s.iterations, (double)h->n);
         add(&s.all, h->n ? h->step[h->n - 1] : 0);

@@ -2,7 +2,7 @@
 #ifndef MF_PLOT_SUMMARY_H
 #define MF_PLOT_SUMMARY_H
 
-#include "plot/trials.h"
+#include "plot/run_logs.h"
 
 enum { MF_LATELY = 10 }; /* the most iterations that a success is the mean of */
 

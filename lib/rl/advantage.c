@@ -11,7 +11,7 @@
 
 enum { BLOCK = 1024 }; /* environments at a time: a step's rows of them stay in the first cache */
 
-struct walk {
+struct inputs {
     const struct mf_advantage *a;
     const struct mf_rollout *r;
     const float *power;   /* gamma^0..C */
@@ -40,7 +40,7 @@ static bool kept(const struct mf_rollout *r, size_t i)
 }
 
 /* One reward for each decision, of the actions that were executed; and g. Of masked entries: anything. */
-INLINE void fill_rewards(const struct walk *w, size_t at, size_t n, struct row *s)
+INLINE void fill_rewards(const struct inputs *w, size_t at, size_t n, struct row *s)
 {
     const struct mf_rollout *r = w->r;
     const int32_t *ran = r->n_exec ? r->n_exec + at : w->chunk;
@@ -62,7 +62,7 @@ INLINE void fill_rewards(const struct walk *w, size_t at, size_t n, struct row *
 }
 
 /* Environments [first, first + n) of step t. */
-INLINE void fill(const struct walk *w, size_t t, size_t first, size_t n, struct row *s)
+INLINE void fill(const struct inputs *w, size_t t, size_t first, size_t n, struct row *s)
 {
     const struct mf_rollout *r = w->r;
     const int compat = w->a->compat;
@@ -158,7 +158,7 @@ static int check(const struct mf_rollout *r, struct mf_err *err)
     return 0;
 }
 
-INLINE void walk_back(const struct walk *w, bool masked, enum mf_estimator how, size_t depth, float *g, float *adv,
+INLINE void walk_back(const struct inputs *w, bool masked, enum mf_estimator how, size_t depth, float *g, float *adv,
                       float *ret)
 {
     const size_t N = w->r->N;
@@ -181,7 +181,7 @@ INLINE void walk_back(const struct walk *w, bool masked, enum mf_estimator how, 
         }
 }
 
-INLINE void walk(const struct walk *w, enum mf_estimator how, size_t depth, float *g, float *adv, float *ret)
+INLINE void walk(const struct inputs *w, enum mf_estimator how, size_t depth, float *g, float *adv, float *ret)
 {
     if (w->r->valid || w->r->loss_mask)
         walk_back(w, true, how, depth, g, adv, ret);
@@ -190,13 +190,13 @@ INLINE void walk(const struct walk *w, enum mf_estimator how, size_t depth, floa
 }
 
 /* One is picked by a question, not by target_clones, whose resolver runs before ThreadSanitizer is ready for it. */
-__attribute__((target("avx2"))) static void walk_avx2(const struct walk *w, enum mf_estimator how, size_t depth,
+__attribute__((target("avx2"))) static void walk_avx2(const struct inputs *w, enum mf_estimator how, size_t depth,
                                                       float *g, float *adv, float *ret)
 {
     walk(w, how, depth, g, adv, ret);
 }
 
-static void walk_plain(const struct walk *w, enum mf_estimator how, size_t depth, float *g, float *adv, float *ret)
+static void walk_plain(const struct inputs *w, enum mf_estimator how, size_t depth, float *g, float *adv, float *ret)
 {
     walk(w, how, depth, g, adv, ret);
 }
@@ -222,7 +222,7 @@ int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const stru
     double gamma = 1;
     for (size_t c = 0; c <= r->C; c++, gamma *= a->gamma)
         power[c] = (float)gamma;
-    const struct walk w = {a, r, power, zero, all, chunk};
+    const struct inputs w = {a, r, power, zero, all, chunk};
     (__builtin_cpu_supports("avx2") ? walk_avx2 : walk_plain)(&w, how, depth, g, advantages, returns);
     free(p);
     return 0;

@@ -134,15 +134,15 @@ static double window(const struct rates *r, size_t from)
     return n > 0 ? sum / n : NAN;
 }
 
-struct share { /* of `n` episodes; `used` iterations were looked at for it */
+struct rate { /* of `n` episodes; `used` iterations were looked at for it */
     double good, n;
     size_t used;
 };
 
 /* The first episodes of the metrics, or the last ones: as many iterations as hold `enough`. */
-static struct share episodes_at(const struct rates *r, bool last, double enough)
+static struct rate episodes_at(const struct rates *r, bool last, double enough)
 {
-    struct share s = {.n = 0};
+    struct rate s = {.n = 0};
     for (; s.used < r->h->n && s.n < enough; s.used++) {
         const size_t i = last ? r->h->n - 1 - s.used : s.used;
         if (weight(r, i) > 0)
@@ -157,7 +157,7 @@ static bool below_start(const struct rates *r, FILE *to)
     enum { FEW = 30, MANY = 100 };
     if (r->h->iter[0] > 0 || !r->n)
         return false;
-    const struct share first = episodes_at(r, false, FEW), last = episodes_at(r, true, fmax(first.n, MANY));
+    const struct rate first = episodes_at(r, false, FEW), last = episodes_at(r, true, fmax(first.n, MANY));
     if (first.n < FEW || last.n < FEW || first.used + last.used > r->h->n)
         return false;
     const struct mf_rate was = mf_wilson(llround(first.good), llround(first.n)),

@@ -9,13 +9,13 @@
 #include "rl/rounds.h"
 
 struct mf_report {
-    int64_t iter, step;             /* iteration; control steps so far */
-    double time;                    /* s of training of the run so far */
-    double update_time, round_time; /* s; a round is from the end of one update to the end of the next */
-    double cpu_time;                /* s of the learner's threads in that round */
-    int64_t steps, dropped;         /* control steps of this round; rounds dropped so far */
-    double noise;                   /* sigma or level that the round was sampled with */
-    const struct mf_part *parts;    /* of the sources: their episodes */
+    int64_t iter, step;                /* iteration; control steps so far */
+    double time;                       /* s of training of the run so far */
+    double update_time, round_time;    /* s; a round is from the end of one update to the end of the next */
+    double cpu_time;                   /* s of the learner's threads in that round */
+    int64_t steps, dropped;            /* control steps of this round; rounds dropped so far */
+    double noise;                      /* sigma or level that the round was sampled with */
+    const struct mf_round_part *parts; /* of the sources: their episodes */
     int n_parts;
     const struct mf_ppo_stats *stats;
     const struct mf_health *health;

@@ -182,14 +182,14 @@ bool mf_rounds_whole(const struct mf_rounds *q, int64_t iter)
     return any && (q->begun || q->n >= q->need);
 }
 
-struct mf_part *mf_rounds_parts(const struct mf_rounds *q, int64_t iter, int *n)
+struct mf_round_part *mf_rounds_parts(const struct mf_rounds *q, int64_t iter, int *n)
 {
-    struct mf_part *parts = mf_xcalloc((size_t)q->n, sizeof *parts);
+    struct mf_round_part *parts = mf_xcalloc((size_t)q->n, sizeof *parts);
     *n = 0;
     for (int i = 0; i < q->n; i++) {
         const struct pending *p = &q->source[i].pending[iter % AHEAD];
         if (p->round && p->iter == iter)
-            parts[(*n)++] = (struct mf_part){q->source[i].src, p->slice, p->n, p->round};
+            parts[(*n)++] = (struct mf_round_part){q->source[i].src, p->slice, p->n, p->round};
     }
     return parts;
 }

@@ -9,7 +9,7 @@
 
 #include "stream/frame.h"
 
-struct mf_part { /* of a round, by one source; its frames are the rounds' until they are dropped */
+struct mf_round_part { /* of a round, by one source; its frames are the rounds' until they are dropped */
     const char *src;
     struct mf_frame *const *slices;
     int n;
@@ -35,7 +35,7 @@ void mf_rounds_refuse(struct mf_rounds *q, const char *src);
 int mf_rounds_add(struct mf_rounds *q, struct mf_frame *f, int64_t iter, struct mf_err *err);
 bool mf_rounds_whole(const struct mf_rounds *q, int64_t iter);
 /* The parts of a whole round, by name of source; the caller frees the list. */
-struct mf_part *mf_rounds_parts(const struct mf_rounds *q, int64_t iter, int *n);
+struct mf_round_part *mf_rounds_parts(const struct mf_rounds *q, int64_t iter, int *n);
 void mf_rounds_drop(struct mf_rounds *q, int64_t iter); /* it is consumed */
 
 #endif

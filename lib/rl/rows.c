@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-struct slice {
+struct round_slice {
     struct mf_rollout r;
     const struct mf_frame *frame;
     const char *src;
@@ -15,15 +15,16 @@ struct slice {
 
 static int by_src_and_env(const void *a, const void *b)
 {
-    const struct slice *x = a, *y = b;
+    const struct round_slice *x = a, *y = b;
     int order = strcmp(x->src, y->src);
     return order ? order : (x->r.first_env > y->r.first_env) - (x->r.first_env < y->r.first_env);
 }
 
-static int bind_all(struct slice *s, struct mf_frame *const *frames, const double *noise, size_t n, struct mf_err *err)
+static int bind_all(struct round_slice *s, struct mf_frame *const *frames, const double *noise, size_t n,
+                    struct mf_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        s[i] = (struct slice){.frame = frames[i], .src = "", .noise = noise[i]};
+        s[i] = (struct round_slice){.frame = frames[i], .src = "", .noise = noise[i]};
         int rc = mf_rollout_bind(&s[i].r, frames[i], MF_NEED_VALUES | MF_NEED_CHAINS | MF_NEED_ADVANTAGES, err);
         if (rc == 0 && mf_frame_has(frames[i], "src"))
             rc = mf_frame_get_str(frames[i], "src", &s[i].src, err);
@@ -80,31 +81,31 @@ static struct mf_rows shape_of(const struct mf_policy_spec *s)
                             .E = mf_logprob_width(s)};
 }
 
-struct part { /* of all rows: where it goes, and the bytes of one */
+struct row_part { /* of all rows: where it goes, and the bytes of one */
     void *at;
     size_t row;
 };
 enum { PARTS = 11 };
 
-static void parts_of(struct mf_rows *r, bool single, struct part part[PARTS])
+static void parts_of(struct mf_rows *r, bool single, struct row_part part[PARTS])
 {
-    const struct part all[PARTS] = {{&r->live, 4},
-                                    {&r->obs, 4 * (size_t)r->O},
-                                    {&r->chain, 4 * (size_t)r->P * (size_t)r->D},
-                                    {&r->coef, 12 * (size_t)r->k},
-                                    {&r->time, single ? 4 : 0},
-                                    {&r->old, 4 * (size_t)r->E},
-                                    {&r->advantage, 4},
-                                    {&r->returns, 4},
-                                    {&r->values, 4},
-                                    {&r->n_exec, 4},
-                                    {&r->share, 4}};
+    const struct row_part all[PARTS] = {{&r->live, 4},
+                                        {&r->obs, 4 * (size_t)r->O},
+                                        {&r->chain, 4 * (size_t)r->P * (size_t)r->D},
+                                        {&r->coef, 12 * (size_t)r->k},
+                                        {&r->time, single ? 4 : 0},
+                                        {&r->old, 4 * (size_t)r->E},
+                                        {&r->advantage, 4},
+                                        {&r->returns, 4},
+                                        {&r->values, 4},
+                                        {&r->n_exec, 4},
+                                        {&r->share, 4}};
     memcpy(part, all, sizeof all);
 }
 
 static int allocate(struct mf_rows *r, bool single, struct mf_err *err)
 {
-    struct part part[PARTS];
+    struct row_part part[PARTS];
     parts_of(r, single, part);
     for (int i = 0; i < PARTS; i++) {
         int rc = part[i].row ? mf_alloc(part[i].at, r->n * part[i].row, "a round", err) : 0;
@@ -129,7 +130,7 @@ size_t mf_rows_frame(const struct mf_policy_spec *s)
 size_t mf_rows_memory(const struct mf_policy_spec *s)
 {
     struct mf_rows r = shape_of(s);
-    struct part part[PARTS];
+    struct row_part part[PARTS];
     size_t row = 2 * mf_rows_frame(s);
     parts_of(&r, s->denoise == MF_SINGLE, part);
     for (int i = 0; i < PARTS; i++)
@@ -138,7 +139,7 @@ size_t mf_rows_memory(const struct mf_policy_spec *s)
 }
 
 /* (T, N, To, dim) of every key -> the flat observation of one decision, normalised: an encoding is of what was. */
-static int copy_obs(const struct slice *s, const struct mf_policy *p, size_t at, float *flat, struct mf_err *err)
+static int copy_obs(const struct round_slice *s, const struct mf_policy *p, size_t at, float *flat, struct mf_err *err)
 {
     const struct mf_policy_spec *spec = &p->spec;
     const struct mf_layout *l = &spec->net.obs;
@@ -192,7 +193,7 @@ static int copy_chain(struct mf_rows *r, const struct mf_rollout *s, const struc
     return 0;
 }
 
-static int copy_row(struct mf_rows *r, const struct slice *s, const struct mf_policy *p, size_t row, size_t at,
+static int copy_row(struct mf_rows *r, const struct round_slice *s, const struct mf_policy *p, size_t row, size_t at,
                     struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
@@ -208,7 +209,7 @@ static int copy_row(struct mf_rows *r, const struct slice *s, const struct mf_po
     return 0;
 }
 
-static int copy_environment(struct mf_rows *r, const struct slice *s, size_t env, const struct mf_policy *p,
+static int copy_environment(struct mf_rows *r, const struct round_slice *s, size_t env, const struct mf_policy *p,
                             size_t first_row, struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
@@ -234,7 +235,7 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *n
                    size_t n, struct mf_err *err)
 {
     const struct mf_policy_spec *spec = &p->spec;
-    struct slice *s = mf_xcalloc(n, sizeof *s);
+    struct round_slice *s = mf_xcalloc(n, sizeof *s);
     int rc = bind_all(s, frames, noise, n, err);
     if (rc || (rc = check_dims(&s[0].r, spec, err)))
         goto out;
@@ -259,7 +260,7 @@ out:
 
 int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *frames, size_t n, struct mf_err *err)
 {
-    struct slice *s = mf_xcalloc(n, sizeof *s);
+    struct round_slice *s = mf_xcalloc(n, sizeof *s);
     double *noise = mf_xcalloc(n, sizeof *noise);
     int rc = bind_all(s, frames, noise, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++)

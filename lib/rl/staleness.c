@@ -20,7 +20,8 @@ static int read_version(const struct mf_policy *p, const struct mf_frame *slice,
 }
 
 /* All of its slices are of one version: whoever looks at the first one has looked at them all. */
-static int check_versions(const struct mf_policy *p, const struct mf_part *part, int64_t *version, struct mf_err *err)
+static int check_versions(const struct mf_policy *p, const struct mf_round_part *part, int64_t *version,
+                          struct mf_err *err)
 {
     int rc = read_version(p, part->slices[0], version, err);
     for (int i = 1; rc == 0 && i < part->n; i++) {
@@ -51,7 +52,7 @@ static int check_encoder(const struct mf_policy *p, const struct mf_frame *slice
 }
 
 int mf_staleness_check(struct mf_staleness *s, const struct mf_policy *p, const char *digest,
-                       const struct mf_part *part, struct mf_err *err)
+                       const struct mf_round_part *part, struct mf_err *err)
 {
     const char *theirs = "";
     struct mf_err ignored;

@@ -17,6 +17,6 @@ struct mf_staleness {
 /* Of one source's part, with a slice at least: 0 it is learned from; 1 it is too old, which the log says. MF_EFORMAT
  * where no such version was made so far; MF_EUSAGE where its encodings are by another encoder than p's. digest: p's. */
 int mf_staleness_check(struct mf_staleness *s, const struct mf_policy *p, const char *digest,
-                       const struct mf_part *part, struct mf_err *err);
+                       const struct mf_round_part *part, struct mf_err *err);
 
 #endif

@@ -189,7 +189,7 @@ int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err 
 }
 
 /* Of the parts that may be learned from; the caller frees the list. None is fine. */
-static int fresh_slices(struct mf_trainer *t, const struct mf_part *parts, int n, struct mf_frame ***slices,
+static int fresh_slices(struct mf_trainer *t, const struct mf_round_part *parts, int n, struct mf_frame ***slices,
                         size_t *count, struct mf_err *err)
 {
     for (int i = 0; i < n; i++) {
@@ -233,7 +233,8 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
     return rc;
 }
 
-int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_part *parts, int n, size_t T, struct mf_err *err)
+int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_round_part *parts, int n, size_t T,
+                       struct mf_err *err)
 {
     for (int i = 0; i < n; i++) {
         struct mf_staleness as_it_is = t->stale;
@@ -249,7 +250,7 @@ int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_part *parts, 
     return -1;
 }
 
-int mf_trainer_learn(struct mf_trainer *t, const struct mf_part *parts, int n, struct mf_ppo_stats *stats,
+int mf_trainer_learn(struct mf_trainer *t, const struct mf_round_part *parts, int n, struct mf_ppo_stats *stats,
                      struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
     struct mf_frame **slices = NULL;
@@ -267,7 +268,7 @@ int mf_trainer_learn(struct mf_trainer *t, const struct mf_part *parts, int n, s
     return rc;
 }
 
-int mf_trainer_next(struct mf_trainer *t, const struct mf_part *parts, int n, int64_t steps, struct mf_err *err)
+int mf_trainer_next(struct mf_trainer *t, const struct mf_round_part *parts, int n, int64_t steps, struct mf_err *err)
 {
     int rc = 0;
     t->policy.version++;

@@ -53,12 +53,13 @@ int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err 
 
 /* Learn from what is fresh of a round's n parts, each sampled by the version that it names; *steps are its control
  * steps. Nothing of it is: 0, no steps, and what has no value is NaN. */
-int mf_trainer_learn(struct mf_trainer *t, const struct mf_part *parts, int n, struct mf_ppo_stats *stats,
+int mf_trainer_learn(struct mf_trainer *t, const struct mf_round_part *parts, int n, struct mf_ppo_stats *stats,
                      struct mf_health *health, int64_t *steps, struct mf_err *err);
 /* When that failed: the first part that is wrong by itself, with its own reason in *err; -1: none is. T: decisions of a
  * slice, 0: any number. */
-int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_part *parts, int n, size_t T, struct mf_err *err);
+int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_round_part *parts, int n, size_t T,
+                       struct mf_err *err);
 /* The round is consumed: the next version, its noise, and the states that came with the parts. */
-int mf_trainer_next(struct mf_trainer *t, const struct mf_part *parts, int n, int64_t steps, struct mf_err *err);
+int mf_trainer_next(struct mf_trainer *t, const struct mf_round_part *parts, int n, int64_t steps, struct mf_err *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* One array: its dims as letters of mf_rollout (P is K+1; a letter met first is defined by it), where its
  * pointer goes, and what needs it. */
-struct row {
+struct array_rule {
     const char *name, *dims;
     enum mf_dtype dtype;
     enum { ALWAYS, OPTIONAL, VALUES, TRUNCATED, CHAINS, ADVANTAGES } when;
@@ -15,7 +15,7 @@ struct row {
 };
 
 #define AT(field) offsetof(struct mf_rollout, field)
-static const struct row rows[] = {
+static const struct array_rule rows[] = {
     {"rewards", "TNC", MF_F32, ALWAYS, AT(rewards)},
     {"terminated", "TN", MF_U8, ALWAYS, AT(terminated)},
     {"truncated", "TN", MF_U8, ALWAYS, AT(truncated)},
@@ -54,13 +54,13 @@ static size_t *dim_of(struct mf_rollout *r, char letter, size_t *plus)
     }
 }
 
-struct words {
+struct sentence {
     char text[160];
     size_t used;
 };
 
-static void say(struct words *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct words *w, const char *fmt, ...)
+static void say(struct sentence *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct sentence *w, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -70,9 +70,9 @@ static void say(struct words *w, const char *fmt, ...)
 }
 
 /* "(64, 8, 4)" */
-static struct words shape_of(const struct mf_array *a)
+static struct sentence shape_of(const struct mf_array *a)
 {
-    struct words w = {.used = 0};
+    struct sentence w = {.used = 0};
     say(&w, "(");
     for (int i = 0; i < a->rank; i++)
         say(&w, "%s%zu", i ? ", " : "", a->dim[i]);
@@ -81,9 +81,9 @@ static struct words shape_of(const struct mf_array *a)
 }
 
 /* "(T=64, N=8, K+1)" */
-static struct words wanted(struct mf_rollout *r, const char *dims)
+static struct sentence wanted(struct mf_rollout *r, const char *dims)
 {
-    struct words w = {.used = 0};
+    struct sentence w = {.used = 0};
     for (const char *d = dims; *d; d++) {
         size_t plus, *dim = dim_of(r, *d, &plus);
         say(&w, d == dims ? "(" : ", ");
@@ -98,10 +98,10 @@ static struct words wanted(struct mf_rollout *r, const char *dims)
     return w;
 }
 
-static int check_shape(struct mf_rollout *r, const struct row *row, const struct mf_array *a, struct mf_err *err)
+static int check_shape(struct mf_rollout *r, const struct array_rule *row, const struct mf_array *a, struct mf_err *err)
 {
     bool fits = a->rank == (int)strlen(row->dims);
-    struct words want = wanted(r, row->dims);
+    struct sentence want = wanted(r, row->dims);
     for (int i = 0; fits && i < a->rank; i++) {
         size_t plus, *dim = dim_of(r, row->dims[i], &plus);
         if (!*dim && a->dim[i] > plus)
@@ -136,7 +136,7 @@ static bool any_cut_off(const struct mf_rollout *r)
     return false;
 }
 
-static bool wants(const struct row *row, unsigned need)
+static bool wants(const struct array_rule *row, unsigned need)
 {
     switch (row->when) {
     case ALWAYS:
@@ -153,7 +153,7 @@ static bool wants(const struct row *row, unsigned need)
 }
 
 /* Who would have made an array that is not there. */
-static const char *maker(const struct row *row)
+static const char *maker(const struct array_rule *row)
 {
     switch (row->when) {
     case VALUES:
@@ -168,7 +168,7 @@ static const char *maker(const struct row *row)
     }
 }
 
-static int bind_row(struct mf_rollout *r, const struct row *row, const struct mf_frame *f, struct mf_err *err)
+static int bind_row(struct mf_rollout *r, const struct array_rule *row, const struct mf_frame *f, struct mf_err *err)
 {
     const struct mf_array *a = mf_frame_find(f, row->name);
     char path[MF_NAME_MAX];
@@ -210,7 +210,7 @@ static size_t bad_at(const struct mf_array *a, size_t from, size_t n)
 static int bad_element(const struct mf_array *a, size_t i, const char *what, struct mf_err *err)
 {
     size_t index[MF_RANK_MAX];
-    struct words w = {.used = 0};
+    struct sentence w = {.used = 0};
     for (int d = a->rank - 1; d >= 0; i /= a->dim[d], d--)
         index[d] = i % a->dim[d];
     for (int d = 0; d < a->rank; d++)

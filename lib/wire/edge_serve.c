@@ -19,7 +19,7 @@ struct release {
     zmq_msg_t *parts; /* libzmq counts who still sends them */
 };
 
-struct source {
+struct collector {
     char src[MF_EDGE_SRC];
     bool admitted;
     bool refusing;           /* those who have asked by its name are to be refused */
@@ -46,7 +46,7 @@ struct mf_edge_server {
     bool over, ended; /* over: and says so */
     int keep, n_releases, n_sources;
     struct release *releases; /* oldest first */
-    struct source *sources;
+    struct collector *sources;
     /* the thread's own */
     struct client clients[CLIENTS];
     int n_clients;
@@ -76,7 +76,7 @@ static const struct release *find_release(const struct mf_edge_server *e, int64_
     return NULL;
 }
 
-static struct source *find_source(struct mf_edge_server *e, const char *src)
+static struct collector *find_source(struct mf_edge_server *e, const char *src)
 {
     for (int i = 0; i < e->n_sources; i++)
         if (!strcmp(e->sources[i].src, src))
@@ -88,7 +88,7 @@ static struct source *find_source(struct mf_edge_server *e, const char *src)
 static void answer(struct mf_edge_server *e, struct client *c, bool asked)
 {
     char text[MF_NOTE_MAX];
-    const struct source *source = find_source(e, c->src);
+    const struct collector *source = find_source(e, c->src);
     const struct release *newest = e->n_releases ? &e->releases[e->n_releases - 1] : NULL, *r;
     struct mf_edge_note note = {.say = MF_EDGE_WAIT, .seq = c->seq, .version = c->version};
     memcpy(note.src, c->src, sizeof note.src);
@@ -176,7 +176,7 @@ static int take_question(struct mf_edge_server *e)
 static void refuse_clients(struct mf_edge_server *e)
 {
     for (int i = 0; i < e->n_clients; i++) {
-        const struct source *s = find_source(e, e->clients[i].src);
+        const struct collector *s = find_source(e, e->clients[i].src);
         e->clients[i].refused |= s && s->refusing;
     }
     for (int i = 0; i < e->n_sources; i++)
@@ -316,7 +316,7 @@ int mf_edge_publish(struct mf_edge_server *e, int64_t version, int n, const void
         memmove(e->releases, e->releases + 1, (size_t)--e->n_releases * sizeof *e->releases);
     }
     e->releases[e->n_releases++] = new;
-    for (struct source *s = e->sources; s < e->sources + e->n_sources; s++) {
+    for (struct collector *s = e->sources; s < e->sources + e->n_sources; s++) {
         if (!s->next)
             continue;
         state_free(s->state);
@@ -330,7 +330,7 @@ int mf_edge_publish(struct mf_edge_server *e, int64_t version, int n, const void
 }
 
 /* A source of this name, made where there is none; on success the lock is held. */
-static int hold_source(struct mf_edge_server *e, const char *src, struct source **s, struct mf_err *err)
+static int hold_source(struct mf_edge_server *e, const char *src, struct collector **s, struct mf_err *err)
 {
     if (strlen(src) >= MF_EDGE_SRC)
         return mf_err_set(err, MF_EFORMAT, "the source's name %.80s is longer than %d bytes", src, MF_EDGE_SRC - 1);
@@ -339,7 +339,7 @@ static int hold_source(struct mf_edge_server *e, const char *src, struct source 
         return 0;
     e->sources = mf_xrealloc(e->sources, (size_t)e->n_sources + 1, sizeof *e->sources);
     *s = &e->sources[e->n_sources++];
-    **s = (struct source){.state = NULL};
+    **s = (struct collector){.state = NULL};
     strcpy((*s)->src, src);
     return 0;
 }
@@ -352,7 +352,7 @@ static void let_go(struct mf_edge_server *e)
 
 int mf_edge_admit(struct mf_edge_server *e, const char *src, bool admitted, struct mf_err *err)
 {
-    struct source *s;
+    struct collector *s;
     int rc = hold_source(e, src, &s, err);
     if (rc)
         return rc;
@@ -363,7 +363,7 @@ int mf_edge_admit(struct mf_edge_server *e, const char *src, bool admitted, stru
 
 int mf_edge_refuse(struct mf_edge_server *e, const char *src, const char *why, struct mf_err *err)
 {
-    struct source *s;
+    struct collector *s;
     int rc = hold_source(e, src, &s, err);
     if (rc)
         return rc;
@@ -376,7 +376,7 @@ int mf_edge_refuse(struct mf_edge_server *e, const char *src, const char *why, s
 
 int mf_edge_give_state(struct mf_edge_server *e, const char *src, const void *bytes, size_t size, struct mf_err *err)
 {
-    struct source *s;
+    struct collector *s;
     zmq_msg_t *next = mf_xcalloc(1, sizeof *next);
     int rc = message(next, bytes, size, err);
     if (rc || (rc = hold_source(e, src, &s, err))) {

@@ -77,7 +77,7 @@ static void reset(void *state, struct mf_rng *rng)
     c->clock = 0;
 }
 
-static struct mf_step step(void *state, const float *action)
+static struct mf_env_step step(void *state, const float *action)
 {
     struct cheetah *c = state;
     double before = c->d->qpos[0], effort = 0;
@@ -87,9 +87,9 @@ static struct mf_step step(void *state, const float *action)
     }
     bool sane = mf_mujoco_step(c->m, c->d, SKIP);
     double dt = SKIP * c->m->opt.timestep;
-    return (struct mf_step){.reward = (float)((c->d->qpos[0] - before) / dt - .1 * effort),
-                            .terminated = !sane,
-                            .truncated = ++c->clock >= c->max_steps};
+    return (struct mf_env_step){.reward = (float)((c->d->qpos[0] - before) / dt - .1 * effort),
+                                .terminated = !sane,
+                                .truncated = ++c->clock >= c->max_steps};
 }
 
 static void observe(void *state, int key, const struct mf_obs *as, float *to)

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static FILE *none, *file;
     const char *word = path;
     struct mf_err err;
-    struct mf_trials t = {0};
+    struct mf_run_logs t = {0};
     if (!none) {
         int fd = mkstemp(path);
         none = fopen("/dev/null", "w");
@@ -36,9 +36,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         mf_report_words(f, words, sizeof words);
         mf_frame_free(f);
     }
-    if (mf_trials_open(&t, &word, 1, &err) == 0)
+    if (mf_run_logs_open(&t, &word, 1, &err) == 0)
         for (int i = 0; i < t.n_groups; i++)
             (void)mf_summary_of(&t.group[i], .9);
-    mf_trials_close(&t);
+    mf_run_logs_close(&t);
     return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "env/served_priv.h"
 #include "env/stepper.h"
-#include "wire/call_priv.h"
+#include "wire/rpc_priv.h"
 #include "wire/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -20,7 +20,7 @@ static size_t left;
 static void *answer;
 static int64_t seq; /* of the question that was put last: every answer is to it */
 
-static int put(struct mf_call *c, const void *frame, size_t len, double deadline, struct mf_err *err)
+static int put(struct mf_rpc *c, const void *frame, size_t len, double deadline, struct mf_err *err)
 {
     struct mf_frame *q;
     (void)c, (void)deadline;
@@ -30,7 +30,7 @@ static int put(struct mf_call *c, const void *frame, size_t len, double deadline
     return 0;
 }
 
-static int get(struct mf_call *c, double deadline, const void **frame, size_t *len, struct mf_err *err)
+static int get(struct mf_rpc *c, double deadline, const void **frame, size_t *len, struct mf_err *err)
 {
     struct mf_frame *f;
     size_t n = mf_token_span(rest, left);
@@ -48,7 +48,7 @@ static int get(struct mf_call *c, double deadline, const void **frame, size_t *l
     return rc;
 }
 
-static void hang_up(struct mf_call *c)
+static void hang_up(struct mf_rpc *c)
 {
     (void)c;
 }
@@ -75,7 +75,7 @@ static void live(struct mf_served *s, struct mf_err *err)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct mf_call_carrier carrier = {put, get, hang_up};
+    static const struct mf_rpc_carrier carrier = {put, get, hang_up};
     struct mf_err err = {0};
     struct mf_served *s = calloc(1, sizeof *s);
     rest = data;

@@ -38,9 +38,9 @@ static void begin(void *state, unsigned episode, float *obs)
     mf_env_observe(env, state, &low, obs);
 }
 
-static struct mf_step step(void *state, const float *action, float *obs)
+static struct mf_env_step step(void *state, const float *action, float *obs)
 {
-    struct mf_step r = env->step(state, action);
+    struct mf_env_step r = env->step(state, action);
     mf_env_observe(env, state, &low, obs);
     return r;
 }
@@ -114,7 +114,7 @@ static void check_resume(void (*act)(void *state, void *memory, unsigned t, cons
 
     memset(again, 0xff, size); /* NaN everywhere */
     load(two, again, other);
-    struct mf_step r = step(two, action[0], other);
+    struct mf_env_step r = step(two, action[0], other);
     ok(r.terminated && !r.success && isnan(other[0]) && isnan(other[low.dim - 1]), "what diverged shows NaN");
     begin(two, 3, other);
     r = step(two, action[0], other);

@@ -152,7 +152,7 @@ static void slices(struct rig *r, struct rig *other)
        "as many slices as asked for, one environment the least");
     mf_rounds_join(q, "left");
     ok(gather(q, &s, &covered) == 0 && covered && mf_rounds_whole(q, 0), "3 slices of 7 environments are a round");
-    struct mf_part *part = mf_rounds_parts(q, 0, &n);
+    struct mf_round_part *part = mf_rounds_parts(q, 0, &n);
     mf_policy_digest(&r->policy, digest);
     ok(n == 1 && part->n == 3 && number(part->slices[2], "slice.0") == 2 && number(part->slices[2], "slice.1") == 3 &&
            number(part->slices[0], "policy.version") == r->policy.version &&

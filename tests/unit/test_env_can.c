@@ -46,7 +46,7 @@ static void check_rest(void)
 {
     float obs[O], first[O], idle[A] = {0};
     void *state = begun(1, first);
-    struct mf_step r = {0};
+    struct mf_env_step r = {0};
     int early = 0;
     for (int t = 0; t < env->max_steps; t++) {
         early += r.truncated || r.terminated;
@@ -64,7 +64,7 @@ static bool succeeds(double x, double y, double z, double hand_x, double hand_y,
 {
     float obs[O], idle[A] = {0};
     void *state = begun(2, obs);
-    struct mf_step r = {0};
+    struct mf_env_step r = {0};
     double *q = ((struct mf_hand *)state)->d->qpos, *set = ((struct mf_hand *)state)->set;
     q[CAN] = x, q[CAN + 1] = y, q[CAN + 2] = z;
     set[0] = q[0] = hand_x, set[1] = q[1] = hand_y, set[2] = q[2] = hand_z;
@@ -93,7 +93,7 @@ static void check_expert(void)
     void *memory = malloc(env->expert_size);
     for (unsigned i = 0; i < EPISODES; i++) {
         void *state = begun(i, obs);
-        struct mf_step r = {0};
+        struct mf_env_step r = {0};
         memset(memory, 0, env->expert_size);
         for (unsigned t = 0; !r.terminated && !r.truncated; t++) {
             calibrated(state, memory, 1000 * i + t, obs, action);

@@ -64,7 +64,7 @@ static void check_time_limit(void)
 {
     void *state = fresh(60);
     float obs[O], zero[A] = {0};
-    struct mf_step r = {0};
+    struct mf_env_step r = {0};
     int early = 0;
     begin(state, 2, obs);
     for (int t = 0; t < 60; t++) {
@@ -82,7 +82,7 @@ static void check_hold(void)
     int success = 0, exact = 1;
     enum { EPISODES = 30 };
     for (unsigned i = 0; i < EPISODES; i++) {
-        struct mf_step r = {0};
+        struct mf_env_step r = {0};
         int high = 0;
         begin(state, i, obs);
         memset(memory, 0, env->expert_size);

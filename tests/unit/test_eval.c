@@ -31,13 +31,13 @@ static void toy_reset(void *state, struct mf_rng *rng)
     s->length = 2 + (int)(trial % 5);
 }
 
-static struct mf_step toy_step(void *state, const float *action)
+static struct mf_env_step toy_step(void *state, const float *action)
 {
     struct toy *s = state;
     for (int i = 0; i < 5; i++)
         s->x[i] = .5f * s->x[i] + action[i % 2];
     s->clock++;
-    return (struct mf_step){.reward = s->x[0], .truncated = s->clock == s->length, .success = s->clock == 2};
+    return (struct mf_env_step){.reward = s->x[0], .truncated = s->clock == s->length, .success = s->clock == 2};
 }
 
 static void toy_observe(void *state, int key, const struct mf_obs *as, float *to)

@@ -30,11 +30,11 @@ static void eye_reset(void *state, struct mf_rng *rng)
     ((struct eye *)state)->t = 0;
 }
 
-static struct mf_step eye_step(void *state, const float *action)
+static struct mf_env_step eye_step(void *state, const float *action)
 {
     (void)action;
     ((struct eye *)state)->t++;
-    return (struct mf_step){0};
+    return (struct mf_env_step){0};
 }
 
 static void eye_observe(void *state, int key, const struct mf_obs *as, float *to)

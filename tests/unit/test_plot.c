@@ -37,9 +37,9 @@ static int key_of(const char *name)
  * only two episodes ended at all. */
 static void weighted(void)
 {
-    struct mf_trial t = {.h = history(200, 10, 0, 0)};
-    const struct mf_trial *one = &t;
-    const struct mf_cohort g = {.n = 1, .trial = &one};
+    struct mf_run_log t = {.h = history(200, 10, 0, 0)};
+    const struct mf_run_log *one = &t;
+    const struct mf_cohort g = {.n = 1, .log = &one};
     t.h.series = realloc(t.h.series, 2 * sizeof *t.h.series);
     t.h.n_series = 2;
     struct mf_series *episodes = &t.h.series[1];
@@ -60,15 +60,15 @@ static void weighted(void)
 }
 
 /* Two groups in a page's table: of two seeds, and of one run that never got there and of which nothing was told. */
-static void compared(const struct mf_trial *const *two, const struct mf_trial *const *one)
+static void compared(const struct mf_run_log *const *two, const struct mf_run_log *const *one)
 {
     static char *text[400];
     static bool differs[400];
-    struct mf_trial told[2] = {*two[0], *two[1]};
-    const struct mf_trial *of[2] = {&told[0], &told[1]};
-    struct mf_cohort g[2] = {{.label = "a<b", .n = 2, .trial = (const struct mf_trial **)of},
-                             {.label = "c", .n = 1, .trial = (const struct mf_trial **)(uintptr_t)one}};
-    struct mf_trials t = {.n_groups = 2, .group = g, .differs = differs};
+    struct mf_run_log told[2] = {*two[0], *two[1]};
+    const struct mf_run_log *of[2] = {&told[0], &told[1]};
+    struct mf_cohort g[2] = {{.label = "a<b", .n = 2, .log = (const struct mf_run_log **)of},
+                             {.label = "c", .n = 1, .log = (const struct mf_run_log **)(uintptr_t)one}};
+    struct mf_run_logs t = {.n_groups = 2, .group = g, .differs = differs};
     char *page;
     size_t size;
     const int clip = key_of("training.clip_range"), target = key_of("training.target_kl");
@@ -99,13 +99,13 @@ static void compared(const struct mf_trial *const *two, const struct mf_trial *c
 
 int main(void)
 {
-    struct mf_trial trial[3] = {
+    struct mf_run_log log[3] = {
         {.h = history(20, 1000, 0, .05)}, {.h = history(40, 500, .1, .025)}, {.h = history(10, 1000, .5, 0)}};
-    const struct mf_trial *all[3] = {&trial[0], &trial[1], &trial[2]};
-    struct mf_cohort two = {.n = 2, .trial = all}, three = {.n = 3, .trial = all}, late = {.n = 1, .trial = &all[1]};
+    const struct mf_run_log *all[3] = {&log[0], &log[1], &log[2]};
+    struct mf_cohort two = {.n = 2, .log = all}, three = {.n = 3, .log = all}, late = {.n = 1, .log = &all[1]};
     struct mf_curve c;
 
-    trial[0].h.series->value[3] = NAN;
+    log[0].h.series->value[3] = NAN;
     mf_curve_of(&c, &two, "rollout/success_once", MF_AXIS_STEP);
     ok(c.runs == 2 && c.n == 19, "at the first run's points that have a value");
     near(c.x[1], 2, 0, "thousands of steps");
@@ -118,14 +118,13 @@ int main(void)
     near(c.mean[4], (.25 + .225) / 2, 1e-12, "over seconds");
     mf_curve_release(&c);
 
-    trial[0].h.step[19] += 400; /* within half an iteration of the other's end */
+    log[0].h.step[19] += 400; /* within half an iteration of the other's end */
     mf_curve_of(&c, &two, "rollout/success_once", MF_AXIS_STEP);
     ok(c.n == 18, "further out than half an iteration a run is not");
     mf_curve_release(&c);
-    trial[0].h.step[19] -= 200;
+    log[0].h.step[19] -= 200;
     mf_curve_of(&c, &two, "rollout/success_once", MF_AXIS_STEP);
-    ok(c.n == 19 && c.high[18] == trial[1].h.series->value[39],
-       "but half an iteration beyond its end it is what it was");
+    ok(c.n == 19 && c.high[18] == log[1].h.series->value[39], "but half an iteration beyond its end it is what it was");
     mf_curve_release(&c);
 
     mf_curve_of(&c, &three, "rollout/success_once", MF_AXIS_ITER);
@@ -135,10 +134,10 @@ int main(void)
     ok(c.runs == 0 && c.n == 0, "a metric that no run has");
     mf_curve_release(&c);
     const struct mf_cohort both[2] = {late, three};
-    trial[2].h.series->name[0] = 'R';
+    log[2].h.series->name[0] = 'R';
     ok(mf_cohorts_have(both, 2, "Rollout/success_once") && !mf_cohorts_have(both, 1, "Rollout/success_once"),
        "a metric that one run of the groups has");
-    trial[2].h.series->name[0] = 'r';
+    log[2].h.series->name[0] = 'r';
 
     struct mf_summary s = mf_summary_of(&three, .5);
     const double final[3] = {.95, 1.0375, .5}, mean = (final[0] + final[1] + final[2]) / 3;
@@ -159,6 +158,6 @@ int main(void)
     weighted();
     compared(all, &all[2]);
     for (int i = 0; i < 3; i++)
-        mf_history_close(&trial[i].h);
+        mf_history_close(&log[i].h);
     return done();
 }

@@ -29,7 +29,7 @@ static struct mf_frame *round_of(int64_t ended, double success, int64_t counted,
 
 static struct mf_frame *report_of(struct mf_frame *a, struct mf_frame *b)
 {
-    const struct mf_part part[] = {{.src = "a", .round = a}, {.src = "b", .round = b}};
+    const struct mf_round_part part[] = {{.src = "a", .round = a}, {.src = "b", .round = b}};
     struct mf_report r = {.steps = 10,
                           .round_time = 1,
                           .update_time = .5,

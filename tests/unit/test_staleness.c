@@ -17,7 +17,7 @@ static int says(struct mf_staleness *s, const struct mf_policy *p, const char *d
         mf_frame_set_str(f, "policy.digest", theirs);
     if (encoder)
         mf_frame_set_str(f, "policy.encoder", encoder);
-    int rc = mf_staleness_check(s, p, digest, &(struct mf_part){.src = "", .slices = &f, .n = 1}, &err);
+    int rc = mf_staleness_check(s, p, digest, &(struct mf_round_part){.src = "", .slices = &f, .n = 1}, &err);
     mf_frame_free(f);
     return rc;
 }
@@ -37,7 +37,7 @@ static void versions(struct mf_policy *p)
     ok(says(&s, p, "mine", -1, NULL, NULL) == MF_EFORMAT && s.dropped == 1, "and one below 0");
 
     struct mf_frame *slice[] = {mf_frame_new(MF_ROLLOUT), mf_frame_new(MF_ROLLOUT)};
-    const struct mf_part part = {.src = "", .slices = slice, .n = 2};
+    const struct mf_round_part part = {.src = "", .slices = slice, .n = 2};
     static const struct {
         int64_t version;
         int rc;

@@ -5,17 +5,17 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "wire/call_priv.h"
+#include "wire/rpc_priv.h"
 #include "wire/port.h"
 #include "wire/socket.h"
 #include "wire/token.h"
 
-static int fail(const struct mf_call *c, const char *what, struct mf_err *err)
+static int fail(const struct mf_rpc *c, const char *what, struct mf_err *err)
 {
     return mf_err_set(err, MF_EIO, "%s %s: %s", what, c->name, zmq_strerror(errno));
 }
 
-static bool hung_up(struct mf_call *c)
+static bool hung_up(struct mf_rpc *c)
 {
     enum mf_socket_event event;
     bool down = false;
@@ -25,7 +25,7 @@ static bool hung_up(struct mf_call *c)
 }
 
 /* Until the socket is ready; a connection that ends meanwhile takes the answer with it. */
-static int wait_for(struct mf_call *c, short events, double deadline, struct mf_err *err)
+static int wait_for(struct mf_rpc *c, short events, double deadline, struct mf_err *err)
 {
     for (;;) {
         zmq_pollitem_t item[2] = {{.socket = c->peer.socket, .events = events},
@@ -37,12 +37,12 @@ static int wait_for(struct mf_call *c, short events, double deadline, struct mf_
             return 0;
         if (hung_up(c))
             return mf_err_set(err, MF_CLOSED, "%s hung up", c->name);
-        if ((rc = mf_call_wait_on(c, deadline, err)))
+        if ((rc = mf_rpc_wait_on(c, deadline, err)))
             return rc;
     }
 }
 
-static int put(struct mf_call *c, const void *frame, size_t len, double deadline, struct mf_err *err)
+static int put(struct mf_rpc *c, const void *frame, size_t len, double deadline, struct mf_err *err)
 {
     const bool asks = !c->peer.binds;
     int rc = asks ? wait_for(c, ZMQ_POLLOUT, deadline, err) : 0;
@@ -53,7 +53,7 @@ static int put(struct mf_call *c, const void *frame, size_t len, double deadline
     return zmq_send(c->peer.socket, frame, len, ZMQ_DONTWAIT) < 0 ? fail(c, "write to", err) : 0;
 }
 
-static int whole(const struct mf_call *c, const void *frame, size_t len, struct mf_err *err)
+static int whole(const struct mf_rpc *c, const void *frame, size_t len, struct mf_err *err)
 {
     struct mf_scan s;
     struct mf_token first;
@@ -64,7 +64,7 @@ static int whole(const struct mf_call *c, const void *frame, size_t len, struct 
     return mf_err_set(err, MF_EFORMAT, "%s sent a message of %zu bytes that is no MessagePack map", c->name, len);
 }
 
-static int get(struct mf_call *c, double deadline, const void **frame, size_t *len, struct mf_err *err)
+static int get(struct mf_rpc *c, double deadline, const void **frame, size_t *len, struct mf_err *err)
 {
     int rc = wait_for(c, ZMQ_POLLIN, deadline, err);
     if (rc)
@@ -78,16 +78,16 @@ static int get(struct mf_call *c, double deadline, const void **frame, size_t *l
     return whole(c, *frame, *len, err);
 }
 
-static void hang_up(struct mf_call *c)
+static void hang_up(struct mf_rpc *c)
 {
     enum { LINGER = 1000 }; /* ms; what is asked by one who leaves needs no answer */
     zmq_msg_close(&c->msg);
     mf_socket_close(&c->peer, c->peer.binds ? LINGER : 0);
 }
 
-const struct mf_call_carrier mf_call_zmq = {put, get, hang_up};
+const struct mf_rpc_carrier mf_rpc_zmq = {put, get, hang_up};
 
-static int open_socket(struct mf_call *c, const char *address, bool asks, struct mf_err *err)
+static int open_socket(struct mf_rpc *c, const char *address, bool asks, struct mf_err *err)
 {
     int rc = mf_socket_open(&c->peer, asks ? ZMQ_DEALER : ZMQ_REP, address, !asks, NULL, MF_FRAME_MAX, err);
     if (rc)
@@ -97,7 +97,7 @@ static int open_socket(struct mf_call *c, const char *address, bool asks, struct
     return mf_socket_attach(&c->peer, err);
 }
 
-static int open_call(struct mf_call **out, const char *address, bool asks, struct mf_err *err)
+static int open_call(struct mf_rpc **out, const char *address, bool asks, struct mf_err *err)
 {
     struct mf_address at;
     int rc = mf_address_read(&at, address, !asks, err);
@@ -109,23 +109,23 @@ static int open_call(struct mf_call **out, const char *address, bool asks, struc
             "%s goes beyond this machine, and questions and answers travel in the clear: use 127.0.0.1 and "
             "an ssh tunnel",
             address);
-    struct mf_call *c = mf_xcalloc(1, sizeof *c);
-    c->carrier = &mf_call_zmq;
+    struct mf_rpc *c = mf_xcalloc(1, sizeof *c);
+    c->carrier = &mf_rpc_zmq;
     snprintf(c->name, sizeof c->name, "%s", address);
     zmq_msg_init(&c->msg);
     if ((rc = open_socket(c, address, asks, err)))
-        mf_call_free(c);
+        mf_rpc_free(c);
     else
         *out = c;
     return rc;
 }
 
-int mf_call_connect(struct mf_call **c, const char *address, struct mf_err *err)
+int mf_rpc_connect(struct mf_rpc **c, const char *address, struct mf_err *err)
 {
     return open_call(c, address, true, err);
 }
 
-int mf_call_serve(struct mf_call **c, const char *address, struct mf_err *err)
+int mf_rpc_serve(struct mf_rpc **c, const char *address, struct mf_err *err)
 {
-    return address ? open_call(c, address, false, err) : mf_call_serve_pipes(c);
+    return address ? open_call(c, address, false, err) : mf_rpc_serve_pipes(c);
 }

@@ -12,7 +12,7 @@
 #include "base/fate.h"
 #include "base/mem.h"
 #include "base/stop.h"
-#include "wire/call_priv.h"
+#include "wire/rpc_priv.h"
 #include "wire/port.h"
 #include "wire/token.h"
 
@@ -20,7 +20,7 @@ enum { CHUNK = 64 << 10, PIPE = 1 << 20, GRACE_MS = 500 };
 
 /* ---- how a child ended ---- */
 
-static bool reap(struct mf_call *c, int *status, int ms)
+static bool reap(struct mf_rpc *c, int *status, int ms)
 {
     for (;; ms -= 5) {
         if (waitpid(c->pid, status, WNOHANG) == c->pid) {
@@ -33,7 +33,7 @@ static bool reap(struct mf_call *c, int *status, int ms)
     }
 }
 
-static int gone(struct mf_call *c, struct mf_err *err)
+static int gone(struct mf_rpc *c, struct mf_err *err)
 {
     int status;
     if (!c->pid || !reap(c, &status, GRACE_MS))
@@ -43,7 +43,7 @@ static int gone(struct mf_call *c, struct mf_err *err)
 
 /* ---- frames ---- */
 
-static int wait_for(struct mf_call *c, int fd, short events, double deadline, struct mf_err *err)
+static int wait_for(struct mf_rpc *c, int fd, short events, double deadline, struct mf_err *err)
 {
     for (;;) {
         struct pollfd p = {.fd = fd, .events = events};
@@ -52,12 +52,12 @@ static int wait_for(struct mf_call *c, int fd, short events, double deadline, st
             return 0;
         if (n < 0 && errno != EINTR)
             return mf_err_errno(err, "poll %s", c->name);
-        if ((rc = mf_call_wait_on(c, deadline, err)))
+        if ((rc = mf_rpc_wait_on(c, deadline, err)))
             return rc;
     }
 }
 
-static int put(struct mf_call *c, const void *frame, size_t len, double deadline, struct mf_err *err)
+static int put(struct mf_rpc *c, const void *frame, size_t len, double deadline, struct mf_err *err)
 {
     for (const char *at = frame; len;) {
         ssize_t n = write(c->out, at, len);
@@ -74,7 +74,7 @@ static int put(struct mf_call *c, const void *frame, size_t len, double deadline
     return 0;
 }
 
-static int not_a_frame(const struct mf_call *c, struct mf_err *err)
+static int not_a_frame(const struct mf_rpc *c, struct mf_err *err)
 {
     char text[40];
     size_t n = 0;
@@ -91,7 +91,7 @@ static int not_a_frame(const struct mf_call *c, struct mf_err *err)
 }
 
 /* 1: a whole frame lies at buf[0 .. *len). */
-static int scan(const struct mf_call *c, struct mf_scan *s, struct mf_err *err)
+static int scan(const struct mf_rpc *c, struct mf_scan *s, struct mf_err *err)
 {
     struct mf_token first;
     if (c->have && !s->at && mf_token_read(&first, c->buf, c->have) && first.type != MF_MAP)
@@ -101,7 +101,7 @@ static int scan(const struct mf_call *c, struct mf_scan *s, struct mf_err *err)
                    : mf_err_set(err, MF_EFORMAT, "%s sent bytes that are no MessagePack map of at most 1 GiB", c->name);
 }
 
-static int get(struct mf_call *c, double deadline, const void **frame, size_t *len, struct mf_err *err)
+static int get(struct mf_rpc *c, double deadline, const void **frame, size_t *len, struct mf_err *err)
 {
     struct mf_scan s;
     int rc;
@@ -133,7 +133,7 @@ static int get(struct mf_call *c, double deadline, const void **frame, size_t *l
     return 0;
 }
 
-static void hang_up(struct mf_call *c)
+static void hang_up(struct mf_rpc *c)
 {
     int status;
     pid_t group = c->group;
@@ -147,14 +147,14 @@ static void hang_up(struct mf_call *c)
         waitpid(c->pid, &status, 0);
 }
 
-const struct mf_call_carrier mf_call_pipes = {put, get, hang_up};
+const struct mf_rpc_carrier mf_rpc_pipes = {put, get, hang_up};
 
 /* ---- the two ends ---- */
 
-static struct mf_call *new_call(int in, int out, pid_t pid)
+static struct mf_rpc *new_call(int in, int out, pid_t pid)
 {
-    struct mf_call *c = mf_xcalloc(1, sizeof *c);
-    c->carrier = &mf_call_pipes;
+    struct mf_rpc *c = mf_xcalloc(1, sizeof *c);
+    c->carrier = &mf_rpc_pipes;
     c->in = in;
     c->out = out;
     c->pid = c->group = pid;
@@ -165,7 +165,7 @@ static struct mf_call *new_call(int in, int out, pid_t pid)
     return c;
 }
 
-int mf_call_spawn(struct mf_call **out, const char *command, struct mf_err *err)
+int mf_rpc_spawn(struct mf_rpc **out, const char *command, struct mf_err *err)
 {
     int to[2], from[2];
     if (pipe2(to, O_CLOEXEC))
@@ -197,7 +197,7 @@ int mf_call_spawn(struct mf_call **out, const char *command, struct mf_err *err)
     return 0;
 }
 
-int mf_call_serve_pipes(struct mf_call **out)
+int mf_rpc_serve_pipes(struct mf_rpc **out)
 {
     *out = new_call(STDIN_FILENO, STDOUT_FILENO, 0);
     snprintf((*out)->name, sizeof(*out)->name, "<stdin>");

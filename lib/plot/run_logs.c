@@ -1,4 +1,4 @@
-#include "plot/trials.h"
+#include "plot/run_logs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,10 +35,10 @@ static char *join(const char *dir, const char *name)
 
 /* ---- which runs ---- */
 
-static void add(struct mf_trials *t, const char *path)
+static void add(struct mf_run_logs *t, const char *path)
 {
-    t->trial = mf_xrealloc(t->trial, (size_t)t->n + 1, sizeof *t->trial);
-    t->trial[t->n++] = (struct mf_trial){.path = mf_xstrdup(path), .h.fd = -1};
+    t->log = mf_xrealloc(t->log, (size_t)t->n + 1, sizeof *t->log);
+    t->log[t->n++] = (struct mf_run_log){.path = mf_xstrdup(path), .h.fd = -1};
 }
 
 static int no_dots(const struct dirent *e)
@@ -46,7 +46,7 @@ static int no_dots(const struct dirent *e)
     return *e->d_name != '.';
 }
 
-static void search(struct mf_trials *t, const char *dir, int depth)
+static void search(struct mf_run_logs *t, const char *dir, int depth)
 {
     struct dirent **entry;
     if (mf_runs_is_run(dir)) {
@@ -66,7 +66,7 @@ static void search(struct mf_trials *t, const char *dir, int depth)
         free(entry);
 }
 
-static int find(struct mf_trials *t, const char *word, struct mf_err *err)
+static int find(struct mf_run_logs *t, const char *word, struct mf_err *err)
 {
     const int before = t->n;
     struct mf_at at;
@@ -86,7 +86,7 @@ static int find(struct mf_trials *t, const char *word, struct mf_err *err)
 /* ---- what they were told ---- */
 
 /* A stage that was not told keeps the default, so what is none wins over what is. */
-static void take_told(struct mf_trial *t, const char *program, const struct mf_conf *defaults)
+static void take_told(struct mf_run_log *t, const char *program, const struct mf_conf *defaults)
 {
     struct mf_conf *c = mf_conf_new();
     struct mf_err why;
@@ -112,7 +112,7 @@ static int of_stages(const struct dirent *e)
     return !strncmp(e->d_name, "mf-", 3) && dot && !strcmp(dot, ".yaml");
 }
 
-static void configure(struct mf_trial *t, const struct mf_conf *defaults)
+static void configure(struct mf_run_log *t, const struct mf_conf *defaults)
 {
     struct dirent **entry;
     char *dir = join(t->folder, "configs");
@@ -130,12 +130,12 @@ static void configure(struct mf_trial *t, const struct mf_conf *defaults)
             t->seed = strtoll(t->text[k], NULL, 10);
 }
 
-bool mf_trials_told(const struct mf_trials *all, const struct mf_trial *t, int key)
+bool mf_run_logs_set(const struct mf_run_logs *all, const struct mf_run_log *t, int key)
 {
     return t->text && !same_text(t->text[key], mf_conf_text(all->defaults, mf_keys[key].name));
 }
 
-static int read_metrics(struct mf_trial *t, struct mf_err *err)
+static int read_metrics(struct mf_run_log *t, struct mf_err *err)
 {
     bool hung_up;
     int rc = mf_history_open(&t->h, t->path, err);
@@ -169,39 +169,39 @@ static bool beside(const char *a, const char *b)
     return are;
 }
 
-static bool belongs(const struct mf_cohort *g, const struct mf_trial *t)
+static bool belongs(const struct mf_cohort *g, const struct mf_run_log *t)
 {
-    if (!t->text || !g->trial[0]->text || !beside(t->folder, g->trial[0]->folder))
+    if (!t->text || !g->log[0]->text || !beside(t->folder, g->log[0]->folder))
         return false;
     for (int i = 0; i < g->n; i++)
-        if (g->trial[i]->seed == t->seed)
+        if (g->log[i]->seed == t->seed)
             return false;
     for (int k = 0; mf_keys[k].name; k++)
-        if (matters(mf_keys[k].name) && !same_text(t->text[k], g->trial[0]->text[k]))
+        if (matters(mf_keys[k].name) && !same_text(t->text[k], g->log[0]->text[k]))
             return false;
     return true;
 }
 
-static void sort_into_groups(struct mf_trials *t)
+static void sort_into_groups(struct mf_run_logs *t)
 {
     t->group = mf_xcalloc((size_t)t->n + 1, sizeof *t->group);
     for (int i = 0; i < t->n; i++) {
         int g = 0;
-        while (g < t->n_groups && !belongs(&t->group[g], &t->trial[i]))
+        while (g < t->n_groups && !belongs(&t->group[g], &t->log[i]))
             g++;
         t->n_groups += g == t->n_groups;
         struct mf_cohort *to = &t->group[g];
-        to->trial = mf_xrealloc(to->trial, (size_t)to->n + 1, sizeof *to->trial);
-        to->trial[to->n++] = &t->trial[i];
+        to->log = mf_xrealloc(to->log, (size_t)to->n + 1, sizeof *to->log);
+        to->log[to->n++] = &t->log[i];
     }
 }
 
-static void find_differences(struct mf_trials *t)
+static void find_differences(struct mf_run_logs *t)
 {
     t->differs = mf_xcalloc((size_t)n_keys(), sizeof *t->differs);
     for (int g = 1; g < t->n_groups; g++)
         for (int k = 0; mf_keys[k].name; k++) {
-            char **a = t->group[0].trial[0]->text, **b = t->group[g].trial[0]->text;
+            char **a = t->group[0].log[0]->text, **b = t->group[g].log[0]->text;
             t->differs[k] |= a && b && matters(mf_keys[k].name) && !same_text(a[k], b[k]);
         }
 }
@@ -218,17 +218,17 @@ static size_t common(const char *a, const char *b, size_t most)
 
 /* outputs/sweep/fast/0 and /1 are "fast" beside outputs/sweep/slow/0. Where that tells nothing, the first one's path.
  */
-static void name_groups(struct mf_trials *t)
+static void name_groups(struct mf_run_logs *t)
 {
-    size_t shared = t->n ? strlen(t->trial[0].path) : 0;
+    size_t shared = t->n ? strlen(t->log[0].path) : 0;
     for (int i = 1; i < t->n; i++)
-        shared = common(t->trial[0].path, t->trial[i].path, shared);
+        shared = common(t->log[0].path, t->log[i].path, shared);
     for (int g = 0; g < t->n_groups; g++) {
         struct mf_cohort *to = &t->group[g];
-        const char *first = to->trial[0]->path;
+        const char *first = to->log[0]->path;
         size_t own = strlen(first);
         for (int i = 1; i < to->n; i++)
-            own = common(first, to->trial[i]->path, own);
+            own = common(first, to->log[i]->path, own);
         const size_t skip = t->n_groups < 2 ? 0 : shared + (shared > 0);
         if (own > skip)
             snprintf(to->label, sizeof to->label, "%.*s", (int)(own - skip), first + skip);
@@ -240,18 +240,18 @@ static void name_groups(struct mf_trials *t)
     }
 }
 
-int mf_trials_open(struct mf_trials *t, const char *const *word, int n, struct mf_err *err)
+int mf_run_logs_open(struct mf_run_logs *t, const char *const *word, int n, struct mf_err *err)
 {
     int rc = 0;
-    *t = (struct mf_trials){.defaults = mf_conf_new()};
+    *t = (struct mf_run_logs){.defaults = mf_conf_new()};
     for (int i = 0, first = 0; i < n && rc == 0; i++) {
         rc = find(t, word[i], err);
         while (first < t->n)
-            t->trial[first++].word = i;
+            t->log[first++].word = i;
     }
     for (int i = 0; i < t->n && rc == 0; i++) {
-        rc = read_metrics(&t->trial[i], err);
-        configure(&t->trial[i], t->defaults);
+        rc = read_metrics(&t->log[i], err);
+        configure(&t->log[i], t->defaults);
     }
     if (rc)
         return rc;
@@ -261,10 +261,10 @@ int mf_trials_open(struct mf_trials *t, const char *const *word, int n, struct m
     return 0;
 }
 
-void mf_trials_close(struct mf_trials *t)
+void mf_run_logs_close(struct mf_run_logs *t)
 {
     for (int i = 0; i < t->n; i++) {
-        struct mf_trial *one = &t->trial[i];
+        struct mf_run_log *one = &t->log[i];
         for (int k = 0; one->text && mf_keys[k].name; k++)
             free(one->text[k]);
         free(one->text);
@@ -273,9 +273,9 @@ void mf_trials_close(struct mf_trials *t)
         mf_history_close(&one->h);
     }
     for (int g = 0; g < t->n_groups; g++)
-        free(t->group[g].trial);
+        free(t->group[g].log);
     free(t->group);
-    free(t->trial);
+    free(t->log);
     free(t->differs);
     if (t->defaults)
         mf_conf_free(t->defaults);
@@ -285,7 +285,7 @@ bool mf_cohorts_have(const struct mf_cohort *g, int n, const char *series)
 {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < g[i].n; k++)
-            if (mf_history_find(&g[i].trial[k]->h, series))
+            if (mf_history_find(&g[i].log[k]->h, series))
                 return true;
     return false;
 }

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/stop.h"
-#include "wire/call_priv.h"
+#include "wire/rpc_priv.h"
 
-int mf_call_wait_on(const struct mf_call *c, double deadline, struct mf_err *err)
+int mf_rpc_wait_on(const struct mf_rpc *c, double deadline, struct mf_err *err)
 {
     int rc = mf_stop_check(err);
     if (rc)
@@ -15,27 +15,27 @@ int mf_call_wait_on(const struct mf_call *c, double deadline, struct mf_err *err
     return mf_now() < deadline ? 0 : mf_err_set(err, MF_EIO, "%s is silent", c->name);
 }
 
-int mf_call_put(struct mf_call *c, const void *frame, size_t len, double timeout_s, struct mf_err *err)
+int mf_rpc_put(struct mf_rpc *c, const void *frame, size_t len, double timeout_s, struct mf_err *err)
 {
     return c->carrier->put(c, frame, len, mf_now() + timeout_s, err);
 }
 
-int mf_call_get(struct mf_call *c, double timeout_s, const void **frame, size_t *len, struct mf_err *err)
+int mf_rpc_get(struct mf_rpc *c, double timeout_s, const void **frame, size_t *len, struct mf_err *err)
 {
     return c->carrier->get(c, mf_now() + timeout_s, frame, len, err);
 }
 
-bool mf_call_is_socket(const struct mf_call *c)
+bool mf_rpc_is_socket(const struct mf_rpc *c)
 {
-    return c->carrier == &mf_call_zmq;
+    return c->carrier == &mf_rpc_zmq;
 }
 
-const char *mf_call_name(const struct mf_call *c)
+const char *mf_rpc_name(const struct mf_rpc *c)
 {
     return c->name;
 }
 
-void mf_call_free(struct mf_call *c)
+void mf_rpc_free(struct mf_rpc *c)
 {
     if (!c)
         return;

@@ -24,14 +24,13 @@
 enum { CHECKPOINTS_KEPT = 3 };
 
 struct learner {
-    const char *checkpoint, *device, *address;
-    int64_t threads, max_lag, sources, save_interval, keep, log_interval, num_envs, steps;
-    int precision, weights;
+    const char *checkpoint, *address;
+    int64_t sources, save_interval, keep, log_interval, num_envs, steps;
+    int weights;
     struct mf_rundir_opts run;
     bool progress;
     struct mf_policy_opts policy_opts;
-    struct mf_noise_opts noise;
-    struct mf_ppo_opts opts;
+    struct mf_trainer_opts opts;
 
     struct mf_workdir work;
     struct mf_trainer trainer;
@@ -47,22 +46,23 @@ static const struct mf_bind binds[] = {
     {"policy.checkpoint", offsetof(struct learner, checkpoint)},
     {"policy.weights", offsetof(struct learner, weights)},
     MF_POLICY_BINDS(struct learner, policy_opts),
-    MF_NOISE_BINDS(struct learner, noise),
-    MF_PPO_BINDS(struct learner, opts),
+    MF_NOISE_BINDS(struct learner, opts.noise),
+    MF_PPO_BINDS(struct learner, opts.ppo),
+    {"training.freeze_encoder", offsetof(struct learner, opts.freeze_encoder)},
     {"training.num_envs", offsetof(struct learner, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct learner, steps)},
     {"training.save_interval", offsetof(struct learner, save_interval)},
     {"training.keep_checkpoints", offsetof(struct learner, keep)},
     {"training.log_interval", offsetof(struct learner, log_interval)},
-    {"collect.max_lag", offsetof(struct learner, max_lag)},
+    {"collect.max_lag", offsetof(struct learner, opts.max_lag)},
     {"collect.sources", offsetof(struct learner, sources)},
     {"collect.policy_address", offsetof(struct learner, address)},
-    {"run.seed", offsetof(struct learner, opts.seed)},
+    {"run.seed", offsetof(struct learner, opts.ppo.seed)},
     MF_RUNDIR_BINDS(struct learner, run),
     {"log.progress", offsetof(struct learner, progress)},
-    {"device", offsetof(struct learner, device)},
-    {"precision", offsetof(struct learner, precision)},
-    {"threads", offsetof(struct learner, threads)},
+    {"device", offsetof(struct learner, opts.device)},
+    {"precision", offsetof(struct learner, opts.precision)},
+    {"threads", offsetof(struct learner, opts.threads)},
     {0},
 };
 
@@ -130,8 +130,8 @@ static int inherit(const struct mf_run *run, struct learner *q, const struct mf_
     const struct {
         const char *key, *field;
         int64_t *to;
-    } row[] = {{"collect.max_lag", "max_lag", &q->max_lag},
-               {"run.seed", "seed", &q->opts.seed},
+    } row[] = {{"collect.max_lag", "max_lag", &q->opts.max_lag},
+               {"run.seed", "seed", &q->opts.ppo.seed},
                {"training.num_envs", "num_envs", &q->num_envs},
                {"training.num_steps_per_rollout", "steps", &q->steps}};
     int rc = 0;
@@ -147,9 +147,8 @@ static int say_memory(const struct learner *q, const struct mf_policy_spec *spec
     const bool serves = q->work.live || q->address;
     const struct mf_machine_memory machine = mf_machine_memory("");
     struct mf_memory m = {.rows = "training.num_envs, training.num_steps_per_rollout and training.batch_size"};
-    int rc =
-        mf_trainer_memory(q->device, (int)q->threads, (enum mf_precision)q->precision, spec, &q->opts,
-                          (size_t)(q->num_envs * q->steps * q->sources), serves ? (int)q->max_lag + 2 : 0, &m, err);
+    int rc = mf_trainer_memory(spec, &q->opts, (size_t)(q->num_envs * q->steps * q->sources),
+                               serves ? (int)q->opts.max_lag + 2 : 0, &m, err);
     return rc ? rc : mf_memory_say(&m, &machine, err);
 }
 
@@ -199,9 +198,7 @@ static int open_policy(struct mf_run *run, struct learner *q, const struct mf_fr
     if (rc || (rc = mf_workdir_start(&q->work, head, q->run.resume, q->checkpoint, &start, err)) ||
         (rc = mf_run_join(run, q->work.path, start.resumes, err)) ||
         (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
-        (rc = say_memory(q, &spec, err)) ||
-        (rc = mf_trainer_open(t, q->device, (int)q->threads, (enum mf_precision)q->precision, &spec, &q->opts,
-                              &q->noise, q->max_lag, err)) ||
+        (rc = say_memory(q, &spec, err)) || (rc = mf_trainer_open(t, &spec, &q->opts, err)) ||
         (rc = hold_start(q, head, &start, err)) || (rc = assume(run, q, head, err)) ||
         (start.from && (rc = mf_trainer_load(t, start.from, start.resumes, (enum mf_weights)q->weights, err))))
         return rc;
@@ -223,7 +220,7 @@ static int serve(const struct mf_run *run, struct learner *q, const struct mf_fr
     struct mf_err ignored;
     if (!address && (!q->work.live || mf_frame_get_str(head, "policy_address", &address, &ignored)))
         return 0;
-    int rc = mf_edge_serve(&q->edge, address, mf_run_wire(run), (int)q->max_lag + 2, err);
+    int rc = mf_edge_serve(&q->edge, address, mf_run_wire(run), (int)q->opts.max_lag + 2, err);
     return rc ? rc : publish(q, err);
 }
 
@@ -242,7 +239,7 @@ static int begin(struct mf_run *run, struct learner *q, struct mf_frame *head, s
     mf_run_sign(run, head);
     if ((rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
         return rc;
-    q->rounds = mf_rounds_new((int)q->max_lag, (int)q->sources);
+    q->rounds = mf_rounds_new((int)q->opts.max_lag, (int)q->sources);
     q->waited_since = q->told_at = mf_now();
     q->begun = q->waited_since - mf_journal_spent(q->journal);
     q->worked_until = mf_now_cpu();
@@ -268,7 +265,7 @@ static int learn(struct learner *q, const struct mf_round_part *parts, int n, st
 {
     struct mf_trainer *t = &q->trainer;
     int rc = mf_trainer_learn(t, parts, n, stats, health, steps, err);
-    if (rc == 0 && stats->logratio_gap > 0 && !t->stale.foreign && !stats->lagged && !q->opts.recompute_logprobs)
+    if (rc == 0 && stats->logratio_gap > 0 && !t->stale.foreign && !stats->lagged && !q->opts.ppo.recompute_logprobs)
         mf_log(MF_LOG_WARN,
                "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
                "(training.recompute_logprobs=true)",

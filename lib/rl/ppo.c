@@ -120,9 +120,6 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
     q->engine = e;
     q->policy = p;
     q->opts = *opts;
-    p->encoder_frozen = opts->freeze_encoder;
-    if (opts->encoded)
-        p->spec.net = mf_net_encoded(&p->spec.net);
     int rc = build_full(q, err);
     if (rc == 0 && opts->critic_warmup_steps > 0)
         rc = build_warmup(q, err);
@@ -258,7 +255,7 @@ static int apply(struct mf_ppo *q, const float *grads, bool warm, struct mf_ppo_
         scale[i] = o->max_grad_norm > 0 && of > o->max_grad_norm ? o->max_grad_norm / of : 1;
     }
     const double lr[MF_GROUPS] = {[MF_GROUP_POLICY] = warm ? 0 : s * o->learning_rate,
-                                  [MF_GROUP_ENCODER] = warm || o->freeze_encoder ? 0 : s * o->learning_rate,
+                                  [MF_GROUP_ENCODER] = warm || q->policy->encoder_frozen ? 0 : s * o->learning_rate,
                                   [MF_GROUP_NOISE] = warm ? 0 : s * o->noise_learning_rate,
                                   [MF_GROUP_CRITIC] = s * o->critic_learning_rate};
     st->learning_rate = s * o->learning_rate;

@@ -26,13 +26,12 @@ struct mf_ppo_opts {
     double value_coef, entropy_coef, target_kl; /* target_kl 0 or inf: no stop */
     double learning_rate, critic_learning_rate, noise_learning_rate, weight_decay, max_grad_norm, ema_decay;
     int level, loss_agg, clip, lr_schedule, normalize_over;
-    bool normalize_advantages, recompute_logprobs, freeze_encoder;
-    bool encoded; /* rollouts carry encodings of a frozen encoder (mf_net_encoded): the head says so */
+    bool normalize_advantages, recompute_logprobs;
 };
 
 struct mf_ppo; /* plans, optimiser state, counters */
 
-/* Borrows engine and policy. */
+/* Borrows engine and policy, which it trains as it is: where encoder_frozen is set, the encoder keeps its weights. */
 int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
                struct mf_err *err);
 /* What rounds of n decisions take, added; the policy may be an outline, and so is ppo then. */

@@ -21,8 +21,8 @@
     MF_PPO_BIND(T, f, training, noise_learning_rate), MF_PPO_BIND(T, f, training, lr_schedule),                     \
     MF_PPO_BIND(T, f, training, weight_decay), MF_PPO_BIND(T, f, training, max_grad_norm),                          \
     MF_PPO_BIND(T, f, training, clip), MF_PPO_BIND(T, f, training, critic_warmup_steps),                            \
-    MF_PPO_BIND(T, f, training, recompute_logprobs), MF_PPO_BIND(T, f, training, freeze_encoder),                   \
-    MF_PPO_BIND(T, f, training, ema_decay), MF_PPO_BIND(T, f, training, proximal),                                  \
+    MF_PPO_BIND(T, f, training, recompute_logprobs), MF_PPO_BIND(T, f, training, ema_decay),                        \
+    MF_PPO_BIND(T, f, training, proximal),                                                                          \
     MF_PPO_BIND(T, f, advantage, normalize_advantages), MF_PPO_BIND(T, f, advantage, normalize_over)
 #define MF_NOISE_BINDS(T, f)                                                                                        \
     {"policy.min_noise_std", offsetof(T, f.min_std)}, {"policy.max_noise_std", offsetof(T, f.max_std)},             \

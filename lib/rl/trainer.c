@@ -40,32 +40,46 @@ static int check_noise(const struct mf_policy_spec *s, const struct mf_noise_opt
     return 0;
 }
 
-int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum mf_precision precision,
-                    const struct mf_policy_spec *spec, const struct mf_ppo_opts *opts,
-                    const struct mf_noise_opts *noise, int64_t max_lag, struct mf_err *err)
+static int open_engine(struct mf_trainer *t, const struct mf_trainer_opts *o, struct mf_err *err)
 {
-    *t = (struct mf_trainer){.noise = *noise, .stale.max_lag = max_lag};
-    int rc = check_noise(spec, noise, err);
-    if (rc || (rc = mf_engine_open(&t->engine, device, threads, precision, err)) ||
-        (rc = mf_policy_init(&t->policy, spec, err)))
-        return rc;
-    mf_policy_fresh(&t->policy, (uint64_t)opts->seed);
-    put_noise_in_force(t);
-    strcpy(t->start, t->digest);
-    return mf_ppo_new(&t->learner, t->engine, &t->policy, opts, err);
+    return mf_engine_open(&t->engine, o->device, (int)o->threads, (enum mf_precision)o->precision, err);
 }
 
-int mf_trainer_memory(const char *device, int threads, enum mf_precision precision, const struct mf_policy_spec *spec,
-                      const struct mf_ppo_opts *opts, size_t n, int served, struct mf_memory *to, struct mf_err *err)
+/* Its parameters are there by now: those of an encoder too, whose output the rollouts may carry. */
+static void set_encoder(struct mf_policy *p, const struct mf_trainer_opts *o)
+{
+    p->encoder_frozen = o->freeze_encoder;
+    if (o->encoded)
+        p->spec.net = mf_net_encoded(&p->spec.net);
+}
+
+int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts,
+                    struct mf_err *err)
+{
+    *t = (struct mf_trainer){.noise = opts->noise, .stale.max_lag = opts->max_lag};
+    int rc = check_noise(spec, &opts->noise, err);
+    if (rc || (rc = open_engine(t, opts, err)) || (rc = mf_policy_init(&t->policy, spec, err)))
+        return rc;
+    mf_policy_fresh(&t->policy, (uint64_t)opts->ppo.seed);
+    put_noise_in_force(t);
+    strcpy(t->start, t->digest);
+    set_encoder(&t->policy, opts);
+    return mf_ppo_new(&t->learner, t->engine, &t->policy, &opts->ppo, err);
+}
+
+int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts, size_t n, int served,
+                      struct mf_memory *to, struct mf_err *err)
 {
     struct mf_trainer t = {0};
-    int rc = mf_engine_open(&t.engine, device, threads, precision, err) || mf_policy_outline(&t.policy, spec, err) ||
-                     mf_ppo_new(&t.learner, t.engine, &t.policy, opts, err)
-                 ? err->code
-                 : 0;
+    int rc = open_engine(&t, opts, err);
+    if (!rc)
+        rc = mf_policy_outline(&t.policy, spec, err);
+    set_encoder(&t.policy, opts);
+    if (!rc)
+        rc = mf_ppo_new(&t.learner, t.engine, &t.policy, &opts->ppo, err);
     if (!rc)
         mf_ppo_memory(t.learner, n, to);
-    if (!rc && (opts->recompute_logprobs || opts->proximal > 0))
+    if (!rc && (opts->ppo.recompute_logprobs || opts->ppo.proximal > 0))
         rc = mf_proximal_memory(t.engine, &t.policy, n, to, err);
     /* The next version is encoded by frames of at most 64 MiB and copied into messages, while the rows are gone. */
     double policy = (double)(t.policy.params.size * sizeof(float)), next = 2 * policy + fmin(policy, 64 << 20);

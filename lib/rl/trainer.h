@@ -16,6 +16,17 @@ struct mf_noise_opts {
     int64_t anneal_steps;          /* iterations; 0: it stays at the start */
 };
 
+struct mf_trainer_opts {
+    const char *device;
+    int64_t threads;
+    int precision; /* enum mf_precision */
+    struct mf_ppo_opts ppo;
+    struct mf_noise_opts noise;
+    int64_t max_lag;     /* as in staleness.h */
+    bool freeze_encoder; /* the observation's encoder is not trained */
+    bool encoded;        /* rollouts carry what it made of the observations (mf_net_encoded) */
+};
+
 enum { MF_TRAINER_PAST = 64 };
 
 struct mf_trainer {
@@ -32,14 +43,13 @@ struct mf_trainer {
     bool from_ema;                 /* the averaged weights of a checkpoint were loaded */
 };
 
-/* A fresh policy of this spec and its learner; max_lag as in staleness.h. */
-int mf_trainer_open(struct mf_trainer *t, const char *device, int threads, enum mf_precision precision,
-                    const struct mf_policy_spec *spec, const struct mf_ppo_opts *opts,
-                    const struct mf_noise_opts *noise, int64_t max_lag, struct mf_err *err);
+/* A fresh policy of this spec and its learner. */
+int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts,
+                    struct mf_err *err);
 /* What that will take for rounds of n decisions, and to serve so many versions; added, and nothing of it is allocated.
  */
-int mf_trainer_memory(const char *device, int threads, enum mf_precision precision, const struct mf_policy_spec *spec,
-                      const struct mf_ppo_opts *opts, size_t n, int served, struct mf_memory *to, struct mf_err *err);
+int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts, size_t n, int served,
+                      struct mf_memory *to, struct mf_err *err);
 void mf_trainer_release(struct mf_trainer *t); /* safe on a zeroed one */
 
 /* Resumes: everything goes on. Else the checkpoint is a start: weights (as `which` says) and normaliser alone. */

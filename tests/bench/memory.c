@@ -11,14 +11,14 @@
 struct words {
     struct mf_env_opts env;
     struct mf_policy_opts policy;
-    struct mf_ppo_opts ppo;
+    struct mf_trainer_opts opts;
     int64_t num_envs, steps;
 };
 
 static const struct mf_bind binds[] = {
     MF_ENV_BINDS(struct words, env),
     MF_POLICY_BINDS(struct words, policy),
-    MF_PPO_BINDS(struct words, ppo),
+    MF_PPO_BINDS(struct words, opts.ppo),
     {"training.num_envs", offsetof(struct words, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct words, steps)},
     {0},
@@ -35,12 +35,12 @@ static int estimate(const struct words *w, struct mf_memory *to, struct mf_err *
     mf_env_points(env, &obs, (int)w->env.num_points);
     if ((rc = mf_policy_spec_make(&spec, &w->policy, &obs, env->action_dim, err)))
         return rc;
-    return mf_trainer_memory("cpu", 2, MF_FP32, &spec, &w->ppo, (size_t)(w->num_envs * w->steps), 2, to, err);
+    return mf_trainer_memory(&spec, &w->opts, (size_t)(w->num_envs * w->steps), 2, to, err);
 }
 
 int main(int argc, char **argv)
 {
-    struct words w = {.num_envs = 0};
+    struct words w = {.opts = {.device = "cpu", .threads = 2, .precision = MF_FP32}};
     struct mf_memory m = {.beside = NULL};
     struct mf_err err;
     struct mf_conf *c = mf_conf_new();

@@ -1,3 +1,4 @@
+#include "base/err.h"
 #include "dev/dev.h"
 
 #include <stdlib.h>

@@ -18,6 +18,7 @@
 #ifndef MF_DEMOS_RECORDER_H
 #define MF_DEMOS_RECORDER_H
 
+#include "base/err.h"
 #include "stream/frame.h"
 
 struct mf_recorder;

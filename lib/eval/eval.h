@@ -8,6 +8,7 @@
 #ifndef MF_EVAL_EVAL_H
 #define MF_EVAL_EVAL_H
 
+#include "base/err.h"
 #include "env/reel.h"
 #include "env/vec.h"
 #include "flow/policy.h"

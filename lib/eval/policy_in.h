@@ -2,6 +2,8 @@
 #ifndef MF_EVAL_POLICY_IN_H
 #define MF_EVAL_POLICY_IN_H
 
+#include "base/err.h"
+#include "conf/conf.h"
 #include "env/env.h"
 #include "flow/spec.h"
 

@@ -11,7 +11,9 @@
 
 #include <jansson.h>
 
+#include "base/err.h"
 #include "eval/eval.h"
+#include "stream/frame.h"
 
 struct mf_result {                    /* one policy on the trials of one seed */
     const char *checkpoint, *weights; /* the file; "raw" or "ema" */

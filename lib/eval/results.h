@@ -6,6 +6,7 @@
 #ifndef MF_EVAL_RESULTS_H
 #define MF_EVAL_RESULTS_H
 
+#include "base/err.h"
 #include "eval/result.h"
 
 struct mf_results;

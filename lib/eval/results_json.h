@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "base/err.h"
 #include "eval/result.h"
 
 struct mf_results_json { /* zeroed: none, and all but open does nothing */

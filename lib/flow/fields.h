@@ -2,6 +2,7 @@
 #ifndef MF_FLOW_FIELDS_H
 #define MF_FLOW_FIELDS_H
 
+#include "base/err.h"
 #include "flow/policy.h"
 
 enum { MF_SPEC_TEXT = 2048 };       /* bytes that hold any field's text */

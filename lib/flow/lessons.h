@@ -10,6 +10,7 @@
 #ifndef MF_FLOW_LESSONS_H
 #define MF_FLOW_LESSONS_H
 
+#include "base/err.h"
 #include "demos/demos.h"
 #include "flow/policy.h"
 

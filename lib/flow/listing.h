@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "run/runs.h"
 
 struct mf_listed {
     char *path;

@@ -9,6 +9,7 @@
 #ifndef MF_FLOW_POLICY_H
 #define MF_FLOW_POLICY_H
 
+#include "base/err.h"
 #include "stream/frame.h"
 #include "graph/plan.h"
 #include "nn/net.h"

@@ -1,3 +1,4 @@
+#include "dev/op.h"
 #include "flow/chain.h"
 
 #include <math.h>

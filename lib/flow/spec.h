@@ -6,6 +6,7 @@
 #ifndef MF_FLOW_SPEC_H
 #define MF_FLOW_SPEC_H
 
+#include "base/err.h"
 #include "conf/conf.h"
 #include "flow/policy.h"
 

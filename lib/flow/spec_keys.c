@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "dev/op.h"
 #include "flow/fields.h"
 
 static int widths(int *n, int to[MF_DIMS_MAX], const struct mf_ints *from, const char *key, struct mf_err *err)

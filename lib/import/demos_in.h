@@ -2,6 +2,7 @@
 #ifndef MF_IMPORT_DEMOS_IN_H
 #define MF_IMPORT_DEMOS_IN_H
 
+#include "base/err.h"
 #include "demos/demos.h"
 #include "env/env.h"
 

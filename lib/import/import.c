@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "graph/graph.h"
 #include "run/safetensors.h"
 #include "flow/checkpoint.h"
 #include "import/import_families.h"

@@ -11,6 +11,7 @@
 #ifndef MF_IMPORT_IMPORT_H
 #define MF_IMPORT_IMPORT_H
 
+#include "conf/conf.h"
 #include "import/torch_show.h"
 #include "flow/spec.h"
 

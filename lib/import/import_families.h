@@ -3,6 +3,7 @@
 #define MF_IMPORT_IMPORT_FAMILIES_H
 
 #include "import/import.h"
+#include "nn/net.h"
 
 extern const struct mf_family mf_family_reinflow, mf_family_maniflow, mf_family_unet;
 

@@ -2,6 +2,7 @@
 #ifndef MF_IMPORT_IMPORT_IN_H
 #define MF_IMPORT_IMPORT_IN_H
 
+#include "conf/conf.h"
 #include "env/env.h"
 #include "import/import.h"
 

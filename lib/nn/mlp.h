@@ -5,6 +5,7 @@
 #ifndef MF_NN_MLP_H
 #define MF_NN_MLP_H
 
+#include "dev/op.h"
 #include "nn/net.h"
 
 struct mf_layer { /* a Linear: parameter indices */

@@ -10,6 +10,7 @@
 #define MF_NN_NET_H
 
 #include "base/layout.h"
+#include "dev/op.h"
 #include "graph/graph.h"
 
 enum { MF_DIMS_MAX = 8, MF_LAYERS_MAX = 48 };

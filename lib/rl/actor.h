@@ -10,6 +10,9 @@
 #ifndef MF_RL_ACTOR_H
 #define MF_RL_ACTOR_H
 
+#include "base/layout.h"
+#include "graph/plan.h"
+#include "nn/net.h"
 #include "stream/columns.h"
 #include "env/vec.h"
 #include "flow/policy.h"

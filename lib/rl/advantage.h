@@ -14,6 +14,7 @@
 #ifndef MF_RL_ADVANTAGE_H
 #define MF_RL_ADVANTAGE_H
 
+#include "base/err.h"
 #include "stream/rollout.h"
 
 enum mf_estimator { MF_GAE, MF_MC, MF_NSTEP };

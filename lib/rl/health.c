@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "eval/eval.h"
+#include "nn/net.h"
 
 static const double FAR = 2; /* of an observation, normalised; the demonstrations' limits are at 1 */
 

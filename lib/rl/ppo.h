@@ -11,6 +11,9 @@
 #ifndef MF_RL_PPO_H
 #define MF_RL_PPO_H
 
+#include "base/err.h"
+#include "graph/plan.h"
+#include "nn/net.h"
 #include "rl/rows.h"
 
 enum mf_ppo_level { MF_TOKEN, MF_ACTION, MF_CHUNK }; /* what a ratio is taken of, for step objectives */

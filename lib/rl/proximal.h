@@ -16,6 +16,8 @@
 #ifndef MF_RL_PROXIMAL_H
 #define MF_RL_PROXIMAL_H
 
+#include "base/err.h"
+#include "graph/plan.h"
 #include "rl/ppo.h"
 
 /* Rows' old log-probabilities become those of the weights that stand now, for rollouts from another device. */

@@ -7,6 +7,7 @@
 #ifndef MF_RL_ROUNDS_H
 #define MF_RL_ROUNDS_H
 
+#include "base/err.h"
 #include "stream/frame.h"
 
 struct mf_round_part { /* of a round, by one source; its frames are the rounds' until they are dropped */

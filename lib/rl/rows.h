@@ -10,6 +10,7 @@
 #ifndef MF_RL_ROWS_H
 #define MF_RL_ROWS_H
 
+#include "base/err.h"
 #include "stream/rollout.h"
 #include "flow/policy.h"
 

@@ -4,6 +4,7 @@
 #ifndef MF_RL_SLICES_H
 #define MF_RL_SLICES_H
 
+#include "base/err.h"
 #include "rl/actor.h"
 
 enum { MF_SLICE_BYTES = 60 << 20 }; /* of a slice's arrays at most, unless one environment takes more */

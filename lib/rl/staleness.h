@@ -4,6 +4,7 @@
 #ifndef MF_RL_STALENESS_H
 #define MF_RL_STALENESS_H
 
+#include "base/err.h"
 #include "flow/policy.h"
 #include "rl/rounds.h"
 

@@ -4,6 +4,9 @@
 #ifndef MF_RL_TRAINER_H
 #define MF_RL_TRAINER_H
 
+#include "base/err.h"
+#include "dev/dev.h"
+#include "graph/plan.h"
 #include "rl/health.h"
 #include "rl/ppo.h"
 #include "rl/staleness.h"

@@ -7,6 +7,7 @@
 #ifndef MF_RUN_SAFETENSORS_H
 #define MF_RUN_SAFETENSORS_H
 
+#include "base/err.h"
 #include "stream/frame.h"
 
 struct mf_meta {

@@ -2,6 +2,7 @@
 #ifndef MF_RUN_SAFETENSORS_PRIV_H
 #define MF_RUN_SAFETENSORS_PRIV_H
 
+#include "base/err.h"
 #include "run/safetensors.h"
 
 enum { MF_SAFETENSORS_HEADER_MAX = 100 * 1000 * 1000 };

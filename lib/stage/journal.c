@@ -10,6 +10,7 @@
 #include "base/publish.h"
 #include "run/history.h"
 #include "stage/rundir.h"
+#include "wire/port.h"
 
 struct mf_journal {
     struct mf_port *port;

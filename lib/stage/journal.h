@@ -8,6 +8,7 @@
 #ifndef MF_STAGE_JOURNAL_H
 #define MF_STAGE_JOURNAL_H
 
+#include "base/err.h"
 #include "stream/frame.h"
 
 struct mf_journal;

@@ -7,7 +7,9 @@
 #ifndef MF_STAGE_SENDERS_H
 #define MF_STAGE_SENDERS_H
 
+#include "base/err.h"
 #include "stream/frame.h"
+#include "wire/port.h"
 
 enum { MF_SENDERS_MAX = 256, MF_SRC_MAX = 64, MF_WHY_MAX = 256 };
 

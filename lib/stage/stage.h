@@ -29,6 +29,7 @@
 #include "base/stop.h"
 #include "conf/conf.h"
 #include "stream/frame.h"
+#include "wire/port.h"
 
 enum mf_role {
     MF_FILTER, /* a stream in, the same stream out, more in it */

@@ -13,8 +13,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/lessons.h"
-#include "flow/spec.h"
+#include "flow/checkpoint.h"
+#include "flow/cloner.h"
+#include "flow/dataset.h"
+#include "flow/spec_keys.h"
 #include "import/demos_in.h"
 #include "stage/journal.h"
 #include "stage/rundir.h"
@@ -41,7 +43,7 @@ struct bc {
     struct mf_cloner *cloner;
     struct mf_adam adam;
     struct mf_demos demos;
-    struct mf_lessons lessons;
+    struct mf_dataset windows;
     float *ema;
     float *obs, *actions; /* (batch_size, O), (batch_size, D): a minibatch */
     int64_t step, saved;  /* minibatches taken; those in the checkpoint */
@@ -145,8 +147,8 @@ static int make_policy(struct bc *b, struct mf_err *err)
         return rc;
     mf_policy_fresh(&b->policy, (uint64_t)b->seed);
     struct mf_fit fit = {(enum mf_normalizer)b->normalizer, b->range_floor, b->normalize_actions, tell, b};
-    rc = mf_lessons_fit(&b->policy, d, &fit, err);
-    return rc ? rc : mf_lessons_open(&b->lessons, &b->policy, d, b->pad_before, b->pad_after, err);
+    rc = mf_dataset_fit(&b->policy, d, &fit, err);
+    return rc ? rc : mf_dataset_open(&b->windows, &b->policy, d, b->pad_before, b->pad_after, err);
 }
 
 static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
@@ -164,7 +166,7 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
     mf_conf_assume_names(mf_run_record(run), "policy.obs_keys", &seen);
     double mib = (double)b->demos.bytes / (1 << 20);
     mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps, %zu samples; %.1f MiB%s", b->dataset, b->demos.n_demos,
-           b->demos.total, b->lessons.n, mib,
+           b->demos.total, b->windows.n, mib,
            mib > (double)b->cache_mib ? ", more than clone.cache_mib: the rest is read when it is needed" : "");
     return 0;
 }
@@ -175,7 +177,7 @@ static int save(struct bc *b, struct mf_err *err)
 {
     char step[32], samples[32], seed[32];
     snprintf(step, sizeof step, "%lld", (long long)b->step);
-    snprintf(samples, sizeof samples, "%zu", b->lessons.n);
+    snprintf(samples, sizeof samples, "%zu", b->windows.n);
     snprintf(seed, sizeof seed, "%lld", (long long)b->seed);
     const char *extra[][2] = {{"clone_samples", samples}, {"clone_step", step}, {"seed", seed}};
     struct mf_checkpoint c = {
@@ -191,9 +193,9 @@ static int save(struct bc *b, struct mf_err *err)
 static int same_run(const struct bc *b, const struct mf_loaded *l, struct mf_err *err)
 {
     const char *samples = mf_loaded_extra(l, "clone_samples"), *seed = mf_loaded_extra(l, "seed");
-    if (!samples || strtoull(samples, NULL, 10) != b->lessons.n)
+    if (!samples || strtoull(samples, NULL, 10) != b->windows.n)
         return mf_err_set(err, MF_EUSAGE, "%s was cloned from %s samples, clone.dataset=%s has %zu", b->path,
-                          samples ? samples : "other", b->dataset, b->lessons.n);
+                          samples ? samples : "other", b->dataset, b->windows.n);
     if (!seed || strtoll(seed, NULL, 10) != b->seed)
         return mf_err_set(err, MF_EUSAGE, "%s was begun with run.seed=%s, not %lld", b->path, seed ? seed : "?",
                           (long long)b->seed);
@@ -299,8 +301,8 @@ static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
     lr[MF_GROUP_ENCODER] = seen->lr;
     const double scale[MF_GROUPS] = {1, 1, 1, 1, 1};
     float *grads;
-    const uint32_t *drawn = mf_lessons_draw(&b->lessons, (uint64_t)b->seed, b->step, (size_t)b->batch_size);
-    int rc = mf_lessons_batch(&b->lessons, (size_t)b->batch_size, drawn, b->obs, b->actions, err);
+    const uint32_t *drawn = mf_dataset_draw(&b->windows, (uint64_t)b->seed, b->step, (size_t)b->batch_size);
+    int rc = mf_dataset_batch(&b->windows, (size_t)b->batch_size, drawn, b->obs, b->actions, err);
     if (rc || (rc = mf_cloner_run(b->cloner, b->step, (size_t)b->batch_size, NULL, b->obs, b->actions, b->ema, &loss,
                                   &grads, err)))
         return rc;
@@ -399,7 +401,7 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
     int shut = mf_journal_close(b->journal, rc == 0 && b->step == b->steps, err);
     mf_cloner_free(b->cloner);
     mf_adam_release(&b->adam);
-    mf_lessons_close(&b->lessons);
+    mf_dataset_close(&b->windows);
     mf_demos_close(&b->demos);
     mf_policy_release(&b->policy);
     mf_engine_close(b->engine);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "base/text.h"
+#include "flow/checkpoint.h"
 #include "run/safetensors_diff.h"
 #include "import/torch_show.h"
 #include "flow/listing.h"

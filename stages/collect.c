@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "flow/checkpoint.h"
+#include "flow/frames.h"
+#include "flow/sampler.h"
 #include "stream/backlog.h"
 #include "eval/policy_in.h"
 #include "rl/slices.h"

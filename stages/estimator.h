@@ -1,6 +1,6 @@
 /* estimator.h - what mf-gae, mf-mc and mf-nstep are: filters that add the advantages of one estimator to every rollout.
  */
-#include "flow/spec.h"
+#include "flow/spec_keys.h"
 #include "rl/advantage.h"
 #include "stage/stage.h"
 

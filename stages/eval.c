@@ -7,6 +7,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "flow/checkpoint.h"
+#include "flow/frames.h"
+#include "flow/sampler.h"
 #include "run/film.h"
 #include "eval/policy_in.h"
 #include "eval/results.h"

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "flow/spec.h"
+#include "flow/checkpoint.h"
+#include "flow/frames.h"
+#include "flow/spec_keys.h"
 #include "rl/ppo_keys.h"
 #include "rl/report.h"
 #include "rl/rounds.h"

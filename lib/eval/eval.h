@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "env/reel.h"
 #include "env/vec.h"
-#include "flow/policy.h"
+#include "flow/sampler.h"
 
 struct mf_trial {
     float ret;

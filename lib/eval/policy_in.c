@@ -1,5 +1,7 @@
 #include "eval/policy_in.h"
 
+#include "flow/checkpoint.h"
+
 int mf_policy_sees(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
                    const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err)
 {

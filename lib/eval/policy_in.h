@@ -5,7 +5,9 @@
 #include "base/err.h"
 #include "conf/conf.h"
 #include "env/env.h"
-#include "flow/spec.h"
+#include "flow/spec_keys.h"
+
+struct mf_loaded;
 
 /* The layout of policy.obs_keys (none: of `like`'s, as mf_env_layout), with the points of env.num_points. */
 int mf_policy_sees(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,

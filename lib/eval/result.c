@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flow/frames.h"
 #include "stream/json.h"
 
 json_t *mf_json_word(const char *s)

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "eval/eval.h"
+#include "flow/policy.h"
 #include "stream/frame.h"
 
 struct mf_result {                    /* one policy on the trials of one seed */

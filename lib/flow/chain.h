@@ -5,6 +5,7 @@
 #define MF_FLOW_CHAIN_H
 
 #include "flow/policy.h"
+#include "graph/plan.h"
 
 struct mf_chain_step { /* N(mean, std^2), (k, D) each; std MF_NONE: coef_k2 alone */
     struct mf_val mean, std;
@@ -24,7 +25,5 @@ struct mf_val mf_chain_logprobs(struct mf_graph *g, const struct mf_policy_spec 
 /* Shared values; those that are MF_NONE are passed over. rows: K, or 1 of the drawn step (time is fed then). */
 void mf_chain_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, struct mf_val time,
                        struct mf_val step, struct mf_val bounds);
-
-float mf_policy_logvar(double std); /* log(std^2) */
 
 #endif

@@ -8,8 +8,9 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "flow/checkpoint_priv.h"
 #include "flow/fields.h"
-#include "flow/misfits.h"
+#include "flow/mismatches.h"
 
 struct mf_loaded {
     char *path;
@@ -159,9 +160,9 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states)
 
 /* ---- what does not fit ---- */
 
-/* The tensor before+name+after when it has p's shape; else NULL and a misfit (m NULL: none is noted). */
+/* The tensor before+name+after when it has p's shape; else NULL and a mismatch (m NULL: none is noted). */
 static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *before, const struct mf_param *p,
-                                        const char *after, struct mf_misfits *m)
+                                        const char *after, struct mf_mismatches *m)
 {
     char name[MF_NAME_MAX + 16];
     snprintf(name, sizeof name, "%s%s%s", before, p->name, after);
@@ -172,12 +173,12 @@ static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *b
     if (fits)
         return a;
     if (m && !a)
-        mf_misfit(m, "%s is missing", name);
+        mf_mismatch(m, "%s is missing", name);
     else if (m && a->dtype == MF_F32 && a->rank <= 2)
-        mf_misfit(m, "%s is (%zu, %zu) and should be (%d, %d)", name, a->rank == 2 ? a->dim[0] : 1,
-                  a->rank == 2 ? a->dim[1] : a->count, p->rows, p->cols);
+        mf_mismatch(m, "%s is (%zu, %zu) and should be (%d, %d)", name, a->rank == 2 ? a->dim[0] : 1,
+                    a->rank == 2 ? a->dim[1] : a->count, p->rows, p->cols);
     else if (m)
-        mf_misfit(m, "%s is no float32 of rank %d", name, p->rank);
+        mf_mismatch(m, "%s is no float32 of rank %d", name, p->rank);
     return NULL;
 }
 
@@ -194,7 +195,7 @@ static const char *owner(const char *name, char *room)
     return room;
 }
 
-static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps, struct mf_misfits *m)
+static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps, struct mf_mismatches *m)
 {
     char room[MF_NAME_MAX];
     for (int i = 0; i < l->file.n; i++) {
@@ -202,7 +203,7 @@ static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps
         bool grown_later = l->clone && (mf_starts(param, "critic.") || mf_starts(param, "explore_noise_net."));
         if (!grown_later && !mf_starts(name, "normalizer.") && !mf_starts(name, "state/") &&
             mf_param_find(ps, param) < 0)
-            mf_misfit(m, "%s is left over", name);
+            mf_mismatch(m, "%s is left over", name);
     }
 }
 
@@ -224,7 +225,7 @@ static void copy(float *to, const struct mf_array *a)
 /* A clone's critic and noise net, which nobody trained, may be missing or of another shape: they are left as they are.
  */
 static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, float *to,
-                         struct mf_misfits *m)
+                         struct mf_mismatches *m)
 {
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
@@ -262,7 +263,7 @@ bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, e
 
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err)
 {
-    struct mf_misfits m = {.n = 0};
+    struct mf_mismatches m = {.n = 0};
     bool ema = mf_loaded_uses_ema(l, &p->params, which);
     int rc = mf_spec_agree(&l->spec, l->path, &p->spec, "the policy", false, err);
     if (rc)
@@ -272,7 +273,7 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
                           l->path);
     load_weights(l, &p->params, ema, NULL, &m);
     find_left_over(l, &p->params, &m);
-    if ((rc = mf_misfits_end(l->path, &m, err)) || (rc = load_normalizer(l, p, false, err)))
+    if ((rc = mf_mismatches_end(l->path, &m, err)) || (rc = load_normalizer(l, p, false, err)))
         return rc;
     load_weights(l, &p->params, ema, p->params.value, NULL);
     load_normalizer(l, p, true, err);
@@ -301,9 +302,9 @@ static int check_resumed(const struct mf_loaded *l, const struct mf_param *p, co
 
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err)
 {
-    struct mf_misfits m = {.n = 0};
+    struct mf_mismatches m = {.n = 0};
     load_weights(l, ps, true, NULL, &m);
-    int rc = mf_misfits_end(l->path, &m, err);
+    int rc = mf_mismatches_end(l->path, &m, err);
     if (!rc)
         load_weights(l, ps, true, ema, NULL);
     for (int i = 0; !rc && i < ps->n; i++)
@@ -314,7 +315,7 @@ int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *
 
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err)
 {
-    struct mf_misfits m = {.n = 0};
+    struct mf_mismatches m = {.n = 0};
     for (int g = 0; g < MF_GROUP_BUFFER; g++)
         if (mf_params_count(ps, (enum mf_group)g) && fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
             return mf_err_at(err, "no optimiser state to go on with");
@@ -327,7 +328,7 @@ int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct
             if (t)
                 copy((v ? a->v : a->m) + ps->p[i].at, t);
         }
-    int rc = mf_misfits_end(l->path, &m, err);
+    int rc = mf_mismatches_end(l->path, &m, err);
     for (int i = 0; !rc && i < ps->n; i++)
         if (ps->p[i].group != MF_GROUP_BUFFER &&
             !(rc = check_resumed(l, &ps->p[i], "opt/", "/m", a->m, -INFINITY, err)))

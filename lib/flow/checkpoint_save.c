@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "flow/checkpoint.h"
+#include "flow/checkpoint_priv.h"
 #include "flow/fields.h"
 
 const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "encoder", "buffer"};

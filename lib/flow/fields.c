@@ -303,9 +303,3 @@ int mf_spec_agree(const struct mf_policy_spec *a, const char *a_name, const stru
     }
     return 0;
 }
-
-int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
-                         const char *b_name, struct mf_err *err)
-{
-    return mf_spec_agree(a, a_name, b, b_name, true, err);
-}

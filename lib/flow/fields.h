@@ -3,7 +3,7 @@
 #define MF_FLOW_FIELDS_H
 
 #include "base/err.h"
-#include "flow/policy.h"
+#include "flow/spec.h"
 
 enum { MF_SPEC_TEXT = 2048 };       /* bytes that hold any field's text */
 enum { MF_SPEC_DIM_MAX = 1 << 20 }; /* of any one size: what is bigger is no policy but a broken file */

@@ -1,10 +1,12 @@
+#include "flow/frames.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/checkpoint.h"
+#include "flow/checkpoint_priv.h"
 
 enum { PART_MAX = 64 << 20 };                      /* bytes of tensors */
 static const int64_t COUNT_MAX = (int64_t)1 << 53; /* what a count may be that goes on */

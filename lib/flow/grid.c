@@ -1,4 +1,4 @@
-#include "flow/policy.h"
+#include "flow/grid.h"
 
 #include <math.h>
 

@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "flow/checkpoint.h"
 #include "run/runs.h"
 #include "run/safetensors.h"
-#include "flow/policy.h"
 
 void mf_listing_release(struct mf_listing *l)
 {

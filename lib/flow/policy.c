@@ -1,10 +1,11 @@
-#include "flow/chain.h"
+#include "flow/policy.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "flow/fields.h"
+#include "flow/score.h"
 #include "nn/mlp.h"
 
 static int check(const struct mf_policy_spec *s, struct mf_err *err)

@@ -1,50 +1,8 @@
-#include "dev/op.h"
-#include "flow/chain.h"
+#include "flow/score.h"
 
 #include <math.h>
 
-struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs,
-                                         const struct mf_share *time, struct mf_val x, struct mf_val coef,
-                                         struct mf_val bounds, float limit)
-{
-    struct mf_val v = s->net.net->velocity(g, &s->net, obs, time, x);
-    struct mf_chain_step step = {.mean = mf_flow_mean(g, x, v, coef, limit)};
-    if (bounds.id) {
-        struct mf_val u = mf_noise_net(g, s->n_noise, s->noise, s->net.D, time->embed, obs->embed);
-        step.std = mf_noise_std(g, u, bounds);
-    }
-    return step;
-}
-
-struct mf_val mf_chain_elements(struct mf_graph *g, struct mf_val chain, struct mf_chain_step step, struct mf_val coef)
-{
-    struct mf_val next = mf_slice_rows(g, chain, 1, mf_rows(g, chain) - 1);
-    return mf_flow_logprob(g, next, step.mean, step.std, coef);
-}
-
-struct mf_val mf_chain_logprobs(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val elements,
-                                struct mf_val chain)
-{
-    int A = s->action_dim, C = s->n_action_steps, at = s->action_offset;
-    struct mf_val first = s->objective == MF_STEP ? MF_NONE : mf_slice_rows(g, chain, 0, 1);
-    switch (s->objective) {
-    case MF_CHAIN_MEAN:
-        return mf_reduce(g, elements, first, MF_REDUCE_ALL, A, C, at, 1.0f / (float)((s->K + 1) * s->net.D));
-    case MF_CHAIN_SUM:
-        return mf_reduce(g, elements, first, MF_REDUCE_ALL, A, C, at, 1);
-    case MF_STEP_MEAN:
-        return mf_reduce(g, elements, first, MF_REDUCE_TOKEN, A, C, at, 1.0f / (float)(s->K + 1));
-    case MF_STEP:
-        break;
-    }
-    return mf_reduce(g, elements, first, MF_REDUCE_TOKEN, A, C, at, 1);
-}
-
-int mf_logprob_width(const struct mf_policy_spec *s)
-{
-    bool whole = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
-    return whole ? 1 : s->n_action_steps * s->action_dim;
-}
+#include "flow/chain.h"
 
 void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *out)
 {
@@ -77,22 +35,6 @@ void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *ou
     }
     if (s->n_critic)
         out->value = mf_net_value(g, &s->net, s->n_critic, s->critic, &obs);
-}
-
-void mf_chain_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, struct mf_val time,
-                       struct mf_val step, struct mf_val bounds)
-{
-    float t[MF_STEPS_MAX], d[MF_STEPS_MAX], b[2] = {mf_policy_logvar(p->noise_low), mf_policy_logvar(p->noise_high)};
-    for (int k = 0; k < rows; k++) {
-        t[k] = (float)mf_flow_time(&p->spec, k);
-        d[k] = p->spec.target_time == MF_TARGET_ZERO ? 0 : (float)(1.0 / p->spec.K);
-    }
-    if (time.id)
-        mf_plan_set(plan, time, t);
-    if (step.id)
-        mf_plan_set(plan, step, d);
-    if (bounds.id)
-        mf_plan_set(plan, bounds, b);
 }
 
 void mf_score_set(struct mf_plan *plan, const struct mf_score *s, const struct mf_policy *p)

@@ -1,3 +1,5 @@
+#include "flow/spec.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -167,4 +169,16 @@ int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *he
             return err->code;
     }
     return 0;
+}
+
+int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
+                         const char *b_name, struct mf_err *err)
+{
+    return mf_spec_agree(a, a_name, b, b_name, true, err);
+}
+
+int mf_logprob_width(const struct mf_policy_spec *s)
+{
+    bool whole = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
+    return whole ? 1 : s->n_action_steps * s->action_dim;
 }

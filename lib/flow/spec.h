@@ -1,65 +1,55 @@
-/* spec.h - a policy's spec from the policy.* keys, as every stage that has a policy binds them.
+/* spec.h - what shapes a flow policy's network, its sampling and its scoring; in the head's spec and in a checkpoint's
+ * metadata.
  *
- * Put MF_POLICY_BINDS(struct mine, policy) into the stage's table, where
- * `policy` is its struct mf_policy_opts.
+ *   A action dim  H horizon  C executed actions  K denoising steps  D = H*A
+ *   O = n_obs_steps * obs.dim
  */
 #ifndef MF_FLOW_SPEC_H
 #define MF_FLOW_SPEC_H
 
 #include "base/err.h"
-#include "conf/conf.h"
-#include "flow/policy.h"
+#include "nn/net.h"
+#include "stream/frame.h"
 
-struct mf_policy_opts {
-    const char *network;
-    struct mf_names obs_keys; /* read by who finds the observations */
-    struct mf_ints hidden, cond_hidden, down_dims, critic_hidden, noise_hidden;
-    int activation, convention, target_time, noise_method, denoise, objective;
-    int64_t time_dim, horizon, n_obs_steps, n_action_steps, action_offset, num_inference_steps;
-    int64_t n_layer, n_head, n_emb, encoder_output_dim, kernel_size, n_groups;
-    int value_pool;
-    bool learned_noise, add_value_head, qkv_bias, qk_norm, legacy_rms, pointwise, use_pc_color;
-    double mean_limit, noise_clip, final_limit;
+enum { MF_STEPS_MAX = 128 }; /* denoising steps at most */
+
+enum mf_convention { MF_NOISE0, MF_NOISE1 };            /* t = 0 is noise, or t = 1 */
+enum mf_target_time { MF_TARGET_STEP, MF_TARGET_ZERO }; /* the step size that a network gets: 1/K, or 0 */
+enum mf_noise_method {
+    MF_FLOW_ODE,
+    MF_FLOW_NOISE,
+    MF_FLOW_SDE,
+    MF_FLOW_CPS
+};                                       /* spec words: none flow_noise flow_sde flow_cps */
+enum mf_denoise { MF_JOINT, MF_SINGLE }; /* all steps stochastic, or one drawn per sample */
+enum mf_objective { MF_CHAIN_MEAN, MF_CHAIN_SUM, MF_STEP, MF_STEP_MEAN };
+
+struct mf_policy_spec {
+    struct mf_layout obs; /* of one observation step */
+    int n_obs_steps, action_dim, horizon, n_action_steps, action_offset;
+    int K; /* policy.num_inference_steps */
+    enum mf_convention convention;
+    enum mf_target_time target_time;
+    enum mf_noise_method noise_method;
+    enum mf_denoise denoise;
+    enum mf_objective objective;
+    bool learned_noise; /* flow_noise with a noise net; else sigma is the schedule's level */
+    float mean_limit;   /* the mean is kept within +-mean_limit; 0: no limit */
+    float noise_clip;   /* eps is kept within +-noise_clip; 0: no limit */
+    float final_limit;  /* the last step is kept within +-final_limit; 0: no limit */
+    struct mf_net_spec net;
+    int n_critic, critic[MF_DIMS_MAX]; /* hidden sizes; 0: no critic */
+    int n_noise, noise[MF_DIMS_MAX];
+    char env[64]; /* name of the environment that the policy was made in; "": unknown. It shapes nothing */
 };
 
-/* clang-format off */
-#define MF_POLICY_BIND(T, f, name) {"policy." #name, offsetof(T, f.name)}
-#define MF_POLICY_BINDS(T, f)                                                                       \
-    MF_POLICY_BIND(T, f, network), MF_POLICY_BIND(T, f, hidden), MF_POLICY_BIND(T, f, activation),  \
-    MF_POLICY_BIND(T, f, time_dim), MF_POLICY_BIND(T, f, cond_hidden),                              \
-    MF_POLICY_BIND(T, f, critic_hidden), MF_POLICY_BIND(T, f, noise_hidden),                        \
-    MF_POLICY_BIND(T, f, horizon), MF_POLICY_BIND(T, f, obs_keys), MF_POLICY_BIND(T, f, n_obs_steps), \
-    MF_POLICY_BIND(T, f, n_action_steps), MF_POLICY_BIND(T, f, action_offset),                      \
-    MF_POLICY_BIND(T, f, num_inference_steps), MF_POLICY_BIND(T, f, convention),                    \
-    MF_POLICY_BIND(T, f, target_time),                                                              \
-    MF_POLICY_BIND(T, f, noise_method), MF_POLICY_BIND(T, f, denoise),                              \
-    MF_POLICY_BIND(T, f, objective), MF_POLICY_BIND(T, f, learned_noise),                           \
-    MF_POLICY_BIND(T, f, n_layer), MF_POLICY_BIND(T, f, n_head), MF_POLICY_BIND(T, f, n_emb),       \
-    MF_POLICY_BIND(T, f, encoder_output_dim), MF_POLICY_BIND(T, f, value_pool),                     \
-    MF_POLICY_BIND(T, f, qkv_bias), MF_POLICY_BIND(T, f, qk_norm), MF_POLICY_BIND(T, f, legacy_rms), \
-    MF_POLICY_BIND(T, f, down_dims), MF_POLICY_BIND(T, f, kernel_size), MF_POLICY_BIND(T, f, n_groups), \
-    MF_POLICY_BIND(T, f, pointwise), MF_POLICY_BIND(T, f, use_pc_color),                            \
-    MF_POLICY_BIND(T, f, add_value_head),                                                           \
-    MF_POLICY_BIND(T, f, mean_limit), MF_POLICY_BIND(T, f, noise_clip), MF_POLICY_BIND(T, f, final_limit)
-/* clang-format on */
+/* spec <-> a head frame's "spec" map. */
+void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *head);
+int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *head, struct mf_err *err);
+/* MF_EUSAGE with both values of the first field in which they differ. */
+int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
+                         const char *b_name, struct mf_err *err);
 
-/* The spec of these keys for the observations and A actions of an environment or of demonstrations. */
-int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o, const struct mf_layout *obs, int A,
-                        struct mf_err *err);
-
-/* *s, which `name` says, with the keys that were set on top. MF_EUSAGE, with both values, where one of them or the
- * environment contradicts what shapes the network. */
-int mf_policy_spec_overlay(struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
-                           const struct mf_conf *conf, struct mf_err *err);
-/* The checkpoint's spec, with the keys that were set on top. */
-int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
-                         const struct mf_policy_opts *o, const struct mf_layout *obs, int A, struct mf_err *err);
-/* MF_EUSAGE, with both values, where a key that was set contradicts the spec that came with the stream. */
-int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf,
-                         const struct mf_policy_opts *o, struct mf_err *err);
-/* Can a learner with these keys work with what makes this stream? MF_EFORMAT or MF_EUSAGE: why not. */
-int mf_policy_head_fits(const struct mf_frame *head, const struct mf_conf *conf, struct mf_err *err);
-/* Does it carry encodings in place of observations? MF_EUSAGE where the encoder is to learn. */
-int mf_policy_head_encoded(const struct mf_frame *head, const struct mf_conf *conf, bool *encoded, struct mf_err *err);
+int mf_logprob_width(const struct mf_policy_spec *s); /* E of prev_logprobs in the stream: 1, or C*A */
 
 #endif

@@ -1,8 +1,9 @@
-#include "flow/spec.h"
+#include "flow/spec_keys.h"
 
 #include <string.h>
 
 #include "dev/op.h"
+#include "flow/checkpoint.h"
 #include "flow/fields.h"
 
 static int widths(int *n, int to[MF_DIMS_MAX], const struct mf_ints *from, const char *key, struct mf_err *err)

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "flow/checkpoint.h"
 #include "run/safetensors.h"
-#include "flow/policy.h"
 
 static float float_at(const struct mf_array *a, size_t i)
 {

@@ -10,8 +10,9 @@
 #include "graph/graph.h"
 #include "run/safetensors.h"
 #include "flow/checkpoint.h"
+#include "flow/checkpoint_priv.h"
 #include "import/import_families.h"
-#include "flow/misfits.h"
+#include "flow/mismatches.h"
 
 static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow, &mf_family_unet};
 
@@ -159,32 +160,32 @@ static bool fits(const struct mf_torch_tensor *t, const struct mf_param *p)
     return split && t->count == (size_t)p->rows * (size_t)p->cols;
 }
 
-static void misshapen(struct mf_misfits *m, const struct mf_torch_tensor *t, const struct mf_param *p)
+static void misshapen(struct mf_mismatches *m, const struct mf_torch_tensor *t, const struct mf_param *p)
 {
     char is[MF_RANK_MAX * 22] = "";
     for (int i = 0; i < t->rank; i++)
         sprintf(is + strlen(is), i ? ", %zu" : "%zu", t->dim[i]);
     if (p->kernel)
-        mf_misfit(m, "%s is (%s) and should be (%d, %d, %d)", t->name, is, p->rows, p->cols / p->kernel, p->kernel);
+        mf_mismatch(m, "%s is (%s) and should be (%d, %d, %d)", t->name, is, p->rows, p->cols / p->kernel, p->kernel);
     else if (p->rank > 1)
-        mf_misfit(m, "%s is (%s) and should be (%d, %d)", t->name, is, p->rows, p->cols);
+        mf_mismatch(m, "%s is (%s) and should be (%d, %d)", t->name, is, p->rows, p->cols);
     else
-        mf_misfit(m, "%s is (%s) and should be (%d)", t->name, is, p->cols);
+        mf_mismatch(m, "%s is (%s) and should be (%d)", t->name, is, p->cols);
 }
 
 static void check_param(const struct mf_import *im, const char *dictionary, const struct mf_param *p, bool *used,
-                        struct mf_misfits *m)
+                        struct mf_mismatches *m)
 {
     const struct mf_rename *r = in_force(im, p->name);
     const struct mf_torch_tensor *t = mf_import_find(im, dictionary, p->name);
     if (!t && r)
-        mf_misfit(m, "%s%s%s%s is missing", dictionary, *dictionary ? "." : "", r->theirs, p->name + strlen(r->ours));
+        mf_mismatch(m, "%s%s%s%s is missing", dictionary, *dictionary ? "." : "", r->theirs, p->name + strlen(r->ours));
     else if (!t)
-        mf_misfit(m, "%s is missing", p->name);
+        mf_mismatch(m, "%s is missing", p->name);
     else if (!fits(t, p))
         misshapen(m, t, p);
     else if (!t->dtype->number)
-        mf_misfit(m, "%s is %s", t->name, t->dtype->name);
+        mf_mismatch(m, "%s is %s", t->name, t->dtype->name);
     if (t)
         used[t - im->file.tensor] = true;
 }
@@ -198,7 +199,7 @@ static bool replaced(const struct mf_import *im, const char *prefix)
     return true;
 }
 
-static void check_left(struct mf_import *im, const bool *used, struct mf_misfits *m)
+static void check_left(struct mf_import *im, const bool *used, struct mf_mismatches *m)
 {
     for (int i = 0; i < im->file.n; i++) {
         const struct mf_torch_tensor *t = &im->file.tensor[i];
@@ -209,7 +210,7 @@ static void check_left(struct mf_import *im, const bool *used, struct mf_misfits
         while (left->prefix && !(mf_starts(key, left->prefix) && replaced(im, left->prefix)))
             left++;
         if (!left->prefix)
-            mf_misfit(m, "%s is left over", t->name);
+            mf_mismatch(m, "%s is left over", t->name);
         else if (im->n_left++ == 0)
             im->left = left;
     }
@@ -244,7 +245,7 @@ static int find_noise(struct mf_import *im, struct mf_policy *p, struct mf_err *
 
 int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, struct mf_err *err)
 {
-    struct mf_misfits m = {.n = 0};
+    struct mf_mismatches m = {.n = 0};
     bool *used = mf_xcalloc((size_t)im->file.n + 1, sizeof *used);
     for (int i = 0; i < p->params.n; i++) {
         check_param(im, im->layout.weights, &p->params.p[i], used, &m);
@@ -253,7 +254,7 @@ int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, 
     }
     check_left(im, used, &m);
     free(used);
-    int rc = mf_misfits_end(im->file.zip.path, &m, err);
+    int rc = mf_mismatches_end(im->file.zip.path, &m, err);
     if (rc || (rc = find_noise(im, p, err)))
         return rc;
     struct mf_origin origin = {send, im};

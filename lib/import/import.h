@@ -12,8 +12,9 @@
 #define MF_IMPORT_IMPORT_H
 
 #include "conf/conf.h"
+#include "flow/policy.h"
 #include "import/torch_show.h"
-#include "flow/spec.h"
+#include "flow/spec_keys.h"
 
 struct mf_rename {
     const char *ours, *theirs; /* prefixes: "network.", "actor_ft.policy." */

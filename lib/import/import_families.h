@@ -2,6 +2,7 @@
 #ifndef MF_IMPORT_IMPORT_FAMILIES_H
 #define MF_IMPORT_IMPORT_FAMILIES_H
 
+#include "flow/spec.h"
 #include "import/import.h"
 #include "nn/net.h"
 

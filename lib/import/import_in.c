@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "flow/policy.h"
+
 /* As the file names its observations, where the environment has them all; else all that are low-dimensional. */
 static int observe(const struct mf_import *im, const struct mf_import_in *in, const struct mf_env *env,
                    struct mf_layout *obs, struct mf_err *err)

@@ -4,6 +4,7 @@
 
 #include "conf/conf.h"
 #include "env/env.h"
+#include "flow/spec.h"
 #include "import/import.h"
 
 struct mf_import_in {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "flow/spec.h"
 #include "import/import_families.h"
 #include "nn/dp3.h"
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "demos/demos.h"
 #include "import/npz.h"
-#include "flow/checkpoint.h"
+#include "flow/checkpoint_priv.h"
 #include "import/import.h"
 
 /* 2 / range and -1 - 2 low / range. An offset far from 0 is rounded by more than a network can bear, a scale by next to

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "flow/spec.h"
 #include "import/import_families.h"
 
 static const char *const anchors[] = {

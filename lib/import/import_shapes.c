@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "flow/spec.h"
 #include "import/import_families.h"
 
 int mf_import_rows(const struct mf_import *im, const char *prefix, int first, const char *suffix, int *rows)

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "flow/spec.h"
 #include "import/import_families.h"
 
 #define NET "velocity_net.unet."

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "flow/sampler.h"
 #include "rl/rows.h"
 #include "env/window.h"
 

@@ -11,11 +11,11 @@
 #define MF_RL_ACTOR_H
 
 #include "base/layout.h"
+#include "flow/sampler.h"
 #include "graph/plan.h"
 #include "nn/net.h"
 #include "stream/columns.h"
 #include "env/vec.h"
-#include "flow/policy.h"
 #include "rl/episodes.h"
 #include "rl/scale.h"
 

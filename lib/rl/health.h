@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "flow/policy.h"
 #include "run/history.h"
 #include "rl/rows.h"
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "dev/op.h"
+#include "flow/score.h"
 #include "rl/advantage.h"
 #include "rl/minibatch.h"
 #include "rl/proximal.h"

@@ -12,6 +12,7 @@
 #define MF_RL_PPO_H
 
 #include "base/err.h"
+#include "flow/policy.h"
 #include "graph/plan.h"
 #include "nn/net.h"
 #include "rl/rows.h"

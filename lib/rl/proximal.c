@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "flow/score.h"
 
 /* fresh (n_live, E): log-probabilities of the live rows. */
 static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows *r, float *fresh, struct mf_err *err)

@@ -17,6 +17,7 @@
 #define MF_RL_PROXIMAL_H
 
 #include "base/err.h"
+#include "flow/policy.h"
 #include "graph/plan.h"
 #include "rl/ppo.h"
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "flow/grid.h"
 
 struct round_slice {
     struct mf_rollout r;

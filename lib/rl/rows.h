@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "stream/rollout.h"
 #include "flow/policy.h"
+#include "stream/rollout.h"
 
 struct mf_rows {
     size_t n, n_live;

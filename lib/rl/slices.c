@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "flow/frames.h"
+
 struct mf_slices mf_slices_cut(const struct mf_actor *a, int64_t least, int64_t iter, const char *src)
 {
     struct mf_slices s = {.actor = a, .iter = iter, .src = src};

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "flow/frames.h"
 
 /* The version that sampled the part; without a word about it, the newest. */
 static int read_version(const struct mf_policy *p, const struct mf_frame *slice, int64_t *version, struct mf_err *err)

@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "flow/checkpoint.h"
+#include "flow/frames.h"
+#include "flow/grid.h"
 #include "run/runs.h"
 #include "rl/proximal.h"
 

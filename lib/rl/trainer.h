@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "dev/dev.h"
+#include "flow/checkpoint.h"
 #include "graph/plan.h"
 #include "rl/health.h"
 #include "rl/ppo.h"

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "run/safetensors.h"
 #include "flow/policy.h"
+#include "run/safetensors.h"
 #include "fma.h"
 
 static inline double bench_now(void)

@@ -8,7 +8,7 @@
 #include "bench.h"
 
 #include "base/rng.h"
-#include "flow/lessons.h"
+#include "flow/dataset.h"
 
 enum { BATCH = 256 };
 
@@ -18,7 +18,7 @@ struct bench {
     char path[4096];
     struct mf_policy policy;
     struct mf_demos demos;
-    struct mf_lessons lessons;
+    struct mf_dataset windows;
     uint32_t *order;
     float *obs, *actions;
     uint32_t epoch;
@@ -29,12 +29,12 @@ static void open_file(struct bench *b)
     struct mf_err err;
     struct mf_demos_opts opts = {.n_keys = 4, .keys = keys, .cache = 1 << 30};
     bench_must(mf_demos_open(&b->demos, b->path, &opts, &err), &err);
-    bench_must(mf_lessons_open(&b->lessons, &b->policy, &b->demos, -1, -1, &err), &err);
+    bench_must(mf_dataset_open(&b->windows, &b->policy, &b->demos, -1, -1, &err), &err);
 }
 
 static void close_file(struct bench *b)
 {
-    mf_lessons_close(&b->lessons);
+    mf_dataset_close(&b->windows);
     mf_demos_close(&b->demos);
 }
 
@@ -55,9 +55,9 @@ static void make(struct bench *b)
     bench_must(mf_policy_init(&b->policy, &s, &err), &err);
     mf_policy_fresh(&b->policy, 0); /* which normalises by 1 and 0: the numbers are the file's */
     open_file(b);
-    b->order = mf_xcalloc(b->lessons.n, sizeof *b->order);
-    b->obs = mf_xcalloc(b->lessons.n * 38, sizeof *b->obs);
-    b->actions = mf_xcalloc(b->lessons.n * 112, sizeof *b->actions);
+    b->order = mf_xcalloc(b->windows.n, sizeof *b->order);
+    b->obs = mf_xcalloc(b->windows.n * 38, sizeof *b->obs);
+    b->actions = mf_xcalloc(b->windows.n * 112, sizeof *b->actions);
 }
 
 /* Every sample once, in random order; what is left of the last minibatch is dropped. */
@@ -66,13 +66,13 @@ static void epoch(void *arg)
     struct bench *b = arg;
     struct mf_err err;
     struct mf_rng rng = mf_rng_at(0, MF_RNG_SHUFFLE, 0, b->epoch++, 0);
-    for (uint32_t i = 0; i < b->lessons.n; i++) {
+    for (uint32_t i = 0; i < b->windows.n; i++) {
         uint32_t j = mf_rng_below(&rng, i + 1);
         b->order[i] = b->order[j];
         b->order[j] = i;
     }
-    for (size_t i = 0; i + BATCH <= b->lessons.n; i += BATCH)
-        bench_must(mf_lessons_batch(&b->lessons, BATCH, b->order + i, b->obs, b->actions, &err), &err);
+    for (size_t i = 0; i + BATCH <= b->windows.n; i += BATCH)
+        bench_must(mf_dataset_batch(&b->windows, BATCH, b->order + i, b->obs, b->actions, &err), &err);
 }
 
 static void open_and_epoch(void *arg)
@@ -88,11 +88,11 @@ static void check(struct bench *b, const char *dir)
     struct mf_err err;
     struct mf_array *all = NULL;
     int n = 0;
-    for (uint32_t i = 0; i < b->lessons.n; i++)
+    for (uint32_t i = 0; i < b->windows.n; i++)
         b->order[i] = i;
-    bench_must(mf_lessons_batch(&b->lessons, b->lessons.n, b->order, b->obs, b->actions, &err), &err);
-    bench_put(&all, &n, MF_F32, b->obs, b->lessons.n * 38, "obs");
-    bench_put(&all, &n, MF_F32, b->actions, b->lessons.n * 112, "actions");
+    bench_must(mf_dataset_batch(&b->windows, b->windows.n, b->order, b->obs, b->actions, &err), &err);
+    bench_put(&all, &n, MF_F32, b->obs, b->windows.n * 38, "obs");
+    bench_put(&all, &n, MF_F32, b->actions, b->windows.n * 112, "actions");
     bench_write(all, n, dir, "demos");
 }
 
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
     else
         while (scanf("%*15s %zu", &batch) == 1) {
             double seconds = bench_time(batch ? epoch : open_and_epoch, &b, 0.2);
-            printf("%.9g\n", batch ? seconds / (double)(b.lessons.n / BATCH) : seconds);
+            printf("%.9g\n", batch ? seconds / (double)(b.windows.n / BATCH) : seconds);
             fflush(stdout);
         }
     close_file(&b);

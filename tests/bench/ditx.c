@@ -8,6 +8,7 @@
  */
 #include "round.h"
 
+#include "flow/sampler.h"
 #include "rl/minibatch.h"
 
 enum { H = 16, A = 10, K = 4, S = 9, C = 6, MOST = 8 };

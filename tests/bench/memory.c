@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "env/env.h"
-#include "flow/spec.h"
+#include "flow/spec_keys.h"
 #include "rl/ppo_keys.h"
 #include "rl/trainer.h"
 

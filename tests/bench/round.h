@@ -3,6 +3,7 @@
 #define MF_BENCH_ROUND_H
 
 #include "bench.h"
+#include "flow/grid.h"
 #include "rl/rows.h"
 
 /* obs (n, O), malloc'ed, becomes the round's; old: the name of the log-probabilities at rollout. */

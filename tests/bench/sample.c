@@ -5,6 +5,7 @@
  * Reads "sample 8" and answers with the seconds of one call. The noise is given, on both sides.
  */
 #include "bench.h"
+#include "flow/sampler.h"
 
 enum { MOST = 40 };
 

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "flow/policy.h"
+#include "flow/frames.h"
 #include "wire/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

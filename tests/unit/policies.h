@@ -3,8 +3,8 @@
 #define MF_POLICIES_H
 
 #include "fixture.h"
-#include "flow/policy.h"
 #include "tap.h"
+#include "flow/policy.h"
 
 static inline void must(int rc, const struct mf_err *err)
 {

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "flow/sampler.h"
 #include "rl/ppo.h"
 #include "tap.h"
 

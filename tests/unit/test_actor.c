@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "flow/frames.h"
+#include "flow/sampler.h"
 #include "rl/rounds.h"
 #include "rl/slices.h"
 #include "tap.h"

@@ -3,8 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "flow/checkpoint.h"
+#include "flow/frames.h"
 #include "run/safetensors.h"
-#include "flow/policy.h"
 #include "tap.h"
 
 static char folder[] = "/tmp/mf-test-XXXXXX";
@@ -261,7 +262,7 @@ static void vary(const char *from, const char *to)
     mf_safetensors_close(&f);
 }
 
-static void misfits(void)
+static void mismatches(void)
 {
     struct mf_policy p, q;
     struct mf_err err = {0};
@@ -390,7 +391,7 @@ int main(void)
     saves_and_loads();
     spoiled();
     clones();
-    misfits();
+    mismatches();
     frames();
     parts();
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)

@@ -1,5 +1,6 @@
 /* Cloning losses and gradients against PyTorch (tests/reference/flow.py), given the same draws. */
 #include "policies.h"
+#include "flow/cloner.h"
 
 static struct mf_engine *engine;
 static struct fixture fixture;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flow/sampler.h"
 #include "run/safetensors.h"
 #include "policies.h"
 

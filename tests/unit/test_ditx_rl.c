@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "flow/cloner.h"
+#include "flow/grid.h"
+#include "flow/sampler.h"
+#include "flow/score.h"
 #include "policies.h"
 
 enum { N = 5, K = 3, H = 4, A = 2, D = H * A, TO = 2, POINTS = 7, S = 3, C = 2 };

@@ -4,6 +4,7 @@
 
 #include "policies.h"
 #include "eval/eval.h"
+#include "flow/sampler.h"
 
 enum { TRIALS = 23 };
 

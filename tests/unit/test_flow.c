@@ -1,5 +1,8 @@
 /* Grids and coefficients in closed form, scoring against PyTorch, and the ratio that is exactly 1. */
 #include "base/rng.h"
+#include "flow/grid.h"
+#include "flow/sampler.h"
+#include "flow/score.h"
 #include "policies.h"
 
 enum { O = 5, D = 6, A = 2, C = 2, OFFSET = 1, K = 4, N = 257 };

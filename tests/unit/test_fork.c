@@ -6,6 +6,10 @@
 
 #include "fixture.h"
 #include "policies.h"
+#include "flow/checkpoint.h"
+#include "flow/grid.h"
+#include "flow/sampler.h"
+#include "flow/score.h"
 #include "import/import_in.h"
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})

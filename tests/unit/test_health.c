@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flow/policy.h"
 #include "stream/frame.h"
 #include "rl/health.h"
 #include "tap.h"

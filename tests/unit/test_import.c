@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "flow/checkpoint.h"
+#include "flow/sampler.h"
 #include "run/safetensors.h"
 #include "import/import.h"
 #include "policies.h"

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "policies.h"
+#include "flow/sampler.h"
 #include "rl/actor.h"
 #include "eval/policy_in.h"
 #include "rl/rows.h"

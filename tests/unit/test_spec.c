@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "flow/fields.h"
+#include "flow/policy.h"
 #include "tap.h"
 
 static struct mf_policy_spec example(void)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "policies.h"
+#include "flow/frames.h"
 #include "rl/staleness.h"
 
 static struct mf_err err;

@@ -1,5 +1,8 @@
 /* U-Nets: parameter counts, and scores, losses and gradients against PyTorch (tests/reference/unet.py). */
 #include "policies.h"
+#include "flow/cloner.h"
+#include "flow/grid.h"
+#include "flow/score.h"
 
 enum { B = 8, O = 5, D = 8, K = 4 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "graph/plan.h"
 #include "nn/dp3.h"
 #include "policies.h"
 

@@ -3,6 +3,7 @@
 #define MF_TEST_TOY_RESULT_H
 
 #include "eval/result.h"
+#include "flow/policy.h"
 
 static inline struct mf_result toy_result(struct mf_policy *p, int64_t seed, int n, struct mf_trial *trial)
 {

@@ -1,8 +1,10 @@
-#include "flow/chain.h"
+#include "flow/sampler.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "flow/chain.h"
+#include "flow/grid.h"
 
 struct mf_sampler {
     struct mf_policy *p;

@@ -1,4 +1,4 @@
-#include "flow/policy.h"
+#include "flow/cloner.h"
 
 #include <math.h>
 #include <stdlib.h>

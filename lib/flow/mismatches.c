@@ -1,10 +1,10 @@
-#include "flow/misfits.h"
+#include "flow/mismatches.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-void mf_misfit(struct mf_misfits *m, const char *fmt, ...)
+void mf_mismatch(struct mf_mismatches *m, const char *fmt, ...)
 {
     size_t at = strlen(m->text);
     char one[300];
@@ -19,7 +19,7 @@ void mf_misfit(struct mf_misfits *m, const char *fmt, ...)
     m->n++;
 }
 
-int mf_misfits_end(const char *path, const struct mf_misfits *m, struct mf_err *err)
+int mf_mismatches_end(const char *path, const struct mf_mismatches *m, struct mf_err *err)
 {
     if (m->n == 0)
         return 0;

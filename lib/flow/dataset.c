@@ -1,4 +1,4 @@
-#include "flow/lessons.h"
+#include "flow/dataset.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static int read_all(struct mf_demos *d, const struct mf_fit *f, struct mf_moment
     return 0;
 }
 
-int mf_lessons_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err)
+int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err)
 {
     struct mf_moments *m;
     size_t all = 0, at = 0;
@@ -96,26 +96,26 @@ static int64_t beyond(int64_t reach, int64_t pad)
     return pad < 0 || pad > reach ? 0 : reach - pad;
 }
 
-int mf_lessons_open(struct mf_lessons *l, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
+int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
                     struct mf_err *err)
 {
     const struct mf_policy_spec *s = &p->spec;
     int64_t back = s->n_obs_steps - 1 > s->action_offset ? s->n_obs_steps - 1 : s->action_offset;
     int64_t begin = beyond(back, before), rest = beyond(s->horizon - 1 - s->action_offset, after);
-    *l = (struct mf_lessons){.p = p, .d = d, .begin = begin, .epoch = -1};
-    int rc = mf_alloc((void **)&l->first, (d->n_demos + 1) * sizeof *l->first, "the list of samples", err);
+    *w = (struct mf_dataset){.p = p, .d = d, .begin = begin, .epoch = -1};
+    int rc = mf_alloc((void **)&w->first, (d->n_demos + 1) * sizeof *w->first, "the list of samples", err);
     if (rc)
         return rc;
     for (size_t i = 0; i < d->n_demos; i++) {
         int64_t n = (int64_t)d->demo[i].n - begin - rest;
-        l->first[i] = l->n;
-        l->n += n > 0 ? (size_t)n : 0;
+        w->first[i] = w->n;
+        w->n += n > 0 ? (size_t)n : 0;
     }
-    l->first[d->n_demos] = l->n;
-    rc = mf_alloc((void **)&l->order, l->n * sizeof *l->order, "a shuffle", err);
-    if (rc == 0 && l->n)
+    w->first[d->n_demos] = w->n;
+    rc = mf_alloc((void **)&w->order, w->n * sizeof *w->order, "a shuffle", err);
+    if (rc == 0 && w->n)
         return 0;
-    mf_lessons_close(l);
+    mf_dataset_close(w);
     return rc ? rc
               : mf_err_set(err, MF_EUSAGE,
                            "no demonstration has the %lld steps that a sample needs with clone.pad_before=%lld and "
@@ -123,22 +123,22 @@ int mf_lessons_open(struct mf_lessons *l, const struct mf_policy *p, struct mf_d
                            (long long)(begin + rest + 1), (long long)before, (long long)after);
 }
 
-void mf_lessons_close(struct mf_lessons *l)
+void mf_dataset_close(struct mf_dataset *w)
 {
-    free(l->first);
-    free(l->sort);
-    free(l->order);
-    free(l->batch);
-    *l = (struct mf_lessons){0};
+    free(w->first);
+    free(w->sort);
+    free(w->order);
+    free(w->batch);
+    *w = (struct mf_dataset){0};
 }
 
 /* The demonstration of a sample. */
-static size_t demo_of(const struct mf_lessons *l, size_t sample)
+static size_t demo_of(const struct mf_dataset *w, size_t sample)
 {
-    size_t low = 0, high = l->d->n_demos;
+    size_t low = 0, high = w->d->n_demos;
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
-        *(l->first[middle] <= sample ? &low : &high) = middle;
+        *(w->first[middle] <= sample ? &low : &high) = middle;
     }
     return low;
 }
@@ -168,36 +168,36 @@ static int take(struct mf_demos *d, int column, size_t demo, int64_t t, int step
     return 0;
 }
 
-static void shuffle(struct mf_lessons *l, uint64_t seed, int64_t epoch)
+static void shuffle(struct mf_dataset *w, uint64_t seed, int64_t epoch)
 {
     struct mf_rng rng = mf_rng_at(seed, MF_RNG_SHUFFLE, 0, (uint32_t)epoch, (uint32_t)(epoch >> 32));
-    for (uint32_t i = 0; i < (uint32_t)l->n; i++) {
+    for (uint32_t i = 0; i < (uint32_t)w->n; i++) {
         uint32_t j = mf_rng_below(&rng, i + 1);
-        l->order[i] = l->order[j];
-        l->order[j] = i;
+        w->order[i] = w->order[j];
+        w->order[j] = i;
     }
-    l->epoch = epoch;
+    w->epoch = epoch;
 }
 
-static void make_room(struct mf_lessons *l, size_t n)
+static void make_room(struct mf_dataset *w, size_t n)
 {
-    if (n <= l->room)
+    if (n <= w->room)
         return;
-    l->sort = mf_xrealloc(l->sort, n, sizeof *l->sort);
-    l->batch = mf_xrealloc(l->batch, n, sizeof *l->batch);
-    l->room = n;
+    w->sort = mf_xrealloc(w->sort, n, sizeof *w->sort);
+    w->batch = mf_xrealloc(w->batch, n, sizeof *w->batch);
+    w->room = n;
 }
 
-const uint32_t *mf_lessons_draw(struct mf_lessons *l, uint64_t seed, int64_t step, size_t n)
+const uint32_t *mf_dataset_draw(struct mf_dataset *w, uint64_t seed, int64_t step, size_t n)
 {
-    const int64_t all = (int64_t)l->n, first = step * (int64_t)n;
-    make_room(l, n);
+    const int64_t all = (int64_t)w->n, first = step * (int64_t)n;
+    make_room(w, n);
     for (int64_t i = 0; i < (int64_t)n; i++) {
-        if ((first + i) / all != l->epoch)
-            shuffle(l, seed, (first + i) / all);
-        l->batch[i] = l->order[(first + i) % all];
+        if ((first + i) / all != w->epoch)
+            shuffle(w, seed, (first + i) / all);
+        w->batch[i] = w->order[(first + i) % all];
     }
-    return l->batch;
+    return w->batch;
 }
 
 static int ascending(const void *a, const void *b)
@@ -207,15 +207,15 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Column by column, and each in the file's order: a page that is not in memory is read once for all that want it. */
-static int gather(struct mf_lessons *l, size_t n, float *obs, float *actions, struct mf_err *err)
+static int gather(struct mf_dataset *w, size_t n, float *obs, float *actions, struct mf_err *err)
 {
-    const struct mf_policy_spec *s = &l->p->spec;
-    struct mf_demos *d = l->d;
+    const struct mf_policy_spec *s = &w->p->spec;
+    struct mf_demos *d = w->d;
     size_t O = (size_t)s->net.O, D = (size_t)s->net.D, at = 0;
     for (int k = 0; k < d->n_columns; k++) {
         for (size_t i = 0; i < n; i++) {
-            size_t sample = l->sort[i] >> 32, place = l->sort[i] & UINT32_MAX, demo = demo_of(l, sample);
-            int64_t t = l->begin + (int64_t)(sample - l->first[demo]);
+            size_t sample = w->sort[i] >> 32, place = w->sort[i] & UINT32_MAX, demo = demo_of(w, sample);
+            int64_t t = w->begin + (int64_t)(sample - w->first[demo]);
             int rc = k == MF_DEMO_ACTIONS ? take(d, k, demo, t - s->action_offset, s->horizon, actions + place * D,
                                                  (size_t)s->action_dim, err)
                                           : take(d, k, demo, t + 1 - s->n_obs_steps, s->n_obs_steps,
@@ -228,16 +228,16 @@ static int gather(struct mf_lessons *l, size_t n, float *obs, float *actions, st
     return 0;
 }
 
-int mf_lessons_batch(struct mf_lessons *l, size_t n, const uint32_t *index, float *obs, float *actions,
+int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, float *obs, float *actions,
                      struct mf_err *err)
 {
-    const struct mf_policy *p = l->p;
+    const struct mf_policy *p = w->p;
     size_t A = (size_t)p->spec.action_dim, steps = n * (size_t)p->spec.horizon;
-    make_room(l, n);
+    make_room(w, n);
     for (size_t i = 0; i < n; i++)
-        l->sort[i] = (uint64_t)index[i] << 32 | i;
-    qsort(l->sort, n, sizeof *l->sort, ascending);
-    int rc = gather(l, n, obs, actions, err);
+        w->sort[i] = (uint64_t)index[i] << 32 | i;
+    qsort(w->sort, n, sizeof *w->sort, ascending);
+    int rc = gather(w, n, obs, actions, err);
     if (rc)
         return rc;
     mf_policy_normalize(p, n, obs, obs);

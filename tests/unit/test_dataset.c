@@ -1,9 +1,9 @@
 /* Demonstrations cut into samples: histories, chunks, edges, normalisers. */
-#include "flow/lessons.h"
+#include "flow/dataset.h"
 #include "demo_file.h"
 #include "policies.h"
 
-static char path[] = "/tmp/mf_lessons_XXXXXX";
+static char path[] = "/tmp/mf_dataset_XXXXXX";
 static struct mf_demos demos;
 
 /* Two demonstrations of 3 and 2 steps; state (t, 10 t, 7), cloud (t; 10 t), action (100 demo + t). */
@@ -52,18 +52,18 @@ static struct {
 static void cut(const struct mf_policy *p, int64_t before, int64_t after)
 {
     struct mf_err err;
-    struct mf_lessons lessons;
-    must(mf_lessons_open(&lessons, p, &demos, before, after, &err), &err);
+    struct mf_dataset windows;
+    must(mf_dataset_open(&windows, p, &demos, before, after, &err), &err);
     uint32_t index[8] = {0, 1, 2, 3, 4, 5, 6, 7};
-    l.n = lessons.n;
-    must(mf_lessons_batch(&lessons, l.n, index, l.obs, l.actions, &err), &err);
-    mf_lessons_close(&lessons);
+    l.n = windows.n;
+    must(mf_dataset_batch(&windows, l.n, index, l.obs, l.actions, &err), &err);
+    mf_dataset_close(&windows);
 }
 
 static void fit(struct mf_policy *p, enum mf_normalizer how, double floor, bool too)
 {
     struct mf_err err;
-    must(mf_lessons_fit(p, &demos, &(struct mf_fit){.how = how, .floor = floor, .actions = too}, &err), &err);
+    must(mf_dataset_fit(p, &demos, &(struct mf_fit){.how = how, .floor = floor, .actions = too}, &err), &err);
 }
 
 static struct mf_policy policy_of(int n_obs_steps, int offset)
@@ -101,11 +101,11 @@ static void cuts(void)
     ok(l.n == 1 && l.obs[0] == 0 && l.obs[3] == 1 && l.actions[2] == 2, "none at all: whole windows");
     mf_policy_release(&p);
     struct mf_err err;
-    struct mf_lessons none;
+    struct mf_dataset none;
     struct mf_policy_spec s = p.spec;
     p = policy_of(4, 0);
     s = p.spec;
-    ok(s.horizon == 3 && mf_lessons_open(&none, &p, &demos, 1, 0, &err) == MF_EUSAGE &&
+    ok(s.horizon == 3 && mf_dataset_open(&none, &p, &demos, 1, 0, &err) == MF_EUSAGE &&
            strstr(err.text, "the 5 steps") && strstr(err.text, "clone.pad_before=1"),
        "demonstrations that are too short for that");
     mf_policy_release(&p);
@@ -116,21 +116,21 @@ static void orders(void)
 {
     struct mf_err err;
     struct mf_policy p = policy_of(2, 1);
-    struct mf_lessons a;
+    struct mf_dataset a;
     struct mf_demos small;
     const char *const keys[] = {"state"};
     uint32_t index[] = {4, 0, 3, 3, 2, 1};
     float obs[36], actions[18];
     cut(&p, -1, -1);
     must(mf_demos_open(&small, path, &(struct mf_demos_opts){.n_keys = 1, .keys = keys, .cache = 1}, &err), &err);
-    must(mf_lessons_open(&a, &p, &small, -1, -1, &err), &err);
-    must(mf_lessons_batch(&a, 6, index, obs, actions, &err), &err);
+    must(mf_dataset_open(&a, &p, &small, -1, -1, &err), &err);
+    must(mf_dataset_batch(&a, 6, index, obs, actions, &err), &err);
     int good = 1;
     for (int i = 0; i < 6; i++)
         good = good && !memcmp(obs + i * 6, l.obs + index[i] * 6, 24) &&
                !memcmp(actions + i * 3, l.actions + index[i] * 3, 12);
     ok(good, "samples in any order, again and again, from a cache of a byte");
-    mf_lessons_close(&a);
+    mf_dataset_close(&a);
     mf_demos_close(&small);
     mf_policy_release(&p);
 }

@@ -1,0 +1,38 @@
+/* cloner.h - behaviour cloning: the loss of a minibatch of dataset windows, and its gradients. */
+#ifndef MF_FLOW_CLONER_H
+#define MF_FLOW_CLONER_H
+
+#include "flow/policy.h"
+#include "graph/plan.h"
+
+enum mf_clone_loss { MF_CLONE_FLOW, MF_CLONE_SHORTCUT, MF_CLONE_CONSISTENCY };
+enum mf_time_sampling { /* auto: beta for the consistency loss, else uniform */
+                        MF_TIME_AUTO,
+                        MF_TIME_UNIFORM,
+                        MF_TIME_LOGIT_NORMAL,
+                        MF_TIME_BETA,
+};
+struct mf_cloner; /* builds the loss's graphs, draws times and noises */
+struct mf_clone_opts {
+    enum mf_clone_loss loss;
+    enum mf_time_sampling sampling;
+    float dropout; /* of a transformer's self-attention */
+    uint64_t seed;
+};
+int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, const struct mf_clone_opts *opts,
+                  struct mf_err *err);
+/* Adds the estimated memory of a cloner and its minibatches of n, with the weights, their average and moments;
+ * allocates nothing. */
+int mf_cloner_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_clone_opts *opts, size_t n,
+                     struct mf_memory *to, struct mf_err *err);
+void mf_cloner_free(struct mf_cloner *c);
+/* Loss and gradients of one batch: obs (n, O), actions (n, D), both normalised, by index; ema: the teacher's
+ * parameters (laid out as params.value; NULL: none), of which the policy's are taken: the teacher reads the encoder
+ * that learns. Draws are a function of (seed, step). */
+int mf_cloner_run(struct mf_cloner *c, int64_t step, size_t n, const uint32_t *index, const float *obs,
+                  const float *actions, const float *ema, double *loss, float **grads, struct mf_err *err);
+
+/* decay = 1-(1+step/inv_gamma)^-power within [0, max] */
+double mf_ema_decay(int64_t step, double inv_gamma, double power, double max);
+
+#endif

@@ -1,0 +1,58 @@
+/* dataset.h - dataset windows for behaviour cloning: an observation history and the action chunk that follows it.
+ *
+ * A sample is the window around one step of a demonstration: n_obs_steps
+ * observations that end there, and horizon actions of which action_offset lie
+ * before it. Where the window reaches beyond the demonstration, its first or
+ * last step is repeated. `before` and `after` limit the number of repeated
+ * steps, as pad_before and pad_after of diffusion policy's data sets.
+ * robomimic's pad_frame_stack and pad_seq_length allow all (true) or none
+ * (false) of them.
+ */
+#ifndef MF_FLOW_DATASET_H
+#define MF_FLOW_DATASET_H
+
+#include "demos/demos.h"
+#include "flow/policy.h"
+
+enum mf_normalizer { MF_LIMITS, MF_GAUSSIAN, MF_IDENTITY };
+
+struct mf_fit {
+    enum mf_normalizer how;
+    double floor;                                        /* least range that LIMITS stretches */
+    bool actions;                                        /* they too, or as they are */
+    void (*progress)(void *arg, size_t done, size_t of); /* called after each demonstration; or NULL */
+    void *arg;
+};
+
+/* Fits the policy's normaliser to the data in one pass. LIMITS maps the range of a feature to [-1, 1]; a range below
+ * `floor` counts as `floor`, and a constant feature is only moved to 0. Bytes: 0..255 to [-1, 1], whatever they hold.
+ */
+int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err);
+
+struct mf_dataset {
+    size_t n; /* samples: a demonstration's follow each other, by time */
+    const struct mf_policy *p;
+    struct mf_demos *d;
+    int64_t begin;           /* the step that a demonstration's first sample is about */
+    size_t *first;           /* (n_demos + 1): of a demonstration, its first sample; then n */
+    uint64_t *sort;          /* a batch in the file's order */
+    size_t room;             /* of sort and of batch */
+    uint32_t *order, *batch; /* a shuffle of all samples; a minibatch of them */
+    int64_t epoch;           /* that `order` is of; -1: none yet */
+};
+
+/* Borrows the demonstrations and the policy. before, after < 0: as many steps as the window needs. MF_EUSAGE where no
+ * demonstration is long enough for one sample. */
+int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
+                    struct mf_err *err);
+void mf_dataset_close(struct mf_dataset *w); /* safe on a zeroed one */
+
+/* The indices of minibatch `step`, of n samples, in the endless sequence of a seed's shuffled epochs; valid until the
+ * next call. */
+const uint32_t *mf_dataset_draw(struct mf_dataset *w, uint64_t seed, int64_t step, size_t n);
+
+/* Samples index[0..n): obs (n, O) and actions (n, D), both normalised. */
+int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, float *obs, float *actions,
+                     struct mf_err *err);
+
+#endif

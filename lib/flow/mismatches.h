@@ -1,0 +1,16 @@
+/* mismatches.h - collects the tensors that do not fit a policy, by name as many as a sentence holds. */
+#ifndef MF_FLOW_MISMATCHES_H
+#define MF_FLOW_MISMATCHES_H
+
+#include "base/err.h"
+
+struct mf_mismatches {
+    char text[360];
+    int n, named;
+};
+
+void mf_mismatch(struct mf_mismatches *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* 0 where there are none, else MF_EFORMAT. */
+int mf_mismatches_end(const char *path, const struct mf_mismatches *m, struct mf_err *err);
+
+#endif

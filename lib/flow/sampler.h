@@ -1,0 +1,31 @@
+/* sampler.h - samples chains of a policy: actions from observations and noise. */
+#ifndef MF_FLOW_SAMPLER_H
+#define MF_FLOW_SAMPLER_H
+
+#include "flow/policy.h"
+#include "graph/plan.h"
+
+struct mf_sampler;
+int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation,
+                   struct mf_err *err);
+/* Adds the estimated memory of a policy and its sampler for n rows; allocates nothing. */
+int mf_sampler_memory(struct mf_engine *e, const struct mf_policy_spec *spec, bool evaluation, size_t n,
+                      struct mf_memory *to, struct mf_err *err);
+void mf_sampler_free(struct mf_sampler *s);
+
+struct mf_sample {       /* n rows each; the caller's arrays */
+    const float *obs;    /* (n, O) raw: normalised inside */
+    const float *noise;  /* (n, D) initial noise x_0 */
+    const float *eps;    /* (n, K, D); NULL in evaluation */
+    const int32_t *inds; /* (n, K): denoise_inds; NULL in evaluation (ODE) */
+    float *chains;       /* (n, K+1, D), or NULL */
+    float *logprobs;     /* (n, E), or NULL: mf_logprob_width */
+    float *values;       /* (n), or NULL */
+    float *actions;      /* (n, C, A) environment units, the executed slice */
+    float *encoding;     /* (n, To, ..) the encoder's output, as mf_net_encoded lays it out; or NULL */
+};
+int mf_sampler_run(struct mf_sampler *s, int n, const struct mf_sample *x, struct mf_err *err);
+/* V of observations alone (n, O) -> (n). */
+int mf_sampler_values(struct mf_sampler *s, int n, const float *obs, float *values, struct mf_err *err);
+
+#endif

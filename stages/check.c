@@ -149,8 +149,8 @@ static int close_check(struct mf_run *run, void *self, int rc, struct mf_err *er
 
 static const struct mf_stage stage = {
     .name = "check",
-    .summary = "Say whether a stream is whole and sound; exit 3 and name the frame where it is not.\n"
-               "Of a run's metrics, also which troubles they show and the keys to change.",
+    .summary = "Check that a stream is complete and valid; exit 3 and name the frame if it is not.\n"
+               "For a run's metrics, also report training problems and the keys to change.",
     .examples = "  mf-check rollouts.mf && mf-gae --in rollouts.mf | mf-ppo\n"
                 "  mf-check outputs/lift/latest\n",
     .role = MF_SINK,

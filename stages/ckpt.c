@@ -346,23 +346,23 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 static const struct mf_stage stage = {
     .name = "ckpt",
     .summary =
-        "Look at checkpoints, compare them, check them, thin them out.\n\n"
-        "A run stands for its newest checkpoint, or its clone; a folder of runs (outputs/NAME) for the run that\n"
-        "its link 'latest' names.\n\n"
-        "  ls RUN|FILE...   a row for each, by iteration; rollout: success of the round that it learned from\n"
+        "List, show, compare, verify, prune and convert checkpoints.\n\n"
+        "RUN is a run's folder: its newest checkpoint, or the clone of a cloning run. A folder of runs\n"
+        "(outputs/NAME) means the run that its link 'latest' names.\n\n"
+        "  ls RUN|FILE...   a row per checkpoint, by iteration; rollout: success rate of the round before it\n"
         "  path RUN|FILE    the checkpoint's file\n"
-        "  show RUN|FILE    its metadata and tensors; also of a PyTorch file (.pt, .pth, .ckpt)\n"
+        "  show RUN|FILE    metadata and tensors; also of a PyTorch file (.pt, .pth, .ckpt)\n"
         "  diff RUN|FILE RUN|FILE\n"
-        "                   what differs\n"
+        "                   the differences\n"
         "  verify RUN|FILE...\n"
-        "                   is each whole, finite, and a policy?\n"
-        "  prune RUN        remove all but the newest and a clone\n"
-        "  ema RUN|FILE OUT a copy whose weights are the averaged ones\n"
+        "                   check that each is complete, finite, and a policy\n"
+        "  prune RUN        remove all but the newest ones (ckpt.keep) and a clone\n"
+        "  ema RUN|FILE OUT a copy with the averaged weights in the place of the raw ones\n"
         "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs, of ManiFlow's\n"
-        "                   transformer (also of its RL fork) or of a 1-D U-Net; it asks for what is in no file:\n"
+        "                   transformer (also of its RL fork) or of a 1-D U-Net. What the file lacks is given by\n"
         "                   policy.activation=, policy.convention=, env= or policy.obs_keys=, normalizer=\n"
         "  export RUN|FILE OUT.pt|OUT.safetensors\n"
-        "                   the policy alone, under the published names, for use without this toolkit",
+        "                   the policy alone, with the tensor names of the original code, for use without maniflow",
     .operands = "COMMAND FILE...",
     .examples = "  mf-ckpt ls outputs/lift/latest\n"
                 "  mf-ckpt show clone.safetensors ckpt.format=json | jq .__metadata__\n"

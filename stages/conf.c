@@ -22,7 +22,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "conf",
-    .summary = "Compose a configuration and print it, or the values of some KEYs, a line each (null: an empty one).",
+    .summary = "Compose a configuration and print it, or the values of KEYs, one per line (null: an empty line).",
     .operands = "[KEY]...",
     .examples = "  mf-conf --config-name=lift training.learning_rate=3e-5 > mine.yaml\n"
                 "  mf-conf --config-name=lift training.num_envs\n"

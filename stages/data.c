@@ -245,7 +245,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "data",
-    .summary = "Look at demonstrations in robomimic's HDF5 layout, and check them: exit 3 where they are broken.",
+    .summary = "Summarise and verify demonstrations in robomimic's HDF5 layout; exit 3 if they are damaged.",
     .operands = "FILE",
     .examples = "  mf-data low_dim.hdf5\n"
                 "  mf-data low_dim.hdf5 data.format=json | jq '.datasets | keys'\n"

@@ -8,5 +8,5 @@ static const struct mf_bind binds[] = {
 };
 
 ESTIMATOR(MF_GAE, .name = "gae", .binds = binds,
-          .summary = "Add generalized advantage estimates and returns to every rollout.",
+          .summary = "Add generalised advantage estimates and returns to every rollout.",
           .examples = "  mf-collect | mf-gae advantage.gae_lambda=.9 | mf-ppo\n")

@@ -46,7 +46,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "keys",
-    .summary = "Make pairs of CURVE keys, NAME.secret and NAME.public, for tcp:// beyond this machine.",
+    .summary = "Generate pairs of CURVE keys, NAME.secret and NAME.public, for tcp:// between hosts.",
     .operands = "NAME...",
     .examples =
         "  mf-keys learner arm1; mkdir allowed; cp arm1.public allowed    # and carry arm1.* to where it collects\n"

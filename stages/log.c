@@ -221,7 +221,7 @@ static int close_log(struct mf_run *run, void *self, int rc, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "log",
-    .summary = "Write metrics as TensorBoard's events, JSON lines, CSV, Prometheus' text, and pass the stream on.",
+    .summary = "Write metrics as TensorBoard events, JSON Lines, CSV or Prometheus text, and pass the stream on.",
     .examples = "  mf-collect | mf-gae | mf-ppo | mf-log > /dev/null\n"
                 "  mf-log log.dir=. log.formats=[csv] < outputs/point/latest/logs/metrics.mf > /dev/null\n",
     .role = MF_FILTER,

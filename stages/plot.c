@@ -146,8 +146,8 @@ static int close_plot(struct mf_run *run, void *self, int rc, struct mf_err *err
 
 static const struct mf_stage stage = {
     .name = "plot",
-    .summary = "Draw metrics of runs: PNG, SVG or, without plot.out, characters. Runs in one folder that\n"
-               "differ only in run.seed are one curve, their mean, in a band from the least to the most of them.",
+    .summary = "Plot metrics of runs as PNG or SVG or, without plot.out, as text. Runs in one folder that differ\n"
+               "only in run.seed form one curve: their mean, in a band from minimum to maximum.",
     .operands = "[RUN|FOLDER]...",
     .examples = "  mf-plot outputs/point/latest\n"
                 "  mf-plot outputs/sweep plot.out=sweep.png 'plot.series=[rollout/success_once,train/approx_kl]'\n",

@@ -62,7 +62,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "record",
-    .summary = "Save a stream as HDF5 that robomimic, h5py and mf-replay read, and pass it on.",
+    .summary = "Save a stream as HDF5 for robomimic, h5py and mf-replay, and pass it on.",
     .operands = "FILE",
     .examples = "  mf-collect env=lift | mf-record run.hdf5 | mf-gae | mf-ppo\n"
                 "  mf-collect env=lift collect.actor=expert policy.n_action_steps=1 | mf-record demos.hdf5\n",

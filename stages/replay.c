@@ -42,7 +42,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "replay",
-    .summary = "Send the frames of a recording of mf-record again, byte for byte.",
+    .summary = "Replay a recording of mf-record, byte for byte.",
     .operands = "FILE",
     .examples = "  mf-replay run.hdf5 | mf-gae advantage.gae_lambda=0.9 | mf-stat\n",
     .role = MF_SOURCE,

@@ -322,9 +322,8 @@ static int close_report(struct mf_run *run, void *self, int rc, struct mf_err *e
 
 static const struct mf_stage stage = {
     .name = "report",
-    .summary = "One HTML page about runs, whole in itself: what differs, a table that compares them, evaluations,\n"
-               "curves, troubles, provenance, videos. Runs in one folder that differ only in\n"
-               "run.seed are one row.",
+    .summary = "Write one self-contained HTML page about runs: differing keys, comparison, evaluations, curves,\n"
+               "problems, provenance, videos. Runs in one folder that differ only in run.seed form one row.",
     .operands = "[RUN|FOLDER]...",
     .examples = "  mf-report outputs/lift/latest >report.html\n"
                 "  mf-report outputs/sweep report.success=.8 >sweep.html\n",

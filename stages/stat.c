@@ -125,7 +125,7 @@ static int close_stat(struct mf_run *run, void *self, int rc, struct mf_err *err
 
 static const struct mf_stage stage = {
     .name = "stat",
-    .summary = "Count a stream's frames, samples, bytes and episodes; of metrics, show the last.",
+    .summary = "Count the frames, samples, bytes and episodes of a stream; for metrics, show the newest values.",
     .examples = "  mf-collect | tee rollouts.mf | mf-gae | mf-ppo; mf-stat rollouts.mf\n"
                 "  mf-stat outputs/lift/latest/logs/metrics.mf\n",
     .role = MF_SINK,

@@ -202,7 +202,7 @@ static int close_top(struct mf_run *run, void *self, int rc, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "top",
-    .summary = "Watch runs in a terminal: curves, numbers, where the time goes. Elsewhere: a line for each iteration.",
+    .summary = "Watch runs in a terminal: curves, numbers, time per stage. Without a terminal: a line per iteration.",
     .operands = "[RUN]...",
     .examples = "  mf-top outputs/lift/latest\n"
                 "  mf-top outputs/sweep/*\n"

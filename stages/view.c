@@ -24,7 +24,7 @@ static int ended(struct mf_run *run, void *self, const struct mf_frame *end, str
 
 static const struct mf_stage stage = {
     .name = "view",
-    .summary = "Print a stream as JSON, a line for each frame.",
+    .summary = "Print a stream as JSON, one line per frame.",
     .examples = "  mf-view rollouts.mf | jq 'select(.mf == \"round\").episodes'\n"
                 "  mf-view view.arrays=whole rollouts.mf | jq '.arrays.rewards.data'\n",
     .role = MF_SINK,

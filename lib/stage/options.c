@@ -49,22 +49,24 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
            has_out(s) ? " [--out ADDRESS]" : "", s->summary);
     puts("\nKeys with their defaults, choices and [units]:\n");
     help_keys(s);
-    puts("\nKeys of other programs are accepted too, so that a pipeline hands the same words to all.\n\nOptions:");
+    puts(
+        "\nKeys of other programs are accepted and ignored, so a pipeline can pass the same words to all.\n\nOptions:");
     if (has_in(s))
-        puts("  --in ADDRESS        read the stream from there, not from stdin");
+        puts("  --in ADDRESS        read the stream from ADDRESS instead of stdin");
     if (has_out(s))
-        puts("  --out ADDRESS       write it there, not to stdout");
+        puts("  --out ADDRESS       write the stream to ADDRESS instead of stdout");
     if (has_in(s) || has_out(s))
-        puts("                      an address: -, a path, ipc://PATH, tcp://127.0.0.1:PORT; @ before the latter two\n"
-             "                      binds, > connects; of itself the reader binds");
-    puts("  --config-name NAME  the configuration NAME.yaml, composed as Hydra does; -cn\n"
-         "  --config-dir DIR    where it and its groups are, not in configs/; -cd\n"
-         "  --config FILE       YAML of keys, before the words; again for more; MF_CONFIG names one for all\n"
+        puts("                      ADDRESS: -, a path, ipc://PATH or tcp://127.0.0.1:PORT. For a socket, a prefix @\n"
+             "                      binds and > connects; without one, --in binds and --out connects");
+    puts("  --config-name NAME  compose the configuration NAME.yaml, as Hydra does; -cn\n"
+         "  --config-dir DIR    folder of NAME.yaml and its groups instead of configs/; -cd\n"
+         "  --config FILE       YAML file of keys, overridden by the words; repeatable. MF_CONFIG=FILE sets it\n"
+         "                      for all programs\n"
          "  --cfg               print the resolved configuration; -c job");
     if (s->composes)
-        puts("  -m, --multirun      print the jobs of a sweep, a line of words each, quoted for a shell:\n"
+        puts("  -m, --multirun      print the jobs of a sweep, one line of shell-quoted words per job:\n"
              "                      key=1,2, choice(a,b), range(1,4), GROUP=glob(*)\n"
-             "  --doc [KEY]...      print every key of every program, or these");
+             "  --doc [KEY]...      print all keys of all programs, or the given ones");
     puts("  --help, --version");
     if (s->examples)
         printf("\nExamples:\n%s", s->examples);

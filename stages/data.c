@@ -1,5 +1,4 @@
 /* mf-data: what a file of demonstrations holds, and whether it is whole. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,19 +89,6 @@ static void put_text(const struct mf_survey *s, const char *path)
 
 /* ---- for programs ---- */
 
-static void put_string(const char *s)
-{
-    mf_json_text(s, strlen(s), stdout);
-}
-
-static void put_number(double x)
-{
-    if (isfinite(x))
-        printf("%.9g", x);
-    else
-        fputs("null", stdout);
-}
-
 static double deviation(const struct mf_moments *m)
 {
     return sqrt(m->square / (double)m->n);
@@ -120,75 +106,55 @@ static double most(const struct mf_moments *m)
     return m->max;
 }
 
-static void put_moments(const struct mf_survey_set *q)
+static void add_moments(json_t *to, const struct mf_survey_set *q)
 {
     static const struct {
         const char *name;
         double (*of)(const struct mf_moments *m);
     } what[] = {{"min", least}, {"max", most}, {"mean", mean}, {"std", deviation}};
     for (size_t k = 0; k < sizeof what / sizeof *what && q->moments[0].n; k++) {
-        printf(", \"%s\": [", what[k].name);
-        for (size_t i = 0; i < q->wide; i++) {
-            fputs(i ? ", " : "", stdout);
-            put_number(what[k].of(&q->moments[i]));
-        }
-        putchar(']');
+        json_t *each = json_array();
+        for (size_t i = 0; i < q->wide; i++)
+            json_array_append_new(each, mf_json_number(what[k].of(&q->moments[i])));
+        json_object_set_new(to, what[k].name, each);
     }
 }
 
-static void put_json_set(const struct mf_survey_set *q)
+static json_t *json_sets(const struct mf_survey *s)
 {
-    fputs("\n    ", stdout);
-    put_string(q->name);
-    fputs(": {\"dtype\": ", stdout);
-    fputs(q->numbers ? "\"" : "null", stdout);
-    if (q->numbers)
-        printf("%s\"", mf_dtype_name(q->dtype));
-    fputs(", \"shape\": [", stdout);
-    for (int i = 0; i < q->rank; i++)
-        printf("%s%zu", i ? ", " : "", q->dim[i]);
-    printf("], \"demos\": %zu, \"%s\": %zu", q->demos, q->by_step ? "steps" : "rows", q->rows);
-    put_moments(q);
-    putchar('}');
+    json_t *sets = json_object();
+    for (int i = 0; i < s->n_sets; i++) {
+        const struct mf_survey_set *q = &s->set[i];
+        json_t *set = json_pack("{s:s?, s:o, s:I, s:I}", "dtype", q->numbers ? mf_dtype_name(q->dtype) : NULL, "shape",
+                                mf_json_sizes(q->dim, q->rank), "demos", (json_int_t)q->demos,
+                                q->by_step ? "steps" : "rows", (json_int_t)q->rows);
+        add_moments(set, q);
+        mf_json_set(sets, q->name, set);
+    }
+    return sets;
 }
 
-static void put_notes(const char *name, const struct mf_survey_notes *n)
+static json_t *json_notes(const struct mf_survey_notes *n)
 {
-    printf(",\n  \"%s\": [", name);
-    for (size_t i = 0; i < n->n && i < MF_SURVEY_TEXTS; i++) {
-        fputs(i ? ",\n    " : "\n    ", stdout);
-        put_string(n->text[i]);
-    }
-    putchar(']');
+    json_t *list = json_array();
+    for (size_t i = 0; i < n->n && i < MF_SURVEY_TEXTS; i++)
+        json_array_append_new(list, mf_json_text(n->text[i]));
+    return list;
 }
 
 static void put_json(const struct mf_survey *s, const char *path)
 {
-    fputs("{\"file\": ", stdout);
-    put_string(path);
-    printf(",\n  \"bytes\": %" PRIu64 ", \"steps\": %zu,\n  \"env_args\": ", s->bytes, s->total);
-    if (s->env_args)
-        put_string(s->env_args);
-    else
-        fputs("null", stdout);
-    fputs(",\n  \"filter_keys\": {", stdout);
-    for (int i = 0; i < s->n_masks; i++) {
-        fputs(i ? ", " : "", stdout);
-        put_string(s->mask[i].name);
-        printf(": %zu", s->mask[i].n);
-    }
-    fputs("},\n  \"demos\": {", stdout);
+    struct mf_err ignored; /* the end of the program sees what stdout lacks */
+    json_t *keys = json_object(), *demos = json_object();
+    for (int i = 0; i < s->n_masks; i++)
+        mf_json_set(keys, s->mask[i].name, json_integer((json_int_t)s->mask[i].n));
     for (size_t i = 0; i < s->n_demos; i++)
-        printf("%s\"%s\": %zu", i ? ", " : "", s->demo[i].name, s->demo[i].n);
-    fputs("},\n  \"datasets\": {", stdout);
-    for (int i = 0; i < s->n_sets; i++) {
-        fputs(i ? "," : "", stdout);
-        put_json_set(&s->set[i]);
-    }
-    fputs("}", stdout);
-    put_notes("problems", &s->problems);
-    put_notes("warnings", &s->warnings);
-    puts("}");
+        mf_json_set(demos, s->demo[i].name, json_integer((json_int_t)s->demo[i].n));
+    json_t *all = json_pack("{s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "file", mf_json_text(path), "bytes",
+                            (json_int_t)s->bytes, "steps", (json_int_t)s->total, "env_args", mf_json_text(s->env_args),
+                            "filter_keys", keys, "demos", demos, "datasets", json_sets(s), "problems",
+                            json_notes(&s->problems), "warnings", json_notes(&s->warnings));
+    (void)mf_json_write(all, "\n", stdout, &ignored);
 }
 
 /* ---- */

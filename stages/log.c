@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
-#include "stream/json.h"
+#include "base/text.h"
 #include "series/folder.h"
 #include "series/series.h"
 #include "stage/stage.h"

@@ -1,5 +1,5 @@
 /* mf-view: a stream as JSON lines, one for each frame, as samtools view shows alignments. */
-#include "stream/json.h"
+#include "stream/frame_json.h"
 #include "stage/stage.h"
 
 struct view {

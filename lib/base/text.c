@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <stdint.h>
 #include <string.h>
 
 bool mf_starts(const char *text, const char *with)
@@ -34,4 +35,18 @@ size_t mf_unescape(char *to, const char *text, const char *stop)
     if (to)
         *to = '\0';
     return (size_t)(p - text);
+}
+
+size_t mf_utf8(const void *s, size_t n)
+{
+    const uint8_t *u = s;
+    size_t len = u[0] < 0x80 ? 1 : u[0] < 0xc2 ? 0 : u[0] < 0xe0 ? 2 : u[0] < 0xf0 ? 3 : u[0] < 0xf5 ? 4 : 0;
+    if (len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++)
+        if ((u[i] & 0xc0) != 0x80)
+            return 0;
+    bool bad = (u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f) || (u[0] == 0xf0 && u[1] < 0x90) ||
+               (u[0] == 0xf4 && u[1] > 0x8f);
+    return bad ? 0 : len;
 }

@@ -15,4 +15,7 @@ char *mf_escape(char *to, const char *text, const char *special);
  * `to` has room for as many and the NUL; NULL: they are only counted. */
 size_t mf_unescape(char *to, const char *text, const char *stop);
 
+/* Bytes of the UTF-8 character that begins the n > 0 bytes at s; 0: none does (overlong, a surrogate, cut). */
+size_t mf_utf8(const void *s, size_t n);
+
 #endif

@@ -29,15 +29,10 @@ static char *env_args(const struct mf_frame *head)
     bool robosuite = mf_frame_get_str(head, "spec.robomimic_name", &name, &ignored) == 0 && *name;
     if (!robosuite && mf_frame_get_str(head, "spec.env", &name, &ignored))
         name = "";
-    char *text = NULL;
-    size_t size;
-    FILE *to = open_memstream(&text, &size);
-    if (!to)
-        return NULL;
-    fputs("{\"env_name\": ", to);
-    mf_json_text(name, strlen(name), to);
-    fprintf(to, ", \"type\": %d, \"env_kwargs\": {}}", robosuite ? 1 : 2);
-    fclose(to);
+    json_t *args =
+        json_pack("{s:o, s:i, s:{}}", "env_name", mf_json_text(name), "type", robosuite ? 1 : 2, "env_kwargs");
+    char *text = json_dumps(args, 0);
+    json_decref(args);
     return text;
 }
 

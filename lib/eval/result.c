@@ -1,25 +1,10 @@
 #include "eval/result.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "flow/frames.h"
-#include "stream/json.h"
-
-json_t *mf_json_word(const char *s)
-{
-    char *quoted;
-    size_t n;
-    if (!s)
-        return json_null();
-    FILE *f = open_memstream(&quoted, &n);
-    mf_json_text(s, strlen(s), f);
-    fclose(f);
-    json_t *j = json_loadb(quoted, n, JSON_DECODE_ANY, NULL);
-    free(quoted);
-    return j;
-}
+#include "stream/frame_json.h"
 
 /* As a head says it: its words and numbers, but where it was made, on which no result depends. */
 static json_t *spec_json(const struct mf_policy_spec *spec)
@@ -45,20 +30,10 @@ json_t *mf_result_made(const struct mf_result *r)
     char digest[17];
     mf_policy_digest(r->policy, digest);
     return json_pack("{s:s, s:s, s:o, s:o, s:i, s:I, s:i, s:i, s:{s:s, s:o, s:s}, s:o}", "digest", digest, "weights",
-                     r->weights, "env", mf_json_word(r->env), "server", mf_json_word(r->server), "max_steps",
+                     r->weights, "env", mf_json_text(r->env), "server", mf_json_text(r->server), "max_steps",
                      r->max_steps, "seed", (json_int_t)r->seed, "denoising_steps", r->policy->spec.K, "n", r->n,
-                     "engine", "program", r->program, "device", mf_json_word(r->device), "precision", r->precision,
+                     "engine", "program", r->program, "device", mf_json_text(r->device), "precision", r->precision,
                      "policy", spec_json(&r->policy->spec));
-}
-
-json_t *mf_json_number(double v)
-{
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
-double mf_json_number_of(const json_t *j)
-{
-    return json_is_null(j) ? NAN : json_number_value(j);
 }
 
 static void add_rate(json_t *to, const char *name, struct mf_rate r)
@@ -96,7 +71,7 @@ static json_t *trials_json(const struct mf_trial *t, int n)
 json_t *mf_result_json(const struct mf_result *r)
 {
     struct mf_score_sheet s = mf_eval_sum(r->trial, r->n);
-    json_t *j = json_pack("{s:o}", "checkpoint", mf_json_word(r->checkpoint)), *made = mf_result_made(r);
+    json_t *j = json_pack("{s:o}", "checkpoint", mf_json_text(r->checkpoint)), *made = mf_result_made(r);
     json_object_update(j, made);
     json_decref(made);
     json_object_set_new(j, "iter", json_integer(r->policy->iter));
@@ -104,13 +79,6 @@ json_t *mf_result_json(const struct mf_result *r)
     mf_scores_json(j, &s);
     json_object_set_new(j, "trials", trials_json(r->trial, r->n));
     return j;
-}
-
-int mf_json_write(const json_t *j, const char *end, FILE *to, struct mf_err *err)
-{
-    if (json_dumpf(j, to, MF_JSON_AS) || fputs(end, to) < 0)
-        return mf_err_errno(err, "cannot write a result");
-    return 0;
 }
 
 struct mf_frame *mf_result_metrics(const struct mf_result *r, double time)

@@ -9,12 +9,11 @@
 #ifndef MF_EVAL_RESULT_H
 #define MF_EVAL_RESULT_H
 
-#include <jansson.h>
-
 #include "base/err.h"
 #include "eval/eval.h"
 #include "flow/policy.h"
 #include "stream/frame.h"
+#include "stream/json.h"
 
 struct mf_result {                    /* one policy on the trials of one seed */
     const char *checkpoint, *weights; /* the file; "raw" or "ema" */
@@ -29,12 +28,6 @@ struct mf_result {                    /* one policy on the trials of one seed */
 json_t *mf_result_json(const struct mf_result *r);               /* NULL: it cannot be JSON */
 json_t *mf_result_made(const struct mf_result *r);               /* "digest" .. "policy" alone */
 void mf_scores_json(json_t *to, const struct mf_score_sheet *s); /* "success_once", .. added */
-json_t *mf_json_word(const char *s); /* whatever bytes a path has: what is no UTF-8 becomes U+FFFD; NULL is null */
-json_t *mf_json_number(double v);    /* null where it is not finite */
-double mf_json_number_of(const json_t *j); /* NaN of null */
-
-enum { MF_JSON_AS = JSON_REAL_PRECISION(9) };                                      /* a float's digits, in files */
-int mf_json_write(const json_t *j, const char *end, FILE *to, struct mf_err *err); /* on one line, then end */
 
 /* values.eval/n, .. of the trials; time: seconds since the program began. The caller frees it. */
 struct mf_frame *mf_result_metrics(const struct mf_result *r, double time);

@@ -190,11 +190,9 @@ int mf_results_add(struct mf_results *f, const struct mf_result *r, struct mf_er
 {
     char *line;
     size_t n;
-    json_t *j = mf_result_json(r);
     FILE *to = open_memstream(&line, &n);
-    int rc = mf_json_write(j, "\n", to, err);
+    int rc = mf_json_write(mf_result_json(r), "\n", to, err);
     fclose(to);
-    json_decref(j);
     if (rc == 0 && (rc = hold(f, err)) == 0) {
         if ((rc = take_lines(f, err)) == 0 && !is_there(f, r))
             rc = append(f, line, n, err) || take_lines(f, err) ? err->code : 0;

@@ -1,10 +1,8 @@
 #include "eval/results_json.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/publish.h"
-#include "stream/json.h"
 
 int mf_results_json_open(struct mf_results_json *j, const char *path, const char *env, int n_seeds, const int64_t *seed,
                          struct mf_err *err)
@@ -15,23 +13,20 @@ int mf_results_json_open(struct mf_results_json *j, const char *path, const char
     if (!(j->to = fopen(j->part, "we")))
         return mf_err_errno(err, "cannot create '%s'", j->part);
     fputs("{\"env\": ", j->to);
-    mf_json_text(env, strlen(env), j->to);
+    int rc = mf_json_write(mf_json_text(env), "", j->to, err);
     fputs(n_seeds > 1 ? ", \"seeds\": [" : ", \"seed\": ", j->to);
     for (int i = 0; i < n_seeds; i++)
         fprintf(j->to, "%s%lld", i ? ", " : "", (long long)seed[i]);
     fputs(n_seeds > 1 ? "], \"results\": [" : ", \"results\": [", j->to);
-    return 0;
+    return rc;
 }
 
 int mf_results_json_add(struct mf_results_json *j, const struct mf_result *r, struct mf_err *err)
 {
     if (!j->to)
         return 0;
-    json_t *one = mf_result_json(r);
     fputs(j->n++ ? ",\n" : "\n", j->to);
-    int rc = mf_json_write(one, "", j->to, err);
-    json_decref(one);
-    return rc;
+    return mf_json_write(mf_result_json(r), "", j->to, err);
 }
 
 int mf_results_json_close(struct mf_results_json *j, bool keep, struct mf_err *err)

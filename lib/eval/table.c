@@ -88,8 +88,8 @@ static void put_row(const struct mf_table *t, const struct mf_table_row *r)
 
 static json_t *row_json(const struct mf_table *t, const struct mf_table_row *r)
 {
-    json_t *j = json_pack("{s:o, s:s, s:s, s:o, s:i, s:i, s:i}", "checkpoint", mf_json_word(r->checkpoint), "digest",
-                          r->digest, "weights", r->weights, "env", mf_json_word(r->env), "denoising_steps",
+    json_t *j = json_pack("{s:o, s:s, s:s, s:o, s:i, s:i, s:i}", "checkpoint", mf_json_text(r->checkpoint), "digest",
+                          r->digest, "weights", r->weights, "env", mf_json_text(r->env), "denoising_steps",
                           r->denoising_steps, "seeds", r->seeds, "n", r->n);
     mf_scores_json(j, &r->scores);
     const struct mf_paired *p = r->against;
@@ -152,13 +152,13 @@ void mf_table_row(struct mf_table *t, const struct mf_table_row *r)
         put_row(t, r);
     } else {
         json_t *j = row_json(t, r);
-        if (t->format == MF_TABLE_CSV)
+        if (t->format == MF_TABLE_CSV) {
             put_csv(t, j);
-        else {
+            json_decref(j);
+        } else {
             fputs(t->rows ? ",\n" : "[\n", t->to);
             (void)mf_json_write(j, "", t->to, &ignored);
         }
-        json_decref(j);
     }
     t->rows++;
     fflush(t->to);

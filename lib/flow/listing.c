@@ -12,6 +12,7 @@
 #include "flow/checkpoint.h"
 #include "run/runs.h"
 #include "run/safetensors.h"
+#include "stream/json.h"
 
 void mf_listing_release(struct mf_listing *l)
 {
@@ -23,16 +24,17 @@ void mf_listing_release(struct mf_listing *l)
 /* Success of the rollouts that led to it (noise on), from the JSON that mf-ppo leaves beside the file. */
 static double success_of(const char *path)
 {
-    char json[4096], text[4096];
-    snprintf(json, sizeof json, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
+    char beside[4096];
+    snprintf(beside, sizeof beside, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
     struct mf_err ignored;
-    FILE *f = mf_ends(path, ".safetensors") ? mf_file_read(json, &ignored) : NULL;
+    FILE *f = mf_ends(path, ".safetensors") ? mf_file_read(beside, &ignored) : NULL;
     if (!f)
         return NAN;
-    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    json_t *note = json_loadf(f, 0, NULL), *values = json_object_get(json_object_get(note, "metrics"), "values");
+    const double success = mf_json_number_of(json_object_get(values, "rollout/success_once"));
+    json_decref(note);
     fclose(f);
-    const char *at = strstr(text, "\"rollout/success_once\":");
-    return at ? strtod(at + strlen("\"rollout/success_once\":"), NULL) : NAN;
+    return success;
 }
 
 static int64_t number_of(const struct mf_safetensors *f, const char *key)

@@ -64,24 +64,16 @@ static void show_text(const struct mf_torch *f, FILE *to)
 
 static void show_json(const struct mf_torch *f, FILE *to)
 {
-    fputs("{\"__metadata__\":{", to);
-    for (int i = 0; i < f->n_values; i++) {
-        fputs(i ? ",\n" : "\n", to);
-        mf_json_text(f->value[i].name, strlen(f->value[i].name), to);
-        putc(':', to);
-        mf_json_text(f->value[i].text, strlen(f->value[i].text), to);
-    }
-    putc('}', to);
+    json_t *values = json_object(), *all = json_pack("{s:o}", "__metadata__", values);
+    for (int i = 0; i < f->n_values; i++)
+        mf_json_set(values, f->value[i].name, mf_json_text(f->value[i].text));
     for (int i = 0; i < f->n; i++) {
         const struct mf_torch_tensor *t = &f->tensor[i];
-        fputs(",\n", to);
-        mf_json_text(t->name, strlen(t->name), to);
-        fprintf(to, ":{\"dtype\":\"%s\",\"shape\":[", t->dtype->name);
-        for (int d = 0; d < t->rank; d++)
-            fprintf(to, d ? ",%zu" : "%zu", t->dim[d]);
-        fputs("]}", to);
+        mf_json_set(all, t->name,
+                    json_pack("{s:s, s:o}", "dtype", t->dtype->name, "shape", mf_json_sizes(t->dim, t->rank)));
     }
-    fputs("}\n", to);
+    struct mf_err ignored; /* the program sees what its output misses */
+    (void)mf_json_write(all, "\n", to, &ignored);
 }
 
 void mf_torch_show(const struct mf_torch *f, bool json, FILE *to)

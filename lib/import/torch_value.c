@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/plain.h"
-#include "stream/json.h"
+#include "base/text.h"
 #include "import/torch_priv.h"
 
 enum { TEXT_MAX = 4000 }; /* bytes of a value that are kept */

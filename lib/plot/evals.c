@@ -15,6 +15,7 @@
 #include "eval/eval.h"
 #include "eval/paired.h"
 #include "eval/result.h"
+#include "stream/json.h"
 
 enum { TRIALS_MOST = 1 << 24 }; /* of one result */
 

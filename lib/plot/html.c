@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "stream/json.h"
+#include "base/text.h"
 
 void mf_html_text(const char *s, FILE *to)
 {

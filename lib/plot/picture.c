@@ -13,7 +13,7 @@
 #include "base/fate.h"
 #include "base/mem.h"
 #include "base/plain.h"
-#include "stream/json.h"
+#include "base/text.h"
 
 extern char **environ;
 

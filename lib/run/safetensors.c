@@ -1,10 +1,14 @@
 #include "run/safetensors.h"
 
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/map.h"
+#include "base/mem.h"
 #include "run/safetensors_priv.h"
 
 static const struct {
@@ -12,7 +16,7 @@ static const struct {
     enum mf_dtype dtype;
 } dtypes[] = {{"F32", MF_F32}, {"F64", MF_F64}, {"F16", MF_F16}, {"U8", MF_U8},   {"I8", MF_I8},   {"BOOL", MF_B1},
               {"I16", MF_I16}, {"U16", MF_U16}, {"I32", MF_I32}, {"U32", MF_U32}, {"I64", MF_I64}, {"U64", MF_U64}};
-enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+enum { DTYPES = sizeof dtypes / sizeof *dtypes, VALUES_MAX = 2 << 20 };
 
 const char *mf_safetensors_word(enum mf_dtype dtype)
 {
@@ -22,99 +26,100 @@ const char *mf_safetensors_word(enum mf_dtype dtype)
     return "?";
 }
 
-static int dtype_of(struct mf_json *j, const char *tensor, const char *word, enum mf_dtype *dtype)
+/* A file of which one part after the other is found to be as it must be. */
+struct parsing {
+    struct mf_safetensors *f;
+    const char *name, *base; /* base and the room after it are the file's tensors */
+    size_t room;
+    struct mf_err *err;
+};
+
+static int wrong(const struct parsing *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int wrong(const struct parsing *r, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return mf_err_set(r->err, MF_EFORMAT, "%s is not a valid safetensors file: %s", r->name, text);
+}
+
+static int dtype_of(const struct parsing *r, const char *tensor, const char *word, enum mf_dtype *dtype)
 {
     for (int i = 0; i < DTYPES; i++)
         if (!strcmp(dtypes[i].word, word)) {
             *dtype = dtypes[i].dtype;
             return 0;
         }
-    return mf_json_wrong(j, "tensor %.100s has the dtype %.32s, which is not read here", tensor, word);
+    return wrong(r, "tensor %.100s has the dtype %.32s, which is not read here", tensor, word);
 }
 
-/* {"dtype": .., "shape": .., "data_offsets": ..}: any order, each once. at: [begin, end]. */
-static int fields(struct mf_json *j, struct mf_array *a, uint64_t dim[MF_RANK_MAX], uint64_t at[2])
+/* [n, n, ...] of at most max non-negative integers; returns how many, or an error. */
+static int sizes(const struct parsing *r, const char *tensor, const char *field, const json_t *list, size_t *v, int max)
 {
-    const char *key, *word;
-    int n_at = 0, rc = mf_json_expect(j, '{', a->name);
-    unsigned seen = 0;
-    if (rc)
-        return rc;
-    do {
-        if ((rc = mf_json_string(j, &key, a->name)) || (rc = mf_json_expect(j, ':', a->name)))
-            return rc;
-        unsigned field = !strcmp(key, "dtype") ? 1 : !strcmp(key, "shape") ? 2 : !strcmp(key, "data_offsets") ? 4 : 0;
-        if (!field || seen & field)
-            return mf_json_wrong(j, "tensor %s has the field %.40s %s", a->name, key,
-                                 field ? "twice" : "that means nothing");
-        seen |= field;
-        if (field == 1 && !(rc = mf_json_string(j, &word, a->name)))
-            rc = dtype_of(j, a->name, word, &a->dtype);
-        else if (field == 2)
-            rc = mf_json_numbers(j, a->name, "shape", dim, MF_RANK_MAX, &a->rank);
-        else if (field == 4)
-            rc = mf_json_numbers(j, a->name, "data_offsets", at, 2, &n_at);
-        if (rc)
-            return rc;
-    } while (mf_json_take(j, ','));
-    if (seen != 7 || n_at != 2)
-        return mf_json_wrong(j, "tensor %s lacks its dtype, its shape or one of its two data_offsets", a->name);
-    return mf_json_expect(j, '}', a->name);
+    const int n = (int)json_array_size(list);
+    if (!json_is_array(list) || n > max)
+        return wrong(r, "%s of tensor %s is not a list of at most %d numbers", field, tensor, max);
+    for (int i = 0; i < n; i++) {
+        const json_t *number = json_array_get(list, (size_t)i);
+        if (!json_is_integer(number) || json_integer_value(number) < 0)
+            return wrong(r, "%s of tensor %s holds something that is not a non-negative integer", field, tensor);
+        v[i] = (size_t)json_integer_value(number);
+    }
+    return n;
 }
 
-/* data becomes base + begin; base and the room after it are the file's tensors. */
-static int tensor(struct mf_json *j, const char *name, struct mf_array *a, const char *base, size_t room)
+static int tensor(const struct parsing *r, const char *name, json_t *fields, struct mf_array *a)
 {
-    uint64_t dim[MF_RANK_MAX], at[2];
+    json_error_t why;
+    json_t *shape, *offsets;
+    const char *dtype;
+    size_t at[2];
     *a = (struct mf_array){.count = 1};
     if (strlen(name) >= sizeof a->name)
-        return mf_json_wrong(j, "the name %.60s.. is longer than %d bytes", name, MF_NAME_MAX - 1);
+        return wrong(r, "the name %.60s.. is longer than %d bytes", name, MF_NAME_MAX - 1);
     strcpy(a->name, name);
-    int rc = fields(j, a, dim, at);
+    if (json_unpack_ex(fields, &why, 0, "{s:s, s:o, s:o !}", "dtype", &dtype, "shape", &shape, "data_offsets",
+                       &offsets))
+        return wrong(r, "tensor %s: %s", name, why.text);
+    int rc = dtype_of(r, name, dtype, &a->dtype);
+    if (rc || (rc = a->rank = sizes(r, name, "shape", shape, a->dim, MF_RANK_MAX)) < 0 ||
+        (rc = sizes(r, name, "data_offsets", offsets, at, 2)) < 0)
+        return rc;
+    if (rc != 2)
+        return wrong(r, "data_offsets of tensor %s are not two", name);
+    bool huge = false;
+    for (int i = 0; i < a->rank; i++)
+        huge |= __builtin_mul_overflow(a->count, a->dim[i], &a->count);
+    if (huge || __builtin_mul_overflow(a->count, mf_dtype_size(a->dtype), &a->bytes))
+        return wrong(r, "the size of tensor %s does not fit 64 bits", name);
+    if (at[0] > at[1] || at[1] - at[0] != a->bytes)
+        return wrong(r, "data_offsets [%zu, %zu] of tensor %s do not span the %zu bytes of its shape", at[0], at[1],
+                     name, a->bytes);
+    if (at[1] > r->room)
+        return wrong(r, "tensor %s ends at byte %zu of the %zu that are there: it is half-written or cut", name, at[1],
+                     r->room);
+    a->data = (void *)(uintptr_t)(r->base + at[0]);
+    return 0;
+}
+
+static int metadata(const struct parsing *r, json_t *texts)
+{
+    const char *key;
+    json_t *text;
+    if (!json_is_object(texts))
+        return wrong(r, "its __metadata__ is not an object");
+    int rc = mf_alloc((void **)&r->f->meta, json_object_size(texts) * sizeof *r->f->meta, "a list of metadata", r->err);
     if (rc)
         return rc;
-    bool huge = false;
-    for (int i = 0; i < a->rank; i++) {
-        a->dim[i] = dim[i];
-        huge |= __builtin_mul_overflow(a->count, dim[i], &a->count);
+    json_object_foreach(texts, key, text)
+    {
+        if (!json_is_string(text))
+            return wrong(r, "%.100s of its __metadata__ is not a string", key);
+        r->f->meta[r->f->n_meta++] = (struct mf_meta){key, json_string_value(text)};
     }
-    if (huge || __builtin_mul_overflow(a->count, mf_dtype_size(a->dtype), &a->bytes))
-        return mf_json_wrong(j, "the size of tensor %s does not fit 64 bits", a->name);
-    if (at[0] > at[1] || at[1] - at[0] != a->bytes)
-        return mf_json_wrong(j, "data_offsets [%ju, %ju] of tensor %s do not span the %zu bytes of its shape",
-                             (uintmax_t)at[0], (uintmax_t)at[1], a->name, a->bytes);
-    if (at[1] > room)
-        return mf_json_wrong(j, "tensor %s ends at byte %ju of the %zu that are there: it is half-written or cut",
-                             a->name, (uintmax_t)at[1], room);
-    a->data = (void *)(uintptr_t)(base + at[0]);
     return 0;
-}
-
-static int grow(struct mf_json *j, void **p, int n, size_t size)
-{
-    if (n & (n - 1)) /* a power of two is full */
-        return 0;
-    void *q = realloc(*p, (size_t)(n ? n * 2 : 1) * size);
-    if (!q)
-        return mf_err_set(j->err, MF_ENOMEM, "cannot allocate the list of %d entries of %s", n, j->path);
-    *p = q;
-    return 0;
-}
-
-static int metadata(struct mf_json *j, struct mf_safetensors *f)
-{
-    int rc = mf_json_expect(j, '{', "__metadata__");
-    if (rc || mf_json_take(j, '}'))
-        return rc;
-    do {
-        struct mf_meta m;
-        if ((rc = grow(j, (void **)&f->meta, f->n_meta, sizeof *f->meta)) ||
-            (rc = mf_json_string(j, &m.key, "__metadata__")) || (rc = mf_json_expect(j, ':', "__metadata__")) ||
-            (rc = mf_json_string(j, &m.value, "__metadata__")))
-            return rc;
-        f->meta[f->n_meta++] = m;
-    } while (mf_json_take(j, ','));
-    return mf_json_expect(j, '}', "__metadata__");
 }
 
 static int by_place(const void *a, const void *b)
@@ -125,59 +130,61 @@ static int by_place(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* The parts that no single entry shows: holes, overlaps, a rest, and names that come twice. */
-static int whole(struct mf_json *j, struct mf_safetensors *f, const char *base, size_t room)
+/* The parts that no single entry shows: holes, overlaps, a rest. */
+static int whole(const struct parsing *r)
 {
+    struct mf_safetensors *f = r->f;
     size_t used = 0;
     if (f->n)
         qsort(f->tensors, (size_t)f->n, sizeof *f->tensors, by_place);
     for (int i = 0; i < f->n; i++) {
         const struct mf_array *a = &f->tensors[i];
-        size_t begin = (size_t)((const char *)a->data - base);
+        size_t begin = (size_t)((const char *)a->data - r->base);
         if (begin != used)
-            return mf_json_wrong(j, "%s before tensor %s at byte %zu of the tensors",
-                                 begin > used ? "a hole" : "an overlap", a->name, begin);
+            return wrong(r, "%s before tensor %s at byte %zu of the tensors", begin > used ? "a hole" : "an overlap",
+                         a->name, begin);
         used += a->bytes;
     }
-    if (used != room)
-        return mf_json_wrong(j, "%zu bytes follow its last tensor", room - used);
+    if (used != r->room)
+        return wrong(r, "%zu bytes follow its last tensor", r->room - used);
     mf_safetensors_sort(f->tensors, f->n, f->meta, f->n_meta);
-    for (int i = 1; i < f->n; i++)
-        if (!strcmp(f->tensors[i - 1].name, f->tensors[i].name))
-            return mf_json_wrong(j, "it names the tensor %s twice", f->tensors[i].name);
-    for (int i = 1; i < f->n_meta; i++)
-        if (!strcmp(f->meta[i - 1].key, f->meta[i].key))
-            return mf_json_wrong(j, "its metadata names %.100s twice", f->meta[i].key);
     return 0;
 }
 
-static int header(struct mf_json *j, struct mf_safetensors *f, const char *base, size_t room)
+/* A value is two bytes of the file and up to some hundred of memory: how many there are is bounded before any is made.
+ */
+static bool too_many_values(const char *p, size_t n)
 {
-    bool has_meta = false;
+    size_t values = 0;
+    for (size_t i = 0; i < n; i++)
+        values += p[i] == ',' || p[i] == ':' || p[i] == '[' || p[i] == '{';
+    return values > VALUES_MAX;
+}
+
+static int header(const struct parsing *r)
+{
+    struct mf_safetensors *f = r->f;
+    json_error_t why;
     const char *name;
-    j->at++; /* the '{' that the caller saw */
-    int rc = 0;
-    if (!mf_json_take(j, '}')) {
-        do {
-            if ((rc = mf_json_string(j, &name, "the map of tensors")) ||
-                (rc = mf_json_expect(j, ':', "the map of tensors")))
-                return rc;
-            if (!strcmp(name, "__metadata__")) {
-                rc = has_meta ? mf_json_wrong(j, "it has __metadata__ twice") : metadata(j, f);
-                has_meta = true;
-            } else if (!(rc = grow(j, (void **)&f->tensors, f->n, sizeof *f->tensors))) {
-                rc = tensor(j, name, &f->tensors[f->n], base, room);
-                f->n += rc == 0;
-            }
-            if (rc)
-                return rc;
-        } while (mf_json_take(j, ','));
-        if ((rc = mf_json_expect(j, '}', "the map of tensors")))
+    json_t *value;
+    if (too_many_values(f->header, f->header_size))
+        return wrong(r, "its header holds more than the %d values that are read", VALUES_MAX);
+    if (!(f->json = json_loadb(f->header, f->header_size, JSON_REJECT_DUPLICATES, &why)))
+        return wrong(r, "%s, at byte %d of its header", why.text, why.position);
+    int rc =
+        mf_alloc((void **)&f->tensors, json_object_size(f->json) * sizeof *f->tensors, "a list of tensors", r->err);
+    if (rc)
+        return rc;
+    json_object_foreach(f->json, name, value)
+    {
+        if (!strcmp(name, "__metadata__"))
+            rc = metadata(r, value);
+        else
+            rc = tensor(r, name, value, &f->tensors[f->n++]);
+        if (rc)
             return rc;
     }
-    if (mf_json_peek(j))
-        return mf_json_wrong(j, "something follows the JSON of its header");
-    return whole(j, f, base, room);
+    return whole(r);
 }
 
 static const char *what_else(const char *p, size_t n)
@@ -201,7 +208,7 @@ int mf_safetensors_parse(struct mf_safetensors *f, const void *bytes, size_t siz
 {
     const char *p = bytes;
     uint64_t length = 0;
-    struct mf_json j = {.path = name, .err = err};
+    struct parsing r = {.f = f, .name = name, .err = err};
     *f = (struct mf_safetensors){0};
     for (int i = 7; i >= 0 && size >= 8; i--)
         length = length << 8 | (unsigned char)p[i];
@@ -211,23 +218,20 @@ int mf_safetensors_parse(struct mf_safetensors *f, const void *bytes, size_t siz
         if (other)
             return mf_err_set(err, MF_EFORMAT, "%s %s", name, other);
         if (size < 10)
-            return mf_json_wrong(&j, "it has %zu bytes, too few for a header", size);
+            return wrong(&r, "it has %zu bytes, too few for a header", size);
         if (p[8] != '{')
-            return mf_json_wrong(&j, "its header does not begin with '{'");
-        return mf_json_wrong(&j, "its header would be %ju bytes long (2 to %d are allowed)", (uintmax_t)length,
-                             MF_SAFETENSORS_HEADER_MAX);
+            return wrong(&r, "its header does not begin with '{'");
+        return wrong(&r, "its header would be %ju bytes long (2 to %d are allowed)", (uintmax_t)length,
+                     MF_SAFETENSORS_HEADER_MAX);
     }
     if (length > size - 8)
-        return mf_json_wrong(&j, "its header of %ju bytes ends beyond the file's %zu bytes: it is half-written or cut",
-                             (uintmax_t)length, size);
-    f->strings = malloc(length + 1);
-    if (!f->strings)
-        return mf_err_set(err, MF_ENOMEM, "cannot allocate the %ju bytes of the header of %s", (uintmax_t)length, name);
-    f->header = j.at = p + 8;
+        return wrong(&r, "its header of %ju bytes ends beyond the file's %zu bytes: it is half-written or cut",
+                     (uintmax_t)length, size);
+    f->header = p + 8;
     f->header_size = length;
-    j.end = p + 8 + length;
-    j.string = f->strings;
-    int rc = header(&j, f, p + 8 + length, size - 8 - length);
+    r.base = p + 8 + length;
+    r.room = size - 8 - length;
+    int rc = header(&r);
     if (rc)
         mf_safetensors_close(f);
     return rc;
@@ -256,7 +260,7 @@ void mf_safetensors_close(struct mf_safetensors *f)
         munmap(f->map, f->size);
     free(f->tensors);
     free(f->meta);
-    free(f->strings);
+    json_decref(f->json);
     *f = (struct mf_safetensors){0};
 }
 

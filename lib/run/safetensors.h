@@ -20,8 +20,8 @@ struct mf_safetensors {
     struct mf_meta *meta;     /* by key */
     const char *header;       /* the JSON as it stands in the file, header_size bytes */
     size_t header_size;
-    char *strings; /* private: what meta points into */
-    void *map;     /* private: the mapped file */
+    struct json_t *json; /* private: the header, into which meta points */
+    void *map;           /* private: the mapped file */
     size_t size;
 };
 

@@ -28,51 +28,37 @@ void mf_safetensors_sort(struct mf_array *tensors, int n, struct mf_meta *meta, 
         qsort(meta, (size_t)n_meta, sizeof *meta, by_key);
 }
 
-static void quoted(FILE *to, const char *s)
+static json_t *entry(const struct mf_array *a, size_t begin)
 {
-    mf_json_text(s, strlen(s), to);
-}
-
-static void entry(FILE *to, const struct mf_array *a, size_t begin)
-{
-    quoted(to, a->name);
-    fprintf(to, ":{\"dtype\":\"%s\",\"shape\":[", mf_safetensors_word(a->dtype));
-    for (int i = 0; i < a->rank; i++)
-        fprintf(to, "%s%zu", i ? "," : "", a->dim[i]);
-    fprintf(to, "],\"data_offsets\":[%zu,%zu]}", begin, begin + a->bytes);
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", mf_safetensors_word(a->dtype), "shape",
+                     mf_json_sizes(a->dim, a->rank), "data_offsets", (json_int_t)begin, (json_int_t)(begin + a->bytes));
 }
 
 /* The length and the JSON, padded so that the tensors begin at a multiple of 8. */
 static int header(char **text, size_t *size, const struct mf_array *tensors, int n, const struct mf_meta *meta,
                   int n_meta, struct mf_err *err)
 {
-    FILE *to = open_memstream(text, size);
-    if (!to)
-        return mf_err_errno(err, "cannot allocate the header of a safetensors file");
-    fputs("        {", to);
-    for (int i = 0; i < n_meta; i++) {
-        fputs(i ? "," : "\"__metadata__\":{", to);
-        quoted(to, meta[i].key);
-        fputc(':', to);
-        quoted(to, meta[i].value);
-    }
+    json_t *all = json_object(), *texts = json_object();
+    for (int i = 0; i < n_meta; i++)
+        mf_json_set(texts, meta[i].key, mf_json_text(meta[i].value));
     if (n_meta)
-        fputs(n ? "}," : "}", to);
+        json_object_set(all, "__metadata__", texts);
+    json_decref(texts);
     size_t at = 0;
-    for (int i = 0; i < n; at += tensors[i++].bytes) {
-        if (i)
-            fputc(',', to);
-        entry(to, &tensors[i], at);
+    for (int i = 0; i < n; at += tensors[i++].bytes)
+        mf_json_set(all, tensors[i].name, entry(&tensors[i], at));
+    const size_t length = json_dumpb(all, NULL, 0, JSON_COMPACT);
+    *size = 8 + (length + 7) / 8 * 8;
+    const bool complete = json_object_size(all) == (size_t)n + (n_meta > 0) && length > 0;
+    if (complete && (*text = malloc(*size))) {
+        memset(*text, ' ', *size);
+        json_dumpb(all, *text + 8, length, JSON_COMPACT);
+        for (int i = 0; i < 8; i++)
+            (*text)[i] = (char)((*size - 8) >> 8 * i);
     }
-    fputc('}', to);
-    while (ftell(to) % 8)
-        fputc(' ', to);
-    if (fclose(to) != 0)
-        return mf_err_errno(err, "cannot allocate the header of a safetensors file");
-    uint64_t length = *size - 8;
-    for (int i = 0; i < 8; i++)
-        (*text)[i] = (char)(length >> 8 * i);
-    return 0;
+    json_decref(all);
+    return *text ? 0
+                 : mf_err_set(err, MF_ENOMEM, "cannot allocate the header of a safetensors file with %d tensors", n);
 }
 
 static int put(int fd, const void *data, size_t n)

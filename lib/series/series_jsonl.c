@@ -1,3 +1,4 @@
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,27 +23,21 @@ static int open_jsonl(void **self, const char *dir, const char *run, int64_t ste
     return rc;
 }
 
-static void put_text(const char *s, FILE *f)
+static json_t *real(double v)
 {
-    putc('"', f);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            putc('\\', f);
-        putc(*s, f);
-    }
-    putc('"', f);
+    return isfinite(v) ? json_real(v) : json_null();
 }
 
 static int put_jsonl(void *self, const struct mf_point *p, struct mf_err *err)
 {
     struct jsonl *j = self;
-    fprintf(j->f, "{\"iter\": %lld, \"step\": %lld, \"time\": %.9g", (long long)p->iter, (long long)p->step, p->time);
-    for (int i = 0; i < p->n; i++) {
-        fputs(", ", j->f);
-        put_text(p->name[i], j->f);
-        fprintf(j->f, isfinite(p->value[i]) ? ": %.9g" : ": null", p->value[i]); /* JSON has no word for others */
-    }
-    fputs("}\n", j->f);
+    json_t *line =
+        json_pack("{s:I, s:I, s:o}", "iter", (json_int_t)p->iter, "step", (json_int_t)p->step, "time", real(p->time));
+    for (int i = 0; i < p->n; i++)
+        json_object_set_new(line, p->name[i], real(p->value[i]));
+    json_dumpf(line, j->f, JSON_REAL_PRECISION(9));
+    putc('\n', j->f);
+    json_decref(line);
     return mf_series_flush(j->f, j->path, err);
 }
 

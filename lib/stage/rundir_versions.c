@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/publish.h"
-#include "stream/json.h"
+#include "stream/frame_json.h"
 #include "stage/rundir.h"
 
 struct pruning {

@@ -1,22 +1,25 @@
-/* json.h - a frame as one line of JSON, for people and jq. What JSON lacks: bytes are {"bytes": n}, NaN is null. */
+/* json.h - what all JSON but a frame's (frame_json.h) needs beside jansson: text of any bytes, numbers that may not be
+ * finite, reals of nine digits, which bring a float32 back.
+ */
 #ifndef MF_STREAM_JSON_H
 #define MF_STREAM_JSON_H
 
+#include <jansson.h>
 #include <stdio.h>
 
-#include "stream/frame.h"
+#include "base/err.h"
 
-enum mf_arrays_as {
-    MF_ARRAYS_SUMMARY, /* {"dtype", "shape", "min", "max", "mean", "nan"}; of what is not NaN */
-    MF_ARRAYS_WHOLE,   /* {"dtype", "shape", "data": nested lists} */
-    MF_ARRAYS_NONE,    /* {"dtype", "shape"} */
-};
+json_t *mf_json_text(const char *s);       /* bytes that are no UTF-8 become U+FFFD; NULL is null */
+json_t *mf_json_number(double v);          /* null where v is not finite */
+double mf_json_number_of(const json_t *j); /* NaN where j is no number, or NULL */
 
-void mf_frame_json(const struct mf_frame *f, enum mf_arrays_as how, FILE *to); /* with its newline */
+json_t *mf_json_sizes(const size_t *v, int n); /* [v[0], ..] */
 
-void mf_json_text(const void *text, size_t n, FILE *to); /* quoted; what is no UTF-8 becomes U+FFFD */
+/* Adds a member, which it takes; the key may be any text, as mf_json_text's. */
+void mf_json_set(json_t *object, const char *key, json_t *value);
 
-/* Bytes of the UTF-8 character that the n > 0 bytes at s begin with; 0 when it is none (overlong, a surrogate, cut). */
-size_t mf_utf8(const void *s, size_t n);
+enum { MF_JSON_AS = JSON_REAL_PRECISION(9) | JSON_ENCODE_ANY };
+/* On one line, then `end`. Takes j. */
+int mf_json_write(json_t *j, const char *end, FILE *to, struct mf_err *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* Files of results on any bytes: as mf-eval keeps them, and as a page shows them.
  *
- * rooms: rl plot
+ * rooms: eval plot
  */
 #include <stdio.h>
 #include <stdlib.h>

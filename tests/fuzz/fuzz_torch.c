@@ -1,5 +1,8 @@
 /* The reader of PyTorch's files on any bytes: what it accepts can be read whole. They are a file when they begin as
- * one, and else the pickle of one. */
+ * one, and else the pickle of one.
+ *
+ * rooms: import
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,8 @@
 
 enum { ALIGN = 64, HUGE = 2 << 20 /* a huge page: numbers that are read over and over miss fewer translations */ };
 
+static const size_t MOST = SIZE_MAX / 4; /* bytes of one allocation */
+
 static size_t padded(size_t n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
@@ -43,7 +45,7 @@ char *mf_xstrdup(const char *s)
 int mf_alloc(void **p, size_t size, const char *what, struct mf_err *err)
 {
     size_t align = size < HUGE ? ALIGN : HUGE;
-    void *q = size > SIZE_MAX / 2 ? NULL : aligned_alloc(align, (size + !size + align - 1) / align * align);
+    void *q = size > MOST ? NULL : aligned_alloc(align, (size + !size + align - 1) / align * align);
     if (!q)
         return mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes for %s", size, what);
     if (align == HUGE)
@@ -53,22 +55,27 @@ int mf_alloc(void **p, size_t size, const char *what, struct mf_err *err)
     return 0;
 }
 
-int mf_arena_init(struct mf_arena *a, size_t size, struct mf_err *err)
+void *mf_arena_take(struct mf_arena *a, size_t count, size_t size)
 {
-    void *base = NULL;
-    int rc = mf_alloc(&base, size, "an arena", err);
-    if (rc == 0)
-        *a = (struct mf_arena){.base = base, .size = padded(size ? size : 1)};
-    return rc;
+    const size_t bytes = size && count > MOST / size ? 2 * MOST : padded(count * size);
+    if (!a->base) {
+        a->used += a->used > MOST ? 0 : bytes; /* too many stay too many */
+        return NULL;
+    }
+    if (bytes > a->size - a->used)
+        abort(); /* it takes more than it counted: a bug, not an error */
+    void *p = a->base + a->used;
+    a->used += bytes;
+    return p;
 }
 
-void *mf_arena_take(struct mf_arena *a, size_t size)
+int mf_arena_alloc(struct mf_arena *a, const char *what, struct mf_err *err)
 {
-    if (padded(size) > a->size - a->used)
-        abort(); /* a plan that was too small is a bug, not an error */
-    void *p = a->base + a->used;
-    a->used += padded(size);
-    return p;
+    void *base = NULL;
+    int rc = mf_alloc(&base, a->used, what, err);
+    if (rc == 0)
+        *a = (struct mf_arena){.base = base, .size = a->used};
+    return rc;
 }
 
 void mf_arena_release(struct mf_arena *a)

@@ -95,8 +95,11 @@ static int take_reset(struct batch *b, const struct mf_server *w, const struct m
 {
     struct mf_slots *r = b->r;
     size_t O = (size_t)r->O, n = (size_t)w->count;
-    float *rows = mf_xcalloc(n * O, sizeof *rows);
-    int rc = mf_talk_get_obs(f, "obs", &r->o.obs, w->count, rows, err);
+    float *rows;
+    int rc = mf_alloc((void **)&rows, n * O * sizeof *rows, "observations of a reset", err);
+    if (rc)
+        return rc;
+    rc = mf_talk_get_obs(f, "obs", &r->o.obs, w->count, rows, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         size_t env = (size_t)w->first + i;
         if (!b->which[env])

@@ -45,7 +45,10 @@ int mf_painter_new(struct mf_painter **out, const mjModel *m, int width, int hei
         return rc;
     struct mf_painter *p = mf_xcalloc(1, sizeof *p);
     *p = (struct mf_painter){.gl = gl, .width = width, .height = height, .m = m};
-    p->buffer = mf_xcalloc((size_t)width * (size_t)height, 4);
+    if ((rc = mf_alloc((void **)&p->buffer, (size_t)width * (size_t)height * 4, "a picture", err))) {
+        mf_painter_free(p);
+        return rc;
+    }
     p->context = gl.create(RGBA, DEPTH_BITS, 0, 0, NULL);
     if (!p->context || !gl.current(p->context, p->buffer, UNSIGNED_BYTE, width, height)) {
         mf_painter_free(p);

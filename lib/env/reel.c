@@ -198,11 +198,13 @@ int mf_reel_play(struct mf_reel *r, const char *path, const bool *good, struct m
     size_t steps = 0;
     struct brush brush = {0};
     struct mf_film *film = NULL;
-    uint8_t *tile = mf_xcalloc(TILE, 1), *rgb = mf_xcalloc((size_t)(columns * rows), TILE);
+    uint8_t tile[TILE], *rgb;
+    int rc = mf_alloc((void **)&rgb, (size_t)(columns * rows) * TILE, "the video's pictures", err);
+    if (rc)
+        return rc;
     for (int i = 0; i < r->n; i++)
         steps = r->track[i].n > steps ? r->track[i].n : steps;
-    int rc = open_brush(r->env, &brush, err);
-    if (rc == 0)
+    if ((rc = open_brush(r->env, &brush, err)) == 0)
         rc = mf_film_open(&film, path, columns * WIDTH, rows * HEIGHT, fps, err);
     for (size_t t = 0; rc == 0 && t < steps + hold; t++)
         if ((rc = draw_all(r, t, &brush, good, columns, tile, rgb, err)) == 0)
@@ -215,7 +217,6 @@ int mf_reel_play(struct mf_reel *r, const char *path, const bool *good, struct m
     for (int i = 0; i < r->n; i++)
         r->track[i].n = 0;
     r->end = 0;
-    free(tile);
     free(rgb);
     return rc;
 }

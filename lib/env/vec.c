@@ -16,7 +16,18 @@ struct mf_vec {
     float *ret;
     int32_t *length;
     uint8_t *success, *step_success;
+    struct mf_arena arena;
 };
+
+static void place(struct mf_vec *v)
+{
+    const size_t N = (size_t)v->r.N;
+    v->account = mf_arena_take(&v->arena, N, sizeof *v->account);
+    v->ret = mf_arena_take(&v->arena, N, sizeof *v->ret);
+    v->length = mf_arena_take(&v->arena, N, sizeof *v->length);
+    v->success = mf_arena_take(&v->arena, N, 1);
+    v->step_success = mf_arena_take(&v->arena, N, 1);
+}
 
 int mf_vec_new(struct mf_vec **out, const struct mf_vec_opts *o, struct mf_err *err)
 {
@@ -24,16 +35,14 @@ int mf_vec_new(struct mf_vec **out, const struct mf_vec_opts *o, struct mf_err *
     int rc = mf_slots_init(&v->r, o, err);
     if (rc == 0)
         rc = o->env->served ? mf_served_new(&v->s, &v->r, err) : mf_threads_new(&v->s, &v->r, err);
+    place(v);
+    if (rc == 0)
+        rc = mf_arena_alloc(&v->arena, "the environments", err);
     if (rc) {
         mf_vec_free(v);
         return rc;
     }
-    size_t N = (size_t)v->r.N;
-    v->account = mf_xcalloc(N, sizeof *v->account);
-    v->ret = mf_xcalloc(N, sizeof(float));
-    v->length = mf_xcalloc(N, sizeof(int32_t));
-    v->success = mf_xcalloc(N, 1);
-    v->step_success = mf_xcalloc(N, 1);
+    place(v);
     *out = v;
     return 0;
 }
@@ -45,9 +54,7 @@ void mf_vec_free(struct mf_vec *v)
     if (v->s.kind)
         v->s.kind->free(v->s.self);
     mf_slots_release(&v->r);
-    void *const all[] = {v->account, v->ret, v->length, v->success, v->step_success};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    mf_arena_release(&v->arena);
     free(v);
 }
 

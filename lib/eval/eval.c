@@ -21,23 +21,18 @@ struct group { /* N trials side by side, the first of them `first` */
     float *actions;               /* (N, C, A) */
 };
 
-static int take_arrays(struct group *g, struct mf_arena *a, struct mf_err *err)
+static void place(struct group *g, struct mf_arena *a)
 {
     const struct mf_policy_spec *s = g->spec;
     size_t N = (size_t)g->o->num_envs, O = (size_t)(s->n_obs_steps * s->obs.dim),
-           D = (size_t)(s->horizon * s->action_dim), CA = (size_t)(s->n_action_steps * s->action_dim),
-           row = 2 * O + D + 2 * CA + 2;
-    int rc = mf_arena_init(a, N * row * sizeof(float) + 7 * 64, err);
-    if (rc)
-        return rc;
-    g->live = mf_arena_take(a, N * sizeof *g->live);
-    g->began = mf_arena_take(a, N * sizeof *g->began);
-    g->history = mf_arena_take(a, N * O * sizeof(float));
-    g->obs = mf_arena_take(a, N * O * sizeof(float));
-    g->noise = mf_arena_take(a, N * D * sizeof(float));
-    g->sampled = mf_arena_take(a, N * CA * sizeof(float));
-    g->actions = mf_arena_take(a, N * CA * sizeof(float));
-    return 0;
+           D = (size_t)(s->horizon * s->action_dim), CA = (size_t)(s->n_action_steps * s->action_dim);
+    g->live = mf_arena_take(a, N, sizeof *g->live);
+    g->began = mf_arena_take(a, N, sizeof *g->began);
+    g->history = mf_arena_take(a, N * O, sizeof(float));
+    g->obs = mf_arena_take(a, N * O, sizeof(float));
+    g->noise = mf_arena_take(a, N * D, sizeof(float));
+    g->sampled = mf_arena_take(a, N * CA, sizeof(float));
+    g->actions = mf_arena_take(a, N * CA, sizeof(float));
 }
 
 /* Actions for those trials that are not over; the others' stay as they were and are not executed. */
@@ -108,7 +103,11 @@ int mf_eval(const struct mf_eval_opts *o, const struct mf_policy *p, struct mf_s
 {
     struct mf_arena arena = {0};
     struct group g = {.o = o, .spec = &p->spec, .sampler = s};
-    int rc = take_arrays(&g, &arena, err);
+    place(&g, &arena);
+    int rc = mf_arena_alloc(&arena, "the trials' observations and actions", err);
+    if (rc)
+        return rc;
+    place(&g, &arena);
     for (g.first = 0; rc == 0 && g.first < o->trials; g.first += g.N) {
         g.N = o->trials - g.first < o->num_envs ? o->trials - g.first : o->num_envs;
         struct mf_vec_opts v = {.env = o->env,

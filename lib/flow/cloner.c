@@ -134,22 +134,28 @@ void mf_cloner_free(struct mf_cloner *c)
     free(c);
 }
 
+static void place(struct mf_cloner *m, size_t n, struct mf_arena *a)
+{
+    const size_t D = (size_t)m->p->spec.net.D;
+    float **wide[] = {&m->x, &m->v, &m->target, &m->x2},
+          **narrow[] = {&m->t, &m->d, &m->weight, &m->loss, &m->t2, &m->d2, &m->key};
+    for (int i = 0; i < 4; i++)
+        *wide[i] = mf_arena_take(a, n * D, sizeof(float));
+    for (int i = 0; i < 7; i++)
+        *narrow[i] = mf_arena_take(a, n, sizeof(float));
+}
+
 static int make_room(struct mf_cloner *m, size_t n, struct mf_err *err)
 {
     if (n <= m->room)
         return 0;
-    size_t D = (size_t)m->p->spec.net.D, row = sizeof(float);
     mf_arena_release(&m->arena);
     m->room = 0;
-    int rc = mf_arena_init(&m->arena, n * row * (4 * D + 7) + 11 * 64, err);
+    place(m, n, &m->arena);
+    int rc = mf_arena_alloc(&m->arena, "a minibatch", err);
     if (rc)
         return rc;
-    float **wide[] = {&m->x, &m->v, &m->target, &m->x2},
-          **narrow[] = {&m->t, &m->d, &m->weight, &m->loss, &m->t2, &m->d2, &m->key};
-    for (int i = 0; i < 4; i++)
-        *wide[i] = mf_arena_take(&m->arena, n * D * row);
-    for (int i = 0; i < 7; i++)
-        *narrow[i] = mf_arena_take(&m->arena, n * row);
+    place(m, n, &m->arena);
     m->room = n;
     return 0;
 }

@@ -67,10 +67,9 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
         a->K = p->spec.K;
     }
     mf_scale_init(&a->scale);
-    mf_episodes_init(&a->episodes, a->N);
     a->opts.vec.trail = a->To - 1;
     int rc = mf_vec_new(&a->vec, &a->opts.vec, err);
-    if (rc)
+    if (rc || (rc = mf_episodes_init(&a->episodes, a->N, err)))
         return rc;
     a->carried = *mf_vec_layout(a->vec);
     a->O = a->carried.dim;
@@ -351,7 +350,11 @@ int mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size, struct m
     if (rc)
         return rc;
     *size = sizeof(struct saved) + hist + run + played + envs_size;
-    char *p = *bytes = mf_xcalloc(1, *size);
+    if ((rc = mf_alloc(bytes, *size, "the environments' state", err))) {
+        free(envs);
+        return rc;
+    }
+    char *p = *bytes;
     struct saved s = {.N = a->N, .To = a->To, .O = a->O, .global_step = a->global_step, .scale = a->scale};
     memcpy(s.magic, magic, sizeof magic);
     memcpy(p, &s, sizeof s);

@@ -240,18 +240,19 @@ int mf_advantage_add(const struct mf_advantage *a, enum mf_estimator how, struct
     return mf_advantage(a, how, &r, adv, ret, err);
 }
 
-void mf_advantage_normalize(float *a, const uint8_t *mask, size_t n)
+/* Copies are added one by one: the same bits as if they lay there. */
+void mf_advantage_normalize(float *a, const uint32_t *count, size_t n)
 {
     double sum = 0, squares = 0;
-    size_t count = 0;
+    size_t all = 0;
     for (size_t i = 0; i < n; i++)
-        if (!mask || mask[i])
-            sum += (double)a[i], count++;
-    const double mean = count ? sum / (double)count : 0;
+        for (uint32_t c = count ? count[i] : 1; c > 0; c--, all++)
+            sum += (double)a[i];
+    const double mean = all ? sum / (double)all : 0;
     for (size_t i = 0; i < n; i++)
-        if (!mask || mask[i])
+        for (uint32_t c = count ? count[i] : 1; c > 0; c--)
             squares += ((double)a[i] - mean) * ((double)a[i] - mean);
-    const double scale = 1 / ((count > 1 ? sqrt(squares / (double)(count - 1)) : 0) + 1e-8);
+    const double scale = 1 / ((all > 1 ? sqrt(squares / (double)(all - 1)) : 0) + 1e-8);
     for (size_t i = 0; i < n; i++)
-        a[i] = !mask || mask[i] ? (float)(((double)a[i] - mean) * scale) : 0.0f;
+        a[i] = !count || count[i] ? (float)(((double)a[i] - mean) * scale) : 0.0f;
 }

@@ -43,8 +43,8 @@ int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const stru
 /* Bind a rollout frame, and add its advantages and returns. */
 int mf_advantage_add(const struct mf_advantage *a, enum mf_estimator how, struct mf_frame *f, struct mf_err *err);
 
-/* In place: (a - mean) / (std + 1e-8) over the entries whose mask is not 0 (NULL: all), std unbiased, in double.
- * Masked entries become 0. One entry, or equal ones, give exactly 0. */
-void mf_advantage_normalize(float *a, const uint8_t *mask, size_t n);
+/* In place: (a - mean) / (std + 1e-8), std unbiased, in double. Entry i counts count[i] times (NULL: once); where that
+ * is 0 it is masked and becomes 0. One entry, or equal ones, give exactly 0. */
+void mf_advantage_normalize(float *a, const uint32_t *count, size_t n);
 
 #endif

@@ -13,9 +13,10 @@ void mf_tally_add(struct mf_tally *t, double ret, int32_t length, bool success)
     t->success += success;
 }
 
-void mf_episodes_init(struct mf_episodes *q, int N)
+int mf_episodes_init(struct mf_episodes *q, int N, struct mf_err *err)
 {
-    *q = (struct mf_episodes){.N = N, .began = mf_xcalloc((size_t)N, sizeof *q->began)};
+    *q = (struct mf_episodes){.N = N};
+    return mf_alloc((void **)&q->began, (size_t)N * sizeof *q->began, "the environments' episodes", err);
 }
 
 void mf_episodes_release(struct mf_episodes *q)

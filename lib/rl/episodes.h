@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+
 struct mf_tally { /* sums over n episodes */
     int64_t n, length, success;
     double ret;
@@ -34,7 +36,7 @@ struct mf_episodes {
 
 void mf_tally_add(struct mf_tally *t, double ret, int32_t length, bool success);
 
-void mf_episodes_init(struct mf_episodes *q, int N);
+int mf_episodes_init(struct mf_episodes *q, int N, struct mf_err *err);
 void mf_episodes_release(struct mf_episodes *q); /* safe on a zeroed one */
 /* The decision at hand ended the episode of environment n, or made it void: the next one is another's. */
 void mf_episodes_end(struct mf_episodes *q, int n, double ret, int32_t length, bool success);

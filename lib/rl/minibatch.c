@@ -2,8 +2,8 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "rl/advantage.h"
 
@@ -17,40 +17,61 @@ size_t mf_minibatch_most(size_t n_live, const struct mf_ppo_opts *o)
     return smaller(smaller((size_t)o->batch_size, n_live * (size_t)o->repeat_samples), n_live);
 }
 
-double mf_minibatch_memory(size_t n_live, const struct mf_ppo_opts *o, int width)
+/* Of a round of n rows, n_live of which are dealt. */
+static void place(struct mf_minibatch *b, size_t n, size_t n_live, struct mf_arena *a)
 {
-    size_t most = mf_minibatch_most(n_live, o);
-    return 4 * ((double)n_live * (double)(1 + o->repeat_samples) + (double)most * (7 + 4 * width));
-}
-
-struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_ppo_opts *o, int width)
-{
-    struct mf_minibatch *b = mf_xcalloc(1, sizeof *b);
-    b->opts = o;
-    b->width = width;
-    b->deck_size = r->n_live * (size_t)o->repeat_samples;
-    size_t most = mf_minibatch_most(r->n_live, o);
-    b->deck = mf_xcalloc(b->deck_size, sizeof *b->deck);
-    b->seen = mf_xcalloc(r->n, sizeof *b->seen);
-    b->row = mf_xcalloc(most + 1, sizeof *b->row); /* one to write and not to count */
-    b->count = mf_xcalloc(most, sizeof *b->count);
+    const size_t most = mf_minibatch_most(n_live, b->opts), wide = most * (size_t)b->width;
+    b->deck = mf_arena_take(a, b->deck_size, sizeof *b->deck);
+    b->seen = mf_arena_take(a, n, sizeof *b->seen);
+    b->row = mf_arena_take(a, most + 1, sizeof *b->row); /* one to write and not to count */
+    b->count = mf_arena_take(a, most, sizeof *b->count);
     float **const one[] = {&b->advantage, &b->value_weight, &b->entropy_weight, &b->value, &b->entropy};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
-        *one[i] = mf_xcalloc(most, sizeof(float));
-    float **const wide[] = {&b->weight, &b->correction, &b->new_logp, &b->old_logp};
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
-        *wide[i] = mf_xcalloc(most * (size_t)width, sizeof(float));
-    return b;
+        *one[i] = mf_arena_take(a, most, sizeof(float));
+    float **const each[] = {&b->weight, &b->correction, &b->new_logp, &b->old_logp};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+        *each[i] = mf_arena_take(a, wide, sizeof(float));
 }
 
-void mf_minibatch_free(struct mf_minibatch *b)
+static struct mf_minibatch outline(size_t n_live, const struct mf_ppo_opts *o, int width)
 {
-    void *const all[] = {b->row,    b->count,    b->advantage, b->value_weight, b->entropy_weight,
-                         b->weight, b->new_logp, b->old_logp,  b->value,        b->entropy,
-                         b->deck,   b->seen,     b->correction};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
-    free(b);
+    return (struct mf_minibatch){.opts = o, .width = width, .deck_size = n_live * (size_t)o->repeat_samples};
+}
+
+size_t mf_minibatch_memory(size_t n_live, const struct mf_ppo_opts *o, int width)
+{
+    struct mf_minibatch b = outline(n_live, o, width);
+    place(&b, n_live, n_live, &b.arena);
+    return b.arena.used;
+}
+
+int mf_minibatch_init(struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *o, int width,
+                      struct mf_err *err)
+{
+    if (r->n_live > UINT32_MAX / (size_t)o->repeat_samples)
+        return mf_err_set(err, MF_EUSAGE, "training.repeat_samples=%lld of %zu decisions are more than can be shuffled",
+                          (long long)o->repeat_samples, r->n_live);
+    *b = outline(r->n_live, o, width);
+    place(b, r->n, r->n_live, &b->arena);
+    int rc = mf_arena_alloc(&b->arena, "a minibatch and the order of an epoch", err);
+    if (rc == 0)
+        place(b, r->n, r->n_live, &b->arena);
+    return rc;
+}
+
+void mf_minibatch_release(struct mf_minibatch *b)
+{
+    mf_arena_release(&b->arena);
+}
+
+void mf_minibatch_normalize_round(struct mf_minibatch *b, struct mf_rows *r)
+{
+    if (!b->opts->normalize_advantages || b->opts->normalize_over != MF_OVER_ROUND || r->normalized)
+        return;
+    for (size_t i = 0; i < r->n_live; i++)
+        b->seen[r->live[i]] = 1;
+    mf_advantage_normalize(r->advantage, b->seen, r->n);
+    memset(b->seen, 0, r->n * sizeof *b->seen);
 }
 
 void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch)
@@ -142,30 +163,13 @@ static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
     }
 }
 
-/* Advantages of the copies that were drawn, not of the distinct rows. */
-static void normalize(struct mf_minibatch *b)
-{
-    size_t n = 0, at = 0;
-    for (size_t i = 0; i < b->n; i++)
-        n += b->count[i];
-    float *a = mf_xcalloc(n, sizeof *a);
-    for (size_t i = 0; i < b->n; i++)
-        for (uint32_t c = 0; c < b->count[i]; c++)
-            a[at++] = b->advantage[i];
-    mf_advantage_normalize(a, NULL, n);
-    at = 0;
-    for (size_t i = 0; i < b->n; at += b->count[i], i++)
-        b->advantage[i] = a[at];
-    free(a);
-}
-
 bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r)
 {
     if (!deal(b, r))
         return false;
     weigh(b, r);
     if (b->opts->normalize_advantages && b->opts->normalize_over == MF_OVER_MINIBATCH && !r->normalized)
-        normalize(b);
+        mf_advantage_normalize(b->advantage, b->count, b->n);
     return true;
 }
 

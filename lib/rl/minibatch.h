@@ -2,6 +2,7 @@
 #ifndef MF_RL_MINIBATCH_H
 #define MF_RL_MINIBATCH_H
 
+#include "base/mem.h"
 #include "rl/ppo.h"
 
 struct mf_minibatch {
@@ -19,12 +20,17 @@ struct mf_minibatch {
     uint32_t *deck; /* the epoch's order, each live row repeat_samples times */
     size_t deck_size, dealt;
     uint32_t *seen; /* (rows) how often a row is in the minibatch at hand */
+    struct mf_arena arena;
 };
 
-struct mf_minibatch *mf_minibatch_new(const struct mf_rows *r, const struct mf_ppo_opts *opts, int width);
+/* For a round whose rows have `width` ratios each; borrows the options. */
+int mf_minibatch_init(struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *opts, int width,
+                      struct mf_err *err);
+void mf_minibatch_release(struct mf_minibatch *b);                       /* safe on a zeroed one */
 size_t mf_minibatch_most(size_t n_live, const struct mf_ppo_opts *opts); /* distinct rows in one, at most */
-double mf_minibatch_memory(size_t n_live, const struct mf_ppo_opts *opts, int width); /* bytes that it takes */
-void mf_minibatch_free(struct mf_minibatch *b);
+size_t mf_minibatch_memory(size_t n_live, const struct mf_ppo_opts *opts, int width); /* bytes that it takes */
+/* The rows' advantages, where the options normalise them over the round. */
+void mf_minibatch_normalize_round(struct mf_minibatch *b, struct mf_rows *r);
 /* The order is a function of (seed, iter, epoch). */
 void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch);
 bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r); /* false: the epoch is dealt */

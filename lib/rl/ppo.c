@@ -9,7 +9,6 @@
 #include "base/stop.h"
 #include "dev/op.h"
 #include "flow/score.h"
-#include "rl/advantage.h"
 #include "rl/minibatch.h"
 #include "rl/proximal.h"
 
@@ -149,7 +148,7 @@ void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
     size_t most = mf_minibatch_most(n, &q->opts);
     to->of[MF_MEMORY_WEIGHTS] += (double)((q->opts.ema_decay > 0 ? 4 : 3) * q->policy->params.size * sizeof(float));
     to->of[MF_MEMORY_ROWS] +=
-        (double)n * (double)mf_rows_memory(&q->policy->spec) + mf_minibatch_memory(n, &q->opts, q->width);
+        (double)n * (double)mf_rows_memory(&q->policy->spec) + (double)mf_minibatch_memory(n, &q->opts, q->width);
     mf_plan_memory(q->plan, most, to);
     if (q->warmup.plan)
         mf_plan_memory(q->warmup.plan, most, to);
@@ -313,19 +312,6 @@ static double explained_variance(const struct mf_rows *r)
     return sqrt(var_r / n) > ROUNDINGS * FLT_EPSILON * most ? 1 - var_e / var_r : NAN;
 }
 
-static void normalize_round(const struct mf_ppo *q, struct mf_rows *r)
-{
-    if (!q->opts.normalize_advantages || q->opts.normalize_over != MF_OVER_ROUND || r->normalized)
-        return;
-    float *a = mf_xcalloc(r->n_live, sizeof *a);
-    for (size_t i = 0; i < r->n_live; i++)
-        a[i] = r->advantage[r->live[i]];
-    mf_advantage_normalize(a, NULL, r->n_live);
-    for (size_t i = 0; i < r->n_live; i++)
-        r->advantage[r->live[i]] = a[i];
-    free(a);
-}
-
 static void means(struct mf_ppo_stats *st, double measured)
 {
     double n = measured > 0 ? measured : 1;
@@ -340,30 +326,29 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
 {
     *st =
         (struct mf_ppo_stats){.explained_variance = explained_variance(r), .correction_max = NAN, .lagged = r->lagged};
+    struct mf_minibatch b = {.n = 0};
     if (r->n_live == 0)
         return 0;
-    if (r->n_live > UINT32_MAX / (size_t)q->opts.repeat_samples)
-        return mf_err_set(err, MF_EUSAGE, "training.repeat_samples=%lld of %zu decisions are more than can be shuffled",
-                          (long long)q->opts.repeat_samples, r->n_live);
-    int rc = 0;
+    int rc = mf_minibatch_init(&b, r, &q->opts, q->width, err);
+    if (rc)
+        return rc;
     if (q->opts.recompute_logprobs)
         rc = mf_recompute(q->engine, q->policy, r, err);
     else if (q->opts.proximal > 0 && r->lagged)
         rc = mf_proximal(q->engine, q->policy, r, &q->opts, q->width, st, err);
-    struct mf_minibatch *b = mf_minibatch_new(r, &q->opts, q->width);
     double measured = 0;
-    normalize_round(q, r);
+    mf_minibatch_normalize_round(&b, r);
     mf_score_set(q->plan, &q->score, q->policy);
     for (int64_t epoch = 0; rc == 0 && epoch < q->opts.num_epochs && !st->kl_stop; epoch++) {
-        mf_minibatch_shuffle(b, r, q->policy->iter, epoch);
-        while (rc == 0 && !st->kl_stop && mf_minibatch_next(b, r)) {
+        mf_minibatch_shuffle(&b, r, q->policy->iter, epoch);
+        while (rc == 0 && !st->kl_stop && mf_minibatch_next(&b, r)) {
             rc = mf_stop_check(err);
             if (rc == 0)
-                rc = take(q, r, b, st, err);
+                rc = take(q, r, &b, st, err);
             measured++;
         }
     }
-    mf_minibatch_free(b);
+    mf_minibatch_release(&b);
     means(st, measured);
     return rc;
 }

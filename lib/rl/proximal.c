@@ -7,15 +7,20 @@
 #include "base/mem.h"
 #include "flow/score.h"
 
-/* fresh (n_live, E): log-probabilities of the live rows. */
-static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows *r, float *fresh, struct mf_err *err)
+static int alloc(float **to, size_t n, struct mf_err *err)
+{
+    return mf_alloc((void **)to, n * sizeof **to, "the log-probabilities of a round", err);
+}
+
+/* *now (n_live, E), the caller's: log-probabilities of the live rows. */
+static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows *r, float **now, struct mf_err *err)
 {
     struct mf_graph *g = mf_graph_new(&p->params);
     struct mf_plan *plan = NULL;
     struct mf_score s;
     mf_score_build(g, p, &s);
     int rc = mf_plan_new(&plan, e, g, &(struct mf_plan_opts){.backward = false}, err);
-    if (rc == 0) {
+    if (rc == 0 && (rc = alloc(now, r->n_live * (size_t)r->E, err)) == 0) {
         mf_score_set(plan, &s, p);
         const struct mf_feed feed[] = {
             {.input = s.obs, .base = r->obs, .stride = (size_t)r->O},
@@ -23,7 +28,7 @@ static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows 
             {.input = s.coef, .base = r->coef, .stride = (size_t)(r->k * 3)},
             {.input = s.time, .base = r->time, .stride = 1},
         };
-        const struct mf_fetch fetch = {.value = s.logprobs, .base = fresh, .stride = (size_t)r->E};
+        const struct mf_fetch fetch = {.value = s.logprobs, .base = *now, .stride = (size_t)r->E};
         rc = mf_plan_run(plan, r->n_live, r->live, feed, r->time ? 4 : 3, &fetch, 1, err);
     }
     mf_plan_free(plan);
@@ -34,11 +39,11 @@ static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows 
 int mf_recompute(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, struct mf_err *err)
 {
     const size_t E = (size_t)r->E;
-    float *fresh = mf_xcalloc(r->n_live * E, sizeof *fresh);
-    int rc = score(e, p, r, fresh, err);
+    float *now = NULL;
+    int rc = score(e, p, r, &now, err);
     for (size_t i = 0; rc == 0 && i < r->n_live; i++)
-        memcpy(r->old + r->live[i] * E, fresh + i * E, E * sizeof *fresh);
-    free(fresh);
+        memcpy(r->old + r->live[i] * E, now + i * E, E * sizeof *now);
+    free(now);
     return rc;
 }
 
@@ -65,9 +70,10 @@ int mf_proximal(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, con
                 struct mf_ppo_stats *st, struct mf_err *err)
 {
     const size_t E = (size_t)r->E, W = (size_t)width, each = E / W;
-    float *now = mf_xcalloc(r->n_live * E, sizeof *now);
-    r->correction = mf_xcalloc(r->n * W, sizeof *r->correction);
-    int rc = score(e, p, r, now, err);
+    float *now = NULL;
+    int rc = alloc(&r->correction, r->n * W, err);
+    if (rc == 0)
+        rc = score(e, p, r, &now, err);
     for (size_t i = 0; rc == 0 && i < r->n_live; i++) {
         size_t row = r->live[i];
         for (size_t w = 0; w < W; w++) {

@@ -285,11 +285,16 @@ static void normalize(void)
     mf_advantage_normalize(a, NULL, 4);
     for (int i = 0; i < 4; i++)
         near(a[i], want[i], 1e-6, "normalised");
-    mf_advantage_normalize(m, (const uint8_t[]){1, 1, 1, 0}, 4);
+    mf_advantage_normalize(m, (const uint32_t[]){1, 1, 1, 0}, 4);
     ok(fabsf(m[0] + 1) < 1e-6f && m[1] == 0 && fabsf(m[2] - 1) < 1e-6f && m[3] == 0, "a masked NaN is not seen");
+    float folded[] = {1, 2, 7}, copies[] = {1, 1, 1, 2, 7, 7};
+    mf_advantage_normalize(folded, (const uint32_t[]){3, 1, 2}, 3);
+    mf_advantage_normalize(copies, NULL, 6);
+    ok(folded[0] == copies[0] && folded[1] == copies[3] && folded[2] == copies[4],
+       "an entry that counts as its copies");
     mf_advantage_normalize(one, NULL, 1);
     mf_advantage_normalize(same, NULL, 3);
-    mf_advantage_normalize(nothing, (const uint8_t[]){0}, 1);
+    mf_advantage_normalize(nothing, (const uint32_t[]){0}, 1);
     ok(one[0] == 0 && nothing[0] == 0, "one entry gives 0, so does none");
     ok(same[0] == 0 && same[1] == 0 && same[2] == 0, "a constant gives exactly 0");
 }

@@ -8,6 +8,8 @@
 
 enum { N = 50, ROUND = 8, SHORT = 10, LONG = 100 };
 
+static struct mf_err err;
+
 struct world {
     struct mf_episodes q;
     int clock[N], length[N], played[N];
@@ -48,7 +50,8 @@ static void first_rounds(void)
     struct world w = {.ended = 0};
     struct mf_tally t = {.n = 0}, all = {.n = 0};
     bool early = false;
-    mf_episodes_init(&w.q, N);
+    if (mf_episodes_init(&w.q, N, &err))
+        abort();
     for (int n = 0; n < N; n++)
         draw(&w, n);
     for (int i = 0; i < LONG / ROUND; i++)
@@ -70,7 +73,8 @@ static void first_rounds(void)
     const size_t size = mf_episodes_size(&w.q);
     char *bytes = calloc(1, size + 1);
     mf_episodes_save(&w.q, bytes);
-    mf_episodes_init(&back, N);
+    if (mf_episodes_init(&back, N, &err))
+        abort();
     ok(mf_episodes_load(&back, bytes, size + 1) == size && back.now == w.q.now && back.n_ended == w.q.n_ended &&
            !memcmp(back.began, w.q.began, N * sizeof *back.began) &&
            !memcmp(back.ended, w.q.ended, back.n_ended * sizeof *back.ended),
@@ -87,7 +91,8 @@ static void first_rounds(void)
 static void void_episode(void)
 {
     struct mf_episodes q;
-    mf_episodes_init(&q, 2);
+    if (mf_episodes_init(&q, 2, &err))
+        abort();
     mf_episodes_end(&q, 0, 1, 1, true);
     mf_episodes_tick(&q);
     ok(mf_episodes_count(&q).n == 0, "one waits for its neighbour, which began with it");

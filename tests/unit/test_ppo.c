@@ -1,5 +1,6 @@
 /* The learner on rounds that the sampler made: ratios of exactly 1, masks, slices, threads, folding, warm-up. */
 #include "ppo_lab.h"
+#include "rl/minibatch.h"
 
 static void ratio_is_one(void)
 {
@@ -141,8 +142,22 @@ static void explained(void)
     mf_policy_release(&r.policy);
 }
 
+/* What data and options ask for and no machine has. */
+static void too_large(void)
+{
+    struct mf_ppo_opts o = defaults;
+    const struct mf_rows r = {.n = SIZE_MAX / 8, .n_live = 10, .C = 1};
+    struct mf_minibatch b = {.n = 0};
+    ok(mf_minibatch_init(&b, &r, &o, 1, &err) == MF_ENOMEM && strstr(err.text, "a minibatch"), "%s", err.text);
+    mf_minibatch_release(&b);
+    o.repeat_samples = INT64_MAX / 2;
+    ok(mf_minibatch_init(&b, &r, &o, 1, &err) == MF_EUSAGE && strstr(err.text, "training.repeat_samples"), "%s",
+       err.text);
+}
+
 int main(void)
 {
+    too_large();
     ratio_is_one();
     explained();
     same_bits();

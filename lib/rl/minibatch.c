@@ -77,8 +77,8 @@ void mf_minibatch_normalize_round(struct mf_minibatch *b, struct mf_rows *r)
 void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch)
 {
     struct mf_rng rng = mf_rng_at((uint64_t)b->opts->seed, MF_RNG_SHUFFLE, 0, (uint32_t)iter, (uint32_t)epoch);
-    for (size_t i = 0; i < b->deck_size; i++)
-        b->deck[i] = r->live[i % r->n_live];
+    for (size_t i = 0; i < b->deck_size; i += r->n_live)
+        memcpy(b->deck + i, r->live, r->n_live * sizeof *b->deck);
     for (size_t i = b->deck_size; i > 1; i--) {
         uint32_t j = mf_rng_below(&rng, (uint32_t)i), top = b->deck[i - 1];
         b->deck[i - 1] = b->deck[j];
@@ -126,20 +126,23 @@ static bool deal(struct mf_minibatch *b, const struct mf_rows *r)
     return take > 0;
 }
 
-/* 1 where element e of the row was executed, or where one ratio covers the whole chunk. */
-static float executed(const struct mf_minibatch *b, const struct mf_rows *r, uint32_t row, int e)
+/* How many of the row's ratios are of executed actions, the first ones: all, where one covers the whole chunk. */
+static int executed(const struct mf_minibatch *b, const struct mf_rows *r, uint32_t row)
 {
-    int per_action = b->width / r->C;
-    return b->width == 1 || e / per_action < r->n_exec[row] ? 1.0f : 0.0f;
+    return b->width == 1 || r->n_exec[row] >= r->C ? b->width : r->n_exec[row] * (b->width / r->C);
 }
 
-/* What was not executed weighs nothing, whatever its correction. */
-static void set_weight(struct mf_minibatch *b, const struct mf_rows *r, size_t i, int e, double weight)
+/* Ratios of actions that were not executed weigh nothing, whatever their correction. */
+static void set_weights(struct mf_minibatch *b, const struct mf_rows *r, size_t i, double weight)
 {
-    size_t W = (size_t)b->width, at = i * W + (size_t)e;
-    bool counts = executed(b, r, b->row[i], e) > 0;
-    b->correction[at] = counts && r->correction ? r->correction[b->row[i] * W + (size_t)e] : 1;
-    b->weight[at] = counts ? (float)(weight * (double)b->correction[at]) : 0;
+    const size_t W = (size_t)b->width;
+    const float *correction = r->correction ? r->correction + b->row[i] * W : NULL;
+    const int n = executed(b, r, b->row[i]);
+    for (int e = 0; e < b->width; e++) {
+        const float c = e < n && correction ? correction[e] : 1;
+        b->correction[i * W + (size_t)e] = c;
+        b->weight[i * W + (size_t)e] = e < n ? (float)(weight * (double)c) : 0;
+    }
 }
 
 static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
@@ -148,15 +151,13 @@ static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
     double drawn = 0, elements = 0;
     for (size_t i = 0; i < b->n; i++) {
         drawn += b->count[i];
-        for (int e = 0; e < b->width; e++)
-            elements += b->count[i] * (double)executed(b, r, b->row[i], e);
+        elements += (double)b->count[i] * executed(b, r, b->row[i]);
     }
     double live = (double)r->n_live / (double)r->n;
     for (size_t i = 0; i < b->n; i++) {
         uint32_t row = b->row[i];
         double share = o->loss_agg == MF_AGG_TRAJECTORY ? (double)r->share[row] * live : 1;
-        for (int e = 0; e < b->width; e++)
-            set_weight(b, r, i, e, b->count[i] * share / elements);
+        set_weights(b, r, i, b->count[i] * share / elements);
         b->value_weight[i] = (float)(o->value_coef * b->count[i] * share / drawn);
         b->entropy_weight[i] = (float)(o->entropy_coef * b->count[i] * share / drawn);
         b->advantage[i] = r->advantage[row];

@@ -15,11 +15,10 @@
 # make help         this list
 #
 # Variables: PREFIX=/usr/local  DESTDIR=  CC=cc  CFLAGS=  V=1 (print commands)  DEV=1 (debug, warnings are errors)
-#            SANITIZE=address,undefined or thread  CUDA=no|auto
+#            SANITIZE=address,undefined or thread
 CC       ?= cc
 PREFIX   ?= /usr/local
 VERSION   = 0.1.0
-CUDA     ?= auto
 
 OPT       = -O3 -g
 WARN      = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wpointer-arith
@@ -39,12 +38,7 @@ OPT      += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-poi
 WARN     += -Wno-format-truncation # gcc 12 sees null destinations where a sanitizer only asks for them
 endif
 
-# One question, asked once: is there an nvcc? The answer picks a file, not a macro.
-NVCC      = $(if $(filter auto,$(CUDA)),$(shell command -v nvcc),)
-DEV_CUDA  = $(if $(NVCC),$(wildcard lib/cpu/dev_cuda.cu),)
-NOT_BUILT = $(if $(DEV_CUDA),lib/cpu/dev_nocuda.c,)
-
-ROOMS     = series plot stage rl eval import flow nn graph cpu dev env demos run stream conf wire base
+ROOMS     = series plot stage rl eval import flow nn cpu op graph dev env demos run stream conf wire base
 ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
@@ -62,14 +56,15 @@ build/tests/%: build/tests/%.o $(ROOM_A)
 
 # An archive per room. A file more in a table's folder is a row more in the table.
 define room
-build/lib/$(1).a: $(patsubst %.c,build/%.o,$(filter-out $(NOT_BUILT),$(wildcard lib/$(1)/*.c))) $(if $(filter cpu,$(1)),$(DEV_CUDA:%.cu=build/%.o)) $(if $(filter $(1),env nn),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
+build/lib/$(1).a: $(patsubst %.c,build/%.o,$(wildcard lib/$(1)/*.c)) $(if $(filter $(1),env nn cpu),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
 	@mkdir -p $$(@D); rm -f $$@
 	$$(call say,AR,$$@)$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 
-# lib/env/env_NAME.c defines mf_env_NAME and lib/nn/net_NAME.c mf_net_NAME: the files are the table.
-build/%_table.c: Makefile lib/env lib/nn
+# lib/env/env_NAME.c defines mf_env_NAME, lib/nn/net_NAME.c mf_net_NAME, lib/cpu/fast_NAME.c mf_fast_NAME: the files are
+# the table.
+build/%_table.c: Makefile lib/env lib/nn lib/cpu
 	@mkdir -p $(@D)
 	@sh lib/table.sh $* >$@
 
@@ -82,7 +77,7 @@ build/%_xml.c: %.xml
 # Everything is rebuilt when the flags change, generated files included.
 build/flags: force
 	@mkdir -p $(@D)
-	@echo '$(CC) $(ALL_C) $(LDFLAGS) $(NVCC)' | cmp -s - $@ || echo '$(CC) $(ALL_C) $(LDFLAGS) $(NVCC)' >$@
+	@echo '$(CC) $(ALL_C) $(LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_C) $(LDFLAGS)' >$@
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
@@ -99,10 +94,6 @@ build/lib/env/rays.o build/lib/env/farthest.o: SIMD = -fno-trapping-math
 
 build/%.o: build/%.c build/flags
 	$(call say,CC,$<)$(CC) $(ALL_C) -c -o $@ $<
-
-build/%.o: %.cu build/flags
-	@mkdir -p $(@D)
-	$(call say,NVCC,$<)$(NVCC) -std=c++17 -Ilib -O2 -c -o $@ $<
 
 units: $(UNITS)
 

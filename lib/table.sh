@@ -1,8 +1,9 @@
 #!/bin/sh
-# table.sh env|nn: print the C table of the files lib/env/env_*.c or lib/nn/net_*.c.
+# table.sh env|nn|cpu: print the C table of the files lib/env/env_*.c, lib/nn/net_*.c or lib/cpu/fast_*.c.
 case $1 in
 env) prefix='env' ;;
 nn) prefix='net' ;;
+cpu) prefix='fast' ;;
 *) exit 2 ;;
 esac
 names=$(for f in "lib/$1/${prefix}_"*.c; do b=${f##*/"${prefix}"_}; echo "${b%.c}"; done)

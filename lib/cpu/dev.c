@@ -12,16 +12,12 @@ int mf_dev_find(struct mf_dev *dev, const char *name, enum mf_precision precisio
     if (!mf_kern_is_known())
         return mf_err_set(err, MF_EUSAGE, "MF_CPU=%.40s: there are base, avx2, avx512 and avx512_bf16; or unset it",
                           getenv("MF_CPU"));
-    if (!strcmp(name, "ref"))
-        dev->ops = &mf_ops_ref;
-    else if (!strcmp(name, "cpu"))
-        dev->ops = &mf_ops_cpu, dev->products = mf_products(precision == MF_BF16);
+    if (!strcmp(name, "cpu"))
+        *dev = (struct mf_dev){mf_fasts, mf_products(precision == MF_BF16)};
     else if (!strncmp(name, "cuda", 4) && (name[4] == ':' || !name[4]))
-        dev->ops = mf_ops_cuda;
-    else
-        return mf_err_set(err, MF_EUSAGE, "there is no device '%s'; there are cpu and ref", name);
-    if (!dev->ops)
         return mf_err_set(err, MF_EUSAGE, "device=%s: this build carries no CUDA device; take device=cpu", name);
+    else if (strcmp(name, "ref"))
+        return mf_err_set(err, MF_EUSAGE, "there is no device '%s'; there are cpu and ref", name);
     if (precision == MF_BF16 && !dev->products)
         return mf_err_set(err, MF_EUSAGE, "precision=bf16: only the cpu device has it, not %s; take precision=fp32",
                           name);

@@ -11,6 +11,13 @@
 
 #include "dev/op.h"
 
+/* The share of n things that a part has. */
+static inline void mf_part_of(int part, int parts, int n, int *from, int *to)
+{
+    *from = parts ? (int)((long)n * part / parts) : 0;
+    *to = parts ? (int)((long)n * (part + 1) / parts) : n;
+}
+
 struct mf_pack {
     int K, N;
     float *data; /* pack_floats, at a multiple of 64 bytes */

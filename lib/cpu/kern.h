@@ -9,7 +9,7 @@
 #ifndef MF_CPU_KERN_H
 #define MF_CPU_KERN_H
 
-#include "cpu/gemm.h"
+#include "cpu/fast.h"
 
 enum { MF_ROWS = 4 }; /* of a block */
 
@@ -27,14 +27,14 @@ struct mf_kern {
     void (*exp)(size_t n, const float *x, float *y);
     void (*log)(size_t n, const float *x, float *y);
 
-    /* Operations, as struct mf_kernel has them, but that gradients of operands add. */
-    void (*norm)(const struct mf_call *c, int n);
+    /* Operations, as struct mf_fast has them, but that gradients of operands add. */
+    void (*norm)(const struct mf_cpu_call *c, int n);
     void (*norm_back)(const struct mf_call *c, int n, float *lane);
     void (*modulate)(const struct mf_call *c, int n);
     void (*modulate_back)(const struct mf_call *c, int n, float *lane);
     void (*gate)(const struct mf_call *c, int n);
     void (*gate_back)(const struct mf_call *c, int n, float *lane);
-    void (*attention)(const struct mf_call *c, int n);
+    void (*attention)(const struct mf_cpu_call *c, int n);
     void (*attention_back)(const struct mf_call *c, int n, float *lane);
     size_t (*attention_work)(const struct mf_call *c, int n, bool back);
 };

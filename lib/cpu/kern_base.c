@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cpu/kern.h"
-#include "dev/ref.h"
+#include "op/how.h"
 
 typedef float v8 __attribute__((vector_size(32)));
 

@@ -1,8 +1,7 @@
-/* dev.h - a device: one table of operations, and how it multiplies matrices.
+/* dev.h - a device: the forms of operations that it has, and how it multiplies matrices.
  *
- * "ref" is the meaning: plain loops. "cpu" is the same, fast, by own kernels
- * as wide as the processor. "cuda:0" is there in a build with a dev_cuda.cu
- * and nvcc, which no build is yet.
+ * "ref" runs the reference loops of every operation: the meaning. "cpu" is the
+ * same, fast, by own kernels as wide as the processor.
  *
  * What a plan promises, so that a device may record a run once (a CUDA Graph):
  * two lists of calls, of what all samples share and of a tile, are fixed when
@@ -18,17 +17,12 @@
 
 enum mf_precision { MF_FP32, MF_BF16 };
 
-struct mf_ops {
-    const char *name;
-    struct mf_kernel op[MF_OPS];
-};
-
-extern const struct mf_ops mf_ops_ref, mf_ops_cpu;
-extern const struct mf_ops *const mf_ops_cuda; /* NULL in a build without CUDA */
+struct mf_fast;
+struct mf_products;
 
 struct mf_dev {
-    const struct mf_ops *ops;
-    const struct mf_products *products; /* NULL: the device reads W itself */
+    const struct mf_fast *const *fast;  /* fast forms of operations; NULL: none */
+    const struct mf_products *products; /* of fast forms; NULL: none */
 };
 
 /* MF_EUSAGE where this build or processor has no such device or precision. */

@@ -1,6 +1,5 @@
 #include "flow/chain.h"
 
-#include "dev/op.h"
 #include "flow/grid.h"
 
 struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs,

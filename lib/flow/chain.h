@@ -4,8 +4,10 @@
 #ifndef MF_FLOW_CHAIN_H
 #define MF_FLOW_CHAIN_H
 
+#include "flow/ops.h"
 #include "flow/policy.h"
 #include "graph/plan.h"
+#include "op/ops.h"
 
 struct mf_chain_step { /* N(mean, std^2), (k, D) each; std MF_NONE: coef_k2 alone */
     struct mf_val mean, std;

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "op/ops.h"
 
 enum { SHORTCUT_LOG2 = 7 }; /* log2 of the largest step count of shortcut models: 128 */
 enum { BLOCK = 16 };        /* rows that one worker draws at a time */

@@ -11,7 +11,7 @@ static int root(const struct mf_graph *g, int value)
 
 bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i)
 {
-    return (nd->back >> (i < 31 ? i : 31) & 1) && !g->value[nd->x[i]].detached;
+    return (nd->op->flows >> (i < 31 ? i : 31) & 1) && !g->value[nd->x[i]].detached;
 }
 
 bool mf_trained(const struct mf_graph *g, int param)
@@ -76,13 +76,6 @@ static void touch(struct mf_place *place, int time)
     place->to = time > place->to ? time : place->to;
 }
 
-/* Moving and adding need no values to go back. */
-static bool reads_operands_back(enum mf_op op)
-{
-    return op != MF_OP_SUM && op != MF_OP_CONCAT && op != MF_OP_STACK && op != MF_OP_ROWS && op != MF_OP_COLS &&
-           op != MF_OP_POOL;
-}
-
 static size_t whole_lines(size_t floats)
 {
     return (floats + 15) / 16 * 16;
@@ -115,7 +108,7 @@ static void find_lives(struct mf_plan *p)
         for (int k = 0; k < nd->n_x; k++) {
             int x = root(g, nd->x[k]);
             touch(&p->data[x], forward_time(i));
-            if (back && reads_operands_back(nd->op))
+            if (back && !nd->op->forgets)
                 touch(&p->data[x], backward_time(g, i));
             if (back && mf_flows(g, nd, k) && p->wanted[x])
                 touch(&p->grad[x], backward_time(g, i));
@@ -124,7 +117,7 @@ static void find_lives(struct mf_plan *p)
             touch(&p->data[nd->y], backward_time(g, i));
             touch(&p->grad[nd->y], backward_time(g, i));
         }
-        if (back && nd->how.keep) {
+        if (back && nd->keep) {
             touch(&p->aux[i], forward_time(i));
             touch(&p->aux[i], backward_time(g, i));
         }
@@ -191,7 +184,7 @@ size_t mf_plan_place(struct mf_plan *p, int tile)
             all[n++] = &p->grad[v];
     }
     for (int i = 0; i < g->n_nodes; i++) {
-        p->aux[i].size = whole_lines(g->node[i].how.keep * (size_t)tile);
+        p->aux[i].size = whole_lines(g->node[i].keep * (size_t)tile);
         if (p->aux[i].to >= 0)
             all[n++] = &p->aux[i];
     }
@@ -218,7 +211,7 @@ size_t mf_plan_place_shared(struct mf_plan *p)
     for (int i = 0; i < g->n_nodes; i++)
         if (mf_node_shared(g, i) && mf_runs_back(p, i)) {
             p->aux[i].at = end;
-            end += whole_lines(g->node[i].how.keep);
+            end += whole_lines(g->node[i].keep);
         }
     return end;
 }
@@ -248,32 +241,41 @@ size_t mf_plan_touched(const struct mf_plan *p, size_t tile)
         touch_pages(&q, &p->grad[v], floats);
     }
     for (int i = 0; i < g->n_nodes; i++)
-        touch_pages(&q, &p->aux[i], g->node[i].how.keep * tile);
+        touch_pages(&q, &p->aux[i], g->node[i].keep * tile);
     for (size_t i = 0; i < n; i++)
         count += q.touched[i];
     free(q.touched);
     return (count * q.size < p->arena_size ? count * q.size : p->arena_size) * sizeof(float);
 }
 
-/* An attention takes the heads of operand k one at a time, and a norm made them so. */
-static bool head_by_head(const struct mf_graph *g, const struct mf_node *nd, int k)
+/* Heads that operand k of a node, or its result (k = -1), may be stored in. */
+static int heads_of(const struct mf_graph *g, int node, int k)
 {
-    const struct mf_value *x = &g->value[nd->x[k]];
-    const struct mf_node *norm = x->node < 0 ? NULL : &g->node[x->node];
-    return nd->op == MF_OP_ATTENTION && k < 3 && norm && norm->op == MF_OP_NORM && norm->y == nd->x[k] &&
-           norm->how.heads == nd->how.heads && nd->how.at[k] == 0 &&
-           (k < 2 ? nd->how.dim : g->value[nd->y].cols) == x->cols;
+    const struct mf_op *op = g->node[node].op;
+    if (!op->heads)
+        return 1;
+    struct mf_call c = mf_node_shapes(g, node);
+    int heads = op->heads(&c, k);
+    free(c.x);
+    return heads;
 }
 
-/* A norm's heads lie one after the other where attention alone reads them: memory streams. */
+/* Heads in which a node reads operand k, where it was made in as many; else 1. */
+static int heads_between(const struct mf_graph *g, int node, int k)
+{
+    int value = g->node[node].x[k], from = g->value[value].node, heads = heads_of(g, node, k);
+    return from >= 0 && g->node[from].y == value && heads == heads_of(g, from, -1) ? heads : 1;
+}
+
+/* Heads lie one after the other where all who read them take them so: memory streams. */
 static void find_heads(struct mf_plan *p)
 {
     const struct mf_graph *g = p->g;
     for (int pass = 0; pass < 2; pass++) /* who may, then who may not after all */
         for (int i = 0; i < g->n_nodes; i++)
             for (int k = 0; k < g->node[i].n_x; k++)
-                if (head_by_head(g, &g->node[i], k) == (pass == 0))
-                    p->heads[root(g, g->node[i].x[k])] = pass == 0 ? g->node[i].how.heads : 1;
+                if ((heads_between(g, i, k) > 1) == (pass == 0))
+                    p->heads[root(g, g->node[i].x[k])] = heads_between(g, i, k);
 }
 
 void mf_plan_analyse(struct mf_plan *p)

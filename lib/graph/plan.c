@@ -46,20 +46,21 @@ static void choose_tile(struct mf_plan *p, const struct mf_plan_opts *opts)
     p->arena_size = mf_plan_place(p, p->tile);
 }
 
-static int pack_of(struct mf_plan *p, int W, int from, int K, bool turned)
+static int pack_of(struct mf_plan *p, int W, struct mf_packing c)
 {
     for (int i = 0; i < p->n_packs; i++) {
         const struct mf_weights_use *u = &p->packs[i];
-        if (u->W == W && u->from == from && u->turned == turned && (turned ? u->pack.N : u->pack.K) == K)
+        if (u->W == W && u->c.from == c.from && u->c.n == c.n && u->c.transposed == c.transposed)
             return i;
     }
     p->packs = mf_xrealloc(p->packs, (size_t)p->n_packs + 1, sizeof *p->packs);
-    int out = p->params->p[W].rows;
-    p->packs[p->n_packs] = (struct mf_weights_use){.W = W,
-                                                   .from = from,
-                                                   .turned = turned,
-                                                   .at = p->pack_size,
-                                                   .pack = {.K = turned ? out : K, .N = turned ? K : out}};
+    int rows = p->params->p[W].rows;
+    p->packs[p->n_packs] = (struct mf_weights_use){
+        .W = W,
+        .c = c,
+        .at = p->pack_size,
+        .pack = {.K = c.transposed ? rows : c.n, .N = c.transposed ? c.n : rows},
+    };
     const struct mf_pack *pack = &p->packs[p->n_packs].pack;
     p->pack_size += (p->e->dev.products->pack_floats(pack->K, pack->N) + 15) / 16 * 16;
     return p->n_packs++;
@@ -87,21 +88,32 @@ static struct mf_tensor tensor(const struct mf_plan *p, int w, int value, bool g
     };
 }
 
+static struct mf_cpu_call cpu_call(const struct mf_plan *p, int i)
+{
+    const struct mf_op *op = p->g->node[i].op;
+    return (struct mf_cpu_call){
+        .op = op, .fast = mf_fast_find(p->e->dev.fast, op->name), .products = p->e->dev.products};
+}
+
 static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operands, const int pack[2])
 {
     const struct mf_graph *g = p->g;
     const struct mf_node *nd = &g->node[i];
-    struct mf_call *c = &p->call[w][i];
+    struct mf_cpu_call *of = &p->call[w][i];
+    struct mf_call *c = &of->call;
     bool shared = mf_node_shared(g, i);
-    *c = nd->how;
-    c->crew = &p->crew;
-    c->worker = w;
+    *of = cpu_call(p, i);
+    of->crew = &p->crew;
+    of->worker = w;
+    of->pack = pack[0] < 0 ? NULL : &p->packs[pack[0]].pack;
+    of->pack_back = pack[1] < 0 ? NULL : &p->packs[pack[1]].pack;
+    c->how = nd->how;
     c->y = tensor(p, w, nd->y, true, shared);
     c->n_x = nd->n_x;
     c->x = operands;
     c->dW = c->db = -1;
     c->work = p->arena[w] + p->arena_size;
-    if (nd->how.keep && mf_runs_back(p, i))
+    if (nd->keep && mf_runs_back(p, i))
         c->aux = (shared ? p->shared : p->arena[w]) + p->aux[i].at;
     for (int k = 0; k < nd->n_x; k++)
         c->x[k] = tensor(p, w, nd->x[k], mf_flows(g, nd, k) && mf_runs_back(p, i), shared);
@@ -112,9 +124,6 @@ static void make_call(struct mf_plan *p, int w, int i, struct mf_tensor *operand
     c->b = nd->b < 0 ? NULL : p->params->value + p->params->p[nd->b].at;
     c->dW = mf_trained(g, nd->W) ? (ptrdiff_t)p->params->p[nd->W].at : -1;
     c->db = mf_trained(g, nd->b) ? (ptrdiff_t)p->params->p[nd->b].at : -1;
-    c->products = p->e->dev.products;
-    c->pack = pack[0] < 0 ? NULL : &p->packs[pack[0]].pack;
-    c->pack_back = pack[1] < 0 ? NULL : &p->packs[pack[1]].pack;
 }
 
 /* The first that writes a gradient sets it, in the order of the run, a node's last operand first; who comes later adds.
@@ -127,10 +136,10 @@ static void mark_adds(struct mf_plan *p, int w)
         written[v] = g->value[v].scale != 0.0f && p->tail[v] < 0;
     for (int i = g->n_nodes - 1; i >= 0; i--)
         for (int k = g->node[i].n_x - 1; k >= 0; k--)
-            if (p->call[w][i].x[k].grad) {
+            if (p->call[w][i].call.x[k].grad) {
                 int x = root(g, g->node[i].x[k]);
                 bool summed = mf_node_shared(g, i) && p->tail[x] >= 0; /* by the lanes */
-                p->call[w][i].x[k].add = written[x] || summed;
+                p->call[w][i].call.x[k].add = written[x] || summed;
                 written[x] = written[x] || !summed;
             }
     free(written);
@@ -167,18 +176,18 @@ static void find_packs(struct mf_plan *p, int (*pack)[2])
 {
     for (int i = 0; i < p->g->n_nodes; i++) {
         const struct mf_node *nd = &p->g->node[i];
+        const struct mf_fast *fast = cpu_call(p, i).fast;
+        struct mf_call c = mf_node_shapes(p->g, i);
+        struct mf_packing want[2];
         pack[i][0] = pack[i][1] = -1;
-        if (nd->op != MF_OP_LINEAR)
-            continue;
-        const struct mf_value *x = &p->g->value[nd->x[0]];
-        int out = p->g->value[nd->y].cols, K = nd->how.turned ? out : x->cols;
-        bool turned = nd->how.turned, trained = mf_runs_back(p, i);
-        p->macs += (double)(x->shared ? 0 : x->rows) * x->cols * out;
-        if (!p->e->dev.products)
-            continue;
-        pack[i][0] = pack_of(p, nd->W, nd->how.from, K, turned);
-        if (trained && (turned || (mf_flows(p->g, nd, 0) && p->wanted[x->root])))
-            pack[i][1] = pack_of(p, nd->W, nd->how.from, K, !turned);
+        p->macs += nd->op->macs ? nd->op->macs(&c) : 0.0;
+        if (fast && fast->packs) {
+            fast->packs(&c, want);
+            pack[i][0] = pack_of(p, nd->W, want[0]);
+            if (mf_runs_back(p, i) && mf_flows(p->g, nd, 0) && p->wanted[root(p->g, nd->x[0])])
+                pack[i][1] = pack_of(p, nd->W, want[1]);
+        }
+        free(c.x);
     }
 }
 
@@ -214,31 +223,16 @@ static void make_calls(struct mf_plan *p, int w, int (*pack)[2])
     mark_adds(p, w);
 }
 
-static struct mf_tensor shape_of(const struct mf_plan *p, int value)
-{
-    const struct mf_value *v = &p->g->value[value];
-    return (struct mf_tensor){.rows = v->rows, .cols = v->cols, .shared = v->shared};
-}
-
 /* Shapes alone tell the scratch: asked of calls that have no arena yet. */
 static size_t find_work(const struct mf_plan *p, int tile)
 {
     size_t most = 0;
     for (int i = 0; i < p->g->n_nodes; i++) {
-        const struct mf_kernel *k = &p->e->dev.ops->op[p->g->node[i].op];
-        const struct mf_node *nd = &p->g->node[i];
-        struct mf_call c = nd->how;
-        if (!k->work)
-            continue;
-        c.products = p->e->dev.products;
-        c.n_x = nd->n_x;
-        c.x = mf_xcalloc((size_t)nd->n_x, sizeof *c.x);
-        for (int j = 0; j < nd->n_x; j++)
-            c.x[j] = shape_of(p, nd->x[j]);
-        c.y = shape_of(p, nd->y);
-        size_t size = k->work(&c, tile, mf_runs_back(p, i));
+        struct mf_cpu_call c = cpu_call(p, i);
+        c.call = mf_node_shapes(p->g, i);
+        size_t size = mf_cpu_work(&c, tile, mf_runs_back(p, i));
         most = size > most ? size : most;
-        free(c.x);
+        free(c.call.x);
     }
     return most;
 }

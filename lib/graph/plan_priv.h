@@ -2,8 +2,7 @@
 #ifndef MF_GRAPH_PLAN_PRIV_H
 #define MF_GRAPH_PLAN_PRIV_H
 
-#include "cpu/crew.h"
-#include "cpu/gemm.h"
+#include "cpu/fast.h"
 #include "graph/engine.h"
 #include "graph/record.h"
 
@@ -14,8 +13,8 @@ enum {
 };
 
 struct mf_weights_use { /* one packed piece of a parameter, and its calls */
-    int W, from;
-    bool turned;
+    int W;
+    struct mf_packing c;
     size_t at; /* floats from pack_room's base */
     struct mf_pack pack;
 };
@@ -50,7 +49,7 @@ struct mf_plan {
     bool *is_set;                 /* by value */
     uint64_t shared_of;           /* params->version that shared values were computed from; ~0: none */
 
-    struct mf_call **call; /* by worker, by node */
+    struct mf_cpu_call **call; /* by worker, by node */
     struct mf_crew crew;
     struct mf_tensor **operands;
 

@@ -1,7 +1,8 @@
-/* record.h - the recorded graph, as graph.c writes it and plan.c reads it. */
+/* record.h - the recorded graph, as operations write it and plan.c reads it. */
 #ifndef MF_GRAPH_RECORD_H
 #define MF_GRAPH_RECORD_H
 
+#include "dev/op.h"
 #include "graph/graph.h"
 
 struct mf_value {
@@ -14,12 +15,12 @@ struct mf_value {
 };
 
 struct mf_node {
-    enum mf_op op;
-    int y;              /* value */
-    int n_x, *x;        /* values */
-    unsigned back;      /* bit i: a gradient may flow into x[i]; bit 31: into all from there */
-    struct mf_call how; /* act, from, limit, ...: the attributes alone */
-    int W, b;           /* parameters of a linear; -1: none */
+    const struct mf_op *op;
+    void *how;   /* its attributes */
+    int y;       /* value */
+    int n_x, *x; /* values */
+    size_t keep; /* floats that forward keeps for backward, of one sample (of one shared value) */
+    int W, b;    /* parameters; -1: none */
 };
 
 struct mf_graph {
@@ -30,10 +31,19 @@ struct mf_graph {
     struct mf_node *node;
 };
 
-/* One node more; its result is shared when all that it reads is. The node is valid until the next one. */
-struct mf_val mf_record(struct mf_graph *g, enum mf_op op, int n, const struct mf_val *x, unsigned back, int rows,
-                        int cols, struct mf_node **made);
-/* Unless good, a bug in the caller: say which op and which shapes, and end. */
-void mf_record_want(const struct mf_graph *g, bool good, const char *op, int n, const struct mf_val *x);
+/* One node more, of n operands, without those that are MF_NONE; how: its attributes, copied (NULL: it has none). The
+ * result is shared when all operands are. */
+struct mf_val mf_record(struct mf_graph *g, const struct mf_op *op, const void *how, int n, const struct mf_val *x,
+                        int rows, int cols);
+/* The node that made y, for what mf_record left unset: keep 0, no parameters. Valid until the next node. */
+struct mf_node *mf_record_of(struct mf_graph *g, struct mf_val y);
+/* Unless good, a bug in the caller: print the operation and the shapes, and abort. */
+void mf_record_want(const struct mf_graph *g, bool good, const struct mf_op *op, int n, const struct mf_val *x);
+bool mf_has_shape(const struct mf_graph *g, struct mf_val v, int rows, int cols);
+bool mf_spreads(const struct mf_graph *g, struct mf_val v, int rows,
+                int cols); /* v's rows over these; cols as they are */
+
+/* A node's call with attributes and shapes alone, for its operation's hooks; free its x. */
+struct mf_call mf_node_shapes(const struct mf_graph *g, int node);
 
 #endif

@@ -30,7 +30,7 @@ struct run {
 /* May workers make one operation together? */
 static bool divides(const struct mf_plan *p)
 {
-    return p->e->dev.products;
+    return p->e->dev.fast;
 }
 
 static size_t least(size_t a, size_t b)
@@ -102,7 +102,7 @@ static void run_shared(struct mf_plan *p)
         return;
     for (int i = 0; i < g->n_nodes; i++)
         if (mf_node_shared(g, i))
-            p->e->dev.ops->op[g->node[i].op].forward(&p->call[0][i], 1);
+            mf_cpu_forward(&p->call[0][i], 1);
     p->shared_of = p->params->version;
 }
 
@@ -121,7 +121,7 @@ static void run_shared_back(struct mf_plan *p, size_t n)
     }
     for (int i = g->n_nodes - 1; i >= 0; i--)
         if (mf_node_shared(g, i) && mf_runs_back(p, i))
-            p->e->dev.ops->op[g->node[i].op].backward(&p->call[0][i], 1, p->grads);
+            mf_cpu_backward(&p->call[0][i], 1, p->grads);
 }
 
 /* What a tile adds to the gradients of shared values. */
@@ -148,9 +148,9 @@ static void zero(const struct mf_plan *p, int param, float *lane)
 static void begin(const struct mf_plan *p, int w, int node, bool fresh, float *lane)
 {
     const struct mf_node *nd = &p->g->node[node];
-    struct mf_call *c = &p->call[w][node];
+    struct mf_call *c = &p->call[w][node].call;
     struct mf_first first = p->first[node];
-    c->sets = fresh && first.W && nd->op == MF_OP_LINEAR && (c->turned ? c->y : c->x[0]).cols == c->ldw;
+    c->sets = fresh && first.W && nd->op->sets && nd->op->sets(c);
     if (fresh && first.W && !c->sets)
         zero(p, nd->W, lane);
     if (fresh && first.b)
@@ -160,35 +160,33 @@ static void begin(const struct mf_plan *p, int w, int node, bool fresh, float *l
 struct share {
     const struct mf_plan *p;
     int node, n;
-    const struct mf_call *call;
+    const struct mf_cpu_call *call;
 };
 
 static void forward_part(void *arg, int part, int parts, int w)
 {
     const struct share *s = arg;
-    struct mf_call mine = *s->call;
+    struct mf_cpu_call mine = *s->call;
     mine.part = part;
     mine.parts = parts;
-    mine.work = s->p->call[w][s->node].work;
-    s->p->e->dev.ops->op[s->p->g->node[s->node].op].forward(&mine, s->n);
+    mine.call.work = s->p->call[w][s->node].call.work;
+    mf_cpu_forward(&mine, s->n);
 }
 
 static void forward(struct mf_plan *p, int w, int node, int n)
 {
-    const struct mf_kernel *op = &p->e->dev.ops->op[p->g->node[node].op];
-    const struct mf_call *c = &p->call[w][node];
+    const struct mf_cpu_call *c = &p->call[w][node];
     struct share s = {p, node, n, c};
-    if (op->divides && mf_crew_helps(&p->crew))
-        mf_crew_share(&p->crew, w, mf_tile_rows(&c->y, n) * c->y.cols >= LARGE ? 4 : 1, forward_part, &s);
+    if (c->fast && c->fast->divides && mf_crew_helps(&p->crew))
+        mf_crew_share(&p->crew, w, mf_tile_rows(&c->call.y, n) * c->call.y.cols >= LARGE ? 4 : 1, forward_part, &s);
     else
-        op->forward(c, n);
+        mf_cpu_forward(c, n);
 }
 
 static void run_tile(const struct run *r, int w, size_t tile, float *lane)
 {
     struct mf_plan *p = r->p;
     const struct mf_graph *g = p->g;
-    const struct mf_kernel *op = p->e->dev.ops->op;
     size_t first = tile * r->tile, n = least(r->n - first, r->tile);
     feed_tile(r, w, first, n);
     for (int v = 1; v < g->n_values; v++)
@@ -206,7 +204,7 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
     for (int i = g->n_nodes - 1; i >= 0; i--)
         if (mf_runs_back(p, i) && !mf_node_shared(g, i)) {
             begin(p, w, i, tile < (size_t)p->lanes, lane);
-            op[g->node[i].op].backward(&p->call[w][i], (int)n, lane);
+            mf_cpu_backward(&p->call[w][i], (int)n, lane);
         }
     keep_tails(p, w, tile < (size_t)p->lanes, lane);
 }
@@ -299,7 +297,7 @@ static void pack_one(void *arg, int i)
     struct mf_plan *p = arg;
     struct mf_weights_use *u = &p->packs[i];
     const struct mf_param *w = &p->params->p[u->W];
-    p->e->dev.products->pack(&u->pack, p->params->value + w->at + u->from, w->cols, u->turned);
+    p->e->dev.products->pack(&u->pack, p->params->value + w->at + u->c.from, w->cols, u->c.transposed);
 }
 
 static int check(struct mf_plan *p, const struct run *r, int n_fetches, struct mf_err *err)

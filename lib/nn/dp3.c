@@ -127,7 +127,7 @@ static struct mf_val attend(struct mf_graph *g, struct mf_val tokens)
     struct mf_val kv = mf_linear(g, tokens, W, 0, b, MF_NONE, MF_NONE, MF_ACT_NONE);
     struct mf_attend how = {.heads = MF_POOL_HEADS, .blocks = 1, .dim = F, .out = F, .at = {0, F, 2 * F}};
     how.scale = (float)(1 / sqrt((double)F / MF_POOL_HEADS));
-    return mf_layer_apply(g, out, mf_attention(g, q, kv, kv, &how), MF_ACT_NONE);
+    return mf_layer_apply(g, out, mf_attention(g, q, kv, kv, MF_NONE, &how), MF_ACT_NONE);
 }
 
 /* The mean of the tokens (L, F), each weighed by the softmax of its score w tanh(V x): (1, F). Ilse et al., 2018,
@@ -142,7 +142,7 @@ static struct mf_val weigh_by_score(struct mf_graph *g, struct mf_val tokens)
     int w = mf_param_add(ps, "attention_pool.attention.2.weight", 1, n, 2, MF_GROUP_CRITIC, MF_INIT_UNIFORM, a);
     mf_param_add(ps, "attention_pool.attention.2.bias", 1, 1, 1, MF_GROUP_BUFFER, MF_INIT_CONST, 0);
     struct mf_attend how = {.heads = 1, .blocks = 1, .dim = n, .out = F, .scale = 1};
-    return mf_attention(g, mf_param_value(g, w), mf_layer_apply(g, first, tokens, MF_ACT_TANH), tokens, &how);
+    return mf_attention(g, mf_param_value(g, w), mf_layer_apply(g, first, tokens, MF_ACT_TANH), tokens, MF_NONE, &how);
 }
 
 struct mf_val mf_value_head(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,

@@ -12,6 +12,7 @@
 #include "base/layout.h"
 #include "dev/op.h"
 #include "graph/graph.h"
+#include "op/ops.h"
 
 enum { MF_DIMS_MAX = 8, MF_LAYERS_MAX = 48 };
 #define MF_ENCODING "encoding" /* array obs/encoding of the stream */

@@ -141,14 +141,15 @@ static struct mf_val block(struct mf_graph *g, const struct mf_net_spec *s, int 
     struct mf_attend self = {.heads = s->heads, .blocks = steps, .dim = W, .out = W, .at = {0, W, 2 * W}};
     struct mf_attend cross = {.heads = s->heads, .blocks = 1, .dim = W, .out = W, .at = {0, 0, W}};
     self.scale = cross.scale = (float)(1 / sqrt((double)W / s->heads));
-    self.drop = obs->drop, self.key = obs->key, self.layer = i;
+    self.drop = obs->drop, self.layer = i;
 
     struct mf_val x = in_block(g, i, "self_attn.in_proj_", enter(g, s, h, m, 0), 3 * W, true, false, MF_ACT_NONE);
-    x = mf_attention(g, x, x, x, &self);
+    x = mf_attention(g, x, x, x, obs->key, &self);
     h = leave(g, s, h, in_block(g, i, "self_attn.out_proj.", x, W, true, false, MF_ACT_NONE), m, 0);
 
     x = in_block(g, i, "cross_attn.q.", enter(g, s, h, m, 1), W, s->qkv_bias, false, MF_ACT_NONE);
-    x = mf_attention(g, head_norm(g, s, i, "q_norm", x), obs->part[2 * i], obs->part[2 * i + 1], &cross);
+    x = head_norm(g, s, i, "q_norm", x);
+    x = mf_attention(g, x, obs->part[2 * i], obs->part[2 * i + 1], MF_NONE, &cross);
     h = leave(g, s, h, in_block(g, i, "cross_attn.proj.", x, W, true, false, MF_ACT_NONE), m, 1);
 
     x = in_block(g, i, "mlp.fc1.", enter(g, s, h, m, 2), 4 * W, true, false, MF_ACT_GELU);

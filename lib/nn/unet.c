@@ -141,7 +141,7 @@ static struct mf_val grow(struct mf_graph *g, const char *name, struct mf_val x,
 {
     int n = mf_cols(g, x);
     struct conv c = conv_params(g, name, n, n * 4, n, 4);
-    x = mf_fold(g, mf_linear_turned(g, x, c.W), &(struct mf_slide){k, 4, 2, 1});
+    x = mf_fold(g, mf_linear_transposed(g, x, c.W), &(struct mf_slide){k, 4, 2, 1});
     return mf_add(g, x, mf_param_value(g, c.b));
 }
 

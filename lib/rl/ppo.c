@@ -7,8 +7,10 @@
 
 #include "base/mem.h"
 #include "base/stop.h"
-#include "dev/op.h"
+#include "flow/ops.h"
 #include "flow/score.h"
+#include "op/ops.h"
+#include "rl/losses.h"
 #include "rl/minibatch.h"
 #include "rl/proximal.h"
 

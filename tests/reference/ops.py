@@ -1,4 +1,4 @@
-"""Every operation of graph.h in PyTorch, in double: values and gradients for tests/unit/test_op_torch.c and
+"""Every operation in PyTorch, in double: values and gradients for tests/unit/test_op_torch.c and
 test_adam.c.
 
     python tests/reference/ops.py tests/fixtures/ops.safetensors

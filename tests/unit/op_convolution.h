@@ -25,11 +25,11 @@ static struct mf_val op_convolve(struct lab *l)
 }
 
 /* Of what is wanted and of an input, for which no gradient is. */
-static struct mf_val op_convolve_turned(struct lab *l)
+static struct mf_val op_convolve_transposed(struct lab *l)
 {
     static const struct mf_slide how = {2, 4, 2, 1};
-    struct mf_val y = mf_fold(l->g, mf_linear_turned(l->g, operand(l, 6, 5), matrix(l, 5, 12)), &how);
-    return mf_add(l->g, y, mf_fold(l->g, mf_linear_turned(l->g, input(l, 6, 9), matrix(l, 9, 12)), &how));
+    struct mf_val y = mf_fold(l->g, mf_linear_transposed(l->g, operand(l, 6, 5), matrix(l, 5, 12)), &how);
+    return mf_add(l->g, y, mf_fold(l->g, mf_linear_transposed(l->g, input(l, 6, 9), matrix(l, 9, 12)), &how));
 }
 
 static struct mf_val op_group_norm(struct lab *l)

@@ -2,8 +2,10 @@
 #ifndef MF_OP_LAB_H
 #define MF_OP_LAB_H
 
+#include "flow/ops.h"
 #include "op_convolution.h"
 #include "op_transformer.h"
+#include "rl/losses.h"
 
 /* ---- one function per operation: record it, return its value ---- */
 
@@ -219,7 +221,7 @@ static const struct {
     OP(unfold),
     OP(fold),
     OP(convolve),
-    OP(convolve_turned),
+    OP(convolve_transposed),
     OP(group_norm),
     OP(film),
     OP(weigh),

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "graph/plan.h"
+#include "op/ops.h"
 #include "tap.h"
 
 enum {

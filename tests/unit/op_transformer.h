@@ -75,9 +75,7 @@ static struct mf_val self_attention(struct lab *l, int n, float drop)
     struct mf_val x = operand(l, 10, 6 * n + 1);
     struct mf_attend how = {.heads = 2, .blocks = 2, .dim = 2 * n, .out = 2 * n, .at = {0, 2 * n, 4 * n + 1}};
     how.scale = 0.4f, how.drop = drop, how.layer = 3;
-    if (drop > 0.0f)
-        how.key = input(l, 1, 1);
-    return mf_attention(l->g, x, x, x, &how);
+    return mf_attention(l->g, x, x, x, drop > 0.0f ? input(l, 1, 1) : MF_NONE, &how);
 }
 
 static struct mf_val op_attention(struct lab *l)
@@ -98,14 +96,14 @@ static struct mf_val op_attention_cross(struct lab *l)
 {
     struct mf_val q = operand(l, 19, 11), k = operand(l, 70, 9), v = operand(l, 70, 20);
     struct mf_attend how = {.heads = 2, .blocks = 1, .dim = 8, .out = 18, .at = {3, 1, 2}, .scale = 0.3f};
-    return mf_attention(l->g, q, k, v, &how);
+    return mf_attention(l->g, q, k, v, MF_NONE, &how);
 }
 
 static struct mf_val op_attention_shared(struct lab *l)
 {
     struct mf_val kv = operand(l, 7, 12);
     struct mf_attend how = {.heads = 2, .blocks = 1, .dim = 6, .out = 6, .at = {0, 0, 6}, .scale = 0.5f};
-    return mf_attention(l->g, shared_operand(l, 2, 6), kv, kv, &how);
+    return mf_attention(l->g, shared_operand(l, 2, 6), kv, kv, MF_NONE, &how);
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "flow/cloner.h"
 #include "flow/grid.h"
+#include "flow/ops.h"
 #include "flow/sampler.h"
 #include "flow/score.h"
 #include "policies.h"

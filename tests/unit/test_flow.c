@@ -1,6 +1,7 @@
 /* Grids and coefficients in closed form, scoring against PyTorch, and the ratio that is exactly 1. */
 #include "base/rng.h"
 #include "flow/grid.h"
+#include "flow/ops.h"
 #include "flow/sampler.h"
 #include "flow/score.h"
 #include "policies.h"

@@ -9,6 +9,7 @@
 #include "base/cpus.h"
 #include "base/workers.h"
 #include "graph/plan.h"
+#include "op/ops.h"
 #include "tap.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -4,6 +4,9 @@
 
 #include "run/safetensors.h"
 #include "graph/plan.h"
+#include "flow/ops.h"
+#include "op/ops.h"
+#include "rl/losses.h"
 #include "tap.h"
 
 enum { A = 3, C = 2, OFFSET = 1 };
@@ -107,7 +110,7 @@ static struct mf_val attend(struct bench *b, bool cross)
     struct mf_attend how = {.heads = 2, .blocks = 2, .dim = 10, .out = 10, .at = {0, 10, 20}, .scale = 0.4472136f};
     if (cross)
         how = (struct mf_attend){.heads = 2, .blocks = 1, .dim = 32, .out = 32, .at = {1, 0, 32}, .scale = 0.25f};
-    return mf_attention(b->g, q, kv, kv, &how);
+    return mf_attention(b->g, q, kv, kv, MF_NONE, &how);
 }
 
 /* What transformers add. */
@@ -143,7 +146,7 @@ static struct mf_val record_convolution(struct bench *b)
     struct mf_graph *g = b->g;
     const char *n = b->name;
     if (!strcmp(n, "conv_turned"))
-        return mf_fold(g, mf_linear_turned(g, x(b, 0), param(b, "W")), &twice);
+        return mf_fold(g, mf_linear_transposed(g, x(b, 0), param(b, "W")), &twice);
     if (!strncmp(n, "conv_", 5))
         return mf_linear(g, mf_unfold(g, x(b, 0), n[5] == 's' ? &same : &half), param(b, "W"), 0, param(b, "b"),
                          MF_NONE, MF_NONE, MF_ACT_NONE);

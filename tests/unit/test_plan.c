@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "graph/plan.h"
+#include "op/ops.h"
 #include "tap.h"
 
 enum { N = 300, O = 7, D = 20, H = 48 };
@@ -133,7 +134,7 @@ static struct mf_val attending(struct mf_graph *g, struct mf_val x, struct mf_va
     asks = mf_modulate(g, mf_norm(g, asks, 0, WIDE, 8, MF_NORM_RMS, -1, -1, 1e-5f),
                        mf_linear(g, scale, m, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE), 0);
     struct mf_val y = mf_attention(
-        g, asks, known, known,
+        g, asks, known, known, MF_NONE,
         &(struct mf_attend){.heads = 8, .blocks = 1, .dim = WIDE, .out = WIDE, .at = {0, 0, WIDE}, .scale = 0.2f});
     return mf_linear(g, y, out, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
@@ -261,7 +262,7 @@ static void normed(const char *device, bool whole, const float *x, float *y, flo
     if (whole)
         mf_add(g, keys, keys);
     struct mf_val out = mf_attention(
-        g, in, keys, kv,
+        g, in, keys, kv, MF_NONE,
         &(struct mf_attend){.heads = HEADS, .blocks = 1, .dim = H, .out = H, .at = {0, 0, H}, .scale = 0.3f});
     mf_loss(g, mf_mse(g, mf_reshape(g, out, 1, KEYS * H), mf_reshape(g, target, 1, KEYS * H), weight), 1.0f);
     mf_params_alloc(&ps, &err);

@@ -1,9 +1,11 @@
-/* ref_attention.c - attention, query by query. */
+/* op_attention.c - attention, query by query. */
 #include <math.h>
 #include <string.h>
 
 #include "base/rng.h"
 #include "dev/ref.h"
+#include "graph/record.h"
+#include "op/ops.h"
 
 /* One head of one block of one sample; columns are those of the packed operands. */
 struct ref_head {
@@ -16,11 +18,12 @@ struct ref_head {
 
 static struct ref_head head_of(const struct mf_call *c, int n, int i)
 {
-    int parts = c->blocks * c->heads, s = i / parts, block = i % parts / c->heads, h = i % c->heads;
-    struct ref_head t = {.n = c->y.rows / c->blocks,
-                         .m = c->x[1].rows / c->blocks,
-                         .dim = c->dim / c->heads,
-                         .out = c->y.cols / c->heads,
+    const struct mf_attend *how = c->how;
+    int parts = how->blocks * how->heads, s = i / parts, block = i % parts / how->heads, h = i % how->heads;
+    struct ref_head t = {.n = c->y.rows / how->blocks,
+                         .m = c->x[1].rows / how->blocks,
+                         .dim = how->dim / how->heads,
+                         .out = c->y.cols / how->heads,
                          .ldo = c->y.cols,
                          .block = block,
                          .head = h,
@@ -28,9 +31,9 @@ static struct ref_head head_of(const struct mf_call *c, int n, int i)
     size_t at[3];
     for (int k = 0; k < 3; k++) {
         const struct mf_tensor *x = &c->x[k];
-        int row = (x->shared ? 0 : s * x->rows) + block * (x->rows / c->blocks), width = k < 2 ? t.dim : t.out;
+        int row = (x->shared ? 0 : s * x->rows) + block * (x->rows / how->blocks), width = k < 2 ? t.dim : t.out;
         t.ld[k] = mf_apart(x);
-        at[k] = mf_place(x, n, row, c->at[k] + h * width);
+        at[k] = mf_place(x, n, row, how->at[k] + h * width);
     }
     size_t to = (size_t)(s * c->y.rows + block * t.n) * (size_t)t.ldo + (size_t)(h * t.out);
     t.padded = (t.n + MF_QUERIES - 1) / MF_QUERIES * MF_QUERIES;
@@ -55,24 +58,26 @@ static double dot(const float *a, const float *b, int n)
     return sum;
 }
 
-void mf_ref_drop(const struct mf_call *c, int sample, int part, int query, int n, float *weight, int stride)
+void mf_attention_drop(const struct mf_call *c, int sample, int part, int query, int n, float *weight, int stride)
 {
+    const struct mf_attend *how = c->how;
     uint32_t key;
-    if (c->drop <= 0.0f)
+    if (how->drop <= 0.0f)
         return;
     memcpy(&key, c->x[3].data + sample, sizeof key);
-    struct mf_rng rng = mf_rng_at(key, MF_RNG_DROPOUT, (uint32_t)c->layer, (uint32_t)part, (uint32_t)query);
+    struct mf_rng rng = mf_rng_at(key, MF_RNG_DROPOUT, (uint32_t)how->layer, (uint32_t)part, (uint32_t)query);
     for (int j = 0; j < n; j++)
-        if (mf_rng_uniform(&rng) < c->drop)
+        if (mf_rng_uniform(&rng) < how->drop)
             weight[j * stride] = -weight[j * stride];
 }
 
-static void forward(const struct mf_call *c, const struct ref_head *t, int i)
+static void attend(const struct mf_call *c, const struct ref_head *t, int i)
 {
-    double most = -INFINITY, sum = 0.0, kept = 1.0 - (double)c->drop;
+    const struct mf_attend *how = c->how;
+    double most = -INFINITY, sum = 0.0, kept = 1.0 - (double)how->drop;
     float *weight = t->keep + i, *y = t->y + i * t->ldo;
     for (int j = 0; j < t->m; j++) {
-        double s = (double)c->scale * dot(t->q + i * t->ld[0], t->k + j * t->ld[1], t->dim);
+        double s = (double)how->scale * dot(t->q + i * t->ld[0], t->k + j * t->ld[1], t->dim);
         weight[j * t->padded] = (float)s;
         most = s > most || s != s ? s : most;
     }
@@ -82,7 +87,7 @@ static void forward(const struct mf_call *c, const struct ref_head *t, int i)
         sum += e;
     }
     weight[t->m * t->padded] = (float)(1.0 / sum);
-    mf_ref_drop(c, t->sample, t->block * c->heads + t->head, i, t->m, weight, t->padded);
+    mf_attention_drop(c, t->sample, t->block * how->heads + t->head, i, t->m, weight, t->padded);
     for (int d = 0; d < t->out; d++) {
         double o = 0.0;
         for (int j = 0; j < t->m; j++)
@@ -91,25 +96,27 @@ static void forward(const struct mf_call *c, const struct ref_head *t, int i)
     }
 }
 
-void mf_ref_attention(const struct mf_call *c, int n)
+static void forward(const struct mf_call *c, int n)
 {
-    int heads = (c->y.shared ? 1 : n) * c->blocks * c->heads;
+    const struct mf_attend *how = c->how;
+    int heads = (c->y.shared ? 1 : n) * how->blocks * how->heads;
     for (int i = 0; i < heads; i++) {
         struct ref_head t = head_of(c, n, i);
         for (int q = 0; q < t.n; q++)
-            forward(c, &t, q);
+            attend(c, &t, q);
     }
 }
 
-static void backward(const struct mf_call *c, const struct ref_head *t, int i)
+static void attend_back(const struct mf_call *c, const struct ref_head *t, int i)
 {
+    const struct mf_attend *how = c->how;
     const float *weight = t->keep + i, *q = t->q + i * t->ld[0], *g = t->dout + i * t->ldo;
-    double kept = 1.0 - (double)c->drop, delta = dot(g, t->o + i * t->ldo, t->out);
+    double kept = 1.0 - (double)how->drop, delta = dot(g, t->o + i * t->ldo, t->out);
     for (int j = 0; j < t->m; j++) {
         const float *k = t->k + j * t->ld[1], *v = t->v + j * t->ld[2];
         bool dropped = weight[j * t->padded] < 0.0f;
         double p = fabs((double)weight[j * t->padded]) * (double)weight[t->m * t->padded];
-        double ds = (double)c->scale * p * ((dropped ? 0.0 : dot(g, v, t->out) / kept) - delta);
+        double ds = (double)how->scale * p * ((dropped ? 0.0 : dot(g, v, t->out) / kept) - delta);
         for (int d = 0; t->dq && d < t->dim; d++)
             t->dq[i * t->ld[0] + d] += (float)(ds * (double)k[d]);
         for (int d = 0; t->dk && d < t->dim; d++)
@@ -119,9 +126,10 @@ static void backward(const struct mf_call *c, const struct ref_head *t, int i)
     }
 }
 
-void mf_ref_attention_back(const struct mf_call *c, int n, float *lane)
+static void backward(const struct mf_call *c, int n, float *lane)
 {
-    int heads = (c->y.shared ? 1 : n) * c->blocks * c->heads;
+    const struct mf_attend *how = c->how;
+    int heads = (c->y.shared ? 1 : n) * how->blocks * how->heads;
     (void)lane;
     mf_ref_zero(c, n);
     for (int i = 0; i < heads; i++) {
@@ -129,14 +137,52 @@ void mf_ref_attention_back(const struct mf_call *c, int n, float *lane)
         for (int q = 0; q < t.n; q++)
             for (int d = 0; d < t.out; d++)
                 if (t.dout[q * t.ldo + d] != 0.0f) { /* a query without gradient is not read further */
-                    backward(c, &t, q);
+                    attend_back(c, &t, q);
                     break;
                 }
     }
 }
 
-size_t mf_ref_attention_work(const struct mf_call *c, int n, bool back)
+static size_t work(const struct mf_call *c, int n, bool back)
 {
     (void)n;
     return back ? 0 : mf_attention_keeps(c->y.rows, c->x[1].rows, 1, 1);
+}
+
+/* A head of q, k or v that is all of its operand is read by itself. */
+static int heads(const struct mf_call *c, int k)
+{
+    const struct mf_attend *how = c->how;
+    return k >= 0 && k < 3 && how->at[k] == 0 && (k < 2 ? how->dim : how->out) == c->x[k].cols ? how->heads : 1;
+}
+
+static const struct mf_op op = {
+    .name = "attention",
+    .attributes = sizeof(struct mf_attend),
+    .flows = 1 | 2 | 4,
+    .forward = forward,
+    .backward = backward,
+    .work = work,
+    .heads = heads,
+};
+
+static bool holds(const struct mf_graph *g, struct mf_val x, int from, int cols, int blocks)
+{
+    return from >= 0 && from + cols <= mf_cols(g, x) && mf_rows(g, x) % blocks == 0;
+}
+
+struct mf_val mf_attention(struct mf_graph *g, struct mf_val q, struct mf_val k, struct mf_val v, struct mf_val key,
+                           const struct mf_attend *asked)
+{
+    struct mf_attend how = *asked;
+    struct mf_val all[] = {q, k, v, key};
+    bool fits = how.heads > 0 && how.blocks > 0 && how.dim % how.heads == 0 && how.out % how.heads == 0 &&
+                holds(g, q, how.at[0], how.dim, how.blocks) && holds(g, k, how.at[1], how.dim, how.blocks) &&
+                holds(g, v, how.at[2], how.out, how.blocks) && mf_rows(g, k) == mf_rows(g, v);
+    mf_record_want(g, fits && mf_is_shared(g, k) == mf_is_shared(g, v) && (!mf_is_shared(g, k) || mf_is_shared(g, q)),
+                   &op, 4, all);
+    how.drop = key.id ? how.drop : 0.0f;
+    struct mf_val y = mf_record(g, &op, &how, 4, all, mf_rows(g, q), how.out);
+    mf_record_of(g, y)->keep = mf_attention_keeps(mf_rows(g, q), mf_rows(g, k), how.heads, how.blocks);
+    return y;
 }

@@ -1,0 +1,21 @@
+/* fast_modulate.c - shift and scale: the kernels' own, whose gradients only add. */
+#include "cpu/fast.h"
+#include "cpu/kern.h"
+#include "dev/ref.h"
+
+static void forward(const struct mf_cpu_call *c, int n)
+{
+    mf_kern()->modulate(&c->call, n);
+}
+
+static void backward(const struct mf_cpu_call *c, int n, float *lane)
+{
+    mf_ref_zero(&c->call, n);
+    mf_kern()->modulate_back(&c->call, n, lane);
+}
+
+const struct mf_fast mf_fast_modulate = {
+    .name = "modulate",
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,63 @@
+/* ops.h - the operations that networks are made of: functions that record them. One is one file, op_NAME.c: its
+ * attributes (how.h), shapes, reference loops, and what the engine asks of it (struct mf_op).
+ *
+ * "Spread": an operand of n rows, where n divides the result's, or a shared one: each of its rows is read by rows/n
+ * rows of the result that follow one another.
+ */
+#ifndef MF_OP_OPS_H
+#define MF_OP_OPS_H
+
+#include "graph/graph.h"
+#include "op/how.h"
+
+/* y = act(x W[:, from : from + x.cols]^T + b + r1 + r2); W (out, in), b (1, out) or -1.
+ * r1, r2: MF_NONE, or (.., out), spread. */
+struct mf_val mf_linear(struct mf_graph *g, struct mf_val x, int W, int from, int b, struct mf_val r1, struct mf_val r2,
+                        enum mf_act act);
+struct mf_val mf_linear_transposed(struct mf_graph *g, struct mf_val x, int W); /* x W */
+struct mf_val mf_param_value(struct mf_graph *g, int W); /* a parameter as a shared value: a learned embedding */
+
+/* act(x0 + x1 + ..), each spread or MF_NONE; the two after it are the same. */
+struct mf_val mf_sum(struct mf_graph *g, int n, const struct mf_val *x, enum mf_act act);
+struct mf_val mf_activate(struct mf_graph *g, struct mf_val x, enum mf_act act);
+struct mf_val mf_add(struct mf_graph *g, struct mf_val a, struct mf_val b);
+
+struct mf_val mf_concat(struct mf_graph *g, int n, const struct mf_val *x); /* along cols; spread */
+struct mf_val mf_stack(struct mf_graph *g, int n, const struct mf_val *x);  /* along rows, per sample */
+struct mf_val mf_slice_rows(struct mf_graph *g, struct mf_val x, int from, int n);
+struct mf_val mf_slice_cols(struct mf_graph *g, struct mf_val x, int from, int n);
+/* The largest, or the mean, of every rows/n rows that follow one another: (n, cols). Of equal ones the first is it. */
+struct mf_val mf_pool(struct mf_graph *g, struct mf_val x, int n, enum mf_pool how);
+/* [sin(scale t f), cos(scale t f)], f_i = exp(-i ln(1e4)/(dim/2-1)); t (rows, 1) -> (rows, dim). No gradient. */
+struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, float scale, int dim);
+
+/* Columns [from, from + cols) of x in `heads` heads, each normalised by itself: x^ w + b; w and b (1, cols/heads) are
+ * every head's, or -1. Ba et al. 2016; Zhang & Sennrich 2019. */
+struct mf_val mf_norm(struct mf_graph *g, struct mf_val x, int from, int cols, int heads, enum mf_norm norm, int W,
+                      int b, float eps);
+/* Every block of rows and group of columns normalised by itself (Wu & He 2018): x^ w + b, w and b (1, cols). */
+struct mf_val mf_group_norm(struct mf_graph *g, struct mf_val x, int blocks, int groups, int W, int b, float eps);
+/* Adaptive layer norm's (Peebles & Xie 2023): x (1 + scale) + shift, and h + gate x. shift and scale are columns
+ * [from, from + 2 cols) of m, gate [from, from + cols); m, and h of a gate, are spread. */
+struct mf_val mf_modulate(struct mf_graph *g, struct mf_val x, struct mf_val m, int from);
+struct mf_val mf_gate(struct mf_graph *g, struct mf_val h, struct mf_val x, struct mf_val m, int from);
+/* Head by head (Vaswani et al. 2017), in blocks of rows that see only each other; packed projections need no slice.
+ * q (blocks*n, ..) may be shared; k, v (blocks*m, ..) -> (blocks*n, out).
+ * key: of the dropout, (1, 1) per sample, the bits of an uint32 (no gradient into it); MF_NONE: no dropout. */
+struct mf_val mf_attention(struct mf_graph *g, struct mf_val q, struct mf_val k, struct mf_val v, struct mf_val key,
+                           const struct mf_attend *how);
+
+/* Conv1d's operand: row t of a block becomes column c*kernel + j of a row = x[t*stride + j - pad, c], 0 beyond the
+ * block, so that mf_linear with a weight (out, in*kernel) is the convolution: (blocks*T', C*kernel),
+ * T' = (T + 2 pad - kernel)/stride + 1. */
+struct mf_val mf_unfold(struct mf_graph *g, struct mf_val x, const struct mf_slide *how);
+/* Its adjoint, (blocks*T, C*kernel) -> (blocks*T', C), T' = (T-1) stride - 2 pad + kernel: after mf_linear_transposed
+ * with a weight (in, out*kernel) it is ConvTranspose1d. */
+struct mf_val mf_fold(struct mf_graph *g, struct mf_val x, const struct mf_slide *how);
+
+/* x times the weight (1, 1) of its sample (no gradient into it); weight 0 = masked: 0, forward and back. */
+struct mf_val mf_weigh(struct mf_graph *g, struct mf_val x, struct mf_val weight);
+/* weight * mean over (rows, cols) of (a - b)^2; no gradient into b. weight (1, 1). */
+struct mf_val mf_mse(struct mf_graph *g, struct mf_val a, struct mf_val b, struct mf_val weight);
+
+#endif

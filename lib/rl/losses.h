@@ -1,0 +1,29 @@
+/* losses.h - the losses of PPO: operations of a graph, (1, 1) per sample and already weighted, and the numbers of one
+ * element, which metrics report too. Weight 0 is a masked element: nothing of it is read, its gradient is 0.
+ */
+#ifndef MF_RL_LOSSES_H
+#define MF_RL_LOSSES_H
+
+#include "graph/graph.h"
+
+/* sum_e weight_e * max(-adv*ratio, -adv*clip(ratio, 1-eps, 1+eps)), ratio = exp(new - old), e over cols of new
+ * (Schulman et al. 2017). new and old are first kept within +-clamp when clamp > 0 (gradient 0 outside); dual > 0: at
+ * most dual*|adv| where adv < 0. old, weight (1, E); adv (1, 1); knobs (1, 4) shared: eps, dual, clamp, 0. */
+struct mf_val mf_ppo_loss(struct mf_graph *g, struct mf_val logp, struct mf_val old, struct mf_val adv,
+                          struct mf_val weight, struct mf_val knobs);
+/* weight * e^2 (or Huber), the larger of it and that of the clipped value when clip > 0.
+ * v, ret, old, weight (1, 1); knobs (1, 4) shared: clip, huber delta, 0, 0. */
+struct mf_val mf_value_loss(struct mf_graph *g, struct mf_val v, struct mf_val ret, struct mf_val old,
+                            struct mf_val weight, struct mf_val knobs);
+
+struct mf_loss_at { /* of one element */
+    double loss, slope;
+};
+
+double mf_within(double x, double limit); /* x within +-limit; limit 0: x */
+/* slope: by the log of the ratio. */
+struct mf_loss_at mf_ppo_loss_at(double ratio, double adv, double eps, double dual);
+/* slope: by v. */
+struct mf_loss_at mf_value_loss_at(double v, double ret, double old, double clip, double delta);
+
+#endif

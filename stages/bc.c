@@ -5,7 +5,6 @@
  * so a run that goes on gives the same frames and weights as one that was
  * never interrupted.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "flow/checkpoint.h"
 #include "flow/cloner.h"
 #include "flow/dataset.h"
+#include "flow/optimizer.h"
 #include "flow/spec_keys.h"
 #include "import/demos_in.h"
 #include "stage/journal.h"
@@ -41,12 +41,11 @@ struct bc {
     struct mf_policy policy;
     struct mf_clone_opts opts;
     struct mf_cloner *cloner;
-    struct mf_adam adam;
+    struct mf_optimizer optimizer;
     struct mf_demos demos;
     struct mf_dataset windows;
-    float *ema;
     float *obs, *actions; /* (batch_size, O), (batch_size, D): a minibatch */
-    int64_t step, saved;  /* minibatches taken; those in the checkpoint */
+    int64_t saved;        /* minibatches in the checkpoint */
     double began;         /* when training would have begun, had it never been interrupted */
     double saved_at, told_at;
     int rows;       /* of progress so far */
@@ -176,16 +175,20 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
 static int save(struct bc *b, struct mf_err *err)
 {
     char step[32], samples[32], seed[32];
-    snprintf(step, sizeof step, "%lld", (long long)b->step);
+    snprintf(step, sizeof step, "%lld", (long long)b->optimizer.minibatches);
     snprintf(samples, sizeof samples, "%zu", b->windows.n);
     snprintf(seed, sizeof seed, "%lld", (long long)b->seed);
     const char *extra[][2] = {{"clone_samples", samples}, {"clone_step", step}, {"seed", seed}};
-    struct mf_checkpoint c = {
-        .policy = &b->policy, .ema = b->ema, .adam = &b->adam, .kind = "clone", .n_extra = 3, .extra = extra};
+    struct mf_checkpoint c = {.policy = &b->policy,
+                              .ema = b->optimizer.ema,
+                              .adam = &b->optimizer.adam,
+                              .kind = "clone",
+                              .n_extra = 3,
+                              .extra = extra};
     int rc = mf_checkpoint_save(b->path, &c, err);
     if (rc == 0)
         mf_rundir_begun(&b->rundir);
-    b->saved = b->step;
+    b->saved = b->optimizer.minibatches;
     b->saved_at = mf_now();
     return rc;
 }
@@ -208,15 +211,13 @@ static int go_on(struct bc *b, struct mf_err *err)
     int rc = mf_checkpoint_open(&l, b->path, err);
     if (rc)
         return rc;
-    if ((rc = same_run(b, l, err)) == 0 && (rc = mf_loaded_policy(l, &b->policy, MF_WEIGHTS_RAW, err)) == 0 &&
-        (rc = mf_loaded_adam(l, &b->policy.params, &b->adam, err)) == 0)
-        rc = mf_loaded_ema(l, &b->policy.params, b->ema, err);
-    const char *step = mf_loaded_extra(l, "clone_step");
-    b->step = b->saved = step ? strtoll(step, NULL, 10) : 0;
+    if ((rc = same_run(b, l, err)) == 0 && (rc = mf_loaded_policy(l, &b->policy, MF_WEIGHTS_RAW, err)) == 0)
+        rc = mf_optimizer_load(&b->optimizer, l, err);
+    b->saved = b->optimizer.minibatches;
     mf_checkpoint_close(l);
     if (rc == 0)
-        mf_log(MF_LOG_INFO, "resuming %s at minibatch %lld%s", b->path, (long long)b->step,
-               b->step < b->steps ? "" : ", the last of clone.steps: raise it to go on");
+        mf_log(MF_LOG_INFO, "resuming %s at minibatch %lld%s", b->path, (long long)b->optimizer.minibatches,
+               b->optimizer.minibatches < b->steps ? "" : ", the last of clone.steps: raise it to go on");
     return rc;
 }
 
@@ -246,7 +247,8 @@ static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
         mf_run_accepted(run);
     }
     if (rc == 0)
-        rc = mf_journal_open(&b->journal, b->rundir.path, head, (b->step + STRETCH - 1) / STRETCH, err);
+        rc =
+            mf_journal_open(&b->journal, b->rundir.path, head, (b->optimizer.minibatches + STRETCH - 1) / STRETCH, err);
     if (rc == 0)
         b->began = mf_now() - mf_journal_spent(b->journal);
     mf_frame_free(head);
@@ -273,22 +275,25 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
                                      .seed = (uint64_t)b->seed};
     int rc = mf_engine_open(&b->engine, b->device, (int)b->threads, (enum mf_precision)b->precision, err);
     if (rc || (rc = read_data(run, b, err)) || (rc = mf_cloner_new(&b->cloner, b->engine, &b->policy, &b->opts, err)) ||
-        (rc = mf_adam_init(&b->adam, &b->policy.params, err)) ||
-        (rc = mf_alloc((void **)&b->ema, b->policy.params.size * sizeof(float), "averaged weights", err)) ||
+        (rc = mf_optimizer_init(&b->optimizer, b->engine, &b->policy.params,
+                                &(struct mf_optimizer_opts){.average = true,
+                                                            .weight_decay = b->weight_decay,
+                                                            .patience = 1,
+                                                            .rate = "clone.learning_rate",
+                                                            .counter = "clone_step"},
+                                err)) ||
         (rc = alloc_rows(&b->obs, b, b->policy.spec.net.O, err)) ||
         (rc = alloc_rows(&b->actions, b, b->policy.spec.net.D, err)))
         return rc;
-    b->adam.weight_decay = b->weight_decay;
-    memcpy(b->ema, b->policy.params.value, b->policy.params.size * sizeof(float));
     return (rc = open_folder(b, err)) ? rc : emit_head(run, b, err);
 }
 
 static double learning_rate(const struct bc *b)
 {
-    double rest = (double)(b->steps - b->warmup);
-    if (b->step < b->warmup)
-        return b->learning_rate * (double)(b->step + 1) / (double)b->warmup;
-    return b->learning_rate * .5 * (1 + cos(3.14159265358979323846 * (double)(b->step - b->warmup) / rest));
+    const int64_t step = b->optimizer.minibatches;
+    if (step < b->warmup)
+        return b->learning_rate * (double)(step + 1) / (double)b->warmup;
+    return b->learning_rate * mf_lr_factor(MF_LR_COSINE, (double)(step - b->warmup), (double)(b->steps - b->warmup));
 }
 
 struct seen { /* of a stretch */
@@ -297,33 +302,28 @@ struct seen { /* of a stretch */
 
 static int minibatch(struct bc *b, struct seen *seen, struct mf_err *err)
 {
-    double loss, norm[MF_GROUPS + 1], lr[MF_GROUPS] = {[MF_GROUP_POLICY] = seen->lr = learning_rate(b)};
-    lr[MF_GROUP_ENCODER] = seen->lr;
-    const double scale[MF_GROUPS] = {1, 1, 1, 1, 1};
+    const int64_t at = b->optimizer.minibatches;
+    const size_t n = (size_t)b->batch_size;
+    double loss, lr = seen->lr = learning_rate(b);
+    const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = lr, [MF_GROUP_ENCODER] = lr},
+                                 .ema_decay =
+                                     b->ema_decay > 0 ? b->ema_decay : mf_ema_decay(at, 1, b->ema_power, b->ema_max)};
+    struct mf_verdict v;
     float *grads;
-    const uint32_t *drawn = mf_dataset_draw(&b->windows, (uint64_t)b->seed, b->step, (size_t)b->batch_size);
-    int rc = mf_dataset_batch(&b->windows, (size_t)b->batch_size, drawn, b->obs, b->actions, err);
-    if (rc || (rc = mf_cloner_run(b->cloner, b->step, (size_t)b->batch_size, NULL, b->obs, b->actions, b->ema, &loss,
-                                  &grads, err)))
+    const uint32_t *drawn = mf_dataset_draw(&b->windows, (uint64_t)b->seed, at, n);
+    int rc = mf_dataset_batch(&b->windows, n, drawn, b->obs, b->actions, err);
+    if (rc || (rc = mf_cloner_run(b->cloner, at, n, NULL, b->obs, b->actions, b->optimizer.ema, &loss, &grads, err)) ||
+        (rc = mf_optimizer_step(&b->optimizer, grads, &step, &v, err)))
         return rc;
-    mf_grad_norms(b->engine, &b->policy.params, grads, norm);
-    if (!isfinite(norm[MF_GROUPS]))
-        return mf_err_set(err, MF_EMATH, "the gradient of minibatch %lld is not finite", (long long)b->step);
-    mf_adam_step(b->engine, &b->adam, &b->policy.params, grads, lr, scale);
-    double decay = b->ema_decay > 0 ? b->ema_decay : mf_ema_decay(b->step, 1, b->ema_power, b->ema_max);
-    for (int g = 0; g < MF_GROUPS; g++)
-        if (mf_is_averaged((enum mf_group)g))
-            mf_ema_step(b->engine, &b->policy.params, (enum mf_group)g, b->ema, decay);
-    b->step++;
     seen->loss += loss;
-    seen->grad_norm += norm[MF_GROUPS];
+    seen->grad_norm += v.total;
     return 0;
 }
 
 /* Rows and lines at most one a second: a stretch is over in less. */
 static void show(struct bc *b, double lr, double loss, double speed)
 {
-    const long long step = b->step, steps = b->steps;
+    const long long step = b->optimizer.minibatches, steps = b->steps;
     const double now = mf_now();
     if (!b->progress) {
         mf_log_live("minibatch %lld of %lld, loss %.4f, %.0f samples/s", step, steps, loss, speed);
@@ -348,8 +348,8 @@ static int report(struct mf_run *run, struct bc *b, const struct seen *seen, int
 {
     double loss = seen->loss / (double)taken, speed = (double)(taken * b->batch_size) / seconds;
     struct mf_frame *m = mf_frame_new(MF_METRICS);
-    mf_frame_set_int(m, "iter", (b->step - 1) / STRETCH);
-    mf_frame_set_int(m, "step", b->step);
+    mf_frame_set_int(m, "iter", (b->optimizer.minibatches - 1) / STRETCH);
+    mf_frame_set_int(m, "step", b->optimizer.minibatches);
     mf_frame_set_num(m, "time", mf_now() - b->began);
     mf_frame_set_num(m, "values.train/loss", loss);
     mf_frame_set_num(m, "values.train/lr", seen->lr);
@@ -367,26 +367,26 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
     struct seen seen = {0};
-    int64_t first = b->step, end = (first / STRETCH + 1) * STRETCH;
+    int64_t first = b->optimizer.minibatches, end = (first / STRETCH + 1) * STRETCH;
     double start = mf_now();
     int rc = 0;
-    while (rc == 0 && b->step < end && b->step < b->steps)
+    while (rc == 0 && b->optimizer.minibatches < end && b->optimizer.minibatches < b->steps)
         rc = minibatch(b, &seen, err);
-    if (rc == 0 && b->step > first)
-        rc = report(run, b, &seen, b->step - first, mf_now() - start, err);
+    if (rc == 0 && b->optimizer.minibatches > first)
+        rc = report(run, b, &seen, b->optimizer.minibatches - first, mf_now() - start, err);
     if (rc == 0 && mf_now() - b->saved_at > SAVE_SECONDS)
         rc = save(b, err);
-    return rc ? rc : b->step < b->steps;
+    return rc ? rc : b->optimizer.minibatches < b->steps;
 }
 
 static void say_end(const struct bc *b)
 {
-    if (b->step < b->steps)
+    if (b->optimizer.minibatches < b->steps)
         mf_log(MF_LOG_INFO,
                "stopped at %lld of %lld minibatches; what is cloned so far is %s (run.resume=auto goes on)",
-               (long long)b->step, (long long)b->steps, b->path);
+               (long long)b->optimizer.minibatches, (long long)b->steps, b->path);
     else
-        mf_log(MF_LOG_INFO, "%lld minibatches; the clone is %s", (long long)b->step, b->path);
+        mf_log(MF_LOG_INFO, "%lld minibatches; the clone is %s", (long long)b->optimizer.minibatches, b->path);
 }
 
 static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
@@ -394,19 +394,18 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
     struct bc *b = self;
     (void)run;
     bool whole = b->journal && (rc == 0 || rc == MF_STOPPED || rc == MF_CLOSED);
-    int late = whole && (b->saved < b->step || b->step == 0) ? save(b, err) : 0;
+    int late = whole && (b->saved < b->optimizer.minibatches || b->optimizer.minibatches == 0) ? save(b, err) : 0;
     mf_log_live("%s", "");
     if (whole && late == 0)
         say_end(b);
-    int shut = mf_journal_close(b->journal, rc == 0 && b->step == b->steps, err);
+    int shut = mf_journal_close(b->journal, rc == 0 && b->optimizer.minibatches == b->steps, err);
     mf_cloner_free(b->cloner);
-    mf_adam_release(&b->adam);
+    mf_optimizer_release(&b->optimizer);
     mf_dataset_close(&b->windows);
     mf_demos_close(&b->demos);
     mf_policy_release(&b->policy);
     mf_engine_close(b->engine);
     mf_rundir_close(&b->rundir);
-    free(b->ema);
     free(b->obs);
     free(b->actions);
     return late ? late : shut;

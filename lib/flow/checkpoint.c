@@ -152,6 +152,17 @@ const char *mf_loaded_extra(const struct mf_loaded *l, const char *key)
     return fact(l, "extra.", key, &text, &none) ? NULL : text;
 }
 
+int mf_loaded_count(const struct mf_loaded *l, const char *key, int64_t *v, struct mf_err *err)
+{
+    *v = 0;
+    if (!mf_loaded_extra(l, key))
+        return 0;
+    int rc = fact_int(l, "extra.", key, v, err);
+    return rc || *v >= 0 ? rc
+                         : mf_err_set(err, MF_EFORMAT, "the metadata of %s has extra.%s=%lld, which is no count",
+                                      l->path, key, (long long)*v);
+}
+
 int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states)
 {
     *states = l->states;

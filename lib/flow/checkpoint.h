@@ -42,7 +42,9 @@ const char *mf_loaded_path(const struct mf_loaded *l);
 const struct mf_policy_spec *mf_loaded_spec(const struct mf_loaded *l);
 const char *mf_loaded_kind(const struct mf_loaded *l);
 const char *mf_loaded_extra(const struct mf_loaded *l, const char *key); /* NULL: none */
-const struct mf_safetensors *mf_loaded_file(const struct mf_loaded *l);  /* the raw tensors and metadata */
+/* A count among them; 0 where there is none. */
+int mf_loaded_count(const struct mf_loaded *l, const char *key, int64_t *v, struct mf_err *err);
+const struct mf_safetensors *mf_loaded_file(const struct mf_loaded *l); /* the raw tensors and metadata */
 int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
 /* Copies weights, normaliser, counters into an initialised policy whose spec agrees; a tensor that is missing, left
  * over or misshapen is named. A policy without normaliser is refused. critic.* may be missing in a clone (kept fresh).

@@ -335,9 +335,3 @@ int mf_cloner_run(struct mf_cloner *m, int64_t step, size_t n, const uint32_t *i
         return mf_err_set(err, MF_EMATH, "the cloning loss of step %lld is not a number", (long long)step);
     return 0;
 }
-
-double mf_ema_decay(int64_t step, double inv_gamma, double power, double max)
-{
-    double decay = 1 - pow(1 + (double)step / inv_gamma, -power);
-    return decay < 0 ? 0 : decay > max ? max : decay;
-}

@@ -32,7 +32,4 @@ void mf_cloner_free(struct mf_cloner *c);
 int mf_cloner_run(struct mf_cloner *c, int64_t step, size_t n, const uint32_t *index, const float *obs,
                   const float *actions, const float *ema, double *loss, float **grads, struct mf_err *err);
 
-/* decay = 1-(1+step/inv_gamma)^-power within [0, max] */
-double mf_ema_decay(int64_t step, double inv_gamma, double power, double max);
-
 #endif

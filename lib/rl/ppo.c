@@ -14,17 +14,13 @@
 #include "rl/minibatch.h"
 #include "rl/proximal.h"
 
-enum { PATIENCE = 3 };   /* non-finite gradients in a row before the run ends */
 enum { ROUNDINGS = 32 }; /* of float, in a return: one for every step that is summed, and they partly cancel */
 
 struct mf_ppo {
     struct mf_engine *engine;
     struct mf_policy *policy;
     struct mf_ppo_opts opts;
-    struct mf_adam adam;
-    float *ema;
-    int64_t minibatches;
-    int in_a_row; /* minibatches whose gradient was not finite, also over rounds */
+    struct mf_optimizer optimizer;
 
     struct mf_score score; /* of the whole loss */
     struct mf_graph *graph;
@@ -127,19 +123,17 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
     if (rc == 0 && opts->critic_warmup_steps > 0)
         rc = build_warmup(q, err);
     if (rc == 0)
-        rc = mf_adam_init(&q->adam, &p->params, err);
-    if (rc == 0 && opts->ema_decay > 0 && p->params.value) {
-        void *ema = NULL;
-        rc = mf_alloc(&ema, p->params.size * sizeof(float), "the moving average of the weights", err);
-        q->ema = ema;
-        if (rc == 0)
-            memcpy(q->ema, p->params.value, p->params.size * sizeof(float));
-    }
+        rc = mf_optimizer_init(&q->optimizer, e, &p->params,
+                               &(struct mf_optimizer_opts){.average = opts->ema_decay > 0,
+                                                           .weight_decay = opts->weight_decay,
+                                                           .patience = 3,
+                                                           .rate = "training.learning_rate",
+                                                           .counter = "minibatches"},
+                               err);
     if (rc) {
         mf_ppo_free(q);
         return rc;
     }
-    q->adam.weight_decay = opts->weight_decay;
     set_knobs(q);
     *ppo = q;
     return 0;
@@ -148,7 +142,8 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
 void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
 {
     size_t most = mf_minibatch_most(n, &q->opts);
-    to->of[MF_MEMORY_WEIGHTS] += (double)((q->opts.ema_decay > 0 ? 4 : 3) * q->policy->params.size * sizeof(float));
+    to->of[MF_MEMORY_WEIGHTS] += (double)(q->policy->params.size * sizeof(float));
+    mf_optimizer_memory(&q->optimizer, to);
     to->of[MF_MEMORY_ROWS] +=
         (double)n * (double)mf_rows_memory(&q->policy->spec) + (double)mf_minibatch_memory(n, &q->opts, q->width);
     mf_plan_memory(q->plan, most, to);
@@ -164,24 +159,13 @@ void mf_ppo_free(struct mf_ppo *q)
     mf_plan_free(q->warmup.plan);
     mf_graph_free(q->graph);
     mf_graph_free(q->warmup.graph);
-    mf_adam_release(&q->adam);
-    free(q->ema);
+    mf_optimizer_release(&q->optimizer);
     free(q);
 }
 
-struct mf_adam *mf_ppo_adam(struct mf_ppo *q)
+struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *q)
 {
-    return &q->adam;
-}
-
-float *mf_ppo_ema(struct mf_ppo *q)
-{
-    return q->ema;
-}
-
-int64_t *mf_ppo_minibatches(struct mf_ppo *q)
-{
-    return &q->minibatches;
+    return &q->optimizer;
 }
 
 /* ---- one minibatch ---- */
@@ -231,47 +215,31 @@ static int run_warmup(struct mf_ppo *q, const struct mf_rows *r, struct mf_minib
 
 static double schedule(const struct mf_ppo *q)
 {
-    double total = (double)q->opts.total_timesteps;
-    double p = total > 0 ? fmin(1, (double)q->policy->global_step / total) : 0;
-    switch (q->opts.lr_schedule) {
-    case MF_LR_LINEAR:
-        return 1 - p;
-    case MF_LR_COSINE:
-        return 0.5 * (1 + cos(3.14159265358979323846 * p));
-    default:
-        return 1;
-    }
+    const double total = (double)q->opts.total_timesteps, done = (double)q->policy->global_step;
+    return mf_lr_factor((enum mf_lr_schedule)q->opts.lr_schedule, total > 0 ? fmin(1, done / total) : 0, 1);
 }
 
-/* Clip, step, average. Returns 1 when the gradient was not finite and nothing was done. */
-static int apply(struct mf_ppo *q, const float *grads, bool warm, struct mf_ppo_stats *st)
+static struct mf_step next_step(const struct mf_ppo *q, bool warm)
 {
     const struct mf_ppo_opts *o = &q->opts;
-    double norm[MF_GROUPS + 1], scale[MF_GROUPS], s = schedule(q);
-    mf_grad_norms(q->engine, &q->policy->params, grads, norm);
-    st->grad_norm += norm[MF_GROUPS];
-    st->critic_grad_norm += norm[MF_GROUP_CRITIC];
-    if (!isfinite(norm[MF_GROUPS]))
-        return 1;
-    for (int i = 0; i < MF_GROUPS; i++) {
-        double of = o->clip == MF_CLIP_SEPARATE ? norm[i] : norm[MF_GROUPS];
-        scale[i] = o->max_grad_norm > 0 && of > o->max_grad_norm ? o->max_grad_norm / of : 1;
-    }
-    const double lr[MF_GROUPS] = {[MF_GROUP_POLICY] = warm ? 0 : s * o->learning_rate,
-                                  [MF_GROUP_ENCODER] = warm || q->policy->encoder_frozen ? 0 : s * o->learning_rate,
-                                  [MF_GROUP_NOISE] = warm ? 0 : s * o->noise_learning_rate,
-                                  [MF_GROUP_CRITIC] = s * o->critic_learning_rate};
-    st->learning_rate = s * o->learning_rate;
-    mf_adam_step(q->engine, &q->adam, &q->policy->params, grads, lr, scale);
-    for (int i = 0; q->ema && i < MF_GROUP_BUFFER; i++)
-        mf_ema_step(q->engine, &q->policy->params, (enum mf_group)i, q->ema, o->ema_decay);
-    return 0;
+    const double s = schedule(q);
+    return (struct mf_step){
+        .lr = {[MF_GROUP_POLICY] = warm ? 0 : s * o->learning_rate,
+               [MF_GROUP_ENCODER] = warm || q->policy->encoder_frozen ? 0 : s * o->learning_rate,
+               [MF_GROUP_NOISE] = warm ? 0 : s * o->noise_learning_rate,
+               [MF_GROUP_CRITIC] = s * o->critic_learning_rate},
+        .max_norm = o->max_grad_norm,
+        .separate = o->clip == MF_CLIP_SEPARATE,
+        .ema_decay = o->ema_decay,
+    };
 }
 
 static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, struct mf_ppo_stats *st,
                 struct mf_err *err)
 {
-    bool warm = q->minibatches < q->opts.critic_warmup_steps;
+    const bool warm = q->optimizer.minibatches < q->opts.critic_warmup_steps;
+    const struct mf_step step = next_step(q, warm);
+    struct mf_verdict v;
     int rc = warm ? run_warmup(q, r, b, err) : run_full(q, r, b, err);
     if (rc)
         return rc;
@@ -281,15 +249,13 @@ static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *
         st->kl_stop = true;
         return 0;
     }
-    int bad = apply(q, mf_plan_grads(warm ? q->warmup.plan : q->plan), warm, st);
-    q->in_a_row = bad ? q->in_a_row + 1 : 0;
-    st->skipped += bad;
+    rc = mf_optimizer_step(&q->optimizer, mf_plan_grads(warm ? q->warmup.plan : q->plan), &step, &v, err);
     st->minibatches++;
-    q->minibatches++;
-    if (q->in_a_row >= PATIENCE)
-        return mf_err_set(err, MF_EMATH, "the gradient was not finite %d times in a row: lower training.learning_rate",
-                          PATIENCE);
-    return 0;
+    st->skipped += !v.finite;
+    st->grad_norm += v.total;
+    st->critic_grad_norm += v.norm[MF_GROUP_CRITIC];
+    st->learning_rate = v.finite ? schedule(q) * q->opts.learning_rate : st->learning_rate;
+    return rc;
 }
 
 /* ---- the round ---- */

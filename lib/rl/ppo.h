@@ -15,12 +15,12 @@
 #include "flow/policy.h"
 #include "graph/plan.h"
 #include "nn/net.h"
+#include "flow/optimizer.h"
 #include "rl/rows.h"
 
 enum mf_ppo_level { MF_TOKEN, MF_ACTION, MF_CHUNK }; /* what a ratio is taken of, for step objectives */
 enum mf_loss_agg { MF_AGG_MEAN, MF_AGG_TRAJECTORY }; /* RLinf's mean over steps/max_steps */
 enum mf_clip { MF_CLIP_GLOBAL, MF_CLIP_SEPARATE };   /* one gradient norm, or one per network */
-enum mf_lr_schedule { MF_LR_CONSTANT, MF_LR_LINEAR, MF_LR_COSINE };
 enum mf_normalize_over { MF_OVER_ROUND, MF_OVER_MINIBATCH };
 
 struct mf_ppo_opts {
@@ -29,7 +29,8 @@ struct mf_ppo_opts {
     double clip_range, dual_clip, logprob_clamp, value_clip, huber_delta, proximal;
     double value_coef, entropy_coef, target_kl; /* target_kl 0 or inf: no stop */
     double learning_rate, critic_learning_rate, noise_learning_rate, weight_decay, max_grad_norm, ema_decay;
-    int level, loss_agg, clip, lr_schedule, normalize_over;
+    int level, loss_agg, clip, normalize_over;
+    int lr_schedule; /* enum mf_lr_schedule */
     bool normalize_advantages, recompute_logprobs;
 };
 
@@ -42,10 +43,7 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
 void mf_ppo_memory(const struct mf_ppo *ppo, size_t n, struct mf_memory *to);
 void mf_ppo_free(struct mf_ppo *ppo);
 
-/* State that a checkpoint keeps. */
-struct mf_adam *mf_ppo_adam(struct mf_ppo *ppo);
-float *mf_ppo_ema(struct mf_ppo *ppo);           /* NULL unless ema_decay > 0 */
-int64_t *mf_ppo_minibatches(struct mf_ppo *ppo); /* taken so far: the critic's warm-up counts them */
+struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *ppo); /* the critic's warm-up goes by its minibatches */
 
 /* What an update did; means over its minibatches unless said otherwise. KL and ratios are between the proximal and the
  * new policy, their means over what the proximal one would have sampled (weighted by p/b). */

@@ -124,13 +124,9 @@ static int keep_state(struct mf_trainer *t, const char *src, const void *bytes, 
 static int resume(struct mf_trainer *t, const struct mf_loaded *l, struct mf_err *err)
 {
     const struct mf_state *s;
-    const char *taken = mf_loaded_extra(l, "minibatches"), *start = mf_loaded_extra(l, "start");
-    float *ema = mf_ppo_ema(t->learner);
-    int rc = mf_loaded_adam(l, &t->policy.params, mf_ppo_adam(t->learner), err);
-    if (rc == 0 && ema)
-        rc = mf_loaded_ema(l, &t->policy.params, ema, err);
+    const char *start = mf_loaded_extra(l, "start");
+    int rc = mf_optimizer_load(mf_ppo_optimizer(t->learner), l, err);
     snprintf(t->start, sizeof t->start, "%s", start ? start : "");
-    *mf_ppo_minibatches(t->learner) = taken ? atoll(taken) : 0;
     for (int i = 0, n = mf_loaded_states(l, &s); rc == 0 && i < n; i++)
         rc = keep_state(t, s[i].src, s[i].bytes, s[i].size, err);
     return rc;
@@ -150,8 +146,7 @@ int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum m
         rc = resume(t, l, err);
     } else if (rc == 0) {
         p->version = p->iter = p->global_step = 0;
-        if (mf_ppo_ema(t->learner))
-            memcpy(mf_ppo_ema(t->learner), p->params.value, p->params.size * sizeof(float));
+        mf_optimizer_average_anew(mf_ppo_optimizer(t->learner));
     }
     mf_checkpoint_close(l);
     t->stale.first = p->version;
@@ -192,11 +187,12 @@ int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, 
 int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err)
 {
     char minibatches[32];
-    snprintf(minibatches, sizeof minibatches, "%lld", (long long)*mf_ppo_minibatches(t->learner));
-    const char *extra[][2] = {{"minibatches", minibatches}, {"start", t->start}};
+    const struct mf_optimizer *o = mf_ppo_optimizer(t->learner);
+    snprintf(minibatches, sizeof minibatches, "%lld", (long long)o->minibatches);
+    const char *extra[][2] = {{o->opts.counter, minibatches}, {"start", t->start}};
     struct mf_checkpoint c = {.policy = (struct mf_policy *)(uintptr_t)&t->policy,
-                              .ema = mf_ppo_ema(t->learner),
-                              .adam = mf_ppo_adam(t->learner),
+                              .ema = o->ema,
+                              .adam = &o->adam,
                               .kind = "ppo",
                               .n_states = t->n_states,
                               .states = t->states,

@@ -158,7 +158,7 @@ static void check(struct bench *b, struct mf_array **all, int *n)
     update(b);
     for (int i = 0; i < b->policy.params.n; i++) {
         const struct mf_param *q = &b->policy.params.p[i];
-        float *m = mf_ppo_adam(b->ppo)->m + q->at;
+        float *m = mf_ppo_optimizer(b->ppo)->adam.m + q->at;
         for (int j = 0; j < q->rows * q->cols; j++)
             m[j] *= 10;
         snprintf(name, sizeof name, "grad%d/%s", b->points, q->name);

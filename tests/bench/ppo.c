@@ -106,7 +106,7 @@ static void moments(struct bench *b, int batch, struct mf_array **all, int *n)
     for (int i = 0; i < b->policy.params.n; i++) {
         const struct mf_param *q = &b->policy.params.p[i];
         snprintf(name, sizeof name, "moment%d/%s", batch, q->name);
-        bench_put(all, n, MF_F32, mf_ppo_adam(b->ppo)->m + q->at, (size_t)(q->rows * q->cols), name);
+        bench_put(all, n, MF_F32, mf_ppo_optimizer(b->ppo)->adam.m + q->at, (size_t)(q->rows * q->cols), name);
     }
 }
 

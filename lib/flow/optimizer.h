@@ -1,0 +1,66 @@
+/* optimizer.h - what training keeps beside the weights: AdamW's moments and steps, the average of the weights (EMA) and
+ * the number of minibatches. Cloning and PPO have the same one.
+ */
+#ifndef MF_FLOW_OPTIMIZER_H
+#define MF_FLOW_OPTIMIZER_H
+
+#include "flow/policy.h"
+#include "graph/plan.h"
+
+struct mf_loaded;
+
+struct mf_optimizer_opts {
+    bool average;        /* keep an EMA, of what acts: policy and encoder */
+    double weight_decay; /* AdamW's */
+    int patience;        /* this many gradients in a row that are not finite end the run */
+    const char *rate;    /* the key of the learning rate, which the error names then */
+    const char *counter; /* the name of `minibatches` in a checkpoint */
+};
+
+struct mf_optimizer {
+    struct mf_optimizer_opts opts;
+    struct mf_engine *engine; /* borrowed, as the parameters */
+    struct mf_params *params;
+    struct mf_adam adam;
+    float *ema;          /* as params->value; NULL: none */
+    int64_t minibatches; /* so far, with those that were skipped */
+    int skipped;         /* in a row */
+};
+
+/* Moments of 0, and the weights as their average. Of parameters without values it is an outline, which takes no memory.
+ */
+int mf_optimizer_init(struct mf_optimizer *o, struct mf_engine *e, struct mf_params *ps,
+                      const struct mf_optimizer_opts *opts, struct mf_err *err);
+void mf_optimizer_release(struct mf_optimizer *o);                            /* safe on a zeroed one */
+void mf_optimizer_memory(const struct mf_optimizer *o, struct mf_memory *to); /* added; of an outline too */
+void mf_optimizer_average_anew(struct mf_optimizer *o);                       /* the average becomes the weights */
+
+/* A resumable checkpoint's moments, steps, average and count. */
+int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct mf_err *err);
+
+struct mf_step {          /* what is done with the gradients of a minibatch */
+    double lr[MF_GROUPS]; /* 0: the group's weights and moments stay */
+    double max_norm;      /* the gradient is scaled down to it; 0: it is not clipped */
+    bool separate;        /* one norm for each group, else one over all */
+    double ema_decay;     /* ema = decay ema + (1 - decay) weights */
+};
+
+struct mf_verdict {
+    double norm[MF_GROUPS], total; /* of the gradient before clipping: by group, and over all that is trained */
+    bool finite;                   /* else no step was taken */
+};
+
+/* One minibatch, counted. A gradient that is not finite is skipped; MF_EMATH where patience ends. */
+int mf_optimizer_step(struct mf_optimizer *o, const float *grads, const struct mf_step *s, struct mf_verdict *v,
+                      struct mf_err *err);
+
+/* ---- schedules ---- */
+
+enum mf_lr_schedule { MF_LR_CONSTANT, MF_LR_LINEAR, MF_LR_COSINE };
+
+/* The factor of a learning rate after `done` of `all`: 1 at first, and 0 in the end unless it is constant. */
+double mf_lr_factor(enum mf_lr_schedule how, double done, double all);
+/* decay = 1-(1+step/inv_gamma)^-power within [0, max] */
+double mf_ema_decay(int64_t step, double inv_gamma, double power, double max);
+
+#endif

@@ -1,0 +1,113 @@
+/* The optimiser of cloning and PPO: clipping, averages, gradients that are not finite, schedules. */
+#include <math.h>
+#include <string.h>
+
+#include "flow/optimizer.h"
+#include "tap.h"
+
+enum { N = 16 };
+static struct mf_err err;
+static struct mf_engine *engine;
+static const struct mf_optimizer_opts opts = {.average = true, .patience = 2, .rate = "clone.learning_rate"};
+
+static void params_of(struct mf_params *ps)
+{
+    *ps = (struct mf_params){.n = 0};
+    mf_param_add(ps, "a", 1, N, 1, MF_GROUP_POLICY, MF_INIT_UNIFORM, 1);
+    mf_param_add(ps, "b", 1, N, 1, MF_GROUP_CRITIC, MF_INIT_UNIFORM, 1);
+    mf_params_alloc(ps, &err);
+    mf_params_fresh(ps, 1);
+}
+
+static bool same(const struct mf_params *a, const struct mf_params *b)
+{
+    return !memcmp(a->value, b->value, a->size * sizeof *a->value);
+}
+
+/* A step scales the gradient of each group so that its norm, or that of all, is at most max_norm. */
+static void clipping(bool separate)
+{
+    struct mf_params ps, by_hand;
+    struct mf_optimizer o;
+    struct mf_adam adam;
+    struct mf_verdict v;
+    const struct mf_step s = {.lr = {.1, .2}, .max_norm = 1, .separate = separate, .ema_decay = .9};
+    float grads[2 * N], want[N];
+    for (int i = 0; i < 2 * N; i++)
+        grads[i] = i < N ? .5f : .75f; /* norms 2 and 3 */
+    params_of(&ps);
+    params_of(&by_hand);
+    mf_adam_init(&adam, &by_hand, &err);
+    mf_optimizer_init(&o, engine, &ps, &opts, &err);
+    for (int i = 0; i < N; i++)
+        want[i] = .9f * ps.value[i];
+    ok(mf_optimizer_step(&o, grads, &s, &v, &err) == 0 && fabs(v.norm[MF_GROUP_POLICY] - 2) < 1e-9 &&
+           fabs(v.norm[MF_GROUP_CRITIC] - 3) < 1e-9 && fabs(v.total - sqrt(13)) < 1e-9 && o.minibatches == 1,
+       "norms of the groups, and of all");
+    const double all = 1 / v.total;
+    mf_adam_step(engine, &adam, &by_hand, grads, s.lr,
+                 (double[MF_GROUPS]){separate ? .5 : all, separate ? 1 / v.norm[MF_GROUP_CRITIC] : all, 1, 1, 1});
+    ok(same(&ps, &by_hand), "%s: AdamW of the clipped gradient", separate ? "a norm for each group" : "one norm");
+    for (int i = 0; i < N; i++)
+        near(o.ema[i], want[i] + (1 - .9f) * ps.value[i], 1e-7, "the policy's average");
+    ok(o.ema[N] != ps.value[N], "the critic has none");
+    mf_optimizer_average_anew(&o);
+    ok(!memcmp(o.ema, ps.value, ps.size * sizeof *o.ema), "begun anew, the average is the weights");
+    mf_optimizer_release(&o);
+    mf_adam_release(&adam);
+    mf_params_release(&ps);
+    mf_params_release(&by_hand);
+}
+
+static void not_finite(void)
+{
+    struct mf_params ps, before;
+    struct mf_optimizer o;
+    struct mf_verdict v;
+    const struct mf_step s = {.lr = {.1, .2}};
+    float bad[2 * N] = {[3] = NAN}, good[2 * N] = {1};
+    params_of(&ps);
+    params_of(&before);
+    mf_optimizer_init(&o, engine, &ps, &opts, &err);
+    ok(mf_optimizer_step(&o, bad, &s, &v, &err) == 0 && !v.finite && same(&ps, &before) && o.minibatches == 1 &&
+           o.adam.step[MF_GROUP_POLICY] == 0,
+       "a gradient that is not finite changes nothing, and is counted");
+    ok(mf_optimizer_step(&o, good, &s, &v, &err) == 0 && v.finite && !same(&ps, &before), "the next one is taken");
+    ok(mf_optimizer_step(&o, bad, &s, &v, &err) == 0 && mf_optimizer_step(&o, bad, &s, &v, &err) == MF_EMATH &&
+           strstr(err.text, "minibatch 3, 2 in a row: lower clone.learning_rate"),
+       "%s", err.text);
+    mf_optimizer_release(&o);
+    mf_params_release(&ps);
+    mf_params_release(&before);
+}
+
+static void memory(void)
+{
+    struct mf_params ps = {.n = 0};
+    struct mf_optimizer o;
+    struct mf_memory m = {.rows = ""};
+    mf_param_add(&ps, "a", 1 << 10, 1 << 20, 2, MF_GROUP_POLICY, MF_INIT_UNIFORM, 1);
+    ok(mf_optimizer_init(&o, engine, &ps, &opts, &err) == 0 && !o.ema && !o.adam.m, "an outline takes no memory");
+    mf_optimizer_memory(&o, &m);
+    near(mf_memory_sum(&m), 3.0 * 4 * (1 << 30), 1, "two moments and the average");
+    mf_optimizer_release(&o);
+    mf_params_release(&ps);
+}
+
+int main(void)
+{
+    mf_engine_open(&engine, "cpu", 1, MF_FP32, &err);
+    clipping(false);
+    clipping(true);
+    not_finite();
+    memory();
+    near(mf_lr_factor(MF_LR_CONSTANT, 3, 4), 1, 0, "constant");
+    near(mf_lr_factor(MF_LR_LINEAR, 1, 4), .75, 1e-12, "linear");
+    near(mf_lr_factor(MF_LR_COSINE, 1, 3), .75, 1e-12, "cosine");
+    near(mf_lr_factor(MF_LR_COSINE, 3, 3), 0, 1e-12, "cosine's end");
+    near(mf_ema_decay(0, 1, .75, .9999), 0, 1e-12, "no decay at first");
+    near(mf_ema_decay(15, 1, .75, .9999), 1 - 1 / 8.0, 1e-12, "1 - 16^-.75");
+    near(mf_ema_decay(1000000000, 1, .75, .9999), .9999, 1e-12, "at most max");
+    mf_engine_close(engine);
+    return done();
+}

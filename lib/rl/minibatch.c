@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "rl/advantage.h"
+#include "rl/losses.h"
 
 static size_t smaller(size_t a, size_t b)
 {
@@ -174,18 +175,6 @@ bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r)
     return true;
 }
 
-static double within(double x, double limit)
-{
-    return limit > 0 ? fmax(-limit, fmin(limit, x)) : x;
-}
-
-static double surrogate(double ratio, double advantage, const struct mf_ppo_opts *o)
-{
-    double clipped = fmax(1 - o->clip_range, fmin(1 + o->clip_range, ratio));
-    double loss = fmax(-advantage * ratio, -advantage * clipped);
-    return o->dual_clip > 0 && advantage < 0 ? fmin(loss, -advantage * o->dual_clip) : loss;
-}
-
 double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts *o, struct mf_ppo_stats *st)
 {
     double n = 0, k1 = 0, k3 = 0, clipped = 0, clamped = 0, sum = 0, loss = 0, gap = 0, drawn = 0, entropy = 0;
@@ -197,14 +186,15 @@ double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_op
                 continue;
             double now = (double)b->new_logp[e], then = (double)b->old_logp[e],
                    count = b->count[i] * (double)b->correction[e];
-            double lr = within(now, o->logprob_clamp) - within(then, o->logprob_clamp), ratio = exp(lr);
+            double lr = mf_within(now, o->logprob_clamp) - mf_within(then, o->logprob_clamp), ratio = exp(lr);
             n += count;
             k1 -= count * lr;
             k3 += count * (ratio - 1 - lr);
             sum += count * ratio;
             clipped += count * (fabs(ratio - 1) > o->clip_range);
             clamped += count * (o->logprob_clamp > 0 && fabs(now) > o->logprob_clamp);
-            loss += (double)b->weight[e] * surrogate(ratio, (double)b->advantage[i], o);
+            loss +=
+                (double)b->weight[e] * mf_ppo_loss_at(ratio, (double)b->advantage[i], o->clip_range, o->dual_clip).loss;
             gap = fmax(gap, fabs(now - then));
             st->ratio_max = fmax(st->ratio_max, ratio);
         }
@@ -223,23 +213,13 @@ double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_op
     return k3 / n;
 }
 
-static double penalty(double e, double delta)
-{
-    if (delta <= 0)
-        return e * e;
-    return fabs(e) < delta ? 0.5 * e * e : delta * (fabs(e) - 0.5 * delta);
-}
-
 void mf_minibatch_value_loss(const struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *o,
                              struct mf_ppo_stats *st)
 {
     double loss = 0, drawn = 0;
     for (size_t i = 0; i < b->n; i++) {
         double target = (double)r->returns[b->row[i]], old = (double)r->values[b->row[i]], v = (double)b->value[i];
-        double e = penalty(v - target, o->huber_delta);
-        if (o->value_clip > 0)
-            e = fmax(e, penalty(old + within(v - old, o->value_clip) - target, o->huber_delta));
-        loss += b->count[i] * e;
+        loss += b->count[i] * mf_value_loss_at(v, target, old, o->value_clip, o->huber_delta).loss;
         drawn += b->count[i];
     }
     st->value_loss += drawn > 0 ? loss / drawn : 0;

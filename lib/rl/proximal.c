@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "flow/score.h"
+#include "rl/losses.h"
 
 static int alloc(float **to, size_t n, struct mf_err *err)
 {
@@ -47,11 +48,6 @@ int mf_recompute(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, st
     return rc;
 }
 
-static double within(double x, double limit)
-{
-    return limit > 0 ? fmax(-limit, fmin(limit, x)) : x;
-}
-
 /* One ratio, of n elements: old becomes proximal. Returns log p/b as the loss sees both, clamped. */
 static double interpolate(float *old, const float *now, size_t n, const struct mf_ppo_opts *o, double *gap)
 {
@@ -63,7 +59,7 @@ static double interpolate(float *old, const float *now, size_t n, const struct m
         p += (double)old[i];
     }
     *gap = fmax(*gap, fabs(c - b));
-    return within(p, o->logprob_clamp) - within(b, o->logprob_clamp);
+    return mf_within(p, o->logprob_clamp) - mf_within(b, o->logprob_clamp);
 }
 
 int mf_proximal(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, const struct mf_ppo_opts *o, int width,

@@ -28,7 +28,7 @@ enum { SAVE_SECONDS = 10, TELL_SECONDS = 10 }; /* between checkpoints; between l
 struct bc {
     const char *dataset, *filter, *device;
     struct mf_env_opts env_opts;
-    struct mf_policy_opts policy_opts;
+    struct mf_names obs_keys;
     struct mf_rundir_opts run;
     int loss, time_sampling, normalizer, precision;
     int64_t steps, batch_size, warmup, seed, threads, cache_mib, pad_before, pad_after;
@@ -74,7 +74,7 @@ static const struct mf_bind binds[] = {
     {"clone.range_floor", offsetof(struct bc, range_floor)},
     {"clone.normalize_actions", offsetof(struct bc, normalize_actions)},
     MF_ENV_BINDS(struct bc, env_opts),
-    MF_POLICY_BINDS(struct bc, policy_opts),
+    {"policy.obs_keys", offsetof(struct bc, obs_keys)},
     MF_RUNDIR_BINDS(struct bc, run),
     {"run.seed", offsetof(struct bc, seed)},
     {"log.progress", offsetof(struct bc, progress)},
@@ -83,13 +83,14 @@ static const struct mf_bind binds[] = {
     {"threads", offsetof(struct bc, threads)},
     {0},
 };
+static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
 
 /* ---- the data and the policy that learns from it ---- */
 
 static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     const struct mf_demos_opts o = {.filter = b->filter, .cache = (size_t)b->cache_mib << 20};
-    const struct mf_names *keys = &b->policy_opts.obs_keys;
+    const struct mf_names *keys = &b->obs_keys;
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
     int rc = mf_demos_open_in(&b->demos, b->dataset, &o, keys->n, keys->v, &b->env_opts, named, b->world, err);
     const struct mf_env *env;
@@ -128,7 +129,7 @@ static int say_memory(const struct bc *b, const struct mf_policy_spec *spec, str
     return rc ? rc : mf_memory_say(&m, &machine, err);
 }
 
-static int make_policy(struct bc *b, struct mf_err *err)
+static int make_policy(const struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     struct mf_policy_spec spec;
     struct mf_layout obs = {0};
@@ -136,7 +137,7 @@ static int make_policy(struct bc *b, struct mf_err *err)
     int rc = mf_demos_show(d, b->dataset, b->env_opts.num_points, &obs, err);
     if (rc)
         return rc;
-    rc = mf_policy_spec_make(&spec, &b->policy_opts, &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
+    rc = mf_policy_spec_make(&spec, mf_run_conf(run), &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
     if (rc)
         return rc;
     spec.n_critic = 0; /* the learner makes its own, and its noise */
@@ -157,7 +158,7 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
     if (access(b->dataset, F_OK) < 0) /* before what the environment has to say */
         return mf_err_errno(err, "clone.dataset='%.300s'", b->dataset);
     int rc = open_demos(run, b, err);
-    if (rc || (rc = make_policy(b, err)))
+    if (rc || (rc = make_policy(run, b, err)))
         return rc;
     struct mf_names seen = {.n = b->policy.spec.obs.n}; /* the folder tells what was in force */
     for (int i = 0; i < seen.n; i++)
@@ -421,6 +422,7 @@ static const struct mf_stage stage = {
     .watched = true,
     .metrics = true,
     .binds = binds,
+    .tables = tables,
     .size = sizeof(struct bc),
     .open = open_bc,
     .work = work,

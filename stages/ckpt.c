@@ -24,7 +24,7 @@ struct ckpt {
     int weights;
     const char *normalizer;
     struct mf_env_opts env_opts;
-    struct mf_policy_opts policy_opts;
+    struct mf_names obs_keys;
     const struct mf_conf *conf;
 };
 
@@ -34,9 +34,10 @@ static const struct mf_bind binds[] = {
     {"ckpt.normalizer", offsetof(struct ckpt, normalizer)},
     {"policy.weights", offsetof(struct ckpt, weights)},
     MF_ENV_BINDS(struct ckpt, env_opts),
-    MF_POLICY_BINDS(struct ckpt, policy_opts),
+    {"policy.obs_keys", offsetof(struct ckpt, obs_keys)},
     {0},
 };
+static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
 
 /* ---- many ---- */
 
@@ -303,7 +304,7 @@ static void say_imported(const struct mf_import *im, const struct mf_policy_spec
 static int import(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
     const struct mf_import_in in = {.env = mf_conf_was_set(self->conf, "env.name") ? &self->env_opts : NULL,
-                                    .policy = &self->policy_opts,
+                                    .keys = &self->obs_keys,
                                     .conf = self->conf,
                                     .normalizer = self->normalizer};
     struct mf_policy_spec spec;
@@ -373,6 +374,7 @@ static const struct mf_stage stage = {
     .role = MF_TOOL,
     .text_out = true,
     .binds = binds,
+    .tables = tables,
     .size = sizeof(struct ckpt),
     .work = work,
 };

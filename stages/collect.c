@@ -31,7 +31,7 @@ struct collect {
     int who, reward_scale, precision;
     bool freeze_encoder;
     double timeout, gamma;
-    struct mf_policy_opts policy_opts;
+    struct mf_names obs_keys;
     struct mf_rundir_opts run;
 
     struct mf_loaded *start; /* the checkpoint that it starts from, until there is a policy; NULL: none */
@@ -70,12 +70,13 @@ static const struct mf_bind binds[] = {
     MF_RUNDIR_BINDS(struct collect, run),
     {"run.seed", offsetof(struct collect, seed)},
     {"policy.checkpoint", offsetof(struct collect, checkpoint)},
-    MF_POLICY_BINDS(struct collect, policy_opts),
+    {"policy.obs_keys", offsetof(struct collect, obs_keys)},
     {"device", offsetof(struct collect, device)},
     {"precision", offsetof(struct collect, precision)},
     {"threads", offsetof(struct collect, threads)},
     {0},
 };
+static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
 
 /* ---- setting up ---- */
 
@@ -102,7 +103,7 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
 {
     const struct mf_loaded *l = c->start;
     struct mf_policy_spec spec;
-    int rc = mf_policy_spec_in(&spec, c->env, &c->env_opts, l, &c->policy_opts, mf_run_conf(run), err);
+    int rc = mf_policy_spec_in(&spec, c->env, &c->env_opts, l, &c->obs_keys, mf_run_conf(run), err);
     if (rc)
         return rc;
     snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
@@ -183,7 +184,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     if (expert && c->episodes < 1)
         c->episodes = c->num_envs;
     struct mf_layout obs = c->policy.spec.obs;
-    if (expert && (rc = mf_policy_sees(&obs, c->env, &c->env_opts, &c->policy_opts.obs_keys, NULL, err)))
+    if (expert && (rc = mf_policy_sees(&obs, c->env, &c->env_opts, &c->obs_keys, NULL, err)))
         return rc;
     struct mf_actor_opts o = {.vec = {.env = c->env,
                                       .obs = obs,
@@ -339,6 +340,7 @@ static const struct mf_stage stage = {
                 "  mf-collect env=lift collect.actor=expert collect.episodes=200 | mf-record demos.hdf5\n",
     .role = MF_SOURCE,
     .binds = binds,
+    .tables = tables,
     .size = sizeof(struct collect),
     .open = open_collect,
     .work = work,

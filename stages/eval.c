@@ -26,7 +26,7 @@ struct eval {
     int64_t max_steps, trials, num_envs, threads, video;
     int weights, precision, video_format, format;
     bool compare;
-    struct mf_policy_opts policy_opts;
+    struct mf_names obs_keys;
 
     struct mf_conf *was; /* of the run that is evaluated; NULL: none */
     const struct mf_env *env;
@@ -54,12 +54,13 @@ static const struct mf_bind binds[] = {
     {"eval.video_format", offsetof(struct eval, video_format)},
     MF_ENV_BINDS(struct eval, env_opts),
     {"env.max_steps", offsetof(struct eval, max_steps)},
-    MF_POLICY_BINDS(struct eval, policy_opts),
+    {"policy.obs_keys", offsetof(struct eval, obs_keys)},
     {"device", offsetof(struct eval, device)},
     {"precision", offsetof(struct eval, precision)},
     {"threads", offsetof(struct eval, threads)},
     {0},
 };
+static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
 
 /* ---- one checkpoint ---- */
 
@@ -72,7 +73,7 @@ static int load(const struct mf_run *run, struct eval *e, const char *path, int6
     int rc = mf_checkpoint_open(&l, path, err);
     if (rc)
         return rc;
-    rc = mf_policy_spec_in(&spec, e->env, &e->env_opts, l, &e->policy_opts, mf_run_conf(run), err);
+    rc = mf_policy_spec_in(&spec, e->env, &e->env_opts, l, &e->obs_keys, mf_run_conf(run), err);
     if (steps)
         spec.K = (int)steps;
     if (rc == 0 && (rc = mf_policy_init(p, &spec, err)) == 0 &&
@@ -396,6 +397,7 @@ static const struct mf_stage stage = {
     .role = MF_SOURCE,
     .watched = true,
     .binds = binds,
+    .tables = tables,
     .size = sizeof(struct eval),
     .open = begin,
     .work = work,

@@ -31,7 +31,6 @@ struct learner {
     int weights;
     struct mf_rundir_opts run;
     bool progress;
-    struct mf_policy_opts policy_opts;
     struct mf_trainer_opts opts;
 
     struct mf_workdir work;
@@ -47,7 +46,7 @@ struct learner {
 static const struct mf_bind binds[] = {
     {"policy.checkpoint", offsetof(struct learner, checkpoint)},
     {"policy.weights", offsetof(struct learner, weights)},
-    MF_POLICY_BINDS(struct learner, policy_opts),
+    {"policy.obs_keys", MF_BIND_NONE},
     MF_NOISE_BINDS(struct learner, opts.noise),
     MF_PPO_BINDS(struct learner, opts.ppo),
     {"training.freeze_encoder", offsetof(struct learner, opts.freeze_encoder)},
@@ -67,6 +66,7 @@ static const struct mf_bind binds[] = {
     {"threads", offsetof(struct learner, opts.threads)},
     {0},
 };
+static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
 
 /* ---- out: the edge, metrics ---- */
 
@@ -199,9 +199,9 @@ static int open_policy(struct mf_run *run, struct learner *q, const struct mf_fr
     int rc = mf_policy_spec_from_head(&spec, head, err);
     if (rc || (rc = mf_workdir_start(&q->work, head, q->run.resume, q->checkpoint, &start, err)) ||
         (rc = mf_run_join(run, q->work.path, start.resumes, err)) ||
-        (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), &q->policy_opts, err)) ||
-        (rc = say_memory(q, &spec, err)) || (rc = mf_trainer_open(t, &spec, &q->opts, err)) ||
-        (rc = hold_start(q, head, &start, err)) || (rc = assume(run, q, head, err)) ||
+        (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), err)) || (rc = say_memory(q, &spec, err)) ||
+        (rc = mf_trainer_open(t, &spec, &q->opts, err)) || (rc = hold_start(q, head, &start, err)) ||
+        (rc = assume(run, q, head, err)) ||
         (start.from && (rc = mf_trainer_load(t, start.from, start.resumes, (enum mf_weights)q->weights, err))))
         return rc;
     if (q->work.live && start.due > t->policy.iter)
@@ -421,6 +421,7 @@ static const struct mf_stage stage = {
     .role = MF_SINK,
     .metrics = true,
     .binds = binds,
+    .tables = tables,
     .size = sizeof(struct learner),
     .fits = mf_policy_head_fits,
     .frame = frame,

@@ -14,6 +14,27 @@ bool mf_ends(const char *text, const char *with)
     return n >= m && !strcmp(text + n - m, with);
 }
 
+int mf_word_find(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (int i = 0;; i++) {
+        const size_t len = strcspn(words, "|");
+        if (len == n && !strncmp(words, word, n))
+            return i;
+        if (!words[len])
+            return -1;
+        words += len + 1;
+    }
+}
+
+const char *mf_word_at(const char *words, int i, int *n)
+{
+    while (i-- > 0)
+        words = strchr(words, '|') + 1;
+    *n = (int)strcspn(words, "|");
+    return words;
+}
+
 char *mf_escape(char *to, const char *text, const char *special)
 {
     char *const start = to;

@@ -1,4 +1,4 @@
-/* text.h - strings: how they begin and end, and characters that are protected by a backslash. */
+/* text.h - strings: how they begin and end, lists of words, and characters that are protected by a backslash. */
 #ifndef MF_BASE_TEXT_H
 #define MF_BASE_TEXT_H
 
@@ -7,6 +7,10 @@
 
 bool mf_starts(const char *text, const char *with);
 bool mf_ends(const char *text, const char *with);
+
+/* Of words in one text, "a|b|c": the position of one, or -1; and the one at a position, *n bytes long. */
+int mf_word_find(const char *words, const char *word);
+const char *mf_word_at(const char *words, int i, int *n);
 
 /* Copies the text with a backslash before each backslash and each character of `special`: at most twice its bytes and
  * the NUL. Returns `to`. */

@@ -214,6 +214,28 @@ static int missing(const char *key, const struct mf_slot *s, struct mf_err *err)
     return mf_err_set(err, MF_EUSAGE, "%s is mandatory (%.100s in %.200s): give %s=VALUE", key, s->text, s->where, key);
 }
 
+static size_t count_rows(const struct mf_bind *table)
+{
+    size_t n = 0;
+    while (table && table[n].key)
+        n++;
+    return n;
+}
+
+struct mf_bind *mf_bind_join(const struct mf_bind *own, const struct mf_bind_table *tables)
+{
+    size_t n = count_rows(own), at = 0;
+    for (const struct mf_bind_table *t = tables; t && t->rows; t++)
+        n += count_rows(t->rows);
+    struct mf_bind *all = mf_xcalloc(n + 1, sizeof *all);
+    for (; own && own->key; own++)
+        all[at++] = *own;
+    for (const struct mf_bind_table *t = tables; t && t->rows; t++)
+        for (const struct mf_bind *b = t->rows; b->key; b++)
+            all[at++] = (struct mf_bind){b->key, b->at == MF_BIND_NONE ? MF_BIND_NONE : t->at + b->at};
+    return all;
+}
+
 int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *self, struct mf_err *err)
 {
     for (; table && table->key; table++) {
@@ -222,6 +244,8 @@ int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *sel
             return mf_err_set(err, MF_EUSAGE, "this program binds '%s', which is no key", table->key);
         if (c->slot[i].missing)
             return missing(table->key, &c->slot[i], err);
+        if (table->at == MF_BIND_NONE)
+            continue;
         const union mf_typed *v = &c->slot[i].v;
         void *to = (char *)self + table->at;
         switch (mf_keys[i].type) {

@@ -54,8 +54,17 @@ extern const struct mf_key mf_keys[]; /* ends with a NULL name */
 /* One key of a stage's struct. A table ends with a NULL key. */
 struct mf_bind {
     const char *key;
-    size_t at; /* offsetof the field */
+    size_t at; /* offsetof the field; MF_BIND_NONE: the key is read by its name */
 };
+#define MF_BIND_NONE ((size_t)-1)
+
+/* Rows of another's table, for a struct at `at` of the stage's. A list of them ends with a NULL table. */
+struct mf_bind_table {
+    const struct mf_bind *rows;
+    size_t at;
+};
+/* A stage's own rows and those of its tables, as one table for the stage's struct; the caller frees it. */
+struct mf_bind *mf_bind_join(const struct mf_bind *own, const struct mf_bind_table *tables);
 
 struct mf_conf; /* the resolved values, with where each came from */
 

@@ -7,6 +7,7 @@
 #include "base/layout.h"
 #include "base/mem.h"
 #include "base/name.h"
+#include "base/text.h"
 #include "conf/item.h"
 
 /* "[0,1)", either end may be missing, which leaves infinity out; "[0,inf]" holds it. NaN is in no range. */
@@ -43,16 +44,9 @@ static int take_int(int64_t *to, const struct mf_key *key, const struct mf_item 
 
 static int take_choice(int *to, const struct mf_key *key, const char *text, struct mf_err *err)
 {
-    size_t n = strlen(text);
-    *to = 0;
-    for (const char *w = key->words;; (*to)++) {
-        size_t len = strcspn(w, "|");
-        if (len == n && !strncmp(w, text, n))
-            return 0;
-        if (!w[len])
-            return mf_err_set(err, MF_EUSAGE, "must be one of %s", key->words);
-        w += len + 1;
-    }
+    const int i = mf_word_find(key->words, text);
+    *to = i < 0 ? 0 : i;
+    return i < 0 ? mf_err_set(err, MF_EUSAGE, "must be one of %s", key->words) : 0;
 }
 
 /* Nothing is null, where the key has no default that must be something. */
@@ -158,10 +152,9 @@ char *mf_typed_text(const union mf_typed *v, const struct mf_key *key)
         mf_float_text(text, sizeof text, v->f);
         break;
     case MF_CHOICE: {
-        const char *w = key->words;
-        for (int i = 0; i < v->choice; i++)
-            w = strchr(w, '|') + 1;
-        snprintf(text, sizeof text, "%.*s", (int)strcspn(w, "|"), w);
+        int n;
+        const char *word = mf_word_at(key->words, v->choice, &n);
+        snprintf(text, sizeof text, "%.*s", n, word);
         break;
     }
     case MF_INTS: {

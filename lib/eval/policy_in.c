@@ -12,13 +12,13 @@ int mf_policy_sees(struct mf_layout *obs, const struct mf_env *env, const struct
 }
 
 int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,
-                      const struct mf_loaded *l, const struct mf_policy_opts *o, const struct mf_conf *conf,
+                      const struct mf_loaded *l, const struct mf_names *keys, const struct mf_conf *conf,
                       struct mf_err *err)
 {
     struct mf_layout obs;
-    int rc = mf_policy_sees(&obs, env, eo, &o->obs_keys, l ? &mf_loaded_spec(l)->obs : NULL, err);
+    int rc = mf_policy_sees(&obs, env, eo, keys, l ? &mf_loaded_spec(l)->obs : NULL, err);
     if (rc)
         return rc;
-    return l ? mf_policy_spec_adopt(s, l, conf, o, &obs, env->action_dim, err)
-             : mf_policy_spec_make(s, o, &obs, env->action_dim, err);
+    return l ? mf_policy_spec_adopt(s, l, conf, &obs, env->action_dim, err)
+             : mf_policy_spec_make(s, conf, &obs, env->action_dim, err);
 }

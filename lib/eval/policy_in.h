@@ -15,7 +15,7 @@ int mf_policy_sees(struct mf_layout *obs, const struct mf_env *env, const struct
 
 /* The spec of a checkpoint in env, with the keys that were set on top; l NULL: a fresh one, of the keys alone. */
 int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,
-                      const struct mf_loaded *l, const struct mf_policy_opts *o, const struct mf_conf *conf,
+                      const struct mf_loaded *l, const struct mf_names *keys, const struct mf_conf *conf,
                       struct mf_err *err);
 
 #endif

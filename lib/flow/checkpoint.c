@@ -81,8 +81,8 @@ static int read_facts(struct mf_loaded *l, struct mf_err *err)
     for (const struct mf_spec_field *f = NULL; !rc && (f = mf_spec_next(&l->spec, f));)
         if (!(rc = fact(l, "spec.", f->name, &text, err)))
             rc = mf_spec_set(&l->spec, f, text, l->path, err);
-        else if (mf_spec_absent(f))
-            rc = mf_spec_set(&l->spec, f, mf_spec_absent(f), l->path, err);
+        else if (f->absent)
+            rc = mf_spec_set(&l->spec, f, f->absent, l->path, err);
     return rc;
 }
 

@@ -1,6 +1,7 @@
 #include "flow/cloner.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +52,7 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
         m->d = mf_input(g, 1, 1);
     struct mf_share obs = mf_net_see(g, s, m->obs, false), time = s->net->time(g, s, m->t, m->d);
     s->net->encode(g, s, &obs);
-    if (train && dropout > 0 && s->net->sizes == MF_SIZES_TRANSFORMER)
+    if (train && dropout > 0 && s->net->dropout)
         obs.key = m->key = mf_input(g, 1, 1);
     obs.drop = dropout;
     m->v = s->net->velocity(g, s, &obs, &time, m->x);
@@ -64,6 +65,29 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
     return mf_plan_new(&m->plan, e, g, &(struct mf_plan_opts){.backward = train}, err);
 }
 
+/* Only a network that takes a step size learns from a teacher. */
+static int check_loss(const struct mf_policy_spec *s, enum mf_clone_loss loss, struct mf_err *err)
+{
+    const char *name = loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency";
+    char nets[256] = "";
+    for (size_t i = 0, at = 0; mf_nets[i] && at < sizeof nets; i++)
+        if (mf_nets[i]->step_size)
+            at += (size_t)snprintf(nets + at, sizeof nets - at, "%s%s", at ? ", " : "", mf_nets[i]->name);
+    if (loss == MF_CLONE_FLOW)
+        return 0;
+    if (!s->net.net->step_size)
+        return mf_err_set(err, MF_EUSAGE,
+                          "clone.loss=%s needs a network that takes a step size, which %s does not: use one of "
+                          "policy.network=%s",
+                          name, s->net.net->name, nets);
+    if (s->target_time == MF_TARGET_ZERO)
+        return mf_err_set(err, MF_EUSAGE,
+                          "clone.loss=%s teaches step sizes, and policy.target_time=zero gives the network none: use "
+                          "policy.target_time=step, or clone.loss=flow",
+                          name);
+    return 0;
+}
+
 int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, const struct mf_clone_opts *opts,
                   struct mf_err *err)
 {
@@ -72,16 +96,8 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
     enum mf_time_sampling sampling = opts->sampling;
     if (sampling == MF_TIME_AUTO)
         sampling = loss == MF_CLONE_CONSISTENCY ? MF_TIME_BETA : MF_TIME_UNIFORM;
-    if (loss != MF_CLONE_FLOW && !net->net->step_size)
-        return mf_err_set(err, MF_EUSAGE,
-                          "clone.loss=%s needs a network that takes a step size, which %s does not: use "
-                          "policy.network=shortcut_mlp, shortcut_unet or ditx",
-                          loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency", net->net->name);
-    if (loss != MF_CLONE_FLOW && p->spec.target_time == MF_TARGET_ZERO)
-        return mf_err_set(err, MF_EUSAGE,
-                          "clone.loss=%s teaches step sizes, and policy.target_time=zero gives the network none: use "
-                          "policy.target_time=step, or clone.loss=flow",
-                          loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency");
+    if (check_loss(&p->spec, loss, err))
+        return err->code;
     struct mf_cloner *m = mf_xcalloc(1, sizeof *m);
     *m = (struct mf_cloner){.p = p,
                             .e = e,

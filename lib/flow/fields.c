@@ -9,71 +9,50 @@
 
 #include "base/text.h"
 
-static const char *const convention[] = {"noise0", "noise1", NULL};
-static const char *const target_time[] = {"step", "zero", NULL};
-static const char *const noise_method[] = {"none", "flow_noise", "flow_sde", "flow_cps", NULL};
-static const char *const denoise[] = {"joint", "single", NULL};
-static const char *const objective[] = {"chain_mean", "chain_sum", "step", "step_mean", NULL};
-static const char *const value_pool[] = {"mean", "attention", "score", NULL};
-static const char *const activation[] = {"none", "relu", "mish", "tanh", NULL};
+/* clang-format off */
+#define AT(member) offsetof(struct mf_policy_spec, member)
+#define AT_INT(in, member)    AT(in member)
+#define AT_FLOAT(in, member)  AT(in member)
+#define AT_BOOL(in, member)   AT(in member)
+#define AT_CHOICE(in, member) AT(in member)
+#define AT_INTS(in, member)   AT(in n_##member)
+enum { FREE, LEARNED };
 
-/* Every field once: its name in a head's spec and in a checkpoint's metadata, its key. */
+/* Every field once, in the order of heads. */
 const struct mf_spec_field mf_spec_fields[] = {
-#define AT(f) offsetof(struct mf_policy_spec, f)
-    {"obs", NULL, MF_SPEC_OBS, AT(obs), 0, NULL, true, MF_SIZES_ALL},
-    {"action_dim", NULL, MF_SPEC_INT, AT(action_dim), 0, NULL, true, MF_SIZES_ALL},
-    {"n_obs_steps", "policy.n_obs_steps", MF_SPEC_INT, AT(n_obs_steps), 0, NULL, true, MF_SIZES_ALL},
-    {"horizon", "policy.horizon", MF_SPEC_INT, AT(horizon), 0, NULL, true, MF_SIZES_ALL},
-    {"n_action_steps", "policy.n_action_steps", MF_SPEC_INT, AT(n_action_steps), 0, NULL, false, MF_SIZES_ALL},
-    {"action_offset", "policy.action_offset", MF_SPEC_INT, AT(action_offset), 0, NULL, false, MF_SIZES_ALL},
-    {"denoising_steps", "policy.num_inference_steps", MF_SPEC_INT, AT(K), 0, NULL, false, MF_SIZES_ALL},
-    {"convention", "policy.convention", MF_SPEC_WORD, AT(convention), 0, convention, true, MF_SIZES_ALL},
-    {"noise_method", "policy.noise_method", MF_SPEC_WORD, AT(noise_method), 0, noise_method, false, MF_SIZES_ALL},
-    {"denoise", "policy.denoise", MF_SPEC_WORD, AT(denoise), 0, denoise, false, MF_SIZES_ALL},
-    {"objective", "policy.objective", MF_SPEC_WORD, AT(objective), 0, objective, false, MF_SIZES_ALL},
-    {"learned_noise", "policy.learned_noise", MF_SPEC_BOOL, AT(learned_noise), 0, NULL, false, MF_SIZES_ALL},
-    {"mean_limit", "policy.mean_limit", MF_SPEC_FLOAT, AT(mean_limit), 0, NULL, false, MF_SIZES_ALL},
-    {"noise_clip", "policy.noise_clip", MF_SPEC_FLOAT, AT(noise_clip), 0, NULL, false, MF_SIZES_ALL},
-    {"final_limit", "policy.final_limit", MF_SPEC_FLOAT, AT(final_limit), 0, NULL, false, MF_SIZES_ALL},
-    {"network", "policy.network", MF_SPEC_NET, AT(net.net), 0, NULL, true, MF_SIZES_ALL},
-    {"target_time", "policy.target_time", MF_SPEC_LATER_WORD, AT(target_time), 0, target_time, true, MF_SIZES_STEP},
-    {"hidden", "policy.hidden", MF_SPEC_WIDTHS, AT(net.hidden), AT(net.n_hidden), NULL, true, MF_SIZES_MLP},
-    {"activation", "policy.activation", MF_SPEC_WORD, AT(net.act), 0, activation, true, MF_SIZES_MLP},
-    {"time_dim", "policy.time_dim", MF_SPEC_INT, AT(net.time_dim), 0, NULL, true, MF_SIZES_ALL},
-    {"cond_hidden", "policy.cond_hidden", MF_SPEC_WIDTHS, AT(net.cond), AT(net.n_cond), NULL, true, MF_SIZES_MLP},
-    {"n_layer", "policy.n_layer", MF_SPEC_INT, AT(net.layers), 0, NULL, true, MF_SIZES_TRANSFORMER},
-    {"n_head", "policy.n_head", MF_SPEC_INT, AT(net.heads), 0, NULL, true, MF_SIZES_TRANSFORMER},
-    {"n_emb", "policy.n_emb", MF_SPEC_INT, AT(net.width), 0, NULL, true, MF_SIZES_TRANSFORMER},
-    {"qkv_bias", "policy.qkv_bias", MF_SPEC_BOOL, AT(net.qkv_bias), 0, NULL, true, MF_SIZES_TRANSFORMER},
-    {"qk_norm", "policy.qk_norm", MF_SPEC_BOOL, AT(net.qk_norm), 0, NULL, true, MF_SIZES_TRANSFORMER},
-    {"legacy_rms", "policy.legacy_rms", MF_SPEC_BOOL, AT(net.legacy_rms), 0, NULL, true, MF_SIZES_TRANSFORMER},
-    {"encoder_output_dim", "policy.encoder_output_dim", MF_SPEC_INT, AT(net.encoder_dim), 0, NULL, true,
-     MF_SIZES_TRANSFORMER},
-    {"pointwise", "policy.pointwise", MF_SPEC_BOOL, AT(net.pointwise), 0, NULL, true, MF_SIZES_TRANSFORMER},
-    {"use_pc_color", "policy.use_pc_color", MF_SPEC_BOOL, AT(net.color), 0, NULL, true, MF_SIZES_TRANSFORMER},
-    {"value_pool", "policy.value_pool", MF_SPEC_WORD, AT(net.value_pool), 0, value_pool, false, MF_SIZES_TRANSFORMER},
-    {"down_dims", "policy.down_dims", MF_SPEC_WIDTHS, AT(net.down), AT(net.n_down), NULL, true, MF_SIZES_UNET},
-    {"kernel_size", "policy.kernel_size", MF_SPEC_INT, AT(net.kernel), 0, NULL, true, MF_SIZES_UNET},
-    {"n_groups", "policy.n_groups", MF_SPEC_INT, AT(net.n_groups), 0, NULL, true, MF_SIZES_UNET},
-    {"critic_hidden", "policy.critic_hidden", MF_SPEC_WIDTHS, AT(critic), AT(n_critic), NULL, false, MF_SIZES_ALL},
-    {"noise_hidden", "policy.noise_hidden", MF_SPEC_WIDTHS, AT(noise), AT(n_noise), NULL, false, MF_SIZES_ALL},
-    {"env", "env.name", MF_SPEC_NAME, AT(env), 0, NULL, false, MF_SIZES_ALL},
-#undef AT
+    {"obs", NULL, MF_SPEC_OBS, AT(obs), .learned = true},
+    {"action_dim", NULL, MF_SPEC_INT, AT(action_dim), .learned = true},
+#define SPEC(key, name, member, is_learned, type, def, choice, ...)                                                    \
+    {#name, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .learned = is_learned},
+#include "conf/policy.inc"
+    {"network", "policy.network", MF_SPEC_NET, AT(net.net), .learned = true},
+#define STEP(key, member, type, def, choice, ...)                                                                      \
+    {#key, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .learned = true, .step = true, .absent = def},
+#define SIZE(key, member, is_learned, type, def, choice, ...)                                                          \
+    {#key, "policy." #key, MF_SPEC_##type, AT_##type(net., member), choice, .learned = is_learned, .size = MF_SIZE(key)},
+#include "conf/policy.inc"
+#define WIDTHS(key, member, ...) {#key, "policy." #key, MF_SPEC_INTS, AT_INTS(, member), .learned = false},
+#include "conf/policy.inc"
+    {"env", "env.name", MF_SPEC_NAME, AT(env), .absent = ""},
 };
+/* clang-format on */
 const int mf_spec_n = sizeof mf_spec_fields / sizeof *mf_spec_fields;
 
 const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f)
 {
     const struct mf_net *net = s->net.net;
     for (f = f ? f + 1 : mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
-        if (f->sizes == MF_SIZES_ALL || (net && (f->sizes == MF_SIZES_STEP ? net->step_size : f->sizes == net->sizes)))
+        if ((!f->size || (net && f->size & net->sizes)) && (!f->step || (net && net->step_size)))
             return f;
     return NULL;
 }
 
-const char *mf_spec_absent(const struct mf_spec_field *f)
+/* The words of an enum, by value: those of the key, but for the two of which a key offers a part. */
+static const char *words_of(const struct mf_spec_field *f)
 {
-    return f->form == MF_SPEC_NAME ? "" : f->form == MF_SPEC_LATER_WORD ? f->words[0] : NULL;
+    return f->at == AT(net.act)        ? "none|relu|mish|tanh|silu|gelu"
+           : f->at == AT(noise_method) ? "none|flow_noise|flow_sde|flow_cps"
+                                       : f->words;
 }
 
 /* ---- to text ---- */
@@ -87,15 +66,7 @@ void mf_spec_add(char text[MF_SPEC_TEXT], const char *fmt, ...)
     va_end(ap);
 }
 
-const char *mf_spec_word(const struct mf_policy_spec *s, const char *field)
-{
-    const struct mf_spec_field *f = mf_spec_fields;
-    while (strcmp(f->name, field))
-        f++;
-    return f->words[*(const int *)((const char *)s + f->at)];
-}
-
-void mf_spec_add_widths(char text[MF_SPEC_TEXT], const int *v, int n)
+void mf_spec_add_ints(char text[MF_SPEC_TEXT], const int *v, int n)
 {
     mf_spec_add(text, "[");
     for (int i = 0; i < n; i++)
@@ -117,12 +88,14 @@ void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f,
     case MF_SPEC_BOOL:
         mf_spec_add(text, *(const bool *)p ? "true" : "false");
         break;
-    case MF_SPEC_WORD:
-    case MF_SPEC_LATER_WORD:
-        mf_spec_add(text, "%s", f->words[*(const int *)p]);
+    case MF_SPEC_CHOICE: {
+        int n;
+        const char *word = mf_word_at(words_of(f), *(const int *)p, &n);
+        mf_spec_add(text, "%.*s", n, word);
         break;
-    case MF_SPEC_WIDTHS:
-        mf_spec_add_widths(text, (const int *)p, *(const int *)((const char *)s + f->count));
+    }
+    case MF_SPEC_INTS:
+        mf_spec_add_ints(text, (const int *)p + 1, *(const int *)p);
         break;
     case MF_SPEC_NET:
         mf_spec_add(text, "%s", s->net.net->name);
@@ -141,6 +114,15 @@ void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f,
     }
 }
 
+const char *mf_spec_value(const struct mf_policy_spec *s, const char *field, char text[MF_SPEC_TEXT])
+{
+    const struct mf_spec_field *f = mf_spec_fields;
+    while (strcmp(f->name, field))
+        f++;
+    mf_spec_text(s, f, text);
+    return text;
+}
+
 /* ---- from text ---- */
 
 /* An integer in [0, MF_SPEC_DIM_MAX]; *s moves past it. -1: none. */
@@ -155,14 +137,15 @@ static int integer(const char **s)
     return (int)v;
 }
 
-static bool set_widths(int *v, int *n, const char *text)
+/* "[256,256]"; a configuration writes "[256, 256]". */
+static bool set_ints(int *n, int v[MF_DIMS_MAX], const char *text)
 {
     *n = 0;
     if (*text++ != '[')
         return false;
     if (!strcmp(text, "]"))
         return true;
-    for (; *n < MF_DIMS_MAX; text++) {
+    for (; *n < MF_DIMS_MAX; text += 1 + (text[1] == ' ')) {
         v[*n] = integer(&text);
         if (v[(*n)++] < 1)
             return false;
@@ -209,14 +192,11 @@ static bool set_obs(struct mf_layout *l, const char *text)
     }
 }
 
-static bool set_word(int *to, const char *const *words, const char *text)
+static bool set_choice(int *to, const char *words, const char *text)
 {
-    for (int i = 0; words[i]; i++)
-        if (!strcmp(words[i], text)) {
-            *to = i;
-            return true;
-        }
-    return false;
+    const int i = mf_word_find(words, text);
+    *to = i < 0 ? *to : i;
+    return i >= 0;
 }
 
 static bool set_name(char to[64], const char *text)
@@ -232,14 +212,13 @@ static bool set_name(char to[64], const char *text)
 static bool set_float(float *to, const char *text)
 {
     char *end;
-    *to = strtof(text, &end);
+    *to = (float)strtod(text, &end); /* as a configuration's number becomes one */
     return end != text && !*end && isfinite(*to) && *to >= 0;
 }
 
 int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const char *text, const char *where,
                 struct mf_err *err)
 {
-    static const char *const truth[] = {"false", "true", NULL};
     char *p = (char *)s + f->at;
     const char *rest = text;
     int word = 0;
@@ -253,15 +232,14 @@ int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const c
         good = set_float((float *)p, text);
         break;
     case MF_SPEC_BOOL:
-        good = set_word(&word, truth, text);
+        good = set_choice(&word, "false|true", text);
         *(bool *)p = word;
         break;
-    case MF_SPEC_WORD:
-    case MF_SPEC_LATER_WORD:
-        good = set_word((int *)p, f->words, text);
+    case MF_SPEC_CHOICE:
+        good = set_choice((int *)p, words_of(f), text);
         break;
-    case MF_SPEC_WIDTHS:
-        good = set_widths((int *)p, (int *)((char *)s + f->count), text);
+    case MF_SPEC_INTS:
+        good = set_ints((int *)p, (int *)p + 1, text);
         break;
     case MF_SPEC_NET:
         if (mf_net_find(&s->net.net, text, err))

@@ -12,21 +12,22 @@ enum mf_spec_form {
     MF_SPEC_INT,
     MF_SPEC_FLOAT,
     MF_SPEC_BOOL,
-    MF_SPEC_WORD,
-    MF_SPEC_LATER_WORD, /* one that older files and heads do not have: its first word holds there */
-    MF_SPEC_WIDTHS,
+    MF_SPEC_CHOICE, /* an enum */
+    MF_SPEC_INTS,   /* int n, v[MF_DIMS_MAX] */
     MF_SPEC_NET,
     MF_SPEC_OBS,
-    MF_SPEC_NAME /* char [64]; "" is nobody's, agrees with every name, and holds where a file or a head has none */
+    MF_SPEC_NAME /* char [64]; "" is nobody's, and agrees with every name */
 };
 
 struct mf_spec_field {
     const char *name, *key; /* in head and metadata; "policy.horizon", or NULL: the environment or the data says it */
     enum mf_spec_form form;
-    size_t at, count;         /* offsets in the spec; count: of how many widths */
-    const char *const *words; /* of MF_SPEC_WORD, ends with NULL */
-    bool learned;             /* shapes the network or what it learned; the rest may change when training goes on */
-    enum mf_sizes sizes;      /* of such networks alone; the others have no such field */
+    size_t at;          /* offset in the spec */
+    const char *words;  /* of a choice, "joint|single" */
+    bool learned;       /* shapes the network or what it learned; the rest may change when training goes on */
+    uint64_t size;      /* its MF_SIZE, of the networks that read it alone; 0: of every policy */
+    bool step;          /* of networks that take a step size alone */
+    const char *absent; /* its text where a file or a head has none; NULL: each must have it */
 };
 extern const struct mf_spec_field mf_spec_fields[];
 extern const int mf_spec_n;
@@ -34,15 +35,12 @@ extern const int mf_spec_n;
  */
 const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f);
 
-/* Its text where a file or a head has none; NULL: each must have it. */
-const char *mf_spec_absent(const struct mf_spec_field *f);
-
 void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f, char text[MF_SPEC_TEXT]);
-const char *mf_spec_word(const struct mf_policy_spec *s, const char *field); /* of a field of words */
+const char *mf_spec_value(const struct mf_policy_spec *s, const char *field, char text[MF_SPEC_TEXT]); /* text */
 /* MF_EFORMAT where the text is no value of the field. `where` names its place in the sentence. */
 int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const char *text, const char *where,
                 struct mf_err *err);
-void mf_spec_add_widths(char text[MF_SPEC_TEXT], const int *v, int n); /* appends "[256,256]" */
+void mf_spec_add_ints(char text[MF_SPEC_TEXT], const int *v, int n); /* appends "[256,256]" */
 void mf_spec_add(char text[MF_SPEC_TEXT], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void mf_spec_copy(struct mf_policy_spec *to, const struct mf_policy_spec *from, const struct mf_spec_field *f);
 

@@ -10,6 +10,7 @@
 
 static int check(const struct mf_policy_spec *s, struct mf_err *err)
 {
+    char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
     bool joint = s->denoise == MF_JOINT, step = s->objective == MF_STEP;
     if (s->obs.dim < 1 || s->n_obs_steps < 1 || s->action_dim < 1 || s->horizon < 1 || s->K < 1)
         return mf_err_set(err, MF_EUSAGE,
@@ -28,10 +29,10 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.objective=%s does not go with policy.denoise=%s: step scores the one drawn step of "
                           "single, the other objectives score the whole chain of joint",
-                          mf_spec_word(s, "objective"), mf_spec_word(s, "denoise"));
+                          mf_spec_value(s, "objective", x), mf_spec_value(s, "denoise", y));
     if (s->learned_noise && s->noise_method != MF_FLOW_NOISE)
         return mf_err_set(err, MF_EUSAGE, "policy.learned_noise=true needs policy.noise_method=flow_noise, not %s",
-                          mf_spec_word(s, "noise_method"));
+                          mf_spec_value(s, "noise_method", x));
     if (s->noise_method == MF_FLOW_CPS && !joint && s->K < 2)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.num_inference_steps=%d: the last step of policy.noise_method=flow_cps has no noise, "

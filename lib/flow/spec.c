@@ -24,11 +24,11 @@ static void obs_to_head(const struct mf_policy_spec *s, struct mf_frame *head)
     }
 }
 
-static void widths_to_head(struct mf_frame *head, const char *path, const int *widths, int n)
+static void ints_to_head(struct mf_frame *head, const char *path, const int *ints, int n)
 {
     int64_t v[MF_DIMS_MAX];
     for (int i = 0; i < n; i++)
-        v[i] = widths[i];
+        v[i] = ints[i];
     mf_frame_set_ints(head, path, v, (size_t)n);
 }
 
@@ -48,8 +48,7 @@ void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *hea
         case MF_SPEC_BOOL:
             mf_frame_set_bool(head, path, *(const bool *)p);
             break;
-        case MF_SPEC_WORD:
-        case MF_SPEC_LATER_WORD:
+        case MF_SPEC_CHOICE:
         case MF_SPEC_NET:
             mf_spec_text(s, f, text);
             mf_frame_set_str(head, path, text);
@@ -58,8 +57,8 @@ void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *hea
             if (*(const char *)p)
                 mf_frame_set_str(head, path, p);
             break;
-        case MF_SPEC_WIDTHS:
-            widths_to_head(head, path, p, *(const int *)((const char *)s + f->count));
+        case MF_SPEC_INTS:
+            ints_to_head(head, path, (const int *)p + 1, *(const int *)p);
             break;
         case MF_SPEC_OBS:
             obs_to_head(s, head);
@@ -67,7 +66,7 @@ void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *hea
     }
 }
 
-static int widths_from_head(const struct mf_frame *head, const char *path, char *text, struct mf_err *err)
+static int ints_from_head(const struct mf_frame *head, const char *path, char *text, struct mf_err *err)
 {
     char at[96];
     int n = mf_frame_count(head, path), v[MF_DIMS_MAX];
@@ -80,7 +79,7 @@ static int widths_from_head(const struct mf_frame *head, const char *path, char 
             return err->code;
         v[i] = width < 1 || width > MF_SPEC_DIM_MAX ? 0 : (int)width; /* 0 is refused below */
     }
-    mf_spec_add_widths(text, v, n);
+    mf_spec_add_ints(text, v, n);
     return 0;
 }
 
@@ -123,8 +122,8 @@ static int from_head(const struct mf_frame *head, const struct mf_spec_field *f,
     const char *word;
     int rc = 0;
     snprintf(path, sizeof path, "spec.%s", f->name);
-    if (mf_spec_absent(f) && !mf_frame_has(head, path)) {
-        mf_spec_add(text, "%s", mf_spec_absent(f));
+    if (f->absent && !mf_frame_has(head, path)) {
+        mf_spec_add(text, "%s", f->absent);
         return 0;
     }
     switch (f->form) {
@@ -140,15 +139,14 @@ static int from_head(const struct mf_frame *head, const struct mf_spec_field *f,
         if (!(rc = mf_frame_get_bool(head, path, &truth, err)))
             mf_spec_add(text, truth ? "true" : "false");
         return rc;
-    case MF_SPEC_WORD:
-    case MF_SPEC_LATER_WORD:
+    case MF_SPEC_CHOICE:
     case MF_SPEC_NET:
     case MF_SPEC_NAME:
         if (!(rc = mf_frame_get_str(head, path, &word, err)))
             mf_spec_add(text, "%s", word);
         return rc;
-    case MF_SPEC_WIDTHS:
-        return widths_from_head(head, path, text, err);
+    case MF_SPEC_INTS:
+        return ints_from_head(head, path, text, err);
     case MF_SPEC_OBS:
         return obs_from_head(head, text, err);
     }

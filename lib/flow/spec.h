@@ -26,21 +26,13 @@ enum mf_objective { MF_CHAIN_MEAN, MF_CHAIN_SUM, MF_STEP, MF_STEP_MEAN };
 
 struct mf_policy_spec {
     struct mf_layout obs; /* of one observation step */
-    int n_obs_steps, action_dim, horizon, n_action_steps, action_offset;
-    int K; /* policy.num_inference_steps */
-    enum mf_convention convention;
-    enum mf_target_time target_time;
-    enum mf_noise_method noise_method;
-    enum mf_denoise denoise;
-    enum mf_objective objective;
-    bool learned_noise; /* flow_noise with a noise net; else sigma is the schedule's level */
-    float mean_limit;   /* the mean is kept within +-mean_limit; 0: no limit */
-    float noise_clip;   /* eps is kept within +-noise_clip; 0: no limit */
-    float final_limit;  /* the last step is kept within +-final_limit; 0: no limit */
+    int action_dim;
     struct mf_net_spec net;
-    int n_critic, critic[MF_DIMS_MAX]; /* hidden sizes; 0: no critic */
-    int n_noise, noise[MF_DIMS_MAX];
     char env[64]; /* name of the environment that the policy was made in; "": unknown. It shapes nothing */
+#define SPEC(key, name, member, learned, type, ...) MF_FIELD_##type(member)
+#define STEP(key, member, type, ...)                MF_FIELD_##type(member)
+#define WIDTHS(key, member, ...)                    MF_FIELD_INTS(member)
+#include "conf/policy.inc"
 };
 
 /* spec <-> a head frame's "spec" map. */

@@ -2,66 +2,35 @@
 
 #include <string.h>
 
-#include "dev/op.h"
 #include "flow/checkpoint.h"
 #include "flow/fields.h"
 
-static int widths(int *n, int to[MF_DIMS_MAX], const struct mf_ints *from, const char *key, struct mf_err *err)
-{
-    if (from->n > MF_DIMS_MAX)
-        return mf_err_set(err, MF_EUSAGE, "%s has %d layers, of which there may be %d", key, from->n, MF_DIMS_MAX);
-    *n = from->n;
-    for (int i = 0; i < from->n; i++)
-        to[i] = (int)from->v[i];
-    return 0;
-}
+const struct mf_bind mf_policy_binds[] = {
+#define SPEC(key, ...) {"policy." #key, MF_BIND_NONE},
+#define STEP           SPEC
+#define SIZE           SPEC
+#define WIDTHS         SPEC
+#include "conf/policy.inc"
+    {"policy.network", MF_BIND_NONE},
+    {"policy.add_value_head", MF_BIND_NONE},
+    {0},
+};
 
-int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_policy_opts *o, const struct mf_layout *obs, int A,
+int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, const struct mf_layout *obs, int A,
                         struct mf_err *err)
 {
-    *s = (struct mf_policy_spec){
-        .obs = *obs,
-        .n_obs_steps = (int)o->n_obs_steps,
-        .action_dim = A,
-        .horizon = (int)o->horizon,
-        .n_action_steps = (int)o->n_action_steps,
-        .action_offset = (int)o->action_offset,
-        .K = (int)o->num_inference_steps,
-        .convention = (enum mf_convention)o->convention,
-        .target_time = (enum mf_target_time)o->target_time,
-        .noise_method = (enum mf_noise_method)(MF_FLOW_NOISE + o->noise_method),
-        .denoise = (enum mf_denoise)o->denoise,
-        .objective = (enum mf_objective)o->objective,
-        .learned_noise = o->learned_noise,
-        .mean_limit = (float)o->mean_limit,
-        .noise_clip = (float)o->noise_clip,
-        .final_limit = (float)o->final_limit,
-        .net = {.act = o->activation ? MF_ACT_MISH : MF_ACT_RELU,
-                .time_dim = (int)o->time_dim,
-                .layers = (int)o->n_layer,
-                .heads = (int)o->n_head,
-                .width = (int)o->n_emb,
-                .encoder_dim = (int)o->encoder_output_dim,
-                .kernel = (int)o->kernel_size,
-                .n_groups = (int)o->n_groups,
-                .qkv_bias = o->qkv_bias,
-                .qk_norm = o->qk_norm,
-                .legacy_rms = o->legacy_rms,
-                .pointwise = o->pointwise,
-                .color = o->use_pc_color,
-                .value_pool = (enum mf_value_pool)o->value_pool},
-    };
-    int rc = mf_net_find(&s->net.net, o->network, err) ||
-                     widths(&s->net.n_hidden, s->net.hidden, &o->hidden, "policy.hidden", err) ||
-                     widths(&s->net.n_cond, s->net.cond, &o->cond_hidden, "policy.cond_hidden", err) ||
-                     widths(&s->net.n_down, s->net.down, &o->down_dims, "policy.down_dims", err) ||
-                     widths(&s->n_critic, s->critic, &o->critic_hidden, "policy.critic_hidden", err) ||
-                     widths(&s->n_noise, s->noise, &o->noise_hidden, "policy.noise_hidden", err)
-                 ? err->code
-                 : 0;
-    if (!o->add_value_head)
+    *s = (struct mf_policy_spec){.obs = *obs, .action_dim = A};
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+        struct mf_err never;
+        const char *text = f->key && f->form != MF_SPEC_NAME ? mf_conf_text(conf, f->key) : NULL;
+        if (text && f->form == MF_SPEC_NET && mf_net_find(&s->net.net, text, err))
+            return err->code;
+        if (text && f->form != MF_SPEC_NET && mf_spec_set(s, f, text, "", &never)) /* its range holds already */
+            return mf_err_set(err, MF_EUSAGE, "%s=%.200s has more than %d layers", f->key, text, MF_DIMS_MAX);
+    }
+    if (!strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))
         s->n_critic = 0;
-    return rc;
+    return 0;
 }
 
 static int points(const struct mf_layout *l)
@@ -123,19 +92,18 @@ int mf_policy_spec_overlay(struct mf_policy_spec *s, const char *name, const str
 }
 
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
-                         const struct mf_policy_opts *o, const struct mf_layout *obs, int A, struct mf_err *err)
+                         const struct mf_layout *obs, int A, struct mf_err *err)
 {
     struct mf_policy_spec asked;
-    int rc = mf_policy_spec_make(&asked, o, obs, A, err);
+    int rc = mf_policy_spec_make(&asked, conf, obs, A, err);
     *s = *mf_loaded_spec(l);
     return rc ? rc : overlay(s, mf_loaded_path(l), false, &asked, conf, err);
 }
 
-int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf,
-                         const struct mf_policy_opts *o, struct mf_err *err)
+int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf, struct mf_err *err)
 {
     struct mf_policy_spec asked, s = *stream;
-    int rc = mf_policy_spec_make(&asked, o, &s.obs, s.action_dim, err);
+    int rc = mf_policy_spec_make(&asked, conf, &s.obs, s.action_dim, err);
     return rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
 }
 
@@ -150,21 +118,15 @@ int mf_policy_head_encoded(const struct mf_frame *head, const struct mf_conf *co
                       "training.freeze_encoder=true, or mf-collect false");
 }
 
-struct keys {
-    struct mf_policy_opts policy;
-};
-
 int mf_policy_head_fits(const struct mf_frame *head, const struct mf_conf *conf, struct mf_err *err)
 {
-    static const struct mf_bind binds[] = {MF_POLICY_BINDS(struct keys, policy), {0}};
-    struct keys k;
     struct mf_policy_spec spec;
     struct mf_policy outline;
     bool encoded = false;
     int rc;
-    if ((rc = mf_conf_bind(conf, binds, &k, err)) || (rc = mf_policy_head_encoded(head, conf, &encoded, err)) ||
-        (rc = mf_policy_spec_from_head(&spec, head, err)) || (rc = mf_policy_spec_holds(&spec, conf, &k.policy, err)) ||
-        (rc = mf_policy_outline(&outline, &spec, err)))
+    if ((rc = mf_conf_bind(conf, mf_policy_binds, NULL, err)) ||
+        (rc = mf_policy_head_encoded(head, conf, &encoded, err)) || (rc = mf_policy_spec_from_head(&spec, head, err)) ||
+        (rc = mf_policy_spec_holds(&spec, conf, err)) || (rc = mf_policy_outline(&outline, &spec, err)))
         return rc;
     mf_policy_release(&outline);
     return 0;

@@ -127,11 +127,10 @@ int mf_import_dim(const struct mf_import *im, const char *ours, int d)
 
 /* ---- the spec ---- */
 
-int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_policy_opts *o,
-                   const struct mf_import_world *w, struct mf_err *err)
+int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
     struct mf_policy_spec asked, found;
-    int rc = mf_policy_spec_make(&asked, o, w->obs ? w->obs : &(struct mf_layout){0}, w->A, err);
+    int rc = mf_policy_spec_make(&asked, w->conf, w->obs ? w->obs : &(struct mf_layout){0}, w->A, err);
     *s = asked;
     if (rc || (rc = im->family->describe(im, s, w, err)))
         return rc;

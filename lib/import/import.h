@@ -70,8 +70,7 @@ void mf_import_seen(const struct mf_import *im, struct mf_names *seen);
 
 /* The spec that the file and the keys say together. MF_EUSAGE names the keys that are missing, or that contradict the
  * file. */
-int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_policy_opts *o,
-                   const struct mf_import_world *w, struct mf_err *err);
+int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err);
 
 /* Is this normaliser a file of demonstrations? Then they have the observations of these names, and actions of A. */
 bool mf_import_is_demos(const char *from);

@@ -8,7 +8,7 @@
 static int observe(const struct mf_import *im, const struct mf_import_in *in, const struct mf_env *env,
                    struct mf_layout *obs, struct mf_err *err)
 {
-    struct mf_names keys = in->policy->obs_keys;
+    struct mf_names keys = *in->keys;
     struct mf_err none;
     if (keys.n == 0) {
         mf_import_seen(im, &keys);
@@ -23,7 +23,7 @@ static int into(struct mf_import *im, const struct mf_import_in *in, const struc
                 const char *to, struct mf_policy_spec *spec, struct mf_err *err)
 {
     struct mf_policy p;
-    int rc = mf_import_spec(im, spec, in->policy, w, err);
+    int rc = mf_import_spec(im, spec, w, err);
     if (rc || (rc = mf_policy_outline(&p, spec, err)))
         return rc;
     snprintf(p.spec.env, sizeof p.spec.env, "%s", env);
@@ -36,7 +36,7 @@ static int into(struct mf_import *im, const struct mf_import_in *in, const struc
 int mf_import_in(struct mf_import *im, const struct mf_import_in *in, const char *to, struct mf_policy_spec *spec,
                  struct mf_err *err)
 {
-    struct mf_import_world w = {.conf = in->conf, .keys = &in->policy->obs_keys, .A = 1};
+    struct mf_import_world w = {.conf = in->conf, .keys = in->keys, .A = 1};
     const struct mf_env *env = NULL;
     struct mf_layout obs;
     int rc = in->env ? mf_env_open(&env, in->env, err) : 0;

@@ -9,7 +9,7 @@
 
 struct mf_import_in {
     const struct mf_env_opts *env; /* NULL: no environment was named */
-    const struct mf_policy_opts *policy;
+    const struct mf_names *keys;   /* policy.obs_keys */
     const struct mf_conf *conf;
     const char *normalizer; /* as mf_import_normalizer takes it */
 };

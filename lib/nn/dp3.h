@@ -10,6 +10,8 @@
 
 #include "nn/net.h"
 
+#define MF_DP3_SIZES (MF_SIZE(encoder_output_dim) | MF_SIZE(pointwise) | MF_SIZE(use_pc_color) | MF_SIZE(value_pool))
+
 enum {
     MF_STATE_DIM = 64, /* of the state's share of a token */
     MF_POOL_HEADS = 4  /* of the critic's attention, value_pool=attention */

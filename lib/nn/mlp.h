@@ -8,6 +8,8 @@
 #include "dev/op.h"
 #include "nn/net.h"
 
+#define MF_MLP_SIZES (MF_SIZE(hidden) | MF_SIZE(activation) | MF_SIZE(time_dim) | MF_SIZE(cond_hidden))
+
 struct mf_layer { /* a Linear: parameter indices */
     int W, b;
 };

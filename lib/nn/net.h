@@ -1,8 +1,11 @@
 /* net.h - a velocity network: one file with only a forward.
  *
  * To add one, write lib/nn/net_NAME.c that defines `mf_net_NAME`; the key
- * policy.network=NAME then finds it. Parameters are named as the published
- * PyTorch state_dicts name them, so that checkpoints load.
+ * policy.network=NAME then finds it. It lists the sizes that it reads: a new
+ * one is a row of conf/policy.inc, from which the key, the member of
+ * mf_net_spec, and the field of heads and checkpoints follow. Parameters are
+ * named as the published PyTorch state_dicts name them, so that checkpoints
+ * load.
  *
  *   R samples  k denoising steps  D = H*A  O flat observation (To*obs.dim)
  */
@@ -17,28 +20,29 @@
 enum { MF_DIMS_MAX = 8, MF_LAYERS_MAX = 48 };
 #define MF_ENCODING "encoding" /* array obs/encoding of the stream */
 
-/* Whose a spec's fields are: of all networks, of those with such sizes, of those that take a step size. */
-enum mf_sizes { MF_SIZES_ALL, MF_SIZES_MLP, MF_SIZES_TRANSFORMER, MF_SIZES_UNET, MF_SIZES_STEP };
+enum { /* the sizes that a network may have, in the order of their rows */
+#define SIZE(key, ...) MF_SIZE_##key,
+#include "conf/policy.inc"
+       MF_SIZES
+};
+#define MF_SIZE(key) ((uint64_t)1 << MF_SIZE_##key) /* MF_SIZE(n_layer): the key policy.n_layer */
+
 enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE }; /* how a critic sums tokens up */
+
+/* Members of a spec from rows of policy.inc. */
+#define MF_FIELD_INT(member)    int member;
+#define MF_FIELD_FLOAT(member)  float member;
+#define MF_FIELD_BOOL(member)   bool member;
+#define MF_FIELD_CHOICE(member) enum mf_##member member;
+#define MF_FIELD_INTS(member)   int n_##member, member[MF_DIMS_MAX];
 
 struct mf_net_spec { /* what determines a network's shape; stored in the checkpoint */
     const struct mf_net *net;
     struct mf_layout obs; /* of one of the n_obs_steps */
     int encoded;          /* floats of obs, its last, that are an encoding: see mf_net_encoded; 0: none */
     int n_obs_steps, O, D, horizon;
-    int n_hidden, hidden[MF_DIMS_MAX]; /* trunk: [512, 512, 512] is ResidualMLP [in,512,512,512,out] */
-    enum mf_act act;
-    int time_dim;
-    int n_cond, cond[MF_DIMS_MAX]; /* MLP of the observation, [] = raw */
-    /* transformers, as ManiFlow names them: n_layer, n_head, n_emb, encoder_output_dim */
-    int layers, heads, width, encoder_dim;
-    bool qkv_bias, qk_norm; /* of the cross-attention */
-    bool legacy_rms;        /* the last norm as in timm up to 1.0.12 */
-    bool pointwise;         /* every point is a token, or the largest features of each step's points are one */
-    bool color;             /* points with 6 channels are seen with theirs */
-    enum mf_value_pool value_pool;
-    /* U-Nets, as diffusion policy names them: down_dims, kernel_size, n_groups */
-    int n_down, down[MF_DIMS_MAX], kernel, n_groups;
+#define SIZE(key, member, learned, type, ...) MF_FIELD_##type(member)
+#include "conf/policy.inc"
 };
 
 /* What was computed once and is used by every denoising step. */
@@ -53,8 +57,9 @@ struct mf_share {
 
 struct mf_net {
     const char *name;
-    enum mf_sizes sizes; /* those that it reads */
-    bool step_size;      /* takes a step size d beside the time */
+    uint64_t sizes; /* MF_SIZE(time_dim) | ..: the keys that it reads */
+    bool step_size; /* takes a step size d beside the time */
+    bool dropout;   /* has attention whose weights cloning may drop: mf_share's drop and key */
     /* 0, or MF_EUSAGE where the sizes do not make a network. */
     int (*check)(const struct mf_net_spec *s, struct mf_err *err);
     /* The observation's encoder: fills `seen`. NULL: there is none. */

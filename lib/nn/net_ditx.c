@@ -175,8 +175,10 @@ static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, c
 
 const struct mf_net mf_net_ditx = {
     .name = "ditx",
-    .sizes = MF_SIZES_TRANSFORMER,
+    .sizes = MF_SIZE(time_dim) | MF_SIZE(n_layer) | MF_SIZE(n_head) | MF_SIZE(n_emb) | MF_SIZE(qkv_bias) |
+             MF_SIZE(qk_norm) | MF_SIZE(legacy_rms) | MF_DP3_SIZES,
     .step_size = true,
+    .dropout = true,
     .check = check,
     .see = mf_dp3,
     .encoding = mf_dp3_encoding,

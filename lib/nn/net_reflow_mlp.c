@@ -56,7 +56,7 @@ static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, c
 
 const struct mf_net mf_net_reflow_mlp = {
     .name = "reflow_mlp",
-    .sizes = MF_SIZES_MLP,
+    .sizes = MF_MLP_SIZES,
     .check = check,
     .encode = encode,
     .time = time_code,

@@ -53,8 +53,8 @@ static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, c
 
 const struct mf_net mf_net_shortcut_mlp = {
     .name = "shortcut_mlp",
+    .sizes = MF_MLP_SIZES,
     .step_size = true,
-    .sizes = MF_SIZES_MLP,
     .check = check,
     .encode = encode,
     .time = time_code,

@@ -17,7 +17,7 @@ static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s
 
 const struct mf_net mf_net_shortcut_unet = {
     .name = "shortcut_unet",
-    .sizes = MF_SIZES_UNET,
+    .sizes = MF_UNET_SIZES,
     .step_size = true,
     .check = mf_unet_check,
     .encode = mf_unet_encode,

@@ -10,6 +10,8 @@
 
 #include "nn/net.h"
 
+#define MF_UNET_SIZES (MF_SIZE(time_dim) | MF_SIZE(down_dims) | MF_SIZE(kernel_size) | MF_SIZE(n_groups))
+
 int mf_unet_check(const struct mf_net_spec *s, struct mf_err *err);
 void mf_unet_encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
 /* (k, time_dim) of the time t (k, 1): `velocity_net.unet.diffusion_step_encoder.*`. */

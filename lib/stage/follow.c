@@ -22,7 +22,7 @@ static int follow(struct mf_run *run, void *self, const char *word, const struct
         return mf_err_set(err, MF_EFORMAT, "the head's defaults may not set '%.100s'", word);
     snprintf(then, sizeof then, "%s=%s", key, was ? mf_conf_text(was, key) : word + n + 1);
     int rc = mf_conf_prefer(run->opt.conf, then, err);
-    for (const struct mf_bind *b = run->stage->binds; rc == 0 && b && b->key; b++)
+    for (const struct mf_bind *b = run->opt.binds; rc == 0 && b->key; b++)
         if (!strcmp(b->key, key))
             rc = mf_conf_bind(run->opt.conf, (struct mf_bind[]){*b, {0}}, self, err);
     return rc ? mf_err_set(err, MF_EFORMAT, "the head's default '%.100s' is no value of that key", word) : 0;

@@ -24,21 +24,18 @@ static bool takes_file(const struct mf_stage *s)
 }
 
 /* Its own keys, and those that the frame reads for every program, or for every one with a stream. */
-static void help_keys(const struct mf_stage *s)
+static void help_keys(const struct mf_options *o, const struct mf_stage *s)
 {
-    static const char *const common[] = {"log.level",   "conf.unknown", "wire.secret",
-                                         "wire.server", "wire.allowed", "wire.patience"};
-    const size_t n_common = has_in(s) || has_out(s) ? sizeof common / sizeof *common : 2;
-    size_t n = 0;
-    while (s->binds && s->binds[n].key)
-        n++;
-    struct mf_bind *all = mf_xcalloc(n + n_common + 1, sizeof *all);
-    if (n)
-        memcpy(all, s->binds, n * sizeof *all);
-    for (size_t i = 0; i < n_common; i++)
-        all[n + i].key = common[i];
-    mf_conf_help(all, stdout);
-    free(all);
+    static const struct mf_bind all[] = {{"log.level", MF_BIND_NONE}, {"conf.unknown", MF_BIND_NONE}, {0}},
+                                wire[] = {{"wire.secret", MF_BIND_NONE},
+                                          {"wire.server", MF_BIND_NONE},
+                                          {"wire.allowed", MF_BIND_NONE},
+                                          {"wire.patience", MF_BIND_NONE},
+                                          {0}};
+    const struct mf_bind_table common[] = {{all, 0}, {has_in(s) || has_out(s) ? wire : NULL, 0}, {0}};
+    struct mf_bind *binds = mf_bind_join(o->binds, common);
+    mf_conf_help(binds, stdout);
+    free(binds);
 }
 
 static void help(const struct mf_options *o, const struct mf_stage *s)
@@ -48,7 +45,7 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
            words ? " " : "", words ? words : "", has_in(s) ? " [--in ADDRESS]" : "",
            has_out(s) ? " [--out ADDRESS]" : "", s->summary);
     puts("\nKeys with their defaults, choices and [units]:\n");
-    help_keys(s);
+    help_keys(o, s);
     puts(
         "\nKeys of other programs are accepted and ignored, so a pipeline can pass the same words to all.\n\nOptions:");
     if (has_in(s))
@@ -233,6 +230,7 @@ int mf_options_read(struct mf_options *o, const struct mf_stage *s, int argc, ch
     snprintf(o->program, sizeof o->program, "mf-%s", s->name);
     o->in = o->out = "-";
     o->conf = mf_conf_new();
+    o->binds = mf_bind_join(s->binds, s->tables);
     o->operands = mf_xcalloc(n, sizeof(char *));
     o->path = mf_xcalloc(n, sizeof(char *));
     o->said = mf_xcalloc(n, sizeof(char *));
@@ -255,6 +253,7 @@ int mf_options_read(struct mf_options *o, const struct mf_stage *s, int argc, ch
 void mf_options_release(struct mf_options *o)
 {
     mf_conf_free(o->conf);
+    free(o->binds);
     for (int i = 0; i < o->n_paths; i++)
         free(o->path[i]);
     free(o->path);

@@ -8,6 +8,7 @@ struct mf_options {
     char program[64]; /* "mf-gae" */
     const char *in, *out;
     struct mf_conf *conf;
+    struct mf_bind *binds; /* of the stage and its tables */
     const char **operands;
     int n_operands;
     char **path; /* words with ~, in full */

@@ -86,7 +86,7 @@ static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_er
     int rc = 0;
     if (mf_conf_recorded(was, dir, run->opt.program, &why))
         mf_log(MF_LOG_WARN, "cannot read what the run in %.100s began with: %.300s", dir, why.text);
-    else if (mf_conf_agrees(run->opt.conf, was, run->stage->binds, &why))
+    else if (mf_conf_agrees(run->opt.conf, was, run->opt.binds, &why))
         rc = mf_err_set(err, MF_EUSAGE,
                         "%.100s began with another configuration: here is %.300s; give what it was, or run.force=true",
                         dir, why.text);
@@ -274,7 +274,7 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
         void *self = mf_xcalloc(1, stage->size);
         if ((rc = mf_conf_bind(run.opt.conf, log_level, &level, &err)) == 0 &&
             (rc = mf_conf_bind(run.opt.conf, wire, &run.wire, &err)) == 0 &&
-            (rc = mf_conf_bind(run.opt.conf, stage->binds, self, &err)) == 0) {
+            (rc = mf_conf_bind(run.opt.conf, run.opt.binds, self, &err)) == 0) {
             mf_log_open(prog, (enum mf_level)level);
             mf_stop_catch();
             rc = run_all(&run, self, &err);

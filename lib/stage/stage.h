@@ -52,7 +52,8 @@ struct mf_stage {
     bool replays;  /* emits the frames of another stream: no link is added, and an `end` that it emits is the end */
     bool composes; /* mf-conf: --doc and -m are its business */
     const struct mf_bind *binds;
-    size_t size; /* bytes of the stage's struct; it arrives zeroed, keys bound */
+    const struct mf_bind_table *tables; /* more rows, by those who know their keys; NULL: none */
+    size_t size;                        /* bytes of the stage's struct; it arrives zeroed, keys bound */
 
     /* Any may be NULL. Each returns 0, or negative with *err set. */
     int (*open)(struct mf_run *run, void *self, struct mf_err *err);

@@ -10,30 +10,30 @@
 
 struct words {
     struct mf_env_opts env;
-    struct mf_policy_opts policy;
+    struct mf_names obs_keys;
     struct mf_trainer_opts opts;
     int64_t num_envs, steps;
 };
 
 static const struct mf_bind binds[] = {
     MF_ENV_BINDS(struct words, env),
-    MF_POLICY_BINDS(struct words, policy),
+    {"policy.obs_keys", offsetof(struct words, obs_keys)},
     MF_PPO_BINDS(struct words, opts.ppo),
     {"training.num_envs", offsetof(struct words, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct words, steps)},
     {0},
 };
 
-static int estimate(const struct words *w, struct mf_memory *to, struct mf_err *err)
+static int estimate(const struct words *w, const struct mf_conf *c, struct mf_memory *to, struct mf_err *err)
 {
     const struct mf_env *env;
     struct mf_layout obs;
     struct mf_policy_spec spec;
     int rc = mf_env_open(&env, &w->env, err);
-    if (rc || (rc = mf_env_layout(env, w->policy.obs_keys.n, w->policy.obs_keys.v, NULL, &obs, err)))
+    if (rc || (rc = mf_env_layout(env, w->obs_keys.n, w->obs_keys.v, NULL, &obs, err)))
         return rc;
     mf_env_points(env, &obs, (int)w->env.num_points);
-    if ((rc = mf_policy_spec_make(&spec, &w->policy, &obs, env->action_dim, err)))
+    if ((rc = mf_policy_spec_make(&spec, c, &obs, env->action_dim, err)))
         return rc;
     return mf_trainer_memory(&spec, &w->opts, (size_t)(w->num_envs * w->steps), 2, to, err);
 }
@@ -45,7 +45,7 @@ int main(int argc, char **argv)
     struct mf_err err;
     struct mf_conf *c = mf_conf_new();
     const struct mf_sources from = {.n_words = argc - 1, .word = (const char *const *)(argv + 1)};
-    if (mf_conf_load(c, &from, &err) || mf_conf_bind(c, binds, &w, &err) || estimate(&w, &m, &err)) {
+    if (mf_conf_load(c, &from, &err) || mf_conf_bind(c, binds, &w, &err) || estimate(&w, c, &m, &err)) {
         fprintf(stderr, "memory: %s\n", err.text);
         return 1;
     }

@@ -23,18 +23,16 @@ static struct fixture fixture;
 
 static int import(const char *from, const char *const *words, struct mf_policy_spec *spec, struct mf_err *err)
 {
-    struct only {
-        struct mf_policy_opts o;
-    } opts;
-    static const struct mf_bind table[] = {MF_POLICY_BINDS(struct only, o), {0}};
+    struct mf_names keys;
+    static const struct mf_bind table[] = {{"policy.obs_keys", 0}, {0}};
     struct mf_conf *conf = mf_conf_new();
-    struct mf_import_in in = {.policy = &opts.o, .conf = conf};
+    struct mf_import_in in = {.keys = &keys, .conf = conf};
     struct mf_sources sources = {.word = words};
     struct mf_import im;
     while (words[sources.n_words])
         sources.n_words++;
     must(mf_conf_load(conf, &sources, err), err);
-    must(mf_conf_bind(conf, table, &opts, err), err);
+    must(mf_conf_bind(conf, table, &keys, err), err);
     int rc = mf_import_open(&im, from, err);
     if (rc == 0) {
         rc = mf_import_in(&im, &in, to, spec, err);

@@ -41,12 +41,10 @@ static double worst(const float *got, const float *want, size_t n)
 static int import(const char *file, const char *to, const char *const *words, const struct mf_layout *obs, int dim,
                   const char *normalizer, int *left, struct mf_err *err)
 {
-    struct only {
-        struct mf_policy_opts o;
-    } opts;
-    static const struct mf_bind table[] = {MF_POLICY_BINDS(struct only, o), {0}};
+    struct mf_names keys;
+    static const struct mf_bind table[] = {{"policy.obs_keys", 0}, {0}};
     struct mf_conf *conf = mf_conf_new();
-    struct mf_import_world w = {.conf = conf, .keys = &opts.o.obs_keys, .obs = obs, .A = dim};
+    struct mf_import_world w = {.conf = conf, .keys = &keys, .obs = obs, .A = dim};
     struct mf_import im;
     struct mf_policy_spec spec;
     struct mf_policy p = {0};
@@ -54,10 +52,10 @@ static int import(const char *file, const char *to, const char *const *words, co
     while (words[from.n_words])
         from.n_words++;
     must(mf_conf_load(conf, &from, err), err);
-    must(mf_conf_bind(conf, table, &opts, err), err);
+    must(mf_conf_bind(conf, table, &keys, err), err);
     int rc = mf_import_open(&im, file, err);
     if (!rc) {
-        if (!(rc = mf_import_spec(&im, &spec, &opts.o, &w, err)) && !(rc = mf_policy_outline(&p, &spec, err)) &&
+        if (!(rc = mf_import_spec(&im, &spec, &w, err)) && !(rc = mf_policy_outline(&p, &spec, err)) &&
             !(rc = mf_import_normalizer(&im, &p, normalizer, err)))
             rc = mf_import_save(&im, &p, to, err);
         *left = im.n_left;

@@ -89,15 +89,9 @@ static void seen(void)
     ok(mf_policy_sees(&again, &eye, &eo, &none, &l, &err) == 0 && again.n == 2 && again.dim == 43,
        "without either, what a policy was made for");
 
-    struct keys {
-        struct mf_policy_opts policy;
-    } k;
-    const struct mf_bind binds[] = {MF_POLICY_BINDS(struct keys, policy), {0}};
     struct mf_policy_spec s;
     struct mf_conf *conf = mf_conf_new();
-    must(mf_conf_bind(conf, binds, &k, &err), &err);
-    k.policy.obs_keys = keys;
-    ok(mf_policy_spec_in(&s, &eye, &eo, NULL, &k.policy, conf, &err) == 0 && s.obs.dim == 25 && s.action_dim == 2,
+    ok(mf_policy_spec_in(&s, &eye, &eo, NULL, &keys, conf, &err) == 0 && s.obs.dim == 25 && s.action_dim == 2,
        "a fresh policy sees them, and acts as the environment does");
     mf_conf_free(conf);
 }

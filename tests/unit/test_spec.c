@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "flow/fields.h"
+#include "flow/spec_keys.h"
 #include "flow/policy.h"
 #include "tap.h"
 
@@ -212,8 +213,73 @@ static void differences(void)
        "%s", err.text);
 }
 
+/* An enum has values that its key does not offer: an import or another program may write them. */
+static void choices(void)
+{
+    struct mf_policy_spec s = example(), back = {0};
+    struct mf_err err = {0};
+    char text[MF_SPEC_TEXT];
+    int wrong = 0;
+    for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
+        for (int i = 0; i <= MF_ACT_GELU && !strcmp(f->name, "activation"); i++) {
+            s.net.act = (enum mf_act)i;
+            mf_spec_text(&s, f, text);
+            wrong += mf_spec_set(&back, f, text, "here", &err) || back.net.act != s.net.act;
+        }
+    ok(wrong == 0 && !strcmp(mf_spec_value(&s, "activation", text), "gelu"), "each activation has its word");
+}
+
+/* The spec of the words of a configuration. */
+static int make(struct mf_policy_spec *s, int n, const char *const *words, struct mf_err *err)
+{
+    const struct mf_layout obs = example().obs;
+    struct mf_conf *conf = mf_conf_new();
+    int rc = mf_conf_load(conf, &(struct mf_sources){.n_words = n, .word = words}, err);
+    rc = rc ? rc : mf_policy_spec_make(s, conf, &obs, 3, err);
+    mf_conf_free(conf);
+    return rc;
+}
+
+static void keys(void)
+{
+    struct mf_policy_spec s;
+    struct mf_err err = {0};
+    const char *const words[] = {"policy.noise_method=flow_cps", "policy.activation=mish",      "policy.horizon=9",
+                                 "policy.cond_hidden=[7,5]",     "policy.add_value_head=false", "policy.mean_limit=.1",
+                                 "policy.network=ditx",          "policy.qk_norm=false"};
+    ok(make(&s, 8, words, &err) == 0 && s.noise_method == MF_FLOW_CPS && s.net.act == MF_ACT_MISH && s.horizon == 9 &&
+           s.net.n_cond == 2 && s.net.cond[1] == 5 && s.n_critic == 0 && s.mean_limit == .1f && !s.net.qk_norm &&
+           !strcmp(s.net.net->name, "ditx"),
+       "each key is where it belongs %s", err.text);
+    ok(s.net.n_hidden == 3 && s.net.hidden[2] == 256 && s.net.layers == 12 && s.net.net->dropout && s.K == 4,
+       "and has its default otherwise");
+    ok(make(&s, 1, (const char *const[]){"policy.hidden=[1,1,1,1,1,1,1,1,1]"}, &err) == MF_EUSAGE &&
+           strstr(err.text, "policy.hidden=[1, 1, 1, 1, 1, 1, 1, 1, 1] has more than 8 layers"),
+       "%s", err.text);
+}
+
+/* A checkpoint holds the sizes that its network reads, and no others. */
+static void sizes(void)
+{
+    for (int i = 0; mf_nets[i]; i++) {
+        struct mf_policy_spec s = example();
+        uint64_t found = 0;
+        bool step = false;
+        s.net.net = mf_nets[i];
+        for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(&s, f));) {
+            found |= f->size;
+            step |= f->step;
+        }
+        ok(found == mf_nets[i]->sizes && step == mf_nets[i]->step_size, "%s has the fields of its sizes",
+           mf_nets[i]->name);
+    }
+}
+
 int main(void)
 {
+    choices();
+    keys();
+    sizes();
     products();
     heads();
     names();

@@ -22,7 +22,7 @@ VERSION   = 0.1.0
 
 OPT       = -O3 -g
 WARN      = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wpointer-arith
-PACKAGES  = libzmq msgpack hdf5 yaml-0.1 jansson
+PACKAGES  = libzmq msgpack hdf5 yaml-0.1 jansson libzip
 ALL_C     = -std=c11 $(WARN) -Ilib -D_GNU_SOURCE -DMF_VERSION='"$(VERSION)"' -ffp-contract=off -fno-math-errno \
             $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(OPT) $(CFLAGS) -MMD -MP
 LIBS      = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lhdf5_hl -lmujoco -lncursesw -lz -lpthread -lm

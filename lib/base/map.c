@@ -18,15 +18,12 @@ static int map(int fd, const char *path, const char *kind, void **out, size_t *s
     return *out == MAP_FAILED ? mf_err_errno(err, "cannot map %s", path) : 0;
 }
 
-int mf_map_file(const char *path, const char *kind, void **out, size_t *size, int *keep, struct mf_err *err)
+int mf_map_file(const char *path, const char *kind, void **out, size_t *size, struct mf_err *err)
 {
     int fd = mf_file_open(path, err);
     if (fd < 0)
         return fd;
     int rc = map(fd, path, kind, out, size, err);
-    if (rc || !keep)
-        close(fd);
-    if (rc == 0 && keep)
-        *keep = fd;
+    close(fd);
     return rc;
 }

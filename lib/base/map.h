@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 
-/* munmap(*map, *size) gives it back, and close(*fd) the file; fd NULL: it is closed here. `kind` is what the file
- * should be, for the sentence: MF_EFORMAT where it is empty or, as mf_file_open says, no regular file. */
-int mf_map_file(const char *path, const char *kind, void **map, size_t *size, int *fd, struct mf_err *err);
+/* munmap(*map, *size) gives it back. `kind` is what the file should be, for the sentence: MF_EFORMAT where it is empty
+ * or, as mf_file_open says, no regular file. */
+int mf_map_file(const char *path, const char *kind, void **map, size_t *size, struct mf_err *err);
 
 #endif

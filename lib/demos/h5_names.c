@@ -172,13 +172,7 @@ int mf_h5_attr_text(hid_t at, const char *name, char **s, struct mf_err *err)
 
 uint32_t mf_h5_crc(const void *bytes, size_t n)
 {
-    uLong crc = crc32(0, NULL, 0);
-    for (const unsigned char *p = bytes; n;) {
-        const uInt part = n < 1 << 30 ? (uInt)n : 1 << 30;
-        crc = crc32(crc, p, part);
-        p += part, n -= part;
-    }
-    return (uint32_t)crc;
+    return (uint32_t)crc32_z(0, bytes, n);
 }
 
 int mf_h5_check_crc(hid_t set, const void *bytes, size_t n, struct mf_err *err)

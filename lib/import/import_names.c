@@ -170,8 +170,7 @@ static struct named named(const struct mf_torch_tensor *t, const char *key)
 static void place(const struct mf_torch_tensor *t, char text[200])
 {
     const int above = t->key > t->name ? (int)(t->key - t->name) - 1 : 0;
-    snprintf(text, 200, "'%.80s' of '%.*s' (%.*s)", t->key, above < 60 ? above : 60, t->name,
-             (int)(t->storage->name_size < 40 ? t->storage->name_size : 40), t->storage->name);
+    snprintf(text, 200, "'%.80s' of '%.*s' (%.40s)", t->key, above < 60 ? above : 60, t->name, t->storage->name);
 }
 
 int mf_import_twins(const struct mf_import *im, struct mf_err *err)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 /* The header {'descr': '<f4', 'fortran_order': False, 'shape': (11,), } and where the numbers begin. */
 static int numbers_of(const uint8_t *p, size_t size, const char **descr, size_t *begin)
 {
@@ -28,25 +30,22 @@ enum { HEAD_MOST = 1 << 16 }; /* bytes of a header that is read */
 static int read_head(const struct mf_zip *npz, const struct mf_zip_entry *e, const char *name, size_t *wide,
                      size_t *begin, struct mf_err *err)
 {
-    const uint8_t *bytes;
+    uint8_t bytes[HEAD_MOST];
     const char *descr;
-    void *own;
     const size_t most = e->size < HEAD_MOST ? e->size : HEAD_MOST;
-    int rc = mf_zip_read(npz, e, 0, most, &bytes, &own, err);
+    int rc = mf_zip_read(npz, e, 0, most, bytes, err);
     if (rc)
         return rc;
     const bool good = numbers_of(bytes, most, &descr, begin) == 0;
     *wide = good && !memcmp(descr, "<f4'", 4) ? 4 : good && !memcmp(descr, "<f8'", 4) ? 8 : 0;
-    free(own);
     return *wide ? 0 : mf_err_set(err, MF_EFORMAT, "'%s' of %s is no array of float32 or float64", name, npz->path);
 }
 
 int mf_npz_read(const struct mf_zip *npz, const char *name, double *v, size_t n, const char *whose, struct mf_err *err)
 {
     char file[128];
-    const uint8_t *bytes;
-    void *own;
-    size_t wide, begin;
+    uint8_t *bytes;
+    size_t wide, begin = 0;
     snprintf(file, sizeof file, "%s.npy", name);
     const struct mf_zip_entry *e = mf_zip_find(npz, file);
     if (!e)
@@ -57,13 +56,14 @@ int mf_npz_read(const struct mf_zip *npz, const char *name, double *v, size_t n,
     if ((e->size - begin) / wide != n)
         return mf_err_set(err, MF_EFORMAT, "%s of %s has %zu numbers, and %s has %zu", name, npz->path,
                           (e->size - begin) / wide, whose, n);
-    if ((rc = mf_zip_read(npz, e, begin, n * wide, &bytes, &own, err)))
+    if ((rc = mf_alloc((void **)&bytes, n * wide, "an array of a .npz file", err)))
         return rc;
-    for (size_t i = 0; i < n; i++) {
+    rc = mf_zip_read(npz, e, begin, n * wide, bytes, err);
+    for (size_t i = 0; i < n && !rc; i++) {
         float f;
         memcpy(wide == 8 ? (void *)&v[i] : (void *)&f, bytes + wide * i, wide);
         v[i] = wide == 8 ? v[i] : (double)f;
     }
-    free(own);
-    return 0;
+    free(bytes);
+    return rc;
 }

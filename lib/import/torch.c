@@ -1,11 +1,8 @@
 #include "import/torch_priv.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 
@@ -102,13 +99,12 @@ const struct mf_torch_dtype *mf_torch_dtype_of(enum mf_dtype dtype)
 static int find_root(const struct mf_zip *z, char root[256], struct mf_err *err)
 {
     static const char tail[] = "/data.pkl";
-    size_t n = sizeof tail - 1;
     for (int i = 0; i < z->n; i++) {
-        const struct mf_zip_entry *e = &z->entry[i];
-        if (e->name_size <= n || e->name_size - n > 200 || memcmp(e->name + e->name_size - n, tail, n) ||
-            memchr(e->name, '/', e->name_size - n) || memchr(e->name, 0, e->name_size))
+        const char *name = z->entry[i].name;
+        const size_t n = strcspn(name, "/");
+        if (n == 0 || n > 200 || strcmp(name + n, tail))
             continue;
-        sprintf(root, "%.*s", (int)(e->name_size - n), e->name);
+        sprintf(root, "%.*s", (int)n, name);
         return 0;
     }
     return mf_err_set(err, MF_EFORMAT,
@@ -125,7 +121,9 @@ static const struct mf_zip_entry *entry(const struct mf_zip *z, const char *root
 static int check_kind(const struct mf_zip *z, const char *root, struct mf_err *err)
 {
     const struct mf_zip_entry *order = entry(z, root, "byteorder");
-    if (order && order->size == 3 && !order->deflated && !memcmp(order->data, "big", 3))
+    char word[3];
+    if (order && order->size == sizeof word && !mf_zip_read(z, order, 0, sizeof word, word, err) &&
+        !memcmp(word, "big", sizeof word))
         return mf_err_set(err, MF_EFORMAT,
                           "%s was written on a big-endian machine; torch.load and torch.save on a usual one", z->path);
     if (entry(z, root, "constants.pkl"))
@@ -136,13 +134,26 @@ static int check_kind(const struct mf_zip *z, const char *root, struct mf_err *e
     return 0;
 }
 
+/* Bytes [from, from + n) of an entry, for free(). */
+static int read_bytes(const struct mf_zip *z, const struct mf_zip_entry *e, size_t from, size_t n, uint8_t **bytes,
+                      struct mf_err *err)
+{
+    if (!(*bytes = malloc(n + 1)))
+        return mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes of %.60s of %s", n, e->name, z->path);
+    int rc = mf_zip_read(z, e, from, n, *bytes, err);
+    if (rc) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    return rc;
+}
+
 enum { INFLATES = 64 }; /* a pickle to so much of what the file holds of it, and a MiB */
 
 static int read_tree(struct mf_torch *f, struct mf_err *err)
 {
     char root[256];
-    const uint8_t *bytes;
-    void *own = NULL;
+    uint8_t *bytes;
     struct mf_pickle p;
     int rc = find_root(&f->zip, root, err);
     if (rc || (rc = check_kind(&f->zip, root, err)))
@@ -152,13 +163,13 @@ static int read_tree(struct mf_torch *f, struct mf_err *err)
     if (e->size > most)
         return mf_err_set(err, MF_EFORMAT, "the pickle of %s has %zu bytes, in %zu of the file; at most %zu are read",
                           f->zip.path, e->size, e->packed, most);
-    if ((rc = mf_zip_read(&f->zip, e, 0, e->size, &bytes, &own, err)))
+    if ((rc = read_bytes(&f->zip, e, 0, e->size, &bytes, err)))
         return rc;
     if (!(rc = mf_pickle_parse(&p, bytes, e->size, e->packed, f->zip.path, err))) {
         rc = mf_torch_walk(f, p.root, root, err);
         mf_pickle_release(&p);
     }
-    free(own);
+    free(bytes);
     return rc;
 }
 
@@ -190,7 +201,7 @@ void mf_torch_close(struct mf_torch *f)
     }
     free(f->tensor);
     free(f->value);
-    free(f->own);
+    free(f->span);
     mf_zip_close(&f->zip);
     *f = (struct mf_torch){0};
 }
@@ -217,90 +228,63 @@ static size_t place(const struct mf_torch_tensor *t, size_t i)
     return at;
 }
 
-/* The whole pages within these bytes of the map are let go: they stay in the system's cache, not in our memory. */
-static void forget(const uint8_t *p, size_t size)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)p + page - 1) / page * page,
-              to = ((uintptr_t)p + size) / page * page;
-    if (to > from)
-        madvise((void *)from, to - from, MADV_DONTNEED);
-}
-
-/* Reading costs half of what mapping does, where bytes are passed on as they are. */
-static int read_bytes(const struct mf_zip *z, const uint8_t *from, size_t size, char *to, struct mf_err *err)
-{
-    off_t at = from - z->bytes;
-    for (ssize_t n; size; size -= (size_t)n, at += n, to += n) {
-        n = pread(z->fd, to, size, at);
-        if (n < 0 && errno == EINTR)
-            n = 0;
-        else if (n <= 0)
-            return n ? mf_err_errno(err, "cannot read %s", z->path)
-                     : mf_err_set(err, MF_EFORMAT, "%s was cut while it was read", z->path);
-    }
-    return 0;
-}
-
 /* Bytes of the storage from the first to the last one that the tensor, which is not empty, uses. */
 static size_t span(const struct mf_torch_tensor *t)
 {
     return (place(t, t->count - 1) + 1 - t->offset) * t->dtype->size;
 }
 
-/* *base: where the storage's element t->offset lies. Of a deflated one no more is inflated than the tensor spans, and
- * that is kept for the tensor's next piece. */
-static int find_numbers(struct mf_torch *f, const struct mf_torch_tensor *t, const uint8_t **base, struct mf_err *err)
+/* Into f->span, where it stays for the tensor's next piece. */
+static int read_span(struct mf_torch *f, const struct mf_torch_tensor *t, struct mf_err *err)
 {
     enum { FREE = 1 << 20, SPREAD = 64 };
-    const size_t size = t->dtype->size, from = t->offset * size, n = span(t);
-    *base = t->storage->data + from;
-    if (!t->storage->deflated)
+    const size_t size = t->dtype->size, n = span(t);
+    if (f->span_of == t)
         return 0;
-    if (f->inflated != t) {
-        free(f->own);
-        f->own = NULL;
-        f->inflated = NULL;
-        if (n > FREE && n / SPREAD > t->count * size)
-            return mf_err_set(
-                err, MF_EFORMAT,
-                "%s of %s is spread over %zu compressed bytes, of which it uses %zu: save a .clone() of it", t->name,
-                f->zip.path, n, t->count * size);
-        int rc = mf_zip_read(&f->zip, t->storage, from, n, base, &f->own, err);
-        if (rc)
-            return rc;
-        f->inflated = t;
+    free(f->span);
+    f->span = NULL;
+    f->span_of = NULL;
+    if (t->storage->deflated && n > FREE && n / SPREAD > t->count * size)
+        return mf_err_set(err, MF_EFORMAT,
+                          "%s of %s is spread over %zu compressed bytes, of which it uses %zu: save a .clone() of it",
+                          t->name, f->zip.path, n, t->count * size);
+    int rc = read_bytes(&f->zip, t->storage, t->offset * size, n, &f->span, err);
+    f->span_of = rc ? NULL : t;
+    return rc;
+}
+
+/* Numbers that lie in the file as they are wanted, but for their type. */
+static int read_straight(struct mf_torch *f, const struct mf_torch_tensor *t, size_t first, size_t n, float *to,
+                         struct mf_err *err)
+{
+    const size_t size = t->dtype->size, at = (t->offset + first) * size;
+    if (t->dtype->number == f32_number)
+        return mf_zip_read(&f->zip, t->storage, at, n * size, to, err);
+    char piece[1 << 16];
+    int rc = 0;
+    for (size_t done = 0, m; done < n && !rc; done += m) {
+        m = n - done < sizeof piece / size ? n - done : sizeof piece / size;
+        rc = mf_zip_read(&f->zip, t->storage, at + done * size, m * size, piece, err);
+        for (size_t i = 0; i < m && !rc; i++)
+            to[done + i] = t->dtype->number(piece + i * size);
     }
-    *base = f->own;
-    return 0;
+    return rc;
 }
 
 int mf_torch_read(struct mf_torch *f, const struct mf_torch_tensor *t, size_t first, size_t n, float *to,
                   struct mf_err *err)
 {
-    const uint8_t *base;
     if (!t->dtype->number)
         return mf_err_set(err, MF_EFORMAT, "%s of %s is %s, which is no real number", t->name, f->zip.path,
                           t->dtype->name);
     if (t->count == 0)
         return 0;
-    int rc = find_numbers(f, t, &base, err);
-    if (rc)
-        return rc;
-    const size_t size = t->dtype->size;
-    const bool straight = contiguous(t), mapped = f->zip.fd >= 0 && !t->storage->deflated;
-    const uint8_t *row = base + first * size;
-    if (straight && t->dtype->number == f32_number && mapped)
-        return read_bytes(&f->zip, row, n * size, (char *)to, err);
-    if (straight && t->dtype->number == f32_number)
-        memcpy(to, row, n * size);
-    else
-        for (size_t i = 0; i < n; i++)
-            to[i] = t->dtype->number(straight ? row + i * size : base + (place(t, first + i) - t->offset) * size);
-    if (mapped && straight)
-        forget(row, n * size);
-    else if (mapped && first + n == t->count)
-        forget(t->storage->data, t->storage->size);
-    return 0;
+    if (contiguous(t) && !t->storage->deflated)
+        return read_straight(f, t, first, n, to, err);
+    int rc = read_span(f, t, err);
+    for (size_t i = 0; i < n && !rc; i++)
+        to[i] = t->dtype->number(f->span + (place(t, first + i) - t->offset) * t->dtype->size);
+    return rc;
 }
 
 /* ---- values ---- */

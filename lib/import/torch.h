@@ -4,8 +4,7 @@
  * A name is the way through the file's dictionaries, "state_dicts.model.obs_encoder.state_mlp.0.bias"; `key` points at
  * the part of it that the innermost dictionary knows. A module that was saved whole reads as its state_dict.
  * OmegaConf's containers, NumPy's scalars and pickles within the pickle are opened; what else is no plain value is a
- * value
- * "<module.Class>". All tensors were checked to lie within their storages.
+ * value "<module.Class>". All tensors were checked to lie within their storages.
  */
 #ifndef MF_IMPORT_TORCH_H
 #define MF_IMPORT_TORCH_H
@@ -38,15 +37,16 @@ struct mf_torch {
     struct mf_torch_tensor *tensor; /* in the order of the file, as the values */
     struct mf_torch_value *value;
     struct mf_zip zip;
-    const struct mf_torch_tensor *inflated; /* private: whose part of its storage `own` holds */
-    void *own;
+    const struct mf_torch_tensor *span_of; /* private: the tensor that `span` was read for */
+    uint8_t *span;
 };
 
 int mf_torch_open(struct mf_torch *f, const char *path, struct mf_err *err);
 int mf_torch_parse(struct mf_torch *f, const void *bytes, size_t size, const char *path, struct mf_err *err);
 void mf_torch_close(struct mf_torch *f); /* a zeroed one is fine */
 
-/* The n numbers of t from the first'th on, in C order, as float32. Of the file's pages none stays in memory. */
+/* The n numbers of t from the first'th on, in C order, as float32. A tensor that is contiguous and stored takes no
+ * memory beside `to`; for others the part of the storage that they lie in is held until another is read. */
 int mf_torch_read(struct mf_torch *f, const struct mf_torch_tensor *t, size_t first, size_t n, float *to,
                   struct mf_err *err);
 

@@ -242,7 +242,7 @@ int mf_safetensors_open(struct mf_safetensors *f, const char *path, struct mf_er
     void *map;
     size_t size;
     *f = (struct mf_safetensors){0};
-    int rc = mf_map_file(path, "a safetensors file", &map, &size, NULL, err);
+    int rc = mf_map_file(path, "a safetensors file", &map, &size, err);
     if (rc)
         return rc;
     if ((rc = mf_safetensors_parse(f, map, size, path, err))) {

@@ -94,14 +94,24 @@ raw = open("good.pt", "rb").read()
 open("end.pt", "wb").write(raw[:-30])
 open("half.pt", "wb").write(raw[: len(raw) // 2])
 at = raw.index(b"PK\1\2")
-def change(path, offset, form, value):
+def change(path, raw, form, values, *places):
     b = bytearray(raw)
-    struct.pack_into(form, b, at + offset, value)
+    for at in places:
+        struct.pack_into(form, b, at, *values)
     open(path, "wb").write(b)
-change("crypt.pt", 8, "<H", 1)
-change("method.pt", 10, "<H", 93)
-change("size.pt", 24, "<I", 1 << 30)
-change("place.pt", 42, "<I", 5)
+change("crypt.pt", raw, "<H", [1], 6, at + 8)
+change("method.pt", raw, "<H", [93], 8, at + 10)
+change("size.pt", raw, "<I", [1 << 30], 22, at + 24)
+change("place.pt", raw, "<I", [5], at + 42)
+change("two.pt", raw, "<I", [1 << 30], at + 24)
+with zipfile.ZipFile("both.pt", "w") as z:
+    z.writestr("m/data.pkl", b"\x80\x02N."); z.writestr("m/x", b"x" * 1000)
+raw = open("both.pt", "rb").read()
+at = raw.index(b"PK\1\2")
+change("overlap.pt", raw, "<II", [at - 40] * 2, 18, at + 20)
+with zipfile.ZipFile("deflated.pt", "w", zipfile.ZIP_DEFLATED) as z: z.writestr("m/data.pkl", b"\x80\x02N.")
+raw = open("deflated.pt", "rb").read()
+change("sum.pt", raw, "<I", [1], 14, raw.index(b"PK\1\2") + 16)
 with zipfile.ZipFile("npz.pt", "w") as z: z.writestr("a.npy", b"x")
 with zipfile.ZipFile("script.pt", "w") as z:
     z.writestr("m/data.pkl", b"\x80\x02N."); z.writestr("m/constants.pkl", b"")
@@ -114,7 +124,10 @@ PY
     refused crypt.pt "is encrypted"
     refused method.pt "compressed by method 93"
     refused size.pt "claims 1073741824 bytes"
-    refused place.pt "is not at byte 5"
+    refused place.pt "or an entry listed there, is missing"
+    refused two.pt "inconsistent"
+    refused overlap.pt "they overlap"
+    refused sum.pt "CRC error"
     refused npz.pt "torch.save did not write it"
     refused script.pt "TorchScript"
     refused big.pt "big-endian"

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zip.h>
 
-#include "import/torch_priv.h"
+#include "import/torch.h"
 #include "import/torch_show.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -28,34 +29,44 @@ static void read_all(struct mf_torch *f)
     fclose(none);
 }
 
+static void read_file(const uint8_t *data, size_t size)
+{
+    struct mf_torch f;
+    struct mf_err err;
+    if (mf_torch_parse(&f, data, size, "input", &err) == 0) {
+        read_all(&f);
+        mf_torch_close(&f);
+    }
+}
+
+static void add(zip_t *to, const char *name, const void *data, size_t size)
+{
+    if (zip_file_add(to, name, zip_source_buffer(to, data, size, 0), 0) < 0)
+        abort();
+}
+
 /* One storage of 64 bytes stands for all that the pickle may name. */
 static void pickle_alone(const uint8_t *data, size_t size)
 {
     static const uint8_t bytes[64];
-    static char path[] = "input";
-    struct mf_torch f = {0};
-    struct mf_zip_entry entry = {.name = "r/data/0", .name_size = 8, .data = bytes, .packed = 64, .size = 64};
-    struct mf_pickle p;
-    struct mf_err err;
-    if (mf_pickle_parse(&p, data, size, size, "input", &err))
-        return;
-    f.zip = (struct mf_zip){.n = 1, .entry = &entry, .path = path, .fd = -1};
-    if (mf_torch_walk(&f, p.root, "r", &err) == 0)
-        read_all(&f);
-    mf_pickle_release(&p);
-    f.zip = (struct mf_zip){0};
-    mf_torch_close(&f);
+    static uint8_t file[1 << 18];
+    zip_source_t *source = zip_source_buffer_create(NULL, 0, 0, NULL);
+    zip_source_keep(source);
+    zip_t *to = zip_open_from_source(source, ZIP_TRUNCATE, NULL);
+    add(to, "r/data.pkl", data, size);
+    add(to, "r/data/0", bytes, sizeof bytes);
+    for (zip_uint64_t i = 0; i < 2; i++)
+        zip_set_file_compression(to, i, ZIP_CM_STORE, 0);
+    if (zip_close(to) || zip_source_open(source))
+        abort();
+    const zip_int64_t n = zip_source_read(source, file, sizeof file);
+    zip_source_close(source);
+    zip_source_free(source);
+    read_file(file, (size_t)n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct mf_torch f;
-    struct mf_err err;
-    if (size < 2 || memcmp(data, "PK", 2)) {
-        pickle_alone(data, size);
-    } else if (mf_torch_parse(&f, data, size, "input", &err) == 0) {
-        read_all(&f);
-        mf_torch_close(&f);
-    }
+    (size < 2 || memcmp(data, "PK", 2) ? pickle_alone : read_file)(data, size);
     return 0;
 }

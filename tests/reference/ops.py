@@ -3,7 +3,7 @@ test_adam.c.
 
     python tests/reference/ops.py tests/fixtures/ops.safetensors
 
-A case is one sample. Its tensors are CASE.x0, x1, .. (operands that get gradients), CASE.g0, .. (their
+A case is one sample, and a row of tests/unit/op_torch.inc. Its tensors are CASE.x0, x1, .. (operands that get gradients), CASE.g0, .. (their
 gradients), CASE.d0, .. (data), CASE.y (the value), CASE.w (what the loss weighs y's elements with).
 """
 import math

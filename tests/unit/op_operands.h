@@ -87,10 +87,4 @@ static struct mf_val shared_operand(struct lab *l, int rows, int cols)
     return through(l, set(l, rows, U, NULL), cols);
 }
 
-static struct mf_val linear(struct lab *l, enum mf_act act)
-{
-    struct mf_val x = operand(l, R, 19), r1 = operand(l, R, 21), r2 = operand(l, 1, 21);
-    return mf_linear(l->g, x, matrix(l, 21, 30), 7, matrix(l, 1, 21), r1, r2, act);
-}
-
 #endif

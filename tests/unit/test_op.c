@@ -1,5 +1,7 @@
 /* Every operation: its gradient against differences of ref, and cpu against ref. */
+#include "cpu/fast.h"
 #include "op_lab.h"
+#include "op_seen.h"
 
 /* Of a gradient from the differences to either side: a step may cross a kink, as a clip has, on one side of it. */
 static double error_of(double g, double up, double here, double down, double h)
@@ -67,6 +69,25 @@ static void compare(int op, struct mf_engine *ref, struct mf_engine *cpu, double
     release(&b);
 }
 
+/* An operation without a row is not tested; a fast form without an operation of its name never runs. */
+static void none_forgotten(void)
+{
+    struct seen s = seen_new();
+    struct mf_engine *ref;
+    struct mf_err err = {0};
+    mf_engine_open(&ref, "ref", 1, MF_FP32, &err);
+    for (int op = 0; op < OPS; op++) {
+        struct lab l;
+        record(&l, op, ref, 3, &err);
+        see(&s, l.g, l.y);
+        release(&l);
+    }
+    mf_engine_close(ref);
+    for (const struct mf_fast *const *f = mf_fasts; *f; f++)
+        ok(op_named(&s, (*f)->name) >= 0, "%s, a fast form, has an operation", (*f)->name);
+    all_seen(&s);
+}
+
 int main(void)
 {
     struct mf_engine *ref, *cpu, *bf16;
@@ -88,5 +109,6 @@ int main(void)
     }
     mf_engine_close(ref);
     mf_engine_close(cpu);
+    none_forgotten();
     return done();
 }

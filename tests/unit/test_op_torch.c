@@ -2,11 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/safetensors.h"
-#include "graph/plan.h"
 #include "flow/ops.h"
+#include "graph/plan.h"
 #include "op/ops.h"
+#include "op_seen.h"
 #include "rl/losses.h"
+#include "run/safetensors.h"
 #include "tap.h"
 
 enum { A = 3, C = 2, OFFSET = 1 };
@@ -104,107 +105,51 @@ static struct mf_val reduce(struct bench *b, enum mf_reduce how)
     return mf_reduce(b->g, x(b, 0), d(b, 0), how, A, C, OFFSET, 0.2f);
 }
 
-static struct mf_val attend(struct bench *b, bool cross)
+/* kv MF_NONE: q holds keys and values, too. Two heads. */
+static struct mf_val attend(struct bench *b, struct mf_val q, struct mf_val kv, int blocks, int dim, const int at[3],
+                            float scale)
 {
-    struct mf_val q = x(b, 0), kv = cross ? x(b, 1) : q;
-    struct mf_attend how = {.heads = 2, .blocks = 2, .dim = 10, .out = 10, .at = {0, 10, 20}, .scale = 0.4472136f};
-    if (cross)
-        how = (struct mf_attend){.heads = 2, .blocks = 1, .dim = 32, .out = 32, .at = {1, 0, 32}, .scale = 0.25f};
+    struct mf_attend how = {.heads = 2, .blocks = blocks, .dim = dim, .out = dim, .scale = scale};
+    memcpy(how.at, at, sizeof how.at);
+    kv = kv.id ? kv : q;
     return mf_attention(b->g, q, kv, kv, MF_NONE, &how);
 }
 
-/* What transformers add. */
-static struct mf_val record_transformer(struct bench *b)
+static struct mf_val convolve(struct bench *b, const struct mf_slide *how)
 {
-    struct mf_graph *g = b->g;
-    const char *n = b->name;
-    if (!strcmp(n, "slice_cols"))
-        return mf_slice_cols(g, x(b, 0), 2, 3);
-    if (!strcmp(n, "param_value"))
-        return mf_add(g, x(b, 0), mf_param_value(g, param(b, "W")));
-    if (!strncmp(n, "pool_", 5))
-        return mf_pool(g, x(b, 0), 2, n[6] == 'a' ? MF_POOL_MAX : MF_POOL_MEAN);
-    if (!strcmp(n, "spread"))
-        return mf_add(g, x(b, 0), x(b, 1));
-    if (!strcmp(n, "norm_layer"))
-        return mf_norm(g, x(b, 0), 3, 22, 2, MF_NORM_LAYER, param(b, "W"), param(b, "b"), 1e-3f);
-    if (!strcmp(n, "norm_plain"))
-        return mf_norm(g, x(b, 0), 3, 22, 1, MF_NORM_LAYER, -1, -1, 1e-3f);
-    if (!strncmp(n, "norm_", 5))
-        return mf_norm(g, x(b, 0), 3, 22, 1, n[5] == 'r' ? MF_NORM_RMS : MF_NORM_RMS_LEGACY, param(b, "W"), -1, 1e-3f);
-    if (!strcmp(n, "modulate"))
-        return mf_modulate(g, x(b, 0), x(b, 1), 0);
-    if (!strcmp(n, "gate"))
-        return mf_gate(g, x(b, 0), x(b, 1), x(b, 2), 10);
-    return !strncmp(n, "attention_", 10) ? attend(b, n[10] == 'c') : MF_NONE;
+    struct mf_val windows = mf_unfold(b->g, x(b, 0), how);
+    return mf_linear(b->g, windows, param(b, "W"), 0, param(b, "b"), MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 
-/* What convolutions add. */
-static struct mf_val record_convolution(struct bench *b)
-{
-    static const struct mf_slide same = {2, 5, 1, 2}, half = {2, 3, 2, 1}, twice = {2, 4, 2, 1};
-    struct mf_graph *g = b->g;
-    const char *n = b->name;
-    if (!strcmp(n, "conv_turned"))
-        return mf_fold(g, mf_linear_transposed(g, x(b, 0), param(b, "W")), &twice);
-    if (!strncmp(n, "conv_", 5))
-        return mf_linear(g, mf_unfold(g, x(b, 0), n[5] == 's' ? &same : &half), param(b, "W"), 0, param(b, "b"),
-                         MF_NONE, MF_NONE, MF_ACT_NONE);
-    if (!strcmp(n, "group_norm"))
-        return mf_group_norm(g, x(b, 0), 2, 2, param(b, "W"), param(b, "b"), 1e-3f);
-    return record_transformer(b);
-}
-
-static struct mf_val record(struct bench *b)
-{
-    struct mf_graph *g = b->g;
-    const char *n = b->name;
-    struct mf_val none = MF_NONE;
-    if (!strncmp(n, "activate_", 9) || !strncmp(n, "linear_", 7)) {
-        static const char *const acts[] = {"none", "relu", "mish", "tanh", "silu", "gelu"};
-        enum mf_act act = MF_ACT_NONE;
-        while (strcmp(strchr(n, '_') + 1, acts[act]))
-            act++;
-        return *n == 'a' ? mf_activate(g, x(b, 0), act) : linear(b, act);
+#define CASE(name, value)                                                                                              \
+    static struct mf_val case_##name(struct bench *b)                                                                  \
+    {                                                                                                                  \
+        return value;                                                                                                  \
     }
-    if (!strcmp(n, "add"))
-        return mf_add(g, x(b, 0), x(b, 1));
-    if (!strcmp(n, "concat"))
-        return mf_concat(g, 3, (struct mf_val[]){x(b, 0), x(b, 1), x(b, 2)});
-    if (!strcmp(n, "stack"))
-        return mf_stack(g, 2, (struct mf_val[]){x(b, 0), x(b, 1)});
-    if (!strcmp(n, "slice_rows"))
-        return mf_slice_rows(g, x(b, 0), 1, 2);
-    if (!strcmp(n, "reshape"))
-        return mf_reshape(g, x(b, 0), 2, 10);
-    if (!strcmp(n, "weigh"))
-        return mf_weigh(g, x(b, 0), d(b, 0));
-    if (!strcmp(n, "sinusoid"))
-        return mf_sinusoid(g, d(b, 0), 1, 16);
-    if (!strcmp(n, "flow_mean"))
-        return mf_flow_mean(g, x(b, 0), x(b, 1), d(b, 0), 1.0f);
-    if (!strcmp(n, "noise_std"))
-        return mf_noise_std(g, x(b, 0), s(b, 0));
-    if (!strcmp(n, "flow_noise"))
-        return mf_flow_noise(g, d(b, 0), none, d(b, 1), d(b, 2), 2.0f, 1.5f);
-    if (!strcmp(n, "logprob"))
-        return mf_flow_logprob(g, d(b, 0), x(b, 0), none, d(b, 1));
-    if (!strcmp(n, "logprob_std"))
-        return mf_flow_logprob(g, d(b, 0), x(b, 0), x(b, 1), d(b, 1));
-    if (!strcmp(n, "entropy"))
-        return mf_flow_entropy(g, x(b, 0), 0.25f);
-    if (!strncmp(n, "reduce_", 7))
-        return reduce(b, n[7] == 't'   ? MF_REDUCE_TOKEN
-                         : n[8] == 'l' ? MF_REDUCE_ALL
-                         : n[8] == 'c' ? MF_REDUCE_ACTION
-                                       : MF_REDUCE_CHUNK);
-    if (!strncmp(n, "ppo", 3))
-        return mf_ppo_loss(g, x(b, 0), d(b, 0), d(b, 1), d(b, 2), s(b, 3));
-    if (!strncmp(n, "value", 5))
-        return mf_value_loss(g, x(b, 0), d(b, 0), d(b, 1), d(b, 2), s(b, 3));
-    if (!strcmp(n, "mse"))
-        return mf_mse(g, x(b, 0), d(b, 0), d(b, 1));
-    return record_convolution(b);
+#include "op_torch.inc"
+#undef CASE
+
+#define CASE(name, value) {#name, case_##name},
+static const struct {
+    const char *name;
+    struct mf_val (*record)(struct bench *b);
+} cases[] = {
+#include "op_torch.inc"
+};
+#undef CASE
+enum { CASES = sizeof cases / sizeof *cases };
+static bool used[CASES];
+
+/* The row of a case of the file, or -1: that with the longest name that it begins with. */
+static int row_of(const char *name)
+{
+    int best = -1;
+    for (int i = 0; i < CASES; i++) {
+        size_t n = strlen(cases[i].name);
+        if (!strncmp(name, cases[i].name, n) && (best < 0 || n > strlen(cases[best].name)))
+            best = i;
+    }
+    return best;
 }
 
 /* How far a parameter (its value or gradient) is from the file's matrix, to its largest; into: takes that over. */
@@ -225,13 +170,21 @@ static double compare(const struct mf_param *p, const float *got, const struct m
     return worst / most;
 }
 
-static void one(const struct mf_safetensors *file, const char *name, struct mf_engine *e, const char *device)
+static void one(const struct mf_safetensors *file, const char *name, struct mf_engine *e, const char *device,
+                struct seen *seen)
 {
+    int row = row_of(name);
+    if (row < 0) {
+        ok(false, "%s of the fixture has a row", name);
+        return;
+    }
+    used[row] = true;
     struct bench b = {.file = file, .name = name};
     struct mf_err err = {0};
     struct mf_plan *p;
     b.g = mf_graph_new(&b.ps);
-    struct mf_val y = record(&b);
+    struct mf_val y = cases[row].record(&b);
+    see(seen, b.g, y);
     const struct mf_array *want = find(&b, "y"), *weight = find(&b, "w");
     int n = (int)want->count, trained = b.ps.n;
     int w = mf_param_add(&b.ps, "loss", 1, n, 2, MF_GROUP_BUFFER, MF_INIT_CONST, 0.0f);
@@ -263,6 +216,7 @@ int main(void)
     struct mf_safetensors f;
     struct mf_engine *e[2];
     struct mf_err err = {0};
+    struct seen seen = seen_new();
     static const char *const device[] = {"ref", "cpu"};
     if (mf_safetensors_open(&f, "tests/fixtures/ops.safetensors", &err) ||
         mf_engine_open(&e[0], device[0], 1, MF_FP32, &err) || mf_engine_open(&e[1], device[1], 1, MF_FP32, &err)) {
@@ -275,9 +229,12 @@ int main(void)
             continue;
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)len, f.tensors[i].name);
-        one(&f, name, e[0], device[0]);
-        one(&f, name, e[1], device[1]);
+        one(&f, name, e[0], device[0], &seen);
+        one(&f, name, e[1], device[1], &seen);
     }
+    for (int i = 0; i < CASES; i++)
+        ok(used[i], "%s has a case in the fixture", cases[i].name);
+    all_seen(&seen);
     mf_engine_close(e[0]);
     mf_engine_close(e[1]);
     mf_safetensors_close(&f);

@@ -47,8 +47,6 @@ static const struct mf_bind binds[] = {
     {"policy.checkpoint", offsetof(struct learner, checkpoint)},
     {"policy.weights", offsetof(struct learner, weights)},
     {"policy.obs_keys", MF_BIND_NONE},
-    MF_NOISE_BINDS(struct learner, opts.noise),
-    MF_PPO_BINDS(struct learner, opts.ppo),
     {"training.freeze_encoder", offsetof(struct learner, opts.freeze_encoder)},
     {"training.num_envs", offsetof(struct learner, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct learner, steps)},
@@ -66,7 +64,10 @@ static const struct mf_bind binds[] = {
     {"threads", offsetof(struct learner, opts.threads)},
     {0},
 };
-static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
+static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
+                                              {mf_noise_binds, offsetof(struct learner, opts.noise)},
+                                              {mf_ppo_binds, offsetof(struct learner, opts.ppo)},
+                                              {0}};
 
 /* ---- out: the edge, metrics ---- */
 

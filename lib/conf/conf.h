@@ -26,6 +26,12 @@ enum mf_type {
     MF_NAMES,  /* struct mf_names: [object, point_cloud] */
 };
 
+/* A member of that type, for structs whose members are rows of policy.inc or training.inc. */
+#define MF_VALUE_BOOL(member)   bool member;
+#define MF_VALUE_INT(member)    int64_t member;
+#define MF_VALUE_FLOAT(member)  double member;
+#define MF_VALUE_CHOICE(member) int member;
+
 enum { MF_LIST_MAX = 16 };
 
 struct mf_ints {

@@ -12,6 +12,7 @@
 #define MF_RL_PPO_H
 
 #include "base/err.h"
+#include "conf/conf.h"
 #include "flow/policy.h"
 #include "graph/plan.h"
 #include "nn/net.h"
@@ -23,15 +24,10 @@ enum mf_loss_agg { MF_AGG_MEAN, MF_AGG_TRAJECTORY }; /* RLinf's mean over steps/
 enum mf_clip { MF_CLIP_GLOBAL, MF_CLIP_SEPARATE };   /* one gradient norm, or one per network */
 enum mf_normalize_over { MF_OVER_ROUND, MF_OVER_MINIBATCH };
 
-struct mf_ppo_opts {
-    int64_t seed, total_timesteps;
-    int64_t num_epochs, batch_size, critic_warmup_steps, repeat_samples;
-    double clip_range, dual_clip, logprob_clamp, value_clip, huber_delta, proximal;
-    double value_coef, entropy_coef, target_kl; /* target_kl 0 or inf: no stop */
-    double learning_rate, critic_learning_rate, noise_learning_rate, weight_decay, max_grad_norm, ema_decay;
-    int level, loss_agg, clip, normalize_over;
-    int lr_schedule; /* enum mf_lr_schedule */
-    bool normalize_advantages, recompute_logprobs;
+struct mf_ppo_opts { /* the keys of that name, which conf/training.inc explains; target_kl 0: no stop */
+    int64_t seed;
+#define PPO(group, key, type, ...) MF_VALUE_##type(key)
+#include "conf/training.inc"
 };
 
 struct mf_ppo; /* plans, optimiser state, counters */

@@ -5,6 +5,7 @@
 #define MF_RL_TRAINER_H
 
 #include "base/err.h"
+#include "conf/conf.h"
 #include "dev/dev.h"
 #include "flow/checkpoint.h"
 #include "graph/plan.h"
@@ -12,12 +13,9 @@
 #include "rl/ppo.h"
 #include "rl/staleness.h"
 
-struct mf_noise_opts {
-    int decay_type;      /* enum mf_level_schedule, of flow_noise's upper bound */
-    int64_t decay_steps; /* control steps */
-    double min_std, max_std;
-    double noise_start, noise_end; /* level of flow_sde and flow_cps, linear over */
-    int64_t anneal_steps;          /* iterations; 0: it stays at the start */
+struct mf_noise_opts { /* the noise keys of conf/policy.inc */
+#define NOISE(key, member, type, ...) MF_VALUE_##type(member)
+#include "conf/policy.inc"
 };
 
 struct mf_trainer_opts {

@@ -1,3 +1,10 @@
+/* arithmetic.c - ${eval:'..'} with Python's meaning, as configurations written for Hydra expect it: whole numbers stay
+ * whole except in a division, // and % round down, ** binds closer than a sign, int() and round() make whole numbers.
+ *
+ * No C library gives this. muParser has no whole numbers, no // and no %, and loads the C++ runtime: 2.1 ms to start a
+ * program that takes 1.0 ms. Lua's powers are never whole, and a configuration has no need of a language. libmatheval
+ * needs Guile.
+ */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "flow/checkpoint.h"
 #include "flow/checkpoint_priv.h"
 #include "flow/fields.h"
@@ -68,15 +69,10 @@ static void add_meta(struct content *c, const char *group, const char *key, cons
     c->meta[c->n_meta++] = (struct mf_meta){mf_xstrdup(name), mf_xstrdup(value)};
 }
 
-/* The fewest digits that read back as the same double. */
 static void add_number(struct content *c, const char *key, double v)
 {
-    char text[40];
-    int digits = 15;
-    do
-        snprintf(text, sizeof text, "%.*g", digits, v);
-    while (strtod(text, NULL) != v && digits++ < 17);
-    add_meta(c, "", key, "%s", text);
+    char text[MF_NUMBER];
+    add_meta(c, "", key, "%s", mf_number_double(text, v));
 }
 
 static void add_weights(struct content *c, const struct mf_checkpoint *from)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 
 /* ---- numbers ---- */
 
@@ -26,31 +27,21 @@ NUMBER(u32, uint32_t)
 NUMBER(i64, int64_t)
 NUMBER(u64, uint64_t)
 
-static float from_bits(uint32_t bits)
-{
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
 static float bf16_number(const void *p)
 {
     uint16_t h;
+    float v;
     memcpy(&h, p, sizeof h);
-    return from_bits((uint32_t)h << 16);
+    const uint32_t bits = (uint32_t)h << 16;
+    memcpy(&v, &bits, sizeof v);
+    return v;
 }
 
 static float f16_number(const void *p)
 {
     uint16_t h;
     memcpy(&h, p, sizeof h);
-    uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31, fraction = h & 1023;
-    if (exponent == 31)
-        return from_bits(sign | 0x7f800000 | fraction << 13);
-    if (exponent)
-        return from_bits(sign | (exponent + 112) << 23 | fraction << 13);
-    float v = (float)fraction * 0x1p-24f; /* subnormal */
-    return sign ? -v : v;
+    return mf_half(h);
 }
 
 static const struct mf_torch_dtype dtypes[] = {

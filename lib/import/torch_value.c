@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/plain.h"
 #include "base/text.h"
 #include "import/torch_priv.h"
@@ -109,6 +110,7 @@ bool mf_torch_is_scalar(const struct mf_pickle_node *x)
 void mf_torch_scalar(FILE *to, const struct mf_pickle_node *x)
 {
     double v = x->number;
+    char text[MF_NUMBER];
     switch ((x = mf_torch_unwrapped(x))->kind) {
     case MF_PICKLE_NONE:
         fputs("null", to);
@@ -134,13 +136,7 @@ void mf_torch_scalar(FILE *to, const struct mf_pickle_node *x)
             break;
         }
         /* fall through */
-    default: /* the fewest digits that read back as the same */
-        v = x->kind == MF_PICKLE_FLOAT ? x->number : v;
-        char text[40];
-        int digits = 15;
-        do
-            snprintf(text, sizeof text, "%.*g", digits, v);
-        while (strtod(text, NULL) != v && digits++ < 17);
-        fputs(text, to);
+    default:
+        fputs(mf_number_double(text, x->kind == MF_PICKLE_FLOAT ? x->number : v), to);
     }
 }

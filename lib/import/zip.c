@@ -1,6 +1,5 @@
 #include "import/zip.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +10,12 @@
 
 enum { INFLATES = 1032 }; /* deflate's best */
 
-static int wrong(const struct mf_zip *z, struct mf_err *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static int wrong(const struct mf_zip *z, struct mf_err *err, const char *fmt, ...)
-{
-    char text[300];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return mf_err_set(err, MF_EFORMAT, "%.180s is no whole zip file: %s", z->path, text);
-}
+#define NOT_WHOLE "%.180s is no whole zip file"
 
-static const char *what_else(const char *p, size_t n)
+/* What the file is if not a zip file; NULL: unknown. */
+static const char *other_kind(zip_source_t *file)
 {
+    char p[32];
     static const struct {
         const char *begins, *means;
     } known[] = {
@@ -34,6 +25,11 @@ static const char *what_else(const char *p, size_t n)
                  "torch.save(torch.load(FILE), NEW) writes one that is read here"},
         {"\x1f\x8b", "is compressed with gzip: gunzip it first"},
     };
+    if (zip_source_open(file))
+        return NULL;
+    const zip_int64_t got = zip_source_read(file, p, sizeof p);
+    const size_t n = got < 0 ? 0 : (size_t)got;
+    zip_source_close(file);
     if (n > 8 && p[8] == '{')
         return "is a safetensors file, no PyTorch or NumPy file";
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -46,15 +42,15 @@ static int take_entry(const struct mf_zip *z, struct mf_zip_entry *e, uint64_t i
 {
     zip_stat_t s;
     if (zip_stat_index(z->file, index, 0, &s))
-        return wrong(z, err, "entry %ju: %s", (uintmax_t)index, zip_strerror(z->file));
+        return mf_err_set(err, MF_EFORMAT, "entry %ju: %s", (uintmax_t)index, zip_strerror(z->file));
     *e = (struct mf_zip_entry){s.name, index, s.comp_size, s.size, s.comp_method == ZIP_CM_DEFLATE};
     if (s.encryption_method != ZIP_EM_NONE)
-        return wrong(z, err, "%.60s is encrypted", s.name);
+        return mf_err_set(err, MF_EFORMAT, "%.60s is encrypted", s.name);
     if (s.comp_method != ZIP_CM_STORE && !e->deflated)
-        return wrong(z, err, "%.60s is compressed by method %u; stored and deflated entries are read", s.name,
-                     s.comp_method);
+        return mf_err_set(err, MF_EFORMAT, "%.60s is compressed by method %u; stored and deflated entries are read",
+                          s.name, s.comp_method);
     if (e->deflated ? e->size / INFLATES > e->packed : e->size != e->packed)
-        return wrong(z, err, "%.60s claims %zu bytes and has %zu", s.name, e->size, e->packed);
+        return mf_err_set(err, MF_EFORMAT, "%.60s claims %zu bytes and has %zu", s.name, e->size, e->packed);
     return 0;
 }
 
@@ -66,45 +62,40 @@ static int list_entries(struct mf_zip *z, size_t room, struct mf_err *err)
         struct mf_zip_entry *e = &z->entry[z->n];
         rc = take_entry(z, e, (uint64_t)z->n, err);
         if (!rc && e->packed > room)
-            rc = wrong(z, err, "its entries are longer than the file: they overlap, or end outside of it");
+            rc =
+                mf_err_set(err, MF_EFORMAT, "its entries are longer than the file: they overlap, or end outside of it");
         room -= e->packed;
     }
     return rc;
 }
 
-static int read_directory(struct mf_zip *z, zip_source_t *from, size_t *size, struct mf_err *err)
+static int open_zip(struct mf_zip *z, zip_source_t *file, struct mf_err *err)
 {
-    char head[32];
     zip_stat_t s;
-    if (zip_source_stat(from, &s) || zip_source_open(from))
-        return mf_err_set(err, MF_EIO, "cannot read %s: %s", z->path, zip_error_strerror(zip_source_error(from)));
-    const zip_int64_t n = zip_source_read(from, head, sizeof head);
-    const char *other = what_else(head, n < 0 ? 0 : (size_t)n);
-    zip_source_close(from);
-    if (other)
-        return mf_err_set(err, MF_EFORMAT, "%s %s", z->path, other);
     zip_error_t why;
     zip_error_init(&why);
-    *size = s.size;
-    int rc = 0;
-    if ((z->file = zip_open_from_source(from, ZIP_RDONLY | ZIP_CHECKCONS, &why)))
-        zip_source_keep(from);
-    else if (zip_error_code_zip(&why) == ZIP_ER_NOZIP)
-        rc = wrong(z, err, "the directory at its end, or an entry listed there, is missing: it is half-written or cut");
-    else
-        rc = wrong(z, err, "%s", zip_error_strerror(&why));
+    if (zip_source_stat(file, &s) == 0 && (z->file = zip_open_from_source(file, ZIP_RDONLY | ZIP_CHECKCONS, &why))) {
+        zip_source_keep(file);
+        return list_entries(z, s.size, err);
+    }
+    int rc =
+        mf_err_set(err, MF_EFORMAT, "%s",
+                   zip_error_code_zip(&why) == ZIP_ER_NOZIP
+                       ? "the directory at its end, or an entry listed there, is missing: it is half-written or cut"
+                       : zip_error_strerror(&why));
     zip_error_fini(&why);
     return rc;
 }
 
-static int open_source(struct mf_zip *z, zip_source_t *from, const char *path, struct mf_err *err)
+static int open_source(struct mf_zip *z, zip_source_t *file, const char *path, struct mf_err *err)
 {
-    size_t size = 0;
     *z = (struct mf_zip){.path = mf_xstrdup(path)};
-    int rc =
-        from ? read_directory(z, from, &size, err) : mf_err_set(err, MF_ENOMEM, "cannot allocate a reader of %s", path);
-    zip_source_free(from);
-    if (rc || (rc = list_entries(z, size, err)))
+    const char *other = file ? other_kind(file) : "cannot be read: memory is out";
+    int rc = other ? mf_err_set(err, file ? MF_EFORMAT : MF_ENOMEM, "%s %s", path, other) : open_zip(z, file, err);
+    if (rc == MF_EFORMAT && !other)
+        mf_err_at(err, NOT_WHOLE, path);
+    zip_source_free(file);
+    if (rc)
         mf_zip_close(z);
     return rc;
 }
@@ -156,22 +147,30 @@ static bool skip(zip_file_t *f, size_t n)
     return there;
 }
 
-int mf_zip_read(const struct mf_zip *z, const struct mf_zip_entry *e, size_t from, size_t n, void *to,
-                struct mf_err *err)
+static int read_part(const struct mf_zip *z, const struct mf_zip_entry *e, size_t from, size_t n, void *to,
+                     struct mf_err *err)
 {
     char beyond;
     int rc = 0;
     if (from > e->size || n > e->size - from)
-        return wrong(z, err, "%.60s has %zu bytes, and %zu are wanted from %zu on", e->name, e->size, n, from);
+        return mf_err_set(err, MF_EFORMAT, "%.60s has %zu bytes, and %zu are wanted from %zu on", e->name, e->size, n,
+                          from);
     if (n == 0)
         return 0;
     zip_file_t *f = zip_fopen_index(z->file, e->index, e->deflated ? 0 : ZIP_FL_COMPRESSED);
     if (!f)
-        return wrong(z, err, "%.60s: %s", e->name, zip_strerror(z->file));
+        return mf_err_set(err, MF_EFORMAT, "%.60s: %s", e->name, zip_strerror(z->file));
     const bool there = e->deflated ? skip(f, from) : zip_fseek(f, (zip_int64_t)from, SEEK_SET) == 0;
     if (!there || !take(f, to, n) || (e->deflated && from + n == e->size && zip_fread(f, &beyond, 1) != 0))
-        rc = wrong(z, err, "%.60s does not have the %zu bytes that it should: %s", e->name, e->size,
-                   zip_file_strerror(f));
+        rc = mf_err_set(err, MF_EFORMAT, "%.60s does not have the %zu bytes that it should: %s", e->name, e->size,
+                        zip_file_strerror(f));
     zip_fclose(f);
     return rc;
+}
+
+int mf_zip_read(const struct mf_zip *z, const struct mf_zip_entry *e, size_t from, size_t n, void *to,
+                struct mf_err *err)
+{
+    int rc = read_part(z, e, from, n, to, err);
+    return rc ? mf_err_at(err, NOT_WHOLE, z->path) : 0;
 }

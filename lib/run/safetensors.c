@@ -1,8 +1,6 @@
 #include "run/safetensors.h"
 
 #include <jansson.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,24 +24,12 @@ const char *mf_safetensors_word(enum mf_dtype dtype)
     return "?";
 }
 
-/* A file of which one part after the other is found to be as it must be. */
 struct parsing {
     struct mf_safetensors *f;
-    const char *name, *base; /* base and the room after it are the file's tensors */
+    const char *base; /* base and the room after it are the file's tensors */
     size_t room;
     struct mf_err *err;
 };
-
-static int wrong(const struct parsing *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int wrong(const struct parsing *r, const char *fmt, ...)
-{
-    char text[400];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return mf_err_set(r->err, MF_EFORMAT, "%s is not a valid safetensors file: %s", r->name, text);
-}
 
 static int dtype_of(const struct parsing *r, const char *tensor, const char *word, enum mf_dtype *dtype)
 {
@@ -52,7 +38,7 @@ static int dtype_of(const struct parsing *r, const char *tensor, const char *wor
             *dtype = dtypes[i].dtype;
             return 0;
         }
-    return wrong(r, "tensor %.100s has the dtype %.32s, which is not read here", tensor, word);
+    return mf_err_set(r->err, MF_EFORMAT, "tensor %.100s has the dtype %.32s, which is not read here", tensor, word);
 }
 
 /* [n, n, ...] of at most max non-negative integers; returns how many, or an error. */
@@ -60,11 +46,13 @@ static int sizes(const struct parsing *r, const char *tensor, const char *field,
 {
     const int n = (int)json_array_size(list);
     if (!json_is_array(list) || n > max)
-        return wrong(r, "%s of tensor %s is not a list of at most %d numbers", field, tensor, max);
+        return mf_err_set(r->err, MF_EFORMAT, "%s of tensor %s is not a list of at most %d numbers", field, tensor,
+                          max);
     for (int i = 0; i < n; i++) {
         const json_t *number = json_array_get(list, (size_t)i);
         if (!json_is_integer(number) || json_integer_value(number) < 0)
-            return wrong(r, "%s of tensor %s holds something that is not a non-negative integer", field, tensor);
+            return mf_err_set(r->err, MF_EFORMAT, "%s of tensor %s holds something that is not a non-negative integer",
+                              field, tensor);
         v[i] = (size_t)json_integer_value(number);
     }
     return n;
@@ -78,28 +66,30 @@ static int tensor(const struct parsing *r, const char *name, json_t *fields, str
     size_t at[2];
     *a = (struct mf_array){.count = 1};
     if (strlen(name) >= sizeof a->name)
-        return wrong(r, "the name %.60s.. is longer than %d bytes", name, MF_NAME_MAX - 1);
+        return mf_err_set(r->err, MF_EFORMAT, "the name %.60s.. is longer than %d bytes", name, MF_NAME_MAX - 1);
     strcpy(a->name, name);
     if (json_unpack_ex(fields, &why, 0, "{s:s, s:o, s:o !}", "dtype", &dtype, "shape", &shape, "data_offsets",
                        &offsets))
-        return wrong(r, "tensor %s: %s", name, why.text);
+        return mf_err_set(r->err, MF_EFORMAT, "tensor %s: %s", name, why.text);
     int rc = dtype_of(r, name, dtype, &a->dtype);
     if (rc || (rc = a->rank = sizes(r, name, "shape", shape, a->dim, MF_RANK_MAX)) < 0 ||
         (rc = sizes(r, name, "data_offsets", offsets, at, 2)) < 0)
         return rc;
     if (rc != 2)
-        return wrong(r, "data_offsets of tensor %s are not two", name);
+        return mf_err_set(r->err, MF_EFORMAT, "data_offsets of tensor %s are not two", name);
     bool huge = false;
     for (int i = 0; i < a->rank; i++)
         huge |= __builtin_mul_overflow(a->count, a->dim[i], &a->count);
     if (huge || __builtin_mul_overflow(a->count, mf_dtype_size(a->dtype), &a->bytes))
-        return wrong(r, "the size of tensor %s does not fit 64 bits", name);
+        return mf_err_set(r->err, MF_EFORMAT, "the size of tensor %s does not fit 64 bits", name);
     if (at[0] > at[1] || at[1] - at[0] != a->bytes)
-        return wrong(r, "data_offsets [%zu, %zu] of tensor %s do not span the %zu bytes of its shape", at[0], at[1],
-                     name, a->bytes);
+        return mf_err_set(r->err, MF_EFORMAT,
+                          "data_offsets [%zu, %zu] of tensor %s do not span the %zu bytes of its shape", at[0], at[1],
+                          name, a->bytes);
     if (at[1] > r->room)
-        return wrong(r, "tensor %s ends at byte %zu of the %zu that are there: it is half-written or cut", name, at[1],
-                     r->room);
+        return mf_err_set(r->err, MF_EFORMAT,
+                          "tensor %s ends at byte %zu of the %zu that are there: it is half-written or cut", name,
+                          at[1], r->room);
     a->data = (void *)(uintptr_t)(r->base + at[0]);
     return 0;
 }
@@ -109,14 +99,14 @@ static int metadata(const struct parsing *r, json_t *texts)
     const char *key;
     json_t *text;
     if (!json_is_object(texts))
-        return wrong(r, "its __metadata__ is not an object");
+        return mf_err_set(r->err, MF_EFORMAT, "its __metadata__ is not an object");
     int rc = mf_alloc((void **)&r->f->meta, json_object_size(texts) * sizeof *r->f->meta, "a list of metadata", r->err);
     if (rc)
         return rc;
     json_object_foreach(texts, key, text)
     {
         if (!json_is_string(text))
-            return wrong(r, "%.100s of its __metadata__ is not a string", key);
+            return mf_err_set(r->err, MF_EFORMAT, "%.100s of its __metadata__ is not a string", key);
         r->f->meta[r->f->n_meta++] = (struct mf_meta){key, json_string_value(text)};
     }
     return 0;
@@ -141,18 +131,17 @@ static int whole(const struct parsing *r)
         const struct mf_array *a = &f->tensors[i];
         size_t begin = (size_t)((const char *)a->data - r->base);
         if (begin != used)
-            return wrong(r, "%s before tensor %s at byte %zu of the tensors", begin > used ? "a hole" : "an overlap",
-                         a->name, begin);
+            return mf_err_set(r->err, MF_EFORMAT, "%s before tensor %s at byte %zu of the tensors",
+                              begin > used ? "a hole" : "an overlap", a->name, begin);
         used += a->bytes;
     }
     if (used != r->room)
-        return wrong(r, "%zu bytes follow its last tensor", r->room - used);
+        return mf_err_set(r->err, MF_EFORMAT, "%zu bytes follow its last tensor", r->room - used);
     mf_safetensors_sort(f->tensors, f->n, f->meta, f->n_meta);
     return 0;
 }
 
-/* A value is two bytes of the file and up to some hundred of memory: how many there are is bounded before any is made.
- */
+/* A value of JSON, two bytes long, takes up to two hundred bytes of memory: they are counted before any is made. */
 static bool too_many_values(const char *p, size_t n)
 {
     size_t values = 0;
@@ -168,9 +157,9 @@ static int header(const struct parsing *r)
     const char *name;
     json_t *value;
     if (too_many_values(f->header, f->header_size))
-        return wrong(r, "its header holds more than the %d values that are read", VALUES_MAX);
+        return mf_err_set(r->err, MF_EFORMAT, "its header holds more than the %d values that are read", VALUES_MAX);
     if (!(f->json = json_loadb(f->header, f->header_size, JSON_REJECT_DUPLICATES, &why)))
-        return wrong(r, "%s, at byte %d of its header", why.text, why.position);
+        return mf_err_set(r->err, MF_EFORMAT, "%s, at byte %d of its header", why.text, why.position);
     int rc =
         mf_alloc((void **)&f->tensors, json_object_size(f->json) * sizeof *f->tensors, "a list of tensors", r->err);
     if (rc)
@@ -204,34 +193,40 @@ static const char *what_else(const char *p, size_t n)
     return NULL;
 }
 
-int mf_safetensors_parse(struct mf_safetensors *f, const void *bytes, size_t size, const char *name, struct mf_err *err)
+static int find_header(struct mf_safetensors *f, const char *p, size_t size, struct mf_err *err)
 {
-    const char *p = bytes;
     uint64_t length = 0;
-    struct parsing r = {.f = f, .name = name, .err = err};
-    *f = (struct mf_safetensors){0};
-    for (int i = 7; i >= 0 && size >= 8; i--)
+    if (size < 10)
+        return mf_err_set(err, MF_EFORMAT, "it has %zu bytes, too few for a header", size);
+    if (p[8] != '{')
+        return mf_err_set(err, MF_EFORMAT, "its header does not begin with '{'");
+    for (int i = 7; i >= 0; i--)
         length = length << 8 | (unsigned char)p[i];
-    bool plausible = length >= 2 && length <= MF_SAFETENSORS_HEADER_MAX && size > 8 && p[8] == '{';
-    if (!plausible) {
-        const char *other = what_else(p, size);
-        if (other)
-            return mf_err_set(err, MF_EFORMAT, "%s %s", name, other);
-        if (size < 10)
-            return wrong(&r, "it has %zu bytes, too few for a header", size);
-        if (p[8] != '{')
-            return wrong(&r, "its header does not begin with '{'");
-        return wrong(&r, "its header would be %ju bytes long (2 to %d are allowed)", (uintmax_t)length,
-                     MF_SAFETENSORS_HEADER_MAX);
-    }
+    if (length < 2 || length > MF_SAFETENSORS_HEADER_MAX)
+        return mf_err_set(err, MF_EFORMAT, "its header would be %ju bytes long (2 to %d are allowed)",
+                          (uintmax_t)length, MF_SAFETENSORS_HEADER_MAX);
     if (length > size - 8)
-        return wrong(&r, "its header of %ju bytes ends beyond the file's %zu bytes: it is half-written or cut",
-                     (uintmax_t)length, size);
+        return mf_err_set(err, MF_EFORMAT,
+                          "its header of %ju bytes ends beyond the file's %zu bytes: it is half-written or cut",
+                          (uintmax_t)length, size);
     f->header = p + 8;
     f->header_size = length;
-    r.base = p + 8 + length;
-    r.room = size - 8 - length;
-    int rc = header(&r);
+    return 0;
+}
+
+int mf_safetensors_parse(struct mf_safetensors *f, const void *bytes, size_t size, const char *name, struct mf_err *err)
+{
+    *f = (struct mf_safetensors){0};
+    int rc = find_header(f, bytes, size, err);
+    const char *other = size > 8 && ((const char *)bytes)[8] == '{' ? NULL : what_else(bytes, size);
+    if (other)
+        return mf_err_set(err, MF_EFORMAT, "%s %s", name, other);
+    if (!rc) {
+        const struct parsing r = {f, f->header + f->header_size, size - 8 - f->header_size, err};
+        rc = header(&r);
+    }
+    if (rc == MF_EFORMAT)
+        mf_err_at(err, "%s is not a valid safetensors file", name);
     if (rc)
         mf_safetensors_close(f);
     return rc;

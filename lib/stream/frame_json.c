@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/plain.h"
 #include "base/text.h"
 #include "stream/frame_priv.h"
@@ -28,27 +29,10 @@ static void put_text(const void *text, size_t n, FILE *to)
     putc('"', to);
 }
 
-/* The shortest decimal that reads back to the same double, or to the same float. */
-static void put_number(double x, bool single, FILE *to)
+static void put_number(double v, bool single, FILE *to)
 {
-    char text[32];
-    int digits = 6;
-    if (!isfinite(x)) {
-        fputs("null", to);
-        return;
-    }
-    do
-        snprintf(text, sizeof text, "%.*g", digits, x);
-    while ((single ? (double)strtof(text, NULL) : strtod(text, NULL)) != x && ++digits <= 17);
-    fputs(text, to);
-}
-
-static float half(uint16_t h)
-{
-    int exponent = h >> 10 & 31, fraction = h & 1023;
-    float x = exponent == 31 ? (fraction ? NAN : INFINITY)
-                             : ldexpf((float)(fraction + (exponent ? 1024 : 0)), (exponent ? exponent : 1) - 25);
-    return h >> 15 ? -x : x;
+    char text[MF_NUMBER];
+    fputs(!isfinite(v) ? "null" : single ? mf_number_float(text, (float)v) : mf_number_double(text, v), to);
 }
 
 #define AT(type) ((const type *)a->data)[i]
@@ -60,7 +44,7 @@ static double element(const struct mf_array *a, size_t i)
     case MF_F64:
         return AT(double);
     case MF_F16:
-        return (double)half(AT(uint16_t));
+        return (double)mf_half(AT(uint16_t));
     case MF_U8:
     case MF_B1:
         return AT(uint8_t);

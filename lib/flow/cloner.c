@@ -10,6 +10,7 @@
 #include "op/ops.h"
 
 enum { SHORTCUT_LOG2 = 7 }; /* log2 of the largest step count of shortcut models: 128 */
+enum { TAUGHT = 4 };        /* one sample of so many has a teacher */
 enum { BLOCK = 16 };        /* rows that one worker draws at a time */
 
 /* A velocity of a batch: the student's, with its loss, or the teacher's. */
@@ -120,24 +121,6 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
     return 0;
 }
 
-int mf_cloner_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_clone_opts *opts, size_t n,
-                     struct mf_memory *to, struct mf_err *err)
-{
-    struct mf_policy p = {0};
-    struct mf_cloner *m = NULL;
-    int rc = mf_policy_outline(&p, spec, err) || mf_cloner_new(&m, e, &p, opts, err) ? err->code : 0;
-    if (!rc) {
-        to->of[MF_MEMORY_WEIGHTS] += (double)((m->other.plan ? 5 : 4) * p.params.size * sizeof(float));
-        to->of[MF_MEMORY_ROWS] += (double)n * (4 * (p.spec.net.O + 5 * p.spec.net.D + 7) + 12);
-        mf_plan_memory(m->student.plan, n, to);
-        if (m->other.plan)
-            mf_plan_memory(m->other.plan, n / 4, to);
-    }
-    mf_cloner_free(m);
-    mf_policy_release(&p);
-    return rc;
-}
-
 void mf_cloner_free(struct mf_cloner *c)
 {
     if (!c)
@@ -160,6 +143,19 @@ static void place(struct mf_cloner *m, size_t n, struct mf_arena *a)
         *wide[i] = mf_arena_take(a, n * D, sizeof(float));
     for (int i = 0; i < 7; i++)
         *narrow[i] = mf_arena_take(a, n, sizeof(float));
+}
+
+void mf_cloner_memory(const struct mf_cloner *c, size_t n, struct mf_memory *to)
+{
+    struct mf_cloner counted = *c;
+    struct mf_arena arena = {0};
+    place(&counted, n, &arena);
+    to->of[MF_MEMORY_ROWS] += (double)arena.used;
+    mf_plan_memory(c->student.plan, n, to);
+    if (!c->other.plan)
+        return;
+    to->of[MF_MEMORY_WEIGHTS] += (double)(c->teacher.size * sizeof(float));
+    mf_plan_memory(c->other.plan, n / TAUGHT, to);
 }
 
 static int make_room(struct mf_cloner *m, size_t n, struct mf_err *err)
@@ -318,7 +314,7 @@ int mf_cloner_run(struct mf_cloner *m, int64_t step, size_t n, const uint32_t *i
         return rc;
     m->step = step;
     m->n = n;
-    m->taught = m->kind == MF_CLONE_FLOW ? 0 : n / 4;
+    m->taught = m->kind == MF_CLONE_FLOW ? 0 : n / TAUGHT;
     m->index = index;
     m->actions = actions;
     mf_engine_each(m->e, (int)((n + BLOCK - 1) / BLOCK), draw_block, m);

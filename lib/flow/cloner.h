@@ -21,10 +21,8 @@ struct mf_clone_opts {
 };
 int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, const struct mf_clone_opts *opts,
                   struct mf_err *err);
-/* Adds the estimated memory of a cloner and its minibatches of n, with the weights, their average and moments;
- * allocates nothing. */
-int mf_cloner_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_clone_opts *opts, size_t n,
-                     struct mf_memory *to, struct mf_err *err);
+/* Adds the estimated memory of a cloner and its minibatches of n; of a policy that is an outline, too. */
+void mf_cloner_memory(const struct mf_cloner *c, size_t n, struct mf_memory *to);
 void mf_cloner_free(struct mf_cloner *c);
 /* Loss and gradients of one batch: obs (n, O), actions (n, D), both normalised, by index; ema: the teacher's
  * parameters (laid out as params.value; NULL: none), of which the policy's are taken: the teacher reads the encoder

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "base/stop.h"
 #include "demos/moments.h"
@@ -96,40 +95,56 @@ static int64_t beyond(int64_t reach, int64_t pad)
     return pad < 0 || pad > reach ? 0 : reach - pad;
 }
 
+/* Of demonstration i, where a sample needs `more` steps beside its own. */
+static size_t samples(const struct mf_demos *d, size_t i, int64_t more)
+{
+    const int64_t n = (int64_t)d->demo[i].n - more;
+    return n > 0 ? (size_t)n : 0;
+}
+
+static void place(struct mf_dataset *w, size_t batch, struct mf_arena *a)
+{
+    w->first = mf_arena_take(a, w->d->n_demos + 1, sizeof *w->first);
+    w->order = mf_arena_take(a, w->n, sizeof *w->order);
+    w->batch = mf_arena_take(a, batch, sizeof *w->batch);
+    w->sort = mf_arena_take(a, batch, sizeof *w->sort);
+}
+
 int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
-                    struct mf_err *err)
+                    size_t batch, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &p->spec;
     int64_t back = s->n_obs_steps - 1 > s->action_offset ? s->n_obs_steps - 1 : s->action_offset;
     int64_t begin = beyond(back, before), rest = beyond(s->horizon - 1 - s->action_offset, after);
     *w = (struct mf_dataset){.p = p, .d = d, .begin = begin, .epoch = -1};
-    int rc = mf_alloc((void **)&w->first, (d->n_demos + 1) * sizeof *w->first, "the list of samples", err);
+    for (size_t i = 0; i < d->n_demos; i++)
+        w->n += samples(d, i, begin + rest);
+    if (w->n == 0)
+        return mf_err_set(err, MF_EUSAGE,
+                          "no demonstration has the %lld steps that a sample needs with clone.pad_before=%lld and "
+                          "clone.pad_after=%lld",
+                          (long long)(begin + rest + 1), (long long)before, (long long)after);
+    place(w, batch, &w->arena);
+    int rc = mf_arena_alloc(&w->arena, "the indices of samples", err);
     if (rc)
         return rc;
-    for (size_t i = 0; i < d->n_demos; i++) {
-        int64_t n = (int64_t)d->demo[i].n - begin - rest;
-        w->first[i] = w->n;
-        w->n += n > 0 ? (size_t)n : 0;
-    }
-    w->first[d->n_demos] = w->n;
-    rc = mf_alloc((void **)&w->order, w->n * sizeof *w->order, "a shuffle", err);
-    if (rc == 0 && w->n)
-        return 0;
-    mf_dataset_close(w);
-    return rc ? rc
-              : mf_err_set(err, MF_EUSAGE,
-                           "no demonstration has the %lld steps that a sample needs with clone.pad_before=%lld and "
-                           "clone.pad_after=%lld",
-                           (long long)(begin + rest + 1), (long long)before, (long long)after);
+    place(w, batch, &w->arena);
+    for (size_t i = 0; i < d->n_demos; i++)
+        w->first[i + 1] = w->first[i] + samples(d, i, begin + rest);
+    return 0;
 }
 
 void mf_dataset_close(struct mf_dataset *w)
 {
-    free(w->first);
-    free(w->sort);
-    free(w->order);
-    free(w->batch);
+    mf_arena_release(&w->arena);
     *w = (struct mf_dataset){0};
+}
+
+size_t mf_dataset_memory(const struct mf_demos *d, size_t batch)
+{
+    struct mf_dataset w = {.n = d->total, .d = (struct mf_demos *)(uintptr_t)d};
+    place(&w, batch, &w.arena);
+    return w.arena.used;
 }
 
 /* The demonstration of a sample. */
@@ -179,19 +194,9 @@ static void shuffle(struct mf_dataset *w, uint64_t seed, int64_t epoch)
     w->epoch = epoch;
 }
 
-static void make_room(struct mf_dataset *w, size_t n)
-{
-    if (n <= w->room)
-        return;
-    w->sort = mf_xrealloc(w->sort, n, sizeof *w->sort);
-    w->batch = mf_xrealloc(w->batch, n, sizeof *w->batch);
-    w->room = n;
-}
-
 const uint32_t *mf_dataset_draw(struct mf_dataset *w, uint64_t seed, int64_t step, size_t n)
 {
     const int64_t all = (int64_t)w->n, first = step * (int64_t)n;
-    make_room(w, n);
     for (int64_t i = 0; i < (int64_t)n; i++) {
         if ((first + i) / all != w->epoch)
             shuffle(w, seed, (first + i) / all);
@@ -233,7 +238,6 @@ int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, floa
 {
     const struct mf_policy *p = w->p;
     size_t A = (size_t)p->spec.action_dim, steps = n * (size_t)p->spec.horizon;
-    make_room(w, n);
     for (size_t i = 0; i < n; i++)
         w->sort[i] = (uint64_t)index[i] << 32 | i;
     qsort(w->sort, n, sizeof *w->sort, ascending);

@@ -11,6 +11,7 @@
 #ifndef MF_FLOW_DATASET_H
 #define MF_FLOW_DATASET_H
 
+#include "base/mem.h"
 #include "demos/demos.h"
 #include "flow/policy.h"
 
@@ -35,17 +36,18 @@ struct mf_dataset {
     struct mf_demos *d;
     int64_t begin;           /* the step that a demonstration's first sample is about */
     size_t *first;           /* (n_demos + 1): of a demonstration, its first sample; then n */
-    uint64_t *sort;          /* a batch in the file's order */
-    size_t room;             /* of sort and of batch */
     uint32_t *order, *batch; /* a shuffle of all samples; a minibatch of them */
+    uint64_t *sort;          /* a minibatch in the file's order */
     int64_t epoch;           /* that `order` is of; -1: none yet */
+    struct mf_arena arena;
 };
 
-/* Borrows the demonstrations and the policy. before, after < 0: as many steps as the window needs. MF_EUSAGE where no
- * demonstration is long enough for one sample. */
+/* Borrows the demonstrations and the policy; minibatches have at most `batch` samples. before, after < 0: as many steps
+ * as the window needs. MF_EUSAGE where no demonstration is long enough for one sample. */
 int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
-                    struct mf_err *err);
-void mf_dataset_close(struct mf_dataset *w); /* safe on a zeroed one */
+                    size_t batch, struct mf_err *err);
+void mf_dataset_close(struct mf_dataset *w);                      /* safe on a zeroed one */
+size_t mf_dataset_memory(const struct mf_demos *d, size_t batch); /* bytes of the indices, at most */
 
 /* The indices of minibatch `step`, of n samples, in the endless sequence of a seed's shuffled epochs; valid until the
  * next call. */

@@ -113,6 +113,11 @@ void mf_policy_plain(struct mf_policy *p)
     p->has_normalizer = true;
 }
 
+void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to)
+{
+    to->of[MF_MEMORY_WEIGHTS] += (double)(p->params.size * sizeof(float));
+}
+
 void mf_policy_release(struct mf_policy *p)
 {
     mf_params_release(&p->params);

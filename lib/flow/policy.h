@@ -2,6 +2,7 @@
 #ifndef MF_FLOW_POLICY_H
 #define MF_FLOW_POLICY_H
 
+#include "base/memory.h"
 #include "flow/spec.h"
 #include "graph/graph.h"
 
@@ -23,6 +24,7 @@ int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, st
 void mf_policy_fresh(struct mf_policy *p, uint64_t seed); /* initial weights, identity normaliser */
 void mf_policy_plain(struct mf_policy *p);                /* the identity as normaliser */
 void mf_policy_release(struct mf_policy *p);
+void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to); /* adds its weights, also an outline's */
 
 /* Sets bounds of sigma (or the level in both); explore_noise_net.logvar_{min,max} follow. */
 void mf_policy_set_noise(struct mf_policy *p, double low, double high);

@@ -17,6 +17,7 @@ struct mf_sampler {
     double low, high;       /* the bounds that the plan holds */
     float *x, *end, *table; /* rows of normalised observations, of last points, of coefficients */
     size_t room;            /* rows there is room for */
+    struct mf_arena arena;
 };
 
 /* What all K times share, of time k alone. */
@@ -105,24 +106,6 @@ int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy 
     return 0;
 }
 
-int mf_sampler_memory(struct mf_engine *e, const struct mf_policy_spec *spec, bool evaluation, size_t n,
-                      struct mf_memory *to, struct mf_err *err)
-{
-    struct mf_policy p = {0};
-    struct mf_sampler *m = NULL;
-    int rc = mf_policy_outline(&p, spec, err) || mf_sampler_new(&m, e, &p, evaluation, err) ? err->code : 0;
-    if (!rc) {
-        to->of[MF_MEMORY_WEIGHTS] += (double)(p.params.size * sizeof(float));
-        to->of[MF_MEMORY_ROWS] += (double)n * 4 * (p.spec.net.O + p.spec.net.D + spec->K * 3);
-        mf_plan_memory(m->plan, n, to);
-        if (m->value_plan)
-            mf_plan_memory(m->value_plan, n, to);
-    }
-    mf_sampler_free(m);
-    mf_policy_release(&p);
-    return rc;
-}
-
 void mf_sampler_free(struct mf_sampler *s)
 {
     if (!s)
@@ -131,31 +114,42 @@ void mf_sampler_free(struct mf_sampler *s)
     mf_plan_free(s->value_plan);
     mf_graph_free(s->g);
     mf_graph_free(s->value_g);
-    free(s->x);
-    free(s->end);
-    free(s->table);
+    mf_arena_release(&s->arena);
     free(s);
+}
+
+static void place(struct mf_sampler *m, size_t n, struct mf_arena *a)
+{
+    const struct mf_net_spec *net = &m->p->spec.net;
+    m->x = mf_arena_take(a, n * (size_t)net->O, sizeof *m->x);
+    m->end = mf_arena_take(a, n * (size_t)net->D, sizeof *m->end);
+    m->table = mf_arena_take(a, n * (size_t)m->p->spec.K * 3, sizeof *m->table);
+}
+
+void mf_sampler_memory(const struct mf_sampler *s, size_t n, struct mf_memory *to)
+{
+    struct mf_sampler counted = *s;
+    struct mf_arena arena = {0};
+    place(&counted, n, &arena);
+    to->of[MF_MEMORY_ROWS] += (double)arena.used;
+    mf_plan_memory(s->plan, n, to);
+    if (s->value_plan)
+        mf_plan_memory(s->value_plan, n, to);
 }
 
 static int make_room(struct mf_sampler *m, size_t n, struct mf_err *err)
 {
-    const struct mf_net_spec *net = &m->p->spec.net;
     if (n <= m->room)
         return 0;
-    free(m->x);
-    free(m->end);
-    free(m->table);
-    m->x = m->end = m->table = NULL;
+    mf_arena_release(&m->arena);
     m->room = 0;
-    size_t row = n * sizeof(float);
-    int rc = mf_alloc((void **)&m->x, row * (size_t)net->O, "observations of a sample", err) ||
-                     mf_alloc((void **)&m->end, row * (size_t)net->D, "actions of a sample", err) ||
-                     mf_alloc((void **)&m->table, row * (size_t)m->p->spec.K * 3, "coefficients of a sample", err)
-                 ? err->code
-                 : 0;
-    if (!rc)
-        m->room = n;
-    return rc;
+    place(m, n, &m->arena);
+    int rc = mf_arena_alloc(&m->arena, "a sample", err);
+    if (rc)
+        return rc;
+    place(m, n, &m->arena);
+    m->room = n;
+    return 0;
 }
 
 /* One row of coefficients for all samples where they agree, else one for each: returns the stride. */

@@ -8,9 +8,8 @@
 struct mf_sampler;
 int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation,
                    struct mf_err *err);
-/* Adds the estimated memory of a policy and its sampler for n rows; allocates nothing. */
-int mf_sampler_memory(struct mf_engine *e, const struct mf_policy_spec *spec, bool evaluation, size_t n,
-                      struct mf_memory *to, struct mf_err *err);
+/* Adds the estimated memory of a sampler of n rows; also of a policy that is an outline. */
+void mf_sampler_memory(const struct mf_sampler *s, size_t n, struct mf_memory *to);
 void mf_sampler_free(struct mf_sampler *s);
 
 struct mf_sample {       /* n rows each; the caller's arrays */

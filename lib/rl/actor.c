@@ -97,10 +97,18 @@ int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, size
                     bool encode, struct mf_memory *to, struct mf_err *err)
 {
     const double O = spec->n_obs_steps * spec->obs.dim, D = spec->horizon * spec->action_dim, part = 64 << 20;
-    struct mf_policy p;
-    int rc = mf_sampler_memory(e, spec, false, N, to, err);
-    if (rc || (rc = mf_policy_outline(&p, spec, err)))
+    struct mf_policy p = {0};
+    struct mf_sampler *sampler = NULL;
+    int rc = mf_policy_outline(&p, spec, err) || mf_sampler_new(&sampler, e, &p, false, err) ? err->code : 0;
+    if (rc == 0) {
+        mf_policy_memory(&p, to);
+        mf_sampler_memory(sampler, N, to);
+    }
+    mf_sampler_free(sampler);
+    if (rc) {
+        mf_policy_release(&p);
         return rc;
+    }
     if (encode)
         p.spec.net = mf_net_encoded(&p.spec.net);
     const double policy = (double)(p.params.size * sizeof(float)),

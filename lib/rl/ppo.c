@@ -142,7 +142,6 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
 void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
 {
     size_t most = mf_minibatch_most(n, &q->opts);
-    to->of[MF_MEMORY_WEIGHTS] += (double)(q->policy->params.size * sizeof(float));
     mf_optimizer_memory(&q->optimizer, to);
     to->of[MF_MEMORY_ROWS] +=
         (double)n * (double)mf_rows_memory(&q->policy->spec) + (double)mf_minibatch_memory(n, &q->opts, q->width);

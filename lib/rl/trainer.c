@@ -80,8 +80,10 @@ int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer
     set_encoder(&t.policy, opts);
     if (!rc)
         rc = mf_ppo_new(&t.learner, t.engine, &t.policy, &opts->ppo, err);
-    if (!rc)
+    if (!rc) {
+        mf_policy_memory(&t.policy, to);
         mf_ppo_memory(t.learner, n, to);
+    }
     if (!rc && (opts->ppo.recompute_logprobs || opts->ppo.proximal > 0))
         rc = mf_proximal_memory(t.engine, &t.policy, n, to, err);
     /* The next version is encoded by frames of at most 64 MiB and copied into messages, while the rows are gone. */

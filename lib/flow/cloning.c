@@ -1,0 +1,192 @@
+#include "flow/cloning.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow/checkpoint.h"
+#include "flow/spec.h"
+
+#define BIND(key, field)                                                                                               \
+    {                                                                                                                  \
+        key, offsetof(struct mf_cloning_opts, field)                                                                   \
+    }
+const struct mf_bind mf_cloning_binds[] = {
+    BIND("device", device),
+    BIND("threads", threads),
+    BIND("precision", precision),
+    BIND("run.seed", seed),
+    BIND("clone.loss", loss),
+    BIND("clone.time_sampling", time_sampling),
+    BIND("clone.attention_dropout", dropout),
+    BIND("clone.steps", steps),
+    BIND("clone.batch_size", batch_size),
+    BIND("clone.warmup_steps", warmup),
+    BIND("clone.learning_rate", learning_rate),
+    BIND("clone.weight_decay", weight_decay),
+    BIND("clone.ema_decay", ema_decay),
+    BIND("clone.ema_power", ema_power),
+    BIND("clone.ema_max", ema_max),
+    BIND("clone.pad_before", pad_before),
+    BIND("clone.pad_after", pad_after),
+    BIND("clone.normalizer", normalizer),
+    BIND("clone.range_floor", range_floor),
+    BIND("clone.normalize_actions", normalize_actions),
+    {0},
+};
+
+/* ---- setting up ---- */
+
+/* Engine, cloner and optimiser of the policy, which may be an outline: then so are they. */
+static int open_learner(struct mf_cloning *c, struct mf_err *err)
+{
+    const struct mf_cloning_opts *o = &c->opts;
+    const struct mf_clone_opts loss = {.loss = (enum mf_clone_loss)o->loss,
+                                       .sampling = (enum mf_time_sampling)o->time_sampling,
+                                       .dropout = (float)o->dropout,
+                                       .seed = (uint64_t)o->seed};
+    const struct mf_optimizer_opts optimizer = {.average = true,
+                                                .weight_decay = o->weight_decay,
+                                                .patience = 1,
+                                                .rate = "clone.learning_rate",
+                                                .counter = "clone_step"};
+    int rc = mf_engine_open(&c->engine, o->device, (int)o->threads, (enum mf_precision)o->precision, err);
+    if (rc == 0)
+        rc = mf_cloner_new(&c->cloner, c->engine, &c->policy, &loss, err);
+    return rc ? rc : mf_optimizer_init(&c->optimizer, c->engine, &c->policy.params, &optimizer, err);
+}
+
+static void place(struct mf_cloning *c, struct mf_arena *a)
+{
+    const size_t n = (size_t)c->opts.batch_size;
+    c->obs = mf_arena_take(a, n * (size_t)c->policy.spec.net.O, sizeof *c->obs);
+    c->actions = mf_arena_take(a, n * (size_t)c->policy.spec.net.D, sizeof *c->actions);
+}
+
+int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, struct mf_demos *d,
+                    const struct mf_cloning_opts *opts, void (*progress)(void *arg, size_t done, size_t of), void *arg,
+                    struct mf_err *err)
+{
+    const struct mf_fit fit = {(enum mf_normalizer)opts->normalizer, opts->range_floor, opts->normalize_actions,
+                               progress, arg};
+    *c = (struct mf_cloning){.opts = *opts};
+    int rc = mf_policy_init(&c->policy, spec, err);
+    if (rc)
+        return rc;
+    mf_policy_fresh(&c->policy, (uint64_t)opts->seed);
+    if ((rc = mf_dataset_fit(&c->policy, d, &fit, err)) ||
+        (rc = mf_dataset_open(&c->windows, &c->policy, d, opts->pad_before, opts->pad_after, (size_t)opts->batch_size,
+                              err)) ||
+        (rc = open_learner(c, err)))
+        return rc;
+    place(c, &c->arena);
+    if ((rc = mf_arena_alloc(&c->arena, "a minibatch", err)))
+        return rc;
+    place(c, &c->arena);
+    return 0;
+}
+
+void mf_cloning_release(struct mf_cloning *c)
+{
+    mf_cloner_free(c->cloner);
+    mf_optimizer_release(&c->optimizer);
+    mf_dataset_close(&c->windows);
+    mf_policy_release(&c->policy);
+    mf_engine_close(c->engine);
+    mf_arena_release(&c->arena);
+    *c = (struct mf_cloning){.engine = NULL};
+}
+
+int mf_cloning_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_cloning_opts *opts,
+                      struct mf_memory *to, struct mf_err *err)
+{
+    struct mf_cloning c = {.opts = *opts};
+    struct mf_arena rows = {0};
+    int rc = mf_policy_outline(&c.policy, spec, err);
+    if (rc == 0)
+        rc = open_learner(&c, err);
+    if (rc == 0) {
+        place(&c, &rows);
+        to->of[MF_MEMORY_ROWS] += (double)(rows.used + mf_dataset_memory(d, (size_t)opts->batch_size));
+        mf_policy_memory(&c.policy, to);
+        mf_optimizer_memory(&c.optimizer, to);
+        mf_cloner_memory(c.cloner, (size_t)opts->batch_size, to);
+    }
+    mf_cloning_release(&c);
+    return rc;
+}
+
+/* ---- training ---- */
+
+static double learning_rate(const struct mf_cloning_opts *o, int64_t step)
+{
+    if (step < o->warmup)
+        return o->learning_rate * (double)(step + 1) / (double)o->warmup;
+    return o->learning_rate * mf_lr_factor(MF_LR_COSINE, (double)(step - o->warmup), (double)(o->steps - o->warmup));
+}
+
+int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct mf_err *err)
+{
+    const struct mf_cloning_opts *o = &c->opts;
+    const int64_t at = c->optimizer.minibatches;
+    const size_t n = (size_t)o->batch_size;
+    const double lr = learning_rate(o, at);
+    const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = lr, [MF_GROUP_ENCODER] = lr},
+                                 .ema_decay =
+                                     o->ema_decay > 0 ? o->ema_decay : mf_ema_decay(at, 1, o->ema_power, o->ema_max)};
+    struct mf_verdict v;
+    double loss;
+    float *grads;
+    const uint32_t *drawn = mf_dataset_draw(&c->windows, (uint64_t)o->seed, at, n);
+    int rc = mf_dataset_batch(&c->windows, n, drawn, c->obs, c->actions, err);
+    if (rc || (rc = mf_cloner_run(c->cloner, at, n, NULL, c->obs, c->actions, c->optimizer.ema, &loss, &grads, err)) ||
+        (rc = mf_optimizer_step(&c->optimizer, grads, &step, &v, err)))
+        return rc;
+    stats->loss += loss;
+    stats->grad_norm += v.total;
+    stats->lr = lr;
+    return 0;
+}
+
+/* ---- the checkpoint ---- */
+
+int mf_cloning_save(const struct mf_cloning *c, const char *path, struct mf_err *err)
+{
+    const struct mf_optimizer *o = &c->optimizer;
+    char step[32], samples[32], seed[32];
+    snprintf(step, sizeof step, "%lld", (long long)o->minibatches);
+    snprintf(samples, sizeof samples, "%zu", c->windows.n);
+    snprintf(seed, sizeof seed, "%lld", (long long)c->opts.seed);
+    const char *extra[][2] = {{"clone_samples", samples}, {o->opts.counter, step}, {"seed", seed}};
+    const struct mf_checkpoint file = {.policy = (struct mf_policy *)(uintptr_t)&c->policy,
+                                       .ema = o->ema,
+                                       .adam = &o->adam,
+                                       .kind = "clone",
+                                       .n_extra = 3,
+                                       .extra = extra};
+    return mf_checkpoint_save(path, &file, err);
+}
+
+static int same_run(const struct mf_cloning *c, const struct mf_loaded *l, const char *path, struct mf_err *err)
+{
+    const char *samples = mf_loaded_extra(l, "clone_samples"), *seed = mf_loaded_extra(l, "seed");
+    if (!samples || strtoull(samples, NULL, 10) != c->windows.n)
+        return mf_err_set(err, MF_EUSAGE, "%s was cloned from %s samples, and clone.dataset has %zu", path,
+                          samples ? samples : "other", c->windows.n);
+    if (!seed || strtoll(seed, NULL, 10) != c->opts.seed)
+        return mf_err_set(err, MF_EUSAGE, "%s was begun with run.seed=%s, not %lld", path, seed ? seed : "?",
+                          (long long)c->opts.seed);
+    return mf_policy_spec_agree(mf_loaded_spec(l), path, &c->policy.spec, "the configuration", err);
+}
+
+int mf_cloning_load(struct mf_cloning *c, const char *path, struct mf_err *err)
+{
+    struct mf_loaded *l;
+    int rc = mf_checkpoint_open(&l, path, err);
+    if (rc)
+        return rc;
+    if ((rc = same_run(c, l, path, err)) == 0 && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err)) == 0)
+        rc = mf_optimizer_load(&c->optimizer, l, err);
+    mf_checkpoint_close(l);
+    return rc;
+}

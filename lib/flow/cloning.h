@@ -1,0 +1,60 @@
+/* cloning.h - what a run of behaviour cloning carries from minibatch to minibatch: dataset windows, policy, cloner and
+ * optimiser; and its checkpoint.
+ */
+#ifndef MF_FLOW_CLONING_H
+#define MF_FLOW_CLONING_H
+
+#include "conf/conf.h"
+#include "dev/dev.h"
+#include "flow/cloner.h"
+#include "flow/dataset.h"
+#include "flow/optimizer.h"
+
+struct mf_cloning_opts {
+    const char *device;
+    int64_t threads, seed;
+    int precision, loss, time_sampling; /* enum mf_precision, mf_clone_loss, mf_time_sampling */
+    double dropout;                     /* of a transformer's self-attention */
+    int64_t steps, batch_size, warmup;  /* minibatches; samples; minibatches of a rising learning rate */
+    double learning_rate, weight_decay;
+    double ema_decay, ema_power, ema_max; /* decay 0: by power, at most max */
+    int64_t pad_before, pad_after;        /* as in dataset.h */
+    int normalizer;                       /* enum mf_normalizer, with the floor and the actions of struct mf_fit */
+    double range_floor;
+    bool normalize_actions;
+};
+extern const struct mf_bind mf_cloning_binds[]; /* its keys: clone.*, run.seed, device, precision, threads */
+
+struct mf_cloning {
+    struct mf_cloning_opts opts;
+    struct mf_engine *engine;
+    struct mf_policy policy;
+    struct mf_dataset windows;
+    struct mf_cloner *cloner;
+    struct mf_optimizer optimizer;
+    float *obs, *actions; /* (batch_size, O), (batch_size, D): a minibatch */
+    struct mf_arena arena;
+};
+
+/* A fresh policy of this spec, its normaliser fitted to the demonstrations, which are borrowed; progress as in struct
+ * mf_fit. */
+int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, struct mf_demos *d,
+                    const struct mf_cloning_opts *opts, void (*progress)(void *arg, size_t done, size_t of), void *arg,
+                    struct mf_err *err);
+void mf_cloning_release(struct mf_cloning *c); /* safe on a zeroed one */
+/* Adds what that will take, beside the demonstrations; nothing of it is allocated. */
+int mf_cloning_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_cloning_opts *opts,
+                      struct mf_memory *to, struct mf_err *err);
+
+struct mf_cloning_stats {
+    double loss, grad_norm; /* sums over minibatches */
+    double lr;              /* of the last one */
+};
+/* The next minibatch, added to the stats. MF_EMATH where its loss or gradient is not finite. */
+int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct mf_err *err);
+
+int mf_cloning_save(const struct mf_cloning *c, const char *path, struct mf_err *err);
+/* Resumes. MF_EUSAGE where the checkpoint is of another seed, policy or number of samples. */
+int mf_cloning_load(struct mf_cloning *c, const char *path, struct mf_err *err);
+
+#endif

@@ -90,7 +90,8 @@ static int say_memory(const struct bc *b, const struct mf_policy_spec *spec, str
 {
     const struct mf_machine_memory machine = mf_machine_memory("");
     const uint64_t cache = (uint64_t)b->cache_mib << 20;
-    struct mf_memory m = {.rows = "clone.batch_size and clone.cache_mib"};
+    struct mf_memory m = {
+        .keys = {[MF_MEMORY_ACTIVATIONS] = "threads", [MF_MEMORY_ROWS] = "clone.batch_size and clone.cache_mib"}};
     m.of[MF_MEMORY_ROWS] = (double)(b->demos.bytes < cache ? b->demos.bytes : cache);
     int rc = mf_cloning_memory(spec, &b->demos, &b->opts, &m, err);
     return rc ? rc : mf_memory_say(&m, &machine, err);

@@ -98,6 +98,33 @@ static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
     return 0;
 }
 
+/* The learner's seed is the run's; a source with a name draws other numbers than its neighbours. */
+static uint64_t seed_of(const struct collect *c)
+{
+    uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
+    for (const char *p = c->src; *p; p++)
+        h = (h ^ (uint8_t)*p) * 0x100000001b3;
+    return *c->src ? (uint64_t)c->seed ^ h : (uint64_t)c->seed;
+}
+
+static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_layout *obs)
+{
+    const bool expert = c->who == ACTOR_EXPERT;
+    return (struct mf_actor_opts){.vec = {.env = c->env,
+                                          .obs = *obs,
+                                          .N = (int)(expert ? EXPERT_GROUP : c->num_envs),
+                                          .threads = (int)c->threads,
+                                          .max_steps = (int)c->max_steps,
+                                          .seed = seed_of(c),
+                                          .reset_purpose = MF_RNG_RESET},
+                                  .T = (int)(!expert        ? c->steps
+                                             : c->max_steps ? c->max_steps
+                                                            : c->env->max_steps),
+                                  .reward_scale = c->reward_scale,
+                                  .gamma = c->gamma,
+                                  .encode = c->freeze_encoder};
+}
+
 /* The policy's shape: the checkpoint's, where there is one, with the words that were given on top. */
 static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
 {
@@ -107,11 +134,13 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     if (rc)
         return rc;
     snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
-    struct mf_memory m = {.rows = "training.num_envs and training.num_steps_per_rollout", .beside = "its environments"};
+    struct mf_memory m = {.keys = {[MF_MEMORY_ACTIVATIONS] = "threads",
+                                   [MF_MEMORY_ROWS] = "training.num_envs and training.num_steps_per_rollout"},
+                          .beside = "its environments"};
     const struct mf_machine_memory machine = mf_machine_memory("");
+    const struct mf_actor_opts o = actor_opts(c, &spec.obs);
     if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
-        (rc = mf_actor_memory(c->engine, &spec, (size_t)c->num_envs, (size_t)c->steps, MF_SLICE_BYTES,
-                              c->freeze_encoder, &m, err)) ||
+        (rc = mf_actor_memory(c->engine, &spec, &o, MF_SLICE_BYTES, &m, err)) ||
         (rc = mf_memory_say(&m, &machine, err)) || (rc = mf_policy_init(&c->policy, &spec, err)) ||
         (c->resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err))))
         return rc;
@@ -127,15 +156,6 @@ static int choose_address(struct collect *c, struct mf_err *err)
         return 0;
     c->address = c->own_address;
     return mf_rundir_socket(c->rundir.path, c->own_address, sizeof c->own_address, err);
-}
-
-/* The learner's seed is the run's; a source with a name draws other numbers than its neighbours. */
-static uint64_t seed_of(const struct collect *c)
-{
-    uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
-    for (const char *p = c->src; *p; p++)
-        h = (h ^ (uint8_t)*p) * 0x100000001b3;
-    return *c->src ? (uint64_t)c->seed ^ h : (uint64_t)c->seed;
 }
 
 static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
@@ -186,19 +206,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     struct mf_layout obs = c->policy.spec.obs;
     if (expert && (rc = mf_policy_sees(&obs, c->env, &c->env_opts, &c->obs_keys, NULL, err)))
         return rc;
-    struct mf_actor_opts o = {.vec = {.env = c->env,
-                                      .obs = obs,
-                                      .N = (int)(expert ? EXPERT_GROUP : c->num_envs),
-                                      .threads = (int)c->threads,
-                                      .max_steps = (int)c->max_steps,
-                                      .seed = seed_of(c),
-                                      .reset_purpose = MF_RNG_RESET},
-                              .T = (int)(!expert        ? c->steps
-                                         : c->max_steps ? c->max_steps
-                                                        : c->env->max_steps),
-                              .reward_scale = c->reward_scale,
-                              .gamma = c->gamma,
-                              .encode = c->freeze_encoder};
+    const struct mf_actor_opts o = actor_opts(c, &obs);
     if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||
         (!expert && (rc = mf_edge_connect(&c->edge, c->address, mf_run_wire(run), err))))
         return rc;

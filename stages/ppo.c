@@ -149,7 +149,9 @@ static int say_memory(const struct learner *q, const struct mf_policy_spec *spec
 {
     const bool serves = q->work.live || q->address;
     const struct mf_machine_memory machine = mf_machine_memory("");
-    struct mf_memory m = {.rows = "training.num_envs, training.num_steps_per_rollout and training.batch_size"};
+    struct mf_memory m = {
+        .keys = {[MF_MEMORY_ACTIVATIONS] = "threads",
+                 [MF_MEMORY_ROWS] = "training.num_envs, training.num_steps_per_rollout and training.batch_size"}};
     int rc = mf_trainer_memory(spec, &q->opts, (size_t)(q->num_envs * q->steps * q->sources),
                                serves ? (int)q->opts.max_lag + 2 : 0, &m, err);
     return rc ? rc : mf_memory_say(&m, &machine, err);

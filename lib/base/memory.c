@@ -87,15 +87,13 @@ static void words(char *to, size_t room, double bytes)
     snprintf(to, room, mib < 1000 ? "%.0f MiB" : "%.2f GiB", mib < 1000 ? mib : mib / 1024);
 }
 
-/* What makes the largest part smaller. */
+/* The keys that make the largest part smaller. */
 static const char *advice(const struct mf_memory *n)
 {
     int most = 0;
     for (int i = 1; i < MF_MEMORY_PARTS; i++)
-        most = n->of[i] > n->of[most] ? i : most;
-    return most == MF_MEMORY_ROWS          ? n->rows
-           : most == MF_MEMORY_ACTIVATIONS ? "threads"
-                                           : "policy.n_layer and policy.n_emb, or policy.hidden";
+        most = n->keys[i] && n->of[i] > n->of[most] ? i : most;
+    return n->keys[most];
 }
 
 int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err)

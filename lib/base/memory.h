@@ -19,9 +19,9 @@ enum mf_memory_of {
 };
 
 struct mf_memory {
-    double of[MF_MEMORY_PARTS]; /* bytes; of any sizes that somebody asks for */
-    const char *rows;   /* the keys that say how many rows there are, "training.num_envs and training.batch_size" */
-    const char *beside; /* what is not counted, "its environments"; NULL: nothing */
+    double of[MF_MEMORY_PARTS];        /* bytes; of any sizes that somebody asks for */
+    const char *keys[MF_MEMORY_PARTS]; /* to lower where a part is too large: "training.num_envs" */
+    const char *beside;                /* what is not counted, "its environments"; NULL: nothing */
 };
 
 double mf_memory_sum(const struct mf_memory *n);

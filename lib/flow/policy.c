@@ -115,7 +115,9 @@ void mf_policy_plain(struct mf_policy *p)
 
 void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to)
 {
+    static const char sizes[] = "policy.n_layer and policy.n_emb, or policy.hidden";
     to->of[MF_MEMORY_WEIGHTS] += (double)(p->params.size * sizeof(float));
+    to->keys[MF_MEMORY_WEIGHTS] = to->keys[MF_MEMORY_GRADIENTS] = to->keys[MF_MEMORY_SERVED] = sizes;
 }
 
 void mf_policy_release(struct mf_policy *p)

@@ -10,113 +10,83 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "flow/sampler.h"
-#include "rl/rows.h"
 #include "env/window.h"
 
 enum { TELL_AFTER = 2, ROUND_IS_LONG = 10 }; /* s */
 
 /* ---- setting up ---- */
 
-static int add_columns(struct mf_actor *a, struct mf_err *err)
+/* The dims of acting, and the rollout's columns; layout: of an observation of the environment. */
+static void shape(struct mf_actor *a, const struct mf_layout *layout, int action_dim)
 {
-    struct mf_columns *q = &a->columns;
-    struct mf_actor_columns *id = &a->id;
-    size_t C = (size_t)a->C, A = (size_t)a->A, wide[] = {C, A};
-    int rc = 0;
-    mf_columns_init(q, (size_t)a->opts.T, (size_t)a->N);
-    for (int k = 0; rc == 0 && k < a->carried.n; k++) {
-        const struct mf_obs *o = &a->carried.key[k];
-        char name[MF_NAME_MAX];
-        size_t dim[1 + MF_OBS_RANK] = {(size_t)a->To};
-        for (int i = 0; i < MF_OBS_RANK; i++)
-            dim[1 + i] = (size_t)o->dim[i];
-        snprintf(name, sizeof name, "obs/%s", o->name);
-        rc = mf_columns_add(q, &id->obs[k], name, o->u8 ? MF_U8 : MF_F32, 1 + mf_obs_rank(o), dim, err);
+    const struct mf_policy_spec *s = a->policy ? &a->policy->spec : NULL;
+    a->N = a->opts.vec.N;
+    a->A = action_dim;
+    a->O = layout->dim;
+    a->To = s ? s->n_obs_steps : 1;
+    a->C = s ? s->n_action_steps : 1;
+    a->D = s ? s->horizon * s->action_dim : 0;
+    a->K = s ? s->K : 0;
+    a->carried = *layout;
+    if (s && a->opts.encode) {
+        const struct mf_net_spec net = mf_net_encoded(&s->net);
+        a->carried = net.obs;
+        a->encoded = net.encoded > 0;
     }
-    if (rc || (rc = mf_columns_add(q, &id->actions, "actions", MF_F32, 2, wide, err)) ||
-        (rc = mf_columns_add(q, &id->rewards, "rewards", MF_F32, 1, &C, err)) ||
-        (rc = mf_columns_add(q, &id->terminated, "terminated", MF_U8, 0, NULL, err)) ||
-        (rc = mf_columns_add(q, &id->truncated, "truncated", MF_U8, 0, NULL, err)) ||
-        (rc = mf_columns_add(q, &id->valid, "valid", MF_U8, 0, NULL, err)) ||
-        (rc = mf_columns_add(q, &id->n_exec, "n_exec", MF_I32, 0, NULL, err)) || !a->policy)
-        return rc;
-    const struct mf_policy_spec *s = &a->policy->spec;
-    size_t K = (size_t)s->K, chain[] = {K + 1, (size_t)s->horizon, A};
-    bool chain_objective = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
-    if ((rc = mf_columns_add(q, &id->loss_mask, "loss_mask", MF_U8, 0, NULL, err)) ||
-        (rc = mf_columns_add(q, &id->values, "prev_values", MF_F32, 0, NULL, err)) ||
-        (rc = mf_columns_add_last(q, &id->last_values, "last_values", MF_F32, err)) ||
-        (rc = mf_columns_add(q, &id->final_values, "final_values", MF_F32, 0, NULL, err)) ||
-        (rc = mf_columns_add(q, &id->chains, "chains", MF_F32, 3, chain, err)) ||
-        (rc = mf_columns_add(q, &id->inds, "denoise_inds", MF_I32, 1, &K, err)) ||
-        (rc = mf_columns_add(q, &id->logprobs, "prev_logprobs", MF_F32, chain_objective ? 0 : 2, wide, err)) ||
-        !a->opts.reward_scale)
-        return rc;
-    return mf_columns_add(q, &id->scaled, "rewards_scaled", MF_F32, 0, NULL, err);
+    mf_columns_init(&a->columns, (size_t)a->opts.T, (size_t)a->N);
+    mf_rollout_columns(&a->columns, &a->id, s, &a->carried, a->A, a->opts.reward_scale);
+}
+
+static void place(struct mf_actor *a, struct mf_arena *to)
+{
+    const size_t N = (size_t)a->N, D = (size_t)a->D, history = N * (size_t)(a->To * a->O);
+    a->history = mf_arena_take(to, history, sizeof *a->history);
+    a->final_history = mf_arena_take(to, history, sizeof *a->final_history);
+    a->noise = mf_arena_take(to, N * D, sizeof *a->noise);
+    a->eps = mf_arena_take(to, N * (size_t)a->K * D, sizeof *a->eps);
+    a->values = mf_arena_take(to, N, sizeof *a->values);
+    a->chunk_reward = mf_arena_take(to, N, sizeof *a->chunk_reward);
+    a->running = mf_arena_take(to, N, sizeof *a->running);
+    a->over = mf_arena_take(to, N, sizeof *a->over);
 }
 
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
                   struct mf_err *err)
 {
-    *a = (struct mf_actor){
-        .opts = *opts, .policy = p, .sampler = s, .N = opts->vec.N, .A = opts->vec.env->action_dim, .To = 1, .C = 1};
-    if (p) {
-        a->To = p->spec.n_obs_steps;
-        a->C = p->spec.n_action_steps;
-        a->D = p->spec.horizon * p->spec.action_dim;
-        a->K = p->spec.K;
-    }
+    *a = (struct mf_actor){.opts = *opts, .policy = p, .sampler = s};
     mf_scale_init(&a->scale);
-    a->opts.vec.trail = a->To - 1;
+    a->opts.vec.trail = p ? p->spec.n_obs_steps - 1 : 0;
     int rc = mf_vec_new(&a->vec, &a->opts.vec, err);
-    if (rc || (rc = mf_episodes_init(&a->episodes, a->N, err)))
+    if (rc || (rc = mf_episodes_init(&a->episodes, opts->vec.N, err)))
         return rc;
-    a->carried = *mf_vec_layout(a->vec);
-    a->O = a->carried.dim;
-    if (p && opts->encode) {
-        struct mf_net_spec net = mf_net_encoded(&p->spec.net);
-        a->carried = net.obs;
-        a->encoded = net.encoded > 0;
-    }
-    size_t N = (size_t)a->N, hist = N * (size_t)(a->To * a->O) * 4, D = (size_t)a->D * 4;
-    const struct {
-        void *at;
-        size_t size;
-    } want[] = {
-        {&a->history, hist}, {&a->final_history, hist}, {&a->noise, N * D},        {&a->eps, N * (size_t)a->K * D},
-        {&a->values, N * 4}, {&a->running, N * 8},      {&a->chunk_reward, N * 4}, {&a->over, N}};
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        rc = mf_alloc(want[i].at, want[i].size, "the environments", err);
-        if (rc)
-            return rc;
-    }
-    return add_columns(a, err);
+    shape(a, mf_vec_layout(a->vec), opts->vec.env->action_dim);
+    place(a, &a->arena);
+    if ((rc = mf_arena_alloc(&a->arena, "the environments", err)))
+        return rc;
+    place(a, &a->arena);
+    return mf_columns_alloc(&a->columns, err);
 }
 
-int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, size_t N, size_t T, size_t slice,
-                    bool encode, struct mf_memory *to, struct mf_err *err)
+int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_actor_opts *opts,
+                    size_t slice, struct mf_memory *to, struct mf_err *err)
 {
-    const double O = spec->n_obs_steps * spec->obs.dim, D = spec->horizon * spec->action_dim, part = 64 << 20;
+    const double part = 64 << 20; /* of a policy's frames */
     struct mf_policy p = {0};
     struct mf_sampler *sampler = NULL;
+    struct mf_actor a = {.opts = *opts, .policy = &p};
     int rc = mf_policy_outline(&p, spec, err) || mf_sampler_new(&sampler, e, &p, false, err) ? err->code : 0;
     if (rc == 0) {
+        shape(&a, &spec->obs, spec->action_dim);
+        place(&a, &a.arena);
+        const double policy = (double)(p.params.size * sizeof(float)), round = (double)mf_columns_bytes(&a.columns);
+        to->of[MF_MEMORY_SERVED] += policy + 2 * fmin(policy, part); /* as messages, and one decoded */
+        to->of[MF_MEMORY_ROWS] += (double)a.arena.used + round + fmin(round, (double)slice);
         mf_policy_memory(&p, to);
-        mf_sampler_memory(sampler, N, to);
+        mf_sampler_memory(sampler, (size_t)a.N, to);
     }
     mf_sampler_free(sampler);
-    if (rc) {
-        mf_policy_release(&p);
-        return rc;
-    }
-    if (encode)
-        p.spec.net = mf_net_encoded(&p.spec.net);
-    const double policy = (double)(p.params.size * sizeof(float)),
-                 round = (double)N * (double)T * (double)mf_rows_frame(&p.spec);
     mf_policy_release(&p);
-    to->of[MF_MEMORY_SERVED] += policy + 2 * fmin(policy, part); /* as messages, and one decoded */
-    to->of[MF_MEMORY_ROWS] += (double)N * (4 * (2 * O + (1 + spec->K) * D) + 17) + round + fmin(round, (double)slice);
-    return 0;
+    return rc;
 }
 
 void mf_actor_release(struct mf_actor *a)
@@ -124,10 +94,7 @@ void mf_actor_release(struct mf_actor *a)
     mf_vec_free(a->vec);
     mf_columns_release(&a->columns);
     mf_episodes_release(&a->episodes);
-    void *const all[] = {a->history, a->final_history, a->noise,        a->eps,
-                         a->values,  a->running,       a->chunk_reward, a->over};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    mf_arena_release(&a->arena);
     *a = (struct mf_actor){0};
 }
 

@@ -17,6 +17,7 @@
 #include "stream/columns.h"
 #include "env/vec.h"
 #include "rl/episodes.h"
+#include "rl/rollout_columns.h"
 #include "rl/scale.h"
 
 struct mf_actor_opts {
@@ -41,23 +42,20 @@ struct mf_actor {
     struct mf_scale scale;
     struct mf_episodes episodes;
     struct mf_tally ended, counted; /* of this rollout: the episodes that ended in it, those that it reports on */
-    struct mf_actor_columns {
-        int obs[MF_OBS_KEYS], actions, rewards, terminated, truncated, valid, n_exec, loss_mask;
-        int values, last_values, final_values, chains, inds, logprobs, scaled;
-    } id;
+    struct mf_rollout_ids id;
     float *history, *final_history;             /* (N, To, O) */
     float *noise, *eps, *values, *chunk_reward; /* (N, D), (N, K, D), (N), (N) */
     double *running;                            /* (N) discounted returns of the reward scale */
     uint8_t *over;                              /* (N) the episode ended with this row */
+    struct mf_arena arena;
 };
 
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
                   struct mf_err *err);
-/* What that takes with N environments and rounds of T decisions, beside the environments: policy, sampler, a round and
- * a frame of it of at most `slice` bytes (encode: as in the options), and a version of the policy that arrives; added,
- * and nothing is allocated. */
-int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, size_t N, size_t T, size_t slice,
-                    bool encode, struct mf_memory *to, struct mf_err *err);
+/* Adds the estimated memory of an actor with this policy, beside the environments: policy, sampler, a round and a frame
+ * of it of at most `slice` bytes, and a version of the policy that arrives. Allocates nothing of it. */
+int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_actor_opts *opts,
+                    size_t slice, struct mf_memory *to, struct mf_err *err);
 void mf_actor_release(struct mf_actor *a); /* safe on a zeroed one */
 
 /* Fill the columns with T decisions. MF_STOPPED on TERM; 1 when INT asked for an end first (the rollout is not

@@ -144,7 +144,7 @@ void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
     size_t most = mf_minibatch_most(n, &q->opts);
     mf_optimizer_memory(&q->optimizer, to);
     to->of[MF_MEMORY_ROWS] +=
-        (double)n * (double)mf_rows_memory(&q->policy->spec) + (double)mf_minibatch_memory(n, &q->opts, q->width);
+        (double)(mf_rows_memory(&q->policy->spec, n) + mf_minibatch_memory(n, &q->opts, q->width));
     mf_plan_memory(q->plan, most, to);
     if (q->warmup.plan)
         mf_plan_memory(q->warmup.plan, most, to);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "rl/rollout_columns.h"
 #include "flow/grid.h"
 
 struct round_slice {
@@ -79,64 +80,41 @@ static struct mf_rows shape_of(const struct mf_policy_spec *s)
                             .P = single ? 2 : s->K + 1,
                             .k = single ? 1 : s->K,
                             .C = s->n_action_steps,
-                            .E = mf_logprob_width(s)};
+                            .E = mf_logprob_width(s),
+                            .single = single};
 }
 
-struct row_part { /* of all rows: where it goes, and the bytes of one */
-    void *at;
-    size_t row;
-};
-enum { PARTS = 11 };
-
-static void parts_of(struct mf_rows *r, bool single, struct row_part part[PARTS])
+static void place(struct mf_rows *r, struct mf_arena *a)
 {
-    const struct row_part all[PARTS] = {{&r->live, 4},
-                                        {&r->obs, 4 * (size_t)r->O},
-                                        {&r->chain, 4 * (size_t)r->P * (size_t)r->D},
-                                        {&r->coef, 12 * (size_t)r->k},
-                                        {&r->time, single ? 4 : 0},
-                                        {&r->old, 4 * (size_t)r->E},
-                                        {&r->advantage, 4},
-                                        {&r->returns, 4},
-                                        {&r->values, 4},
-                                        {&r->n_exec, 4},
-                                        {&r->share, 4}};
-    memcpy(part, all, sizeof all);
+    const size_t n = r->n;
+    r->live = mf_arena_take(a, n, sizeof *r->live);
+    r->obs = mf_arena_take(a, n * (size_t)r->O, sizeof *r->obs);
+    r->chain = mf_arena_take(a, n * (size_t)r->P * (size_t)r->D, sizeof *r->chain);
+    r->coef = mf_arena_take(a, n * (size_t)r->k * 3, sizeof *r->coef);
+    r->time = r->single ? mf_arena_take(a, n, sizeof *r->time) : NULL;
+    r->old = mf_arena_take(a, n * (size_t)r->E, sizeof *r->old);
+    r->advantage = mf_arena_take(a, n, sizeof *r->advantage);
+    r->returns = mf_arena_take(a, n, sizeof *r->returns);
+    r->values = mf_arena_take(a, n, sizeof *r->values);
+    r->n_exec = mf_arena_take(a, n, sizeof *r->n_exec);
+    r->share = mf_arena_take(a, n, sizeof *r->share);
 }
 
-static int allocate(struct mf_rows *r, bool single, struct mf_err *err)
+int mf_rows_alloc(struct mf_rows *r, struct mf_err *err)
 {
-    struct row_part part[PARTS];
-    parts_of(r, single, part);
-    for (int i = 0; i < PARTS; i++) {
-        int rc = part[i].row ? mf_alloc(part[i].at, r->n * part[i].row, "a round", err) : 0;
-        if (rc)
-            return rc;
-    }
-    return 0;
+    place(r, &r->arena);
+    int rc = mf_arena_alloc(&r->arena, "a round", err);
+    if (rc == 0)
+        place(r, &r->arena);
+    return rc;
 }
 
-size_t mf_rows_frame(const struct mf_policy_spec *s)
+size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n)
 {
     struct mf_rows r = shape_of(s);
-    const struct mf_layout *l = &s->net.obs;
-    size_t obs = 0, CA = (size_t)(s->n_action_steps * s->action_dim), K = (size_t)s->K;
-    for (int i = 0; i < l->n; i++)
-        obs += (size_t)(s->n_obs_steps * mf_obs_size(&l->key[i])) * (l->key[i].u8 ? 1 : 4);
-    /* four flags, n_exec, two values, advantage and return; actions, rewards; the chain, its steps, log-probabilities
-     */
-    return obs + 4 + 5 * 4 + 4 * (CA + (size_t)r.C + (K + 1) * (size_t)r.D + K + (size_t)r.E);
-}
-
-size_t mf_rows_memory(const struct mf_policy_spec *s)
-{
-    struct mf_rows r = shape_of(s);
-    struct row_part part[PARTS];
-    size_t row = 2 * mf_rows_frame(s);
-    parts_of(&r, s->denoise == MF_SINGLE, part);
-    for (int i = 0; i < PARTS; i++)
-        row += part[i].row;
-    return row;
+    r.n = n;
+    place(&r, &r.arena);
+    return 2 * mf_rollout_bytes(s, n, true) + r.arena.used;
 }
 
 /* (T, N, To, dim) of every key -> the flat observation of one decision, normalised: an encoding is of what was. */
@@ -240,14 +218,13 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *n
     int rc = bind_all(s, frames, noise, n, err);
     if (rc || (rc = check_dims(&s[0].r, spec, err)))
         goto out;
-    bool single = spec->denoise == MF_SINGLE;
     *r = shape_of(spec);
     r->T = s[0].r.T;
     r->normalized = s[0].r.normalized;
     for (size_t i = 0; i < n; i++)
         r->N += s[i].r.N;
     r->n = r->T * r->N;
-    rc = allocate(r, single, err);
+    rc = mf_rows_alloc(r, err);
     size_t row = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = check_dims(&s[i].r, spec, err);
@@ -276,9 +253,7 @@ int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *f
 
 void mf_rows_release(struct mf_rows *r)
 {
-    void *const all[] = {r->live,      r->obs,     r->chain,  r->coef,   r->time,  r->old,
-                         r->advantage, r->returns, r->values, r->n_exec, r->share, r->correction};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    mf_arena_release(&r->arena);
+    free(r->correction);
     *r = (struct mf_rows){0};
 }

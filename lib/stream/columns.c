@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-
 void mf_columns_init(struct mf_columns *c, size_t T, size_t N)
 {
     *c = (struct mf_columns){.T = T, .N = N};
@@ -16,32 +14,49 @@ static size_t steps(const struct mf_columns *c, const struct mf_column *q)
     return q->per_env ? 1 : c->T;
 }
 
-static int add(struct mf_columns *c, int *id, const char *name, enum mf_dtype dtype, int rank, const size_t *dim,
-               bool per_env, struct mf_err *err)
+static int add(struct mf_columns *c, const char *name, enum mf_dtype dtype, int rank, const size_t *dim, bool per_env)
 {
+    if (c->n == MF_COLUMNS_MAX)
+        abort(); /* whoever adds them knows how many there are */
     struct mf_column *q = &c->column[c->n];
     *q = (struct mf_column){.dtype = dtype, .rank = rank, .bytes = mf_dtype_size(dtype), .per_env = per_env};
     snprintf(q->name, sizeof q->name, "%s", name);
     for (int i = 0; i < rank; i++)
         q->bytes *= q->dim[i] = dim[i];
-    void *data;
-    int rc = mf_alloc(&data, steps(c, q) * c->N * q->bytes, name, err);
-    if (rc)
-        return rc;
-    q->data = data;
-    *id = c->n++;
-    return 0;
+    return c->n++;
 }
 
-int mf_columns_add(struct mf_columns *c, int *id, const char *name, enum mf_dtype dtype, int rank, const size_t *dim,
-                   struct mf_err *err)
+int mf_columns_add(struct mf_columns *c, const char *name, enum mf_dtype dtype, int rank, const size_t *dim)
 {
-    return add(c, id, name, dtype, rank, dim, false, err);
+    return add(c, name, dtype, rank, dim, false);
 }
 
-int mf_columns_add_last(struct mf_columns *c, int *id, const char *name, enum mf_dtype dtype, struct mf_err *err)
+int mf_columns_add_last(struct mf_columns *c, const char *name, enum mf_dtype dtype)
 {
-    return add(c, id, name, dtype, 0, NULL, true, err);
+    return add(c, name, dtype, 0, NULL, true);
+}
+
+static void place(struct mf_columns *c, struct mf_arena *a)
+{
+    for (int i = 0; i < c->n; i++)
+        c->column[i].data = mf_arena_take(a, steps(c, &c->column[i]) * c->N, c->column[i].bytes);
+}
+
+size_t mf_columns_bytes(const struct mf_columns *c)
+{
+    struct mf_columns counted = *c;
+    struct mf_arena arena = {0};
+    place(&counted, &arena);
+    return arena.used;
+}
+
+int mf_columns_alloc(struct mf_columns *c, struct mf_err *err)
+{
+    place(c, &c->arena);
+    int rc = mf_arena_alloc(&c->arena, "a rollout", err);
+    if (rc == 0)
+        place(c, &c->arena);
+    return rc;
 }
 
 void *mf_columns_at(const struct mf_columns *c, int id, size_t t)
@@ -80,13 +95,11 @@ int mf_columns_slice(const struct mf_columns *c, struct mf_frame *f, size_t firs
 
 void mf_columns_clear(struct mf_columns *c)
 {
-    for (int i = 0; i < c->n; i++)
-        memset(c->column[i].data, 0, steps(c, &c->column[i]) * c->N * c->column[i].bytes);
+    memset(c->arena.base, 0, c->arena.size);
 }
 
 void mf_columns_release(struct mf_columns *c)
 {
-    for (int i = 0; i < c->n; i++)
-        free(c->column[i].data);
+    mf_arena_release(&c->arena);
     *c = (struct mf_columns){0};
 }

@@ -6,12 +6,19 @@
 #include "flow/grid.h"
 #include "rl/rows.h"
 
-/* obs (n, O), malloc'ed, becomes the round's; old: the name of the log-probabilities at rollout. */
+static inline void bench_fill(float *to, void *from, size_t n)
+{
+    memcpy(to, from, n * sizeof *to);
+    free(from);
+}
+
+/* obs (n, O) is malloc'ed, and freed here; old: the name of the log-probabilities at rollout. */
 static inline void bench_round(struct mf_rows *r, const struct mf_policy *p, const struct mf_safetensors *f, size_t n,
                                float *obs, const char *old)
 {
     const struct mf_policy_spec *s = &p->spec;
     const size_t K = (size_t)s->K;
+    struct mf_err err;
     *r = (struct mf_rows){.n = n,
                           .n_live = n,
                           .T = n,
@@ -22,10 +29,7 @@ static inline void bench_round(struct mf_rows *r, const struct mf_policy *p, con
                           .k = s->K,
                           .C = s->n_action_steps,
                           .E = 1};
-    r->live = mf_xcalloc(n, sizeof *r->live);
-    r->coef = mf_xcalloc(n * K * 3, sizeof *r->coef);
-    r->n_exec = mf_xcalloc(n, sizeof *r->n_exec);
-    r->share = mf_xcalloc(n, sizeof *r->share);
+    bench_must(mf_rows_alloc(r, &err), &err);
     for (size_t i = 0; i < n; i++) {
         r->live[i] = (uint32_t)i;
         r->n_exec[i] = r->C;
@@ -33,12 +37,12 @@ static inline void bench_round(struct mf_rows *r, const struct mf_policy *p, con
         for (size_t k = 0; k < K; k++)
             mf_flow_coef(s, (int)k, p->noise_high, true, r->coef + (i * K + k) * 3);
     }
-    r->obs = obs;
-    r->chain = bench_rows(f, "chains", n);
-    r->old = bench_rows(f, old, n);
-    r->advantage = bench_rows(f, "advantages", n);
-    r->returns = bench_rows(f, "returns", n);
-    r->values = bench_rows(f, "values", n);
+    bench_fill(r->obs, obs, n * (size_t)r->O);
+    bench_fill(r->chain, bench_rows(f, "chains", n), n * (size_t)(r->P * r->D));
+    bench_fill(r->old, bench_rows(f, old, n), n);
+    bench_fill(r->advantage, bench_rows(f, "advantages", n), n);
+    bench_fill(r->returns, bench_rows(f, "returns", n), n);
+    bench_fill(r->values, bench_rows(f, "values", n), n);
 }
 
 #endif

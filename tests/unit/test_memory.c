@@ -53,7 +53,7 @@ static void plans(size_t n, bool backward)
     struct mf_params ps = {0};
     struct mf_graph *g = mf_graph_new(&ps);
     struct mf_val x = build(g, &ps), weight = {x.id + 1};
-    struct mf_memory said = {.rows = ""};
+    struct mf_memory said = {.beside = NULL};
     const struct mf_plan_opts opts = {.backward = backward};
     while (mf_is_shared(g, weight) || mf_rows(g, weight) != 1 || mf_cols(g, weight) != 1)
         weight.id++;
@@ -160,7 +160,7 @@ static void processors(void)
 static void sentences(void)
 {
     struct mf_memory n = {.of = {[MF_MEMORY_WEIGHTS] = 1 << 30, [MF_MEMORY_ROWS] = 3.0 * (1 << 30)},
-                          .rows = "training.num_envs"};
+                          .keys = {[MF_MEMORY_WEIGHTS] = "policy.hidden", [MF_MEMORY_ROWS] = "training.num_envs"}};
     struct mf_err err = {0};
     ok(mf_memory_say(&n, &(struct mf_machine_memory){SIZE_MAX, SIZE_MAX}, &err) == 0, "what there is room for is told");
     ok(mf_memory_say(&n, &(struct mf_machine_memory){(size_t)5 << 30, 1 << 30}, &err) == 0,

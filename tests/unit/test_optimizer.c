@@ -85,7 +85,7 @@ static void memory(void)
 {
     struct mf_params ps = {.n = 0};
     struct mf_optimizer o;
-    struct mf_memory m = {.rows = ""};
+    struct mf_memory m = {.beside = NULL};
     mf_param_add(&ps, "a", 1 << 10, 1 << 20, 2, MF_GROUP_POLICY, MF_INIT_UNIFORM, 1);
     ok(mf_optimizer_init(&o, engine, &ps, &opts, &err) == 0 && !o.ema && !o.adam.m, "an outline takes no memory");
     mf_optimizer_memory(&o, &m);

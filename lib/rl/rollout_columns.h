@@ -1,0 +1,23 @@
+/* rollout_columns.h - which arrays a rollout has: their names, types and shapes. */
+#ifndef MF_RL_ROLLOUT_COLUMNS_H
+#define MF_RL_ROLLOUT_COLUMNS_H
+
+#include "base/layout.h"
+#include "flow/spec.h"
+#include "stream/columns.h"
+
+struct mf_rollout_ids { /* in the columns */
+    int obs[MF_OBS_KEYS], actions, rewards, terminated, truncated, valid, n_exec;
+    int loss_mask, values, last_values, final_values, chains, inds, logprobs; /* of a policy */
+    int scaled;
+};
+
+/* Adds the arrays of a rollout of this policy, or of the expert (NULL) with A numbers an action; obs: the observations
+ * that it carries. */
+void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const struct mf_policy_spec *policy,
+                        const struct mf_layout *obs, int A, bool scaled);
+/* Bytes of T decisions of one environment with this policy, of which spec.net.obs is carried; mf-gae adds two arrays.
+ */
+size_t mf_rollout_bytes(const struct mf_policy_spec *policy, size_t T, bool with_advantages);
+
+#endif

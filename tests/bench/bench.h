@@ -135,7 +135,7 @@ static inline void bench_beside_fma(int64_t (*turn)(void *arg), void *arg)
         double begin = bench_now();
         turns += turn(arg);
         seconds += bench_now() - begin;
-        rates += bench_fma((int)sysconf(_SC_NPROCESSORS_ONLN), 10000000);
+        rates += bench_fma((int)sysconf(_SC_NPROCESSORS_ONLN), 10000000, false);
     }
     printf("%.9g %.1f\n", seconds / (double)turns, rates / bursts);
 }

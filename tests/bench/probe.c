@@ -1,7 +1,10 @@
 /* probe - what this machine can do at most: multiply-adds and memory, on one core and on all.
  *
+ *   probe [bf16]
+ *
  * Prints one line of key=value words. fma: GF/s. triad: GB/s of a[i] = b[i] + s c[i] over arrays far beyond the
- * caches, counted as 12 bytes.
+ * caches, counted as 12 bytes. With bf16 also: GF/s of multiply-adds of bf16 in pairs on one core, 0 where the
+ * processor has none.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,22 +54,25 @@ static double best(int threads, struct job *jobs, void *(*fn)(void *))
     return least;
 }
 
-static double best_fma(int cores)
+static double best_fma(int cores, bool bf16)
 {
     double most = 0;
     for (int r = 0; r < ROUNDS; r++) {
-        double rate = bench_fma(cores, STEPS);
+        double rate = bench_fma(cores, STEPS, bf16);
         most = rate > most ? rate : most;
     }
     return most;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static struct job jobs[THREADS_MAX];
+    (void)argv;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int all = cores < 1 ? 1 : cores > THREADS_MAX ? THREADS_MAX : (int)cores;
-    printf("cores=%d fma_1=%.1f fma_all=%.1f", all, best_fma(1), best_fma(all));
+    printf("cores=%d fma_1=%.1f fma_all=%.1f", all, best_fma(1, false), best_fma(all, false));
+    if (argc > 1)
+        printf(" bf16_1=%.1f", best_fma(1, true));
     for (int i = 0; i < all; i++)
         if (!(jobs[i].a = calloc(3 * TRIAD, sizeof(float))))
             return 1;

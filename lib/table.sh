@@ -1,12 +1,14 @@
 #!/bin/sh
-# table.sh env|nn|cpu: print the C table of the files lib/env/env_*.c, lib/nn/net_*.c or lib/cpu/fast_*.c.
+# table.sh ROOM: print the C table of the files that are one: lib/env/env_*.c, lib/nn/net_*.c, lib/cpu/fast_*.c,
+# lib/*/device_*.c (for dev).
 case $1 in
-env) prefix='env' ;;
-nn) prefix='net' ;;
-cpu) prefix='fast' ;;
+env) prefix='env' files='lib/env/env_*.c' ;;
+nn) prefix='net' files='lib/nn/net_*.c' ;;
+cpu) prefix='fast' files='lib/cpu/fast_*.c' ;;
+dev) prefix='device' files='lib/*/device_*.c' ;;
 *) exit 2 ;;
 esac
-names=$(for f in "lib/$1/${prefix}_"*.c; do b=${f##*/"${prefix}"_}; echo "${b%.c}"; done)
+names=$(for f in $files; do b=${f##*/"${prefix}"_}; echo "${b%.c}"; done)
 echo "#include \"$1/$prefix.h\""
 for n in $names; do echo "extern const struct mf_$prefix mf_${prefix}_$n;"; done
 echo "const struct mf_$prefix *const mf_${prefix}s[] = {"

@@ -12,7 +12,7 @@
 #include "flow/checkpoint.h"
 #include "run/safetensors_diff.h"
 #include "import/torch_show.h"
-#include "flow/listing.h"
+#include "flow/catalog.h"
 #include "flow/verify.h"
 #include "import/import_in.h"
 #include "stage/rundir.h"
@@ -60,15 +60,15 @@ static void put_path(const char *before, const char *path, const char *after)
 
 static int list(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
-    struct mf_listing l = {.broken = warn};
+    struct mf_catalog l = {.broken = warn};
     (void)self;
-    int rc = mf_listing_all(&l, n, paths, err);
+    int rc = mf_catalog_all(&l, n, paths, err);
     if (!rc && !l.n && !l.n_broken)
         mf_log(MF_LOG_WARN, "no checkpoints in %s%s", paths[0], n > 1 ? " and the others" : "");
     else if (!rc)
         printf("%8s %8s  %-6s %11s %11s %8s  %s\n", "iter", "version", "kind", "params", "bytes", "rollout", "file");
     for (int i = 0; i < l.n && !rc; i++) {
-        const struct mf_listed *it = &l.items[i];
+        const struct mf_catalog_item *it = &l.items[i];
         char success[16] = "-";
         if (!isnan(it->success))
             snprintf(success, sizeof success, "%.3f", it->success);
@@ -76,7 +76,7 @@ static int list(struct ckpt *self, int n, const char *const *paths, struct mf_er
                success);
         put_path("  ", it->path, "\n");
     }
-    mf_listing_release(&l);
+    mf_catalog_release(&l);
     return rc;
 }
 
@@ -94,14 +94,14 @@ static int remove_listed(char *file, struct mf_err *err)
 /* A clone beside them is where they began, and not an older one of them. */
 static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
-    struct mf_listing l = {.broken = warn};
+    struct mf_catalog l = {.broken = warn};
     (void)n;
-    int rc = mf_listing_folder(&l, paths[0], err);
+    int rc = mf_catalog_folder(&l, paths[0], err);
     int64_t left = self->keep;
     for (int i = l.n; i-- > 0 && !rc;)
         if (strcmp(l.items[i].kind, "clone") != 0 && left-- <= 0)
             rc = remove_listed(l.items[i].path, err);
-    mf_listing_release(&l);
+    mf_catalog_release(&l);
     return rc;
 }
 
@@ -195,7 +195,7 @@ static bool verified(const char *path)
 /* A file, or all checkpoints of a run. */
 static int verify_word(const char *word, int *good, int *all, struct mf_err *err)
 {
-    struct mf_listing l = {.broken = complain};
+    struct mf_catalog l = {.broken = complain};
     struct mf_at at;
     int rc = mf_runs_at(&at, word, err);
     if (!rc && at.kind == MF_AT_FILE) {
@@ -203,14 +203,14 @@ static int verify_word(const char *word, int *good, int *all, struct mf_err *err
         ++*all;
         return 0;
     }
-    if (rc || (rc = mf_listing_folder(&l, word, err)))
+    if (rc || (rc = mf_catalog_folder(&l, word, err)))
         return rc;
     for (int i = 0; i < l.n; i++)
         *good += verified(l.items[i].path);
     *all += l.n + l.n_broken;
     if (!l.n && !l.n_broken)
         rc = mf_err_set(err, MF_EUSAGE, "the run %s has no checkpoint yet", at.path);
-    mf_listing_release(&l);
+    mf_catalog_release(&l);
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #define MF_FLOW_CHAIN_H
 
 #include "flow/ops.h"
+#include "dev/device.h"
 #include "flow/policy.h"
 #include "graph/plan.h"
 #include "op/ops.h"

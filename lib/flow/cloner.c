@@ -244,17 +244,17 @@ static int ask(struct mf_cloner *m, const float *obs, struct mf_err *err)
 {
     const struct mf_net_spec *s = &m->p->spec.net;
     size_t from = m->n - m->taught, D = (size_t)s->D, O = (size_t)s->O;
-    bool flip = m->p->spec.convention == MF_NOISE1;
+    bool noise1 = m->p->spec.convention == MF_NOISE1;
     float *time = m->loss + from; /* free until the student runs */
     for (size_t i = 0; i < m->taught; i++)
-        time[i] = flip ? 1 - m->t2[from + i] : m->t2[from + i];
+        time[i] = noise1 ? 1 - m->t2[from + i] : m->t2[from + i];
     struct mf_feed feed[] = {{m->other.obs, m->index ? obs : obs + from * O, O, false},
                              {m->other.x, m->x2 + from * D, D, true},
                              {m->other.t, time, 1, true},
                              {m->other.d, m->d2 + from, 1, true}};
     struct mf_fetch fetch = {m->other.v, m->v + from * D, D};
     int rc = mf_plan_run(m->other.plan, m->taught, m->index ? m->index + from : NULL, feed, 4, &fetch, 1, err);
-    for (size_t i = from * D; !rc && flip && i < m->n * D; i++)
+    for (size_t i = from * D; !rc && noise1 && i < m->n * D; i++)
         m->v[i] = -m->v[i];
     return rc;
 }
@@ -290,60 +290,74 @@ static int consistency_targets(struct mf_cloner *m, const float *obs, struct mf_
     return rc;
 }
 
-static int teach(struct mf_cloner *m, const float *obs, const float *ema, struct mf_err *err)
+static int teach(struct mf_cloner *m, const float *obs, struct mf_optimizer *o, struct mf_err *err)
 {
     if (m->taught == 0)
         return 0;
-    memcpy(m->teacher.value, m->p->params.value, m->teacher.size * sizeof(float));
-    for (int i = 0; ema && i < m->teacher.n; i++) {
-        const struct mf_param *p = &m->teacher.p[i];
-        if (p->group == MF_GROUP_POLICY) /* it sees through the encoder that learns (ManiFlow) */
-            memcpy(m->teacher.value + p->at, ema + p->at, (size_t)p->rows * (size_t)p->cols * sizeof(float));
-    }
-    mf_params_touch(&m->teacher);
+    /* It sees through the encoder that learns (ManiFlow): the average of the policy group alone. */
+    int rc = mf_weights_copy(m->e, &m->teacher, &m->p->params, o->ema ? &o->adam : NULL, MF_GROUP_POLICY, err);
+    if (rc)
+        return rc;
     return m->kind == MF_CLONE_SHORTCUT ? shortcut_targets(m, obs, err) : consistency_targets(m, obs, err);
 }
 
-int mf_cloner_run(struct mf_cloner *m, int64_t step, size_t n, const uint32_t *index, const float *obs,
-                  const float *actions, const float *ema, double *loss, float **grads, struct mf_err *err)
+/* In the policy's own direction of time. */
+static void flip(struct mf_cloner *m)
+{
+    for (size_t i = 0; i < m->n; i++)
+        m->t[i] = 1 - m->t[i];
+    for (size_t j = 0; j < m->n * (size_t)m->p->spec.net.D; j++)
+        m->target[j] = -m->target[j];
+}
+
+static int learn(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_optimizer *o, const struct mf_step *how,
+                 struct mf_verdict *verdict, struct mf_err *err)
 {
     const struct mf_net_spec *s = &m->p->spec.net;
     size_t D = (size_t)s->D;
-    int rc = make_room(m, n, err);
+    const struct mf_feed feed[] = {{m->student.obs, b->obs, (size_t)s->O, false},
+                                   {m->student.x, m->x, D, true},
+                                   {m->student.t, m->t, 1, true},
+                                   {m->student.target, m->target, D, true},
+                                   {m->student.weight, m->weight, 1, true},
+                                   {m->student.d, m->d, 1, true},
+                                   {m->student.key, m->key, 1, true}};
+    const struct mf_fetch fetch = {m->student.loss, m->loss, 1};
+    const struct mf_run_of run = {.n = b->n,
+                                  .index = b->index,
+                                  .feed = feed,
+                                  .n_feeds = 5 + (m->student.d.id != 0) + (m->student.key.id != 0),
+                                  .fetch = &fetch,
+                                  .n_fetches = 1};
+    return mf_optimizer_learn(o, m->student.plan, &run, how, verdict, err);
+}
+
+int mf_cloner_run(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_optimizer *o,
+                  const struct mf_step *how, double *loss, struct mf_verdict *verdict, struct mf_err *err)
+{
+    int rc = make_room(m, b->n, err);
     if (rc)
         return rc;
-    m->step = step;
-    m->n = n;
-    m->taught = m->kind == MF_CLONE_FLOW ? 0 : n / TAUGHT;
-    m->index = index;
-    m->actions = actions;
-    mf_engine_each(m->e, (int)((n + BLOCK - 1) / BLOCK), draw_block, m);
-    rc = teach(m, obs, ema, err);
-    if (rc)
+    m->step = b->step;
+    m->n = b->n;
+    m->taught = m->kind == MF_CLONE_FLOW ? 0 : b->n / TAUGHT;
+    m->index = b->index;
+    m->actions = b->actions;
+    mf_engine_each(m->e, (int)((b->n + BLOCK - 1) / BLOCK), draw_block, m);
+    if ((rc = teach(m, b->obs, o, err)))
         return rc;
-    if (m->p->spec.convention == MF_NOISE1) {
-        for (size_t i = 0; i < n; i++)
-            m->t[i] = 1 - m->t[i];
-        for (size_t j = 0; j < n * D; j++)
-            m->target[j] = -m->target[j];
-    }
-    struct mf_feed feed[] = {{m->student.obs, obs, (size_t)s->O, false},
-                             {m->student.x, m->x, D, true},
-                             {m->student.t, m->t, 1, true},
-                             {m->student.target, m->target, D, true},
-                             {m->student.weight, m->weight, 1, true},
-                             {m->student.d, m->d, 1, true},
-                             {m->student.key, m->key, 1, true}};
-    struct mf_fetch fetch = {m->student.loss, m->loss, 1};
-    int feeds = 5 + (m->student.d.id != 0) + (m->student.key.id != 0);
-    rc = mf_plan_run(m->student.plan, n, index, feed, feeds, &fetch, 1, err);
-    if (rc)
-        return rc;
+    if (m->p->spec.convention == MF_NOISE1)
+        flip(m);
+    rc = learn(m, b, o, how, verdict, err);
     *loss = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; (!rc || rc == MF_EMATH) && i < b->n; i++)
         *loss += m->loss[i];
-    *grads = mf_plan_grads(m->student.plan);
     if (!isfinite(*loss))
-        return mf_err_set(err, MF_EMATH, "the cloning loss of step %lld is not a number", (long long)step);
-    return 0;
+        return mf_err_set(err, MF_EMATH, "the cloning loss of step %lld is not a number", (long long)b->step);
+    return rc;
+}
+
+const float *mf_cloner_grads(struct mf_cloner *m)
+{
+    return mf_plan_grads(m->student.plan);
 }

@@ -2,6 +2,8 @@
 #ifndef MF_FLOW_CLONER_H
 #define MF_FLOW_CLONER_H
 
+#include "dev/device.h"
+#include "flow/optimizer.h"
 #include "flow/policy.h"
 #include "graph/plan.h"
 
@@ -24,10 +26,17 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
 /* Adds the estimated memory of a cloner and its minibatches of n; of a policy that is an outline, too. */
 void mf_cloner_memory(const struct mf_cloner *c, size_t n, struct mf_memory *to);
 void mf_cloner_free(struct mf_cloner *c);
-/* Loss and gradients of one batch: obs (n, O), actions (n, D), both normalised, by index; ema: the teacher's
- * parameters (laid out as params.value; NULL: none), of which the policy's are taken: the teacher reads the encoder
- * that learns. Draws are a function of (seed, step). */
-int mf_cloner_run(struct mf_cloner *c, int64_t step, size_t n, const uint32_t *index, const float *obs,
-                  const float *actions, const float *ema, double *loss, float **grads, struct mf_err *err);
+
+struct mf_clone_batch {
+    int64_t step; /* draws are a function of (seed, step) */
+    size_t n;
+    const uint32_t *index;      /* (n) rows of the arrays; NULL: 0, 1, .. */
+    const float *obs, *actions; /* (.., O), (.., D) normalised */
+};
+/* The loss of a batch, and a step of the optimiser by its gradients. A teacher has the weights of o's average, where
+ * there is one, behind the encoder that learns. MF_EMATH where the loss is not finite. */
+int mf_cloner_run(struct mf_cloner *c, const struct mf_clone_batch *b, struct mf_optimizer *o,
+                  const struct mf_step *how, double *loss, struct mf_verdict *verdict, struct mf_err *err);
+const float *mf_cloner_grads(struct mf_cloner *c); /* of the last batch, as params.value; NULL: it failed */
 
 #endif

@@ -134,13 +134,12 @@ int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct
     const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = lr, [MF_GROUP_ENCODER] = lr},
                                  .ema_decay =
                                      o->ema_decay > 0 ? o->ema_decay : mf_ema_decay(at, 1, o->ema_power, o->ema_max)};
+    const struct mf_clone_batch batch = {.step = at, .n = n, .obs = c->obs, .actions = c->actions};
     struct mf_verdict v;
     double loss;
-    float *grads;
     const uint32_t *drawn = mf_dataset_draw(&c->windows, (uint64_t)o->seed, at, n);
     int rc = mf_dataset_batch(&c->windows, n, drawn, c->obs, c->actions, err);
-    if (rc || (rc = mf_cloner_run(c->cloner, at, n, NULL, c->obs, c->actions, c->optimizer.ema, &loss, &grads, err)) ||
-        (rc = mf_optimizer_step(&c->optimizer, grads, &step, &v, err)))
+    if (rc || (rc = mf_cloner_run(c->cloner, &batch, &c->optimizer, &step, &loss, &v, err)))
         return rc;
     stats->loss += loss;
     stats->grad_norm += v.total;
@@ -150,15 +149,18 @@ int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct
 
 /* ---- the checkpoint ---- */
 
-int mf_cloning_save(const struct mf_cloning *c, const char *path, struct mf_err *err)
+int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err)
 {
-    const struct mf_optimizer *o = &c->optimizer;
+    struct mf_optimizer *o = &c->optimizer;
     char step[32], samples[32], seed[32];
+    int rc = mf_optimizer_settle(o, err);
+    if (rc)
+        return rc;
     snprintf(step, sizeof step, "%lld", (long long)o->minibatches);
     snprintf(samples, sizeof samples, "%zu", c->windows.n);
     snprintf(seed, sizeof seed, "%lld", (long long)c->opts.seed);
     const char *extra[][2] = {{"clone_samples", samples}, {o->opts.counter, step}, {"seed", seed}};
-    const struct mf_checkpoint file = {.policy = (struct mf_policy *)(uintptr_t)&c->policy,
+    const struct mf_checkpoint file = {.policy = &c->policy,
                                        .ema = o->ema,
                                        .adam = &o->adam,
                                        .kind = "clone",

@@ -5,7 +5,7 @@
 #define MF_FLOW_CLONING_H
 
 #include "conf/conf.h"
-#include "dev/dev.h"
+#include "dev/device.h"
 #include "flow/cloner.h"
 #include "flow/dataset.h"
 #include "flow/optimizer.h"
@@ -53,7 +53,7 @@ struct mf_cloning_stats {
 /* The next minibatch, added to the stats. MF_EMATH where its loss or gradient is not finite. */
 int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct mf_err *err);
 
-int mf_cloning_save(const struct mf_cloning *c, const char *path, struct mf_err *err);
+int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err);
 /* Resumes. MF_EUSAGE where the checkpoint is of another seed, policy or number of samples. */
 int mf_cloning_load(struct mf_cloning *c, const char *path, struct mf_err *err);
 

@@ -6,6 +6,7 @@
 #ifndef MF_FLOW_OPS_H
 #define MF_FLOW_OPS_H
 
+#include "dev/device.h"
 #include "graph/graph.h"
 
 /* mean_kd = coef_k0 x_kd + coef_k1 v_kd, kept within +-limit when limit > 0. coef (rows, 3) per sample. */

@@ -15,6 +15,7 @@ int mf_optimizer_init(struct mf_optimizer *o, struct mf_engine *e, struct mf_par
     o->adam.weight_decay = opts->weight_decay;
     if (rc == 0 && opts->average && ps->value)
         rc = mf_alloc((void **)&o->ema, ps->size * sizeof *o->ema, "averaged weights", err);
+    o->adam.ema = o->ema;
     if (rc == 0)
         mf_optimizer_average_anew(o);
     return rc;
@@ -37,10 +38,12 @@ void mf_optimizer_average_anew(struct mf_optimizer *o)
 {
     if (o->ema)
         memcpy(o->ema, o->params->value, o->params->size * sizeof *o->ema);
+    mf_adam_touch(&o->adam);
 }
 
 int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct mf_err *err)
 {
+    mf_adam_touch(&o->adam);
     int rc = mf_loaded_adam(l, o->params, &o->adam, err);
     if (rc == 0 && o->ema)
         rc = mf_loaded_ema(l, o->params, o->ema, err);
@@ -49,35 +52,26 @@ int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct 
 
 /* ---- a minibatch ---- */
 
-static void descend(struct mf_optimizer *o, const float *grads, const struct mf_step *s, struct mf_verdict *v)
+int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_run_of *run,
+                       const struct mf_step *step, struct mf_verdict *v, struct mf_err *err)
 {
-    double norm[MF_GROUPS + 1], scale[MF_GROUPS];
-    mf_grad_norms(o->engine, o->params, grads, norm);
-    memcpy(v->norm, norm, sizeof v->norm);
-    v->total = norm[MF_GROUPS];
-    v->finite = isfinite(v->total);
-    if (!v->finite)
-        return;
-    for (int g = 0; g < MF_GROUPS; g++) {
-        const double of = s->separate ? v->norm[g] : v->total;
-        scale[g] = s->max_norm > 0 && of > s->max_norm ? s->max_norm / of : 1;
-    }
-    mf_adam_step(o->engine, &o->adam, o->params, grads, s->lr, scale);
-    for (int g = 0; o->ema && g < MF_GROUPS; g++)
-        if (mf_is_averaged((enum mf_group)g))
-            mf_ema_step(o->engine, o->params, (enum mf_group)g, o->ema, s->ema_decay);
-}
-
-int mf_optimizer_step(struct mf_optimizer *o, const float *grads, const struct mf_step *s, struct mf_verdict *v,
-                      struct mf_err *err)
-{
-    descend(o, grads, s, v);
+    struct mf_step s = *step;
+    for (int g = 0; g < MF_GROUPS; g++)
+        s.averaged |= (unsigned)mf_is_averaged((enum mf_group)g) << g;
+    int rc = mf_plan_learn(plan, run, &s, &o->adam, v, err);
+    if (rc || v->vetoed)
+        return rc;
     o->minibatches++;
     o->skipped = v->finite ? 0 : o->skipped + 1;
     if (o->skipped < o->opts.patience)
         return 0;
     return mf_err_set(err, MF_EMATH, "the gradient is not finite at minibatch %lld, %d in a row: lower %s",
                       (long long)o->minibatches - 1, o->skipped, o->opts.rate);
+}
+
+int mf_optimizer_settle(struct mf_optimizer *o, struct mf_err *err)
+{
+    return mf_engine_settle(o->engine, o->params, &o->adam, err);
 }
 
 /* ---- schedules ---- */

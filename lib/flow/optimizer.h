@@ -4,6 +4,7 @@
 #ifndef MF_FLOW_OPTIMIZER_H
 #define MF_FLOW_OPTIMIZER_H
 
+#include "dev/device.h"
 #include "flow/policy.h"
 #include "graph/plan.h"
 
@@ -38,21 +39,13 @@ void mf_optimizer_average_anew(struct mf_optimizer *o);                       /*
 /* A resumable checkpoint's moments, steps, average and count. */
 int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct mf_err *err);
 
-struct mf_step {          /* what is done with the gradients of a minibatch */
-    double lr[MF_GROUPS]; /* 0: the group's weights and moments stay */
-    double max_norm;      /* the gradient is scaled down to it; 0: it is not clipped */
-    bool separate;        /* one norm for each group, else one over all */
-    double ema_decay;     /* ema = decay ema + (1 - decay) weights */
-};
-
-struct mf_verdict {
-    double norm[MF_GROUPS], total; /* of the gradient before clipping: by group, and over all that is trained */
-    bool finite;                   /* else no step was taken */
-};
-
-/* One minibatch, counted. A gradient that is not finite is skipped; MF_EMATH where patience ends. */
-int mf_optimizer_step(struct mf_optimizer *o, const float *grads, const struct mf_step *s, struct mf_verdict *v,
-                      struct mf_err *err);
+/* One minibatch on the device: gradients, then a step by them; `step` says all but what the optimiser keeps. It is
+ * counted unless it was vetoed. A gradient that is not finite takes no step; MF_EMATH, with a verdict, where patience
+ * ends. */
+int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_run_of *run,
+                       const struct mf_step *step, struct mf_verdict *v, struct mf_err *err);
+/* Weights, moments and average on the host are those of the last step: before they are read there. */
+int mf_optimizer_settle(struct mf_optimizer *o, struct mf_err *err);
 
 /* ---- schedules ---- */
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "dev/device.h"
 #include "flow/chain.h"
 #include "flow/grid.h"
 

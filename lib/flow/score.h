@@ -6,6 +6,7 @@
 #ifndef MF_FLOW_SCORE_H
 #define MF_FLOW_SCORE_H
 
+#include "dev/device.h"
 #include "flow/policy.h"
 #include "graph/plan.h"
 

@@ -1,30 +1,68 @@
 #include "graph/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
-int mf_engine_open(struct mf_engine **out, const char *device, int threads, enum mf_precision precision,
-                   struct mf_err *err)
+/* The device that `name` begins with, up to a colon; *which: what follows it. */
+static const struct mf_device *find(const char *name, const char **which)
 {
-    struct mf_engine e;
-    int rc = mf_dev_find(&e.dev, device, precision, err);
-    if (rc)
-        return rc;
+    size_t n = strcspn(name, ":");
+    *which = name[n] ? name + n + 1 : "";
+    for (int i = 0; mf_devices[i]; i++)
+        if (strlen(mf_devices[i]->name) == n && !strncmp(mf_devices[i]->name, name, n))
+            return mf_devices[i];
+    return NULL;
+}
+
+static int no_device(const char *name, struct mf_err *err)
+{
+    char known[128] = "";
+    if (!strncmp(name, "cuda", 4) && (name[4] == ':' || !name[4]))
+        return mf_err_set(err, MF_EUSAGE, "device=%.40s: this build carries no CUDA device; take device=cpu", name);
+    for (int i = 0; mf_devices[i]; i++)
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s",
+                 i == 0              ? ""
+                 : mf_devices[i + 1] ? ", "
+                                     : " and ",
+                 mf_devices[i]->name);
+    return mf_err_set(err, MF_EUSAGE, "there is no device '%.40s'; there are %s", name, known);
+}
+
+int mf_engine_on(struct mf_engine **out, const struct mf_device *device, const char *which, int threads,
+                 enum mf_precision precision, struct mf_err *err)
+{
+    struct mf_engine e = {.device = device};
     if (threads < 0 || threads > 1024)
         return mf_err_set(err, MF_EUSAGE, "threads=%d is not in 0..1024", threads);
-    rc = mf_workers_new(&e.workers, threads, err);
+    int rc = mf_workers_new(&e.workers, threads, err);
     if (rc)
         return rc;
+    rc = device->open(&e.dev, which, e.workers, precision, err);
+    if (rc) {
+        mf_workers_free(e.workers);
+        return rc;
+    }
     *out = mf_xcalloc(1, sizeof **out);
     **out = e;
     return 0;
+}
+
+int mf_engine_open(struct mf_engine **out, const char *name, int threads, enum mf_precision precision,
+                   struct mf_err *err)
+{
+    const char *which;
+    const struct mf_device *device = find(name, &which);
+    return device ? mf_engine_on(out, device, which, threads, precision, err) : no_device(name, err);
 }
 
 void mf_engine_close(struct mf_engine *e)
 {
     if (!e)
         return;
+    e->device->close(e->dev);
     mf_workers_free(e->workers);
     free(e);
 }
@@ -32,4 +70,87 @@ void mf_engine_close(struct mf_engine *e)
 void mf_engine_each(struct mf_engine *e, int n, void (*fn)(void *arg, int i), void *arg)
 {
     mf_workers_each(e->workers, n, fn, arg);
+}
+
+/* ---- weights ---- */
+
+static struct mf_mirror *find_mirror(const struct mf_engine *e, const float *host)
+{
+    struct mf_mirror *m = e->mirrors;
+    while (m && m->host != host)
+        m = m->next;
+    return m;
+}
+
+struct mf_mirror *mf_engine_mirror(struct mf_engine *e, float *host, size_t floats, struct mf_err *err)
+{
+    struct mf_mirror *m = find_mirror(e, host);
+    if (!m) {
+        float *device = e->device->take(e->dev, host, floats, "weights", err);
+        if (!device)
+            return NULL;
+        m = mf_xcalloc(1, sizeof *m);
+        *m = (struct mf_mirror){
+            .host = host, .device = device, .floats = floats, .version = UINT64_MAX, .next = e->mirrors};
+        e->mirrors = m;
+    }
+    m->users++;
+    return m;
+}
+
+void mf_engine_unmirror(struct mf_engine *e, struct mf_mirror *m)
+{
+    if (!m || --m->users > 0)
+        return;
+    struct mf_mirror **at = &e->mirrors;
+    while (*at != m)
+        at = &(*at)->next;
+    *at = m->next;
+    e->device->give(e->dev, m->device, m->host, m->floats);
+    free(m);
+}
+
+int mf_mirror_update(struct mf_engine *e, struct mf_mirror *m, const struct mf_params *ps, struct mf_err *err)
+{
+    if (m->version == ps->version)
+        return 0;
+    m->version = ps->version;
+    m->ahead = false;
+    return e->device->put(e->dev, m->device, ps->value, ps->size, err);
+}
+
+int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_params *from, struct mf_adam *a,
+                    enum mf_group averaged, struct mf_err *err)
+{
+    struct mf_mirror *source = find_mirror(e, from->value), *target = find_mirror(e, to->value);
+    int rc = mf_mirror_update(e, source, from, err);
+    if (rc || (a && (rc = mf_adam_ready(a, e, err))))
+        return rc;
+    rc = e->device->copy(e->dev, target->device, source->device, from->size, err);
+    for (int i = 0; rc == 0 && a && i < to->n; i++) {
+        const struct mf_param *p = &to->p[i];
+        if (p->group == averaged)
+            rc = e->device->copy(e->dev, target->device + p->at, a->on_device.ema + p->at,
+                                 (size_t)p->rows * (size_t)p->cols, err);
+    }
+    mf_params_touch(to);
+    target->version = to->version;
+    target->ahead = true;
+    return rc;
+}
+
+int mf_engine_settle(struct mf_engine *e, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err)
+{
+    struct mf_mirror *m = find_mirror(e, ps->value);
+    int rc = m && m->ahead ? e->device->get(e->dev, m->host, m->device, m->floats, err) : 0;
+    if (m)
+        m->ahead = false;
+    if (rc || !a || !a->ahead)
+        return rc;
+    a->ahead = false;
+    const struct mf_adam_state *d = &a->on_device;
+    if ((rc = e->device->get(e->dev, a->m, d->m, a->floats, err)) ||
+        (rc = e->device->get(e->dev, a->v, d->v, a->floats, err)))
+        return rc;
+    return a->ema ? e->device->get(e->dev, a->ema, d->ema, a->floats, err) : 0;
 }

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "dev/device.h" /* struct mf_val */
 
 /* ---- parameters: named fp32 matrices in one flat array ---- */
 
@@ -70,11 +71,6 @@ void mf_params_release(struct mf_params *ps);
 /* ---- values ---- */
 
 struct mf_graph;
-struct mf_val {
-    int id; /* 0: none */
-};
-#define MF_NONE ((struct mf_val){0})
-
 struct mf_graph *mf_graph_new(struct mf_params *ps);
 void mf_graph_free(struct mf_graph *g);
 struct mf_params *mf_graph_params(const struct mf_graph *g); /* where layers add theirs */

@@ -140,7 +140,7 @@ static void find_tails(struct mf_plan *p)
             p->tail[x] = (ptrdiff_t)end;
             end += mf_floats_of(&g->value[x], 1);
         }
-    p->lane_size = (end + MF_STRIP - 1) / MF_STRIP * MF_STRIP;
+    p->l.lane = end;
 }
 
 static int by_size(const void *a, const void *b)
@@ -214,38 +214,6 @@ size_t mf_plan_place_shared(struct mf_plan *p)
             end += whole_lines(g->node[i].keep);
         }
     return end;
-}
-
-struct pages {
-    size_t size; /* floats in one */
-    bool *touched;
-};
-
-static void touch_pages(struct pages *q, const struct mf_place *place, size_t floats)
-{
-    for (size_t i = place->at / q->size; place->to >= 0 && floats && i * q->size < place->at + floats; i++)
-        q->touched[i] = true;
-}
-
-size_t mf_plan_touched(const struct mf_plan *p, size_t tile)
-{
-    const struct mf_graph *g = p->g;
-    const size_t huge = 1 << 19, small = 1 << 10; /* 2 MiB, 4 KiB */
-    struct pages q = {.size = p->arena_size < huge ? small : huge};
-    size_t n = p->arena_size / q.size + 1, count = 0;
-    q.touched = mf_xcalloc(n, sizeof *q.touched);
-    for (int v = 1; v < g->n_values; v++) {
-        size_t floats = mf_floats_of(&g->value[v], (int)tile);
-        if (!g->value[v].shared)
-            touch_pages(&q, &p->data[v], floats);
-        touch_pages(&q, &p->grad[v], floats);
-    }
-    for (int i = 0; i < g->n_nodes; i++)
-        touch_pages(&q, &p->aux[i], g->node[i].keep * tile);
-    for (size_t i = 0; i < n; i++)
-        count += q.touched[i];
-    free(q.touched);
-    return (count * q.size < p->arena_size ? count * q.size : p->arena_size) * sizeof(float);
 }
 
 /* Heads that operand k of a node, or its result (k = -1), may be stored in. */

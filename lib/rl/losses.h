@@ -4,6 +4,7 @@
 #ifndef MF_RL_LOSSES_H
 #define MF_RL_LOSSES_H
 
+#include "dev/device.h"
 #include "graph/graph.h"
 
 /* sum_e weight_e * max(-adv*ratio, -adv*clip(ratio, 1-eps, 1+eps)), ratio = exp(new - old), e over cols of new
@@ -16,6 +17,11 @@ struct mf_val mf_ppo_loss(struct mf_graph *g, struct mf_val logp, struct mf_val 
 struct mf_val mf_value_loss(struct mf_graph *g, struct mf_val v, struct mf_val ret, struct mf_val old,
                             struct mf_val weight, struct mf_val knobs);
 
+/* sum_e weight_e ((ratio - 1) - log ratio), ratio as above: how far the policy has moved (Schulman's k3 estimator of
+ * the KL divergence, 2020). No gradient. logp, old, weight (1, E); knobs as above. */
+struct mf_val mf_kl(struct mf_graph *g, struct mf_val logp, struct mf_val old, struct mf_val weight,
+                    struct mf_val knobs);
+
 struct mf_loss_at { /* of one element */
     double loss, slope;
 };
@@ -23,6 +29,7 @@ struct mf_loss_at { /* of one element */
 double mf_within(double x, double limit); /* x within +-limit; limit 0: x */
 /* slope: by the log of the ratio. */
 struct mf_loss_at mf_ppo_loss_at(double ratio, double adv, double eps, double dual);
+double mf_kl_at(double log_ratio);
 /* slope: by v. */
 struct mf_loss_at mf_value_loss_at(double v, double ret, double old, double clip, double delta);
 

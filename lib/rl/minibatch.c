@@ -29,7 +29,7 @@ static void place(struct mf_minibatch *b, size_t n, size_t n_live, struct mf_are
     float **const one[] = {&b->advantage, &b->value_weight, &b->entropy_weight, &b->value, &b->entropy};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         *one[i] = mf_arena_take(a, most, sizeof(float));
-    float **const each[] = {&b->weight, &b->correction, &b->new_logp, &b->old_logp};
+    float **const each[] = {&b->weight, &b->kl_weight, &b->correction, &b->new_logp, &b->old_logp};
     for (size_t i = 0; i < sizeof each / sizeof *each; i++)
         *each[i] = mf_arena_take(a, wide, sizeof(float));
 }
@@ -165,17 +165,30 @@ static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
     }
 }
 
+/* Each element's share of the divergence: how often it was drawn, corrected. */
+static void weigh_kl(struct mf_minibatch *b)
+{
+    double all = 0;
+    size_t W = (size_t)b->width;
+    for (size_t at = 0; at < b->n * W; at++)
+        all += b->weight[at] > 0 ? b->count[at / W] * (double)b->correction[at] : 0;
+    for (size_t at = 0; at < b->n * W; at++)
+        b->kl_weight[at] = b->weight[at] > 0 ? (float)(b->count[at / W] * (double)b->correction[at] / all) : 0;
+}
+
 bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r)
 {
     if (!deal(b, r))
         return false;
     weigh(b, r);
+    if (b->opts->target_kl > 0)
+        weigh_kl(b);
     if (b->opts->normalize_advantages && b->opts->normalize_over == MF_OVER_MINIBATCH && !r->normalized)
         mf_advantage_normalize(b->advantage, b->count, b->n);
     return true;
 }
 
-double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts *o, struct mf_ppo_stats *st)
+void mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts *o, struct mf_ppo_stats *st)
 {
     double n = 0, k1 = 0, k3 = 0, clipped = 0, clamped = 0, sum = 0, loss = 0, gap = 0, drawn = 0, entropy = 0;
     for (size_t i = 0; i < b->n; i++) {
@@ -189,7 +202,7 @@ double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_op
             double lr = mf_within(now, o->logprob_clamp) - mf_within(then, o->logprob_clamp), ratio = exp(lr);
             n += count;
             k1 -= count * lr;
-            k3 += count * (ratio - 1 - lr);
+            k3 += count * mf_kl_at(lr);
             sum += count * ratio;
             clipped += count * (fabs(ratio - 1) > o->clip_range);
             clamped += count * (o->logprob_clamp > 0 && fabs(now) > o->logprob_clamp);
@@ -204,13 +217,12 @@ double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_op
     st->policy_loss += loss;
     st->entropy += drawn > 0 ? entropy / drawn : 0;
     if (n == 0)
-        return 0;
+        return;
     st->kl_k1 += k1 / n;
     st->kl_k3 += k3 / n;
     st->ratio_mean += sum / n;
     st->clip_fraction += clipped / n;
     st->clamped_fraction += clamped / n;
-    return k3 / n;
 }
 
 void mf_minibatch_value_loss(const struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *o,

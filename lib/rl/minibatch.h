@@ -11,6 +11,7 @@ struct mf_minibatch {
     uint32_t *count;                                  /* (n) how often each was drawn (training.repeat_samples) */
     float *advantage, *value_weight, *entropy_weight; /* (n) */
     float *weight;                                    /* (n, width); 0: masked */
+    float *kl_weight;                                 /* (n, width) of the divergence that target_kl limits */
     float *correction;                                /* (n, width) p/b, which the weight has in it; 1 in PPO */
     float *new_logp, *old_logp;                       /* (n, width) after the run */
     float *value, *entropy;                           /* (n) after the run */
@@ -35,8 +36,8 @@ void mf_minibatch_normalize_round(struct mf_minibatch *b, struct mf_rows *r);
 void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch);
 bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r); /* false: the epoch is dealt */
 
-/* Add to the sums in st; returns k3, the mean of (ratio - 1) - log ratio over valid elements. */
-double mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts *o, struct mf_ppo_stats *st);
+/* Add to the sums in st. */
+void mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts *o, struct mf_ppo_stats *st);
 void mf_minibatch_value_loss(const struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *o,
                              struct mf_ppo_stats *st);
 

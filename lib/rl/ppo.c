@@ -27,7 +27,8 @@ struct mf_ppo {
     struct mf_plan *plan;
     struct mf_val old, advantage, weight, returns, value_old, value_weight, entropy_weight;
     struct mf_val new_level, old_level, policy_knobs, value_knobs;
-    int width; /* ratios a row */
+    struct mf_val kl, kl_weight; /* MF_NONE without target_kl */
+    int width;                   /* ratios a row */
 
     struct {
         struct mf_graph *graph;
@@ -64,6 +65,10 @@ static int build_full(struct mf_ppo *q, struct mf_err *err)
     q->weight = mf_input(g, 1, q->width);
     q->policy_knobs = mf_shared(g, 1, 4);
     mf_loss(g, mf_ppo_loss(g, q->new_level, q->old_level, q->advantage, q->weight, q->policy_knobs), 1);
+    if (q->opts.target_kl > 0 && isfinite(q->opts.target_kl)) {
+        q->kl_weight = mf_input(g, 1, q->width);
+        q->kl = mf_kl(g, q->new_level, q->old_level, q->kl_weight, q->policy_knobs);
+    }
     q->returns = mf_input(g, 1, 1);
     q->value_old = mf_input(g, 1, 1);
     q->value_weight = mf_input(g, 1, 1);
@@ -169,7 +174,8 @@ struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *q)
 
 /* ---- one minibatch ---- */
 
-static int run_full(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, struct mf_err *err)
+static int run_full(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, const struct mf_step *step,
+                    struct mf_verdict *verdict, struct mf_err *err)
 {
     const struct mf_feed feeds[] = {
         {.input = q->score.obs, .base = r->obs, .stride = (size_t)r->O},
@@ -183,6 +189,7 @@ static int run_full(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibat
         {.input = q->value_weight, .base = b->value_weight, .stride = 1, .direct = true},
         {.input = q->entropy_weight, .base = b->entropy_weight, .stride = 1, .direct = true},
         {.input = q->score.time, .base = r->time, .stride = 1},
+        {.input = q->kl_weight, .base = b->kl_weight, .stride = (size_t)q->width, .direct = true},
     };
     int n = 9;
     struct mf_feed feed[sizeof feeds / sizeof *feeds];
@@ -191,16 +198,25 @@ static int run_full(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibat
         feed[n++] = feeds[9];
     if (r->time)
         feed[n++] = feeds[10];
+    if (q->kl_weight.id)
+        feed[n++] = feeds[11];
     const struct mf_fetch fetch[] = {
         {.value = q->new_level, .base = b->new_logp, .stride = (size_t)q->width},
         {.value = q->old_level, .base = b->old_logp, .stride = (size_t)q->width},
         {.value = q->score.value, .base = b->value, .stride = 1},
         {.value = q->score.entropy, .base = b->entropy, .stride = 1},
     };
-    return mf_plan_run(q->plan, b->n, b->row, feed, n, fetch, q->score.entropy.id ? 4 : 3, err);
+    const struct mf_run_of run = {.n = b->n,
+                                  .index = b->row,
+                                  .feed = feed,
+                                  .n_feeds = n,
+                                  .fetch = fetch,
+                                  .n_fetches = q->score.entropy.id ? 4 : 3};
+    return mf_optimizer_learn(&q->optimizer, q->plan, &run, step, verdict, err);
 }
 
-static int run_warmup(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, struct mf_err *err)
+static int run_warmup(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, const struct mf_step *step,
+                      struct mf_verdict *verdict, struct mf_err *err)
 {
     const struct mf_feed feed[] = {
         {.input = q->warmup.obs, .base = r->obs, .stride = (size_t)r->O},
@@ -209,7 +225,9 @@ static int run_warmup(struct mf_ppo *q, const struct mf_rows *r, struct mf_minib
         {.input = q->warmup.value_weight, .base = b->value_weight, .stride = 1, .direct = true},
     };
     const struct mf_fetch fetch[] = {{.value = q->warmup.value, .base = b->value, .stride = 1}};
-    return mf_plan_run(q->warmup.plan, b->n, b->row, feed, 4, fetch, 1, err);
+    const struct mf_run_of run = {
+        .n = b->n, .index = b->row, .feed = feed, .n_feeds = 4, .fetch = fetch, .n_fetches = 1};
+    return mf_optimizer_learn(&q->optimizer, q->warmup.plan, &run, step, verdict, err);
 }
 
 static double schedule(const struct mf_ppo *q)
@@ -230,6 +248,8 @@ static struct mf_step next_step(const struct mf_ppo *q, bool warm)
         .max_norm = o->max_grad_norm,
         .separate = o->clip == MF_CLIP_SEPARATE,
         .ema_decay = o->ema_decay,
+        .veto = warm ? MF_NONE : q->kl,
+        .most = o->target_kl,
     };
 }
 
@@ -239,16 +259,16 @@ static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *
     const bool warm = q->optimizer.minibatches < q->opts.critic_warmup_steps;
     const struct mf_step step = next_step(q, warm);
     struct mf_verdict v;
-    int rc = warm ? run_warmup(q, r, b, err) : run_full(q, r, b, err);
-    if (rc)
+    int rc = warm ? run_warmup(q, r, b, &step, &v, err) : run_full(q, r, b, &step, &v, err);
+    if (rc && rc != MF_EMATH)
         return rc;
-    double k3 = warm ? 0 : mf_minibatch_measure(b, &q->opts, st);
+    if (!warm)
+        mf_minibatch_measure(b, &q->opts, st);
     mf_minibatch_value_loss(b, r, &q->opts, st);
-    if (q->opts.target_kl > 0 && k3 > q->opts.target_kl) {
+    if (v.vetoed) {
         st->kl_stop = true;
         return 0;
     }
-    rc = mf_optimizer_step(&q->optimizer, mf_plan_grads(warm ? q->warmup.plan : q->plan), &step, &v, err);
     st->minibatches++;
     st->skipped += !v.finite;
     st->grad_norm += v.total;
@@ -317,5 +337,5 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
     }
     mf_minibatch_release(&b);
     means(st, measured);
-    return rc;
+    return rc ? rc : mf_optimizer_settle(&q->optimizer, err);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "dev/device.h"
 #include "flow/score.h"
 #include "rl/losses.h"
 

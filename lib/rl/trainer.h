@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 #include "conf/conf.h"
-#include "dev/dev.h"
+#include "dev/device.h"
 #include "flow/checkpoint.h"
 #include "graph/plan.h"
 #include "rl/health.h"

@@ -222,4 +222,14 @@ for alpha in (.25, 1.0):
              [now + .2 * rand(1, 24)],
              [prox, sign * torch.ones(1, 1).double(), (prox - b).exp() / 24, knob(.2, 0, 0, 0)])
 
+
+# How far a policy has moved: torch.distributions has no k3, so it is written out.
+def kl(new, old, w, knobs):
+    c = knobs[0, 2].item()
+    lr = new.clamp(-c, c) - old.clamp(-c, c)
+    return (w * (lr.exp() - 1 - lr)).sum().reshape(1, 1)
+
+
+case("kl", kl, [], [rand(1, 24), rand(1, 24), torch.rand(1, 24).double(), knob(.2, 0, .8, 0)])
+
 save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

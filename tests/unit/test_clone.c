@@ -1,4 +1,5 @@
 /* Cloning losses and gradients against PyTorch (tests/reference/flow.py), given the same draws. */
+#include "clone_still.h"
 #include "policies.h"
 #include "flow/cloner.h"
 
@@ -44,9 +45,10 @@ static void as_torch(size_t c)
     struct mf_cloner *m;
     must(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){cases[c].loss, cases[c].sampling, .1f, 11}, &err), &err);
     double loss, again;
-    float *grads;
+    const float *grads;
     int found;
-    must(mf_cloner_run(m, 3, B, NULL, obs, actions, teacher, &loss, &grads, &err), &err);
+    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions}, teacher, &loss, &grads, &err),
+         &err);
     snprintf(key, sizeof key, "%s: loss", cases[c].name);
     near(loss, *want, 1e-5, key);
     snprintf(key, sizeof key, "%s.grad", cases[c].name);
@@ -60,16 +62,22 @@ static void as_torch(size_t c)
         memcpy(mixed_obs + index[i] * O, obs + i * O, O * sizeof *obs);
         memcpy(mixed + index[i] * D, actions + i * D, D * sizeof *actions);
     }
-    must(mf_cloner_run(m, 3, B, index, mixed_obs, mixed, teacher, &again, &grads, &err), &err);
+    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, index, mixed_obs, mixed}, teacher, &again, &grads,
+                     &err),
+         &err);
     ok(loss == again, "%s: rows by index are the rows", cases[c].name);
-    must(mf_cloner_run(m, 4, B, NULL, obs, actions, teacher, &again, &grads, &err), &err);
+    must(clone_still(engine, m, &p, &(struct mf_clone_batch){4, B, NULL, obs, actions}, teacher, &again, &grads, &err),
+         &err);
     ok(loss != again, "%s: another step draws anew", cases[c].name);
     if (cases[c].loss != MF_CLONE_FLOW) {
-        must(mf_cloner_run(m, 3, B, NULL, obs, actions, NULL, &again, &grads, &err), &err);
+        must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions}, NULL, &again, &grads, &err),
+             &err);
         ok(loss != again, "%s: without EMA the network teaches itself", cases[c].name);
     }
     obs[2] = NAN;
-    ok(mf_cloner_run(m, 3, B, NULL, obs, actions, teacher, &again, &grads, &err) == MF_EMATH, "%s", err.text);
+    ok(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions}, teacher, &again, &grads, &err) ==
+           MF_EMATH,
+       "%s", err.text);
     mf_cloner_free(m);
     mf_policy_release(&p);
     free(teacher), free(obs), free(actions), free(mixed_obs), free(mixed), free(want);

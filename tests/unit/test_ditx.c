@@ -245,15 +245,16 @@ static void gradients(const struct mf_params *ps, const float *grads)
        "gradients of %d tensors: off by %.1e of the largest, %.1e of the norm", found, worst / most, sqrt(apart / all));
 }
 
-static void adam_step(struct mf_policy *p, const float *grads)
+static void adam_step(struct mf_policy *p, struct mf_plan *plan, const struct mf_run_of *run)
 {
     struct mf_err err;
     struct mf_adam adam;
-    double lr[MF_GROUPS] = {[MF_GROUP_POLICY] = 1e-4, [MF_GROUP_ENCODER] = 1e-4}, scale[MF_GROUPS] = {1, 1, 1, 1, 1};
+    struct mf_verdict v;
+    const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = 1e-4, [MF_GROUP_ENCODER] = 1e-4}};
     must(mf_adam_init(&adam, &p->params, &err), &err);
     adam.beta2 = .95;
     adam.weight_decay = 1e-3;
-    mf_adam_step(engine, &adam, &p->params, grads, lr, scale);
+    must(mf_plan_learn(plan, run, &step, &adam, &v, &err), &err);
     double worst = 0;
     int found = 0;
     for (int i = 0; i < p->params.n; i++) {
@@ -292,12 +293,13 @@ static void learning(struct mf_policy *p, const float *obs)
     float each[B];
     struct mf_feed feed[] = {{o, nobs, O, false}, {x, b.x, D, false},           {t, b.t, 1, false},
                              {d, b.d, 1, false},  {target, b.target, D, false}, {weight, b.weight, 1, false}};
-    must(mf_plan_run(plan, B, NULL, feed, 6, &(struct mf_fetch){loss, each, 1}, 1, &err), &err);
+    struct mf_fetch fetch = {loss, each, 1};
+    must(mf_plan_run(plan, B, NULL, feed, 6, &fetch, 1, &err), &err);
     float *flow = load("", "loss_flow"), *ct = load("", "loss_ct");
     near((double)each[0] + (double)each[1] + (double)each[2], (double)*flow, 1e-6, "the flow loss");
     near((double)each[3], (double)*ct, 1e-6, "the consistency loss");
     gradients(&p->params, mf_plan_grads(plan));
-    adam_step(p, mf_plan_grads(plan));
+    adam_step(p, plan, &(struct mf_run_of){.n = B, .feed = feed, .n_feeds = 6, .fetch = &fetch, .n_fetches = 1});
     mf_plan_free(plan);
     mf_graph_free(g);
     free(flow), free(ct);

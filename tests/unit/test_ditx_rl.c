@@ -10,6 +10,7 @@
 #include "flow/ops.h"
 #include "flow/sampler.h"
 #include "flow/score.h"
+#include "clone_still.h"
 #include "policies.h"
 
 enum { N = 5, K = 3, H = 4, A = 2, D = H * A, TO = 2, POINTS = 7, S = 3, C = 2 };
@@ -144,9 +145,17 @@ static void rows_of(const struct mf_policy *p, const struct run *r, float *rows)
     free(raw);
 }
 
+static void norms(const struct mf_params *ps, const float *grads, double norm[MF_GROUPS])
+{
+    memset(norm, 0, MF_GROUPS * sizeof *norm);
+    for (int i = 0; i < ps->n; i++)
+        for (int j = 0; j < ps->p[i].rows * ps->p[i].cols; j++)
+            norm[ps->p[i].group] += pow((double)grads[ps->p[i].at + (size_t)j], 2);
+}
+
 /* Score the run's chains, one drawn step each or all; the gradient of value and log-probabilities by group. */
 static void score(struct mf_policy *p, const struct run *r, float *logprobs, float *values, float *elements,
-                  double norm[MF_GROUPS + 1])
+                  double norm[MF_GROUPS])
 {
     struct mf_err err;
     bool joint = p->spec.denoise == MF_JOINT;
@@ -177,7 +186,7 @@ static void score(struct mf_policy *p, const struct run *r, float *logprobs, flo
     struct mf_fetch fetch[] = {
         {s.logprobs, logprobs, (size_t)E}, {s.value, values, 1}, {s.elements, elements, (size_t)(k * D)}};
     must(mf_plan_run(plan, N, NULL, feed, joint ? 3 : 4, fetch, 3, &err), &err);
-    mf_grad_norms(engine, &p->params, mf_plan_grads(plan), norm);
+    norms(&p->params, mf_plan_grads(plan), norm);
     mf_plan_free(plan);
     mf_graph_free(g);
 }
@@ -188,7 +197,7 @@ static void scored_as_sampled(const struct mode *m)
     struct run r = sample(&p);
     size_t E = (size_t)mf_logprob_width(&p.spec);
     float logprobs[N * C * A], values[N], elements[N * K * D];
-    double norm[MF_GROUPS + 1], frozen[MF_GROUPS + 1];
+    double norm[MF_GROUPS], frozen[MF_GROUPS];
     score(&p, &r, logprobs, values, elements, norm);
     ok(!memcmp(logprobs, r.logprobs, N * E * sizeof *logprobs), "%s: log-probabilities have the sample's bits",
        m->name);
@@ -218,7 +227,7 @@ static void shared_steps(void)
     struct mf_policy p = policy_of(&modes[1]);
     struct run r = sample(&p);
     float logprobs[N * C * A], values[N], all[N * K * D], one[N * D];
-    double norm[MF_GROUPS + 1];
+    double norm[MF_GROUPS];
     score(&p, &r, logprobs, values, all, norm);
     p.spec.denoise = MF_SINGLE, p.spec.objective = MF_STEP;
     int unlike = 0;
@@ -247,17 +256,19 @@ static void smaller(void)
     mf_policy_release(&p);
 }
 
-static double clone(struct mf_policy *p, enum mf_clone_loss loss, float dropout, int64_t step, const float *ema,
-                    double norm[MF_GROUPS + 1])
+static double clone(struct mf_policy *p, enum mf_clone_loss loss, float dropout, int64_t step, float *ema,
+                    double norm[MF_GROUPS])
 {
     enum { B = 8 };
     struct mf_err err;
     struct mf_cloner *m;
     double value;
-    float *grads, *obs = draw(5, B * (size_t)p->spec.net.O, 1), *actions = draw(6, B * D, .5f);
+    const float *grads;
+    float *obs = draw(5, B * (size_t)p->spec.net.O, 1), *actions = draw(6, B * D, .5f);
     must(mf_cloner_new(&m, engine, p, &(struct mf_clone_opts){loss, MF_TIME_AUTO, dropout, 3}, &err), &err);
-    must(mf_cloner_run(m, step, B, NULL, obs, actions, ema, &value, &grads, &err), &err);
-    mf_grad_norms(engine, &p->params, grads, norm);
+    must(clone_still(engine, m, p, &(struct mf_clone_batch){step, B, NULL, obs, actions}, ema, &value, &grads, &err),
+         &err);
+    norms(&p->params, grads, norm);
     mf_cloner_free(m);
     free(obs), free(actions);
     return value;
@@ -266,7 +277,7 @@ static double clone(struct mf_policy *p, enum mf_clone_loss loss, float dropout,
 static void cloning(void)
 {
     struct mf_policy p = policy_of(&modes[0]);
-    double norm[MF_GROUPS + 1], plain = clone(&p, MF_CLONE_CONSISTENCY, 0, 2, NULL, norm);
+    double norm[MF_GROUPS], plain = clone(&p, MF_CLONE_CONSISTENCY, 0, 2, NULL, norm);
     double dropped = clone(&p, MF_CLONE_CONSISTENCY, .3f, 2, NULL, norm);
     ok(norm[MF_GROUP_POLICY] > 0 && norm[MF_GROUP_ENCODER] > 0 && norm[MF_GROUP_CRITIC] == 0,
        "cloning trains the network and its encoder");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "flow/optimizer.h"
+#include "given_grads.h"
 #include "tap.h"
 
 enum { N = 16 };
@@ -15,8 +16,13 @@ static void params_of(struct mf_params *ps)
     *ps = (struct mf_params){.n = 0};
     mf_param_add(ps, "a", 1, N, 1, MF_GROUP_POLICY, MF_INIT_UNIFORM, 1);
     mf_param_add(ps, "b", 1, N, 1, MF_GROUP_CRITIC, MF_INIT_UNIFORM, 1);
-    mf_params_alloc(ps, &err);
-    mf_params_fresh(ps, 1);
+}
+
+static int learn(struct mf_optimizer *o, struct given *l, const float *grads, const struct mf_step *s,
+                 struct mf_verdict *v)
+{
+    int rc = mf_optimizer_learn(o, l->plan, given_run(l, grads), s, v, &err);
+    return rc ? rc : mf_optimizer_settle(o, &err);
 }
 
 static bool same(const struct mf_params *a, const struct mf_params *b)
@@ -27,36 +33,34 @@ static bool same(const struct mf_params *a, const struct mf_params *b)
 /* A step scales the gradient of each group so that its norm, or that of all, is at most max_norm. */
 static void clipping(bool separate)
 {
-    struct mf_params ps, by_hand;
+    struct mf_params ps;
     struct mf_optimizer o;
-    struct mf_adam adam;
     struct mf_verdict v;
+    struct given l;
     const struct mf_step s = {.lr = {.1, .2}, .max_norm = 1, .separate = separate, .ema_decay = .9};
     float grads[2 * N], want[N];
     for (int i = 0; i < 2 * N; i++)
         grads[i] = i < N ? .5f : .75f; /* norms 2 and 3 */
     params_of(&ps);
-    params_of(&by_hand);
-    mf_adam_init(&adam, &by_hand, &err);
+    given_open(&l, engine, &ps, 2);
     mf_optimizer_init(&o, engine, &ps, &opts, &err);
     for (int i = 0; i < N; i++)
         want[i] = .9f * ps.value[i];
-    ok(mf_optimizer_step(&o, grads, &s, &v, &err) == 0 && fabs(v.norm[MF_GROUP_POLICY] - 2) < 1e-9 &&
+    ok(learn(&o, &l, grads, &s, &v) == 0 && fabs(v.norm[MF_GROUP_POLICY] - 2) < 1e-9 &&
            fabs(v.norm[MF_GROUP_CRITIC] - 3) < 1e-9 && fabs(v.total - sqrt(13)) < 1e-9 && o.minibatches == 1,
        "norms of the groups, and of all");
-    const double all = 1 / v.total;
-    mf_adam_step(engine, &adam, &by_hand, grads, s.lr,
-                 (double[MF_GROUPS]){separate ? .5 : all, separate ? 1 / v.norm[MF_GROUP_CRITIC] : all, 1, 1, 1});
-    ok(same(&ps, &by_hand), "%s: AdamW of the clipped gradient", separate ? "a norm for each group" : "one norm");
+    const double policy = separate ? v.norm[MF_GROUP_POLICY] : v.total,
+                 critic = separate ? v.norm[MF_GROUP_CRITIC] : v.total;
+    near((double)o.adam.m[3], .1 * .5 / policy, 1e-7, "the policy's first moment, of the clipped gradient");
+    near((double)o.adam.m[N + 3], .1 * .75 / critic, 1e-7, "the critic's");
     for (int i = 0; i < N; i++)
         near(o.ema[i], want[i] + (1 - .9f) * ps.value[i], 1e-7, "the policy's average");
     ok(o.ema[N] != ps.value[N], "the critic has none");
     mf_optimizer_average_anew(&o);
     ok(!memcmp(o.ema, ps.value, ps.size * sizeof *o.ema), "begun anew, the average is the weights");
     mf_optimizer_release(&o);
-    mf_adam_release(&adam);
+    given_close(&l);
     mf_params_release(&ps);
-    mf_params_release(&by_hand);
 }
 
 static void not_finite(void)
@@ -64,19 +68,24 @@ static void not_finite(void)
     struct mf_params ps, before;
     struct mf_optimizer o;
     struct mf_verdict v;
+    struct given l, same_start;
     const struct mf_step s = {.lr = {.1, .2}};
     float bad[2 * N] = {[3] = NAN}, good[2 * N] = {1};
     params_of(&ps);
     params_of(&before);
+    given_open(&l, engine, &ps, 2);
+    given_open(&same_start, engine, &before, 2);
     mf_optimizer_init(&o, engine, &ps, &opts, &err);
-    ok(mf_optimizer_step(&o, bad, &s, &v, &err) == 0 && !v.finite && same(&ps, &before) && o.minibatches == 1 &&
+    ok(learn(&o, &l, bad, &s, &v) == 0 && !v.finite && same(&ps, &before) && o.minibatches == 1 &&
            o.adam.step[MF_GROUP_POLICY] == 0,
        "a gradient that is not finite changes nothing, and is counted");
-    ok(mf_optimizer_step(&o, good, &s, &v, &err) == 0 && v.finite && !same(&ps, &before), "the next one is taken");
-    ok(mf_optimizer_step(&o, bad, &s, &v, &err) == 0 && mf_optimizer_step(&o, bad, &s, &v, &err) == MF_EMATH &&
+    ok(learn(&o, &l, good, &s, &v) == 0 && v.finite && !same(&ps, &before), "the next one is taken");
+    ok(learn(&o, &l, bad, &s, &v) == 0 && learn(&o, &l, bad, &s, &v) == MF_EMATH &&
            strstr(err.text, "minibatch 3, 2 in a row: lower clone.learning_rate"),
        "%s", err.text);
     mf_optimizer_release(&o);
+    given_close(&l);
+    given_close(&same_start);
     mf_params_release(&ps);
     mf_params_release(&before);
 }

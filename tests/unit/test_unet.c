@@ -1,4 +1,5 @@
 /* U-Nets: parameter counts, and scores, losses and gradients against PyTorch (tests/reference/unet.py). */
+#include "clone_still.h"
 #include "policies.h"
 #include "flow/cloner.h"
 #include "flow/grid.h"
@@ -99,12 +100,14 @@ static void lesson(const char *name, const char *net, enum mf_clone_loss kind)
     must(mf_policy_init(&p, &s, &err), &err);
     load(name, "param", &p.params, p.params.value);
     mf_params_touch(&p.params);
-    float *teacher = calloc(p.params.size, sizeof *teacher), *grads;
+    float *teacher = calloc(p.params.size, sizeof *teacher);
+    const float *grads;
     load(name, "teacher.param", &p.params, teacher);
     float *obs = wanted(name, "obs"), *actions = wanted(name, "actions"), *want = wanted(name, "loss");
     must(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){.loss = kind, .seed = 11}, &err), &err);
     double loss;
-    must(mf_cloner_run(m, 3, B, NULL, obs, actions, teacher, &loss, &grads, &err), &err);
+    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions}, teacher, &loss, &grads, &err),
+         &err);
     near(loss, *want, 1e-5, name);
     as_torch(name, &p.params, grads, 90);
     mf_cloner_free(m);

@@ -1,6 +1,6 @@
-/* listing.h - many checkpoint files, by iteration. */
-#ifndef MF_FLOW_LISTING_H
-#define MF_FLOW_LISTING_H
+/* catalog.h - many checkpoint files, by iteration. */
+#ifndef MF_FLOW_CATALOG_H
+#define MF_FLOW_CATALOG_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "run/runs.h"
 
-struct mf_listed {
+struct mf_catalog_item {
     char *path;
     char kind[16];
     int64_t iter, version;
@@ -16,17 +16,17 @@ struct mf_listed {
     double success;      /* of the rollouts that led to it; NaN: not known */
 };
 
-struct mf_listing {
-    struct mf_listed *items;
+struct mf_catalog {
+    struct mf_catalog_item *items;
     int n;
     void (*broken)(const char *why); /* hears of a file in a folder that is no checkpoint, and is left */
     int n_broken;                    /* how many it heard of */
 };
 
 /* Every checkpoint of a run, a shelf or a folder (mf_runs_files). */
-int mf_listing_folder(struct mf_listing *l, const char *path, struct mf_err *err);
+int mf_catalog_folder(struct mf_catalog *l, const char *path, struct mf_err *err);
 /* Files and such folders. A file that is broken is an error. */
-int mf_listing_all(struct mf_listing *l, int n, const char *const *paths, struct mf_err *err);
-void mf_listing_release(struct mf_listing *l);
+int mf_catalog_all(struct mf_catalog *l, int n, const char *const *paths, struct mf_err *err);
+void mf_catalog_release(struct mf_catalog *l);
 
 #endif

@@ -1,4 +1,4 @@
-#include "flow/listing.h"
+#include "flow/catalog.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "run/safetensors.h"
 #include "stream/json.h"
 
-void mf_listing_release(struct mf_listing *l)
+void mf_catalog_release(struct mf_catalog *l)
 {
     while (l->n)
         free(l->items[--l->n].path);
@@ -49,7 +49,7 @@ static bool is_weight(const char *name)
            !mf_starts(name, "state/");
 }
 
-static int list_file(struct mf_listing *l, const char *path, struct mf_err *err)
+static int list_file(struct mf_catalog *l, const char *path, struct mf_err *err)
 {
     struct mf_loaded *c;
     struct stat st;
@@ -57,7 +57,7 @@ static int list_file(struct mf_listing *l, const char *path, struct mf_err *err)
     if (rc)
         return rc;
     const struct mf_safetensors *f = mf_loaded_file(c);
-    struct mf_listed it = {.path = mf_xstrdup(path), .success = success_of(path)};
+    struct mf_catalog_item it = {.path = mf_xstrdup(path), .success = success_of(path)};
     snprintf(it.kind, sizeof it.kind, "%s", mf_loaded_kind(c));
     it.iter = number_of(f, "iter");
     it.version = number_of(f, "version");
@@ -72,13 +72,13 @@ static int list_file(struct mf_listing *l, const char *path, struct mf_err *err)
 
 static int by_iter(const void *a, const void *b)
 {
-    const struct mf_listed *x = a, *y = b;
+    const struct mf_catalog_item *x = a, *y = b;
     if (x->iter != y->iter)
         return x->iter < y->iter ? -1 : 1;
     return x->version != y->version ? (x->version < y->version ? -1 : 1) : strcmp(x->path, y->path);
 }
 
-static void sort(struct mf_listing *l)
+static void sort(struct mf_catalog *l)
 {
     if (l->n)
         qsort(l->items, (size_t)l->n, sizeof *l->items, by_iter);
@@ -86,7 +86,7 @@ static void sort(struct mf_listing *l)
 
 static void take(const char *file, void *arg)
 {
-    struct mf_listing *l = arg;
+    struct mf_catalog *l = arg;
     struct mf_err why;
     if (list_file(l, file, &why)) {
         l->broken(why.text);
@@ -94,14 +94,14 @@ static void take(const char *file, void *arg)
     }
 }
 
-int mf_listing_folder(struct mf_listing *l, const char *path, struct mf_err *err)
+int mf_catalog_folder(struct mf_catalog *l, const char *path, struct mf_err *err)
 {
     int rc = mf_runs_files(path, take, l, err);
     sort(l);
     return rc;
 }
 
-int mf_listing_all(struct mf_listing *l, int n, const char *const *paths, struct mf_err *err)
+int mf_catalog_all(struct mf_catalog *l, int n, const char *const *paths, struct mf_err *err)
 {
     struct mf_at at;
     int rc = 0;

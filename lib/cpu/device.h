@@ -1,0 +1,20 @@
+/* device.h - what the devices "cpu" and "ref" share: one executor, and the host's memory as theirs. */
+#ifndef MF_CPU_DEVICE_H
+#define MF_CPU_DEVICE_H
+
+#include "base/err.h"
+#include "cpu/program.h"
+
+int mf_cpu_open(struct mf_dev **d, const char *which, struct mf_workers *workers, const char *name,
+                const struct mf_fast *const *fast, const struct mf_products *products, struct mf_err *err);
+void mf_cpu_close(struct mf_dev *d);
+float *mf_cpu_take(struct mf_dev *d, float *host, size_t floats, const char *what, struct mf_err *err);
+void mf_cpu_give(struct mf_dev *d, float *p, float *host, size_t floats);
+int mf_cpu_copy(struct mf_dev *d, float *to, const float *from, size_t floats, struct mf_err *err);
+
+#define MF_CPU_VERBS                                                                                                   \
+    .close = mf_cpu_close, .take = mf_cpu_take, .give = mf_cpu_give, .put = mf_cpu_copy, .get = mf_cpu_copy,           \
+    .copy = mf_cpu_copy, .samples = mf_cpu_samples, .compile = mf_cpu_compile, .forget = mf_cpu_forget,                \
+    .memory = mf_cpu_memory, .set = mf_cpu_set, .run = mf_cpu_run, .grads = mf_cpu_grads
+
+#endif

@@ -1,0 +1,12 @@
+/* device_ref.c - the plain loops of every operation: the meaning, against which every other device is tested. */
+#include "cpu/device.h"
+
+static int open_ref(struct mf_dev **d, const char *which, struct mf_workers *workers, enum mf_precision precision,
+                    struct mf_err *err)
+{
+    if (precision != MF_FP32)
+        return mf_err_set(err, MF_EUSAGE, "precision=bf16: device=ref computes in fp32 alone; take precision=fp32");
+    return mf_cpu_open(d, which, workers, "ref", NULL, NULL, err);
+}
+
+const struct mf_device mf_device_ref = {.name = "ref", .open = open_ref, MF_CPU_VERBS};

@@ -1,0 +1,106 @@
+/* memory.c - what a program takes, and from where. */
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "base/mem.h"
+#include "cpu/program.h"
+
+enum {
+    TILE_MAX = 64,
+    TILE_FLOATS = 5 << 18, /* of a worker: large tiles share the traffic of weights and lanes, which dominates */
+};
+
+float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err)
+{
+    size_t size = floats ? floats * sizeof(float) : 1;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) {
+        mf_err_set(err, MF_ENOMEM, "cannot allocate %zu bytes for %s", size, what);
+        return NULL;
+    }
+    madvise(p, size, MADV_HUGEPAGE);
+    return p;
+}
+
+void mf_big_free(float *p, size_t floats)
+{
+    if (p)
+        munmap(p, floats ? floats * sizeof(float) : 1);
+}
+
+int mf_cpu_samples(const struct mf_dev *d, size_t floats)
+{
+    size_t fit = TILE_FLOATS / (floats ? floats : 1);
+    (void)d;
+    return fit < 1 ? 1 : fit > TILE_MAX ? TILE_MAX : (int)fit;
+}
+
+/* Shapes alone tell the scratch: asked of calls that have no arena yet. */
+size_t mf_program_work(const struct mf_program *p, int tile)
+{
+    size_t most = 0;
+    for (int i = 0; i < p->l->n_calls; i++) {
+        struct mf_cpu_call c = mf_program_shapes(p, i);
+        size_t size = mf_cpu_work(&c, tile, p->l->call[i].back);
+        most = size > most ? size : most;
+        free(c.call.x);
+    }
+    return most;
+}
+
+struct pages {
+    size_t size; /* floats in one */
+    bool *touched;
+};
+
+static void touch(struct pages *q, struct mf_site s, size_t floats)
+{
+    for (size_t i = s.at / q->size; s.space == MF_IN_TILE && floats && i * q->size < s.at + floats; i++)
+        q->touched[i] = true;
+}
+
+static void touch_operand(struct pages *q, const struct mf_operand *o, size_t samples)
+{
+    size_t floats = (size_t)o->rows * (size_t)o->cols * (o->shared ? 1 : samples);
+    touch(q, o->data, floats);
+    touch(q, o->grad, floats);
+}
+
+/* Bytes of a worker's tile space that a tile of so many samples touches, in whole pages. */
+static size_t touched(const struct mf_listing *l, size_t samples)
+{
+    const size_t huge = 1 << 19, small = 1 << 10; /* 2 MiB, 4 KiB */
+    struct pages q = {.size = l->tile < huge ? small : huge};
+    size_t n = l->tile / q.size + 1, count = 0;
+    q.touched = mf_xcalloc(n, sizeof *q.touched);
+    for (int v = 1; v < l->n_values; v++)
+        touch(&q, l->value[v].data, (size_t)l->value[v].rows * (size_t)l->value[v].cols * samples);
+    for (int i = 0; i < l->n_calls; i++) {
+        touch_operand(&q, &l->call[i].y, samples);
+        for (int k = 0; k < l->call[i].n_x; k++)
+            touch_operand(&q, &l->call[i].x[k], samples);
+        touch(&q, l->call[i].keep, l->call[i].keeps * samples);
+    }
+    for (size_t i = 0; i < n; i++)
+        count += q.touched[i];
+    free(q.touched);
+    return (count * q.size < l->tile ? count * q.size : l->tile) * sizeof(float);
+}
+
+/* Pages that are never touched cost nothing: a small run leaves most of a tile's, and the lanes without a tile. */
+void mf_cpu_memory(const struct mf_program *p, size_t n, struct mf_memory *to)
+{
+    const struct mf_listing *l = p->l;
+    size_t T = (size_t)mf_workers_count(p->dev->workers), tile = mf_program_tile(p, n), tiles = (n + tile - 1) / tile,
+           work = mf_program_work(p, (int)tile) * sizeof(float);
+    to->of[MF_MEMORY_ACTIVATIONS] +=
+        (double)((tiles < T ? tiles : T) * (touched(l, tile) + work) + l->shared * sizeof(float));
+    size_t helpers = mf_program_together(p, n) ? T - 1 : l->backward && tiles < T ? T - tiles : 0; /* their scratch */
+    to->of[MF_MEMORY_ACTIVATIONS] += (double)(helpers * work);
+    for (size_t at = 0; l->backward && at < p->lane; at += MF_SLICE) {
+        size_t floats = p->lane - at < MF_SLICE ? p->lane - at : MF_SLICE, lanes = (size_t)l->lanes;
+        lanes = !p->reached[at / MF_SLICE] ? 0 : tiles < lanes ? tiles : lanes;
+        to->of[MF_MEMORY_GRADIENTS] += (double)((lanes + 1) * floats * sizeof(float));
+    }
+    to->of[MF_MEMORY_WEIGHTS] += (double)(p->pack_size * sizeof(float));
+}

@@ -1,0 +1,85 @@
+/* program.h - a listing compiled for this processor: calls for every worker, packed weights, lanes.
+ *
+ * Workers take tiles and run all calls on each, forward and backward, while its activations are in the cache. Workers
+ * without tiles, and all of them where inference has few samples, take parts of the operations of others. Tile i adds
+ * its gradients to lane i mod `lanes`, in order within a lane; lanes are summed in order.
+ */
+#ifndef MF_CPU_PROGRAM_H
+#define MF_CPU_PROGRAM_H
+
+#include "base/err.h"
+#include "cpu/fast.h"
+#include "dev/device.h"
+
+enum {
+    MF_STRIP = 64,    /* floats that are summed over the lanes at once */
+    MF_SLICE = 16384, /* floats that one worker sums at a time, a multiple of MF_STRIP */
+};
+
+struct mf_dev {
+    struct mf_workers *workers;
+    const struct mf_fast *const *fast;  /* fast forms of operations; NULL: none, and nothing is divided among workers */
+    const struct mf_products *products; /* of fast forms */
+};
+
+struct mf_weights_use { /* a packed piece of W, and the calls that multiply by it */
+    ptrdiff_t W;
+    int ldw;
+    struct mf_packing c;
+    size_t at; /* floats from pack_room's base */
+    struct mf_pack pack;
+};
+
+struct mf_program {
+    struct mf_dev *dev;
+    const struct mf_listing *l;
+    double macs; /* multiply-adds of one sample, forward */
+
+    float **arena; /* by worker: the tile space, then scratch */
+    size_t work;   /* floats of scratch */
+    float *shared;
+    struct mf_cpu_call **call; /* by worker, by call of the listing */
+    struct mf_tensor **operands;
+    struct mf_crew crew;
+
+    int n_packs;
+    struct mf_weights_use *packs;
+    float *pack_room;
+    size_t pack_size;                           /* floats of it */
+    uint64_t packed;                            /* version of the weights that the packs hold; ~0: none */
+    uint64_t weights_of_shared, sets_of_shared; /* versions that shared values were computed from */
+
+    size_t lane;        /* floats: the listing's, in whole strips */
+    float *lanes, *sum; /* (lanes, lane); (lane) */
+    bool *reached;      /* by slice: tiles write there */
+    int *fetch_of;      /* by value: its first fetch, or -1 */
+    int *next;          /* by fetch: the next of that value */
+    int n_next;
+    float *veto; /* by sample of a run */
+    size_t n_veto;
+};
+
+/* compile.c */
+int mf_cpu_compile(struct mf_program **p, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err);
+void mf_cpu_forget(struct mf_program *p);
+
+struct mf_cpu_call mf_program_shapes(const struct mf_program *p, int i); /* of call i, for hooks; free its x */
+
+/* memory.c */
+int mf_cpu_samples(const struct mf_dev *d, size_t floats);
+void mf_cpu_memory(const struct mf_program *p, size_t n, struct mf_memory *to);
+float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err); /* zero, in huge pages; NULL: *err */
+void mf_big_free(float *p, size_t floats);
+size_t mf_program_work(const struct mf_program *p, int tile); /* floats of scratch for a tile of so many samples */
+
+/* run.c */
+int mf_cpu_set(struct mf_program *p, int value, const float *host, struct mf_err *err);
+int mf_cpu_run(struct mf_program *p, const struct mf_run_of *r, struct mf_err *err);
+const float *mf_cpu_grads(struct mf_program *p);
+size_t mf_program_tile(const struct mf_program *p, size_t n);   /* samples of a tile in a run of n */
+bool mf_program_together(const struct mf_program *p, size_t n); /* workers divide the operations of n samples */
+
+/* step.c */
+void mf_cpu_step(struct mf_program *p, const struct mf_run_of *r);
+
+#endif

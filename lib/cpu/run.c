@@ -1,0 +1,386 @@
+/* run.c - run a program over the tiles of a run. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "cpu/program.h"
+
+enum {
+    ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
+    TEAM_MACS = 20000000, /* above this workers divide operations, where samples are too few for them */
+    TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
+    LARGE = 1 << 16,      /* floats of a result that is cut finer than workers: one core may be slower than another */
+};
+
+struct run {
+    struct mf_program *p;
+    const struct mf_run_of *of;
+    size_t tile, tiles;
+    pthread_mutex_t lock;
+    size_t next[MF_LANES_MAX]; /* by lane: its next tile */
+    bool taken[MF_LANES_MAX];
+    atomic_size_t any; /* the next tile where order does not matter */
+    struct mf_fetch veto;
+};
+
+/* May workers make one operation together? */
+static bool divides(const struct mf_program *p)
+{
+    return p->dev->fast;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+const float *mf_cpu_grads(struct mf_program *p)
+{
+    return p->sum;
+}
+
+static size_t floats_of(const struct mf_value_at *v)
+{
+    return (size_t)v->rows * (size_t)v->cols;
+}
+
+int mf_cpu_set(struct mf_program *p, int value, const float *host, struct mf_err *err)
+{
+    const struct mf_value_at *v = &p->l->value[value];
+    (void)err;
+    memcpy(p->shared + v->data.at, host, sizeof(float) * floats_of(v));
+    return 0;
+}
+
+static void feed_tile(const struct run *r, int w, size_t first, size_t n)
+{
+    const struct mf_program *p = r->p;
+    const struct mf_run_of *of = r->of;
+    for (int i = 0; i < of->n_feeds; i++) {
+        const struct mf_feed *f = &of->feed[i];
+        const struct mf_value_at *v = &p->l->value[f->input.id];
+        size_t size = floats_of(v);
+        float *to = p->arena[w] + v->data.at;
+        for (size_t s = first; s < first + n; s++, to += size)
+            memcpy(to, f->base + (of->index && !f->direct ? of->index[s] : s) * f->stride, sizeof(float) * size);
+    }
+}
+
+/* A value's place may be another's later in the run, so it is fetched as soon as it is there. */
+static void fetch_value(const struct run *r, int w, int value, size_t first, size_t n)
+{
+    const struct mf_program *p = r->p;
+    const struct mf_value_at *v = &p->l->value[value];
+    const float *from = (v->shared ? p->shared : p->arena[w]) + v->data.at;
+    size_t size = floats_of(v);
+    for (int i = p->fetch_of[value]; i >= 0; i = p->next[i]) {
+        const struct mf_fetch *f = i < r->of->n_fetches ? &r->of->fetch[i] : &r->veto;
+        for (size_t s = 0; s < n; s++)
+            memcpy(f->base + (first + s) * f->stride, from + (v->shared ? 0 : s * size), sizeof(float) * size);
+    }
+}
+
+static void start_losses(const struct run *r, int w, size_t n)
+{
+    const struct mf_listing *l = r->p->l;
+    for (int i = 0; i < l->n_starts; i++)
+        for (size_t s = 0; s < n && !l->start[i].shared; s++)
+            r->p->arena[w][l->start[i].grad.at + s] = l->start[i].scale;
+}
+
+/* What follows from weights and shared inputs alone is computed once, and again when they change. */
+static void run_shared(struct mf_program *p, const struct mf_run_of *of)
+{
+    if (p->weights_of_shared == of->weights && p->sets_of_shared == of->shared)
+        return;
+    for (int i = 0; i < p->l->n_calls; i++)
+        if (p->l->call[i].shared)
+            mf_cpu_forward(&p->call[0][i], 1);
+    p->weights_of_shared = of->weights;
+    p->sets_of_shared = of->shared;
+}
+
+/* A shared loss is every sample's. */
+static void run_shared_back(struct mf_program *p, size_t n)
+{
+    const struct mf_listing *l = p->l;
+    for (int i = 0; i < l->n_starts; i++) {
+        const struct mf_loss_start *x = &l->start[i];
+        if (x->shared && x->grad.space == MF_IN_TAIL)
+            p->sum[x->grad.at] += x->scale * (float)n;
+        else if (x->shared)
+            p->shared[x->grad.at] = x->scale * (float)n;
+    }
+    for (int i = l->n_calls - 1; i >= 0; i--)
+        if (l->call[i].shared && l->call[i].back)
+            mf_cpu_backward(&p->call[0][i], 1, p->sum);
+}
+
+/* What a tile adds to the gradients of shared values. */
+static void keep_tails(const struct mf_program *p, int w, bool fresh, float *lane)
+{
+    for (int i = 0; i < p->l->n_tails; i++) {
+        const struct mf_tail *t = &p->l->tail[i];
+        const float *from = p->arena[w] + t->grad.at;
+        float *to = lane + t->at;
+        for (size_t j = 0; j < t->floats; j++)
+            to[j] = (fresh ? 0.0f : to[j]) + from[j];
+    }
+}
+
+/* A lane's first tile finds what the run before left: the first to reach a parameter sets all of it, or finds zeros. */
+static void begin(const struct mf_program *p, int w, int i, bool fresh, float *lane)
+{
+    const struct mf_listed *l = &p->l->call[i];
+    struct mf_call *c = &p->call[w][i].call;
+    c->sets = fresh && l->first_W && l->op->sets && l->op->sets(c);
+    if (fresh && l->first_W && !c->sets)
+        memset(lane + l->dW, 0, sizeof(float) * l->W_floats);
+    if (fresh && l->first_b)
+        memset(lane + l->db, 0, sizeof(float) * l->b_floats);
+}
+
+struct share {
+    const struct mf_program *p;
+    int i, n;
+    const struct mf_cpu_call *call;
+};
+
+static void forward_part(void *arg, int part, int parts, int w)
+{
+    const struct share *s = arg;
+    struct mf_cpu_call mine = *s->call;
+    mine.part = part;
+    mine.parts = parts;
+    mine.call.work = s->p->call[w][s->i].call.work;
+    mf_cpu_forward(&mine, s->n);
+}
+
+static void forward(struct mf_program *p, int w, int i, int n)
+{
+    const struct mf_cpu_call *c = &p->call[w][i];
+    struct share s = {p, i, n, c};
+    if (c->fast && c->fast->divides && mf_crew_helps(&p->crew))
+        mf_crew_share(&p->crew, w, mf_tile_rows(&c->call.y, n) * c->call.y.cols >= LARGE ? 4 : 1, forward_part, &s);
+    else
+        mf_cpu_forward(c, n);
+}
+
+static void run_tile(const struct run *r, int w, size_t tile, float *lane)
+{
+    struct mf_program *p = r->p;
+    const struct mf_listing *l = p->l;
+    bool fresh = tile < (size_t)l->lanes;
+    size_t first = tile * r->tile, n = least(r->of->n - first, r->tile);
+    feed_tile(r, w, first, n);
+    for (int v = 1; v < l->n_values; v++)
+        if (l->value[v].input && p->fetch_of[v] >= 0)
+            fetch_value(r, w, v, first, n);
+    for (int i = 0; i < l->n_calls; i++) {
+        if (!l->call[i].shared)
+            forward(p, w, i, (int)n);
+        if (p->fetch_of[l->call[i].value] >= 0)
+            fetch_value(r, w, l->call[i].value, first, n);
+    }
+    if (!lane)
+        return;
+    start_losses(r, w, n);
+    for (int i = l->n_calls - 1; i >= 0; i--)
+        if (l->call[i].back && !l->call[i].shared) {
+            begin(p, w, i, fresh, lane);
+            mf_cpu_backward(&p->call[w][i], (int)n, lane);
+        }
+    keep_tails(p, w, fresh, lane);
+}
+
+/* Tiles in any order: rows are independent, and nothing is summed. */
+static void work_any(void *arg, int w)
+{
+    struct run *r = arg;
+    for (size_t i; (i = atomic_fetch_add(&r->any, 1)) < r->tiles;)
+        run_tile(r, w, i, NULL);
+}
+
+/* Tile after tile by all workers together. */
+static void work_together(void *arg, int w)
+{
+    struct run *r = arg;
+    if (w == 0) {
+        for (size_t i = 0; i < r->tiles; i++)
+            run_tile(r, 0, i, NULL);
+        mf_crew_end(&r->p->crew);
+    }
+    mf_crew_help(&r->p->crew, w);
+}
+
+static void run_forward(struct run *r)
+{
+    struct mf_workers *workers = r->p->dev->workers;
+    if (mf_program_together(r->p, r->of->n)) {
+        mf_crew_start(&r->p->crew, mf_workers_count(workers), 1);
+        mf_workers_run(workers, work_together, r);
+    } else if (r->p->macs * (double)r->of->n < ALONE_MACS || r->tiles == 1)
+        work_any(r, 0);
+    else
+        mf_workers_run(workers, work_any, r);
+}
+
+/* The free lane whose next tile is the earliest; -1: none has one. */
+static int take_lane(struct run *r)
+{
+    int best = -1;
+    pthread_mutex_lock(&r->lock);
+    for (int i = 0; i < r->p->l->lanes; i++)
+        if (!r->taken[i] && r->next[i] < r->tiles && (best < 0 || r->next[i] < r->next[best]))
+            best = i;
+    if (best >= 0)
+        r->taken[best] = true;
+    pthread_mutex_unlock(&r->lock);
+    return best;
+}
+
+static void give_lane(struct run *r, int lane)
+{
+    pthread_mutex_lock(&r->lock);
+    r->next[lane] += (size_t)r->p->l->lanes;
+    r->taken[lane] = false;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* A lane's tiles come in order, one at a time, so that a sum has one order; when every lane with tiles left is
+ * taken, their takers end them, and who has none helps. */
+static void work_lanes(void *arg, int w)
+{
+    struct run *r = arg;
+    for (int lane; (lane = take_lane(r)) >= 0; give_lane(r, lane))
+        run_tile(r, w, r->next[lane], r->p->lanes + (size_t)lane * r->p->lane);
+    if (!divides(r->p))
+        return;
+    mf_crew_end(&r->p->crew);
+    mf_crew_help(&r->p->crew, w);
+}
+
+/* sum = lane 0 + lane 1 + .., in strips: memory reads the lanes side by side. */
+static void sum_slice(void *arg, int i)
+{
+    struct run *r = arg;
+    const struct mf_program *p = r->p;
+    size_t used = p->reached[i] ? least(r->tiles, (size_t)p->l->lanes) : 0;
+    size_t end = least((size_t)(i + 1) * MF_SLICE, p->lane);
+    for (size_t at = (size_t)i * MF_SLICE; at < end; at += MF_STRIP) {
+        float sum[MF_STRIP] = {0};
+        for (size_t l = 0; l < used; l++)
+            for (size_t j = 0; j < MF_STRIP; j++)
+                sum[j] += p->lanes[l * p->lane + at + j];
+        memcpy(p->sum + at, sum, sizeof sum);
+    }
+}
+
+static void pack_one(void *arg, int i)
+{
+    struct mf_program *p = arg;
+    struct mf_weights_use *u = &p->packs[i];
+    p->dev->products->pack(&u->pack, p->l->weights + u->W + u->c.from, u->ldw, u->c.transposed);
+}
+
+/* Training: a tile for every lane where that leaves tiles of some size, all about as large, so that workers end
+ * together; the number of threads may not matter. */
+static size_t training_tile(const struct mf_program *p, size_t n)
+{
+    size_t lanes = (size_t)p->l->lanes, share = (n + lanes - 1) / lanes, most = (size_t)p->l->samples;
+    size_t tile = least(share > TILE_LEAST ? share : TILE_LEAST, most), tiles = (n + tile - 1) / tile;
+    return p->l->exact ? most : n ? (n + tiles - 1) / tiles : 1;
+}
+
+bool mf_program_together(const struct mf_program *p, size_t n)
+{
+    return !p->l->backward && divides(p) && p->macs * (double)n >= TEAM_MACS &&
+           2 * n <= (size_t)mf_workers_count(p->dev->workers);
+}
+
+/* Inference: rows are independent, so all threads share what there is. */
+static size_t inference_tile(const struct mf_program *p, size_t n)
+{
+    if (mf_program_together(p, n))
+        return least(n, (size_t)p->l->samples);
+    size_t threads = (size_t)mf_workers_count(p->dev->workers), share = (n + threads - 1) / threads;
+    return share ? least(share, (size_t)p->l->samples) : 1;
+}
+
+size_t mf_program_tile(const struct mf_program *p, size_t n)
+{
+    return p->l->backward ? training_tile(p, n) : inference_tile(p, n);
+}
+
+static void note_fetch(struct mf_program *p, int i, int value)
+{
+    int *of = &p->fetch_of[p->l->value[value].root];
+    p->next[i] = *of;
+    *of = i;
+}
+
+/* Which fetches each value has; the veto's values are fetched for the step. */
+static int note_fetches(struct run *r, struct mf_err *err)
+{
+    struct mf_program *p = r->p;
+    const struct mf_run_of *of = r->of;
+    bool veto = of->step && of->step->veto.id;
+    if (of->n_fetches + 1 > p->n_next)
+        p->next = mf_xrealloc(p->next, (size_t)(p->n_next = of->n_fetches + 1), sizeof *p->next);
+    for (int v = 0; v < p->l->n_values; v++)
+        p->fetch_of[v] = -1;
+    for (int i = 0; i < of->n_fetches; i++)
+        note_fetch(p, i, of->fetch[i].value.id);
+    if (!veto)
+        return 0;
+    if (of->n > p->n_veto) {
+        free(p->veto);
+        p->veto = NULL;
+        p->n_veto = 0;
+        int rc = mf_alloc((void **)&p->veto, of->n * sizeof *p->veto, "a minibatch's divergences", err);
+        if (rc)
+            return rc;
+        p->n_veto = of->n;
+    }
+    r->veto = (struct mf_fetch){of->step->veto, p->veto, 1};
+    note_fetch(p, of->n_fetches, of->step->veto.id);
+    return 0;
+}
+
+static void run_back(struct run *r)
+{
+    struct mf_program *p = r->p;
+    pthread_mutex_init(&r->lock, NULL);
+    for (int i = 0; i < p->l->lanes; i++)
+        r->next[i] = (size_t)i;
+    mf_workers_run(p->dev->workers, work_lanes, r);
+    pthread_mutex_destroy(&r->lock);
+    mf_workers_each(p->dev->workers, (int)((p->lane + MF_SLICE - 1) / MF_SLICE), sum_slice, r);
+    mf_crew_start(&p->crew, 1, 1); /* the helpers have gone */
+    run_shared_back(p, r->of->n);
+}
+
+int mf_cpu_run(struct mf_program *p, const struct mf_run_of *of, struct mf_err *err)
+{
+    struct run r = {.p = p, .of = of};
+    int T = mf_workers_count(p->dev->workers), rc = note_fetches(&r, err);
+    if (rc)
+        return rc;
+    if (p->packed != of->weights) {
+        mf_workers_each(p->dev->workers, p->n_packs, pack_one, p);
+        p->packed = of->weights;
+    }
+    mf_crew_start(&p->crew, T, T);
+    run_shared(p, of);
+    r.tile = mf_program_tile(p, of->n);
+    r.tiles = (of->n + r.tile - 1) / r.tile;
+    if (p->l->backward)
+        run_back(&r);
+    else
+        run_forward(&r);
+    if (of->step)
+        mf_cpu_step(p, of);
+    return 0;
+}

@@ -1,0 +1,139 @@
+/* step.c - norms, veto, clipping, AdamW and the average, by slices: the same numbers for any number of threads. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "cpu/program.h"
+
+enum { SLICE = 16384 };
+
+/* A slice is within one parameter, so that it has one group. */
+struct slice {
+    const struct mf_piece *of;
+    size_t at, n;
+};
+
+struct stepping {
+    int n;
+    struct slice *slice;
+    double *square; /* by slice */
+    const struct mf_step *step;
+    const float *grads;
+    float *weights;
+    double scale[MF_DEVICE_GROUPS];
+};
+
+static void cut(struct stepping *x, const struct mf_listing *l)
+{
+    for (int i = 0; i < l->n_pieces; i++)
+        x->n += (int)((l->piece[i].floats + SLICE - 1) / SLICE);
+    struct slice *s = x->slice = mf_xcalloc((size_t)x->n, sizeof *s);
+    for (int i = 0; i < l->n_pieces; i++) {
+        const struct mf_piece *of = &l->piece[i];
+        for (size_t at = 0; at < of->floats; at += SLICE)
+            *s++ = (struct slice){of, of->at + at, of->floats - at < SLICE ? of->floats - at : SLICE};
+    }
+}
+
+static void square_slice(void *arg, int i)
+{
+    struct stepping *x = arg;
+    const float *g = x->grads + x->slice[i].at;
+    double sum[8] = {0}; /* eight chains in a fixed order, for the vector unit */
+    size_t n = x->slice[i].n, j = 0;
+    for (; j + 8 <= n; j += 8)
+        for (int k = 0; k < 8; k++)
+            sum[k] += (double)g[j + (size_t)k] * (double)g[j + (size_t)k];
+    for (; j < n; j++)
+        sum[0] += (double)g[j] * (double)g[j];
+    x->square[i] = ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+}
+
+static void find_norms(struct mf_program *p, struct stepping *x, struct mf_verdict *v)
+{
+    x->square = mf_xcalloc((size_t)x->n, sizeof *x->square);
+    mf_workers_each(p->dev->workers, x->n, square_slice, x);
+    for (int i = 0; i < x->n; i++) {
+        v->norm[x->slice[i].of->group] += x->square[i];
+        v->total += x->slice[i].of->trained ? x->square[i] : 0;
+    }
+    for (int i = 0; i < MF_DEVICE_GROUPS; i++)
+        v->norm[i] = sqrt(v->norm[i]);
+    v->total = sqrt(v->total);
+    free(x->square);
+}
+
+static void adam(const struct stepping *x, const struct slice *s)
+{
+    const struct mf_step *a = x->step;
+    int group = s->of->group;
+    double steps = (double)a->of.step[group];
+    float b1 = (float)a->beta1, b2 = (float)a->beta2, scale = (float)x->scale[group], eps = (float)a->eps;
+    float c1 = (float)(1.0 - a->beta1), c2 = (float)(1.0 - a->beta2);
+    float rate = (float)(a->lr[group] / (1.0 - pow(a->beta1, steps)));
+    float root = (float)(1.0 / sqrt(1.0 - pow(a->beta2, steps)));
+    float keep = (float)(1.0 - a->lr[group] * a->weight_decay);
+    float *restrict p = x->weights + s->at, *restrict m = a->of.m + s->at, *restrict v = a->of.v + s->at;
+    const float *restrict g = x->grads + s->at;
+    for (size_t j = 0; j < s->n; j++) {
+        float d = g[j] * scale;
+        m[j] = b1 * m[j] + c1 * d;
+        v[j] = b2 * v[j] + c2 * d * d;
+        p[j] = keep * p[j] - rate * m[j] / (sqrtf(v[j]) * root + eps);
+    }
+}
+
+static void average(const struct stepping *x, const struct slice *s)
+{
+    float decay = (float)x->step->ema_decay, rest = (float)(1.0 - x->step->ema_decay);
+    float *restrict to = x->step->of.ema + s->at;
+    const float *restrict from = x->weights + s->at;
+    for (size_t j = 0; j < s->n; j++)
+        to[j] = decay * to[j] + rest * from[j];
+}
+
+static void step_slice(void *arg, int i)
+{
+    struct stepping *x = arg;
+    const struct slice *s = &x->slice[i];
+    if (s->of->trained && x->step->lr[s->of->group] > 0.0)
+        adam(x, s);
+    if (x->step->of.ema && (x->step->averaged >> s->of->group & 1))
+        average(x, s);
+}
+
+static void clip(struct stepping *x, const struct mf_verdict *v)
+{
+    for (int i = 0; i < MF_DEVICE_GROUPS; i++) {
+        double of = x->step->separate ? v->norm[i] : v->total;
+        x->scale[i] = x->step->max_norm > 0 && of > x->step->max_norm ? x->step->max_norm / of : 1;
+    }
+}
+
+/* The veto's sum over the samples, in order. */
+static double divergence(const struct mf_program *p, const struct mf_run_of *r)
+{
+    double sum = 0;
+    for (size_t i = 0; r->step->veto.id && i < r->n; i++)
+        sum += (double)p->veto[i];
+    return sum;
+}
+
+void mf_cpu_step(struct mf_program *p, const struct mf_run_of *r)
+{
+    struct mf_verdict *v = r->verdict;
+    struct stepping x = {.step = r->step, .grads = p->sum, .weights = p->l->weights};
+    *v = (struct mf_verdict){.veto = divergence(p, r)};
+    cut(&x, p->l);
+    find_norms(p, &x, v);
+    v->finite = isfinite(v->total);
+    v->vetoed = r->step->veto.id && v->veto > r->step->most;
+    v->stepped = v->finite && !v->vetoed;
+    if (v->stepped) {
+        for (int i = 0; i < MF_DEVICE_GROUPS; i++)
+            r->step->of.step[i] += r->step->lr[i] > 0.0;
+        clip(&x, v);
+        mf_workers_each(p->dev->workers, x.n, step_slice, &x);
+    }
+    free(x.slice);
+}

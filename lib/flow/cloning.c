@@ -160,12 +160,8 @@ int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err)
     snprintf(samples, sizeof samples, "%zu", c->windows.n);
     snprintf(seed, sizeof seed, "%lld", (long long)c->opts.seed);
     const char *extra[][2] = {{"clone_samples", samples}, {o->opts.counter, step}, {"seed", seed}};
-    const struct mf_checkpoint file = {.policy = &c->policy,
-                                       .ema = o->ema,
-                                       .adam = &o->adam,
-                                       .kind = "clone",
-                                       .n_extra = 3,
-                                       .extra = extra};
+    const struct mf_checkpoint file = {
+        .policy = &c->policy, .ema = o->ema, .adam = &o->adam, .kind = "clone", .n_extra = 3, .extra = extra};
     return mf_checkpoint_save(path, &file, err);
 }
 

@@ -60,7 +60,7 @@ def words():
     """key=value words as the programs take them; those of other stages do no harm."""
     for word in sys.argv[1:]:
         if "=" not in word:
-            fail(2, f"'{word}' is no key=value")
+            fail(2, f"'{word}' is not key=value")
     return dict(word.split("=", 1) for word in sys.argv[1:])
 
 

@@ -71,7 +71,7 @@ static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
     if (!named && !*b->world)
         mf_conf_omit(mf_run_record(run), "env.name");
     if (rc == 0 && keys->n == 0 && *b->demos.unseen)
-        mf_log(MF_LOG_WARN, "%s has observations that the policy does not read: %s; choose by policy.obs_keys=[..]",
+        mf_log(MF_LOG_WARN, "%s has observations that the policy does not read: %s; select with policy.obs_keys=[..]",
                b->dataset, b->demos.unseen);
     return rc;
 }
@@ -131,7 +131,7 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
     double mib = (double)b->demos.bytes / (1 << 20);
     mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps, %zu samples; %.1f MiB%s", b->dataset, b->demos.n_demos,
            b->demos.total, b->cloning.windows.n, mib,
-           mib > (double)b->cache_mib ? ", more than clone.cache_mib: the rest is read when it is needed" : "");
+           mib > (double)b->cache_mib ? ", more than clone.cache_mib: read page by page" : "");
     return 0;
 }
 
@@ -162,7 +162,7 @@ static int open_folder(struct bc *b, struct mf_err *err)
         return rc;
     b->saved = step_of(b);
     mf_log(MF_LOG_INFO, "resuming %s at minibatch %lld%s", b->path, (long long)b->saved,
-           b->saved < b->opts.steps ? "" : ", the last of clone.steps: raise it to go on");
+           b->saved < b->opts.steps ? "" : ", the last of clone.steps: raise clone.steps to continue");
     return 0;
 }
 
@@ -260,8 +260,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
 static void say_end(const struct bc *b)
 {
     if (step_of(b) < b->opts.steps)
-        mf_log(MF_LOG_INFO,
-               "stopped at %lld of %lld minibatches; what is cloned so far is %s (run.resume=auto goes on)",
+        mf_log(MF_LOG_INFO, "stopped at minibatch %lld of %lld; its checkpoint is %s (continue with run.resume=auto)",
                (long long)step_of(b), (long long)b->opts.steps, b->path);
     else
         mf_log(MF_LOG_INFO, "%lld minibatches; the clone is %s", (long long)step_of(b), b->path);

@@ -222,7 +222,7 @@ static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_
         rc = verify_word(paths[i], &good, &all, err);
     if (rc)
         return rc;
-    return good < all ? mf_err_set(err, MF_EFORMAT, "%d of %d is no whole checkpoint", all - good, all) : 0;
+    return good < all ? mf_err_set(err, MF_EFORMAT, "%d of %d files are not complete checkpoints", all - good, all) : 0;
 }
 
 /* ---- out of a checkpoint ---- */
@@ -254,8 +254,7 @@ static int export(struct ckpt *self, int n_paths, const char *const *paths, stru
     (void)n_paths;
     bool torch = mf_ends(paths[1], ".pt") || mf_ends(paths[1], ".pth") || mf_ends(paths[1], ".ckpt");
     if (!torch && !mf_ends(paths[1], ".safetensors"))
-        return mf_err_set(err, MF_EUSAGE, "'%s' should end in .pt or .safetensors, which say what is written",
-                          paths[1]);
+        return mf_err_set(err, MF_EUSAGE, "'%s' must end in .pt or .safetensors, which selects the format", paths[1]);
     int n, rc = open_file(&f, paths[0], err);
     if (rc)
         return rc;
@@ -288,16 +287,16 @@ static void say_imported(const struct mf_import *im, const struct mf_policy_spec
     }
     mf_log(MF_LOG_INFO, "%s, %s: %d observation step(s) of %s; horizon %d, %d actions executed, %d denoising steps",
            im->family->name, im->layout.name, s->n_obs_steps, seen, s->horizon, s->n_action_steps, s->K);
-    mf_log(MF_LOG_INFO, "the noise lies at t = %d (policy.convention=noise%d)%s%s", s->convention, s->convention,
+    mf_log(MF_LOG_INFO, "pure noise is at t = %d (policy.convention=noise%d)%s%s", s->convention, s->convention,
            s->net.net->step_size ? "; the second time embedding gets " : "",
            s->net.net->step_size ? second[s->target_time] : "");
     if (*im->without)
-        mf_log(MF_LOG_INFO, "names of tensors are read without %s", im->without);
+        mf_log(MF_LOG_INFO, "the prefix %s of tensor names is removed", im->without);
     if (im->layout.average)
-        mf_log(MF_LOG_INFO, "acting takes the average, '%s'; policy.weights=raw takes '%s'", im->layout.average,
+        mf_log(MF_LOG_INFO, "importing the averaged weights, '%s'; policy.weights=raw imports '%s'", im->layout.average,
                im->layout.weights);
     if (im->n_left)
-        mf_log(MF_LOG_INFO, "%d tensors have no part in it and stay behind, as %s*: %s", im->n_left, im->left->prefix,
+        mf_log(MF_LOG_INFO, "%d tensors are not imported, such as %s*: %s", im->n_left, im->left->prefix,
                im->left->why);
 }
 

@@ -194,7 +194,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     if ((rc = open_env(run, c, err)))
         return rc;
     if (expert && !c->env->expert)
-        return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has none", c->env->name);
+        return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has no expert", c->env->name);
     c->run.task = c->env->name;
     if (!expert && !c->address && (rc = mf_rundir_open(&c->rundir, &c->run, err))) /* else the learner has the folder */
         return rc;
@@ -214,8 +214,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
         mf_port_resends(mf_run_out(run));
     if (mf_columns_env_bytes(&c->actor.columns) > MF_SLICE_BYTES)
         mf_log(MF_LOG_WARN,
-               "a rollout of one environment takes %zu MiB, the least that a frame can be: readers in Python need "
-               "max_buffer_size=0",
+               "the smallest rollout frame, one environment, takes %zu MiB: readers in Python need max_buffer_size=0",
                mf_columns_env_bytes(&c->actor.columns) >> 20);
     return emit_head(run, c, err);
 }
@@ -226,7 +225,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
 static int send_again(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     int rc = emit_head(run, c, err);
-    mf_log(MF_LOG_INFO, "the reader is a new one: sending what it lacks, %d frames", c->sent.n);
+    mf_log(MF_LOG_INFO, "a new reader connected: sending the %d frames that it lacks", c->sent.n);
     for (int i = 0; rc == 0 && i < c->sent.n; i++)
         rc = mf_emit(run, c->sent.frame[i], err);
     return rc;
@@ -261,7 +260,7 @@ static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, 
     if (rc)
         return rc;
     if (!exact)
-        mf_log(MF_LOG_WARN, "this resume is not exact: the environments of %s cannot be saved, and begin new episodes",
+        mf_log(MF_LOG_WARN, "this resume is not exact: the environments of %s cannot be saved and start new episodes",
                c->env->name);
     mf_backlog_consumed(&c->sent, got.version);
     if (!c->met)
@@ -316,7 +315,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         return rc; /* 1: asked to end */
     const bool over = c->actor.global_step >= c->total || c->policy.global_step >= c->total;
     if (over && c->iter == c->first && c->iter > 0)
-        mf_log(MF_LOG_INFO, "the run has its training.total_timesteps=%lld already: raise it to go on",
+        mf_log(MF_LOG_INFO, "the run has already reached training.total_timesteps=%lld: raise it to continue",
                (long long)c->total);
     if (over) /* what was sent is learned from */
         return version < c->iter && c->met ? fetch_policy(run, c, c->iter, err) : 0;

@@ -13,7 +13,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         mf_conf_print(mf_run_conf(run), stdout);
     for (int i = 0; i < n; i++) {
         if (!mf_conf_has(key[i]))
-            return mf_err_set(err, MF_EUSAGE, "'%.128s' is no key; mf-conf --doc prints all", key[i]);
+            return mf_err_set(err, MF_EUSAGE, "'%.128s' is not a key; mf-conf --doc lists all", key[i]);
         const char *text = mf_conf_text(mf_run_conf(run), key[i]);
         puts(text ? text : "");
     }

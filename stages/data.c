@@ -189,7 +189,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     int n;
     const char *const *words = mf_run_operands(run, &n);
     if (n != 1)
-        return mf_err_set(err, MF_EUSAGE, "say one file of demonstrations");
+        return mf_err_set(err, MF_EUSAGE, "give one file of demonstrations");
     const struct mf_survey_opts opts = {d->filter, d->values, tell, (void *)words[0]};
     int rc = mf_survey(&s, words[0], &opts, err);
     if (rc)

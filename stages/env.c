@@ -24,12 +24,12 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     int n, rc;
     const char *const *name = mf_run_operands(run, &n);
     if (n != 1)
-        return mf_err_set(err, MF_EUSAGE, "name one environment: mf-env lift");
+        return mf_err_set(err, MF_EUSAGE, "give one environment: mf-env lift");
     if ((rc = mf_env_find(&env, name[0], err)))
         return rc;
     if (!e->address && isatty(STDIN_FILENO))
         return mf_err_set(err, MF_EUSAGE,
-                          "questions come through a pipe (env=exec) or env.address, not from a terminal");
+                          "requests come through a pipe (env=exec) or env.address, not from a terminal");
     if ((rc = mf_rpc_serve(&call, e->address, err)))
         return rc;
     rc = mf_env_serve(call, env, (int)e->threads, err);

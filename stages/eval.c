@@ -253,8 +253,8 @@ static int check_owner(const struct eval *e, const char *dir, struct mf_err *err
     if (!command || (stat(dir, &st) == 0 && st.st_uid == geteuid()))
         return 0;
     return mf_err_set(err, MF_EUSAGE,
-                      "%.200s is another user's, and its environment is what this starts: %.300s; if it may, give "
-                      "env.command yourself",
+                      "%.200s belongs to another user, and its environment is started by the command: %.300s; if you "
+                      "trust it, give it as env.command",
                       dir, command);
 }
 
@@ -286,7 +286,7 @@ static int take_env_of_run(const struct mf_run *run, struct eval *e, const char 
     if (!mf_conf_was_set(now, "env.command") && check_owner(e, dir, err))
         return err->code;
     if (server && !mf_conf_was_set(now, "env.name"))
-        mf_log(MF_LOG_INFO, "env=%s %s, as %s had it", e->env_opts.name, server, dir);
+        mf_log(MF_LOG_INFO, "env=%s %s, as recorded in %s", e->env_opts.name, server, dir);
     return 0;
 }
 
@@ -310,8 +310,8 @@ static int open_env(struct mf_run *run, struct eval *e, int n, const char *const
             mf_env_compare(e->env, &e->env_opts, path, made_in);
         else if (*made_in && strcmp(made_in, e->env->name) != 0)
             rc = mf_err_set(err, MF_EUSAGE,
-                            "%.150s was made in env=%s, and what stands before it is evaluated in env=%s: do it apart, "
-                            "or name one env= for all",
+                            "%.150s was trained in env=%s, but those before it are evaluated in env=%s: evaluate it "
+                            "separately, or give one env= for all",
                             path, made_in, e->env->name);
         if (!named && e->env)
             e->env_opts.name = mf_run_assume(run, "env.name", e->env->name);
@@ -328,11 +328,11 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     int n, rc;
     const char *const *operands = mf_run_operands(run, &n);
     if (n == 0 && !e->checkpoint)
-        return mf_err_set(err, MF_EUSAGE, "name a checkpoint or a run's folder, or give policy.checkpoint");
+        return mf_err_set(err, MF_EUSAGE, "give a checkpoint or a run's folder, or policy.checkpoint");
     if (e->compare && n < 2)
-        return mf_err_set(err, MF_EUSAGE, "eval.compare=true sets policies against the first: name two or more");
+        return mf_err_set(err, MF_EUSAGE, "eval.compare=true compares policies with the first one: give two or more");
     if (e->seeds.n == 0 || e->steps.n == 0)
-        return mf_err_set(err, MF_EUSAGE, "eval.%s=[] leaves nothing to evaluate",
+        return mf_err_set(err, MF_EUSAGE, "eval.%s=[] is empty: nothing to evaluate",
                           e->seeds.n ? "num_inference_steps" : "seed");
     if (e->trials > 1 << 20)
         return mf_err_set(err, MF_EUSAGE, "eval.num_episodes=%lld is more than %d", (long long)e->trials, 1 << 20);
@@ -375,7 +375,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
     if (e->table.rows)
         mf_table_end(&e->table);
     if (e->found)
-        mf_log(MF_LOG_INFO, "%s had %d of the results", e->results_path, e->found);
+        mf_log(MF_LOG_INFO, "%s already had %d of the results", e->results_path, e->found);
     int rc2 = mf_results_json_close(&e->json, rc == 0 && !mf_stop_signal(), err);
     mf_env_close(e->env);
     if (e->engine)

@@ -102,7 +102,7 @@ static int finish(struct mf_run *run, struct film *m, int status, struct mf_err 
     unlink(m->policy);
     if (status || access(path, F_OK) < 0) {
         m->given_up = WIFEXITED(status) && WEXITSTATUS(status) == 2;
-        mf_log(MF_LOG_WARN, "no video of iteration %lld%s: %s/logs/mf-eval.log says why", (long long)m->iter + 1,
+        mf_log(MF_LOG_WARN, "no video of iteration %lld%s: see %s/logs/mf-eval.log", (long long)m->iter + 1,
                m->given_up ? ", nor of any later one" : "", m->run);
         return 0;
     }

@@ -33,7 +33,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     const char *const *name = mf_run_operands(run, &n);
     (void)self;
     if (n == 0)
-        return mf_err_set(err, MF_EUSAGE, "name at least one pair of keys to make");
+        return mf_err_set(err, MF_EUSAGE, "give the name of at least one key pair");
     for (int i = 0; i < n && rc == 0; i++) {
         if (zmq_curve_keypair(public, secret) < 0)
             return mf_err_set(err, MF_EDEVICE, "this libzmq has no CURVE: %s", zmq_strerror(zmq_errno()));

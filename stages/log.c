@@ -103,8 +103,8 @@ static int is_of_run(const struct log *l, const struct mf_point *p, struct mf_er
     mf_port_drop(in);
     return found ? 0
                  : mf_err_set(err, MF_EUSAGE,
-                              "the stream names the run %.300s, whose %.300s has no such iteration %lld: its logs are "
-                              "left alone; give log.dir=DIR",
+                              "the stream names the run %.300s, but its %.300s has no such iteration %lld: its logs "
+                              "stay unchanged; give log.dir=DIR",
                               l->run, path, (long long)p->iter);
 }
 
@@ -140,7 +140,7 @@ static int read_point(struct mf_point *p, const struct mf_frame *f, struct mf_er
 static void give_up(struct log *l, int i, const struct mf_err *why)
 {
     struct mf_err ignored;
-    mf_log(MF_LOG_WARN, "%s; %s is not written any more, the run goes on", why->text, l->out[i].format->name);
+    mf_log(MF_LOG_WARN, "%s; %s is no longer written, the run continues", why->text, l->out[i].format->name);
     if (!l->broken.code)
         l->broken = *why;
     l->out[i].format->close(l->out[i].self, &ignored);

@@ -28,7 +28,7 @@ static int form_of(const char *path, enum mf_form *form, struct mf_err *err)
     const char *dot = path ? strrchr(path, '.') : NULL;
     *form = !path ? MF_FORM_TEXT : dot && !strcmp(dot, ".png") ? MF_FORM_PNG : MF_FORM_SVG;
     if (*form == MF_FORM_SVG && !(dot && !strcmp(dot, ".svg")))
-        return mf_err_set(err, MF_EUSAGE, "plot.out: a picture's name ends in .png or .svg, not so '%.200s'", path);
+        return mf_err_set(err, MF_EUSAGE, "plot.out='%.200s' must end in .png or .svg", path);
     return 0;
 }
 
@@ -39,7 +39,7 @@ static int open_plot(struct mf_run *run, void *self, struct mf_err *err)
     int n;
     const char *const *words = mf_run_operands(run, &n);
     if (n == 0)
-        return mf_err_set(err, MF_EUSAGE, "name the runs to draw: mf-plot outputs/point/latest");
+        return mf_err_set(err, MF_EUSAGE, "give the runs to plot: mf-plot outputs/point/latest");
     int rc = form_of(p->out, &form, err);
     return rc ? rc : mf_run_logs_open(&p->logs, words, n, err);
 }
@@ -53,7 +53,7 @@ static int choose(struct plot *p, struct mf_err *err)
     for (int i = 0; i < t->n && !h; i++)
         h = t->log[i].h.n_series ? &t->log[i].h : NULL;
     if (!h)
-        return mf_err_set(err, MF_EUSAGE, "%s has no iteration to draw yet", t->log[0].path);
+        return mf_err_set(err, MF_EUSAGE, "%s has no iteration to plot yet", t->log[0].path);
     if (p->series.n == 0) {
         p->series.n = 1;
         snprintf(p->series.v[0], sizeof p->series.v[0], "%s",
@@ -64,7 +64,7 @@ static int choose(struct plot *p, struct mf_err *err)
         n += snprintf(there + n, sizeof there - (size_t)n, "%s%s", s ? ", " : "", h->series[s].name);
     for (int i = 0; i < p->series.n; i++)
         if (!mf_cohorts_have(t->group, t->n_groups, p->series.v[i]))
-            return mf_err_set(err, MF_EUSAGE, "no run has '%s'; there are %s", p->series.v[i], there);
+            return mf_err_set(err, MF_EUSAGE, "no run has '%s'; available: %s", p->series.v[i], there);
     return 0;
 }
 
@@ -128,7 +128,8 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     if (fclose(to))
         rc = mf_err_errno(err, "memory for a picture");
     else if (curves == 0)
-        rc = mf_err_set(err, MF_EUSAGE, "'%s' has no number to draw yet in any run, or none where all its seeds came",
+        rc = mf_err_set(err, MF_EUSAGE,
+                        "'%s' has no value to plot yet in any run, or none at a step that all its seeds reached",
                         series[0]);
     if (rc == 0 && (rc = mf_picture_make(script, length, &bytes, &n, err)) == 0)
         rc = write_out(p, bytes, n, err);

@@ -209,8 +209,8 @@ static int open_policy(struct mf_run *run, struct learner *q, const struct mf_fr
         return rc;
     if (q->work.live && start.due > t->policy.iter)
         return mf_err_set(err, MF_EUSAGE,
-                          "the collector goes on at iteration %lld, and what is learned here would start at %lld; give "
-                          "mf-ppo run.resume=auto, and the collector's run.dir or none",
+                          "the collector continues at iteration %lld, but mf-ppo would start at %lld; give mf-ppo "
+                          "run.resume=auto, and the collector's run.dir or none",
                           (long long)start.due, (long long)t->policy.iter);
     if (start.from)
         mf_log(MF_LOG_INFO, "%s %s (%s weights) at iteration %lld", start.resumes ? "resuming" : "starting from",
@@ -260,7 +260,7 @@ static int take_head(struct mf_run *run, struct learner *q, struct mf_frame *hea
         return rc;
     int missing = mf_rounds_join(q->rounds, src);
     if (missing)
-        mf_log(MF_LOG_INFO, "source '%s' is here, %d more of collect.sources=%lld are awaited", src, missing,
+        mf_log(MF_LOG_INFO, "source '%s' connected, waiting for %d more of collect.sources=%lld", src, missing,
                (long long)q->sources);
     return q->edge ? mf_edge_admit(q->edge, src, true, err) : 0;
 }
@@ -391,7 +391,7 @@ static void sum_up(const struct learner *q)
 {
     mf_log_live("%s", "");
     if (q->trainer.policy.version == 0)
-        mf_log(MF_LOG_INFO, "the stream had no round to learn from: there is no checkpoint");
+        mf_log(MF_LOG_INFO, "the stream had no complete round: there is no checkpoint");
     else
         mf_log(MF_LOG_INFO, "%lld iterations, %lld control steps; newest checkpoint %s/checkpoints/%06lld.safetensors",
                (long long)q->trainer.policy.iter, (long long)q->trainer.policy.global_step, q->work.path,

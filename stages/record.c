@@ -17,7 +17,7 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     int n;
     const char *const *file = mf_run_operands(run, &n);
     if (n != 1)
-        return mf_err_set(err, MF_EUSAGE, "name one file to record into, not %d", n);
+        return mf_err_set(err, MF_EUSAGE, "give one file to record into, not %d", n);
     r->path = file[0];
     /* Frames come and go between HDF5's small lasting pieces: on the heap they would leave holes, one per frame. */
     mallopt(M_MMAP_THRESHOLD, 1 << 18);
@@ -56,7 +56,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
     }
     int rc2 = mf_recorder_close(r->to, err);
     if (rc2 == 0 && rc)
-        mf_log(MF_LOG_WARN, "%s holds the %lu frames that came, without an end", r->path, r->frames);
+        mf_log(MF_LOG_WARN, "%s holds the %lu frames received, without an end frame", r->path, r->frames);
     return rc2;
 }
 

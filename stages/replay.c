@@ -12,10 +12,10 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     int n;
     const char *const *file = mf_run_operands(run, &n);
     if (n != 1)
-        return mf_err_set(err, MF_EUSAGE, "name one recording to replay, not %d", n);
+        return mf_err_set(err, MF_EUSAGE, "give one recording to replay, not %d", n);
     int rc = mf_playback_open(&r->from, file[0], err);
     if (rc == 0 && mf_playback_stopped(r->from))
-        mf_log(MF_LOG_WARN, "%s was recorded from a stream that did not end; its end will say stopped", file[0]);
+        mf_log(MF_LOG_WARN, "%s is the recording of an unfinished stream; its end frame is marked as stopped", file[0]);
     return rc;
 }
 

@@ -97,8 +97,8 @@ static void put_configuration(FILE *to, const struct mf_run_logs *t, const struc
     }
     for (int round = t->n_groups < 2; round < 3; round++) { /* what differs, what else is not the default, the rest */
         fprintf(to, "<details%s><summary>%s</summary><table>\n", round < 2 ? " open=\"open\"" : "",
-                round == 0   ? "What differs between the runs of this page"
-                : round == 1 ? "What else is not the default"
+                round == 0   ? "Keys that differ between the runs of this page"
+                : round == 1 ? "Other keys that differ from the defaults"
                              : "The other keys");
         for (int k = 0; mf_keys[k].name; k++) {
             const int place = t->differs[k] ? 0 : mf_run_logs_set(t, one, k) ? 1 : 2;
@@ -129,7 +129,7 @@ static void put_chain(FILE *to, const struct mf_history *h)
                 mf_html_put(to, w ? " " : "", text, "");
         }
     }
-    fputs(n > 0 ? "</code></p>\n" : "<p>Where its stream comes from is not known.</p>\n", to);
+    fputs(n > 0 ? "</code></p>\n" : "<p>The provenance of its stream is not known.</p>\n", to);
 }
 
 static void put_troubles(FILE *to, const struct mf_history *h)
@@ -204,7 +204,7 @@ static void put_run(FILE *to, const struct mf_run_log *t)
     fprintf(to, "%zu iterations, %.0f %s, %.1f s; %s</p>\n", h->n, h->n ? h->step[h->n - 1] : 0,
             mf_history_find(h, "perf/samples_per_s") ? "minibatches" : "control steps", h->n ? h->time[h->n - 1] : 0,
             h->ended                                     ? "ended"
-            : *t->folder && mf_rundir_is_live(t->folder) ? "running when this was written"
+            : *t->folder && mf_rundir_is_live(t->folder) ? "in progress when this page was written"
                                                          : "cut before its end");
     put_troubles(to, h);
     put_chain(to, h);
@@ -241,7 +241,7 @@ static void put_page(FILE *to, const struct report *r, const bool *drawn, char *
     mf_comparison_put(t, r->success, to);
     mf_evals_put(&r->evals, to);
     if (drawn[t->n_groups]) {
-        fputs("<h2>Curves</h2>\n<p>Each the mean over seeds, in a band from the least to the most.</p>\n", to);
+        fputs("<h2>Curves</h2>\n<p>Each curve is the mean over seeds, in a band from minimum to maximum.</p>\n", to);
         put_next(to, &svg);
     }
     for (int g = 0; g < t->n_groups; g++) {
@@ -269,9 +269,10 @@ static int open_report(struct mf_run *run, void *self, struct mf_err *err)
     int n;
     const char *const *words = mf_run_operands(run, &n);
     if (n == 0)
-        return mf_err_set(err, MF_EUSAGE, "name the runs to report on: mf-report outputs/sweep >report.html");
+        return mf_err_set(err, MF_EUSAGE, "give the runs to report on: mf-report outputs/sweep >report.html");
     if (mf_run_on_terminal(run))
-        return mf_err_set(err, MF_EUSAGE, "a page is no text for a terminal: mf-report %s >report.html", words[0]);
+        return mf_err_set(err, MF_EUSAGE,
+                          "the output is an HTML page, not text for a terminal: mf-report %s >report.html", words[0]);
     struct report *r = self;
     int rc = mf_run_logs_open(&r->logs, words, n, err);
     for (int i = 0; i < n && rc == 0; i++)

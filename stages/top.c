@@ -105,7 +105,7 @@ static int open_top(struct mf_run *run, void *self, struct mf_err *err)
     const char *const *words = mf_run_operands(run, &t->n);
     t->piped = t->n == 0;
     if (t->piped && isatty(STDIN_FILENO))
-        return mf_err_set(err, MF_EUSAGE, "name the runs to watch (mf-top outputs/*/latest), or pipe metrics in");
+        return mf_err_set(err, MF_EUSAGE, "give the runs to watch (mf-top outputs/*/latest), or pipe metrics in");
     t->n = t->piped ? 1 : t->n;
     t->run = mf_xcalloc((size_t)t->n, sizeof *t->run);
     for (int i = 0; i < t->n; i++) {
@@ -172,7 +172,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         return rc;
     for (int i = 0; over && i < t->n; i++)
         if (!t->run[i].pane.h.n && !t->run[i].pane.h.ended && !t->piped)
-            return mf_err_set(err, MF_EIO, "%s: nobody works on it, and there is no round that it has learned from",
+            return mf_err_set(err, MF_EIO, "%s: no process is running, and no round was completed",
                               mf_pane_name(&t->run[i].pane, MF_PANE_NAME, name));
     if (!any && !over)
         usleep((useconds_t)(1e6 * t->interval < 1e5 ? 1e6 * t->interval : 1e5));

@@ -131,7 +131,7 @@ def answer(sim, q):
     if say == "step":
         arrays["autoreset"] = q["autoreset"]
     if say not in ("reset", "step"):
-        raise ValueError(f"it cannot '{say}'")
+        raise ValueError(f"unknown request '{say}'")
     return {"say": "rows", "arrays": flat(getattr(sim, say)(**arrays))}
 
 

@@ -13,7 +13,7 @@ static char *expand(const char *word, size_t before, struct mf_err *err)
     if (*path != '~')
         return mf_xstrdup(word);
     if (path[1] && path[1] != '/') {
-        mf_err_set(err, MF_EUSAGE, "only ~ and ~/ are known; write the other user's folder in full");
+        mf_err_set(err, MF_EUSAGE, "only ~ and ~/ are expanded; write the other user's home folder in full");
         return NULL;
     }
     if (!home || !*home) {

@@ -29,14 +29,14 @@ const char *mf_obs_name_fault(const char *name)
         return "is longer than 63 bytes";
     for (const char *s = name; *s; s += taken) {
         if (mf_control(s, strlen(s)))
-            return "has a control character in it";
+            return "contains a control character";
         if (!(taken = character(s)))
             return "is not UTF-8";
     }
     for (const char *s = name, *end; s; s = *end ? end + 1 : NULL) {
         end = s + strcspn(s, "/");
         if (end == s || (end == s + 1 && *s == '.'))
-            return "has a part between slashes that is empty or a dot";
+            return "has an empty part or a '.' between its slashes";
     }
     return NULL;
 }

@@ -27,7 +27,7 @@ int mf_lock_wait(int fd, double seconds, enum mf_lock *got, struct mf_err *err)
     int rc = 0;
     while (rc == 0 && (*got = mf_lock_try(fd)) == MF_LOCK_THEIRS && mf_now() < until) {
         poll(NULL, 0, MF_STOP_TICK);
-        rc = mf_stop_signal() ? mf_err_set(err, MF_STOPPED, "asked to end while another process held the lock") : 0;
+        rc = mf_stop_signal() ? mf_err_set(err, MF_STOPPED, "stopped while another process held the lock") : 0;
     }
     return rc;
 }

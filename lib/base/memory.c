@@ -116,9 +116,9 @@ int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, 
     if (all <= (double)m->available)
         return 0;
     if (.9 * all > (double)m->total)
-        return mf_err_set(err, MF_ENOMEM, "about %s of memory are needed, which this machine does not have: lower %s",
-                          sum, advice(n));
-    mf_log(MF_LOG_WARN, "about %s of memory are needed and %s are available: if it is killed, lower %s", sum, left,
-           advice(n));
+        return mf_err_set(err, MF_ENOMEM, "this needs about %s of memory, more than the machine has: lower %s", sum,
+                          advice(n));
+    mf_log(MF_LOG_WARN, "this needs about %s of memory and %s are available: if the program is killed, lower %s", sum,
+           left, advice(n));
     return 0;
 }

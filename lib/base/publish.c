@@ -17,7 +17,7 @@ static bool is_for_files(const char *path, struct mf_err *err)
     struct stat st;
     if (stat(path, &st) < 0 || S_ISREG(st.st_mode))
         return true;
-    mf_err_set(err, MF_EUSAGE, "'%s' is %s, which no file may replace", path,
+    mf_err_set(err, MF_EUSAGE, "'%s' is %s and cannot be replaced by a file", path,
                S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
     return false;
 }
@@ -47,7 +47,7 @@ static bool sync_file(const char *path, int flags)
 int mf_publish(const char *part, const char *path, struct mf_err *err)
 {
     if (!sync_file(part, O_RDWR) || rename(part, path) < 0) {
-        int rc = mf_err_errno(err, "cannot make '%s' of '%s'", path, part);
+        int rc = mf_err_errno(err, "cannot write '%s' from '%s'", path, part);
         unlink(part);
         return rc;
     }

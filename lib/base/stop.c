@@ -41,12 +41,12 @@ int mf_stop_signal(void)
 
 int mf_stop_check(struct mf_err *err)
 {
-    return asked == SIGTERM ? mf_err_set(err, MF_STOPPED, "asked to end by SIGTERM") : 0;
+    return asked == SIGTERM ? mf_err_set(err, MF_STOPPED, "stopped by SIGTERM") : 0;
 }
 
 int mf_stop_any(struct mf_err *err)
 {
-    return asked ? mf_err_set(err, MF_STOPPED, "asked to end by a signal") : 0;
+    return asked ? mf_err_set(err, MF_STOPPED, "stopped by a signal") : 0;
 }
 
 int mf_stop_die(int sig)

@@ -129,7 +129,8 @@ int mf_workers_new(struct mf_workers **out, int threads, struct mf_err *err)
         int code = pthread_create(&h->thread, NULL, help, h);
         if (code) {
             mf_workers_free(w);
-            return mf_err_set(err, MF_ENOMEM, "cannot start %d threads (%s); take fewer", threads, strerror(code));
+            return mf_err_set(err, MF_ENOMEM, "cannot start %d threads (%s); give fewer threads", threads,
+                              strerror(code));
         }
         if (threads == cores)
             pin(h, &may);

@@ -166,9 +166,9 @@ int mf_arithmetic(const char *text, struct mf_item **to, struct mf_err *err)
     char out[40];
     eat(&e, "");
     if (e.bad || *e.s || !isfinite(x.v) || (x.whole && fabs(x.v) > 9e15))
-        return mf_err_set(err, MF_EUSAGE,
-                          "'%.128s' is no sum of numbers (+ - * / // %% ** and round, int, float, abs, min, max)",
-                          text);
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "'%.128s' is not an arithmetic expression (+ - * / // %% ** and round, int, float, abs, min, max)", text);
     if (x.whole)
         snprintf(out, sizeof out, "%.0f", x.v);
     else

@@ -103,7 +103,7 @@ static int read_list(struct entry *e, const struct mf_item *list, const char *gr
         struct mf_item *x = list->child[i];
         const bool is_map = x->is == MF_IS_MAP && x->n == 1 && strlen(x->name[0]) < 200;
         if (!is_map && (x->is != MF_IS_TEXT || strlen(x->text) >= 200))
-            return wrong(x, err, "an entry of defaults is a file's name, or GROUP: OPTION");
+            return wrong(x, err, "an entry of defaults must be a file name, or GROUP: OPTION");
         e->self = !is_map && !strcmp(x->text, "_self_");
         e->is_file = !is_map && !e->self;
         e->option = is_map ? x->child[0] : x;
@@ -173,7 +173,7 @@ static int visit_option(struct composer *c, const struct entry *all, int n, cons
     if (e->optional)
         return 0;
     mf_folders_list(c->folders, e->group, options, sizeof options);
-    return mf_err_set(err, MF_EUSAGE, "%.150s%sno %.100s.yaml in %.60s; there is: %s", where ? where : "",
+    return mf_err_set(err, MF_EUSAGE, "%.150s%sno %.100s.yaml in %.60s; available: %s", where ? where : "",
                       where ? ": " : "", full, c->folders->n ? c->folders->path[0] : "no folder",
                       *options ? options : "nothing");
 }
@@ -197,11 +197,11 @@ static int visit_entry(struct composer *c, const struct entry *all, int n, const
     if (o->is == MF_IS_LIST) {
         for (int i = o->n; i-- > 0 && rc == 0;)
             rc = o->child[i]->text ? visit_option(c, all, n, e, o->child[i]->text, o->child[i]->where, err)
-                                   : wrong(o, err, "an option is a file's name");
+                                   : wrong(o, err, "an option must be a file name");
         return rc;
     }
     if (o->is == MF_IS_MAP)
-        return wrong(o, err, "an option is a file's name");
+        return wrong(o, err, "an option must be a file name");
     return o->is == MF_IS_NULL ? 0 : visit_option(c, all, n, e, o->text, o->where, err);
 }
 
@@ -210,7 +210,7 @@ static int visit_entry(struct composer *c, const struct entry *all, int n, const
 static int push(struct composer *c, struct mf_item *body, const char *package, struct mf_err *err)
 {
     if (c->n == FILES_MAX)
-        return mf_err_set(err, MF_EUSAGE, "more than %d files make up this configuration", FILES_MAX);
+        return mf_err_set(err, MF_EUSAGE, "the configuration includes more than %d files", FILES_MAX);
     c->part[c->n++] = (struct fragment){mf_item_copy(body), mf_xstrdup(package)};
     return 0;
 }
@@ -277,7 +277,7 @@ static int visit(struct composer *c, const char *path, const struct entry *as, s
     char header[NAME_BYTES], package[NAME_BYTES];
     for (int i = 0; i < c->depth; i++)
         if (!strcmp(c->open[i], path))
-            return mf_err_set(err, MF_EUSAGE, "%.200s names itself in its defaults, by way of %.200s", path,
+            return mf_err_set(err, MF_EUSAGE, "%.200s includes itself in its defaults, through %.200s", path,
                               c->open[c->depth - 1]);
     if (c->depth == DEPTH_MAX)
         return mf_err_set(err, MF_EUSAGE, "%.200s: defaults are nested more than %d deep", path, DEPTH_MAX);

@@ -79,7 +79,7 @@ static int set(struct mf_conf *c, int i, const struct mf_item *v, const char *na
     if (old->where && old->reading > v->reading)
         return 0;
     if (old->where && old->reading == v->reading)
-        return mf_err_set(err, MF_EUSAGE, "%.150s: '%.100s' was set at %.150s already", at, name, old->where);
+        return mf_err_set(err, MF_EUSAGE, "%.150s: '%.100s' was already set at %.150s", at, name, old->where);
     s.missing = v->is == MF_IS_TEXT && !strcmp(v->text, "???");
     const bool kept = c->is_record && v->is == MF_IS_TEXT && strstr(v->text, "${");
     struct mf_item *as = converted(v, mf_keys[i].type);
@@ -363,7 +363,7 @@ int mf_conf_prefer(struct mf_conf *c, const char *word, struct mf_err *err)
     struct mf_item *v = NULL;
     key[n] = 0;
     const int i = mf_key_find(key);
-    int rc = i < 0 || !word[n] ? mf_err_set(err, MF_EUSAGE, "'%.100s' is no key=value of a key known here", word) : 0;
+    int rc = i < 0 || !word[n] ? mf_err_set(err, MF_EUSAGE, "'%.100s' is not key=value of a known key", word) : 0;
     struct mf_slot s = {.text = NULL};
     if (rc == 0 && !c->slot[i].where && (rc = mf_word_value(&v, word + n + 1, err)) == 0 &&
         (rc = mf_typed_take(&s.v, &mf_keys[i], v, err)) == 0) {

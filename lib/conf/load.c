@@ -24,7 +24,7 @@ static int add_folders(struct loader *l, struct mf_err *err)
     const struct mf_sources *s = l->from;
     struct stat st;
     if (s->dir && (stat(s->dir, &st) < 0 || !S_ISDIR(st.st_mode)))
-        return mf_err_set(err, MF_EUSAGE, "--config-dir %.256s is no folder", s->dir);
+        return mf_err_set(err, MF_EUSAGE, "--config-dir %.256s is not a folder", s->dir);
     mf_folders_add(&l->folders, s->dir ? s->dir : "configs", strlen(s->dir ? s->dir : "configs"));
     for (int i = 0; i < s->n_files; i++) {
         const char *slash = strrchr(s->file[i], '/');
@@ -79,11 +79,11 @@ static int check_place(const struct mf_item *root, const struct mf_word *w, stru
         snprintf(before, sizeof before, "%.*s", (int)(dot - w->key), w->key);
         const struct mf_item *x = mf_item_at(root, before);
         if (x && x->is == MF_IS_LIST)
-            return mf_err_set(err, MF_EUSAGE, "%.128s: '%.128s' is a list; give it whole, %.128s=[..]", w->key, before,
+            return mf_err_set(err, MF_EUSAGE, "%.128s: '%.128s' is a list; give all of it, %.128s=[..]", w->key, before,
                               before);
     }
     if (w->act == MF_OVERRIDE_ADD && there)
-        return mf_err_set(err, MF_EUSAGE, "+%.128s: it is there already%s%.200s; %.128s=VALUE changes it", w->key,
+        return mf_err_set(err, MF_EUSAGE, "+%.128s: the key is already set%s%.200s; %.128s=VALUE changes it", w->key,
                           there->where ? ", at " : "", there->where ? there->where : "", w->key);
     if (w->act == MF_OVERRIDE_DELETE && !there)
         return mf_err_set(err, MF_EUSAGE, "~%.128s: no file sets it", w->key);
@@ -106,7 +106,7 @@ static int apply(struct mf_item *root, const struct mf_word *w, int reading, str
     const struct mf_item *v = w->n ? w->choice[0].value : NULL;
     if (w->act == MF_OVERRIDE_DELETE) {
         if (v && (!v->text || !there->text || strcmp(v->text, there->text) != 0))
-            return mf_err_set(err, MF_EUSAGE, "~%.128s=%.100s: it is another value", w->key, w->choice[0].text);
+            return mf_err_set(err, MF_EUSAGE, "~%.128s=%.100s: the key has another value", w->key, w->choice[0].text);
         mf_item_remove(there);
         return 0;
     }
@@ -136,7 +136,7 @@ static int several(const struct mf_word *w, const char *text, struct mf_err *err
 {
     const int i = mf_key_find(w->key);
     const bool list = i < 0 || mf_keys[i].type == MF_INTS || mf_keys[i].type == MF_NAMES;
-    mf_err_set(err, MF_EUSAGE, "%.128s: several values are a sweep's, for mf-conf -m or pipelines/sweep%s", text,
+    mf_err_set(err, MF_EUSAGE, "%.128s: several values make a sweep, which needs mf-conf -m or pipelines/sweep%s", text,
                list ? "; a list is written [a,b]" : "");
     return mf_word_hint(w->key, strchr(text, '=') + 1, err);
 }
@@ -278,7 +278,8 @@ static int job(const struct loader *l, const int *turn, FILE *to, struct mf_err 
     int rc = mf_conf_load(c, &from, err);
     for (int i = 0; i < l->n && rc == 0; i++) {
         if (strchr(word[i], '\n'))
-            rc = mf_err_set(err, MF_EUSAGE, "%.128s: a line break has no place in a job, which is a line", word[i]);
+            rc = mf_err_set(err, MF_EUSAGE, "%.128s: a value cannot contain a line break, since a job is one line",
+                            word[i]);
         fputs(i ? " " : "", to);
         mf_shell_print(word[i], to);
     }
@@ -305,7 +306,7 @@ int mf_conf_sweep(const struct mf_sources *from, FILE *to, struct mf_err *err)
     for (int i = 0; i < l.n && rc == 0; i++)
         jobs *= l.word[i].n > 1 ? l.word[i].n : 1;
     if (rc == 0 && jobs > JOBS_MAX)
-        rc = mf_err_set(err, MF_EUSAGE, "%.0f jobs are more than a sweep may have (%d)", jobs, JOBS_MAX);
+        rc = mf_err_set(err, MF_EUSAGE, "the sweep has %.0f jobs, more than the maximum of %d", jobs, JOBS_MAX);
     for (int i = 0; rc == 0 && i >= 0;) {
         rc = job(&l, turn, text, err);
         for (i = l.n - 1; i >= 0 && ++turn[i] >= l.word[i].n; i--) /* the last word's values change fastest */

@@ -100,7 +100,7 @@ static int reference(struct mf_resolver *r, const struct mf_item *x, const char 
     r->made += mf_item_count(found);
     r->hopeless |= r->made > MF_ITEMS_MAX;
     if (r->hopeless)
-        return mf_err_set(err, MF_EUSAGE, "the references make more of it than a configuration can be");
+        return mf_err_set(err, MF_EUSAGE, "its references expand it beyond the maximum size of a configuration");
     *to = mf_item_copy(found);
     return 0;
 }
@@ -148,8 +148,9 @@ static int environment(const char *name, const char *other, struct mf_item **to,
     struct mf_item *x = NULL;
     const char *value = getenv(name);
     if (!value && !other)
-        return mf_err_set(err, MF_EUSAGE, "%.64s is not in the environment (${oc.env:%.64s,DEFAULT} gives another)",
-                          name, name);
+        return mf_err_set(err, MF_EUSAGE,
+                          "the environment variable %.64s is not set (${oc.env:%.64s,DEFAULT} has a default)", name,
+                          name);
     int rc = value ? 0 : mf_word_value(&x, other, err);
     if (rc || (x && x->is == MF_IS_NULL)) {
         *to = x;
@@ -184,7 +185,7 @@ static int call(struct mf_resolver *r, const struct mf_item *x, const char *name
     }
     if (!strcmp(name, "oc.env"))
         return environment(first, other, to, err);
-    return mf_err_set(err, MF_EUSAGE, "no resolver '%.64s' here (there are eval, now, oc.decode, oc.env, oc.select)",
+    return mf_err_set(err, MF_EUSAGE, "unknown resolver '%.64s' (available: eval, now, oc.decode, oc.env, oc.select)",
                       name);
 }
 
@@ -213,7 +214,7 @@ static int inside(struct mf_resolver *r, const struct mf_item *x, char *s, struc
             return rc;
         if (!outer->text) {
             mf_item_free(outer);
-            return mf_err_set(err, MF_EUSAGE, "${%.128s} nests what is no plain value", s);
+            return mf_err_set(err, MF_EUSAGE, "${%.128s}: a nested reference must have a plain value", s);
         }
         s = outer->text;
     }
@@ -224,8 +225,7 @@ static int inside(struct mf_resolver *r, const struct mf_item *x, char *s, struc
     } else {
         rc = reference(r, x, s, to, err);
         if (rc == 0 && !*to)
-            rc = mf_err_set(err, MF_EUSAGE,
-                            "${%.128s}: there is no such key, nearest is '%s'; a ${ that is none is written \\${", s,
+            rc = mf_err_set(err, MF_EUSAGE, "${%.128s}: no such key, nearest is '%s'; write \\${ for a literal ${", s,
                             mf_key_nearest(s));
     }
     mf_item_free(outer);
@@ -275,7 +275,7 @@ static int expand(struct mf_resolver *r, const struct mf_item *x, const char *s,
     for (const char *from = s; rc == 0 && *(s = literal(&out, s));) {
         const char *end = behind(s);
         if (!end) {
-            rc = mf_err_set(err, MF_EUSAGE, "'%.128s' misses its closing }", s);
+            rc = mf_err_set(err, MF_EUSAGE, "'%.128s' lacks its closing }", s);
             break;
         }
         struct text body = {0};

@@ -163,7 +163,7 @@ int mf_conf_doc(const char *const *keys, int n, FILE *to, struct mf_err *err)
     struct mf_bind *all = mf_xcalloc((size_t)(n > m ? n : m) + 1, sizeof *all);
     for (int i = 0; rc == 0 && i < n; i++)
         if (mf_key_find(all[i].key = keys[i]) < 0)
-            rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is no key; mf-conf --doc prints all", keys[i]);
+            rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is not a key; mf-conf --doc lists all", keys[i]);
     for (int i = 0; n == 0 && i < m; i++)
         all[i].key = mf_keys[i].name;
     if (rc == 0)

@@ -60,7 +60,7 @@ static int take_text(char **to, const struct mf_key *key, const struct mf_item *
     if (s->is == MF_IS_NULL)
         return 0;
     if (!strcmp(is, "name") && (fault = mf_name_fault(s->text)))
-        return mf_err_set(err, MF_EUSAGE, "must be a name, and no path: it %s", fault);
+        return mf_err_set(err, MF_EUSAGE, "must be a name, not a path: it %s", fault);
     *to = !strcmp(is, "path")      ? mf_home_path(s->text, err)
           : !strcmp(is, "address") ? mf_home_address(s->text, err)
                                    : mf_xstrdup(s->text);

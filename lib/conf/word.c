@@ -30,7 +30,7 @@ static bool quoted(const char **s, char *to, struct mf_err *err)
     }
     *s = p + 1;
     if (*p != quote)
-        mf_err_set(err, MF_EUSAGE, "misses its closing %c", quote);
+        mf_err_set(err, MF_EUSAGE, "lacks its closing %c", quote);
     return *p == quote;
 }
 
@@ -99,7 +99,7 @@ static int separator(const char **s, char end, struct mf_err *err)
     blanks(s);
     const char c = **s;
     *s += c != '\0';
-    return c == ',' ? 0 : c == end ? 1 : mf_err_set(err, MF_EUSAGE, "misses its closing %c", end);
+    return c == ',' ? 0 : c == end ? 1 : mf_err_set(err, MF_EUSAGE, "lacks its closing %c", end);
 }
 
 static int list(const char **s, int depth, struct mf_item *x, struct mf_err *err)
@@ -272,8 +272,8 @@ static int unsupported(const char *s, struct mf_err *err)
     for (size_t i = 0; s[n] && i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == n && !strncmp(s, names[i], n))
             return mf_err_set(err, MF_EUSAGE,
-                              "calls %s(..), which is not supported here, as sort, shuffle and interval are not: write "
-                              "the values out, or as choice, range or glob",
+                              "calls %s(..), which is not supported, like sort, shuffle and interval: list the values, "
+                              "or use choice, range or glob",
                               names[i]);
     return 0;
 }
@@ -286,7 +286,7 @@ static int right_side(struct mf_word *w, const char *s, struct mf_err *err)
         s += 7;
         rc = choices(w, &s, ')', err);
         if (rc == 0 && *s++ != ')')
-            return mf_err_set(err, MF_EUSAGE, "misses its closing )");
+            return mf_err_set(err, MF_EUSAGE, "lacks its closing )");
     } else if (!strncmp(s, "range(", 6)) {
         s += 5;
         rc = range(w, &s, err);
@@ -312,9 +312,9 @@ int mf_word_read(struct mf_word *w, const char *text, struct mf_err *err)
     s += w->act == MF_OVERRIDE_DELETE;
     const size_t n = strcspn(s, "=");
     if (n == 0 || (!s[n] && w->act != MF_OVERRIDE_DELETE))
-        return mf_err_set(err, MF_EUSAGE, "'%.128s' is no key=value", text);
+        return mf_err_set(err, MF_EUSAGE, "'%.128s' is not key=value", text);
     if (n > KEY_MAX)
-        return mf_err_set(err, MF_EUSAGE, "no key is as long as '%.64s...'", text);
+        return mf_err_set(err, MF_EUSAGE, "'%.64s...' is longer than any key", text);
     w->key = mf_xcalloc(n + 1, 1);
     memcpy(w->key, s, n);
     int rc = s[n] ? right_side(w, s + n + 1, err) : 0;
@@ -331,7 +331,7 @@ int mf_word_value(struct mf_item **to, const char *text, struct mf_err *err)
     struct mf_word w = {0};
     int rc = right_side(&w, text, err);
     if (rc == 0 && w.n != 1)
-        rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is not one value", text);
+        rc = mf_err_set(err, MF_EUSAGE, "'%.128s' is not a single value", text);
     if (rc == 0) {
         *to = w.choice[0].value;
         w.choice[0].value = NULL;

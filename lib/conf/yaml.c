@@ -83,7 +83,7 @@ static int put_once(struct reader *r, struct mf_item *map, const char *name, siz
     if (!there)
         return 0;
     mf_item_free(child);
-    return mf_err_set(err, MF_EUSAGE, "%.150s:%zu: '%.100s' was set at %.150s already", r->file, line + 1, name,
+    return mf_err_set(err, MF_EUSAGE, "%.150s:%zu: '%.100s' was already set at %.150s", r->file, line + 1, name,
                       there->where);
 }
 
@@ -147,11 +147,13 @@ static int alias(struct reader *r, const yaml_event_t *e, struct mf_item **to, s
         if (!strcmp(r->anchor[i].name, name)) {
             r->nodes += mf_item_count(r->anchor[i].of);
             if (r->nodes > MF_ITEMS_MAX)
-                return wrong(r, e->start_mark.line, err, "the aliases make more of it than a configuration can be");
+                return wrong(r, e->start_mark.line, err,
+                             "its aliases expand it beyond the maximum size of a configuration");
             *to = mf_item_copy(r->anchor[i].of);
             return 0;
         }
-    return mf_err_set(err, MF_EUSAGE, "%.300s:%zu: no '&%.64s' is above", r->file, e->start_mark.line + 1, name);
+    return mf_err_set(err, MF_EUSAGE, "%.300s:%zu: no anchor '&%.64s' precedes it", r->file, e->start_mark.line + 1,
+                      name);
 }
 
 static const char *tag_of(const yaml_event_t *e)
@@ -174,17 +176,17 @@ static int node(struct reader *r, const yaml_event_t *e, int depth, struct mf_it
     const size_t line = e->start_mark.line;
     int rc = 0;
     if (depth > DEPTH_MAX)
-        return wrong(r, line, err, "it is nested more than 32 deep");
+        return wrong(r, line, err, "it is nested more than 32 levels deep");
     if (++r->nodes > MF_ITEMS_MAX)
-        return wrong(r, line, err, "no configuration is that long");
+        return wrong(r, line, err, "it is too long for a configuration");
     if (tag_of(e))
-        return wrong(r, line, err, "tags are not read");
+        return wrong(r, line, err, "tags are not supported");
     if (e->type == YAML_ALIAS_EVENT)
         return alias(r, e, to, err);
     if (e->type == YAML_SCALAR_EVENT) {
         const char *text = (const char *)e->data.scalar.value;
         if (strlen(text) != e->data.scalar.length)
-            return wrong(r, line, err, "it holds a NUL");
+            return wrong(r, line, err, "it contains a NUL byte");
         *to = placed(r, e, mf_item_scalar(text, e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE, MF_YAML));
     } else {
         const bool is_map = e->type == YAML_MAPPING_START_EVENT;
@@ -216,7 +218,7 @@ static int document(struct reader *r, struct mf_item **to, struct mf_err *err)
         else if (type == YAML_MAPPING_START_EVENT)
             rc = node(r, &e, 0, to, err);
         else if (type == YAML_SEQUENCE_START_EVENT || (type == YAML_SCALAR_EVENT && e.data.scalar.length))
-            rc = wrong(r, e.start_mark.line, err, "it holds no map of keys");
+            rc = wrong(r, e.start_mark.line, err, "it is not a map of keys");
         yaml_event_delete(&e);
         if (rc || type == YAML_STREAM_END_EVENT)
             return rc;

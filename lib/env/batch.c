@@ -174,7 +174,7 @@ static int take_step(struct batch *b, const struct mf_server *w, const struct mf
             memcpy(r->final_obs + env * O, r->obs + env * O, O * sizeof(float));
     }
     if (any && !final)
-        return mf_err_set(err, MF_EFORMAT, "an episode ended and another began, without arrays final/KEY");
+        return mf_err_set(err, MF_EFORMAT, "an episode ended and the next began, without final/KEY arrays");
     return take_pictures(b, w, f, r->C, r->n_exec, err);
 }
 
@@ -197,7 +197,7 @@ static int take_states(struct batch *b, const struct mf_server *w, const struct 
         snprintf(name, sizeof name, "state/%d", i);
         const struct mf_array *a = mf_frame_find(f, name);
         if (!a || a->dtype != MF_U8 || a->rank != 1)
-            return mf_err_set(err, MF_EFORMAT, "an answer without bytes '%s', a uint8 array", name);
+            return mf_err_set(err, MF_EFORMAT, "an answer lacks '%s', a uint8 array", name);
         int rc = mf_alloc(&b->state[w->first + i], a->bytes, "an environment's state", err);
         if (rc)
             return rc;

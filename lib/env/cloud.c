@@ -50,12 +50,12 @@ static int add_solids(struct mf_cloud *c, struct mf_err *err)
             continue;
         if (type != mjGEOM_PLANE && type != mjGEOM_SPHERE && type != mjGEOM_CAPSULE && type != mjGEOM_CYLINDER &&
             type != mjGEOM_BOX)
-            return mf_err_set(
-                err, MF_EUSAGE,
-                "geom %d ('%s') is no plane, box, sphere, capsule or cylinder: depth cameras see no other", g,
-                m->names + m->name_geomadr[g]);
+            return mf_err_set(err, MF_EUSAGE,
+                              "geom %d ('%s') is not a plane, box, sphere, capsule or cylinder, the shapes that depth "
+                              "cameras support",
+                              g, m->names + m->name_geomadr[g]);
         if (c->n_solids == SOLIDS_MAX)
-            return mf_err_set(err, MF_EUSAGE, "depth cameras see at most %d geoms", SOLIDS_MAX);
+            return mf_err_set(err, MF_EUSAGE, "depth cameras support at most %d geoms", SOLIDS_MAX);
         c->geom[c->n_solids] = g;
         memcpy(c->colour[c->n_solids++], rgba, sizeof c->colour[0]);
     }
@@ -65,14 +65,14 @@ static int add_solids(struct mf_cloud *c, struct mf_err *err)
 static int check(const mjModel *m, int site, struct mf_err *err)
 {
     if (m->ncam < 1 || m->ncam > MF_CLOUD_CAMERAS)
-        return mf_err_set(err, MF_EUSAGE, "a point cloud wants 1 to %d cameras in the model, not %d", MF_CLOUD_CAMERAS,
+        return mf_err_set(err, MF_EUSAGE, "a point cloud needs 1 to %d cameras in the model, not %d", MF_CLOUD_CAMERAS,
                           m->ncam);
     for (int i = 0; i < m->ncam; i++)
         if (m->cam_bodyid[i] != 0 || m->cam_mode[i] != mjCAMLIGHT_FIXED)
             return mf_err_set(err, MF_EUSAGE,
-                              "camera %d moves: a point cloud wants cameras that are fixed in the world", i);
+                              "camera %d moves: a point cloud needs cameras that are fixed in the world", i);
     if (site < 0 || m->site_bodyid[site] != 0 || m->site_type[site] != mjGEOM_BOX)
-        return mf_err_set(err, MF_EUSAGE, "a point cloud wants a box site 'workspace' in the model's world");
+        return mf_err_set(err, MF_EUSAGE, "a point cloud needs a box site 'workspace' in the model's world body");
     return 0;
 }
 

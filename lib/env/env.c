@@ -16,8 +16,8 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", mf_envs[i]->name);
     }
-    return mf_err_set(err, MF_EUSAGE,
-                      "there is no environment '%s'; there are %s, and those of a server (exec, remote)", name, names);
+    return mf_err_set(err, MF_EUSAGE, "unknown environment '%s'; available: %s, and those of a server (exec, remote)",
+                      name, names);
 }
 
 int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
@@ -27,9 +27,9 @@ int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct m
         return mf_env_find(env, o->name, err);
     if (exec && !o->command)
         return mf_err_set(err, MF_EUSAGE,
-                          "env=exec: env.command='..' is missing, what starts a server of environments");
+                          "env=exec needs env.command='..', the command that starts an environment server");
     if (remote && !o->address)
-        return mf_err_set(err, MF_EUSAGE, "env=remote: env.address=tcp://127.0.0.1:PORT or ipc://PATH is missing");
+        return mf_err_set(err, MF_EUSAGE, "env=remote needs env.address=tcp://127.0.0.1:PORT or ipc://PATH");
     return mf_served_open(env, o, err);
 }
 
@@ -38,7 +38,7 @@ void mf_env_compare(const struct mf_env *env, const struct mf_env_opts *o, const
     char text[400];
     if (!*made_in || !strcmp(env->name, made_in) || !o->warn)
         return;
-    snprintf(text, sizeof text, "%.150s was made in env=%.63s, and meets env=%.63s as it was asked to", path, made_in,
+    snprintf(text, sizeof text, "%.150s was trained in env=%.63s and now runs in env=%.63s, as given", path, made_in,
              env->name);
     o->warn(text);
 }
@@ -49,7 +49,7 @@ int mf_env_open_for(const struct mf_env **env, struct mf_env_opts *o, bool named
     struct mf_err none;
     if (!named && *made_in && mf_env_find(env, made_in, &none))
         return mf_err_set(err, MF_EUSAGE,
-                          "%.150s was made in '%s', which is no environment here: give env=exec env.command='..' or "
+                          "%.150s was trained in '%s', which is not built in: give env=exec env.command='..' or "
                           "env=remote env.address=.. for a server of it, or env=NAME for another",
                           path, made_in);
     o->name = named || !*made_in ? o->name : made_in;
@@ -143,7 +143,7 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
     const int key = mf_env_key(env, as->name);
     const struct mf_obs *own = key < 0 ? NULL : &env->obs[key];
     if (!own)
-        return mf_err_set(err, MF_EUSAGE, "environment %s does not show '%s'", env->name, as->name);
+        return mf_err_set(err, MF_EUSAGE, "environment %s has no observation '%s'", env->name, as->name);
     const bool cloud = mf_obs_is_cloud(own) && !env->served;
     bool same = own->u8 == as->u8;
     for (int i = cloud; i < MF_OBS_RANK; i++)
@@ -151,8 +151,8 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
     if (same && (!cloud || (as->dim[0] >= 1 && as->dim[0] <= MF_POINTS_MAX)))
         return 0;
     char have[64], want[64];
-    return mf_err_set(err, MF_EUSAGE, "environment %s shows '%s' as %s, not as %s%s", env->name, own->name,
-                      shape(own, have), shape(as, want), cloud ? "; 1 to 4096 points are possible" : "");
+    return mf_err_set(err, MF_EUSAGE, "environment %s has the observation '%s' as %s, not as %s%s", env->name,
+                      own->name, shape(own, have), shape(as, want), cloud ? "; 1 to 4096 points are possible" : "");
 }
 
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs)

@@ -30,11 +30,13 @@ static int find_osmesa(struct osmesa *gl, struct mf_err *err)
 {
     void *lib = dlopen("libOSMesa.so.8", RTLD_NOW | RTLD_GLOBAL); /* global: MuJoCo asks it for OpenGL's functions */
     if (!lib)
-        return mf_err_set(err, MF_EDEVICE, "pictures need OSMesa, and libOSMesa.so.8 is not there: install libosmesa6");
+        return mf_err_set(err, MF_EDEVICE, "images need OSMesa, but libOSMesa.so.8 is missing: install libosmesa6");
     *(void **)&gl->create = dlsym(lib, "OSMesaCreateContextExt");
     *(void **)&gl->current = dlsym(lib, "OSMesaMakeCurrent");
     *(void **)&gl->destroy = dlsym(lib, "OSMesaDestroyContext");
-    return gl->create && gl->current && gl->destroy ? 0 : mf_err_set(err, MF_EDEVICE, "libOSMesa.so.8 is no OSMesa");
+    return gl->create && gl->current && gl->destroy
+               ? 0
+               : mf_err_set(err, MF_EDEVICE, "libOSMesa.so.8 lacks functions of OSMesa");
 }
 
 int mf_painter_new(struct mf_painter **out, const mjModel *m, int width, int height, struct mf_err *err)

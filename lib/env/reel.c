@@ -33,13 +33,12 @@ struct mf_reel {
 int mf_reel_new(struct mf_reel **out, const struct mf_env *env, int n, struct mf_err *err)
 {
     if (env->served && !mf_served_renders(env->served))
-        return mf_err_set(err, MF_EUSAGE, "the server of %s renders no pictures, so there is no video of it",
-                          env->name);
+        return mf_err_set(err, MF_EUSAGE, "no video of env=%s: its server renders no images", env->name);
     if (!env->served && !env->paint)
-        return mf_err_set(err, MF_EUSAGE, "there are no pictures of env=%s, so no video of it", env->name);
+        return mf_err_set(err, MF_EUSAGE, "no video of env=%s: it renders no images", env->name);
     FILE *store = env->served ? tmpfile() : NULL;
     if (env->served && !store)
-        return mf_err_errno(err, "a temporary file for the video's pictures");
+        return mf_err_errno(err, "a temporary file for the video's images");
     struct mf_reel *r = mf_xcalloc(1, sizeof *r);
     *r = (struct mf_reel){.env = env, .n = n, .track = mf_xcalloc((size_t)n, sizeof *r->track), .store = store};
     *out = r;
@@ -105,7 +104,7 @@ static int see_picture(void *reel, int env, int width, int height, const uint8_t
     uint8_t tile[TILE];
     scale(rgb, width, height, tile);
     if (pwrite(fileno(r->store), tile, TILE, r->end) != TILE)
-        return mf_err_errno(err, "write a picture to the video's temporary file");
+        return mf_err_errno(err, "write an image to the video's temporary file");
     memcpy(record(&r->track[env], sizeof r->end), &r->end, sizeof r->end);
     r->end += TILE;
     return 0;
@@ -170,7 +169,7 @@ static int draw(const struct mf_reel *r, int i, size_t t, struct brush *b, uint8
     memcpy(&at, bytes + t * sizeof at, sizeof at);
     return pread(fileno(r->store), tile, TILE, at) == TILE
                ? 0
-               : mf_err_errno(err, "read a picture from the video's temporary file");
+               : mf_err_errno(err, "read an image from the video's temporary file");
 }
 
 /* All tiles at time t; one whose episode is over stays as it ended. */

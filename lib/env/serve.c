@@ -81,7 +81,8 @@ static int make(struct mf_service *v, const struct mf_frame *q, struct mf_frame 
     if (strcmp(purpose, "eval") && strcmp(purpose, "train"))
         return mf_err_set(err, MF_EUSAGE, "purpose is '%.20s', not train or eval", purpose);
     if (n * o.obs.dim > ANSWER_MAX)
-        return mf_err_set(err, MF_EUSAGE, "the observations of %lld environments, %d numbers each, fit into no answer",
+        return mf_err_set(err, MF_EUSAGE,
+                          "the observations of %lld environments, %d numbers each, do not fit into one answer",
                           (long long)n, o.obs.dim);
     o.N = (int)n;
     o.first_env = (int)first;
@@ -154,7 +155,7 @@ static int step(struct mf_service *v, const struct mf_frame *q, struct mf_frame 
         mf_talk_get(q, "active", MF_U8, 1, &n, &active, err) || episodes(v, q, &next, err))
         return err->code;
     if (C < 1 || C > ACTIONS_MAX)
-        return mf_err_set(err, MF_EUSAGE, "%zu actions at once; 1 to %d can be taken", C, ACTIONS_MAX);
+        return mf_err_set(err, MF_EUSAGE, "a chunk of %zu actions; 1 to %d are possible", C, ACTIONS_MAX);
     if (check_actions(actions, n * C * (size_t)r->A, err) || mf_slots_chunk(r, (int)C, err))
         return err->code;
     for (size_t i = 0; i < n; i++) {
@@ -194,7 +195,7 @@ static int load(struct mf_service *v, const struct mf_frame *q, struct mf_frame 
         snprintf(name, sizeof name, "state/%zu", i);
         const struct mf_array *s = mf_frame_find(q, name);
         if (!s || s->dtype != MF_U8)
-            rc = mf_err_set(err, MF_EFORMAT, "a load without '%s'", name);
+            rc = mf_err_set(err, MF_EFORMAT, "a load request without '%s'", name);
         else
             state[i] = s->data, size[i] = s->bytes;
     }
@@ -228,9 +229,9 @@ struct mf_frame *mf_service_answer(struct mf_service *v, const struct mf_frame *
     while (i < sizeof acts / sizeof *acts && strcmp(acts[i].say, say))
         i++;
     if (i == sizeof acts / sizeof *acts) {
-        mf_err_set(&why, MF_EUSAGE, "it cannot '%.20s'", say);
+        mf_err_set(&why, MF_EUSAGE, "unknown request '%.20s'", say);
     } else if (i > 1 && !v->s.kind) {
-        mf_err_set(&why, MF_EUSAGE, "it was asked to %s before it was asked to make environments", say);
+        mf_err_set(&why, MF_EUSAGE, "the request '%s' came before 'make'", say);
     } else {
         a = mf_talk_new(acts[i].answer, seq);
         if (acts[i].act(v, q, a, &why) == 0)

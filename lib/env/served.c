@@ -26,7 +26,7 @@ static int no_answer(const struct mf_served *s, const struct mf_server *w, doubl
 {
     const struct mf_err was = *err;
     if (was.code == MF_EIO && mf_now() - since >= s->opts.timeout)
-        mf_err_set(err, MF_EIO, "%.300s for env.timeout=%g s: raise it where its start or an answer takes longer",
+        mf_err_set(err, MF_EIO, "%.300s within env.timeout=%g s: raise it if starting or answering takes longer",
                    was.text, s->opts.timeout);
     return named(s, w, err);
 }
@@ -52,12 +52,12 @@ int mf_server_answer(struct mf_served *s, struct mf_server *w, struct mf_frame *
     if (rc)
         return no_answer(s, w, since, err);
     if (seq != w->seq)
-        rc = mf_err_set(err, MF_EFORMAT, "%s answered question %lld where %lld was asked%s", mf_rpc_name(w->call),
-                        (long long)seq, (long long)w->seq, seq == w->seq - 1 ? ": it answers twice" : "");
+        rc = mf_err_set(err, MF_EFORMAT, "%s answered request %lld instead of %lld%s", mf_rpc_name(w->call),
+                        (long long)seq, (long long)w->seq, seq == w->seq - 1 ? ": it answered twice" : "");
     else if (!strcmp(say, "error"))
         rc = mf_frame_get_str(*f, "text", &text, err)
                  ? err->code
-                 : mf_err_set(err, MF_EIO, "%s says: %.300s", mf_rpc_name(w->call), text);
+                 : mf_err_set(err, MF_EIO, "%s reports: %.300s", mf_rpc_name(w->call), text);
     if (rc == 0)
         return 0;
     mf_frame_free(*f);
@@ -121,7 +121,8 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
     const float *low = low_data, *high = high_data;
     for (size_t j = 0; j < A; j++)
         if (!(low[j] <= high[j]))
-            return mf_err_set(err, MF_EFORMAT, "its action %zu goes from %g to %g", j, (double)low[j], (double)high[j]);
+            return mf_err_set(err, MF_EFORMAT, "its action %zu has the range %g to %g", j, (double)low[j],
+                              (double)high[j]);
     if (!isfinite(e->control_hz) || e->control_hz < 0)
         return mf_err_set(err, MF_EFORMAT, "its control_hz is %g", e->control_hz);
     e->action_dim = (int)A;
@@ -177,7 +178,7 @@ int mf_server_revive(struct mf_served *s, struct mf_server *w, struct mf_err *er
         if (w->restarts >= s->opts.restarts)
             return mf_err_set(err, MF_EIO, "%.400s; it was restarted %d times before (env.restarts)", why, w->restarts);
         w->restarts++;
-        snprintf(text, sizeof text, "%s; restarting it (%d of env.restarts=%d), its environments begin new episodes",
+        snprintf(text, sizeof text, "%s; restarting it (%d of env.restarts=%d); its environments start new episodes",
                  why, w->restarts, (int)s->opts.restarts);
         if (s->opts.warn)
             s->opts.warn(text);

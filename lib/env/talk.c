@@ -72,14 +72,14 @@ int mf_talk_get(const struct mf_frame *f, const char *name, enum mf_dtype dtype,
     const struct mf_array *a = mf_frame_find(f, name);
     char have[120], want[120];
     if (!a)
-        return mf_err_set(err, MF_EFORMAT, "an answer without the array '%s'", name);
+        return mf_err_set(err, MF_EFORMAT, "an answer lacks the array '%s'", name);
     if (a->dtype == dtype && a->rank == rank && !memcmp(a->dim, dim, (size_t)rank * sizeof *dim)) {
         *data = a->data;
         return 0;
     }
     shape_text(have, sizeof have, a->dtype, a->rank, a->dim);
     shape_text(want, sizeof want, dtype, rank, dim);
-    return mf_err_set(err, MF_EFORMAT, "'%s' is %s, and should be %s", name, have, want);
+    return mf_err_set(err, MF_EFORMAT, "'%s' is %s instead of %s", name, have, want);
 }
 
 /* ---- observations ---- */
@@ -155,7 +155,7 @@ int mf_talk_get_pictures(const struct mf_frame *f, int n, int C, int *width, int
     for (int i = 2; i < 4; i++) {
         dim[i] = a && a->rank == 5 ? a->dim[i] : 1;
         if (dim[i] < 1 || dim[i] > MF_PICTURE_MAX)
-            return mf_err_set(err, MF_EFORMAT, "an edge of a picture has %zu pixels, not 1 to %d", dim[i],
+            return mf_err_set(err, MF_EFORMAT, "an image has a side of %zu pixels, not 1 to %d", dim[i],
                               MF_PICTURE_MAX);
     }
     *height = (int)dim[2];
@@ -198,10 +198,12 @@ int mf_talk_layout(const struct mf_frame *f, const char *prefix, struct mf_layou
         strcpy(o.name, name);
         for (int k = 0; k < l->n; k++)
             if (mf_obs_names_clash(l->key[k].name, name))
-                return mf_err_set(err, MF_EFORMAT, "its observations '%s' and '%s' do not go into one file: rename one",
+                return mf_err_set(err, MF_EFORMAT,
+                                  "its observations '%s' and '%s' cannot be stored in one HDF5 file: rename one",
                                   l->key[k].name, name);
         if (!mf_layout_add(l, &o))
-            return mf_err_set(err, MF_EFORMAT, "more than %d observations; name those that are wanted", MF_OBS_KEYS);
+            return mf_err_set(err, MF_EFORMAT, "more than %d observations; select some with policy.obs_keys",
+                              MF_OBS_KEYS);
     }
-    return l->n ? 0 : mf_err_set(err, MF_EFORMAT, "no observation: an array %s/KEY for each", prefix);
+    return l->n ? 0 : mf_err_set(err, MF_EFORMAT, "no observations: each needs an array %s/KEY", prefix);
 }

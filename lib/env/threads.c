@@ -153,7 +153,7 @@ static int load(void *self, struct mf_slots *r, const void *const *state, const 
     t->r = r;
     for (int n = 0; n < t->N; n++) {
         if (size[n] != expert_size + t->env->state_size(t->state[n]))
-            return mf_err_set(err, MF_EFORMAT, "a saved state of %zu bytes is none of environment %s (%zu bytes)",
+            return mf_err_set(err, MF_EFORMAT, "a saved state of %zu bytes is not one of environment %s (%zu bytes)",
                               size[n], t->env->name, expert_size + t->env->state_size(t->state[n]));
         memcpy(t->memory[n], state[n], expert_size);
         t->env->load(t->state[n], (const char *)state[n] + expert_size);

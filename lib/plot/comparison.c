@@ -111,20 +111,20 @@ static void put_result(FILE *to, const struct mf_run_logs *t, double success)
 
 void mf_comparison_put(const struct mf_run_logs *t, double success, FILE *to)
 {
-    fprintf(
-        to,
-        "<h2>%s</h2>\n<p>Success is that of the rollouts, exploration noise on. The final one is over the "
-        "last tenth of a run's iterations, %d at the most, each counted by its episodes; over seeds the mean, and "
-        "in brackets the least and the most. The variance is the sample's, over seeds. Steps and seconds of "
-        "training are those until success was %g in the mean over %d iterations in a row (all of a shorter run), of "
-        "the runs that reached it.</p>\n",
-        t->n_groups > 1 ? "Comparison" : "Result", MF_LATELY, success, MF_LATELY);
+    fprintf(to,
+            "<h2>%s</h2>\n<p>Success is the success rate of the rollouts, with exploration noise. Final success is "
+            "taken over the "
+            "last tenth of a run's iterations, %d at the most, weighted by episodes; over seeds the mean, and in "
+            "brackets the minimum and maximum. The variance is the sample variance over seeds. Steps and seconds of "
+            "training are counted until success was %g on average over %d consecutive iterations (all of a shorter "
+            "run), for the runs that reached it.</p>\n",
+            t->n_groups > 1 ? "Comparison" : "Result", MF_LATELY, success, MF_LATELY);
     if (t->n_groups == 1) {
         put_result(to, t, success);
         return;
     }
     fprintf(to,
-            "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>what differs</th><th>seeds</th>"
+            "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>differing keys</th><th>seeds</th>"
             "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
             "<th>seconds per iteration</th><th>iterations</th><th>control steps</th></tr>\n",
             success);

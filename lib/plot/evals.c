@@ -132,12 +132,12 @@ static void read_file(struct mf_evals *e, int word, const char *dir, const char 
         json_decref(j);
     }
     if (lacking)
-        mf_log(MF_LOG_WARN, "%s/%s: left out %d of its results, which lack a field or have one of another kind", dir,
-               name, lacking);
+        mf_log(MF_LOG_WARN, "%s/%s: skipped %d of its results: a field is missing or of the wrong type", dir, name,
+               lacking);
     if (f)
         fclose(f);
     else
-        mf_log(MF_LOG_WARN, "%s; it is left out", why.text);
+        mf_log(MF_LOG_WARN, "%s; skipped", why.text);
 }
 
 static int of_json(const struct dirent *d)

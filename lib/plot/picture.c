@@ -168,7 +168,7 @@ static int run(const int fd[ENDS], struct mf_err *err)
     pid_t pid;
     int status;
     if ((errno = start(fd, &pid)))
-        return mf_err_errno(err, "pictures are made by gnuplot, which cannot be started (is it installed?)");
+        return mf_err_errno(err, "cannot start gnuplot, which draws the pictures (is it installed?)");
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return mf_err_errno(err, "wait for gnuplot");
@@ -177,7 +177,7 @@ static int run(const int fd[ENDS], struct mf_err *err)
     if (status && pread(fd[SAID], said, sizeof said - 1, 0) > 0)
         for (char *c = said; *c; c++)
             *c = (char)(*c == '\n' ? ' ' : *c);
-    return status ? mf_err_set(err, MF_EIO, "gnuplot could not make the picture: %s", said) : 0;
+    return status ? mf_err_set(err, MF_EIO, "gnuplot could not draw the picture: %s", said) : 0;
 }
 
 /* *out ends with a 0, and is for free() also on failure. */
@@ -185,14 +185,14 @@ static int read_all(int fd, char **out, size_t *n, struct mf_err *err)
 {
     struct stat st;
     if (fstat(fd, &st) < 0)
-        return mf_err_errno(err, "read what gnuplot made");
+        return mf_err_errno(err, "read gnuplot's output");
     *out = mf_xcalloc((size_t)st.st_size + 1, 1);
     for (*n = 0; *n < (size_t)st.st_size;) {
         const ssize_t got = pread(fd, *out + *n, (size_t)st.st_size - *n, (off_t)*n);
         if (got < 0)
-            return mf_err_errno(err, "read what gnuplot made");
+            return mf_err_errno(err, "read gnuplot's output");
         if (got == 0)
-            return mf_err_set(err, MF_EIO, "read what gnuplot made: it ends after %zu of %lld bytes", *n,
+            return mf_err_set(err, MF_EIO, "read gnuplot's output: it ends after %zu of %lld bytes", *n,
                               (long long)st.st_size);
         *n += (size_t)got;
     }
@@ -206,7 +206,7 @@ static int read_both(const int fd[ENDS], char **out, size_t *n, struct mf_err *e
     int rc = read_all(fd[FIRST], out, n, err);
     rc = rc ? rc : read_all(fd[SECOND], &again, &n_again, err);
     if (rc == 0 && (*n == 0 || *n != n_again || memcmp(*out, again, *n) != 0))
-        rc = mf_err_set(err, MF_EIO, "gnuplot could not write the whole picture: is the memory full?");
+        rc = mf_err_set(err, MF_EIO, "gnuplot could not write the whole picture: is memory exhausted?");
     free(again);
     return rc;
 }

@@ -92,7 +92,7 @@ static void take_told(struct mf_run_log *t, const char *program, const struct mf
     struct mf_err why;
     const bool read = mf_conf_recorded(c, t->folder, program, &why) == 0;
     if (!read)
-        mf_log(MF_LOG_WARN, "%s; what it says is left out", why.text);
+        mf_log(MF_LOG_WARN, "%s; ignored", why.text);
     const bool first = !t->text;
     if (read && first)
         t->text = mf_xcalloc((size_t)n_keys(), sizeof *t->text);

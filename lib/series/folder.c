@@ -104,7 +104,7 @@ int mf_series_folder_take(struct mf_series_folder *f, const char *dir, const cha
     snprintf(first, sizeof first, "%s", rc == 0 && found == OTHERS ? f->whose : "");
     for (int n = 0; rc == 0 && found == OTHERS; n++) {
         if (n == TRIES)
-            return mf_err_set(err, MF_EIO, "%.300s has the logs of %.300s, and no folder can be made below it", dir,
+            return mf_err_set(err, MF_EIO, "%.300s has the logs of %.300s, and no subfolder can be created", dir,
                               first);
         if (below(f, dir, name, n))
             rc = look_long(f, run, &found, err);

@@ -15,8 +15,8 @@ int mf_series_find(const struct mf_series_format **f, const char *name, struct m
             *f = all[i];
             return 0;
         }
-    return mf_err_set(err, MF_EUSAGE, "log.formats: '%.63s' is none; there are tensorboard, jsonl, csv, prometheus",
-                      name);
+    return mf_err_set(err, MF_EUSAGE,
+                      "log.formats: unknown format '%.63s'; available: tensorboard, jsonl, csv, prometheus", name);
 }
 
 int mf_series_continue(FILE **f, const char *path, const char *format, int64_t step, struct mf_err *err)

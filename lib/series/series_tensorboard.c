@@ -213,7 +213,7 @@ static int film_board(void *self, const char *tag, int64_t step, const char *pat
     int rc = f ? 0 : err->code;
     gif.n = f ? fread(gif.p, 1, RECORD_MAX, f) : 0;
     if (f && (gif.n < 10 || gif.n > RECORD_MAX - 1000 || memcmp(gif.p, "GIF8", 4) != 0))
-        rc = mf_err_set(err, MF_EFORMAT, "%.300s is no GIF of less than 16 MiB", path);
+        rc = mf_err_set(err, MF_EFORMAT, "%.300s is not a GIF of less than 16 MiB", path);
     if (f)
         fclose(f);
     if (rc == 0) {

@@ -69,7 +69,7 @@ void mf_awaits_taken(struct mf_run *run)
 void mf_awaits_say(const struct mf_run *run)
 {
     if (mf_awaits_more(run))
-        mf_log(MF_LOG_WARN, "%s: %d of collect.sources=%d are missing, and awaited for %.0f s", mf_port_name(run->in),
+        mf_log(MF_LOG_WARN, "%s: %d of collect.sources=%d are missing; waiting for up to %.0f s", mf_port_name(run->in),
                mf_awaits_due(run) - count_here(run, false), mf_awaits_due(run), limit(run));
 }
 
@@ -98,16 +98,17 @@ int mf_awaits_check(struct mf_run *run, struct mf_err *err)
         }
         if (waited > most / 3 && !s->named && run->stage->role == MF_SINK) {
             s->named = true;
-            mf_log_rarely(&run->waits_named, MF_LOG_WARN,
-                          "%s: all have waited %.0f s for the round of source '%s', which is turned away after %.0f s",
-                          mf_port_name(run->in), waited, s->src, most);
+            mf_log_rarely(
+                &run->waits_named, MF_LOG_WARN,
+                "%s: all sources have waited %.0f s for the round of source '%s', which is rejected after %.0f s",
+                mf_port_name(run->in), waited, s->src, most);
         }
     }
     if (mf_awaits_more(run) && now - run->moved > end)
-        return mf_err_set(
-            err, MF_EIO,
-            "%s: %d of collect.sources=%d are missing, and none came for %.0f s after one was turned away: "
-            "start all again when it is mended, or give fewer collect.sources",
-            mf_port_name(run->in), mf_awaits_due(run) - count_here(run, false), mf_awaits_due(run), now - run->moved);
+        return mf_err_set(err, MF_EIO,
+                          "%s: %d of collect.sources=%d are missing, and no other one connected within %.0f s after "
+                          "one was rejected: fix that source and start again, or lower collect.sources",
+                          mf_port_name(run->in), mf_awaits_due(run) - count_here(run, false), mf_awaits_due(run),
+                          now - run->moved);
     return 0;
 }

@@ -40,9 +40,9 @@ static int check_end(struct mf_sender *s, const struct mf_frame *end, struct mf_
         (rc = mf_frame_get_int(end, "samples", &said.samples, err)))
         return rc;
     if (said.frames != s->got.frames || said.samples != s->got.samples)
-        return mf_err_set(err, MF_EFORMAT, "the end counts %lld frames and %lld samples, but %lld and %lld came",
-                          (long long)said.frames, (long long)said.samples, (long long)s->got.frames,
-                          (long long)s->got.samples);
+        return mf_err_set(
+            err, MF_EFORMAT, "the end frame counts %lld frames and %lld samples, but %lld and %lld arrived",
+            (long long)said.frames, (long long)said.samples, (long long)s->got.frames, (long long)s->got.samples);
     if (mf_frame_has(end, "stopped") && (rc = mf_frame_get_bool(end, "stopped", &s->stopped, err)))
         return rc;
     if (mf_frame_has(end, "lost") && (rc = mf_frame_get_bool(end, "lost", &s->lost, err)))
@@ -52,7 +52,7 @@ static int check_end(struct mf_sender *s, const struct mf_frame *end, struct mf_
 
 static void log_turned_away(struct mf_run *run, const struct mf_sender *s)
 {
-    mf_log_rarely(&run->refusals, MF_LOG_WARN, "%s: source '%s' is turned away, and the others go on: %s",
+    mf_log_rarely(&run->refusals, MF_LOG_WARN, "%s: source '%s' is rejected, the others continue: %s",
                   mf_port_name(run->in), s->src, s->why);
     mf_awaits_moved(run);
     mf_awaits_say(run);
@@ -64,7 +64,7 @@ static int check_name(const struct mf_run *run, const struct mf_sender *s, struc
     return *s->src || mf_awaits_due(run) < 2
                ? 0
                : mf_err_set(err, MF_EFORMAT,
-                            "its head has no src, and collect.sources are %d: give each its own collect.src",
+                            "its head has no src, but collect.sources=%d: give each collector its own collect.src",
                             mf_awaits_due(run));
 }
 
@@ -125,10 +125,10 @@ static int truncated(struct mf_run *run, struct mf_err *err)
     const long long n = frames_so_far(run);
     const bool quiet = mf_port_is_pipe(run->in) && !run->stage->text_out;
     if (mf_stop_signal() == SIGINT)
-        return mf_err_set(err, MF_STOPPED, "asked to end by SIGINT");
+        return mf_err_set(err, MF_STOPPED, "stopped by SIGINT");
     if (quiet && (*run->failed || n == 0)) {
         if (!*run->failed)
-            mf_log(MF_LOG_INFO, "%s ends before a stream began: see what the program before says", name);
+            mf_log(MF_LOG_INFO, "%s ended before a stream began: see the message of the program before this one", name);
         snprintf(run->failed, sizeof run->failed, "%s", *run->failed ? run->failed : "?");
         return mf_err_set(err, MF_EFORMAT, "%s", "");
     }
@@ -186,8 +186,8 @@ static int left(struct mf_run *run, void *self, struct mf_err *err)
         if (!others(run, s) && !mf_awaits_more(run))
             return truncated(run, err);
         if (!*s->why)
-            mf_log(MF_LOG_WARN, "%s: source '%s' is gone without an end, after %lld frames", mf_port_name(run->in),
-                   s->src, (long long)s->got.frames);
+            mf_log(MF_LOG_WARN, "%s: source '%s' disconnected without an end frame, after %lld frames",
+                   mf_port_name(run->in), s->src, (long long)s->got.frames);
         rc = lose(run, self, s, err);
     }
     return rc;

@@ -152,7 +152,7 @@ static int read_option(struct mf_options *o, const struct mf_stage *s, struct wo
     else if (!strcmp(word, "-m") || !strcmp(word, "--multirun"))
         return mf_err_set(err, MF_EUSAGE, "mf-conf -m prints the jobs of a sweep, and pipelines/sweep runs them");
     else
-        return mf_err_set(err, MF_EUSAGE, "no option '%.128s' here", word);
+        return mf_err_set(err, MF_EUSAGE, "unknown option '%.128s'", word);
     if (!value || !*value)
         return mf_err_set(err, MF_EUSAGE, "%s needs a value", word);
     return in_full(o, value, to, err);
@@ -165,7 +165,7 @@ static int read_words(struct mf_options *o, const struct mf_stage *s, struct wor
         const char *in = o->in, *out = o->out;
         int first = i, rc = 0;
         if (!argv[i][0])
-            rc = mf_err_set(err, MF_EUSAGE, "word %d is empty: is a variable of the shell not set?", i);
+            rc = mf_err_set(err, MF_EUSAGE, "argument %d is empty: is a shell variable unset?", i);
         else if (argv[i][0] == '-' && argv[i][1])
             rc = read_option(o, s, w, argv, &i, err);
         else if (is_override(argv[i]))
@@ -205,7 +205,7 @@ static void or_a_file(const struct words *w, struct mf_err *err)
     const struct mf_err why = *err;
     for (int i = 0; i < w->from.n_words; i++)
         if (access(w->pair[i], F_OK) == 0)
-            mf_err_set(err, why.code, "%s; the file of that name is ./%.128s", why.text, w->pair[i]);
+            mf_err_set(err, why.code, "%s; for the file of that name write ./%.128s", why.text, w->pair[i]);
 }
 
 static int resolve(struct mf_options *o, const struct mf_stage *s, struct words *w, struct mf_err *err)
@@ -218,7 +218,7 @@ static int resolve(struct mf_options *o, const struct mf_stage *s, struct words 
     if (rc && (s->operands || takes_file(s)))
         or_a_file(w, err);
     if (rc == 0 && *mf_conf_remark(o->conf) && strcmp(mf_conf_text(o->conf, "log.level"), "error") != 0)
-        mf_log(MF_LOG_WARN, "keys of no program, kept without effect: %s", mf_conf_remark(o->conf));
+        mf_log(MF_LOG_WARN, "unknown keys, ignored: %s", mf_conf_remark(o->conf));
     return rc;
 }
 

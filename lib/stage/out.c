@@ -43,7 +43,7 @@ int mf_unread(struct mf_run *run, int rc, const struct mf_err *err)
 {
     if (rc != MF_CLOSED || !run->stage->metrics)
         return rc;
-    mf_log(MF_LOG_WARN, "%s; the work goes on", err->text);
+    mf_log(MF_LOG_WARN, "%s; the run continues", err->text);
     mf_port_drop(run->out);
     run->out = NULL;
     return 0;
@@ -118,7 +118,7 @@ int mf_flush_text(struct mf_err *err)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) /* ferror: an earlier write failed, errno is still its */
         return 0;
-    return errno == EPIPE ? mf_err_set(err, MF_CLOSED, "nobody reads stdout any more")
+    return errno == EPIPE ? mf_err_set(err, MF_CLOSED, "stdout has no reader any more")
                           : mf_err_errno(err, "write <stdout>");
 }
 

@@ -117,8 +117,8 @@ int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf
     snprintf(r->path, sizeof r->path, "%s", dir);
     int rc = mf_lock_wait(r->lock, wait, &got, err);
     if (rc == 0 && got == MF_LOCK_THEIRS)
-        rc =
-            mf_err_set(err, MF_EIO, "the run in %s has a learner already; replay a saved stream for a second one", dir);
+        rc = mf_err_set(err, MF_EIO,
+                        "the run in %s already has a learner; to train a second one, replay a saved stream", dir);
     if (rc)
         mf_rundir_close(r);
     else
@@ -170,12 +170,10 @@ static int check_place(const char *dir, struct mf_err *err)
     int rc = check_above(dir, err);
     if (rc == 0 && !is_run(dir))
         run_in(dir, name);
-    return !*name
-               ? rc
-               : mf_err_set(
-                     err, MF_EUSAGE,
-                     "%.200s is a folder of runs, such as %.100s, and no run; give a folder in it, run.dir=%.200s/NAME",
-                     dir, name, dir);
+    return !*name ? rc
+                  : mf_err_set(err, MF_EUSAGE,
+                               "%.200s is a folder of runs (such as %.100s), not a run; give run.dir=%.200s/NAME", dir,
+                               name, dir);
 }
 
 static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
@@ -198,7 +196,7 @@ static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
         if (errno != EEXIST)
             return mf_err_errno(err, "make the folder %s", r->path);
     }
-    return mf_err_set(err, MF_EIO, "%s has a hundred runs of this second; give run.dir", parent);
+    return mf_err_set(err, MF_EIO, "%s already has 100 runs of this second; give run.dir", parent);
 }
 
 /* outputs/SHELF/RUN has outputs/SHELF/latest, by whatever path it is named. */
@@ -234,14 +232,14 @@ static int check_use(const struct mf_rundir *r, const struct mf_rundir_opts *o, 
     if (o->force || !(numbered || clone))
         return 0;
     if (o->clones ? !clone : !numbered)
-        return mf_err_set(err, MF_EUSAGE,
-                          "%s is a run of %s, and %s cannot continue it; give another run.dir, or lose it with "
-                          "run.force=true",
-                          r->path, clone ? "mf-bc" : "mf-ppo", o->clones ? "mf-bc" : "reinforcement learning");
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%s is a run of %s, which %s cannot continue; give another run.dir, or overwrite it with run.force=true",
+            r->path, clone ? "mf-bc" : "mf-ppo", o->clones ? "mf-bc" : "reinforcement learning");
     if (!o->resume)
-        return mf_err_set(err, MF_EUSAGE,
-                          "%s was used before; continue it with run.resume=auto, or lose it with run.force=true",
-                          r->path);
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%s already holds a run; continue it with run.resume=auto, or overwrite it with run.force=true", r->path);
     return 0;
 }
 
@@ -327,8 +325,8 @@ bool mf_rundir_join(const char *dir, const char *program, const struct mf_conf *
     snprintf(path, sizeof path, "%.900s/logs/%s.log", dir, program);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
     if (log >= 0 && (mf_lock_wait(log, patience, &got, &ignored) || got == MF_LOCK_THEIRS)) {
-        mf_log(MF_LOG_WARN, "the run in %s has its %s already: this one leaves no log and no configuration there", dir,
-               program);
+        mf_log(MF_LOG_WARN, "the run in %s already has a running %s: this one writes no log and no configuration there",
+               dir, program);
         close(log);
         return false;
     }

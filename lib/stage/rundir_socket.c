@@ -46,10 +46,11 @@ int mf_rundir_socket(const char *dir, char *address, size_t size, struct mf_err 
                      (unsigned long long)hash_of(dir));
     }
     if (n > SOCKET_PATH)
-        return mf_err_set(err, MF_EIO,
-                          "%.200s is too deep for a socket (%d bytes), and no folder of our own can be made below "
-                          "$XDG_RUNTIME_DIR, $TMPDIR or /tmp for it: give a shorter run.dir",
-                          dir, SOCKET_PATH);
+        return mf_err_set(
+            err, MF_EIO,
+            "the path %.200s is too long for a socket (%d bytes), and no private folder can be created below "
+            "$XDG_RUNTIME_DIR, $TMPDIR or /tmp: give a shorter run.dir",
+            dir, SOCKET_PATH);
     snprintf(address, size, "ipc://%s", path);
     return 0;
 }

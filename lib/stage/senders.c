@@ -68,14 +68,15 @@ static int agree(const struct mf_senders *q, const struct mf_frame *head, const 
     (void)mf_frame_get_str(q->first, "src", &first, &ignored);
     for (int i = 0; i < 3; i++)
         if (!mf_frame_same(q->first, head, fields[i]))
-            return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than '%s', the first one", src, fields[i],
+            return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than the first source, '%s'", src, fields[i],
                               first);
     for (int i = 0; i < mf_frame_count(q->first, "spec"); i++) {
         char path[MF_NAME_MAX];
         const char *key = mf_frame_key(q->first, "spec", i);
         snprintf(path, sizeof path, "spec.%s", key ? key : "?");
         if (!mf_frame_same(q->first, head, path))
-            return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than '%s', the first one", src, path, first);
+            return mf_err_set(err, MF_EFORMAT, "source '%s' has another %s than the first source, '%s'", src, path,
+                              first);
     }
     return 0;
 }
@@ -89,12 +90,12 @@ static int may_begin(struct mf_port *in, const struct mf_sender *s, bool *again,
     if (!s->active)
         return s->lost || s->stopped ? 0
                : socket              ? mf_err_set(err, MF_EFORMAT, "source '%s' has ended", s->src)
-                                     : mf_err_set(err, MF_EFORMAT, "it follows the end");
+                                     : mf_err_set(err, MF_EFORMAT, "it follows the end frame frame");
     if (!socket)
         return *again ? 0 : mf_err_set(err, MF_EFORMAT, "a second head");
     if (s->from != mf_port_from(in) && s->from >= 0 && mf_port_is_here(in, s->from))
-        return mf_err_set(err, MF_EFORMAT, "a source named '%s' is here already: give each its own collect.src",
-                          s->src);
+        return mf_err_set(err, MF_EFORMAT,
+                          "a source named '%s' is already connected: give each collector its own collect.src", s->src);
     *again = true;
     return 0;
 }
@@ -126,7 +127,7 @@ static int begin(struct mf_senders *q, struct mf_port *in, struct mf_frame *head
 
 static int in_place(const struct mf_sender *s, struct mf_err *err)
 {
-    return s->active ? 0 : *s->why ? 1 : mf_err_set(err, MF_EFORMAT, "it follows the end");
+    return s->active ? 0 : *s->why ? 1 : mf_err_set(err, MF_EFORMAT, "it follows the end frame frame");
 }
 
 /* Of a pipe: by the name in the frame, where there are several. */
@@ -140,8 +141,8 @@ static int in_a_pipe(struct mf_senders *q, const struct mf_frame *f, struct mf_e
         if (rc)
             return rc;
         if (!(q->at = mf_senders_named(q, src)))
-            return mf_err_set(err, MF_EFORMAT, "%s of source '%s', of which no head came",
-                              mf_kind_name(mf_frame_kind(f)), src);
+            return mf_err_set(err, MF_EFORMAT, "%s of source '%s', which sent no head", mf_kind_name(mf_frame_kind(f)),
+                              src);
     }
     return in_place(q->at, err);
 }
@@ -155,7 +156,7 @@ static int in_a_socket(struct mf_senders *q, struct mf_port *in, struct mf_frame
     const enum mf_kind kind = mf_frame_kind(f);
     const char *src;
     if (kind == MF_FAILED)
-        return mf_err_set(err, MF_EFORMAT, "it says that its program failed");
+        return mf_err_set(err, MF_EFORMAT, "it reports that its program failed");
     if (!n)
         return mf_err_set(err, MF_EFORMAT, "a stream begins with a head, not with %s", mf_kind_name(kind));
     if (mf_frame_has(f, "src")) {
@@ -167,7 +168,8 @@ static int in_a_socket(struct mf_senders *q, struct mf_port *in, struct mf_frame
             return rc;
         s = named;
     } else if (n > 1) {
-        return mf_err_set(err, MF_EFORMAT, "%s without src, from one that passes on %d sources", mf_kind_name(kind), n);
+        return mf_err_set(err, MF_EFORMAT, "%s without src, from a program that forwards %d sources",
+                          mf_kind_name(kind), n);
     } else if (*s->src && kind != MF_METRICS) {
         mf_frame_set_str(f, "src", s->src);
     }

@@ -85,11 +85,12 @@ static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_er
     struct mf_conf *was = mf_conf_new();
     int rc = 0;
     if (mf_conf_recorded(was, dir, run->opt.program, &why))
-        mf_log(MF_LOG_WARN, "cannot read what the run in %.100s began with: %.300s", dir, why.text);
+        mf_log(MF_LOG_WARN, "cannot read the configuration of the run in %.100s: %.300s", dir, why.text);
     else if (mf_conf_agrees(run->opt.conf, was, run->opt.binds, &why))
-        rc = mf_err_set(err, MF_EUSAGE,
-                        "%.100s began with another configuration: here is %.300s; give what it was, or run.force=true",
-                        dir, why.text);
+        rc = mf_err_set(
+            err, MF_EUSAGE,
+            "%.100s was started with another configuration: now %.300s; give the old values, or run.force=true", dir,
+            why.text);
     mf_conf_free(was);
     return rc;
 }
@@ -167,14 +168,16 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
     if (mf_stage_reads(s) && (rc = open_in(run, err)))
         return rc;
     if (run->in && mf_port_is_terminal(run->in))
-        return mf_err_set(err, MF_EUSAGE, "a stream comes through a pipe or --in, not from a terminal");
+        return mf_err_set(err, MF_EUSAGE, "the input is a stream: give a pipe or --in, not a terminal");
     if (s->role == MF_TOOL)
         return 0;
     if ((rc = mf_port_open(&run->out, run->opt.out, MF_OUT, &run->wire, err)))
         return rc;
     run->silent = !s->text_out && mf_port_is_terminal(run->out);
     if (run->silent && s->role != MF_SINK && !s->watched)
-        return mf_err_set(err, MF_EUSAGE, "a stream is not for a terminal: pipe it into another program, or mf-view");
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "the output is a binary stream, not for a terminal: pipe it into another program, or into mf-view");
     return 0;
 }
 

@@ -25,7 +25,7 @@ static int read_ipc(struct mf_address *a, const char *text, struct mf_err *err)
     const char *path = text + strlen(ipc);
     size_t n = strlen(path);
     if (!*path)
-        return mf_err_set(err, MF_EUSAGE, "%s names no socket: ipc://PATH", text);
+        return mf_err_set(err, MF_EUSAGE, "%s has no path: ipc://PATH", text);
     if (n > IPC_PATH_MAX)
         return mf_err_set(err, MF_EUSAGE,
                           "the socket %.200s has a path of %zu bytes and at most %d are possible: choose a shorter one",
@@ -39,13 +39,14 @@ static int read_port(struct mf_address *a, const char *text, const char *port, b
 {
     size_t digits = strspn(port, "0123456789");
     if (!digits || port[digits])
-        return mf_err_set(err, MF_EUSAGE, "%s: '%s' is no port, a number from 1 to %d", text, port, PORT_MAX);
+        return mf_err_set(err, MF_EUSAGE, "%s: '%s' is not a port, a number from 1 to %d", text, port, PORT_MAX);
     a->port = digits > 5 ? PORT_MAX + 1 : atoi(port);
     if (a->port > PORT_MAX)
-        return mf_err_set(err, MF_EUSAGE, "%s: there is no port %s, only 1 to %d", text, port, PORT_MAX);
+        return mf_err_set(err, MF_EUSAGE, "%s: port %s is not in 1 to %d", text, port, PORT_MAX);
     if (a->port == 0 && !bind)
-        return mf_err_set(err, MF_EUSAGE, "%s: port 0 is for who binds and takes a free one; give the one that it logs",
-                          text);
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%s: port 0 is for binding to a free port; to connect, give the port that the other end logged", text);
     return 0;
 }
 
@@ -68,11 +69,11 @@ static int check_host(const char *text, const char *host, bool bracketed, bool b
     if (!*host)
         return mf_err_set(err, MF_EUSAGE, "%s has no host: tcp://HOST:PORT", text);
     if (bracketed && inet_pton(AF_INET6, bare, &b) != 1)
-        return mf_err_set(err, MF_EUSAGE, "%s: '%s' is no IPv6 address", text, host);
+        return mf_err_set(err, MF_EUSAGE, "%s: '%s' is not an IPv6 address", text, host);
     if (!bracketed && strchr(host, ':'))
-        return mf_err_set(err, MF_EUSAGE, "%s: an IPv6 address goes into brackets, tcp://[::1]:5555", text);
+        return mf_err_set(err, MF_EUSAGE, "%s: write an IPv6 address in brackets, tcp://[::1]:5555", text);
     if (!bind && !strcmp(host, "*"))
-        return mf_err_set(err, MF_EUSAGE, "%s: * is for who binds; who connects names the host", text);
+        return mf_err_set(err, MF_EUSAGE, "%s: * is for binding; to connect, name the host", text);
     return 0;
 }
 
@@ -88,7 +89,7 @@ static int read_tcp(struct mf_address *a, const char *text, bool bind, struct mf
         return mf_err_set(err, MF_EUSAGE, "%s has no port: tcp://HOST:PORT", text);
     from += bracketed;
     if ((size_t)snprintf(host, sizeof host, "%.*s", (int)(end - from), from) >= sizeof host)
-        return mf_err_set(err, MF_EUSAGE, "%.80s..: a host's name has at most %zu bytes", text, sizeof host - 1);
+        return mf_err_set(err, MF_EUSAGE, "%.80s..: a host name has at most %zu bytes", text, sizeof host - 1);
     int rc = check_host(text, host, bracketed, bind, err);
     if (rc || (rc = read_port(a, text, colon + 1, bind, err)))
         return rc;
@@ -109,5 +110,5 @@ int mf_address_read(struct mf_address *a, const char *text, bool bind, struct mf
         return read_tcp(a, text, bind, err);
     if (mf_starts(text, ipc))
         return read_ipc(a, text, err);
-    return mf_err_set(err, MF_EUSAGE, "'%s' is no address of a socket: ipc://PATH or tcp://HOST:PORT", text);
+    return mf_err_set(err, MF_EUSAGE, "'%s' is not a socket address: ipc://PATH or tcp://HOST:PORT", text);
 }

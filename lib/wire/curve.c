@@ -37,9 +37,10 @@ int mf_curve_read(const char *path, bool secret, char key[MF_KEY_SIZE], struct m
     text[n] = 0;
     text[strcspn(text, "\r\n")] = 0;
     if (!safe)
-        return mf_err_set(err, MF_EUSAGE, "the secret key %s can be read by others: chmod 600 it", path);
+        return mf_err_set(err, MF_EUSAGE, "other users can read the secret key %s: chmod 600 it", path);
     if (strlen(text) != MF_KEY_SIZE - 1 || !zmq_z85_decode(bytes, text))
-        return mf_err_set(err, MF_EUSAGE, "%s is no key: one line of 40 characters, as mf-keys writes it", path);
+        return mf_err_set(err, MF_EUSAGE, "%s is not a key: it must be one line of 40 characters, as mf-keys writes it",
+                          path);
     memcpy(key, text, MF_KEY_SIZE);
     return 0;
 }
@@ -69,7 +70,7 @@ static void answer(struct mf_doorman *d, zmq_msg_t part[PARTS])
         zmq_z85_encode(key, zmq_msg_data(&part[6]), KEY_BYTES);
     bool good = knows(d, key);
     if (!good)
-        mf_log_rarely(&d->refusals, MF_LOG_WARN, "%s: refused %.*s: its key %s is none of %s", d->name,
+        mf_log_rarely(&d->refusals, MF_LOG_WARN, "%s: refused %.*s: its key %s is not in %s", d->name,
                       (int)zmq_msg_size(&part[3]), (const char *)zmq_msg_data(&part[3]), key, d->allowed);
     zmq_send(d->door, "1.0", 3, ZMQ_SNDMORE);
     zmq_send(d->door, zmq_msg_data(&part[1]), zmq_msg_size(&part[1]), ZMQ_SNDMORE);
@@ -104,8 +105,8 @@ static int post_doorman(struct mf_socket *s, const char *allowed, struct mf_err 
 {
     struct stat st;
     if (stat(allowed, &st) < 0 || !S_ISDIR(st.st_mode))
-        return mf_err_set(err, MF_EUSAGE, "wire.allowed=%s is no folder: put the NAME.public of who may come into it",
-                          allowed);
+        return mf_err_set(err, MF_EUSAGE,
+                          "wire.allowed=%s is not a folder: create it, with the NAME.public of each client", allowed);
     struct mf_doorman *d = s->doorman = mf_xcalloc(1, sizeof *d);
     d->name = mf_xstrdup(s->name);
     d->allowed = mf_xstrdup(allowed);
@@ -137,7 +138,7 @@ int mf_curve_lock(struct mf_socket *s, bool bind, const struct mf_wire_opts *o, 
     if (rc)
         return rc;
     if (zmq_curve_public(public, secret) < 0)
-        return mf_err_set(err, MF_EUSAGE, "%s is no secret key", o->secret);
+        return mf_err_set(err, MF_EUSAGE, "%s is not a secret key", o->secret);
     zmq_setsockopt(s->socket, ZMQ_CURVE_SECRETKEY, secret, MF_KEY_SIZE);
     zmq_setsockopt(s->socket, ZMQ_CURVE_PUBLICKEY, public, MF_KEY_SIZE);
     if (!bind) {

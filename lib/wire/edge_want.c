@@ -145,7 +145,7 @@ static int still_wanted(struct mf_edge_client *e, struct mf_port *watch, double 
 {
     int rc = watch ? mf_port_check(watch, err) : 0;
     if (mf_stop_signal())
-        return mf_err_set(err, MF_STOPPED, "asked to end while waiting for a policy");
+        return mf_err_set(err, MF_STOPPED, "stopped while waiting for a policy");
     if (rc || (rc = let_in(e, err)))
         return rc;
     if (watch && mf_port_renewed(watch))

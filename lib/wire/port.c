@@ -29,9 +29,10 @@ int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, co
         bind = *where++ == '@';
     bool zmq = mf_address_is_socket(where);
     if (!zmq && where != address)
-        return mf_err_set(err, MF_EUSAGE, "%s: '@' and '>' go before an ipc:// or tcp:// address only", address);
+        return mf_err_set(err, MF_EUSAGE, "%s: the prefixes '@' and '>' are for ipc:// and tcp:// addresses only",
+                          address);
     if (!zmq && strstr(where, "://"))
-        return mf_err_set(err, MF_EUSAGE, "%s: no such carrier; an address is -, a path, ipc://PATH or tcp://HOST:PORT",
+        return mf_err_set(err, MF_EUSAGE, "%s: unknown kind of address; give -, a path, ipc://PATH or tcp://HOST:PORT",
                           address);
     struct mf_port *p = mf_xcalloc(1, sizeof *p);
     p->fd = -1;
@@ -100,7 +101,7 @@ int mf_port_scan(const struct mf_port *port, struct mf_scan *s, const uint8_t *p
     int rc = mf_scan_more(s, p, have, MF_FRAME_MAX);
     at += s->at;
     if (rc == -1)
-        return mf_err_set(err, MF_EFORMAT, "%s: byte %llu is no MessagePack", port->name, at);
+        return mf_err_set(err, MF_EFORMAT, "%s: byte %llu is not valid MessagePack", port->name, at);
     if (rc == -2)
         return mf_err_set(err, MF_EFORMAT, "%s: nested deeper than %d at byte %llu", port->name, MF_DEPTH_MAX, at);
     if (rc == -3)

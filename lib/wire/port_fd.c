@@ -26,7 +26,7 @@ static int wait_for(struct mf_port *port, short events, struct mf_port *watch, s
         if (n < 0 && errno != EINTR)
             return mf_err_errno(err, "poll %s", port->name);
         if (ready[1].revents & (POLLERR | POLLHUP))
-            return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", watch->name);
+            return mf_err_set(err, MF_CLOSED, "%s: the reader is gone", watch->name);
         if (watch && watch->fd < 0 && (rc = mf_port_check(watch, err)))
             return rc;
         if (n > 0 && ready[0].revents)
@@ -61,7 +61,7 @@ static int fd_sendv(struct mf_port *port, const struct iovec *part, int parts, s
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n < 0 && errno == EPIPE)
-            return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", port->name);
+            return mf_err_set(err, MF_CLOSED, "%s: the reader is gone", port->name);
         if (n < 0)
             return mf_err_errno(err, "write %s", port->name);
         len -= (size_t)n;
@@ -133,7 +133,7 @@ static int fd_check(struct mf_port *port, struct mf_err *err)
 {
     struct pollfd out = {.fd = port->fd};
     bool gone = poll(&out, 1, 0) > 0 && out.revents & (POLLERR | POLLHUP);
-    return gone ? mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", port->name) : 0;
+    return gone ? mf_err_set(err, MF_CLOSED, "%s: the reader is gone", port->name) : 0;
 }
 
 static int fd_close(struct mf_port *port, struct mf_err *err)

@@ -67,7 +67,7 @@ static bool tell(struct mf_port_in *z, struct peer *p, enum mf_port_word say, co
 static void turn_away(struct mf_port *port, const void *id, size_t size)
 {
     struct mf_port_note note = {.say = MF_PORT_NO};
-    snprintf(note.why, sizeof note.why, "%d writers are here already, and one reader has no more", PEERS);
+    snprintf(note.why, sizeof note.why, "%d writers are already connected, the maximum of one reader", PEERS);
     send_note(port->zmq_in, id, size, &note);
     mf_log_rarely(&port->zmq_in->too_many, MF_LOG_WARN, "%s: refused a writer: %s", port->name, note.why);
 }
@@ -118,11 +118,12 @@ static int on_note(struct mf_port *port, struct peer *p, zmq_msg_t *id, const st
             ping(z, p);
             return 0;
         }
-        snprintf(why, sizeof why, "it speaks version %d of the way frames travel, and you version %lld",
+        snprintf(why, sizeof why, "it speaks version %d of the transport protocol, you speak version %lld",
                  MF_PORT_VERSION, (long long)note->v);
         mf_port_refuse(port, (int)(p - z->peer), why);
-        mf_log_rarely(&z->versions, MF_LOG_WARN, "%s: refused a writer: it speaks version %lld, and this is %d",
-                      port->name, (long long)note->v, MF_PORT_VERSION);
+        mf_log_rarely(&z->versions, MF_LOG_WARN,
+                      "%s: refused a writer: it speaks version %lld of the transport protocol, not %d", port->name,
+                      (long long)note->v, MF_PORT_VERSION);
     } else if (note->say == MF_PORT_BYE && p && p->state < LEAVES) {
         tell(z, p, MF_PORT_DONE, NULL);
         p->state = LEAVES;
@@ -255,7 +256,7 @@ static int in_recv(struct mf_port *port, struct mf_port *watch, const void **dat
 static int in_sendv(struct mf_port *port, const struct iovec *part, int parts, size_t len, struct mf_err *err)
 {
     (void)part, (void)parts, (void)len;
-    return mf_err_set(err, MF_EUSAGE, "%s is for reading", port->name);
+    return mf_err_set(err, MF_EUSAGE, "%s is open for reading only", port->name);
 }
 
 static int in_check(struct mf_port *port, struct mf_err *err)

@@ -87,10 +87,10 @@ static int meet(struct mf_port_out *z, const struct mf_port *port, struct mf_err
 {
     const double alone = mf_now() - z->alone_since;
     if (z->meeting > 0 && alone >= z->meeting)
-        return mf_err_set(err, MF_EIO, "nobody has read at %s for %g s (collect.policy_timeout): is a reader there?",
+        return mf_err_set(err, MF_EIO, "no reader at %s for %g s (collect.policy_timeout): is its program running?",
                           port->name, z->meeting);
     if (alone >= say_after && !z->said) {
-        mf_log(MF_LOG_WARN, "nobody reads at %s so far; waiting for a reader", port->name);
+        mf_log(MF_LOG_WARN, "no reader at %s yet; waiting for one", port->name);
         z->said = true;
     }
     return 0;
@@ -106,7 +106,7 @@ static int check(struct mf_port *port, struct mf_err *err)
         return meet(z, port, err);
     double patience = z->resends ? z->patience : short_patience;
     if ((!z->up && mf_now() - z->alone_since >= patience) || (z->renewed && !z->resends))
-        return mf_err_set(err, MF_CLOSED, "%s: nobody reads any more", port->name);
+        return mf_err_set(err, MF_CLOSED, "%s: the reader is gone", port->name);
     return 0;
 }
 
@@ -164,7 +164,7 @@ static int out_sendv(struct mf_port *port, const struct iovec *part, int parts, 
 static int out_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err)
 {
     (void)watch, (void)data, (void)len;
-    return mf_err_set(err, MF_EUSAGE, "%s is for writing", port->name);
+    return mf_err_set(err, MF_EUSAGE, "%s is open for writing only", port->name);
 }
 
 static void out_drop(struct mf_port *port)
@@ -179,7 +179,8 @@ static int out_close(struct mf_port *port, struct mf_err *err)
     int rc = 0;
     bool said = false;
     while (z->sent && !z->done && !(rc = check(port, err))) {
-        if (z->renewed && (rc = mf_err_set(err, MF_CLOSED, "%s: the reader was lost at the end", port->name)))
+        if (z->renewed &&
+            (rc = mf_err_set(err, MF_CLOSED, "%s: the reader disconnected before the end of the stream", port->name)))
             break;
         said = said || (z->hello && send_note(z, MF_PORT_BYE));
         if (!z->done && (rc = wait_a_moment(port, err)))

@@ -11,8 +11,8 @@ int mf_rpc_wait_on(const struct mf_rpc *c, double deadline, struct mf_err *err)
     if (rc)
         return rc;
     if (isinf(deadline) && mf_stop_signal())
-        return mf_err_set(err, MF_STOPPED, "asked to end by signal %d", mf_stop_signal());
-    return mf_now() < deadline ? 0 : mf_err_set(err, MF_EIO, "%s is silent", c->name);
+        return mf_err_set(err, MF_STOPPED, "stopped by signal %d", mf_stop_signal());
+    return mf_now() < deadline ? 0 : mf_err_set(err, MF_EIO, "%s has not answered", c->name);
 }
 
 int mf_rpc_put(struct mf_rpc *c, const void *frame, size_t len, double timeout_s, struct mf_err *err)

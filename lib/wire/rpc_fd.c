@@ -37,7 +37,7 @@ static int gone(struct mf_rpc *c, struct mf_err *err)
 {
     int status;
     if (!c->pid || !reap(c, &status, GRACE_MS))
-        return mf_err_set(err, MF_CLOSED, "%s hung up", c->name);
+        return mf_err_set(err, MF_CLOSED, "%s closed the connection", c->name);
     return mf_err_set(err, MF_CLOSED, "%s %s", c->name, mf_fate((char[MF_FATE]){0}, status));
 }
 
@@ -83,11 +83,10 @@ static int not_a_frame(const struct mf_rpc *c, struct mf_err *err)
         n++;
     }
     text[n] = '\0';
-    return mf_err_set(
-        err, MF_EFORMAT,
-        "%s wrote 0x%02x%s%s%s to its stdout where a frame (a MessagePack map) should begin: what it prints "
-        "belongs on stderr",
-        c->name, c->buf[0], n ? " ('" : "", text, n ? "..')" : "");
+    return mf_err_set(err, MF_EFORMAT,
+                      "%s wrote 0x%02x%s%s%s to its stdout where a frame (a MessagePack map) should begin: it must "
+                      "print to stderr instead",
+                      c->name, c->buf[0], n ? " ('" : "", text, n ? "..')" : "");
 }
 
 /* 1: a whole frame lies at buf[0 .. *len). */
@@ -97,8 +96,9 @@ static int scan(const struct mf_rpc *c, struct mf_scan *s, struct mf_err *err)
     if (c->have && !s->at && mf_token_read(&first, c->buf, c->have) && first.type != MF_MAP)
         return not_a_frame(c, err);
     int rc = c->have ? mf_scan_more(s, c->buf, c->have, MF_FRAME_MAX) : 0;
-    return rc >= 0 ? rc
-                   : mf_err_set(err, MF_EFORMAT, "%s sent bytes that are no MessagePack map of at most 1 GiB", c->name);
+    return rc >= 0
+               ? rc
+               : mf_err_set(err, MF_EFORMAT, "%s sent bytes that are not a MessagePack map of at most 1 GiB", c->name);
 }
 
 static int get(struct mf_rpc *c, double deadline, const void **frame, size_t *len, struct mf_err *err)

@@ -36,7 +36,7 @@ static int wait_for(struct mf_rpc *c, short events, double deadline, struct mf_e
         if (n > 0 && item[0].revents)
             return 0;
         if (hung_up(c))
-            return mf_err_set(err, MF_CLOSED, "%s hung up", c->name);
+            return mf_err_set(err, MF_CLOSED, "%s closed the connection", c->name);
         if ((rc = mf_rpc_wait_on(c, deadline, err)))
             return rc;
     }
@@ -61,7 +61,7 @@ static int whole(const struct mf_rpc *c, const void *frame, size_t len, struct m
     if (len && mf_token_read(&first, frame, len) == 1 && first.type == MF_MAP &&
         mf_scan_more(&s, frame, len, MF_FRAME_MAX) == 1 && s.at == len)
         return 0;
-    return mf_err_set(err, MF_EFORMAT, "%s sent a message of %zu bytes that is no MessagePack map", c->name, len);
+    return mf_err_set(err, MF_EFORMAT, "%s sent a message of %zu bytes that is not a MessagePack map", c->name, len);
 }
 
 static int get(struct mf_rpc *c, double deadline, const void **frame, size_t *len, struct mf_err *err)
@@ -104,11 +104,8 @@ static int open_call(struct mf_rpc **out, const char *address, bool asks, struct
     if (rc)
         return rc;
     if (!at.local)
-        return mf_err_set(
-            err, MF_EUSAGE,
-            "%s goes beyond this machine, and questions and answers travel in the clear: use 127.0.0.1 and "
-            "an ssh tunnel",
-            address);
+        return mf_err_set(err, MF_EUSAGE,
+                          "%s is not local, and requests are not encrypted: use 127.0.0.1 and an ssh tunnel", address);
     struct mf_rpc *c = mf_xcalloc(1, sizeof *c);
     c->carrier = &mf_rpc_zmq;
     snprintf(c->name, sizeof c->name, "%s", address);

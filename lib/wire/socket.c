@@ -23,16 +23,15 @@ static int check_keys(const struct mf_address *a, const char *address, bool bind
 {
     const bool keys = o && o->secret;
     if (a->tcp && keys && (bind ? !o->allowed : !o->server))
-        return mf_err_set(
-            err, MF_EUSAGE,
-            bind ? "%s: with wire.secret give wire.allowed too, the folder of the public keys that may come"
-                 : "%s: with wire.secret give wire.server too, the public key of who listens there",
-            address);
+        return mf_err_set(err, MF_EUSAGE,
+                          bind ? "%s: with wire.secret give wire.allowed too, the folder of the clients' public keys"
+                               : "%s: with wire.secret give wire.server too, the server's public key",
+                          address);
     if (a->local || keys)
         return 0;
     return mf_err_set(err, MF_EUSAGE,
-                      "%s goes beyond this machine, where only keys keep others out: make some with mf-keys and give "
-                      "wire.secret and %s, or use 127.0.0.1 and an ssh tunnel",
+                      "%s is not local and needs keys: generate them with mf-keys and give wire.secret and %s, or use "
+                      "127.0.0.1 and an ssh tunnel",
                       address, bind ? "wire.allowed" : "wire.server");
 }
 
@@ -99,12 +98,12 @@ static int make_way(const char *address, const char *path, struct mf_err *err)
     char *copy = mf_xstrdup(path), *folder = dirname(copy);
     const bool nowhere = stat(folder, &st) < 0 && errno == ENOENT;
     if (nowhere)
-        mf_err_set(err, MF_EIO, "cannot bind %s: there is no folder %s; make it first", address, folder);
+        mf_err_set(err, MF_EIO, "cannot bind %s: there is no folder %s; create it first", address, folder);
     free(copy);
     if (nowhere)
         return err->code;
     if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
-        return mf_err_set(err, MF_EIO, "cannot bind %s: something that is no socket is there", address);
+        return mf_err_set(err, MF_EIO, "cannot bind %s: the path exists and is not a socket", address);
     if (somebody_listens(path))
         return mf_err_set(err, MF_EIO, "cannot bind %s: %s", address, strerror(EADDRINUSE));
     return 0;
@@ -170,19 +169,20 @@ int mf_socket_refused(struct mf_socket *s, enum mf_socket_event event, struct mf
     if (s->binds)
         return 0;
     if (event == MF_SOCKET_REFUSED)
-        return mf_err_set(err, MF_EUSAGE, "%s refuses us: our public key is not in its wire.allowed", s->name);
+        return mf_err_set(err, MF_EUSAGE, "%s refused the connection: this end's public key is not in its wire.allowed",
+                          s->name);
     if (s->met || (event != MF_SOCKET_MISMATCH && (event != MF_SOCKET_CUT || ++s->cuts < CUTS)))
         return 0; /* libzmq does not try again after a mismatch */
-    return mf_err_set(
-        err, MF_EUSAGE,
-        "%s and this end do not match: is wire.server its public key, and do both ends have keys, or neither?",
-        s->name);
+    return mf_err_set(err, MF_EUSAGE,
+                      "the keys of %s and of this end do not match: is wire.server its public key, and do both ends "
+                      "have keys, or neither?",
+                      s->name);
 }
 
 void mf_socket_log_mismatch(struct mf_socket *s)
 {
-    mf_log_rarely(&s->mismatches, MF_LOG_WARN,
-                  "%s: refused a peer that does not match: it has no key, or expects another server's", s->name);
+    mf_log_rarely(&s->mismatches, MF_LOG_WARN, "%s: refused a peer: it has no key, or expects another server's key",
+                  s->name);
 }
 
 void mf_socket_close(struct mf_socket *s, int linger_ms)

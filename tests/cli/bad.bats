@@ -246,7 +246,7 @@ CASES
     refuses "training.num_envs=1.5: must be an integer" training.num_envs=1.5 &&
         refuses "training.num_envs=99999999999999999999: must be an integer" training.num_envs=99999999999999999999 &&
         refuses "must be one of flow_noise|flow_sde|flow_cps" policy.noise_method=flow &&
-        refuses "misses its closing ]" 'policy.hidden=[8,8' && refuses "there is no environment 'nowhere'" env=nowhere &&
+        refuses "lacks its closing ]" 'policy.hidden=[8,8' && refuses "unknown environment 'nowhere'" env=nowhere &&
         refuses "there is no device 'gpu'" device=gpu && refuses "device=cuda:0: this build carries no CUDA device; take device=cpu" device=cuda:0 &&
         refuses "/nowhere: No such file" --config /nowhere &&
         refuses "is a folder, not a regular file" --config "$T" &&
@@ -343,8 +343,8 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 
 @test "a file never takes the place of a pipe, a device or a folder" {
     mkfifo "$T/fifo"
-    answers 2 "which no file may replace" mf-eval run eval.num_episodes=2 eval.json="$T/fifo" &&
-        answers 2 "which no file may replace" mf-record "$T/fifo" --in raw.mf && answers 2 "is a folder" mf-record "$T" --in raw.mf &&
+    answers 2 "cannot be replaced by a file" mf-eval run eval.num_episodes=2 eval.json="$T/fifo" &&
+        answers 2 "cannot be replaced by a file" mf-record "$T/fifo" --in raw.mf && answers 2 "is a folder" mf-record "$T" --in raw.mf &&
         [[ -p $T/fifo ]]
 }
 
@@ -377,7 +377,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
         answers 2 "choose a shorter one" mf-collect "${small[@]}" collect.policy_address="ipc://$T/$long" &&
         answers 2 "the path is too long" mf-collect "${small[@]}" run.dir="$(printf 'a/%.0s' {1..600})" &&
         answers 1 "Not a directory" mf-bc clone.dataset=demos.hdf5 run.dir=adv.mf/run &&
-        answers 2 "was used before" mf-collect "${small[@]}" run.dir=run && answers 2 "was used before" mf-ppo "${small[@]}" run.dir=run --in adv.mf
+        answers 2 "already holds a run" mf-collect "${small[@]}" run.dir=run && answers 2 "already holds a run" mf-ppo "${small[@]}" run.dir=run --in adv.mf
 }
 
 @test "a second learner of a live run is refused, and the first one goes on" {
@@ -385,8 +385,8 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     local run=$!
     wait_for compgen -G "$T/run/checkpoints/*.safetensors" || return 1
     spoil "$T/s" <<<"live: f[0].update(run='$T/run', policy_address='ipc://$T/run/policy.sock')" &&
-        answers 1 "has a learner already" bash -c "cat $T/s/live | mf-ppo ${small[*]}" &&
-        answers 1 "has a learner already" bash -c "cat $T/s/live | mf-ppo ${small[*]} run.dir=$T/other" &&
+        answers 1 "already has a learner" bash -c "cat $T/s/live | mf-ppo ${small[*]}" &&
+        answers 1 "already has a learner" bash -c "cat $T/s/live | mf-ppo ${small[*]} run.dir=$T/other" &&
         wait "$run" && [[ ! -e $T/run/policy.sock ]]
 }
 
@@ -435,10 +435,10 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     local shell=$! hung
     wait_for compgen -G "$T/c/checkpoints/*.safetensors" && hung=$(pgrep -P "$shell" -x mf-ppo) && kill -STOP "$hung" &&
         wait_for test -s "$T/rc" && kill -CONT "$hung" && ended_by 3 "$shell" && [[ $(cat "$T/rc") == 1 ]] && grep -q 'has been silent for 1 s' "$T/err" || return 1
-    refuses "'here' is no address of a socket" collect.policy_address=here && refuses "'port' is no port" collect.policy_address=tcp://127.0.0.1:port &&
-        answers 2 "there is no port 99999" mf-gae --in tcp://127.0.0.1:99999 && answers 2 "there is no port 99999" mf-env point env.address=tcp://127.0.0.1:99999 &&
+    refuses "'here' is not a socket address" collect.policy_address=here && refuses "'port' is not a port" collect.policy_address=tcp://127.0.0.1:port &&
+        answers 2 "port 99999" mf-gae --in tcp://127.0.0.1:99999 && answers 2 "port 99999" mf-env point env.address=tcp://127.0.0.1:99999 &&
         answers 1 "a socket takes 16 file descriptors (ulimit -n)" bash -c "ulimit -n 12; exec mf-gae --in ipc://$T/few --out /dev/null" &&
-        answers 2 "goes beyond this machine" mf-gae --in adv.mf --out tcp://192.0.2.1:5 && answers 2 "no such carrier" mf-gae --in http://127.0.0.1/
+        answers 2 "is not local" mf-gae --in adv.mf --out tcp://192.0.2.1:5 && answers 2 "unknown kind of address" mf-gae --in http://127.0.0.1/
 }
 
 # ---- sizes and settings ----
@@ -490,7 +490,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 
 @test "no timesteps: a whole stream, no checkpoint, and the learner says so" {
     train training.total_timesteps=0
-    [[ $status == "0 0 0" && -z $(find "$T/run/checkpoints" -type f) && $(cat "$T/err3") == *"no round to learn from"* ]] && mf-check "$T/m.mf"
+    [[ $status == "0 0 0" && -z $(find "$T/run/checkpoints" -type f) && $(cat "$T/err3") == *"no complete round"* ]] && mf-check "$T/m.mf"
 }
 
 @test "the remaining settings of the loss, each through the whole pipe" {
@@ -507,9 +507,9 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 @test "sizes beyond all memory: a sentence, not a crash" {
     [[ $(room 1) ]] || skip "a sanitizer takes all address space"
     refused() { answers "$1" "$2" bash -c "$(room 8000000) exec ${*:3}"; }
-    refused 1 "which this machine does not have" mf-collect run.dir="$T/a" training.num_envs=1048576 training.num_steps_per_rollout=1048576 &&
-        refused 1 "which this machine does not have" mf-collect run.dir="$T/a" "'policy.hidden=[65536,65536,65536]'" &&
-        refused 1 "which this machine does not have" mf-bc run.dir="$T/a" clone.dataset=demos.hdf5 clone.batch_size=1000000000000 &&
+    refused 1 "more than the machine has" mf-collect run.dir="$T/a" training.num_envs=1048576 training.num_steps_per_rollout=1048576 &&
+        refused 1 "more than the machine has" mf-collect run.dir="$T/a" "'policy.hidden=[65536,65536,65536]'" &&
+        refused 1 "more than the machine has" mf-bc run.dir="$T/a" clone.dataset=demos.hdf5 clone.batch_size=1000000000000 &&
         refused 2 "eval.num_inference_steps=[..]: must be in [0,128]" mf-eval a.safetensors "eval.num_inference_steps=[1,1000]" &&
         refused 2 "training.repeat_samples=1000000: must be in [1,1024]" mf-ppo training.repeat_samples=1000000 &&
         refused 2 "eval.num_episodes=2000000" mf-eval run eval.num_episodes=2000000

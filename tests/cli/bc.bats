@@ -65,7 +65,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     wait "$pid" || status=$?
     [ "$status" -eq 143 ]
     [ -s "$(clone t)" ]
-    grep -qE 'stopped at [1-9][0-9]* of 1000000 minibatches; what is cloned so far is t/checkpoints/clone.safetensors' t.err
+    grep -qE 'stopped at minibatch [1-9][0-9]* of 1000000; its checkpoint is t/checkpoints/clone.safetensors' t.err
 }
 
 @test "shortcut and consistency losses, EMA by power, a filter, both conventions" {
@@ -107,16 +107,16 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
         run ! bc run.dir=r run.resume=auto "$words" --out /dev/null && [[ $status -eq 2 && $before == "$(cat r/configs/mf-bc.yaml)" ]] || { echo "$words: $output" && return 1; }
     done
     run -2 bc run.dir=r run.resume=auto clone.learning_rate=.5 clone.batch_size=8 --out /dev/null &&
-        [[ $output == *"r began with another configuration: here is clone.batch_size=8, which was 64; clone.learning_rate=0.5, which was 0.001; give what it was, or run.force=true"* ]] || return 1
+        [[ $output == *"r was started with another configuration: now clone.batch_size=8, which was 64; clone.learning_rate=0.5, which was 0.001; give the old values, or run.force=true"* ]] || return 1
     bc run.dir=r run.resume=auto clone.dataset=moved.hdf5 threads=1 >/dev/null && bc run.dir=r run.resume=auto run.force=true clone.steps=90 >/dev/null &&
         grep -q "resuming r/checkpoints/clone.safetensors at minibatch 60" r/logs/mf-bc.log || return 1
     local train=(env=point training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=64 'policy.hidden=[8]' 'policy.critic_hidden=[8]' threads=1)
     for words in run.resume=auto run.resume=never; do
         run -2 --separate-stderr mf-collect "${train[@]}" run.dir=r "$words" --out /dev/null &&
-            [[ $stderr == *"r is a run of mf-bc, and reinforcement learning cannot continue it; give another run.dir, or lose it with run.force=true"* ]] || return 1
+            [[ $stderr == *"r is a run of mf-bc, which reinforcement learning cannot continue; give another run.dir, or overwrite it with run.force=true"* ]] || return 1
     done
     mf-collect "${train[@]}" run.dir=r run.force=true | mf-gae | mf-ppo "${train[@]}" >/dev/null && [[ ! -e $(clone r) && -e r/checkpoints/000001.safetensors ]] &&
-        run -2 bc run.dir=r run.resume=auto --out /dev/null && [[ $output == *"r is a run of mf-ppo, and mf-bc cannot continue it"* ]]
+        run -2 bc run.dir=r run.resume=auto --out /dev/null && [[ $output == *"r is a run of mf-ppo, which mf-bc cannot continue"* ]]
 }
 
 @test "on a terminal it shows its progress, not frames" {

@@ -48,7 +48,7 @@ refuses() {
 
 @test "what is printed composes to itself, with what no program knows" {
     mf-conf "${hydra[@]}" -cn train >all.yaml 2>told && grep -q '^shape_meta: {obs: ' all.yaml &&
-        grep -q 'keys of no program, kept without effect: ' told &&
+        grep -q 'unknown keys, ignored: ' told &&
         mf-conf --config all.yaml 2>/dev/null | cmp - all.yaml
 }
 
@@ -60,9 +60,9 @@ refuses() {
 
 @test "words: set what is there, + adds, ++ does either, ~ takes back" {
     refuses "unknown key 'a.b', nearest is" a.b=1 &&
-        refuses "+training.num_envs: it is there already, at configs/train.yaml:8" -cn train +training.num_envs=5 &&
+        refuses "+training.num_envs: the key is already set, at configs/train.yaml:8" -cn train +training.num_envs=5 &&
         refuses "~training.batch_size: no file sets it" -cn train ~training.batch_size &&
-        refuses "~training.num_envs=5: it is another value" -cn train ~training.num_envs=5 &&
+        refuses "~training.num_envs=5: the key has another value" -cn train ~training.num_envs=5 &&
         [[ $(value -cn train ~training.num_envs=4 training.num_envs) == 32 ]] &&
         [[ $(value -cn train ++training.num_envs=6 training.num_envs) == 6 ]] &&
         [[ $(value '+mine={a: [1, 2], b: {c: x}}' 'run.dir=${mine.b.c}_${mine.a[1]}' run.dir) == x_2 ]] &&
@@ -75,11 +75,11 @@ refuses() {
         [[ $(MF_TEST_N=9 value 'training.num_envs=${oc.env:MF_TEST_N,7}' training.num_envs) == 9 ]] &&
         [[ $(value 'policy.n_action_steps=${.horizon}' policy.n_action_steps) == 4 ]] &&
         refuses "a cycle: wandb_project -> run.dir -> wandb_project" 'wandb_project=${run.dir}' 'run.dir=${wandb_project}' &&
-        refuses "run.dir: \${nope}: there is no such key, nearest is" 'run.dir=${nope}' &&
-        refuses "MF_TEST_NOT is not in the environment" 'run.dir=${oc.env:MF_TEST_NOT}' &&
-        refuses "no resolver 'git'" 'run.dir=${git:sha}' &&
-        refuses "is no sum of numbers" 'training.num_envs=${eval:"__import__(1)"}' &&
-        refuses "is no sum of numbers" 'training.num_envs=${eval:"1/0"}' &&
+        refuses "run.dir: \${nope}: no such key, nearest is" 'run.dir=${nope}' &&
+        refuses "the environment variable MF_TEST_NOT is not set" 'run.dir=${oc.env:MF_TEST_NOT}' &&
+        refuses "unknown resolver 'git'" 'run.dir=${git:sha}' &&
+        refuses "is not an arithmetic expression" 'training.num_envs=${eval:"__import__(1)"}' &&
+        refuses "is not an arithmetic expression" 'training.num_envs=${eval:"1/0"}' &&
         refuses "training.num_envs=x: must be an integer" 'training.num_envs=${wandb_project}' wandb_project=x
 }
 
@@ -131,11 +131,11 @@ END
 }
 
 @test "missing groups and files are told with what there is" {
-    refuses "no nope.yaml in configs; there is: debug, lift, lift_pointcloud, point, train" -cn nope &&
-        refuses "no policy/tall.yaml in configs; there is: maniflow, reflow, sde, shortcut, small, unet, wide" -cn train policy=tall &&
+    refuses "no nope.yaml in configs; available: debug, lift, lift_pointcloud, point, train" -cn nope &&
+        refuses "no policy/tall.yaml in configs; available: maniflow, reflow, sde, shortcut, small, unet, wide" -cn train policy=tall &&
         refuses "policy=wide: no defaults list has the group policy; +policy=wide adds it" policy=wide &&
         refuses "'run' is a group of keys" run=5 &&
-        refuses "--config-dir no/such is no folder" -cd no/such -cn train &&
+        refuses "--config-dir no/such is not a folder" -cd no/such -cn train &&
         printf 'defaults:\n  - policy: ???\n' >configs/choose.yaml &&
         refuses "configs/choose.yaml:2: choose policy=OPTION, one of: " -cn choose &&
         [[ $(value -cn choose policy=wide policy.hidden) == '[8, 8]' ]] &&
@@ -148,9 +148,9 @@ END
     printf 'defaults: [a]\n' >configs/b.yaml
     echo 'defaults: 5' >configs/five.yaml
     printf 'defaults:\n  - [x]\n' >configs/odd.yaml
-    refuses "configs/a.yaml names itself in its defaults, by way of configs/b.yaml" -cn a &&
+    refuses "configs/a.yaml includes itself in its defaults, through configs/b.yaml" -cn a &&
         refuses "configs/five.yaml:1: defaults must be a list" -cn five &&
-        refuses "configs/odd.yaml:2: an entry of defaults is a file's name, or GROUP: OPTION" -cn odd
+        refuses "configs/odd.yaml:2: an entry of defaults must be a file name, or GROUP: OPTION" -cn odd
 }
 
 @test "aliases and references that would explode" {
@@ -167,9 +167,9 @@ END
         printf 'conf: {unknown: keep}\na0: xxxxxxxxxx\n'
         for i in {1..40}; do a="\${a$((i - 1))}"; echo "a$i: $a$a"; done
     } >configs/texts.yaml
-    refuses "the aliases make more of it than a configuration can be" -cn aliases &&
-        refuses "the references make more of it than a configuration can be" -cn references &&
-        refuses "the references make more of it than a configuration can be" -cn texts
+    refuses "its aliases expand it beyond the maximum size of a configuration" -cn aliases &&
+        refuses "its references expand it beyond the maximum size of a configuration" -cn references &&
+        refuses "its references expand it beyond the maximum size of a configuration" -cn texts
 }
 
 @test "??? is printed, and refused by who needs it" {
@@ -203,7 +203,7 @@ training.learning_rate=3e-4 training.clip_range=.2' ]] &&
         eval "words=($(mf-conf -m "wandb_run_name='a b'" 'policy.hidden=[8,8],[9]' | tail -1))" &&
         [[ ${words[0]} == "wandb_run_name='a b'" && ${words[1]} == 'policy.hidden=[9]' ]] &&
         refuses "training.clip_range=-1: must be in (0,)" -m training.clip_range=1,-1 &&
-        refuses "several values are a sweep's, for mf-conf -m" training.clip_range=1,2 &&
+        refuses "several values make a sweep, which needs mf-conf -m" training.clip_range=1,2 &&
         run -2 mf-gae -m training.clip_range=1,2 && [[ $output == *"mf-conf -m"* ]]
 }
 
@@ -217,7 +217,7 @@ jobs() { mf-conf -m "$@" | sed 's/^[^=]*=//; s/ .*//' | xargs; }
         [[ $(jobs 'policy=glob(*)' -cn train --config-dir configs) == "maniflow reflow sde shortcut small unet wide" ]] &&
         [[ $(jobs 'policy=glob([s*,w*],exclude=small)' -cn train) == "sde shortcut wide" && $(jobs '+policy=glob(wi*)') == wide ]] &&
         refuses "policy=glob(..): no option of a group policy matches" -m 'policy=glob(q*)' -cn train &&
-        refuses "several values are a sweep's" 'policy=glob(*)' && refuses "is an empty range" -m '+x=range(3,1)' &&
+        refuses "several values make a sweep" 'policy=glob(*)' && refuses "is an empty range" -m '+x=range(3,1)' &&
         refuses "must be range(start,stop,step)" -m '+x=range(1,2,3,4)' && refuses "must be glob(include,exclude)" -m '+x=glob(a'
 }
 
@@ -225,7 +225,7 @@ jobs() { mf-conf -m "$@" | sed 's/^[^=]*=//; s/ .*//' | xargs; }
     mf-conf --doc >doc && mf-conf | grep -c '^ *[a-z_]*: .' >n &&
         [[ $(grep -c '^  [a-z_.]*=' doc) -eq $(cat n) && $(grep -o '^  [a-z_.]*=' doc | sort | uniq -d) == '' ]] &&
         run -0 mf-conf --doc run.seed training.learning_rate && [[ $output == *run.seed=0* && $(grep -c '^  [a-z_.]*=' <<<"$output") -eq 2 ]] &&
-        run -2 mf-conf --doc run.sed && [[ $output == *"'run.sed' is no key"* && $output != *run.seed* ]]
+        run -2 mf-conf --doc run.sed && [[ $output == *"'run.sed' is not a key"* && $output != *run.seed* ]]
 }
 
 @test "--help has sections: what a program does first, what is common to all last, each key once with its unit" {

@@ -55,7 +55,7 @@ PY
 @test "shapes alone, and the demos of a filter key" {
     demos a.hdf5 nan && mf-data a.hdf5 data.values=false data.format=json | jq -e '.datasets.actions | has("min") | not' &&
         mf-data a.hdf5 data.values=false data.format=json clone.filter_key=valid | jq -e '.demos == {"demo_0": 12, "demo_10": 14}' &&
-        says 2 "it has: train, valid" mf-data a.hdf5 clone.filter_key=best && says 2 "say one file" mf-data
+        says 2 "it has: train, valid" mf-data a.hdf5 clone.filter_key=best && says 2 "give one file" mf-data
 }
 
 @test "files as they are met: read by mf-data and mf-bc" {
@@ -285,9 +285,9 @@ PY
     [[ ${PIPESTATUS[*]} == "0 0 0 0 0" && ! -s err ]] || { cat err; return 1; }
     mf-replay r.hdf5 | cmp - a.mf && mf-check a.mf && mf-view a.mf | jq -es 'map(select(.mf == "rollout"))[0].arrays["obs/policy/joint_pos"].shape == [3, 2, 1, 2]' &&
         mf-ckpt verify rl/checkpoints/000001.safetensors && mf-eval rl "${words[@]}" eval.num_episodes=2 --out e.mf 2>err || { cat err; return 1; }
-    says 0 "" mf-data r.hdf5 && says 2 "one of them has a control character" mf-bc clone.dataset=a.hdf5 $'policy.obs_keys=["a\tb"]' || return 1
+    says 0 "" mf-data r.hdf5 && says 2 "one of them contains a control character" mf-bc clone.dataset=a.hdf5 $'policy.obs_keys=["a\tb"]' || return 1
     words[1]="env.command='/usr/bin/python3 named.py policy'"
-    says 3 "'policy/joint_pos' and 'policy' do not go into one file" mf-collect "${words[@]}" "${small[@]}" --out /dev/null || return 1
+    says 3 "'policy/joint_pos' and 'policy' cannot be stored in one HDF5 file" mf-collect "${words[@]}" "${small[@]}" --out /dev/null || return 1
     /usr/bin/python3 -c 'import h5py
 for demo in h5py.File("a.hdf5", "a")["data"].values(): demo["obs/" + "n" * 64] = demo["actions"][:]'
     says 3 "is longer than 63 bytes" mf-bc clone.dataset=a.hdf5 "${small[@]}" run.dir=no --out /dev/null

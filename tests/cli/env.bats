@@ -133,7 +133,7 @@ PY
     mf-collect "${counters[@]}" env.command="$server" run.dir=c | mf-gae | mf-ppo "${counters[@]}" >/dev/null
     cp "$(mf-ckpt path c)" lone.safetensors
     run -2 mf-eval lone.safetensors --out x # of an environment that is not built in, and of no run that knows its server
-    [[ $output == *"was made in 'counter', which is no environment here: give env=exec"* ]]
+    [[ $output == *"was trained in 'counter', which is not built in: give env=exec"* ]]
 }
 
 @test "a server in Python: same_step, next_step and disabled give the same transitions" {
@@ -167,13 +167,13 @@ PY
 }
 
 @test "an answer of another shape, type, with NaN, printed into, twice or to another question: one sentence" {
-    fails 3 "'rewards' is <f4 (3, 0), and should be <f4 (3, 2)" shape && fails 3 "'obs/count' is <f8 (3, 1), and should be <f4 (3, 1)" type &&
-        fails 3 "an answer without the array 'n_exec'" missing && fails 3 "n_exec[0] is " count &&
+    fails 3 "'rewards' is <f4 (3, 0) instead of <f4 (3, 2)" shape && fails 3 "'obs/count' is <f8 (3, 1) instead of <f4 (3, 1)" type &&
+        fails 3 "an answer lacks the array 'n_exec'" missing && fails 3 "n_exec[0] is " count &&
         fails 1 "environment 1 (counter) gave an observation that is not finite" nan &&
         fails 1 "environment 0 (counter) gave an observation that is not finite" cut-last:2 &&
         fails 1 "environment 0 (counter) gave a reward that is not finite" inf &&
         fails 3 "wrote 0x57 ('Warning: joint limits..') to its stdout" print &&
-        fails 3 "it answers twice" twice && fails 3 " where " other && fails 3 "without arrays final/KEY" final:2
+        fails 3 "it answered twice" twice && fails 3 " instead of " other && fails 3 "without final/KEY arrays" final:2
 }
 
 @test "what a terminated episode ended with is not read: it may be NaN, also where the clock ended it too" {
@@ -183,16 +183,16 @@ PY
 @test "a server that never was, or speaks otherwise, is told at once" {
     fails 1 "ended with exit status 127" "" env.command=no-such-program &&
         fails 3 "version 9" version && fails 3 "its autoreset is 'sometimes'" mode &&
-        fails 3 "its action 0 goes from 2 to 1" bounds && fails 3 "its control_hz is nan" hz &&
-        fails 2 "env.command='..' is missing" "" env.command=null &&
-        fails 2 "env.address=tcp://127.0.0.1:PORT or ipc://PATH is missing" "" env=remote &&
-        fails 1 "is silent for env.timeout=0.3 s: raise it where its start or an answer takes longer" "" env=remote env.address="ipc://$PWD/nobody" env.timeout=.3 &&
-        fails 2 "beyond this machine" "" env=remote env.address=tcp://10.1.1.1:5555
+        fails 3 "its action 0 has the range 2 to 1" bounds && fails 3 "its control_hz is nan" hz &&
+        fails 2 "needs env.command='..'" "" env.command=null &&
+        fails 2 "needs env.address=tcp://127.0.0.1:PORT or ipc://PATH" "" env=remote &&
+        fails 1 "has not answered within env.timeout=0.3 s: raise it if starting or answering takes longer" "" env=remote env.address="ipc://$PWD/nobody" env.timeout=.3 &&
+        fails 2 "is not local" "" env=remote env.address=tcp://10.1.1.1:5555
 }
 
 @test "a server over a socket answers nonsense with a reason and serves on; a name that climbs is a name" {
     mf-env point env.address="ipc://$PWD/sock" & local listener=$!
-    "$ROOT/tests/tools/peer.py" "ipc://$PWD/sock" ask >why && grep -q "no MessagePack map" why || { cat why; return 1; }
+    "$ROOT/tests/tools/peer.py" "ipc://$PWD/sock" ask >why && grep -q "not a MessagePack map" why || { cat why; return 1; }
     train d env=remote env.address="ipc://$PWD/sock" training.total_timesteps=100 && kill $listener && ended_by 143 $listener || return 1
     count name && [[ $rc -eq 0 && $(mf-view out | jq -r 'select(.mf == "head").spec.env') == _._.._x ]] || { mf-view out | head -1; cat err; return 1; }
 }

@@ -98,9 +98,9 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
 
 @test "a stream that is not whole exits 3 and says why" {
     refused end=0 "is truncated: it ends after 4 frames without an end frame"
-    refused lie=1 "frame 5: the end counts 5 frames and 4 samples, but 4 and 4 came"
+    refused lie=1 "frame 5: the end frame counts 5 frames and 4 samples, but 4 and 4 arrived"
     refused heads=1 "frame 5: a second head"
-    refused after=1 "frame 6: it follows the end"
+    refused after=1 "frame 6: it follows the end frame"
     refused v=2 "the stream's format is 2"
     local field low high
     while read -r field low high; do

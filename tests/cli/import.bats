@@ -63,7 +63,7 @@ PY
 
 @test "the average is imported beside the weights, and exported when it is what acts" {
     run -0 mf-ckpt import "$F/policy_clone.pt" clone policy.activation=relu policy.horizon=3 normalizer="$F/policy.npz"
-    [[ $output == *"acting takes the average, 'ema'"* ]] || return 1
+    [[ $output == *"importing the averaged weights, 'ema'"* ]] || return 1
     mf-ckpt export clone auto.safetensors && mf-ckpt export clone ema.safetensors policy.weights=ema && mf-ckpt export clone raw.safetensors policy.weights=raw || return 1
     run -0 mf-ckpt diff auto.safetensors ema.safetensors
     [[ $output == "the same" ]] || return 1
@@ -200,8 +200,8 @@ tree = {"cfg": cfg, "state_dicts": {"model": w, "ema_model": w, "optimizer": {"s
 @test "ManiFlow's workspace: the configuration in it says what no shape does" {
     maniflow ''
     run -0 mf-ckpt import m.ckpt m
-    [[ $output == *"acting takes the average, 'state_dicts.ema_model'"* ]] &&
-        [[ $output == *"the noise lies at t = 0 (policy.convention=noise0); the second time embedding gets the step "* ]] || return 1
+    [[ $output == *"importing the averaged weights, 'state_dicts.ema_model'"* ]] &&
+        [[ $output == *"pure noise is at t = 0 (policy.convention=noise0); the second time embedding gets the step "* ]] || return 1
     run -0 mf-ckpt verify m
     run -0 mf-ckpt show m
     [[ $output == *"spec.network             ditx"* && $output == *"spec.obs                 32x6:point_cloud,9:agent_pos"* ]] &&
@@ -226,8 +226,8 @@ w.update({**lin("value_head.mlp.0", 6, 80), **lin("value_head.mlp.2", 1, 6), **l
 tree = {"policy_state_dict": w, "config": cfg, "global_step": 9}'
     maniflow "$head"
     run -0 mf-ckpt import m.ckpt m
-    [[ $output == *"2 tensors have no part in it and stay behind, as noise_head.*"*"policy.learned_noise=true"* ]] &&
-        [[ $output == *"the noise lies at t = 1 (policy.convention=noise1); the second time embedding gets 0 (policy.target_time=zero)"* ]] || return 1
+    [[ $output == *"2 tensors are not imported, such as noise_head.*"*"policy.learned_noise=true"* ]] &&
+        [[ $output == *"pure noise is at t = 1 (policy.convention=noise1); the second time embedding gets 0 (policy.target_time=zero)"* ]] || return 1
     run -0 mf-ckpt show m
     [[ $output == *"spec.convention          noise1"* && $output == *"spec.target_time         zero"* && $output == *"spec.value_pool          score"* && $output == *"spec.critic_hidden       [6]"* && $output == *"spec.learned_noise       false"* ]] || return 1
     maniflow "$head"'
@@ -290,7 +290,7 @@ PY
 '
     net '' && mf-ckpt import net.pt plain "${words[@]}" || return 1
     while IFS='|' read -r case without; do
-        net "$head$case" && run -0 mf-ckpt import net.pt x "${words[@]}" && [[ $output == *"names of tensors are read without $without"* ]] &&
+        net "$head$case" && run -0 mf-ckpt import net.pt x "${words[@]}" && [[ $output == *"the prefix $without"* ]] &&
             run -0 mf-ckpt diff plain x && [[ $output == "the same" ]] || { echo "$case: $output" && return 1; }
     done <<'CASES'
 tree = {"model": pre(m, "module.")}|'module.'
@@ -323,7 +323,7 @@ CASES
         read -ra rest <<<"$rest" && mapfile -t names < <(mf-ckpt show "$F/$file" | sed -n 's/ *float32 (.*//p') && mf-ckpt import "$F/$file" plain "${rest[@]}" || return 1
         for prefix in model. policy. net. agent. _forward_module. averaged_model.module. module.model.; do
             "$ROOT/tests/tools/torch_prefix.py" "$F/$file" "$prefix" x.pt "${names[@]}" && run -0 mf-ckpt import x.pt x "${rest[@]}" &&
-                [[ $output == *"names of tensors are read without "*"'${prefix#module.}'"* || ($prefix == averaged_model.module. && $output == *"without 'module.', 'averaged_model.'"*) ]] &&
+                [[ $output == *"the prefix "*"'${prefix#module.}'"* || ($prefix == averaged_model.module. && $output == *"the prefix 'module.', 'averaged_model.'"*) ]] &&
                 run -0 mf-ckpt diff plain x && [[ $output == "the same" ]] || { echo "$file $prefix: $output" && return 1; }
         done
     done <<'FILES'
@@ -341,7 +341,7 @@ FILES
     run -2 mf-ckpt import net.pt x "${words[@]}" 'policy.obs_keys=[a,b]'
     [[ $output == *"reads 3 low-dimensional numbers of a step, and the file does not say how they are those of a, b: give env=NAME"* && ! -e x ]] || return 1
     run -2 mf-ckpt import net.pt x "${words[@]}" env=exec
-    [[ $output == *"env=exec: env.command='..' is missing"* ]] || return 1
+    [[ $output == *"env=exec needs env.command='..'"* ]] || return 1
     run -0 mf-ckpt import net.pt m policy.activation=relu normalizer=identity env=exec env.command="mf-env point"
     [[ $(mf-ckpt show m) == *"spec.obs                 1:position,1:velocity,1:goal"* ]] || return 1
     run -0 mf-ckpt import net.pt m policy.activation=relu normalizer=identity env=exec env.command="mf-env point" 'policy.obs_keys=[goal]'

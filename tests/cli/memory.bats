@@ -54,6 +54,6 @@ train() {
 
 @test "what no machine has is refused before it is taken, and what to lower is said" {
     local huge="policy.hidden=[65536,65536,65536,65536,65536,65536,65536]"
-    run -1 mf-collect "$huge" run.dir=x --out y && [[ $output == *"which this machine does not have: lower policy."* ]] || return 1
-    run -1 mf-bc "$huge" clone.dataset="$ROOT/tests/fixtures/point.hdf5" run.dir=z && [[ $output == *"which this machine does not have"* ]]
+    run -1 mf-collect "$huge" run.dir=x --out y && [[ $output == *"more than the machine has: lower policy."* ]] || return 1
+    run -1 mf-bc "$huge" clone.dataset="$ROOT/tests/fixtures/point.hdf5" run.dir=z && [[ $output == *"more than the machine has"* ]]
 }

@@ -69,9 +69,9 @@ PY
         mf-gae | mf-ppo training.num_epochs=1 >/dev/null && demos && bc run.dir=clone >/dev/null || return 1
     mf-env point env.address="ipc://$T/s" & local server=$!
     run -0 --separate-stderr mf-eval a eval.num_episodes=4 env=remote env.address="ipc://$T/s"
-    kill $server && [[ $stderr != *"was made in"* ]] || return 1 # it is a point, too
-    run -2 mf-eval a env=lift --out x && [[ $output == *"was made in env=point, and meets env=lift as it was asked to"*"no observation"* ]] || return 1
-    run -2 mf-eval a clone/checkpoints/clone.safetensors --out x && [[ $output == *"made in env=lift, and what stands before it"*"env=point"* ]] || return 1
+    kill $server && [[ $stderr != *"was trained in"* ]] || return 1 # it is a point, too
+    run -2 mf-eval a env=lift --out x && [[ $output == *"was trained in env=point and now runs in env=lift, as given"*"no observation"* ]] || return 1
+    run -2 mf-eval a clone/checkpoints/clone.safetensors --out x && [[ $output == *"trained in env=lift, but those before it"*"env=point"* ]] || return 1
     local newest
     newest=(a/checkpoints/*.safetensors)
     without_env "${newest[0]}" old.safetensors && [[ -z $(env_of old.safetensors) ]] && mf-eval old.safetensors eval.num_episodes=4 | mf-check

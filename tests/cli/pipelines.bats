@@ -26,9 +26,9 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
     pipeline train "${tiny[@]}" training.total_timesteps=2000 &&
         pipeline train "${tiny[@]}" training.total_timesteps=4000 && told "resuming outputs/point/ppo/" &&
         ! pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 &&
-        told "training.learning_rate=0.1, which was 0.001; give what it was, or run.force=true" &&
+        told "training.learning_rate=0.1, which was 0.001; give the old values, or run.force=true" &&
         told "pipelines/train: mf-ppo ended with 2" &&
-        ! pipeline train "${tiny[@]}" training.total_timesteps=6000 advantage.gae_lambda=.5 && told "mf-gae: error: outputs/point/ppo began with another configuration: here is advantage.gae_lambda=0.5, which was 0.95" &&
+        ! pipeline train "${tiny[@]}" training.total_timesteps=6000 advantage.gae_lambda=.5 && told "mf-gae: error: outputs/point/ppo was started with another configuration: now advantage.gae_lambda=0.5, which was 0.95" &&
         pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 run.force=true && told "resuming outputs/point/ppo/" &&
         pipeline train "${tiny[@]}" training.total_timesteps=7000 training.learning_rate=.1
 }
@@ -39,7 +39,7 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
     for s in 1 2; do mf-bc clone.dataset=demos.hdf5 'policy.hidden=[8]' clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 run.dir=c$s run.seed=$s >m 2>log && cp c$s/checkpoints/clone.safetensors $s.safetensors || return 1; done
     pipeline train "${words[@]}" policy.checkpoint=1.safetensors && ! pipeline train "${words[@]}" policy.checkpoint=2.safetensors &&
         told "outputs/point/ppo goes on as it began, but here is policy.checkpoint=2.safetensors, which was 1.safetensors with other weights" && told "run.resume=never run.force=true" &&
-        pipeline train "${words[@]}" policy.checkpoint=c1 && told "the run has its training.total_timesteps=600 already: raise it to go on" && pipeline train "${words[@]}" &&
+        pipeline train "${words[@]}" policy.checkpoint=c1 && told "the run has already reached training.total_timesteps=600: raise it to continue" && pipeline train "${words[@]}" &&
         pipeline train "${words[@]}" policy.checkpoint=2.safetensors training.total_timesteps=900 run.force=true && told "resuming outputs/point/ppo" && ! grep already err &&
         pipeline train "${words[@]}" policy.checkpoint=2.safetensors run.resume=never run.force=true && told "starting from 2.safetensors" && ! pipeline train "${words[@]}" policy.checkpoint=c1 || return 1
     mf-collect env=lift training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=20 run.dir=l 2>log | mf-gae | mf-ppo run.dir=l >m 2>>log &&
@@ -218,7 +218,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
 @test "train: who watches dies, and the training goes on; the script says which, and its status is the training's" {
     cp -r "$ROOT/pipelines" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-film &&
         printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-film && chmod +x bin/mf-film && pipelines/train "${tiny[@]}" training.total_timesteps=600 >out 2>err &&
-        told "pipelines/train: mf-film died by SIGKILL; the training went on without it" && told "mf-ppo: warn: <stdout>: nobody reads any more; the work goes on" &&
+        told "pipelines/train: mf-film died by SIGKILL; the training went on without it" && told "mf-ppo: warn: <stdout>: the reader is gone; the run continues" &&
         ! grep 'error:' err && told "outputs/point/ppo is done"
 }
 
@@ -253,7 +253,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
             mf-check m.mf && [[ $(head -1 err) == "the reader is over"* ]] && told "t is done. Next:" || { cat err; return 1; }
     done
     script -qec "$ROOT/pipelines/train env=none | $reader" /dev/null </dev/null >err
-    [[ $(head -1 err) == "the reader is over"* ]] && told "there is no environment 'none'"
+    [[ $(head -1 err) == "the reader is over"* ]] && told "unknown environment 'none'"
 }
 
 @test "every line of what to look at next works as it is printed, with the configuration" {
@@ -279,7 +279,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         pipeline eval outputs/served eval.num_episodes=2 env.max_steps=7 && jq -e '.results[0].trials.length | max == 7' outputs/served/ppo/logs/eval.json >/dev/null || { cat lines err; return 1; }
     chown 4242 outputs/served/ppo 2>/dev/null || skip "only root gives a folder to another"
     run -2 mf-eval outputs/served eval.num_episodes=2 --out /dev/null &&
-        [[ $output == *"outputs/served/ppo is another user's, and its environment is what this starts: $ROOT/bin/mf-env point threads=1; if it may, give env.command yourself"* ]] &&
+        [[ $output == *"outputs/served/ppo belongs to another user, and its environment is started by the command: $ROOT/bin/mf-env point threads=1; if you trust it, give it as env.command"* ]] &&
         mf-eval outputs/served eval.num_episodes=2 env.command="$ROOT/bin/mf-env point" --out /dev/null
 }
 

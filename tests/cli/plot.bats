@@ -88,7 +88,7 @@ gnuplot_that() { mkdir -p fake && printf '#!/bin/sh\n%s\n' "$1" >fake/gnuplot &&
         read -ra tool <<<"$words"
         gnuplot_that 'kill -9 $$' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot was killed by signal 9 (Killed) before the picture was made" ]] || return 1
         gnuplot_that "$real"' "$@"; kill -SEGV $$' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"killed by signal 11"* ]] || return 1
-        gnuplot_that 'echo no such terminal >&2; exit 1' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot could not make the picture: no such terminal"* ]] || return 1
+        gnuplot_that 'echo no such terminal >&2; exit 1' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot could not draw the picture: no such terminal"* ]] || return 1
         gnuplot_that "$real"' "$@"; truncate -s 8192 /dev/fd/1' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot could not write the whole picture"* ]] || return 1
         gnuplot_that 'exit 0' && PATH=$T/fake:$PATH run -1 "${tool[@]}" && [[ $output == *"gnuplot could not write the whole picture"* && ! -e p.svg && ! -e p.svg.part ]] || return 1
     done
@@ -120,12 +120,12 @@ gnuplot_that() { mkdir -p fake && printf '#!/bin/sh\n%s\n' "$1" >fake/gnuplot &&
 }
 
 @test "what cannot be drawn is said" {
-    run -2 mf-plot && [[ $output == *"name the runs to draw"* ]]
+    run -2 mf-plot && [[ $output == *"give the runs to plot"* ]]
     run -1 mf-plot nowhere && [[ $output == *"nowhere: No such file or directory" ]]
     mkdir empty && run -2 mf-plot empty && [[ $output == *"empty has no run in it or below: no checkpoints/ and no logs/metrics.mf"* ]]
-    run -2 mf-plot all plot.out=p.jpg && [[ $output == *"ends in .png or .svg, not so 'p.jpg'"* ]]
-    run -2 mf-plot all 'plot.series=[nope]' && [[ $output == *"no run has 'nope'; there are rollout/success_once, train/approx_kl"* ]]
-    mkdir -p young/logs && : >young/logs/metrics.mf && run -2 mf-plot young && [[ $output == *"young has no iteration to draw yet"* ]]
+    run -2 mf-plot all plot.out=p.jpg && [[ $output == *"plot.out='p.jpg' must end in .png or .svg"* ]]
+    run -2 mf-plot all 'plot.series=[nope]' && [[ $output == *"no run has 'nope'; available: rollout/success_once, train/approx_kl"* ]]
+    mkdir -p young/logs && : >young/logs/metrics.mf && run -2 mf-plot young && [[ $output == *"young has no iteration to plot yet"* ]]
     mkdir p.png && run -2 mf-plot all plot.out=p.png && [[ $output == *"'p.png' is a folder"* ]]
-    mkdir bin && ln -s "$(command -v mf-plot)" bin && PATH=$PWD/bin run -1 mf-plot all && [[ $output == *"gnuplot, which cannot be started (is it installed?)"* ]]
+    mkdir bin && ln -s "$(command -v mf-plot)" bin && PATH=$PWD/bin run -1 mf-plot all && [[ $output == *"cannot start gnuplot, which draws the pictures (is it installed?)"* ]]
 }

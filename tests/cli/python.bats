@@ -121,7 +121,7 @@ PY
 @test "a Python stage answers as the others do: exit 2 and 3, and a sentence" {
     stream make drop=last_values >in && run -3 bash -c "$PYTHON $ROOT/examples/vtrace.py <in >out" &&
         [[ $output == "vtrace.py: error: the rollout of iteration 0 has no array 'last_values'" ]] &&
-        run -2 bash -c "$PYTHON $ROOT/examples/vtrace.py nonsense <in" && [[ $output == *"'nonsense' is no key=value"* ]] &&
+        run -2 bash -c "$PYTHON $ROOT/examples/vtrace.py nonsense <in" && [[ $output == *"'nonsense' is not key=value"* ]] &&
         stream make head=0 >in && run -3 bash -c "$PYTHON $ROOT/examples/vtrace.py <in" && [[ $output == *"begins with a head, not with rollout"* ]]
 }
 

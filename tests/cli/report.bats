@@ -132,7 +132,7 @@ with open("p/r.jsonl", "w") as f:
     for r in bad[:5] + [good] + bad[5:] + [dict(other, digest="e"), dict(good, digest="f", trials=dict(trials, **{"return": [None, 1]}))]:
         f.write(json.dumps(r) + "\n")
 PY
-    run -0 --separate-stderr mf-report p && [[ $stderr == "mf-report: warn: p/r.jsonl: left out 13 of its results, which lack a field or have one of another kind" ]] &&
+    run -0 --separate-stderr mf-report p && [[ $stderr == "mf-report: warn: p/r.jsonl: skipped 13 of its results: a field is missing or of the wrong type" ]] &&
         cat >r.html <<<"$output" && evaluations r.html >rows && cat rows && [[ $(wc -l <rows) -eq 3 && $(grep -c '^c|point|4|1|2|0.500' rows) -eq 3 && $(grep -c '|nan|' rows) -eq 1 ]]
 }
 
@@ -178,8 +178,8 @@ PY
 }
 
 @test "what is no run is said, and a page is not for a terminal" {
-    run -2 mf-report && [[ $output == *"name the runs to report on"* ]]
-    run -2 script -qec "mf-report all" /dev/null </dev/null && [[ $output == *"a page is no text for a terminal: mf-report all >report.html"* ]]
+    run -2 mf-report && [[ $output == *"give the runs to report on"* ]]
+    run -2 script -qec "mf-report all" /dev/null </dev/null && [[ $output == *"the output is an HTML page, not text for a terminal: mf-report all >report.html"* ]]
     run -1 --separate-stderr bash -c 'mf-report all >/dev/full' && [[ $stderr == *"No space left on device"* ]]
 }
 

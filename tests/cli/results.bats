@@ -47,7 +47,7 @@ PY
 @test "what a file of results has is not computed again" {
     evaluates eval.results=r.jsonl eval.json=first.json && grep '^ *40 ' said >first && [[ $(wc -l <r.jsonl) -eq 8 ]] &&
         evaluates eval.results=r.jsonl eval.json=second.json && grep '^ *40 ' said | cmp - first && cmp first.json second.json &&
-        grep -q 'r.jsonl had 8 of the results' said && [[ $(wc -l <r.jsonl) -eq 8 ]] || return 1
+        grep -q 'r.jsonl already had 8 of the results' said && [[ $(wc -l <r.jsonl) -eq 8 ]] || return 1
     # Were it computed, it would not be what somebody wrote there.
     jq -c '.trials.success_once |= map(1)' r.jsonl >forged.jsonl
     evaluates eval.results=forged.jsonl && [[ $(grep -c '1.000 \[0.912, 1.000\]' said) -eq 4 ]]
@@ -71,7 +71,7 @@ PY
     had=$(wc -l <r.jsonl)
     cp r.jsonl had && head -c 700 had >>r.jsonl # as if the kill had come while it wrote
     mf-eval --out x.mf "${c[@]}" "${grid[@]}" eval.num_episodes=500 eval.results=r.jsonl eval.json=r.json 2>said &&
-        cmp r.json whole.json && cmp r.jsonl whole.jsonl && grep -q "r.jsonl had $had of the results" said
+        cmp r.json whole.json && cmp r.jsonl whole.jsonl && grep -q "r.jsonl already had $had of the results" said
 }
 
 @test "several at the same time share a file" {
@@ -88,7 +88,7 @@ PY
     want=$(jq -r '[.results[2,3].trials.success_once] as $a | [.results[6,7].trials.success_once] as $b |
         [$a[][]] as $a | [$b[][]] as $b | [range($a | length) | $b[.] - $a[.]] | "\(map(select(. > 0)) | length):\(map(select(. < 0)) | length)"' all.json)
     [[ $(sed -n '$p' said) == *" $want "* ]] &&
-        run -2 mf-eval --out x.mf "${c[0]}" eval.compare=true && [[ $output == *"name two or more"* ]]
+        run -2 mf-eval --out x.mf "${c[0]}" eval.compare=true && [[ $output == *"give two or more"* ]]
 }
 
 @test "what cannot be a file of results is told in one line, and left alone" {
@@ -98,7 +98,7 @@ PY
     run -3 mf-eval --out x.mf "${c[0]}" eval.results=notes && [[ $output == *"holds no results"* && $(<notes) == "my notes" ]] &&
         run -2 mf-eval --out x.mf "${c[0]}" eval.results=/dev/null && [[ $output == *"a device"* ]] &&
         run -1 mf-eval --out x.mf "${c[0]}" eval.results=/nowhere/r && [[ $output == *"No such file"* ]] &&
-        run -2 mf-eval --out x.mf "${c[0]}" eval.seed='[]' && [[ $output == *"eval.seed=[] leaves nothing"* ]] &&
+        run -2 mf-eval --out x.mf "${c[0]}" eval.seed='[]' && [[ $output == *"eval.seed=[] is empty"* ]] &&
         run -2 mf-eval --out x.mf "${c[0]}" eval.num_inference_steps='[1,2000]' && [[ $output == *"must be in"* ]]
 }
 

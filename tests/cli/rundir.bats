@@ -68,7 +68,7 @@ all_of() { find "$1" ! -name '*lock' -printf '%P %T@ %l\n' -type f -exec sha256s
     go a && : >a/configs/mf-ppo.yaml && rm a/configs/mf-collect.yaml a/configs/mf-gae.yaml && mkdir a/configs/mf-collect.yaml && mkfifo a/configs/mf-gae.yaml || return 1
     timeout 20 bash -c "$(declare -p small); $(declare -f go); go a run.resume=auto training.total_timesteps=80; [[ \$status == '0 0 0 0 0' ]]" &&
         [[ -e a/checkpoints/000005.safetensors && -s a/configs/mf-ppo.yaml && -p a/configs/mf-gae.yaml ]] &&
-        grep -q "mf-gae: warn: cannot read what the run in a began with: a: a/configs/mf-gae.yaml is a pipe" a.err || { cat a.err && return 1; }
+        grep -q "mf-gae: warn: cannot read the configuration of the run in a: a: a/configs/mf-gae.yaml is a pipe" a.err || { cat a.err && return 1; }
 }
 
 @test "a pipe, a socket or a device in the place of a run's file is named, and nothing waits for it" {
@@ -92,7 +92,7 @@ all_of() { find "$1" ! -name '*lock' -printf '%P %T@ %l\n' -type f -exec sha256s
 @test "a saved stream and a second filter leave a run in progress alone" {
     mf-collect "${small[@]}" run.dir=a | tee saved.mf | mf-gae | mf-ppo "${small[@]}" >/dev/null && held a run.resume=auto && all_of a/configs >before &&
         mf-gae advantage.gae_lambda=.1 --in saved.mf >/dev/null 2>err && ! grep -q already err &&
-        mf-gae advantage.gae_lambda=.1 < <(cat saved.mf) 2>err >/dev/null && grep -q "the run in a has its mf-gae already" err &&
+        mf-gae advantage.gae_lambda=.1 < <(cat saved.mf) 2>err >/dev/null && grep -q "the run in a already has a running mf-gae" err &&
         mf-gae --in saved.mf >ready.mf && mf-ppo "${small[@]}" --in ready.mf run.dir=b 2>err >/dev/null && grep -q "writing to b, not to the stream's run" err &&
         all_of a/configs >after && cmp before after && kill -0 "$held" && let_go
 }
@@ -135,7 +135,7 @@ nolocks() {
 }
 
 @test "names from elsewhere are no paths" {
-    run -2 mf-collect "${small[@]}" collect.src=../x --out /dev/null && [[ $output == *"collect.src=../x: must be a name, and no path: it contains '/'"* ]] &&
+    run -2 mf-collect "${small[@]}" collect.src=../x --out /dev/null && [[ $output == *"collect.src=../x: must be a name, not a path: it contains '/'"* ]] &&
         run -2 mf-conf run.name=.. && [[ $output == *"must be a name"* ]] || return 1
     mf-collect "${small[@]}" env=exec env.command="/usr/bin/python3 $ROOT/tests/tools/env_server.py name" env.workers=1 2>err | mf-gae | mf-ppo "${small[@]}" >/dev/null 2>>err
     [[ $(ls) == *outputs* && $(ls outputs) == _.*x && $(ls outputs/*) == *latest* && ! -e ../x && ! -e ../../x ]] || { cat err; find . -maxdepth 3; return 1; }

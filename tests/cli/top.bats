@@ -53,10 +53,10 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     mkdir "$T/none"
     mf-collect run.dir="$T/source" 2>/dev/null | head -c 3000 | mf-ppo run.dir="$T/dead" >/dev/null 2>&1 || [[ -s $T/dead/logs/metrics.mf ]]
     run -1 bash -c "timeout 10 mf-top '$T/dead' | cat; exit \${PIPESTATUS[0]}"
-    [[ ${#lines[@]} -eq 1 && $output == "mf-top: error: $T/dead: nobody works on it, and there is no round"* ]] || return 1
+    [[ ${#lines[@]} -eq 1 && $output == "mf-top: error: $T/dead: no process is running, and no round"* ]] || return 1
     run -2 mf-top "$T/none"
     [[ $output == "mf-top: error: $T/none is no run's folder: there is no checkpoints/ and no logs/metrics.mf in it"* ]] || return 1
-    run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iteration=4 "* && $output == *"dead: nobody"* ]]
+    run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iteration=4 "* && $output == *"dead: no process"* ]]
 }
 
 @test "what is no run, no stream, or cut, is said" {
@@ -65,7 +65,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     run -3 bash -c "mf-top '$T/hello' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"$T/hello: 1 bytes that are not one whole frame" ]]
     run -3 bash -c "head -c 3000 '$BATS_FILE_TMPDIR/metrics.mf' | mf-top | cat; exit \${PIPESTATUS[1]}" &&
         [[ $output == *"is truncated"* ]]
-    run -2 script -qec "TERM=xterm mf-top" /dev/null </dev/null && [[ $output == *"name the runs to watch"* ]]
+    run -2 script -qec "TERM=xterm mf-top" /dev/null </dev/null && [[ $output == *"give the runs to watch"* ]]
     run -2 script -qec "TERM=nonsense mf-top '$BATS_FILE_TMPDIR/run'" /dev/null && [[ $output == *"cannot be drawn on"* ]]
 }
 

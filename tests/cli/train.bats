@@ -131,7 +131,7 @@ KILLS=${KILLS:-8}
     cmp "$want" "third/checkpoints/$(basename "$want")"
     mf-collect "${small[@]}" run.dir=other run.resume=auto 2>/dev/null | mf-gae 2>/dev/null |
         mf-ppo "${small[@]}" run.dir=elsewhere >/dev/null 2>err || [[ $? == 2 ]]
-    grep -q 'the collector goes on at iteration .* would start at 0' err
+    grep -q 'the collector continues at iteration .* would start at 0' err
 }
 
 # dies VICTIM FILTER: while the collector waits for a long update, kill one; all others end, the learner after its update.

@@ -168,17 +168,17 @@ static void words(void)
          "[policy/joint_pos, observation.state]");
     word("policy.obs_keys=['a,b','eef pos','位置']", "policy.obs_keys", "[\"a,b\", \"eef pos\", \"位置\"]");
     word("policy.obs_keys=['']", "", "one of them is empty");
-    word("policy.obs_keys=[a//b]", "", "a part between slashes");
+    word("policy.obs_keys=[a//b]", "", "an empty part or a '.'");
     word("plot.series=[a/b]", "plot.series", "[a/b]");
-    word("policy.hidden=[1,2", "", "misses its closing ]");
+    word("policy.hidden=[1,2", "", "lacks its closing ]");
     word("policy.hidden=[1,2]x", "", "has 'x' after its end");
     word("policy.hidden=[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "", "at most 16 items");
-    word("training.learning_rate=1e-4,3e-4", "", "several values are a sweep's");
+    word("training.learning_rate=1e-4,3e-4", "", "several values make a sweep");
     word("run.dir=null", "run.dir", NULL);
     word("run.dir='null'", "run.dir", "null");
     word("run.dir='it\\'s [here], 5'", "run.dir", "it's [here], 5");
     word("run.dir=\"a\\\\\"", "run.dir", "a\\");
-    word("run.dir='open", "", "misses its closing '");
+    word("run.dir='open", "", "lacks its closing '");
     word("run.dir=a\\,b", "run.dir", "a,b");
     word("run.dir=a=b", "run.dir", "a=b");
     word("run.dir=x(1)", "", "has a '(' that must be quoted");
@@ -195,8 +195,8 @@ static void words(void)
     word("task.env_runner.num_episodes=100", "eval.num_episodes", "100");
     word("task.env_runner.env_meta.env_name=lift", "env.name", "lift");
     word("use_wandb=false", "use_wandb", "false");
-    word("nothing", "", "is no key=value");
-    word("=1", "", "is no key=value");
+    word("nothing", "", "is not key=value");
+    word("=1", "", "is not key=value");
 }
 
 static void files(void)
@@ -219,14 +219,14 @@ static void files(void)
     file("training:\n  batch_size: 5\n  lerning_rate: 1\n", "",
          ":3: unknown key 'training.lerning_rate', nearest is 'training.learning_rate'");
     file("training:\n  clip_range: -1\n", "", ":2: training.clip_range=-1: must be in (0,)");
-    file("run:\n  seed: 1\n  seed: 2\n", "", ":3: 'seed' was set at /tmp/mf-conf-");
-    file("env: lift\nenv.name: point\n", "", ":2: 'env.name' was set at");
-    file("a: *b\n", "", ":1: no '&b' is above");
+    file("run:\n  seed: 1\n  seed: 2\n", "", ":3: 'seed' was already set at /tmp/mf-conf-");
+    file("env: lift\nenv.name: point\n", "", ":2: 'env.name' was already set at");
+    file("a: *b\n", "", ":1: no anchor '&b' precedes it");
     file("run: &r {seed: 5}\nconf: {unknown: keep}\nx: *r\n", "run.seed", "5");
     file("base: &b {batch_size: 64, num_envs: 3}\ntraining:\n  <<: *b\n  num_envs: 4\nconf.unknown: keep\n",
          "training.batch_size", "64");
-    file("run: {seed: !!int 5}\n", "", ":1: tags are not read");
-    file("- 1\n", "", "holds no map of keys");
+    file("run: {seed: !!int 5}\n", "", ":1: tags are not supported");
+    file("- 1\n", "", "is not a map of keys");
     file("run: {seed: 5\n", "", ":2: ");
     file("? [a]\n: 5\n", "", "a key must be a name");
     file("{a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: {a: "
@@ -295,7 +295,7 @@ static void paths(void)
             n++, load_word(c, word, &err);
         if ((path || address) && strcmp(mf_conf_text(c, k->name), path ? "/home/x/a b" : "ipc:///home/x/a b") != 0)
             known = false;
-        known &= !name || (err.code == MF_EUSAGE && strstr(err.text, "must be a name, and no path: it contains '/'"));
+        known &= !name || (err.code == MF_EUSAGE && strstr(err.text, "must be a name, not a path: it contains '/'"));
         wrong += !known;
         if (!known)
             printf("#   %s: %s\n", k->name, err.text);
@@ -427,7 +427,7 @@ static void names_read_back(void)
         mf_conf_free(c), mf_conf_free(again), mf_conf_free(scalar);
     }
     word("policy.obs_keys=['\\${x}',a]", "policy.obs_keys", "[\"\\\\${x}\", a]");
-    word("policy.obs_keys=['${x}']", "policy.obs_keys", "${x}: there is no such key");
+    word("policy.obs_keys=['${x}']", "policy.obs_keys", "${x}: no such key");
     word("policy.hidden=[${training.batch_size},8]", "policy.hidden", "[512, 8]");
     word("policy.hidden=[${oc.decode:'[1,2]'},8]", "policy.hidden", "must be a list of integers");
 }
@@ -439,7 +439,7 @@ static void infinite(void)
     word("training.learning_rate=nan", "training.learning_rate", "must be in [0,)");
     word("training.max_grad_norm=inf", "training.max_grad_norm", ".inf");
     word("training.learning_rate=sort(3,1,2)", "training.learning_rate",
-         "calls sort(..), which is not supported here, as sort, shuffle and interval are not");
+         "calls sort(..), which is not supported, like sort, shuffle and interval");
     word("run.seed=interval(1,2)", "run.seed", "calls interval(..)");
     word("run.seed=shuffle(1,2)", "run.seed", "calls shuffle(..)");
 }

@@ -83,7 +83,7 @@ static void places(void)
     ok(readlink("outputs/shelf/latest", to, 63) == 3 && !strcmp(to, "ppo"), "is its latest once it has learned");
     mf_rundir_close(&a);
     ok(open_run(&a, "outputs/shelf", false, true) == MF_EUSAGE &&
-           strstr(err.text, "outputs/shelf is a folder of runs, such as ") &&
+           strstr(err.text, "outputs/shelf is a folder of runs (such as ") &&
            strstr(err.text, "run.dir=outputs/shelf/NAME"),
        "a shelf is no run: %s", err.text);
     ok(open_run(&a, "outputs/shelf/ppo/deep/in", false, false) == MF_EUSAGE &&

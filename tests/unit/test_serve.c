@@ -61,16 +61,17 @@ static void shapes(void)
     const struct mf_env *lift;
     mf_env_find(&lift, "lift", &err);
     v = mf_service_new(lift, 1);
-    refused(shows("obs/object", MF_F32, 1, (size_t[]){1}), "shows 'object' as float32 (10), not as float32 (1)");
+    refused(shows("obs/object", MF_F32, 1, (size_t[]){1}),
+            "has the observation 'object' as float32 (10), not as float32 (1)");
     refused(shows("obs/object", MF_F32, 1, (size_t[]){1 << 20}), "not as float32 (1048576)");
     refused(shows("obs/point_cloud", MF_U8, 2, (size_t[]){64, 6}), "not as uint8 (64, 6)");
     refused(shows("obs/object", MF_F32, 2, (size_t[]){10, 1}), "not as float32 (10, 1)");
     refused(shows("obs/point_cloud", MF_F32, 1, (size_t[]){5}), "1 to 4096 points are possible");
     refused(shows("obs/point_cloud", MF_F32, 2, (size_t[]){4097, 6}), "1 to 4096 points are possible");
     refused(shows("obs/point_cloud", MF_F32, 2, (size_t[]){4, 7}), "not as float32 (4, 7)");
-    refused(shows("obs/none", MF_F32, 1, (size_t[]){1}), "does not show 'none'");
+    refused(shows("obs/none", MF_F32, 1, (size_t[]){1}), "has no observation 'none'");
     ok(!*shows("obs/point_cloud", MF_F32, 2, (size_t[]){4096, 6}), "4096 points are made");
-    refused(ask(shown(make(16384, 0, 5), "obs/point_cloud", MF_F32, 2, (size_t[]){4096, 6}), "make"), "no answer");
+    refused(ask(shown(make(16384, 0, 5), "obs/point_cloud", MF_F32, 2, (size_t[]){4096, 6}), "make"), "one answer");
     mf_service_free(v);
 }
 
@@ -111,11 +112,11 @@ static void steps(void)
 {
     const size_t one = 1, state = 20, other = 19; /* bytes of the point's */
     void *data;
-    refused(ask(step(1, 0, 1), "step"), "before it was asked to make");
+    refused(ask(step(1, 0, 1), "step"), "the request 'step' came before 'make'");
     ok(!*ask(shown(make(1, 0, 5), "obs/goal", MF_F32, 1, &one), "make") && !*ask(step(2, 0, 1), "step"),
        "made, stepped");
-    refused(ask(step(0, 0, 1), "step"), "0 actions at once");
-    refused(ask(step(65537, 0, 1), "step"), "65537 actions at once; 1 to 65536");
+    refused(ask(step(0, 0, 1), "step"), "a chunk of 0 actions");
+    refused(ask(step(65537, 0, 1), "step"), "65537 actions; 1 to 65536");
     refused(ask(step(2, NAN, 1), "step"), "number 1 of the actions is not finite");
     refused(ask(step(3, -INFINITY, 1), "step"), "number 2 of the actions is not finite");
     refused(ask(step(1, 0, INT32_MIN), "step"), "episode[0] is -2147483648, not within 0..1073741824");
@@ -126,8 +127,8 @@ static void steps(void)
     memset(data, 127, state); /* a clock of 2139062143 steps */
     ok(!*ask(q, "load") && !*ask(step(9, 0, 1), "step"), "any bytes are a state that goes on");
     q = shown(mf_talk_new("load", 7), "state/0", MF_U8, 1, &other);
-    refused(ask(q, "load"), "none of environment point");
-    refused(ask(mf_talk_new("dance", 7), "dance"), "it cannot 'dance'");
+    refused(ask(q, "load"), "not one of environment point");
+    refused(ask(mf_talk_new("dance", 7), "dance"), "unknown request 'dance'");
 }
 
 int main(void)

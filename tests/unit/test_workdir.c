@@ -22,7 +22,7 @@ static void live(void)
     struct mf_workdir a, b;
     ok(open_it(&a, NULL, false) == 0 && a.live && !a.own && !strcmp(a.path, "outputs/point/run"),
        "while the stream's run is going on, the learner writes there");
-    ok(open_it(&b, "other", false) == MF_EIO && strstr(err.text, "has a learner already"),
+    ok(open_it(&b, "other", false) == MF_EIO && strstr(err.text, "already has a learner"),
        "a second learner is refused");
     mf_workdir_close(&b);
     mf_workdir_close(&a);

@@ -11,13 +11,13 @@ enum { PAGE_MIN = 64 << 10, WHOLE_MAX = 1 << 20, CONVERT = 64 << 10, MAPPED = 12
 
 struct column {    /* of one demo */
     uint32_t rows; /* in a page */
-    uint32_t page; /* its first */
+    uint32_t page; /* index of its first page */
 };
 
 struct page {
     char *data; /* NULL: not in memory */
     size_t bytes;
-    bool asked; /* since the hand was here */
+    bool asked; /* used since the hand passed */
 };
 
 struct mf_demo_cache {
@@ -27,7 +27,7 @@ struct mf_demo_cache {
     struct column *column;
     size_t n_columns;
     struct page *page;
-    size_t n_pages, room; /* room: allocated of page */
+    size_t n_pages, room; /* room: allocated pages */
     uint32_t *here;       /* the pages in memory, in no order */
     size_t n_here, hand;
 };
@@ -121,7 +121,7 @@ static int check_finite(const struct mf_demo_cache *c, const char *path, const f
     return 0;
 }
 
-/* Are its bytes in memory those of the file? */
+/* Are the bytes in memory the same as in the file? */
 static bool is_as_stored(hid_t set, const struct mf_demo_column *k)
 {
     hid_t type = H5Dget_type(set);

@@ -20,7 +20,7 @@ static bool parse_name(struct mf_demo *demo, const char *name)
            strcpy(demo->name, name);
 }
 
-/* What the file holds instead helps whoever took another's layout for robomimic's. */
+/* The file's content helps a user who mistook another layout for robomimic's. */
 static int no_data(hid_t file, const char *path, struct mf_err *err)
 {
     struct mf_h5_names list;
@@ -67,7 +67,7 @@ int mf_demo_list(hid_t file, const char *path, const char *filter, struct mf_dem
     for (size_t i = 0; i < list.n && rc == 0; i++) {
         char at[64];
         if (!parse_name(&(*demo)[*n], list.name[i]))
-            continue; /* other things may lie beside the demos */
+            continue; /* /data may hold other groups */
         snprintf(at, sizeof at, "data/%s", list.name[i]);
         if ((rc = mf_h5_has(file, at, err)) < 0)
             mf_err_at(err, "'%s'", path);

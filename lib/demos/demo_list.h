@@ -1,4 +1,4 @@
-/* demo_list.h - which demonstrations a file of robomimic's layout holds (demos.h). path names the file in errors. */
+/* demo_list.h - the demonstrations in a file of robomimic's layout (demos.h). path names the file in errors. */
 #ifndef MF_DEMOS_DEMO_LIST_H
 #define MF_DEMOS_DEMO_LIST_H
 
@@ -6,7 +6,7 @@
 #include "demos/h5.h"
 
 /* Those of a filter key (NULL: all), by id; n of the demos stays 0. *demo is malloc'ed, also on failure. MF_EUSAGE
- * lists the filter keys that there are; MF_EFORMAT says what the file holds in place of demonstrations. */
+ * lists the file's filter keys; MF_EFORMAT says what the file holds instead of demonstrations. */
 int mf_demo_list(hid_t file, const char *path, const char *filter, struct mf_demo **demo, size_t *n,
                  struct mf_err *err);
 

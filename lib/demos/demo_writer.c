@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "stream/json.h"
 
-/* One rollout frame, as far as demonstrations need it. */
+/* The parts of a rollout frame that demonstrations need. */
 struct steps {
     const struct mf_frame *f;
     const struct mf_array *actions, *rewards, *n_exec, *valid, *terminated, *truncated;
@@ -55,7 +55,7 @@ static bool flag(const struct mf_array *a, size_t i, bool otherwise)
     return a ? ((const uint8_t *)a->data)[i] != 0 : otherwise;
 }
 
-/* A dataset with the sum of its bytes; 1: none can be called so. */
+/* A dataset with its checksum; 1: no dataset can have that name. */
 static int put_set(hid_t demo, const char *name, enum mf_dtype dtype, int rank, const hsize_t *dim, const void *data,
                    size_t bytes, struct mf_err *err)
 {
@@ -98,17 +98,17 @@ static int put_obs(hid_t demo, const struct steps *p, const struct mf_array *a, 
     if (To == 0 || row == 0)
         return 0;
     int rc = put_rows(demo, p, a, a->name, rank, dim, row - row / To, n, t0, err);
-    return rc > 0 ? 0 : rc; /* a key that no dataset can be named after lies in /mf all the same */
+    return rc > 0 ? 0 : rc; /* the array lies in /mf in any case */
 }
 
-/* How much of a chunk was executed: behind that its rewards may hold anything. */
+/* Executed actions of a chunk: rewards behind them may hold anything. */
 static size_t executed(const struct steps *p, size_t i)
 {
     const int32_t n = p->n_exec ? ((const int32_t *)p->n_exec->data)[i] : (int32_t)p->C;
     return n < 0 ? 0 : (size_t)n < p->C ? (size_t)n : p->C;
 }
 
-/* Rewards summed over what was executed of the chunk, and where the episode is over. */
+/* Rewards summed over the executed part of the chunk, and the ends of episodes. */
 static int put_scalars(hid_t demo, const struct steps *p, size_t n, size_t t0, size_t rows, struct mf_err *err)
 {
     hsize_t dim = rows;

@@ -1,7 +1,7 @@
 /* demo_writer.h - the robomimic side of a recording (recorder.h has the layout).
  *
- * A rollout's (T, N) is cut, environment by environment, into runs of valid
- * rows that end where an episode ends or the rollout does; a run is a demo.
+ * The (T, N) of a rollout is cut, environment by environment, into spans of valid rows that end with the episode or the
+ * rollout; each span is a demo.
  */
 #ifndef MF_DEMOS_DEMO_WRITER_H
 #define MF_DEMOS_DEMO_WRITER_H

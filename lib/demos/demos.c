@@ -12,7 +12,7 @@
 #include "demos/demo_cache.h"
 #include "demos/demo_list.h"
 
-enum { STEP_MAX = 1 << 26 }; /* numbers in one */
+enum { STEP_MAX = 1 << 26 }; /* numbers of one step */
 
 struct reading {
     struct mf_demos *d;
@@ -20,7 +20,7 @@ struct reading {
     hid_t file;
 };
 
-/* Open one dataset of a demo: *k but for its name, and its rows. */
+/* Opens one dataset of a demo: fills *k, except its name, and the number of rows. */
 static int open_set(struct reading *r, const char *path, hid_t *set, size_t *rows, struct mf_demo_column *k,
                     struct mf_err *err)
 {
@@ -28,7 +28,7 @@ static int open_set(struct reading *r, const char *path, hid_t *set, size_t *row
     enum mf_dtype dtype = MF_F32;
     int rank, rc;
     struct mf_err missing;
-    if (mf_h5_object(r->file, path, set, &missing)) { /* only then asked, since it goes the whole way again */
+    if (mf_h5_object(r->file, path, set, &missing)) { /* checked only now, since it resolves the path again */
         rc = mf_h5_has(r->file, path, err);
         return rc == 0  ? mf_err_set(err, MF_EFORMAT, "'%s' has no /%s", r->path, path)
                : rc < 0 ? mf_err_at(err, "'%s'", r->path)
@@ -37,10 +37,10 @@ static int open_set(struct reading *r, const char *path, hid_t *set, size_t *row
     if ((rc = mf_h5_shape(*set, MF_OBS_RANK + 1, &rank, shape, err)) == 0 && rank == 0)
         rc = mf_err_set(err, MF_EFORMAT, "it is a single number");
     rc = rc ? rc : mf_h5_numbers(*set, &dtype, err);
-    k->is.u8 = dtype == MF_U8 && rank > 2; /* a picture; bytes in a row are numbers as others */
+    k->is.u8 = dtype == MF_U8 && rank > 2; /* an image; a vector of bytes holds numbers */
     k->count = 1;
     for (int i = 0; i < (rank > 1 ? rank - 1 : 1) && rc == 0; i++) {
-        hsize_t dim = rank > 1 ? shape[i + 1] : 1; /* (n) are n steps of one number */
+        hsize_t dim = rank > 1 ? shape[i + 1] : 1; /* (n): n steps of one number */
         if (dim < 1 || dim > STEP_MAX / k->count)
             rc = mf_err_set(err, MF_EFORMAT, "its steps have no numbers, or more than %d", STEP_MAX);
         k->is.dim[i] = (int)dim;
@@ -71,7 +71,7 @@ static bool same_form(const struct mf_obs *a, const struct mf_obs *b)
     return a->u8 == b->u8 && !memcmp(a->dim, b->dim, sizeof a->dim);
 }
 
-/* Column i of a demo: as all others in form and, but for the actions, as many rows as there are actions. */
+/* Checks column i of a demo: the form of the first demo's, and as many rows as actions. */
 static int check_column(struct reading *r, struct mf_demo *demo, int i, struct mf_err *err)
 {
     struct mf_demos *d = r->d;
@@ -117,7 +117,7 @@ static int check_demo(struct reading *r, struct mf_demo *demo, struct mf_err *er
     return rc;
 }
 
-/* 1: its steps are 1-D numbers. What MimicGen notes about the making of a demonstration is nothing to see. */
+/* 1: its steps are 1-D numbers. MimicGen's notes on how a demonstration was generated are no observations. */
 static int is_plain_key(hid_t obs, const char *name, struct mf_err *err)
 {
     struct mf_err no_numbers;
@@ -158,7 +158,7 @@ static bool is_column(const struct mf_demos *d, const char *name)
     return false;
 }
 
-/* Those of the first demo that are no columns, for people. */
+/* The observations of the first demo without a column, for messages. */
 static void note_unseen(struct mf_demos *d, const struct mf_h5_names *list)
 {
     size_t used = 0;
@@ -169,7 +169,7 @@ static void note_unseen(struct mf_demos *d, const struct mf_h5_names *list)
     d->unseen[mf_plain_copy(d->unseen, d->unseen, strlen(d->unseen))] = '\0';
 }
 
-/* The observations of the first demo: as asked for, or the plain ones. */
+/* The observations of the first demo: the keys given, or the 1-D ones. */
 static int find_obs(struct reading *r, const struct mf_demos_opts *opts, const char *obs, struct mf_err *err)
 {
     struct mf_h5_names list = {0};
@@ -275,8 +275,8 @@ int mf_demos_env(const char *path, char name[64], struct mf_err *err)
     rc = mf_h5_unguard(rc, path, err);
     if (text) {
         json_t *args = json_loads(text, 0, NULL);
-        const char *said = json_string_value(json_object_get(args, "env_name"));
-        snprintf(name, 64, "%s", said && strlen(said) < 64 ? said : "");
+        const char *env = json_string_value(json_object_get(args, "env_name"));
+        snprintf(name, 64, "%s", env && strlen(env) < 64 ? env : "");
         json_decref(args);
     }
     free(text);

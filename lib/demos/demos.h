@@ -41,9 +41,9 @@ struct mf_demos {
     struct mf_demo *demo;  /* (n_demos) by id */
     int n_columns;
     struct mf_demo_column column[MF_DEMO_COLUMNS];
-    char unseen[300];            /* "a, b": observations of the first demo that are no columns, cut to fit */
+    char unseen[300];            /* "a, b": observations of the first demo without a column, cut to fit */
     char *env_args;              /* JSON, or NULL */
-    uint64_t bytes;              /* of all rows, as they are kept in memory */
+    uint64_t bytes;              /* of all rows, in memory */
     struct mf_demo_cache *cache; /* its own */
 };
 
@@ -51,17 +51,17 @@ struct mf_demos_opts {
     const char *filter; /* /mask/FILTER; NULL: every demo */
     int n_keys;         /* observations; 0: every key whose steps are 1-D numbers, by name */
     const char *const *keys;
-    size_t cache; /* bytes that rows may take in memory; a page more where one is larger than that */
+    size_t cache; /* bytes of rows in memory; at least one page */
 };
 
 /* On failure *d holds nothing. */
 int mf_demos_open(struct mf_demos *d, const char *path, const struct mf_demos_opts *opts, struct mf_err *err);
 void mf_demos_close(struct mf_demos *d); /* safe on a zeroed one */
 
-/* What they call their environment, env_args' env_name: "Lift"; "" where they do not say. */
+/* The name of their environment, env_args' env_name: "Lift"; "": not given. */
 int mf_demos_env(const char *path, char name[64], struct mf_err *err);
 
-/* Rows of a column from step t < n of a demo on: *n of them lie one after another. They stay until the next call.
+/* Rows of a column from step t < n of a demo on; *n of them are contiguous. They are valid until the next call.
  * A float that is not finite: MF_EMATH with its index. */
 int mf_demos_rows(struct mf_demos *d, int column, size_t demo, size_t t, const void **rows, size_t *n,
                   struct mf_err *err);

@@ -33,7 +33,7 @@ const char *mf_h5_reason(char text[400])
 {
     snprintf(text, REASON_MAX, "(HDF5 gives no reason)");
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_deepest, text);
-    char *system = strstr(text, "error message = '"); /* among addresses and clocks: what errno said */
+    char *system = strstr(text, "error message = '"); /* errno's text, among addresses and times */
     if (system) {
         system += strlen("error message = '");
         size_t n = strcspn(system, "'");
@@ -43,7 +43,7 @@ const char *mf_h5_reason(char text[400])
     return text;
 }
 
-/* "what: why", where anything says why: the system rather than HDF5. */
+/* "what: why": the system's reason, else HDF5's. */
 static int fail(struct mf_err *err, enum mf_code code, const char *fmt, va_list ap)
 {
     char what[300], why[REASON_MAX];
@@ -73,7 +73,7 @@ int mf_h5_unread(struct mf_err *err, const char *fmt, ...)
     return rc;
 }
 
-/* What a file that is not HDF5 is, as far as its first bytes tell. */
+/* What a file that is not HDF5 is, by its first bytes. */
 static int refuse(const char *path, int fd, struct mf_err *err)
 {
     char head[64];
@@ -98,7 +98,7 @@ int mf_h5_locks(hid_t access, int fd, bool writes, const char *path, struct mf_e
     } else if (errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP && errno != KERNEL_ENOTSUPP) {
         return mf_err_errno(err, "cannot lock '%s'", path);
     } else {
-        H5Pset_file_locking(access, false, true); /* nobody can hold it there */
+        H5Pset_file_locking(access, false, true); /* no process can lock it there */
     }
     return 0;
 }
@@ -185,7 +185,7 @@ static int known_filters(hid_t plist, struct mf_err *err)
     return 0;
 }
 
-/* Numbers that lie in the dataset's own file, as many as that has room for. */
+/* Contiguous numbers in the dataset's own file: does it have room for them? */
 static int own_storage(hid_t set, hid_t plist, uint64_t n, uint64_t size, struct mf_err *err)
 {
     enum { DEFLATE_BEST = 1032 };

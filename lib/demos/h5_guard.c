@@ -1,4 +1,4 @@
-/* What may go wrong inside the HDF5 library: a crash, a loop without end, a failure of the system that it passes over.
+/* Faults inside the HDF5 library: a crash, an endless loop, a failed system call that it ignores.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,11 +17,11 @@ enum { TICK_US = 250000, CALL_SECONDS = 5, BYTES_PER_SECOND = 50 << 20, MOST_SEC
 
 static const int deaths[] = {SIGSEGV, SIGBUS, SIGFPE, SIGABRT};
 static struct sigaction before[sizeof deaths / sizeof *deaths], before_tick;
-static char crashed[600], looped[600]; /* the last words, made before a handler has to say them */
+static char crashed[600], looped[600]; /* the sentences, formatted before a handler needs them */
 static struct timespec alive;          /* processor time when a call last returned */
 static int ticks_after_stop;
 static time_t call_seconds;
-static char failure[400]; /* of the system, in a call of HDF5: the first one; "": none */
+static char failure[400]; /* the first failed system call within HDF5; "": none */
 
 /* ---- calls that fail ---- */
 
@@ -35,7 +35,7 @@ static herr_t keep_system(unsigned n, const H5E_error2_t *e, void *text)
     return 0;
 }
 
-/* HDF5 calls it for every function that fails, also for those whose failure is an answer. */
+/* HDF5 calls it for every function that fails, also where failure is an expected result. */
 static herr_t failed(hid_t stack, void *unused)
 {
     (void)unused;
@@ -83,7 +83,7 @@ static void tick(int unused)
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     if (now.tv_sec - alive.tv_sec > call_seconds)
         end_with(looped);
-    if (signal && ++ticks_after_stop > GRACE_TICKS) { /* nothing else will answer it */
+    if (signal && ++ticks_after_stop > GRACE_TICKS) { /* no other code will handle it */
         struct sigaction die = {.sa_handler = SIG_DFL};
         sigset_t open;
         sigemptyset(&open);

@@ -11,7 +11,7 @@
 
 enum { DEEP = 8, BLOCKS_MAX = 1 << 20 }; /* views of views; files of one pattern "x_%b.h5" */
 
-static char lost[PATH_MAX]; /* the file that an external link leads to and that is not there; "": none */
+static char lost[PATH_MAX]; /* the missing file of an external link; "": none */
 
 static bool is_file(const char *folder, int n, const char *name, char found[PATH_MAX])
 {
@@ -71,7 +71,7 @@ static hid_t follow(void)
     return access;
 }
 
-/* Why a path below `at` could not be gone. */
+/* Why a path below `at` cannot be followed. */
 static int no_way(hid_t at, const char *path, struct mf_err *err)
 {
     char from[256] = "";
@@ -130,10 +130,10 @@ static hid_t hold(struct mf_h5_held *held, hid_t id)
 
 struct mapping { /* of a virtual dataset */
     char *file, *set;
-    hid_t to, from; /* what of it, and what of the source */
+    hid_t to, from; /* selections of it and of the source */
 };
 
-/* One source: there, large enough for what is taken of it, and whole itself. */
+/* Checks one source: it is there, large enough for its selection, and readable. */
 static int check_source(hid_t view, const struct mapping *m, const char *file, const char *set, struct mf_h5_held *held,
                         int deep, struct mf_err *err)
 {

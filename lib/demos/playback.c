@@ -15,10 +15,10 @@ struct piece { /* an array's payload and its place among the frame's other bytes
 struct mf_playback {
     char *path;
     hid_t file, bytes;
-    uint64_t n_bytes, at; /* of /mf/bytes: all, and given out */
+    uint64_t n_bytes, at; /* of /mf/bytes: in total, and already read */
     uint64_t n_frames, next;
     uint64_t *lengths;
-    uint32_t *crc; /* of each frame; NULL: made before recordings had them */
+    uint32_t *crc; /* of each frame; NULL: an older recording without checksums */
     bool stopped;
     char *frame;
     size_t size; /* allocated there */
@@ -71,11 +71,11 @@ static int is_recording(struct mf_playback *p, struct mf_err *err)
     if (lengths)
         return lengths < 0 ? lengths : 0;
     return mf_err_set(err, MF_EFORMAT,
-                      "it has no /mf, so it is no recording of mf-record (demonstrations of other origin go to "
+                      "it has no /mf, so it is not a recording of mf-record (demonstrations of other origin go to "
                       "mf-bc clone.dataset=FILE)");
 }
 
-/* *frames: how many it has; -1: it was made before that was written down. */
+/* *frames: how many it has; -1: an older recording without that attribute. */
 static int read_facts(struct mf_playback *p, int64_t *frames, struct mf_err *err)
 {
     int64_t format = 0, stopped = 0;
@@ -91,7 +91,7 @@ static int read_facts(struct mf_playback *p, int64_t *frames, struct mf_err *err
     p->stopped = stopped != 0;
     return rc < 0 ? rc
            : format != 1
-               ? mf_err_set(err, MF_EFORMAT, "its /mf has format %lld, and this program knows 1", (long long)format)
+               ? mf_err_set(err, MF_EFORMAT, "its /mf has format %lld, and this program reads 1", (long long)format)
                : 0;
 }
 

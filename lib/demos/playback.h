@@ -12,7 +12,7 @@ struct mf_playback;
 /* MF_EFORMAT where the file is no recording, with advice as mf_h5_open. */
 int mf_playback_open(struct mf_playback **p, const char *path, struct mf_err *err);
 bool mf_playback_stopped(const struct mf_playback *p); /* the recording has no `end` */
-/* 1 and a frame, which is p's until the next call; 0 after the last. One frame is in memory. */
+/* 1 and a frame, owned by p until the next call; 0 after the last. Memory: one frame. */
 int mf_playback_next(struct mf_playback *p, const void **data, size_t *len, struct mf_err *err);
 void mf_playback_close(struct mf_playback *p); /* NULL is fine */
 

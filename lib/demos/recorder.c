@@ -14,7 +14,7 @@
 enum { BYTES_CHUNK = 1 << 16 }; /* /mf/bytes is small: the payloads of arrays lie elsewhere */
 
 struct mf_recorder {
-    char *path, *part; /* part: NULL while the file is not ours */
+    char *path, *part; /* part: NULL before the file is locked */
     hid_t file, bytes;
     uint64_t n_bytes, n_frames;
     uint64_t *lengths; /* (n_frames) */
@@ -25,7 +25,7 @@ struct mf_recorder {
 
 static int create(struct mf_recorder *r, struct mf_err *err)
 {
-    /* Asked first, since HDF5 does not say why a file cannot be made. */
+    /* Opened first, since HDF5 does not report why a file cannot be created. */
     int fd = open(r->part, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0)
         return mf_err_errno(err, "cannot create '%s'", r->part);
@@ -40,7 +40,7 @@ static int create(struct mf_recorder *r, struct mf_err *err)
     r->file = rc ? -1 : H5Fcreate(r->part, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     r->bytes = H5Dcreate2(r->file, "mf/bytes", H5T_STD_U8LE, space, links, plist, H5P_DEFAULT);
     if (rc == 0 && r->file < 0)
-        unlink(r->part); /* empty, and nobody else's: the lock was free */
+        unlink(r->part); /* empty and unused: the lock was free */
     if (rc == 0 && r->bytes < 0)
         rc = mf_h5_fail(err, "cannot create '%s'", r->part);
     mf_h5_close(links);

@@ -11,7 +11,7 @@
 
 enum { DEEP = 4 };
 
-/* A problem of the file; or the end, where the system and not the file is at fault. */
+/* Notes a problem of the file; ends the survey where the system is at fault. */
 static void blame(struct mf_surveying *v, const char *where, const char *what, const struct mf_err *why)
 {
     if (why->code == MF_EFORMAT)
@@ -36,7 +36,7 @@ static void walk(struct mf_surveying *v, const char *group, const char *prefix, 
         int fits = snprintf(path, sizeof path, "%s/%s", group, list.name[i]);
         if (fits < 0 || fits >= (int)sizeof path ||
             snprintf(name, sizeof name, "%s%s", prefix, list.name[i]) >= (int)sizeof name - 1)
-            continue; /* a name that long is nobody's key */
+            continue; /* longer than any key */
         hid_t object;
         int rc = mf_h5_object(v->file, path, &object, &err);
         H5I_type_t type = rc ? H5I_BADID : H5Iget_type(object);
@@ -49,7 +49,7 @@ static void walk(struct mf_surveying *v, const char *group, const char *prefix, 
     mf_h5_free_names(&list);
 }
 
-/* false: it cannot be reached, and there is nothing more to say about it. */
+/* false: it cannot be opened, which is noted. */
 static bool count_steps(struct mf_surveying *v)
 {
     hsize_t dim[2] = {0};
@@ -99,7 +99,7 @@ static void survey_demo(struct mf_surveying *v)
         return;
     if (!v->no_obs && mf_demo_has_obs(v->file, v->path, v->demo, &err)) {
         blame(v, v->demo->name, "", &err);
-        v->no_obs = true; /* and so have the others, most likely */
+        v->no_obs = true; /* the other demos most likely lack it, too */
     }
     walk(v, path, "", 0);
     for (int i = 0; i < s->n_sets; i++)

@@ -12,16 +12,16 @@ struct mf_surveying {
     hid_t file;
     double *band;
     size_t band_size;
-    /* the demo at hand */
+    /* the present demo */
     struct mf_demo *demo;
-    bool unclipped;       /* told of it */
-    bool no_obs;          /* told of that */
-    struct mf_err broken; /* what ends it */
+    bool unclipped;       /* warned of it */
+    bool no_obs;          /* a missing obs was reported */
+    struct mf_err broken; /* what ends the survey */
 };
 
 void mf_survey_note(struct mf_survey_notes *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-bool mf_survey_must_fit(const char *name); /* readers take it row by row, a row for each step */
-/* One dataset of the demo at hand. */
+bool mf_survey_must_fit(const char *name); /* readers need a row for each step */
+/* One dataset of the present demo. */
 int mf_survey_add(struct mf_surveying *v, hid_t set, const char *name, struct mf_err *err);
 
 #endif

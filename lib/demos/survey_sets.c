@@ -44,16 +44,17 @@ static bool is_actions(const struct mf_survey_set *q)
 }
 
 /* Rows from `first` on, in the band. */
-static void add_band(struct mf_surveying *v, struct mf_survey_set *q, size_t first, size_t rows, size_t row, bool *told)
+static void add_band(struct mf_surveying *v, struct mf_survey_set *q, size_t first, size_t rows, size_t row,
+                     bool *warned)
 {
     for (size_t i = 0; i < rows * row; i++) {
         double x = v->band[i];
         if (isfinite(x))
             mf_moments_add(&q->moments[i % q->wide], x);
-        else if (!*told) {
+        else if (!*warned) {
             mf_survey_note(mf_survey_must_fit(q->name) ? &v->s->problems : &v->s->warnings, "%s: %s[%zu, %zu] is %g",
                            v->demo->name, q->name, first + i / row, i % row, x);
-            *told = true;
+            *warned = true;
         }
         if (is_actions(q) && fabs(x) > 1 && !v->unclipped) {
             mf_survey_note(&v->s->warnings,
@@ -76,12 +77,12 @@ static int make_band(struct mf_surveying *v, size_t numbers, struct mf_err *err)
     return rc;
 }
 
-/* Of one that mf-record wrote: the bytes are those that it wrote. */
+/* Compares the checksum of a dataset of mf-record. */
 static int check_sum(struct mf_surveying *v, hid_t set, struct mf_err *err)
 {
     uint64_t n, size;
     int rc = H5Aexists(set, "mf_crc32") > 0 ? mf_h5_count(set, &n, &size, err) : 1;
-    if (rc > 0 || (rc == 0 && n * size > v->s->bytes)) /* none, or no dataset that mf-record wrote */
+    if (rc > 0 || (rc == 0 && n * size > v->s->bytes)) /* no checksum, or no dataset of mf-record */
         return 0;
     if (rc || (rc = make_band(v, (size_t)(n * size / sizeof *v->band + 1), err)))
         return rc;
@@ -96,7 +97,7 @@ static int read_numbers(struct mf_surveying *v, hid_t set, struct mf_survey_set 
 {
     hsize_t start[MF_RANK_MAX + 1] = {0}, count[MF_RANK_MAX + 1];
     size_t row = 1;
-    bool told = false;
+    bool warned = false;
     for (int i = 0; i < q->rank; i++)
         row *= (size_t)(count[i + 1] = q->dim[i]);
     if (row == 0)
@@ -111,7 +112,7 @@ static int read_numbers(struct mf_surveying *v, hid_t set, struct mf_survey_set 
         if (H5Dread(set, H5T_NATIVE_DOUBLE, memory, file, H5P_DEFAULT, v->band) < 0)
             rc = mf_h5_unread(err, "it cannot be read");
         else
-            add_band(v, q, at, (size_t)count[0], row, &told);
+            add_band(v, q, at, (size_t)count[0], row, &warned);
         rc = rc ? rc : mf_stop_any(err);
         mf_h5_close(memory);
         mf_h5_alive();
@@ -130,7 +131,7 @@ static struct mf_survey_set *find_set(struct mf_survey *s, const char *name)
     return NULL;
 }
 
-/* What the dataset is, by its header. Its sources stay open in held. */
+/* The form of the dataset, by its header. Its sources stay open in held. */
 static int look(hid_t set, struct mf_survey_set *q, size_t *rows, struct mf_h5_held *held, struct mf_err *err)
 {
     hsize_t dim[MF_RANK_MAX + 1] = {0};

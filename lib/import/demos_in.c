@@ -68,7 +68,7 @@ int mf_demos_show(const struct mf_demos *d, const char *path, int64_t points, st
                 o->name, path, o->dim[0], (long long)points);
         if (!mf_layout_add(obs, o))
             return mf_err_set(err, MF_EUSAGE,
-                              "%s has %d observations and a policy sees at most %d: choose by policy.obs_keys or env",
+                              "%s has %d observations and a policy reads at most %d: choose by policy.obs_keys or env",
                               path, d->n_columns - 1, MF_OBS_KEYS);
     }
     return 0;

@@ -26,7 +26,7 @@ static const struct mf_rename *in_force(const struct mf_import *im, const char *
     return NULL;
 }
 
-/* Does the family's renaming lead from one of its anchors to a tensor of the file? */
+/* Is one of the family's anchors, renamed, a tensor of the file? */
 static bool leads(const struct mf_import *im, const struct mf_family *f, const struct mf_rename *r)
 {
     for (const char *const *anchor = f->anchors; *anchor; anchor++)
@@ -46,7 +46,7 @@ static bool recognise(struct mf_import *im, const struct mf_family *f)
     return in_force(im, f->anchors[0]) != NULL;
 }
 
-/* With a prefix that a family's names have before them all, if they do. 1: it is known now. */
+/* Looks for the family's names below one more prefix. 1: recognised. */
 static int look_below(struct mf_import *im, const struct mf_family *f, struct mf_err *err)
 {
     for (const struct mf_rename *r = f->names; r->ours; r++)
@@ -135,11 +135,11 @@ int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct 
     if (rc || (rc = im->family->describe(im, s, w, err)))
         return rc;
     found = *s;
-    asked.obs = s->obs; /* these have no key: the family held them against the environment */
+    asked.obs = s->obs; /* no key sets these: the family compared them with the environment */
     asked.action_dim = s->action_dim;
     if ((rc = mf_policy_spec_overlay(s, im->file.zip.path, &asked, w->conf, err)))
         return rc;
-    s->n_critic = found.n_critic ? s->n_critic : 0; /* what is not there is grown by who needs it */
+    s->n_critic = found.n_critic ? s->n_critic : 0; /* a head that the file lacks is initialised where it is needed */
     s->n_noise = found.learned_noise ? s->n_noise : 0;
     s->learned_noise = found.learned_noise && s->learned_noise;
     return 0;
@@ -152,7 +152,7 @@ static bool fits(const struct mf_torch_tensor *t, const struct mf_param *p)
 {
     size_t rows = p->rank > 1 ? (size_t)p->rows : 1, product = 1, dim[3];
     bool split = rows == 1;
-    if (p->kernel) /* a row of it means something only as it is */
+    if (p->kernel) /* the rows of a convolution are not split */
         return t->rank == mf_param_shape(p, dim) && !memcmp(t->dim, dim, sizeof dim);
     for (int i = 0; i < t->rank && !split; i++)
         split = (product *= t->dim[i]) == rows;
@@ -189,7 +189,7 @@ static void check_param(const struct mf_import *im, const char *dictionary, cons
         used[t - im->file.tensor] = true;
 }
 
-/* A family's prefix is not needed where another one took its place. */
+/* A prefix of the family is not required where another one matched. */
 static bool replaced(const struct mf_import *im, const char *prefix)
 {
     for (int i = 0; i < im->n_in_force; i++)

@@ -4,7 +4,7 @@
 
 #include "flow/policy.h"
 
-/* As the file names its observations, where the environment has them all; else all that are low-dimensional. */
+/* The observations that the file names, where the environment has all of them; else all low-dimensional ones. */
 static int observe(const struct mf_import *im, const struct mf_import_in *in, const struct mf_env *env,
                    struct mf_layout *obs, struct mf_err *err)
 {

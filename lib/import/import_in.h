@@ -1,4 +1,4 @@
-/* import_in.h - a PyTorch file's policy in an environment: built in, behind a server, or none. */
+/* import_in.h - imports a policy for an environment that is built in, served, or absent. */
 #ifndef MF_IMPORT_IMPORT_IN_H
 #define MF_IMPORT_IMPORT_IN_H
 
@@ -14,9 +14,9 @@ struct mf_import_in {
     const char *normalizer; /* as mf_import_normalizer takes it */
 };
 
-/* Write the file's policy as the checkpoint `to`; *spec becomes its. Observations and actions are the environment's,
- * under policy.obs_keys or else as the file names them; without one, those of policy.obs_keys in demonstrations that
- * are the normaliser; else the file's own. */
+/* Writes the file's policy as the checkpoint `to`, and *spec as its spec. Observations and actions are those of the
+ * environment, chosen by policy.obs_keys or by the file's names; without an environment those of policy.obs_keys in the
+ * demonstrations that give the normaliser; else those of the file. */
 int mf_import_in(struct mf_import *im, const struct mf_import_in *in, const char *to, struct mf_policy_spec *spec,
                  struct mf_err *err);
 

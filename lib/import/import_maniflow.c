@@ -1,6 +1,5 @@
-/* ManiFlow's point-cloud policy, DP3's encoder and DiTX, in its workspace or in the RL fork's policy_state_dict: names
- * are ours, sizes are in shapes, and what is left (heads, observation steps) in the configuration that the file
- * carries.
+/* ManiFlow's point-cloud policy, DP3's encoder and DiTX, in its workspace or in the RL fork's policy_state_dict. Names
+ * are ours; sizes follow from shapes, heads and observation steps from the file's configuration.
  */
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +67,7 @@ static int describe_net(const struct mf_import *im, struct mf_policy_spec *s, co
     return mf_net_find(&net->net, "ditx", err);
 }
 
-/* Observations: the environment's, or as the file calls them. L tokens: To*N points, or To. */
+/* Observations: the environment's, or those that the file names. L tokens: To*N points, or To. */
 static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
                           struct mf_err *err)
 {
@@ -94,15 +93,16 @@ static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, 
     for (int i = 0; i < s->obs.n; i++)
         state += mf_obs_rank(&s->obs.key[i]) == 1 ? mf_obs_size(&s->obs.key[i]) : 0;
     if (state != S || s->action_dim != A)
-        return mf_err_set(err, MF_EUSAGE,
-                          "the network of %s sees a state of %d numbers and makes actions of %d, and the environment's "
-                          "have %d and %d: does it want another env=NAME or policy.obs_keys?",
-                          im->file.zip.path, S, A, state, s->action_dim);
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "the network of %s reads a state of %d numbers and predicts actions of %d, and the environment's "
+            "have %d and %d: does it want another env=NAME or policy.obs_keys?",
+            im->file.zip.path, S, A, state, s->action_dim);
     return 0;
 }
 
-/* Which end of time is noise, and what the second time embedding is given, no tensor tells: ManiFlow's own workspace
- * and the RL fork's file are known by their layouts. */
+/* No tensor shows which end of time is noise, nor the input of the second time embedding: ManiFlow's workspace and the
+ * RL fork's file are recognised by their layouts. */
 static int describe_time(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
                          struct mf_err *err)
 {

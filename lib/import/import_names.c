@@ -1,6 +1,6 @@
-/* import_names.c - what the tensors of a file are called once the wrappers are off: torch.compile, DDP and FSDP put a
- * word of theirs before the names of what they wrap, anywhere in them; Lightning and trainers of one's own put the name
- * of the field that holds the policy before all of them.
+/* import_names.c - tensor names without the prefixes of wrappers: torch.compile, DDP and FSDP insert a word before the
+ * names of the wrapped module, anywhere in a name; Lightning and own trainers put the name of the field that holds the
+ * policy before all names.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void note(struct mf_import *im, const char *prefix, int n)
         snprintf(im->without + used, sizeof im->without - used, "%s%s", used ? ", " : "", quoted);
 }
 
-/* The word out of the key, wherever it is one between dots and not the last. */
+/* Removes the word from the key where it stands between dots and is not the last one. */
 static bool take_out(char *key, const char *word)
 {
     const size_t n = strlen(word);
@@ -65,7 +65,7 @@ const struct mf_torch_tensor *mf_import_tensor(const struct mf_import *im, const
 
 /* ---- a field that holds the policy ---- */
 
-/* Bytes before the name theirs+rest, where the key ends so and they end in a dot; else 0. */
+/* Bytes before theirs+rest where the key ends with that name after a dot; else 0. */
 static size_t outer(const char *key, const char *theirs, const char *rest)
 {
     const size_t length = strlen(key), own = strlen(theirs) + strlen(rest);
@@ -106,7 +106,7 @@ int mf_import_outer(struct mf_import *im, const char *theirs, const char *rest, 
     return 1;
 }
 
-/* Bytes of the word that all names of the weights begin with, its dot included; 0: there is none. */
+/* Bytes of the first word that all names of the weights share, its dot included; 0: none. */
 static size_t common(const struct mf_import *im)
 {
     const char *first = NULL;
@@ -147,7 +147,7 @@ void mf_import_note(struct mf_import *im, const char *prefix)
 
 struct named {
     const struct mf_torch_tensor *t;
-    char *name; /* the words of the dictionary and the key, as if they were one */
+    char *name; /* the path of the dictionary and the key, joined */
 };
 
 static int by_name(const void *a, const void *b)

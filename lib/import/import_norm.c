@@ -9,11 +9,11 @@
 #include "flow/checkpoint_priv.h"
 #include "import/import.h"
 
-/* 2 / range and -1 - 2 low / range. An offset far from 0 is rounded by more than a network can bear, a scale by next to
- * nothing: of the scales nearby, one whose offset is hardly rounded. Returns what low comes to, beside -1. */
+/* Scale 2 / range and offset -1 - 2 low / range. A large offset has a large rounding error, a scale a negligible one:
+ * of the float32 scales nearby, take one whose offset is nearly exact. Returns the rounding error that is left. */
 static double stretch_one(double low, double range, float *scale, float *offset)
 {
-    enum { NEARBY = 4096 }; /* roundings of the scale: at most 5e-4 of it */
+    enum { NEARBY = 4096 }; /* float32 steps of the scale: at most 5e-4 of it */
     const double enough = 1e-4;
     double left = INFINITY;
     float s = (float)(2 / range);
@@ -169,7 +169,7 @@ int mf_import_demos(const char *path, const struct mf_names *keys, struct mf_lay
 
 /* ---- the file's own ---- */
 
-/* normalizer.params_dict.KEY.PART, repeated over the key's n numbers: 1 where it is there. */
+/* normalizer.params_dict.KEY.PART, repeated to n numbers: 1; 0: the file lacks it. */
 static int own_part(struct mf_import *im, const char *key, const char *part, float *to, int n, struct mf_err *err)
 {
     char name[160];
@@ -195,7 +195,7 @@ static int own_key(struct mf_import *im, const char *key, float *scale, float *o
     return rc == 1 ? own_part(im, key, "offset", offset, n, err) : rc;
 }
 
-/* Of the whole observation, or of each of its keys: 1 where all is there. */
+/* The normaliser of the whole observation, or of each key: 1; 0: the file lacks a part. */
 static int from_file(struct mf_import *im, struct mf_policy *p, struct mf_err *err)
 {
     int at = 0, rc = own_key(im, "action", p->action_scale, p->action_offset, p->spec.action_dim, err);

@@ -1,5 +1,5 @@
-/* import_obs.c - the observations of a policy that no environment describes: policy.obs_keys, or what the normaliser in
- * the file names, whose vectors also tell how wide each is.
+/* import_obs.c - the observations of a policy without an environment: policy.obs_keys, or those that the file's
+ * normaliser names; its vectors give their widths.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static const char before[] = "normalizer.params_dict.", after[] = ".scale";
 
-/* Numbers of the normaliser's vector for this observation; 0: it has none. */
+/* Length of the normaliser's vector for this observation; 0: none. */
 static size_t width_of(const struct mf_import *im, const char *name)
 {
     char rest[100];
@@ -28,14 +28,15 @@ void mf_import_seen(const struct mf_import *im, struct mf_names *seen)
             !mf_ends(key, after) || n < sizeof before + sizeof after - 1)
             continue;
         const int length = (int)(n - (sizeof before - 1) - (sizeof after - 1));
-        const bool other = !strncmp(name, "action.", 7) || !strncmp(name, "obs.", 4); /* not one observation's */
+        const bool other =
+            !strncmp(name, "action.", 7) || !strncmp(name, "obs.", 4); /* of the action, or of all observations */
         if (!other && length < (int)sizeof seen->v[0])
             snprintf(seen->v[seen->n++], sizeof seen->v[0], "%.*s", length, name);
     }
 }
 
-/* Their widths, which add up to `state`. One that the normaliser has no vector for, or one number for all of, is as
- * wide as the others leave it. */
+/* Their widths, which add up to `state`. One observation may lack a vector or have a single number for all its numbers:
+ * its width is what the others leave. */
 static bool divide(const struct mf_import *im, const struct mf_names *names, int state, int width[MF_LIST_MAX])
 {
     int sum = 0, open = -1, n_open = 0;

@@ -1,5 +1,5 @@
-/* ReinFlow's FlowMLP, ShortCutFlowMLP, NoisyFlowMLP and critic; DPPO's MLPs bear the same names. A file of cloning has
- * network.*; one of fine-tuning has the policy that was trained below actor_ft and the one it began with beside it.
+/* ReinFlow's FlowMLP, ShortCutFlowMLP, NoisyFlowMLP and critic; DPPO's MLPs have the same names. A cloned policy is
+ * network.*; a fine-tuned one is actor_ft.*, beside the policy that fine-tuning began with.
  */
 #include <stdio.h>
 
@@ -26,7 +26,7 @@ static const struct mf_rename names[] = {
 static const char before[] = "they are the policy that fine-tuning began with";
 static const struct mf_left left[] = {{"actor_old.", before}, {"actor.", before}, {"network.", before}, {0}};
 
-/* What a file of weights does not hold. */
+/* Keys that no tensor determines. */
 static int ask(const struct mf_import *im, const struct mf_import_world *w, struct mf_err *err)
 {
     bool activation = mf_conf_was_set(w->conf, "policy.activation");
@@ -38,20 +38,20 @@ static int ask(const struct mf_import *im, const struct mf_import_world *w, stru
                       world ? "" : "env=NAME (or policy.horizon=N where no environment of that name is here)");
 }
 
-/* The O numbers that the network sees and the D that it makes: so many observations and actions of the environment, or,
- * where none was named, of the keys; then the observation is "state", as Gymnasium's is in ReinFlow, unless
- * policy.obs_keys name it. */
+/* The network maps O numbers to D: n_obs_steps observations to horizon actions, of the environment or, without one, of
+ * the keys; then policy.obs_keys names the observation, else it is "state", as ReinFlow calls Gymnasium's. */
 static int divide(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, int O, int D,
                   struct mf_err *err)
 {
     if (w->obs && (O % w->obs->dim || D % w->A))
-        return mf_err_set(err, MF_EUSAGE,
-                          "the network of %s sees %d numbers and makes %d, but an observation has %d and an action %d: "
-                          "does it want another env=NAME or policy.obs_keys?",
-                          im->file.zip.path, O, D, w->obs->dim, w->A);
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "the network of %s reads %d numbers and predicts %d, but an observation has %d and an action %d: "
+            "does it want another env=NAME or policy.obs_keys?",
+            im->file.zip.path, O, D, w->obs->dim, w->A);
     if (!w->obs && (O % s->n_obs_steps || D % s->horizon))
         return mf_err_set(err, MF_EUSAGE,
-                          "the network of %s sees %d numbers and makes %d, which are no policy.n_obs_steps=%d "
+                          "the network of %s reads %d numbers and predicts %d, which are not policy.n_obs_steps=%d "
                           "observations and policy.horizon=%d actions",
                           im->file.zip.path, O, D, s->n_obs_steps, s->horizon);
     if (w->obs) {

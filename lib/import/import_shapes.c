@@ -1,4 +1,4 @@
-/* import_shapes.c - sizes that several families read off shapes and configuration. */
+/* import_shapes.c - sizes from shapes and from the file's configuration, for several families. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ void mf_import_heads(const struct mf_import *im, struct mf_policy_spec *s)
     s->n_noise -= s->n_noise > 0; /* the last is the output */
 }
 
-/* ManiFlow's workspace keeps its configuration as cfg, the RL fork as config, where `horizon` may be policy's. */
+/* The configuration is `cfg` in ManiFlow's workspace, `config` in the RL fork, where `horizon` may lie in `policy`. */
 static const char *configured(const struct mf_import *im, const char *name)
 {
     static const char *const root[] = {"cfg", "config"};

@@ -1,6 +1,6 @@
 /* The conditional 1-D U-Net: in an agent of the ReinFlow document's stages, in diffusion policy's workspace, alone, or
- * as mf-ckpt export writes it. Widths are in shapes; how many actions a chunk has and how many groups a norm is in the
- * configuration that the file carries, or nowhere.
+ * as mf-ckpt export writes it. Widths follow from shapes; the horizon and the groups of the norms are in the file's
+ * configuration, if anywhere.
  */
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ static const struct mf_left left[] = {{"velocity_net_ema.", again},
                                       {"value_net", other},
                                       {0}};
 
-/* Layers for a step size may have been trained, or have lain idle: the file does not say. */
+/* The layers for a step size may be trained or unused: the file does not show which. */
 static int choose(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
                   struct mf_err *err)
 {
@@ -77,7 +77,7 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
     return 0;
 }
 
-/* Observations: the environment's, or those that the keys and the file name. */
+/* Observations: the environment's, or those that keys and file name. */
 static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
                           struct mf_err *err)
 {
@@ -92,10 +92,11 @@ static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, 
     else if (!w->obs)
         mf_import_known(im, w, "policy.n_obs_steps", "n_obs_steps", &s->n_obs_steps);
     if (O < 1 || O % (s->n_obs_steps * dim) || A < 1 || (w->obs && A != w->A))
-        return mf_err_set(err, MF_EUSAGE,
-                          "the network of %s sees %d numbers and makes actions of %d, which are no %d observations of "
-                          "%d and actions of %d: does it want another env=NAME, policy.obs_keys or policy.n_obs_steps?",
-                          path, O, A, s->n_obs_steps, w->obs ? dim : O / s->n_obs_steps, w->obs ? w->A : A);
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "the network of %s reads %d numbers and predicts actions of %d, which are not %d observations of "
+            "%d and actions of %d: does it want another env=NAME, policy.obs_keys or policy.n_obs_steps?",
+            path, O, A, s->n_obs_steps, w->obs ? dim : O / s->n_obs_steps, w->obs ? w->A : A);
     if (w->obs)
         return 0;
     s->action_dim = A;

@@ -24,9 +24,9 @@ static int numbers_of(const uint8_t *p, size_t size, const char **descr, size_t 
     return memmem(p + head, length, "'fortran_order': False", 22) ? 0 : -1;
 }
 
-enum { HEAD_MOST = 1 << 16 }; /* bytes of a header that is read */
+enum { HEAD_MOST = 1 << 16 }; /* bytes of a header */
 
-/* Of the entry: bytes of a number, where the numbers begin. */
+/* Bytes of one number, and the byte at which the numbers begin. */
 static int read_head(const struct mf_zip *npz, const struct mf_zip_entry *e, const char *name, size_t *wide,
                      size_t *begin, struct mf_err *err)
 {
@@ -38,7 +38,9 @@ static int read_head(const struct mf_zip *npz, const struct mf_zip_entry *e, con
         return rc;
     const bool good = numbers_of(bytes, most, &descr, begin) == 0;
     *wide = good && !memcmp(descr, "<f4'", 4) ? 4 : good && !memcmp(descr, "<f8'", 4) ? 8 : 0;
-    return *wide ? 0 : mf_err_set(err, MF_EFORMAT, "'%s' of %s is no array of float32 or float64", name, npz->path);
+    return *wide ? 0
+                 : mf_err_set(err, MF_EFORMAT, "'%s' of %s is not an array of float32 or float64 in C order", name,
+                              npz->path);
 }
 
 int mf_npz_read(const struct mf_zip *npz, const char *name, double *v, size_t n, const char *whose, struct mf_err *err)

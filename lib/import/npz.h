@@ -6,8 +6,8 @@
 
 #include "import/zip.h"
 
-/* The n numbers of the array `name`, float32 or float64, in C order. MF_EFORMAT where it is not there, or something
- * else, or where it does not have n, as `whose` ("the policy's action") has. */
+/* The n numbers of the array `name`, float32 or float64, in C order. MF_EFORMAT where it is missing, has another type,
+ * or another length than `whose` ("the policy's action"). */
 int mf_npz_read(const struct mf_zip *npz, const char *name, double *v, size_t n, const char *whose, struct mf_err *err);
 
 #endif

@@ -1,13 +1,10 @@
-/* pickle.h - a Python pickle as a tree of inert nodes. Nothing is imported, called or made.
+/* pickle.h - a Python pickle decoded into a tree of inert nodes. Nothing is imported or called.
  *
- * Protocols 2 to 4, as torch.save, dill and NumPy write them. A global stays
- * its name; what a pickle would call becomes an object that knows the name of
- * the callable and its arguments, so an OrderedDict, a tensor and something
- * malicious are the same thing here, and who reads the tree decides which
- * names mean something to him.
+ * Protocols 2 to 5, as torch.save, dill and NumPy write them. A global is kept as its name; a call becomes an object
+ * with the name of the callable and its arguments. An OrderedDict, a tensor and a malicious call are thus the same kind
+ * of node; the reader of the tree decides which names it accepts.
  *
- * Nodes may be reached by several ways, and by themselves: who walks the tree
- * bounds his depth and his steps.
+ * Nodes are shared and may contain themselves: a reader of the tree bounds its depth and its steps.
  */
 #ifndef MF_IMPORT_PICKLE_H
 #define MF_IMPORT_PICKLE_H
@@ -29,7 +26,7 @@ enum mf_pickle_kind {
     MF_PICKLE_TUPLE,
     MF_PICKLE_DICT,
     MF_PICKLE_GLOBAL, /* text: "torch.FloatStorage" */
-    MF_PICKLE_OBJECT, /* text: what would be called, "torch._utils._rebuild_tensor_v2"; "persistent id" */
+    MF_PICKLE_OBJECT, /* text: the callable, "torch._utils._rebuild_tensor_v2", or "persistent id" */
 };
 
 struct mf_pickle_node {
@@ -38,7 +35,7 @@ struct mf_pickle_node {
     double number;    /* FLOAT */
     const char *text; /* TEXT, BYTES, GLOBAL, OBJECT: len bytes, no NUL at the end; in the pickle or in `own` */
     size_t len;
-    struct mf_pickle_node *args, *state; /* OBJECT: a tuple, and what __setstate__ would get; NULL: none */
+    struct mf_pickle_node *args, *state; /* OBJECT: a tuple, and the argument of __setstate__; NULL: none */
     size_t n, room;
     struct mf_pickle_node *
         *item;  /* n; of a DICT, and of an OBJECT that was filled like one, key, value, key, value .. */
@@ -55,9 +52,9 @@ struct mf_pickle {
     size_t n_nodes, n_links;
 };
 
-/* The bytes must outlive p; `held` of the file hold them, less than size where they were inflated: what is made of them
- * is bounded by that. MF_EFORMAT with the place where it is cut, malformed, too big or of another protocol; path begins
- * the sentence. */
+/* The bytes must outlive p. held: their size in the file, smaller than `size` where they were inflated; it bounds the
+ * number of nodes. MF_EFORMAT, with the byte, where the pickle is cut, malformed, too big or of another protocol; the
+ * sentence names path. */
 int mf_pickle_parse(struct mf_pickle *p, const void *bytes, size_t size, size_t held, const char *path,
                     struct mf_err *err);
 void mf_pickle_release(struct mf_pickle *p); /* a zeroed one is fine */

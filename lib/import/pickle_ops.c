@@ -215,7 +215,7 @@ static int stack_global(struct mf_machine *m)
     return push_global(m, module->text, module->len, name->text, name->len);
 }
 
-/* What a pickle would make by a call. */
+/* The object that a call would return. */
 static int call(struct mf_machine *m, bool keywords)
 {
     struct mf_pickle_node *x, *what, *args, *more;

@@ -86,7 +86,7 @@ const struct mf_torch_dtype *mf_torch_dtype_of(enum mf_dtype dtype)
 
 /* ---- open ---- */
 
-/* The folder that all entries lie in: what stands before "/data.pkl". */
+/* The folder of all entries, whose name stands before "/data.pkl". */
 static int find_root(const struct mf_zip *z, char root[256], struct mf_err *err)
 {
     static const char tail[] = "/data.pkl";
@@ -139,7 +139,7 @@ static int read_bytes(const struct mf_zip *z, const struct mf_zip_entry *e, size
     return rc;
 }
 
-enum { INFLATES = 64 }; /* a pickle to so much of what the file holds of it, and a MiB */
+enum { INFLATES = 64 }; /* size of a pickle, at most: so many times its bytes in the file, and 1 MiB */
 
 static int read_tree(struct mf_torch *f, struct mf_err *err)
 {
@@ -225,7 +225,7 @@ static size_t span(const struct mf_torch_tensor *t)
     return (place(t, t->count - 1) + 1 - t->offset) * t->dtype->size;
 }
 
-/* Into f->span, where it stays for the tensor's next piece. */
+/* Reads it into f->span, which is kept for the next piece of the tensor. */
 static int read_span(struct mf_torch *f, const struct mf_torch_tensor *t, struct mf_err *err)
 {
     enum { FREE = 1 << 20, SPREAD = 64 };
@@ -244,7 +244,7 @@ static int read_span(struct mf_torch *f, const struct mf_torch_tensor *t, struct
     return rc;
 }
 
-/* Numbers that lie in the file as they are wanted, but for their type. */
+/* Numbers that lie in the file in C order. */
 static int read_straight(struct mf_torch *f, const struct mf_torch_tensor *t, size_t first, size_t n, float *to,
                          struct mf_err *err)
 {
@@ -266,8 +266,7 @@ int mf_torch_read(struct mf_torch *f, const struct mf_torch_tensor *t, size_t fi
                   struct mf_err *err)
 {
     if (!t->dtype->number)
-        return mf_err_set(err, MF_EFORMAT, "%s of %s is %s, which is no real number", t->name, f->zip.path,
-                          t->dtype->name);
+        return mf_err_set(err, MF_EFORMAT, "%s of %s is %s, not a real number", t->name, f->zip.path, t->dtype->name);
     if (t->count == 0)
         return 0;
     if (contiguous(t) && !t->storage->deflated)

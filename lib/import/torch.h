@@ -1,10 +1,10 @@
-/* torch.h - what torch.save wrote (.pt, .pth, .ckpt), as named tensors and plain values. Python is not needed, and
- * nothing of the file is executed.
+/* torch.h - files of torch.save (.pt, .pth, .ckpt) as named tensors and plain values, without Python: nothing in the
+ * file is executed.
  *
- * A name is the way through the file's dictionaries, "state_dicts.model.obs_encoder.state_mlp.0.bias"; `key` points at
- * the part of it that the innermost dictionary knows. A module that was saved whole reads as its state_dict.
- * OmegaConf's containers, NumPy's scalars and pickles within the pickle are opened; what else is no plain value is a
- * value "<module.Class>". All tensors were checked to lie within their storages.
+ * A name is the path through the file's dictionaries, "state_dicts.model.obs_encoder.state_mlp.0.bias"; `key` points at
+ * its part within the innermost dictionary. A module that was saved whole reads as its state_dict. OmegaConf's
+ * containers, NumPy's scalars and pickles within the pickle are decoded; any other object is the value
+ * "<module.Class>". Every tensor lies within its storage.
  */
 #ifndef MF_IMPORT_TORCH_H
 #define MF_IMPORT_TORCH_H

@@ -72,7 +72,7 @@ static void show_json(const struct mf_torch *f, FILE *to)
         mf_json_set(all, t->name,
                     json_pack("{s:s, s:o}", "dtype", t->dtype->name, "shape", mf_json_sizes(t->dim, t->rank)));
     }
-    struct mf_err ignored; /* the program sees what its output misses */
+    struct mf_err ignored; /* the program checks its output when it closes it */
     (void)mf_json_write(all, "\n", to, &ignored);
 }
 
@@ -90,6 +90,7 @@ bool mf_torch_is(const char *path)
         return false;
     size_t n = fread(head, 1, sizeof head, from);
     fclose(from);
-    bool pickle = head[0] == 0x80 && head[1] <= 5 && head[8] != '{'; /* that is a safetensors header of 128 bytes */
+    bool pickle = head[0] == 0x80 && head[1] <= 5 &&
+                  head[8] != '{'; /* 0x80 .. '{' is a safetensors file whose header has 128 bytes */
     return n == sizeof head && (!memcmp(head, "PK\3\4", 4) || pickle);
 }

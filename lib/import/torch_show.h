@@ -1,4 +1,4 @@
-/* torch_show.h - which of the known layouts a PyTorch file has, and what is in it, for people and for jq. */
+/* torch_show.h - the layout of a PyTorch file, and its content printed as text or JSON. */
 #ifndef MF_IMPORT_TORCH_SHOW_H
 #define MF_IMPORT_TORCH_SHOW_H
 
@@ -6,13 +6,13 @@
 
 #include "import/torch.h"
 
-/* Where a file keeps its weights: the dictionary of their tensors, "state_dicts.model", or "" the outermost. */
+/* The dictionary of a file's weights, "state_dicts.model", or "", the outermost. */
 struct mf_torch_layout {
     const char *name;
     const char *weights, *average; /* average: of the weights (EMA); NULL: none */
 };
 
-/* {NULL} where the file has none that is known. */
+/* {NULL}: the layout is unknown. */
 struct mf_torch_layout mf_torch_layout(const struct mf_torch *f);
 
 /* Is t in that dictionary, and not in one below? */
@@ -21,7 +21,7 @@ bool mf_torch_within(const struct mf_torch_tensor *t, const char *dictionary);
 /* Layout, values, tensors; as JSON in the form of a safetensors header, values under __metadata__. */
 void mf_torch_show(const struct mf_torch *f, bool json, FILE *to);
 
-/* Does the file begin as those do that mf_torch_open reads, or tells apart? */
+/* Does the file begin as a zip file or a bare pickle does, for which mf_torch_open has a result or advice? */
 bool mf_torch_is(const char *path);
 
 #endif

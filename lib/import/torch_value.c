@@ -10,7 +10,7 @@
 
 enum { TEXT_MAX = 4000 }; /* bytes of a value that are kept */
 
-/* What stands for itself in a terminal and a sentence. */
+/* Text without control characters, fit for a terminal. */
 static void plain(FILE *to, const char *s, size_t n)
 {
     size_t cut = n < TEXT_MAX ? n : TEXT_MAX, c;

@@ -9,7 +9,7 @@
 
 enum {
     DEPTH_MAX = 64,
-    STEPS_MAX = 1 << 22,  /* a pickle may reach one thing by many ways */
+    STEPS_MAX = 1 << 22,  /* a pickle may reach one node by many paths */
     ITEMS_MAX = 64,       /* of a list of plain values */
     BYTES_MAX = 64 << 20, /* of all names and values */
 };
@@ -18,7 +18,7 @@ struct walk {
     struct mf_torch *f;
     const char *root;
     char path[1024];
-    size_t len, key; /* of path; where the innermost dictionary's part of it begins */
+    size_t len, key; /* length of path; begin of its part within the innermost dictionary */
     bool in_module;
     int depth;
     size_t steps, bytes;
@@ -40,7 +40,7 @@ static int wrong(struct walk *w, const char *fmt, ...)
 
 /* ---- the path ---- */
 
-/* Into x under a further word; `joined`: it goes on with the key that is there. */
+/* Walks x below one more word of the path. joined: the word continues the present key. */
 static int step(struct walk *w, const char *word, size_t n, bool joined, const struct mf_pickle_node *x)
 {
     size_t len = w->len, key = w->key;
@@ -114,7 +114,7 @@ static bool calls(const struct call *c, const char *name)
     return c->len == strlen(name) && !memcmp(c->name, name, c->len);
 }
 
-/* The call that rebuilds a tensor, out of those around it. */
+/* The call that rebuilds a tensor, within the calls that wrap it. */
 static bool tensor_call(const struct mf_pickle_node *x, struct call *c)
 {
     for (int i = 0; i < 4 && x && x->kind == MF_PICKLE_OBJECT && x->args; i++) {
@@ -203,7 +203,7 @@ static int add_tensor(struct walk *w, const struct call *c)
 
 /* ---- the walk ---- */
 
-/* A module that was saved whole: the names of its state_dict. */
+/* A module that was saved whole, under the names of its state_dict. */
 static int walk_module(struct walk *w, const struct mf_pickle_node *x)
 {
     static const char *const parts[] = {"_parameters", "_buffers", "_modules"};
@@ -248,7 +248,7 @@ static int walk_list(struct walk *w, const struct mf_pickle_node *x)
     return rc;
 }
 
-/* A pickle in the pickle, as diffusion policy keeps its counters. What cannot be read is a value as any other. */
+/* A pickle within the pickle, as diffusion policy stores its counters. Unreadable bytes are a value. */
 static int walk_bytes(struct walk *w, const struct mf_pickle_node *x)
 {
     struct mf_pickle p = {0};

@@ -10,7 +10,7 @@
 
 enum { INFLATES = 1032 }; /* deflate's best */
 
-#define NOT_WHOLE "%.180s is no whole zip file"
+#define NOT_WHOLE "%.180s is not a whole zip file"
 
 /* What the file is if not a zip file; NULL: unknown. */
 static const char *other_kind(zip_source_t *file)
@@ -20,7 +20,7 @@ static const char *other_kind(zip_source_t *file)
         const char *begins, *means;
     } known[] = {
         {"version https://git-lfs", "is a Git LFS pointer, not the file itself; `git lfs pull` fetches it"},
-        {"\211HDF", "is an HDF5 file, no PyTorch or NumPy file"},
+        {"\211HDF", "is an HDF5 file, not a PyTorch or NumPy file"},
         {"\200", "is a bare pickle: before version 1.6 torch.save wrote such files. In Python, "
                  "torch.save(torch.load(FILE), NEW) writes one that is read here"},
         {"\x1f\x8b", "is compressed with gzip: gunzip it first"},
@@ -31,7 +31,7 @@ static const char *other_kind(zip_source_t *file)
     const size_t n = got < 0 ? 0 : (size_t)got;
     zip_source_close(file);
     if (n > 8 && p[8] == '{')
-        return "is a safetensors file, no PyTorch or NumPy file";
+        return "is a safetensors file, not a PyTorch or NumPy file";
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (n >= strlen(known[i].begins) && !memcmp(p, known[i].begins, strlen(known[i].begins)))
             return known[i].means;

@@ -26,8 +26,9 @@ struct mf_zip {
     struct zip *file;           /* libzip's */
 };
 
-/* Open a file and list its entries. MF_EFORMAT, with what it is instead where that is known, where it is no whole zip
- * file: its directory and its entries contradict each other, an entry lies outside, two overlap or have one name. */
+/* Open a file and list its entries. MF_EFORMAT, with what it is instead where that is known, where it is not a whole
+ * zip file: its directory and its entries contradict each other, an entry lies outside, two overlap or have one name.
+ */
 int mf_zip_open(struct mf_zip *z, const char *path, struct mf_err *err);
 /* The same from memory, which must outlive z. */
 int mf_zip_parse(struct mf_zip *z, const void *bytes, size_t size, const char *path, struct mf_err *err);

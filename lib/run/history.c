@@ -185,7 +185,7 @@ static int take_all(struct mf_history *h, struct mf_err *err)
 
 /* ---- bytes ---- */
 
-/* A journal that has come, or taken the place of the one that was followed. */
+/* A journal that has appeared, or replaced the one that was followed. */
 static int follow(struct mf_history *h, struct mf_err *err)
 {
     struct stat st;

@@ -40,7 +40,7 @@ void mf_runs_resolve(const char *dir, char path[MF_PATH_MAX])
 {
     char to[MF_PATH_MAX / 4];
     ssize_t n = readlink(dir, to, sizeof to - 1);
-    /* Our addresses and ZeroMQ's begin with these signs, a folder's name need not. */
+    /* These characters begin an address; a folder's name can avoid them. */
     snprintf(path, MF_PATH_MAX, "%s%s", strchr("@>*", *dir) ? "./" : "", dir);
     const char *slash = strrchr(path, '/');
     size_t at = slash ? (size_t)(slash + 1 - path) : 0;
@@ -92,10 +92,10 @@ int mf_runs_not_one(const char *dir, struct mf_err *err)
         closedir(d);
     if (n)
         return mf_err_set(err, MF_EUSAGE,
-                          "%.150s is no run and has no link 'latest' to one; name one of the runs in it: %s%s", dir,
+                          "%.150s is not a run and has no link 'latest' to one; name one of the runs in it: %s%s", dir,
                           named, n > NAMED ? ", .." : "");
-    return mf_err_set(err, MF_EUSAGE,
-                      "%.300s is no run's folder: there is no checkpoints/ and no logs/metrics.mf in it", dir);
+    return mf_err_set(err, MF_EUSAGE, "%.300s is not a run's folder: it has no checkpoints/ and no logs/metrics.mf",
+                      dir);
 }
 
 /* ---- numbered checkpoints ---- */

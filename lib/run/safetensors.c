@@ -87,9 +87,10 @@ static int tensor(const struct parsing *r, const char *name, json_t *fields, str
                           "data_offsets [%zu, %zu] of tensor %s do not span the %zu bytes of its shape", at[0], at[1],
                           name, a->bytes);
     if (at[1] > r->room)
-        return mf_err_set(r->err, MF_EFORMAT,
-                          "tensor %s ends at byte %zu of the %zu that are there: it is half-written or cut", name,
-                          at[1], r->room);
+        return mf_err_set(
+            r->err, MF_EFORMAT,
+            "tensor %s ends at byte %zu, and the file has %zu bytes of tensors: it is half-written or cut", name, at[1],
+            r->room);
     a->data = (void *)(uintptr_t)(r->base + at[0]);
     return 0;
 }

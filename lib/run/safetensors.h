@@ -16,7 +16,7 @@ struct mf_meta {
 
 struct mf_safetensors {
     int n, n_meta;
-    struct mf_array *tensors; /* by name; data lies in the file at any alignment: copy it out, never write to it */
+    struct mf_array *tensors; /* by name; data points into the file, unaligned and read-only */
     struct mf_meta *meta;     /* by key */
     const char *header;       /* the JSON as it stands in the file, header_size bytes */
     size_t header_size;
@@ -25,7 +25,7 @@ struct mf_safetensors {
     size_t size;
 };
 
-/* Map a file and check all of it but the numbers. Every violation of the format is MF_EFORMAT with a sentence that
+/* Maps a file and checks everything but the numbers. Every violation of the format is MF_EFORMAT with a sentence that
  * names path and tensor; what is no safetensors file at all (a PyTorch zip, HDF5, a Git LFS pointer) is called by name.
  */
 int mf_safetensors_open(struct mf_safetensors *f, const char *path, struct mf_err *err);
@@ -37,7 +37,7 @@ void mf_safetensors_close(struct mf_safetensors *f); /* a zeroed one is fine */
 const struct mf_array *mf_safetensors_find(const struct mf_safetensors *f, const char *name); /* NULL: none */
 const char *mf_safetensors_meta(const struct mf_safetensors *f, const char *key);             /* NULL: none */
 
-/* Where the numbers of arrays come from that are in no memory (data NULL): n elements from the first'th on. */
+/* Reads the numbers of arrays that are not in memory (data NULL): n elements from the first'th on. */
 struct mf_origin {
     int (*read)(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err);
     void *self;

@@ -24,15 +24,15 @@ static bool same_shape(const struct mf_array *a, const struct mf_array *b)
     return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
 
-/* 1, with what it is. */
-static int told(const char *name, const char *what, FILE *to)
+/* Prints one difference; returns 1. */
+static int report(const char *name, const char *what, FILE *to)
 {
     mf_plain(name, 64, to);
     fprintf(to, "%s\n", what);
     return 1;
 }
 
-static int told_meta(const char *key, const char *a, const char *b, FILE *to)
+static int report_meta(const char *key, const char *a, const char *b, FILE *to)
 {
     mf_plain(key, 24, to);
     putc(' ', to);
@@ -43,7 +43,7 @@ static int told_meta(const char *key, const char *a, const char *b, FILE *to)
     return 1;
 }
 
-/* 1 where they differ, told. */
+/* 1 where they differ, which is printed. */
 static int diff_tensor(const struct mf_array *a, const struct mf_array *b, FILE *to)
 {
     if (!same_shape(a, b)) {
@@ -56,7 +56,7 @@ static int diff_tensor(const struct mf_array *a, const struct mf_array *b, FILE 
     if (a->bytes == 0 || !memcmp(a->data, b->data, a->bytes))
         return 0;
     if (a->dtype != MF_F32) {
-        return told(a->name, " bytes differ", to);
+        return report(a->name, " bytes differ", to);
     }
     double worst = 0;
     for (size_t i = 0; i < a->count; i++) {
@@ -76,17 +76,17 @@ int mf_safetensors_diff(const struct mf_safetensors *a, const struct mf_safetens
     for (int i = 0; i < a->n_meta; i++) {
         const char *v = mf_safetensors_meta(b, a->meta[i].key);
         if (!v || strcmp(v, a->meta[i].value) != 0)
-            differ += told_meta(a->meta[i].key, a->meta[i].value, v, to);
+            differ += report_meta(a->meta[i].key, a->meta[i].value, v, to);
     }
     for (int i = 0; i < b->n_meta; i++)
         if (!mf_safetensors_meta(a, b->meta[i].key))
-            differ += told_meta(b->meta[i].key, NULL, b->meta[i].value, to);
+            differ += report_meta(b->meta[i].key, NULL, b->meta[i].value, to);
     for (int i = 0; i < a->n; i++) {
         const struct mf_array *t = mf_safetensors_find(b, a->tensors[i].name);
-        differ += t ? diff_tensor(&a->tensors[i], t, to) : told(a->tensors[i].name, " only in the first", to);
+        differ += t ? diff_tensor(&a->tensors[i], t, to) : report(a->tensors[i].name, " only in the first", to);
     }
     for (int i = 0; i < b->n; i++)
         if (!mf_safetensors_find(a, b->tensors[i].name))
-            differ += told(b->tensors[i].name, " only in the second", to);
+            differ += report(b->tensors[i].name, " only in the second", to);
     return differ;
 }

@@ -1,4 +1,4 @@
-/* safetensors_diff.h - what two files differ in, for people. */
+/* safetensors_diff.h - the differences of two files, as text. */
 #ifndef MF_RUN_SAFETENSORS_DIFF_H
 #define MF_RUN_SAFETENSORS_DIFF_H
 
@@ -6,7 +6,7 @@
 
 #include "run/safetensors.h"
 
-/* A line for each tensor and each fact of the metadata that differs; how many. */
+/* Prints a line for each tensor and each entry of the metadata that differs; returns how many. */
 int mf_safetensors_diff(const struct mf_safetensors *a, const struct mf_safetensors *b, FILE *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* backlog.h - frames that were sent and are not consumed yet: a reader that is new asks for them again. */
+/* backlog.h - frames that were sent and not yet consumed, to be sent again to a new reader. */
 #ifndef MF_STREAM_BACKLOG_H
 #define MF_STREAM_BACKLOG_H
 

@@ -12,7 +12,7 @@ static const char *const kinds[] = {"head", "rollout", "round", "metrics", "vide
 static const char *const with_article[] = {"a head",   "a rollout", "a round",  "a metrics", "a video",
                                            "a policy", "an end",    "a failed", "an unknown"};
 
-const char *mf_kind_said(enum mf_kind kind)
+const char *mf_kind_article(enum mf_kind kind)
 {
     return with_article[kind];
 }
@@ -109,7 +109,7 @@ enum mf_kind mf_frame_kind(const struct mf_frame *f)
 enum { MF_FEW_KEYS = 16 };
 
 struct key {
-    const uint8_t *p; /* what a string or a bin holds; the encoding of any other object */
+    const uint8_t *p; /* the content of a string or bin; the encoding of any other object */
     size_t n;
     bool text;
 };
@@ -119,10 +119,10 @@ static int by_key(const void *a, const void *b)
     const struct key *x = a, *y = b;
     int order = memcmp(x->p, y->p, x->n < y->n ? x->n : y->n);
     order = order ? order : (x->n > y->n) - (x->n < y->n);
-    return order ? order : x->text - y->text; /* the number 49 is encoded as the letter 1 is */
+    return order ? order : x->text - y->text; /* the number 49 and the string "1" have the same byte */
 }
 
-/* One of n keys that is there twice, or NULL. Few are compared each with each, more are sorted. */
+/* A duplicate among n keys, or NULL. Few keys are compared pairwise, more are sorted. */
 static const struct key *find_twin(struct key *key, size_t n)
 {
     size_t far = n;
@@ -144,8 +144,8 @@ static int twice(const struct key *k, ptrdiff_t at, struct mf_err *err)
                       plain ? (int)k->n : 3, plain ? (const char *)k->p : "...", at);
 }
 
-/* No two keys of a map are equal, in the object at *at and in all below it; *at is then behind it. Strings and bins are
- * compared by what they hold, as they are found by it. Every head is read once. */
+/* Checks that no map in the object at *at has a key twice; *at moves behind it. Strings and bins are compared by
+ * content, by which they are looked up. Every head is read once. */
 static int check_maps(const uint8_t *base, const uint8_t **at, const uint8_t *end, struct mf_err *err)
 {
     const uint8_t *from = *at;
@@ -219,7 +219,7 @@ static size_t padded(size_t n)
     return (n + 63) & ~(size_t)63;
 }
 
-/* Room for what will have to be moved is found now, where its lack can be said, and used when asked for. */
+/* Memory for arrays that need alignment is allocated here, where a failure can be reported, and used later. */
 static int make_store(struct mf_frame *f, struct mf_err *err)
 {
     size_t size = 0, at = 0;
@@ -252,7 +252,7 @@ static int split_arrays(struct mf_frame *f, struct mf_err *err)
     struct mf_span v = f->field[f->holder].value;
     mf_token_read(&map, v.p, v.n);
     if (map.type != MF_MAP)
-        return mf_err_set(err, MF_EFORMAT, "%s frame whose \"%s\" is no map", mf_kind_said(f->kind), name);
+        return mf_err_set(err, MF_EFORMAT, "%s frame whose \"%s\" is not a map", mf_kind_article(f->kind), name);
     const uint8_t *at = v.p + map.head;
     f->entry = mf_xcalloc(map.n, sizeof *f->entry);
     for (f->n_entries = 0; f->n_entries < (int)map.n; f->n_entries++) {
@@ -266,7 +266,7 @@ static int split_arrays(struct mf_frame *f, struct mf_err *err)
     return make_store(f, err);
 }
 
-/* raw is one whole map; it becomes the frame's, also on error. */
+/* raw is one whole map; the frame takes it, also on error. */
 static int adopt(struct mf_frame **out, uint8_t *raw, size_t len, struct mf_err *err)
 {
     struct mf_frame *f = mf_xcalloc(1, sizeof *f);
@@ -315,7 +315,7 @@ struct gather {
     uint8_t head[2][5]; /* of the frame, and of its arrays */
 };
 
-/* What lies side by side goes as one. */
+/* Adjacent parts are joined. */
 static void put(struct gather *g, const void *p, size_t n)
 {
     struct iovec *last = g->parts ? &g->part[g->parts - 1] : NULL;

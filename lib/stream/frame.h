@@ -4,18 +4,15 @@
  *   rollout  iter, src, slice, envs, policy, arrays  policy   version, iter, global_step, noise, part, tensors
  *   round    iter, src, slices, episodes, counted, state      metrics  iter, step, time, values
  *   video    iter, step, path                        end      src, frames, samples, stopped, lost
- *   failed   who: in the place of an end, from a program that has said why; who reads on fails without a word
+ *   failed   who: instead of an end, from a program that failed and has reported why; readers fail silently
  *
- * A frame keeps every field and every array in the order in which it came,
- * the unknown ones as bytes, so that what a stage does not touch leaves it as
- * it arrived. Arrays are msgpack-numpy's ndarrays ("arrays" of a rollout,
- * "tensors" of a policy frame): five-key maps with bin keys, C order. Taken as
- * well: any order of the keys, str keys, `type` as bin, no `kind`, big-endian
- * data, openpi's names. Python objects (kind 'O') are refused; an entry that
- * is no array of these dtypes passes through. A key may be in a map only once.
+ * A frame keeps every field and every array in the order in which it was received,
+ * unknown ones as bytes, so that a stage sends on unchanged what it does not touch. Arrays are msgpack-numpy's ndarrays
+ * ("arrays" of a rollout, "tensors" of a policy frame): five-key maps with bin keys, C order. Accepted as well: any
+ * order of the keys, str keys, `type` as bin, no `kind`, big-endian data, openpi's names. Python objects (kind 'O') are
+ * refused; an entry that is not an array of these dtypes is passed on. A key occurs once in a map.
  *
- * One thread at a time may use a frame: arrays are moved into place, and
- * strings made, when they are first asked for.
+ * Not thread-safe: arrays are aligned, and strings copied, when they are first used.
  */
 #ifndef MF_STREAM_FRAME_H
 #define MF_STREAM_FRAME_H
@@ -51,9 +48,9 @@ struct mf_frame *mf_frame_new(enum mf_kind kind);
 /* A head of this format, to be completed. run: the run's folder, "" for none; src: this source's name. */
 struct mf_frame *mf_frame_head(const char *run, const char *src, int64_t seed);
 void mf_frame_free(struct mf_frame *f);             /* NULL is fine */
-struct mf_frame *mf_frame_keep(struct mf_frame *f); /* one owner more: each one frees it */
+struct mf_frame *mf_frame_keep(struct mf_frame *f); /* adds an owner; each owner frees it */
 enum mf_kind mf_frame_kind(const struct mf_frame *f);
-size_t mf_frame_bytes(const struct mf_frame *f); /* of one that was received, as it came; 0 of one made here */
+size_t mf_frame_bytes(const struct mf_frame *f); /* of a received frame; 0 of a new one */
 
 /* 1 and *f (the caller frees it), 0 at the end of the bytes, MF_PORT_LEFT or MF_PORT_LATE and no frame, negative on
  * error. */
@@ -79,17 +76,17 @@ int mf_frame_num_at(const struct mf_frame *f, const char *path, int i, double *v
 int mf_frame_count(const struct mf_frame *f, const char *path);              /* entries of a map or array; -1: none */
 const char *mf_frame_key(const struct mf_frame *f, const char *path, int i); /* key i of the map at path ("" = top) */
 
-/* Set appends, or replaces in place. A path "a.b" makes the map "a" when it is not there. Not for arrays. */
+/* Set appends, or replaces in place. A path "a.b" makes the map "a" where it is missing. Not for arrays. */
 void mf_frame_set_int(struct mf_frame *f, const char *path, int64_t v);
 void mf_frame_set_num(struct mf_frame *f, const char *path, double v);
 void mf_frame_set_bool(struct mf_frame *f, const char *path, bool v);
 void mf_frame_set_str(struct mf_frame *f, const char *path, const char *s);
 void mf_frame_set_bin(struct mf_frame *f, const char *path, const void *p, size_t n);
 void mf_frame_set_ints(struct mf_frame *f, const char *path, const int64_t *v, size_t n); /* an array */
-/* One {stage, version, argv} more in "chain" (provenance, as SAM's @PG). */
+/* Appends {stage, version, argv} to "chain" (provenance, as SAM's @PG). */
 void mf_frame_add_chain(struct mf_frame *f, const char *stage, const char *version, int argc, char **argv);
 
-/* Arrays. What came is for reading: to send other numbers, add an array of that name. */
+/* Arrays. Received ones are read-only: to send other numbers, add an array of that name. */
 int mf_frame_arrays(const struct mf_frame *f);
 struct mf_array *mf_frame_array(const struct mf_frame *f, int i);
 struct mf_array *mf_frame_find(const struct mf_frame *f, const char *name); /* NULL: not there */

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "stream/frame_priv.h"
 
-/* The child of the list or map at v that the path begins with. */
+/* The child of the list or map at v, named by the begin of the path. */
 static bool into(struct mf_span *v, const char *path, const char **rest)
 {
     struct mf_token t;
@@ -39,7 +39,7 @@ static bool among(const struct mf_field *field, const char **path, struct mf_spa
     return true;
 }
 
-/* The value at the path, or false. Of an array that was added there is only a head, and no value. */
+/* The value at the path, or false. An added array has only a head, and no value. */
 static bool look(const struct mf_frame *f, const char *path, struct mf_span *v)
 {
     int i, j;
@@ -76,7 +76,7 @@ bool mf_frame_same(const struct mf_frame *a, const struct mf_frame *b, const cha
 static int get(const struct mf_frame *f, const char *path, struct mf_span *v, struct mf_token *t, struct mf_err *err)
 {
     if (!look(f, path, v) || mf_token_read(t, v->p, v->n) != 1)
-        return mf_err_set(err, MF_EFORMAT, "%s frame without '%s'", mf_kind_said(f->kind), path);
+        return mf_err_set(err, MF_EFORMAT, "%s frame without '%s'", mf_kind_article(f->kind), path);
     if (t->type == MF_MAP)
         mf_array_scalar(v->p, v->n, t);
     return 0;
@@ -84,7 +84,7 @@ static int get(const struct mf_frame *f, const char *path, struct mf_span *v, st
 
 static int wrong(const struct mf_frame *f, const char *path, const char *want, struct mf_err *err)
 {
-    return mf_err_set(err, MF_EFORMAT, "%s frame whose '%s' is not %s", mf_kind_said(f->kind), path, want);
+    return mf_err_set(err, MF_EFORMAT, "%s frame whose '%s' is not %s", mf_kind_article(f->kind), path, want);
 }
 
 int mf_frame_get_int(const struct mf_frame *f, const char *path, int64_t *v, struct mf_err *err)
@@ -131,7 +131,7 @@ int mf_frame_get_bool(const struct mf_frame *f, const char *path, bool *v, struc
     return 0;
 }
 
-/* A string given out lives as long as the frame; equal ones are given out once. */
+/* A returned string lives as long as the frame; equal ones share one copy. */
 static const char *text(const struct mf_frame *f, const uint8_t *p, size_t n)
 {
     struct mf_text **at = &((struct mf_frame *)f)->texts;
@@ -225,10 +225,10 @@ int mf_frame_num_at(const struct mf_frame *f, const char *path, int i, double *v
     struct mf_span s;
     struct mf_token t;
     if (!entry(f, path, i, &s))
-        return mf_err_set(err, MF_EFORMAT, "%s frame without entry %d of '%s'", mf_kind_said(f->kind), i, path);
+        return mf_err_set(err, MF_EFORMAT, "%s frame without entry %d of '%s'", mf_kind_article(f->kind), i, path);
     const size_t key = mf_token_span(s.p, s.n);
     s.p += key, s.n -= key;
     if (mf_token_read(&t, s.p, s.n) == 1 && t.type == MF_MAP)
         mf_array_scalar(s.p, s.n, &t);
-    return number(&t, v) ? 0 : mf_err_set(err, MF_EFORMAT, "entry %d of '%s' is no number", i, path);
+    return number(&t, v) ? 0 : mf_err_set(err, MF_EFORMAT, "entry %d of '%s' is not a number", i, path);
 }

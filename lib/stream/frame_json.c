@@ -78,7 +78,7 @@ static void put_element(const struct mf_array *a, size_t i, FILE *to)
 }
 #undef AT
 
-/* What of a rollout's arrays is no transition, or not to be learned from: rows of (T, N) that may hold anything. */
+/* Rows (t, n) of a rollout that are not transitions, or are not learned from: they may hold anything. */
 struct mask {
     const struct mf_array *valid, *loss_mask;
 };
@@ -99,7 +99,7 @@ static bool masks(const struct mf_array *mask, const struct mf_array *a, size_t 
     return !((const uint8_t *)mask->data)[i / (a->count / mask->count)];
 }
 
-/* Of what is not masked, and of the masks themselves. */
+/* Of unmasked numbers, and of the masks themselves. */
 static void put_summary(const struct mf_array *a, const struct mask *m, FILE *to)
 {
     const bool is_mask = a == m->valid || a == m->loss_mask;
@@ -172,7 +172,7 @@ static size_t put_key(const uint8_t *p, size_t n, FILE *to)
     return span;
 }
 
-/* One whole MessagePack object: the port has seen that it is, and that it is not deep. Returns its length. */
+/* One MessagePack object, which the port has checked to be whole and not deep. Returns its length. */
 static size_t put_object(const uint8_t *p, size_t n, FILE *to)
 {
     struct mf_token t;

@@ -21,18 +21,18 @@ struct mf_field {
     struct mf_span key, value;
 };
 
-/* An entry of "arrays". What came as an ndarray has `array`, with a place for
- * its data that is filled when it is first asked for. What was added has its
- * head alone in field.value, and its data is sent behind that. */
+/* An entry of "arrays". A received ndarray has `array`, whose data is copied
+ * into place when it is first used. An added one has only its head in
+ * field.value; its data is sent behind that. */
 struct mf_entry {
     struct mf_field field;
-    struct mf_array *array; /* NULL: something else, which passes through */
-    const uint8_t *came;    /* its data among the raw bytes, until it is filled in */
-    bool swap;              /* it came big-endian */
+    struct mf_array *array; /* NULL: another object, which is passed on */
+    const uint8_t *came;    /* its data in the raw bytes, until it is copied */
+    bool swap;              /* received as big-endian */
     bool added;
 };
 
-const char *mf_kind_said(enum mf_kind kind); /* "an end", for a sentence */
+const char *mf_kind_article(enum mf_kind kind); /* "an end", for a sentence */
 
 struct mf_text {
     struct mf_text *next;
@@ -42,19 +42,18 @@ struct mf_text {
 struct mf_frame {
     enum mf_kind kind;
     int kept;     /* owners beside the first */
-    uint8_t *raw; /* as it came, len bytes; NULL in a new frame */
+    uint8_t *raw; /* as received, len bytes; NULL in a new frame */
     size_t len;
-    bool changed; /* raw is no longer what will be sent */
+    bool changed; /* raw is not sent any more */
     int n_fields, n_entries, n_arrays;
     struct mf_field *field;
     struct mf_entry *entry;
     int holder;            /* the field whose pairs are the entries; -1: none */
-    uint8_t *store;        /* room for the data of those arrays that do not lie aligned in raw */
+    uint8_t *store;        /* for the data of arrays that are not aligned in raw */
     struct mf_text *texts; /* the strings handed out */
 };
 
-/* A buffer that begins with room for a key or a head: msgpack-c's own 8 KiB for each cost more than all they are for.
- */
+/* A buffer for a key or a head: allocating msgpack-c's default of 8 KiB costs more than packing them. */
 static inline msgpack_sbuffer mf_few_bytes(void)
 {
     enum { FEW = 128 };
@@ -68,13 +67,13 @@ bool mf_span_begins(const uint8_t *p, size_t n, const char *path, const char **r
 /* No control characters: fit for a C string, and for a sentence on a terminal. */
 bool mf_key_is_plain(const uint8_t *p, size_t n);
 
-/* e->array from an ndarray map: 1; 0 when it is something else, which passes through; MF_EFORMAT. */
+/* Sets e->array from an ndarray map: 1; 0: another object, which is passed on; MF_EFORMAT. */
 int mf_array_parse(struct mf_entry *e, struct mf_err *err);
 void mf_array_fill(struct mf_entry *e);
 /* The number in a msgpack-numpy scalar {nd: false, type, data}. */
 bool mf_array_scalar(const uint8_t *p, size_t n, struct mf_token *t);
 
 struct mf_field *mf_frame_append(struct mf_frame *f, const char *key, size_t len);
-struct mf_field *mf_frame_hold(struct mf_frame *f); /* the field of the arrays, made when it is not there */
+struct mf_field *mf_frame_hold(struct mf_frame *f); /* the field of the arrays, made where it is missing */
 
 #endif

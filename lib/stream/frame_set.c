@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "stream/frame_priv.h"
 
-/* A value is packed on its own, then put where the path says: what is beside it keeps its bytes. */
+/* A value is packed alone, then inserted at the path: the bytes around it stay as they are. */
 struct pack {
     msgpack_sbuffer to;
     msgpack_packer pk;
@@ -29,7 +29,7 @@ static void bytes(struct pack *p, const void *from, size_t n)
         msgpack_sbuffer_write(&p->to, from, n);
 }
 
-/* The key that a path begins with. Returns how long it is there. */
+/* The first key of a path. Returns its bytes in the path. */
 static size_t put_key(struct pack *p, const char *path)
 {
     char *key = mf_xcalloc(strlen(path) + 1, 1);
@@ -49,7 +49,7 @@ static void make(struct pack *p, const char *path, const struct pack *leaf)
     bytes(p, leaf->to.data, leaf->to.size);
 }
 
-/* The value v again, with the leaf at the path in it. A path never leads deeper than it is long. */
+/* A copy of the value v with the leaf at the path. The depth is bounded by the length of the path. */
 static void splice(struct pack *p, const uint8_t *v, size_t len, const char *path, const struct pack *leaf)
 {
     struct mf_token t = {.type = MF_NIL};
@@ -76,7 +76,7 @@ static void splice(struct pack *p, const uint8_t *v, size_t len, const char *pat
         }
         at += key + value;
     }
-    if (t.type == MF_LIST) { /* no such index: what the path asks for takes its place */
+    if (t.type == MF_LIST) { /* no such index: a map replaces the list */
         make(p, path, leaf);
         return;
     }

@@ -122,7 +122,7 @@ static bool masked(const struct mf_rollout *r, size_t i)
     return (r->valid && !r->valid[i]) || (r->loss_mask && !r->loss_mask[i]);
 }
 
-/* Only there is a final value read: where an episode is both, terminated wins. */
+/* Final values are read only there: where both flags are set, terminated wins. */
 static bool cut_off(const struct mf_rollout *r, size_t i)
 {
     return r->truncated[i] && !r->terminated[i];
@@ -152,13 +152,13 @@ static bool wants(const struct array_rule *row, unsigned need)
     }
 }
 
-/* Who would have made an array that is not there. */
+/* Which program adds the missing array. */
 static const char *maker(const struct array_rule *row)
 {
     switch (row->when) {
     case VALUES:
     case CHAINS:
-        return ": whoever acts by a policy sends it, a scripted expert has none";
+        return ": a collector that acts by a policy sends it, a scripted expert does not";
     case TRUNCATED:
         return ", since an episode was truncated: V of its true last observation";
     case ADVANTAGES:
@@ -174,7 +174,7 @@ static int bind_row(struct mf_rollout *r, const struct array_rule *row, const st
     char path[MF_NAME_MAX];
     snprintf(path, sizeof path, "arrays.%s", row->name);
     if (!a && mf_frame_has(f, path))
-        return mf_err_set(err, MF_EFORMAT, "'%s' is no array of a type known here, expected %s", row->name,
+        return mf_err_set(err, MF_EFORMAT, "'%s' is not an array of a known type, expected %s", row->name,
                           mf_dtype_name(row->dtype));
     if (!a && (row->when == OPTIONAL || (row->when == TRUNCATED && !any_cut_off(r))))
         return 0;
@@ -187,9 +187,9 @@ static int bind_row(struct mf_rollout *r, const struct array_rule *row, const st
     return rc;
 }
 
-/* ---- NaN, infinity and ranges, where something reads them ---- */
+/* ---- NaN, infinity and ranges of numbers that are read ---- */
 
-/* The first of [from, from + n) that is no finite number, which x - x tells without a branch; n: none. */
+/* The first of [from, from + n) that is not finite, found by x - x without a branch; n: none. */
 static size_t bad_at(const struct mf_array *a, size_t from, size_t n)
 {
     const float *f = a->data;
@@ -226,12 +226,12 @@ static int bad_number(const struct mf_array *a, size_t i, const char *where, str
     return bad_element(a, i, what, err);
 }
 
-/* An array whose rows are (t, n); `final`: which is read where an episode was cut off, and nowhere else. */
+/* An array of rows (t, n); final: it is read only where an episode was truncated. */
 static int check_rows(const struct mf_rollout *r, const struct mf_array *a, bool final, struct mf_err *err)
 {
     size_t inner = a->count / (r->T * r->N);
     if (bad_at(a, 0, a->count) == a->count)
-        return 0; /* as nearly always */
+        return 0; /* the usual case */
     for (size_t i = 0; i < r->T * r->N; i++) {
         if (masked(r, i) || (final && !cut_off(r, i)))
             continue;
@@ -242,7 +242,7 @@ static int check_rows(const struct mf_rollout *r, const struct mf_array *a, bool
     return 0;
 }
 
-/* V after the last step is read where the episode goes on. */
+/* V after the last step is read where the episode continues. */
 static int check_last(const struct mf_rollout *r, const struct mf_array *a, struct mf_err *err)
 {
     for (size_t n = 0, i = (r->T - 1) * r->N; n < r->N; n++, i++)
@@ -284,7 +284,7 @@ static int check_values(const struct mf_rollout *r, const struct mf_frame *f, un
     return rc;
 }
 
-/* What a policy read, whatever its names are, and the log-probs, whose shape is the objective's. */
+/* The observations, of any names, and the log-probs, whose shape depends on the objective. */
 static int bind_open_shapes(struct mf_rollout *r, const struct mf_frame *f, struct mf_err *err)
 {
     int observations = 0;
@@ -309,7 +309,7 @@ static int bind_open_shapes(struct mf_rollout *r, const struct mf_frame *f, stru
     return observations ? 0 : mf_err_set(err, MF_EFORMAT, "there is no array 'obs/..'");
 }
 
-/* Where in the run it belongs. Slices are optional: a stream made by hand may be whole. */
+/* Its iteration, slice and environments. Slices are optional: a hand-made rollout may be whole. */
 static int bind_fields(struct mf_rollout *r, const struct mf_frame *f, struct mf_err *err)
 {
     int64_t envs = (int64_t)r->N;

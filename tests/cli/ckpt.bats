@@ -77,10 +77,10 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     run -0 mf-ckpt verify run && [[ ${lines[0]} == "$oldest: ok" && ${lines[-1]} == "$newest: ok" ]] || return 1
     mv nan "$oldest" && mv cut run/checkpoints/cut.safetensors
     run -3 mf-ckpt verify run && [[ $output == *"$newest: ok"* && $output == *"error: 2 of "* ]] || return 1
-    mkdir -p new young/checkpoints && run -2 mf-ckpt verify new && [[ $output == "mf-ckpt: error: new is no run's folder: "* ]] &&
+    mkdir -p new young/checkpoints && run -2 mf-ckpt verify new && [[ $output == "mf-ckpt: error: new is not a run's folder: "* ]] &&
         run -2 mf-ckpt verify young && [[ $output == "mf-ckpt: error: the run young has no checkpoint yet (see"* ]] &&
         run -0 mf-ckpt ls young && [[ $output == "mf-ckpt: warn: no checkpoints in young" ]] &&
-        run -2 mf-ckpt verify run new && [[ $output == *"mf-ckpt: error: new is no run's folder: "* ]] &&
+        run -2 mf-ckpt verify run new && [[ $output == *"mf-ckpt: error: new is not a run's folder: "* ]] &&
         run -1 mf-ckpt verify nowhere && [[ $output == "mf-ckpt: error: cannot open nowhere: No such file or directory" ]]
 }
 

@@ -79,7 +79,7 @@ PY
     run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu
     [[ $output != *policy.activation* && $output == *policy.horizon=N* ]] || return 1
     run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu env=point
-    [[ $output == *"sees 5 numbers"*"policy.obs_keys"* ]] || return 1
+    [[ $output == *"reads 5 numbers"*"policy.obs_keys"* ]] || return 1
     run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu policy.horizon=4
     [[ $output == *"policy.horizon=4"* ]] || return 1
     run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu policy.horizon=3
@@ -147,7 +147,7 @@ assert abs(scale[0] - 2 / 1.500001) < 1e-6 and abs(offset[0] - (2 / 1.500001 - 1
     run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=lacks.npz
     [[ $output == *"lacks.npz holds no array 'action_min'"* ]] || return 1
     run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=ints.npz
-    [[ $output == *"'obs_min' of ints.npz is no array of float32 or float64"* ]] || return 1
+    [[ $output == *"'obs_min' of ints.npz is not an array of float32 or float64"* ]] || return 1
     run -2 mf-ckpt import net.pt x "${words[@]}" normalizer=what
     [[ $output == *"neither identity nor"* ]] || return 1
     run -1 mf-ckpt import net.pt x "${words[@]}" normalizer=nowhere.npz
@@ -208,7 +208,7 @@ tree = {"cfg": cfg, "state_dicts": {"model": w, "ema_model": w, "optimizer": {"s
         [[ $output == *"spec.n_obs_steps         2"* && $output == *"spec.denoising_steps     5"* && $output == *"spec.action_offset       1"* ]] &&
         [[ $output == *"spec.n_action_steps      8"* && $output == *"ema/obs_encoder.state_mlp.0.weight"* ]] || return 1
     run -2 mf-ckpt import m.ckpt x env=lift
-    [[ $output == *"sees a state of 9 numbers and makes actions of 10"* ]] || return 1
+    [[ $output == *"reads a state of 9 numbers and predicts actions of 10"* ]] || return 1
     maniflow 'del tree["cfg"]'
     run -2 mf-ckpt import m.ckpt x
     [[ $output == *policy.n_obs_steps=N* ]] || return 1

@@ -92,7 +92,7 @@ PY
 @test "demonstrations of other origin are no recording" {
     h5py
     /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "w").create_dataset("data/demo_0/actions", data=[[0.0]])' "$T/x"
-    run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"no recording of mf-record"* ]]
+    run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"not a recording of mf-record"* ]]
 }
 
 # spoil PATH: one bit of that dataset in r.hdf5 turns over.

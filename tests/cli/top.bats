@@ -55,7 +55,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     run -1 bash -c "timeout 10 mf-top '$T/dead' | cat; exit \${PIPESTATUS[0]}"
     [[ ${#lines[@]} -eq 1 && $output == "mf-top: error: $T/dead: no process is running, and no round"* ]] || return 1
     run -2 mf-top "$T/none"
-    [[ $output == "mf-top: error: $T/none is no run's folder: there is no checkpoints/ and no logs/metrics.mf in it"* ]] || return 1
+    [[ $output == "mf-top: error: $T/none is not a run's folder: it has no checkpoints/ and no logs/metrics.mf"* ]] || return 1
     run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iteration=4 "* && $output == *"dead: no process"* ]]
 }
 

@@ -167,10 +167,10 @@ static void strange_frames(void)
     struct mf_frame *f;
     ok(mf_frame_decode(&f, numbers, sizeof numbers - 1, &err) == 0, "the number 49 and the string '1' are two keys");
     mf_frame_free(f);
-    not_decoded("arrays that are no map",
+    not_decoded("arrays that are not a map",
                 BYTES("\x82\xa2mf\xa7rollout\xa6"
                       "arrays\x90"),
-                "no map");
+                "not a map");
 }
 
 /* Heads longer than they need be, keys that are no strings, an ext, a nan: what nobody here would write. */

@@ -49,7 +49,7 @@ static void runs(void)
     folders("mkdir -p o/ppo/checkpoints o/clone/checkpoints o/young/logs o/empty && touch o/young/logs/metrics.mf");
     ok(refuses("o/ppo", MF_EUSAGE, "the run o/ppo has no checkpoint yet"), "%s", err.text);
     ok(refuses("o/young", MF_EUSAGE, "the run o/young has no checkpoint yet"), "metrics alone make a run");
-    ok(refuses("o/empty", MF_EUSAGE, "o/empty is no run's folder"), "%s", err.text);
+    ok(refuses("o/empty", MF_EUSAGE, "o/empty is not a run's folder"), "%s", err.text);
     ok(refuses("o/none", MF_EIO, "cannot open o/none: No such file"), "%s", err.text);
     checkpoint("o/clone/checkpoints/clone.safetensors", 10);
     ok(means("o/clone", "o/clone/checkpoints/clone.safetensors"), "a cloning run means its clone");
@@ -75,7 +75,7 @@ static void runs(void)
 static void shelves(void)
 {
     struct mf_at at;
-    ok(refuses("o", MF_EUSAGE, "o is no run and has no link 'latest' to one; name one of the runs in it: ") &&
+    ok(refuses("o", MF_EUSAGE, "o is not a run and has no link 'latest' to one; name one of the runs in it: ") &&
            strstr(err.text, "clone") && strstr(err.text, "ppo") && strstr(err.text, "young") &&
            !strstr(err.text, "empty"),
        "%s", err.text);
@@ -84,7 +84,7 @@ static void shelves(void)
        "a shelf means its latest run, by that run's own name");
     ok(mf_runs_at(&at, "o", &err) == 0 && at.kind == MF_AT_RUN && at.shelf && !strcmp(at.path, "o/ppo"), "which it is");
     folders("ln -sfn empty o/latest");
-    ok(refuses("o", MF_EUSAGE, "o is no run and has no link 'latest' to one"), "a link to no run leads nowhere");
+    ok(refuses("o", MF_EUSAGE, "o is not a run and has no link 'latest' to one"), "a link to no run leads nowhere");
     folders("ln -sfn gone o/latest");
     ok(refuses("o", MF_EIO, "cannot open o/latest: No such file"), "%s", err.text);
     folders("mkdir o/checkpoints && ln -sfn ppo o/latest");

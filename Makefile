@@ -56,14 +56,14 @@ build/tests/%: build/tests/%.o $(ROOM_A)
 
 # An archive per room. A file more in a table's folder is a row more in the table.
 define room
-build/lib/$(1).a: $(patsubst %.c,build/%.o,$(wildcard lib/$(1)/*.c)) $(if $(filter $(1),env nn cpu dev),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
+build/lib/$(1).a: $(patsubst %.c,build/%.o,$(wildcard lib/$(1)/*.c)) $(if $(filter $(1),env nn cpu dev conf),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
 	@mkdir -p $$(@D); rm -f $$@
 	$$(call say,AR,$$@)$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 
 # lib/env/env_NAME.c defines mf_env_NAME, lib/nn/net_NAME.c mf_net_NAME, lib/cpu/fast_NAME.c mf_fast_NAME,
-# lib/*/device_NAME.c mf_device_NAME: the files are the table.
+# lib/*/device_NAME.c mf_device_NAME: the files are the table. conf has the names of the networks.
 build/%_table.c: Makefile lib/table.sh lib/env lib/nn lib/cpu
 	@mkdir -p $(@D)
 	@sh lib/table.sh $* >$@

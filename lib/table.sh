@@ -1,9 +1,15 @@
 #!/bin/sh
 # table.sh ROOM: print the C table of the files that are one: lib/env/env_*.c, lib/nn/net_*.c, lib/cpu/fast_*.c,
-# lib/*/device_*.c (for dev).
+# lib/*/device_*.c (for dev); conf: the names of the networks, for the help of policy.network.
 case $1 in
 env) prefix='env' files='lib/env/env_*.c' ;;
 nn) prefix='net' files='lib/nn/net_*.c' ;;
+conf)
+    names=$(for f in lib/nn/net_*.c; do b=${f##*/net_}; printf ', %s' "${b%.c}"; done)
+    echo "extern const char mf_network_help[];"
+    echo "const char mf_network_help[] = \"velocity network: ${names#, }\";"
+    exit
+    ;;
 cpu) prefix='fast' files='lib/cpu/fast_*.c' ;;
 dev) prefix='device' files='lib/*/device_*.c' ;;
 *) exit 2 ;;

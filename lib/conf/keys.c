@@ -1,9 +1,10 @@
 #include "conf/conf.h"
 
+extern const char mf_network_help[]; /* made from the file names of lib/nn */
+
 /* Keys of one group are adjacent, as YAML prints them; --help takes its sections (show.c) and their order from here.
- * help: the value as a noun phrase, in one line; the meaning of each choice; behind a semicolon the meaning of 0, null
- * or
- * []. It names the program where the group does not. */
+ * help: the value as a noun phrase, in one line; the meaning of each choice; behind a semicolon the meaning of 0, null,
+ * or []. It names the program where the group does not. */
 const struct mf_key mf_keys[] = {
     {"conf.unknown", MF_CHOICE, "error", "error|keep", NULL,
      "unknown keys in a file: error stops, keep warns and ignores them"},

@@ -45,14 +45,14 @@ static const struct mf_array *of_param(const struct bench *b, const char *param,
     return find(b, what);
 }
 
-/* A parameter of the file's shape, turned when it stands for an operand. */
+/* A parameter of the file's shape, transposed when it stands for an operand. */
 static int param(struct bench *b, const char *what)
 {
     const struct mf_array *a = of_param(b, what, 'x');
-    bool turned = what[0] == 'x';
+    bool transposed = what[0] == 'x';
     int rows = (int)a->dim[0], cols = (int)a->dim[1];
-    return mf_param_add(&b->ps, what, turned ? cols : rows, turned ? rows : cols, 2, MF_GROUP_POLICY, MF_INIT_CONST,
-                        0.0f);
+    return mf_param_add(&b->ps, what, transposed ? cols : rows, transposed ? rows : cols, 2, MF_GROUP_POLICY,
+                        MF_INIT_CONST, 0.0f);
 }
 
 static struct mf_val x(struct bench *b, int k)
@@ -157,11 +157,11 @@ static double compare(const struct mf_param *p, const float *got, const struct m
 {
     const float *want = a->data;
     double worst = 0.0, most = 1e-3;
-    bool turned = p->name[0] == 'x';
+    bool transposed = p->name[0] == 'x';
     for (int i = 0; i < p->rows; i++)
         for (int j = 0; j < p->cols; j++) {
             float w;
-            memcpy(&w, want + (turned ? j * p->rows + i : i * p->cols + j), sizeof w);
+            memcpy(&w, want + (transposed ? j * p->rows + i : i * p->cols + j), sizeof w);
             if (into)
                 into[i * p->cols + j] = w;
             worst = fmax(worst, fabs((double)w - (double)got[i * p->cols + j]));

@@ -3,7 +3,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/stop.h"
@@ -16,30 +15,29 @@
 
 enum { ROUNDINGS = 32 }; /* of float, in a return: one for every step that is summed, and they partly cancel */
 
+/* A graph of losses, of which the critic's is one. */
+struct loss {
+    struct mf_graph *graph;
+    struct mf_plan *plan;
+    struct mf_val obs, value, returns, value_old, value_weight, knobs;
+};
+
 struct mf_ppo {
     struct mf_engine *engine;
     struct mf_policy *policy;
     struct mf_ppo_opts opts;
     struct mf_optimizer optimizer;
 
-    struct mf_score score; /* of the whole loss */
-    struct mf_graph *graph;
-    struct mf_plan *plan;
-    struct mf_val old, advantage, weight, returns, value_old, value_weight, entropy_weight;
-    struct mf_val new_level, old_level, policy_knobs, value_knobs;
+    struct loss full, warmup; /* warmup: the critic alone */
+    struct mf_score score;    /* of the full loss, as what follows */
+    struct mf_val old, advantage, weight, entropy_weight, new_level, old_level, knobs;
     struct mf_val kl, kl_weight; /* MF_NONE without target_kl */
     int width;                   /* ratios a row */
-
-    struct {
-        struct mf_graph *graph;
-        struct mf_plan *plan;
-        struct mf_val obs, value, returns, value_old, value_weight, value_knobs;
-    } warmup; /* the critic alone */
 };
 
 /* ---- graphs ---- */
 
-static void level_of(struct mf_ppo *q)
+static void level_of(struct mf_ppo *q, struct mf_graph *g)
 {
     const struct mf_policy_spec *s = &q->policy->spec;
     bool chain = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
@@ -50,64 +48,67 @@ static void level_of(struct mf_ppo *q)
     if (chain || q->opts.level == MF_TOKEN)
         return;
     enum mf_reduce how = q->opts.level == MF_ACTION ? MF_REDUCE_ACTION : MF_REDUCE_CHUNK;
-    q->new_level = mf_reduce(q->graph, q->score.logprobs, MF_NONE, how, A, C, 0, 1);
-    q->old_level = mf_reduce(q->graph, q->old, MF_NONE, how, A, C, 0, 1);
+    q->new_level = mf_reduce(g, q->score.logprobs, MF_NONE, how, A, C, 0, 1);
+    q->old_level = mf_reduce(g, q->old, MF_NONE, how, A, C, 0, 1);
     q->width = q->opts.level == MF_ACTION ? C : 1;
+}
+
+static void add_critic_loss(struct loss *l, struct mf_val obs, struct mf_val value)
+{
+    struct mf_graph *g = l->graph;
+    l->obs = obs;
+    l->value = value;
+    l->returns = mf_input(g, 1, 1);
+    l->value_old = mf_input(g, 1, 1);
+    l->value_weight = mf_input(g, 1, 1);
+    l->knobs = mf_shared(g, 1, 4);
+    mf_loss(g, mf_value_loss(g, value, l->returns, l->value_old, l->value_weight, l->knobs), 1);
+}
+
+static int plan(const struct mf_ppo *q, struct loss *l, struct mf_err *err)
+{
+    const float knobs[4] = {(float)q->opts.value_clip, (float)q->opts.huber_delta, 0, 0};
+    int rc = mf_plan_new(&l->plan, q->engine, l->graph, &(struct mf_plan_opts){.backward = true}, err);
+    if (rc == 0)
+        mf_plan_set(l->plan, l->knobs, knobs);
+    return rc;
 }
 
 static int build_full(struct mf_ppo *q, struct mf_err *err)
 {
-    struct mf_graph *g = q->graph = mf_graph_new(&q->policy->params);
+    const struct mf_ppo_opts *o = &q->opts;
+    const float knobs[4] = {(float)o->clip_range, (float)o->dual_clip, (float)o->logprob_clamp, 0};
+    struct mf_graph *g = q->full.graph = mf_graph_new(&q->policy->params);
     mf_score_build(g, q->policy, &q->score);
     q->old = mf_input(g, 1, mf_logprob_width(&q->policy->spec));
-    level_of(q);
+    level_of(q, g);
     q->advantage = mf_input(g, 1, 1);
     q->weight = mf_input(g, 1, q->width);
-    q->policy_knobs = mf_shared(g, 1, 4);
-    mf_loss(g, mf_ppo_loss(g, q->new_level, q->old_level, q->advantage, q->weight, q->policy_knobs), 1);
-    if (q->opts.target_kl > 0 && isfinite(q->opts.target_kl)) {
+    q->knobs = mf_shared(g, 1, 4);
+    mf_loss(g, mf_ppo_loss(g, q->new_level, q->old_level, q->advantage, q->weight, q->knobs), 1);
+    if (o->target_kl > 0 && isfinite(o->target_kl)) {
         q->kl_weight = mf_input(g, 1, q->width);
-        q->kl = mf_kl(g, q->new_level, q->old_level, q->kl_weight, q->policy_knobs);
+        q->kl = mf_kl(g, q->new_level, q->old_level, q->kl_weight, q->knobs);
     }
-    q->returns = mf_input(g, 1, 1);
-    q->value_old = mf_input(g, 1, 1);
-    q->value_weight = mf_input(g, 1, 1);
-    q->value_knobs = mf_shared(g, 1, 4);
-    mf_loss(g, mf_value_loss(g, q->score.value, q->returns, q->value_old, q->value_weight, q->value_knobs), 1);
-    if (q->score.entropy.id && q->opts.entropy_coef > 0) {
+    add_critic_loss(&q->full, q->score.obs, q->score.value);
+    if (q->score.entropy.id && o->entropy_coef > 0) {
         q->entropy_weight = mf_input(g, 1, 1);
         mf_loss(g, mf_weigh(g, q->score.entropy, q->entropy_weight), -1);
     }
-    return mf_plan_new(&q->plan, q->engine, g, &(struct mf_plan_opts){.backward = true}, err);
+    int rc = plan(q, &q->full, err);
+    if (rc == 0)
+        mf_plan_set(q->full.plan, q->knobs, knobs);
+    return rc;
 }
 
 static int build_warmup(struct mf_ppo *q, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &q->policy->spec;
     struct mf_graph *g = q->warmup.graph = mf_graph_new(&q->policy->params);
-    q->warmup.obs = mf_input(g, 1, s->net.O);
-    struct mf_share seen = mf_net_see(g, &s->net, q->warmup.obs, true);
-    q->warmup.value = mf_net_value(g, &s->net, s->n_critic, s->critic, &seen);
-    q->warmup.returns = mf_input(g, 1, 1);
-    q->warmup.value_old = mf_input(g, 1, 1);
-    q->warmup.value_weight = mf_input(g, 1, 1);
-    q->warmup.value_knobs = mf_shared(g, 1, 4);
-    mf_loss(g,
-            mf_value_loss(g, q->warmup.value, q->warmup.returns, q->warmup.value_old, q->warmup.value_weight,
-                          q->warmup.value_knobs),
-            1);
-    return mf_plan_new(&q->warmup.plan, q->engine, g, &(struct mf_plan_opts){.backward = true}, err);
-}
-
-static void set_knobs(struct mf_ppo *q)
-{
-    const struct mf_ppo_opts *o = &q->opts;
-    float policy[4] = {(float)o->clip_range, (float)o->dual_clip, (float)o->logprob_clamp, 0};
-    float value[4] = {(float)o->value_clip, (float)o->huber_delta, 0, 0};
-    mf_plan_set(q->plan, q->policy_knobs, policy);
-    mf_plan_set(q->plan, q->value_knobs, value);
-    if (q->warmup.plan)
-        mf_plan_set(q->warmup.plan, q->warmup.value_knobs, value);
+    const struct mf_val obs = mf_input(g, 1, s->net.O);
+    const struct mf_share seen = mf_net_see(g, &s->net, obs, true);
+    add_critic_loss(&q->warmup, obs, mf_net_value(g, &s->net, s->n_critic, s->critic, &seen));
+    return plan(q, &q->warmup, err);
 }
 
 int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
@@ -139,7 +140,6 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
         mf_ppo_free(q);
         return rc;
     }
-    set_knobs(q);
     *ppo = q;
     return 0;
 }
@@ -150,7 +150,7 @@ void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
     mf_optimizer_memory(&q->optimizer, to);
     to->of[MF_MEMORY_ROWS] +=
         (double)(mf_rows_memory(&q->policy->spec, n) + mf_minibatch_memory(n, &q->opts, q->width));
-    mf_plan_memory(q->plan, most, to);
+    mf_plan_memory(q->full.plan, most, to);
     if (q->warmup.plan)
         mf_plan_memory(q->warmup.plan, most, to);
 }
@@ -159,9 +159,9 @@ void mf_ppo_free(struct mf_ppo *q)
 {
     if (!q)
         return;
-    mf_plan_free(q->plan);
+    mf_plan_free(q->full.plan);
     mf_plan_free(q->warmup.plan);
-    mf_graph_free(q->graph);
+    mf_graph_free(q->full.graph);
     mf_graph_free(q->warmup.graph);
     mf_optimizer_release(&q->optimizer);
     free(q);
@@ -174,60 +174,47 @@ struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *q)
 
 /* ---- one minibatch ---- */
 
-static int run_full(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, const struct mf_step *step,
-                    struct mf_verdict *verdict, struct mf_err *err)
+struct io {
+    struct mf_feed feed[12];
+    struct mf_fetch fetch[4];
+    int n, n_fetches;
+};
+
+/* An input that the graph lacks, or of which there are no rows, is left out; so is a value. */
+static void feed(struct io *io, struct mf_val input, const float *base, int stride, bool direct)
 {
-    const struct mf_feed feeds[] = {
-        {.input = q->score.obs, .base = r->obs, .stride = (size_t)r->O},
-        {.input = q->score.chain, .base = r->chain, .stride = (size_t)(r->P * r->D)},
-        {.input = q->score.coef, .base = r->coef, .stride = (size_t)(r->k * 3)},
-        {.input = q->old, .base = r->old, .stride = (size_t)r->E},
-        {.input = q->returns, .base = r->returns, .stride = 1},
-        {.input = q->value_old, .base = r->values, .stride = 1},
-        {.input = q->advantage, .base = b->advantage, .stride = 1, .direct = true},
-        {.input = q->weight, .base = b->weight, .stride = (size_t)q->width, .direct = true},
-        {.input = q->value_weight, .base = b->value_weight, .stride = 1, .direct = true},
-        {.input = q->entropy_weight, .base = b->entropy_weight, .stride = 1, .direct = true},
-        {.input = q->score.time, .base = r->time, .stride = 1},
-        {.input = q->kl_weight, .base = b->kl_weight, .stride = (size_t)q->width, .direct = true},
-    };
-    int n = 9;
-    struct mf_feed feed[sizeof feeds / sizeof *feeds];
-    memcpy(feed, feeds, sizeof feeds);
-    if (q->entropy_weight.id)
-        feed[n++] = feeds[9];
-    if (r->time)
-        feed[n++] = feeds[10];
-    if (q->kl_weight.id)
-        feed[n++] = feeds[11];
-    const struct mf_fetch fetch[] = {
-        {.value = q->new_level, .base = b->new_logp, .stride = (size_t)q->width},
-        {.value = q->old_level, .base = b->old_logp, .stride = (size_t)q->width},
-        {.value = q->score.value, .base = b->value, .stride = 1},
-        {.value = q->score.entropy, .base = b->entropy, .stride = 1},
-    };
-    const struct mf_run_of run = {.n = b->n,
-                                  .index = b->row,
-                                  .feed = feed,
-                                  .n_feeds = n,
-                                  .fetch = fetch,
-                                  .n_fetches = q->score.entropy.id ? 4 : 3};
-    return mf_optimizer_learn(&q->optimizer, q->plan, &run, step, verdict, err);
+    if (input.id && base)
+        io->feed[io->n++] = (struct mf_feed){.input = input, .base = base, .stride = (size_t)stride, .direct = direct};
 }
 
-static int run_warmup(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b, const struct mf_step *step,
-                      struct mf_verdict *verdict, struct mf_err *err)
+static void fetch(struct io *io, struct mf_val value, float *base, int stride)
 {
-    const struct mf_feed feed[] = {
-        {.input = q->warmup.obs, .base = r->obs, .stride = (size_t)r->O},
-        {.input = q->warmup.returns, .base = r->returns, .stride = 1},
-        {.input = q->warmup.value_old, .base = r->values, .stride = 1},
-        {.input = q->warmup.value_weight, .base = b->value_weight, .stride = 1, .direct = true},
-    };
-    const struct mf_fetch fetch[] = {{.value = q->warmup.value, .base = b->value, .stride = 1}};
-    const struct mf_run_of run = {
-        .n = b->n, .index = b->row, .feed = feed, .n_feeds = 4, .fetch = fetch, .n_fetches = 1};
-    return mf_optimizer_learn(&q->optimizer, q->warmup.plan, &run, step, verdict, err);
+    if (value.id)
+        io->fetch[io->n_fetches++] = (struct mf_fetch){.value = value, .base = base, .stride = (size_t)stride};
+}
+
+static void join_critic(struct io *io, const struct loss *l, const struct mf_rows *r, struct mf_minibatch *b)
+{
+    feed(io, l->obs, r->obs, r->O, false);
+    feed(io, l->returns, r->returns, 1, false);
+    feed(io, l->value_old, r->values, 1, false);
+    feed(io, l->value_weight, b->value_weight, 1, true);
+    fetch(io, l->value, b->value, 1);
+}
+
+static void join_policy(struct io *io, const struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b)
+{
+    feed(io, q->score.chain, r->chain, r->P * r->D, false);
+    feed(io, q->score.coef, r->coef, r->k * 3, false);
+    feed(io, q->score.time, r->time, 1, false);
+    feed(io, q->old, r->old, r->E, false);
+    feed(io, q->advantage, b->advantage, 1, true);
+    feed(io, q->weight, b->weight, q->width, true);
+    feed(io, q->kl_weight, b->kl_weight, q->width, true);
+    feed(io, q->entropy_weight, b->entropy_weight, 1, true);
+    fetch(io, q->new_level, b->new_logp, q->width);
+    fetch(io, q->old_level, b->old_logp, q->width);
+    fetch(io, q->score.entropy, b->entropy, 1);
 }
 
 static double schedule(const struct mf_ppo *q)
@@ -257,9 +244,16 @@ static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *
                 struct mf_err *err)
 {
     const bool warm = q->optimizer.minibatches < q->opts.critic_warmup_steps;
+    const struct loss *l = warm ? &q->warmup : &q->full;
     const struct mf_step step = next_step(q, warm);
     struct mf_verdict v;
-    int rc = warm ? run_warmup(q, r, b, &step, &v, err) : run_full(q, r, b, &step, &v, err);
+    struct io io = {.n = 0};
+    join_critic(&io, l, r, b);
+    if (!warm)
+        join_policy(&io, q, r, b);
+    const struct mf_run_of run = {
+        .n = b->n, .index = b->row, .feed = io.feed, .n_feeds = io.n, .fetch = io.fetch, .n_fetches = io.n_fetches};
+    int rc = mf_optimizer_learn(&q->optimizer, l->plan, &run, &step, &v, err);
     if (rc && rc != MF_EMATH)
         return rc;
     if (!warm)
@@ -325,7 +319,7 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
         rc = mf_proximal(q->engine, q->policy, r, &q->opts, q->width, st, err);
     double measured = 0;
     mf_minibatch_normalize_round(&b, r);
-    mf_score_set(q->plan, &q->score, q->policy);
+    mf_score_set(q->full.plan, &q->score, q->policy);
     for (int64_t epoch = 0; rc == 0 && epoch < q->opts.num_epochs && !st->kl_stop; epoch++) {
         mf_minibatch_shuffle(&b, r, q->policy->iter, epoch);
         while (rc == 0 && !st->kl_stop && mf_minibatch_next(&b, r)) {

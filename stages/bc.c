@@ -88,13 +88,12 @@ static void tell(void *self, size_t done, size_t of)
 
 static int say_memory(const struct bc *b, const struct mf_policy_spec *spec, struct mf_err *err)
 {
-    const struct mf_machine_memory machine = mf_machine_memory("");
     const uint64_t cache = (uint64_t)b->cache_mib << 20;
     struct mf_memory m = {
         .keys = {[MF_MEMORY_ACTIVATIONS] = "threads", [MF_MEMORY_ROWS] = "clone.batch_size and clone.cache_mib"}};
     m.of[MF_MEMORY_ROWS] = (double)(b->demos.bytes < cache ? b->demos.bytes : cache);
     int rc = mf_cloning_memory(spec, &b->demos, &b->opts, &m, err);
-    return rc ? rc : mf_memory_say(&m, &machine, err);
+    return rc ? rc : mf_memory_say(&m, NULL, err);
 }
 
 static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *err)

@@ -38,6 +38,9 @@ struct learner {
     struct mf_edge_server *edge;
     struct mf_journal *journal;
     struct mf_frame *head; /* as it came: provenance */
+    struct {
+        const char *env, *checkpoint;
+    } from; /* the head's; NULL: it names none */
     struct mf_rounds *rounds;
     double begun; /* when training would have begun, had the run never been interrupted */
     double waited_since, worked_until, told_at;
@@ -47,24 +50,19 @@ static const struct mf_bind binds[] = {
     {"policy.checkpoint", offsetof(struct learner, checkpoint)},
     {"policy.weights", offsetof(struct learner, weights)},
     {"policy.obs_keys", MF_BIND_NONE},
-    {"training.freeze_encoder", offsetof(struct learner, opts.freeze_encoder)},
     {"training.num_envs", offsetof(struct learner, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct learner, steps)},
     {"training.save_interval", offsetof(struct learner, save_interval)},
     {"training.keep_checkpoints", offsetof(struct learner, keep)},
     {"training.log_interval", offsetof(struct learner, log_interval)},
-    {"collect.max_lag", offsetof(struct learner, opts.max_lag)},
     {"collect.sources", offsetof(struct learner, sources)},
     {"collect.policy_address", offsetof(struct learner, address)},
-    {"run.seed", offsetof(struct learner, opts.ppo.seed)},
     MF_RUNDIR_BINDS(struct learner, run),
     {"log.progress", offsetof(struct learner, progress)},
-    {"device", offsetof(struct learner, opts.device)},
-    {"precision", offsetof(struct learner, opts.precision)},
-    {"threads", offsetof(struct learner, opts.threads)},
     {0},
 };
 static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
+                                              {mf_trainer_binds, offsetof(struct learner, opts)},
                                               {mf_noise_binds, offsetof(struct learner, opts.noise)},
                                               {mf_ppo_binds, offsetof(struct learner, opts.ppo)},
                                               {0}};
@@ -91,24 +89,11 @@ static int publish(struct learner *q, struct mf_err *err)
 
 static int report(struct mf_run *run, struct learner *q, const struct mf_report *r, struct mf_err *err)
 {
-    char words[200];
+    FILE *const table = mf_run_on_terminal(run) ? stdout : q->progress && isatty(STDERR_FILENO) ? stderr : NULL;
     struct mf_frame *m = mf_report_frame(r);
     if (q->work.live)
         mf_waits_report(q->head, m);
-    if (mf_run_on_terminal(run)) {
-        mf_report_row(m, stdout);
-        fflush(stdout);
-    } else if (q->progress && isatty(STDERR_FILENO)) {
-        mf_report_row(m, stderr);
-    } else if (q->progress) {
-        mf_report_words(m, words, sizeof words);
-        mf_log(MF_LOG_INFO, "%s", words);
-    } else {
-        mf_report_words(m, words, sizeof words);
-        mf_log_live("%s", words);
-        if (mf_log_is_due(&q->told_at))
-            mf_log(MF_LOG_INFO, "%s", words);
-    }
+    mf_report_show(m, table, q->progress, &q->told_at);
     int rc = mf_journal_put(q->journal, m, err);
     if (rc == 0 && q->trainer.policy.iter % q->log_interval == 0)
         rc = mf_emit(run, m, err);
@@ -119,16 +104,8 @@ static int report(struct mf_run *run, struct learner *q, const struct mf_report 
 
 /* ---- in: head, slices, rounds ---- */
 
-static int open_folder(const struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
-{
-    int rc = mf_workdir_open(&q->work, head, &q->run, mf_run_is_saved(run), q->address != NULL, err);
-    if (rc == 0 && q->work.own && !q->address)
-        mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->work.path);
-    return rc;
-}
-
-/* What the collectors were told holds here too, unless it was said otherwise. */
-static int inherit(const struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
+/* Settings of the collectors hold here too, unless they were set. */
+static int inherit(const struct mf_run *run, struct learner *q, struct mf_err *err)
 {
     const struct {
         const char *key, *field;
@@ -137,33 +114,36 @@ static int inherit(const struct mf_run *run, struct learner *q, const struct mf_
                {"run.seed", "seed", &q->opts.ppo.seed},
                {"training.num_envs", "num_envs", &q->num_envs},
                {"training.num_steps_per_rollout", "steps", &q->steps}};
+    const struct {
+        const char *field, **to;
+    } text[] = {{"spec.env", &q->from.env}, {"checkpoint", &q->from.checkpoint}};
     int rc = 0;
     for (int i = 0; i < 4 && rc == 0; i++)
-        if (!mf_conf_was_set(mf_run_conf(run), row[i].key) && mf_frame_has(head, row[i].field))
-            rc = mf_frame_get_int(head, row[i].field, row[i].to, err);
-    return rc ? rc : mf_policy_head_encoded(head, mf_run_conf(run), &q->opts.encoded, err);
+        if (!mf_conf_was_set(mf_run_conf(run), row[i].key) && mf_frame_has(q->head, row[i].field))
+            rc = mf_frame_get_int(q->head, row[i].field, row[i].to, err);
+    for (int i = 0; i < 2 && rc == 0; i++)
+        if (mf_frame_has(q->head, text[i].field))
+            rc = mf_frame_get_str(q->head, text[i].field, text[i].to, err);
+    return rc ? rc : mf_policy_head_encoded(q->head, mf_run_conf(run), &q->opts.encoded, err);
 }
 
 /* Rounds are taken to be as large as the head's, from every source. */
 static int say_memory(const struct learner *q, const struct mf_policy_spec *spec, struct mf_err *err)
 {
     const bool serves = q->work.live || q->address;
-    const struct mf_machine_memory machine = mf_machine_memory("");
     struct mf_memory m = {
         .keys = {[MF_MEMORY_ACTIVATIONS] = "threads",
                  [MF_MEMORY_ROWS] = "training.num_envs, training.num_steps_per_rollout and training.batch_size"}};
     int rc = mf_trainer_memory(spec, &q->opts, (size_t)(q->num_envs * q->steps * q->sources),
                                serves ? (int)q->opts.max_lag + 2 : 0, &m, err);
-    return rc ? rc : mf_memory_say(&m, &machine, err);
+    return rc ? rc : mf_memory_say(&m, NULL, err);
 }
 
 /* Another start is another run, unless it is forced. */
-static int hold_start(struct learner *q, const struct mf_frame *head, const struct mf_start *s, struct mf_err *err)
+static int hold_start(struct learner *q, const struct mf_start *s, struct mf_err *err)
 {
-    const char *named = q->checkpoint;
+    const char *named = q->checkpoint ? q->checkpoint : q->from.checkpoint;
     struct mf_err ignored;
-    if (!named && mf_frame_has(head, "checkpoint"))
-        (void)mf_frame_get_str(head, "checkpoint", &named, &ignored);
     if (!s->resumes || !named || q->run.force)
         return 0;
     struct mf_conf *was = mf_conf_new();
@@ -174,23 +154,14 @@ static int hold_start(struct learner *q, const struct mf_frame *head, const stru
     return rc;
 }
 
-/* What a configuration should tell, and the head alone says. */
-static int assume(struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
+/* The run's record names them, where the head alone does. */
+static void assume(struct mf_run *run, struct learner *q)
 {
     const struct mf_conf *c = mf_run_conf(run);
-    const char *text;
-    if (!mf_conf_was_set(c, "env.name") && mf_frame_has(head, "spec.env")) {
-        if (mf_frame_get_str(head, "spec.env", &text, err))
-            return err->code;
-        if (*text)
-            mf_run_assume(run, "env.name", text);
-    }
-    if (!mf_conf_text(c, "policy.checkpoint") && mf_frame_has(head, "checkpoint")) {
-        if (mf_frame_get_str(head, "checkpoint", &text, err))
-            return err->code;
-        q->checkpoint = mf_run_assume(run, "policy.checkpoint", text);
-    }
-    return 0;
+    if (!mf_conf_was_set(c, "env.name") && q->from.env && *q->from.env)
+        mf_run_assume(run, "env.name", q->from.env);
+    if (!q->checkpoint && q->from.checkpoint)
+        q->checkpoint = mf_run_assume(run, "policy.checkpoint", q->from.checkpoint);
 }
 
 /* A collector that is ahead of the start would wait for ever. */
@@ -203,9 +174,10 @@ static int open_policy(struct mf_run *run, struct learner *q, const struct mf_fr
     if (rc || (rc = mf_workdir_start(&q->work, head, q->run.resume, q->checkpoint, &start, err)) ||
         (rc = mf_run_join(run, q->work.path, start.resumes, err)) ||
         (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), err)) || (rc = say_memory(q, &spec, err)) ||
-        (rc = mf_trainer_open(t, &spec, &q->opts, err)) || (rc = hold_start(q, head, &start, err)) ||
-        (rc = assume(run, q, head, err)) ||
-        (start.from && (rc = mf_trainer_load(t, start.from, start.resumes, (enum mf_weights)q->weights, err))))
+        (rc = mf_trainer_open(t, &spec, &q->opts, err)) || (rc = hold_start(q, &start, err)))
+        return rc;
+    assume(run, q);
+    if (start.from && (rc = mf_trainer_load(t, start.from, start.resumes, (enum mf_weights)q->weights, err)))
         return rc;
     if (q->work.live && start.due > t->policy.iter)
         return mf_err_set(err, MF_EUSAGE,
@@ -231,10 +203,13 @@ static int serve(const struct mf_run *run, struct learner *q, const struct mf_fr
 
 static int begin(struct mf_run *run, struct learner *q, struct mf_frame *head, struct mf_err *err)
 {
-    int rc = inherit(run, q, head, err);
     q->head = mf_frame_keep(head);
-    if (rc || (rc = open_folder(run, q, head, err)) || (rc = open_policy(run, q, head, err)) ||
-        (rc = serve(run, q, head, err)))
+    int rc = inherit(run, q, err);
+    if (rc || (rc = mf_workdir_open(&q->work, head, &q->run, mf_run_is_saved(run), q->address != NULL, err)))
+        return rc;
+    if (q->work.own && !q->address)
+        mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->work.path);
+    if ((rc = open_policy(run, q, head, err)) || (rc = serve(run, q, head, err)))
         return rc;
     if (q->work.own) {
         mf_rundir_accepted(&q->work.mine);
@@ -265,19 +240,6 @@ static int take_head(struct mf_run *run, struct learner *q, struct mf_frame *hea
     return q->edge ? mf_edge_admit(q->edge, src, true, err) : 0;
 }
 
-static int learn(struct learner *q, const struct mf_round_part *parts, int n, struct mf_ppo_stats *stats,
-                 struct mf_health *health, int64_t *steps, struct mf_err *err)
-{
-    struct mf_trainer *t = &q->trainer;
-    int rc = mf_trainer_learn(t, parts, n, stats, health, steps, err);
-    if (rc == 0 && stats->logratio_gap > 0 && !t->stale.foreign && !stats->lagged && !q->opts.ppo.recompute_logprobs)
-        mf_log(MF_LOG_WARN,
-               "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
-               "(training.recompute_logprobs=true)",
-               (long long)t->policy.iter, stats->logratio_gap);
-    return rc;
-}
-
 /* The round is consumed: next version, saved, then served. */
 static int advance(struct learner *q, const struct mf_round_part *parts, int n, int64_t steps, struct mf_err *err)
 {
@@ -296,10 +258,9 @@ static int advance(struct learner *q, const struct mf_round_part *parts, int n, 
 static int blame(struct mf_run *run, const struct learner *q, const struct mf_round_part *parts, int n,
                  struct mf_err *err)
 {
-    int64_t T = 0;
+    int64_t T = 0; /* where the head names none */
     struct mf_err ignored;
-    if (mf_frame_has(q->head, "steps"))
-        (void)mf_frame_get_int(q->head, "steps", &T, &ignored);
+    (void)mf_frame_get_int(q->head, "steps", &T, &ignored);
     int i = n > 1 ? mf_trainer_culprit(&q->trainer, parts, n, (size_t)T, err) : -1;
     if (i < 0)
         return err->code;
@@ -316,7 +277,7 @@ static int take_round(struct mf_run *run, struct learner *q, const struct mf_rou
     int64_t steps;
     double start = mf_now(), noise = p->noise_high;
     int rc;
-    if ((rc = learn(q, parts, n, &stats, &health, &steps, err)))
+    if ((rc = mf_trainer_learn(&q->trainer, parts, n, &stats, &health, &steps, err)))
         return rc == MF_EFORMAT || rc == MF_EUSAGE ? blame(run, q, parts, n, err) : rc;
     if ((rc = advance(q, parts, n, steps, err)))
         return rc;

@@ -98,6 +98,8 @@ static const char *advice(const struct mf_memory *n)
 
 int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err)
 {
+    const struct mf_machine_memory here = mf_machine_memory("");
+    m = m ? m : &here;
     char sum[32], left[32], part[32], parts[256];
     double program = (double)resident() + LATER, all = program + mf_memory_sum(n);
     words(sum, sizeof sum, all);

@@ -33,7 +33,7 @@ struct mf_machine_memory { /* bytes; what a control group allows is all there is
 struct mf_machine_memory mf_machine_memory(const char *root);
 
 /* One line in the log: the sum, with what the process has already, and its parts. A warning that names the keys to
- * lower where less is available; MF_ENOMEM where the machine has less than that altogether. */
+ * lower where less is available; MF_ENOMEM where the machine has less than that altogether. NULL: this machine. */
 int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err);
 
 #endif

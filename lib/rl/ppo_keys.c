@@ -8,6 +8,16 @@ const struct mf_bind mf_ppo_binds[] = {
     {0},
 };
 
+const struct mf_bind mf_trainer_binds[] = {
+    {"device", offsetof(struct mf_trainer_opts, device)},
+    {"threads", offsetof(struct mf_trainer_opts, threads)},
+    {"precision", offsetof(struct mf_trainer_opts, precision)},
+    {"run.seed", offsetof(struct mf_trainer_opts, ppo.seed)},
+    {"collect.max_lag", offsetof(struct mf_trainer_opts, max_lag)},
+    {"training.freeze_encoder", offsetof(struct mf_trainer_opts, freeze_encoder)},
+    {0},
+};
+
 const struct mf_bind mf_noise_binds[] = {
 #define NOISE(key, member, ...) {"policy." #key, offsetof(struct mf_noise_opts, member)},
 #include "conf/policy.inc"

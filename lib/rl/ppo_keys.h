@@ -4,7 +4,8 @@
 
 #include "conf/conf.h"
 
-extern const struct mf_bind mf_ppo_binds[];   /* of struct mf_ppo_opts, but for its seed */
-extern const struct mf_bind mf_noise_binds[]; /* of struct mf_noise_opts */
+extern const struct mf_bind mf_ppo_binds[];     /* of struct mf_ppo_opts, but for its seed */
+extern const struct mf_bind mf_noise_binds[];   /* of struct mf_noise_opts */
+extern const struct mf_bind mf_trainer_binds[]; /* of struct mf_trainer_opts, but for those two; and PPO's seed */
 
 #endif

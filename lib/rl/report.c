@@ -3,6 +3,7 @@
 #include <math.h>
 #include <sys/resource.h>
 
+#include "base/log.h"
 #include "base/number.h"
 
 static double number(const struct mf_frame *f, const char *path)
@@ -137,4 +138,18 @@ void mf_report_words(const struct mf_frame *m, char *words, size_t size)
              mf_number(success, "%.1f %%", 100 * number(m, "values.rollout/success_once")),
              mf_number(gain, "%.3f", number(m, "values.rollout/ep_return")),
              mf_number(kl, "%.0e", number(m, "values.train/approx_kl")));
+}
+
+void mf_report_show(const struct mf_frame *m, FILE *table, bool all, double *logged_at)
+{
+    char words[200];
+    if (table) {
+        mf_report_row(m, table);
+        fflush(table);
+        return;
+    }
+    mf_report_words(m, words, sizeof words);
+    mf_log_live("%s", words);
+    if (all || mf_log_is_due(logged_at))
+        mf_log(MF_LOG_INFO, "%s", words);
 }

@@ -28,5 +28,8 @@ struct mf_frame *mf_report_frame(const struct mf_report *r);
 void mf_report_row(const struct mf_frame *metrics, FILE *to);
 /* A few words for a line that is drawn over and over. */
 void mf_report_words(const struct mf_frame *metrics, char *words, size_t size);
+/* A row on `table`; NULL: words on the live line and in the log, there at intervals (log.h: *logged_at) unless `all`.
+ */
+void mf_report_show(const struct mf_frame *metrics, FILE *table, bool all, double *logged_at);
 
 #endif

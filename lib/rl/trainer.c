@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "flow/checkpoint.h"
 #include "flow/frames.h"
@@ -240,6 +241,11 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
     rows.lagged = lagged;
     if (rc == 0)
         rc = mf_ppo_update(t->learner, &rows, stats, err);
+    if (rc == 0 && stats->logratio_gap > 0 && !t->stale.foreign && !stats->lagged)
+        mf_log(MF_LOG_WARN,
+               "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
+               "(training.recompute_logprobs=true)",
+               (long long)t->policy.iter, stats->logratio_gap);
     if (rc == 0)
         *health = mf_health_of(&rows, &t->policy, stats->entropy);
     *steps = rows.control_steps;

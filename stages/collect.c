@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "flow/checkpoint.h"
 #include "flow/frames.h"
 #include "flow/sampler.h"
@@ -101,10 +102,7 @@ static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
 /* The learner's seed is the run's; a source with a name draws other numbers than its neighbours. */
 static uint64_t seed_of(const struct collect *c)
 {
-    uint64_t h = 0xcbf29ce484222325; /* FNV-1a */
-    for (const char *p = c->src; *p; p++)
-        h = (h ^ (uint8_t)*p) * 0x100000001b3;
-    return *c->src ? (uint64_t)c->seed ^ h : (uint64_t)c->seed;
+    return (uint64_t)c->seed ^ (*c->src ? mf_text_hash(c->src) : 0);
 }
 
 static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_layout *obs)

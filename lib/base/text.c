@@ -35,6 +35,14 @@ const char *mf_word_at(const char *words, int i, int *n)
     return words;
 }
 
+uint64_t mf_text_hash(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325;
+    for (; *text; text++)
+        h = (h ^ (uint8_t)*text) * 0x100000001b3;
+    return h;
+}
+
 char *mf_escape(char *to, const char *text, const char *special)
 {
     char *const start = to;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 bool mf_starts(const char *text, const char *with);
 bool mf_ends(const char *text, const char *with);
@@ -11,6 +12,8 @@ bool mf_ends(const char *text, const char *with);
 /* Of words in one text, "a|b|c": the position of one, or -1; and the one at a position, *n bytes long. */
 int mf_word_find(const char *words, const char *word);
 const char *mf_word_at(const char *words, int i, int *n);
+
+uint64_t mf_text_hash(const char *text); /* FNV-1a */
 
 /* Copies the text with a backslash before each backslash and each character of `special`: at most twice its bytes and
  * the NUL. Returns `to`. */

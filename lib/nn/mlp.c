@@ -33,6 +33,13 @@ struct mf_val mf_mlp(struct mf_graph *g, enum mf_group group, const char *prefix
     return x;
 }
 
+struct mf_layer mf_residual_first(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int hidden)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s.layers.0", prefix);
+    return mf_layer(g, group, name, in, hidden);
+}
+
 struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *prefix, int n_hidden, const int *hidden,
                           int out, enum mf_act act, struct mf_val y)
 {
@@ -48,6 +55,16 @@ struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *p
     }
     snprintf(name, sizeof name, "%s.layers.%d", prefix, blocks + 1);
     return mf_layer_apply(g, mf_layer(g, group, name, h, out), y, MF_ACT_NONE);
+}
+
+int mf_condition_width(const struct mf_net_spec *s)
+{
+    return s->n_cond ? s->cond[s->n_cond - 1] : s->O;
+}
+
+struct mf_val mf_condition(struct mf_graph *g, const struct mf_net_spec *s, const char *prefix, struct mf_val obs)
+{
+    return s->n_cond ? mf_mlp(g, MF_GROUP_POLICY, prefix, s->n_cond, s->cond, s->act, obs) : obs;
 }
 
 int mf_sinusoid_check(int time_dim, struct mf_err *err)

@@ -22,10 +22,16 @@ struct mf_val mf_layer_apply(struct mf_graph *g, struct mf_layer l, struct mf_va
 struct mf_val mf_mlp(struct mf_graph *g, enum mf_group group, const char *prefix, int n, const int *dims,
                      enum mf_act act, struct mf_val x);
 
-/* What follows the first layer `prefix`.layers.0 of a ResidualMLP: y += l2(act(l1(act(y)))) for every two further
+/* The first layer of a ResidualMLP, `prefix`.layers.0. */
+struct mf_layer mf_residual_first(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int hidden);
+/* What follows it: y += l2(act(l1(act(y)))) for every two further
  * hidden layers, then a Linear to `out`. */
 struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *prefix, int n_hidden, const int *hidden,
                           int out, enum mf_act act, struct mf_val y);
+/* The condition of ReinFlow's networks: the observation, or the MLP `prefix` of it where cond_hidden has layers. */
+int mf_condition_width(const struct mf_net_spec *s);
+struct mf_val mf_condition(struct mf_graph *g, const struct mf_net_spec *s, const char *prefix, struct mf_val obs);
+
 /* 0, or MF_EUSAGE: sines and cosines are of an even number of columns, at least 4. */
 int mf_sinusoid_check(int time_dim, struct mf_err *err);
 /* 0, or MF_EUSAGE: a ResidualMLP has an odd number of hidden layers of one width. */

@@ -7,14 +7,9 @@
 
 static const char trunk[] = "network.mlp_mean";
 
-static int width(const struct mf_net_spec *s)
-{
-    return s->n_cond ? s->cond[s->n_cond - 1] : s->O;
-}
-
 static struct mf_layer first(struct mf_graph *g, const struct mf_net_spec *s)
 {
-    return mf_layer(g, MF_GROUP_POLICY, "network.mlp_mean.layers.0", s->D + s->time_dim + width(s), s->hidden[0]);
+    return mf_residual_first(g, MF_GROUP_POLICY, trunk, s->D + s->time_dim + mf_condition_width(s), s->hidden[0]);
 }
 
 static int check(const struct mf_net_spec *s, struct mf_err *err)
@@ -27,9 +22,7 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
 static void encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
 {
     struct mf_layer l = first(g, s);
-    c->embed = c->obs;
-    if (s->n_cond)
-        c->embed = mf_mlp(g, MF_GROUP_POLICY, "network.cond_mlp", s->n_cond, s->cond, s->act, c->obs);
+    c->embed = mf_condition(g, s, "network.cond_mlp", c->obs);
     c->part[0] = mf_linear(g, c->embed, l.W, s->D + s->time_dim, l.b, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 

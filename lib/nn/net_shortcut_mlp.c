@@ -3,14 +3,16 @@
  */
 #include "nn/mlp.h"
 
+static const char trunk[] = "network.vel_head";
+
 static struct mf_layer first(struct mf_graph *g, const struct mf_net_spec *s)
 {
-    return mf_layer(g, MF_GROUP_POLICY, "network.vel_head.layers.0", s->D + s->time_dim, s->hidden[0]);
+    return mf_residual_first(g, MF_GROUP_POLICY, trunk, s->D + s->time_dim, s->hidden[0]);
 }
 
 static int check(const struct mf_net_spec *s, struct mf_err *err)
 {
-    int width = s->n_cond ? s->cond[s->n_cond - 1] : s->O;
+    const int width = mf_condition_width(s);
     if (mf_sinusoid_check(s->time_dim, err))
         return err->code;
     if (width != s->time_dim)
@@ -24,9 +26,7 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
 static void encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
 {
     struct mf_layer l = first(g, s);
-    c->embed = c->obs;
-    if (s->n_cond)
-        c->embed = mf_mlp(g, MF_GROUP_POLICY, "network.cond_emb", s->n_cond, s->cond, s->act, c->obs);
+    c->embed = mf_condition(g, s, "network.cond_emb", c->obs);
     c->part[0] = mf_linear(g, c->embed, l.W, s->D, l.b, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 
@@ -48,7 +48,7 @@ static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, c
 {
     struct mf_layer l = first(g, s);
     struct mf_val y = mf_linear(g, x, l.W, 0, -1, time->part[0], obs->part[0], MF_ACT_NONE);
-    return mf_residual(g, MF_GROUP_POLICY, "network.vel_head", s->n_hidden, s->hidden, s->D, s->act, y);
+    return mf_residual(g, MF_GROUP_POLICY, trunk, s->n_hidden, s->hidden, s->D, s->act, y);
 }
 
 const struct mf_net mf_net_shortcut_mlp = {

@@ -8,17 +8,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "stage/rundir.h"
 
 enum { SOCKET_PATH = sizeof((struct sockaddr_un *)0)->sun_path - 1 }; /* bytes, at most */
 
-/* FNV-1a of the folder's full path: the same for all who go there. */
+/* Of the folder's full path: the same for all who go there. */
 static uint64_t hash_of(const char *dir)
 {
     char *full = realpath(dir, NULL);
-    uint64_t h = 0xcbf29ce484222325;
-    for (const char *p = full ? full : dir; *p; p++)
-        h = (h ^ (uint8_t)*p) * 0x100000001b3;
+    uint64_t h = mf_text_hash(full ? full : dir);
     free(full);
     return h;
 }

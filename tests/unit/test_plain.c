@@ -33,6 +33,13 @@ int main(void)
            !strcmp(back, "a.b\\c,d"),
        "what is escaped reads back, up to what is not: %s, %s", escaped, back);
 
+    int n;
+    const char *word = mf_word_at("joint|single|none", 1, &n);
+    ok(n == 6 && !strncmp(word, "single", 6) && mf_word_find("joint|single|none", "none") == 2 &&
+           mf_word_find("joint|single", "sing") == -1 && mf_word_find("joint|single", "joint|single") == -1,
+       "words are found by position, and whole");
+    ok(mf_text_hash("") == 0xcbf29ce484222325 && mf_text_hash("foobar") == 0x85944171f73967e8, "FNV-1a of 64 bits");
+
     int out[2], screen = dup(STDERR_FILENO);
     char line[64] = "";
     ok(pipe(out) == 0 && dup2(out[1], STDERR_FILENO) >= 0, "(stderr is looked at)");

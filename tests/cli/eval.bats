@@ -44,7 +44,7 @@ setup() { RUN="$BATS_FILE_TMPDIR/run"; }
 @test "what cannot be evaluated is told in one line" {
     run -2 mf-eval --out "$T/x" && [[ $output == *"give a checkpoint"* ]] &&
         run -1 mf-eval --out "$T/x" "$T/nowhere" && [[ $output == *"No such file"* ]] &&
-        run -2 mf-eval --out "$T/x" "$T" && [[ $output == *"no run's folder"* ]] &&
+        run -2 mf-eval --out "$T/x" "$T" && [[ $output == *"is not a run's folder"* ]] &&
         run -2 mf-eval --out "$T/x" "$RUN" env=lift && [[ $output == *"obs"* ]] &&
         run -2 mf-eval --out "$T/x" "$RUN" policy.weights=ema && [[ $output == *"no EMA weights"* ]]
 }

@@ -9,7 +9,11 @@
 
 enum {
     ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
-    TEAM_MACS = 20000000, /* above this workers divide operations, where samples are too few for them */
+    TEAM_MACS = 20000000, /* above this workers divide operations, where samples are fewer than half of them */
+    FEW = 4,              /* samples of a worker, or fewer: see mf_program_together */
+    FEW_LEAST = 3000000,  /* multiply-adds of such a worker: with fewer, meetings cost more than they bring .. */
+    FEW_MOST = 10000000,  /* .. and with more, reading all weights costs little */
+    CALL_MACS = 1 << 18,  /* of an operation that is worth dividing: some 3 us */
     TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
     LARGE = 1 << 16,      /* floats of a result that is cut finer than workers: one core may be slower than another */
 };
@@ -158,11 +162,20 @@ static void forward_part(void *arg, int part, int parts, int w)
     mf_cpu_forward(&mine, s->n);
 }
 
+/* An operation without a product takes some 16 multiply-adds' time for each number that it reads or writes. */
+static bool is_long(const struct mf_cpu_call *c, int n)
+{
+    double floats = (double)mf_tile_rows(&c->call.y, n) * c->call.y.cols;
+    for (int k = 0; k < c->call.n_x && !c->pack; k++)
+        floats += (double)mf_tile_rows(&c->call.x[k], n) * c->call.x[k].cols;
+    return floats * (c->pack ? c->pack->K : 16) >= CALL_MACS;
+}
+
 static void forward(struct mf_program *p, int w, int i, int n)
 {
     const struct mf_cpu_call *c = &p->call[w][i];
     struct share s = {p, i, n, c};
-    if (c->fast && c->fast->divides && mf_crew_helps(&p->crew))
+    if (c->fast && c->fast->divides && mf_crew_helps(&p->crew) && is_long(c, n))
         mf_crew_share(&p->crew, w, mf_tile_rows(&c->call.y, n) * c->call.y.cols >= LARGE ? 4 : 1, forward_part, &s);
     else
         mf_cpu_forward(c, n);
@@ -294,10 +307,17 @@ static size_t training_tile(const struct mf_program *p, size_t n)
     return p->l->exact ? most : n ? (n + tiles - 1) / tiles : 1;
 }
 
+/* Where samples are few, a worker that takes its own reads all weights for some rows, and mostly from beyond its second
+ * cache. Where workers divide operations, each reads its part of the weights, which stays in that cache.
+ */
 bool mf_program_together(const struct mf_program *p, size_t n)
 {
-    return !p->l->backward && divides(p) && p->macs * (double)n >= TEAM_MACS &&
-           2 * n <= (size_t)mf_workers_count(p->dev->workers);
+    size_t workers = (size_t)mf_workers_count(p->dev->workers);
+    double macs = p->macs * (double)n, each = macs / (double)workers;
+    if (p->l->backward || !divides(p))
+        return false;
+    return 2 * n <= workers ? macs >= TEAM_MACS
+                            : n > workers && n <= FEW * workers && each >= FEW_LEAST && each < FEW_MOST;
 }
 
 /* Inference: rows are independent, so all threads share what there is. */

@@ -354,6 +354,44 @@ static void detach_and_shared(void)
     mf_params_release(&ps);
 }
 
+/* y (n, COLS) of n samples through two wide layers: a few for each of two threads, which divide the layers' columns. */
+enum { COLS = 1024, SAMPLES = 5 };
+
+static void wide(int threads, const float *x, float *y)
+{
+    struct mf_engine *e;
+    struct mf_plan *p;
+    struct mf_err err;
+    struct mf_params ps = {0};
+    struct mf_graph *g = mf_graph_new(&ps);
+    int W0 = mf_param_add(&ps, "0.weight", COLS, COLS, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.1f);
+    int W1 = mf_param_add(&ps, "1.weight", COLS, COLS, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.1f);
+    struct mf_val in = mf_input(g, 1, COLS);
+    struct mf_val h = mf_linear(g, in, W0, 0, -1, MF_NONE, MF_NONE, MF_ACT_RELU),
+                  out = mf_linear(g, h, W1, 0, -1, h, MF_NONE, MF_ACT_TANH);
+    struct mf_feed feed = {in, x, COLS, false};
+    struct mf_fetch fetch = {out, y, COLS};
+    mf_params_alloc(&ps, &err);
+    mf_params_fresh(&ps, 3);
+    if (mf_engine_open(&e, "cpu", threads, MF_FP32, &err) || mf_plan_new(&p, e, g, &(struct mf_plan_opts){0}, &err) ||
+        mf_plan_run(p, SAMPLES, NULL, &feed, 1, &fetch, 1, &err))
+        abort();
+    mf_plan_free(p);
+    mf_engine_close(e);
+    mf_graph_free(g);
+    mf_params_release(&ps);
+}
+
+static void few_samples(void)
+{
+    static float x[SAMPLES * COLS], y[2][SAMPLES * COLS];
+    struct mf_rng rng = mf_rng_at(4, MF_RNG_TEST, 0, 0, 0);
+    mf_rng_normal(&rng, x, SAMPLES * COLS);
+    wide(1, x, y[0]);
+    wide(2, x, y[1]);
+    ok(!memcmp(y[0], y[1], sizeof y[0]), "few samples have the same bits where two threads divide operations");
+}
+
 static void count(void *arg, int i)
 {
     ((int *)arg)[i]++;
@@ -366,6 +404,7 @@ int main(void)
         mf_rng_normal(&rng, data[i], N * D);
     threads_and_lanes();
     together();
+    few_samples();
     heads();
     refusals();
     detach_and_shared();

@@ -35,7 +35,7 @@ struct mf_ppo; /* plans, optimiser state, counters */
 /* Borrows engine and policy, which it trains as it is: where encoder_frozen is set, the encoder keeps its weights. */
 int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
                struct mf_err *err);
-/* What rounds of n decisions take, added; the policy may be an outline, and so is ppo then. */
+/* Adds the estimated memory of rounds of n decisions, beside the policy's weights; also of an outline. */
 void mf_ppo_memory(const struct mf_ppo *ppo, size_t n, struct mf_memory *to);
 void mf_ppo_free(struct mf_ppo *ppo);
 

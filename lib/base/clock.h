@@ -1,8 +1,8 @@
-/* clock.h - how long something took. */
+/* clock.h - wall-clock time and CPU time. */
 #ifndef MF_BASE_CLOCK_H
 #define MF_BASE_CLOCK_H
 
-double mf_now(void);     /* seconds since some moment; never goes back */
-double mf_now_cpu(void); /* seconds that the threads of this process have worked, all together */
+double mf_now(void);     /* monotonic wall-clock time, s */
+double mf_now_cpu(void); /* CPU time of all threads of this process, s */
 
 #endif

@@ -1,8 +1,7 @@
-/* layout.h - what an observation consists of: named arrays, side by side in one flat vector of floats.
+/* layout.h - the layout of an observation: named arrays, concatenated in one flat vector of floats.
  *
- * Environments, demonstrations, policies and networks describe what is
- * observed by it. In the flat vector a uint8 stands as the float of the same
- * value, 0 to 255; in streams and files it stays uint8.
+ * Environments, demonstrations, policies and networks share it. In the flat vector a uint8 becomes the float of the
+ * same value, 0 to 255; in streams and files it stays uint8.
  */
 #ifndef MF_BASE_LAYOUT_H
 #define MF_BASE_LAYOUT_H
@@ -22,17 +21,17 @@ struct mf_layout {
     struct mf_obs key[MF_OBS_KEYS];
 };
 
-/* What is wrong with the name of an observation, as the end of a sentence; NULL: nothing. A name is 1 to 63 bytes of
- * UTF-8 without control characters; slashes make groups of it ("policy/joint_pos"), whose parts have names too. */
+/* The fault in the name of an observation, as the end of a sentence; NULL: the name is valid. A name is 1 to 63 bytes
+ * of UTF-8 without control characters. Slashes separate groups ("policy/joint_pos"); each part must be a valid name. */
 const char *mf_obs_name_fault(const char *name);
-/* Do both names not go into one file: the same one, or one a group of the other ("a" and "a/b")? */
+/* Can the two names not be stored in one HDF5 file? They are equal, or one is a group of the other ("a" and "a/b"). */
 bool mf_obs_names_clash(const char *a, const char *b);
 
 int mf_obs_rank(const struct mf_obs *o);
-int mf_obs_size(const struct mf_obs *o);                         /* floats of it: the product of its dims */
-bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o); /* at the end; false: there are MF_OBS_KEYS already */
-int mf_layout_column(const struct mf_layout *l, const char *name); /* where it begins; -1: it is none of them */
+int mf_obs_size(const struct mf_obs *o);                           /* number of floats: the product of its dims */
+bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o);   /* append; false: it already has MF_OBS_KEYS keys */
+int mf_layout_column(const struct mf_layout *l, const char *name); /* its first float; -1: no such key */
 bool mf_obs_is_cloud(const struct mf_obs *o);                      /* points (n, channels) */
-void mf_layout_points(struct mf_layout *l, int n);                 /* every cloud has n points */
+void mf_layout_points(struct mf_layout *l, int n);                 /* give every cloud n points */
 
 #endif

@@ -1,7 +1,8 @@
 /* lock.h - one writer at a time, by flock on an open file, where the file system has locks.
  *
- * NFS without its lock service and Lustre without -o flock have none. Then nobody is kept out, which the caller says
- * once; whether a writer still works shows the note that it leaves in the file, as far as this host can know.
+ * NFS without its lock service and Lustre without -o flock have none. Then nothing excludes a second writer, and the
+ * caller warns once. Instead of the lock, a note in the file (host, process, start) tells whether the writer is still
+ * running, if it runs on this host.
  */
 #ifndef MF_BASE_LOCK_H
 #define MF_BASE_LOCK_H
@@ -12,20 +13,20 @@
 
 enum mf_lock {
     MF_LOCK_OURS,   /* until the descriptor is closed, or mf_lock_leave */
-    MF_LOCK_THEIRS, /* another process has it */
+    MF_LOCK_THEIRS, /* another process holds it */
     MF_LOCK_NONE,   /* the file system has no locks; errno says why */
 };
 
-/* fd: opened for writing, which NFS asks for. */
+/* fd must be open for writing, as NFS requires. */
 enum mf_lock mf_lock_try(int fd);
-/* The same, asking again for so many seconds as long as it is theirs. MF_STOPPED: a signal asked for an end. */
+/* The same, retried for that many seconds while another process holds it. MF_STOPPED: SIGINT or SIGTERM arrived. */
 int mf_lock_wait(int fd, double seconds, enum mf_lock *got, struct mf_err *err);
 void mf_lock_leave(int fd);
 
-/* The note of this process, in place of what the file held: host, process, when it began. */
+/* Replaces the file's content by the note of this process: host, process, start time. */
 void mf_lock_sign(int fd);
 void mf_lock_unsign(int fd);
-/* Does the process of the note live? One of another host: `elsewhere`, as nobody here can know. */
+/* Is the process of the note running? Returns `elsewhere` for a process of another host, which cannot be known here. */
 bool mf_lock_signer_lives(int fd, bool elsewhere);
 
 #endif

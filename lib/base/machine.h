@@ -1,4 +1,4 @@
-/* machine.h - where this process runs, in words: its host, system, processors. */
+/* machine.h - a description of this machine: host, system, processors. */
 #ifndef MF_BASE_MACHINE_H
 #define MF_BASE_MACHINE_H
 

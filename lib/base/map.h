@@ -6,8 +6,8 @@
 
 #include "base/err.h"
 
-/* munmap(*map, *size) gives it back. `kind` is what the file should be, for the sentence: MF_EFORMAT where it is empty
- * or, as mf_file_open says, no regular file. */
+/* Release it with munmap(*map, *size). `kind` names the expected content in the error: MF_EFORMAT if the file is empty
+ * or not a regular file (mf_file_open). */
 int mf_map_file(const char *path, const char *kind, void **map, size_t *size, struct mf_err *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* memory.h - the memory that a program is going to take, said before it takes it.
+/* memory.h - the estimated memory of a program, reported before it is allocated.
  *
- * Who allocates adds what that will be, in bytes that are going to be touched; the program says the sum in one line.
+ * Each module adds the bytes that it will allocate and touch; the program logs the sum in one line.
  */
 #ifndef MF_BASE_MEMORY_H
 #define MF_BASE_MEMORY_H
@@ -19,21 +19,21 @@ enum mf_memory_of {
 };
 
 struct mf_memory {
-    double of[MF_MEMORY_PARTS];        /* bytes; of any sizes that somebody asks for */
-    const char *keys[MF_MEMORY_PARTS]; /* to lower where a part is too large: "training.num_envs" */
-    const char *beside;                /* what is not counted, "its environments"; NULL: nothing */
+    double of[MF_MEMORY_PARTS];        /* bytes */
+    const char *keys[MF_MEMORY_PARTS]; /* keys to lower if a part is too large: "training.num_envs" */
+    const char *beside;                /* memory that is not counted, "its environments"; NULL: none */
 };
 
 double mf_memory_sum(const struct mf_memory *n);
 
-struct mf_machine_memory { /* bytes; what a control group allows is all there is */
+struct mf_machine_memory { /* bytes, within the limits of the control groups */
     size_t total, available;
 };
-/* root: "" for this machine, else a folder with its /proc and /sys. Unknown: SIZE_MAX. */
+/* root: "" for this machine, otherwise a folder with its /proc and /sys. Unknown values are SIZE_MAX. */
 struct mf_machine_memory mf_machine_memory(const char *root);
 
-/* One line in the log: the sum, with what the process has already, and its parts. A warning that names the keys to
- * lower where less is available; MF_ENOMEM where the machine has less than that altogether. NULL: this machine. */
+/* Logs one line: the sum, including the memory already in use, and its parts. Warns with the keys to lower if less is
+ * available; MF_ENOMEM if the machine has less in total. NULL: this machine. */
 int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err);
 
 #endif

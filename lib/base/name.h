@@ -1,6 +1,6 @@
-/* name.h - names from elsewhere that become part of a path: a name is never a path.
+/* name.h - names from outside that become part of a path: a name is never a path.
  *
- * Names of sources, runs, environments and tasks come from streams, servers, checkpoints and words.
+ * Names of sources, runs, environments and tasks come from streams, servers, checkpoints and the command line.
  */
 #ifndef MF_BASE_NAME_H
 #define MF_BASE_NAME_H
@@ -11,10 +11,10 @@
 
 enum { MF_NAME_BYTES = 64 }; /* with the end */
 
-/* NULL where it is a name; else why not: "is empty", "contains '/'", .. */
+/* NULL if the name is valid; otherwise its fault: "is empty", "contains '/'", .. */
 const char *mf_name_fault(const char *name);
-/* The name of a file or folder for any text: '/', control characters and a dot in front become '_', and it is cut.
- * ALE/Pong-v5 -> ALE_Pong-v5, .. -> _. */
+/* A valid name made of any text: '/', control characters and a leading dot become '_', and it is truncated. ALE/Pong-v5
+ * -> ALE_Pong-v5, .. -> _. */
 void mf_name_plain(char to[MF_NAME_BYTES], const char *text);
 
 #endif

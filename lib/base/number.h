@@ -6,10 +6,9 @@
 
 enum { MF_NUMBER = 32 }; /* bytes of a number as text */
 
-/* v as the format says, "%.3f" or "%.1f %%"; "-" for NaN, which stands for: there is no value. In `to`, which is
- * returned. */
+/* Prints v by the format, "%.3f" or "%.1f %%", into `to` and returns it; "-" for NaN, which means a missing value. */
 const char *mf_number(char to[MF_NUMBER], const char *format, double v);
-/* The fewest digits, of at least 15, that read back as v; of at least 6 that do as a float32, which v is. */
+/* The fewest digits (at least 15, for a float32 at least 6) that read back as v. */
 const char *mf_number_double(char to[MF_NUMBER], double v);
 const char *mf_number_float(char to[MF_NUMBER], float v);
 

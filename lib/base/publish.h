@@ -1,4 +1,4 @@
-/* publish.h - a file appears under its name whole, or not at all. */
+/* publish.h - atomic file replacement: a file appears under its name complete, or not at all. */
 #ifndef MF_BASE_PUBLISH_H
 #define MF_BASE_PUBLISH_H
 
@@ -7,15 +7,15 @@
 
 #include "base/err.h"
 
-/* "PATH.part", for free(). NULL where either is something that a file must not take the place of: a folder, a pipe,
- * whose writer would wait, or a device, since a rename would replace /dev/null. */
+/* Returns "PATH.part"; free() it. NULL if one of the two exists and is a folder, a pipe, a socket or a device: the
+ * rename would replace it, even /dev/null. */
 char *mf_publish_part(const char *path, struct mf_err *err);
-/* What was written to `part`, and closed, goes onto the disk and then takes its name `path`, in the same folder. On
- * failure `part` is removed and what was at `path` is what it was. */
+/* Syncs the closed file `part` to disk and renames it to `path`, in the same folder. On failure `part` is removed and
+ * `path` stays unchanged. */
 int mf_publish(const char *part, const char *path, struct mf_err *err);
-/* All of it for n bytes that are at hand: written to PATH.part, and published. */
+/* Writes n bytes to PATH.part and publishes it. */
 int mf_publish_bytes(const char *path, const void *bytes, size_t n, struct mf_err *err);
-/* The same of what was printed to open_memstream(text, n), which is closed here, and *text freed. NULL: MF_EIO. */
+/* The same for the text printed to open_memstream(text, n); closes the stream and frees *text. NULL: MF_EIO. */
 int mf_publish_printed(const char *path, FILE *printed, char **text, const size_t *n, struct mf_err *err);
 
 #endif

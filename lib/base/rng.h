@@ -1,8 +1,7 @@
 /* rng.h - counter-based random numbers: Philox 4x32-10 (Salmon et al., SC 2011).
  *
- * A stream is named, not carried: (seed, purpose, environment, episode, step).
- * So changing the number of threads, slices or environments changes nobody
- * else's numbers, and two seeds or purposes share none.
+ * A stream is named, not carried: (seed, purpose, environment, episode, step). So the number of threads, slices or
+ * environments does not change any stream, and two seeds or purposes share no numbers.
  */
 #ifndef MF_BASE_RNG_H
 #define MF_BASE_RNG_H
@@ -10,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the numbers are for. Training and evaluation never share a stream. */
+/* Purposes. Training and evaluation never share a stream. */
 enum mf_purpose {
     MF_RNG_INIT,    /* weights of a fresh network */
     MF_RNG_RESET,   /* an environment's initial state */
@@ -29,7 +28,7 @@ struct mf_rng {
     uint32_t key[2];     /* the seed */
     uint32_t counter[4]; /* draw, step, episode, environment << 8 | purpose */
     uint32_t word[4];    /* the block in use */
-    int left;            /* words of it not yet given out */
+    int left;            /* unused words in it */
 };
 
 struct mf_rng mf_rng_at(uint64_t seed, enum mf_purpose purpose, uint32_t environment, uint32_t episode, uint32_t step);

@@ -1,4 +1,4 @@
-/* text.h - strings: how they begin and end, lists of words, and characters that are protected by a backslash. */
+/* text.h - strings: prefixes and suffixes, lists of words, backslash escapes. */
 #ifndef MF_BASE_TEXT_H
 #define MF_BASE_TEXT_H
 

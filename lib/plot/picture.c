@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fate.h"
 #include "base/mem.h"
 #include "base/plain.h"
+#include "base/status.h"
 #include "base/text.h"
 
 extern char **environ;
@@ -173,7 +173,8 @@ static int run(const int fd[ENDS], struct mf_err *err)
         if (errno != EINTR)
             return mf_err_errno(err, "wait for gnuplot");
     if (WIFSIGNALED(status))
-        return mf_err_set(err, MF_EIO, "gnuplot %s before the picture was made", mf_fate((char[MF_FATE]){0}, status));
+        return mf_err_set(err, MF_EIO, "gnuplot %s before the picture was made",
+                          mf_status_text((char[MF_STATUS_TEXT]){0}, status));
     if (status && pread(fd[SAID], said, sizeof said - 1, 0) > 0)
         for (char *c = said; *c; c++)
             *c = (char)(*c == '\n' ? ' ' : *c);

@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fate.h"
 #include "base/mem.h"
 #include "base/publish.h"
+#include "base/status.h"
 #include "base/text.h"
 
 extern char **environ;
@@ -89,7 +89,7 @@ int mf_film_check(struct mf_err *err)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return status ? mf_err_set(err, MF_EIO, "videos are made by ffmpeg, and 'ffmpeg -version' fails here: it %s",
-                               mf_fate((char[MF_FATE]){0}, status))
+                               mf_status_text((char[MF_STATUS_TEXT]){0}, status))
                   : 0;
 }
 
@@ -129,7 +129,8 @@ static int end(struct mf_film *f)
 
 static int failed(const struct mf_film *f, int status, struct mf_err *err)
 {
-    return mf_err_set(err, MF_EIO, "ffmpeg %s before %s was made", mf_fate((char[MF_FATE]){0}, status), f->path);
+    return mf_err_set(err, MF_EIO, "ffmpeg %s before %s was made", mf_status_text((char[MF_STATUS_TEXT]){0}, status),
+                      f->path);
 }
 
 int mf_film_add(struct mf_film *f, const uint8_t *rgb, struct mf_err *err)

@@ -1,8 +1,8 @@
-/* rundir.h - a run's folder: checkpoints/ logs/ configs/ videos/, and a lock while somebody writes it.
+/* rundir.h - a run's folder: checkpoints/ logs/ configs/ videos/, and a lock while a process writes it.
  *
- * A shelf, outputs/NAME, holds runs and the link `latest` to the one that was trained last; a run holds no other run.
- * Opening a folder leaves what is in it as it is: a run that is refused later, by its learner or a filter, must not
- * change the one that was there. What a run writes of itself it writes once it is accepted.
+ * A shelf, outputs/NAME, holds runs and the link `latest` to the one trained last; a run contains no other run. Opening
+ * a folder does not change its content: a run that its learner or a filter rejects later must not damage the run that
+ * was there. A run writes its own files only after it is accepted.
  */
 #ifndef MF_STAGE_RUNDIR_H
 #define MF_STAGE_RUNDIR_H
@@ -15,13 +15,13 @@
 
 struct mf_frame;
 
-struct mf_rundir_opts { /* the keys run.* of who makes a run, as MF_RUNDIR_BINDS binds them */
+struct mf_rundir_opts { /* the keys run.* of a program that makes a run, as MF_RUNDIR_BINDS binds them */
     const char *dir;    /* NULL: outputs/<task>/<date-time> */
-    const char *task;   /* any text: what is no name is made one */
-    int resume;         /* not 0: go on there */
-    bool force;         /* start afresh: the old checkpoints go when the run is accepted */
+    const char *task;   /* any text; made a valid name (mf_name_plain) */
+    int resume;         /* not 0: resume there */
+    bool force;         /* start over: the old checkpoints are removed when the run is accepted */
     bool clones;        /* a run of mf-bc: its one checkpoint is clone.safetensors, any other's have numbers */
-    double wait;        /* s that a run which resumes waits for the one that still has the folder */
+    double wait;        /* s that a resuming run waits for the process that still holds the folder */
 };
 
 #define MF_RUNDIR_BINDS(type, member)                                                                                  \
@@ -35,38 +35,38 @@ struct mf_rundir {
     char path[MF_PATH_MAX];
     int lock;               /* descriptor; -1: not ours */
     char link[MF_PATH_MAX]; /* the shelf's latest, until it points here; "": nothing to link */
-    bool noted;             /* there are no locks: a note in the file says whose it is */
+    bool noted;             /* no locks: a note in the file names the owner */
     bool forget;            /* the old checkpoints, when the run is accepted */
 };
 
-/* Make the folder and lock it; on a file system without locks it is opened all the same, with a warning. MF_EIO where
- * another run holds it; MF_EUSAGE where one was used before and neither resume nor force is set, where one of the other
- * kind lies there (clones) and force is not set, where the folder lies in another run, and where it is a shelf;
- * MF_STOPPED while it waited. */
+/* Makes the folder and locks it; on a file system without locks it warns and continues. MF_EIO: another process holds
+ * it. MF_EUSAGE: the folder holds a run and neither resume nor force is set; it holds a run of the other kind (clones)
+ * and force is not set; it lies inside another run; it is a shelf. MF_STOPPED: a signal while waiting. */
 int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err);
 void mf_rundir_close(struct mf_rundir *r);
-/* The run begins: configs/machine says where, and with run.force the old checkpoints go. */
+/* The run begins: writes configs/machine, and with run.force removes the old checkpoints. */
 void mf_rundir_accepted(struct mf_rundir *r);
-/* It has learned something: the shelf's latest is this run, from its first checkpoint on and not from a start that came
- * to nothing. Again is fine. */
+/* Links the shelf's latest to this run. Called at the first checkpoint, so that a run that fails to start is not
+ * linked. May be called again. */
 void mf_rundir_begun(struct mf_rundir *r);
 
-/* Is a run in progress in this folder? (Somebody holds its lock.) */
+/* Is a run in progress in this folder (is its lock held)? */
 bool mf_rundir_is_live(const char *dir);
-/* Be the one learner of such a run, until close: MF_EIO where it has one, after so many seconds. */
+/* Become the only learner of such a run, until close. MF_EIO: it still has another one after `wait` seconds. */
 int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf_err *err);
-/* From now on the log also goes to logs/PROGRAM.log; the resolved configuration to configs/PROGRAM.yaml. Where that
- * cannot be, the run goes on without. false: another process of this name has joined the run, and nothing is written.
+/* From now on copies the log to logs/PROGRAM.log; writes the resolved configuration to configs/PROGRAM.yaml. If that
+ * fails, the run continues without. false: another process of this program has joined the run; nothing is written.
  */
 bool mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf);
-/* Where collectors and learner meet: ipc://RUN/policy.sock, or in a private folder below $XDG_RUNTIME_DIR, $TMPDIR or
- * /tmp where that is longer than the path of a socket may be. MF_EIO where no such folder can be had. */
+/* The policy's socket: ipc://RUN/policy.sock, or in a private folder below $XDG_RUNTIME_DIR, $TMPDIR or /tmp if that
+ * path is too long for a socket. MF_EIO: no such folder can be created. */
 int mf_rundir_socket(const char *dir, char *address, size_t size, struct mf_err *err);
 
-/* Beside the checkpoint of a version, as JSON: its metrics, and the head of the stream it was learned from. Nothing of
- * it determines the numbers, so where it cannot be written the run goes on without. */
+/* Writes a JSON file beside the checkpoint of a version: its metrics, and the head of the stream it was trained on. It
+ * is provenance only: if it cannot be written, the run continues without. */
 void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head);
-/* Remove numbered checkpoints but the last `keep` up to `newest` and, of every `every`-th, the last `most` (0: all). */
+/* Removes numbered checkpoints except the last `keep` up to `newest` and, of every `every`-th, the last `most` (0:
+ * all). */
 void mf_rundir_prune(const char *dir, long long newest, int keep, long long every, long long most);
 void mf_rundir_forget(const char *dir); /* all of them */
 

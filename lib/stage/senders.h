@@ -1,8 +1,8 @@
-/* senders.h - whose frames a stream carries: each source from its head to its end. Inside lib/stage only.
+/* senders.h - the sources of a stream, each from its head to its end. Inside lib/stage only.
  *
- * A stream may interleave several sources, which differ in their names (`src`) and agree in what they make. Each begins
- * with a head and ends with an `end` of its own. One that was lost or stopped may come back with a head; a head with
- * `again` comes from one that starts over before its end, and its counts begin anew.
+ * A stream may interleave several sources with different names (`src`) and equal specs. Each begins with its own head
+ * and ends with its own `end`. A lost or stopped source may return with a head. A head with `again` comes from a source
+ * that starts over before its end; its counts restart.
  */
 #ifndef MF_STAGE_SENDERS_H
 #define MF_STAGE_SENDERS_H
@@ -19,32 +19,32 @@ struct mf_count {
 
 struct mf_sender {
     char src[MF_SRC_MAX];
-    int from;                   /* which writer of a socket; -1: it is gone */
+    int from;                   /* number of its writer on a socket; -1: disconnected */
     bool active, stopped, lost; /* between head and end; how it ended */
-    char why[MF_WHY_MAX];       /* it was turned away: what still comes of it is dropped. "": it was not */
-    int64_t next;               /* the round behind the last one that came of it whole; 0: none came */
-    double moved;               /* when that one came, or its head: see awaits.c */
-    bool named;                 /* as the one that others wait for */
-    bool end_due;               /* a filter has its end still to pass on */
+    char why[MF_WHY_MAX];       /* reason of its rejection, after which its frames are dropped; "": not rejected */
+    int64_t next;               /* the round after its last complete one; 0: none */
+    double moved;               /* arrival of that round, or of its head: see awaits.c */
+    bool named;                 /* logged as the one that others wait for */
+    bool end_due;               /* a filter has not yet forwarded its end */
     struct mf_count got, sent;
 };
 
 struct mf_senders {
     int n;
     struct mf_sender s[MF_SENDERS_MAX];
-    struct mf_sender *at;   /* whose frame is at hand */
-    struct mf_frame *first; /* head: the one that all agree with */
+    struct mf_sender *at;   /* source of the current frame */
+    struct mf_frame *first; /* the first head, with which all others agree */
 };
 
-/* Whose this frame is; *at of it. 1: of one that was turned away. A head opens or reopens its source, of another name
- * than those that are here, and has `again` set where one of that name starts over. MF_EFORMAT: it is out of place, or
- * the heads do not agree. */
+/* Finds the source of this frame and sets q->at. 1: it was rejected. A head opens or reopens a source under an unused
+ * name; `again` is set if a source of that name starts over. MF_EFORMAT: a frame out of order, or heads that do not
+ * agree. */
 int mf_senders_take(struct mf_senders *q, struct mf_port *in, struct mf_frame *f, struct mf_err *err);
 struct mf_sender *mf_senders_named(struct mf_senders *q, const char *src); /* NULL: none of that name */
-/* How many came by this writer of a socket, which may pass on several; *one of them. */
+/* Number of sources of this writer of a socket, which may forward several; *one is one of them. */
 int mf_senders_from(struct mf_senders *q, int from, struct mf_sender **one);
 void mf_sender_refuse(struct mf_sender *s, const char *why);
-/* The first head, of *s, is refused: what still comes of it is dropped, and the next head is the first. */
+/* Rejects the first head, of *s: its further frames are dropped, and the next head becomes the first. */
 void mf_senders_withdraw(struct mf_senders *q, struct mf_sender *s, const char *why);
 int mf_senders_active(const struct mf_senders *q);
 void mf_senders_release(struct mf_senders *q);

@@ -1,8 +1,8 @@
-/* waits.h - how much of its time a stage waits, round by round, left in the run's folder for the learner to report.
+/* waits.h - the share of time that a stage waits, per round, written to the run's folder for the learner to report.
  *
- * Not in the stream: the same seed gives the same bytes there, and no two waits are the same. A stage that passes
- * rounds on and belongs to a run in progress keeps logs/mf-NAME.idle, two shares of the time since the round
- * before: waiting for input (a collector: for the policy), and for whoever reads its output.
+ * Waiting times differ between runs, so they are not in the stream, whose bytes depend on the seed alone. A stage of a
+ * run in progress that forwards rounds keeps logs/mf-NAME.idle: two shares of the time since the previous round,
+ * waiting for input (a collector: for the policy) and for the reader of its output.
  */
 #ifndef MF_STAGE_WAITS_H
 #define MF_STAGE_WAITS_H
@@ -12,7 +12,7 @@
 struct mf_waits { /* zeroed: of no run */
     char path[1024];
     int fd;                /* 0: no round came yet */
-    double since, in, out; /* when the round before was passed on, and what had been waited until then; s */
+    double since, in, out; /* time of the previous round, and the seconds waited until then */
 };
 
 /* in, out: seconds that were waited in all so far, at the start and when a round is passed on. Where the file cannot be

@@ -1,5 +1,5 @@
-/* workdir.h - the folder that a learner writes: that of the run whose stream it reads, while that is in progress, or
- * one of its own; and what learning starts from there.
+/* workdir.h - the folder that a learner writes (that of its stream's run if it is in progress, or its own), and the
+ * checkpoint that training starts from.
  */
 #ifndef MF_STAGE_WORKDIR_H
 #define MF_STAGE_WORKDIR_H
@@ -10,14 +10,14 @@
 
 struct mf_workdir { /* zeroed: none */
     char path[MF_PATH_MAX];
-    bool live; /* the stream's run is in progress, and this is its one learner */
-    bool own;  /* path is a folder of our own */
+    bool live; /* the stream's run is in progress, and this process is its only learner */
+    bool own;  /* path is the learner's own folder */
     struct mf_rundir stream, mine;
 };
 
-/* o->dir NULL: the stream's run, else a new folder below outputs/offline. saved: the stream comes out of a file, whose
- * run is none of ours even if it is in progress. serves: its collectors have no folder and find the learner by an
- * address, so this is their run's, and a new one is named after the head's environment. Else as mf_rundir_open and
+/* o->dir NULL: the stream's run, or a new folder below outputs/offline. saved: the stream is read from a file, so its
+ * run is not used even if it is in progress. serves: the collectors have no folder and connect to an address, so this
+ * folder is the run's, and a new one is named after the head's environment. Errors as mf_rundir_open and
  * mf_rundir_learn. */
 int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const struct mf_rundir_opts *o, bool saved,
                     bool serves, struct mf_err *err);
@@ -25,8 +25,8 @@ void mf_workdir_close(struct mf_workdir *w);
 
 struct mf_start {
     const char *from; /* a checkpoint's file; NULL: a fresh policy */
-    bool resumes;     /* it is the folder's newest one, and all goes on */
-    int64_t due;      /* the iteration that the collector begins with */
+    bool resumes;     /* it is the folder's newest checkpoint, and training resumes */
+    int64_t due;      /* first iteration of the collector */
     char path[MF_PATH_MAX];
 };
 

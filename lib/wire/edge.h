@@ -1,18 +1,17 @@
-/* edge.h - the edge back: versions of the policy, from the learner to whoever collects.
+/* edge.h - the edge back: versions of the policy, from the learner to the collectors.
  *
- * A version is a list of opaque parts (frames). The collector asks for exactly
- * one version and waits until it exists, so what is computed never depends on
- * timing. A thread of the server answers also while the learner works; a
- * question is repeated every second and every question is answered, which
- * makes both sides' heartbeat and survives a restart of either.
+ * A version is a list of opaque parts (frames). The collector requests exactly one version and waits until it exists,
+ * so results never depend on timing. A thread of the server also answers while the learner works. Requests are repeated
+ * every second and each is answered: this is the heartbeat of both sides, and survives a restart of either.
  *
  * On the wire: ROUTER and DEALER; a message is a small MessagePack map,
  *   {mf: "edge", say: "want"|"join", src, seq, version}
  *   {mf: "edge", say: "policy"|"wait"|"gone"|"over"|"no", src, seq, version, oldest, newest, parts, state, why}
  * after "policy" followed by its parts, and by the source's state when `state` is 1, as further message parts.
  *
- * Who is new says "join": it gets the newest version, once the learner has admitted its name, and the state in which
- * a source of that name ended its last consumed round. So one that was killed goes on as if it had not been.
+ * A new collector sends "join". Once the learner has admitted its name, it gets the newest version, and the state in
+ * which a source of that name ended its last consumed round. So a killed collector continues as if it had not been
+ * killed.
  */
 #ifndef MF_WIRE_EDGE_H
 #define MF_WIRE_EDGE_H
@@ -34,19 +33,21 @@ struct mf_edge_server;
  * keeps the last `keep` versions. */
 int mf_edge_serve(struct mf_edge_server **e, const char *address, const struct mf_wire_opts *opts, int keep,
                   struct mf_err *err);
-/* Copies the parts and returns; those who wait get them. Versions grow, not always by one. */
+/* Copies the parts and returns; waiting collectors get them. Versions increase, not always by one. */
 int mf_edge_publish(struct mf_edge_server *e, int64_t version, int n, const void *const *parts, const size_t *sizes,
                     struct mf_err *err);
-/* Who of this name asks to join gets the newest version from now on, or waits. Admit a source before the round that
- * needs it: then the version it gets stays the newest until its round is in. */
+/* From now on a source of this name that joins gets the newest version (admitted), or waits. Admit a source before the
+ * round that needs it: then its version stays the newest until its round has arrived. */
 int mf_edge_admit(struct mf_edge_server *e, const char *src, bool admitted, struct mf_err *err);
-/* Those who have asked by this name so far get no version more, but why. One who comes anew may be admitted. */
+/* Collectors that have connected under this name get the reason instead of further versions. A new one may be
+ * admitted. */
 int mf_edge_refuse(struct mf_edge_server *e, const char *src, const char *why, struct mf_err *err);
-/* What a source of this name finds when it joins, from the version on that is published next: copied. */
+/* Sets the state that a source of this name gets when it joins, from the next published version on. Copied. */
 int mf_edge_give_state(struct mf_edge_server *e, const char *src, const void *bytes, size_t size, struct mf_err *err);
-/* Answers what was asked ("over" to those who still wait), closes. NULL is fine. */
+/* Answers pending requests ("over" to waiting collectors) and closes. NULL is fine. */
 void mf_edge_finish(struct mf_edge_server *e);
-/* Closes without a word: those who wait go on asking, and whoever serves at this address next answers them. */
+/* Closes without an answer: waiting collectors repeat their requests, and the next server at this address answers
+ * them. */
 void mf_edge_drop(struct mf_edge_server *e);
 
 /* ---- the collector's side ---- */
@@ -58,17 +59,17 @@ struct mf_edge_policy { /* the client's, until its next want */
     int n;
     const void **parts;
     size_t *sizes;
-    const void *state; /* of who joins; NULL: none of this name */
+    const void *state; /* for a join; NULL: none under this name */
     size_t state_size;
 };
 
 /* The server need not be there yet. */
 int mf_edge_connect(struct mf_edge_client **e, const char *address, const struct mf_wire_opts *opts,
                     struct mf_err *err);
-/* Waits for exactly this version, or, MF_EDGE_NEWEST, to join. 1: the reader of `watch` (NULL: none) is a new one
- * (mf_port_renewed): send it what it lacks, and ask again. MF_EIO when the server was silent for timeout_s, has ended,
- * or keeps this version no more; MF_EUSAGE when it refuses us; MF_CLOSED or MF_EUSAGE when that reader is gone or
- * refuses us (mf_port_check), MF_STOPPED on a signal, all within 100 ms. */
+/* Waits for exactly this version, or, with MF_EDGE_NEWEST, joins. Returns 1 if `watch` (NULL: none) has a new reader
+ * (mf_port_renewed): resend the frames that it lacks and call again. MF_EIO: the server was silent for timeout_s, has
+ * ended, or no longer keeps this version; MF_EUSAGE: it rejected this source; MF_CLOSED or MF_EUSAGE: the reader of
+ * `watch` is gone or rejected this writer (mf_port_check); MF_STOPPED: a signal. All are noticed within 100 ms. */
 enum { MF_EDGE_NEWEST = -1 };
 int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, struct mf_port *watch, double timeout_s,
                  struct mf_edge_policy *policy, struct mf_err *err);

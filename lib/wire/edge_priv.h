@@ -1,4 +1,4 @@
-/* edge_priv.h - the small map that goes before the parts. */
+/* edge_priv.h - the header map that precedes the parts of a message. */
 #ifndef MF_WIRE_EDGE_PRIV_H
 #define MF_WIRE_EDGE_PRIV_H
 
@@ -13,7 +13,7 @@ enum mf_edge_word { MF_EDGE_WANT, MF_EDGE_JOIN, MF_EDGE_POLICY, MF_EDGE_WAIT, MF
 struct mf_edge_note {
     int say; /* enum mf_edge_word */
     char src[MF_EDGE_SRC];
-    int64_t seq; /* names a call of want: an answer to an earlier one is dropped */
+    int64_t seq; /* number of the request; a reply to an earlier one is dropped */
     int64_t version, oldest, newest;
     int64_t parts, state;
     char why[MF_EDGE_WHY];
@@ -21,7 +21,7 @@ struct mf_edge_note {
 
 extern const struct mf_note_form mf_edge_form;
 
-/* Limits of a queue that both ends have. */
+/* Sets the queue limits that both ends use. */
 void mf_edge_limits(struct mf_socket *s);
 
 #endif

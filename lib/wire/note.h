@@ -1,6 +1,7 @@
-/* note.h - the small MessagePack maps by which the two ends of a socket speak about what travels.
+/* note.h - small MessagePack maps: the control messages between the two ends of a socket.
  *
- *   {mf: "edge", say: "want", ...}   a form lists the fields; a field that is not in it is a later version's
+ *   {mf: "edge", say: "want", ...}   a form lists the fields; unknown fields are ignored, as later versions may add
+ * some
  */
 #ifndef MF_WIRE_NOTE_H
 #define MF_WIRE_NOTE_H
@@ -17,13 +18,13 @@ struct mf_note_field {
 };
 
 struct mf_note_form {
-    const char *mf;                     /* its kind */
-    const char *const *words;           /* what `say` may be; the note's struct begins with the int of its place here */
+    const char *mf;           /* its kind */
+    const char *const *words; /* values of `say`; the note's struct begins with an int, the index into this list */
     const struct mf_note_field *fields; /* both lists end with a NULL name */
 };
 
 size_t mf_note_write(const struct mf_note_form *form, const void *note, char bytes[MF_NOTE_MAX]); /* how many */
-/* Fields that did not come stay as they are in *note. */
+/* Missing fields stay unchanged in *note. */
 bool mf_note_read(const struct mf_note_form *form, void *note, const void *bytes, size_t size);
 
 #endif

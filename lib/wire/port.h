@@ -39,47 +39,47 @@ enum { MF_FRAME_MAX = 1 << 30 }; /* bytes; a longer frame is refused on both sid
 
 struct mf_port;
 
-/* A FIFO, or a peer on ZeroMQ, need not be there yet: a writer waits for its reader. opts NULL: no keys, half a second
- * of patience with a peer that is gone. */
+/* A FIFO or a ZeroMQ peer may come later: a writer waits for its reader. opts NULL: no keys, and 0.5 s of patience with
+ * a lost peer. */
 int mf_port_open(struct mf_port **port, const char *address, enum mf_dir dir, const struct mf_wire_opts *opts,
                  struct mf_err *err);
 bool mf_port_is_socket(const struct mf_port *port);
 
-/* MF_CLOSED, never a signal, when nobody reads any more; MF_EUSAGE, with its words, when the reader refuses us. */
+/* MF_CLOSED, never a signal, if the reader is gone; MF_EUSAGE, with the reader's reason, if it rejected this writer. */
 int mf_port_sendv(struct mf_port *port, const struct iovec *part, int parts, struct mf_err *err); /* one frame */
-int mf_port_check(struct mf_port *port, struct mf_err *err); /* the same question, without sending */
-/* A writer that can send again what its reader did not take says so once; any other has lost frames with a lost
- * connection, and that is MF_CLOSED. Then what is sent goes nowhere until mf_port_renewed has said true, once for each
- * new connection: begin again with a head. */
+int mf_port_check(struct mf_port *port, struct mf_err *err); /* the same check without sending */
+/* Declares that this writer can resend frames that its reader did not receive. For any other writer a lost connection
+ * means lost frames, MF_CLOSED. After a lost connection, frames are discarded until mf_port_renewed returns true, once
+ * per new connection: then start again with a head. */
 void mf_port_resends(struct mf_port *port);
 bool mf_port_renewed(struct mf_port *port);
 
-/* 1 and a whole frame; 0 at the end of the bytes; negative on error. *data is
- * the port's until the next call. While it waits it looks at `watch` (an out
- * port, or NULL) and returns MF_CLOSED when that one's reader is gone. The
- * decoder is bounded: nesting <= 32, MF_FRAME_MAX, memory grows only with
- * bytes that came. A frame whose first byte is no msgpack map: MF_EFORMAT.
- * On ZeroMQ also MF_PORT_LEFT, when a writer has said bye or was gone for longer than patience, and never 0: who
- * reads knows its writers, and when it has heard enough. */
+/* 1 and a whole frame; 0 at the end of the bytes; negative on error. *data is the port's until the next call. While it
+ * waits it looks at `watch` (an out port, or NULL) and returns MF_CLOSED when that one's reader is gone. The decoder is
+ * bounded: nesting <= 32, MF_FRAME_MAX, memory grows only with bytes that came. A frame whose first byte is no msgpack
+ * map: MF_EFORMAT. On ZeroMQ also MF_PORT_LEFT, if a writer said bye or was gone for longer than patience, and never 0:
+ * the caller knows its writers and when the stream is complete. */
 enum { MF_PORT_LEFT = 2, MF_PORT_LATE = 3 };
 int mf_port_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err);
-/* From this time on (mf_now) recv returns MF_PORT_LATE rather than wait; 0: it waits. */
+/* From this time on (mf_now) recv returns MF_PORT_LATE instead of waiting; 0: no limit. */
 void mf_port_alarm(struct mf_port *port, double at);
-/* Whose the last frame, error or leaving was: a number from 0, free for the next one when its writer has left. */
+/* The writer of the last frame, error or MF_PORT_LEFT: a number from 0, reused after the writer has left. */
 int mf_port_from(const struct mf_port *port);
-bool mf_port_is_here(struct mf_port *port, int from);                 /* its connection is up */
-void mf_port_refuse(struct mf_port *port, int from, const char *why); /* it gets the reason, and is read from no more */
+bool mf_port_is_here(struct mf_port *port, int from); /* its connection is up */
+void mf_port_refuse(struct mf_port *port, int from,
+                    const char *why); /* sends the reason; the port ignores it from now on */
 
 /* The same, and *data is the caller's to free(). */
 int mf_port_take(struct mf_port *port, struct mf_port *watch, void **data, size_t *len, struct mf_err *err);
 
-double mf_port_waited(const struct mf_port *port); /* seconds, in all, for the other side: for bytes, or for room */
+double mf_port_waited(const struct mf_port *port); /* seconds spent waiting for the other side, for bytes or for room */
 bool mf_port_is_terminal(const struct mf_port *port);
-bool mf_port_is_file(const struct mf_port *port); /* a regular file: what was saved, and no program at work */
+bool mf_port_is_file(const struct mf_port *port); /* a regular file: a saved stream, not a running program */
 bool mf_port_is_pipe(const struct mf_port *port);
-bool mf_port_has_room(const struct mf_port *port);    /* a pipe that takes a frame of some bytes at once */
+bool mf_port_has_room(const struct mf_port *port);    /* a pipe with room for a small frame */
 const char *mf_port_name(const struct mf_port *port); /* "<stdin>", "ipc://run/x" */
-/* Of a writer: returns when all is taken, and tells; of a reader: lets its writers go. The port is gone in any case. */
+/* A writer waits until everything is received, and reports failure; a reader releases its writers. Frees the port in
+ * any case. */
 int mf_port_close(struct mf_port *port, struct mf_err *err);
 void mf_port_drop(struct mf_port *port); /* after an error; NULL is fine */
 

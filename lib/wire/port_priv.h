@@ -1,4 +1,4 @@
-/* port_priv.h - what port.c and the carriers share. */
+/* port_priv.h - shared by port.c and the carriers. */
 #ifndef MF_WIRE_PORT_PRIV_H
 #define MF_WIRE_PORT_PRIV_H
 
@@ -8,7 +8,7 @@
 #include "wire/port.h"
 #include "wire/token.h"
 
-/* What a carrier must be able to do. A carrier frees what it opened, also after a failed open. */
+/* The operations of a carrier. It frees its resources, also after a failed open. */
 struct mf_carrier {
     int (*sendv)(struct mf_port *port, const struct iovec *part, int parts, size_t len, struct mf_err *err);
     int (*recv)(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err);
@@ -19,17 +19,17 @@ struct mf_carrier {
 
 struct mf_port {
     const struct mf_carrier *carrier;
-    char *name;      /* for sentences: "<stdout>", "run/params" */
+    char *name;      /* for messages: "<stdout>", "run/params" */
     uint64_t offset; /* bytes of the stream before the frame that is coming in */
     int fd;          /* -1 on ZeroMQ */
     bool is_pipe;
-    bool is_file;                /* fd takes bytes at once, so that no signal need end a write: a frame would be cut */
+    bool is_file; /* writes to fd do not block, so a signal never has to interrupt one and truncate a frame */
     struct mf_port_out *zmq_out; /* one of the two, or neither */
     struct mf_port_in *zmq_in;
     double waited;
     double alarm; /* 0: none */
     int from;     /* whose the last frame was */
-    uint8_t *buf; /* fd: bytes [start, have) of it came and were not given out */
+    uint8_t *buf; /* fd: bytes [start, have) were received and not yet returned */
     size_t start, have, size, given;
 };
 
@@ -51,7 +51,7 @@ struct mf_port_note {
 };
 extern const struct mf_note_form mf_port_form;
 
-/* 1: p[0 .. s->at) is a frame; 0: it goes on; negative: MF_EFORMAT, said with the place. */
+/* 1: p[0 .. s->at) is a frame; 0: incomplete; negative: MF_EFORMAT, with the position. */
 int mf_port_scan(const struct mf_port *port, struct mf_scan *s, const uint8_t *p, size_t have, struct mf_err *err);
 
 #endif

@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fate.h"
 #include "base/mem.h"
+#include "base/status.h"
 #include "base/stop.h"
 #include "wire/rpc_priv.h"
 #include "wire/port.h"
@@ -38,7 +38,7 @@ static int gone(struct mf_rpc *c, struct mf_err *err)
     int status;
     if (!c->pid || !reap(c, &status, GRACE_MS))
         return mf_err_set(err, MF_CLOSED, "%s closed the connection", c->name);
-    return mf_err_set(err, MF_CLOSED, "%s %s", c->name, mf_fate((char[MF_FATE]){0}, status));
+    return mf_err_set(err, MF_CLOSED, "%s %s", c->name, mf_status_text((char[MF_STATUS_TEXT]){0}, status));
 }
 
 /* ---- frames ---- */

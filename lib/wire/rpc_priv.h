@@ -1,4 +1,4 @@
-/* rpc_priv.h - what rpc.c and its two carriers share. */
+/* rpc_priv.h - shared by rpc.c and its two carriers. */
 #ifndef MF_WIRE_RPC_PRIV_H
 #define MF_WIRE_RPC_PRIV_H
 
@@ -13,7 +13,7 @@ struct mf_rpc {
     const struct mf_rpc_carrier *carrier;
     char name[128];
     /* descriptors */
-    pid_t pid, group; /* the child, until it was waited for; its process group; 0: none */
+    pid_t pid, group; /* the child, until waitpid; its process group; 0: none */
     int in, out;
     uint8_t *buf; /* bytes [0, have) came; `given` of them were handed out */
     size_t have, size, given;
@@ -32,7 +32,7 @@ extern const struct mf_rpc_carrier mf_rpc_pipes, mf_rpc_zmq;
 
 int mf_rpc_serve_pipes(struct mf_rpc **c);
 
-/* 0 while the time is not up and nobody asked for an end; MF_EIO, MF_STOPPED. */
+/* 0: continue waiting; MF_EIO: the time is up; MF_STOPPED: a signal. */
 int mf_rpc_wait_on(const struct mf_rpc *c, double deadline, struct mf_err *err);
 
 #endif

@@ -1,9 +1,8 @@
-/* token.h - MessagePack read head by head, without a tree and without memory.
+/* token.h - MessagePack decoder, one head at a time, without a tree and without allocation.
  *
- * A token is the head of one object: its type, and its value where that fits
- * in the head. The body (str, bin, ext) or the children (array, map) follow
- * at p + head. Nothing here recurses or allocates, so a length field can
- * promise what it likes.
+ * A token is the head of one object: its type, and its value where that fits in the head. The body (str, bin, ext) or
+ * the children (array, map) follow at p + head. Nothing here recurses or allocates, so a false length field does no
+ * harm.
  */
 #ifndef MF_WIRE_TOKEN_H
 #define MF_WIRE_TOKEN_H
@@ -26,15 +25,15 @@ struct mf_token {
     };
 };
 
-/* 1, 0 when the head goes on past len bytes, -1 when it is no MessagePack. */
+/* 1; 0: the head continues beyond len bytes; -1: not MessagePack. */
 int mf_token_read(struct mf_token *t, const uint8_t *p, size_t len);
 
 enum { MF_DEPTH_MAX = 31 }; /* of lists and maps; with the outermost, as deep as msgpack-c reads */
 
-/* Finds the length of one object in bytes that are still coming in. */
+/* Finds the length of one object while its bytes arrive. */
 struct mf_scan {
     size_t at;                       /* the next head; past `have` while a body is still coming */
-    int depth;                       /* open lists and maps */
+    int depth;                       /* number of open lists and maps */
     uint64_t left[MF_DEPTH_MAX + 1]; /* objects to come at each depth */
 };
 

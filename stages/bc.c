@@ -43,11 +43,14 @@ struct bc {
 
 static const struct mf_bind binds[] = {
     {"clone.dataset", offsetof(struct bc, dataset)},     {"clone.filter_key", offsetof(struct bc, filter)},
-    {"clone.cache_mib", offsetof(struct bc, cache_mib)}, MF_ENV_BINDS(struct bc, env_opts),
-    {"policy.obs_keys", offsetof(struct bc, obs_keys)},  MF_RUNDIR_BINDS(struct bc, run),
+    {"clone.cache_mib", offsetof(struct bc, cache_mib)}, {"policy.obs_keys", offsetof(struct bc, obs_keys)},
     {"log.progress", offsetof(struct bc, progress)},     {0},
 };
-static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {mf_cloning_binds, offsetof(struct bc, opts)}, {0}};
+static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
+                                              {mf_env_binds, offsetof(struct bc, env_opts)},
+                                              {mf_rundir_binds, offsetof(struct bc, run)},
+                                              {mf_cloning_binds, offsetof(struct bc, opts)},
+                                              {0}};
 
 static int64_t step_of(const struct bc *b) /* minibatches so far */
 {

@@ -33,11 +33,11 @@ static const struct mf_bind binds[] = {
     {"ckpt.format", offsetof(struct ckpt, format)},
     {"ckpt.normalizer", offsetof(struct ckpt, normalizer)},
     {"policy.weights", offsetof(struct ckpt, weights)},
-    MF_ENV_BINDS(struct ckpt, env_opts),
     {"policy.obs_keys", offsetof(struct ckpt, obs_keys)},
     {0},
 };
-static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
+static const struct mf_bind_table tables[] = {
+    {mf_policy_binds, 0}, {mf_env_binds, offsetof(struct ckpt, env_opts)}, {0}};
 
 /* ---- many ---- */
 

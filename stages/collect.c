@@ -53,7 +53,6 @@ struct collect {
 };
 
 static const struct mf_bind binds[] = {
-    MF_ENV_BINDS(struct collect, env_opts),
     {"env.max_steps", offsetof(struct collect, max_steps)},
     {"collect.actor", offsetof(struct collect, who)},
     {"collect.episodes", offsetof(struct collect, episodes)},
@@ -68,7 +67,6 @@ static const struct mf_bind binds[] = {
     {"training.total_timesteps", offsetof(struct collect, total)},
     {"training.freeze_encoder", offsetof(struct collect, freeze_encoder)},
     {"advantage.gamma", offsetof(struct collect, gamma)},
-    MF_RUNDIR_BINDS(struct collect, run),
     {"run.seed", offsetof(struct collect, seed)},
     {"policy.checkpoint", offsetof(struct collect, checkpoint)},
     {"policy.obs_keys", offsetof(struct collect, obs_keys)},
@@ -77,7 +75,10 @@ static const struct mf_bind binds[] = {
     {"threads", offsetof(struct collect, threads)},
     {0},
 };
-static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
+static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
+                                              {mf_env_binds, offsetof(struct collect, env_opts)},
+                                              {mf_rundir_binds, offsetof(struct collect, run)},
+                                              {0}};
 
 /* ---- setting up ---- */
 

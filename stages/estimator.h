@@ -4,16 +4,7 @@
 #include "rl/advantage.h"
 #include "stage/stage.h"
 
-/* The keys that all of them read. */
-#define ESTIMATOR_BINDS                                                                                                \
-    {"advantage.gamma", offsetof(struct mf_advantage, gamma)},                                                         \
-        {"advantage.discount", offsetof(struct mf_advantage, discount)},                                               \
-        {"advantage.reward", offsetof(struct mf_advantage, reward)},                                                   \
-    {                                                                                                                  \
-        "advantage.compat", offsetof(struct mf_advantage, compat)                                                      \
-    }
-
-/* The program of an estimator of lib/rl/advantage.h, whose name, summary, examples and binds follow. */
+/* The program of an estimator of lib/rl/advantage.h, whose name, summary, examples and own keys follow. */
 #define ESTIMATOR(which, ...)                                                                                          \
     static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)                           \
     {                                                                                                                  \
@@ -22,10 +13,12 @@
     }                                                                                                                  \
     int main(int argc, char **argv)                                                                                    \
     {                                                                                                                  \
+        static const struct mf_bind_table tables[] = {{mf_advantage_binds, 0}, {0}};                                   \
         static const struct mf_stage stage = {.role = MF_FILTER,                                                       \
                                               .size = sizeof(struct mf_advantage),                                     \
                                               .frame = frame,                                                          \
                                               .fits = mf_policy_head_fits,                                             \
+                                              .tables = tables,                                                        \
                                               __VA_ARGS__};                                                            \
         return mf_stage_main(&stage, argc, argv);                                                                      \
     }

@@ -52,7 +52,6 @@ static const struct mf_bind binds[] = {
     {"eval.compare", offsetof(struct eval, compare)},
     {"eval.video", offsetof(struct eval, video)},
     {"eval.video_format", offsetof(struct eval, video_format)},
-    MF_ENV_BINDS(struct eval, env_opts),
     {"env.max_steps", offsetof(struct eval, max_steps)},
     {"policy.obs_keys", offsetof(struct eval, obs_keys)},
     {"device", offsetof(struct eval, device)},
@@ -60,7 +59,8 @@ static const struct mf_bind binds[] = {
     {"threads", offsetof(struct eval, threads)},
     {0},
 };
-static const struct mf_bind_table tables[] = {{mf_policy_binds, 0}, {0}};
+static const struct mf_bind_table tables[] = {
+    {mf_policy_binds, 0}, {mf_env_binds, offsetof(struct eval, env_opts)}, {0}};
 
 /* ---- one checkpoint ---- */
 
@@ -261,8 +261,8 @@ static int check_owner(const struct eval *e, const char *dir, struct mf_err *err
 /* What nobody set about the environment is as the run had it: a server's command, and how many steps a trial has. */
 static int take_env_of_run(const struct mf_run *run, struct eval *e, const char *path, struct mf_err *err)
 {
-    static const struct mf_bind env[] = {
-        MF_ENV_BINDS(struct eval, env_opts), {"env.max_steps", offsetof(struct eval, max_steps)}, {0}};
+    static const struct mf_bind steps[] = {{"env.max_steps", offsetof(struct eval, max_steps)}, {0}};
+    static const struct mf_bind_table keys[] = {{mf_env_binds, offsetof(struct eval, env_opts)}, {0}};
     struct mf_at at;
     struct mf_err ignored;
     char dir[MF_PATH_MAX];
@@ -276,12 +276,14 @@ static int take_env_of_run(const struct mf_run *run, struct eval *e, const char 
     const char *name = mf_conf_text(now, "env.name");
     if (mf_conf_was_set(now, "env.name") && strcmp(name, mf_conf_text(e->was, "env.name")) != 0)
         return 0;
+    struct mf_bind *env = mf_bind_join(steps, keys);
     for (const struct mf_bind *b = env; b->key; b++) {
         const struct mf_bind one[] = {*b, {0}};
         const bool server = strcmp(b->key, "env.name") != 0 || is_server(mf_conf_text(e->was, b->key));
         if (server && mf_conf_was_set(e->was, b->key) && !mf_conf_was_set(now, b->key))
             (void)mf_conf_bind(e->was, one, e, &ignored);
     }
+    free(env);
     const char *server = server_of(&e->env_opts);
     if (!mf_conf_was_set(now, "env.command") && check_owner(e, dir, err))
         return err->code;

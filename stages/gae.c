@@ -2,7 +2,6 @@
 #include "estimator.h"
 
 static const struct mf_bind binds[] = {
-    ESTIMATOR_BINDS,
     {"advantage.gae_lambda", offsetof(struct mf_advantage, gae_lambda)},
     {0},
 };

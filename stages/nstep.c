@@ -2,7 +2,6 @@
 #include "estimator.h"
 
 static const struct mf_bind binds[] = {
-    ESTIMATOR_BINDS,
     {"advantage.n_step", offsetof(struct mf_advantage, n_step)},
     {0},
 };

@@ -57,11 +57,11 @@ static const struct mf_bind binds[] = {
     {"training.log_interval", offsetof(struct learner, log_interval)},
     {"collect.sources", offsetof(struct learner, sources)},
     {"collect.policy_address", offsetof(struct learner, address)},
-    MF_RUNDIR_BINDS(struct learner, run),
     {"log.progress", offsetof(struct learner, progress)},
     {0},
 };
 static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
+                                              {mf_rundir_binds, offsetof(struct learner, run)},
                                               {mf_trainer_binds, offsetof(struct learner, opts)},
                                               {mf_noise_binds, offsetof(struct learner, opts.noise)},
                                               {mf_ppo_binds, offsetof(struct learner, opts.ppo)},

@@ -5,6 +5,15 @@
 
 #include "env/served.h"
 
+const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts, name)},
+                                       {"env.command", offsetof(struct mf_env_opts, command)},
+                                       {"env.address", offsetof(struct mf_env_opts, address)},
+                                       {"env.workers", offsetof(struct mf_env_opts, workers)},
+                                       {"env.restarts", offsetof(struct mf_env_opts, restarts)},
+                                       {"env.timeout", offsetof(struct mf_env_opts, timeout)},
+                                       {"env.num_points", offsetof(struct mf_env_opts, num_points)},
+                                       {0}};
+
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
 {
     char names[256] = "";

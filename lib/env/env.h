@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/layout.h"
 #include "base/rng.h"
+#include "conf/conf.h"
 
 struct mf_env_step {
     float reward;
@@ -71,13 +72,7 @@ struct mf_env_opts {
     double timeout;                       /* s that an answer may take */
     void (*warn)(const char *text);       /* told of a restart; NULL: nobody */
 };
-/* clang-format off */
-#define MF_ENV_BINDS(T, f)                                                                          \
-    {"env.name", offsetof(T, f.name)}, {"env.command", offsetof(T, f.command)},                     \
-    {"env.address", offsetof(T, f.address)}, {"env.workers", offsetof(T, f.workers)},               \
-    {"env.restarts", offsetof(T, f.restarts)}, {"env.timeout", offsetof(T, f.timeout)},             \
-    {"env.num_points", offsetof(T, f.num_points)}
-/* clang-format on */
+extern const struct mf_bind mf_env_binds[];
 
 /* A built-in environment, or what a server describes. MF_EUSAGE lists the names. */
 int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);

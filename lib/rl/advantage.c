@@ -6,6 +6,12 @@
 
 #include "base/mem.h"
 
+const struct mf_bind mf_advantage_binds[] = {{"advantage.gamma", offsetof(struct mf_advantage, gamma)},
+                                             {"advantage.discount", offsetof(struct mf_advantage, discount)},
+                                             {"advantage.reward", offsetof(struct mf_advantage, reward)},
+                                             {"advantage.compat", offsetof(struct mf_advantage, compat)},
+                                             {0}};
+
 /* walk() and everything that it calls must become part of it, so that it is compiled for the processor at hand. */
 #define INLINE static inline __attribute__((always_inline))
 

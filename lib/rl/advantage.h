@@ -15,6 +15,7 @@
 #define MF_RL_ADVANTAGE_H
 
 #include "base/err.h"
+#include "conf/conf.h"
 #include "stream/rollout.h"
 
 enum mf_estimator { MF_GAE, MF_MC, MF_NSTEP };
@@ -34,6 +35,8 @@ struct mf_advantage {
     int64_t n_step;
     int discount, reward, compat; /* the enums above */
 };
+
+extern const struct mf_bind mf_advantage_binds[]; /* the keys that all estimators read */
 
 /* advantages and returns (T, N). MF_EUSAGE where the choices contradict each other; MF_EFORMAT where an episode
  * runs into masked entries without an end. */

@@ -17,6 +17,12 @@
 #include "base/publish.h"
 #include "base/text.h"
 
+const struct mf_bind mf_rundir_binds[] = {{"run.dir", offsetof(struct mf_rundir_opts, dir)},
+                                          {"run.resume", offsetof(struct mf_rundir_opts, resume)},
+                                          {"run.force", offsetof(struct mf_rundir_opts, force)},
+                                          {"run.wait", offsetof(struct mf_rundir_opts, wait)},
+                                          {0}};
+
 static const double GRACE = .2; /* s: who only asks whether a run is in progress holds its lock for a moment */
 
 static int make_all(const char *path, struct mf_err *err)

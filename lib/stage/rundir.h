@@ -15,7 +15,7 @@
 
 struct mf_frame;
 
-struct mf_rundir_opts { /* the keys run.* of a program that makes a run, as MF_RUNDIR_BINDS binds them */
+struct mf_rundir_opts { /* the run.* keys of a program that makes a run */
     const char *dir;    /* NULL: outputs/<task>/<date-time> */
     const char *task;   /* any text; made a valid name (mf_name_plain) */
     int resume;         /* not 0: resume there */
@@ -24,12 +24,7 @@ struct mf_rundir_opts { /* the keys run.* of a program that makes a run, as MF_R
     double wait;        /* s that a resuming run waits for the process that still holds the folder */
 };
 
-#define MF_RUNDIR_BINDS(type, member)                                                                                  \
-    {"run.dir", offsetof(type, member.dir)}, {"run.resume", offsetof(type, member.resume)},                            \
-        {"run.force", offsetof(type, member.force)},                                                                   \
-    {                                                                                                                  \
-        "run.wait", offsetof(type, member.wait)                                                                        \
-    }
+extern const struct mf_bind mf_rundir_binds[];
 
 struct mf_rundir {
     char path[MF_PATH_MAX];

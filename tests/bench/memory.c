@@ -16,7 +16,6 @@ struct words {
 };
 
 static const struct mf_bind binds[] = {
-    MF_ENV_BINDS(struct words, env),
     {"policy.obs_keys", offsetof(struct words, obs_keys)},
     {"training.num_envs", offsetof(struct words, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct words, steps)},
@@ -45,7 +44,8 @@ int main(int argc, char **argv)
     struct mf_conf *c = mf_conf_new();
     const struct mf_sources from = {.n_words = argc - 1, .word = (const char *const *)(argv + 1)};
     if (mf_conf_load(c, &from, &err) || mf_conf_bind(c, binds, &w, &err) ||
-        mf_conf_bind(c, mf_ppo_binds, &w.opts.ppo, &err) || estimate(&w, c, &m, &err)) {
+        mf_conf_bind(c, mf_env_binds, &w.env, &err) || mf_conf_bind(c, mf_ppo_binds, &w.opts.ppo, &err) ||
+        estimate(&w, c, &m, &err)) {
         fprintf(stderr, "memory: %s\n", err.text);
         return 1;
     }

@@ -3,21 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "flow/checkpoint.h"
 #include "flow/frames.h"
 #include "run/safetensors.h"
 #include "tap.h"
-
-static char folder[] = "/tmp/mf-test-XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char path[2][128];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
 
 static struct mf_policy_spec example(int hidden)
 {

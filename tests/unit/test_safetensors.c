@@ -4,19 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "run/safetensors.h"
 #include "tap.h"
-
-static char folder[] = "/tmp/mf-test-XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char path[2][128];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-    return path[turn];
-}
 
 static void reads_the_reference(void)
 {

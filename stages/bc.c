@@ -1,9 +1,7 @@
 /* mf-bc: clone a flow policy from demonstrations (flow, shortcut or consistency loss).
  *
- * A source of metrics: head, metrics, end. The work is cut into stretches of
- * minibatches, one metrics frame each; a checkpoint lies between stretches,
- * so a run that goes on gives the same frames and weights as one that was
- * never interrupted.
+ * A source of metrics: head, metrics, end. Training runs in stretches of minibatches, with one metrics frame each.
+ * Checkpoints are saved between stretches, so a resumed run gives the same frames and weights as an uninterrupted one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +15,8 @@
 #include "stage/rundir.h"
 #include "stage/stage.h"
 
-enum { STRETCH = 10 };                         /* minibatches to a metrics frame */
-enum { SAVE_SECONDS = 10, TELL_SECONDS = 10 }; /* between checkpoints; between lines while the data are read */
+enum { STRETCH = 10 };                         /* minibatches per metrics frame */
+enum { SAVE_SECONDS = 10, SHOW_SECONDS = 10 }; /* between checkpoints; between progress lines while reading data */
 
 struct bc {
     const char *dataset, *filter;
@@ -34,10 +32,10 @@ struct bc {
     struct mf_demos demos;
     struct mf_cloning cloning;
     int64_t saved; /* minibatches in the checkpoint */
-    double began;  /* when training would have begun, had it never been interrupted */
-    double saved_at, told_at;
-    int rows;       /* of progress so far */
-    char world[64]; /* the environment of the demonstrations; "": nobody says */
+    double began;  /* start of training, shifted by all interruptions */
+    double saved_at, shown_at;
+    int rows;       /* printed rows of progress */
+    char world[64]; /* the environment of the demonstrations; "": unknown */
     char path[MF_PATH_MAX];
 };
 
@@ -67,7 +65,7 @@ static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
     int rc = mf_demos_open_in(&b->demos, b->dataset, &o, keys->n, keys->v, &b->env_opts, named, b->world, err);
     const struct mf_env *env;
     struct mf_err ignored;
-    if (!named && *b->world && mf_env_find(&env, b->world, &ignored)) /* none of ours: the file names it */
+    if (!named && *b->world && mf_env_find(&env, b->world, &ignored)) /* not built in: the file names it */
         b->env_opts.name = b->world;
     if (!named)
         b->env_opts.name = mf_run_assume(run, "env.name", b->env_opts.name);
@@ -83,8 +81,8 @@ static void tell(void *self, size_t done, size_t of)
 {
     struct bc *b = self;
     mf_log_live("%s: %zu of %zu demonstrations read", b->dataset, done, of);
-    if (mf_now() - b->told_at > TELL_SECONDS) {
-        b->told_at = mf_now();
+    if (mf_now() - b->shown_at > SHOW_SECONDS) {
+        b->shown_at = mf_now();
         mf_log(MF_LOG_INFO, "%s: %zu of %zu demonstrations read", b->dataset, done, of);
     }
 }
@@ -121,12 +119,12 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     if (!b->dataset)
         return mf_err_set(err, MF_EUSAGE, "clone.dataset=FILE is missing: demonstrations in robomimic's HDF5 layout");
-    if (access(b->dataset, F_OK) < 0) /* before what the environment has to say */
+    if (access(b->dataset, F_OK) < 0) /* before any error about the environment */
         return mf_err_errno(err, "clone.dataset='%.300s'", b->dataset);
     int rc = open_demos(run, b, err);
     if (rc || (rc = open_cloning(run, b, err)))
         return rc;
-    struct mf_names seen = {.n = b->cloning.policy.spec.obs.n}; /* the folder tells what was in force */
+    struct mf_names seen = {.n = b->cloning.policy.spec.obs.n}; /* the folder records the keys in force */
     for (int i = 0; i < seen.n; i++)
         strcpy(seen.v[i], b->cloning.policy.spec.obs.key[i].name);
     mf_conf_assume_names(mf_run_record(run), "policy.obs_keys", &seen);
@@ -149,7 +147,7 @@ static int save(struct bc *b, struct mf_err *err)
     return rc;
 }
 
-/* The place of the checkpoint, and the one that is there, where it is to be continued. */
+/* The path of the checkpoint, and the existing one if the run resumes. */
 static int open_folder(struct bc *b, struct mf_err *err)
 {
     b->run.task = "clone";
@@ -193,26 +191,26 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
     b->rundir.lock = -1;
-    b->saved_at = b->told_at = mf_now();
+    b->saved_at = b->shown_at = mf_now();
     int rc = read_data(run, b, err);
     if (rc || (rc = open_folder(b, err)))
         return rc;
     return emit_head(run, b, err);
 }
 
-/* Rows and lines at most one a second: a stretch is over in less. */
+/* At most one row or line per second, as a stretch takes less. */
 static void show(struct bc *b, double lr, double loss, double speed)
 {
     const long long step = step_of(b), steps = b->opts.steps;
     const double now = mf_now();
     if (!b->progress) {
         mf_log_live("minibatch %lld of %lld, loss %.4f, %.0f samples/s", step, steps, loss, speed);
-        if (!mf_log_is_due(&b->told_at))
+        if (!mf_log_is_due(&b->shown_at))
             return;
-    } else if (now - b->told_at < 1 && step < steps) {
+    } else if (now - b->shown_at < 1 && step < steps) {
         return;
     }
-    b->told_at = now;
+    b->shown_at = now;
     if (!isatty(STDERR_FILENO)) {
         mf_log(MF_LOG_INFO, "minibatch %lld of %lld in %.0f s, loss %.4f, %.0f samples/s", step, steps, now - b->began,
                loss, speed);

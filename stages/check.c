@@ -1,5 +1,5 @@
-/* mf-check: is this a whole, sound stream? One line and the exit code say. Of metrics, a line more for every trouble
- * of the run that they show. */
+/* mf-check: checks that a stream is complete and valid: one line and the exit code. For metrics, another line per
+ * training problem. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ struct check {
         long long slices; /* since its last round */
     } * source;
     int n;
-    struct mf_array *first; /* what the first rollout held; without data */
+    struct mf_array *first; /* arrays of the first rollout, without data */
     struct mf_history history;
 };
 
@@ -33,7 +33,7 @@ static bool is_nan(const struct mf_array *a, size_t i)
     return (a->dtype == MF_F32 && f[i] != f[i]) || (a->dtype == MF_F64 && d[i] != d[i]);
 }
 
-/* Every array over (t, n), also one that no stage knows. Which final_values count, the rollout has checked. */
+/* Every array over (t, n), also unknown ones. The rollout has checked which final_values count. */
 static int no_nan(const struct mf_rollout *r, const struct mf_array *a, struct mf_err *err)
 {
     if (a->rank < 2 || a->dim[0] != r->T || a->dim[1] != r->N || !strcmp(a->name, "final_values"))
@@ -49,7 +49,7 @@ static int no_nan(const struct mf_rollout *r, const struct mf_array *a, struct m
     return 0;
 }
 
-/* All rollouts hold the same arrays, of the same dtypes and shapes but for the number of environments. */
+/* All rollouts have the same arrays, dtypes and shapes, except for the number of environments. */
 static int alike(struct check *c, const struct mf_frame *f, struct mf_err *err)
 {
     const int n = mf_frame_arrays(f);

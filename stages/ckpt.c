@@ -1,4 +1,4 @@
-/* mf-ckpt: look at checkpoints, compare them, check them, thin them out. */
+/* mf-ckpt: list, show, compare, verify, prune and convert checkpoints. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static int remove_listed(char *file, struct mf_err *err)
     return 0;
 }
 
-/* A clone beside them is where they began, and not an older one of them. */
+/* A clone in the same folder is their starting point, not an older version. */
 static int prune(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
     struct mf_catalog l = {.broken = warn};
@@ -227,7 +227,7 @@ static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_
 
 /* ---- out of a checkpoint ---- */
 
-/* Weights with their EMA in place; what only training needs stays behind. */
+/* Weights replaced by their EMA, without the training state. */
 static int ema(struct ckpt *self, int n_paths, const char *const *paths, struct mf_err *err)
 {
     struct mf_safetensors f;

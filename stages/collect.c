@@ -1,9 +1,8 @@
 /* mf-collect: run environments with the flow policy, or with a scripted expert, and write rollouts.
  *
- * The head goes out first. Then it joins: it gets the newest policy, and the
- * state of who had its name before. From there iteration i asks the policy edge
- * for version max(0, i - max_lag), which also says which rounds were consumed:
- * the others are kept, and sent again when the reader is a new one.
+ * It sends its head, then joins: it gets the newest policy, and the state of the previous collector of its name. From
+ * then on iteration i requests version max(0, i - max_lag) over the policy edge. The reply also tells which rounds were
+ * consumed; the others are kept, and sent again to a new reader.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -35,8 +34,8 @@ struct collect {
     struct mf_names obs_keys;
     struct mf_rundir_opts run;
 
-    struct mf_loaded *start; /* the checkpoint that it starts from, until there is a policy; NULL: none */
-    bool resumes;            /* which is the run's own newest */
+    struct mf_loaded *start; /* the initial checkpoint, until a policy arrives; NULL: none */
+    bool resumes;            /* it is the run's newest checkpoint */
     char from[MF_PATH_MAX];  /* its path */
     const struct mf_env *env;
     struct mf_rundir rundir;
@@ -47,9 +46,9 @@ struct collect {
     struct mf_edge_client *edge;
     struct mf_actor actor;
     int64_t iter;
-    bool met;               /* the learner has answered */
+    bool met;               /* the learner has replied */
     int64_t first;          /* iteration that it joined at */
-    struct mf_backlog sent; /* of the last rounds, where a reader may ask for them again */
+    struct mf_backlog sent; /* the last rounds, if a new reader may need them */
 };
 
 static const struct mf_bind binds[] = {
@@ -82,7 +81,7 @@ static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
 
 /* ---- setting up ---- */
 
-/* The environment: the one that was named, or that of the checkpoint that it starts from. */
+/* The named environment, or that of the initial checkpoint. */
 static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
@@ -100,7 +99,7 @@ static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
     return 0;
 }
 
-/* The learner's seed is the run's; a source with a name draws other numbers than its neighbours. */
+/* The seed of the run is the learner's; a named source draws different numbers from other sources. */
 static uint64_t seed_of(const struct collect *c)
 {
     return (uint64_t)c->seed ^ (*c->src ? mf_text_hash(c->src) : 0);
@@ -124,7 +123,7 @@ static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_
                                   .encode = c->freeze_encoder};
 }
 
-/* The policy's shape: the checkpoint's, where there is one, with the words that were given on top. */
+/* The policy's spec: that of the checkpoint, if any, overridden by the given words. */
 static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     const struct mf_loaded *l = c->start;
@@ -169,7 +168,7 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     else if (c->sampler && c->env->likes)
         mf_frame_set_str(head, "defaults", c->env->likes);
     if (c->iter > 0)
-        mf_frame_set_int(head, "iter", c->iter); /* a run that goes on: mf-ppo goes on, too */
+        mf_frame_set_int(head, "iter", c->iter); /* a resumed run: mf-ppo resumes, too */
     mf_frame_set_str(head, "spec.env", c->env->name);
     mf_frame_set_str(head, "spec.robomimic_name", c->env->robomimic_name ? c->env->robomimic_name : c->env->name);
     mf_frame_set_num(head, "spec.control_hz", c->env->control_hz);
@@ -194,7 +193,8 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     if (expert && !c->env->expert)
         return mf_err_set(err, MF_EUSAGE, "collect.actor=expert: env=%s has no expert", c->env->name);
     c->run.task = c->env->name;
-    if (!expert && !c->address && (rc = mf_rundir_open(&c->rundir, &c->run, err))) /* else the learner has the folder */
+    if (!expert && !c->address &&
+        (rc = mf_rundir_open(&c->rundir, &c->run, err))) /* otherwise the learner has the folder */
         return rc;
     if (!expert && ((rc = open_policy(run, c, err)) || (rc = mf_run_join(run, c->rundir.path, c->iter > 0, err)) ||
                     (rc = choose_address(c, err))))
@@ -219,7 +219,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
 
 /* ---- the policy's next version ---- */
 
-/* A reader that is new knows nothing. */
+/* A new reader has received nothing yet. */
 static int send_again(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     int rc = emit_head(run, c, err);
@@ -229,7 +229,7 @@ static int send_again(struct mf_run *run, struct collect *c, struct mf_err *err)
     return rc;
 }
 
-/* The learner has answered: the run is accepted. */
+/* The learner has replied: the run is accepted. */
 static void begin_run(struct mf_run *run, struct collect *c, int64_t version)
 {
     c->iter = c->first = version;
@@ -239,7 +239,7 @@ static void begin_run(struct mf_run *run, struct collect *c, int64_t version)
     mf_run_accepted(run);
 }
 
-/* The policy of iteration c->iter, or of the one that it joins at. 1: asked to end while it waited. */
+/* The policy of iteration c->iter, or of the iteration at which it joins. 1: a signal while waiting. */
 static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, struct mf_err *err)
 {
     struct mf_edge_policy got;
@@ -286,7 +286,8 @@ static int emit_rollout(struct mf_run *run, struct collect *c, struct mf_err *er
     return rc;
 }
 
-/* Environments by the group, each for its first episode: the first ones to end would be the easy ones. */
+/* Runs groups of environments, each for its first episode: taking the episodes that end first would prefer easy
+ * ones. */
 static int work_expert(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     struct mf_actor_opts o = c->actor.opts;
@@ -310,15 +311,15 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         return work_expert(run, c, err);
     int64_t version = !c->met ? MF_EDGE_NEWEST : c->iter - c->max_lag > c->first ? c->iter - c->max_lag : c->first;
     if ((rc = fetch_policy(run, c, version, err)))
-        return rc; /* 1: asked to end */
+        return rc; /* 1: a signal */
     const bool over = c->actor.global_step >= c->total || c->policy.global_step >= c->total;
     if (over && c->iter == c->first && c->iter > 0)
         mf_log(MF_LOG_INFO, "the run has already reached training.total_timesteps=%lld: raise it to continue",
                (long long)c->total);
-    if (over) /* what was sent is learned from */
+    if (over) /* the sent frames are still used */
         return version < c->iter && c->met ? fetch_policy(run, c, c->iter, err) : 0;
     if ((rc = mf_actor_rollout(&c->actor, err)))
-        return rc; /* 1 again: a round that is not whole is nobody's */
+        return rc; /* 1 again: an incomplete round is discarded */
     return (rc = emit_rollout(run, c, err)) ? rc : 1;
 }
 

@@ -3,7 +3,7 @@
 
 #include "stage/stage.h"
 
-/* Its keys' words are the work of every program; what is left is to print. */
+/* Every program composes its configuration; this one only prints it. */
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     int n;

@@ -1,4 +1,4 @@
-/* mf-data: what a file of demonstrations holds, and whether it is whole. */
+/* mf-data: summarises and verifies a file of demonstrations. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static json_t *json_notes(const struct mf_survey_notes *n)
 
 static void put_json(const struct mf_survey *s, const char *path)
 {
-    struct mf_err ignored; /* the end of the program sees what stdout lacks */
+    struct mf_err ignored; /* the end of the program reports errors of stdout */
     json_t *keys = json_object(), *demos = json_object();
     for (int i = 0; i < s->n_masks; i++)
         mf_json_set(keys, s->mask[i].name, json_integer((json_int_t)s->mask[i].n));
@@ -167,7 +167,7 @@ static void log_notes(enum mf_level level, const struct mf_survey_notes *n)
         mf_log(level, "and %zu more like these", n->n - MF_SURVEY_TEXTS);
 }
 
-/* Every frame of a recording is what was recorded. */
+/* Every frame of a recording matches its checksum. */
 static int check_frames(const char *path, struct mf_err *err)
 {
     struct mf_playback *p;

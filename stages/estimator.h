@@ -1,4 +1,5 @@
-/* estimator.h - what mf-gae, mf-mc and mf-nstep are: filters that add the advantages of one estimator to every rollout.
+/* estimator.h - the frame of mf-gae, mf-mc and mf-nstep: filters that add the advantages of one estimator to every
+ * rollout.
  */
 #include "flow/spec_keys.h"
 #include "rl/advantage.h"

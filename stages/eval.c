@@ -28,14 +28,14 @@ struct eval {
     bool compare;
     struct mf_names obs_keys;
 
-    struct mf_conf *was; /* of the run that is evaluated; NULL: none */
+    struct mf_conf *was; /* configuration of the evaluated run; NULL: none */
     const struct mf_env *env;
     struct mf_engine *engine;
     struct mf_trial *trial, *first; /* (seeds, trials) of a row; (steps, seeds, trials) of the first checkpoint */
     struct mf_results *results;
     struct mf_table table;
     struct mf_results_json json;
-    int next, found; /* rows; results that were known */
+    int next, found; /* rows; results read from eval.results */
     double began;
 };
 
@@ -64,7 +64,7 @@ static const struct mf_bind_table tables[] = {
 
 /* ---- one checkpoint ---- */
 
-/* The policy of a file, under the words that were given on top; steps 0: its own. */
+/* The policy of a file, overridden by the given words; steps 0: its own. */
 static int load(const struct mf_run *run, struct eval *e, const char *path, int64_t steps, struct mf_policy *p,
                 const char **weights, struct mf_err *err)
 {
@@ -98,7 +98,7 @@ static int write_video(const struct eval *e, const char *checkpoint, int steps, 
         snprintf(ending, sizeof ending, ".%s", format);
     mf_runs_video(checkpoint, ending, path, sizeof path);
     char *slash = strrchr(path, '/');
-    if (slash) { /* videos/ may have been cleared away */
+    if (slash) { /* videos/ may have been removed */
         *slash = '\0';
         mkdir(path, 0777);
         *slash = '/';
@@ -128,7 +128,7 @@ static int play(struct eval *e, const struct mf_result *r, struct mf_reel *reel,
     return rc;
 }
 
-/* The trials of one seed: known, or played and kept. What is to be seen is played again. */
+/* The trials of one seed: from eval.results, or played and stored. Trials of a video are always played. */
 static int find_or_play(struct mf_run *run, struct eval *e, struct mf_result *r, struct mf_reel *reel,
                         struct mf_err *err)
 {
@@ -150,7 +150,7 @@ static bool is_server(const char *env)
     return env && (!strcmp(env, "exec") || !strcmp(env, "remote"));
 }
 
-/* What describes the environments beyond their name: a server's command or address. */
+/* Identifies the environments beyond their name: a server's command or address. */
 static const char *server_of(const struct mf_env_opts *o)
 {
     return !strcmp(o->name, "exec") ? o->command : !strcmp(o->name, "remote") ? o->address : NULL;
@@ -165,7 +165,7 @@ static struct mf_paired compare(const struct eval *e, const struct mf_trial *fir
     return mf_pair(count[1][1], count[0][1], count[1][0], count[0][0]);
 }
 
-/* The row of what is in e->trial; `at`: which of the numbers of steps. */
+/* Makes the row of e->trial; `at`: index of the number of steps. */
 static void write_row(struct eval *e, const char *path, const char *weights, const struct mf_policy *p, int at)
 {
     const int all = e->seeds.n * (int)e->trials;
@@ -235,7 +235,7 @@ static int emit_head(struct mf_run *run, const struct eval *e, struct mf_err *er
     return rc;
 }
 
-/* The run in which a checkpoint lies, or the path itself. */
+/* The run that contains a checkpoint, or the path itself. */
 static void folder_of(const char *path, char dir[MF_PATH_MAX])
 {
     snprintf(dir, MF_PATH_MAX, "%.900s", path);
@@ -245,7 +245,7 @@ static void folder_of(const char *path, char dir[MF_PATH_MAX])
     }
 }
 
-/* A command that somebody else wrote down is not started unasked. */
+/* A command recorded by another user is not started automatically. */
 static int check_owner(const struct eval *e, const char *dir, struct mf_err *err)
 {
     struct stat st;
@@ -258,7 +258,7 @@ static int check_owner(const struct eval *e, const char *dir, struct mf_err *err
                       dir, command);
 }
 
-/* What nobody set about the environment is as the run had it: a server's command, and how many steps a trial has. */
+/* Unset keys of the environment are taken from the run: a server's command, and the number of steps of a trial. */
 static int take_env_of_run(const struct mf_run *run, struct eval *e, const char *path, struct mf_err *err)
 {
     static const struct mf_bind steps[] = {{"env.max_steps", offsetof(struct eval, max_steps)}, {0}};
@@ -292,7 +292,7 @@ static int take_env_of_run(const struct mf_run *run, struct eval *e, const char 
     return 0;
 }
 
-/* The environment: the one that was named, or the one in which all of them were made. */
+/* The named environment, or the common environment of all checkpoints. */
 static int open_env(struct mf_run *run, struct eval *e, int n, const char *const *words, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
@@ -300,7 +300,7 @@ static int open_env(struct mf_run *run, struct eval *e, int n, const char *const
         return err->code;
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name") || is_server(e->env_opts.name);
     e->env_opts.warn = mf_log_warn;
-    for (int i = 0; i < n; i++) { /* the last of them is not missed after hours */
+    for (int i = 0; i < n; i++) { /* a missing last one is reported at once, not after hours */
         struct mf_loaded *l;
         int rc = mf_runs_checkpoint(words[i], path, err);
         if (rc || (rc = mf_checkpoint_open(&l, path, err)))

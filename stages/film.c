@@ -1,8 +1,8 @@
-/* mf-film: every so many iterations, a video of the policy while it is trained.
+/* mf-film: makes a video of the policy every film.every iterations of training.
  *
- * Behind the learner, which never waits for it: mf-eval plays the trials in a process of its own, at the lowest
- * priority, one at a time, with the words that this program was given. What comes of it is videos/NNNNNN.gif, and a
- * video frame in the stream of metrics, for mf-log.
+ * The learner never waits for it: mf-eval plays the trials in a process of its own, at the lowest priority, one at a
+ * time, with this program's words. The results are videos/NNNNNN.gif, and a video frame in the stream of metrics, for
+ * mf-log.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct film {
     char run[MF_PATH_MAX];
     pid_t maker; /* mf-eval; 0: none */
     int64_t iter, step;
-    char policy[MF_PATH_MAX]; /* a link of our own to the checkpoint, which may go while it is played */
+    char policy[MF_PATH_MAX]; /* a private link to the checkpoint, which may be pruned meanwhile */
     bool given_up;
 };
 
@@ -72,7 +72,7 @@ static int spawn(struct film *m, const char *const *word, int n)
     return rc;
 }
 
-/* Of the checkpoint that the round of this iteration made. */
+/* Films the checkpoint made after this iteration. */
 static void start(const struct mf_run *run, struct film *m, int64_t iter, int64_t step)
 {
     char made[MF_PATH_MAX];
@@ -93,7 +93,7 @@ static void start(const struct mf_run *run, struct film *m, int64_t iter, int64_
     }
 }
 
-/* The maker has ended, well or not. Usage that is wrong now is wrong the next time. */
+/* The maker has ended. A usage error would occur again, so it disables further videos. */
 static int finish(struct mf_run *run, struct film *m, int status, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
@@ -153,13 +153,13 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
 {
     struct film *m = self;
     int rc;
-    snprintf(m->run, sizeof m->run, "%.900s", mf_run_folder(run)); /* a run that is not in progress gets no videos */
+    snprintf(m->run, sizeof m->run, "%.900s", mf_run_folder(run)); /* only a run in progress gets videos */
     if ((rc = mf_emit(run, f, err)) || (rc = look(run, m, err)))
         return rc;
     return mf_frame_kind(f) == MF_METRICS ? take_metrics(run, m, f, err) : 0;
 }
 
-/* The last video is waited for: it is short, and what was asked for. */
+/* Waits for the last video, which is short. */
 static int ended(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
 {
     struct film *m = self;

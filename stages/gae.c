@@ -1,4 +1,4 @@
-/* mf-gae: add generalized advantage estimates and returns to every rollout. */
+/* mf-gae: add generalised advantage estimates and returns to every rollout. */
 #include "estimator.h"
 
 static const struct mf_bind binds[] = {

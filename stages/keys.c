@@ -1,4 +1,4 @@
-/* mf-keys: a pair of keys for sockets that go beyond this machine. */
+/* mf-keys: generates CURVE key pairs for sockets between hosts. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { KEY = 41 }; /* Z85 with its NUL */
 
-/* A key file is never overwritten: somebody may count on it. */
+/* A key file is never overwritten, as it may be in use. */
 static int write_key(const char *name, const char *kind, const char key[KEY], struct mf_err *err)
 {
     char path[1024];

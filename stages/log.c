@@ -1,7 +1,6 @@
-/* mf-log: write metrics where other tools look for them, and pass the stream on.
+/* mf-log: writes metrics in the formats of other tools, and passes the stream on.
  *
- * A file that cannot be written any more ends its own log, not the run: it is
- * told once, and by the exit status.
+ * A file that can no longer be written ends its own log, not the run: one warning, and the exit status.
  */
 #include <limits.h>
 #include <math.h>
@@ -22,9 +21,9 @@ struct log {
     struct mf_names formats;
     const char *dir;
 
-    char asked[1024]; /* the folder that the logs are for */
+    char asked[1024]; /* the requested folder */
     char *run;
-    struct mf_series_folder folder; /* where they go */
+    struct mf_series_folder folder; /* the folder in use */
     bool begun;
     struct {
         const struct mf_series_format *format;
@@ -49,7 +48,7 @@ static int open_log(struct mf_run *run, void *self, struct mf_err *err)
     return rc;
 }
 
-/* What comes from elsewhere and becomes text of every format: whole UTF-8, on one line. */
+/* Names from outside, for text formats: valid UTF-8, on one line. */
 static char *plain(const char *text)
 {
     size_t n = strlen(text);
@@ -81,8 +80,8 @@ static int take_head(struct log *l, const struct mf_frame *head, struct mf_err *
     return 0;
 }
 
-/* The journal of the run in whose logs/ this frame is to be logged has it, or there is none: a stream that only names
- * the run would cut its logs. */
+/* The run's journal, if any, must contain this frame: otherwise a stream that merely names the run would truncate the
+ * run's logs. */
 static int is_of_run(const struct log *l, const struct mf_point *p, struct mf_err *err)
 {
     char path[1100];
@@ -179,7 +178,7 @@ static int take_metrics(struct log *l, const struct mf_frame *f, struct mf_err *
     return rc;
 }
 
-/* Where a format has a place for it; one that cannot be read is no reason to end a log. */
+/* For formats that support videos; an unreadable video does not end a log. */
 static int take_video(struct log *l, const struct mf_frame *f, struct mf_err *err)
 {
     const char *path;

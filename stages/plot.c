@@ -1,4 +1,4 @@
-/* mf-plot: draw the metrics of runs. Runs that differ only in the seed are one curve, in the band of their range. */
+/* mf-plot: plots metrics of runs. Runs that differ only in the seed form one curve, in the band of their range. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -44,7 +44,7 @@ static int open_plot(struct mf_run *run, void *self, struct mf_err *err)
     return rc ? rc : mf_run_logs_open(&p->logs, words, n, err);
 }
 
-/* Each that was asked for is there; with none asked for, success or the first. */
+/* Checks the requested metrics; without any, takes success or the first one. */
 static int choose(struct plot *p, struct mf_err *err)
 {
     const struct mf_run_logs *t = &p->logs;

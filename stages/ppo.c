@@ -1,8 +1,7 @@
 /* mf-ppo: improve the policy on every round of rollouts and serve it to the collectors.
  *
- * Waits for a whole round of all sources, orders its rows, updates, saves, publishes. A
- * version counts the rounds consumed, also those dropped or without a step,
- * since a collector waits for exactly that version.
+ * Waits for a complete round of all sources, orders its rows, updates, saves, publishes. A version counts consumed
+ * rounds, also those dropped or without an update step, since a collector waits for exactly that version.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,13 +36,13 @@ struct learner {
     struct mf_trainer trainer;
     struct mf_edge_server *edge;
     struct mf_journal *journal;
-    struct mf_frame *head; /* as it came: provenance */
+    struct mf_frame *head; /* as received: provenance */
     struct {
         const char *env, *checkpoint;
-    } from; /* the head's; NULL: it names none */
+    } from; /* from the head; NULL: none */
     struct mf_rounds *rounds;
-    double begun; /* when training would have begun, had the run never been interrupted */
-    double waited_since, worked_until, told_at;
+    double begun; /* start of training, shifted by all interruptions */
+    double waited_since, worked_until, shown_at;
 };
 
 static const struct mf_bind binds[] = {
@@ -69,7 +68,7 @@ static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
 
 /* ---- out: the edge, metrics ---- */
 
-/* Each collector's state goes with the policy: who starts over finds both. */
+/* Each collector's state is stored with the policy: a restarted collector gets both. */
 static int publish(struct learner *q, struct mf_err *err)
 {
     const struct mf_trainer *t = &q->trainer;
@@ -93,7 +92,7 @@ static int report(struct mf_run *run, struct learner *q, const struct mf_report 
     struct mf_frame *m = mf_report_frame(r);
     if (q->work.live)
         mf_waits_report(q->head, m);
-    mf_report_show(m, table, q->progress, &q->told_at);
+    mf_report_show(m, table, q->progress, &q->shown_at);
     int rc = mf_journal_put(q->journal, m, err);
     if (rc == 0 && q->trainer.policy.iter % q->log_interval == 0)
         rc = mf_emit(run, m, err);
@@ -104,7 +103,7 @@ static int report(struct mf_run *run, struct learner *q, const struct mf_report 
 
 /* ---- in: head, slices, rounds ---- */
 
-/* Settings of the collectors hold here too, unless they were set. */
+/* Settings of the collectors apply here, too, unless set here. */
 static int inherit(const struct mf_run *run, struct learner *q, struct mf_err *err)
 {
     const struct {
@@ -127,7 +126,7 @@ static int inherit(const struct mf_run *run, struct learner *q, struct mf_err *e
     return rc ? rc : mf_policy_head_encoded(q->head, mf_run_conf(run), &q->opts.encoded, err);
 }
 
-/* Rounds are taken to be as large as the head's, from every source. */
+/* Assumes rounds of the size in the head, from every source. */
 static int say_memory(const struct learner *q, const struct mf_policy_spec *spec, struct mf_err *err)
 {
     const bool serves = q->work.live || q->address;
@@ -139,7 +138,7 @@ static int say_memory(const struct learner *q, const struct mf_policy_spec *spec
     return rc ? rc : mf_memory_say(&m, NULL, err);
 }
 
-/* Another start is another run, unless it is forced. */
+/* Another initial checkpoint is another run, unless forced. */
 static int hold_start(struct learner *q, const struct mf_start *s, struct mf_err *err)
 {
     const char *named = q->checkpoint ? q->checkpoint : q->from.checkpoint;
@@ -154,7 +153,7 @@ static int hold_start(struct learner *q, const struct mf_start *s, struct mf_err
     return rc;
 }
 
-/* The run's record names them, where the head alone does. */
+/* Records values in the run's folder that only the head has. */
 static void assume(struct mf_run *run, struct learner *q)
 {
     const struct mf_conf *c = mf_run_conf(run);
@@ -164,7 +163,7 @@ static void assume(struct mf_run *run, struct learner *q)
         q->checkpoint = mf_run_assume(run, "policy.checkpoint", q->from.checkpoint);
 }
 
-/* A collector that is ahead of the start would wait for ever. */
+/* A collector ahead of the first version would wait forever. */
 static int open_policy(struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
 {
     struct mf_policy_spec spec;
@@ -190,7 +189,7 @@ static int open_policy(struct mf_run *run, struct learner *q, const struct mf_fr
     return 0;
 }
 
-/* Who collects waits at the address that we were given, or at the one in the head, if its run is in progress. */
+/* Collectors connect to the given address, or to the one in the head if its run is in progress. */
 static int serve(const struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
 {
     const char *address = q->address;
@@ -213,20 +212,20 @@ static int begin(struct mf_run *run, struct learner *q, struct mf_frame *head, s
         return rc;
     if (q->work.own) {
         mf_rundir_accepted(&q->work.mine);
-        mf_frame_set_str(head, "run", q->work.path); /* whose the metrics are, to those who read them */
+        mf_frame_set_str(head, "run", q->work.path); /* the run of these metrics, for their readers */
     }
     mf_run_accepted(run);
     mf_run_sign(run, head);
     if ((rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
         return rc;
     q->rounds = mf_rounds_new((int)q->opts.max_lag, (int)q->sources);
-    q->waited_since = q->told_at = mf_now();
+    q->waited_since = q->shown_at = mf_now();
     q->begun = q->waited_since - mf_journal_spent(q->journal);
     q->worked_until = mf_now_cpu();
     return mf_emit(run, head, err);
 }
 
-/* A source more, or one that starts over. */
+/* A new source, or one that starts over. */
 static int take_head(struct mf_run *run, struct learner *q, struct mf_frame *head, struct mf_err *err)
 {
     const char *src = "";
@@ -254,11 +253,11 @@ static int advance(struct learner *q, const struct mf_round_part *parts, int n, 
     return publish(q, err);
 }
 
-/* One part of several is at fault: its source is, and the round is learned from without it. */
+/* If one of several parts is invalid, its source is rejected, and the round is used without it. */
 static int blame(struct mf_run *run, const struct learner *q, const struct mf_round_part *parts, int n,
                  struct mf_err *err)
 {
-    int64_t T = 0; /* where the head names none */
+    int64_t T = 0; /* if the head has none */
     struct mf_err ignored;
     (void)mf_frame_get_int(q->head, "steps", &T, &ignored);
     int i = n > 1 ? mf_trainer_culprit(&q->trainer, parts, n, (size_t)T, err) : -1;
@@ -299,7 +298,7 @@ static int take_round(struct mf_run *run, struct learner *q, const struct mf_rou
     return report(run, q, &r, err);
 }
 
-/* Whatever came, or went, may have made the round whole. */
+/* A new part, or a lost source, may complete the round. */
 static int take_rounds(struct mf_run *run, struct learner *q, struct mf_err *err)
 {
     int rc = 0;
@@ -331,7 +330,7 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
     }
 }
 
-/* A source is over; rounds that it did not finish go on without it. */
+/* A source has ended; its incomplete rounds continue without it. */
 static int ended(struct mf_run *run, void *self, const struct mf_frame *end, struct mf_err *err)
 {
     struct learner *q = self;
@@ -368,7 +367,7 @@ static int close_ppo(struct mf_run *run, void *self, int rc, struct mf_err *err)
     int rc2 = mf_journal_close(q->journal, rc == 0, err);
     mf_rounds_free(q->rounds);
     mf_frame_free(q->head);
-    if (rc == MF_EFORMAT) /* a writer's death, where the stream was cut: the collectors wait for who resumes */
+    if (rc == MF_EFORMAT) /* a truncated stream, after a writer's death: the collectors wait for a resumed learner */
         mf_edge_drop(q->edge);
     else
         mf_edge_finish(q->edge);

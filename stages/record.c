@@ -1,4 +1,4 @@
-/* mf-record: the stream goes on unchanged, and into an HDF5 file. */
+/* mf-record: writes the stream to an HDF5 file and passes it on unchanged. */
 #include <malloc.h>
 
 #include "demos/recorder.h"
@@ -8,7 +8,7 @@ struct record {
     struct mf_recorder *to;
     const char *path;
     unsigned long frames;
-    bool failed; /* the file could not be written: what there is of it is worth nothing */
+    bool failed; /* the file could not be written: it is useless */
 };
 
 static int begin(struct mf_run *run, void *self, struct mf_err *err)
@@ -19,7 +19,8 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     if (n != 1)
         return mf_err_set(err, MF_EUSAGE, "give one file to record into, not %d", n);
     r->path = file[0];
-    /* Frames come and go between HDF5's small lasting pieces: on the heap they would leave holes, one per frame. */
+    /* Frames are short-lived between HDF5's small long-lived allocations: on the heap they would cause
+     * fragmentation. */
     mallopt(M_MMAP_THRESHOLD, 1 << 18);
     return mf_recorder_open(&r->to, r->path, err);
 }

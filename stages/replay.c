@@ -1,4 +1,4 @@
-/* mf-replay: the frames of a recording, byte for byte. */
+/* mf-replay: replays the frames of a recording, byte for byte. */
 #include "demos/playback.h"
 #include "stage/stage.h"
 

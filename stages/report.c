@@ -1,4 +1,4 @@
-/* mf-report: one page about one or many runs, whole in itself: what was told, what came of it, how they compare. */
+/* mf-report: one self-contained HTML page about one or many runs: configuration, results, comparison. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "stage/rundir.h"
 #include "stage/stage.h"
 
-enum { VIDEO_MOST = 16 << 20 }; /* bytes of a video that is put into the page */
+enum { VIDEO_MOST = 16 << 20 }; /* bytes of an embedded video */
 
 struct report {
     double success;
@@ -34,13 +34,13 @@ static const char style[] =
     "svg,video,img{max-width:100%;height:auto}div.wide{overflow-x:auto}"
     "div.wide table{font-size:14px}div.wide td:first-child{min-width:9em}#comparison td:nth-child(2){min-width:12em}";
 
-/* ---- pictures: all in one go of gnuplot, then each to its place ---- */
+/* ---- pictures: one gnuplot run for all, then distributed ---- */
 
 static const char *const shown[] = {"rollout/success_once", "rollout/ep_return",        "train/approx_kl",
                                     "train/clip_fraction",  "train/explained_variance", "train/loss"};
 enum { SHOWN = sizeof shown / sizeof *shown };
 
-/* The curves of some groups in one picture; whether there is one: else the script is as it was. */
+/* Adds one picture with the curves of some groups; false: no curves, script unchanged. */
 static bool ask_for(FILE *script, const struct mf_cohort *g, int n, int id, int height)
 {
     const char *series[SHOWN];
@@ -56,7 +56,7 @@ static bool ask_for(FILE *script, const struct mf_cohort *g, int n, int id, int 
     return any;
 }
 
-/* The next picture of those in *at, without what stands before its first element. */
+/* The next picture in *at, without the text before its first element. */
 static void put_next(FILE *to, char **at)
 {
     char *start = *at ? strstr(*at, "<svg") : NULL, *end = start ? strstr(start, "</svg>") : NULL;
@@ -95,14 +95,15 @@ static void put_configuration(FILE *to, const struct mf_run_logs *t, const struc
         fputs("<p>Its configuration is not known: there is no configs/ in its folder.</p>\n", to);
         return;
     }
-    for (int round = t->n_groups < 2; round < 3; round++) { /* what differs, what else is not the default, the rest */
+    for (int round = t->n_groups < 2; round < 3;
+         round++) { /* differing keys, other keys that are not the default, the rest */
         fprintf(to, "<details%s><summary>%s</summary><table>\n", round < 2 ? " open=\"open\"" : "",
                 round == 0   ? "Keys that differ between the runs of this page"
                 : round == 1 ? "Other keys that differ from the defaults"
                              : "The other keys");
         for (int k = 0; mf_keys[k].name; k++) {
             const int place = t->differs[k] ? 0 : mf_run_logs_set(t, one, k) ? 1 : 2;
-            if (place != round || !strncmp(mf_keys[k].name, "run.", 4)) /* each run's own */
+            if (place != round || !strncmp(mf_keys[k].name, "run.", 4)) /* differs in every run */
                 continue;
             mf_html_put(to, "<tr><td><code>", mf_keys[k].name, "</code></td><td><code>");
             mf_html_put(to, "", one->text[k] ? one->text[k] : "null", "</code></td></tr>\n");
@@ -111,7 +112,7 @@ static void put_configuration(FILE *to, const struct mf_run_logs *t, const struc
     }
 }
 
-/* The chain that the stream's head carries: which programs, which versions, which words. */
+/* The chain in the stream's head: programs, versions, words. */
 static void put_chain(FILE *to, const struct mf_history *h)
 {
     const int n = h->head ? mf_frame_count(h->head, "chain") : 0;
@@ -181,7 +182,7 @@ static void put_videos(FILE *to, const char *dir)
     free(videos);
 }
 
-/* The machine on which a run was last started, as its folder says. */
+/* The machine on which the run was last started, from its folder. */
 static void put_where(FILE *to, const char *dir)
 {
     char line[600] = "";
@@ -298,7 +299,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     size_t size;
     (void)run;
     int rc = draw(r, drawn, &svg, err);
-    FILE *to = rc ? NULL : open_memstream(&page, &size); /* whole before the first byte of it is written */
+    FILE *to = rc ? NULL : open_memstream(&page, &size); /* complete before its first byte is written */
     if (to)
         put_page(to, r, drawn, svg);
     if (rc == 0 && (!to || fclose(to)))

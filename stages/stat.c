@@ -1,4 +1,5 @@
-/* mf-stat: what is in a stream, as samtools flagstat counts reads. One that breaks off is counted as far as it goes. */
+/* mf-stat: counts the contents of a stream, as samtools flagstat counts reads. A truncated stream is counted up to its
+ * end. */
 #include <math.h>
 
 #include "run/history.h"
@@ -20,7 +21,7 @@ struct stat {
     } last; /* of the metrics */
 };
 
-/* A task without success has none to count. */
+/* A task without success has no value to count. */
 static void add(struct sum *s, const struct mf_frame *f, const char *path, int64_t n)
 {
     struct mf_err ignored;
@@ -119,7 +120,7 @@ static int close_stat(struct mf_run *run, void *self, int rc, struct mf_err *err
     print_mean("length", &s->length);
     print_mean("success", &s->succeeded);
     if (rc)
-        fflush(stdout); /* after an error nobody else does */
+        fflush(stdout); /* not flushed elsewhere after an error */
     return 0;
 }
 

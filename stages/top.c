@@ -1,7 +1,7 @@
-/* mf-top: watch runs from a terminal, as top watches processes: curves, numbers, where the time goes.
+/* mf-top: watches runs in a terminal, as top watches processes: curves, numbers, time per stage.
  *
- * Attached to runs from outside, or at the end of a pipe. Each run is a column of the screen. Where stdout is no
- * terminal, it prints a line for each iteration instead.
+ * It reads runs from their folders, or metrics at the end of a pipe. Each run is a column of the screen. If stdout is
+ * not a terminal, it prints a line per iteration instead.
  */
 #include <curses.h>
 #include <locale.h>
@@ -19,7 +19,7 @@ enum { COLUMN_LEAST = 38 };
 struct watched {
     struct mf_pane pane;
     bool hung_up;
-    size_t told; /* iterations that were printed as lines */
+    size_t printed; /* number of iterations printed as lines */
 };
 
 struct top {
@@ -33,10 +33,10 @@ struct top {
 
 static const struct mf_bind binds[] = {{"top.interval", offsetof(struct top, interval)}, {0}};
 
-/* ---- what is known of a run ---- */
+/* ---- data of a run ---- */
 
-/* A key of what a stage left in the run's folder; a saved stream elsewhere has none. */
-static bool was_told(const struct mf_pane *p, const char *stage, const char *key, void *value)
+/* A key of the configuration that a stage recorded in the run's folder; a saved stream has none. */
+static bool recorded_key(const struct mf_pane *p, const char *stage, const char *key, void *value)
 {
     const struct mf_bind wanted[] = {{key, 0}, {0}};
     struct mf_err ignored;
@@ -49,8 +49,8 @@ static bool was_told(const struct mf_pane *p, const char *stage, const char *key
 
 static void read_limits(struct mf_pane *p)
 {
-    p->limited = was_told(p, "mf-collect", "training.total_timesteps", &p->total) &&
-                 was_told(p, "mf-ppo", "training.target_kl", &p->kl);
+    p->limited = recorded_key(p, "mf-collect", "training.total_timesteps", &p->total) &&
+                 recorded_key(p, "mf-ppo", "training.target_kl", &p->kl);
 }
 
 static const char *state(const struct mf_pane *p)
@@ -81,7 +81,7 @@ static void draw(struct top *t)
 static int open_screen(struct top *t, struct mf_err *err)
 {
     t->keys = t->piped ? fopen("/dev/tty", "re") : stdin;
-    setlocale(LC_CTYPE, ""); /* characters alone: numbers are read and written with a point, whatever the locale */
+    setlocale(LC_CTYPE, ""); /* characters only: numbers keep the decimal point in any locale */
     t->utf8 = MB_CUR_MAX > 1;
     t->screen = newterm(NULL, stdout, t->keys ? t->keys : stdin);
     if (!t->screen)
@@ -138,7 +138,7 @@ static int take(struct top *t, bool *any, bool *over, struct mf_err *err)
     return 0;
 }
 
-/* 1: go on, 0: the person has seen enough. */
+/* 1: continue, 0: the user quits. */
 static int look(struct top *t)
 {
     draw(t);
@@ -166,8 +166,8 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     if (t->screen)
         return over && t->piped ? 0 : look(t);
     for (int i = 0; i < t->n; i++)
-        while (t->run[i].told < t->run[i].pane.h.n)
-            mf_pane_line(&t->run[i].pane, t->run[i].told++, stdout);
+        while (t->run[i].printed < t->run[i].pane.h.n)
+            mf_pane_line(&t->run[i].pane, t->run[i].printed++, stdout);
     if ((rc = mf_flush_text(err)))
         return rc;
     for (int i = 0; over && i < t->n; i++)
@@ -179,7 +179,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     return !over;
 }
 
-/* A pipe that has ended leaves its last line behind. */
+/* After the end of a pipe its last line stays visible. */
 static int close_top(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     struct top *t = self;

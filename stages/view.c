@@ -1,4 +1,4 @@
-/* mf-view: a stream as JSON lines, one for each frame, as samtools view shows alignments. */
+/* mf-view: prints a stream as JSON, one line per frame, as samtools view prints alignments. */
 #include "stream/frame_json.h"
 #include "stage/stage.h"
 

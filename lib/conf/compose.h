@@ -1,9 +1,8 @@
-/* compose.h - a configuration out of files, as Hydra composes them: defaults lists, groups, packages.
+/* compose.h - composes a configuration from files as Hydra does: defaults lists, groups, packages.
  *
- * A file's `defaults:` names other files. "- policy: reinflow" is the option
- * reinflow of the group policy, the file policy/reinflow.yaml, whose keys go
- * into the package policy; "- base" a file of the same folder. Later entries
- * win, and the file itself stands where its list says _self_, else last.
+ * A file's `defaults:` names other files. "- policy: reinflow" is the option reinflow of the group policy, the file
+ * policy/reinflow.yaml, whose keys go into the package policy; "- base" a file of the same folder. Later entries win;
+ * the file itself comes at _self_ in its list, otherwise last.
  */
 #ifndef MF_CONF_COMPOSE_H
 #define MF_CONF_COMPOSE_H
@@ -14,19 +13,19 @@
 
 enum { MF_FOLDERS_MAX = 16, MF_PATH_BYTES = 1024, MF_OPTIONS_MAX = 256 };
 
-/* Where files are looked for, the first folder first. */
+/* Search path for files. */
 struct mf_folders {
     int n;
     char *path[MF_FOLDERS_MAX];
 };
 
-/* A group's option that a word or an `override` entry chose. */
+/* An option of a group, chosen by a word or an `override` entry. */
 struct mf_option {
     char *group;      /* "policy", "policy@expert" */
     char *option;     /* NULL: leave the group out */
     char *where;      /* NULL: a word */
-    bool appended;    /* +group=option: an entry more */
-    bool used;        /* an entry of some list was this group */
+    bool appended;    /* +group=option: one more entry */
+    bool used;        /* a defaults list has this group */
     bool is_override; /* of a list: it must be used */
 };
 
@@ -37,7 +36,7 @@ struct mf_options_chosen {
 
 void mf_folders_add(struct mf_folders *f, const char *path, size_t n); /* the first n characters */
 void mf_folders_release(struct mf_folders *f);
-/* The first folder's that has such a file or folder: type is S_IFREG or S_IFDIR. */
+/* Finds the file (S_IFREG) or folder (S_IFDIR) in the first folder that has it. */
 bool mf_folders_find(const struct mf_folders *f, const char *name, const char *suffix, mode_t type,
                      char to[MF_PATH_BYTES]);
 bool mf_folders_have_group(const struct mf_folders *f, const char *group);

@@ -1,10 +1,9 @@
-/* conf.h - the one configuration: a table of typed keys, and where values come from.
+/* conf.h - the configuration: a table of typed keys, and the sources of their values.
  *
- * keys.c holds every key of every stage once: name, type, default, unit,
- * range, help. Values come, later ones winning, from the defaults, YAML files
- * that Hydra's defaults lists compose, and words in Hydra's grammar. A stage binds the keys that it uses to fields of
- * its own struct; keys of the table that it does not use are accepted, so that a pipeline can hand the same words to
- * all. An unknown key is an error that names the nearest one.
+ * keys.c holds every key of every stage once: name, type, default, unit, range, help. Values come, later ones winning,
+ * from the defaults, YAML files that Hydra's defaults lists compose, and words in Hydra's grammar. A stage binds the
+ * keys that it uses to fields of its own struct; keys of the table that it does not use are accepted, so that a
+ * pipeline can hand the same words to all. An unknown key is an error that names the nearest one.
  */
 #ifndef MF_CONF_CONF_H
 #define MF_CONF_CONF_H
@@ -72,50 +71,49 @@ struct mf_bind_table {
 /* A stage's own rows and those of its tables, as one table for the stage's struct; the caller frees it. */
 struct mf_bind *mf_bind_join(const struct mf_bind *own, const struct mf_bind_table *tables);
 
-struct mf_conf; /* the resolved values, with where each came from */
+struct mf_conf; /* the resolved values and their origins */
 
 struct mf_conf *mf_conf_new(void); /* all defaults */
 void mf_conf_free(struct mf_conf *c);
 
-/* Where values come from, the later ones winning: files, the named one, words. */
+/* Sources of values; later ones win: files, the named file, words. */
 struct mf_sources {
     int n_files;
     const char *const *file; /* paths: --config */
     const char *name;        /* --config-name: NAME.yaml of a folder; NULL: none */
     const char *dir;         /* --config-dir; NULL: configs */
-    const char *installed;   /* a folder that is searched after all others; NULL: none */
+    const char *installed;   /* a folder searched after all others; NULL: none */
     int n_words;
     const char *const *word; /* key=value, +key=value, ++key=value, ~key, group=option */
 };
 
-/* Compose and check all of it, once for a configuration. */
+/* Composes and checks everything; once per configuration. */
 int mf_conf_load(struct mf_conf *c, const struct mf_sources *from, struct mf_err *err);
-/* What a program recorded in a run's folder, configs/PROGRAM.yaml, as it stands: a ${..} in it, a defaults list or a
- * link out of the folder are somebody else's, and not followed. MF_EFORMAT where it is empty. */
+/* Reads the configuration recorded in a run's folder, configs/PROGRAM.yaml, literally: references, defaults lists and
+ * links out of the folder are not followed, as the file is not trusted. MF_EFORMAT: it is empty. */
 int mf_conf_recorded(struct mf_conf *c, const char *run, const char *program, struct mf_err *err);
-/* The jobs of a sweep, a=1,2 b=3,4: a line each, with all words, the last one's values changing fastest. */
+/* Prints the jobs of a sweep, a=1,2 b=3,4: one line of words per job; the last word changes fastest. */
 int mf_conf_sweep(const struct mf_sources *from, FILE *to, struct mf_err *err);
-/* "a.b, c.d": keys of files that no program has, kept under conf.unknown=keep. "": none. */
+/* "a.b, c.d": unknown keys, kept under conf.unknown=keep. "": none. */
 const char *mf_conf_remark(const struct mf_conf *c);
 int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *self, struct mf_err *err);
-/* Do both agree on the keys of the table that `was` sets, but for those that a run that goes on may change? MF_EUSAGE
- * where not: "training.batch_size=64, which was 512; ..". */
+/* Compares the keys of the table that `was` sets, except those that a resumed run may change. MF_EUSAGE on a
+ * difference: "training.batch_size=64, which was 512; ..". */
 int mf_conf_agrees(const struct mf_conf *c, const struct mf_conf *was, const struct mf_bind *table, struct mf_err *err);
 const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: null */
 bool mf_conf_has(const char *key);
-/* The value of a text that nobody set, as it follows from elsewhere: what is bound and printed from now on. */
+/* Sets the default of an unset text key, derived elsewhere; it is bound and printed from now on. */
 const char *mf_conf_assume(struct mf_conf *c, const char *key, const char *text);
 void mf_conf_assume_names(struct mf_conf *c, const char *key, const struct mf_names *names); /* only printed so */
-/* Print no value of a key: the default is a guess that did not hold, and who reads it back must not take it for said.
- */
+/* Omits a key from the output: its default does not apply, and a reader of the output must not take it as set. */
 void mf_conf_omit(struct mf_conf *c, const char *key);
-/* "key=value" as a default from elsewhere: it holds where nobody set the key, which still counts as not set. */
+/* "key=value" as a default from elsewhere, for an unset key, which still counts as unset. */
 int mf_conf_prefer(struct mf_conf *c, const char *word, struct mf_err *err);
 bool mf_conf_was_set(const struct mf_conf *c, const char *key); /* not the default */
 void mf_conf_print(const struct mf_conf *c, FILE *to);          /* --cfg: YAML, reads back */
-/* --help's rows, 100 columns wide, in sections with headings: what programs do first, what is common to all last. */
+/* Rows of --help, 100 columns wide, in sections: a program's own keys first, common ones last. */
 void mf_conf_help(const struct mf_bind *table, FILE *to);
-/* The same of these keys, or with none given of all; MF_EUSAGE, and no row, where one is none. */
+/* The same for these keys, or all if n is 0. MF_EUSAGE, and no output, for an unknown key. */
 int mf_conf_doc(const char *const *keys, int n, FILE *to, struct mf_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* conf_priv.h - shared by the files that find keys, set them and show them. */
+/* conf_priv.h - shared by the files that find, set and show keys. */
 #ifndef MF_CONF_CONF_PRIV_H
 #define MF_CONF_CONF_PRIV_H
 
@@ -10,27 +10,27 @@ struct mf_slot {
     char *where;  /* "FILE:LINE" or "word"; NULL: the default */
     int reading;  /* of that file or word */
     bool omitted; /* not printed */
-    bool missing; /* ???: to be given; of a record, a ${..} that is no value of its key */
+    bool missing; /* ???: mandatory; in a record: a ${..} that is not a value of its key */
 };
 
 struct mf_conf {
     int n, readings;
-    bool is_record;       /* what a run recorded: nothing in it is resolved again */
+    bool is_record;       /* a run's record: not resolved again */
     struct mf_slot *slot; /* one for each of mf_keys */
-    struct mf_item *rest; /* what was set and is no key: kept, printed, without effect */
-    char remark[512];     /* about it; "": nothing was in a file */
+    struct mf_item *rest; /* unknown keys: kept and printed, without effect */
+    char remark[512];     /* about them; "": none in a file */
 };
 
-/* Set the keys from a composed tree, which c takes, also on failure. */
+/* Sets the keys from a composed tree; c takes it, also on failure. */
 int mf_conf_take(struct mf_conf *c, struct mf_item *root, struct mf_err *err);
 
-int mf_key_find(const char *name);      /* its row in mf_keys, also by another name; -1: none */
+int mf_key_find(const char *name);      /* its row in mf_keys, also by an alias; -1: none */
 bool mf_key_is_group(const char *name); /* "training": some key's name begins with "training." */
 const char *mf_key_nearest(const char *name);
-/* A new item; *to stays as it is where there is no such key. */
+/* A new item; *to is unchanged if there is no such key. */
 int mf_key_default(const char *name, struct mf_item **to);
-/* {env: lift} becomes {env: {name: lift}}, for that is what it is short for; a value in the place of another group of
- * keys, policy: PPO, moves into the group too, so that keys can be set beside it. */
+/* Expands the short form {env: lift} to {env: {name: lift}}. A value in the place of another group of keys, policy:
+ * PPO, moves into the group, too, so that keys can be set beside it. */
 void mf_key_spell_out(struct mf_item *root);
 
 #endif

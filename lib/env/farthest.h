@@ -11,8 +11,8 @@
 
 enum { MF_FARTHEST_MAX = 1 << 14 };
 
-/* picked (n): indices of n of the `total` <= MF_FARTHEST_MAX points x y z (total, each). Where fewer than n differ, one
- * is taken again. */
+/* picked (n): indices of n of the `total` <= MF_FARTHEST_MAX points x y z (total, each). If fewer than n points differ,
+ * points are repeated. */
 void mf_farthest(size_t total, const float *x, const float *y, const float *z, size_t n, uint16_t *picked);
 
 #endif

@@ -1,7 +1,6 @@
-/* painter.h - pictures of a MuJoCo simulation without a screen or a GPU: OSMesa draws into memory.
+/* painter.h - images of a MuJoCo simulation without a screen or a GPU: OSMesa renders into memory.
  *
- * The library is looked for when the first picture is made, so that programs
- * which make none neither need nor load it. A painter belongs to the thread
+ * The library is loaded with the first image, so that other programs do not need it. A painter belongs to the thread
  * that made it.
  */
 #ifndef MF_ENV_PAINTER_H
@@ -11,7 +10,7 @@
 
 #include "env/mujoco.h"
 
-struct mf_view {                /* where the camera stands */
+struct mf_view {                /* the camera's pose */
     double lookat[3], distance; /* m */
     double azimuth, elevation;  /* degrees */
 };

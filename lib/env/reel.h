@@ -1,7 +1,7 @@
-/* reel.h - a video of some environments side by side: record them while they are stepped, play the recording later.
+/* reel.h - a video of several environments side by side: recorded while they are stepped, encoded later.
  *
- * Of a built-in environment the states are recorded, and drawn when they are played. One in another process renders
- * itself; its pictures, scaled to a tile, wait in a temporary file.
+ * A built-in environment is recorded as states, which are rendered later. One in another process renders itself; its
+ * images, scaled to a tile, are stored in a temporary file.
  */
 #ifndef MF_ENV_REEL_H
 #define MF_ENV_REEL_H
@@ -10,13 +10,13 @@
 
 struct mf_reel;
 
-/* Of the environments 0..n-1. MF_EUSAGE where there are no pictures of env. */
+/* For the environments 0..n-1. MF_EUSAGE: env has no images. */
 int mf_reel_new(struct mf_reel **r, const struct mf_env *env, int n, struct mf_err *err);
 void mf_reel_free(struct mf_reel *r); /* NULL is fine */
-/* For struct mf_vec_opts: what fills the reel. NULL: nobody watches. */
+/* The recorder for struct mf_vec_opts. NULL: none. */
 struct mf_watch mf_reel_watch(struct mf_reel *r);
-/* The video of what was recorded, in real time, to path (.mp4 or .gif): a tile for each environment, framed green
- * where good[i] (n), else red, once its episode is over. Then the reel is empty. */
+/* Writes the recording in real time to path (.mp4 or .gif): a tile per environment, framed green if good[i] (n),
+ * otherwise red, once its episode is over. Empties the reel. */
 int mf_reel_play(struct mf_reel *r, const char *path, const bool *good, struct mf_err *err);
 
 #endif

@@ -1,5 +1,4 @@
-/* serve.h - a built-in environment for another process: the answering side of the protocol of examples/envs/README.md.
- */
+/* serve.h - serves a built-in environment to another process, by the protocol of examples/envs/README.md. */
 #ifndef MF_ENV_SERVE_H
 #define MF_ENV_SERVE_H
 
@@ -7,15 +6,15 @@
 #include "env/env.h"
 #include "wire/rpc.h"
 
-/* What one asks of: the environments that were made last. What a question says is bounded here, whoever it is from. */
+/* The environments that were made last. All values of a request are checked here, since clients are not trusted. */
 struct mf_service;
 struct mf_service *mf_service_new(const struct mf_env *env, int threads); /* threads as in vec.h */
-/* The answer, which may be the reason why there is none; the caller frees it. */
+/* The reply, possibly an error message; the caller frees it. */
 struct mf_frame *mf_service_answer(struct mf_service *v, const struct mf_frame *question, const char *say, int64_t seq);
 void mf_service_free(struct mf_service *v);
 
-/* Answers until the other side hangs up (0), or a signal asks for an end. What is no question ends a pipe; over a
- * socket it gets its reason, and another may ask. */
+/* Serves until the client closes the connection (0) or a signal arrives. An invalid request ends a pipe; on a socket it
+ * gets an error reply, and another client may follow. */
 int mf_env_serve(struct mf_rpc *c, const struct mf_env *env, int threads, struct mf_err *err);
 
 #endif

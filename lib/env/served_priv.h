@@ -1,4 +1,4 @@
-/* served_priv.h - what served.c (the servers) and batch.c (the stepper of their environments) share. */
+/* served_priv.h - shared by served.c (the servers) and batch.c (the stepper of their environments). */
 #ifndef MF_ENV_SERVED_PRIV_H
 #define MF_ENV_SERVED_PRIV_H
 
@@ -10,10 +10,10 @@ enum mf_autoreset { MF_SAME_STEP, MF_NEXT_STEP, MF_DISABLED };
 
 struct mf_server {
     struct mf_rpc *call;
-    int64_t seq; /* of the question that was asked last */
+    int64_t seq; /* of the last request */
     int restarts;
     int first, count; /* its share of the environments */
-    int rc;           /* of the question that it was asked, beside the others */
+    int rc;           /* of its request, while requests to several servers are pending */
     struct mf_err fault;
 };
 
@@ -28,18 +28,18 @@ struct mf_served {
     struct mf_server *server;
 };
 
-/* The first one that is greeted describes the environment. */
+/* The first server's reply describes the environment. */
 int mf_served_greet(struct mf_served *s, struct mf_server *w, struct mf_err *err);
-/* At least as many servers as N environments are to have: *n. */
+/* Starts servers for N environments: *n of them. */
 int mf_served_start(struct mf_served *s, int N, int *n, struct mf_err *err);
 
 struct mf_frame *mf_server_question(struct mf_server *w, const char *say);
 int mf_server_ask(struct mf_served *s, struct mf_server *w, struct mf_frame *f, struct mf_err *err); /* f is freed */
 int mf_server_answer(struct mf_served *s, struct mf_server *w, struct mf_frame **f, struct mf_err *err);
 
-/* It died, hung up, was silent, or said that it failed: what a restart may mend. */
+/* A fault that a restart may fix: the server died, disconnected, timed out, or reported an error. */
 bool mf_served_is_fault(int rc);
-/* Another in its place; *err is the fault. It knows of no environments yet. */
+/* Replaces the server; *err is the fault. The new one has no environments yet. */
 int mf_server_revive(struct mf_served *s, struct mf_server *w, struct mf_err *err);
 
 #endif

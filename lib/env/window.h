@@ -1,21 +1,21 @@
-/* window.h - what a policy sees: the last To observations of each environment, oldest first.
+/* window.h - the policy's input: the last To observations of each environment, oldest first.
  *
  *   N environments  To observation steps  O one observation
  *
- * They are those of the last To control steps, as demonstrations are cut, however many actions a decision executes; an
- * episode begins with its first observation To times.
+ * They are those of the last To control steps, as in the windows of demonstrations, for any number of actions per
+ * decision. An episode starts with its first observation To times.
  */
 #ifndef MF_ENV_WINDOW_H
 #define MF_ENV_WINDOW_H
 
 #include "env/vec.h"
 
-/* One environment's window w (To, O): all that decision d showed of environment n within its episode, up to `last` (O),
- * its obs or its final_obs. */
+/* Advances one environment's window w (To, O) by the observations of environment n in decision d, up to `last` (O), its
+ * obs or its final_obs. */
 void mf_window_follow(float *w, size_t To, size_t O, const struct mf_decision *d, int n, const float *last);
 
-/* All windows (N, To, O) come to obs (N, O), what the policy sees next: after decision d, or, NULL, at the first of an
- * episode everywhere. */
+/* Advances all windows (N, To, O) to obs (N, O), the next observation: after decision d, or, if d is NULL, at the start
+ * of an episode everywhere. */
 void mf_windows_see(float *w, int N, size_t To, size_t O, const struct mf_decision *d, const float *obs);
 
 #endif

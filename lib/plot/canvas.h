@@ -1,4 +1,4 @@
-/* canvas.h - curves in the cells of a terminal: two by four dots in a cell of braille, or one in a plain one. */
+/* canvas.h - curves in terminal cells: two by four dots in a braille cell, or one dot in a plain cell. */
 #ifndef MF_PLOT_CANVAS_H
 #define MF_PLOT_CANVAS_H
 
@@ -12,15 +12,14 @@ struct mf_canvas {
     unsigned char *cell;    /* (rows, cols) a bit for each dot */
 };
 
-/* Empty; at least a cell. */
+/* An empty canvas of at least one cell. */
 void mf_canvas_init(struct mf_canvas *c, int rows, int cols, bool braille, double low, double high);
 void mf_canvas_release(struct mf_canvas *c);
 
-/* v (n) over x (n), which does not fall, from the left edge to the right one. NaN is passed over; what is beyond low
- * and high is at the edge. */
+/* Draws v (n) over non-decreasing x (n) across the full width. Skips NaN; clamps to low and high. */
 void mf_canvas_curve(struct mf_canvas *c, size_t n, const double *x, const double *v);
-void mf_canvas_level(struct mf_canvas *c, double v); /* a dotted line; beyond low and high, none */
+void mf_canvas_level(struct mf_canvas *c, double v); /* a dotted line; none outside low and high */
 
-wchar_t mf_canvas_at(const struct mf_canvas *c, int row, int col); /* what a cell shows, row 0 on top; 0: nothing */
+wchar_t mf_canvas_at(const struct mf_canvas *c, int row, int col); /* the character of a cell, row 0 on top; 0: empty */
 
 #endif

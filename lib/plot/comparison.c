@@ -46,7 +46,7 @@ static void put_final(FILE *to, const struct mf_summary *s)
     fputs("</td>", to);
 }
 
-static void put_told(FILE *to, const struct mf_run_logs *t, const struct mf_cohort *g)
+static void put_changed_keys(FILE *to, const struct mf_run_logs *t, const struct mf_cohort *g)
 {
     const struct mf_run_log *one = g->log[0];
     bool any = false;
@@ -67,7 +67,7 @@ static void put_row(FILE *to, const struct mf_run_logs *t, int i, double success
     const struct mf_summary s = mf_summary_of(g, success);
     fprintf(to, "<tr><td><a href=\"#g%d\">", i);
     mf_html_put(to, "", g->label, "</a></td><td><code>");
-    put_told(to, t, g);
+    put_changed_keys(to, t, g);
     fprintf(to, "</code></td><td class=\"n\">%d</td>", g->n);
     put_final(to, &s);
     put_number(to, "%.2g", s.final.variance);

@@ -1,4 +1,4 @@
-/* evals.h - what mf-eval left beside runs (eval.results, eval.json), as a table of a page. */
+/* evals.h - a table of the results that mf-eval stored beside runs (eval.results, eval.json). */
 #ifndef MF_PLOT_EVALS_H
 #define MF_PLOT_EVALS_H
 
@@ -14,8 +14,8 @@ struct mf_evals_row { /* one policy with one number of denoising steps, on the t
 
 struct mf_evals_found {
     json_t *result;
-    int word, folder, at; /* of the user's words the one that led to it; how many of them were read before it */
-    bool tuned;           /* its file begins with a policy that was fine-tuned */
+    int word, folder, at; /* index of the user's word that led to it; folders and results read before it */
+    bool tuned;           /* the first policy in its file is fine-tuned */
     struct timespec time; /* of its file */
 };
 
@@ -25,16 +25,16 @@ struct mf_evals { /* zeroed: empty */
     struct mf_evals_row *row;     /* (n) in order, once they are sorted */
 };
 
-/* The files *.json and *.jsonl in the folder, or in its folder `below`, that hold results, as far as they are whole;
- * others are passed over, and so are links out of the folder. */
+/* Reads the results in *.json and *.jsonl of the folder, or of its subfolder `below`, as far as they are complete.
+ * Skips other files, and links out of the folder. */
 void mf_evals_read(struct mf_evals *e, int word, const char *dir, const char *below);
-/* Once all are read: rows, by word; of a word the clones' files before those of fine-tuned policies, then by folder as
- * they were read, and in one by the time of the file. What was found twice counts once. */
+/* After all reads, makes the rows, ordered by word, clones before fine-tuned policies, folder in reading order, and
+ * file time. Duplicates count once. */
 void mf_evals_sort(struct mf_evals *e);
 void mf_evals_release(struct mf_evals *e);
 
-/* All rows, success with Wilson's 95 % interval, each set against the first one of as many denoising steps, on the
- * trials that both had: paired.h. */
+/* Prints all rows: success with Wilson's 95 % interval, and the comparison with the first row of as many denoising
+ * steps on common trials (paired.h). */
 void mf_evals_put(const struct mf_evals *e, FILE *to);
 
 #endif

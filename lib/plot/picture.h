@@ -1,4 +1,4 @@
-/* picture.h - curves of groups of runs become pictures, by gnuplot in a process of its own. */
+/* picture.h - pictures of curves, drawn by gnuplot in a process of its own. */
 #ifndef MF_PLOT_PICTURE_H
 #define MF_PLOT_PICTURE_H
 
@@ -12,17 +12,17 @@ struct mf_picture {
     enum mf_form form;
     int width, height; /* pixels, or characters */
     enum mf_axis axis;
-    int n_series; /* a panel for each */
+    int n_series; /* one panel each */
     const char *const *series;
-    int n_groups; /* a mean for each, in a band from the least to the most where several runs have it */
+    int n_groups; /* one mean curve each, in a band from minimum to maximum of several runs */
     const struct mf_cohort *group;
-    int id; /* keeps the ids of several SVGs in one page apart */
+    int id; /* distinguishes the ids of several SVGs in one page */
 };
 
-/* Append what gnuplot is to do. How many curves it has. */
+/* Appends gnuplot commands to the script. Returns the number of curves. */
 int mf_picture_script(const struct mf_picture *p, FILE *script);
-/* Run a script of one or more pictures; *out, for free() and ended by a 0, is what gnuplot drew, n > 0 bytes. MF_EIO,
- * and NULL, where it is missing, fails, is killed, or could not write all of it. */
+/* Runs a script of one or more pictures. *out is gnuplot's output, n > 0 bytes and a final 0; free() it. MF_EIO, and
+ * NULL: gnuplot is missing, failed, was killed, or could not write everything. */
 int mf_picture_make(const char *script, size_t length, char **out, size_t *n, struct mf_err *err);
 
 #endif

@@ -86,7 +86,7 @@ static int find(struct mf_run_logs *t, const char *word, struct mf_err *err)
 /* ---- what they were told ---- */
 
 /* A stage that was not told keeps the default, so what is none wins over what is. */
-static void take_told(struct mf_run_log *t, const char *program, const struct mf_conf *defaults)
+static void take_configuration(struct mf_run_log *t, const char *program, const struct mf_conf *defaults)
 {
     struct mf_conf *c = mf_conf_new();
     struct mf_err why;
@@ -119,7 +119,7 @@ static void configure(struct mf_run_log *t, const struct mf_conf *defaults)
     const int n = *t->folder ? scandir(dir, &entry, of_stages, alphasort) : -1;
     for (int i = 0; i < n; i++) {
         *strrchr(entry[i]->d_name, '.') = '\0';
-        take_told(t, entry[i]->d_name, defaults);
+        take_configuration(t, entry[i]->d_name, defaults);
         free(entry[i]);
     }
     if (n >= 0)

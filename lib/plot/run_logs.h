@@ -1,5 +1,4 @@
-/* run_logs.h - runs that are compared: their metrics, what they were told, and which of them differ only in the seed.
- */
+/* run_logs.h - runs to compare: metrics, configuration, and groups that differ only in the seed. */
 #ifndef MF_PLOT_RUN_LOGS_H
 #define MF_PLOT_RUN_LOGS_H
 
@@ -11,16 +10,16 @@
 #include "run/history.h"
 
 struct mf_run_log {
-    char *path;   /* as it was given, or found */
-    int word;     /* the one of the words that led to it */
-    char *folder; /* of the run; "": it is a stream alone, and the folder that its head names is not looked into */
+    char *path;   /* as given or found */
+    int word;     /* index of the user's word that led to it */
+    char *folder; /* of the run; "": a single stream file, without the folder that its head names */
     struct mf_history h;
-    char **text;  /* of every key in mf_keys, what the stages were told; a NULL is null. NULL: nothing is known */
+    char **text;  /* value of every key in mf_keys (NULL: null); NULL: configuration unknown */
     int64_t seed; /* run.seed */
 };
 
-struct mf_cohort {   /* runs of one configuration in one folder, each with another seed, as a sweep lays them */
-    char label[256]; /* what their folders have in common and others' have not */
+struct mf_cohort {   /* runs of one configuration in one folder with different seeds, as in a sweep */
+    char label[256]; /* the part of the path that its folders share and others do not */
     int n;
     const struct mf_run_log **log; /* (n) */
 };
@@ -28,20 +27,20 @@ struct mf_cohort {   /* runs of one configuration in one folder, each with anoth
 struct mf_run_logs {
     int n, n_groups;
     struct mf_run_log *log;  /* (n) */
-    struct mf_cohort *group; /* (n_groups) in the order in which they came */
-    bool *differs;           /* of every key in mf_keys: not all groups have the same */
+    struct mf_cohort *group; /* (n_groups) in order of appearance */
+    bool *differs;           /* for every key in mf_keys: its value differs between groups */
     struct mf_conf *defaults;
 };
 
-/* The runs that the words name, each read as far as it came: a run's folder, a saved stream of metrics, or a folder
- * with runs anywhere up to four levels below it (links are not followed). MF_EUSAGE where a folder has none. */
+/* Reads the runs that the words name, also incomplete ones: a run's folder, a saved stream of metrics, or a folder with
+ * runs up to four levels below it (links are not followed). MF_EUSAGE: a folder without runs. */
 int mf_run_logs_open(struct mf_run_logs *t, const char *const *word, int n, struct mf_err *err);
 void mf_run_logs_close(struct mf_run_logs *t); /* safe on a zeroed one */
 
-/* Has a run of the n groups this metric? */
+/* Does a run of the n groups have this metric? */
 bool mf_cohorts_have(const struct mf_cohort *g, int n, const char *series);
 
-/* Is the key's value known, and not the default? */
+/* Is the key's value known and different from the default? */
 bool mf_run_logs_set(const struct mf_run_logs *all, const struct mf_run_log *t, int key);
 
 #endif

@@ -10,8 +10,8 @@ extern const struct mf_series_format mf_series_tensorboard, mf_series_jsonl, mf_
 
 enum { MF_SERIES_PATH = 1200 };
 
-/* A text file for appending, cut before the first line that scanf's `format` says is of `step` or later, and before a
- * line that is not whole. */
+/* Opens a text file for appending, truncated before the first line that, by scanf's `format`, belongs to `step` or
+ * later, and before an incomplete line. */
 int mf_series_continue(FILE **f, const char *path, const char *format, int64_t step, struct mf_err *err);
 int mf_series_flush(FILE *f, const char *path, struct mf_err *err);
 

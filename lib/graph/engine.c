@@ -114,9 +114,12 @@ int mf_mirror_update(struct mf_engine *e, struct mf_mirror *m, const struct mf_p
 {
     if (m->version == ps->version)
         return 0;
+    int rc = e->device->put(e->dev, m->device, ps->value, ps->size, err);
+    if (rc)
+        return rc;
     m->version = ps->version;
     m->ahead = false;
-    return e->device->put(e->dev, m->device, ps->value, ps->size, err);
+    return 0;
 }
 
 int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_params *from, struct mf_adam *a,
@@ -126,6 +129,7 @@ int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_p
     int rc = mf_mirror_update(e, source, from, err);
     if (rc || (a && (rc = mf_adam_ready(a, e, err))))
         return rc;
+    target->version = UINT64_MAX; /* until all of it has arrived */
     rc = e->device->copy(e->dev, target->device, source->device, from->size, err);
     for (int i = 0; rc == 0 && a && i < to->n; i++) {
         const struct mf_param *p = &to->p[i];
@@ -133,24 +137,39 @@ int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_p
             rc = e->device->copy(e->dev, target->device + p->at, a->on_device.ema + p->at,
                                  (size_t)p->rows * (size_t)p->cols, err);
     }
+    if (rc)
+        return rc;
     mf_params_touch(to);
     target->version = to->version;
     target->ahead = true;
+    return 0;
+}
+
+static int settle_weights(struct mf_engine *e, struct mf_mirror *m, struct mf_err *err)
+{
+    if (!m || !m->ahead)
+        return 0;
+    int rc = e->device->get(e->dev, m->host, m->device, m->floats, err);
+    m->ahead = rc != 0;
     return rc;
+}
+
+static int settle_adam(struct mf_engine *e, struct mf_adam *a, struct mf_err *err)
+{
+    const struct mf_adam_state *d = &a->on_device;
+    int rc;
+    if (!a->ahead)
+        return 0;
+    if ((rc = e->device->get(e->dev, a->m, d->m, a->floats, err)) ||
+        (rc = e->device->get(e->dev, a->v, d->v, a->floats, err)) ||
+        (a->ema && (rc = e->device->get(e->dev, a->ema, d->ema, a->floats, err))))
+        return rc;
+    a->ahead = false;
+    return 0;
 }
 
 int mf_engine_settle(struct mf_engine *e, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err)
 {
-    struct mf_mirror *m = find_mirror(e, ps->value);
-    int rc = m && m->ahead ? e->device->get(e->dev, m->host, m->device, m->floats, err) : 0;
-    if (m)
-        m->ahead = false;
-    if (rc || !a || !a->ahead)
-        return rc;
-    a->ahead = false;
-    const struct mf_adam_state *d = &a->on_device;
-    if ((rc = e->device->get(e->dev, a->m, d->m, a->floats, err)) ||
-        (rc = e->device->get(e->dev, a->v, d->v, a->floats, err)))
-        return rc;
-    return a->ema ? e->device->get(e->dev, a->ema, d->ema, a->floats, err) : 0;
+    int rc = settle_weights(e, find_mirror(e, ps->value), err);
+    return rc || !a ? rc : settle_adam(e, a, err);
 }

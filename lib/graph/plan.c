@@ -101,8 +101,9 @@ static int send_sets(struct mf_plan *p, struct mf_err *err)
     int rc = 0;
     for (int v = 1; rc == 0 && v < p->g->n_values; v++) {
         struct mf_set *s = &p->set[v];
-        if (s->data && !s->sent)
-            rc = p->e->device->set(p->program, v, s->data, err);
+        if (!s->data || s->sent)
+            continue;
+        rc = p->e->device->set(p->program, v, s->data, err);
         s->sent = rc == 0;
     }
     return rc;
@@ -113,6 +114,8 @@ static int check(const struct mf_plan *p, const struct mf_run_of *r, struct mf_e
     int inputs = 0;
     if (!p->weights)
         return mf_err_set(err, MF_EUSAGE, "a plan of parameters without values cannot run");
+    if (r->step && !p->backward)
+        return mf_err_set(err, MF_EUSAGE, "a plan without gradients cannot take a step of the optimiser");
     for (int v = 1; v < p->g->n_values; v++) {
         const struct mf_value *x = &p->g->value[v];
         if (x->node >= 0 || x->root != v)
@@ -130,14 +133,15 @@ static int check(const struct mf_plan *p, const struct mf_run_of *r, struct mf_e
     return 0;
 }
 
-static int run(struct mf_plan *p, struct mf_run_of *r, struct mf_err *err)
+/* The device has the weights and shared inputs that the host has set since. */
+static int prepare(struct mf_plan *p, struct mf_run_of *r, struct mf_err *err)
 {
     int rc = check(p, r, err);
     if (rc || (rc = mf_mirror_update(p->e, p->weights, p->params, err)) || (rc = send_sets(p, err)))
         return rc;
     r->weights = p->params->version;
     r->shared = p->sets;
-    return p->e->device->run(p->program, r, err);
+    return 0;
 }
 
 int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct mf_feed *feeds, int n_feeds,
@@ -145,7 +149,8 @@ int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct
 {
     struct mf_run_of r = {
         .n = n, .index = index, .feed = feeds, .n_feeds = n_feeds, .fetch = fetches, .n_fetches = n_fetches};
-    return run(p, &r, err);
+    int rc = prepare(p, &r, err);
+    return rc ? rc : p->e->device->run(p->program, &r, err);
 }
 
 int mf_plan_learn(struct mf_plan *p, const struct mf_run_of *what, const struct mf_step *how, struct mf_adam *a,
@@ -153,17 +158,17 @@ int mf_plan_learn(struct mf_plan *p, const struct mf_run_of *what, const struct 
 {
     struct mf_step step = *how;
     struct mf_run_of r = *what;
-    int rc = mf_adam_ready(a, p->e, err);
-    if (rc)
+    r.step = &step;
+    r.verdict = verdict;
+    int rc = prepare(p, &r, err);
+    if (rc || (rc = mf_adam_ready(a, p->e, err)))
         return rc;
     step.of = a->on_device;
     step.beta1 = a->beta1;
     step.beta2 = a->beta2;
     step.eps = a->eps;
     step.weight_decay = a->weight_decay;
-    r.step = &step;
-    r.verdict = verdict;
-    rc = run(p, &r, err);
+    rc = p->e->device->run(p->program, &r, err);
     if (rc == 0 && verdict->stepped) {
         mf_params_touch(p->params);
         p->weights->version = p->params->version; /* the device made them */
@@ -175,8 +180,8 @@ int mf_plan_learn(struct mf_plan *p, const struct mf_run_of *what, const struct 
 const float *mf_plan_grads(struct mf_plan *p)
 {
     struct mf_err err;
-    if (!p->grads)
-        p->grads = mf_xcalloc(p->params->size, sizeof *p->grads);
+    if (!p->grads && mf_alloc((void **)&p->grads, p->params->size * sizeof *p->grads, "a copy of the gradients", &err))
+        return NULL;
     const struct mf_device *d = p->e->device;
     return d->get(p->e->dev, p->grads, d->grads(p->program), p->params->size, &err) ? NULL : p->grads;
 }

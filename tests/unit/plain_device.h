@@ -1,6 +1,7 @@
-/* plain_device.h - a device by the reference loops, in a memory of its own at which the host may not look: its
- * addresses are shifted, so that whoever reads or writes them outside this file crashes. Tests run on it by including
- * it and then their own file: what they open as "cpu" or "ref" is this one. */
+/* plain_device.h - a device by the reference loops, in a memory of its own. Its addresses are shifted, so that a read
+ * or write of them outside this file crashes, and new memory is NaN until something is put there.
+ *
+ * A test program runs on it by including this file before its own: the devices "cpu" and "ref" are then this one. */
 #ifndef MF_PLAIN_DEVICE_H
 #define MF_PLAIN_DEVICE_H
 
@@ -53,9 +54,12 @@ static void plain_close(struct mf_dev *d)
 
 static float *plain_take(struct mf_dev *d, float *host, size_t floats, const char *what, struct mf_err *err)
 {
-    (void)what, (void)err;
+    float *p = malloc((floats + 1) * sizeof *p);
+    (void)host, (void)what, (void)err;
     d->taken++;
-    return plain_hide(memcpy(malloc(floats * sizeof *host), host, floats * sizeof *host));
+    for (size_t i = 0; i < floats; i++)
+        p[i] = NAN;
+    return plain_hide(p);
 }
 
 static void plain_give(struct mf_dev *d, float *p, float *host, size_t floats)
@@ -101,8 +105,13 @@ static float *plain_at(const struct mf_program *p, struct mf_site s)
 
 static struct mf_tensor plain_tensor(const struct mf_program *p, const struct mf_operand *o)
 {
-    return (struct mf_tensor){
-        plain_at(p, o->data), plain_at(p, o->grad), o->rows, o->cols, o->heads, o->shared, o->add};
+    return (struct mf_tensor){.data = plain_at(p, o->data),
+                              .grad = plain_at(p, o->grad),
+                              .rows = o->rows,
+                              .cols = o->cols,
+                              .heads = o->heads,
+                              .shared = o->shared,
+                              .add = o->add};
 }
 
 static int plain_compile(struct mf_program **out, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err)
@@ -296,11 +305,25 @@ static const float *plain_grads(struct mf_program *p)
 }
 
 static const struct mf_device plain_device = {
-    "plain",       plain_open_device, plain_close,  plain_take,   plain_give, plain_put, plain_get,  plain_copy,
-    plain_samples, plain_compile,     plain_forget, plain_memory, plain_set,  plain_run, plain_grads};
+    .name = "plain",
+    .open = plain_open_device,
+    .close = plain_close,
+    .take = plain_take,
+    .give = plain_give,
+    .put = plain_put,
+    .get = plain_get,
+    .copy = plain_copy,
+    .samples = plain_samples,
+    .compile = plain_compile,
+    .forget = plain_forget,
+    .memory = plain_memory,
+    .set = plain_set,
+    .run = plain_run,
+    .grads = plain_grads,
+};
 
-static int plain_open(struct mf_engine **e, const char *device, int threads, enum mf_precision precision,
-                      struct mf_err *err)
+static inline int plain_open(struct mf_engine **e, const char *device, int threads, enum mf_precision precision,
+                             struct mf_err *err)
 {
     bool plain = (!strcmp(device, "cpu") || !strcmp(device, "ref")) && precision == MF_FP32 && threads < 1000;
     return plain ? mf_engine_on(e, &plain_device, "", threads, precision, err)

@@ -4,11 +4,6 @@
 #include "base/mem.h"
 #include "cpu/program.h"
 
-static size_t whole_lines(size_t floats)
-{
-    return (floats + 15) / 16 * 16;
-}
-
 /* ---- packed weights ---- */
 
 static int pack_of(struct mf_program *p, const struct mf_listed *l, struct mf_packing c)
@@ -28,7 +23,7 @@ static int pack_of(struct mf_program *p, const struct mf_listed *l, struct mf_pa
         .at = p->pack_size,
         .pack = {.K = c.transposed ? rows : c.n, .N = c.transposed ? c.n : rows},
     };
-    p->pack_size += whole_lines(p->dev->products->pack_floats(u->pack.K, u->pack.N));
+    p->pack_size += mf_whole_lines(p->dev->products->pack_floats(u->pack.K, u->pack.N));
     return p->n_packs++;
 }
 
@@ -134,7 +129,7 @@ static void make_call(struct mf_program *p, int w, int i, struct mf_tensor *oper
     for (int k = 0; k < l->n_x; k++)
         c->x[k] = tensor(p, w, &l->x[k]);
     c->work = p->arena[w] + p->l->tile;
-    c->aux = address(p, w, l->keep);
+    c->aux = address(p, w, l->aux);
     c->W = l->W < 0 ? NULL : p->l->weights + l->W;
     c->b = l->b < 0 ? NULL : p->l->weights + l->b;
 }
@@ -146,25 +141,25 @@ static void make_calls(struct mf_program *p, int w, int (*pack)[2])
         make_call(p, w, i, operands, pack[i]);
 }
 
-static void reach(struct mf_program *p, ptrdiff_t at, size_t floats)
+static void mark_written(struct mf_program *p, ptrdiff_t at, size_t floats)
 {
     for (size_t s = (size_t)at / MF_SLICE; s * MF_SLICE < (size_t)at + floats; s++)
-        p->reached[s] = true;
+        p->written[s] = true;
 }
 
 /* The slices of a lane that tiles write: of parameters, and the tails. */
-static void find_reached(struct mf_program *p)
+static void find_written(struct mf_program *p)
 {
     const struct mf_listing *l = p->l;
-    p->reached = mf_xcalloc(p->lane / MF_SLICE + 1, sizeof *p->reached);
+    p->written = mf_xcalloc(p->lane / MF_SLICE + 1, sizeof *p->written);
     for (size_t i = l->params / MF_SLICE; i <= p->lane / MF_SLICE; i++)
-        p->reached[i] = true;
+        p->written[i] = true;
     for (int i = 0; i < l->n_calls; i++) {
         const struct mf_listed *c = &l->call[i];
         if (c->first_W)
-            reach(p, c->dW, c->W_floats);
+            mark_written(p, c->dW, c->W_floats);
         if (c->first_b)
-            reach(p, c->db, c->b_floats);
+            mark_written(p, c->db, c->b_floats);
     }
 }
 
@@ -203,7 +198,7 @@ int mf_cpu_compile(struct mf_program **out, struct mf_dev *d, const struct mf_li
     p->fetch_of = mf_xcalloc((size_t)l->n_values, sizeof *p->fetch_of);
     int(*pack)[2] = mf_xcalloc((size_t)l->n_calls, sizeof *pack);
     find_packs(p, pack);
-    find_reached(p);
+    find_written(p);
     p->work = mf_program_work(p, l->samples);
     int rc = l->weights ? allocate(p, err) : 0;
     for (size_t w = 0; rc == 0 && l->weights && w < T; w++)
@@ -231,7 +226,7 @@ void mf_cpu_forget(struct mf_program *p)
     free(p->arena);
     free(p->call);
     free(p->operands);
-    free(p->reached);
+    free(p->written);
     free(p->fetch_of);
     free(p->next);
     free(p->veto);

@@ -79,7 +79,7 @@ static size_t touched(const struct mf_listing *l, size_t samples)
         touch_operand(&q, &l->call[i].y, samples);
         for (int k = 0; k < l->call[i].n_x; k++)
             touch_operand(&q, &l->call[i].x[k], samples);
-        touch(&q, l->call[i].keep, l->call[i].keeps * samples);
+        touch(&q, l->call[i].aux, l->call[i].aux_floats * samples);
     }
     for (size_t i = 0; i < n; i++)
         count += q.touched[i];
@@ -99,7 +99,7 @@ void mf_cpu_memory(const struct mf_program *p, size_t n, struct mf_memory *to)
     to->of[MF_MEMORY_ACTIVATIONS] += (double)(helpers * work);
     for (size_t at = 0; l->backward && at < p->lane; at += MF_SLICE) {
         size_t floats = p->lane - at < MF_SLICE ? p->lane - at : MF_SLICE, lanes = (size_t)l->lanes;
-        lanes = !p->reached[at / MF_SLICE] ? 0 : tiles < lanes ? tiles : lanes;
+        lanes = !p->written[at / MF_SLICE] ? 0 : tiles < lanes ? tiles : lanes;
         to->of[MF_MEMORY_GRADIENTS] += (double)((lanes + 1) * floats * sizeof(float));
     }
     to->of[MF_MEMORY_WEIGHTS] += (double)(p->pack_size * sizeof(float));

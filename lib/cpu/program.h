@@ -51,7 +51,7 @@ struct mf_program {
 
     size_t lane;        /* floats: the listing's, in whole strips */
     float *lanes, *sum; /* (lanes, lane); (lane) */
-    bool *reached;      /* by slice: tiles write there */
+    bool *written;      /* by slice of a lane: tiles write there */
     int *fetch_of;      /* by value: its first fetch, or -1 */
     int *next;          /* by fetch: the next of that value */
     int n_next;
@@ -74,12 +74,12 @@ size_t mf_program_work(const struct mf_program *p, int tile); /* floats of scrat
 
 /* run.c */
 int mf_cpu_set(struct mf_program *p, int value, const float *host, struct mf_err *err);
-int mf_cpu_run(struct mf_program *p, const struct mf_run_of *r, struct mf_err *err);
+int mf_cpu_run(struct mf_program *p, const struct mf_job *j, struct mf_err *err);
 const float *mf_cpu_grads(struct mf_program *p);
 size_t mf_program_tile(const struct mf_program *p, size_t n);   /* samples of a tile in a run of n */
 bool mf_program_together(const struct mf_program *p, size_t n); /* workers divide the operations of n samples */
 
 /* step.c */
-void mf_cpu_step(struct mf_program *p, const struct mf_run_of *r);
+void mf_cpu_step(struct mf_program *p, const struct mf_job *j);
 
 #endif

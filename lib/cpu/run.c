@@ -20,7 +20,8 @@ enum {
 
 struct run {
     struct mf_program *p;
-    const struct mf_run_of *of;
+    const struct mf_batch *batch;
+    const struct mf_step *step;
     size_t tile, tiles;
     pthread_mutex_t lock;
     size_t next[MF_LANES_MAX]; /* by lane: its next tile */
@@ -61,14 +62,14 @@ int mf_cpu_set(struct mf_program *p, int value, const float *host, struct mf_err
 static void feed_tile(const struct run *r, int w, size_t first, size_t n)
 {
     const struct mf_program *p = r->p;
-    const struct mf_run_of *of = r->of;
-    for (int i = 0; i < of->n_feeds; i++) {
-        const struct mf_feed *f = &of->feed[i];
+    const struct mf_batch *b = r->batch;
+    for (int i = 0; i < b->n_feeds; i++) {
+        const struct mf_feed *f = &b->feed[i];
         const struct mf_value_at *v = &p->l->value[f->input.id];
         size_t size = floats_of(v);
         float *to = p->arena[w] + v->data.at;
         for (size_t s = first; s < first + n; s++, to += size)
-            memcpy(to, f->base + (of->index && !f->direct ? of->index[s] : s) * f->stride, sizeof(float) * size);
+            memcpy(to, f->base + (b->index && !f->direct ? b->index[s] : s) * f->stride, sizeof(float) * size);
     }
 }
 
@@ -80,7 +81,7 @@ static void fetch_value(const struct run *r, int w, int value, size_t first, siz
     const float *from = (v->shared ? p->shared : p->arena[w]) + v->data.at;
     size_t size = floats_of(v);
     for (int i = p->fetch_of[value]; i >= 0; i = p->next[i]) {
-        const struct mf_fetch *f = i < r->of->n_fetches ? &r->of->fetch[i] : &r->veto;
+        const struct mf_fetch *f = i < r->batch->n_fetches ? &r->batch->fetch[i] : &r->veto;
         for (size_t s = 0; s < n; s++)
             memcpy(f->base + (first + s) * f->stride, from + (v->shared ? 0 : s * size), sizeof(float) * size);
     }
@@ -95,15 +96,15 @@ static void start_losses(const struct run *r, int w, size_t n)
 }
 
 /* What follows from weights and shared inputs alone is computed once, and again when they change. */
-static void run_shared(struct mf_program *p, const struct mf_run_of *of)
+static void run_shared(struct mf_program *p, const struct mf_job *j)
 {
-    if (p->weights_of_shared == of->weights && p->sets_of_shared == of->shared)
+    if (p->weights_of_shared == j->weights && p->sets_of_shared == j->sets)
         return;
     for (int i = 0; i < p->l->n_calls; i++)
         if (p->l->call[i].shared)
             mf_cpu_forward(&p->call[0][i], 1);
-    p->weights_of_shared = of->weights;
-    p->sets_of_shared = of->shared;
+    p->weights_of_shared = j->weights;
+    p->sets_of_shared = j->sets;
 }
 
 /* A shared loss is every sample's. */
@@ -186,7 +187,7 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
     struct mf_program *p = r->p;
     const struct mf_listing *l = p->l;
     bool fresh = tile < (size_t)l->lanes;
-    size_t first = tile * r->tile, n = least(r->of->n - first, r->tile);
+    size_t first = tile * r->tile, n = least(r->batch->n - first, r->tile);
     feed_tile(r, w, first, n);
     for (int v = 1; v < l->n_values; v++)
         if (l->value[v].input && p->fetch_of[v] >= 0)
@@ -231,10 +232,10 @@ static void work_together(void *arg, int w)
 static void run_forward(struct run *r)
 {
     struct mf_workers *workers = r->p->dev->workers;
-    if (mf_program_together(r->p, r->of->n)) {
+    if (mf_program_together(r->p, r->batch->n)) {
         mf_crew_start(&r->p->crew, mf_workers_count(workers), 1);
         mf_workers_run(workers, work_together, r);
-    } else if (r->p->macs * (double)r->of->n < ALONE_MACS || r->tiles == 1)
+    } else if (r->p->macs * (double)r->batch->n < ALONE_MACS || r->tiles == 1)
         work_any(r, 0);
     else
         mf_workers_run(workers, work_any, r);
@@ -280,7 +281,7 @@ static void sum_slice(void *arg, int i)
 {
     struct run *r = arg;
     const struct mf_program *p = r->p;
-    size_t used = p->reached[i] ? least(r->tiles, (size_t)p->l->lanes) : 0;
+    size_t used = p->written[i] ? least(r->tiles, (size_t)p->l->lanes) : 0;
     size_t end = least((size_t)(i + 1) * MF_SLICE, p->lane);
     for (size_t at = (size_t)i * MF_SLICE; at < end; at += MF_STRIP) {
         float sum[MF_STRIP] = {0};
@@ -345,27 +346,27 @@ static void note_fetch(struct mf_program *p, int i, int value)
 static int note_fetches(struct run *r, struct mf_err *err)
 {
     struct mf_program *p = r->p;
-    const struct mf_run_of *of = r->of;
-    bool veto = of->step && of->step->veto.id;
-    if (of->n_fetches + 1 > p->n_next)
-        p->next = mf_xrealloc(p->next, (size_t)(p->n_next = of->n_fetches + 1), sizeof *p->next);
+    const struct mf_batch *b = r->batch;
+    bool veto = r->step && r->step->veto.id;
+    if (b->n_fetches + 1 > p->n_next)
+        p->next = mf_xrealloc(p->next, (size_t)(p->n_next = b->n_fetches + 1), sizeof *p->next);
     for (int v = 0; v < p->l->n_values; v++)
         p->fetch_of[v] = -1;
-    for (int i = 0; i < of->n_fetches; i++)
-        note_fetch(p, i, of->fetch[i].value.id);
+    for (int i = 0; i < b->n_fetches; i++)
+        note_fetch(p, i, b->fetch[i].value.id);
     if (!veto)
         return 0;
-    if (of->n > p->n_veto) {
+    if (b->n > p->n_veto) {
         free(p->veto);
         p->veto = NULL;
         p->n_veto = 0;
-        int rc = mf_alloc((void **)&p->veto, of->n * sizeof *p->veto, "a minibatch's divergences", err);
+        int rc = mf_alloc((void **)&p->veto, b->n * sizeof *p->veto, "a minibatch's divergences", err);
         if (rc)
             return rc;
-        p->n_veto = of->n;
+        p->n_veto = b->n;
     }
-    r->veto = (struct mf_fetch){of->step->veto, p->veto, 1};
-    note_fetch(p, of->n_fetches, of->step->veto.id);
+    r->veto = (struct mf_fetch){r->step->veto, p->veto, 1};
+    note_fetch(p, b->n_fetches, r->step->veto.id);
     return 0;
 }
 
@@ -379,28 +380,28 @@ static void run_back(struct run *r)
     pthread_mutex_destroy(&r->lock);
     mf_workers_each(p->dev->workers, (int)((p->lane + MF_SLICE - 1) / MF_SLICE), sum_slice, r);
     mf_crew_start(&p->crew, 1, 1); /* the helpers have gone */
-    run_shared_back(p, r->of->n);
+    run_shared_back(p, r->batch->n);
 }
 
-int mf_cpu_run(struct mf_program *p, const struct mf_run_of *of, struct mf_err *err)
+int mf_cpu_run(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
 {
-    struct run r = {.p = p, .of = of};
+    struct run r = {.p = p, .batch = j->batch, .step = j->step};
     int T = mf_workers_count(p->dev->workers), rc = note_fetches(&r, err);
     if (rc)
         return rc;
-    if (p->packed != of->weights) {
+    if (p->packed != j->weights) {
         mf_workers_each(p->dev->workers, p->n_packs, pack_one, p);
-        p->packed = of->weights;
+        p->packed = j->weights;
     }
     mf_crew_start(&p->crew, T, T);
-    run_shared(p, of);
-    r.tile = mf_program_tile(p, of->n);
-    r.tiles = (of->n + r.tile - 1) / r.tile;
+    run_shared(p, j);
+    r.tile = mf_program_tile(p, r.batch->n);
+    r.tiles = (r.batch->n + r.tile - 1) / r.tile;
     if (p->l->backward)
         run_back(&r);
     else
         run_forward(&r);
-    if (of->step)
-        mf_cpu_step(p, of);
+    if (j->step)
+        mf_cpu_step(p, j);
     return 0;
 }

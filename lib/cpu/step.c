@@ -111,27 +111,27 @@ static void clip(struct stepping *x, const struct mf_verdict *v)
 }
 
 /* The veto's sum over the samples, in order. */
-static double divergence(const struct mf_program *p, const struct mf_run_of *r)
+static double divergence(const struct mf_program *p, const struct mf_job *j)
 {
     double sum = 0;
-    for (size_t i = 0; r->step->veto.id && i < r->n; i++)
+    for (size_t i = 0; j->step->veto.id && i < j->batch->n; i++)
         sum += (double)p->veto[i];
     return sum;
 }
 
-void mf_cpu_step(struct mf_program *p, const struct mf_run_of *r)
+void mf_cpu_step(struct mf_program *p, const struct mf_job *j)
 {
-    struct mf_verdict *v = r->verdict;
-    struct stepping x = {.step = r->step, .grads = p->sum, .weights = p->l->weights};
-    *v = (struct mf_verdict){.veto = divergence(p, r)};
+    struct mf_verdict *v = j->verdict;
+    struct stepping x = {.step = j->step, .grads = p->sum, .weights = p->l->weights};
+    *v = (struct mf_verdict){.veto = divergence(p, j)};
     cut(&x, p->l);
     find_norms(p, &x, v);
     v->finite = isfinite(v->total);
-    v->vetoed = r->step->veto.id && v->veto > r->step->most;
+    v->vetoed = j->step->veto.id && v->veto > j->step->most;
     v->stepped = v->finite && !v->vetoed;
     if (v->stepped) {
         for (int i = 0; i < MF_DEVICE_GROUPS; i++)
-            r->step->of.step[i] += r->step->lr[i] > 0.0;
+            j->step->of.step[i] += j->step->lr[i] > 0.0;
         clip(&x, v);
         mf_workers_each(p->dev->workers, x.n, step_slice, &x);
     }

@@ -1,17 +1,17 @@
-/* device.h - what computes: a device has memory, compiles listings into programs, and runs them.
+/* device.h - the interface of a device: it has memory, compiles listings into programs, and runs them.
  *
- * lib/graph records, differentiates, finds lifetimes, and hands over a listing: calls of operations (op.h) in order,
- * each operand at a place in a space. A device takes the memory of these spaces, and decides how many samples it
- * computes at once (a tile), on how many cores or streams, and in what form. Nothing above this interface knows which
- * device it has, or looks at a device's memory but by put and get.
+ * lib/graph records and differentiates a computation, finds lifetimes, and hands over a listing: calls of operations
+ * (op.h) in order, each operand at a place in a space. A device allocates these spaces. It decides how many samples it
+ * computes at once (a tile), on how many cores or streams, and by which kernels. Code above this interface does not
+ * know which device it uses, and touches a device's memory by put, get and copy alone.
  *
- * A listing promises that nothing on the host branches on what it computes, and that all places are fixed: a device
- * may record a run once (a CUDA Graph).
+ * All places in a listing are fixed, and the host takes no decision between its calls: a device may record a run once
+ * and replay it (a CUDA Graph).
  *
- * Sums over samples go to accumulator lanes, which are summed in order: how samples are dealt to lanes is a function of
- * their number and the listing, never of threads.
+ * Sums over samples go to accumulator lanes, which are summed in order. The lane of a sample is a function of the
+ * number of samples and the listing, never of the number of threads.
  *
- * A device is a table, `mf_device_NAME` in lib/ROOM/device_NAME.c: the files are the list.
+ * A device is a table, `mf_device_NAME` in lib/ROOM/device_NAME.c; the Makefile lists the tables by these file names.
  */
 #ifndef MF_DEV_DEVICE_H
 #define MF_DEV_DEVICE_H
@@ -29,64 +29,71 @@ enum {
     MF_LANES_MAX = 64,
 };
 
-/* ---- a listing: position-independent, valid while its graph is ---- */
+/* Floats in whole cache lines. */
+static inline size_t mf_whole_lines(size_t floats)
+{
+    return (floats + 15) / 16 * 16;
+}
+
+/* ---- a listing: position-independent; the plan owns it, and it outlives the program ---- */
 
 enum mf_space {
     MF_NOWHERE,
     MF_IN_TILE,   /* per sample, reused: `tile` floats for `samples` samples */
     MF_IN_SHARED, /* one for all samples: `shared` floats */
-    MF_IN_TAIL    /* behind the parameters in a lane and in the summed gradients */
+    MF_IN_TAIL    /* after the parameters in a lane and in the summed gradients */
 };
 
-struct mf_site { /* floats from the base of the space */
+struct mf_site { /* at: floats from the base of the space */
     enum mf_space space;
     size_t at;
 };
 
-struct mf_value_at { /* a value of the listing, by its number; aliases (reshape, detach) name their root */
-    int root, rows, cols;
-    int heads; /* above 1: stored head by head, see op.h */
+struct mf_value_at { /* a value of the listing, by its number */
+    int root;        /* itself; of an alias (reshape, detach), the value whose floats it names */
+    int rows, cols;  /* of one sample */
+    int heads;       /* above 1: stored head by head, see op.h */
     bool shared;
-    bool input; /* fed or set, made by no call */
+    bool input; /* fed, or set where it is shared; no call computes it */
     struct mf_site data;
 };
 
 struct mf_operand {
     int rows, cols, heads;
     bool shared;
-    bool add; /* its gradient was written before */
-    struct mf_site data, grad;
+    bool add;                  /* backward adds to its gradient, which an earlier call has written */
+    struct mf_site data, grad; /* grad: MF_NOWHERE where none is wanted */
 };
 
 struct mf_listed { /* a call */
     const struct mf_op *op;
-    const void *how; /* attributes */
-    int value;       /* that it makes */
+    const void *how; /* its attributes, which the graph owns */
+    int value;       /* the number of the value that it computes */
     struct mf_operand y, *x;
     int n_x;
-    bool shared;           /* runs once for all samples */
+    bool shared;           /* runs once for all samples: before the tiles, and backward after them */
     bool back;             /* runs backward, too */
-    bool first_W, first_b; /* in backward order, no other call of a tile reached this parameter before */
+    bool first_W, first_b; /* the first call, in backward order, by which a tile adds to the gradient of W, b */
     ptrdiff_t W, b;        /* floats into the weights; -1: none */
     ptrdiff_t dW, db;      /* the same, where it is trained; else -1 */
     size_t W_floats, b_floats;
-    int ldw;             /* columns of W */
-    struct mf_site keep; /* what forward keeps for backward: `keeps` floats of a sample */
-    size_t keeps;
+    int ldw;            /* columns of W */
+    struct mf_site aux; /* mf_call.aux, or MF_NOWHERE */
+    size_t aux_floats;  /* of one sample */
 };
 
-struct mf_loss_start { /* a loss: the gradient of this value is `scale` for every sample */
+struct mf_loss_start { /* a loss: the gradient of its value starts as `scale` for every sample */
     struct mf_site grad;
-    bool shared; /* the loss of a shared value counts once per sample of the run */
+    bool shared; /* the loss of a shared value counts once per sample: its gradient starts as n * scale */
     float scale;
 };
 
-struct mf_tail { /* a shared value's gradient: each tile's sum is added to a lane's tail */
+struct mf_tail { /* the gradient of a shared value that tiles read: each tile's is added to its lane, at `at` */
     struct mf_site grad;
     size_t at, floats;
 };
 
-struct mf_piece { /* of the parameters, which one group owns */
+struct mf_piece { /* one parameter */
     int group;
     bool trained;
     size_t at, floats;
@@ -95,16 +102,16 @@ struct mf_piece { /* of the parameters, which one group owns */
 struct mf_listing {
     int n_calls, n_values, n_starts, n_tails, n_pieces;
     struct mf_listed *call;    /* in forward order; backward is the reverse */
-    struct mf_value_at *value; /* 0 is no value */
+    struct mf_value_at *value; /* number 0 is no value */
     struct mf_loss_start *start;
     struct mf_tail *tail;
     struct mf_piece *piece;
     size_t tile, shared, lane, params; /* floats: of the spaces; of a lane, tails included; of the parameters */
-    int samples;                       /* that the tile space has room for */
-    bool exact;                        /* tiles of exactly `samples`, else at most */
+    int samples;                       /* of a tile, for which the tile space has room */
+    bool exact;                        /* all tiles but the last have exactly `samples`, else at most */
     int lanes;
     bool backward;
-    float *weights; /* the device's, (params); NULL: an outline, which takes no memory and cannot run */
+    float *weights; /* the device's memory, (params); NULL: an outline, which takes no memory and cannot run */
 };
 
 /* ---- a run ---- */
@@ -114,37 +121,45 @@ struct mf_val { /* a value's number; 0: none */
 };
 #define MF_NONE ((struct mf_val){0})
 
-/* Where an input's samples are on the host: sample i of the run reads rows*cols floats at base + index[i]*stride. */
+/* Host memory of an input: sample i of the run reads rows*cols floats at base + index[i]*stride. */
 struct mf_feed {
     struct mf_val input;
     const float *base;
     size_t stride; /* floats */
-    bool direct;   /* by i, not by index[i] (weights of this minibatch) */
+    bool direct;   /* at base + i*stride, whatever the index (weights of this minibatch) */
 };
 
-/* Where a value goes on the host: base + i*stride. Not a value that is stored head by head. */
+/* Host memory for a value: sample i writes rows*cols floats at base + i*stride. Values stored head by head have no such
+ * form, and cannot be fetched. */
 struct mf_fetch {
     struct mf_val value;
     float *base;
-    size_t stride;
+    size_t stride; /* floats */
 };
 
-/* One step of AdamW (Loshchilov & Hutter 2019) with a moving average of the weights, by group. Pointers are the
- * device's. */
+struct mf_batch {          /* the samples of a run */
+    size_t n;              /* may be 0: gradients are then 0 */
+    const uint32_t *index; /* (n); NULL: 0, 1, .. */
+    const struct mf_feed *feed;
+    const struct mf_fetch *fetch;
+    int n_feeds, n_fetches; /* every input that is not shared is fed once */
+};
+
+/* One step of AdamW (Loshchilov & Hutter 2019) with a moving average of the weights (EMA). */
 struct mf_adam_state {
-    float *m, *v, *ema; /* (params); ema NULL: no average */
-    int64_t *step;      /* by group, the host's: steps taken, counted by the device */
+    float *m, *v, *ema; /* the device's memory, (params); ema NULL: no average */
+    int64_t *step;      /* the host's, by group: steps taken; a step adds 1 where the rate is above 0 */
 };
 
 struct mf_step {
     struct mf_adam_state of;
-    double lr[MF_DEVICE_GROUPS]; /* 0: the group's weights and moments stay */
+    double lr[MF_DEVICE_GROUPS]; /* by group; 0: its weights and moments stay */
     double beta1, beta2, eps, weight_decay;
     double max_norm;    /* of the gradient; 0: no clipping */
-    bool separate;      /* one norm for each group, else one over all */
+    bool separate;      /* each group is clipped by its own norm, else all by the norm over all that is trained */
     double ema_decay;   /* ema = decay ema + (1 - decay) weights */
-    unsigned averaged;  /* bit g: group g */
-    struct mf_val veto; /* (1, 1) per sample: where its sum over the samples passes `most`, no step is taken */
+    unsigned averaged;  /* bit g: group g has an average */
+    struct mf_val veto; /* (1, 1) per sample, or MF_NONE: where its sum over the samples is above `most`, no step */
     double most;
 };
 
@@ -154,15 +169,13 @@ struct mf_verdict {
     bool finite, vetoed, stepped;         /* a norm that is not finite takes no step */
 };
 
-struct mf_run_of {
-    size_t n;
-    const uint32_t *index; /* NULL: sample i is row i */
-    const struct mf_feed *feed;
-    const struct mf_fetch *fetch;
-    int n_feeds, n_fetches;
-    uint64_t weights, shared;   /* versions: what derives from weights or set values is computed again when they move */
+struct mf_job {
+    const struct mf_batch *batch;
+    /* Versions of the weights and of all shared inputs. Results that depend on them alone (shared values, packed
+     * weights) are valid until the version changes. */
+    uint64_t weights, sets;
     const struct mf_step *step; /* after the gradients; NULL: none */
-    struct mf_verdict *verdict; /* of the step */
+    struct mf_verdict *verdict; /* of the step; the caller's */
 };
 
 /* ---- the device ---- */
@@ -170,34 +183,43 @@ struct mf_run_of {
 struct mf_dev;     /* opened */
 struct mf_program; /* a listing, compiled */
 
+/* One caller at a time. A function that takes *err may fail: MF_ENOMEM, MF_EDEVICE, and as stated. After a failure the
+ * contents of the memory that it writes are undefined, and the caller may call it again. */
 struct mf_device {
     const char *name; /* device=NAME or device=NAME:which */
-    /* which: "" or what follows the colon. workers: the host's, they outlive the device. MF_EUSAGE where this build,
-     * processor or machine has no such device or precision. */
+    /* which: "" or the text after the colon. workers: the host's, borrowed. MF_EUSAGE where this build, processor or
+     * machine lacks the device or the precision. */
     int (*open)(struct mf_dev **d, const char *which, struct mf_workers *workers, enum mf_precision precision,
                 struct mf_err *err);
-    void (*close)(struct mf_dev *d);
+    void (*close)(struct mf_dev *d); /* after its programs were forgotten and its memory was given back */
 
-    /* Memory that will hold what the host has at `host`. A device that computes in the host's memory returns `host`
-     * itself, and give, put and get do nothing with it. NULL: *err. */
+    /* Device memory for the floats at `host`; its contents are undefined until put. A device that computes in the
+     * host's memory returns `host` itself: then give, and put and get between the two, do nothing. `what` names the
+     * memory in the error. NULL: *err. */
     float *(*take)(struct mf_dev *d, float *host, size_t floats, const char *what, struct mf_err *err);
-    void (*give)(struct mf_dev *d, float *p, float *host, size_t floats);
+    void (*give)(struct mf_dev *d, float *p, float *host, size_t floats); /* as it was taken */
+    /* Transfers, complete on return and in order with runs. */
     int (*put)(struct mf_dev *d, float *to, const float *host, size_t floats, struct mf_err *err);
     int (*get)(struct mf_dev *d, float *host, const float *from, size_t floats, struct mf_err *err);
+    int (*copy)(struct mf_dev *d, float *to, const float *from, size_t floats, struct mf_err *err); /* on the device */
 
-    int (*copy)(struct mf_dev *d, float *to, const float *from, size_t floats, struct mf_err *err); /* both its own */
-
-    /* Samples that are best computed at once, where one takes so many floats. */
+    /* The number of samples for a tile, where one sample takes so many floats of the tile space. At least 1. The bits
+     * of gradients depend on it, so it may not depend on the number of threads or the free memory. */
     int (*samples)(const struct mf_dev *d, size_t floats);
+    /* Allocates the spaces. MF_EUSAGE where the device cannot compute the listing in its precision. */
     int (*compile)(struct mf_program **p, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err);
     void (*forget)(struct mf_program *p);
-    void (*memory)(const struct mf_program *p, size_t n,
-                   struct mf_memory *to); /* added: what runs of n samples touch */
-    int (*set)(struct mf_program *p, int value, const float *host, struct mf_err *err); /* a shared input */
-    int (*run)(struct mf_program *p, const struct mf_run_of *r, struct mf_err *err);
-    const float *(*grads)(struct mf_program *p); /* (lane), the device's, after a run with backward */
+    /* Adds the memory that runs of n samples use, in bytes; also of an outline. */
+    void (*memory)(const struct mf_program *p, size_t n, struct mf_memory *to);
+    /* Copies a shared input to its place: rows*cols floats, before the first run and again when they change. */
+    int (*set)(struct mf_program *p, int value, const float *host, struct mf_err *err);
+    /* Forward; backward, where the listing has it; then the step. On return the fetches and the verdict are written,
+     * and feeds are no longer read. After a failure the weights and moments may be partly stepped. */
+    int (*run)(struct mf_program *p, const struct mf_job *j, struct mf_err *err);
+    /* The device's memory, (lane): the sums over the samples of the last run. Only of a listing with backward. */
+    const float *(*grads)(struct mf_program *p);
 };
 
-extern const struct mf_device *const mf_devices[]; /* ends with NULL; made from the file names */
+extern const struct mf_device *const mf_devices[]; /* ends with NULL; generated from the file names */
 
 #endif

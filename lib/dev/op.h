@@ -54,7 +54,7 @@ struct mf_op {
     const char *name;
     size_t attributes; /* bytes of mf_call.how */
     unsigned flows;    /* bit i: a gradient may flow into x[i]; bit 31: into all from there */
-    bool forgets;      /* backward reads no operand's values: they need not live until then */
+    bool frees_inputs; /* backward reads no operand's values: their memory is free after the last forward reader */
 
     /* The reference loops, for n samples: what the operation means on every device. */
     void (*forward)(const struct mf_call *c, int n);

@@ -253,7 +253,13 @@ static int ask(struct mf_cloner *m, const float *obs, struct mf_err *err)
                              {m->other.t, time, 1, true},
                              {m->other.d, m->d2 + from, 1, true}};
     struct mf_fetch fetch = {m->other.v, m->v + from * D, D};
-    int rc = mf_plan_run(m->other.plan, m->taught, m->index ? m->index + from : NULL, feed, 4, &fetch, 1, err);
+    const struct mf_batch batch = {.n = m->taught,
+                                   .index = m->index ? m->index + from : NULL,
+                                   .feed = feed,
+                                   .n_feeds = 4,
+                                   .fetch = &fetch,
+                                   .n_fetches = 1};
+    int rc = mf_plan_run(m->other.plan, &batch, err);
     for (size_t i = from * D; !rc && noise1 && i < m->n * D; i++)
         m->v[i] = -m->v[i];
     return rc;
@@ -323,13 +329,13 @@ static int learn(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_
                                    {m->student.d, m->d, 1, true},
                                    {m->student.key, m->key, 1, true}};
     const struct mf_fetch fetch = {m->student.loss, m->loss, 1};
-    const struct mf_run_of run = {.n = b->n,
-                                  .index = b->index,
-                                  .feed = feed,
-                                  .n_feeds = 5 + (m->student.d.id != 0) + (m->student.key.id != 0),
-                                  .fetch = &fetch,
-                                  .n_fetches = 1};
-    return mf_optimizer_learn(o, m->student.plan, &run, how, verdict, err);
+    const struct mf_batch batch = {.n = b->n,
+                                   .index = b->index,
+                                   .feed = feed,
+                                   .n_feeds = 5 + (m->student.d.id != 0) + (m->student.key.id != 0),
+                                   .fetch = &fetch,
+                                   .n_fetches = 1};
+    return mf_optimizer_learn(o, m->student.plan, &batch, how, verdict, err);
 }
 
 int mf_cloner_run(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_optimizer *o,

@@ -52,13 +52,13 @@ int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct 
 
 /* ---- a minibatch ---- */
 
-int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_run_of *run,
+int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
                        const struct mf_step *step, struct mf_verdict *v, struct mf_err *err)
 {
     struct mf_step s = *step;
     for (int g = 0; g < MF_GROUPS; g++)
         s.averaged |= (unsigned)mf_is_averaged((enum mf_group)g) << g;
-    int rc = mf_plan_learn(plan, run, &s, &o->adam, v, err);
+    int rc = mf_plan_learn(plan, batch, &s, &o->adam, v, err);
     if (rc || v->vetoed)
         return rc;
     o->minibatches++;

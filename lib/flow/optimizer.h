@@ -42,7 +42,7 @@ int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct 
 /* One minibatch on the device: gradients, then a step by them; `step` says all but what the optimiser keeps. It is
  * counted unless it was vetoed. A gradient that is not finite takes no step; MF_EMATH, with a verdict, where patience
  * ends. */
-int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_run_of *run,
+int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
                        const struct mf_step *step, struct mf_verdict *v, struct mf_err *err);
 /* Weights, moments and average on the host are those of the last step: before they are read there. */
 int mf_optimizer_settle(struct mf_optimizer *o, struct mf_err *err);

@@ -211,7 +211,9 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
     if (x->encoding && m->encoding.id)
         fetch[fetches++] = (struct mf_fetch){m->encoding, x->encoding,
                                              (size_t)(mf_rows(m->g, m->encoding) * mf_cols(m->g, m->encoding))};
-    rc = mf_plan_run(m->plan, (size_t)n, NULL, feed, m->eps.id ? 4 : 3, fetch, fetches, err);
+    const struct mf_batch batch = {
+        .n = (size_t)n, .feed = feed, .n_feeds = m->eps.id ? 4 : 3, .fetch = fetch, .n_fetches = fetches};
+    rc = mf_plan_run(m->plan, &batch, err);
     if (!rc)
         actions_out(m, n, x->actions);
     return rc;
@@ -227,5 +229,6 @@ int mf_sampler_values(struct mf_sampler *m, int n, const float *obs, float *valu
     mf_policy_normalize(m->p, (size_t)n, obs, m->x);
     struct mf_feed feed = {m->value_obs, m->x, (size_t)m->p->spec.net.O, false};
     struct mf_fetch fetch = {m->value_only, values, 1};
-    return mf_plan_run(m->value_plan, (size_t)n, NULL, &feed, 1, &fetch, 1, err);
+    const struct mf_batch batch = {.n = (size_t)n, .feed = &feed, .n_feeds = 1, .fetch = &fetch, .n_fetches = 1};
+    return mf_plan_run(m->value_plan, &batch, err);
 }

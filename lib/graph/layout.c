@@ -76,14 +76,9 @@ static void touch(struct mf_place *place, int time)
     place->to = time > place->to ? time : place->to;
 }
 
-static size_t whole_lines(size_t floats)
-{
-    return (floats + 15) / 16 * 16;
-}
-
 size_t mf_floats_of(const struct mf_value *v, int n)
 {
-    return whole_lines((size_t)v->rows * (size_t)v->cols * (v->shared ? 1 : (size_t)n));
+    return mf_whole_lines((size_t)v->rows * (size_t)v->cols * (v->shared ? 1 : (size_t)n));
 }
 
 static void find_lives(struct mf_plan *p)
@@ -108,7 +103,7 @@ static void find_lives(struct mf_plan *p)
         for (int k = 0; k < nd->n_x; k++) {
             int x = root(g, nd->x[k]);
             touch(&p->data[x], forward_time(i));
-            if (back && !nd->op->forgets)
+            if (back && !nd->op->frees_inputs)
                 touch(&p->data[x], backward_time(g, i));
             if (back && mf_flows(g, nd, k) && p->wanted[x])
                 touch(&p->grad[x], backward_time(g, i));
@@ -117,7 +112,7 @@ static void find_lives(struct mf_plan *p)
             touch(&p->data[nd->y], backward_time(g, i));
             touch(&p->grad[nd->y], backward_time(g, i));
         }
-        if (back && nd->keep) {
+        if (back && nd->aux_floats) {
             touch(&p->aux[i], forward_time(i));
             touch(&p->aux[i], backward_time(g, i));
         }
@@ -184,7 +179,7 @@ size_t mf_plan_place(struct mf_plan *p, int tile)
             all[n++] = &p->grad[v];
     }
     for (int i = 0; i < g->n_nodes; i++) {
-        p->aux[i].size = whole_lines(g->node[i].keep * (size_t)tile);
+        p->aux[i].size = mf_whole_lines(g->node[i].aux_floats * (size_t)tile);
         if (p->aux[i].to >= 0)
             all[n++] = &p->aux[i];
     }
@@ -211,7 +206,7 @@ size_t mf_plan_place_shared(struct mf_plan *p)
     for (int i = 0; i < g->n_nodes; i++)
         if (mf_node_shared(g, i) && mf_runs_back(p, i)) {
             p->aux[i].at = end;
-            end += whole_lines(g->node[i].keep);
+            end += mf_whole_lines(g->node[i].aux_floats);
         }
     return end;
 }

@@ -71,9 +71,9 @@ static void list_call(const struct mf_plan *p, int i, struct mf_listed *c, struc
         .W_floats = floats_of(p, nd->W),
         .b_floats = floats_of(p, nd->b),
         .ldw = nd->W < 0 ? 0 : p->params->p[nd->W].cols,
-        .keep = nd->keep && back ? site(shared ? MF_IN_SHARED : MF_IN_TILE, p->aux[i].at) : site(MF_NOWHERE, 0),
+        .aux = nd->aux_floats && back ? site(shared ? MF_IN_SHARED : MF_IN_TILE, p->aux[i].at) : site(MF_NOWHERE, 0),
+        .aux_floats = nd->aux_floats,
     };
-    c->keeps = nd->keep;
     for (int k = 0; k < nd->n_x; k++)
         x[k] = operand(p, nd->x[k], back && mf_flows(g, nd, k), shared);
 }

@@ -28,7 +28,7 @@ int mf_param_add(struct mf_params *ps, const char *name, int rows, int cols, int
     *p = (struct mf_param){.rows = rows, .cols = cols, .rank = rank, .group = group, .init = init, .a = a};
     strcpy(p->name, name);
     p->at = ps->size;
-    ps->size += ((size_t)rows * (size_t)cols + 15) / 16 * 16; /* each begins a cache line; the gap stays 0 */
+    ps->size += mf_whole_lines((size_t)rows * (size_t)cols); /* each begins a cache line; the gap stays 0 */
     return ps->n++;
 }
 

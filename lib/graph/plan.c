@@ -109,12 +109,12 @@ static int send_sets(struct mf_plan *p, struct mf_err *err)
     return rc;
 }
 
-static int check(const struct mf_plan *p, const struct mf_run_of *r, struct mf_err *err)
+static int check(const struct mf_plan *p, const struct mf_batch *b, bool step, struct mf_err *err)
 {
     int inputs = 0;
     if (!p->weights)
         return mf_err_set(err, MF_EUSAGE, "a plan of parameters without values cannot run");
-    if (r->step && !p->backward)
+    if (step && !p->backward)
         return mf_err_set(err, MF_EUSAGE, "a plan without gradients cannot take a step of the optimiser");
     for (int v = 1; v < p->g->n_values; v++) {
         const struct mf_value *x = &p->g->value[v];
@@ -124,43 +124,39 @@ static int check(const struct mf_plan *p, const struct mf_run_of *r, struct mf_e
         if (x->shared && !p->set[v].data)
             return mf_err_set(err, MF_EUSAGE, "shared input %d (%d, %d) of a plan was never set", v, x->rows, x->cols);
     }
-    if (r->n_feeds != inputs)
-        return mf_err_set(err, MF_EUSAGE, "a plan with %d inputs was fed %d", inputs, r->n_feeds);
-    for (int i = 0; i < r->n_fetches; i++)
-        if (p->heads[p->g->value[r->fetch[i].value.id].root] > 1)
+    if (b->n_feeds != inputs)
+        return mf_err_set(err, MF_EUSAGE, "a plan with %d inputs was fed %d", inputs, b->n_feeds);
+    for (int i = 0; i < b->n_fetches; i++)
+        if (p->heads[p->g->value[b->fetch[i].value.id].root] > 1)
             return mf_err_set(err, MF_EUSAGE, "value %d is stored head by head: fetch the value made of it",
-                              r->fetch[i].value.id);
+                              b->fetch[i].value.id);
     return 0;
 }
 
-/* The device has the weights and shared inputs that the host has set since. */
-static int prepare(struct mf_plan *p, struct mf_run_of *r, struct mf_err *err)
+/* The device gets the weights and shared inputs that the host has changed. */
+static int prepare(struct mf_plan *p, struct mf_job *j, struct mf_err *err)
 {
-    int rc = check(p, r, err);
+    int rc = check(p, j->batch, j->step, err);
     if (rc || (rc = mf_mirror_update(p->e, p->weights, p->params, err)) || (rc = send_sets(p, err)))
         return rc;
-    r->weights = p->params->version;
-    r->shared = p->sets;
+    j->weights = p->params->version;
+    j->sets = p->sets;
     return 0;
 }
 
-int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct mf_feed *feeds, int n_feeds,
-                const struct mf_fetch *fetches, int n_fetches, struct mf_err *err)
+int mf_plan_run(struct mf_plan *p, const struct mf_batch *b, struct mf_err *err)
 {
-    struct mf_run_of r = {
-        .n = n, .index = index, .feed = feeds, .n_feeds = n_feeds, .fetch = fetches, .n_fetches = n_fetches};
-    int rc = prepare(p, &r, err);
-    return rc ? rc : p->e->device->run(p->program, &r, err);
+    struct mf_job j = {.batch = b};
+    int rc = prepare(p, &j, err);
+    return rc ? rc : p->e->device->run(p->program, &j, err);
 }
 
-int mf_plan_learn(struct mf_plan *p, const struct mf_run_of *what, const struct mf_step *how, struct mf_adam *a,
+int mf_plan_learn(struct mf_plan *p, const struct mf_batch *b, const struct mf_step *how, struct mf_adam *a,
                   struct mf_verdict *verdict, struct mf_err *err)
 {
     struct mf_step step = *how;
-    struct mf_run_of r = *what;
-    r.step = &step;
-    r.verdict = verdict;
-    int rc = prepare(p, &r, err);
+    struct mf_job j = {.batch = b, .step = &step, .verdict = verdict};
+    int rc = prepare(p, &j, err);
     if (rc || (rc = mf_adam_ready(a, p->e, err)))
         return rc;
     step.of = a->on_device;
@@ -168,7 +164,7 @@ int mf_plan_learn(struct mf_plan *p, const struct mf_run_of *what, const struct 
     step.beta2 = a->beta2;
     step.eps = a->eps;
     step.weight_decay = a->weight_decay;
-    rc = p->e->device->run(p->program, &r, err);
+    rc = p->e->device->run(p->program, &j, err);
     if (rc == 0 && verdict->stepped) {
         mf_params_touch(p->params);
         p->weights->version = p->params->version; /* the device made them */

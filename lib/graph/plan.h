@@ -41,22 +41,27 @@ int mf_plan_new(struct mf_plan **p, struct mf_engine *e, struct mf_graph *g, con
 void mf_plan_free(struct mf_plan *p);
 void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to); /* added: what runs of n samples touch */
 
-void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data); /* copied; stays until set again */
+/* A shared input's rows*cols floats, copied; they stay until set again. */
+void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data);
 
-/* Run n samples. index NULL: sample i is row i. With a backward plan the gradients are ready in
- * mf_plan_grads afterwards (zeroed first). Every input must be fed. */
-int mf_plan_run(struct mf_plan *p, size_t n, const uint32_t *index, const struct mf_feed *feeds, int n_feeds,
-                const struct mf_fetch *fetches, int n_fetches, struct mf_err *err);
-/* The same, and a step of the optimiser by these gradients: *verdict says whether it was taken. Of `r` the caller fills
- * n, index, feeds and fetches; of `step` all but the moments and Adam's constants, which are a's. */
-int mf_plan_learn(struct mf_plan *p, const struct mf_run_of *r, const struct mf_step *step, struct mf_adam *a,
+/* Forward, and backward where the plan has it: gradients are sums over the samples of the batch. The device first gets
+ * the weights and shared inputs that the host has changed. MF_EUSAGE where an input was not fed or set, where a value
+ * cannot be fetched, or of an outline. */
+int mf_plan_run(struct mf_plan *p, const struct mf_batch *b, struct mf_err *err);
+/* The same, and a step of the optimiser by these gradients; the verdict says whether it was taken. `step` has all but
+ * the moments and Adam's constants, which are a's. */
+int mf_plan_learn(struct mf_plan *p, const struct mf_batch *b, const struct mf_step *step, struct mf_adam *a,
                   struct mf_verdict *verdict, struct mf_err *err);
 const float *mf_plan_grads(struct mf_plan *p); /* a copy on the host, laid out as params->value; NULL: it failed */
 
-/* The device may have newer weights, moments and averages than the host after mf_plan_learn: bring them, before anyone
- * on the host reads them. a: or NULL. */
+/* Which copy is newer: after mf_plan_learn the device may have newer weights, moments and averages than the host.
+ * Settle before the host reads or writes them, and before the last plan of these parameters is freed. After the host
+ * has written, mf_params_touch and mf_adam_touch: the next run sends the host's copy. */
+
+/* Fetches from the device what it has newer. a: or NULL. After a failure it may be called again. */
 int mf_engine_settle(struct mf_engine *e, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
-/* On the device: to's weights become from's, and a's average of them in one group; a NULL: none. Both have plans. */
+/* On the device: to's weights become from's, but in one group a's average of them; a NULL: from's in all. Both have
+ * plans on this engine. */
 int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_params *from, struct mf_adam *a,
                     enum mf_group averaged, struct mf_err *err);
 

@@ -16,11 +16,11 @@ struct mf_value {
 
 struct mf_node {
     const struct mf_op *op;
-    void *how;   /* its attributes */
-    int y;       /* value */
-    int n_x, *x; /* values */
-    size_t keep; /* floats that forward keeps for backward, of one sample (of one shared value) */
-    int W, b;    /* parameters; -1: none */
+    void *how;         /* its attributes */
+    int y;             /* value */
+    int n_x, *x;       /* values */
+    size_t aux_floats; /* of mf_call.aux, of one sample (of one shared value) */
+    int W, b;          /* parameters; -1: none */
 };
 
 struct mf_graph {

@@ -183,6 +183,6 @@ struct mf_val mf_attention(struct mf_graph *g, struct mf_val q, struct mf_val k,
                    &op, 4, all);
     how.drop = key.id ? how.drop : 0.0f;
     struct mf_val y = mf_record(g, &op, &how, 4, all, mf_rows(g, q), how.out);
-    mf_record_of(g, y)->keep = mf_attention_keeps(mf_rows(g, q), mf_rows(g, k), how.heads, how.blocks);
+    mf_record_of(g, y)->aux_floats = mf_attention_keeps(mf_rows(g, q), mf_rows(g, k), how.heads, how.blocks);
     return y;
 }

@@ -27,7 +27,7 @@ static const struct mf_op op = {
     .name = "cols",
     .attributes = sizeof(int),
     .flows = 1,
-    .forgets = true,
+    .frees_inputs = true,
     .forward = forward,
     .backward = backward,
 };

@@ -32,7 +32,7 @@ static void backward(const struct mf_call *c, int n, float *lane)
 static const struct mf_op op = {
     .name = "concat",
     .flows = ~0u,
-    .forgets = true,
+    .frees_inputs = true,
     .forward = forward,
     .backward = backward,
 };

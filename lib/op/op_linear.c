@@ -83,7 +83,7 @@ static struct mf_val record(struct mf_graph *g, int n, const struct mf_val *x, i
     struct mf_node *nd = mf_record_of(g, y);
     nd->W = W;
     nd->b = b;
-    nd->keep = mf_act_keeps(how->act) ? (size_t)rows * (size_t)cols : 0;
+    nd->aux_floats = mf_act_keeps(how->act) ? (size_t)rows * (size_t)cols : 0;
     return y;
 }
 

@@ -118,7 +118,7 @@ static struct mf_val record(struct mf_graph *g, struct mf_val x, int cols, int W
     struct mf_node *nd = mf_record_of(g, y);
     nd->W = W;
     nd->b = b;
-    nd->keep = (size_t)how->blocks * (size_t)how->heads * 2; /* the mean and the factor */
+    nd->aux_floats = (size_t)how->blocks * (size_t)how->heads * 2; /* the mean and the factor */
     return y;
 }
 

@@ -44,7 +44,7 @@ static const struct mf_op op = {
     .name = "pool",
     .attributes = sizeof(enum mf_pool),
     .flows = 1,
-    .forgets = true,
+    .frees_inputs = true,
     .forward = forward,
     .backward = backward,
 };
@@ -56,6 +56,6 @@ struct mf_val mf_pool(struct mf_graph *g, struct mf_val x, int n, enum mf_pool h
     if (n == rows)
         return x;
     struct mf_val y = mf_record(g, &op, &how, 1, &x, n, cols);
-    mf_record_of(g, y)->keep = how == MF_POOL_MAX ? (size_t)n * (size_t)cols : 0;
+    mf_record_of(g, y)->aux_floats = how == MF_POOL_MAX ? (size_t)n * (size_t)cols : 0;
     return y;
 }

@@ -29,7 +29,7 @@ static const struct mf_op op = {
     .name = "rows",
     .attributes = sizeof(int),
     .flows = 1,
-    .forgets = true,
+    .frees_inputs = true,
     .forward = forward,
     .backward = backward,
 };

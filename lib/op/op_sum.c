@@ -24,7 +24,7 @@ static const struct mf_op op = {
     .name = "sum",
     .attributes = sizeof(enum mf_act),
     .flows = ~0u,
-    .forgets = true,
+    .frees_inputs = true,
     .forward = forward,
     .backward = backward,
 };
@@ -38,7 +38,7 @@ struct mf_val mf_sum(struct mf_graph *g, int n, const struct mf_val *x, enum mf_
     for (int i = 0; i < n; i++)
         mf_record_want(g, !x[i].id || mf_spreads(g, x[i], rows, cols), &op, n, x);
     struct mf_val y = mf_record(g, &op, &act, n, x, rows, cols);
-    mf_record_of(g, y)->keep = mf_act_keeps(act) ? (size_t)rows * (size_t)cols : 0;
+    mf_record_of(g, y)->aux_floats = mf_act_keeps(act) ? (size_t)rows * (size_t)cols : 0;
     return y;
 }
 

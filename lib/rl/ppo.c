@@ -251,9 +251,9 @@ static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *
     join_critic(&io, l, r, b);
     if (!warm)
         join_policy(&io, q, r, b);
-    const struct mf_run_of run = {
+    const struct mf_batch batch = {
         .n = b->n, .index = b->row, .feed = io.feed, .n_feeds = io.n, .fetch = io.fetch, .n_fetches = io.n_fetches};
-    int rc = mf_optimizer_learn(&q->optimizer, l->plan, &run, &step, &v, err);
+    int rc = mf_optimizer_learn(&q->optimizer, l->plan, &batch, &step, &v, err);
     if (rc && rc != MF_EMATH)
         return rc;
     if (!warm)

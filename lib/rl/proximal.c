@@ -31,7 +31,13 @@ static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows 
             {.input = s.time, .base = r->time, .stride = 1},
         };
         const struct mf_fetch fetch = {.value = s.logprobs, .base = *now, .stride = (size_t)r->E};
-        rc = mf_plan_run(plan, r->n_live, r->live, feed, r->time ? 4 : 3, &fetch, 1, err);
+        const struct mf_batch batch = {.n = r->n_live,
+                                       .index = r->live,
+                                       .feed = feed,
+                                       .n_feeds = r->time ? 4 : 3,
+                                       .fetch = &fetch,
+                                       .n_fetches = 1};
+        rc = mf_plan_run(plan, &batch, err);
     }
     mf_plan_free(plan);
     mf_graph_free(g);

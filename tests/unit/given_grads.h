@@ -21,7 +21,7 @@ struct given {
 
     struct mf_feed feed[3 * GIVEN_MOST];
     float *room[3 * GIVEN_MOST];
-    struct mf_run_of run;
+    struct mf_batch batch;
 };
 
 static inline struct mf_val given_sum(struct mf_graph *g, struct mf_val x)
@@ -68,7 +68,7 @@ static inline void given_close(struct given *l)
 }
 
 /* The run that has these gradients, laid out as ps->value; valid until the next. */
-static inline const struct mf_run_of *given_run(struct given *l, const float *grads)
+static inline const struct mf_batch *given_run(struct given *l, const float *grads)
 {
     const size_t N = (size_t)l->columns;
     given_clear(l);
@@ -87,8 +87,8 @@ static inline const struct mf_run_of *given_run(struct given *l, const float *gr
         l->feed[3 * i + 1] = (struct mf_feed){l->weigh[i], weigh, rows, false};
         l->feed[3 * i + 2] = (struct mf_feed){l->none[i], none, rows, false};
     }
-    l->run = (struct mf_run_of){.n = N, .feed = l->feed, .n_feeds = 3 * l->n};
-    return &l->run;
+    l->batch = (struct mf_batch){.n = N, .feed = l->feed, .n_feeds = 3 * l->n};
+    return &l->batch;
 }
 
 #endif

@@ -106,7 +106,9 @@ static double run(struct lab *l, size_t samples, const uint32_t *index, float *y
     struct mf_err err = {0};
     size_t n = (size_t)(mf_rows(l->g, l->y) * mf_cols(l->g, l->y));
     struct mf_fetch fetch[] = {{l->loss, loss, 1}, {l->y, y, n}};
-    if (mf_plan_run(l->plan, samples, index, l->feed, l->n_feeds, fetch, y ? 2 : 1, &err))
+    struct mf_batch batch = {
+        .n = samples, .index = index, .feed = l->feed, .n_feeds = l->n_feeds, .fetch = fetch, .n_fetches = y ? 2 : 1};
+    if (mf_plan_run(l->plan, &batch, &err))
         printf("# %s\n", err.text);
     double sum = 0.0;
     for (size_t s = 0; s < samples; s++)

@@ -136,7 +136,7 @@ static int plain_compile(struct mf_program **out, struct mf_dev *d, const struct
             .y = plain_tensor(p, &c->y),
             .x = x,
             .n_x = c->n_x,
-            .aux = plain_at(p, c->keep),
+            .aux = plain_at(p, c->aux),
             .W = weights && c->W >= 0 ? weights + c->W : NULL,
             .b = weights && c->b >= 0 ? weights + c->b : NULL,
             .ldw = c->ldw,
@@ -177,40 +177,42 @@ static int plain_set(struct mf_program *p, int value, const float *host, struct 
 
 /* ---- a run: tile after tile ---- */
 
-static void plain_fetch(const struct mf_program *p, const struct mf_run_of *r, int value, size_t first, size_t n)
+static void plain_fetch(const struct mf_program *p, const struct mf_job *j, int value, size_t first, size_t n)
 {
+    const struct mf_batch *b = j->batch;
     const struct mf_value_at *v = &p->l->value[value];
     const float *from = plain_at(p, v->data);
     size_t size = (size_t)v->rows * (size_t)v->cols;
-    for (int i = 0; i < r->n_fetches; i++)
-        for (size_t s = 0; p->l->value[r->fetch[i].value.id].root == value && s < n; s++)
-            memcpy(r->fetch[i].base + (first + s) * r->fetch[i].stride, from + (v->shared ? 0 : s * size),
+    for (int i = 0; i < b->n_fetches; i++)
+        for (size_t s = 0; p->l->value[b->fetch[i].value.id].root == value && s < n; s++)
+            memcpy(b->fetch[i].base + (first + s) * b->fetch[i].stride, from + (v->shared ? 0 : s * size),
                    size * sizeof *from);
-    if (r->step && r->step->veto.id && p->l->value[r->step->veto.id].root == value)
+    if (j->step && j->step->veto.id && p->l->value[j->step->veto.id].root == value)
         memcpy(p->veto, from, n * sizeof *from);
 }
 
-static void plain_tile(struct mf_program *p, const struct mf_run_of *r, size_t first, int n)
+static void plain_tile(struct mf_program *p, const struct mf_job *j, size_t first, int n)
 {
     const struct mf_listing *l = p->l;
-    for (int i = 0; i < r->n_feeds; i++) {
-        const struct mf_feed *f = &r->feed[i];
+    const struct mf_batch *b = j->batch;
+    for (int i = 0; i < b->n_feeds; i++) {
+        const struct mf_feed *f = &b->feed[i];
         const struct mf_value_at *v = &l->value[f->input.id];
         size_t size = (size_t)v->rows * (size_t)v->cols;
         for (size_t s = 0; s < (size_t)n; s++)
             memcpy(p->tile + v->data.at + s * size,
-                   f->base + (r->index && !f->direct ? r->index[first + s] : first + s) * f->stride,
+                   f->base + (b->index && !f->direct ? b->index[first + s] : first + s) * f->stride,
                    size * sizeof *f->base);
     }
     for (int v = 1; v < l->n_values; v++)
         if (l->value[v].input && l->value[v].root == v)
-            plain_fetch(p, r, v, first, (size_t)n);
+            plain_fetch(p, j, v, first, (size_t)n);
     for (int i = 0; i < l->n_calls; i++) {
         if (!l->call[i].shared)
             l->call[i].op->forward(&p->call[i], n);
-        plain_fetch(p, r, l->call[i].value, first, (size_t)n);
+        plain_fetch(p, j, l->call[i].value, first, (size_t)n);
     }
-    for (int s = 0; r->step && r->step->veto.id && s < n; s++)
+    for (int s = 0; j->step && j->step->veto.id && s < n; s++)
         p->vetoed += (double)p->veto[s];
     if (!l->backward)
         return;
@@ -221,8 +223,8 @@ static void plain_tile(struct mf_program *p, const struct mf_run_of *r, size_t f
         if (l->call[i].back && !l->call[i].shared)
             l->call[i].op->backward(&p->call[i], n, p->sum);
     for (int i = 0; i < l->n_tails; i++)
-        for (size_t j = 0; j < l->tail[i].floats; j++)
-            p->sum[l->tail[i].at + j] += plain_at(p, l->tail[i].grad)[j];
+        for (size_t k = 0; k < l->tail[i].floats; k++)
+            p->sum[l->tail[i].at + k] += plain_at(p, l->tail[i].grad)[k];
 }
 
 static void plain_shared_back(struct mf_program *p, size_t n)
@@ -279,23 +281,23 @@ static void plain_step(const struct mf_program *p, const struct mf_step *s, stru
     }
 }
 
-static int plain_run(struct mf_program *p, const struct mf_run_of *r, struct mf_err *err)
+static int plain_run(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
 {
     const struct mf_listing *l = p->l;
     (void)err;
-    for (int i = 0; (p->weights != r->weights || p->sets != r->shared) && i < l->n_calls; i++)
+    for (int i = 0; (p->weights != j->weights || p->sets != j->sets) && i < l->n_calls; i++)
         if (l->call[i].shared)
             l->call[i].op->forward(&p->call[i], 1);
-    p->weights = r->weights;
-    p->sets = r->shared;
+    p->weights = j->weights;
+    p->sets = j->sets;
     p->vetoed = 0;
     memset(p->sum, 0, l->lane * sizeof *p->sum);
-    for (size_t at = 0; at < r->n; at += (size_t)l->samples)
-        plain_tile(p, r, at, r->n - at < (size_t)l->samples ? (int)(r->n - at) : l->samples);
+    for (size_t at = 0; at < j->batch->n; at += (size_t)l->samples)
+        plain_tile(p, j, at, j->batch->n - at < (size_t)l->samples ? (int)(j->batch->n - at) : l->samples);
     if (l->backward)
-        plain_shared_back(p, r->n);
-    if (r->step)
-        plain_step(p, r->step, r->verdict);
+        plain_shared_back(p, j->batch->n);
+    if (j->step)
+        plain_step(p, j->step, j->verdict);
     return 0;
 }
 

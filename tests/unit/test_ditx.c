@@ -147,7 +147,9 @@ static void forward(struct mf_policy *p, const float *obs)
     mf_policy_normalize(p, B, obs, nobs);
     struct mf_feed feed[] = {{o, nobs, O, false}, {x, traj, (K + 1) * D, false}};
     struct mf_fetch fetch[] = {{v, x_next, K * D}, {tokens, see, TO * N * (F + 64)}};
-    must(mf_plan_run(plan, B, NULL, feed, 2, fetch, 2, &err), &err);
+    must(
+        mf_plan_run(plan, &(struct mf_batch){.n = B, .feed = feed, .n_feeds = 2, .fetch = fetch, .n_fetches = 2}, &err),
+        &err);
     for (int b = 0; b < B; b++)
         for (int i = 0; i < K * D; i++) {
             x_next[b * K * D + i] = traj[b * (K + 1) * D + i] + x_next[b * K * D + i] / K;
@@ -216,7 +218,11 @@ static void teacher(struct mf_policy *p, const float *nobs, struct batch *b)
         x2[i] = (1 - to) * noise[i] + to * data[(B - 1) * D + i];
     struct mf_feed feed[] = {
         {o, nobs + (B - 1) * O, O, false}, {x, x2, D, false}, {t, &to, 1, false}, {d, &step, 1, false}};
-    must(mf_plan_run(plan, 1, NULL, feed, 4, &(struct mf_fetch){v, got, D}, 1, &err), &err);
+    must(mf_plan_run(plan,
+                     &(struct mf_batch){
+                         .n = 1, .feed = feed, .n_feeds = 4, .fetch = &(struct mf_fetch){v, got, D}, .n_fetches = 1},
+                     &err),
+         &err);
     for (int i = 0; i < D; i++)
         target[i] = (x2[i] + (1 - to) * got[i] - b->x[(B - 1) * D + i]) / (1 - from);
     same("the teacher's target", target, b->target + (B - 1) * D, D, 1e-5);
@@ -245,7 +251,7 @@ static void gradients(const struct mf_params *ps, const float *grads)
        "gradients of %d tensors: off by %.1e of the largest, %.1e of the norm", found, worst / most, sqrt(apart / all));
 }
 
-static void adam_step(struct mf_policy *p, struct mf_plan *plan, const struct mf_run_of *run)
+static void adam_step(struct mf_policy *p, struct mf_plan *plan, const struct mf_batch *run)
 {
     struct mf_err err;
     struct mf_adam adam;
@@ -294,12 +300,14 @@ static void learning(struct mf_policy *p, const float *obs)
     struct mf_feed feed[] = {{o, nobs, O, false}, {x, b.x, D, false},           {t, b.t, 1, false},
                              {d, b.d, 1, false},  {target, b.target, D, false}, {weight, b.weight, 1, false}};
     struct mf_fetch fetch = {loss, each, 1};
-    must(mf_plan_run(plan, B, NULL, feed, 6, &fetch, 1, &err), &err);
+    must(mf_plan_run(plan, &(struct mf_batch){.n = B, .feed = feed, .n_feeds = 6, .fetch = &fetch, .n_fetches = 1},
+                     &err),
+         &err);
     float *flow = load("", "loss_flow"), *ct = load("", "loss_ct");
     near((double)each[0] + (double)each[1] + (double)each[2], (double)*flow, 1e-6, "the flow loss");
     near((double)each[3], (double)*ct, 1e-6, "the consistency loss");
     gradients(&p->params, mf_plan_grads(plan));
-    adam_step(p, plan, &(struct mf_run_of){.n = B, .feed = feed, .n_feeds = 6, .fetch = &fetch, .n_fetches = 1});
+    adam_step(p, plan, &(struct mf_batch){.n = B, .feed = feed, .n_feeds = 6, .fetch = &fetch, .n_fetches = 1});
     mf_plan_free(plan);
     mf_graph_free(g);
     free(flow), free(ct);

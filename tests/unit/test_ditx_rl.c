@@ -185,7 +185,10 @@ static void score(struct mf_policy *p, const struct run *r, float *logprobs, flo
                              {s.time, time, 1, false}};
     struct mf_fetch fetch[] = {
         {s.logprobs, logprobs, (size_t)E}, {s.value, values, 1}, {s.elements, elements, (size_t)(k * D)}};
-    must(mf_plan_run(plan, N, NULL, feed, joint ? 3 : 4, fetch, 3, &err), &err);
+    must(mf_plan_run(plan,
+                     &(struct mf_batch){.n = N, .feed = feed, .n_feeds = joint ? 3 : 4, .fetch = fetch, .n_fetches = 3},
+                     &err),
+         &err);
     norms(&p->params, mf_plan_grads(plan), norm);
     mf_plan_free(plan);
     mf_graph_free(g);

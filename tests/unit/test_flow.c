@@ -160,7 +160,9 @@ static void score(struct scorer *m, size_t n, const float *obs, const float *cha
         feed[2] = (struct mf_feed){m->s.coef, coef, 3, false};
         feed[3] = (struct mf_feed){m->s.time, times, 1, false};
     }
-    must(mf_plan_run(m->plan, n, NULL, feed, s->denoise == MF_JOINT ? 3 : 4, fetches, n_fetches, &err), &err);
+    struct mf_batch batch = {
+        .n = n, .feed = feed, .n_feeds = s->denoise == MF_JOINT ? 3 : 4, .fetch = fetches, .n_fetches = n_fetches};
+    must(mf_plan_run(m->plan, &batch, &err), &err);
 }
 
 static void compare(const char *what, const char *record, const float *got)
@@ -197,7 +199,14 @@ static void velocity_as_torch(const char *name, struct mf_policy *p, const float
         times[k] = (float)mf_flow_time(&p->spec, k), steps[k] = 1.0f / K;
     struct mf_feed feed[] = {
         {o, obs, O, false}, {x, chain, (K + 1) * D, false}, {t, times, 0, false}, {d, steps, 0, false}};
-    must(mf_plan_run(plan, B, NULL, feed, d.id ? 4 : 3, &(struct mf_fetch){v, got, K * D}, 1, &err), &err);
+    must(mf_plan_run(plan,
+                     &(struct mf_batch){.n = B,
+                                        .feed = feed,
+                                        .n_feeds = d.id ? 4 : 3,
+                                        .fetch = &(struct mf_fetch){v, got, K * D},
+                                        .n_fetches = 1},
+                     &err),
+         &err);
     compare(name, "v", got);
     mf_plan_free(plan);
     mf_graph_free(g);

@@ -143,7 +143,10 @@ static bool scored(struct mf_policy *p, const float *chains, const int32_t *inds
                              {s.coef, coef, (size_t)(k * 3), false},
                              {s.time, time, 1, false}};
     struct mf_fetch fetch = {s.logprobs, got, e};
-    must(mf_plan_run(plan, N, NULL, feed, joint ? 3 : 4, &fetch, 1, &err), &err);
+    must(mf_plan_run(
+             plan, &(struct mf_batch){.n = N, .feed = feed, .n_feeds = joint ? 3 : 4, .fetch = &fetch, .n_fetches = 1},
+             &err),
+         &err);
     mf_plan_free(plan);
     mf_graph_free(g);
     free(obs);

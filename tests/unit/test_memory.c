@@ -63,13 +63,15 @@ static void plans(size_t n, bool backward)
        "a plan without values takes nothing");
     mf_plan_memory(outline, n, &said);
     const struct mf_feed feeds[] = {{x, rows, WIDE, false}, {weight, rows, 1, false}};
-    ok(mf_plan_run(outline, n, NULL, feeds, 2, NULL, 0, &err) == MF_EUSAGE, "and does not run: %s", err.text);
+    ok(mf_plan_run(outline, &(struct mf_batch){.n = n, .feed = feeds, .n_feeds = 2}, &err) == MF_EUSAGE,
+       "and does not run: %s", err.text);
     mf_plan_free(outline);
 
     mf_params_alloc(&ps, &err);
     mf_params_fresh(&ps, 1);
     before = resident_mib();
-    if (mf_plan_new(&p, e, g, &opts, &err) || mf_plan_run(p, n, NULL, feeds, 2, NULL, 0, &err))
+    if (mf_plan_new(&p, e, g, &opts, &err) ||
+        mf_plan_run(p, &(struct mf_batch){.n = n, .feed = feeds, .n_feeds = 2}, &err))
         ok(0, "%s", err.text);
     double took = resident_mib() - before, need = mf_memory_sum(&said) / (1 << 20);
     if (SHADOWED)

@@ -125,14 +125,17 @@ static void several_plans(void)
                                    {.input = same, .base = unit, .stride = N}};
     const struct mf_fetch fetch[] = {{.value = one, .base = out, .stride = 1},
                                      {.value = two, .base = out + 1, .stride = 1}};
-    ok(mf_plan_run(plan, 1, NULL, feed, 1, fetch, 1, &err) == 0 &&
+    ok(mf_plan_run(plan, &(struct mf_batch){.n = 1, .feed = feed, .n_feeds = 1, .fetch = fetch, .n_fetches = 1},
+                   &err) == 0 &&
            mf_weights_copy(x.engine, &copy, &x.ps, NULL, MF_GROUP_POLICY, &err) == 0 &&
-           mf_plan_run(copied, 1, NULL, feed + 1, 1, fetch + 1, 1, &err) == 0,
+           mf_plan_run(copied,
+                       &(struct mf_batch){.n = 1, .feed = feed + 1, .n_feeds = 1, .fetch = fetch + 1, .n_fetches = 1},
+                       &err) == 0,
        "two plans of the parameters, and one of a copy");
     near((double)out[0], (double)x.start[3] - .1, 1e-6, "another plan sees the step");
     near((double)out[1], (double)x.start[3] - .1, 1e-6, "and so does the copy");
-    const struct mf_run_of run = {.n = 1, .feed = feed, .n_feeds = 1};
-    ok(mf_plan_learn(plan, &run, &(struct mf_step){.lr = {.1}}, &x.adam, &v, &err) == MF_EUSAGE, "%s", err.text);
+    const struct mf_batch batch = {.n = 1, .feed = feed, .n_feeds = 1};
+    ok(mf_plan_learn(plan, &batch, &(struct mf_step){.lr = {.1}}, &x.adam, &v, &err) == MF_EUSAGE, "%s", err.text);
     mf_plan_free(plan);
     mf_plan_free(copied);
     mf_graph_free(g);

@@ -197,7 +197,13 @@ static void one(const struct mf_safetensors *file, const char *name, struct mf_e
     for (int i = 0; i < b.n_sets; i++)
         mf_plan_set(p, b.set[i], b.kept[14 - i]);
     float *got = keep(&b, (size_t)n);
-    rc = rc || mf_plan_run(p, 1, NULL, b.feed, b.n_feeds, &(struct mf_fetch){y, got, (size_t)n}, 1, &err);
+    rc = rc || mf_plan_run(p,
+                           &(struct mf_batch){.n = 1,
+                                              .feed = b.feed,
+                                              .n_feeds = b.n_feeds,
+                                              .fetch = &(struct mf_fetch){y, got, (size_t)n},
+                                              .n_fetches = 1},
+                           &err);
     struct mf_param flat = {.name = "y", .rows = 1, .cols = n};
     double dy = compare(&flat, got, want, NULL), dg = 0.0;
     for (int i = 0; i < trained; i++)

@@ -61,14 +61,15 @@ static int run(struct net *m, int threads, int tile, int lanes, size_t n, const 
     struct mf_feed feeds[] = {
         {m->x, data[0], O, false}, {m->target, data[1], D, false}, {m->weight, data[2], 1, false}};
     struct mf_fetch fetch = {m->y, y, D};
+    struct mf_batch batch = {.n = n, .index = index, .feed = feeds, .n_feeds = 3, .fetch = &fetch, .n_fetches = 1};
     struct mf_plan_opts opts = {.tile = tile, .lanes = lanes, .backward = grads != NULL};
     int rc = mf_engine_open(&e, "cpu", threads, MF_FP32, &err) || mf_plan_new(&p, e, m->g, &opts, &err);
     if (rc == 0) {
         mf_plan_set(p, m->shift, shift);
-        rc = mf_plan_run(p, n, index, feeds, 3, &fetch, 1, &err);
+        rc = mf_plan_run(p, &batch, &err);
         if (grads)
             memcpy(grads, mf_plan_grads(p), sizeof(float) * m->ps.size);
-        rc = rc || mf_plan_run(p, n, index, feeds, 3, &fetch, 1, &err);
+        rc = rc || mf_plan_run(p, &batch, &err);
         unlike += grads && memcmp(grads, mf_plan_grads(p), sizeof(float) * m->ps.size);
         mf_plan_free(p);
         mf_engine_close(e);
@@ -189,7 +190,8 @@ static void alone(int threads, const float *x, float y[3][QUERIES * D])
             a.ps.value[a.ps.p[mf_param_find(&a.ps, "m")].at] += 1.0f;
             mf_params_touch(&a.ps);
         }
-        if (mf_plan_run(a.p, 1, NULL, &feed, 1, &fetch, 1, &err))
+        if (mf_plan_run(a.p, &(struct mf_batch){.n = 1, .feed = &feed, .n_feeds = 1, .fetch = &fetch, .n_fetches = 1},
+                        &err))
             abort();
     }
     leave(&a);
@@ -204,7 +206,7 @@ static float *helped(int threads, const float *x, size_t *bytes)
     struct mf_feed feeds[] = {
         {a.in, x, TOKENS * WIDE / 2, false}, {a.target, x, QUERIES * D, false}, {a.weight, data[2], 1, false}};
     mf_plan_set(a.p, a.scale, shift);
-    if (mf_plan_run(a.p, 3, NULL, feeds, 3, NULL, 0, &err))
+    if (mf_plan_run(a.p, &(struct mf_batch){.n = 3, .feed = feeds, .n_feeds = 3}, &err))
         abort();
     *bytes = sizeof(float) * a.ps.size;
     float *grads = memcpy(malloc(*bytes), mf_plan_grads(a.p), *bytes);
@@ -273,11 +275,13 @@ static void normed(const char *device, bool whole, const float *x, float *y, flo
     struct mf_fetch fetch = {out, y, KEYS * H}, of_keys = {mf_reshape(g, keys, 1, KEYS * H), fetched, KEYS * H};
     if (mf_engine_open(&e, device, 2, MF_FP32, &err) ||
         mf_plan_new(&p, e, g, &(struct mf_plan_opts){.tile = 4, .lanes = 2, .backward = true}, &err) ||
-        mf_plan_run(p, SEEN, NULL, feeds, 3, &fetch, 1, &err))
+        mf_plan_run(p, &(struct mf_batch){.n = SEEN, .feed = feeds, .n_feeds = 3, .fetch = &fetch, .n_fetches = 1},
+                    &err))
         abort();
     memcpy(grads, mf_plan_grads(p), sizeof *grads * (2 * H * H + H / HEADS));
     *refusal = (struct mf_err){0};
-    mf_plan_run(p, SEEN, NULL, feeds, 3, &of_keys, 1, refusal);
+    mf_plan_run(p, &(struct mf_batch){.n = SEEN, .feed = feeds, .n_feeds = 3, .fetch = &of_keys, .n_fetches = 1},
+                refusal);
     mf_plan_free(p);
     mf_engine_close(e);
     mf_graph_free(g);
@@ -314,9 +318,11 @@ static void refusals(void)
     ok(mf_engine_open(&e, "cpu", -1, MF_FP32, &err) == MF_EUSAGE, "less than no threads: %s", err.text);
     mf_engine_open(&e, "ref", 2, MF_FP32, &err);
     mf_plan_new(&p, e, m.g, &(struct mf_plan_opts){0}, &err);
-    ok(mf_plan_run(p, 1, NULL, &feed, 1, NULL, 0, &err) == MF_EUSAGE, "a shared input that was not set: %s", err.text);
+    ok(mf_plan_run(p, &(struct mf_batch){.n = 1, .feed = &feed, .n_feeds = 1}, &err) == MF_EUSAGE,
+       "a shared input that was not set: %s", err.text);
     mf_plan_set(p, m.shift, shift);
-    ok(mf_plan_run(p, 1, NULL, &feed, 1, NULL, 0, &err) == MF_EUSAGE, "an input that is not fed: %s", err.text);
+    ok(mf_plan_run(p, &(struct mf_batch){.n = 1, .feed = &feed, .n_feeds = 1}, &err) == MF_EUSAGE,
+       "an input that is not fed: %s", err.text);
     mf_plan_free(p);
     mf_engine_close(e);
     drop(&m);
@@ -344,7 +350,7 @@ static void detach_and_shared(void)
     float in[5] = {1, 2, 3, 4, 5}, out[5];
     struct mf_feed feed = {x, in, 1, false};
     struct mf_fetch fetch = {y, out, 1};
-    mf_plan_run(p, 5, NULL, &feed, 1, &fetch, 1, &err);
+    mf_plan_run(p, &(struct mf_batch){.n = 5, .feed = &feed, .n_feeds = 1, .fetch = &fetch, .n_fetches = 1}, &err);
     near((double)mf_plan_grads(p)[ps.p[w].at], 15.0, 0.0, "no gradient passes a detached value");
     near((double)mf_plan_grads(p)[ps.p[u].at], 5.0, 0.0, "a shared loss is every sample's");
     near((double)out[4], 15.0, 0.0, "the value that was fetched");
@@ -374,7 +380,8 @@ static void wide(int threads, const float *x, float *y)
     mf_params_alloc(&ps, &err);
     mf_params_fresh(&ps, 3);
     if (mf_engine_open(&e, "cpu", threads, MF_FP32, &err) || mf_plan_new(&p, e, g, &(struct mf_plan_opts){0}, &err) ||
-        mf_plan_run(p, SAMPLES, NULL, &feed, 1, &fetch, 1, &err))
+        mf_plan_run(p, &(struct mf_batch){.n = SAMPLES, .feed = &feed, .n_feeds = 1, .fetch = &fetch, .n_fetches = 1},
+                    &err))
         abort();
     mf_plan_free(p);
     mf_engine_close(e);

@@ -75,7 +75,9 @@ static void scores(void)
     struct mf_feed feed[] = {
         {score.obs, obs, O, false}, {score.chain, chain, (K + 1) * D, false}, {score.coef, coef, 0, false}};
     struct mf_fetch fetch[] = {{score.logprobs, logp, 1}, {score.elements, elements, K * D}};
-    must(mf_plan_run(plan, N, NULL, feed, 3, fetch, 2, &err), &err);
+    must(
+        mf_plan_run(plan, &(struct mf_batch){.n = N, .feed = feed, .n_feeds = 3, .fetch = fetch, .n_fetches = 2}, &err),
+        &err);
     double far = 0, most = 0;
     for (int i = 0; i < N * K * D; i++) {
         far = fmax(far, fabs((double)elements[i] - (double)each[i]));

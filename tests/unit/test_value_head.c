@@ -119,7 +119,11 @@ static void check(const char *name, enum mf_value_pool how,
     mf_params_touch(&ps);
     float got[B];
     struct mf_feed feed[] = {{seen.seen[0], points, L * F, false}, {seen.seen[1], state, TO * MF_STATE_DIM, false}};
-    must(mf_plan_run(plan, B, NULL, feed, 2, &(struct mf_fetch){v, got, 1}, 1, &err), &err);
+    must(mf_plan_run(plan,
+                     &(struct mf_batch){
+                         .n = B, .feed = feed, .n_feeds = 2, .fetch = &(struct mf_fetch){v, got, 1}, .n_fetches = 1},
+                     &err),
+         &err);
     double worst = 0, x[L * W], pooled[W];
     for (int b = 0; b < B; b++) {
         for (int l = 0; l < L; l++)

@@ -1,4 +1,4 @@
-# Sourced by the scripts here: where a run goes, what became of its stages, and what to look at then.
+# Sourced by the scripts here: the folder of a run, the exit of its stages, and hints for the next commands.
 # tree has pipelines/, bin/, configs/ and examples/, in a clone and where make install puts them.
 tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 users_path=$PATH
@@ -60,7 +60,7 @@ anew() {
     local mark name
     mark=$1/.maniflow-$(basename "$script")
     if [ ! -e "$mark" ] && { [ -e "$1" ] || [ -L "$1" ]; } && { [ ! -d "$1" ] || [ -n "$(ls -A "$1")" ]; }; then
-        echo "$script: OUT=$1 is not empty, and this script did not make it: nothing was touched; give a new or an empty folder" >&2
+        echo "$script: OUT=$1 is not empty and was not made by this script; nothing was changed; give a new or an empty folder" >&2
         exit 2
     fi
     mkdir -p "$1"
@@ -169,7 +169,7 @@ stopped() { # SIGNAL
     local newest
     if [ -n "$resumable" ]; then
         newest=$(mf-ckpt path "$resumable" 2>/dev/null)
-        echo "$script: stopped by SIG$1; ${newest:+saved $newest, }$(last_frame "$resumable"); the same words go on from there" >&2
+        echo "$script: stopped by SIG$1; ${newest:+saved $newest, }$(last_frame "$resumable"); the same words resume it" >&2
     fi
     kill -s "$1" $$
 }
@@ -211,8 +211,8 @@ guilty() {
     echo "${collector:-${cut:-$closed}}"
 }
 
-# deaths DIR WORKERS WORDS..: a line for the program that began it, among the first WORKERS of the pipe, whose fate is the
-# script's; the rest watches. The same words go on where they resume and there is a checkpoint.
+# deaths DIR WORKERS WORDS..: a line for the program that began it, among the first WORKERS of the pipe, whose exit decides the
+# script's; the rest are monitors. The same words go on where they resume and there is a checkpoint.
 deaths() {
     local i frame again=''
     i=$(guilty "$1" 0 "$2")
@@ -220,13 +220,13 @@ deaths() {
         frame=$(last_frame "$1")
         if [ "${status[i]}" -ne 2 ] && [ -n "$frame" ] && [ "$(mf-conf "${@:3}" run.resume)" = auto ] &&
             compgen -G "$1/checkpoints/*.safetensors" >/dev/null; then
-            again="; the same words go on from there"
+            again="; the same words resume it"
         fi
         echo "$script: ${names[i]} $(why "$1" "${names[i]}" "${status[i]}"); ${frame:-this start wrote no metrics}$again" >&2
         return 1
     fi
     i=$(guilty "$1" "$2" "${#names[@]}")
-    [ -z "$i" ] || echo "$script: ${names[i]} $(why "$1" "${names[i]}" "${status[i]}"); the training went on without it" >&2
+    [ -z "$i" ] || echo "$script: ${names[i]} $(why "$1" "${names[i]}" "${status[i]}"); training continued without it" >&2
 }
 
 # last_metrics DIR: the last metrics frame of its journal. last_frame DIR: in words, where this start wrote it.

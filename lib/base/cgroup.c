@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The path in a line "4:cpu,cpuacct:/job" that has the controller, or in version 2's "0::/job"; NULL: it is another. */
+/* The path in a line "4:cpu,cpuacct:/job" of the controller, or in version 2's "0::/job"; NULL: another controller. */
 static char *path_in(char *line, const char *controller, bool *v2)
 {
     char *list = strchr(line, ':'), *path = list ? strchr(list + 1, ':') : NULL;

@@ -7,7 +7,7 @@
 
 #include "base/cgroup.h"
 
-/* The numbers that begin a file: how many there are, up to two. Of "max 100000" there is none. */
+/* Reads up to two numbers at the start of a file; returns how many. "max 100000" has none. */
 static int numbers_in(const char *folder, const char *name, double n[2])
 {
     char path[1300];

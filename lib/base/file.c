@@ -18,7 +18,8 @@ static const char *kind_of(mode_t mode)
 int mf_file_open(const char *path, struct mf_err *err)
 {
     struct stat st;
-    /* A FIFO must not make open wait, nor a terminal become ours; regular files do not mind the flags. */
+    /* Opening a FIFO must not block, nor a terminal become the controlling one; the flags do not affect regular
+     * files. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && stat(path, &st) == 0 && S_ISSOCK(st.st_mode))
         return mf_err_set(err, MF_EFORMAT, "%s is a socket, not a regular file", path);
@@ -49,7 +50,7 @@ FILE *mf_file_read(const char *path, struct mf_err *err)
     return stream_of(mf_file_open(path, err), path, err);
 }
 
-/* Where the descriptor's file lies is asked after it was opened: a link that changes meanwhile deceives nobody. */
+/* The location is checked after opening, so a link that changes meanwhile does no harm. */
 static bool lies_in(int fd, const char *folder)
 {
     char link[64], at[PATH_MAX], *real = realpath(folder, NULL);

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* What stands before the path stays. */
+/* The prefix before the path is kept. */
 static char *expand(const char *word, size_t before, struct mf_err *err)
 {
     const char *path = word + before, *home = getenv("HOME");

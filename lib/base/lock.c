@@ -37,7 +37,7 @@ void mf_lock_leave(int fd)
     flock(fd, LOCK_UN);
 }
 
-/* The 22nd field of /proc/PID/stat, ticks since boot: a process of the same number that came later differs. */
+/* The start time, field 22 of /proc/PID/stat: it differs for a later process with the same number. */
 static bool note_of(long pid, char note[NOTE])
 {
     struct utsname u;
@@ -49,7 +49,7 @@ static bool note_of(long pid, char note[NOTE])
     if (f)
         fclose(f);
     stat[n] = '\0';
-    const char *at = strrchr(stat, ')'); /* behind its name, which may hold anything */
+    const char *at = strrchr(stat, ')'); /* after the process name, which may contain anything */
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     if (!at || sscanf(at, "%llu", &began) != 1 || uname(&u) < 0)
@@ -62,7 +62,7 @@ void mf_lock_sign(int fd)
 {
     char note[NOTE];
     if (note_of(getpid(), note) && ftruncate(fd, 0) == 0)
-        (void)!pwrite(fd, note, strlen(note), 0); /* it decides nothing where there are locks */
+        (void)!pwrite(fd, note, strlen(note), 0); /* only informative if there are locks */
 }
 
 void mf_lock_unsign(int fd)

@@ -18,9 +18,9 @@ static const double rarely_every = 10; /* s */
 static char prog[64] = "mf";
 static enum mf_level threshold = MF_LOG_INFO;
 static int tee_fd = -1;
-static bool drawn; /* a live line is on the screen */
+static bool drawn; /* a progress line is on the screen */
 
-static struct { /* lines until there is a file for them */
+static struct { /* lines kept until there is a log file */
     pthread_mutex_t lock;
     size_t n;
     char text[8192];
@@ -39,7 +39,7 @@ void mf_log_open(const char *name, enum mf_level level)
 static void put(int fd, const char *text, size_t n)
 {
     if (write(fd, text, n) < 0)
-        return; /* nowhere left to complain */
+        return; /* no place left to report it */
 }
 
 void mf_log_tee(int fd)
@@ -78,7 +78,8 @@ void mf_log(enum mf_level level, const char *fmt, ...)
     va_end(ap);
     if ((size_t)n > sizeof line - 2)
         n = (int)sizeof line - 2;
-    n = head + (int)mf_plain_copy(line + head, line + head, (size_t)(n - head)); /* names come from files */
+    n = head +
+        (int)mf_plain_copy(line + head, line + head, (size_t)(n - head)); /* names may come from untrusted files */
     line[n++] = '\n';
     drawn = false;
     put(STDERR_FILENO, line, (size_t)n);

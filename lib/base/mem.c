@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ALIGN = 64, HUGE = 2 << 20 /* a huge page: numbers that are read over and over miss fewer translations */ };
+enum { ALIGN = 64, HUGE = 2 << 20 /* a huge page: fewer TLB misses */ };
 
 static const size_t MOST = SIZE_MAX / 4; /* bytes of one allocation */
 
@@ -59,11 +59,11 @@ void *mf_arena_take(struct mf_arena *a, size_t count, size_t size)
 {
     const size_t bytes = size && count > MOST / size ? 2 * MOST : padded(count * size);
     if (!a->base) {
-        a->used += a->used > MOST ? 0 : bytes; /* too many stay too many */
+        a->used += a->used > MOST ? 0 : bytes; /* an overflow stays an overflow */
         return NULL;
     }
     if (bytes > a->size - a->used)
-        abort(); /* it takes more than it counted: a bug, not an error */
+        abort(); /* more than was counted: a bug */
     void *p = a->base + a->used;
     a->used += bytes;
     return p;

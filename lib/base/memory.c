@@ -9,7 +9,7 @@
 #include "base/cgroup.h"
 #include "base/log.h"
 
-enum { LATER = 4 << 20 }; /* pages of libraries, stacks and small things, which are touched once it runs */
+enum { LATER = 4 << 20 }; /* pages of libraries, stacks and small objects, touched later */
 
 static const char *const names[MF_MEMORY_PARTS] = {"weights", "gradients", "activations", "rows", "versions served"};
 
@@ -23,7 +23,7 @@ double mf_memory_sum(const struct mf_memory *n)
 
 /* ---- the machine ---- */
 
-/* The number in a file, or behind `key` on a line of it; SIZE_MAX: there is none ("max"). */
+/* The number in a file, or after `key` on one of its lines; SIZE_MAX: none ("max"). */
 static size_t number_in(const char *path, const char *key, size_t unit)
 {
     char line[256];
@@ -68,7 +68,7 @@ struct mf_machine_memory mf_machine_memory(const char *root)
     return m;
 }
 
-/* ---- what is said ---- */
+/* ---- the report ---- */
 
 static size_t resident(void)
 {

@@ -51,7 +51,7 @@ int mf_publish(const char *part, const char *path, struct mf_err *err)
         unlink(part);
         return rc;
     }
-    /* The name is on the disk when its folder is. Some filesystems cannot sync one: nothing to be done there. */
+    /* The name is on disk once its folder is synced. Some file systems cannot sync a folder; that is ignored. */
     char *copy = mf_xstrdup(path);
     (void)sync_file(dirname(copy), O_RDONLY | O_DIRECTORY);
     free(copy);

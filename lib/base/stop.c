@@ -7,10 +7,10 @@
 static const double TWICE = .1; /* s */
 
 static volatile sig_atomic_t asked;
-static double first; /* when it was asked; s */
+static double first; /* time of the first signal; s */
 
-/* Within TWICE it is one request that came by two ways: a terminal or a job's end reaches every program, and so does a
- * script that passes on what it got. */
+/* Two signals within TWICE are one request: a terminal or a job scheduler signals every program, and a script forwards
+ * the same signal. */
 static void on_signal(int sig)
 {
     const double now = mf_now();

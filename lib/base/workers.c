@@ -10,7 +10,7 @@
 #include "base/cpus.h"
 #include "base/mem.h"
 
-enum { PATIENCE = 1000 }; /* looks, some 20 us, before a thread sleeps: one run often follows another at once */
+enum { PATIENCE = 1000 }; /* polls, some 20 us, before a thread sleeps: the next run often follows at once */
 
 struct helper {
     struct mf_workers *all;
@@ -100,7 +100,7 @@ void mf_workers_each(struct mf_workers *w, int n, void (*fn)(void *arg, int i), 
         mf_workers_run(w, take, &x);
 }
 
-/* Worker i goes to the i'th core that this process may use; the caller stays where its owner put it. */
+/* Pins worker i to the i-th core that this process may use; the caller's affinity is not changed. */
 static void pin(const struct helper *h, const cpu_set_t *may)
 {
     for (int cpu = 0, seen = 0; cpu < CPU_SETSIZE; cpu++)

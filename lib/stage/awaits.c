@@ -1,15 +1,15 @@
-/* awaits.c - who of several sources is still awaited, and for how long.
+/* awaits.c - which of several sources are still awaited, and for how long.
  *
- * Time is what was spent waiting for input: neither learning nor a slow reader counts against a source.
+ * Only time spent waiting for input counts: neither training nor a slow reader counts against a source.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "stage/stage_priv.h"
 
-static const double round_times = 10; /* the longest round so far, so many times, is the least limit */
-static const double patiences = 2;    /* so many: who was killed may come again */
-static const double behind = 2; /* s, by which a pipe's reader is the more patient: the reader before it decides */
+static const double round_times = 10; /* the limit is at least the longest round so far times this */
+static const double patiences = 2;    /* times wire.patience, so that a killed source can return */
+static const double behind = 2;       /* s that the reader of a pipe waits longer: the stage before it decides first */
 
 int mf_awaits_due(const struct mf_run *run)
 {
@@ -73,7 +73,7 @@ void mf_awaits_say(const struct mf_run *run)
                mf_awaits_due(run) - count_here(run, false), mf_awaits_due(run), limit(run));
 }
 
-/* Since when others wait for this one's round; negative: nobody does. */
+/* How long others have waited for this source's round, s; negative: none wait. */
 static double waited_for(const struct mf_run *run, const struct mf_sender *s)
 {
     double since = -1;

@@ -5,14 +5,14 @@
 #include "base/mem.h"
 #include "stage/stage_priv.h"
 
-/* Nothing but how a policy begins to learn: a stream may not choose paths, addresses or devices. */
+/* Only keys of training and exploration: a stream must not choose paths, addresses or devices. */
 static bool may_come_with_a_head(const char *word)
 {
     return !strncmp(word, "training.", 9) || !strncmp(word, "policy.min_noise_std=", 21) ||
            !strncmp(word, "policy.max_noise_std=", 21);
 }
 
-/* One of the words; of a run that goes on, what the key was then. */
+/* Applies one of the words; a resumed run keeps its recorded value. */
 static int follow(struct mf_run *run, void *self, const char *word, const struct mf_conf *was, struct mf_err *err)
 {
     char key[64], then[128];

@@ -1,4 +1,4 @@
-/* in.c - what a stage takes: frames of one or many sources, their ends, and those that go without one. */
+/* in.c - the input of a stage: frames of one or many sources, and their ends, regular or lost. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -11,7 +11,7 @@ bool mf_stage_reads(const struct mf_stage *s)
     return s->role == MF_FILTER || s->role == MF_SINK;
 }
 
-/* One source is over, by its own word or as it was lost. */
+/* One source has ended, regularly or lost. */
 static int take_end(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
 {
     s->active = false;
@@ -58,7 +58,7 @@ static void log_turned_away(struct mf_run *run, const struct mf_sender *s)
     mf_awaits_say(run);
 }
 
-/* One without a name is nobody's to whom a policy could be given. */
+/* A source without a name cannot be given a policy. */
 static int check_name(const struct mf_run *run, const struct mf_sender *s, struct mf_err *err)
 {
     return *s->src || mf_awaits_due(run) < 2
@@ -68,8 +68,8 @@ static int check_name(const struct mf_run *run, const struct mf_sender *s, struc
                             mf_awaits_due(run));
 }
 
-/* The stream begins with this head, unless it is one of several and none that the stage can work with: then it is as if
- * it had never come, and whoever is next begins. 1: so it is. */
+/* The stream begins with this head, unless it is one of several and incompatible with the stage: then its source is
+ * rejected, and the next head begins the stream. 1: rejected. */
 static int take_first(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *head,
                       struct mf_err *err)
 {
@@ -98,7 +98,7 @@ static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_er
     int rc = f == run->sources.first ? take_first(run, self, s, f, err) : head ? check_name(run, s, err) : 0;
     if (rc)
         return rc < 0 ? rc : 0;
-    if (!head && run->stage->role == MF_FILTER) /* what comes behind the head is sent once the learner has answered */
+    if (!head && run->stage->role == MF_FILTER) /* frames after the head are sent only once the learner has replied */
         mf_run_accepted(run);
     mf_awaits_begun(run, s, f);
     const int64_t samples = mf_samples_of(f);
@@ -118,7 +118,7 @@ static long long frames_so_far(const struct mf_run *run)
     return n;
 }
 
-/* One cause is one line: behind a program that failed, and has said why, nothing is said in a pipe. */
+/* One cause is one line: after a program that has logged its failure, the later stages of a pipe stay silent. */
 static int truncated(struct mf_run *run, struct mf_err *err)
 {
     const char *name = mf_port_name(run->in);
@@ -145,7 +145,7 @@ static void take_failed(struct mf_run *run, const struct mf_frame *f)
     snprintf(run->failed, sizeof run->failed, "%s", *who ? who : "?");
 }
 
-/* Is there another source, or will there be one? Then the stream goes on without this one. */
+/* Is there another source, or is one awaited? Then the stream continues without this one. */
 static bool others(const struct mf_run *run, const struct mf_sender *s)
 {
     for (int i = 0; i < run->sources.n; i++) {
@@ -158,8 +158,8 @@ static bool others(const struct mf_run *run, const struct mf_sender *s)
 
 static int turn_away(struct mf_run *run, void *self, bool head, struct mf_err *err);
 
-/* A source ends without an end of its own; those who read behind us hear it. Without it a round may be whole, in which
- * another one is found at fault. */
+/* Ends a source that sent no end, and reports it downstream. Without it a round may become complete, which may reveal
+ * an error of another source. */
 static int lose(struct mf_run *run, void *self, struct mf_sender *s, struct mf_err *err)
 {
     s->lost = true;
@@ -170,8 +170,7 @@ static int lose(struct mf_run *run, void *self, struct mf_sender *s, struct mf_e
     return rc == MF_EFORMAT && run->blamed ? turn_away(run, self, false, err) : rc;
 }
 
-/* A writer of a socket is gone, and with it what it passed on. Its sources, if they had not ended, are lost; the last
- * one is the stream's own loss. */
+/* A writer of a socket has disconnected. Its unfinished sources are lost; losing the last one ends the stream. */
 static int left(struct mf_run *run, void *self, struct mf_err *err)
 {
     const int from = mf_port_from(run->in);
@@ -193,7 +192,7 @@ static int left(struct mf_run *run, void *self, struct mf_err *err)
     return rc;
 }
 
-/* One writer of a socket sent what is out of place: it is refused, and the others go on. */
+/* A writer of a socket broke the protocol: it is refused, the others continue. */
 static int refuse_writer(struct mf_run *run, void *self, struct mf_err *err)
 {
     const int from = mf_port_from(run->in);
@@ -210,8 +209,8 @@ void mf_run_blame(struct mf_run *run, const char *src)
     run->blamed = mf_senders_named(&run->sources, src);
 }
 
-/* What a stage found in a frame, or in a round, is one source's fault: it goes, where there are others. The error else,
- * and of a head, which a stage may have taken half. */
+/* An error that a stage found in a frame or a round is attributed to one source, which is rejected if there are others.
+ * Otherwise, and for a head, which a stage may have processed in part, it is an error of the stream. */
 static int turn_away(struct mf_run *run, void *self, bool head, struct mf_err *err)
 {
     struct mf_sender *s = run->blamed ? run->blamed : run->sources.at, *one;
@@ -221,11 +220,11 @@ static int turn_away(struct mf_run *run, void *self, bool head, struct mf_err *e
         return err->code;
     log_turned_away(run, s);
     if (mf_port_is_socket(run->in) && s->from >= 0 && mf_senders_from(&run->sources, s->from, &one) == 1)
-        mf_port_refuse(run->in, s->from, s->why), s->from = -1; /* its place there is free for another */
+        mf_port_refuse(run->in, s->from, s->why), s->from = -1; /* its number may be reused */
     return lose(run, self, s, err);
 }
 
-/* A whole frame that came. *misplaced: whoever wrote it did not keep to what a stream is. */
+/* Handles a complete frame. *misplaced: its writer broke the rules of a stream. */
 static int take_frame(struct mf_run *run, void *self, struct mf_frame *f, bool *misplaced, struct mf_err *err)
 {
     int rc = mf_senders_take(&run->sources, run->in, f, err);
@@ -233,13 +232,13 @@ static int take_frame(struct mf_run *run, void *self, struct mf_frame *f, bool *
         rc = check_end(run->sources.at, f, err);
     *misplaced = rc == MF_EFORMAT && mf_port_is_socket(run->in);
     if (rc == 1)
-        return 0; /* of one that was turned away */
+        return 0; /* from a rejected source */
     if (rc || (rc = take(run, self, f, err)) != MF_EFORMAT)
         return rc;
     return turn_away(run, self, mf_frame_kind(f) == MF_HEAD, err);
 }
 
-/* Nothing came for a while. */
+/* Nothing arrived for a while. */
 static int look_at_waits(struct mf_run *run, void *self, struct mf_err *err)
 {
     mf_port_alarm(run->in, mf_now() + 1);
@@ -247,7 +246,7 @@ static int look_at_waits(struct mf_run *run, void *self, struct mf_err *err)
     return rc == MF_EFORMAT ? turn_away(run, self, false, err) : rc;
 }
 
-/* 1: more may come, 0: the stream is whole. */
+/* 1: more may come, 0: the stream is complete. */
 static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
 {
     const bool socket = mf_port_is_socket(run->in);

@@ -18,7 +18,7 @@ struct mf_journal {
     double spent;
 };
 
-/* A frame of the part before, at the time that it had in the whole run. */
+/* A frame of an earlier part of the run, with its time in the whole run. */
 static int put_old(struct mf_journal *j, struct mf_elapsed *elapsed, struct mf_frame *f, struct mf_err *err)
 {
     struct mf_err ignored;
@@ -31,7 +31,7 @@ static int put_old(struct mf_journal *j, struct mf_elapsed *elapsed, struct mf_f
     return mf_journal_put(j, f, err);
 }
 
-/* Copy what an earlier part of the run left, up to iter; a cut or foreign file is simply not continued. */
+/* Copies the frames of earlier parts of the run, up to iter; a truncated or foreign file is not continued. */
 static int keep_old(struct mf_journal *j, const char *path, int64_t iter, struct mf_err *err)
 {
     struct mf_port *old;
@@ -60,7 +60,7 @@ int mf_journal_open(struct mf_journal **out, const char *dir, const struct mf_fr
     struct mf_journal *j = mf_xcalloc(1, sizeof *j);
     mf_runs_metrics(dir, path);
     snprintf(part, sizeof part, "%.1000s/logs/metrics.part", dir);
-    unlink(part); /* of a run that was killed, or no file at all */
+    unlink(part); /* left by a killed run, or no file */
     int rc = mf_port_open(&j->port, part, MF_OUT, NULL, err);
     if (rc || (rc = mf_journal_put(j, head, err)) || (rc = keep_old(j, path, iter, err)) ||
         (rc = mf_publish(part, path, err))) {

@@ -17,13 +17,13 @@ static bool has_out(const struct mf_stage *s)
     return s->role != MF_TOOL && !s->text_out;
 }
 
-/* What looks at a stream takes its file as a word: mf-view rollouts.mf. */
+/* Tools that inspect a stream take its file as a word: mf-view rollouts.mf. */
 static bool takes_file(const struct mf_stage *s)
 {
     return s->role == MF_SINK && s->text_out;
 }
 
-/* Its own keys, and those that the frame reads for every program, or for every one with a stream. */
+/* Its own keys, and those that the frame reads for all programs, or for all with a stream. */
 static void help_keys(const struct mf_options *o, const struct mf_stage *s)
 {
     static const struct mf_bind all[] = {{"log.level", MF_BIND_NONE}, {"conf.unknown", MF_BIND_NONE}, {0}},
@@ -69,13 +69,13 @@ static void help(const struct mf_options *o, const struct mf_stage *s)
         printf("\nExamples:\n%s", s->examples);
 }
 
-/* What makes a word a key and not a file: "training.lr=..", "+key=..", "~key", "nested/group=option" unless a file has
- * that name; ./ and / begin files. */
+/* Is a word a key rather than a file? "training.lr=..", "+key=..", "~key", "nested/group=option" unless a file has that
+ * name; ./ and / begin files. */
 static bool is_override(const char *word)
 {
     static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@/-";
     const size_t plus = strspn(word, "+"), n = strspn(word + plus, name);
-    if (*word == '~') /* ~/file is a path, ~key=.. takes a key out */
+    if (*word == '~') /* ~/file is a path, ~key=.. removes a key */
         return word[1] && word[1] != '/';
     if (n == 0 || word[plus + n] != '=' || *word == '.' || *word == '/')
         return false;
@@ -96,7 +96,7 @@ static bool is_option(const char *name, const char *brief, char **argv, int *i, 
     return true;
 }
 
-/* The word in full, where it has a ~ that the shell left. */
+/* Expands a ~ that the shell has left in the word. */
 static int in_full(struct mf_options *o, const char *word, const char **to, struct mf_err *err)
 {
     char *full = mf_home_address(word, err);
@@ -106,7 +106,7 @@ static int in_full(struct mf_options *o, const char *word, const char **to, stru
     return 0;
 }
 
-/* What was asked of the program itself, and is answered at once. */
+/* Requests that are answered at once. */
 enum answer { ANSWER_NONE, ANSWER_HELP, ANSWER_VERSION, ANSWER_CFG, ANSWER_DOC, ANSWER_SWEEP };
 
 struct words {
@@ -184,7 +184,7 @@ static int read_words(struct mf_options *o, const struct mf_stage *s, struct wor
     return 0;
 }
 
-/* The configurations that came with the program: beside its bin/, or where make install puts them. */
+/* The installed configurations: beside bin/, or where make install puts them. */
 static const char *installed(char path[1024])
 {
     static const char *const at[] = {"configs", "share/maniflow/configs"};
@@ -199,7 +199,7 @@ static const char *installed(char path[1024])
     return NULL;
 }
 
-/* A word that is wrong as a key may have been meant as a file. */
+/* A word that is not a valid key may be meant as a file. */
 static void or_a_file(const struct words *w, struct mf_err *err)
 {
     const struct mf_err why = *err;

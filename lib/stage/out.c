@@ -1,4 +1,4 @@
-/* out.c - what a stage sends: frames, the ends that are due, text. */
+/* out.c - the output of a stage: frames, due ends, text. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,7 +113,7 @@ int mf_send_ends(struct mf_run *run, struct mf_err *err)
     return mf_send_end(run, &run->own, err);
 }
 
-/* Text that nobody takes is an error, or the end, as soon as it is written. */
+/* Text that cannot be written is an error, or the end, at once. */
 int mf_flush_text(struct mf_err *err)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) /* ferror: an earlier write failed, errno is still its */
@@ -125,6 +125,6 @@ int mf_flush_text(struct mf_err *err)
 int mf_close_text(struct mf_err *err)
 {
     int rc = mf_flush_text(err);
-    /* EBADF: a tool that talked over it, mf-env, has closed it. */
+    /* EBADF: mf-env, which used it for its protocol, has closed it. */
     return rc || close(STDOUT_FILENO) == 0 || errno == EBADF ? rc : mf_err_errno(err, "close <stdout>");
 }

@@ -23,7 +23,7 @@ const struct mf_bind mf_rundir_binds[] = {{"run.dir", offsetof(struct mf_rundir_
                                           {"run.wait", offsetof(struct mf_rundir_opts, wait)},
                                           {0}};
 
-static const double GRACE = .2; /* s: who only asks whether a run is in progress holds its lock for a moment */
+static const double GRACE = .2; /* s: a process that only checks for a run in progress holds the lock briefly */
 
 static int make_all(const char *path, struct mf_err *err)
 {
@@ -53,7 +53,7 @@ static int open_lock(const char *dir, const char *name, struct mf_err *err)
     return fd < 0 ? mf_err_errno(err, "open %s", path) : fd;
 }
 
-/* A run that is started again may meet the one before, whose end takes a moment. */
+/* A restarted run may meet its predecessor, which takes a moment to end. */
 static int take_lock(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
     const double wait = o->resume ? o->wait : 0;
@@ -92,14 +92,14 @@ bool mf_rundir_is_live(const char *dir)
     int fd = mf_runs_join(path, dir, "lock", &ignored) ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;
-    /* The note alone tells of a holder that has no locks. */
+    /* Without locks, only the note shows a holder. */
     const enum mf_lock got = mf_lock_try(fd);
     const bool live = got == MF_LOCK_THEIRS || mf_lock_signer_lives(fd, got == MF_LOCK_NONE);
     close(fd);
     return live;
 }
 
-/* What a learner that was killed left half-written: only the one learner writes checkpoints/. */
+/* Removes the incomplete files of a killed learner; only the learner writes checkpoints/. */
 static void sweep(const char *dir)
 {
     char path[MF_PATH_MAX + 300];
@@ -134,7 +134,7 @@ int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf
 
 /* ---- the place ---- */
 
-/* Made by us: other programs have folders named checkpoints, too. */
+/* Made by maniflow: other programs have folders named checkpoints, too. */
 static bool is_run(const char *dir)
 {
     char path[MF_PATH_MAX];
@@ -142,7 +142,7 @@ static bool is_run(const char *dir)
     return mf_runs_is_run(dir) && mf_runs_join(path, dir, "lock", &ignored) == 0 && access(path, F_OK) == 0;
 }
 
-/* The name of a run that lies in the folder; "": none does. */
+/* The name of a run in the folder; "": none. */
 static void run_in(const char *dir, char name[MF_PATH_MAX])
 {
     DIR *d = opendir(dir);
@@ -156,7 +156,7 @@ static void run_in(const char *dir, char name[MF_PATH_MAX])
         closedir(d);
 }
 
-/* None of the folders above is a run. */
+/* Checks that no parent folder is a run. */
 static int check_above(const char *dir, struct mf_err *err)
 {
     char above[MF_PATH_MAX];
@@ -230,7 +230,7 @@ void mf_rundir_begun(struct mf_rundir *r)
     *r->link = 0;
 }
 
-/* What is there goes on, as what it was, or goes. */
+/* The existing run is resumed, as the same kind, or removed. */
 static int check_use(const struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
@@ -293,7 +293,7 @@ void mf_rundir_close(struct mf_rundir *r)
     r->lock = -1;
 }
 
-/* ---- what a run writes of itself ---- */
+/* ---- the run's own files ---- */
 
 void mf_rundir_accepted(struct mf_rundir *r)
 {
@@ -324,7 +324,7 @@ static void keep_configuration(const char *dir, const char *program, const struc
 
 bool mf_rundir_join(const char *dir, const char *program, const struct mf_conf *conf)
 {
-    static const double patience = 3; /* s for one that was killed to end */
+    static const double patience = 3; /* s for a killed learner to end */
     char path[MF_PATH_MAX];
     enum mf_lock got = MF_LOCK_OURS;
     struct mf_err ignored;

@@ -1,4 +1,4 @@
-/* rundir_socket.c - where a run's policy socket lies: in its folder, unless that is too deep for a socket. */
+/* rundir_socket.c - the path of a run's policy socket: in its folder, unless that path is too long. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { SOCKET_PATH = sizeof((struct sockaddr_un *)0)->sun_path - 1 }; /* bytes, at most */
 
-/* Of the folder's full path: the same for all who go there. */
+/* A hash of the folder's full path, the same for all processes. */
 static uint64_t hash_of(const char *dir)
 {
     char *full = realpath(dir, NULL);
@@ -22,7 +22,7 @@ static uint64_t hash_of(const char *dir)
     return h;
 }
 
-/* A folder that nobody else can write or look into. One that another made in our name is none. */
+/* A private folder. One that another user made under this name is not accepted. */
 static bool make_private(const char *path)
 {
     struct stat st;

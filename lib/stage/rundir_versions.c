@@ -1,4 +1,4 @@
-/* rundir_versions.c - what becomes of a run's numbered checkpoints. */
+/* rundir_versions.c - pruning of a run's numbered checkpoints. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

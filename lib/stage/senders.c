@@ -22,7 +22,7 @@ int mf_senders_from(struct mf_senders *q, int from, struct mf_sender **one)
     return n;
 }
 
-/* Room for another name. Those that were turned away are forgotten before others are. */
+/* Makes room for another name. Rejected sources are forgotten first. */
 static struct mf_sender *a_free_one(struct mf_senders *q)
 {
     for (int i = 0; q->n == MF_SENDERS_MAX && i < q->n; i++)
@@ -59,7 +59,7 @@ void mf_senders_release(struct mf_senders *q)
     mf_frame_free(q->first);
 }
 
-/* Sources differ in name, seed of their environments and place alone. */
+/* Sources may differ only in name, seed of their environments, and folder. */
 static int agree(const struct mf_senders *q, const struct mf_frame *head, const char *src, struct mf_err *err)
 {
     static const char *const fields[] = {"seed", "max_lag", "steps"};
@@ -81,7 +81,7 @@ static int agree(const struct mf_senders *q, const struct mf_frame *head, const 
     return 0;
 }
 
-/* May a head of this name come now? *again: it starts over, before its end. */
+/* May a head of this name come now? *again: its source starts over before its end. */
 static int may_begin(struct mf_port *in, const struct mf_sender *s, bool *again, struct mf_err *err)
 {
     const bool socket = mf_port_is_socket(in);
@@ -130,7 +130,7 @@ static int in_place(const struct mf_sender *s, struct mf_err *err)
     return s->active ? 0 : *s->why ? 1 : mf_err_set(err, MF_EFORMAT, "it follows the end frame frame");
 }
 
-/* Of a pipe: by the name in the frame, where there are several. */
+/* On a pipe: by the name in the frame, if there are several. */
 static int in_a_pipe(struct mf_senders *q, const struct mf_frame *f, struct mf_err *err)
 {
     const char *src;
@@ -147,8 +147,8 @@ static int in_a_pipe(struct mf_senders *q, const struct mf_frame *f, struct mf_e
     return in_place(q->at, err);
 }
 
-/* Of a socket: by who sent it, and by the name in the frame where that one passes on several. What has no name gets its
- * source's, so that it is known behind the next pipe. */
+/* On a socket: by its writer, and by the name in the frame if that writer forwards several sources. A frame without a
+ * name gets its source's, for the stages behind the next pipe. */
 static int in_a_socket(struct mf_senders *q, struct mf_port *in, struct mf_frame *f, struct mf_err *err)
 {
     struct mf_sender *s = NULL;

@@ -74,7 +74,7 @@ bool mf_run_is_saved(const struct mf_run *run)
     return run->in && mf_port_is_file(run->in);
 }
 
-/* A run goes on with the configuration that it began with, as far as its folder says. */
+/* A run resumes only with the configuration recorded in its folder. */
 static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
@@ -154,7 +154,7 @@ static int open_in(struct mf_run *run, struct mf_err *err)
     mf_runs_metrics(at.path, path);
     if (access(path, F_OK))
         return mf_err_set(err, MF_EIO, "%s has no metrics: no %s", at.path, path);
-    const int journal = mf_file_open(path, err); /* a pipe in its place would be waited for */
+    const int journal = mf_file_open(path, err); /* a pipe in its place would block */
     if (journal < 0)
         return err->code;
     close(journal);
@@ -181,7 +181,7 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
     return 0;
 }
 
-/* The first real error is the one to tell; that a reader left or a signal came is none. */
+/* The first real error is reported; a lost reader or a signal is not one. */
 static bool is_error(int rc)
 {
     return rc < 0 && rc != MF_CLOSED && rc != MF_STOPPED;
@@ -202,7 +202,7 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
     }
     if (rc == 0 && run->out && !run->silent && !s->text_out)
         rc = mf_send_ends(run, err);
-    if (rc == MF_CLOSED && run->out && mf_port_is_socket(run->out)) /* of a pipe the shell tells */
+    if (rc == MF_CLOSED && run->out && mf_port_is_socket(run->out)) /* on a pipe the shell reports it */
         mf_log(MF_LOG_WARN, "%s", err->text);
     if (rc == 0 && s->role == MF_TOOL)
         rc = mf_close_text(err);
@@ -236,13 +236,13 @@ static int finish(const struct mf_options *o, int rc, const struct mf_err *err)
         return mf_stop_die(SIGPIPE);
     if (rc == MF_EUSAGE)
         mf_log(MF_LOG_ERROR, "%s (see %s --help)", err->text, o->program);
-    else if (rc < 0 && *err->text) /* "": a program before has said it */
+    else if (rc < 0 && *err->text) /* "": an earlier program has logged it */
         mf_log(MF_LOG_ERROR, "%s", err->text);
     return rc == 0 ? 0 : rc == MF_EUSAGE ? 2 : rc == MF_EFORMAT ? 3 : 1;
 }
 
-/* A descriptor 0..2 that came closed would go to the next file that is opened, and log lines into it. What takes its
- * place fails to be read, or written: the opposite was asked for. stderr alone may be lost. */
+/* A closed descriptor 0..2 would be reused for the next opened file, which would then receive log lines. Its
+ * placeholder is opened for the opposite direction, so that reading or writing it fails. Only stderr may be lost. */
 static void fill_standard(void)
 {
     static const int mode[] = {O_WRONLY, O_RDONLY, O_WRONLY};
@@ -268,7 +268,7 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
     fill_standard();
     snprintf(prog, sizeof prog, "mf-%s", stage->name);
     mf_log_open(prog, MF_LOG_INFO);
-    setenv("OMP_NUM_THREADS", "1", 1); /* threads are ours alone */
+    setenv("OMP_NUM_THREADS", "1", 1); /* the only threads are those of workers.h */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     int rc = mf_options_read(&run.opt, stage, argc, argv, &err);
     if (rc == 1) {

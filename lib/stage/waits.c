@@ -32,7 +32,7 @@ void mf_waits_round(struct mf_waits *w, double in, double out)
     if (w->fd <= 0 || spent <= 0)
         return;
     const int n = snprintf(line, sizeof line, "%.6f %.6f\n", (in - w->in) / spent, (out - w->out) / spent);
-    (void)!pwrite(w->fd, line, (size_t)n, 0); /* always as long: a reader never meets a half of it */
+    (void)!pwrite(w->fd, line, (size_t)n, 0); /* fixed length: a reader never sees a partial line */
     w->since = now, w->in = in, w->out = out;
 }
 

@@ -19,7 +19,8 @@ bool mf_address_is_socket(const char *text)
     return mf_starts(text, ipc) || mf_starts(text, tcp);
 }
 
-/* To libzmq a path that begins with * is one that it draws, and one that begins with @ a socket without an owner. */
+/* libzmq takes a path that begins with * as a random one, and one that begins with @ as an abstract socket, without an
+ * owner. */
 static int read_ipc(struct mf_address *a, const char *text, struct mf_err *err)
 {
     const char *path = text + strlen(ipc);

@@ -45,7 +45,7 @@ int mf_curve_read(const char *path, bool secret, char key[MF_KEY_SIZE], struct m
     return 0;
 }
 
-/* Is this key in the folder? A file that is no key lets nobody in. */
+/* Is this key in the folder? Files that are not keys are ignored. */
 static bool knows(const struct mf_doorman *d, const char *key)
 {
     char path[1024], one[MF_KEY_SIZE];

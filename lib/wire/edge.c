@@ -13,7 +13,7 @@ static const struct mf_note_field fields[] = {
 
 const struct mf_note_form mf_edge_form = {"edge", words, fields};
 
-/* No ZMQ_IMMEDIATE: with it libzmq drops an answer that came but was not read yet when its connection ends. */
+/* No ZMQ_IMMEDIATE: with it libzmq drops received but unread replies when their connection ends. */
 void mf_edge_limits(struct mf_socket *s)
 {
     mf_socket_set(s, ZMQ_SNDHWM, 8);

@@ -16,15 +16,15 @@ enum { CLIENTS = 256 }; /* as many as a port has writers */
 struct release {
     int64_t version;
     int n;
-    zmq_msg_t *parts; /* libzmq counts who still sends them */
+    zmq_msg_t *parts; /* reference-counted by libzmq while they are sent */
 };
 
 struct collector {
     char src[MF_EDGE_SRC];
     bool admitted;
-    bool refusing;           /* those who have asked by its name are to be refused */
-    char why[MF_EDGE_WHY];   /* they were, the last time */
-    zmq_msg_t *state, *next; /* beside the newest version; beside the one that is published next. NULL: none */
+    bool refusing;           /* clients that have used its name are to be rejected */
+    char why[MF_EDGE_WHY];   /* reason of the last rejection */
+    zmq_msg_t *state, *next; /* state with the newest version; state with the next one. NULL: none */
 };
 
 struct client {
@@ -33,9 +33,9 @@ struct client {
     char src[MF_EDGE_SRC];
     int64_t seq, version;
     bool joins; /* wants the newest version, and its state */
-    bool waits; /* no final answer to seq yet */
+    bool waits; /* no final reply to seq yet */
     bool refused;
-    uint64_t heard; /* for who is forgotten when there are more than CLIENTS */
+    uint64_t heard; /* of the last request: the oldest client is dropped beyond CLIENTS */
 };
 
 struct mf_edge_server {
@@ -84,7 +84,8 @@ static struct collector *find_source(struct mf_edge_server *e, const char *src)
     return NULL;
 }
 
-/* Under the lock; sends never block. A client that is gone or whose queue is full is left to ask again. */
+/* Called under the lock; sends never block. A client that is gone, or whose queue is full, has to repeat its
+ * request. */
 static void answer(struct mf_edge_server *e, struct client *c, bool asked)
 {
     char text[MF_NOTE_MAX];
@@ -138,7 +139,7 @@ static struct client *client_of(struct mf_edge_server *e, const void *id, size_t
     return c;
 }
 
-/* One whole message: [id, note]. 0: none is there. Strangers' messages are dropped. */
+/* One complete message: [id, note]. 0: none. Messages of other forms are dropped. */
 static int take_question(struct mf_edge_server *e)
 {
     zmq_msg_t id, body;

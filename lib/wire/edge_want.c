@@ -55,7 +55,7 @@ void mf_edge_close(struct mf_edge_client *e)
     if (!e)
         return;
     forget(e);
-    mf_socket_close(&e->dealer, 0); /* a question that nobody will wait for */
+    mf_socket_close(&e->dealer, 0); /* pending requests are dropped */
     free(e);
 }
 
@@ -76,7 +76,7 @@ static bool take_parts(struct mf_edge_client *e, int n)
     return e->n == n && !more;
 }
 
-/* Drop what is left of a message that was not as announced. */
+/* Drops the rest of a message that does not match its header. */
 static void skip_rest(struct mf_edge_client *e)
 {
     int more = 0;
@@ -88,7 +88,7 @@ static void skip_rest(struct mf_edge_client *e)
     zmq_msg_close(&m);
 }
 
-/* One message: its note, and its parts in e. False: none is there (`came`), or it is no answer. */
+/* One message: its note, and its parts in e. False: none (`came`), or not a reply. */
 static bool take_answer(struct mf_edge_client *e, struct mf_edge_note *note, bool *came)
 {
     zmq_msg_t first;
@@ -170,7 +170,7 @@ int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, str
     int rc;
     while (!(rc = still_wanted(e, watch, mf_now() - heard, timeout_s, err))) {
         bool came = true, due = mf_now() - asked >= ask_every;
-        /* Without a connection a few questions pile up, no more than the queue holds; one of them is answered. */
+        /* Without a connection a few requests queue up; one of them is answered. */
         if (due && zmq_send(e->dealer.socket, text, size, ZMQ_DONTWAIT) >= 0) {
             asked = mf_now();
             due = false;

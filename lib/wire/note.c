@@ -41,7 +41,7 @@ size_t mf_note_write(const struct mf_note_form *form, const void *note, char byt
     return n;
 }
 
-/* The next token, with its body when it has one; what is longer than the rest is no token. */
+/* The next token, with its body if it has one; a token longer than the remaining bytes is invalid. */
 static bool next(struct mf_token *t, const uint8_t **p, size_t *left, const char **body)
 {
     if (mf_token_read(t, *p, *left) != 1 || t->type == MF_LIST || t->type == MF_MAP)

@@ -69,7 +69,7 @@ int mf_port_recv(struct mf_port *port, struct mf_port *watch, const void **data,
     return rc;
 }
 
-/* A frame that fills most of the buffer leaves with it, and what came after it moves to a new one. */
+/* A frame that fills most of the buffer is handed out with it; the bytes after it move to a new buffer. */
 int mf_port_take(struct mf_port *port, struct mf_port *watch, void **data, size_t *len, struct mf_err *err)
 {
     const void *frame;

@@ -12,7 +12,7 @@
 
 enum { CHUNK = 256 << 10, PIPE = 1 << 20, WINDOW = 16 };
 
-/* Until the descriptor is ready; meanwhile the stop flag and the reader of `watch` are asked. */
+/* Waits for the descriptor and meanwhile polls the stop flag and the reader of `watch`. */
 static int wait_for(struct mf_port *port, short events, struct mf_port *watch, struct mf_err *err)
 {
     for (;;) {
@@ -75,7 +75,7 @@ static int fd_sendv(struct mf_port *port, const struct iovec *part, int parts, s
     return 0;
 }
 
-/* CHUNK free bytes at the end of the buffer. It doubles, so it stays below twice what came. */
+/* Makes CHUNK free bytes at the end of the buffer. It doubles, so it stays below twice the received bytes. */
 static int make_room(struct mf_port *port, struct mf_err *err)
 {
     if (port->start == port->have)
@@ -150,8 +150,8 @@ static void fd_drop(struct mf_port *port)
 
 static const struct mf_carrier fd_carrier = {fd_sendv, fd_recv, fd_check, fd_close, fd_drop};
 
-/* A write to a full pipe must not sleep beside a stop flag that was set just before. O_NONBLOCK belongs to
- * the open description, which others may share, so a pipe on stdout gets one of its own. */
+/* A write to a full pipe must not block after the stop flag was set. O_NONBLOCK belongs to the open file description,
+ * which other processes may share, so a pipe on stdout gets its own. */
 static void unblock_stdout(void)
 {
     int own = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
@@ -161,7 +161,7 @@ static void unblock_stdout(void)
     }
 }
 
-/* A FIFO without a reader cannot be opened for writing yet: ask again, so that a signal ends the wait. */
+/* A FIFO without a reader cannot be opened for writing yet: retried, so that a signal ends the wait. */
 static int open_path(const char *path, enum mf_dir dir, struct mf_err *err)
 {
     int flags = O_NONBLOCK | O_CLOEXEC | (dir == MF_IN ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC);
@@ -191,7 +191,7 @@ int mf_port_open_fd(struct mf_port *port, const char *address, enum mf_dir dir, 
         return rc;
     }
     if (S_ISFIFO(st.st_mode)) {
-        fcntl(fd, F_SETPIPE_SZ, PIPE); /* may be refused: then it is slower, not wrong */
+        fcntl(fd, F_SETPIPE_SZ, PIPE); /* may fail: slower, but correct */
         if (standard && dir == MF_OUT)
             unblock_stdout();
     }

@@ -13,7 +13,7 @@
 enum { QUEUE = 16, PEERS = 256, ID_MAX = 64, WINDOWS = 128 << 20, WINDOW_MIN = 1 << 20 };
 static const double ping_every = 1, short_patience = .5; /* s */
 
-enum state { FREE, HERE, GONE, LEAVES, REFUSED }; /* LEAVES: it has said bye, and its connection is still up */
+enum state { FREE, HERE, GONE, LEAVES, REFUSED }; /* LEAVES: it said bye, and its connection is still up */
 
 struct peer {
     char id[ID_MAX];
@@ -21,7 +21,7 @@ struct peer {
     enum state state;
     double since;        /* GONE: when */
     uint64_t number;     /* of the next frame */
-    int64_t taken, told; /* bytes used up; of which it knows */
+    int64_t taken, told; /* bytes consumed; bytes reported to the writer */
 };
 
 struct mf_port_in {
@@ -31,7 +31,7 @@ struct mf_port_in {
     int n; /* in use: the first n */
     struct mf_rarely too_many, versions;
     zmq_msg_t msg;
-    size_t lent; /* bytes of msg that the caller has */
+    size_t lent; /* bytes of msg lent to the caller */
 };
 
 static int count(const struct mf_port_in *z, enum state a, enum state b)
@@ -42,7 +42,7 @@ static int count(const struct mf_port_in *z, enum state a, enum state b)
     return n;
 }
 
-/* False: it is gone. Whose queue is full is busy, and still there. */
+/* False: it is gone. A writer whose queue is full is busy, not gone. */
 static bool send_note(struct mf_port_in *z, const void *id, size_t size, const struct mf_port_note *note)
 {
     char text[MF_NOTE_MAX];
@@ -101,7 +101,7 @@ static struct peer *make(struct mf_port_in *z, const void *id, size_t size)
     return &z->peer[i];
 }
 
-/* 0: nothing for the caller; else what recv returns. */
+/* 0: nothing for the caller; otherwise the result of recv. */
 static int on_note(struct mf_port *port, struct peer *p, zmq_msg_t *id, const struct mf_port_note *note)
 {
     struct mf_port_in *z = port->zmq_in;
@@ -142,7 +142,7 @@ static int on_frame(struct mf_port *port, struct peer *p, const void *number, co
     for (int i = 8; i-- > 0;)
         n = n << 8 | ((const uint8_t *)number)[i];
     if (!p || p->state >= LEAVES || n != p->number)
-        return 0; /* of a connection that was lost, or of a stranger: it says hello first */
+        return 0; /* from a lost connection, or an unknown peer: hello must come first */
     p->number++;
     port->from = (int)(p - z->peer);
     *data = zmq_msg_data(&z->msg);
@@ -155,7 +155,7 @@ static int on_frame(struct mf_port *port, struct peer *p, const void *number, co
     return rc;
 }
 
-/* One message, [id, number, frame] or [id, "", note], in z->msg. False: none is there. */
+/* One message, [id, number, frame] or [id, "", note], in z->msg. False: none. */
 static bool take_message(struct mf_port_in *z, zmq_msg_t *id, zmq_msg_t *number, int *parts)
 {
     if (zmq_msg_recv(id, z->s.socket, ZMQ_DONTWAIT) < 0)
@@ -191,7 +191,7 @@ static int take(struct mf_port *port, bool *came, const void **data, size_t *len
     return rc;
 }
 
-/* Every second, and before it waits: who is still there, and how far it is. */
+/* Every second, and before waiting: a sign of life with the consumed bytes. */
 static void look_around(struct mf_port *port, bool idle)
 {
     struct mf_port_in *z = port->zmq_in;
@@ -209,7 +209,7 @@ static void look_around(struct mf_port *port, bool idle)
         z->pinged = mf_now();
 }
 
-/* One whose time is up, where there is one. */
+/* A writer whose patience is over, if any. */
 static bool one_left(struct mf_port *port)
 {
     struct mf_port_in *z = port->zmq_in;
@@ -228,7 +228,7 @@ static int in_recv(struct mf_port *port, struct mf_port *watch, const void **dat
     if (z->lent)
         z->peer[port->from].taken += (int64_t)z->lent;
     z->lent = 0;
-    zmq_msg_close(&z->msg); /* not before the next frame is asked for */
+    zmq_msg_close(&z->msg); /* kept until the next frame is requested */
     zmq_msg_init(&z->msg);
     for (;;) {
         bool came;
@@ -272,8 +272,8 @@ static void in_drop(struct mf_port *port)
     free(port->zmq_in);
 }
 
-/* Who is still here hears that all was taken, and goes; the socket waits for that, since what lies unread with the
- * other side is lost with the connection. */
+/* Tells connected writers that everything was received. The socket waits until they have left, since unread messages
+ * are lost with the connection. */
 static int in_close(struct mf_port *port, struct mf_err *err)
 {
     struct mf_port_in *z = port->zmq_in;

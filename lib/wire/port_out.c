@@ -17,14 +17,14 @@ static const double short_patience = .5, say_after = 5; /* s */
 struct mf_port_out {
     struct mf_socket s;
     double patience, meeting, alone_since;
-    bool said;             /* that nobody reads yet */
-    bool up;               /* the connection stands */
-    bool hello;            /* said on this connection */
-    bool resends, renewed; /* renewed: a new connection that its owner does not know of yet */
-    bool done;             /* all was taken */
+    bool said;             /* logged that there is no reader yet */
+    bool up;               /* connected */
+    bool hello;            /* sent on this connection */
+    bool resends, renewed; /* renewed: a new connection, not yet reported to the caller */
+    bool done;             /* everything was received */
     uint64_t number;       /* of the next frame */
     int64_t sent, taken, window;
-    struct mf_err refused; /* code 0: not */
+    struct mf_err refused; /* code 0: no rejection */
 };
 
 static void on_event(struct mf_port_out *z, enum mf_socket_event event)
@@ -60,7 +60,7 @@ static bool send_note(struct mf_port_out *z, enum mf_port_word say)
            zmq_send(z->s.socket, text, mf_note_write(&mf_port_form, &note, text), ZMQ_DONTWAIT) >= 0;
 }
 
-/* What happened to the connection, and what the reader said. */
+/* Handles connection events and the reader's notes. */
 static void listen_in(const struct mf_port *port)
 {
     struct mf_port_out *z = port->zmq_out;
@@ -82,7 +82,7 @@ static void listen_in(const struct mf_port *port)
     }
 }
 
-/* Of who has had no reader so far. */
+/* For a writer without a reader so far. */
 static int meet(struct mf_port_out *z, const struct mf_port *port, struct mf_err *err)
 {
     const double alone = mf_now() - z->alone_since;
@@ -110,7 +110,7 @@ static int check(struct mf_port *port, struct mf_err *err)
     return 0;
 }
 
-/* Until the reader has said something, or a moment has passed. */
+/* Waits for a note of the reader, or a moment. */
 static int wait_a_moment(struct mf_port *port, struct mf_err *err)
 {
     struct mf_port_out *z = port->zmq_out;
@@ -124,7 +124,7 @@ static int wait_a_moment(struct mf_port *port, struct mf_err *err)
     return rc;
 }
 
-/* Number, then frame: the pair goes, or neither does. */
+/* Number, then frame: both are sent, or neither. */
 static bool put(struct mf_port_out *z, zmq_msg_t *m)
 {
     uint8_t number[8];
@@ -147,7 +147,7 @@ static int out_sendv(struct mf_port *port, const struct iovec *part, int parts, 
     int rc;
     while (!(rc = check(port, err))) {
         bool room = z->sent == z->taken || z->sent + size - z->taken <= z->window;
-        if (z->renewed) /* it goes nowhere, and its owner sends it again */
+        if (z->renewed) /* discarded; the caller resends it */
             break;
         if (z->hello && room && put(z, &m)) {
             z->sent += size;
@@ -211,7 +211,7 @@ int mf_port_open_out(struct mf_port *port, const char *address, bool bind, const
                      struct mf_err *err)
 {
     struct mf_port_out *z = port->zmq_out = mf_xcalloc(1, sizeof *z);
-    char id[17] = "w"; /* a name of its own, under which it comes again after a lost connection */
+    char id[17] = "w"; /* its identity, kept after a lost connection */
     port->carrier = &carrier;
     z->meeting = o ? o->meeting : 0;
     z->alone_since = mf_now();

@@ -89,7 +89,7 @@ static int not_a_frame(const struct mf_rpc *c, struct mf_err *err)
                       c->name, c->buf[0], n ? " ('" : "", text, n ? "..')" : "");
 }
 
-/* 1: a whole frame lies at buf[0 .. *len). */
+/* 1: a complete frame is at buf[0 .. *len). */
 static int scan(const struct mf_rpc *c, struct mf_scan *s, struct mf_err *err)
 {
     struct mf_token first;
@@ -142,7 +142,7 @@ static void hang_up(struct mf_rpc *c)
     if (c->pid)
         reap(c, &status, GRACE_MS);
     if (group)
-        kill(-group, SIGKILL); /* also what it started and left */
+        kill(-group, SIGKILL); /* also its remaining children */
     if (c->pid)
         waitpid(c->pid, &status, 0);
 }
@@ -160,7 +160,7 @@ static struct mf_rpc *new_call(int in, int out, pid_t pid)
     c->pid = c->group = pid;
     c->size = 2 * CHUNK;
     c->buf = mf_xcalloc(1, c->size);
-    fcntl(in, F_SETPIPE_SZ, PIPE); /* may be refused, or no pipe: then it is slower, not wrong */
+    fcntl(in, F_SETPIPE_SZ, PIPE); /* may fail, or not be a pipe: slower, but correct */
     fcntl(out, F_SETPIPE_SZ, PIPE);
     return c;
 }
@@ -189,7 +189,7 @@ int mf_rpc_spawn(struct mf_rpc **out, const char *command, struct mf_err *err)
         close(to[1]), close(from[0]);
         return mf_err_errno(err, "cannot start '%s'", command);
     }
-    setpgid(pid, pid); /* whoever of the two comes first */
+    setpgid(pid, pid); /* in parent and child, whichever runs first */
     fcntl(to[1], F_SETFL, O_NONBLOCK);
     fcntl(from[0], F_SETFL, O_NONBLOCK);
     *out = new_call(from[0], to[1], pid);

@@ -24,7 +24,7 @@ static bool hung_up(struct mf_rpc *c)
     return down && !c->peer.binds;
 }
 
-/* Until the socket is ready; a connection that ends meanwhile takes the answer with it. */
+/* Waits for the socket; if the connection ends meanwhile, the reply is lost. */
 static int wait_for(struct mf_rpc *c, short events, double deadline, struct mf_err *err)
 {
     for (;;) {
@@ -80,7 +80,7 @@ static int get(struct mf_rpc *c, double deadline, const void **frame, size_t *le
 
 static void hang_up(struct mf_rpc *c)
 {
-    enum { LINGER = 1000 }; /* ms; what is asked by one who leaves needs no answer */
+    enum { LINGER = 1000 }; /* ms; a last request needs no reply */
     zmq_msg_close(&c->msg);
     mf_socket_close(&c->peer, c->peer.binds ? LINGER : 0);
 }
@@ -93,7 +93,7 @@ static int open_socket(struct mf_rpc *c, const char *address, bool asks, struct 
     if (rc)
         return rc;
     if (asks)
-        mf_socket_set(&c->peer, ZMQ_IMMEDIATE, 1); /* no question waits for a server that is not there */
+        mf_socket_set(&c->peer, ZMQ_IMMEDIATE, 1); /* no request is queued for an absent server */
     return mf_socket_attach(&c->peer, err);
 }
 

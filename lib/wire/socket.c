@@ -17,7 +17,7 @@
 
 static const char monitor_address[] = "inproc://monitor"; /* a context per socket */
 
-/* Who may be at the other end. */
+/* Checks whether the other end is allowed. */
 static int check_keys(const struct mf_address *a, const char *address, bool bind, const struct mf_wire_opts *o,
                       struct mf_err *err)
 {
@@ -40,7 +40,7 @@ static int fail(const struct mf_socket *s, const char *what, struct mf_err *err)
     return mf_err_set(err, MF_EIO, "cannot %s %s: %s", what, s->name, zmq_strerror(errno));
 }
 
-/* libzmq aborts the process where it gets no descriptor. */
+/* libzmq aborts the process if it gets no descriptor. */
 static int check_descriptors(const char *address, struct mf_err *err)
 {
     enum { NEEDED = 16 };
@@ -91,7 +91,7 @@ static bool somebody_listens(const char *path)
     return taken;
 }
 
-/* libzmq unlinks whatever lies at an ipc path before it binds: only a socket that was left behind may go that way. */
+/* libzmq unlinks any file at an ipc path before it binds, so only a stale socket is allowed there. */
 static int make_way(const char *address, const char *path, struct mf_err *err)
 {
     struct stat st;
@@ -109,7 +109,7 @@ static int make_way(const char *address, const char *path, struct mf_err *err)
     return 0;
 }
 
-/* Which port it is, that others can be given it. */
+/* Logs the port, for use at the other end. */
 static void say_port(const struct mf_socket *s)
 {
     char bound[256];
@@ -172,7 +172,7 @@ int mf_socket_refused(struct mf_socket *s, enum mf_socket_event event, struct mf
         return mf_err_set(err, MF_EUSAGE, "%s refused the connection: this end's public key is not in its wire.allowed",
                           s->name);
     if (s->met || (event != MF_SOCKET_MISMATCH && (event != MF_SOCKET_CUT || ++s->cuts < CUTS)))
-        return 0; /* libzmq does not try again after a mismatch */
+        return 0; /* libzmq does not reconnect after a mismatch */
     return mf_err_set(err, MF_EUSAGE,
                       "the keys of %s and of this end do not match: is wire.server its public key, and do both ends "
                       "have keys, or neither?",

@@ -113,7 +113,7 @@ size_t mf_token_span(const uint8_t *p, size_t len)
     struct mf_token t;
     if (mf_token_read(&t, p, len) != 1)
         return 0;
-    if (t.type != MF_LIST && t.type != MF_MAP) /* most are: what follows is dear beside it */
+    if (t.type != MF_LIST && t.type != MF_MAP) /* the common case; the rest is comparatively expensive */
         return t.n <= len - t.head ? t.head + (size_t)t.n : 0;
     struct mf_scan s;
     mf_scan_start(&s);

@@ -75,7 +75,7 @@ END
     for p in demo robosuite; do
         for out in X file; do
             OUT=$out PYTHON=bin/python pipeline $p && return 1
-            told "pipelines/$p: OUT=$out is not empty, and this script did not make it" && [[ $(cat X/ppo/x.txt file) == $'hi\nhi' && $(ls -A X) == ppo ]] || return 1
+            told "pipelines/$p: OUT=$out is not empty and was not made by this script" && [[ $(cat X/ppo/x.txt file) == $'hi\nhi' && $(ls -A X) == ppo ]] || return 1
         done
         own() { OUT=new$p PYTHON=bin/python CONFIG=point pipeline $p collect.episodes=2 device=none; }
         mkdir new$p && ! own && [[ -e new$p/.maniflow-$p ]] && mkdir new$p/ppo && echo mine >new$p/notes && ! own &&
@@ -95,7 +95,7 @@ END
     local pid=$! tries=500
     until mf-view outputs/point/ppo/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
     kill -9 "$(pgrep -P $pid mf-gae)"
-    ended_by 1 $pid && grep -E '^pipelines/train: mf-gae died by SIGKILL; the last metrics are of iteration [0-9]+, [0-9]+ steps; the same words go on from there$' err &&
+    ended_by 1 $pid && grep -E '^pipelines/train: mf-gae died by SIGKILL; the last metrics are of iteration [0-9]+, [0-9]+ steps; the same words resume it$' err &&
         [[ $(grep -c '^pipelines/train: ' err) -eq 1 ]]
 }
 
@@ -126,13 +126,13 @@ END
 @test "what a start that died has written is its own: an earlier run's metrics, and words that do not resume, are no consolation" {
     pipeline debug 'policy.hidden=[8]' || { cat err; return 1; }
     cp -r "$ROOT/pipelines" . && cp -r "$ROOT/configs" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-gae && printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-gae && chmod +x bin/mf-gae &&
-        ! pipelines/debug 'policy.hidden=[8]' >out 2>err && told "mf-gae died by SIGKILL; this start wrote no metrics" && ! grep 'go on from there' err && [[ -s outputs/debug/logs/metrics.mf ]] || return 1
+        ! pipelines/debug 'policy.hidden=[8]' >out 2>err && told "mf-gae died by SIGKILL; this start wrote no metrics" && ! grep 'resume it' err && [[ -s outputs/debug/logs/metrics.mf ]] || return 1
     frame() { printf '{"mf": "metrics", "iter": %d, "step": 9}\n' "$1"; }
     ending() { bash -c 'source "$0/pipelines/common.bash"; mf-view() { cat; }; begin d 2>/dev/null; [ -z "$1" ] || echo "$1" >d/logs/metrics.mf
         names=(ppo) status=(137); deaths d 1 "${@:2}"' "$ROOT" "$@" 2>&1; }
     mkdir -p d/logs d/checkpoints && frame 6 >d/logs/metrics.mf && : >d/checkpoints/000001.safetensors &&
         [[ $(ending "" run.resume=auto) == *"SIGKILL; this start wrote no metrics" && $(ending "$(frame 7)" run.resume=never) == *"of iteration 8, 9 steps" ]] &&
-        [[ $(ending "$(frame 8)" run.resume=auto) == *"of iteration 9, 9 steps; the same words go on from there" ]] &&
+        [[ $(ending "$(frame 8)" run.resume=auto) == *"of iteration 9, 9 steps; the same words resume it" ]] &&
         rm d/checkpoints/* && [[ $(ending "$(frame 9)" run.resume=auto) == *"of iteration 10, 9 steps" ]]
 }
 
@@ -149,7 +149,7 @@ END
     [[ $(named "1 3 3 3 3") == *": collect ended with 1;"* && $(named "1 3 1 3 3") == *": ppo ended with 1;"* ]] &&
         [[ $(named "141 141 1 3 3") == *": ppo "* && $(named "137 3 3 3 3") == *": collect died by SIGKILL;"* ]] &&
         [[ $(named "2 2 2 2 2") == *": collect ended with 2;"* && $(named "141 137 3 3 3") == *": gae died by SIGKILL"* ]] &&
-        [[ $(named "0 0 0 137 3") == *": film died by SIGKILL; the training went on without it" && $(named "0 0 0 0 1") == *": log ended with 1; "*without* ]] &&
+        [[ $(named "0 0 0 137 3") == *": film died by SIGKILL; training continued without it" && $(named "0 0 0 0 1") == *": log ended with 1; "*without* ]] &&
         mkdir logs && echo "mf-ppo: error: of this start" >logs/ppo.log && [[ $(named "1 3 3 3 3") == *": ppo ended with 3: of this start;"* ]] &&
         began() { bash -c 'source "$0/pipelines/common.bash"; begin .; echo "mf-gae: error: <stdin> is truncated: it ends" >logs/gae.log
             names=(collect gae ppo film log) status=($1); deaths . 3' "$ROOT" "$@" 2>&1; } && # an error of an earlier start is none
@@ -218,7 +218,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
 @test "train: who watches dies, and the training goes on; the script says which, and its status is the training's" {
     cp -r "$ROOT/pipelines" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-film &&
         printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-film && chmod +x bin/mf-film && pipelines/train "${tiny[@]}" training.total_timesteps=600 >out 2>err &&
-        told "pipelines/train: mf-film died by SIGKILL; the training went on without it" && told "mf-ppo: warn: <stdout>: the reader is gone; the run continues" &&
+        told "pipelines/train: mf-film died by SIGKILL; training continued without it" && told "mf-ppo: warn: <stdout>: the reader is gone; the run continues" &&
         ! grep 'error:' err && told "outputs/point/ppo is done"
 }
 
@@ -227,7 +227,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     local pid=$! tries=500 programs
     until mf-view outputs/point/ppo/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
     programs=$(pgrep -P $pid mf-) && kill -TERM $pid && ended_by 143 $pid && [[ $(wc -w <<<"$programs") -eq 5 ]] && ! ps -p "$(xargs <<<"$programs" | tr ' ' ,)" &&
-        grep -qE "^pipelines/train: stopped by SIGTERM; saved outputs/point/ppo/checkpoints/0.*, the last metrics are of iteration .*; the same words go on" err &&
+        grep -qE "^pipelines/train: stopped by SIGTERM; saved outputs/point/ppo/checkpoints/0.*, the last metrics are of iteration .*; the same words resume it" err &&
         pipeline train "${tiny[@]}" training.total_timesteps=100 && told "resuming outputs/point/ppo"
 }
 

@@ -10,6 +10,7 @@
 static const struct mf_device *find(const char *name, const char **which)
 {
     size_t n = strcspn(name, ":");
+    n += name[n] && !name[n + 1]; /* a colon that nothing follows */
     *which = name[n] ? name + n + 1 : "";
     for (int i = 0; mf_devices[i]; i++)
         if (strlen(mf_devices[i]->name) == n && !strncmp(mf_devices[i]->name, name, n))

@@ -120,21 +120,30 @@ int mf_results_count(const struct mf_results *f)
     return (int)json_array_size(f->known);
 }
 
+/* The n entries of a column; NULL where they are not n integers, or for returns numbers or null (not finite). */
+static const json_t *column(const json_t *line, const char *name, bool real, int n)
+{
+    const json_t *list = json_object_get(json_object_get(line, "trials"), name), *v;
+    size_t i;
+    if (json_array_size(list) != (size_t)n)
+        return NULL;
+    json_array_foreach(list, i,
+                       v) if (!json_is_integer(v) && !(real && (json_is_real(v) || json_is_null(v)))) return NULL;
+    return list;
+}
+
 static bool take_trials(const json_t *line, struct mf_result *r)
 {
-    static const char *const names[] = {"success_once", "success_at_end", "return", "length"};
-    const json_t *column[4];
-    for (int k = 0; k < 4; k++) {
-        column[k] = json_object_get(json_object_get(line, "trials"), names[k]);
-        if (json_array_size(column[k]) != (size_t)r->n)
-            return false;
-    }
-    for (int i = 0; i < r->n; i++)
+    const json_t *once = column(line, "success_once", false, r->n), *end = column(line, "success_at_end", false, r->n),
+                 *ret = column(line, "return", true, r->n), *length = column(line, "length", false, r->n);
+    if (!once || !end || !ret || !length)
+        return false;
+    for (size_t i = 0; i < (size_t)r->n; i++)
         r->trial[i] = (struct mf_trial){
-            .success_once = json_integer_value(json_array_get(column[0], (size_t)i)) != 0,
-            .success_at_end = json_integer_value(json_array_get(column[1], (size_t)i)) != 0,
-            .ret = (float)mf_json_number_of(json_array_get(column[2], (size_t)i)),
-            .length = (int32_t)json_integer_value(json_array_get(column[3], (size_t)i)),
+            .success_once = json_integer_value(json_array_get(once, i)) != 0,
+            .success_at_end = json_integer_value(json_array_get(end, i)) != 0,
+            .ret = (float)mf_json_number_of(json_array_get(ret, i)),
+            .length = (int32_t)json_integer_value(json_array_get(length, i)),
         };
     return true;
 }

@@ -73,6 +73,29 @@ static void same_question(struct mf_policy *p, struct mf_policy *q)
     mf_results_close(f);
 }
 
+/* Trials of which one is no number are no answer. */
+static void other_trials(struct mf_policy *p)
+{
+    struct mf_err err;
+    struct mf_results *f;
+    static struct mf_trial t[N];
+    struct mf_result r = toy_result(p, 77, N, t);
+    static const char *const columns[] = {"success_once", "success_at_end", "return", "length"};
+    const long before = size();
+    for (int i = 0; i < 4; i++) {
+        json_t *line = mf_result_json(&r);
+        json_array_set_new(json_object_get(json_object_get(line, "trials"), columns[i]), 3, json_string("1"));
+        char *text = json_dumps(line, MF_JSON_AS);
+        put(text), put("\n");
+        free(text);
+        json_decref(line);
+        must(mf_results_open(&f, path, &err), &err);
+        ok(!mf_results_find(f, &r), "a string among the numbers of %s is no answer", columns[i]);
+        mf_results_close(f);
+        ok(truncate(path, before) == 0, "(mended)");
+    }
+}
+
 static void after_a_kill(struct mf_policy *p)
 {
     struct mf_err err;
@@ -143,6 +166,7 @@ int main(void)
     mf_policy_fresh(&p, 3);
     mf_policy_fresh(&q, 4);
     same_question(&p, &q);
+    other_trials(&p);
     after_a_kill(&p);
     no_results();
     ok(truncate(path, 0) == 0, "(emptied)");

@@ -1,5 +1,6 @@
 #include "import/zip.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,20 +70,34 @@ static int list_entries(struct mf_zip *z, size_t room, struct mf_err *err)
     return rc;
 }
 
+/* libzip's words, but where they would mislead: its "No such file" is an entry without the sizes that zip64 keeps. */
+static const char *why_not(zip_error_t *why)
+{
+    switch (zip_error_code_zip(why)) {
+    case ZIP_ER_NOZIP:
+        return "the directory at its end, or an entry listed there, is missing: it is half-written or cut";
+    case ZIP_ER_EXISTS:
+        return "two of its entries have one name";
+    case ZIP_ER_INCONS:
+    case ZIP_ER_NOENT:
+        return "its directory contradicts its entries, or the file's length";
+    default:
+        return zip_error_strerror(why);
+    }
+}
+
 static int open_zip(struct mf_zip *z, zip_source_t *file, struct mf_err *err)
 {
     zip_stat_t s;
     zip_error_t why;
     zip_error_init(&why);
+    errno = 0; /* libzip says of some allocations that fail that there is no zip file */
     if (zip_source_stat(file, &s) == 0 && (z->file = zip_open_from_source(file, ZIP_RDONLY | ZIP_CHECKCONS, &why))) {
         zip_source_keep(file);
         return list_entries(z, s.size, err);
     }
-    int rc =
-        mf_err_set(err, MF_EFORMAT, "%s",
-                   zip_error_code_zip(&why) == ZIP_ER_NOZIP
-                       ? "the directory at its end, or an entry listed there, is missing: it is half-written or cut"
-                       : zip_error_strerror(&why));
+    int rc = errno == ENOMEM ? mf_err_set(err, MF_ENOMEM, "cannot allocate the directory of %s", z->path)
+                             : mf_err_set(err, MF_EFORMAT, "%s", why_not(&why));
     zip_error_fini(&why);
     return rc;
 }
@@ -163,7 +178,7 @@ static int read_part(const struct mf_zip *z, const struct mf_zip_entry *e, size_
     const bool there = e->deflated ? skip(f, from) : zip_fseek(f, (zip_int64_t)from, SEEK_SET) == 0;
     if (!there || !take(f, to, n) || (e->deflated && from + n == e->size && zip_fread(f, &beyond, 1) != 0))
         rc = mf_err_set(err, MF_EFORMAT, "%.60s does not have the %zu bytes that it should: %s", e->name, e->size,
-                        zip_file_strerror(f));
+                        zip_error_code_zip(zip_file_get_error(f)) ? zip_file_strerror(f) : "its size is another");
     zip_fclose(f);
     return rc;
 }

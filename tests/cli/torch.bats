@@ -89,7 +89,7 @@ for _ in range(20): tree = [[tree] * 30, {}]'
     run -0 mf-ckpt show good.pt
     zip other.pt 'tree = 0'
     python3 - <<'PY'
-import struct, zipfile
+import struct, warnings, zipfile
 raw = open("good.pt", "rb").read()
 open("end.pt", "wb").write(raw[:-30])
 open("half.pt", "wb").write(raw[: len(raw) // 2])
@@ -104,6 +104,9 @@ change("method.pt", raw, "<H", [93], 8, at + 10)
 change("size.pt", raw, "<I", [1 << 30], 22, at + 24)
 change("place.pt", raw, "<I", [5], at + 42)
 change("two.pt", raw, "<I", [1 << 30], at + 24)
+change("wide.pt", raw, "<I", [(1 << 32) - 1], at + 24)
+with warnings.catch_warnings(action="ignore"), zipfile.ZipFile("twins.pt", "w") as z:
+    z.writestr("m/data.pkl", b"\x80\x02N."); z.writestr("m/data.pkl", b"\x80\x02N.")
 with zipfile.ZipFile("both.pt", "w") as z:
     z.writestr("m/data.pkl", b"\x80\x02N."); z.writestr("m/x", b"x" * 1000)
 raw = open("both.pt", "rb").read()
@@ -111,6 +114,7 @@ at = raw.index(b"PK\1\2")
 change("overlap.pt", raw, "<II", [at - 40] * 2, 18, at + 20)
 with zipfile.ZipFile("deflated.pt", "w", zipfile.ZIP_DEFLATED) as z: z.writestr("m/data.pkl", b"\x80\x02N.")
 raw = open("deflated.pt", "rb").read()
+change("more.pt", raw, "<I", [1], 22, raw.index(b"PK\1\2") + 24)
 change("sum.pt", raw, "<I", [1], 14, raw.index(b"PK\1\2") + 16)
 with zipfile.ZipFile("npz.pt", "w") as z: z.writestr("a.npy", b"x")
 with zipfile.ZipFile("script.pt", "w") as z:
@@ -125,13 +129,29 @@ PY
     refused method.pt "compressed by method 93"
     refused size.pt "claims 1073741824 bytes"
     refused place.pt "or an entry listed there, is missing"
-    refused two.pt "inconsistent"
+    refused two.pt "its directory contradicts its entries"
+    refused twins.pt "two of its entries have one name"
+    refused wide.pt "its directory contradicts its entries"
+    refused more.pt "1 bytes that it should: its size is another"
     refused overlap.pt "they overlap"
     refused sum.pt "CRC error"
     refused npz.pt "torch.save did not write it"
     refused script.pt "TorchScript"
     refused big.pt "big-endian"
     refused bomb.pt "has 104857600 bytes, in "
+}
+
+@test "a directory that memory does not hold is no broken file" {
+    ! ldd "$ROOT/bin/mf-ckpt" | grep -q 'lib[at]san' || skip "a sanitizer needs the address space"
+    python3 - <<'PY'
+import zipfile
+with zipfile.ZipFile("many.pt", "w") as z:
+    z.writestr("m/data.pkl", b"\x80\x02N.")
+    for i in range(150000):
+        z.writestr(zipfile.ZipInfo(f"m/{i}"), b"")
+PY
+    run -0 mf-ckpt show many.pt
+    run -1 bash -c "ulimit -v 60000; mf-ckpt show many.pt" && [[ $output == *"error: cannot allocate the directory of many.pt" ]]
 }
 
 @test "what is no zip file gets advice" {

@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ bool mf_key_is_group(const char *name)
     return false;
 }
 
-/* Levenshtein's distance, over at most NAME_MAX_ characters. */
+/* Levenshtein's distance, over at most NAME_MAX_ characters, upper case as lower case. */
 static int distance(const char *a, const char *b)
 {
     int row[NAME_MAX_ + 1], n = (int)strnlen(b, NAME_MAX_);
@@ -48,7 +49,7 @@ static int distance(const char *a, const char *b)
         int diagonal = row[0];
         row[0] = i + 1;
         for (int j = 1; j <= n; j++) {
-            int best = diagonal + (a[i] != b[j - 1]);
+            int best = diagonal + (tolower((unsigned char)a[i]) != b[j - 1]);
             diagonal = row[j];
             best = row[j] + 1 < best ? row[j] + 1 : best;
             row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;

@@ -187,6 +187,7 @@ static void words(void)
     word("run.dir=tcp:[a]", "", "has a '[' that must be quoted");
     word("run.dir=[a]", "", "must be one value, not a list");
     word("training.lerning_rate=1", "", "unknown key 'training.lerning_rate', nearest is 'training.learning_rate'");
+    word("TRAINING.EMA_DECAY=1", "", "nearest is 'training.ema_decay'");
     word("learning_rate=1", "", "nearest is 'training.learning_rate'");
     word("gamma=1", "", "nearest is 'advantage.gamma'");
     word("env=lift", "env.name", "lift");

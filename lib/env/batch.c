@@ -7,10 +7,10 @@
 #include "env/served_priv.h"
 #include "env/stepper.h"
 
-/* A decision, a reset, a load: one question to each server, all at once, then one answer from each. */
+/* A decision, a reset, a load: one request to each server, in parallel, then one reply from each. */
 struct batch {
     struct mf_served *s;
-    struct mf_slots *r; /* the call's own, as what follows */
+    struct mf_slots *r; /* of the current call, like the following */
     int n_servers;
     uint8_t *which; /* (N) */
     const float *actions;
@@ -26,9 +26,9 @@ struct question {
     int (*take)(struct batch *b, const struct mf_server *w, const struct mf_frame *f, struct mf_err *err);
 };
 
-/* ---- questions and answers ---- */
+/* ---- requests and replies ---- */
 
-/* How many of the server's environments are filmed: its first ones. */
+/* Number of the server's environments that are filmed, its first ones. */
 static int filmed(const struct batch *b, const struct mf_server *w)
 {
     const int n = b->r->o.watch.n - b->r->o.first_env - w->first;
@@ -47,7 +47,7 @@ static int fill_make(const struct batch *b, const struct mf_server *w, struct mf
     return mf_talk_put_obs(f, "obs", &o->obs, -1, NULL, err);
 }
 
-/* Which episode begins where one begins, and a seed for it that is its own. */
+/* The episodes to start, with a seed for each. */
 static int fill_episodes(const struct batch *b, const struct mf_server *w, int next, struct mf_frame *f,
                          struct mf_err *err)
 {
@@ -72,8 +72,8 @@ static int fill_reset(const struct batch *b, const struct mf_server *w, struct m
     return rc ? rc : fill_episodes(b, w, b->autoreset, f, err);
 }
 
-/* The pictures of an answer, C for each environment that is filmed, go to who watches: those after the control steps
- * that were executed; of a reset (C 1) the one of an environment that began. */
+/* Passes the images of a reply, C per filmed environment, to the observer: those of executed control steps; after a
+ * reset (C 1) those of environments that started an episode. */
 static int take_pictures(const struct batch *b, const struct mf_server *w, const struct mf_frame *f, int C,
                          const int32_t *n_exec, struct mf_err *err)
 {
@@ -130,7 +130,7 @@ static int fill_step(const struct batch *b, const struct mf_server *w, struct mf
     return fill_episodes(b, w, 1, f, err);
 }
 
-/* What a row of the answer may say. */
+/* Checks a row of the reply. */
 static int check_row(const struct batch *b, const struct mf_server *w, int env, struct mf_err *err)
 {
     const struct mf_slots *r = b->r;
@@ -253,7 +253,7 @@ static int hear(struct batch *b, struct mf_server *w, const struct question *q, 
     return rc;
 }
 
-/* Server w is another one by now: what its environments were doing is void, where it was not over. */
+/* Server w was replaced: the unfinished episodes of its environments are discarded. */
 static void lose(struct batch *b, const struct mf_server *w, const struct question *q)
 {
     struct mf_slots *r = b->r;
@@ -299,7 +299,7 @@ static int ask_all(struct batch *b, const struct question *q, struct mf_err *err
             continue;
         *err = server[i].fault;
         int rc = server[i].rc ? server[i].rc : hear(b, &server[i], q, err);
-        if (mf_served_is_fault(rc) && q != &make) /* what cannot even be made will not be mended */
+        if (mf_served_is_fault(rc) && q != &make) /* a restart does not help if `make` itself fails */
             rc = recover(b, &server[i], q, err);
         if (rc)
             return rc;
@@ -341,7 +341,7 @@ static int expert(void *self, const struct mf_slots *r, float *actions, struct m
                       r->o.env->name);
 }
 
-/* A server that died is noticed, and its environments are lost, by the next step. */
+/* The next step notices a dead server and marks its environments as lost. */
 static int save_rows(void *self, const struct mf_slots *r, void **state, size_t *size, struct mf_err *err)
 {
     struct batch *b = self;
@@ -383,7 +383,7 @@ static const struct mf_stepper_kind kind = {reset_rows, step_rows, expert, save_
 int mf_served_new(struct mf_stepper *out, const struct mf_slots *r, struct mf_err *err)
 {
     struct batch *b = mf_xcalloc(1, sizeof *b);
-    struct mf_slots rows = *r; /* to be looked at, by make */
+    struct mf_slots rows = *r; /* checked by make */
     b->s = r->o.env->served;
     b->r = &rows;
     b->which = mf_xcalloc((size_t)r->N, 1);

@@ -25,7 +25,7 @@ struct mf_cloud {
     struct camera camera[];
 };
 
-/* ---- what does not change ---- */
+/* ---- constant data ---- */
 
 static void aim(struct camera *c, const mjModel *m, int number)
 {
@@ -106,13 +106,13 @@ void mf_cloud_free(struct mf_cloud *c)
 
 /* ---- looking ---- */
 
-struct scan { /* the hits: where, and of which solid */
+struct scan { /* the hits: position and solid */
     size_t n;
     float x[HITS], y[HITS], z[HITS];
     int16_t which[HITS];
 };
 
-/* Kinematics normalise the quaternions of qpos, which belong to the steps to come. */
+/* Kinematics normalise the quaternions in qpos, which must not change for later steps. */
 static void place_solids(const struct mf_cloud *c, mjData *d, struct mf_solid *solid)
 {
     mjMARKSTACK;

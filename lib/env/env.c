@@ -111,7 +111,7 @@ static int add_key(const struct mf_env *env, const char *name, struct mf_layout 
                       names);
 }
 
-/* A cloud's number of points is up to who looks, where the environment is ours. */
+/* A built-in environment gives a cloud with any number of points. */
 void mf_env_points(const struct mf_env *env, struct mf_layout *l, int points)
 {
     if (points && !env->served)

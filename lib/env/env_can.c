@@ -78,13 +78,14 @@ static struct mf_env_step step(void *state, const float *action)
     return mf_hand_judge(h, placed(h), HOLD);
 }
 
-/* ---- the scripted expert: take, lift, carry, lower, let go, all by a miscalibrated eye, and never look back ---- */
+/* ---- the scripted expert: take, lift, carry, lower, let go, with a miscalibrated sensor and without correction
+ * ---- */
 
 enum can_phase { START, HOVER, DESCEND, CLOSE, LIFT, CARRY, LOWER, OPEN, LEAVE };
 
 struct can_expert {
     int32_t phase, waited;
-    float aim[5]; /* this episode's own error: x y z of the can, x y of the bin */
+    float aim[5]; /* error of this episode: x y z of the can, x y of the bin */
 };
 
 static void begin(struct can_expert *e, struct mf_rng *rng)

@@ -55,13 +55,13 @@ static struct mf_env_step step(void *state, const float *action)
     return mf_hand_judge(h, h->d->qpos[CUBE + Z] > CUBE_HALF + HIGH, HOLD);
 }
 
-/* ---- the scripted expert: hover and align, descend, close, lift, all by a miscalibrated eye ---- */
+/* ---- the scripted expert: hover and align, descend, close, lift, with a miscalibrated sensor ---- */
 
 enum lift_phase { START, HOVER, DESCEND, CLOSE, LIFT };
 
 struct lift_expert {
     int32_t phase, closing;
-    float aim[4]; /* this episode's own error: x y z yaw */
+    float aim[4]; /* error of this episode: x y z yaw */
 };
 
 static void begin(struct lift_expert *e, struct mf_rng *rng)

@@ -79,7 +79,7 @@ static void load(void *state, const void *bytes)
     p->max_steps = max_steps;
 }
 
-/* A proportional-derivative law that believes the goal lies elsewhere. */
+/* A proportional-derivative controller with a wrong goal position. */
 static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
 {
     static const float offset = 0.11f;

@@ -28,7 +28,7 @@ INLINE float outside(float p, float low, float high)
     return most(most(low - p, p - high), 0);
 }
 
-/* What fills the last blocks up is never far away. */
+/* Padding of the last blocks is never selected. */
 INLINE void divide(struct blocks *b, size_t total, const float *const at[3])
 {
     b->n = (total + BLOCK * LANES - 1) / (BLOCK * LANES) * LANES;

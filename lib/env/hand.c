@@ -12,7 +12,7 @@ extern const char mf_hand_xml[];
 enum { X, Y, Z, RZ, RY, RX, LEFT, RIGHT }; /* qpos, as in hand.xml; also ctrl */
 enum { SUBSTEPS = 10 };
 
-static const double OPEN = 0.04, LEASH = 0.03; /* m; leash: what the setpoint may run ahead of the hand */
+static const double OPEN = 0.04, LEASH = 0.03; /* m; leash: maximum distance of the setpoint from the hand */
 
 static double clip(double x, double low, double high)
 {
@@ -120,7 +120,7 @@ void mf_hand_quat(const struct mf_hand *h, double wxyz[4])
     mju_mulQuat(wxyz, zy, r[2]);
 }
 
-/* All of it comes from qpos: the poses that MuJoCo keeps beside it are one substep old after a step. */
+/* Everything is computed from qpos: MuJoCo's derived poses are one substep old after a step. */
 void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct mf_obs *as, float *to)
 {
     const double *q = h->d->qpos;

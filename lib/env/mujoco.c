@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The error handler must not return (MuJoCo would go on with what failed), so it leaves the call by this way out. */
+/* The error handler must not return, as MuJoCo would continue after the failure; it leaves the call through this jump
+ * buffer. */
 struct trap {
     jmp_buf out;
     char text[256];

@@ -18,7 +18,7 @@ struct osmesa {
 struct mf_painter {
     struct osmesa gl;
     void *context;
-    uint8_t *buffer; /* OSMesa's own frame; what is drawn goes to MuJoCo's offscreen one */
+    uint8_t *buffer; /* OSMesa's own frame buffer; MuJoCo renders into its offscreen one */
     int width, height;
     const mjModel *m;
     mjvScene scene;
@@ -56,7 +56,7 @@ int mf_painter_new(struct mf_painter **out, const mjModel *m, int width, int hei
         mf_painter_free(p);
         return mf_err_set(err, MF_EDEVICE, "OSMesa cannot draw %d x %d pixels", width, height);
     }
-    mjModel sized = *m; /* the sizes of buffers are read from the model, which others share */
+    mjModel sized = *m; /* MuJoCo reads buffer sizes from the model, which is shared */
     sized.vis.global.offwidth = width;
     sized.vis.global.offheight = height;
     sized.vis.quality.offsamples = 0;

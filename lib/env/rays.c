@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* cast() and everything that it calls must become part of it, so that it is compiled for the processor at hand. */
+/* cast() must inline everything it calls, so that all of it is compiled for the selected processor. */
 #define INLINE static inline __attribute__((always_inline))
 
 enum { BLOCK = 256 }; /* rays at a time: they stay in the first cache for all solids */
@@ -79,7 +79,7 @@ INLINE struct span meet(int type, const struct meeting *m, float dx, float dy, f
         side, either(ball(ox, oy, oz - size[1], dx, dy, dz, size[0]), ball(ox, oy, oz + size[1], dx, dy, dz, size[0])));
 }
 
-/* A plane has no inside; size 0: it goes on for ever. */
+/* A plane has no inside; size 0: infinite. */
 INLINE float meet_plane(const struct meeting *m, float dx, float dy, float dz)
 {
     float t = -m->o[2] / dz, x = m->o[0] + t * dx, y = m->o[1] + t * dy;

@@ -17,7 +17,7 @@ enum {
     TILE = 3 * WIDTH * HEIGHT
 }; /* a tile and the frame around it, pixels; bytes */
 
-struct track { /* of one environment: its states one after the other, or where its pictures lie in the store */
+struct track { /* of one environment: its states, or the positions of its images in the store */
     char *bytes;
     size_t n, room;
 };
@@ -135,7 +135,7 @@ static void frame(uint8_t *tile, bool good)
                 memcpy(tile + 3 * (y * WIDTH + x), colour[good], 3);
 }
 
-struct brush { /* what draws a built-in environment's states; all NULL for one that renders itself */
+struct brush { /* renders the states of a built-in environment; all NULL for one that renders itself */
     void *model, *state, *painter;
 };
 
@@ -172,7 +172,7 @@ static int draw(const struct mf_reel *r, int i, size_t t, struct brush *b, uint8
                : mf_err_errno(err, "read an image from the video's temporary file");
 }
 
-/* All tiles at time t; one whose episode is over stays as it ended. */
+/* All tiles at time t; after the end of an episode its last image stays. */
 static int draw_all(const struct mf_reel *r, size_t t, struct brush *b, const bool *good, int columns, uint8_t *tile,
                     uint8_t *rgb, struct mf_err *err)
 {

@@ -14,14 +14,14 @@
 
 /* ---- one server ---- */
 
-/* Who it is, for sentences: "process 4711 ('python3 gym.py')". */
+/* Its name, for messages: "process 4711 ('python3 gym.py')". */
 static int named(const struct mf_served *s, const struct mf_server *w, struct mf_err *err)
 {
     return mf_err_at(err, "environment server %d ('%.60s')", (int)(w - s->server),
                      s->opts.command ? s->opts.command : s->opts.address);
 }
 
-/* What was asked at `since` was not taken, or not answered: in time? */
+/* The request sent at `since` failed: was it a timeout? */
 static int no_answer(const struct mf_served *s, const struct mf_server *w, double since, struct mf_err *err)
 {
     const struct mf_err was = *err;
@@ -64,7 +64,7 @@ int mf_server_answer(struct mf_served *s, struct mf_server *w, struct mf_frame *
     return named(s, w, err);
 }
 
-/* It will name a folder. */
+/* The name becomes a folder. */
 static void take_name(struct mf_served *s, const char *name)
 {
     mf_name_plain(s->name, name);
@@ -73,7 +73,7 @@ static void take_name(struct mf_served *s, const char *name)
             *c = '-';
 }
 
-/* Of a policy that begins in it: env.h. */
+/* Defaults for a fresh policy: env.h. */
 static int take_likes(struct mf_served *s, const struct mf_frame *f, struct mf_err *err)
 {
     const char *words;
@@ -137,7 +137,7 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
     return take_likes(s, f, err);
 }
 
-/* Start it, or connect: it is not asked yet, so that several can start side by side. */
+/* Starts or connects, without a request, so that several can start in parallel. */
 static int start(struct mf_served *s, struct mf_server *w, struct mf_err *err)
 {
     w->seq = 0;
@@ -145,7 +145,7 @@ static int start(struct mf_served *s, struct mf_server *w, struct mf_err *err)
                            : mf_rpc_connect(&w->call, s->opts.address, err);
 }
 
-/* The first one describes the environment; of the others, and of those that were restarted, it is asked to be there. */
+/* The first server describes the environment; other and restarted servers only have to reply. */
 int mf_served_greet(struct mf_served *s, struct mf_server *w, struct mf_err *err)
 {
     struct mf_frame *f;
@@ -219,7 +219,7 @@ int mf_served_open(const struct mf_env **env, const struct mf_env_opts *o, struc
     int rc = mf_served_start(s, 1, &n, err);
     if (rc) {
         mf_served_close(s);
-        /* A server that never came is a wrong command or address, and not a reader that left. */
+        /* A server that never replied is a wrong command or address, not a lost reader. */
         return err->code = rc == MF_CLOSED ? MF_EIO : rc;
     }
     *env = &s->env;

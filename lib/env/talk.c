@@ -130,8 +130,7 @@ int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct m
         const void *from;
         int rank = describe(prefix, o, n, name, dim);
         const struct mf_array *a = mf_frame_find(f, name);
-        const bool bytes =
-            o->u8 || (a && a->dtype == MF_U8 && mf_obs_rank(o) == 1); /* a switch: as in demonstrations */
+        const bool bytes = o->u8 || (a && a->dtype == MF_U8 && mf_obs_rank(o) == 1); /* a flag, as in demonstrations */
         int rc = mf_talk_get(f, name, bytes ? MF_U8 : MF_F32, rank, dim, &from, err);
         if (rc)
             return rc;

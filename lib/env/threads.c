@@ -10,7 +10,7 @@ struct threads {
     int N;
     void *model;
     void **state, **memory; /* (N) an environment's, and its expert's */
-    struct mf_layout low;   /* what the expert sees */
+    struct mf_layout low;   /* observations of the expert */
     float *seen;
     struct mf_workers *workers;
     /* the call's own */
@@ -59,7 +59,7 @@ static int reset(void *self, struct mf_slots *r, const uint8_t *which, struct mf
     return 0;
 }
 
-/* What is seen between the control steps of a decision: the latest. */
+/* Observations within a decision: the newest ones. */
 static void keep(const struct threads *t, int n)
 {
     struct mf_slots *r = t->r;

@@ -12,7 +12,7 @@ struct mf_vec {
         float ret;
         bool success, ended; /* ended: no longer in an episode */
     } * account;
-    /* (N) what a decision tells */
+    /* (N) results of a decision */
     float *ret;
     int32_t *length;
     uint8_t *success, *step_success;
@@ -58,7 +58,7 @@ void mf_vec_free(struct mf_vec *v)
     free(v);
 }
 
-/* ---- what goes in and comes out is finite ---- */
+/* ---- checks for finite input and output ---- */
 
 static bool all_finite(const float *x, size_t n)
 {
@@ -85,7 +85,7 @@ static int check_rows(const struct mf_slots *r, struct mf_err *err)
     for (int n = 0; n < r->N; n++) {
         size_t row = (size_t)n;
         const bool read =
-            r->truncated[n] && !r->terminated[n]; /* what a task ended with has no value that is asked for */
+            r->truncated[n] && !r->terminated[n]; /* no bootstrap value is needed after a terminal state */
         if (r->idle[n])
             continue;
         if (!all_finite(r->obs + row * O, O) || (read && !all_finite(r->final_obs + row * O, O)))
@@ -121,7 +121,7 @@ int mf_vec_reset(struct mf_vec *v, const int32_t *episode, const float **obs, st
     return check_rows(&v->r, err);
 }
 
-/* The books of environment n after a decision. */
+/* Updates the episode account of environment n after a decision. */
 static void keep_account(struct mf_vec *v, int n, bool autoreset)
 {
     struct mf_slots *r = &v->r;
@@ -235,7 +235,7 @@ int mf_vec_save(struct mf_vec *v, void **bytes, size_t *size, struct mf_err *err
     return rc;
 }
 
-/* The records of `bytes`, and where each one's state lies: false where they are not whole. */
+/* The records in `bytes`, and the position of each state; false: incomplete. */
 static bool read_records(struct mf_vec *v, const char *at, size_t left, const void **state, size_t *sizes, bool *exact)
 {
     if (left < NAME || strncmp(at, v->r.o.env->name, NAME - 1))

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-struct points { /* a run's, without the iterations that have no value */
+struct points { /* points of a run, without iterations that lack a value */
     size_t n;
     double *x, *y;
 };
@@ -22,8 +22,8 @@ static struct points points_of(const struct mf_history *h, const char *series, e
     return p;
 }
 
-/* At x, which does not fall from call to call: *from is where the last one was found. Runs of other seeds do not end at
- * the same step: half an iteration beyond its ends a run is what it is there, and NaN further out. */
+/* The value at x, which must not decrease from call to call; *from is the position of the last one. Runs of different
+ * seeds end at different steps: a run is constant for half an iteration beyond its ends, and NaN further out. */
 static double at(const struct points *p, double x, size_t *from)
 {
     const size_t last = p->n - 1;
@@ -48,7 +48,7 @@ static void put(struct mf_curve *c, const struct points *p, size_t *from, double
         high = fmax(high, y);
     }
     if (isnan(sum))
-        return; /* a run that begins later, or has not come so far */
+        return; /* a run that starts later or ends earlier */
     c->x[c->n] = x;
     c->mean[c->n] = fmin(fmax(sum / c->runs, low), high);
     c->low[c->n] = low;

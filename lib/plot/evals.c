@@ -19,7 +19,7 @@
 
 enum { TRIALS_MOST = 1 << 24 }; /* of one result */
 
-/* A key that neither has is equal, too. */
+/* A key missing in both is equal, too. */
 static bool equal(const json_t *a, const json_t *b, const char *const *key, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -60,7 +60,7 @@ static bool all_numbers(const json_t *column, json_int_t n, double most, bool or
     return good;
 }
 
-/* What the table reads of it is there, and of its kind. */
+/* Are all fields that the table reads present and of the right type? */
 static bool is_result(const json_t *j)
 {
     static const char *const words[] = {"checkpoint", "digest", "weights", "env"}, *const counts[] = {"denoising_steps",
@@ -94,7 +94,7 @@ static void take(struct mf_evals *e, json_t *j)
     to->result[to->seeds++] = j;
 }
 
-/* How many of the object's results lack something. The file's first one tells whether it is of a tuned policy. */
+/* Number of invalid results in the object. The first result of a file tells whether its policy is fine-tuned. */
 static int take_whole(struct mf_evals *e, json_t *j, struct mf_evals_found *file)
 {
     if (!is_result(j))
@@ -125,7 +125,7 @@ static void read_file(struct mf_evals *e, int word, const char *dir, const char 
     while (goes_on && (j = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL))) {
         const json_t *many = json_object_get(j, "results");
         const bool single = json_object_get(j, "trials");
-        goes_on = json_is_array(many) || single; /* else it is another file: metrics may be long */
+        goes_on = json_is_array(many) || single; /* otherwise not a file of results: stop, as metrics may be long */
         if (single)
             lacking += take_whole(e, j, &file);
         json_array_foreach(many, i, one) lacking += take_whole(e, one, &file);
@@ -162,7 +162,7 @@ void mf_evals_read(struct mf_evals *e, int word, const char *dir, const char *be
         free(entry);
 }
 
-/* A file keeps its order; one of clones comes before those of what they were tuned to, whose copies may be older. */
+/* A file keeps its order; files of clones come before those of fine-tuned policies, even if those are older. */
 static int by_time(const void *a, const void *b)
 {
     const struct mf_evals_found *x = a, *y = b;
@@ -214,7 +214,7 @@ static int64_t trials(const struct mf_evals_row *r)
     return r->seeds * (int64_t)json_integer_value(json_object_get(r->result[0], "n"));
 }
 
-/* On the seeds that both have; n = 0: on none. */
+/* On common seeds; n = 0: none. */
 static struct mf_paired against(const struct mf_evals_row *first, const struct mf_evals_row *r)
 {
     int64_t count[2][2] = {{0}};

@@ -117,7 +117,7 @@ static void numbers(const struct mf_history *h, int row, int col, int rows, int 
                       {"lr", "train/lr", "%.2e"},
                       {"steps/s", "perf/fps", "%.0f"},
                       {"samples/s", "perf/samples_per_s", "%.4g"}};
-    const bool clone = mf_history_find(h, "perf/samples_per_s"); /* which has few of them */
+    const bool clone = mf_history_find(h, "perf/samples_per_s"); /* a clone has few iterations */
     const int side = cols >= 4 * 20 ? 4 : cols >= 3 * 20 ? 3 : cols >= 2 * 20 - 1 ? 2 : 1;
     for (int i = 0, at = 0; i < NUMBERS && at / side < rows; i++) {
         if (clone && !mf_history_find(h, all[i].series))
@@ -127,7 +127,7 @@ static void numbers(const struct mf_history *h, int row, int col, int rows, int 
     }
 }
 
-/* Who waits for whom: while environments run the learner waits, and the other way round. */
+/* Shares of rollout and update: the learner waits while environments run, and vice versa. */
 static void shares(const struct mf_history *h, int row, int col, int cols)
 {
     double rollout = mf_history_last(h, "perf/rollout_time"), update = mf_history_last(h, "perf/update_time"), share;
@@ -194,8 +194,8 @@ static double most(const double *v, size_t n)
  */
 struct plotted {
     const char *label, *series, *format;
-    double unit; /* what the newest value is multiplied by */
-    double high; /* the least that the top of its scale is; 0: its largest value */
+    double unit; /* factor for the newest value */
+    double high; /* minimum of the scale's upper end; 0: the largest value */
 };
 
 static const struct plotted upper_of[] = {{"success", "rollout/success_once", "%.1f %%", 100, 1},

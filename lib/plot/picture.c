@@ -19,8 +19,8 @@ extern char **environ;
 
 /* ---- the script ---- */
 
-/* As a gnuplot string. What is no UTF-8 or no character becomes '?'; '>', which gnuplot leaves alone in an SVG where
- * "]]>" may not be, a likeness. */
+/* Prints a gnuplot string. Bytes that are not valid characters become '?'. '>' becomes a similar character, since
+ * gnuplot does not escape it and "]]>" is invalid in an SVG. */
 static void put_quoted(const char *s, FILE *to)
 {
     putc('\'', to);
@@ -51,7 +51,7 @@ static void put_terminal(const struct mf_picture *p, FILE *to)
                 p->width, p->height, p->id);
 }
 
-/* gnuplot takes what is near the end of a double's range for no number, and draws nothing at all. */
+/* gnuplot treats values near the end of a double's range as undefined, and then draws nothing. */
 static double within(double v)
 {
     return fmin(fmax(v, -1e300), 1e300);
@@ -144,12 +144,11 @@ int mf_picture_script(const struct mf_picture *p, FILE *to)
 
 /* ---- gnuplot ---- */
 
-/* Its ends are files in memory, so that neither can wait for the other. Its warnings (a curve that is flat) are
- * nobody's business unless it fails. It does not report a write that failed: it draws everything twice, to two files,
- * which have to be the same. */
+/* Input and output are files in memory, to avoid a deadlock. Warnings (a flat curve) are shown only if gnuplot fails.
+ * It does not report failed writes, so it draws everything twice, to two files that must be equal. */
 enum { SCRIPT, FIRST, SAID, SECOND, ENDS };
 
-/* -d: the reader's own ~/.gnuplot has no part in it. */
+/* -d: ignores the user's ~/.gnuplot. */
 static int start(const int fd[ENDS], pid_t *pid)
 {
     const char *argv[] = {"gnuplot", "-d", "-", NULL};

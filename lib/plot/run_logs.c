@@ -33,7 +33,7 @@ static char *join(const char *dir, const char *name)
     return path;
 }
 
-/* ---- which runs ---- */
+/* ---- finding runs ---- */
 
 static void add(struct mf_run_logs *t, const char *path)
 {
@@ -83,9 +83,9 @@ static int find(struct mf_run_logs *t, const char *word, struct mf_err *err)
                                       "%s has no run in it or below: no checkpoints/ and no logs/metrics.mf", word);
 }
 
-/* ---- what they were told ---- */
+/* ---- their configuration ---- */
 
-/* A stage that was not told keeps the default, so what is none wins over what is. */
+/* A stage without the option records the default, so a value that differs from the default wins. */
 static void take_configuration(struct mf_run_log *t, const char *program, const struct mf_conf *defaults)
 {
     struct mf_conf *c = mf_conf_new();
@@ -145,9 +145,9 @@ static int read_metrics(struct mf_run_log *t, struct mf_err *err)
     return rc;
 }
 
-/* ---- which belong together ---- */
+/* ---- grouping ---- */
 
-/* Keys that say where a run goes and how it is watched, not what it computes. */
+/* Keys of a run's location and monitoring, which do not affect its results. */
 static bool matters(const char *key)
 {
     static const char *const group[] = {"run.",  "log.",  "top.",  "plot.", "report.", "view.",     "wire.",
@@ -158,7 +158,7 @@ static bool matters(const char *key)
     return true;
 }
 
-/* Do they lie in one folder, as the seeds of a sweep? */
+/* Are they in one folder, like the seeds of a sweep? */
 static bool beside(const char *a, const char *b)
 {
     char *x = realpath(a, NULL), *y = realpath(b, NULL), *i = x ? strrchr(x, '/') : NULL,

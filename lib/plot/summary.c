@@ -7,7 +7,7 @@ static void start(struct mf_spread *s)
     *s = (struct mf_spread){.mean = NAN, .low = NAN, .high = NAN, .variance = NAN};
 }
 
-/* Welford's way: no sum of squares to cancel. */
+/* Welford's algorithm, which avoids cancellation. */
 static void add(struct mf_spread *s, double v)
 {
     if (isnan(v))
@@ -35,7 +35,7 @@ static void take(struct mean *m, const double *v, const double *episodes, size_t
     m->n++;
 }
 
-/* The iteration after which success was there; n: never. */
+/* The iteration at which the target success was reached; n: never. */
 static size_t reach(const struct mf_history *h, const double *v, const double *episodes, double success)
 {
     for (size_t end = h->n < MF_LATELY ? h->n : MF_LATELY; h->n && end <= h->n; end++) {

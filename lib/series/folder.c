@@ -12,7 +12,7 @@
 #include "base/name.h"
 #include "base/stop.h"
 
-enum { PATIENCE = 5000 }; /* ms for the writer of a run that was killed to end */
+enum { PATIENCE = 5000 }; /* ms for the writer of a killed run to end */
 enum found { OURS, BUSY, OTHERS };
 
 static const char unknown[] = "a run that is not recorded";
@@ -44,7 +44,7 @@ static int write_record(int fd, const char *run, struct mf_err *err)
     return pwrite(fd, line, (size_t)n, 0) == n ? 0 : mf_err_errno(err, "write metrics.run");
 }
 
-/* What the record in f->path says. OURS holds the lock; a file system without locks has only the record. */
+/* The owner by the record in f->path. OURS: the lock is held; a file system without locks has only the record. */
 static int look(struct mf_series_folder *f, const char *run, enum found *found, struct mf_err *err)
 {
     char path[1100];
@@ -67,7 +67,7 @@ static int look(struct mf_series_folder *f, const char *run, enum found *found, 
     return write_record(f->lock, run ? run : f->path, err);
 }
 
-/* look, and wait for a writer that is about to end. */
+/* As look, but waits for a writer that is about to end. */
 static int look_long(struct mf_series_folder *f, const char *run, enum found *found, struct mf_err *err)
 {
     for (int waited = 0;; waited += MF_STOP_TICK) {
@@ -83,7 +83,7 @@ static int look_long(struct mf_series_folder *f, const char *run, enum found *fo
     }
 }
 
-/* The n-th folder below dir that this run may have: true where it is new, or holds logs. */
+/* The n-th candidate subfolder of dir for this run: true if it is new or holds logs. */
 static bool below(struct mf_series_folder *f, const char *dir, const char *name, int n)
 {
     char plain[MF_NAME_BYTES], record[1100];

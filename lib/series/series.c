@@ -27,7 +27,7 @@ int mf_series_continue(FILE **f, const char *path, const char *format, int64_t s
     struct stat st;
     if (!(*f = fopen(path, "a+e")))
         return mf_err_errno(err, "open %.300s", path);
-    if (fstat(fileno(*f), &st) < 0 || !S_ISREG(st.st_mode)) { /* a pipe would be read for ever */
+    if (fstat(fileno(*f), &st) < 0 || !S_ISREG(st.st_mode)) { /* a pipe would never end */
         fclose(*f);
         return mf_err_set(err, MF_EFORMAT, "%.300s is a device or a pipe, not a regular file", path);
     }
@@ -38,7 +38,7 @@ int mf_series_continue(FILE **f, const char *path, const char *format, int64_t s
             break;
     }
     free(line);
-    const bool unread = ferror(*f); /* not the end: what could not be read must not be cut */
+    const bool unread = ferror(*f); /* a read error is not the end: do not truncate */
     if (unread || ftruncate(fileno(*f), keep) < 0 || fseek(*f, 0, SEEK_END) < 0) {
         mf_err_errno(err, "%s %.300s", unread ? "read" : "cut", path);
         fclose(*f);

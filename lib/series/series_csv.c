@@ -59,7 +59,7 @@ static char *take_name(char **rest)
     return name;
 }
 
-/* The head of a file that goes on says its columns. */
+/* Reads the columns from the header of an existing file. */
 static int read_head(struct csv *c, struct mf_err *err)
 {
     char *line = NULL;
@@ -132,7 +132,7 @@ static int copy_rows(const struct csv *c, FILE *from, FILE *to)
     return good && !ferror(from) ? 0 : -1;
 }
 
-/* A metric that no frame had before: the same file with a wider head and wider rows. */
+/* A new metric: rewrites the file with one more column. */
 static int widen(struct csv *c, struct mf_err *err)
 {
     char *part = mf_publish_part(c->path, err);

@@ -32,7 +32,7 @@ static int open_prometheus(void **self, const char *dir, const char *run, int64_
     return 0;
 }
 
-/* The name in the letters that the format has. */
+/* The name in the characters that the format allows. */
 static void plain(char to[NAME], const char *name)
 {
     size_t n = (size_t)sprintf(to, "maniflow_");
@@ -41,7 +41,7 @@ static void plain(char to[NAME], const char *name)
     to[n] = '\0';
 }
 
-/* Go's words for what is no number. */
+/* Go's names of non-finite numbers. */
 static void put_value(double v, FILE *f)
 {
     if (isfinite(v))
@@ -50,7 +50,7 @@ static void put_value(double v, FILE *f)
         fputs(isnan(v) ? "NaN\n" : v > 0 ? "+Inf\n" : "-Inf\n", f);
 }
 
-/* Names that became the same are numbered: a name that comes twice makes the whole text invalid. */
+/* Equal names are numbered, since a duplicate name makes the whole text invalid. */
 static void put_gauges(const struct prometheus *q, const struct mf_point *p, FILE *f)
 {
     char(*name)[NAME] = mf_xcalloc((size_t)p->n + 2, sizeof *name);
@@ -71,7 +71,7 @@ static void put_gauges(const struct prometheus *q, const struct mf_point *p, FIL
     free(name);
 }
 
-/* Whole or not at all: a scraper reads whenever it likes. */
+/* Replaced atomically, as a scraper may read at any time. */
 static int put_prometheus(void *self, const struct mf_point *p, struct mf_err *err)
 {
     const struct prometheus *q = self;

@@ -15,7 +15,7 @@
 
 enum { RECORD_MAX = 1 << 24 };
 
-static const char ending[] = ".maniflow"; /* of our files: others in the folder are not cut */
+static const char ending[] = ".maniflow"; /* suffix of maniflow's files: others in the folder are not truncated */
 
 struct board {
     FILE *f;
@@ -88,7 +88,7 @@ static struct bytes begin_event(void)
     return e;
 }
 
-/* ---- a run that goes on ---- */
+/* ---- resuming ---- */
 
 /* The step of one of our own events, which stands behind the wall time; -1: it has none. */
 static int64_t step_of(const unsigned char *e, size_t n)
@@ -104,7 +104,7 @@ static int64_t step_of(const unsigned char *e, size_t n)
     return -1;
 }
 
-/* Where the file is whole and before the step; -1: it cannot be read. */
+/* The length of the file's complete records before the step; -1: unreadable. */
 static long whole_until(FILE *f, int64_t step)
 {
     long keep = 0;
@@ -159,7 +159,7 @@ static int open_board(void **self, const char *dir, const char *run, int64_t ste
     (void)run;
     snprintf(folder, sizeof folder, "%.1000s/tensorboard", dir);
     gethostname(host, sizeof host - 1);
-    mkdir(folder, 0777); /* where it cannot be, cut_old says so */
+    mkdir(folder, 0777); /* cut_old reports a failure */
     int rc = cut_old(folder, step, err);
     snprintf(b->path, sizeof b->path, "%s/events.out.tfevents.%010lld.%s.%ld%s", folder, (long long)time(NULL), host,
              (long)getpid(), ending);
@@ -177,7 +177,7 @@ static int open_board(void **self, const char *dir, const char *run, int64_t ste
     return mf_series_flush(b->f, b->path, err);
 }
 
-/* The event of one summary, which is used up. */
+/* Writes the event of one summary, and empties it. */
 static int put_summary(struct board *b, int64_t step, struct bytes *summary, struct mf_err *err)
 {
     struct bytes e = begin_event();

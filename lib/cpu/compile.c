@@ -1,4 +1,4 @@
-/* compile.c - a listing becomes calls with addresses, for every worker, and packed weights. */
+/* compile.c - turns a listing into calls with addresses, for every worker, and packed weights. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -27,7 +27,7 @@ static int pack_of(struct mf_program *p, const struct mf_listed *l, struct mf_pa
     return p->n_packs++;
 }
 
-/* By call: its pack forward and backward, or -1. */
+/* By call: the numbers of its packs, forward and backward, or -1. */
 static void find_packs(struct mf_program *p, int (*pack)[2])
 {
     for (int i = 0; i < p->l->n_calls; i++) {
@@ -46,7 +46,7 @@ static void find_packs(struct mf_program *p, int (*pack)[2])
     }
 }
 
-/* All in one piece: small pages cost a product some percent. */
+/* One allocation in huge pages: with small pages a product is some percent slower. */
 static int make_packs(struct mf_program *p, struct mf_err *err)
 {
     for (int i = 0; i < p->n_packs; i++)
@@ -147,7 +147,7 @@ static void mark_written(struct mf_program *p, ptrdiff_t at, size_t floats)
         p->written[s] = true;
 }
 
-/* The slices of a lane that tiles write: of parameters, and the tails. */
+/* The slices of a lane that tiles write: gradients of their parameters, and the tails. */
 static void find_written(struct mf_program *p)
 {
     const struct mf_listing *l = p->l;

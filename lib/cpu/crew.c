@@ -1,11 +1,11 @@
-/* Who takes a part ends it before its leader goes on; who comes late finds none left, so that a helper that has not
- * come yet delays nobody.
+/* A leader goes on when all parts that were taken have finished. A helper that comes late finds no part left, so that
+ * no leader waits for it.
  */
 #include "cpu/crew.h"
 
 #include <sched.h>
 
-enum { PATIENCE = 1000 }; /* looks before the core is offered to others */
+enum { PATIENCE = 1000 }; /* polls before a worker yields its core */
 
 static unsigned parts_of(unsigned turn)
 {
@@ -31,7 +31,7 @@ bool mf_crew_helps(struct mf_crew *c)
     return atomic_load(&c->leaders) < c->workers;
 }
 
-/* Makes the next part, where one is left. */
+/* Does the next part, where one is left. */
 static bool take(struct mf_crew *c, int worker)
 {
     unsigned now = atomic_load(&c->turn);

@@ -1,8 +1,9 @@
-/* crew.h - work that is shared while it is under way: whoever has nothing to do takes parts of what others do.
+/* crew.h - idle workers take parts of the jobs that other workers are doing.
  *
- * Workers begin as leaders, who have work of their own, or as helpers. A leader that has ended becomes a helper. Each
- * job is shared by one leader at a time; where nobody is free, or another leads, it is done whole and costs two looks.
- * Helpers look for work in turns with whatever else wants their core: this is for work that ends soon.
+ * A worker begins as a leader, with work of its own, or as a helper. A leader that has finished becomes a helper. One
+ * leader at a time shares a job; where no helper is free, or another leader is sharing, the leader does its job whole,
+ * at the cost of two atomic reads. Helpers wait by polling, and yield their core after a while: crews are for short
+ * work.
  */
 #ifndef MF_CPU_CREW_H
 #define MF_CPU_CREW_H
@@ -10,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Does part of parts; worker: who does it. */
+/* Does part `part` of `parts`, on this worker. */
 typedef void mf_part(void *arg, int part, int parts, int worker);
 
 struct mf_crew {
@@ -20,15 +21,15 @@ struct mf_crew {
     mf_part *fn;
     void *arg;
     atomic_uint turn; /* parts << 16 | next part */
-    atomic_int left;  /* parts that have not ended */
+    atomic_int left;  /* parts that have not finished */
 };
 
-/* Workers from `leaders` on are expected as helpers. */
+/* The first `leaders` workers lead, the others will call mf_crew_help. */
 void mf_crew_start(struct mf_crew *c, int workers, int leaders);
-bool mf_crew_helps(struct mf_crew *c); /* is anybody free? */
-/* A leader's job, in `over` parts for each that is free; returns when all have ended. */
+bool mf_crew_helps(struct mf_crew *c); /* is a helper free? */
+/* A leader's job, in `over` parts for itself and for each helper; returns when all parts have finished. */
 void mf_crew_share(struct mf_crew *c, int worker, int over, mf_part *fn, void *arg);
-void mf_crew_end(struct mf_crew *c);              /* a leader has nothing left */
-void mf_crew_help(struct mf_crew *c, int worker); /* until no leader is left */
+void mf_crew_end(struct mf_crew *c);              /* a leader has finished */
+void mf_crew_help(struct mf_crew *c, int worker); /* helps until all leaders have finished */
 
 #endif

@@ -1,4 +1,4 @@
-/* device.c - the verbs of both devices that compute in the host's memory. */
+/* device.c - opening, and memory, of both devices that compute in the host's memory. */
 #include "cpu/device.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ int mf_cpu_open(struct mf_dev **d, const char *which, struct mf_workers *workers
         return mf_err_set(err, MF_EUSAGE, "MF_CPU=%.40s: there are base, avx2, avx512 and avx512_bf16; or unset it",
                           getenv("MF_CPU"));
     *d = mf_xcalloc(1, sizeof **d);
-    **d = (struct mf_dev){workers, fast, products};
+    **d = (struct mf_dev){.workers = workers, .fast = fast, .products = products};
     return 0;
 }
 

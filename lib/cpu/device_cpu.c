@@ -1,4 +1,5 @@
-/* device_cpu.c - this processor: own kernels as wide as it is, plain loops where little time goes. */
+/* device_cpu.c - this processor: kernels as wide as its vectors, reference loops for operations that take little time.
+ */
 #include "cpu/device.h"
 #include "cpu/kern.h"
 
@@ -8,4 +9,4 @@ static int open_cpu(struct mf_dev **d, const char *which, struct mf_workers *wor
     return mf_cpu_open(d, which, workers, "cpu", mf_fasts, mf_products(precision == MF_BF16), err);
 }
 
-const struct mf_device mf_device_cpu = {.name = "cpu", .open = open_cpu, MF_CPU_VERBS};
+const struct mf_device mf_device_cpu = {.name = "cpu", .open = open_cpu, MF_CPU_FUNCTIONS};

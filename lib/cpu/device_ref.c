@@ -1,4 +1,4 @@
-/* device_ref.c - the plain loops of every operation: the meaning, against which every other device is tested. */
+/* device_ref.c - the reference loops of every operation, against which every other device is tested. */
 #include "cpu/device.h"
 
 static int open_ref(struct mf_dev **d, const char *which, struct mf_workers *workers, enum mf_precision precision,
@@ -9,4 +9,4 @@ static int open_ref(struct mf_dev **d, const char *which, struct mf_workers *wor
     return mf_cpu_open(d, which, workers, "ref", NULL, NULL, err);
 }
 
-const struct mf_device mf_device_ref = {.name = "ref", .open = open_ref, MF_CPU_VERBS};
+const struct mf_device mf_device_ref = {.name = "ref", .open = open_ref, MF_CPU_FUNCTIONS};

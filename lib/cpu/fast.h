@@ -13,8 +13,8 @@ struct mf_cpu_call {
     struct mf_call call;
     const struct mf_op *op;
     const struct mf_fast *fast; /* NULL: none */
-    int part, parts;            /* of the result, where several workers make it; parts 0: one makes all */
-    struct mf_crew *crew;       /* workers that may share it with its own */
+    int part, parts;            /* of the result, where several workers compute it; parts 0: all of it */
+    struct mf_crew *crew;       /* helps this worker */
     int worker;
     const struct mf_products *products;
     const struct mf_pack *pack, *pack_back; /* columns of W for x -> y, and for y.grad -> x.grad */
@@ -31,8 +31,8 @@ struct mf_fast {
     void (*forward)(const struct mf_cpu_call *c, int n);
     void (*backward)(const struct mf_cpu_call *c, int n, float *lane);
     size_t (*work)(const struct mf_cpu_call *c, int n, bool backward); /* floats; NULL: none */
-    bool divides;                                                      /* forward looks at part */
-    /* What it wants packed as pack, and as pack_back where x[0] has a gradient. Shapes are given. NULL: nothing. */
+    bool divides;                                                      /* forward computes its part alone */
+    /* The columns of W to pack for pack, and for pack_back where x[0] has a gradient; by shapes. NULL: none. */
     void (*packs)(const struct mf_call *c, struct mf_packing want[2]);
 };
 

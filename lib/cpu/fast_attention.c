@@ -1,4 +1,4 @@
-/* fast_attention.c - attention: the kernels' own, whose gradients only add. */
+/* fast_attention.c - attention: by the kernels, whose gradients only add. */
 #include "cpu/fast.h"
 #include "cpu/kern.h"
 #include "dev/ref.h"

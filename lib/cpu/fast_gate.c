@@ -1,4 +1,4 @@
-/* fast_gate.c - gated additions: the kernels' own, whose gradients only add. */
+/* fast_gate.c - gated additions: by the kernels, whose gradients only add. */
 #include "cpu/fast.h"
 #include "cpu/kern.h"
 #include "dev/ref.h"

@@ -29,7 +29,7 @@ static void gather(int M, const int *live, size_t N, const float *from, float *t
         memcpy(to + (size_t)m * N, from + (size_t)live[m] * N, sizeof(float) * N);
 }
 
-/* Parts of a linear's way back, by whoever is free; d, dx: the gradients of y's and x's live rows, or of all. */
+/* A product of backward, divided among workers; d, dx: the gradients of the live rows of y and x, or of all. */
 struct product {
     const struct mf_cpu_call *c;
     int M;
@@ -73,7 +73,7 @@ static void share(const struct mf_cpu_call *c, int M, mf_part *fn, void *arg)
         mf_crew_share(c->crew, c->worker, 4, fn, arg);
 }
 
-/* x.grad = y.grad W for the live rows; the others get what a zero gradient gives. */
+/* x.grad = y.grad W for the live rows; 0 is set, or added, for the others. */
 static void back_to_x(const struct mf_cpu_call *c, int M, int all, const int *live, float *work)
 {
     const struct mf_tensor *x = &c->call.x[0], *y = &c->call.y;

@@ -1,4 +1,4 @@
-/* fast_modulate.c - shift and scale: the kernels' own, whose gradients only add. */
+/* fast_modulate.c - shift and scale: by the kernels, whose gradients only add. */
 #include "cpu/fast.h"
 #include "cpu/kern.h"
 #include "dev/ref.h"

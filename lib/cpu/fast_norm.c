@@ -1,4 +1,4 @@
-/* fast_norm.c - norms: the kernels' own, whose gradients only add. */
+/* fast_norm.c - norms: by the kernels, whose gradients only add. */
 #include "cpu/fast.h"
 #include "cpu/kern.h"
 #include "dev/ref.h"

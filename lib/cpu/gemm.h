@@ -11,7 +11,7 @@
 
 #include "dev/op.h"
 
-/* The share of n things that a part has. */
+/* The items [*from, *to) of n that belong to a part; parts 0: all. */
 static inline void mf_part_of(int part, int parts, int n, int *from, int *to)
 {
     *from = parts ? (int)((long)n * part / parts) : 0;
@@ -23,7 +23,7 @@ struct mf_pack {
     float *data; /* pack_floats, at a multiple of 64 bytes */
 };
 
-/* What is added to x w, and where the result goes. */
+/* The operations on x w before it is stored. */
 struct mf_epilogue {
     const float *b;               /* (N), or NULL */
     const struct mf_tensor *y;    /* for the rows of the residuals */
@@ -31,7 +31,7 @@ struct mf_epilogue {
     enum mf_act act;
     float *slope;    /* (M, N) act'(..), where an activation keeps it: else NULL */
     bool add;        /* y += */
-    int part, parts; /* the share of y that is wanted: rows where they are many, else columns; parts 0: all */
+    int part, parts; /* of y to compute: rows where there are many, else columns; parts 0: all */
 };
 
 /* dw(o, i) += sum_m d(m, o) x(m, i), or = where it sets, over the M rows named in live. */
@@ -47,8 +47,8 @@ struct mf_outer {
 struct mf_products {
     const char *name;
     size_t (*pack_floats)(int K, int N);
-    /* w(k, n) = W[n*ldw + k], or W[k*ldw + n] when turned. */
-    void (*pack)(struct mf_pack *p, const float *W, int ldw, bool turned);
+    /* w(k, n) = W[n*ldw + k], or W[k*ldw + n] when transposed. */
+    void (*pack)(struct mf_pack *p, const float *W, int ldw, bool transposed);
     /* y(M, N) = act(x(M, K) w + b + r0 + r1) */
     void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
     size_t (*outer_floats)(int M, int O, int I);

@@ -1,4 +1,4 @@
-/* memory.c - what a program takes, and from where. */
+/* memory.c - memory in huge pages, and estimates of the memory that runs touch. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 
 enum {
     TILE_MAX = 64,
-    TILE_FLOATS = 5 << 18, /* of a worker: large tiles share the traffic of weights and lanes, which dominates */
+    TILE_FLOATS = 5 << 18, /* of a worker: in large tiles more samples share the traffic of weights and lanes */
 };
 
 float *mf_big_alloc(size_t floats, const char *what, struct mf_err *err)
@@ -35,7 +35,7 @@ int mf_cpu_samples(const struct mf_dev *d, size_t floats)
     return fit < 1 ? 1 : fit > TILE_MAX ? TILE_MAX : (int)fit;
 }
 
-/* Shapes alone tell the scratch: asked of calls that have no arena yet. */
+/* By shapes alone, since an outline has no arena. */
 size_t mf_program_work(const struct mf_program *p, int tile)
 {
     size_t most = 0;
@@ -87,7 +87,7 @@ static size_t touched(const struct mf_listing *l, size_t samples)
     return (count * q.size < l->tile ? count * q.size : l->tile) * sizeof(float);
 }
 
-/* Pages that are never touched cost nothing: a small run leaves most of a tile's, and the lanes without a tile. */
+/* Pages that are never touched take no memory: in a small run, most of a tile's, and the lanes without a tile. */
 void mf_cpu_memory(const struct mf_program *p, size_t n, struct mf_memory *to)
 {
     const struct mf_listing *l = p->l;

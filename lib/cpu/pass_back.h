@@ -1,11 +1,12 @@
-/* pass_back.h - the gradient of a sum, and of what is added to a product. */
+/* pass_back.h - the gradient of a sum, and of bias and residuals of a product. */
 #ifndef MF_CPU_PASS_BACK_H
 #define MF_CPU_PASS_BACK_H
 
 #include "dev/op.h"
 
-/* y.grad becomes the gradient before the activation and goes on to the operands from `first` on and into db, row by
- * row, while the row is near. Lists in live the rows that have any, and returns how many; db, live: or NULL. */
+/* Multiplies y.grad by the derivative of the activation, and adds it to the gradients of the operands from `first` on
+ * and to db, row by row while the row is in the cache. Lists in `live` the rows with a gradient that is not 0, and
+ * returns their number; db, live: or NULL. */
 int mf_pass_back(const struct mf_call *c, int n, int first, enum mf_act act, float *db, int *live);
 
 #endif

@@ -1,8 +1,9 @@
 /* program.h - a listing compiled for this processor: calls for every worker, packed weights, lanes.
  *
- * Workers take tiles and run all calls on each, forward and backward, while its activations are in the cache. Workers
- * without tiles, and all of them where inference has few samples, take parts of the operations of others. Tile i adds
- * its gradients to lane i mod `lanes`, in order within a lane; lanes are summed in order.
+ * A worker takes a tile and runs all calls on it, forward and backward, while its activations are in the cache. A
+ * worker without a tile helps others with parts of their operations; where inference has few samples, all workers
+ * divide every operation. Tile i adds its gradients to lane i mod `lanes`, in order within a lane; lanes are summed in
+ * order.
  */
 #ifndef MF_CPU_PROGRAM_H
 #define MF_CPU_PROGRAM_H
@@ -18,11 +19,11 @@ enum {
 
 struct mf_dev {
     struct mf_workers *workers;
-    const struct mf_fast *const *fast;  /* fast forms of operations; NULL: none, and nothing is divided among workers */
+    const struct mf_fast *const *fast;  /* fast forms of operations; NULL: none, and operations are not divided */
     const struct mf_products *products; /* of fast forms */
 };
 
-struct mf_weights_use { /* a packed piece of W, and the calls that multiply by it */
+struct mf_weights_use { /* packed columns of W, for all calls that multiply by them */
     ptrdiff_t W;
     int ldw;
     struct mf_packing c;
@@ -63,7 +64,8 @@ struct mf_program {
 int mf_cpu_compile(struct mf_program **p, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err);
 void mf_cpu_forget(struct mf_program *p);
 
-struct mf_cpu_call mf_program_shapes(const struct mf_program *p, int i); /* of call i, for hooks; free its x */
+/* Call i with attributes and shapes alone, for hooks; the caller frees its x. */
+struct mf_cpu_call mf_program_shapes(const struct mf_program *p, int i);
 
 /* memory.c */
 int mf_cpu_samples(const struct mf_dev *d, size_t floats);

@@ -8,14 +8,14 @@
 #include "cpu/program.h"
 
 enum {
-    ALONE_MACS = 2000000, /* below this, some 50 us, a run is over before another core is awake for long */
+    ALONE_MACS = 2000000, /* below this, some 50 us, waking another core does not pay */
     TEAM_MACS = 20000000, /* above this workers divide operations, where samples are fewer than half of them */
     FEW = 4,              /* samples of a worker, or fewer: see mf_program_together */
     FEW_LEAST = 3000000,  /* multiply-adds of such a worker: with fewer, meetings cost more than they bring .. */
     FEW_MOST = 10000000,  /* .. and with more, reading all weights costs little */
     CALL_MACS = 1 << 18,  /* of an operation that is worth dividing: some 3 us */
-    TILE_LEAST = 8,       /* samples; below this a tile costs more in weights and lanes than it brings */
-    LARGE = 1 << 16,      /* floats of a result that is cut finer than workers: one core may be slower than another */
+    TILE_LEAST = 8,       /* samples; smaller tiles spend their time on the traffic of weights and lanes */
+    LARGE = 1 << 16,      /* floats of a result that has several parts a worker, since cores differ in speed */
 };
 
 struct run {
@@ -30,7 +30,7 @@ struct run {
     struct mf_fetch veto;
 };
 
-/* May workers make one operation together? */
+/* May workers divide one operation among them? */
 static bool divides(const struct mf_program *p)
 {
     return p->dev->fast;
@@ -73,7 +73,7 @@ static void feed_tile(const struct run *r, int w, size_t first, size_t n)
     }
 }
 
-/* A value's place may be another's later in the run, so it is fetched as soon as it is there. */
+/* Fetched as soon as it is computed, since another value may use its place later in the run. */
 static void fetch_value(const struct run *r, int w, int value, size_t first, size_t n)
 {
     const struct mf_program *p = r->p;
@@ -95,7 +95,7 @@ static void start_losses(const struct run *r, int w, size_t n)
             r->p->arena[w][l->start[i].grad.at + s] = l->start[i].scale;
 }
 
-/* What follows from weights and shared inputs alone is computed once, and again when they change. */
+/* Shared values are computed once, and again when weights or shared inputs change. */
 static void run_shared(struct mf_program *p, const struct mf_job *j)
 {
     if (p->weights_of_shared == j->weights && p->sets_of_shared == j->sets)
@@ -107,7 +107,7 @@ static void run_shared(struct mf_program *p, const struct mf_job *j)
     p->sets_of_shared = j->sets;
 }
 
-/* A shared loss is every sample's. */
+/* The loss of a shared value counts once per sample. */
 static void run_shared_back(struct mf_program *p, size_t n)
 {
     const struct mf_listing *l = p->l;
@@ -123,7 +123,7 @@ static void run_shared_back(struct mf_program *p, size_t n)
             mf_cpu_backward(&p->call[0][i], 1, p->sum);
 }
 
-/* What a tile adds to the gradients of shared values. */
+/* Adds a tile's gradients of shared values to its lane. */
 static void keep_tails(const struct mf_program *p, int w, bool fresh, float *lane)
 {
     for (int i = 0; i < p->l->n_tails; i++) {
@@ -135,7 +135,8 @@ static void keep_tails(const struct mf_program *p, int w, bool fresh, float *lan
     }
 }
 
-/* A lane's first tile finds what the run before left: the first to reach a parameter sets all of it, or finds zeros. */
+/* In a lane's first tile, the lane holds the gradients of the run before: the first call that adds to a parameter sets
+ * all of its gradient, or finds zeros. */
 static void begin(const struct mf_program *p, int w, int i, bool fresh, float *lane)
 {
     const struct mf_listed *l = &p->l->call[i];
@@ -209,7 +210,7 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
     keep_tails(p, w, fresh, lane);
 }
 
-/* Tiles in any order: rows are independent, and nothing is summed. */
+/* Tiles in any order: rows are independent, and there are no sums over samples. */
 static void work_any(void *arg, int w)
 {
     struct run *r = arg;
@@ -217,7 +218,7 @@ static void work_any(void *arg, int w)
         run_tile(r, w, i, NULL);
 }
 
-/* Tile after tile by all workers together. */
+/* One tile after another, each divided among all workers. */
 static void work_together(void *arg, int w)
 {
     struct run *r = arg;
@@ -263,8 +264,8 @@ static void give_lane(struct run *r, int lane)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* A lane's tiles come in order, one at a time, so that a sum has one order; when every lane with tiles left is
- * taken, their takers end them, and who has none helps. */
+/* The tiles of a lane run in order, one at a time, so that the order of a sum is fixed. A worker that finds no free
+ * lane with a tile left helps the others. */
 static void work_lanes(void *arg, int w)
 {
     struct run *r = arg;
@@ -276,7 +277,7 @@ static void work_lanes(void *arg, int w)
     mf_crew_help(&r->p->crew, w);
 }
 
-/* sum = lane 0 + lane 1 + .., in strips: memory reads the lanes side by side. */
+/* sum = lane 0 + lane 1 + .., in strips, so that all lanes are read in sequence. */
 static void sum_slice(void *arg, int i)
 {
     struct run *r = arg;
@@ -299,8 +300,8 @@ static void pack_one(void *arg, int i)
     p->dev->products->pack(&u->pack, p->l->weights + u->W + u->c.from, u->ldw, u->c.transposed);
 }
 
-/* Training: a tile for every lane where that leaves tiles of some size, all about as large, so that workers end
- * together; the number of threads may not matter. */
+/* Training: a tile for every lane, where tiles are then large enough, and all of about one size, so that workers finish
+ * together. Gradients depend on it, so it does not depend on the number of threads. */
 static size_t training_tile(const struct mf_program *p, size_t n)
 {
     size_t lanes = (size_t)p->l->lanes, share = (n + lanes - 1) / lanes, most = (size_t)p->l->samples;
@@ -321,7 +322,7 @@ bool mf_program_together(const struct mf_program *p, size_t n)
                             : n > workers && n <= FEW * workers && each >= FEW_LEAST && each < FEW_MOST;
 }
 
-/* Inference: rows are independent, so all threads share what there is. */
+/* Inference: rows are independent, so that threads share the samples evenly. */
 static size_t inference_tile(const struct mf_program *p, size_t n)
 {
     if (mf_program_together(p, n))
@@ -342,7 +343,7 @@ static void note_fetch(struct mf_program *p, int i, int value)
     *of = i;
 }
 
-/* Which fetches each value has; the veto's values are fetched for the step. */
+/* Lists the fetches of each value; the step fetches the values of the veto. */
 static int note_fetches(struct run *r, struct mf_err *err)
 {
     struct mf_program *p = r->p;
@@ -379,7 +380,7 @@ static void run_back(struct run *r)
     mf_workers_run(p->dev->workers, work_lanes, r);
     pthread_mutex_destroy(&r->lock);
     mf_workers_each(p->dev->workers, (int)((p->lane + MF_SLICE - 1) / MF_SLICE), sum_slice, r);
-    mf_crew_start(&p->crew, 1, 1); /* the helpers have gone */
+    mf_crew_start(&p->crew, 1, 1); /* no helpers from here on */
     run_shared_back(p, r->batch->n);
 }
 

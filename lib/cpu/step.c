@@ -7,7 +7,7 @@
 
 enum { SLICE = 16384 };
 
-/* A slice is within one parameter, so that it has one group. */
+/* Part of one parameter, so that it belongs to one group. */
 struct slice {
     const struct mf_piece *of;
     size_t at, n;

@@ -1,20 +1,17 @@
-/* op.h - what an operation is, and one call of it on a tile of samples: what every device implements.
+/* op.h - an operation, and a call of it on a tile of samples: the meaning that every device implements.
  *
- * A tensor of a tile is row-major and dense, sample after sample: row r of
- * sample s is row s*rows + r. A shared tensor has its rows once. A result may
- * be stored head by head instead, where its maker and all its readers allow
- * that (mf_op.heads): they address it by mf_place.
- * Where an operand has fewer rows than the result, or is shared, its rows are
- * spread: each over the same number of rows that follow one another (a step's
- * modulation over its tokens). The gradient is then the sum over the rows that
- * read it, in order.
+ * A tensor of a tile is row-major and dense, sample after sample: row r of sample s is row s*rows + r. A shared tensor
+ * has its rows once. A result may be stored head by head instead, where its operation and all its readers allow that
+ * (mf_op.heads): mf_offset and mf_row_stride address both forms.
  *
- * Backward: y.grad is complete, and the op may spoil it. Into x[i].grad (NULL:
- * not wanted) it sets, or adds where x[i].add says that another reader wrote
- * before; the last operand is served first, since two may be one tensor.
- * Weight gradients add to the lane that is passed in, but for W's where `sets`
- * says that the lane holds nothing yet. Where a gradient is zero nothing is
- * read further: what a masked row holds (NaN) stays there.
+ * "Spread": where an operand has fewer rows than the result, or is shared, each of its rows serves the same number of
+ * consecutive rows of the result (a step's modulation over its tokens). The gradient of such a row is the sum over
+ * these rows, in order.
+ *
+ * Backward: y.grad is complete, and the operation may overwrite it. It sets x[i].grad (NULL: not wanted), or adds to it
+ * where x[i].add is set, since another reader has written there. It serves the last operand first, since two operands
+ * may be one tensor. It adds the gradients of W and b to the lane, but sets those of W where `sets` is set. Where a
+ * gradient is zero it reads nothing further: a NaN in a masked row stays in that row.
  */
 #ifndef MF_DEV_OP_H
 #define MF_DEV_OP_H
@@ -24,7 +21,7 @@
 
 enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH, MF_ACT_SILU, MF_ACT_GELU /* its tanh form */ };
 
-/* The derivative does not follow from the result: forward keeps it in aux. */
+/* The derivative cannot be computed from the result: forward stores it in aux. */
 static inline bool mf_act_keeps(enum mf_act act)
 {
     return act == MF_ACT_MISH || act == MF_ACT_SILU || act == MF_ACT_GELU;
@@ -33,8 +30,9 @@ static inline bool mf_act_keeps(enum mf_act act)
 struct mf_tensor {
     float *data, *grad;
     int rows, cols; /* of one sample */
-    int heads;      /* above 1: head by head, (heads, rows of the tile, cols/heads) */
-    bool shared, add;
+    int heads;      /* above 1: stored head by head, (heads, rows of the tile, cols/heads) */
+    bool shared;    /* one for all samples */
+    bool add;       /* backward adds to grad, else sets it */
 };
 
 struct mf_call {
@@ -42,12 +40,12 @@ struct mf_call {
     struct mf_tensor y;
     struct mf_tensor *x;
     int n_x;
-    float *aux;         /* what forward keeps for backward; NULL where no backward follows */
+    float *aux;         /* forward stores here for backward; NULL: no backward follows, or it needs nothing */
     float *work;        /* scratch of mf_op.work floats */
     const float *W, *b; /* its parameters, or NULL */
     int ldw;            /* columns of W */
     ptrdiff_t dW, db;   /* where their gradients are in a lane; -1: not trained */
-    bool sets;          /* the gradient of W, all of it: the lane holds nothing yet */
+    bool sets;          /* backward sets the gradient of W, all of it: the lane holds old numbers there */
 };
 
 struct mf_op {
@@ -59,11 +57,12 @@ struct mf_op {
     /* The reference loops, for n samples: what the operation means on every device. */
     void (*forward)(const struct mf_call *c, int n);
     void (*backward)(const struct mf_call *c, int n, float *lane); /* NULL: no gradient flows */
-    size_t (*work)(const struct mf_call *c, int n, bool backward); /* floats of scratch; NULL: none */
+    /* Floats of scratch, by shapes and attributes; backward: of a call that runs backward, too. NULL: none. */
+    size_t (*work)(const struct mf_call *c, int n, bool backward);
 
-    /* Asked of a call that has attributes and shapes alone. NULL: 1, false, 0. */
-    int (*heads)(const struct mf_call *c, int k); /* that x[k], or y (k = -1), may be stored in, head by head */
-    bool (*sets)(const struct mf_call *c);        /* backward can set the gradient of W, all of it */
+    /* By shapes and attributes. NULL: 1, false, 0. */
+    int (*heads)(const struct mf_call *c, int k); /* in which x[k], or y (k = -1), may be stored head by head */
+    bool (*sets)(const struct mf_call *c);        /* backward is able to set the gradient of W, all of it */
     double (*macs)(const struct mf_call *c);      /* multiply-adds of one sample, forward */
 };
 
@@ -73,14 +72,15 @@ static inline int mf_tile_rows(const struct mf_tensor *t, int n)
     return t->shared ? t->rows : n * t->rows;
 }
 
-/* Where column col of a tile's row lies, and how far the next row's does. */
-static inline size_t mf_place(const struct mf_tensor *t, int n, int row, int col)
+/* Floats from a tensor's data to (row, col) of a tile of n samples. */
+static inline size_t mf_offset(const struct mf_tensor *t, int n, int row, int col)
 {
     int width = t->heads > 1 ? t->cols / t->heads : t->cols;
     return ((size_t)(col / width) * (size_t)mf_tile_rows(t, n) + (size_t)row) * (size_t)width + (size_t)(col % width);
 }
 
-static inline int mf_apart(const struct mf_tensor *t)
+/* Floats from one row to the next, within a head where it is stored head by head. */
+static inline int mf_row_stride(const struct mf_tensor *t)
 {
     return t->heads > 1 ? t->cols / t->heads : t->cols;
 }
@@ -91,7 +91,7 @@ static inline int mf_row_of(const struct mf_tensor *t, const struct mf_tensor *y
     return (t->shared ? 0 : i / y->rows * t->rows) + i % y->rows / (y->rows / t->rows);
 }
 
-/* y's rows are t's rows, one to one. */
+/* The rows of y and t correspond one to one. */
 static inline bool mf_same_rows(const struct mf_tensor *t, const struct mf_tensor *y)
 {
     return t->rows == y->rows && t->shared == y->shared;

@@ -1,10 +1,10 @@
-/* ref.h - what the reference loops of several operations share. */
+/* ref.h - functions that the reference loops of several operations share. */
 #ifndef MF_DEV_REF_H
 #define MF_DEV_REF_H
 
 #include "dev/op.h"
 
-/* Zero the gradients of the operands that are set, so that everything may add. */
+/* Zeroes those operands' gradients that the call sets, so that its loops may add to all. */
 void mf_ref_zero(const struct mf_call *c, int n);
 
 /* act(x) and, where slope is wanted, its derivative. */
@@ -26,13 +26,13 @@ static inline float *mf_ref_grad(const struct mf_call *c, int k, int i)
     return c->x[k].grad ? c->x[k].grad + (size_t)mf_row_of(&c->x[k], &c->y, i) * (size_t)c->x[k].cols : NULL;
 }
 
-/* Where the floats of sample s begin. */
+/* Floats from a tensor's data to its sample s. */
 static inline size_t mf_ref_sample(const struct mf_tensor *t, int s)
 {
     return t->shared ? 0 : (size_t)s * (size_t)t->rows * (size_t)t->cols;
 }
 
-/* A sample's weight in a loss times the gradient above it: 0 where either is, whatever the other holds. */
+/* A sample's weight in a loss times the gradient of that loss: 0 where the gradient is 0, even if the weight is NaN. */
 static inline double mf_ref_weigh(float weight, float grad)
 {
     return grad == 0.0f ? 0.0 : (double)weight * (double)grad;

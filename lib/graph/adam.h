@@ -1,5 +1,6 @@
-/* adam.h - the optimiser's state, on the host and on the device that steps it: AdamW (Loshchilov & Hutter 2019) and an
- * exponential moving average of the weights. */
+/* adam.h - the state of AdamW (Loshchilov & Hutter 2019) and of an exponential moving average of the weights (EMA), on
+ * the host and on the device that steps it. plan.h says which copy is newer when.
+ */
 #ifndef MF_GRAPH_ADAM_H
 #define MF_GRAPH_ADAM_H
 
@@ -9,19 +10,21 @@
 struct mf_engine;
 
 struct mf_adam {
-    float *m, *v; /* as params->value; NULL for parameters without values */
-    float *ema;   /* the same, borrowed; NULL: no average */
+    float *m, *v; /* laid out as params->value; NULL for parameters without values */
+    float *ema;   /* the same, borrowed; set before the first step; NULL: no average */
     size_t floats;
     int64_t step[MF_DEVICE_GROUPS];
     double beta1, beta2, eps, weight_decay;
 
-    struct mf_engine *engine; /* that has on_device; NULL before the first step */
+    struct mf_engine *engine; /* of on_device, the same for all steps; NULL before the first */
     struct mf_adam_state on_device;
-    bool sent, ahead; /* the device has what the host has; has newer */
+    bool sent;  /* the device has the host's numbers, or newer ones */
+    bool ahead; /* the device has newer ones */
 };
 
+/* Moments and step counts of 0. */
 int mf_adam_init(struct mf_adam *a, const struct mf_params *ps, struct mf_err *err);
-void mf_adam_release(struct mf_adam *a); /* before its engine is closed */
-void mf_adam_touch(struct mf_adam *a);   /* moments, steps or the average were changed on the host */
+void mf_adam_release(struct mf_adam *a); /* before its engine is closed; safe on a zeroed one */
+void mf_adam_touch(struct mf_adam *a);   /* the host has changed moments or the average: the next step sends them */
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-/* The device that `name` begins with, up to a colon; *which: what follows it. */
+/* The device of this name, up to a colon; *which: the text after the colon. */
 static const struct mf_device *find(const char *name, const char **which)
 {
     size_t n = strcspn(name, ":");

@@ -1,15 +1,17 @@
-/* engine.h - an opened device, the host's workers, and which weights of the host the device has. */
+/* engine.h - an opened device, the host's workers, and copies of the host's parameters on the device (private to
+ * lib/graph).
+ */
 #ifndef MF_GRAPH_ENGINE_H
 #define MF_GRAPH_ENGINE_H
 
 #include "graph/plan.h"
 
-struct mf_mirror { /* parameters on the device: for all plans that use them */
+struct mf_mirror { /* the device's copy of one parameter array, for all plans that use it */
     float *host, *device;
     size_t floats;
-    uint64_t version; /* mf_params.version that the device has; ~0: none */
-    bool ahead;       /* the device's are newer: it made a step */
-    int users;
+    uint64_t version; /* of the copy, as mf_params.version; ~0: not valid */
+    bool ahead;       /* newer than the host's: the device has taken a step */
+    int users;        /* plans */
     struct mf_mirror *next;
 };
 
@@ -20,11 +22,14 @@ struct mf_engine {
     struct mf_mirror *mirrors;
 };
 
-/* NULL: *err. */
+/* The mirror of these floats, with one user more; it is made for the first. NULL: *err. */
 struct mf_mirror *mf_engine_mirror(struct mf_engine *e, float *host, size_t floats, struct mf_err *err);
-void mf_engine_unmirror(struct mf_engine *e, struct mf_mirror *m); /* NULL is fine */
+/* One user less; the last one frees it. NULL is fine. */
+void mf_engine_unmirror(struct mf_engine *e, struct mf_mirror *m);
+/* Sends the parameters where their version is another than the mirror's. */
 int mf_mirror_update(struct mf_engine *e, struct mf_mirror *m, const struct mf_params *ps, struct mf_err *err);
 
-int mf_adam_ready(struct mf_adam *a, struct mf_engine *e, struct mf_err *err); /* the device has its moments */
+/* Allocates the state on the device at first, and sends it where the host has changed it. */
+int mf_adam_ready(struct mf_adam *a, struct mf_engine *e, struct mf_err *err);
 
 #endif

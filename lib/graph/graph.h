@@ -1,17 +1,13 @@
-/* graph.h - record a computation once; a plan (plan.h) replays it for every tile of samples.
+/* graph.h - records a computation once; a plan (plan.h) replays it for every tile of samples.
  *
- * A value is, for every sample, a (rows, cols) matrix of floats: rows are the
- * denoising steps or tokens of that sample. A `shared` value is one (rows,
- * cols) matrix for all samples (a time grid, coefficients). Operations are
- * recorded by functions of their own (op/ops.h, flow/ops.h, rl/losses.h) and
- * know their backward; the graph knows none of them. What no loss depends on, and what depends
- * on no trained parameter, is not differentiated.
+ * A value is, for every sample, a (rows, cols) matrix of floats: rows are the denoising steps or tokens of that sample.
+ * A `shared` value is one (rows, cols) matrix for all samples (a time grid, coefficients). Functions of other rooms
+ * record operations (op/ops.h, flow/ops.h, rl/losses.h); the graph knows none of them by name. A value is
+ * differentiated where a loss depends on it and it depends on a trained parameter.
  *
- * A row's bits depend on no other row: not on the number of samples, the tile
- * or the thread.
+ * A row's bits depend on no other row, on the number of samples, the tile or the thread.
  *
- * Recording cannot fail but for misuse, which is a bug and aborts with the
- * op's name and the shapes.
+ * Recording fails by misuse alone, which is a bug: it aborts with the operation's name and the shapes.
  */
 #ifndef MF_GRAPH_GRAPH_H
 #define MF_GRAPH_GRAPH_H
@@ -29,8 +25,8 @@ enum mf_group {
     MF_GROUP_POLICY,
     MF_GROUP_CRITIC,
     MF_GROUP_NOISE,
-    MF_GROUP_ENCODER /* of the observation, where a network sees it through one */,
-    MF_GROUP_BUFFER /* saved, never trained */,
+    MF_GROUP_ENCODER, /* of observations, in networks that have one */
+    MF_GROUP_BUFFER,  /* saved, never trained */
     MF_GROUPS
 };
 
@@ -39,8 +35,8 @@ enum mf_init { MF_INIT_UNIFORM, MF_INIT_NORMAL, MF_INIT_CONST }; /* U(-a,a); N(0
 struct mf_param {
     char name[128]; /* "network.mlp_mean.layers.0.weight" */
     int rows, cols; /* a bias is (1, cols) */
-    int rank;       /* how a checkpoint shapes it: 1 (cols), 2 (rows, cols), 3 (1, rows, cols) */
-    int kernel;     /* of a convolution, whose shape is (rows, cols/kernel, kernel); 0: of none */
+    int rank;       /* of its shape in a checkpoint: 1 (cols), 2 (rows, cols), 3 (1, rows, cols) */
+    int kernel;     /* of a convolution: a checkpoint's shape is (rows, cols/kernel, kernel); 0: none */
     enum mf_group group;
     enum mf_init init;
     float a;
@@ -52,7 +48,7 @@ struct mf_params {
     struct mf_param *p;
     size_t size;      /* floats */
     float *value;     /* NULL until alloc; 64-byte aligned */
-    uint64_t version; /* changed weights: mf_params_touch */
+    uint64_t version; /* of the values; mf_params_touch counts it up */
 };
 
 /* Index of the parameter; the existing one when the name is there (shapes must agree). */
@@ -65,15 +61,15 @@ int mf_param_add_kernel(struct mf_params *ps, const char *name, int rows, int co
 size_t mf_params_count(const struct mf_params *ps, enum mf_group group);
 int mf_params_alloc(struct mf_params *ps, struct mf_err *err); /* zeroed */
 void mf_params_fresh(struct mf_params *ps, uint64_t seed);     /* values by init */
-void mf_params_touch(struct mf_params *ps);                    /* values were changed: plans look at them anew */
+void mf_params_touch(struct mf_params *ps);                    /* the host has changed values: plans send them */
 void mf_params_release(struct mf_params *ps);
 
 /* ---- values ---- */
 
 struct mf_graph;
-struct mf_graph *mf_graph_new(struct mf_params *ps);
+struct mf_graph *mf_graph_new(struct mf_params *ps); /* borrows ps */
 void mf_graph_free(struct mf_graph *g);
-struct mf_params *mf_graph_params(const struct mf_graph *g); /* where layers add theirs */
+struct mf_params *mf_graph_params(const struct mf_graph *g); /* layers add their parameters there */
 int mf_rows(const struct mf_graph *g, struct mf_val v);
 int mf_cols(const struct mf_graph *g, struct mf_val v);
 bool mf_is_shared(const struct mf_graph *g, struct mf_val v);
@@ -81,11 +77,11 @@ bool mf_is_shared(const struct mf_graph *g, struct mf_val v);
 struct mf_val mf_input(struct mf_graph *g, int rows, int cols);  /* fed per sample */
 struct mf_val mf_shared(struct mf_graph *g, int rows, int cols); /* set per plan */
 
-/* Other names for the floats of x. */
+/* Aliases: other names for the floats of x. */
 struct mf_val mf_reshape(struct mf_graph *g, struct mf_val x, int rows, int cols);
 struct mf_val mf_detach(struct mf_graph *g, struct mf_val x); /* no gradient passes */
 
-/* This value's gradient starts at `scale`. Several losses add up. */
+/* Adds scale * v (1, 1), summed over the samples, to the loss that backward differentiates. */
 void mf_loss(struct mf_graph *g, struct mf_val v, float scale);
 
 #endif

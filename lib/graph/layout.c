@@ -1,4 +1,4 @@
-/* layout.c - what a plan differentiates, who lives when, and where it lies. */
+/* layout.c - the values that a plan differentiates, their lifetimes and their places. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -119,7 +119,7 @@ static void find_lives(struct mf_plan *p)
     }
 }
 
-/* Shared values that tiles read and whose gradient goes on: every lane sums what its tiles add. */
+/* Shared values that tiles read and that are differentiated: every lane sums the gradients of its tiles. */
 static void find_tails(struct mf_plan *p)
 {
     const struct mf_graph *g = p->g;
@@ -153,7 +153,7 @@ static size_t lay_out(struct mf_place **all, int n)
     qsort(all, (size_t)n, sizeof(struct mf_place *), by_size);
     for (int i = 0; i < n; i++) {
         size_t at = 0;
-        for (int j = 0; j < i; j++) { /* whoever overlaps in time and place pushes it up; then look again */
+        for (int j = 0; j < i; j++) { /* move above a place that overlaps in time and space, and start again */
             const struct mf_place *o = all[j];
             if (o->from <= all[i]->to && all[i]->from <= o->to && o->at < at + all[i]->size && at < o->at + o->size) {
                 at = o->at + o->size;
@@ -188,7 +188,7 @@ size_t mf_plan_place(struct mf_plan *p, int tile)
     return end;
 }
 
-/* No place is used twice: what is shared is small, and stays. */
+/* No place is used twice: shared values are small, and stay. */
 size_t mf_plan_place_shared(struct mf_plan *p)
 {
     const struct mf_graph *g = p->g;
@@ -223,18 +223,18 @@ static int heads_of(const struct mf_graph *g, int node, int k)
     return heads;
 }
 
-/* Heads in which a node reads operand k, where it was made in as many; else 1. */
+/* Heads in which a node reads operand k, where the operand's node writes as many; else 1. */
 static int heads_between(const struct mf_graph *g, int node, int k)
 {
     int value = g->node[node].x[k], from = g->value[value].node, heads = heads_of(g, node, k);
     return from >= 0 && g->node[from].y == value && heads == heads_of(g, from, -1) ? heads : 1;
 }
 
-/* Heads lie one after the other where all who read them take them so: memory streams. */
+/* A value is stored head by head where all its readers allow it: they then read memory in sequence. */
 static void find_heads(struct mf_plan *p)
 {
     const struct mf_graph *g = p->g;
-    for (int pass = 0; pass < 2; pass++) /* who may, then who may not after all */
+    for (int pass = 0; pass < 2; pass++) /* first by one reader that allows it, then not where another does not */
         for (int i = 0; i < g->n_nodes; i++)
             for (int k = 0; k < g->node[i].n_x; k++)
                 if ((heads_between(g, i, k) > 1) == (pass == 0))

@@ -15,7 +15,7 @@ static struct mf_site data_of(const struct mf_plan *p, int value)
     return site(v->shared ? MF_IN_SHARED : MF_IN_TILE, p->data[v->root].at);
 }
 
-/* Tiles collect the gradient of a shared value where they work; it is in the tail when all have ended. */
+/* A tile writes the gradient of a shared value into its own space; the sum over all tiles is in the tail. */
 static struct mf_site gradient_of(const struct mf_plan *p, int root, bool to_shared)
 {
     if (!p->wanted[root])
@@ -78,8 +78,8 @@ static void list_call(const struct mf_plan *p, int i, struct mf_listed *c, struc
         x[k] = operand(p, nd->x[k], back && mf_flows(g, nd, k), shared);
 }
 
-/* The first that writes a gradient sets it, in the order of the run, a call's last operand first; later ones add.
- * Shared calls come after all tiles. */
+/* In the order of the run, the last operand of a call first, the first writer of a gradient sets it and later ones add.
+ * Shared calls run backward after all tiles. */
 static void mark_adds(struct mf_plan *p, struct mf_listed *call)
 {
     const struct mf_graph *g = p->g;
@@ -90,14 +90,14 @@ static void mark_adds(struct mf_plan *p, struct mf_listed *call)
         for (int k = g->node[i].n_x - 1; k >= 0; k--)
             if (call[i].x[k].grad.space) {
                 int x = g->value[g->node[i].x[k]].root;
-                bool summed = call[i].x[k].grad.space == MF_IN_TAIL; /* by the lanes */
+                bool summed = call[i].x[k].grad.space == MF_IN_TAIL; /* over the lanes, already */
                 call[i].x[k].add = written[x] || summed;
                 written[x] = written[x] || !summed;
             }
     free(written);
 }
 
-/* In the order of a run backward. Tiles never reach the parameters of shared calls. */
+/* In backward order. A tile adds nothing to the parameters of shared calls. */
 static void mark_firsts(struct mf_plan *p, struct mf_listed *call)
 {
     const struct mf_graph *g = p->g;

@@ -1,9 +1,9 @@
-/* plan.h - a graph compiled for a device, and run there on as many samples as there are.
+/* plan.h - a graph compiled for a device, and run there on any number of samples.
  *
- * The plan decides what is differentiated, when each value lives and where it is placed; the device (dev/device.h)
- * decides how many samples it computes at once, on what, and in what form. What derives from parameters and shared
- * inputs alone is computed once, and again when they change. Results depend on the device, the number of lanes and of
- * samples, and never on the number of threads.
+ * The plan decides which values are differentiated, their lifetimes and places; the device (dev/device.h) decides how
+ * many samples it computes at once, on how many cores and by which kernels. Values that derive from parameters and
+ * shared inputs alone are computed once, and again when these change. Results depend on the device and on the numbers
+ * of lanes and samples, never on the number of threads.
  *
  * An engine has one caller at a time, and so have its plans.
  */
@@ -16,30 +16,33 @@
 
 struct mf_engine; /* a device and its workers */
 
-/* device: "cpu", "ref" (plain loops: the meaning). threads 0: one per online core.
- * MF_EUSAGE where this build or processor has no such device or precision. */
+/* device: a name of mf_devices, "cpu" or "ref" (plain loops), with ":which" where it takes that. threads 0: one per
+ * core that the process may use. MF_EUSAGE where this build or processor lacks the device or the precision. */
 int mf_engine_open(struct mf_engine **e, const char *device, int threads, enum mf_precision precision,
                    struct mf_err *err);
+/* The same, of a device by its table. */
 int mf_engine_on(struct mf_engine **e, const struct mf_device *device, const char *which, int threads,
                  enum mf_precision precision, struct mf_err *err);
-void mf_engine_close(struct mf_engine *e);
+void mf_engine_close(struct mf_engine *e); /* after its plans and optimisers; NULL is fine */
 /* fn(arg, i) for i = 0..n-1 on the workers, in no order; returns when all are done. */
 void mf_engine_each(struct mf_engine *e, int n, void (*fn)(void *arg, int i), void *arg);
 
 struct mf_plan;
 
 struct mf_plan_opts {
-    int tile;      /* samples; 0: at most 64, by a memory budget, and so that a run has a tile for every lane */
+    int tile;      /* samples, in every tile; 0: as the device chooses */
     int lanes;     /* 0: 8, or 2 above 64 MiB of parameters */
-    bool backward; /* plan gradients too */
+    bool backward; /* compute gradients, too */
 };
 
-/* The graph and its parameters outlive the plan. Of parameters without values it is an outline: it has no memory, tells
- * what it would need and cannot run. */
+/* The graph and its parameters outlive the plan. Of parameters without values it is an outline: it allocates no memory
+ * and cannot run, but mf_plan_memory estimates it. MF_EUSAGE where there are too many lanes, or the device cannot
+ * compute the graph. */
 int mf_plan_new(struct mf_plan **p, struct mf_engine *e, struct mf_graph *g, const struct mf_plan_opts *opts,
                 struct mf_err *err);
 void mf_plan_free(struct mf_plan *p);
-void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to); /* added: what runs of n samples touch */
+/* Adds the estimated memory of runs of n samples. */
+void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to);
 
 /* A shared input's rows*cols floats, copied; they stay until set again. */
 void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data);

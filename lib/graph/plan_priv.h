@@ -1,15 +1,15 @@
-/* plan_priv.h - a graph as a device will run it: what is differentiated, lifetimes, places, the listing. */
+/* plan_priv.h - a plan: differentiated values, lifetimes, places, the listing (private to lib/graph). */
 #ifndef MF_GRAPH_PLAN_PRIV_H
 #define MF_GRAPH_PLAN_PRIV_H
 
 #include "graph/engine.h"
 #include "graph/record.h"
 
-/* Of a value, a gradient or of what a node keeps: floats from the base of its space, live from..to; what is shared is
- * always there. */
+/* Of a value, a gradient or a node's aux: floats from the base of its space; its lifetime, from the first to the last
+ * time (layout.c) at which a tile uses it. Places in the shared space have no lifetime. */
 struct mf_place {
     size_t at, size;
-    int from, to; /* to < from: not there */
+    int from, to; /* to < from: never used */
 };
 
 struct mf_plan {
@@ -21,19 +21,19 @@ struct mf_plan {
     struct mf_place *data, *grad; /* by value */
     struct mf_place *aux;         /* by node */
     bool *wanted;                 /* by value: its gradient is computed */
-    int *heads;                   /* by value: above 1, it is stored head by head */
-    ptrdiff_t *tail;              /* by value: where a lane sums what tiles add to a shared gradient, or -1 */
+    int *heads;                   /* by value: above 1, stored head by head */
+    ptrdiff_t *tail;              /* by value: of a shared gradient that tiles add to, floats into a lane; else -1 */
 
     struct mf_listing l;
     struct mf_operand *operands; /* of its calls */
     struct mf_program *program;
     struct mf_mirror *weights; /* NULL: an outline */
 
-    struct mf_set { /* by value: what a shared input was set to; NULL: not yet */
+    struct mf_set { /* by value: of a shared input, its floats; NULL: not set yet */
         float *data;
         bool sent;
     } * set;
-    uint64_t sets; /* counts changes */
+    uint64_t sets; /* version of all shared inputs */
     float *grads;  /* the host's copy; NULL until asked for */
 };
 

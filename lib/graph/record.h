@@ -1,4 +1,4 @@
-/* record.h - the recorded graph, as operations write it and plan.c reads it. */
+/* record.h - the recorded graph: operations write it, plans read it (private to lib/graph and to operations). */
 #ifndef MF_GRAPH_RECORD_H
 #define MF_GRAPH_RECORD_H
 
@@ -8,8 +8,8 @@
 struct mf_value {
     int rows, cols;
     bool shared;
-    int node; /* that makes it; -1: an input */
-    int root; /* the value whose floats these are: itself, but for a reshape or what is detached */
+    int node; /* that computes it; -1: an input */
+    int root; /* itself; of an alias, the value whose floats it names */
     bool detached;
     float scale; /* of the loss that starts here; 0: none */
 };
@@ -31,19 +31,19 @@ struct mf_graph {
     struct mf_node *node;
 };
 
-/* One node more, of n operands, without those that are MF_NONE; how: its attributes, copied (NULL: it has none). The
- * result is shared when all operands are. */
+/* Adds a node of n operands, of which those that are MF_NONE are left out; how: its attributes, copied (NULL: none).
+ * The result is shared when all operands are. */
 struct mf_val mf_record(struct mf_graph *g, const struct mf_op *op, const void *how, int n, const struct mf_val *x,
                         int rows, int cols);
-/* The node that made y, for what mf_record left unset: keep 0, no parameters. Valid until the next node. */
+/* The node of y, to set its parameters (else none) and aux_floats (else 0). Valid until the next node. */
 struct mf_node *mf_record_of(struct mf_graph *g, struct mf_val y);
-/* Unless good, a bug in the caller: print the operation and the shapes, and abort. */
+/* Unless good, prints the operation and the shapes, and aborts: a bug in the caller. */
 void mf_record_want(const struct mf_graph *g, bool good, const struct mf_op *op, int n, const struct mf_val *x);
 bool mf_has_shape(const struct mf_graph *g, struct mf_val v, int rows, int cols);
 bool mf_spreads(const struct mf_graph *g, struct mf_val v, int rows,
                 int cols); /* v's rows over these; cols as they are */
 
-/* A node's call with attributes and shapes alone, for its operation's hooks; free its x. */
+/* A node's call with attributes and shapes alone, for mf_op.heads; the caller frees its x. */
 struct mf_call mf_node_shapes(const struct mf_graph *g, int node);
 
 #endif

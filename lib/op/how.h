@@ -1,4 +1,4 @@
-/* how.h - the attributes of operations, mf_call.how, as devices read them in forms of their own.
+/* how.h - the attributes of operations, mf_call.how: devices read them for their own kernels.
  *
  * sum: enum mf_act. rows, cols, modulate, gate: int, the first row or column. pool: enum mf_pool. sinusoid: float, the
  * scale. unfold, fold: struct mf_slide. linear, norm, attention: below. The others have none.
@@ -10,7 +10,7 @@
 
 struct mf_linear_how {
     enum mf_act act;
-    int from;        /* the first column of W that x meets */
+    int from;        /* x is multiplied by columns [from, from + x.cols) of W */
     bool transposed; /* W is (x.cols, y.cols), else (y.cols, ..) */
 };
 
@@ -25,7 +25,7 @@ enum mf_norm {                     /* x^ = .. */
 struct mf_norm_how {
     enum mf_norm norm;
     int from;          /* the first column of x */
-    int heads, blocks; /* of columns, of rows: each normalised by itself */
+    int heads, blocks; /* groups of columns, and of rows: statistics are over one group of both */
     float eps;
 };
 
@@ -43,14 +43,14 @@ struct mf_attend {
     int layer;  /* dropout's stream: layers draw differently */
 };
 
-/* Rows of a norm that have one mean. */
+/* Rows of a block of a norm. */
 static inline int mf_norm_rows(const struct mf_call *c)
 {
     const struct mf_norm_how *how = (const struct mf_norm_how *)c->how;
     return c->y.rows / how->blocks;
 }
 
-/* From the affine numbers of a norm's head to those of the next: every head's are the same, or each has its own. */
+/* Floats from the weights and biases of one head of a norm to those of the next; 0 where all heads have the same. */
 static inline int mf_norm_step(const struct mf_call *c)
 {
     const struct mf_norm_how *how = (const struct mf_norm_how *)c->how;
@@ -58,17 +58,18 @@ static inline int mf_norm_step(const struct mf_call *c)
     return c->ldw > N ? N : 0;
 }
 
-enum { MF_QUERIES = 16 }; /* an attention's weights lie in so many queries side by side, padded */
+enum { MF_QUERIES = 16 }; /* the weights of an attention are stored by groups of so many queries, padded */
 
-/* What an attention keeps: for every block and head (m + 1, n) floats, n queries padded: weights before they are
- * divided by their sum, negative where they were dropped; then one over that sum. */
+/* Floats of an attention's aux: (m + 1, n) for every block and head, of m keys and n queries (padded). The weights
+ * before they are divided by their sum, negative where dropped; then 1 over that sum. */
 static inline size_t mf_attention_keeps(int q_rows, int k_rows, int heads, int blocks)
 {
     size_t queries = (size_t)((q_rows / blocks + MF_QUERIES - 1) / MF_QUERIES) * MF_QUERIES;
     return (size_t)blocks * (size_t)heads * queries * (size_t)(k_rows / blocks + 1);
 }
 
-/* Dropout: the weights (n, stride) of one query that are dropped become negative. part: its block and head. */
+/* Dropout: makes dropped weights of one query negative; weight: n of them, `stride` floats apart. part: block*heads +
+ * head. */
 void mf_attention_drop(const struct mf_call *c, int sample, int part, int query, int n, float *weight, int stride);
 
 #endif

@@ -32,8 +32,8 @@ static struct ref_head head_of(const struct mf_call *c, int n, int i)
     for (int k = 0; k < 3; k++) {
         const struct mf_tensor *x = &c->x[k];
         int row = (x->shared ? 0 : s * x->rows) + block * (x->rows / how->blocks), width = k < 2 ? t.dim : t.out;
-        t.ld[k] = mf_apart(x);
-        at[k] = mf_place(x, n, row, how->at[k] + h * width);
+        t.ld[k] = mf_row_stride(x);
+        at[k] = mf_offset(x, n, row, how->at[k] + h * width);
     }
     size_t to = (size_t)(s * c->y.rows + block * t.n) * (size_t)t.ldo + (size_t)(h * t.out);
     t.padded = (t.n + MF_QUERIES - 1) / MF_QUERIES * MF_QUERIES;
@@ -136,7 +136,7 @@ static void backward(const struct mf_call *c, int n, float *lane)
         struct ref_head t = head_of(c, n, i);
         for (int q = 0; q < t.n; q++)
             for (int d = 0; d < t.out; d++)
-                if (t.dout[q * t.ldo + d] != 0.0f) { /* a query without gradient is not read further */
+                if (t.dout[q * t.ldo + d] != 0.0f) { /* nothing is read for a query whose gradient is 0 */
                     attend_back(c, &t, q);
                     break;
                 }
@@ -149,7 +149,7 @@ static size_t work(const struct mf_call *c, int n, bool back)
     return back ? 0 : mf_attention_keeps(c->y.rows, c->x[1].rows, 1, 1);
 }
 
-/* A head of q, k or v that is all of its operand is read by itself. */
+/* q, k or v may be stored head by head where it is all of its operand. */
 static int heads(const struct mf_call *c, int k)
 {
     const struct mf_attend *how = c->how;

@@ -1,4 +1,4 @@
-/* op_fold.c - every row becomes a window of rows, which add up: what follows the product of a transposed convolution.
+/* op_fold.c - every row becomes a window of rows, which add up: the sum after the product of a transposed convolution.
  */
 #include <string.h>
 

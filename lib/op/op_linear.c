@@ -1,11 +1,11 @@
-/* op_linear.c - products with a weight, and what is added to them. */
+/* op_linear.c - products with a weight, plus bias and residuals. */
 #include <string.h>
 
 #include "dev/ref.h"
 #include "graph/record.h"
 #include "op/ops.h"
 
-/* Where the weight from column k of x to column j of y is. */
+/* Floats into W to the weight from column k of x to column j of y. */
 static size_t weight_at(const struct mf_call *c, int j, int k)
 {
     const struct mf_linear_how *how = c->how;
@@ -53,7 +53,7 @@ static void backward(const struct mf_call *c, int n, float *lane)
         }
 }
 
-/* A call that meets some columns of W leaves the others. */
+/* A call that multiplies by some columns of W has no gradient for the others. */
 static bool sets(const struct mf_call *c)
 {
     const struct mf_linear_how *how = c->how;
@@ -93,14 +93,14 @@ struct mf_val mf_linear(struct mf_graph *g, struct mf_val x, int W, int from, in
     const struct mf_param *p = mf_graph_params(g)->p;
     struct mf_val all[] = {x, r1, r2};
     int rows = mf_rows(g, x), cols = p[W].rows;
-    bool apart = false; /* x has fewer rows than the result: its product is made once, then spread */
+    bool spread = false; /* x has fewer rows than the result: compute its product once, then spread it */
     mf_record_want(g, from >= 0 && from + mf_cols(g, x) <= p[W].cols && (b < 0 || p[b].cols == cols), &op, 3, all);
     for (int i = 1; i < 3; i++)
         if (all[i].id) {
-            apart = apart || (mf_is_shared(g, x) && !mf_is_shared(g, all[i])) || mf_rows(g, all[i]) > rows;
+            spread = spread || (mf_is_shared(g, x) && !mf_is_shared(g, all[i])) || mf_rows(g, all[i]) > rows;
             mf_record_want(g, mf_cols(g, all[i]) == cols, &op, 3, all);
         }
-    if (apart) {
+    if (spread) {
         all[0] = mf_linear(g, x, W, from, b, MF_NONE, MF_NONE, MF_ACT_NONE);
         return mf_sum(g, 3, all, act);
     }

@@ -13,7 +13,7 @@ static bool all_zero(const float *x, int n)
     return true;
 }
 
-/* One head of n columns of a block of rows that lie `apart`: stats become its mean and the factor to unit size. */
+/* The mean and the factor to unit size of one head, n columns of a block of rows that are `apart` floats apart. */
 static void measure(const struct mf_call *c, const float *x, int n, int apart, float stats[2])
 {
     const struct mf_norm_how *how = c->how;
@@ -32,11 +32,11 @@ static void measure(const struct mf_call *c, const float *x, int n, int apart, f
 static void forward(const struct mf_call *c, int n)
 {
     const struct mf_norm_how *how = c->how;
-    int N = c->y.cols / how->heads, rows = mf_norm_rows(c), apart = c->x[0].cols, wide = mf_apart(&c->y);
+    int N = c->y.cols / how->heads, rows = mf_norm_rows(c), apart = c->x[0].cols, wide = mf_row_stride(&c->y);
     for (int i = 0; i < mf_tile_rows(&c->y, n) / rows * how->heads; i++) {
         int h = i % how->heads, first = i / how->heads * rows, own = h * mf_norm_step(c);
         const float *x = c->x[0].data + first * apart + how->from + h * N;
-        float *y = c->y.data + mf_place(&c->y, n, first, h * N), here[2], *stats = c->aux ? c->aux + 2 * i : here;
+        float *y = c->y.data + mf_offset(&c->y, n, first, h * N), here[2], *stats = c->aux ? c->aux + 2 * i : here;
         measure(c, x, N, apart, stats);
         for (int r = 0; r < rows; r++)
             for (int j = 0; j < N; j++) {
@@ -52,7 +52,7 @@ static void back_to_x(const struct mf_call *c, const float *x, const float *dy, 
                       int n, float *dx)
 {
     const struct mf_norm_how *how = c->how;
-    int apart = c->x[0].cols, wide = mf_apart(&c->y), rows = mf_norm_rows(c);
+    int apart = c->x[0].cols, wide = mf_row_stride(&c->y), rows = mf_norm_rows(c);
     double r = (double)stats[1], sum = 0.0, mean = 0.0, all = (double)n * rows,
            count = how->norm == MF_NORM_RMS_LEGACY ? all - 1 : all;
     for (int i = 0; i < rows; i++)
@@ -72,12 +72,13 @@ static void back_to_x(const struct mf_call *c, const float *x, const float *dy, 
 static void backward(const struct mf_call *c, int n, float *lane)
 {
     const struct mf_norm_how *how = c->how;
-    int N = c->y.cols / how->heads, rows = mf_norm_rows(c), apart = c->x[0].cols, wide = mf_apart(&c->y);
+    int N = c->y.cols / how->heads, rows = mf_norm_rows(c), apart = c->x[0].cols, wide = mf_row_stride(&c->y);
     mf_ref_zero(c, n);
     for (int i = 0; i < mf_tile_rows(&c->y, n) / rows * how->heads; i++) {
         int h = i % how->heads, first = i / how->heads * rows, at = first * apart + how->from + h * N,
             own = h * mf_norm_step(c);
-        const float *x = c->x[0].data + at, *dy = c->y.grad + mf_place(&c->y, n, first, h * N), *stats = c->aux + 2 * i;
+        const float *x = c->x[0].data + at, *dy = c->y.grad + mf_offset(&c->y, n, first, h * N),
+                    *stats = c->aux + 2 * i;
         bool none = true;
         for (int r = 0; r < rows; r++)
             none = none && all_zero(dy + r * wide, N);
@@ -96,7 +97,7 @@ static void backward(const struct mf_call *c, int n, float *lane)
     }
 }
 
-/* Where attention alone reads them, heads that lie one after the other are read in a stream. */
+/* Where attention is the only reader, it reads a head in sequence. */
 static int heads(const struct mf_call *c, int k)
 {
     const struct mf_norm_how *how = c->how;

@@ -1,9 +1,9 @@
-/* op_pool.c - the largest, or the mean, of rows that follow one another. */
+/* op_pool.c - the largest, or the mean, of consecutive rows. */
 #include "dev/ref.h"
 #include "graph/record.h"
 #include "op/ops.h"
 
-/* aux: which of its rows is the largest, as a float. */
+/* aux: the number of the largest row, as a float. */
 static void forward(const struct mf_call *c, int n)
 {
     const enum mf_pool *how = c->how;

@@ -1,4 +1,4 @@
-/* op_unfold.c - every window of rows becomes one row: what a convolution multiplies. */
+/* op_unfold.c - every window of rows becomes one row, the operand of a convolution's product. */
 #include "dev/ref.h"
 #include "graph/record.h"
 #include "op/ops.h"

@@ -1,8 +1,8 @@
-/* ops.h - the operations that networks are made of: functions that record them. One is one file, op_NAME.c: its
- * attributes (how.h), shapes, reference loops, and what the engine asks of it (struct mf_op).
+/* ops.h - the operations of networks: functions that record them. An operation is one file, op_NAME.c: its attributes
+ * (how.h), shapes, reference loops, and its table for the engine (struct mf_op).
  *
- * "Spread": an operand of n rows, where n divides the result's, or a shared one: each of its rows is read by rows/n
- * rows of the result that follow one another.
+ * "Spread": an operand of n rows, where n divides the rows of the result, or a shared one: each of its rows serves
+ * rows/n consecutive rows of the result.
  */
 #ifndef MF_OP_OPS_H
 #define MF_OP_OPS_H
@@ -26,22 +26,23 @@ struct mf_val mf_concat(struct mf_graph *g, int n, const struct mf_val *x); /* a
 struct mf_val mf_stack(struct mf_graph *g, int n, const struct mf_val *x);  /* along rows, per sample */
 struct mf_val mf_slice_rows(struct mf_graph *g, struct mf_val x, int from, int n);
 struct mf_val mf_slice_cols(struct mf_graph *g, struct mf_val x, int from, int n);
-/* The largest, or the mean, of every rows/n rows that follow one another: (n, cols). Of equal ones the first is it. */
+/* The largest, or the mean, of every rows/n consecutive rows: (n, cols). Of equal ones the first gets the gradient. */
 struct mf_val mf_pool(struct mf_graph *g, struct mf_val x, int n, enum mf_pool how);
 /* [sin(scale t f), cos(scale t f)], f_i = exp(-i ln(1e4)/(dim/2-1)); t (rows, 1) -> (rows, dim). No gradient. */
 struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, float scale, int dim);
 
-/* Columns [from, from + cols) of x in `heads` heads, each normalised by itself: x^ w + b; w and b (1, cols/heads) are
- * every head's, or -1. Ba et al. 2016; Zhang & Sennrich 2019. */
+/* x^ w + b of columns [from, from + cols) of x, statistics over each of `heads` heads; w and b (1, cols/heads), the
+ * same for all heads, or -1. Ba et al. 2016; Zhang & Sennrich 2019. */
 struct mf_val mf_norm(struct mf_graph *g, struct mf_val x, int from, int cols, int heads, enum mf_norm norm, int W,
                       int b, float eps);
-/* Every block of rows and group of columns normalised by itself (Wu & He 2018): x^ w + b, w and b (1, cols). */
+/* x^ w + b, statistics over each block of rows and group of columns (Wu & He 2018); w and b (1, cols). */
 struct mf_val mf_group_norm(struct mf_graph *g, struct mf_val x, int blocks, int groups, int W, int b, float eps);
 /* Adaptive layer norm's (Peebles & Xie 2023): x (1 + scale) + shift, and h + gate x. shift and scale are columns
  * [from, from + 2 cols) of m, gate [from, from + cols); m, and h of a gate, are spread. */
 struct mf_val mf_modulate(struct mf_graph *g, struct mf_val x, struct mf_val m, int from);
 struct mf_val mf_gate(struct mf_graph *g, struct mf_val h, struct mf_val x, struct mf_val m, int from);
-/* Head by head (Vaswani et al. 2017), in blocks of rows that see only each other; packed projections need no slice.
+/* Head by head (Vaswani et al. 2017), in blocks of rows: a query attends to the keys of its own block. Packed
+ * projections need no slice.
  * q (blocks*n, ..) may be shared; k, v (blocks*m, ..) -> (blocks*n, out).
  * key: of the dropout, (1, 1) per sample, the bits of an uint32 (no gradient into it); MF_NONE: no dropout. */
 struct mf_val mf_attention(struct mf_graph *g, struct mf_val q, struct mf_val k, struct mf_val v, struct mf_val key,

@@ -4,7 +4,7 @@
 
 struct slide {
     const struct mf_slide *how;
-    int blocks, few, many; /* rows of a block: windows, and what they slide over */
+    int blocks, few, many; /* few: windows of a block; many: rows of a block */
     int C;
 };
 
@@ -15,7 +15,7 @@ static struct slide slide_of(const struct mf_call *c, int n, const struct mf_ten
                           x->rows / how->blocks, x->cols};
 }
 
-/* The taps of window t that meet a row: [first, end). */
+/* The taps of window t that are within the block: [*first, returned end). */
 static int taps(const struct slide *s, int t, int *first)
 {
     int at = t * s->how->stride - s->how->pad, end = s->many - at;
@@ -23,7 +23,7 @@ static int taps(const struct slide *s, int t, int *first)
     return end < s->how->kernel ? end : s->how->kernel;
 }
 
-/* Where the first tap of window i lies, from the first row of all blocks: maybe before its own. */
+/* Floats from the first row of all blocks to the first tap of window i, which may be before the window's own block. */
 static ptrdiff_t window_at(const struct slide *s, int i)
 {
     return (ptrdiff_t)(i / s->few * s->many + i % s->few * s->how->stride - s->how->pad) * s->C;

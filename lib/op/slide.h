@@ -1,4 +1,5 @@
-/* slide.h - windows that slide over the rows of a block: what op_unfold.c and op_fold.c do, each the other's backward.
+/* slide.h - windows that slide over the rows of a block: the loops of op_unfold.c and op_fold.c, each of which is the
+ * other's backward.
  */
 #ifndef MF_OP_SLIDE_H
 #define MF_OP_SLIDE_H

@@ -20,7 +20,7 @@ struct net {
     struct mf_val obs, x, t, d, v, target, weight, key, loss;
 };
 
-/* In here time runs as in noise0: 0 is noise, 1 is data. The networks see their own convention. */
+/* Times in this file are noise0's: 0 is noise, 1 is data. They are converted for networks of the other convention. */
 struct mf_cloner {
     struct mf_policy *p;
     struct mf_engine *e;
@@ -35,7 +35,7 @@ struct mf_cloner {
     float *x, *v, *target, *x2;             /* (n, D): x_t, a teacher's velocity, the target, a teacher's point */
     float *t, *d, *weight, *loss, *t2, *d2; /* (n); t2, d2: the teacher's time and step */
     float *key;                             /* (n) bits of dropout's keys */
-    /* the batch at hand */
+    /* of the current batch */
     int64_t step;
     size_t n, taught; /* rows; the last `taught` of them have a teacher */
     const uint32_t *index;
@@ -199,7 +199,7 @@ static void mix(float *x, const float *noise, const float *data, float t, int D)
         x[j] = (1 - t) * noise[j] + t * data[j];
 }
 
-/* Row i's noise, times and flow target. A row with a teacher: what the teacher is to be asked. */
+/* The noise, times and flow target of row i; in a row with a teacher, the teacher's inputs, too. */
 static void draw(struct mf_cloner *m, size_t i)
 {
     struct mf_rng rng = mf_rng_at(m->seed, MF_RNG_CLONE, (uint32_t)i, (uint32_t)(m->step >> 32), (uint32_t)m->step);
@@ -224,7 +224,7 @@ static void draw(struct mf_cloner *m, size_t i)
         m->d[i] = m->d2[i] = mf_rng_uniform(&rng);
         m->t2[i] = fminf(m->t[i] + m->d[i], 1);
     }
-    if (m->kind == MF_CLONE_CONSISTENCY) /* two means, not one */
+    if (m->kind == MF_CLONE_CONSISTENCY) /* the loss has a mean over each of the two kinds of rows */
         m->weight[i] = 1.0f / (float)(i + m->taught < m->n ? m->n - m->taught : m->taught);
     mix(x, noise, data, m->t[i], D);
     mix(x2, noise, data, m->t2[i], D);
@@ -285,7 +285,7 @@ static int shortcut_targets(struct mf_cloner *m, const float *obs, struct mf_err
     return rc;
 }
 
-/* The velocity from x_t to where the teacher ends from x_t' (ManiFlow). */
+/* The velocity from x_t to the end point that the teacher predicts from x_t' (ManiFlow). */
 static int consistency_targets(struct mf_cloner *m, const float *obs, struct mf_err *err)
 {
     size_t D = (size_t)m->p->spec.net.D;
@@ -300,14 +300,14 @@ static int teach(struct mf_cloner *m, const float *obs, struct mf_optimizer *o, 
 {
     if (m->taught == 0)
         return 0;
-    /* It sees through the encoder that learns (ManiFlow): the average of the policy group alone. */
+    /* The teacher has the encoder of the student (ManiFlow), and the average of the policy group alone. */
     int rc = mf_weights_copy(m->e, &m->teacher, &m->p->params, o->ema ? &o->adam : NULL, MF_GROUP_POLICY, err);
     if (rc)
         return rc;
     return m->kind == MF_CLONE_SHORTCUT ? shortcut_targets(m, obs, err) : consistency_targets(m, obs, err);
 }
 
-/* In the policy's own direction of time. */
+/* From noise0 to noise1. */
 static void flip(struct mf_cloner *m)
 {
     for (size_t i = 0; i < m->n; i++)

@@ -33,8 +33,8 @@ struct mf_clone_batch {
     const uint32_t *index;      /* (n) rows of the arrays; NULL: 0, 1, .. */
     const float *obs, *actions; /* (.., O), (.., D) normalised */
 };
-/* The loss of a batch, and a step of the optimiser by its gradients. A teacher has the weights of o's average, where
- * there is one, behind the encoder that learns. MF_EMATH where the loss is not finite. */
+/* The loss of a batch, and a step of the optimiser by its gradients. A teacher has the average of the policy's weights,
+ * where o keeps one, and the student's encoder. MF_EMATH where the loss is not finite. */
 int mf_cloner_run(struct mf_cloner *c, const struct mf_clone_batch *b, struct mf_optimizer *o,
                   const struct mf_step *how, double *loss, struct mf_verdict *verdict, struct mf_err *err);
 const float *mf_cloner_grads(struct mf_cloner *c); /* of the last batch, as params.value; NULL: it failed */

@@ -1,5 +1,4 @@
-/* cloning.h - what a run of behaviour cloning carries from minibatch to minibatch: dataset windows, policy, cloner and
- * optimiser; and its checkpoint.
+/* cloning.h - a run of behaviour cloning: dataset windows, policy, cloner and optimiser; and its checkpoint.
  */
 #ifndef MF_FLOW_CLONING_H
 #define MF_FLOW_CLONING_H
@@ -42,7 +41,7 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, str
                     const struct mf_cloning_opts *opts, void (*progress)(void *arg, size_t done, size_t of), void *arg,
                     struct mf_err *err);
 void mf_cloning_release(struct mf_cloning *c); /* safe on a zeroed one */
-/* Adds what that will take, beside the demonstrations; nothing of it is allocated. */
+/* Adds the estimated memory of such a run, without the demonstrations; allocates none of it. */
 int mf_cloning_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_cloning_opts *opts,
                       struct mf_memory *to, struct mf_err *err);
 

@@ -1,9 +1,9 @@
-/* op_reduce.c - elements of a chain become what a ratio is taken of. */
+/* op_reduce.c - sums the elements of a chain to the granularity of the ratio. */
 #include "flow/loops.h"
 #include "flow/ops.h"
 #include "graph/record.h"
 
-/* The column of the result that column d of the elements goes to; -1: none (not executed). */
+/* The column of the result to which column d of the elements is added; -1: none (not executed). */
 static int goes_to(const struct mf_reduce_how *how, int d)
 {
     int e = d - how->offset * how->A;

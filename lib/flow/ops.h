@@ -27,7 +27,7 @@ struct mf_val mf_flow_logprob(struct mf_graph *g, struct mf_val next, struct mf_
 /* Rate: sum over (rows, cols) of .5 log(2 pi e) + log std, times scale: (1, 1). */
 struct mf_val mf_flow_entropy(struct mf_graph *g, struct mf_val std, float scale);
 
-/* How elements (rows = steps, H*A) become what the ratio is taken of. */
+/* The granularity of the ratio, from elements (rows = steps, H*A). */
 enum mf_reduce {
     MF_REDUCE_ALL,    /* scale * (sum of everything + sum of log N(first; 0, I)): (1, 1) */
     MF_REDUCE_TOKEN,  /* scale * (sum over rows + the same of first when given), executed slice: (1, C*A) */

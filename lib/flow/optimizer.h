@@ -1,5 +1,5 @@
-/* optimizer.h - what training keeps beside the weights: AdamW's moments and steps, the average of the weights (EMA) and
- * the number of minibatches. Cloning and PPO have the same one.
+/* optimizer.h - the state of training beside the weights, for cloning and PPO alike: AdamW's moments and step counts,
+ * the average of the weights (EMA) and the number of minibatches.
  */
 #ifndef MF_FLOW_OPTIMIZER_H
 #define MF_FLOW_OPTIMIZER_H
@@ -11,10 +11,10 @@
 struct mf_loaded;
 
 struct mf_optimizer_opts {
-    bool average;        /* keep an EMA, of what acts: policy and encoder */
+    bool average;        /* keep an EMA, of policy and encoder */
     double weight_decay; /* AdamW's */
     int patience;        /* this many gradients in a row that are not finite end the run */
-    const char *rate;    /* the key of the learning rate, which the error names then */
+    const char *rate;    /* the key of the learning rate, for that error */
     const char *counter; /* the name of `minibatches` in a checkpoint */
 };
 
@@ -24,7 +24,7 @@ struct mf_optimizer {
     struct mf_params *params;
     struct mf_adam adam;
     float *ema;          /* as params->value; NULL: none */
-    int64_t minibatches; /* so far, with those that were skipped */
+    int64_t minibatches; /* so far, skipped ones included */
     int skipped;         /* in a row */
 };
 
@@ -39,12 +39,12 @@ void mf_optimizer_average_anew(struct mf_optimizer *o);                       /*
 /* A resumable checkpoint's moments, steps, average and count. */
 int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct mf_err *err);
 
-/* One minibatch on the device: gradients, then a step by them; `step` says all but what the optimiser keeps. It is
- * counted unless it was vetoed. A gradient that is not finite takes no step; MF_EMATH, with a verdict, where patience
- * ends. */
+/* One minibatch on the device: gradients, then a step by them; `step` has all but the optimiser's own state and
+ * constants. The minibatch is counted unless the step was vetoed. A gradient that is not finite takes no step;
+ * MF_EMATH, with a verdict, where that happened `patience` times in a row. */
 int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
                        const struct mf_step *step, struct mf_verdict *v, struct mf_err *err);
-/* Weights, moments and average on the host are those of the last step: before they are read there. */
+/* Brings weights, moments and average of the last step to the host: before they are read there. */
 int mf_optimizer_settle(struct mf_optimizer *o, struct mf_err *err);
 
 /* ---- schedules ---- */

@@ -15,13 +15,13 @@ struct mf_sampler {
     struct mf_val obs, noise, eps, coef, time, step, bounds;
     struct mf_val chain, last, logprobs, value, encoding;
     struct mf_val value_obs, value_only;
-    double low, high;       /* the bounds that the plan holds */
+    double low, high;       /* of the noise, as the plan was set */
     float *x, *end, *table; /* rows of normalised observations, of last points, of coefficients */
-    size_t room;            /* rows there is room for */
+    size_t room;            /* of the arrays, in rows */
     struct mf_arena arena;
 };
 
-/* What all K times share, of time k alone. */
+/* Time k alone, of the values of all K times. */
 static struct mf_share one_time(struct mf_graph *g, const struct mf_share *all, int k)
 {
     struct mf_share one = {.embed = mf_slice_rows(g, all->embed, k, 1)};
@@ -153,7 +153,7 @@ static int make_room(struct mf_sampler *m, size_t n, struct mf_err *err)
     return 0;
 }
 
-/* One row of coefficients for all samples where they agree, else one for each: returns the stride. */
+/* One row of coefficients for all samples where they are equal (stride 0), else one for each. */
 static int coefficients(struct mf_sampler *m, int n, const int32_t *inds, size_t *stride, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &m->p->spec;

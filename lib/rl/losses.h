@@ -1,5 +1,5 @@
-/* losses.h - the losses of PPO: operations of a graph, (1, 1) per sample and already weighted, and the numbers of one
- * element, which metrics report too. Weight 0 is a masked element: nothing of it is read, its gradient is 0.
+/* losses.h - the losses of PPO, as operations of a graph, weighted and (1, 1) per sample; and as functions of one
+ * element, which the metrics use, too. Weight 0 is a masked element: nothing of it is read, its gradient is 0.
  */
 #ifndef MF_RL_LOSSES_H
 #define MF_RL_LOSSES_H
@@ -17,8 +17,8 @@ struct mf_val mf_ppo_loss(struct mf_graph *g, struct mf_val logp, struct mf_val 
 struct mf_val mf_value_loss(struct mf_graph *g, struct mf_val v, struct mf_val ret, struct mf_val old,
                             struct mf_val weight, struct mf_val knobs);
 
-/* sum_e weight_e ((ratio - 1) - log ratio), ratio as above: how far the policy has moved (Schulman's k3 estimator of
- * the KL divergence, 2020). No gradient. logp, old, weight (1, E); knobs as above. */
+/* sum_e weight_e ((ratio - 1) - log ratio), ratio as above: Schulman's k3 estimator of the KL divergence (2020). No
+ * gradient. logp, old, weight (1, E); knobs as above. */
 struct mf_val mf_kl(struct mf_graph *g, struct mf_val logp, struct mf_val old, struct mf_val weight,
                     struct mf_val knobs);
 
@@ -27,10 +27,10 @@ struct mf_loss_at { /* of one element */
 };
 
 double mf_within(double x, double limit); /* x within +-limit; limit 0: x */
-/* slope: by the log of the ratio. */
+/* slope: the derivative by the log of the ratio. */
 struct mf_loss_at mf_ppo_loss_at(double ratio, double adv, double eps, double dual);
 double mf_kl_at(double log_ratio);
-/* slope: by v. */
+/* slope: the derivative by v. */
 struct mf_loss_at mf_value_loss_at(double v, double ret, double old, double clip, double delta);
 
 #endif

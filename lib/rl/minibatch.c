@@ -24,7 +24,7 @@ static void place(struct mf_minibatch *b, size_t n, size_t n_live, struct mf_are
     const size_t most = mf_minibatch_most(n_live, b->opts), wide = most * (size_t)b->width;
     b->deck = mf_arena_take(a, b->deck_size, sizeof *b->deck);
     b->seen = mf_arena_take(a, n, sizeof *b->seen);
-    b->row = mf_arena_take(a, most + 1, sizeof *b->row); /* one to write and not to count */
+    b->row = mf_arena_take(a, most + 1, sizeof *b->row); /* order() writes one past the end */
     b->count = mf_arena_take(a, most, sizeof *b->count);
     float **const one[] = {&b->advantage, &b->value_weight, &b->entropy_weight, &b->value, &b->entropy};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
@@ -94,7 +94,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The rows that were drawn, in order: sorted where they are few, else found among all. */
+/* The drawn rows in ascending order: by sorting where they are few, else by a pass over all rows. */
 static void order(struct mf_minibatch *b, const struct mf_rows *r)
 {
     if (b->n < r->n / 16) {
@@ -108,7 +108,7 @@ static void order(struct mf_minibatch *b, const struct mf_rows *r)
     }
 }
 
-/* Draw, and fold what was drawn twice: the loss of a row times its count is the loss of its copies. */
+/* Draws, and folds copies of a row into a count: the loss of a row times its count is the loss of its copies. */
 static bool deal(struct mf_minibatch *b, const struct mf_rows *r)
 {
     size_t left = b->deck_size - b->dealt, take = smaller((size_t)b->opts->batch_size, left);
@@ -127,7 +127,7 @@ static bool deal(struct mf_minibatch *b, const struct mf_rows *r)
     return take > 0;
 }
 
-/* How many of the row's ratios are of executed actions, the first ones: all, where one covers the whole chunk. */
+/* The number of ratios of executed actions, which are the first ones; all, where one covers the whole chunk. */
 static int executed(const struct mf_minibatch *b, const struct mf_rows *r, uint32_t row)
 {
     return b->width == 1 || r->n_exec[row] >= r->C ? b->width : r->n_exec[row] * (b->width / r->C);
@@ -165,7 +165,7 @@ static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
     }
 }
 
-/* Each element's share of the divergence: how often it was drawn, corrected. */
+/* Each element's share of the divergence: its count, corrected. */
 static void weigh_kl(struct mf_minibatch *b)
 {
     double all = 0;

@@ -12,7 +12,7 @@ struct mf_minibatch {
     float *advantage, *value_weight, *entropy_weight; /* (n) */
     float *weight;                                    /* (n, width); 0: masked */
     float *kl_weight;                                 /* (n, width) of the divergence that target_kl limits */
-    float *correction;                                /* (n, width) p/b, which the weight has in it; 1 in PPO */
+    float *correction;                                /* (n, width) p/b, a factor of the weight; 1 in PPO */
     float *new_logp, *old_logp;                       /* (n, width) after the run */
     float *value, *entropy;                           /* (n) after the run */
     int width;
@@ -20,7 +20,7 @@ struct mf_minibatch {
     const struct mf_ppo_opts *opts;
     uint32_t *deck; /* the epoch's order, each live row repeat_samples times */
     size_t deck_size, dealt;
-    uint32_t *seen; /* (rows) how often a row is in the minibatch at hand */
+    uint32_t *seen; /* (rows) how often a row is in the current minibatch */
     struct mf_arena arena;
 };
 

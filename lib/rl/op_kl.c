@@ -1,4 +1,4 @@
-/* op_kl.c - how far a policy has moved from the one that sampled. */
+/* op_kl.c - the divergence of a policy from the one that sampled. */
 #include <math.h>
 
 #include "dev/device.h"

@@ -13,7 +13,7 @@
 #include "rl/minibatch.h"
 #include "rl/proximal.h"
 
-enum { ROUNDINGS = 32 }; /* of float, in a return: one for every step that is summed, and they partly cancel */
+enum { ROUNDINGS = 32 }; /* of a float return: one for every reward that is summed, and they partly cancel */
 
 /* A graph of losses, of which the critic's is one. */
 struct loss {
@@ -29,7 +29,7 @@ struct mf_ppo {
     struct mf_optimizer optimizer;
 
     struct loss full, warmup; /* warmup: the critic alone */
-    struct mf_score score;    /* of the full loss, as what follows */
+    struct mf_score score;    /* of the full loss, as the values below */
     struct mf_val old, advantage, weight, entropy_weight, new_level, old_level, knobs;
     struct mf_val kl, kl_weight; /* MF_NONE without target_kl */
     int width;                   /* ratios a row */
@@ -273,7 +273,7 @@ static int take(struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *
 
 /* ---- the round ---- */
 
-/* NaN where the returns vary by no more than float rounds: a return is an advantage and a value added up again. */
+/* NaN where the returns vary by no more than rounding errors: a return is the sum of an advantage and a value. */
 static double explained_variance(const struct mf_rows *r)
 {
     double n = (double)r->n_live, mean_r = 0, mean_e = 0, var_r = 0, var_e = 0, most = 0;

@@ -19,7 +19,7 @@
 #include "flow/optimizer.h"
 #include "rl/rows.h"
 
-enum mf_ppo_level { MF_TOKEN, MF_ACTION, MF_CHUNK }; /* what a ratio is taken of, for step objectives */
+enum mf_ppo_level { MF_TOKEN, MF_ACTION, MF_CHUNK }; /* the granularity of the ratio, for step objectives */
 enum mf_loss_agg { MF_AGG_MEAN, MF_AGG_TRAJECTORY }; /* RLinf's mean over steps/max_steps */
 enum mf_clip { MF_CLIP_GLOBAL, MF_CLIP_SEPARATE };   /* one gradient norm, or one per network */
 enum mf_normalize_over { MF_OVER_ROUND, MF_OVER_MINIBATCH };

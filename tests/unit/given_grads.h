@@ -1,5 +1,5 @@
-/* given_grads.h - a plan whose gradients are given: sample s shows column s of every parameter, and weighs its rows by
- * their gradients. */
+/* given_grads.h - a plan whose gradients a test chooses: sample s selects column s of every parameter, and weighs its
+ * rows by their gradients. */
 #ifndef MF_GIVEN_GRADS_H
 #define MF_GIVEN_GRADS_H
 

@@ -1,4 +1,4 @@
-/* op_operands.h - a graph of one operation, and what feeds its operands. */
+/* op_operands.h - a graph of one operation, and inputs for its operands. */
 #ifndef MF_OP_OPERANDS_H
 #define MF_OP_OPERANDS_H
 

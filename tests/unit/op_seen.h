@@ -1,4 +1,4 @@
-/* op_seen.h - which operations of lib the graphs of a test hold: a table of rows has one of each. */
+/* op_seen.h - the operations of lib that the graphs of a test hold, so that a table lacks none. */
 #ifndef MF_OP_SEEN_H
 #define MF_OP_SEEN_H
 

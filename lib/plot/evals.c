@@ -1,5 +1,6 @@
 #include "plot/evals.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
 #include <math.h>
@@ -109,23 +110,37 @@ static int take_whole(struct mf_evals *e, json_t *j, struct mf_evals_found *file
     return 0;
 }
 
+/* Is there anything but white space before the end? */
+static bool goes_on(FILE *f)
+{
+    int c;
+    while (isspace(c = getc(f)))
+        ;
+    return ungetc(c, f) != EOF;
+}
+
 /* One object, or one after the other: eval.json has "results" in one, eval.results a result in each. */
 static void read_file(struct mf_evals *e, int word, const char *dir, const char *name)
 {
     struct mf_evals_found file = {.word = word, .folder = e->folders};
     struct stat st;
     struct mf_err why;
+    json_error_t bad;
     FILE *f = mf_file_read_in(dir, name, &why);
     json_t *j, *one;
     size_t i;
     int lacking = 0;
-    bool goes_on = f && fstat(fileno(f), &st) == 0;
-    if (goes_on)
+    bool results = f && fstat(fileno(f), &st) == 0;
+    if (results)
         file.time = st.st_mtim;
-    while (goes_on && (j = json_loadf(f, JSON_DISABLE_EOF_CHECK, NULL))) {
+    while (results && goes_on(f)) {
+        if (!(j = json_loadf(f, JSON_DISABLE_EOF_CHECK, &bad))) {
+            mf_log(MF_LOG_WARN, "%s/%s is cut or damaged: skipped the rest of it (%s)", dir, name, bad.text);
+            break;
+        }
         const json_t *many = json_object_get(j, "results");
         const bool single = json_object_get(j, "trials");
-        goes_on = json_is_array(many) || single; /* otherwise not a file of results: stop, as metrics may be long */
+        results = json_is_array(many) || single; /* otherwise not a file of results: stop, as metrics may be long */
         if (single)
             lacking += take_whole(e, j, &file);
         json_array_foreach(many, i, one) lacking += take_whole(e, one, &file);

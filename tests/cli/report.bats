@@ -133,7 +133,10 @@ with open("p/r.jsonl", "w") as f:
         f.write(json.dumps(r) + "\n")
 PY
     run -0 --separate-stderr mf-report p && [[ $stderr == "mf-report: warn: p/r.jsonl: skipped 13 of its results: a field is missing or of the wrong type" ]] &&
-        cat >r.html <<<"$output" && evaluations r.html >rows && cat rows && [[ $(wc -l <rows) -eq 3 && $(grep -c '^c|point|4|1|2|0.500' rows) -eq 3 && $(grep -c '|nan|' rows) -eq 1 ]]
+        cat >r.html <<<"$output" && evaluations r.html >rows && cat rows && [[ $(wc -l <rows) -eq 3 && $(grep -c '^c|point|4|1|2|0.500' rows) -eq 3 && $(grep -c '|nan|' rows) -eq 1 ]] || return 1
+    { head -n 6 p/r.jsonl | tail -n 1 && echo '{"checkpoint": NaN}' && tail -n 1 p/r.jsonl; } >damaged.jsonl && mv damaged.jsonl p/r.jsonl
+    run -0 --separate-stderr mf-report p && [[ $stderr == "mf-report: warn: p/r.jsonl is cut or damaged: skipped the rest of it (invalid token near 'NaN')" ]] &&
+        cat >r.html <<<"$output" && evaluations r.html >rows && [[ $(wc -l <rows) -eq 1 ]]
 }
 
 @test "evaluations: the reference is the clone, else the first in time, and of several words the first one's" {

@@ -127,8 +127,11 @@ static const json_t *column(const json_t *line, const char *name, bool real, int
     size_t i;
     if (json_array_size(list) != (size_t)n)
         return NULL;
-    json_array_foreach(list, i,
-                       v) if (!json_is_integer(v) && !(real && (json_is_real(v) || json_is_null(v)))) return NULL;
+    json_array_foreach(list, i, v)
+    {
+        if (!json_is_integer(v) && !(real && (json_is_real(v) || json_is_null(v))))
+            return NULL;
+    }
     return list;
 }
 

@@ -17,7 +17,7 @@ void mf_window_follow(float *w, size_t To, size_t O, const struct mf_decision *d
     push(w, To, O, last, false);
 }
 
-void mf_windows_see(float *w, int N, size_t To, size_t O, const struct mf_decision *d, const float *obs)
+void mf_windows_push(float *w, int N, size_t To, size_t O, const struct mf_decision *d, const float *obs)
 {
     for (int n = 0; n < N; n++, w += To * O, obs += O)
         if (!d || d->fresh[n])

@@ -16,6 +16,6 @@ void mf_window_follow(float *w, size_t To, size_t O, const struct mf_decision *d
 
 /* Advances all windows (N, To, O) to obs (N, O), the next observation: after decision d, or, if d is NULL, at the start
  * of an episode everywhere. */
-void mf_windows_see(float *w, int N, size_t To, size_t O, const struct mf_decision *d, const float *obs);
+void mf_windows_push(float *w, int N, size_t To, size_t O, const struct mf_decision *d, const float *obs);
 
 #endif

@@ -83,13 +83,13 @@ static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
         g->began[n] = 0;
     }
     g->n_live = g->N;
-    mf_windows_see(g->history, g->N, To, O, NULL, obs);
+    mf_windows_push(g->history, g->N, To, O, NULL, obs);
     for (uint32_t decision = 0; g->n_live; decision++) {
         if ((rc = act(g, decision, err)) ||
             (rc = mf_vec_step(g->vec, g->actions, g->spec->n_action_steps, false, &d, err)))
             return rc;
         take_results(g, &d, trial);
-        mf_windows_see(g->history, g->N, To, O, &d, d.obs);
+        mf_windows_push(g->history, g->N, To, O, &d, d.obs);
         for (int n = 0; n < g->N; n++)
             g->began[n] = d.lost[n] ? decision + 1 : g->began[n];
         if (mf_stop_signal())

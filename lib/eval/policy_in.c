@@ -2,8 +2,8 @@
 
 #include "flow/checkpoint.h"
 
-int mf_policy_sees(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
-                   const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err)
+int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
+                  const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err)
 {
     int rc = mf_env_layout(env, keys->n, keys->v, like, obs, err);
     if (rc == 0)
@@ -16,7 +16,7 @@ int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const 
                       struct mf_err *err)
 {
     struct mf_layout obs;
-    int rc = mf_policy_sees(&obs, env, eo, keys, l ? &mf_loaded_spec(l)->obs : NULL, err);
+    int rc = mf_policy_obs(&obs, env, eo, keys, l ? &mf_loaded_spec(l)->obs : NULL, err);
     if (rc)
         return rc;
     return l ? mf_policy_spec_adopt(s, l, conf, &obs, env->action_dim, err)

@@ -1,4 +1,4 @@
-/* policy_in.h - a policy in an environment: what it sees and does there. */
+/* policy_in.h - a policy in an environment: its observations' layout and its spec. */
 #ifndef MF_EVAL_POLICY_IN_H
 #define MF_EVAL_POLICY_IN_H
 
@@ -10,8 +10,8 @@
 struct mf_loaded;
 
 /* The layout of policy.obs_keys (none: of `like`'s, as mf_env_layout), with the points of env.num_points. */
-int mf_policy_sees(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
-                   const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err);
+int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
+                  const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err);
 
 /* The spec of a checkpoint in env, with the keys that were set on top; l NULL: a fresh one, of the keys alone. */
 int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,

@@ -50,9 +50,9 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
     if (!m->evaluation && s->learned_noise)
         m->bounds = mf_shared(g, 1, 2);
 
-    struct mf_share obs = mf_net_see(g, &s->net, m->obs, false), times = net->time(g, &s->net, m->time, m->step);
+    struct mf_share obs = mf_net_features(g, &s->net, m->obs, false), times = net->time(g, &s->net, m->time, m->step);
     net->encode(g, &s->net, &obs);
-    m->encoding = obs.seen[0];
+    m->encoding = obs.features[0];
     for (int k = 0; k < K; k++) {
         struct mf_val coef = mf_slice_rows(g, m->coef, k, 1);
         struct mf_share time = one_time(g, &times, k);
@@ -86,8 +86,8 @@ static int plan(struct mf_sampler *m, struct mf_engine *e, struct mf_err *err)
         return rc;
     m->value_g = mf_graph_new(ps);
     m->value_obs = mf_input(m->value_g, 1, s->net.O);
-    struct mf_share seen = mf_net_see(m->value_g, &s->net, m->value_obs, false);
-    m->value_only = mf_net_value(m->value_g, &s->net, s->n_critic, s->critic, &seen);
+    struct mf_share obs = mf_net_features(m->value_g, &s->net, m->value_obs, false);
+    m->value_only = mf_net_value(m->value_g, &s->net, s->n_critic, s->critic, &obs);
     return mf_plan_new(&m->value_plan, e, m->value_g, &(struct mf_plan_opts){0}, err);
 }
 

@@ -19,7 +19,7 @@ void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *ou
     if (s->learned_noise)
         out->bounds = mf_shared(g, 1, 2);
 
-    struct mf_share obs = mf_net_see(g, &s->net, out->obs, p->encoder_frozen);
+    struct mf_share obs = mf_net_features(g, &s->net, out->obs, p->encoder_frozen);
     struct mf_share time = net->time(g, &s->net, out->time, out->step);
     net->encode(g, &s->net, &obs);
     struct mf_val x = mf_slice_rows(g, out->chain, 0, k);

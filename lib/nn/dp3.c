@@ -56,7 +56,7 @@ int mf_dp3_encoding(const struct mf_net_spec *s, struct mf_obs *of_step)
     return at;
 }
 
-/* The layer norm `prefix`.{weight,bias} and maybe what follows it. */
+/* The layer norm `prefix`.{weight,bias}, then the activation. */
 static struct mf_val normed(struct mf_graph *g, const char *prefix, struct mf_val x, enum mf_act act)
 {
     struct mf_params *ps = mf_graph_params(g);
@@ -78,7 +78,7 @@ static struct mf_val linear(struct mf_graph *g, const char *prefix, int at, stru
 }
 
 /* (To*N, channels) -> (L, encoder_dim): three layers with norms, with colours a fourth without, and a projection. */
-static struct mf_val see_points(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val x)
+static struct mf_val encode_points(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val x)
 {
     static const char mlp[] = "obs_encoder.extractor.mlp", last[] = "obs_encoder.extractor.final_projection";
     static const int widths[] = {64, 128, 256};
@@ -109,12 +109,12 @@ void mf_dp3(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *ob
     }
     struct mf_val x = n > 1 ? mf_concat(g, n, state) : state[0];
     x = linear(g, "obs_encoder.state_mlp", 0, x, MF_STATE_DIM, MF_ACT_RELU);
-    obs->seen[0] = s->encoded ? points : see_points(g, s, mf_slice_cols(g, points, 0, channels(s)));
-    obs->seen[1] = linear(g, "obs_encoder.state_mlp", 2, x, MF_STATE_DIM, MF_ACT_NONE);
+    obs->features[0] = s->encoded ? points : encode_points(g, s, mf_slice_cols(g, points, 0, channels(s)));
+    obs->features[1] = linear(g, "obs_encoder.state_mlp", 2, x, MF_STATE_DIM, MF_ACT_NONE);
 }
 
-/* What a learned query takes of the tokens (L, F), by MF_POOL_HEADS heads, which divide F: (1, F). */
-static struct mf_val attend(struct mf_graph *g, struct mf_val tokens)
+/* Attention pooling of the tokens (L, F) with a learned query and MF_POOL_HEADS heads, which divide F: (1, F). */
+static struct mf_val attention_pool(struct mf_graph *g, struct mf_val tokens)
 {
     struct mf_params *ps = mf_graph_params(g);
     int F = mf_cols(g, tokens);
@@ -130,10 +130,9 @@ static struct mf_val attend(struct mf_graph *g, struct mf_val tokens)
     return mf_layer_apply(g, out, mf_attention(g, q, kv, kv, MF_NONE, &how), MF_ACT_NONE);
 }
 
-/* The mean of the tokens (L, F), each weighed by the softmax of its score w tanh(V x): (1, F). Ilse et al., 2018,
- * eq. 7. The scores are a head of attention whose query is w; softmax knows no offset, so that its bias is only kept.
- */
-static struct mf_val weigh_by_score(struct mf_graph *g, struct mf_val tokens)
+/* Score pooling of the tokens (L, F): their sum weighted by softmax(w tanh(V x)), (1, F) (Ilse et al., 2018, eq. 7). It
+ * is one attention head with the query w. A bias does not change a softmax, so the checkpoint keeps it unused. */
+static struct mf_val score_pool(struct mf_graph *g, struct mf_val tokens)
 {
     struct mf_params *ps = mf_graph_params(g);
     int F = mf_cols(g, tokens), n = F / 4;
@@ -146,13 +145,13 @@ static struct mf_val weigh_by_score(struct mf_graph *g, struct mf_val tokens)
 }
 
 struct mf_val mf_value_head(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
-                            const struct mf_share *seen)
+                            const struct mf_share *obs)
 {
     struct mf_params *ps = mf_graph_params(g);
-    struct mf_val x = mf_concat(g, 2, seen->seen);
+    struct mf_val x = mf_concat(g, 2, obs->features);
     char name[64];
-    x = s->value_pool == MF_VALUE_ATTENTION ? attend(g, x)
-        : s->value_pool == MF_VALUE_SCORE   ? weigh_by_score(g, x)
+    x = s->value_pool == MF_VALUE_ATTENTION ? attention_pool(g, x)
+        : s->value_pool == MF_VALUE_SCORE   ? score_pool(g, x)
                                             : mf_pool(g, x, 1, MF_POOL_MEAN);
     for (int i = 0; i < n_hidden; i++) {
         snprintf(name, sizeof name, "value_head.mlp.%d", 2 * i);

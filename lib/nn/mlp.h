@@ -1,6 +1,6 @@
-/* mlp.h - the layers that several networks share, named as PyTorch's state_dicts name them.
+/* mlp.h - layers that several networks share. Parameters have the names of PyTorch's state_dicts.
  *
- * Linear layers start as PyTorch's: weight and bias U(+-1/sqrt(in)).
+ * Linear layers are initialised as in PyTorch: weight and bias U(+-1/sqrt(in)).
  */
 #ifndef MF_NN_MLP_H
 #define MF_NN_MLP_H
@@ -24,17 +24,17 @@ struct mf_val mf_mlp(struct mf_graph *g, enum mf_group group, const char *prefix
 
 /* The first layer of a ResidualMLP, `prefix`.layers.0. */
 struct mf_layer mf_residual_first(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int hidden);
-/* What follows it: y += l2(act(l1(act(y)))) for every two further
- * hidden layers, then a Linear to `out`. */
+/* The rest of it, y the first layer's output: y += l2(act(l1(act(y)))) for every two further hidden layers, then a
+ * Linear to `out`. */
 struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *prefix, int n_hidden, const int *hidden,
                           int out, enum mf_act act, struct mf_val y);
-/* The condition of ReinFlow's networks: the observation, or the MLP `prefix` of it where cond_hidden has layers. */
+/* The condition of ReinFlow's networks: the observation, or the MLP `prefix` over it where cond_hidden has layers. */
 int mf_condition_width(const struct mf_net_spec *s);
 struct mf_val mf_condition(struct mf_graph *g, const struct mf_net_spec *s, const char *prefix, struct mf_val obs);
 
-/* 0, or MF_EUSAGE: sines and cosines are of an even number of columns, at least 4. */
+/* 0, or MF_EUSAGE: time_dim is odd or below 4. */
 int mf_sinusoid_check(int time_dim, struct mf_err *err);
-/* 0, or MF_EUSAGE: a ResidualMLP has an odd number of hidden layers of one width. */
+/* 0, or MF_EUSAGE: a ResidualMLP needs an odd number of hidden layers of one width. */
 int mf_residual_check(const char *what, int n_hidden, const int *hidden, struct mf_err *err);
 
 #endif

@@ -3,15 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
-struct mf_share mf_net_see(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs, bool frozen)
+struct mf_share mf_net_features(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs, bool frozen)
 {
-    struct mf_share seen = {.obs = obs};
-    if (s->net->see)
-        s->net->see(g, s, &seen);
+    struct mf_share share = {.obs = obs};
+    if (s->net->encoder)
+        s->net->encoder(g, s, &share);
     for (int i = 0; i < 2 && frozen; i++)
-        if (seen.seen[i].id)
-            seen.seen[i] = mf_detach(g, seen.seen[i]);
-    return seen;
+        if (share.features[i].id)
+            share.features[i] = mf_detach(g, share.features[i]);
+    return share;
 }
 
 struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s)
@@ -33,9 +33,9 @@ struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s)
 }
 
 struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
-                           const struct mf_share *seen)
+                           const struct mf_share *obs)
 {
-    return s->net->value ? s->net->value(g, s, n_hidden, hidden, seen) : mf_critic(g, n_hidden, hidden, seen->obs);
+    return s->net->value ? s->net->value(g, s, n_hidden, hidden, obs) : mf_critic(g, n_hidden, hidden, obs->obs);
 }
 
 int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err)

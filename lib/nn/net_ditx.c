@@ -1,8 +1,8 @@
-/* ManiFlow's DiTX: a diffusion transformer whose tokens are the actions of a horizon; they see each other and, by
- * cross-attention, the tokens of the observation, modulated by the time and the step size (Yan et al., 2025; adaptive
- * layer norm: Peebles & Xie, 2023).
+/* ManiFlow's DiTX (Yan et al., 2025): a diffusion transformer whose tokens are the actions of a horizon.
  *
- * Keys and values of the cross-attention depend on the observation alone, modulations on the time alone: each is made
+ * A block has self-attention among the actions, cross-attention to the tokens of the observation, and an MLP. The time
+ * and the step size modulate each of them (adaptive layer norm: Peebles & Xie, 2023). Keys and values of the
+ * cross-attention depend on the observation alone, modulations on the time and the step size alone: each is computed
  * once for all denoising steps.
  */
 #include <math.h>
@@ -52,7 +52,7 @@ static struct mf_val in_block(struct mf_graph *g, int i, const char *name, struc
     return apply(g, full, x, out, bias, zero, act);
 }
 
-/* Columns [0, width) of x, head by head normed where the network does so. */
+/* Columns [0, width) of x, with a layer norm of each head where the network has qk_norm. */
 static struct mf_val head_norm(struct mf_graph *g, const struct mf_net_spec *s, int i, const char *which,
                                struct mf_val x)
 {
@@ -70,8 +70,8 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
         return err->code;
     if (s->layers < 1 || s->layers > MF_LAYERS_MAX || s->heads < 1 || s->width < 1 || s->width % s->heads)
         return mf_err_set(err, MF_EUSAGE,
-                          "policy.n_layer=%d, policy.n_head=%d, policy.n_emb=%d: a transformer has 1..%d layers, and "
-                          "heads that divide its width",
+                          "policy.n_layer=%d, policy.n_head=%d, policy.n_emb=%d: policy.n_layer must be 1..%d, and "
+                          "policy.n_head must divide policy.n_emb",
                           s->layers, s->heads, s->width, MF_LAYERS_MAX);
     if (s->encoder_dim < 1)
         return mf_err_set(err, MF_EUSAGE, "policy.encoder_output_dim=%d must be at least 1", s->encoder_dim);
@@ -84,10 +84,10 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
     return mf_dp3_check(s, err);
 }
 
-/* The tokens enter by a layer over [point, state]: the state's columns are met once a step. */
+/* The first layer is over [point, state]. The state is one a step, so its columns are multiplied once a step. */
 static void encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
 {
-    struct mf_val points = c->seen[0], state = c->seen[1];
+    struct mf_val points = c->features[0], state = c->features[1];
     int F = s->encoder_dim, L = mf_rows(g, points);
     struct mf_layer in = dense(g, "vis_cond_obs_emb.", F + MF_STATE_DIM, s->width, true, false);
     int at = param(g, L, s->width, 3, MF_INIT_NORMAL, .02, "model.vis_cond_pos_embed");
@@ -121,7 +121,7 @@ static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s
     return c;
 }
 
-/* The norm that precedes part j of a block, under that part's shift and scale. */
+/* The norm before sublayer j of a block, with that sublayer's shift and scale. */
 static struct mf_val enter(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val h, struct mf_val m, int j)
 {
     struct mf_val x = mf_norm(g, h, 0, s->width, 1, MF_NORM_LAYER, -1, -1, block_eps);
@@ -156,7 +156,7 @@ static struct mf_val block(struct mf_graph *g, const struct mf_net_spec *s, int 
     return leave(g, s, h, in_block(g, i, "mlp.fc2.", x, W, true, false, MF_ACT_NONE), m, 2);
 }
 
-/* (k, H*A) are k*H tokens; where a token stands is added to all steps at once. */
+/* (k, H*A) are k*H tokens. The position embedding is added to all k steps at once. */
 static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
                               const struct mf_share *time, struct mf_val x)
 {
@@ -180,7 +180,7 @@ const struct mf_net mf_net_ditx = {
     .step_size = true,
     .dropout = true,
     .check = check,
-    .see = mf_dp3,
+    .encoder = mf_dp3,
     .encoding = mf_dp3_encoding,
     .encode = encode,
     .time = time_code,

@@ -1,7 +1,7 @@
 /* ReinFlow's FlowMLP: ResidualMLP of [action, time embedding, condition] (Zhang et al., 2025).
  *
- * The concatenation is never made: the first layer's columns meet their own input, so that the time's and the
- * condition's products are made once for all denoising steps.
+ * The inputs are not concatenated. Each input is multiplied by its own columns of the first layer, so that the time's
+ * and the condition's products are computed once for all denoising steps.
  */
 #include "nn/mlp.h"
 

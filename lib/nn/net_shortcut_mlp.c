@@ -1,5 +1,5 @@
-/* ReinFlow's ShortCutFlowMLP: ResidualMLP of [action, embedding], the embedding being that of the time and the step
- * size plus that of the condition. A product distributes over that sum, so each share is made once.
+/* ReinFlow's ShortCutFlowMLP: ResidualMLP of [action, embedding]. The embedding is the sum of one of the time and the
+ * step size and one of the condition. A product distributes over that sum, so each term's product is computed once.
  */
 #include "nn/mlp.h"
 

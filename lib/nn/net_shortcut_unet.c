@@ -1,5 +1,5 @@
-/* ShortCutVelocityUNet1D: a U-Net that takes a step size, of which an MLP makes an embedding as wide as the time's; a
- * layer makes one of both. (The published code has these layers and does not use what they give.)
+/* ShortCutVelocityUNet1D: a U-Net that takes a step size. An MLP embeds the step size as wide as the time, and a layer
+ * maps both embeddings to one. (The published code has these layers and does not use their output.)
  */
 #include "nn/mlp.h"
 #include "nn/unet.h"
@@ -12,7 +12,7 @@ static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s
     struct mf_layer both = mf_layer(g, MF_GROUP_POLICY, "velocity_net.combine_embed.0", 2 * e, e);
     struct mf_val step = mf_layer_apply(g, out, mf_layer_apply(g, in, d, MF_ACT_MISH), MF_ACT_NONE);
     struct mf_val td = mf_concat(g, 2, (struct mf_val[]){mf_unet_time(g, s, t), step});
-    return mf_unet_know(g, s, mf_layer_apply(g, both, td, MF_ACT_NONE));
+    return mf_unet_film(g, s, mf_layer_apply(g, both, td, MF_ACT_NONE));
 }
 
 const struct mf_net mf_net_shortcut_unet = {

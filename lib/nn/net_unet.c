@@ -1,10 +1,10 @@
-/* ConditionalUnet1D as a flow's velocity: the time alone. */
+/* ConditionalUnet1D as a flow's velocity, without a step size. */
 #include "nn/unet.h"
 
 static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d)
 {
     (void)d;
-    return mf_unet_know(g, s, mf_unet_time(g, s, t));
+    return mf_unet_film(g, s, mf_unet_time(g, s, t));
 }
 
 const struct mf_net mf_net_unet = {

@@ -9,7 +9,7 @@ struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, 
     mf_param_add(ps, "explore_noise_net.logvar_min", 1, 1, 1, MF_GROUP_BUFFER, MF_INIT_CONST, 0);
     mf_param_add(ps, "explore_noise_net.logvar_max", 1, 1, 1, MF_GROUP_BUFFER, MF_INIT_CONST, 0);
 
-    /* The first layer by its columns, as in the velocity networks. */
+    /* The first layer is split by columns, as in the velocity networks: the observation's part once for all steps. */
     int e = mf_cols(g, time);
     struct mf_val x = MF_NONE;
     for (int i = 0; i <= n_hidden; i++) {

@@ -64,11 +64,12 @@ int mf_unet_check(const struct mf_net_spec *s, struct mf_err *err)
     return 0;
 }
 
-/* ---- what a block is told ---- */
+/* ---- FiLM ---- */
 
-/* The columns [from, ..) of cond_encoder.1 meet Mish(x): what is known of the time and of the observation each once. */
-static struct mf_val tell(struct mf_graph *g, const struct mf_net_spec *s, const struct block *b, struct mf_val x,
-                          int from, bool bias)
+/* Block b's cond_encoder.1, over Mish(time, observation), from x's columns [from, ..) alone. The time's part and the
+ * observation's are summed: each is computed once for all of its uses. */
+static struct mf_val film_part(struct mf_graph *g, const struct mf_net_spec *s, const struct block *b, struct mf_val x,
+                               int from, bool bias)
 {
     char name[128];
     snprintf(name, sizeof name, "%.63s.cond_encoder.1", b->name);
@@ -83,7 +84,7 @@ void mf_unet_encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_s
     struct mf_val x = mf_activate(g, obs->obs, MF_ACT_MISH);
     obs->embed = obs->obs;
     for (int i = 0; i < n; i++)
-        obs->part[i] = tell(g, s, &b[i], x, s->time_dim, false);
+        obs->part[i] = film_part(g, s, &b[i], x, s->time_dim, false);
 }
 
 struct mf_val mf_unet_time(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t)
@@ -95,14 +96,14 @@ struct mf_val mf_unet_time(struct mf_graph *g, const struct mf_net_spec *s, stru
     return mf_layer_apply(g, down, x, MF_ACT_NONE);
 }
 
-struct mf_share mf_unet_know(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val time)
+struct mf_share mf_unet_film(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val time)
 {
     struct block b[BLOCKS_MAX];
     int n = blocks_of(s, b);
     struct mf_share c = {.embed = time};
     struct mf_val x = mf_activate(g, time, MF_ACT_MISH);
     for (int i = 0; i < n; i++)
-        c.part[i] = tell(g, s, &b[i], x, 0, true);
+        c.part[i] = film_part(g, s, &b[i], x, 0, true);
     return c;
 }
 
@@ -117,7 +118,7 @@ static struct conv conv_params(struct mf_graph *g, const char *name, int rows, i
 {
     struct mf_params *ps = mf_graph_params(g);
     char full[128];
-    float a = (float)(1.0 / sqrt(cols)); /* as PyTorch's: the second dimension, times the kernel */
+    float a = (float)(1.0 / sqrt(cols)); /* as PyTorch: fan-in is the second dimension times the kernel */
     struct conv c;
     snprintf(full, sizeof full, "%s.weight", name);
     c.W = mf_param_add_kernel(ps, full, rows, cols, kernel, MF_GROUP_POLICY, a);
@@ -126,7 +127,7 @@ static struct conv conv_params(struct mf_graph *g, const char *name, int rows, i
     return c;
 }
 
-/* Conv1d of k chunks (k*T, in) and what is added to it, or MF_NONE. */
+/* Conv1d of k chunks (k*T, in), plus `more` unless it is MF_NONE. */
 static struct mf_val conv(struct mf_graph *g, const char *name, struct mf_val x, int k, int out, int kernel, int stride,
                           struct mf_val more)
 {
@@ -136,7 +137,7 @@ static struct mf_val conv(struct mf_graph *g, const char *name, struct mf_val x,
     return mf_linear(g, x, c.W, 0, c.b, more, MF_NONE, MF_ACT_NONE);
 }
 
-/* ConvTranspose1d(4, 2, 1): twice the rows. */
+/* ConvTranspose1d with kernel 4, stride 2, padding 1: twice the rows. */
 static struct mf_val grow(struct mf_graph *g, const char *name, struct mf_val x, int k)
 {
     int n = mf_cols(g, x);
@@ -160,7 +161,7 @@ static struct mf_val conv_block(struct mf_graph *g, const struct mf_net_spec *s,
     return mf_activate(g, mf_group_norm(g, x, k, s->n_groups, W, b, norm_eps), MF_ACT_MISH);
 }
 
-struct pass { /* through the blocks, with k chunks */
+struct pass { /* a forward pass of k chunks; at: the next block */
     struct mf_graph *g;
     const struct mf_net_spec *s;
     const struct mf_share *obs, *time;
@@ -172,12 +173,12 @@ static struct mf_val residual(struct pass *w, struct mf_val x)
 {
     const struct block *b = &w->block[w->at];
     struct mf_graph *g = w->g;
-    struct mf_val told = mf_add(g, w->time->part[w->at], w->obs->part[w->at]); /* (k, 2 out): a scale, a shift */
+    struct mf_val film = mf_add(g, w->time->part[w->at], w->obs->part[w->at]); /* (k, 2 out): a scale, a shift */
     char name[128];
     w->at++;
     snprintf(name, sizeof name, "%.63s.blocks.0", b->name);
     struct mf_val y = conv_block(g, w->s, name, x, w->k, b->out);
-    y = mf_gate(g, mf_slice_cols(g, told, b->out, b->out), y, told, 0);
+    y = mf_gate(g, mf_slice_cols(g, film, b->out, b->out), y, film, 0);
     snprintf(name, sizeof name, "%.63s.blocks.1", b->name);
     y = conv_block(g, w->s, name, y, w->k, b->out);
     if (b->in == b->out)

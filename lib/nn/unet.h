@@ -2,8 +2,9 @@
  * step size.
  *
  * The H actions of a chunk are the time that it convolves over, A their channels; level i of `down` has down[i]
- * channels and H/2^i rows. Every residual block is told, by a scale and a shift of its channels (FiLM), the
- * observation as it is and the time. Time is seen as 100 t, as the published flow policies on this network see it.
+ * channels and H/2^i rows. FiLM conditions every residual block: the normalised observation and the time embedding
+ * predict a scale and a shift of its channels. The embedding is of 100 t, as in the published flow policies on this
+ * network.
  */
 #ifndef MF_NN_UNET_H
 #define MF_NN_UNET_H
@@ -16,8 +17,8 @@ int mf_unet_check(const struct mf_net_spec *s, struct mf_err *err);
 void mf_unet_encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
 /* (k, time_dim) of the time t (k, 1): `velocity_net.unet.diffusion_step_encoder.*`. */
 struct mf_val mf_unet_time(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t);
-/* What the blocks need of that, or of what a step size made of it. */
-struct mf_share mf_unet_know(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val time);
+/* The time's share of every block's FiLM, from that embedding or from the one that a step size extends. */
+struct mf_share mf_unet_film(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val time);
 struct mf_val mf_unet_velocity(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
                                const struct mf_share *time, struct mf_val x);
 

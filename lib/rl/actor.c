@@ -106,18 +106,18 @@ static size_t history_bytes(const struct mf_actor *a)
 }
 
 /* obs (N, O): after decision d; NULL: each the first of an episode. */
-static void see(struct mf_actor *a, const struct mf_decision *d, const float *obs)
+static void observe(struct mf_actor *a, const struct mf_decision *d, const float *obs)
 {
-    mf_windows_see(a->history, a->N, (size_t)a->To, (size_t)a->O, d, obs);
+    mf_windows_push(a->history, a->N, (size_t)a->To, (size_t)a->O, d, obs);
 }
 
 static void record_obs(const struct mf_actor *a, size_t t)
 {
-    const struct mf_layout *seen = mf_vec_layout(a->vec);
+    const struct mf_layout *layout = mf_vec_layout(a->vec);
     size_t rows = (size_t)a->N * (size_t)a->To;
     for (int k = 0; k < a->carried.n - a->encoded; k++) {
         const struct mf_obs *o = &a->carried.key[k];
-        const float *from = a->history + mf_layout_column(seen, o->name);
+        const float *from = a->history + mf_layout_column(layout, o->name);
         size_t dim = (size_t)mf_obs_size(o);
         void *to = mf_columns_at(&a->columns, a->id.obs[k], t);
         for (size_t i = 0; i < rows; i++)
@@ -263,7 +263,7 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
         (a->policy && (rc = value_final(a, &d, t, err))))
         return rc;
     record(a, &d, t);
-    see(a, &d, d.obs);
+    observe(a, &d, d.obs);
     return 0;
 }
 
@@ -288,7 +288,7 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
         const float *obs;
         if ((rc = mf_vec_reset(a->vec, NULL, &obs, err)))
             return rc;
-        see(a, NULL, obs);
+        observe(a, NULL, obs);
         a->started = true;
     }
     for (int t = 0; t < a->opts.T; t++) {
@@ -369,6 +369,6 @@ int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, bool *exac
         a->episodes.began[n] = a->episodes.now;
     }
     if (rc == 0 && !*exact)
-        see(a, NULL, obs);
+        observe(a, NULL, obs);
     return rc;
 }

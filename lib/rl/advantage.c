@@ -91,7 +91,7 @@ INLINE void fill(const struct inputs *w, size_t t, size_t first, size_t n, struc
 }
 
 /* Selects instead of branches, and never a product with a mask. */
-INLINE struct cell see(const struct row *s, bool masked, size_t i)
+INLINE struct cell cell_at(const struct row *s, bool masked, size_t i)
 {
     const int32_t keep = !masked || ((s->k0[i] != 0) & (s->k1[i] != 0));
     const int32_t more = !masked || ((s->n0[i] != 0) & (s->n1[i] != 0));
@@ -114,7 +114,7 @@ INLINE void gae(const struct row *s, bool masked, float lambda, size_t n, const 
                 float *restrict adv, float *restrict ret)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct cell c = see(s, masked, i);
+        const struct cell c = cell_at(s, masked, i);
         float trace = after[i];
         trace = c.go ? trace : 0.0f;
         const float now = c.r + c.g * c.next - c.v + c.g * lambda * trace;
@@ -127,7 +127,7 @@ INLINE void gae(const struct row *s, bool masked, float lambda, size_t n, const 
 INLINE void target(const struct row *s, bool masked, size_t n, const float *restrict after, float *restrict ret)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct cell c = see(s, masked, i);
+        const struct cell c = cell_at(s, masked, i);
         float next = after[i];
         next = c.go ? next : c.next;
         ret[i] = c.r + c.g * next;
@@ -141,7 +141,7 @@ INLINE void nested(const struct row *s, bool masked, size_t n, size_t depth, siz
     for (size_t k = depth; k-- > 1;)
         target(s, masked, n, g + (k - 1) * stride, g + k * stride);
     for (size_t i = 0; i < n; i++) {
-        const struct cell c = see(s, masked, i);
+        const struct cell c = cell_at(s, masked, i);
         g[i] = c.r + c.g * c.next;
     }
     memcpy(ret, g + (depth - 1) * stride, n * sizeof *ret);
@@ -150,7 +150,7 @@ INLINE void nested(const struct row *s, bool masked, size_t n, size_t depth, siz
 INLINE void minus_values(const struct row *s, bool masked, size_t n, const float *restrict ret, float *restrict adv)
 {
     for (size_t i = 0; i < n; i++)
-        adv[i] = ret[i] - see(s, masked, i).v;
+        adv[i] = ret[i] - cell_at(s, masked, i).v;
 }
 
 static int check(const struct mf_rollout *r, struct mf_err *err)

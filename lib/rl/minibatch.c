@@ -23,7 +23,7 @@ static void place(struct mf_minibatch *b, size_t n, size_t n_live, struct mf_are
 {
     const size_t most = mf_minibatch_most(n_live, b->opts), wide = most * (size_t)b->width;
     b->deck = mf_arena_take(a, b->deck_size, sizeof *b->deck);
-    b->seen = mf_arena_take(a, n, sizeof *b->seen);
+    b->times = mf_arena_take(a, n, sizeof *b->times);
     b->row = mf_arena_take(a, most + 1, sizeof *b->row); /* order() writes one past the end */
     b->count = mf_arena_take(a, most, sizeof *b->count);
     float **const one[] = {&b->advantage, &b->value_weight, &b->entropy_weight, &b->value, &b->entropy};
@@ -70,9 +70,9 @@ void mf_minibatch_normalize_round(struct mf_minibatch *b, struct mf_rows *r)
     if (!b->opts->normalize_advantages || b->opts->normalize_over != MF_OVER_ROUND || r->normalized)
         return;
     for (size_t i = 0; i < r->n_live; i++)
-        b->seen[r->live[i]] = 1;
-    mf_advantage_normalize(r->advantage, b->seen, r->n);
-    memset(b->seen, 0, r->n * sizeof *b->seen);
+        b->times[r->live[i]] = 1;
+    mf_advantage_normalize(r->advantage, b->times, r->n);
+    memset(b->times, 0, r->n * sizeof *b->times);
 }
 
 void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch)
@@ -104,7 +104,7 @@ static void order(struct mf_minibatch *b, const struct mf_rows *r)
     b->n = 0;
     for (size_t row = 0; row < r->n; row++) {
         b->row[b->n] = (uint32_t)row;
-        b->n += b->seen[row] > 0;
+        b->n += b->times[row] > 0;
     }
 }
 
@@ -115,14 +115,14 @@ static bool deal(struct mf_minibatch *b, const struct mf_rows *r)
     b->n = 0;
     for (size_t i = 0; i < take; i++) {
         uint32_t row = b->deck[b->dealt + i];
-        if (b->seen[row]++ == 0)
+        if (b->times[row]++ == 0)
             b->row[b->n++] = row;
     }
     b->dealt += take;
     order(b, r);
     for (size_t i = 0; i < b->n; i++) {
-        b->count[i] = b->seen[b->row[i]];
-        b->seen[b->row[i]] = 0;
+        b->count[i] = b->times[b->row[i]];
+        b->times[b->row[i]] = 0;
     }
     return take > 0;
 }

@@ -20,7 +20,7 @@ struct mf_minibatch {
     const struct mf_ppo_opts *opts;
     uint32_t *deck; /* the epoch's order, each live row repeat_samples times */
     size_t deck_size, dealt;
-    uint32_t *seen; /* (rows) how often a row is in the current minibatch */
+    uint32_t *times; /* (rows) how often a row is in the current minibatch */
     struct mf_arena arena;
 };
 

@@ -106,8 +106,8 @@ static int build_warmup(struct mf_ppo *q, struct mf_err *err)
     const struct mf_policy_spec *s = &q->policy->spec;
     struct mf_graph *g = q->warmup.graph = mf_graph_new(&q->policy->params);
     const struct mf_val obs = mf_input(g, 1, s->net.O);
-    const struct mf_share seen = mf_net_see(g, &s->net, obs, true);
-    add_critic_loss(&q->warmup, obs, mf_net_value(g, &s->net, s->n_critic, s->critic, &seen));
+    const struct mf_share share = mf_net_features(g, &s->net, obs, true);
+    add_critic_loss(&q->warmup, obs, mf_net_value(g, &s->net, s->n_critic, s->critic, &share));
     return plan(q, &q->warmup, err);
 }
 

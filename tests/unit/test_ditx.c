@@ -134,19 +134,19 @@ static void forward(struct mf_policy *p, const float *obs)
     const struct mf_net_spec *s = &p->spec.net;
     struct mf_graph *g = mf_graph_new(&p->params);
     struct mf_val o = mf_input(g, 1, O), x = mf_input(g, K + 1, D), t = mf_shared(g, K, 1), d = mf_shared(g, K, 1);
-    struct mf_share seen = mf_net_see(g, s, o, false), time = s->net->time(g, s, t, d);
-    struct mf_val tokens = mf_concat(g, 2, seen.seen);
-    s->net->encode(g, s, &seen);
-    struct mf_val v = s->net->velocity(g, s, &seen, &time, mf_slice_rows(g, x, 0, K));
+    struct mf_share share = mf_net_features(g, s, o, false), time = s->net->time(g, s, t, d);
+    struct mf_val tokens = mf_concat(g, 2, share.features);
+    s->net->encode(g, s, &share);
+    struct mf_val v = s->net->velocity(g, s, &share, &time, mf_slice_rows(g, x, 0, K));
     struct mf_plan *plan;
     must(mf_plan_new(&plan, engine, g, &(struct mf_plan_opts){0}, &err), &err);
     mf_plan_set(plan, t, (float[K]){0, .25f, .5f, .75f});
     mf_plan_set(plan, d, (float[K]){.25f, .25f, .25f, .25f});
-    static float x_next[B * K * D], want[B * K * D], see[B * TO * N * (F + 64)], nobs[B * O];
+    static float x_next[B * K * D], want[B * K * D], encoded[B * TO * N * (F + 64)], nobs[B * O];
     float *traj = load("", "traj"), *vis = load("", "vis_cond");
     mf_policy_normalize(p, B, obs, nobs);
     struct mf_feed feed[] = {{o, nobs, O, false}, {x, traj, (K + 1) * D, false}};
-    struct mf_fetch fetch[] = {{v, x_next, K * D}, {tokens, see, TO * N * (F + 64)}};
+    struct mf_fetch fetch[] = {{v, x_next, K * D}, {tokens, encoded, TO * N * (F + 64)}};
     must(
         mf_plan_run(plan, &(struct mf_batch){.n = B, .feed = feed, .n_feeds = 2, .fetch = fetch, .n_fetches = 2}, &err),
         &err);
@@ -155,7 +155,7 @@ static void forward(struct mf_policy *p, const float *obs)
             x_next[b * K * D + i] = traj[b * (K + 1) * D + i] + x_next[b * K * D + i] / K;
             want[b * K * D + i] = traj[b * (K + 1) * D + D + i];
         }
-    same("the encoder's tokens", see, vis, sizeof see / sizeof *see, 1e-5);
+    same("the encoder's tokens", encoded, vis, sizeof encoded / sizeof *encoded, 1e-5);
     same("each step of the trajectory, all at once", x_next, want, B * K * D, 1e-5);
     mf_plan_free(plan);
     mf_graph_free(g);
@@ -192,7 +192,7 @@ static void part(float *to, const char *name, size_t n)
 
 static struct mf_share shares(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val o)
 {
-    struct mf_share obs = mf_net_see(g, s, o, false);
+    struct mf_share obs = mf_net_features(g, s, o, false);
     s->net->encode(g, s, &obs);
     return obs;
 }
@@ -291,8 +291,8 @@ static void learning(struct mf_policy *p, const float *obs)
     struct mf_graph *g = mf_graph_new(&p->params);
     struct mf_val o = mf_input(g, 1, O), x = mf_input(g, 1, D), t = mf_input(g, 1, 1), d = mf_input(g, 1, 1);
     struct mf_val target = mf_input(g, 1, D), weight = mf_input(g, 1, 1);
-    struct mf_share seen = shares(g, s, o), time = s->net->time(g, s, t, d);
-    struct mf_val loss = mf_mse(g, s->net->velocity(g, s, &seen, &time, x), target, weight);
+    struct mf_share share = shares(g, s, o), time = s->net->time(g, s, t, d);
+    struct mf_val loss = mf_mse(g, s->net->velocity(g, s, &share, &time, x), target, weight);
     mf_loss(g, loss, 1);
     struct mf_plan *plan;
     must(mf_plan_new(&plan, engine, g, &(struct mf_plan_opts){.backward = true}, &err), &err);
@@ -324,10 +324,10 @@ static size_t count(const struct mf_policy_spec *s)
     net.obs = s->obs, net.n_obs_steps = s->n_obs_steps, net.horizon = s->horizon;
     net.O = s->n_obs_steps * s->obs.dim, net.D = s->horizon * s->action_dim;
     must(net.net->check(&net, &err), &err);
-    struct mf_share seen = mf_net_see(g, &net, mf_input(g, 1, net.O), false);
+    struct mf_share obs = mf_net_features(g, &net, mf_input(g, 1, net.O), false);
     struct mf_share time = net.net->time(g, &net, mf_shared(g, 1, 1), mf_shared(g, 1, 1));
-    net.net->encode(g, &net, &seen);
-    net.net->velocity(g, &net, &seen, &time, mf_input(g, 1, net.D));
+    net.net->encode(g, &net, &obs);
+    net.net->velocity(g, &net, &obs, &time, mf_input(g, 1, net.D));
     size_t n = mf_params_count(&ps, MF_GROUP_POLICY) + mf_params_count(&ps, MF_GROUP_ENCODER);
     mf_graph_free(g);
     mf_params_release(&ps);

@@ -189,7 +189,7 @@ static void velocity_as_torch(const char *name, struct mf_policy *p, const float
     struct mf_val o = mf_input(g, 1, O), x = mf_input(g, K, D), t = mf_input(g, K, 1), d = MF_NONE;
     if (s->net->step_size)
         d = mf_input(g, K, 1);
-    struct mf_share a = mf_net_see(g, s, o, false), b = s->net->time(g, s, t, d);
+    struct mf_share a = mf_net_features(g, s, o, false), b = s->net->time(g, s, t, d);
     s->net->encode(g, s, &a);
     struct mf_val v = s->net->velocity(g, s, &a, &b, x);
     struct mf_plan *plan;

@@ -83,10 +83,10 @@ static void seen(void)
     struct mf_layout l, again;
     struct mf_env_opts eo = {.num_points = 7};
     const struct mf_names none = {0}, keys = {2, {"cloud", "goal"}};
-    ok(mf_policy_sees(&l, &eye, &eo, &keys, NULL, &err) == 0 && l.n == 2 && l.key[0].dim[0] == 7 && l.dim == 43,
+    ok(mf_policy_obs(&l, &eye, &eo, &keys, NULL, &err) == 0 && l.n == 2 && l.key[0].dim[0] == 7 && l.dim == 43,
        "policy.obs_keys are seen, with env.num_points");
     eo.num_points = 0;
-    ok(mf_policy_sees(&again, &eye, &eo, &none, &l, &err) == 0 && again.n == 2 && again.dim == 43,
+    ok(mf_policy_obs(&again, &eye, &eo, &none, &l, &err) == 0 && again.n == 2 && again.dim == 43,
        "without either, what a policy was made for");
 
     struct mf_policy_spec s;

@@ -106,8 +106,8 @@ static void check(const char *name, enum mf_value_pool how,
     struct mf_params ps = {0};
     struct mf_plan *plan;
     struct mf_graph *g = mf_graph_new(&ps);
-    struct mf_share seen = {.seen = {mf_input(g, L, F), mf_input(g, TO, MF_STATE_DIM)}};
-    struct mf_val v = mf_value_head(g, &(struct mf_net_spec){.value_pool = how}, 1, (int[]){HIDDEN}, &seen);
+    struct mf_share obs = {.features = {mf_input(g, L, F), mf_input(g, TO, MF_STATE_DIM)}};
+    struct mf_val v = mf_value_head(g, &(struct mf_net_spec){.value_pool = how}, 1, (int[]){HIDDEN}, &obs);
     must(mf_params_alloc(&ps, &err), &err);
     must(mf_plan_new(&plan, engine, g, &(struct mf_plan_opts){0}, &err), &err);
     struct mf_rng rng = mf_rng_at(7, MF_RNG_TEST, 0, 0, 0);
@@ -118,7 +118,8 @@ static void check(const char *name, enum mf_value_pool how,
         ps.value[i] *= .3f;
     mf_params_touch(&ps);
     float got[B];
-    struct mf_feed feed[] = {{seen.seen[0], points, L * F, false}, {seen.seen[1], state, TO * MF_STATE_DIM, false}};
+    struct mf_feed feed[] = {{obs.features[0], points, L * F, false},
+                             {obs.features[1], state, TO * MF_STATE_DIM, false}};
     must(mf_plan_run(plan,
                      &(struct mf_batch){
                          .n = B, .feed = feed, .n_feeds = 2, .fetch = &(struct mf_fetch){v, got, 1}, .n_fetches = 1},

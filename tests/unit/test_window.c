@@ -21,10 +21,10 @@ int main(void)
     const uint8_t fresh[N] = {0, 0, 1};
     struct mf_decision d = {.fresh = fresh, .trail = trail, .n_trail = n_trail};
 
-    mf_windows_see(w, N, TO, O, NULL, first);
+    mf_windows_push(w, N, TO, O, NULL, first);
     ok(is(w, 1, 1, 1) && is(w + TO * O, 2, 2, 2) && is(w + 2 * TO * O, 3, 3, 3),
        "an episode begins with its first one");
-    mf_windows_see(w, N, TO, O, &d, next);
+    mf_windows_push(w, N, TO, O, &d, next);
     ok(is(w, 11, 12, 13), "of three control steps all are there");
     ok(is(w + TO * O, 2, 21, 22), "of two, the newest of what was seen before");
     ok(is(w + 2 * TO * O, 31, 31, 31), "where an episode began, nothing of the last one");
@@ -33,7 +33,7 @@ int main(void)
 
     float one[N * O];
     d.trail = NULL; /* as environments in other processes have none */
-    mf_windows_see(one, N, 1, O, &d, next);
+    mf_windows_push(one, N, 1, O, &d, next);
     ok(!memcmp(one, next, sizeof one), "of one step, what is seen next");
     return done();
 }

@@ -8,16 +8,16 @@
 #include "base/stop.h"
 #include "env/window.h"
 
-struct group { /* N trials side by side, the first of them `first` */
+struct group { /* N trials in parallel, from trial `first` on */
     const struct mf_eval_opts *o;
     const struct mf_policy_spec *spec;
     struct mf_sampler *sampler;
     struct mf_vec *vec;
     int first, N, n_live;
-    int *live;                    /* (n_live) those not over yet */
-    uint32_t *began;              /* (N) the decision that began the trial: 0, or later where its process died */
+    int *live;                    /* (n_live) the running ones */
+    uint32_t *began;              /* (N) first decision of the trial: 0, or later if its server died */
     float *history;               /* (N, To*O) */
-    float *obs, *noise, *sampled; /* (n_live, ..): what the sampler sees and gives */
+    float *obs, *noise, *sampled; /* (n_live, ..): inputs and output of the sampler */
     float *actions;               /* (N, C, A) */
 };
 
@@ -35,7 +35,7 @@ static void place(struct group *g, struct mf_arena *a)
     g->actions = mf_arena_take(a, N * CA, sizeof(float));
 }
 
-/* Actions for those trials that are not over; the others' stay as they were and are not executed. */
+/* Actions of the running trials. Those of finished trials stay as they were and are not executed. */
 static int act(struct group *g, uint32_t decision, struct mf_err *err)
 {
     const struct mf_policy_spec *s = g->spec;

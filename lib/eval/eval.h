@@ -1,9 +1,9 @@
-/* eval.h - how good a policy is: fixed trials, noise off.
+/* eval.h - evaluates a policy on fixed trials, without exploration noise.
  *
- * Trial i begins in the state of (seed, environment i, episode 0), and its
+ * Trial i starts in the state of (seed, environment i, episode 0), and its
  * decision j samples from the initial noise of (seed, environment i, step j).
- * So two policies meet the same trials, and a trial's result is the same
- * whatever runs beside it and on however many threads.
+ * So all policies are evaluated on the same trials, and a trial's result does
+ * not depend on the other trials or on the number of threads.
  */
 #ifndef MF_EVAL_EVAL_H
 #define MF_EVAL_EVAL_H
@@ -21,16 +21,16 @@ struct mf_trial {
 
 struct mf_eval_opts {
     const struct mf_env *env;
-    int trials, num_envs, threads, max_steps; /* num_envs: side by side; threads, max_steps 0: the default */
+    int trials, num_envs, threads, max_steps; /* num_envs: trials in parallel; threads, max_steps 0: the default */
     uint64_t seed;
     struct mf_reel *reel; /* records its first trials; NULL: none */
 };
 
-/* trial (opts->trials). The sampler is one for evaluation. MF_STOPPED where a signal asked for an end. */
+/* trial (opts->trials). The sampler is made for evaluation. MF_STOPPED after SIGINT or SIGTERM. */
 int mf_eval(const struct mf_eval_opts *opts, const struct mf_policy *p, struct mf_sampler *s, struct mf_trial *trial,
             struct mf_err *err);
 
-struct mf_rate { /* a share with its 95 % interval */
+struct mf_rate { /* a rate with its 95 % confidence interval */
     double rate, low, high;
 };
 /* Wilson 1927: (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n), z = 1.96. n > 0. */

@@ -4,7 +4,7 @@
 
 #include "eval/eval.h"
 
-/* The shares' correlation; what a positive one has beyond chance is lessened by n/2, at most to 0. */
+/* The correlation of the two rates. A positive numerator is reduced by n/2, at most to 0 (continuity correction). */
 static double correlation(double a, double b, double c, double d)
 {
     double margins = (a + b) * (c + d) * (a + c) * (b + d), excess = a * d - b * c, half = (a + b + c + d) / 2;

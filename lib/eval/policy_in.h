@@ -9,11 +9,12 @@
 
 struct mf_loaded;
 
-/* The layout of policy.obs_keys (none: of `like`'s, as mf_env_layout), with the points of env.num_points. */
+/* The layout of the policy's observations: policy.obs_keys, or those of `like` if there are none (mf_env_layout).
+ * Clouds have env.num_points points. */
 int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
                   const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err);
 
-/* The spec of a checkpoint in env, with the keys that were set on top; l NULL: a fresh one, of the keys alone. */
+/* The spec of a checkpoint in env, overridden by the keys that were set; l NULL: a fresh spec from the keys alone. */
 int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,
                       const struct mf_loaded *l, const struct mf_names *keys, const struct mf_conf *conf,
                       struct mf_err *err);

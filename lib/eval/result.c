@@ -6,7 +6,7 @@
 #include "flow/frames.h"
 #include "stream/frame_json.h"
 
-/* As a head says it: its words and numbers, but where it was made, on which no result depends. */
+/* The spec as in a head, without the name of its environment, on which no result depends. */
 static json_t *spec_json(const struct mf_policy_spec *spec)
 {
     struct mf_policy_spec acted = *spec;

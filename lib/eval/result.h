@@ -1,10 +1,10 @@
-/* result.h - what one evaluation found, as JSON and as metrics.
+/* result.h - the result of one evaluation, as JSON and as metrics.
  *
  *   {"checkpoint", "digest", "weights", "env", "server", "max_steps", "seed", "denoising_steps", "n", "engine": {..},
  *    "policy": {..}, "iter", "step", "success_once", "success_once_low", .., "trials": {"success_once": [..], ..}}
  *
- * digest is of weights, normaliser and noise; policy is the spec that acted; engine is program, device, precision.
- * What stands from digest to policy made the result: where all of it is the same, so are the trials.
+ * digest: of weights, normaliser and noise. policy: its spec. engine: program, device, precision. The fields from
+ * digest to policy determine the result: where they are equal, the trials are equal.
  */
 #ifndef MF_EVAL_RESULT_H
 #define MF_EVAL_RESULT_H
@@ -18,7 +18,7 @@
 struct mf_result {                    /* one policy on the trials of one seed */
     const char *checkpoint, *weights; /* the file; "raw" or "ema" */
     struct mf_policy *policy;
-    const char *env, *server; /* server: env.command or env.address; NULL: the environment is built in */
+    const char *env, *server; /* server: env.command or env.address; NULL: a built-in environment */
     const char *program, *device, *precision;
     int64_t seed;
     int max_steps, n;

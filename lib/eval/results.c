@@ -19,9 +19,9 @@ struct mf_results {
     bool warned;
 };
 
-enum { PATIENCE = 60 }; /* s that another may take to write its line */
+enum { PATIENCE = 60 }; /* s to wait for the lock of another process */
 
-static const char opening[] = "{\"checkpoint\": "; /* what every line begins with, also a half-written one */
+static const char opening[] = "{\"checkpoint\": "; /* of every line, also of an incomplete one */
 
 static int take_line(struct mf_results *f, const char *line, size_t n, struct mf_err *err)
 {
@@ -35,7 +35,7 @@ static int take_line(struct mf_results *f, const char *line, size_t n, struct mf
     return good ? 0 : mf_err_set(err, MF_EFORMAT, "'%s', line %d, is no result of an evaluation", f->path, number);
 }
 
-/* The file's length without a line that has no end. */
+/* The file's length without an incomplete last line. */
 static off_t whole_lines(int fd)
 {
     char c;
@@ -45,7 +45,7 @@ static off_t whole_lines(int fd)
     return size;
 }
 
-/* What was added since, by whomever. */
+/* Reads the lines that any process has appended since. */
 static int take_lines(struct mf_results *f, struct mf_err *err)
 {
     char *line = NULL;
@@ -71,7 +71,7 @@ static int take_lines(struct mf_results *f, struct mf_err *err)
     return rc;
 }
 
-/* Evaluations that keep their results in one file take turns, a line each. */
+/* Locks the file for one line: several evaluations append to it. */
 static int hold(struct mf_results *f, struct mf_err *err)
 {
     enum mf_lock got;
@@ -81,8 +81,9 @@ static int hold(struct mf_results *f, struct mf_err *err)
     if (got == MF_LOCK_THEIRS)
         return mf_err_set(err, MF_EIO, "another process has held '%s' for %d s", f->path, PATIENCE);
     if (!f->warned)
-        mf_log(MF_LOG_WARN, "'%s' cannot be locked (%s): of two evaluations that write it at a time, results are lost",
-               f->path, strerror(errno));
+        mf_log(MF_LOG_WARN,
+               "'%s' cannot be locked (%s): two evaluations that write it at the same time may lose results", f->path,
+               strerror(errno));
     f->warned = true;
     return 0;
 }
@@ -120,7 +121,7 @@ int mf_results_count(const struct mf_results *f)
     return (int)json_array_size(f->known);
 }
 
-/* The n entries of a column; NULL where they are not n integers, or for returns numbers or null (not finite). */
+/* The n entries of a column; NULL unless they are n integers or, with `real`, n numbers or null (not finite). */
 static const json_t *column(const json_t *line, const char *name, bool real, int n)
 {
     const json_t *list = json_object_get(json_object_get(line, "trials"), name), *v;
@@ -162,7 +163,7 @@ static bool has_all(const json_t *line, json_t *made)
 bool mf_results_find(const struct mf_results *f, struct mf_result *r)
 {
     json_t *made = mf_result_made(r), *line;
-    char *as_written = json_dumps(made, MF_JSON_AS); /* numbers as a file has them */
+    char *as_written = json_dumps(made, MF_JSON_AS); /* rounds numbers as the file does */
     size_t i;
     bool found = false;
     json_decref(made);
@@ -173,7 +174,7 @@ bool mf_results_find(const struct mf_results *f, struct mf_result *r)
     return found;
 }
 
-/* Did another evaluation answer it meanwhile? */
+/* Has another evaluation appended this result meanwhile? */
 static bool is_there(const struct mf_results *f, const struct mf_result *r)
 {
     struct mf_result asked = *r;
@@ -183,7 +184,7 @@ static bool is_there(const struct mf_results *f, const struct mf_result *r)
     return found;
 }
 
-/* All of the line, or nothing of it. */
+/* Appends the whole line, or nothing. */
 static int append(const struct mf_results *f, const char *line, size_t n, struct mf_err *err)
 {
     off_t before = whole_lines(f->fd);

@@ -13,13 +13,13 @@
 enum { COLUMNS = 11, FIRST_COMPARED = 7, LAST_COMPARED = 9 };
 static const struct {
     const char *head;
-    int width; /* negative: to the left */
+    int width; /* negative: left-aligned */
 } column[COLUMNS] = {
     {"trials", 6}, {"steps", 5},    {"success once, 95 %", -20},      {"at the end, 95 %", -20}, {"return", 7},
     {"length", 6}, {"weights", -7}, {"against the first, 95 %", -23}, {"won:lost", 8},           {"p", 7},
     {"file", 0}};
 
-/* What stands in a cell of Markdown. */
+/* A cell of Markdown: | is escaped. */
 static void put_escaped(FILE *to, const char *s)
 {
     for (; *s; s++) {

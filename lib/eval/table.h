@@ -1,5 +1,5 @@
-/* table.h - results of evaluations, a row for each policy and number of denoising steps, as people and programs read
- * them. Each row is written when it is there. */
+/* table.h - a table of evaluation results for people and programs: a row for each policy and number of denoising steps,
+ * written as soon as its result is known. */
 #ifndef MF_EVAL_TABLE_H
 #define MF_EVAL_TABLE_H
 
@@ -13,7 +13,7 @@ enum mf_table_format { MF_TABLE_TEXT, MF_TABLE_MARKDOWN, MF_TABLE_CSV, MF_TABLE_
 struct mf_table {
     FILE *to;
     enum mf_table_format format;
-    bool compares; /* rows are set against another's */
+    bool compares; /* rows are compared with a reference */
     int rows;      /* written so far */
 };
 
@@ -21,7 +21,7 @@ struct mf_table_row {
     const char *checkpoint, *weights, *digest, *env;
     int denoising_steps, seeds, n; /* n: trials of all seeds */
     struct mf_score_sheet scores;
-    const struct mf_paired *against; /* NULL: it is the reference, or there is none */
+    const struct mf_paired *against; /* NULL: this row is the reference, or there is none */
 };
 
 void mf_table_row(struct mf_table *t, const struct mf_table_row *r);

@@ -12,11 +12,11 @@
 #include "flow/sampler.h"
 #include "env/window.h"
 
-enum { TELL_AFTER = 2, ROUND_IS_LONG = 10 }; /* s */
+enum { ANNOUNCE_AFTER = 2, ROUND_IS_LONG = 10 }; /* s */
 
 /* ---- setting up ---- */
 
-/* The dims of acting, and the rollout's columns; layout: of an observation of the environment. */
+/* The dims and the rollout's columns; layout: the environment's observation. */
 static void shape(struct mf_actor *a, const struct mf_layout *layout, int action_dim)
 {
     const struct mf_policy_spec *s = a->policy ? &a->policy->spec : NULL;
@@ -70,7 +70,7 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
 int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_actor_opts *opts,
                     size_t slice, struct mf_memory *to, struct mf_err *err)
 {
-    const double part = 64 << 20; /* of a policy's frames */
+    const double part = 64 << 20; /* bytes of a frame of the policy, at most */
     struct mf_policy p = {0};
     struct mf_sampler *sampler = NULL;
     struct mf_actor a = {.opts = *opts, .policy = &p};
@@ -79,7 +79,7 @@ int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, cons
         shape(&a, &spec->obs, spec->action_dim);
         place(&a, &a.arena);
         const double policy = (double)(p.params.size * sizeof(float)), round = (double)mf_columns_bytes(&a.columns);
-        to->of[MF_MEMORY_SERVED] += policy + 2 * fmin(policy, part); /* as messages, and one decoded */
+        to->of[MF_MEMORY_SERVED] += policy + 2 * fmin(policy, part); /* the messages, and one decoded frame */
         to->of[MF_MEMORY_ROWS] += (double)a.arena.used + round + fmin(round, (double)slice);
         mf_policy_memory(&p, to);
         mf_sampler_memory(sampler, (size_t)a.N, to);
@@ -105,7 +105,7 @@ static size_t history_bytes(const struct mf_actor *a)
     return (size_t)a->N * (size_t)(a->To * a->O) * sizeof *a->history;
 }
 
-/* obs (N, O): after decision d; NULL: each the first of an episode. */
+/* obs (N, O): after decision d; d NULL: the first of an episode everywhere. */
 static void observe(struct mf_actor *a, const struct mf_decision *d, const float *obs)
 {
     mf_windows_push(a->history, a->N, (size_t)a->To, (size_t)a->O, d, obs);
@@ -133,7 +133,7 @@ static void record_obs(const struct mf_actor *a, size_t t)
 
 /* ---- acting ---- */
 
-/* Which steps are stochastic, and every number that the chains need. */
+/* The stochastic steps, and all random numbers of the chains. */
 static void draw(const struct mf_actor *a, int32_t *inds)
 {
     const struct mf_policy_spec *s = &a->policy->spec;
@@ -172,7 +172,7 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
     return mf_sampler_run(a->sampler, a->N, &x, err);
 }
 
-/* V of the true last observation, where only the clock ended the episode. */
+/* V of the last observation of an episode that was truncated. */
 static int value_final(struct mf_actor *a, const struct mf_decision *d, size_t t, struct mf_err *err)
 {
     float *final_values = mf_columns_at(&a->columns, a->id.final_values, t);
@@ -192,7 +192,7 @@ static int value_final(struct mf_actor *a, const struct mf_decision *d, size_t t
     return rc;
 }
 
-/* A process died, and with it the episode that environment n was in: what of it is in this rollout is no transition. */
+/* The server of environment n died, and its episode is void: the episode's rows in this rollout are no transitions. */
 static void drop_episode(struct mf_actor *a, size_t t, size_t n)
 {
     const struct mf_columns *q = &a->columns;
@@ -236,7 +236,7 @@ static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
         memcpy(mf_columns_at(q, a->id.loss_mask, t), valid, N);
 }
 
-/* When the rollout is whole: only then is it known which rows are transitions (drop_episode). */
+/* Called once the rollout is complete: drop_episode may void rows until then. */
 static void scale_rewards(struct mf_actor *a, size_t t)
 {
     const struct mf_columns *q = &a->columns;
@@ -267,12 +267,12 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
     return 0;
 }
 
-/* Once, after the first decisions: a long round is no hang. */
-static void tell(struct mf_actor *a, int decisions, double seconds)
+/* Logs the duration of a long round, once: the user should not take it for a hang. */
+static void announce(struct mf_actor *a, int decisions, double seconds)
 {
-    if (a->told || !a->policy || seconds < TELL_AFTER)
+    if (a->announced || !a->policy || seconds < ANNOUNCE_AFTER)
         return;
-    a->told = true;
+    a->announced = true;
     const double whole = seconds / decisions * a->opts.T;
     if (whole > ROUND_IS_LONG)
         mf_log(MF_LOG_INFO, "a round of %d decisions in %d environments takes about %.0f s", a->opts.T, a->N, whole);
@@ -296,7 +296,7 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
             return rc;
         if (mf_stop_signal())
             return 1;
-        tell(a, t + 1, mf_now() - since);
+        announce(a, t + 1, mf_now() - since);
     }
     a->counted = mf_episodes_count(&a->episodes);
     for (int t = 0; a->policy && a->opts.reward_scale && t < a->opts.T; t++)
@@ -308,7 +308,7 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
 
 /* ---- state ---- */
 
-static const char magic[8] = "mfactr2", before[8] = "mfactor"; /* which had no episodes in it */
+static const char magic[8] = "mfactr2", before[8] = "mfactor"; /* `before` has no episodes */
 
 struct saved { /* followed by history, running, episodes and the environments */
     char magic[8];
@@ -346,18 +346,20 @@ int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, bool *exac
     struct saved s;
     size_t hist = history_bytes(a), run = (size_t)a->N * sizeof *a->running;
     if (size < sizeof s || (memcmp(bytes, magic, sizeof magic) != 0 && memcmp(bytes, before, sizeof before) != 0))
-        return mf_err_set(err, MF_EFORMAT, "the state that came with the policy is not a collector's");
+        return mf_err_set(err, MF_EFORMAT, "the policy's frames carry a state that is not the state of a collector");
     memcpy(&s, bytes, sizeof s);
     if (s.N != a->N || s.To != a->To || s.O != a->O || size < sizeof s + hist + run)
         return mf_err_set(err, MF_EUSAGE,
-                          "the run has %lld environments that see %lld observations of %lld numbers, and these are %d, "
-                          "%d and %d: resume with its training.num_envs, policy.n_obs_steps and env.name",
+                          "the run has %lld environments with %lld observation steps of %lld numbers, and the "
+                          "configuration has %d, %d and %d: resume with the run's training.num_envs, "
+                          "policy.n_obs_steps and env.name",
                           (long long)s.N, (long long)s.To, (long long)s.O, a->N, a->To, a->O);
     const char *p = (const char *)bytes + sizeof s;
     const float *obs;
     size_t left = size - sizeof s - hist - run, played = 0;
     if (!memcmp(s.magic, magic, sizeof magic) && !(played = mf_episodes_load(&a->episodes, p + hist + run, left)))
-        return mf_err_set(err, MF_EFORMAT, "the state that came with the policy is not whole: its episodes");
+        return mf_err_set(err, MF_EFORMAT,
+                          "the collector's state in the policy's frames is incomplete: its episodes are cut");
     memcpy(a->history, p, hist);
     memcpy(a->running, p + hist, run);
     a->global_step = s.global_step;

@@ -1,11 +1,11 @@
-/* actor.h - environments and who acts in them: fills the arrays of one rollout.
+/* actor.h - acts in environments and fills the arrays of one rollout.
  *
  *   T decision steps  N environments  To observation steps  O one observation
  *   C executed actions  A action dim  K denoising steps
  *
- * Who acts is the flow policy (a sampler), or the environment's scripted
- * expert where there is none (then To = C = 1, every environment plays its
- * first episode and `valid` is 0 after it).
+ * The flow policy acts, by a sampler. Without a policy, the environment's
+ * scripted expert acts: then To = C = 1, every environment runs its first
+ * episode, and `valid` is 0 after it.
  */
 #ifndef MF_RL_ACTOR_H
 #define MF_RL_ACTOR_H
@@ -25,7 +25,7 @@ struct mf_actor_opts {
     int T;
     bool reward_scale; /* add rewards_scaled */
     double gamma;      /* of the reward scale */
-    bool encode;       /* the rollout carries encodings where they are smaller: the encoder is frozen */
+    bool encode;       /* the encoder is frozen: the rollout carries encodings where they are smaller */
 };
 
 struct mf_actor {
@@ -35,13 +35,13 @@ struct mf_actor {
     struct mf_sampler *sampler; /* borrowed, as the policy */
     struct mf_columns columns;  /* the rollout: arrays of the stream, by name */
     int N, O, To, C, A, D, K;
-    struct mf_layout carried; /* what of an observation the rollout carries: all, or mf_net_encoded's */
-    bool encoded;             /* its last one is the encoding */
-    bool started, told;       /* told: how long a round takes */
+    struct mf_layout carried; /* the observations that the rollout carries: all, or mf_net_encoded's */
+    bool encoded;             /* the last of them is the encoding */
+    bool started, announced;  /* announced: the duration of a round is logged */
     int64_t global_step;      /* control steps of valid rows so far */
     struct mf_scale scale;
     struct mf_episodes episodes;
-    struct mf_tally ended, counted; /* of this rollout: the episodes that ended in it, those that it reports on */
+    struct mf_tally ended, counted; /* episodes that ended in this rollout; episodes that it reports on */
     struct mf_rollout_ids id;
     float *history, *final_history;             /* (N, To, O) */
     float *noise, *eps, *values, *chunk_reward; /* (N, D), (N, K, D), (N), (N) */
@@ -52,18 +52,17 @@ struct mf_actor {
 
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
                   struct mf_err *err);
-/* Adds the estimated memory of an actor with this policy, beside the environments: policy, sampler, a round and a frame
- * of it of at most `slice` bytes, and a version of the policy that arrives. Allocates nothing of it. */
+/* Adds the estimated memory of an actor with this policy, without the environments: the policy, the sampler, a round, a
+ * frame of it of at most `slice` bytes, and the next version of the policy as it arrives. Allocates none of it. */
 int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_actor_opts *opts,
                     size_t slice, struct mf_memory *to, struct mf_err *err);
 void mf_actor_release(struct mf_actor *a); /* safe on a zeroed one */
 
-/* Fill the columns with T decisions. MF_STOPPED on TERM; 1 when INT asked for an end first (the rollout is not
- * whole), else 0. */
+/* Fills the columns with T decisions and returns 0. MF_STOPPED on SIGTERM; 1 on SIGINT, with an incomplete rollout. */
 int mf_actor_rollout(struct mf_actor *a, struct mf_err *err);
 
-/* All that determines the future, malloc'ed; and back. *exact is false where the environments cannot be saved: they
- * began new episodes. */
+/* The state from which the actor continues, malloc'ed; and back. *exact is false where the environments cannot be
+ * saved: then load starts new episodes. */
 int mf_actor_save(const struct mf_actor *a, void **bytes, size_t *size, struct mf_err *err);
 int mf_actor_load(struct mf_actor *a, const void *bytes, size_t size, bool *exact, struct mf_err *err);
 

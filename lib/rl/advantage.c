@@ -12,10 +12,10 @@ const struct mf_bind mf_advantage_binds[] = {{"advantage.gamma", offsetof(struct
                                              {"advantage.compat", offsetof(struct mf_advantage, compat)},
                                              {0}};
 
-/* walk() and everything that it calls must become part of it, so that it is compiled for the processor at hand. */
+/* Everything that walk() calls is inlined into it, so that it is compiled for the caller's instruction set. */
 #define INLINE static inline __attribute__((always_inline))
 
-enum { BLOCK = 1024 }; /* environments at a time: a step's rows of them stay in the first cache */
+enum { BLOCK = 1024 }; /* environments at a time: their rows of a step stay in the L1 cache */
 
 struct inputs {
     const struct mf_advantage *a;
@@ -26,18 +26,18 @@ struct inputs {
     const int32_t *chunk; /* (BLOCK) of C */
 };
 
-/* Some environments of one step. */
+/* A block of environments at one step. */
 struct row {
     float r[BLOCK], g[BLOCK];
     const float *v, *next, *final;
-    const uint8_t *terminated, *truncated, *k0, *k1, *n0, *n1; /* masks of this step, and of the next */
+    const uint8_t *terminated, *truncated, *k0, *k1, *n0, *n1; /* k: masks of this step; n: of the next */
     int32_t inside, sees_final, ends, zeroes;
 };
 
-/* One decision as the estimators need it; a masked one is 0 and does not go on. */
+/* The inputs of the estimators at one decision; 0, and go = 0, where it is masked. */
 struct cell {
     float r, v, g, next; /* next: nv */
-    int32_t go;          /* the episode goes on to t+1 */
+    int32_t go;          /* the episode continues at t+1 */
 };
 
 static bool kept(const struct mf_rollout *r, size_t i)
@@ -45,7 +45,7 @@ static bool kept(const struct mf_rollout *r, size_t i)
     return (!r->valid || r->valid[i]) && (!r->loss_mask || r->loss_mask[i]);
 }
 
-/* One reward for each decision, of the actions that were executed; and g. Of masked entries: anything. */
+/* The reward of each decision, from the executed actions; and g. Masked entries get any value. */
 INLINE void fill_rewards(const struct inputs *w, size_t at, size_t n, struct row *s)
 {
     const struct mf_rollout *r = w->r;
@@ -90,7 +90,7 @@ INLINE void fill(const struct inputs *w, size_t t, size_t first, size_t n, struc
     fill_rewards(w, at, n, s);
 }
 
-/* Selects instead of branches, and never a product with a mask. */
+/* Selects instead of branches: a product with a mask would keep a NaN. */
 INLINE struct cell cell_at(const struct row *s, bool masked, size_t i)
 {
     const int32_t keep = !masked || ((s->k0[i] != 0) & (s->k1[i] != 0));
@@ -123,7 +123,7 @@ INLINE void gae(const struct row *s, bool masked, float lambda, size_t n, const 
     }
 }
 
-/* R_t from R_{t+1}, which is nv where the episode does not go on. */
+/* R_t from R_{t+1}, or from nv where the episode ends. */
 INLINE void target(const struct row *s, bool masked, size_t n, const float *restrict after, float *restrict ret)
 {
     for (size_t i = 0; i < n; i++) {
@@ -134,7 +134,7 @@ INLINE void target(const struct row *s, bool masked, size_t n, const float *rest
     }
 }
 
-/* G^1..G^depth: targets of at most so many steps. In place from the deepest, so that G^{k-1} is still that of t+1. */
+/* G^1..G^depth: the k-step targets. In place from the deepest one on, so that G^{k-1} is still that of t+1. */
 INLINE void nested(const struct row *s, bool masked, size_t n, size_t depth, size_t stride, float *restrict g,
                    float *restrict ret)
 {
@@ -195,7 +195,7 @@ INLINE void walk(const struct inputs *w, enum mf_estimator how, size_t depth, fl
         walk_back(w, false, how, depth, g, adv, ret);
 }
 
-/* One is picked by a question, not by target_clones, whose resolver runs before ThreadSanitizer is ready for it. */
+/* Not by target_clones: its resolver runs before ThreadSanitizer is initialised. */
 __attribute__((target("avx2"))) static void walk_avx2(const struct inputs *w, enum mf_estimator how, size_t depth,
                                                       float *g, float *adv, float *ret)
 {
@@ -246,7 +246,7 @@ int mf_advantage_add(const struct mf_advantage *a, enum mf_estimator how, struct
     return mf_advantage(a, how, &r, adv, ret, err);
 }
 
-/* Copies are added one by one: the same bits as if they lay there. */
+/* Copies are added one by one: the same bits as for an array that holds the copies. */
 void mf_advantage_normalize(float *a, const uint32_t *count, size_t n)
 {
     double sum = 0, squares = 0;

@@ -54,7 +54,7 @@ void mf_episodes_tick(struct mf_episodes *q)
 struct mf_tally mf_episodes_count(struct mf_episodes *q)
 {
     struct mf_tally t = {.n = 0};
-    int64_t open = INT64_MAX; /* the oldest that goes on */
+    int64_t open = INT64_MAX; /* start of the oldest running episode */
     size_t left = 0;
     for (int n = 0; n < q->N; n++)
         open = q->began[n] < open ? q->began[n] : open;

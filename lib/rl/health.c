@@ -5,7 +5,7 @@
 #include "eval/eval.h"
 #include "nn/net.h"
 
-static const double FAR = 2; /* of an observation, normalised; the demonstrations' limits are at 1 */
+static const double FAR = 2; /* of a normalised observation; the demonstrations' limits are at 1 */
 
 static double saturation(const struct mf_rows *r, const struct mf_policy *p)
 {
@@ -21,7 +21,7 @@ static double saturation(const struct mf_rows *r, const struct mf_policy *p)
     return (double)n / ((double)r->n_live * r->D);
 }
 
-/* Of what came as it was observed: an encoding has no such range. */
+/* Over observations that are not encoded: an encoding has no such range. */
 static double outside(const struct mf_rows *r, const struct mf_net_spec *net)
 {
     const int dim = net->encoded ? net->obs.dim : r->O, plain = dim - net->encoded;
@@ -49,32 +49,32 @@ struct mf_health mf_health_of(const struct mf_rows *r, const struct mf_policy *p
     return (struct mf_health){saturation(r, p), outside(r, &p->spec.net), place(p, entropy)};
 }
 
-/* ---- in words ---- */
+/* ---- diagnosis ---- */
 
-enum { LATELY = 10 };                            /* iterations */
-enum how { MEAN_ABOVE, MEAN_BELOW, EVER_ABOVE }; /* lately, lately, ever */
+enum { LATELY = 10 };                            /* the last iterations that count */
+enum how { MEAN_ABOVE, MEAN_BELOW, EVER_ABOVE }; /* over LATELY, over LATELY, over the run */
 
 static const struct rule {
     const char *series;
     enum how how;
     double limit;
-    const char *what, *advice; /* `what` takes the number */
+    const char *what, *advice; /* what: a format for the value */
 } rules[] = {
     {"train/logratio_gap", EVER_ABOVE, 1e-3, "log-probabilities differ by %.2g before the first step",
      "the rollouts came from other weights or another device: start mf-ppo from the collector's policy.checkpoint, or "
      "set training.recompute_logprobs=true"},
-    {"train/skipped", EVER_ABOVE, 0, "%.0f minibatches of an iteration had a gradient that is not finite",
+    {"train/skipped", EVER_ABOVE, 0, "%.0f minibatches of an iteration had a non-finite gradient",
      "lower training.learning_rate and training.max_grad_norm"},
     {"train/dropped_rounds", EVER_ABOVE, 0, "%.0f rounds were too old and dropped",
-     "raise collect.max_lag for mf-ppo too, or lower it for mf-collect"},
-    {"train/approx_kl", MEAN_ABOVE, .1, "KL is %.2g: the policy leaps",
+     "give mf-ppo and mf-collect the same collect.max_lag"},
+    {"train/approx_kl", MEAN_ABOVE, .1, "KL is %.2g: the updates are too large",
      "lower training.learning_rate or training.num_epochs, set training.target_kl"},
     {"train/kl_stop", MEAN_ABOVE, .7,
-     "%.2g of the updates stop at the KL limit, and leave the rest of their rounds unused",
+     "%.2g of the updates stop at training.target_kl and skip the rest of their rounds",
      "lower training.learning_rate or training.num_epochs, or raise training.target_kl"},
     {"train/clip_fraction", MEAN_ABOVE, .5, "%.2g of the ratios are clipped",
-     "lower training.learning_rate, or training.clip_range does not suit policy.objective (.01 to .05 chain_mean, .2 "
-     "step)"},
+     "lower training.learning_rate, or adapt training.clip_range to policy.objective (chain_mean: .01 to .05, step: "
+     ".2)"},
     {"train/clamped_fraction", MEAN_ABOVE, .05, "%.2g of the log-probabilities are at training.logprob_clamp",
      "raise the clamp, or policy.min_noise_std (a small sigma makes large log-probabilities)"},
     {"train/explained_variance", MEAN_BELOW, 0,
@@ -82,9 +82,9 @@ static const struct rule {
      "set training.critic_warmup_steps, raise training.critic_learning_rate, or collect.reward_scale=running"},
     {"train/value_loss", MEAN_ABOVE, 100, "the value loss is %.3g: returns are far from 1",
      "set collect.reward_scale=running"},
-    {"train/sigma_place", MEAN_ABOVE, .97, "sigma sits at its upper bound (%.2f of the way)",
+    {"train/sigma_place", MEAN_ABOVE, .97, "sigma is at its upper bound (at %.2f of its range)",
      "raise policy.max_noise_std, or lower training.entropy_coef"},
-    {"train/sigma_place", MEAN_BELOW, .03, "sigma sits at its lower bound (%.2f of the way)",
+    {"train/sigma_place", MEAN_BELOW, .03, "sigma is at its lower bound (at %.2f of its range)",
      "lower policy.min_noise_std, or raise training.entropy_coef"},
     {"rollout/action_saturation", MEAN_ABOVE, .5, "%.2g of the actions are at the environment's limits",
      "lower policy.max_noise_std or policy.noise_start, set policy.final_limit=1"},
@@ -93,7 +93,7 @@ static const struct rule {
      "clone.normalizer)"},
 };
 
-/* Over the last iterations that have a value, or the largest ever. NaN: none has. */
+/* The mean of the last LATELY values, or the largest value of the run. NaN: there is no value. */
 static double measure(const struct mf_history *h, const double *v, enum how how)
 {
     double sum = 0, most = -INFINITY;
@@ -115,9 +115,9 @@ static bool apply(const struct mf_history *h, const struct rule *r, FILE *to)
     return true;
 }
 
-struct rates { /* success of the iterations, each of so many episodes */
+struct rates { /* the success rate of each iteration, and its number of episodes */
     const struct mf_history *h;
-    const double *v, *n; /* n NULL: nobody says, and each iteration counts once */
+    const double *v, *n; /* n NULL: unknown, each iteration has weight 1 */
 };
 
 static double weight(const struct rates *r, size_t i)
@@ -135,12 +135,12 @@ static double window(const struct rates *r, size_t from)
     return n > 0 ? sum / n : NAN;
 }
 
-struct rate { /* of `n` episodes; `used` iterations were looked at for it */
+struct rate { /* good of n episodes, those of `used` iterations */
     double good, n;
     size_t used;
 };
 
-/* The first episodes of the metrics, or the last ones: as many iterations as hold `enough`. */
+/* The first or the last iterations that hold `enough` episodes. */
 static struct rate episodes_at(const struct rates *r, bool last, double enough)
 {
     struct rate s = {.n = 0};
@@ -152,7 +152,8 @@ static struct rate episodes_at(const struct rates *r, bool last, double enough)
     return s;
 }
 
-/* What began first was played by the policy as it came, a clone where one was given. Two intervals that do not meet. */
+/* The initial policy, for example a clone, acted in the first episodes. Success is below it where the two confidence
+ * intervals do not overlap. */
 static bool below_start(const struct rates *r, FILE *to)
 {
     enum { FEW = 30, MANY = 100 };
@@ -173,7 +174,7 @@ static bool below_start(const struct rates *r, FILE *to)
                    was.rate, first.n, was.low, was.high, is.rate, last.n, is.low, is.high) > 0;
 }
 
-/* It was there and is gone, or never came. */
+/* Success fell, or stayed at 0. */
 static bool fell(const struct rates *r, FILE *to)
 {
     const struct mf_history *h = r->h;
@@ -189,8 +190,9 @@ static bool fell(const struct rates *r, FILE *to)
                        "that time, with a lower training.learning_rate or training.target_kl\n",
                        best, h->iter[at + LATELY / 2] + 1, now) > 0;
     if (best < .02)
-        return fprintf(to, "trouble: success never left 0; PPO needs a start that succeeds sometimes: see what mf-eval "
-                           "says of policy.checkpoint, clone from more demonstrations\n") > 0;
+        return fprintf(to,
+                       "trouble: success stays at 0, and PPO needs an initial policy that succeeds sometimes; check "
+                       "policy.checkpoint with mf-eval, clone from more demonstrations\n") > 0;
     return false;
 }
 

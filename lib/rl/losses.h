@@ -1,5 +1,5 @@
-/* losses.h - the losses of PPO, as operations of a graph, weighted and (1, 1) per sample; and as functions of one
- * element, which the metrics use, too. Weight 0 is a masked element: nothing of it is read, its gradient is 0.
+/* losses.h - the losses of PPO as operations of a graph: weighted, and (1, 1) per sample. Also as functions of one
+ * element, for the metrics. An element of weight 0 is masked: its operands are not read and its gradient is 0.
  */
 #ifndef MF_RL_LOSSES_H
 #define MF_RL_LOSSES_H

@@ -18,7 +18,7 @@ size_t mf_minibatch_most(size_t n_live, const struct mf_ppo_opts *o)
     return smaller(smaller((size_t)o->batch_size, n_live * (size_t)o->repeat_samples), n_live);
 }
 
-/* Of a round of n rows, n_live of which are dealt. */
+/* The arrays for a round of n rows, n_live of them live. */
 static void place(struct mf_minibatch *b, size_t n, size_t n_live, struct mf_arena *a)
 {
     const size_t most = mf_minibatch_most(n_live, b->opts), wide = most * (size_t)b->width;
@@ -127,13 +127,13 @@ static bool deal(struct mf_minibatch *b, const struct mf_rows *r)
     return take > 0;
 }
 
-/* The number of ratios of executed actions, which are the first ones; all, where one covers the whole chunk. */
+/* The number of ratios of executed actions, which come first. A ratio of the whole chunk always counts. */
 static int executed(const struct mf_minibatch *b, const struct mf_rows *r, uint32_t row)
 {
     return b->width == 1 || r->n_exec[row] >= r->C ? b->width : r->n_exec[row] * (b->width / r->C);
 }
 
-/* Ratios of actions that were not executed weigh nothing, whatever their correction. */
+/* Ratios of actions that were not executed have weight 0, and correction 1. */
 static void set_weights(struct mf_minibatch *b, const struct mf_rows *r, size_t i, double weight)
 {
     const size_t W = (size_t)b->width;
@@ -165,7 +165,7 @@ static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
     }
 }
 
-/* Each element's share of the divergence: its count, corrected. */
+/* The weight of an element in the KL divergence: its count times its correction, over their sum. */
 static void weigh_kl(struct mf_minibatch *b)
 {
     double all = 0;

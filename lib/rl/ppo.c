@@ -13,9 +13,9 @@
 #include "rl/minibatch.h"
 #include "rl/proximal.h"
 
-enum { ROUNDINGS = 32 }; /* of a float return: one for every reward that is summed, and they partly cancel */
+enum { ROUNDINGS = 32 }; /* of a float return: one for each reward in its sum; they partly cancel */
 
-/* A graph of losses, of which the critic's is one. */
+/* A graph with the critic's loss, and with others. */
 struct loss {
     struct mf_graph *graph;
     struct mf_plan *plan;
@@ -118,8 +118,8 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
         return mf_err_set(err, MF_EUSAGE, "PPO needs a critic, but policy.critic_hidden is []");
     if (opts->recompute_logprobs && opts->proximal > 0)
         return mf_err_set(err, MF_EUSAGE,
-                          "training.recompute_logprobs=true forgets the policy that sampled, which "
-                          "training.proximal=%g needs: take one of them",
+                          "training.recompute_logprobs=true replaces the log-probabilities of the rollout, which "
+                          "training.proximal=%g needs: set one of the two",
                           opts->proximal);
     struct mf_ppo *q = mf_xcalloc(1, sizeof *q);
     q->engine = e;
@@ -180,7 +180,7 @@ struct io {
     int n, n_fetches;
 };
 
-/* An input that the graph lacks, or of which there are no rows, is left out; so is a value. */
+/* Inputs and values that the graph lacks, or that have no rows, are left out. */
 static void feed(struct io *io, struct mf_val input, const float *base, int stride, bool direct)
 {
     if (input.id && base)

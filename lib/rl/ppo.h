@@ -3,7 +3,7 @@
  *   ratio = exp(new - old)                          Schulman et al. 2017, eq. 7
  *   L     = mean max(-A ratio, -A clip(ratio, 1-eps, 1+eps)) + c_v (V-R)^2 - c_h H
  *
- * Rollouts of an older policy have an objective of their own: proximal.h.
+ * For rollouts of an older policy, see proximal.h.
  *
  * The log-probability is the chain's (ReinFlow, Zhang et al. 2025) or one
  * denoising step's (RLinf), as the policy's objective says.
@@ -32,28 +32,28 @@ struct mf_ppo_opts { /* the keys of that name, which conf/training.inc explains;
 
 struct mf_ppo; /* plans, optimiser state, counters */
 
-/* Borrows engine and policy, which it trains as it is: where encoder_frozen is set, the encoder keeps its weights. */
+/* Borrows engine and policy. It trains the policy in place; with encoder_frozen, the encoder keeps its weights. */
 int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
                struct mf_err *err);
-/* Adds the estimated memory of rounds of n decisions, beside the policy's weights; also of an outline. */
+/* Adds the estimated memory of rounds of n decisions, without the policy's weights; also of an outline. */
 void mf_ppo_memory(const struct mf_ppo *ppo, size_t n, struct mf_memory *to);
 void mf_ppo_free(struct mf_ppo *ppo);
 
-struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *ppo); /* the critic's warm-up goes by its minibatches */
+struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *ppo); /* its count of minibatches times the critic's warm-up */
 
-/* What an update did; means over its minibatches unless said otherwise. KL and ratios are between the proximal and the
- * new policy, their means over what the proximal one would have sampled (weighted by p/b). */
+/* Statistics of an update: means over its minibatches unless noted. KL and ratios compare the new policy with the
+ * proximal one; their means are weighted by p/b, as over samples of the proximal policy. */
 struct mf_ppo_stats {
     double policy_loss, value_loss, entropy;
     double kl_k1, kl_k3; /* -mean(lr), mean((r-1)-lr) */
     double clip_fraction, ratio_mean, ratio_max, clamped_fraction;
     double grad_norm, critic_grad_norm; /* before clipping */
-    double explained_variance;          /* of the rollout's values; NaN where the returns do not vary */
+    double explained_variance;          /* of the rollout's values; NaN: constant returns */
     double logratio_gap;                /* largest |new - old| on the first minibatch: 0 on the device that sampled */
-    double correction_max;              /* of the rows' p/b, see proximal.h; NaN where there are none */
+    double correction_max;              /* largest p/b of the rows, see proximal.h; NaN: none */
     double learning_rate;
-    int64_t minibatches, skipped; /* taken; with a non-finite gradient */
-    bool kl_stop, lagged;         /* lagged: an earlier policy sampled */
+    int64_t minibatches, skipped; /* processed; skipped, with a non-finite gradient */
+    bool kl_stop, lagged;         /* lagged: an earlier version of the policy sampled */
 };
 
 /* One round. A minibatch whose gradient is not finite is skipped and counted; three in a row: MF_EMATH. */

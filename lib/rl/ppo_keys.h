@@ -1,4 +1,4 @@
-/* ppo_keys.h - the rows of a learner's keys, for the tables of a stage. */
+/* ppo_keys.h - rows of a learner's keys for a stage's tables. */
 #ifndef MF_RL_PPO_KEYS_H
 #define MF_RL_PPO_KEYS_H
 

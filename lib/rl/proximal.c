@@ -14,7 +14,7 @@ static int alloc(float **to, size_t n, struct mf_err *err)
     return mf_alloc((void **)to, n * sizeof **to, "the log-probabilities of a round", err);
 }
 
-/* *now (n_live, E), the caller's: log-probabilities of the live rows. */
+/* *now (n_live, E): log-probabilities of the live rows by the current weights. The caller frees it. */
 static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows *r, float **now, struct mf_err *err)
 {
     struct mf_graph *g = mf_graph_new(&p->params);
@@ -55,7 +55,8 @@ int mf_recompute(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, st
     return rc;
 }
 
-/* One ratio, of n elements: old becomes proximal. Returns log p/b as the loss sees both, clamped. */
+/* One ratio, of n elements: replaces old by the proximal log-probabilities. Returns log p/b, both clamped as in the
+ * loss. */
 static double interpolate(float *old, const float *now, size_t n, const struct mf_ppo_opts *o, double *gap)
 {
     double b = 0, p = 0, c = 0;

@@ -13,8 +13,8 @@ static double number(const struct mf_frame *f, const char *path)
     return mf_frame_get_num(f, path, &v, &ignored) ? NAN : v;
 }
 
-/* The episodes that a round reports on: by when they began (episodes.h), or, of a collector that does not count them
- * so, those that ended. */
+/* The map of a round's episodes: those counted by their starts (episodes.h); of a collector that does not count so,
+ * those that ended. */
 static const char *counted(const struct mf_frame *round)
 {
     return mf_frame_has(round, "counted") ? "counted" : "episodes";
@@ -27,7 +27,7 @@ static double of_episodes(const struct mf_frame *round, const char *field)
     return number(round, path);
 }
 
-/* Over the episodes of all sources that say it; *n of them. NaN where there are none. */
+/* The mean over the episodes of all sources that report it; *n: their number. NaN: none. */
 static double mean(const struct mf_report *r, const char *field, double *n)
 {
     double sum = 0;

@@ -1,4 +1,4 @@
-/* rollout_columns.h - which arrays a rollout has: their names, types and shapes. */
+/* rollout_columns.h - names, types and shapes of the arrays of a rollout. */
 #ifndef MF_RL_ROLLOUT_COLUMNS_H
 #define MF_RL_ROLLOUT_COLUMNS_H
 
@@ -6,18 +6,18 @@
 #include "flow/spec.h"
 #include "stream/columns.h"
 
-struct mf_rollout_ids { /* in the columns */
+struct mf_rollout_ids { /* indices of the columns */
     int obs[MF_OBS_KEYS], actions, rewards, terminated, truncated, valid, n_exec;
     int loss_mask, values, last_values, final_values, chains, inds, logprobs; /* of a policy */
     int scaled;
 };
 
-/* Adds the arrays of a rollout of this policy, or of the expert (NULL) with A numbers an action; obs: the observations
- * that it carries. */
+/* Adds the arrays of a rollout of this policy, or of the expert (NULL) with action dim A; obs: the observations that
+ * the rollout carries. */
 void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const struct mf_policy_spec *policy,
                         const struct mf_layout *obs, int A, bool scaled);
-/* Bytes of T decisions of one environment with this policy, of which spec.net.obs is carried; mf-gae adds two arrays.
- */
+/* Bytes of T decisions of one environment with this policy, with the observations spec.net.obs; with_advantages: and
+ * with the two arrays that mf-gae adds. */
 size_t mf_rollout_bytes(const struct mf_policy_spec *policy, size_t T, bool with_advantages);
 
 #endif

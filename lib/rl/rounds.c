@@ -9,11 +9,11 @@
 
 enum { SLICES_MAX = 4096, AHEAD = MF_LAG_MAX + 1 };
 
-struct pending { /* of the round iter, which is this one's place modulo AHEAD */
+struct pending { /* the frames of round iter, at index iter % AHEAD */
     int64_t iter;
     struct mf_frame **slice;
     int n;
-    struct mf_frame *round; /* NULL: not in yet */
+    struct mf_frame *round; /* NULL: not received yet */
 };
 
 struct source {
@@ -24,8 +24,8 @@ struct source {
 
 struct mf_rounds {
     int lag, need, n;
-    bool begun;            /* a round was consumed: who goes is awaited no more */
-    struct source *source; /* by name */
+    bool begun;            /* a round was consumed: `need` no longer holds */
+    struct source *source; /* (n) sorted by name */
 };
 
 struct mf_rounds *mf_rounds_new(int lag, int need)
@@ -137,8 +137,8 @@ static int add_round(struct pending *p, struct mf_frame *f, struct mf_err *err)
     if (rc)
         return rc;
     if (slices != p->n)
-        return mf_err_set(err, MF_EFORMAT, "round %lld with %lld slices came where %d had come", (long long)p->iter,
-                          (long long)slices, p->n);
+        return mf_err_set(err, MF_EFORMAT, "the frame of round %lld names %lld slices, and %d were received",
+                          (long long)p->iter, (long long)slices, p->n);
     p->round = mf_frame_keep(f);
     return 0;
 }
@@ -152,10 +152,10 @@ int mf_rounds_add(struct mf_rounds *q, struct mf_frame *f, int64_t due, struct m
         return rc;
     struct source *s = find(q, src);
     if (!s && q->n != 1)
-        return mf_err_set(err, MF_EFORMAT, "a round of source '%s', of which no head came", src);
+        return mf_err_set(err, MF_EFORMAT, "a frame of source '%s', which has not sent a head", src);
     s = s ? s : &q->source[0];
     if (iter < due)
-        return 0; /* sent again by a collector that was not sure */
+        return 0; /* a collector sends a round again where it does not know that the round arrived */
     if (iter > due + q->lag)
         return mf_err_set(err, MF_EFORMAT,
                           "rollout %lld came where %lld was due: a round is missing, or the learner did not start from "
@@ -163,7 +163,7 @@ int mf_rounds_add(struct mf_rounds *q, struct mf_frame *f, int64_t due, struct m
                           (long long)iter, (long long)due);
     struct pending *p = &s->pending[iter % AHEAD];
     if (p->round)
-        return 0; /* the same */
+        return 0; /* a duplicate */
     p->iter = iter;
     return mf_frame_kind(f) == MF_ROLLOUT ? add_slice(p, f, err) : add_round(p, f, err);
 }

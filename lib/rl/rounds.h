@@ -1,8 +1,7 @@
-/* rounds.h - what of which source is in: from frames as they arrive to rounds as they are learned from.
+/* rounds.h - assembles per-source frames into complete rounds.
  *
- * A round is whole when each source that is here has sent all of it: its slices and its round frame. Sources come
- * (join), start over, and go (leave); with collect.max_lag a source may be a round ahead. What comes twice is taken
- * once.
+ * A round is complete when each connected source has sent its slices and its round frame. Sources join, restart and
+ * leave; with collect.max_lag a source may be a round ahead. A frame that arrives twice counts once.
  */
 #ifndef MF_RL_ROUNDS_H
 #define MF_RL_ROUNDS_H
@@ -10,7 +9,7 @@
 #include "base/err.h"
 #include "stream/frame.h"
 
-struct mf_round_part { /* of a round, by one source; its frames are the rounds' until they are dropped */
+struct mf_round_part { /* one source's part of a round; struct mf_rounds owns its frames until mf_rounds_drop */
     const char *src;
     struct mf_frame *const *slices;
     int n;
@@ -19,24 +18,24 @@ struct mf_round_part { /* of a round, by one source; its frames are the rounds' 
 
 struct mf_rounds;
 
-/* `need` sources must have come before a first round is whole. */
+/* The first round is complete only once `need` sources have joined. */
 struct mf_rounds *mf_rounds_new(int lag, int need);
 void mf_rounds_free(struct mf_rounds *q); /* NULL is fine */
 
-/* A source is here. What it sent of a round that is not in yet is forgotten: it sends it again. Returns how many are
- * still missing of the `need`. */
+/* A source joins, or restarts: its frames of incomplete rounds are dropped, since it sends them again. Returns the
+ * number of sources that `need` still lacks. */
 int mf_rounds_join(struct mf_rounds *q, const char *src);
-/* It is gone: rounds go on without it, but for those that it had finished. */
+/* A source leaves. Later rounds do not wait for it; its complete parts are still used. */
 void mf_rounds_leave(struct mf_rounds *q, const char *src);
 
-/* It was turned away: it is none of the `need`, where no round was consumed yet, and nothing of it is learned from. */
+/* A source is rejected: all of its frames are dropped, and it no longer counts towards `need`. */
 void mf_rounds_refuse(struct mf_rounds *q, const char *src);
 
-/* Keep a rollout or a round frame; `iter` is the round that is due. MF_EFORMAT: a round is missing, or slices are. */
+/* Keeps a rollout or a round frame; `iter` is the round that is due. MF_EFORMAT: a round or a slice is missing. */
 int mf_rounds_add(struct mf_rounds *q, struct mf_frame *f, int64_t iter, struct mf_err *err);
 bool mf_rounds_whole(const struct mf_rounds *q, int64_t iter);
-/* The parts of a whole round, by name of source; the caller frees the list. */
+/* The parts of a complete round, sorted by source; the caller frees the list. */
 struct mf_round_part *mf_rounds_parts(const struct mf_rounds *q, int64_t iter, int *n);
-void mf_rounds_drop(struct mf_rounds *q, int64_t iter); /* it is consumed */
+void mf_rounds_drop(struct mf_rounds *q, int64_t iter); /* the round is consumed */
 
 #endif

@@ -117,7 +117,8 @@ size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n)
     return 2 * mf_rollout_bytes(s, n, true) + r.arena.used;
 }
 
-/* (T, N, To, dim) of every key -> the flat observation of one decision, normalised: an encoding is of what was. */
+/* (T, N, To, dim) of every key -> the flat observation of one decision, normalised. An encoding is kept as it is: the
+ * encoder's input was normalised. */
 static int copy_obs(const struct round_slice *s, const struct mf_policy *p, size_t at, float *flat, struct mf_err *err)
 {
     const struct mf_policy_spec *spec = &p->spec;

@@ -1,8 +1,7 @@
-/* rows.h - a whole round as rows, one per decision, ready for minibatches.
+/* rows.h - a complete round as rows, one per decision, ready for minibatches.
  *
- * Rows are ordered by (source, environment, step), whatever the slices were and
- * whoever came first, so that what is computed from them does not depend on
- * how the round travelled.
+ * Rows are ordered by (source, environment, step), whatever the slices and
+ * their order of arrival: results do not depend on how the round was sent.
  *
  *   n = N*T rows   O flat observation, as spec.net.obs: raw or encoded   D = H*A   E elements of a log-probability
  *   P chain points and k denoising steps a row: (K+1, K) joint, (2, 1) single
@@ -22,7 +21,7 @@ struct mf_rows {
     size_t T, N;
     int O, D, P, k, C, E;
     bool single;             /* one drawn denoising step a row */
-    uint32_t *live;          /* (n_live) rows that the losses may see */
+    uint32_t *live;          /* (n_live) rows that enter the losses */
     float *obs;              /* (n, O) normalised */
     float *chain;            /* (n, P, D) */
     float *coef;             /* (n, k, 3) */
@@ -34,21 +33,21 @@ struct mf_rows {
     int32_t *n_exec;         /* (n) executed control steps */
     float *share;            /* (n) T / live steps of the row's environment */
     int64_t control_steps;   /* of the valid rows */
-    bool normalized;         /* advantages came normalised */
-    bool lagged;             /* some were sampled by an earlier policy than the learner's */
+    bool normalized;         /* the frames have normalised advantages */
+    bool lagged;             /* an earlier version of the policy sampled some of them */
     struct mf_arena arena;
 };
 
-/* Gather the slices of one round. noise[i]: the level in force when slice i was sampled (flow_noise's sigma, or the
- * level of sde and cps). MF_EFORMAT where slices do not fit together or do not fit the policy. */
+/* Gathers the slices of one round. noise[i]: the noise that slice i was sampled with (flow_noise's sigma, or the level
+ * of sde and cps). MF_EFORMAT where slices are incompatible with each other or with the policy. */
 int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *noise, struct mf_frame *const *slices,
                    size_t n_slices, struct mf_err *err);
-/* As gather: would these slices, of T decisions each (0: any number), fit together and fit the policy? */
+/* The checks of gather alone, for slices of T decisions each (0: any number). */
 int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *slices, size_t n_slices,
                   struct mf_err *err);
-/* The arrays of n rows, by the dims that are set, zeroed. */
+/* Allocates the arrays of n rows, zeroed, for the dims that are set. */
 int mf_rows_alloc(struct mf_rows *r, struct mf_err *err);
-/* Bytes that n decisions take: in the frames that they came in, as they came and aligned, and as rows. */
+/* Estimated bytes of n decisions: in received frames, in aligned copies, and as rows. */
 size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n);
 void mf_rows_release(struct mf_rows *r); /* safe on a zeroed one */
 

@@ -2,10 +2,10 @@
  *
  *   ret_n = r_n + gamma ret_n (0 after an end);  rewards_scaled = r / sqrt(var(ret) + 1e-8), within +-10
  *
- * One scaler per source; variance over all its environments so far, merged
- * batch by batch (Chan et al. 1979), starting from mean 0, var 1, count 1e-4.
- * A row with valid = 0 is no transition: it is in no variance, its scaled
- * reward is 0, and the return begins anew after it.
+ * One scaler per source; its variance is over all environments and decisions
+ * so far, merged batch by batch (Chan et al. 1979) from mean 0, var 1, count
+ * 1e-4. A row with valid = 0 is no transition: the variance leaves it out, its
+ * scaled reward is 0, and the return restarts after it.
  */
 #ifndef MF_RL_SCALE_H
 #define MF_RL_SCALE_H

@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "flow/frames.h"
 
-/* The version that sampled the part; without a word about it, the newest. */
+/* The version that sampled the part; the newest where the slice has none. */
 static int read_version(const struct mf_policy *p, const struct mf_frame *slice, int64_t *version, struct mf_err *err)
 {
     *version = p->version;
@@ -20,7 +20,7 @@ static int read_version(const struct mf_policy *p, const struct mf_frame *slice,
     return 0;
 }
 
-/* All of its slices are of one version: whoever looks at the first one has looked at them all. */
+/* All slices must have one version, so that callers read it from the first slice. */
 static int check_versions(const struct mf_policy *p, const struct mf_round_part *part, int64_t *version,
                           struct mf_err *err)
 {
@@ -44,11 +44,10 @@ static int check_encoder(const struct mf_policy *p, const struct mf_frame *slice
     if (mf_frame_get_str(slice, "policy.encoder", &digest, err))
         return err->code;
     if (strcmp(digest, own) != 0)
-        return mf_err_set(
-            err, MF_EUSAGE,
-            "round %lld carries encodings by another encoder than the learner's: let policy.checkpoint be "
-            "the one that it was collected with, or collect with training.freeze_encoder=false",
-            (long long)p->iter);
+        return mf_err_set(err, MF_EUSAGE,
+                          "round %lld carries encodings by another encoder than the learner's: give the collector's "
+                          "policy.checkpoint, or collect with training.freeze_encoder=false",
+                          (long long)p->iter);
     return 0;
 }
 
@@ -64,14 +63,14 @@ int mf_staleness_check(struct mf_staleness *s, const struct mf_policy *p, const 
     (void)mf_frame_get_str(part->slices[0], "policy.digest", &theirs, &ignored);
     if (version == p->version && *theirs && strcmp(theirs, digest) != 0 && s->foreign++ == 0)
         mf_log(MF_LOG_WARN,
-               "round %lld was sampled by other weights than the learner has (%s): off-policy from here on",
+               "the weights that sampled round %lld differ from the learner's (%s): training is off-policy",
                (long long)p->iter, digest);
     if (version >= s->first && p->version - version <= s->max_lag)
         return 0;
     s->dropped++;
     mf_log(MF_LOG_WARN,
-           "round %lld is of policy version %lld, older than collect.max_lag=%lld or this learner's start allow: "
-           "dropped",
+           "round %lld is dropped: its policy version %lld is older than collect.max_lag=%lld or the learner's first "
+           "version allows",
            (long long)p->iter, (long long)version, (long long)s->max_lag);
     return 1;
 }

@@ -1,5 +1,5 @@
-/* staleness.h - which parts of a round may be learned from: their policy is one that the learner had, and its version
- * is not too many rounds old.
+/* staleness.h - selects the parts of a round to learn from: a version of this learner's policy sampled them, and that
+ * version is not too old.
  */
 #ifndef MF_RL_STALENESS_H
 #define MF_RL_STALENESS_H
@@ -9,14 +9,13 @@
 #include "rl/rounds.h"
 
 struct mf_staleness {
-    int64_t max_lag;          /* versions that a part may be behind the learner's */
+    int64_t max_lag;          /* largest number of versions behind the learner's */
     int64_t first;            /* the version that the learner started from */
-    int64_t dropped, foreign; /* parts so far: too old; sampled by other weights than their version's, which is warned
-                                 of once */
+    int64_t dropped, foreign; /* parts so far: too old; sampled by other weights than their version's (one warning) */
 };
 
-/* Of one source's part, with a slice at least: 0 it is learned from; 1 it is too old, which the log says. MF_EFORMAT
- * where no such version was made so far; MF_EUSAGE where its encodings are by another encoder than p's. digest: p's. */
+/* Checks one source's part, of at least one slice. 0: learn from it; 1: it is too old, and a warning is logged.
+ * MF_EFORMAT: its version does not exist yet. MF_EUSAGE: another encoder than p's made its encodings. digest: p's. */
 int mf_staleness_check(struct mf_staleness *s, const struct mf_policy *p, const char *digest,
                        const struct mf_round_part *part, struct mf_err *err);
 

@@ -14,7 +14,7 @@
 #include "run/runs.h"
 #include "rl/proximal.h"
 
-/* sigma's upper bound falls with the control steps taken, the level of sde and cps with the iterations. */
+/* The schedule of sigma's upper bound is over control steps, that of sde's and cps's level over iterations. */
 static void put_noise_in_force(struct mf_trainer *t)
 {
     const struct mf_noise_opts *o = &t->noise;
@@ -49,7 +49,7 @@ static int open_engine(struct mf_trainer *t, const struct mf_trainer_opts *o, st
     return mf_engine_open(&t->engine, o->device, (int)o->threads, (enum mf_precision)o->precision, err);
 }
 
-/* Its parameters are there by now: those of an encoder too, whose output the rollouts may carry. */
+/* Called once the policy has all parameters, also those of an encoder whose output the rollouts may carry. */
 static void set_encoder(struct mf_policy *p, const struct mf_trainer_opts *o)
 {
     p->encoder_frozen = o->freeze_encoder;
@@ -87,7 +87,7 @@ int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer
     }
     if (!rc && (opts->ppo.recompute_logprobs || opts->ppo.proximal > 0))
         rc = mf_proximal_memory(t.engine, &t.policy, n, to, err);
-    /* The next version is encoded by frames of at most 64 MiB and copied into messages, while the rows are gone. */
+    /* The next version is encoded in frames of at most 64 MiB and copied into messages, after the rows are freed. */
     double policy = (double)(t.policy.params.size * sizeof(float)), next = 2 * policy + fmin(policy, 64 << 20);
     if (!rc && served)
         to->of[MF_MEMORY_SERVED] += served * policy + fmax(0, next - to->of[MF_MEMORY_ROWS]);
@@ -181,8 +181,9 @@ int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, 
     return !strcmp(t->start, start)
                ? 0
                : mf_err_set(err, MF_EUSAGE,
-                            "%.100s goes on as it began, but here is policy.checkpoint=%.300s, which was %.300s with "
-                            "other weights; give what it was, go on all the same with run.force=true, or begin anew "
+                            "%.100s cannot be resumed with policy.checkpoint=%.300s: it started from "
+                            "policy.checkpoint=%.300s, with "
+                            "other weights; give that one, resume all the same with run.force=true, or start over "
                             "with run.resume=never run.force=true",
                             run, named, was ? was : "null");
 }
@@ -204,7 +205,7 @@ int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err 
     return mf_checkpoint_save(path, &c, err);
 }
 
-/* Of the parts that may be learned from; the caller frees the list. None is fine. */
+/* The slices of the parts that are not too old, maybe none; the caller frees the list. */
 static int fresh_slices(struct mf_trainer *t, const struct mf_round_part *parts, int n, struct mf_frame ***slices,
                         size_t *count, struct mf_err *err)
 {
@@ -243,8 +244,8 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
         rc = mf_ppo_update(t->learner, &rows, stats, err);
     if (rc == 0 && stats->logratio_gap > 0 && !t->stale.foreign && !stats->lagged)
         mf_log(MF_LOG_WARN,
-               "round %lld: log-probabilities differ by %.3g before the first step; sampled on another device? "
-               "(training.recompute_logprobs=true)",
+               "round %lld: log-probabilities differ by %.3g before the first step: if another device sampled it, set "
+               "training.recompute_logprobs=true",
                (long long)t->policy.iter, stats->logratio_gap);
     if (rc == 0)
         *health = mf_health_of(&rows, &t->policy, stats->entropy);
@@ -283,7 +284,7 @@ int mf_trainer_learn(struct mf_trainer *t, const struct mf_round_part *parts, in
     int rc = fresh_slices(t, parts, n, &slices, &n_slices, err);
     if (rc == 0 && n_slices)
         rc = update(t, slices, n_slices, stats, health, steps, err);
-    if (rc) /* without one of the parts it may be asked again */
+    if (rc) /* the caller may try again without one of the parts */
         t->stale = before;
     free(slices);
     return rc;

@@ -1,5 +1,4 @@
-/* trainer.h - what a run of PPO carries from round to round: policy, learner, the noise in force, the collectors'
- * states; and its checkpoints.
+/* trainer.h - the state of a PPO run: policy, learner, current noise, collectors' states; and its checkpoints.
  */
 #ifndef MF_RL_TRAINER_H
 #define MF_RL_TRAINER_H
@@ -26,7 +25,7 @@ struct mf_trainer_opts {
     struct mf_noise_opts noise;
     int64_t max_lag;     /* as in staleness.h */
     bool freeze_encoder; /* the observation's encoder is not trained */
-    bool encoded;        /* rollouts carry what it made of the observations (mf_net_encoded) */
+    bool encoded;        /* rollouts carry encodings (mf_net_encoded) */
 };
 
 enum { MF_TRAINER_PAST = 64 };
@@ -36,42 +35,44 @@ struct mf_trainer {
     struct mf_policy policy;
     struct mf_ppo *learner;
     struct mf_noise_opts noise;
-    struct mf_state *states; /* of the collectors at the end of their last rounds, unread; one a name */
+    struct mf_state *states; /* opaque states of the collectors after their last rounds, one per name */
     int n_states;
-    double level[MF_TRAINER_PAST]; /* noise in force for version v: level[v % PAST] */
-    char digest[17];               /* of the policy at hand */
-    char start[17];                /* digest of the policy that the run began with; "": not known */
+    double level[MF_TRAINER_PAST]; /* noise of version v: level[v % PAST] */
+    char digest[17];               /* of the current policy */
+    char start[17];                /* digest of the policy that the run started from; "": unknown */
     struct mf_staleness stale;     /* of the rounds so far */
-    bool from_ema;                 /* the averaged weights of a checkpoint were loaded */
+    bool from_ema;                 /* the EMA weights of a checkpoint were loaded */
 };
 
 /* A fresh policy of this spec and its learner. */
 int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts,
                     struct mf_err *err);
-/* What that will take for rounds of n decisions, and to serve so many versions; added, and nothing of it is allocated.
- */
+/* Adds the estimated memory of such a trainer for rounds of n decisions and for `served` versions of the policy in
+ * memory. Allocates none of it. */
 int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts, size_t n, int served,
                       struct mf_memory *to, struct mf_err *err);
 void mf_trainer_release(struct mf_trainer *t); /* safe on a zeroed one */
 
-/* Resumes: everything goes on. Else the checkpoint is a start: weights (as `which` says) and normaliser alone. */
+/* resumes: loads the whole state. Otherwise the checkpoint is a start: weights, selected by `which`, and normaliser
+ * alone. */
 int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum mf_weights which, struct mf_err *err);
-/* MF_EUSAGE where the run in RUN, whose newest checkpoint is `newest`, did not begin with the one that `named` (a file
- * or a run) has, as far as that is known. `was` is what it was called, NULL: not known; what a folder holds may have
- * changed since, so its name is enough. To be asked before all is loaded: t's policy is that of `named` then. */
+/* MF_EUSAGE where the run `run`, whose newest checkpoint is `newest`, did not start from the checkpoint `named` (a file
+ * or a run), as far as that is known. `was`: the name that the run recorded, NULL: unknown; an equal name is enough, as
+ * a folder's contents may have changed since. Call it before mf_trainer_load: it may load the policy of `named` into t.
+ */
 int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, const char *named, const char *was,
                      enum mf_weights which, struct mf_err *err);
 int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err);
 
-/* Learn from what is fresh of a round's n parts, each sampled by the version that it names; *steps are its control
- * steps. Nothing of it is: 0, no steps, and what has no value is NaN. */
+/* Learns from those of a round's n parts that are not too old; *steps: their control steps. If all are too old: 0, no
+ * steps, and NaN where statistics have no value. */
 int mf_trainer_learn(struct mf_trainer *t, const struct mf_round_part *parts, int n, struct mf_ppo_stats *stats,
                      struct mf_health *health, int64_t *steps, struct mf_err *err);
-/* When that failed: the first part that is wrong by itself, with its own reason in *err; -1: none is. T: decisions of a
- * slice, 0: any number. */
+/* After mf_trainer_learn failed: the index of the first part that is invalid by itself, with the reason in *err; -1:
+ * none. T: decisions of a slice, 0: any number. */
 int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_round_part *parts, int n, size_t T,
                        struct mf_err *err);
-/* The round is consumed: the next version, its noise, and the states that came with the parts. */
+/* The round is consumed: sets the next version and its noise, and keeps the states in the parts. */
 int mf_trainer_next(struct mf_trainer *t, const struct mf_round_part *parts, int n, int64_t steps, struct mf_err *err);
 
 #endif

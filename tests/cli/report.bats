@@ -56,10 +56,10 @@ with open(sys.argv[1], "wb") as f:
             m["values"]["train/approx_kl"] = .5
         f.write(msgpack.packb(m))
 PY
-    mf-report all/slow/0 >r.html && grep -qF '<p class="trouble">trouble: KL is 0.5: the policy leaps; lower' r.html && grep -qF '; cut before its end' r.html
+    mf-report all/slow/0 >r.html && grep -qF '<p class="trouble">trouble: KL is 0.5: the updates are too large; lower' r.html && grep -qF '; cut before its end' r.html
 }
 
-@test "names that are no text, runs without configuration or iterations still make a page" {
+@test "names that are not UTF-8, runs without configuration or iterations still make a page" {
     name=$'b\xffd \x01 & "q" ]]>'
     mkdir -p "$name/logs" && cp all/slow/1/logs/metrics.mf "$name/logs" && mkdir -p young/logs && : >young/logs/metrics.mf &&
         mf-report "$name" young all >r.html && page r.html >rows && grep -qF $'b\xef\xbf\xbdd \xef\xbf\xbd & "q" ]]>|not known|1|0.935last 2 iterations|-|0 of 1' rows &&
@@ -77,7 +77,7 @@ for table in E.parse(sys.argv[1]).iter(H + "table"):
 PY
 }
 
-@test "evaluations that lie beside a run are a table, each against the first on the same trials; what is none is passed over" {
+@test "evaluations beside a run are a table, each compared with the first on the same trials; other files are ignored" {
     mf-collect run.dir=p training.total_timesteps=30000 2>log | mf-gae | mf-ppo training.save_interval=6 >m 2>>log
     cp p/checkpoints/000006.safetensors p/checkpoints/000008.safetensors . && trials="eval.num_episodes=20 eval.seed=[0,1]"
     # shellcheck disable=SC2086 # two words
@@ -93,7 +93,7 @@ PY
         grep -qF "<p>On $(uname -n), $(uname -s) $(uname -r)" r.html && page r.html >rows
 }
 
-@test "a foreign run shows what it holds and nothing of who reads it: no environment, no links out, no pipes" {
+@test "a run from elsewhere shows only its own content: no environment variables, no links out of it, no pipes" {
     cd all/slow/0 || return 1
     export MF_TEST_SECRET=hunter2
     local ref="\${oc.env:MF_TEST_SECRET}"
@@ -119,7 +119,7 @@ PY
     done
 }
 
-@test "results that lack a field are left out and said; the others make their table" {
+@test "results that lack a field are left out with a warning; the others make their table" {
     mkdir p && cp -r all/slow/0/logs p && /usr/bin/python3 - <<'PY' || return 1
 import json
 trials = {k: [1, 0] for k in ("success_once", "success_at_end", "length", "return")}
@@ -139,7 +139,7 @@ PY
         cat >r.html <<<"$output" && evaluations r.html >rows && [[ $(wc -l <rows) -eq 1 ]]
 }
 
-@test "evaluations: the reference is the clone, else the first in time, and of several words the first one's" {
+@test "evaluations: the reference is the clone, else the earliest one, and of several words the first one's" {
     mkdir -p d/tuned/logs && cp all/slow/0/logs/metrics.mf d/tuned/logs && /usr/bin/python3 - <<'PY' || return 1
 import json, os
 trials = {k: [1, 0] for k in ("success_once", "success_at_end", "length", "return")}
@@ -158,7 +158,7 @@ PY
         mv d/before.json all && mf-report d >r.html && [[ $(names) == "first! old tuned" ]] && rm d/tuned/logs/eval.json && mf-report d >r.html && [[ $(names) == "old! tuned" ]]
 }
 
-@test "in a browser it is drawn, and no name becomes a program" {
+@test "a browser draws the page, and no name becomes a script" {
     command -v chromium >/dev/null || skip "no chromium"
     mf-report all >r.html
     HOME=$T timeout 60 chromium --headless --no-sandbox --disable-gpu --window-size=1200,900 --dump-dom "file://$T/r.html" >dom 2>/dev/null
@@ -180,13 +180,13 @@ PY
     grep -o '<title>[^<]*' dom && grep -qF '<title>beyond: 0,0</title>' dom
 }
 
-@test "what is no run is said, and a page is not for a terminal" {
+@test "errors for a folder without a run, and for a page on a terminal" {
     run -2 mf-report && [[ $output == *"give the runs to report on"* ]]
     run -2 script -qec "mf-report all" /dev/null </dev/null && [[ $output == *"the output is an HTML page, not text for a terminal: mf-report all >report.html"* ]]
     run -1 --separate-stderr bash -c 'mf-report all >/dev/full' && [[ $stderr == *"No space left on device"* ]]
 }
 
-@test "a run that blew up to the end of the numbers is still a page" {
+@test "a run with values up to the largest float still makes a page" {
     mkdir -p big/logs && /usr/bin/python3 -c 'import msgpack, sys
 for m in ({"mf": "head", "v": 1, "run": "big", "src": "", "seed": 0, "spec": {}, "chain": []},
           {"mf": "metrics", "iter": 0, "step": 10, "time": 1.0, "values": {"train/approx_kl": 1e308, "train/loss": -1e308}},

@@ -1,9 +1,9 @@
-/* arithmetic.c - ${eval:'..'} with Python's meaning, as configurations written for Hydra expect it: whole numbers stay
- * whole except in a division, // and % round down, ** binds closer than a sign, int() and round() make whole numbers.
+/* arithmetic.c - ${eval:'..'} with Python's semantics, as configurations written for Hydra expect them: integers stay
+ * integers except in a division, // and % round down, ** binds closer than a sign, int() and round() give integers.
  *
- * No C library gives this. muParser has no whole numbers, no // and no %, and loads the C++ runtime: 2.1 ms to start a
- * program that takes 1.0 ms. Lua's powers are never whole, and a configuration has no need of a language. libmatheval
- * needs Guile.
+ * No C library has these semantics. muParser has no integers, no // and no %, and loads the C++ runtime: a program that
+ * starts in 1.0 ms then takes 2.1 ms. Lua's powers are never integers, and a configuration needs no language.
+ * libmatheval needs Guile.
  */
 #include <ctype.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 
 enum { DEPTH_MAX = 32, FILES_MAX = 512, NAME_BYTES = 256 };
 
-struct fragment { /* one file's own keys, and where they go */
+struct fragment { /* one file's own keys, and their package */
     struct mf_item *body;
     char *package;
 };
@@ -19,23 +19,23 @@ struct composer {
     struct mf_options_chosen *chosen;
     int n, depth;
     struct fragment part[FILES_MAX]; /* the last one first */
-    char *open[DEPTH_MAX];           /* the files that name this one */
+    char *open[DEPTH_MAX];           /* the files whose defaults lead to this one */
 };
 
 /* An entry of a defaults list. */
 struct entry {
-    bool self, is_override, optional, is_file, packed; /* packed: it says its @package */
-    char group[NAME_BYTES];                            /* "policy", from the top; "" is the top */
-    char own[NAME_BYTES];                              /* its package, below that of the list's file */
-    char key[NAME_BYTES];                              /* what chooses its option: group, or group@package */
-    char list[NAME_BYTES];                             /* the group as the list writes it: what ${..} means */
+    bool self, is_override, optional, is_file, packed; /* packed: it has an @package */
+    char group[NAME_BYTES];                            /* "policy", an absolute path; "": the root */
+    char own[NAME_BYTES];                              /* its package, relative to that of the list's file */
+    char key[NAME_BYTES];                              /* of overrides of its option: group, or group@package */
+    char list[NAME_BYTES];                             /* the group as the list writes it, for ${..} */
     const char *parent;                                /* the package of the list's file */
     struct mf_item *option;
 };
 
 /* ---- a defaults list ---- */
 
-/* Its launchers and loggers are not ours to load. */
+/* Hydra's own groups, such as launchers and loggers, are not loaded. */
 static bool is_hydras(const struct entry *e)
 {
     return !strncmp(e->group, "hydra", 5) && (!e->group[5] || e->group[5] == '/');
@@ -113,7 +113,7 @@ static int read_list(struct entry *e, const struct mf_item *list, const char *gr
     return 0;
 }
 
-/* The choices of this list's `override` entries. Those of words, and of files that name this one, came before. */
+/* Notes this list's `override` entries. Words, and the files that include this one, take precedence. */
 static void note_overrides(struct composer *c, const struct entry *e, int n)
 {
     for (; n-- > 0; e++) {
@@ -124,7 +124,7 @@ static void note_overrides(struct composer *c, const struct entry *e, int n)
     }
 }
 
-/* ${group} in an option: what is chosen for it, or what stands in the same list. */
+/* Resolves ${group} in an option: to the chosen option of the group, else to its option in the same list. */
 static int fill_option(struct composer *c, const struct entry *all, int n, const char *text, const char *where,
                        char to[NAME_BYTES], struct mf_err *err)
 {
@@ -148,7 +148,7 @@ static int fill_option(struct composer *c, const struct entry *all, int n, const
 
 static int visit(struct composer *c, const char *path, const struct entry *as, struct mf_err *err);
 
-/* One file of the entry's group. */
+/* Visits an option of the entry's group. */
 static int visit_option(struct composer *c, const struct entry *all, int n, const struct entry *e, const char *option,
                         const char *where, struct mf_err *err)
 {
@@ -231,7 +231,7 @@ static int appended(struct composer *c, struct mf_err *err)
     return rc;
 }
 
-/* The list backwards, so that what stands further down may override what stands above. */
+/* Visits the list in reverse, so that a later entry can override the options of earlier ones. */
 static int walk(struct composer *c, struct mf_item *body, const struct mf_item *list, const char *group,
                 const char *package, struct mf_err *err)
 {
@@ -241,7 +241,7 @@ static int walk(struct composer *c, struct mf_item *body, const struct mf_item *
     int rc = list ? read_list(all, list, group, package, err) : 0;
     for (int i = 0; i < listed; i++)
         self |= all[i].self;
-    all[listed].self = true; /* unless the list says where */
+    all[listed].self = true; /* the file itself: last, unless the list has _self_ */
     const int n = listed + !self;
     if (rc == 0)
         note_overrides(c, all, listed);
@@ -253,7 +253,7 @@ static int walk(struct composer *c, struct mf_item *body, const struct mf_item *
     return rc;
 }
 
-/* hydra.searchpath: [file://DIR] of the first file. What is no folder of files is passed over. */
+/* hydra.searchpath: [file://DIR] of the first file. Other URLs are ignored. */
 static int search_too(struct composer *c, const struct mf_item *body, struct mf_err *err)
 {
     const struct mf_item *list = mf_item_at(body, "hydra.searchpath");
@@ -270,7 +270,7 @@ static int search_too(struct composer *c, const struct mf_item *body, struct mf_
     return 0;
 }
 
-/* The file at `path`, which an entry names. */
+/* Visits the file at `path`. */
 static int visit(struct composer *c, const char *path, const struct entry *as, struct mf_err *err)
 {
     struct mf_item *body, *list;
@@ -335,7 +335,7 @@ int mf_compose(struct mf_item *root, int *reading, struct mf_folders *folders, c
     }
     if (rc == 0)
         rc = unused(c, err);
-    for (int i = c->n; i-- > 0;) { /* the last one first: it was walked backwards */
+    for (int i = c->n; i-- > 0;) { /* from the last one on: the lists were visited in reverse */
         struct fragment *p = &c->part[i];
         if (rc == 0) {
             mf_item_stamp(p->body, ++*reading);

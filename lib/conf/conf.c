@@ -26,7 +26,7 @@ struct mf_conf *mf_conf_new(void)
         struct mf_item *v = NULL;
         struct mf_err err;
         if (mf_key_default(mf_keys[i].name, &v) || mf_typed_take(&c->slot[i].v, &mf_keys[i], v, &err))
-            abort(); /* a default that its own row refuses is a bug of the table */
+            abort(); /* the default of a row is out of its range: a bug of the table */
         c->slot[i].text = mf_typed_text(&c->slot[i].v, &mf_keys[i]);
         mf_item_free(v);
     }
@@ -44,13 +44,13 @@ void mf_conf_free(struct mf_conf *c)
     free(c);
 }
 
-/* ---- from what was composed to the keys ---- */
+/* ---- from the composed tree to the keys ---- */
 
 struct binder {
     struct mf_conf *conf;
     struct mf_resolver resolver;
     bool keep;   /* conf.unknown=keep */
-    int unknown; /* leaves in files that are no key */
+    int unknown; /* unknown keys in files */
 };
 
 static const char *as_written(const struct mf_item *v)
@@ -58,8 +58,8 @@ static const char *as_written(const struct mf_item *v)
     return v->is == MF_IS_LIST ? "[..]" : v->is == MF_IS_MAP ? "{..}" : v->text;
 }
 
-/* What a reference gave, as the key wants it: a text in the environment may be a number, a number in a name is a text.
- */
+/* The value of a reference, converted to the key's type: a text from the environment may be a number, and a number in a
+ * name becomes a text. NULL: it has the type. */
 static struct mf_item *converted(const struct mf_item *v, enum mf_type type)
 {
     const bool text = type == MF_STR || type == MF_CHOICE;
@@ -71,7 +71,7 @@ static struct mf_item *converted(const struct mf_item *v, enum mf_type type)
     return x;
 }
 
-/* Of two names for one key the later holds; in one file there is one. */
+/* Of two names for one key, the later one wins. Two in one file are an error. */
 static int set(struct mf_conf *c, int i, const struct mf_item *v, const char *name, struct mf_err *err)
 {
     const char *at = v->where ? v->where : "", *colon = v->where ? ": " : "";
@@ -102,7 +102,7 @@ static int unknown(struct binder *b, const struct mf_item *x, const char *path, 
     char *to = b->conf->remark;
     const size_t n = strlen(to), size = sizeof b->conf->remark;
     if (!x->where || !strncmp(path, "hydra.", 6))
-        return 0; /* a word that said +, or Hydra's own */
+        return 0; /* a word +KEY, or a key of Hydra */
     if (!b->keep)
         return mf_err_set(err, MF_EUSAGE, "%.200s: unknown key '%.100s', nearest is '%s'", x->where, path,
                           mf_key_nearest(path));
@@ -112,13 +112,13 @@ static int unknown(struct binder *b, const struct mf_item *x, const char *path, 
     return 0;
 }
 
-/* A map at a group's short name, env, is the group. */
+/* A map in the place of a group's short name, env, is the group itself. */
 static int key_of(const struct mf_item *x, const char *path)
 {
     return x->is == MF_IS_MAP && mf_key_is_group(path) ? -1 : mf_key_find(path);
 }
 
-/* In what is no key, a reference that cannot be had stays as it is written; a cycle is an error anywhere. */
+/* Under an unknown key, an unresolvable reference stays as written. A cycle is always an error. */
 static int resolve_kept(struct binder *b, struct mf_item *x, struct mf_err *err)
 {
     int rc = mf_resolve(&b->resolver, x, err);
@@ -127,13 +127,13 @@ static int resolve_kept(struct binder *b, struct mf_item *x, struct mf_err *err)
     return b->resolver.hopeless ? rc : 0;
 }
 
-/* ${..} in the place of a group may have given a map: the group's, but for what the group says itself. */
+/* ${..} in the place of a group may resolve to a map: its entries join the group, whose own entries win. */
 static void unfold(struct binder *b, struct mf_item *group)
 {
     struct mf_item *x = group->is == MF_IS_MAP ? mf_item_brief(group) : NULL;
     struct mf_err err;
     if (!x || mf_resolve(&b->resolver, x, &err) || x->is != MF_IS_MAP)
-        return; /* a failure comes again where x is bound */
+        return; /* the error is reported where x is bound */
     struct mf_item *all = mf_item_copy(x);
     mf_item_remove(x);
     for (int i = 0; i < all->n; i++)
@@ -142,7 +142,7 @@ static void unfold(struct binder *b, struct mf_item *group)
     mf_item_free(all);
 }
 
-/* A list that is a key's: each of its items is a value of its own. */
+/* The value of a list key: resolves and converts each item. */
 static int resolve_list(struct binder *b, struct mf_item *list, enum mf_type type, struct mf_err *err)
 {
     int rc = 0;
@@ -155,7 +155,7 @@ static int resolve_list(struct binder *b, struct mf_item *list, enum mf_type typ
     return rc;
 }
 
-/* The whole tree below x. What is a key is taken out of it: the rest is left. */
+/* Binds all keys in the tree below x. */
 static int bind_all(struct binder *b, struct mf_item *x, struct mf_err *err)
 {
     char path[PATH_BYTES];
@@ -177,7 +177,8 @@ static int bind_all(struct binder *b, struct mf_item *x, struct mf_err *err)
     return 0;
 }
 
-/* What is left when the keys are taken out: other values may refer to them until all are bound. */
+/* Removes the keys from the tree, which leaves the unknown ones. Called once all keys are bound: until then references
+ * may refer to them. */
 static void take_keys_out(struct mf_item *x)
 {
     char path[PATH_BYTES];
@@ -207,7 +208,7 @@ int mf_conf_take(struct mf_conf *c, struct mf_item *root, struct mf_err *err)
     return rc;
 }
 
-/* ---- from the keys to who asks ---- */
+/* ---- from the keys to a stage's fields ---- */
 
 static int missing(const char *key, const struct mf_slot *s, struct mf_err *err)
 {
@@ -275,7 +276,7 @@ int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *sel
     return 0;
 }
 
-/* What a run computes does not depend on them, or it may be longer than it was meant to be. */
+/* A resumed run may change these keys: its results do not depend on them, or they only lengthen it. */
 static const char *const changeable[] = {"run.dir",
                                          "run.name",
                                          "run.resume",
@@ -284,12 +285,12 @@ static const char *const changeable[] = {"run.dir",
                                          "log.formats",
                                          "log.dir",
                                          "threads",
-                                         "env.command", /* of the same environment, which is checked by its name */
+                                         "env.command", /* env.name identifies the environment */
                                          "env.address",
                                          "env.workers",
                                          "env.timeout",
                                          "env.restarts",
-                                         "clone.dataset", /* of as many samples, which are counted */
+                                         "clone.dataset", /* the number of samples is checked instead */
                                          "clone.cache_mib",
                                          "log.progress",
                                          "policy.checkpoint",

@@ -121,7 +121,7 @@ struct mf_item *mf_item_at(const struct mf_item *root, const char *path)
     return (struct mf_item *)x;
 }
 
-/* Room for one more: arrays double at every power of two. */
+/* Makes room for one more: the arrays double at every power of two. */
 static void grow(struct mf_item *x)
 {
     if (x->n & (x->n - 1))
@@ -253,7 +253,7 @@ void mf_value_print(const char *text, FILE *to)
     free(escaped);
 }
 
-/* As it was written, unless a file means another thing by that: Hydra's words know inf, -.5 and TrUe. */
+/* As written, unless YAML reads that differently: Hydra's words allow inf, -.5 and TrUe. */
 static void print_plain(const struct mf_item *x, FILE *to)
 {
     struct mf_item *again = mf_item_scalar(x->text, false, MF_YAML);

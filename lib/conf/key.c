@@ -7,7 +7,7 @@
 
 enum { NAME_MAX_ = 128 };
 
-/* Other names of the same thing, from the published commands and files. */
+/* Aliases, from published commands and files. */
 static const char *const alias[][2] = {
     {"env", "env.name"},
     {"normalizer", "ckpt.normalizer"},
@@ -39,7 +39,7 @@ bool mf_key_is_group(const char *name)
     return false;
 }
 
-/* Levenshtein's distance, over at most NAME_MAX_ characters, upper case as lower case. */
+/* Levenshtein distance over at most NAME_MAX_ characters, ignoring case. */
 static int distance(const char *a, const char *b)
 {
     int row[NAME_MAX_ + 1], n = (int)strnlen(b, NAME_MAX_);
@@ -65,7 +65,7 @@ const char *mf_key_nearest(const char *name)
     for (int i = 0; mf_keys[i].name; i++) {
         const char *dot = strchr(mf_keys[i].name, '.');
         int d = distance(name, mf_keys[i].name), bare = dot ? 1 + distance(name, dot + 1) : d;
-        d = bare < d ? bare : d; /* whoever forgets the group means the key of that name */
+        d = bare < d ? bare : d; /* the group may be missing */
         if (d < least)
             least = d, best = mf_keys[i].name;
     }
@@ -84,8 +84,8 @@ int mf_key_default(const char *name, struct mf_item **to)
     return 0;
 }
 
-/* The key that a group's name alone is short for, without the group. A value that is none of ours gets a name too, for
- * references to mean it. */
+/* The key that a group's name alone stands for, without the group. A value of another group gets a name too, so that
+ * references can find it. */
 static const char *short_for(const char *group)
 {
     const size_t n = strlen(group);

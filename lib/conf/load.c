@@ -15,8 +15,8 @@ struct loader {
     struct mf_folders folders;
     struct mf_options_chosen chosen;
     int n;
-    struct mf_word *word; /* from->word, read */
-    bool *is_option;      /* of a group: the composition takes it */
+    struct mf_word *word; /* from->word, parsed */
+    bool *is_option;      /* the word chooses an option of a group */
 };
 
 static int add_folders(struct loader *l, struct mf_err *err)
@@ -61,9 +61,9 @@ static bool was_used(const struct loader *l, const char *group)
     return false;
 }
 
-/* ---- a word that is no option ---- */
+/* ---- a word that sets a key ---- */
 
-/* Has a file written a value in the place of this group, policy: PPO? */
+/* Is there a value in the place of this group, as in policy: PPO? */
 static bool is_value(const struct mf_item *root, const char *group)
 {
     const struct mf_item *there = mf_item_find(root, group);
@@ -118,7 +118,7 @@ static int apply(struct mf_item *root, const struct mf_word *w, int reading, str
     return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- files, then words ---- */
 
 static int compose_files(struct loader *l, struct mf_item *root, int *reading, struct mf_err *err)
 {
@@ -131,7 +131,7 @@ static int compose_files(struct loader *l, struct mf_item *root, int *reading, s
     return rc;
 }
 
-/* A comma outside of quotes and brackets. */
+/* The error for a comma outside quotes and brackets. */
 static int several(const struct mf_word *w, const char *text, struct mf_err *err)
 {
     const int i = mf_key_find(w->key);
@@ -266,7 +266,7 @@ static int find_options(struct loader *l, struct mf_word *w, struct mf_err *err)
     return rc;
 }
 
-/* One job: all words, each with the value that its turn is at. It must compose. */
+/* Prints one job: each word with its value number turn[i]. The job must compose without errors. */
 static int job(const struct loader *l, const int *turn, FILE *to, struct mf_err *err)
 {
     struct mf_sources from = *l->from;
@@ -309,11 +309,11 @@ int mf_conf_sweep(const struct mf_sources *from, FILE *to, struct mf_err *err)
         rc = mf_err_set(err, MF_EUSAGE, "the sweep has %.0f jobs, more than the maximum of %d", jobs, JOBS_MAX);
     for (int i = 0; rc == 0 && i >= 0;) {
         rc = job(&l, turn, text, err);
-        for (i = l.n - 1; i >= 0 && ++turn[i] >= l.word[i].n; i--) /* the last word's values change fastest */
+        for (i = l.n - 1; i >= 0 && ++turn[i] >= l.word[i].n; i--) /* the last word changes fastest */
             turn[i] = 0;
     }
     fclose(text);
-    if (rc == 0) /* all of them are good */
+    if (rc == 0) /* all jobs are valid */
         fputs(lines, to);
     free(lines);
     free(turn);

@@ -1,4 +1,4 @@
-/* Values as Python writes them, which is what OmegaConf puts into a text. */
+/* Values as Python prints them, and so OmegaConf in a text. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Words that are given to somebody: to a shell, or as the way to write what was refused. */
+/* Quotes words for a shell, and for hints in error messages. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ void mf_shell_print(const char *s, FILE *to)
     putc('\'', to);
 }
 
-/* Backslashes are doubled before a quote, where alone they escape. */
+/* Backslashes escape only before a quote: there they are doubled. */
 static char *as_text(const char *key, const char *text)
 {
     char *word, *of_shell;

@@ -22,7 +22,7 @@ static void append(struct text *t, const char *s, size_t n)
     t->s[t->n += n] = '\0';
 }
 
-/* Behind the } that closes the ${ at s; NULL: none does. */
+/* The position after the } that closes the ${ at s; NULL: there is none. */
 static const char *behind(const char *s)
 {
     int depth = 0;
@@ -39,7 +39,7 @@ static const char *behind(const char *s)
     return NULL;
 }
 
-/* ---- other values ---- */
+/* ---- references ---- */
 
 static int deep(struct mf_resolver *r, struct mf_item *x, struct mf_err *err)
 {
@@ -49,8 +49,9 @@ static int deep(struct mf_resolver *r, struct mf_item *x, struct mf_err *err)
     return rc;
 }
 
-/* Names joined with dots from `at` down, each resolved before it is entered. What is written in a group's place is what
- * a reference to the group means, and holds what the group does not. */
+/* Follows names joined with dots below `at`, and resolves each item on the way. A value in the place of a group,
+ * policy:
+ * ${..}, is the value of a reference to the group, and the second place to look for the group's names. */
 static int descend(struct mf_resolver *r, struct mf_item *at, const char *path, struct mf_item **to, struct mf_err *err)
 {
     while (at && *path) {
@@ -89,7 +90,7 @@ static int reference(struct mf_resolver *r, const struct mf_item *x, const char 
     int rc = from ? descend(r, from, plain, &found, err) : 0;
     if (rc)
         return rc;
-    if (!found && relative && from) { /* a sibling that no file gives */
+    if (!found && relative && from) { /* a sibling that no file sets */
         char name[1024], in[256];
         mf_item_path(from, in, sizeof in);
         snprintf(name, sizeof name, "%s%s%s", in, *in ? "." : "", plain);
@@ -107,8 +108,7 @@ static int reference(struct mf_resolver *r, const struct mf_item *x, const char 
 
 /* ---- resolvers ---- */
 
-/* The next of the arguments, up to a comma that no quote or bracket holds, without blanks around; NULL: there is none.
- */
+/* The next argument, up to a comma outside quotes and brackets, trimmed; NULL: there is none. */
 static char *argument(char **s)
 {
     char *from = *s, *p, quote = '\0';
@@ -132,7 +132,7 @@ static char *argument(char **s)
     return from;
 }
 
-/* 'a b' is a b. */
+/* 'a b' -> a b */
 static char *unquoted(char *s)
 {
     const size_t n = strlen(s);
@@ -142,7 +142,7 @@ static char *unquoted(char *s)
     return s + 1;
 }
 
-/* A text, or null: what is a number to others is one where a key wants it. */
+/* The value is a text, or null; a key of another type converts it. */
 static int environment(const char *name, const char *other, struct mf_item **to, struct mf_err *err)
 {
     struct mf_item *x = NULL;
@@ -194,7 +194,7 @@ static int call(struct mf_resolver *r, const struct mf_item *x, const char *name
 static int expand(struct mf_resolver *r, const struct mf_item *x, const char *s, struct mf_item **to,
                   struct mf_err *err);
 
-/* What stands between ${ and }. */
+/* The value of the text between ${ and }. */
 static int inside(struct mf_resolver *r, const struct mf_item *x, char *s, struct mf_item **to, struct mf_err *err)
 {
     if (r->keeps) {
@@ -240,7 +240,7 @@ static size_t slashes_before(const char *at, const char *from)
     return n;
 }
 
-/* Up to the next reference, or the end. \${ is none: only there does a backslash escape, itself too. */
+/* Copies text up to the next reference, or the end. \${ is a literal ${. Backslashes escape only before ${. */
 static const char *literal(struct text *out, const char *s)
 {
     for (const char *open; (open = strstr(s, "${")); s = open + 2) {
@@ -266,7 +266,7 @@ char *mf_escaped(const char *s)
     return out.s;
 }
 
-/* A text with all its ${..} replaced; one that is nothing but one becomes what that is. */
+/* Replaces every ${..} in a text. A text that is a single ${..} becomes its value, of any type. */
 static int expand(struct mf_resolver *r, const struct mf_item *x, const char *s, struct mf_item **to,
                   struct mf_err *err)
 {
@@ -333,7 +333,7 @@ int mf_resolve(struct mf_resolver *r, struct mf_item *x, struct mf_err *err)
     x->state = rc ? MF_RAW : MF_RESOLVED;
     if (rc == 0) {
         mf_item_become(x, value);
-    } else if (!r->placed) { /* where the fault is, not who came by it */
+    } else if (!r->placed) { /* the position of the faulty item, not of a reference to it */
         char path[128];
         mf_item_path(x, path, sizeof path);
         mf_err_at(err, "%.256s%s%s", x->where ? x->where : "", x->where ? ": " : "", path);

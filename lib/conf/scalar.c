@@ -10,7 +10,7 @@
 
 enum { NUMBER_MAX = 64 };
 
-/* YAML 1.1 knows a word in three cases: null, Null, NULL. Hydra in any. */
+/* YAML 1.1 has three forms of a word: null, Null, NULL. Hydra ignores case. */
 static bool is_word(const char *text, const char *word, enum mf_grammar g)
 {
     if (strcasecmp(text, word))
@@ -21,8 +21,8 @@ static bool is_word(const char *text, const char *word, enum mf_grammar g)
     return g == MF_HYDRA || upper == 0 || upper == n || (upper == 1 && isupper((unsigned char)text[0]));
 }
 
-/* Copy digits, with at most one underscore between two, which is left out; in some places of YAML any number anywhere.
- */
+/* Copies digits without underscores. One underscore is allowed between two digits; with any_underscores, in some places
+ * of YAML, any number anywhere. */
 static const char *digits(const char *s, char **to, bool any_underscores)
 {
     for (const char *from = s; isdigit((unsigned char)*s) || (*s == '_' && s > from); s++)
@@ -33,8 +33,8 @@ static const char *digits(const char *s, char **to, bool any_underscores)
     return s;
 }
 
-/* Copy a decimal number without its underscores. False: it is none. YAML's are OmegaConf's: a number that begins with
- * its point has no sign, and needs one in its exponent. */
+/* Copies a decimal number without underscores. False: it is none. YAML's numbers follow OmegaConf: a number that begins
+ * with a point has no sign, and its exponent needs one. */
 static bool decimal(const char *s, enum mf_grammar g, char *to, bool *point)
 {
     *point = false;
@@ -69,7 +69,7 @@ static bool decimal(const char *s, enum mf_grammar g, char *to, bool *point)
     return *s == '\0';
 }
 
-/* The whole of `s` in this base, underscores skipped. */
+/* All of `s` in this base, underscores skipped. */
 static bool in_base(const char *s, int base, int64_t *v)
 {
     char plain[NUMBER_MAX], *to = plain, *end;
@@ -145,7 +145,7 @@ static void classify(struct mf_item *s, enum mf_grammar g)
             s->is = MF_IS_INT;
         const char *body = plain + (*plain == '-' || *plain == '+');
         if (g == MF_YAML && !point && body[0] == '0' && body[1])
-            s->is = MF_IS_TEXT; /* 08: no octal, so no number */
+            s->is = MF_IS_TEXT; /* 08 is not octal, so a text */
     }
 }
 

@@ -17,7 +17,7 @@ static void print_value(const struct mf_slot *s, const struct mf_key *key, FILE 
     putc('\n', to);
 }
 
-/* What was kept beside a group's keys; of the top, what is no group. */
+/* Prints the unknown keys of a group; of the root, those outside all groups. */
 static void print_rest(const struct mf_item *in, const char *indent, FILE *to)
 {
     for (int i = 0; in && in->is == MF_IS_MAP && i < in->n; i++) {
@@ -57,7 +57,7 @@ static void put_spaces(int n, FILE *to)
     fprintf(to, "%*s", n, "");
 }
 
-/* `text` from column `indent` on, broken at spaces before column HELP_COLUMNS. */
+/* Prints `text` from column `indent` on, wrapped at spaces before column HELP_COLUMNS. */
 static void put_wrapped(const char *text, int indent, FILE *to)
 {
     for (int room = HELP_COLUMNS - indent;;) {
@@ -78,7 +78,7 @@ static int pair_width(const struct mf_key *key)
     return (int)(strlen(key->name) + 1 + strlen(key->def ? key->def : "null"));
 }
 
-/* A section holds the keys from its first one to the next section's, in the order of mf_keys. */
+/* A section has the keys from its first one up to the next section, in the order of mf_keys. */
 static const struct section {
     const char *first, *heading;
 } sections[] = {

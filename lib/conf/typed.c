@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "conf/item.h"
 
-/* "[0,1)", either end may be missing, which leaves infinity out; "[0,inf]" holds it. NaN is in no range. */
+/* Is x in "[0,1)"? A missing end excludes infinity, "[0,inf]" includes it. NaN is in no range. */
 static bool in_range(const char *range, double x)
 {
     if (!range)
@@ -80,7 +80,7 @@ static int take_list(union mf_typed *to, const struct mf_key *key, const struct 
 {
     const bool ints = key->type == MF_INTS;
     int rc = 0;
-    if (ints && (list->is == MF_IS_INT || list->is == MF_IS_FLOAT)) { /* a list of one */
+    if (ints && (list->is == MF_IS_INT || list->is == MF_IS_FLOAT)) { /* a list of one item */
         to->ints = (struct mf_ints){.n = 1};
         return take_int(&to->ints.v[0], key, list, err);
     }

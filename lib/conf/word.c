@@ -20,7 +20,7 @@ static bool quoted(const char **s, char *to, struct mf_err *err)
     const char *p = *s, quote = *p++;
     for (; *p && *p != quote; p++) {
         const size_t slashes = strspn(p, "\\");
-        if (slashes && p[slashes] == quote) { /* only before a quote does a backslash escape */
+        if (slashes && p[slashes] == quote) { /* backslashes escape only before a quote */
             to += slashes / 2, memset(to - slashes / 2, '\\', slashes / 2);
             p += slashes;
             if (slashes % 2 == 0)
@@ -34,7 +34,7 @@ static bool quoted(const char **s, char *to, struct mf_err *err)
     return *p == quote;
 }
 
-/* ${a.b} is copied whole, with what is nested in it. */
+/* Copies ${a.b} with all nested references. */
 static const char *interpolation(const char *p, char **to)
 {
     int depth = 0;
@@ -46,7 +46,7 @@ static const char *interpolation(const char *p, char **to)
     return p;
 }
 
-/* The host of tcp://[::1]:5555, after what was read of it so far, is no list. p: behind it, or as it was. */
+/* Copies the host [::1] of tcp://[::1]:5555, which is no list. Returns the position after it, or p. */
 static const char *ipv6_host(const char *p, const char *read, char **to)
 {
     static const char tcp[] = "tcp://";
@@ -93,7 +93,7 @@ static int scalar(const char **s, const char *stops, struct mf_item **to, struct
     return 0;
 }
 
-/* After an item: 0 and past the comma, 1 and past the end, or an error. */
+/* Reads the separator after an item. Returns 0 for a comma, 1 for the end, or an error. */
 static int separator(const char **s, char end, struct mf_err *err)
 {
     blanks(s);
@@ -176,7 +176,7 @@ static int choose(struct mf_word *w, struct mf_item *x, const char *text, size_t
     return 0;
 }
 
-/* One value, or several behind commas, up to `end`. */
+/* One value, or several separated by commas, up to `end`. */
 static int choices(struct mf_word *w, const char **s, char end, struct mf_err *err)
 {
     const char stops[] = {',', end, '\0'};
@@ -190,7 +190,7 @@ static int choices(struct mf_word *w, const char **s, char end, struct mf_err *e
     }
 }
 
-/* The next argument of a function: by its name, step=2, or by its place. */
+/* The index of the next argument of a function: by name, as step=2, or by position. */
 static int argument(const char **s, const char *const *names, int n, int place)
 {
     ++*s, blanks(s);
@@ -208,8 +208,8 @@ static int argument(const char **s, const char *const *names, int n, int place)
     return place;
 }
 
-/* range(stop), range(start,stop), range(start,stop,step): stop itself is left out. All integers give integers,
- * and others are rounded to 15 digits. */
+/* range(stop), range(start,stop), range(start,stop,step), without stop itself. Integers give integers; other values are
+ * rounded to 15 digits. */
 static int range(struct mf_word *w, const char **s, struct mf_err *err)
 {
     static const char *const names[] = {"start", "stop", "step"};
@@ -245,7 +245,7 @@ static int range(struct mf_word *w, const char **s, struct mf_err *err)
     return w->n ? 0 : mf_err_set(err, MF_EUSAGE, "is an empty range");
 }
 
-/* glob(pattern), glob([a*,b*],exclude=c*): what matches, the folders know. */
+/* glob(pattern), glob([a*,b*],exclude=c*): load.c expands the patterns. */
 static int glob(struct mf_word *w, const char **s, struct mf_err *err)
 {
     static const char *const names[] = {"include", "exclude"};
@@ -263,7 +263,7 @@ static int glob(struct mf_word *w, const char **s, struct mf_err *err)
     return 0;
 }
 
-/* The rest of Hydra's functions. */
+/* Refuses Hydra's other functions by name. */
 static int unsupported(const char *s, struct mf_err *err)
 {
     static const char *const names[] = {"sort", "shuffle", "interval", "tag",  "extend_list",

@@ -20,7 +20,7 @@ struct anchor {
 struct reader {
     yaml_parser_t yaml;
     const char *file;
-    int nodes; /* made so far: aliases of aliases explode */
+    int nodes; /* made so far: limits aliases of aliases, which grow exponentially */
     int n_anchors;
     struct anchor anchor[ANCHORS_MAX];
 };
@@ -64,7 +64,7 @@ static int list(struct reader *r, struct mf_item *x, int depth, struct mf_err *e
     }
 }
 
-/* "training.batch_size: 5" is what {training: {batch_size: 5}} is. A name stands once. */
+/* Adds an entry; "training.batch_size: 5" is {training: {batch_size: 5}}. A repeated name is an error. */
 static int put_once(struct reader *r, struct mf_item *map, const char *name, size_t line, struct mf_item *child,
                     struct mf_err *err)
 {
@@ -87,7 +87,7 @@ static int put_once(struct reader *r, struct mf_item *map, const char *name, siz
                       there->where);
 }
 
-/* <<: *a or [*a, *b]: what the map does not say itself. */
+/* <<: *a or [*a, *b]: the map's own entries win. */
 static void inherit(struct mf_item *map, struct mf_item *from)
 {
     for (int i = 0; from->is == MF_IS_LIST && i < from->n; i++)
@@ -225,7 +225,7 @@ static int document(struct reader *r, struct mf_item **to, struct mf_err *err)
     }
 }
 
-/* The comments before the first line of YAML may say "# @package NAME". */
+/* The comments before the first line of YAML may contain "# @package NAME". */
 static void find_package(const char *text, char *to, size_t size)
 {
     *to = '\0';
@@ -256,7 +256,7 @@ static int slurp(FILE *f, const char *path, char *text, size_t *n, struct mf_err
 int mf_yaml_read(struct mf_item **to, const char *path, char *package, size_t size, struct mf_err *err)
 {
     struct mf_err why;
-    FILE *f = mf_starts(path, "/dev/") ? fopen(path, "re") : mf_file_read(path, &why); /* <(..) of a shell is a pipe */
+    FILE *f = mf_starts(path, "/dev/") ? fopen(path, "re") : mf_file_read(path, &why); /* a shell's <(..) is a pipe */
     if (!f && mf_starts(path, "/dev/"))
         mf_err_errno(&why, "cannot open %.300s", path);
     if (!f)

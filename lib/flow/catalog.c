@@ -21,7 +21,7 @@ void mf_catalog_release(struct mf_catalog *l)
     free(l->items);
 }
 
-/* Success of the rollouts that led to it (noise on), from the JSON that mf-ppo leaves beside the file. */
+/* Success of the last rollouts before it, with noise, from the JSON file that mf-ppo writes beside it. */
 static double success_of(const char *path)
 {
     char beside[4096];

@@ -1,4 +1,4 @@
-/* catalog.h - many checkpoint files, by iteration. */
+/* catalog.h - a list of checkpoint files, sorted by iteration. */
 #ifndef MF_FLOW_CATALOG_H
 #define MF_FLOW_CATALOG_H
 
@@ -13,19 +13,19 @@ struct mf_catalog_item {
     char kind[16];
     int64_t iter, version;
     size_t params, size; /* weights; bytes */
-    double success;      /* of the rollouts that led to it; NaN: not known */
+    double success;      /* of the last rollouts before it; NaN: unknown */
 };
 
 struct mf_catalog {
     struct mf_catalog_item *items;
     int n;
-    void (*broken)(const char *why); /* hears of a file in a folder that is no checkpoint, and is left */
-    int n_broken;                    /* how many it heard of */
+    void (*broken)(const char *why); /* called for each invalid file in a folder; the list omits it */
+    int n_broken;                    /* number of calls */
 };
 
-/* Every checkpoint of a run, a shelf or a folder (mf_runs_files). */
+/* Adds every checkpoint of a run, a folder of runs, or a folder of files (mf_runs_files). */
 int mf_catalog_folder(struct mf_catalog *l, const char *path, struct mf_err *err);
-/* Files and such folders. A file that is broken is an error. */
+/* Adds files and such folders. A named file that is invalid is an error. */
 int mf_catalog_all(struct mf_catalog *l, int n, const char *const *paths, struct mf_err *err);
 void mf_catalog_release(struct mf_catalog *l);
 

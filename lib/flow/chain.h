@@ -1,5 +1,4 @@
-/* chain.h - one denoising step and a chain's log-probability, built once for sampling and scoring alike
- * (private to lib/flow).
+/* chain.h - one denoising step and a chain's log-probability, shared by sampling and scoring. Private to lib/flow.
  */
 #ifndef MF_FLOW_CHAIN_H
 #define MF_FLOW_CHAIN_H
@@ -14,18 +13,18 @@ struct mf_chain_step { /* N(mean, std^2), (k, D) each; std MF_NONE: coef_k2 alon
     struct mf_val mean, std;
 };
 
-/* The step from x (k, D) at the times of `time`; limit keeps the mean. bounds MF_NONE: no learned noise. */
+/* The step from x (k, D) at the times of `time`. The mean is clamped to +-limit. bounds MF_NONE: no learned noise. */
 struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs,
                                          const struct mf_share *time, struct mf_val x, struct mf_val coef,
                                          struct mf_val bounds, float limit);
 
-/* Elements of the chain (k+1, D) under its steps. */
+/* (k, D): the log-probabilities of the elements of the chain (k+1, D) under its steps. */
 struct mf_val mf_chain_elements(struct mf_graph *g, struct mf_val chain, struct mf_chain_step step, struct mf_val coef);
-/* (1, E) as the objective reduces them. */
+/* (1, E): their reduction by the objective. */
 struct mf_val mf_chain_logprobs(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val elements,
                                 struct mf_val chain);
 
-/* Shared values; those that are MF_NONE are passed over. rows: K, or 1 of the drawn step (time is fed then). */
+/* Sets the shared values except those that are MF_NONE. rows: K, or 1 for the drawn step, whose time is fed. */
 void mf_chain_step_set(struct mf_plan *plan, const struct mf_policy *p, int rows, struct mf_val time,
                        struct mf_val step, struct mf_val bounds);
 

@@ -64,7 +64,7 @@ static int read_facts(struct mf_loaded *l, struct mf_err *err)
     const char *text = mf_safetensors_meta(&l->file, "format");
     if (!text || strcmp(text, MF_CHECKPOINT_FORMAT))
         return mf_err_set(err, MF_EFORMAT,
-                          "%s is a safetensors file but no checkpoint of a policy: its metadata says "
+                          "%s is a safetensors file but no checkpoint of a policy: its metadata has "
                           "format='%.60s' and not '%s'",
                           l->path, text ? text : "", MF_CHECKPOINT_FORMAT);
     int rc = fact(l, "", "kind", &text, err) || fact_int(l, "", "version", &l->version, err) ||
@@ -75,7 +75,8 @@ static int read_facts(struct mf_loaded *l, struct mf_err *err)
     const int64_t most = INT64_MAX / 2;
     if (!rc && (l->version < 0 || l->iter < 0 || l->global_step < 0 || l->version > most || l->iter > most ||
                 l->global_step > most))
-        rc = mf_err_set(err, MF_EFORMAT, "the metadata of %s has version=%lld, iter=%lld, global_step=%lld: no run's",
+        rc = mf_err_set(err, MF_EFORMAT,
+                        "the metadata of %s has version=%lld, iter=%lld, global_step=%lld: no run has such counts",
                         l->path, (long long)l->version, (long long)l->iter, (long long)l->global_step);
     l->clone = !rc && !strcmp(text, "clone");
     for (const struct mf_spec_field *f = NULL; !rc && (f = mf_spec_next(&l->spec, f));)
@@ -169,9 +170,10 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states)
     return l->n_states;
 }
 
-/* ---- what does not fit ---- */
+/* ---- mismatches ---- */
 
-/* The tensor before+name+after when it has p's shape; else NULL and a mismatch (m NULL: none is noted). */
+/* The tensor before+name+after if it has p's shape; otherwise NULL, and a mismatch is noted in m unless that is NULL.
+ */
 static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *before, const struct mf_param *p,
                                         const char *after, struct mf_mismatches *m)
 {
@@ -193,7 +195,7 @@ static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *b
     return NULL;
 }
 
-/* Whose tensor it is: the parameter's name in it. */
+/* The name of the parameter to which a tensor belongs. */
 static const char *owner(const char *name, char *room)
 {
     size_t n = strlen(name);
@@ -233,7 +235,7 @@ static void copy(float *to, const struct mf_array *a)
     memcpy(to, a->data, a->bytes);
 }
 
-/* A clone's critic and noise net, which nobody trained, may be missing or of another shape: they are left as they are.
+/* A clone's critic and noise net are untrained. They may be missing or have another shape: then `to` keeps its values.
  */
 static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, float *to,
                          struct mf_mismatches *m)
@@ -280,8 +282,7 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
     if (rc)
         return rc;
     if (ema && !has_ema(l, &p->params))
-        return mf_err_set(err, MF_EUSAGE, "%s has no EMA weights: policy.weights=raw takes those that were trained",
-                          l->path);
+        return mf_err_set(err, MF_EUSAGE, "%s has no EMA weights: policy.weights=raw loads the trained ones", l->path);
     load_weights(l, &p->params, ema, NULL, &m);
     find_left_over(l, &p->params, &m);
     if ((rc = mf_mismatches_end(l->path, &m, err)) || (rc = load_normalizer(l, p, false, err)))
@@ -298,14 +299,14 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
     return 0;
 }
 
-/* What a run goes on with would spoil it silently, steps later; Adam divides by the root of v. */
+/* Invalid optimiser state would spoil the run silently, steps later: Adam divides by the root of v. */
 static int check_resumed(const struct mf_loaded *l, const struct mf_param *p, const char *before, const char *after,
                          const float *value, double least, struct mf_err *err)
 {
     for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++)
         if (!isfinite(value[p->at + i]) || (double)value[p->at + i] < least)
             return mf_err_set(err, MF_EFORMAT,
-                              "%s cannot be resumed: number %zu of %s%s%s is %g; go on from a checkpoint before it "
+                              "%s cannot be resumed: number %zu of %s%s%s is %g; resume from an earlier checkpoint "
                               "(mf-ckpt verify finds one), or start from its weights alone (policy.checkpoint)",
                               l->path, i, before, p->name, after, (double)value[p->at + i]);
     return 0;
@@ -329,7 +330,7 @@ int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct
     struct mf_mismatches m = {.n = 0};
     for (int g = 0; g < MF_GROUP_BUFFER; g++)
         if (mf_params_count(ps, (enum mf_group)g) && fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
-            return mf_err_at(err, "no optimiser state to go on with");
+            return mf_err_at(err, "no optimiser state to resume from");
         else if (a->step[g] < 0)
             return mf_err_set(err, MF_EFORMAT, "%s cannot be resumed: adam.%s is %lld steps", l->path,
                               mf_group_names[g], (long long)a->step[g]);

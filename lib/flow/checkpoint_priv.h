@@ -1,10 +1,10 @@
 /* checkpoint_priv.h - the names inside a checkpoint, for code that reads or writes its tensors.
  *
  *   network.*, critic.*, explore_noise_net.*          weights, shaped as their parameters
- *   ema/NAME                                          of what acts: policy, encoder
- *   opt/NAME/m, opt/NAME/v                            Adam's moments of what is trained
+ *   ema/NAME                                          their EMA: policy and encoder
+ *   opt/NAME/m, opt/NAME/v                            Adam's moments of trained parameters
  *   normalizer.params_dict.{obs,action}.{scale,offset}
- *   state/SRC                                         bytes of a collector
+ *   state/SRC                                         opaque state of a collector
  *
  * Metadata: format, kind, version, iter, global_step, noise_low, noise_high, spec.FIELD, adam.GROUP (steps), extra.KEY.
  */
@@ -18,8 +18,8 @@
 
 extern const char *const mf_group_names[MF_GROUPS];
 
-/* The shape that a checkpoint gives a parameter: (cols), (rows, cols), (1, rows, cols) or a convolution's. Returns the
- * rank. */
+/* The shape of a parameter in a checkpoint: (cols), (rows, cols), (1, rows, cols) or a convolution's. Returns the rank.
+ */
 int mf_param_shape(const struct mf_param *p, size_t dim[3]);
 
 struct mf_norm_part { /* one of the normaliser's four vectors */

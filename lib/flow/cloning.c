@@ -37,7 +37,7 @@ const struct mf_bind mf_cloning_binds[] = {
 
 /* ---- setting up ---- */
 
-/* Engine, cloner and optimiser of the policy, which may be an outline: then so are they. */
+/* Engine, cloner and optimiser of the policy; outlines if the policy is one. */
 static int open_learner(struct mf_cloning *c, struct mf_err *err)
 {
     const struct mf_cloning_opts *o = &c->opts;
@@ -169,10 +169,10 @@ static int same_run(const struct mf_cloning *c, const struct mf_loaded *l, const
 {
     const char *samples = mf_loaded_extra(l, "clone_samples"), *seed = mf_loaded_extra(l, "seed");
     if (!samples || strtoull(samples, NULL, 10) != c->windows.n)
-        return mf_err_set(err, MF_EUSAGE, "%s was cloned from %s samples, and clone.dataset has %zu", path,
+        return mf_err_set(err, MF_EUSAGE, "%s was trained on %s samples, and clone.dataset has %zu", path,
                           samples ? samples : "other", c->windows.n);
     if (!seed || strtoll(seed, NULL, 10) != c->opts.seed)
-        return mf_err_set(err, MF_EUSAGE, "%s was begun with run.seed=%s, not %lld", path, seed ? seed : "?",
+        return mf_err_set(err, MF_EUSAGE, "%s was started with run.seed=%s, not %lld", path, seed ? seed : "?",
                           (long long)c->opts.seed);
     return mf_policy_spec_agree(mf_loaded_spec(l), path, &c->policy.spec, "the configuration", err);
 }

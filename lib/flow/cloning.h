@@ -14,7 +14,7 @@ struct mf_cloning_opts {
     int64_t threads, seed;
     int precision, loss, time_sampling; /* enum mf_precision, mf_clone_loss, mf_time_sampling */
     double dropout;                     /* of a transformer's self-attention */
-    int64_t steps, batch_size, warmup;  /* minibatches; samples; minibatches of a rising learning rate */
+    int64_t steps, batch_size, warmup;  /* minibatches; samples; minibatches of the linear warm-up */
     double learning_rate, weight_decay;
     double ema_decay, ema_power, ema_max; /* decay 0: by power, at most max */
     int64_t pad_before, pad_after;        /* as in dataset.h */
@@ -35,8 +35,8 @@ struct mf_cloning {
     struct mf_arena arena;
 };
 
-/* A fresh policy of this spec, its normaliser fitted to the demonstrations, which are borrowed; progress as in struct
- * mf_fit. */
+/* A fresh policy of this spec, with a normaliser fitted to the demonstrations. Borrows the demonstrations; progress as
+ * in struct mf_fit. */
 int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, struct mf_demos *d,
                     const struct mf_cloning_opts *opts, void (*progress)(void *arg, size_t done, size_t of), void *arg,
                     struct mf_err *err);
@@ -49,11 +49,11 @@ struct mf_cloning_stats {
     double loss, grad_norm; /* sums over minibatches */
     double lr;              /* of the last one */
 };
-/* The next minibatch, added to the stats. MF_EMATH where its loss or gradient is not finite. */
+/* Trains on the next minibatch and adds to the stats. MF_EMATH: its loss or gradient is not finite. */
 int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct mf_err *err);
 
 int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err);
-/* Resumes. MF_EUSAGE where the checkpoint is of another seed, policy or number of samples. */
+/* Resumes. MF_EUSAGE: the checkpoint has another seed, policy or number of samples. */
 int mf_cloning_load(struct mf_cloning *c, const char *path, struct mf_err *err);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/stop.h"
 #include "demos/moments.h"
 
-static const double flat = 1e-4; /* a range or deviation below it is none */
+static const double flat = 1e-4; /* below it, a range or deviation counts as 0 */
 static const struct mf_moments bytes = {.n = 1, .max = 255};
 
 /* ---- the normaliser ---- */
@@ -22,13 +22,13 @@ static void fit_one(const struct mf_moments *m, enum mf_normalizer how, double f
     *offset = how == MF_IDENTITY ? 0 : (float)(-a * middle);
 }
 
-/* How many of a column's numbers have a range of their own: the points of a cloud share theirs. */
+/* The number of features of a column, each with its own range: all points of a cloud share theirs. */
 static size_t features(const struct mf_demo_column *k)
 {
     return (size_t)k->is.dim[mf_obs_rank(&k->is) - 1];
 }
 
-/* m: of each feature of the column, over all demonstrations so far. */
+/* Adds one demonstration to m, the moments of each feature of the column. */
 static int read_moments(struct mf_demos *d, int column, size_t demo, struct mf_moments *m, struct mf_err *err)
 {
     size_t wide = features(&d->column[column]), rows_of = d->column[column].count / wide, n;
@@ -95,7 +95,7 @@ static int64_t beyond(int64_t reach, int64_t pad)
     return pad < 0 || pad > reach ? 0 : reach - pad;
 }
 
-/* Of demonstration i, where a sample needs `more` steps beside its own. */
+/* The number of samples of demonstration i, if each needs `more` steps beside its own. */
 static size_t samples(const struct mf_demos *d, size_t i, int64_t more)
 {
     const int64_t n = (int64_t)d->demo[i].n - more;
@@ -158,14 +158,14 @@ static size_t demo_of(const struct mf_dataset *w, size_t sample)
     return low;
 }
 
-/* `steps` steps of a column from step t of a demonstration on as floats, the first or last one in place of those
- * outside; `stride` floats apart. */
+/* Copies `steps` steps of a column as floats, `stride` floats apart, from step t of a demonstration on. Steps outside
+ * the demonstration repeat its first or last one. */
 static int take(struct mf_demos *d, int column, size_t demo, int64_t t, int steps, float *to, size_t stride,
                 struct mf_err *err)
 {
     const struct mf_demo_column *k = &d->column[column];
     const char *rows = NULL;
-    size_t at = 0, n = 0; /* rows [at, at + n) are at hand */
+    size_t at = 0, n = 0; /* `rows` holds [at, at + n) */
     for (int i = 0; i < steps; i++, to += stride) {
         int64_t last = (int64_t)d->demo[demo].n - 1, now = t + i < 0 ? 0 : t + i > last ? last : t + i;
         if (!rows || (size_t)now >= at + n) {
@@ -211,7 +211,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Column by column, and each in the file's order: a page that is not in memory is read once for all that want it. */
+/* Column by column, and each in the file's order, so that a page of the file is read once for all of its samples. */
 static int gather(struct mf_dataset *w, size_t n, float *obs, float *actions, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &w->p->spec;

@@ -19,26 +19,25 @@ enum mf_normalizer { MF_LIMITS, MF_GAUSSIAN, MF_IDENTITY };
 
 struct mf_fit {
     enum mf_normalizer how;
-    double floor;                                        /* least range that LIMITS stretches */
-    bool actions;                                        /* they too, or as they are */
+    double floor;                                        /* smallest range that LIMITS scales up */
+    bool actions;                                        /* normalise the actions, too */
     void (*progress)(void *arg, size_t done, size_t of); /* called after each demonstration; or NULL */
     void *arg;
 };
 
 /* Fits the policy's normaliser to the data in one pass. LIMITS maps the range of a feature to [-1, 1]; a range below
- * `floor` counts as `floor`, and a constant feature is only moved to 0. Bytes: 0..255 to [-1, 1], whatever they hold.
- */
+ * `floor` counts as `floor`, and a constant feature is only shifted to 0. Bytes always map 0..255 to [-1, 1]. */
 int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err);
 
 struct mf_dataset {
-    size_t n; /* samples: a demonstration's follow each other, by time */
+    size_t n; /* samples, ordered by demonstration and time */
     const struct mf_policy *p;
     struct mf_demos *d;
-    int64_t begin;           /* the step that a demonstration's first sample is about */
-    size_t *first;           /* (n_demos + 1): of a demonstration, its first sample; then n */
-    uint32_t *order, *batch; /* a shuffle of all samples; a minibatch of them */
+    int64_t begin;           /* the step of a demonstration's first sample */
+    size_t *first;           /* (n_demos + 1) first sample of each demonstration; then n */
+    uint32_t *order, *batch; /* all samples, shuffled; a minibatch of them */
     uint64_t *sort;          /* a minibatch in the file's order */
-    int64_t epoch;           /* that `order` is of; -1: none yet */
+    int64_t epoch;           /* the epoch of `order`; -1: none yet */
     struct mf_arena arena;
 };
 

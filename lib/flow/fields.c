@@ -47,7 +47,7 @@ const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const s
     return NULL;
 }
 
-/* The words of an enum, by value: those of the key, but for the two of which a key offers a part. */
+/* The words of an enum, by value. The keys of the first two offer only some of them. */
 static const char *words_of(const struct mf_spec_field *f)
 {
     return f->at == AT(net.act)        ? "none|relu|mish|tanh|silu|gelu"
@@ -106,7 +106,7 @@ void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f,
     case MF_SPEC_OBS:
         for (int i = 0; i < s->obs.n; i++) {
             const struct mf_obs *o = &s->obs.key[i];
-            char name[2 * sizeof o->name]; /* a comma ends it where no backslash is before */
+            char name[2 * sizeof o->name]; /* an unescaped comma ends a name */
             for (int k = 0; k < mf_obs_rank(o); k++)
                 mf_spec_add(text, "%s%d", k ? "x" : i ? "," : "", o->dim[k]);
             mf_spec_add(text, "%s:%s", o->u8 ? "u8" : "", mf_escape(name, o->name, ","));
@@ -125,7 +125,7 @@ const char *mf_spec_value(const struct mf_policy_spec *s, const char *field, cha
 
 /* ---- from text ---- */
 
-/* An integer in [0, MF_SPEC_DIM_MAX]; *s moves past it. -1: none. */
+/* Parses an integer in [0, MF_SPEC_DIM_MAX] and moves *s past it. -1: there is none. */
 static int integer(const char **s)
 {
     char *end;
@@ -212,7 +212,7 @@ static bool set_name(char to[64], const char *text)
 static bool set_float(float *to, const char *text)
 {
     char *end;
-    *to = (float)strtod(text, &end); /* as a configuration's number becomes one */
+    *to = (float)strtod(text, &end); /* rounded as a configuration's number is */
     return end != text && !*end && isfinite(*to) && *to >= 0;
 }
 

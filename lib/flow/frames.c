@@ -9,9 +9,9 @@
 #include "flow/checkpoint_priv.h"
 
 enum { PART_MAX = 64 << 20 };                      /* bytes of tensors */
-static const int64_t COUNT_MAX = (int64_t)1 << 53; /* what a count may be that goes on */
+static const int64_t COUNT_MAX = (int64_t)1 << 53; /* largest valid count: later ones stay exact */
 
-/* What travels: every parameter and the normaliser. Both ends cut the list into parts the same way. */
+/* The tensors that are sent: every parameter and the normaliser. Both ends split the list into the same parts. */
 static int tensors_of(const struct mf_policy *p, struct mf_array **list)
 {
     const struct mf_params *ps = &p->params;
@@ -37,7 +37,7 @@ static int tensors_of(const struct mf_policy *p, struct mf_array **list)
     return n;
 }
 
-/* The end of the part that begins at `from`: at least one tensor, at most PART_MAX bytes where more than one. */
+/* The end of the part that begins at `from`: one tensor, or several of at most PART_MAX bytes. */
 static int part_end(const struct mf_array *list, int n, int from)
 {
     size_t bytes = list[from].bytes;
@@ -171,7 +171,7 @@ int mf_policy_decode(struct mf_policy *p, const void *const *parts, const size_t
     const int total = tensors_of(p, &list), mine = count_parts(list, total);
     free(list);
     if (n != mine)
-        return mf_err_set(err, MF_EFORMAT, "a policy of %d parts came, where this one has %d", n, mine);
+        return mf_err_set(err, MF_EFORMAT, "the received policy has %d parts, and this one has %d", n, mine);
     for (int k = 0; k < n; k++) {
         struct mf_frame *f;
         int rc = mf_frame_decode(&f, parts[k], sizes[k], err);
@@ -185,7 +185,7 @@ int mf_policy_decode(struct mf_policy *p, const void *const *parts, const size_t
     return 0;
 }
 
-/* FNV-1a's step on 8 bytes at a time: a name for the bits, nothing a forger could not meet. */
+/* FNV-1a over 8 bytes at a time: it identifies weights, and is no protection against forgery. */
 static uint64_t mixed(uint64_t h, const void *data, size_t n)
 {
     const char *p = data;
@@ -194,7 +194,7 @@ static uint64_t mixed(uint64_t h, const void *data, size_t n)
         size_t m = n < 8 ? n : 8;
         memcpy(&word, p, m);
         h = (h ^ word) * 0x100000001b3;
-        h ^= h >> 32; /* or the high bits would never come down */
+        h ^= h >> 32; /* mixes the high bits into the low ones */
         p += m;
         n -= m;
     }

@@ -1,4 +1,4 @@
-/* loops.h - functions that the reference loops of the flow's operations share. */
+/* loops.h - shared by the reference loops of the flow's operations. */
 #ifndef MF_FLOW_LOOPS_H
 #define MF_FLOW_LOOPS_H
 

@@ -24,7 +24,7 @@ int mf_mismatches_end(const char *path, const struct mf_mismatches *m, struct mf
     if (m->n == 0)
         return 0;
     if (m->n == m->named)
-        return mf_err_set(err, MF_EFORMAT, "%.120s does not fit the policy: %s", path, m->text);
-    return mf_err_set(err, MF_EFORMAT, "%.100s does not fit the policy: %s; and %d more", path, m->text,
+        return mf_err_set(err, MF_EFORMAT, "%.120s does not match the policy: %s", path, m->text);
+    return mf_err_set(err, MF_EFORMAT, "%.100s does not match the policy: %s; and %d more", path, m->text,
                       m->n - m->named);
 }

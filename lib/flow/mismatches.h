@@ -1,4 +1,4 @@
-/* mismatches.h - collects the tensors that do not fit a policy, by name as many as a sentence holds. */
+/* mismatches.h - collects the tensors that do not match a policy: names for one error message, and their number. */
 #ifndef MF_FLOW_MISMATCHES_H
 #define MF_FLOW_MISMATCHES_H
 

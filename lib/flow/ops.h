@@ -9,7 +9,7 @@
 #include "dev/device.h"
 #include "graph/graph.h"
 
-/* mean_kd = coef_k0 x_kd + coef_k1 v_kd, kept within +-limit when limit > 0. coef (rows, 3) per sample. */
+/* mean_kd = coef_k0 x_kd + coef_k1 v_kd, clamped to +-limit when limit > 0. coef (rows, 3) per sample. */
 struct mf_val mf_flow_mean(struct mf_graph *g, struct mf_val x, struct mf_val v, struct mf_val coef, float limit);
 /* std = exp(logvar/2), logvar = lmin + (lmax-lmin)(tanh(u)+1)/2; bounds (1, 2) shared: lmin, lmax. */
 struct mf_val mf_noise_std(struct mf_graph *g, struct mf_val u, struct mf_val bounds);
@@ -17,8 +17,8 @@ struct mf_val mf_noise_std(struct mf_graph *g, struct mf_val u, struct mf_val bo
 struct mf_flow_noise_how {
     float clip, limit;
 };
-/* x' = mean + s*eps; s = coef_k2, times std (rows, D) where std is given. eps kept within +-clip when clip > 0,
- * x' within +-limit when limit > 0. No gradient (sampling). */
+/* x' = mean + s*eps; s = coef_k2, times std (rows, D) where std is given. eps is clamped to +-clip when clip > 0,
+ * x' to +-limit when limit > 0. No gradient (sampling). */
 struct mf_val mf_flow_noise(struct mf_graph *g, struct mf_val mean, struct mf_val std, struct mf_val coef,
                             struct mf_val eps, float clip, float limit);
 /* Elements -log s - log(2 pi)/2 - ((x'-mean)/s)^2/2, the same s; 0 where s = 0. next = x' (rows, D). */

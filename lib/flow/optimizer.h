@@ -13,7 +13,7 @@ struct mf_loaded;
 struct mf_optimizer_opts {
     bool average;        /* keep an EMA, of policy and encoder */
     double weight_decay; /* AdamW's */
-    int patience;        /* this many gradients in a row that are not finite end the run */
+    int patience;        /* this many non-finite gradients in a row end the run */
     const char *rate;    /* the key of the learning rate, for that error */
     const char *counter; /* the name of `minibatches` in a checkpoint */
 };
@@ -28,8 +28,8 @@ struct mf_optimizer {
     int skipped;         /* in a row */
 };
 
-/* Moments of 0, and the weights as their average. Of parameters without values it is an outline, which takes no memory.
- */
+/* Moments of 0; the average starts at the weights. Of parameters without values it is an outline, which allocates
+ * nothing. */
 int mf_optimizer_init(struct mf_optimizer *o, struct mf_engine *e, struct mf_params *ps,
                       const struct mf_optimizer_opts *opts, struct mf_err *err);
 void mf_optimizer_release(struct mf_optimizer *o);                            /* safe on a zeroed one */
@@ -39,12 +39,12 @@ void mf_optimizer_average_anew(struct mf_optimizer *o);                       /*
 /* A resumable checkpoint's moments, steps, average and count. */
 int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct mf_err *err);
 
-/* One minibatch on the device: gradients, then a step by them; `step` has all but the optimiser's own state and
+/* One minibatch on the device: gradients, then an AdamW step; `step` has all but the optimiser's own state and
  * constants. The minibatch is counted unless the step was vetoed. A gradient that is not finite takes no step;
  * MF_EMATH, with a verdict, where that happened `patience` times in a row. */
 int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
                        const struct mf_step *step, struct mf_verdict *v, struct mf_err *err);
-/* Brings weights, moments and average of the last step to the host: before they are read there. */
+/* Copies weights, moments and average of the last step to the host. Call it before reading them there. */
 int mf_optimizer_settle(struct mf_optimizer *o, struct mf_err *err);
 
 /* ---- schedules ---- */

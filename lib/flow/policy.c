@@ -14,7 +14,7 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
     bool joint = s->denoise == MF_JOINT, step = s->objective == MF_STEP;
     if (s->obs.dim < 1 || s->n_obs_steps < 1 || s->action_dim < 1 || s->horizon < 1 || s->K < 1)
         return mf_err_set(err, MF_EUSAGE,
-                          "a policy wants observations, actions, a horizon and denoising steps of at least 1, not "
+                          "a policy needs observations, actions, a horizon and denoising steps of at least 1, not "
                           "%d numbers, n_obs_steps %d, action_dim %d, horizon %d, num_inference_steps %d",
                           s->obs.dim, s->n_obs_steps, s->action_dim, s->horizon, s->K);
     if (s->K > MF_STEPS_MAX)
@@ -36,14 +36,14 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
     if (s->noise_method == MF_FLOW_CPS && !joint && s->K < 2)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.num_inference_steps=%d: the last step of policy.noise_method=flow_cps has no noise, "
-                          "so policy.denoise=single wants at least 2",
+                          "so policy.denoise=single needs at least 2",
                           s->K);
     if (s->n_critic && !s->net.net->value && mf_residual_check("policy.critic_hidden", s->n_critic, s->critic, err))
         return err->code;
     return s->net.net->check(&s->net, err);
 }
 
-/* Sizes that are in order one by one may be none together. */
+/* Each size may be valid while their products overflow. */
 static int check_products(const struct mf_policy_spec *s, struct mf_err *err)
 {
     const int64_t O = (int64_t)s->n_obs_steps * s->obs.dim, D = (int64_t)s->horizon * s->action_dim;
@@ -51,7 +51,7 @@ static int check_products(const struct mf_policy_spec *s, struct mf_err *err)
         return 0;
     return mf_err_set(err, MF_EUSAGE,
                       "policy.n_obs_steps=%d times %d numbers of an observation, or policy.horizon=%d times %d of an "
-                      "action, are more than a policy can have",
+                      "action, exceed the maximum size of a policy",
                       s->n_obs_steps, s->obs.dim, s->horizon, s->action_dim);
 }
 
@@ -70,7 +70,7 @@ int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, st
     if (rc)
         return rc;
 
-    /* Scoring uses every parameter there is: recording it once names them. */
+    /* Scoring uses every parameter: recording its graph once registers all of them. */
     struct mf_score score;
     struct mf_graph *g = mf_graph_new(&p->params);
     mf_score_build(g, p, &score);

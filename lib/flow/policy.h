@@ -12,32 +12,32 @@ struct mf_policy {
     float *obs_scale, *obs_offset;       /* (obs.dim) normalised = x*scale + offset */
     float *action_scale, *action_offset; /* (action_dim) */
     bool has_normalizer;
-    bool encoder_frozen;                /* scoring's gradients do not reach the observation's encoder */
+    bool encoder_frozen;                /* scoring detaches the encoder's features */
     int64_t version, iter, global_step; /* of the weights; rounds consumed; control steps so far */
-    double noise_low, noise_high; /* in force: flow_noise's bounds of sigma, or the level of sde and cps in both */
+    double noise_low, noise_high;       /* current: flow_noise's bounds of sigma, or the level of sde and cps in both */
 };
 
 int mf_policy_init(struct mf_policy *p, const struct mf_policy_spec *spec,
                    struct mf_err *err); /* params allocated, zero */
-/* An outline: params have names and shapes and no values. */
+/* An outline: its params have names and shapes, but no values. */
 int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err);
 void mf_policy_fresh(struct mf_policy *p, uint64_t seed); /* initial weights, identity normaliser */
-void mf_policy_plain(struct mf_policy *p);                /* the identity as normaliser */
+void mf_policy_plain(struct mf_policy *p);                /* identity normaliser */
 void mf_policy_release(struct mf_policy *p);
-void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to); /* adds its weights, also an outline's */
+void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to); /* adds its weights; also of an outline */
 
 /* Sets bounds of sigma (or the level in both); explore_noise_net.logvar_{min,max} follow. */
 void mf_policy_set_noise(struct mf_policy *p, double low, double high);
 float mf_policy_logvar(double std); /* log(std^2) */
 
-/* out = obs*scale + offset, n rows of O: the one way in, so that the bits agree everywhere. In float; from an offset of
- * MF_FAR on in double, where float would round a narrow range far from 0 away. */
+/* out = obs*scale + offset, n rows of O. The only normalisation, so that its bits agree everywhere. In float; in double
+ * from an offset of MF_FAR on, where float would round away a narrow range far from 0. */
 enum { MF_FAR = 4096 };
 void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out);
-/* The same of n floats of one step, which begin at a column of its layout. */
+/* The same for n floats of one step, from a column of its layout on. */
 void mf_policy_normalize_part(const struct mf_policy *p, int column, size_t n, const float *obs, float *out);
 
-/* Weights of which an average (EMA) is kept: those that act. */
+/* Does an average (EMA) cover the group? It covers the weights that sampling uses. */
 static inline bool mf_is_averaged(enum mf_group group)
 {
     return group == MF_GROUP_POLICY || group == MF_GROUP_ENCODER;

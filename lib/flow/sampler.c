@@ -15,13 +15,13 @@ struct mf_sampler {
     struct mf_val obs, noise, eps, coef, time, step, bounds;
     struct mf_val chain, last, logprobs, value, encoding;
     struct mf_val value_obs, value_only;
-    double low, high;       /* of the noise, as the plan was set */
+    double low, high;       /* the noise that the plan was set to */
     float *x, *end, *table; /* rows of normalised observations, of last points, of coefficients */
-    size_t room;            /* of the arrays, in rows */
+    size_t room;            /* rows of the arrays */
     struct mf_arena arena;
 };
 
-/* Time k alone, of the values of all K times. */
+/* Row k of the values of all K times. */
 static struct mf_share one_time(struct mf_graph *g, const struct mf_share *all, int k)
 {
     struct mf_share one = {.embed = mf_slice_rows(g, all->embed, k, 1)};
@@ -153,7 +153,7 @@ static int make_room(struct mf_sampler *m, size_t n, struct mf_err *err)
     return 0;
 }
 
-/* One row of coefficients for all samples where they are equal (stride 0), else one for each. */
+/* One row of coefficients for all samples if they are equal (stride 0), else one for each. */
 static int coefficients(struct mf_sampler *m, int n, const int32_t *inds, size_t *stride, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &m->p->spec;
@@ -163,7 +163,7 @@ static int coefficients(struct mf_sampler *m, int n, const int32_t *inds, size_t
     for (int i = 0; i < (single ? n : 1); i++) {
         int drawn = single ? inds[(size_t)i * (size_t)K] : 0;
         if (single && (drawn < 0 || drawn >= drawable))
-            return mf_err_set(err, MF_EUSAGE, "sample %d draws denoising step %d, of which there are 0..%d", i, drawn,
+            return mf_err_set(err, MF_EUSAGE, "sample %d draws denoising step %d, which is not one of 0..%d", i, drawn,
                               drawable - 1);
         for (int k = 0; k < K; k++)
             mf_flow_coef(s, k, m->p->noise_high, !m->evaluation && (!single || k == drawn),

@@ -28,7 +28,7 @@ void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *ou
     out->logprobs = mf_chain_logprobs(g, s, out->elements, out->chain);
     if (step.std.id) {
         out->entropy = mf_flow_entropy(g, step.std, 1.0f / (float)((joint ? k + 1 : 1) * D));
-        if (joint) { /* the mean is over K+1 entries: the initial noise is one, of std 1 */
+        if (joint) { /* the mean is over K+1 entries, of which the initial noise is one, with std 1 */
             out->rest = mf_shared(g, 1, 1);
             out->entropy = mf_add(g, out->entropy, out->rest);
         }

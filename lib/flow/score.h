@@ -1,4 +1,4 @@
-/* score.h - the graph from a chain to log-probabilities, for the update.
+/* score.h - the graph from a chain to its log-probabilities, for the update.
  *
  * Sampling and scoring build their steps by chain.h, so the PPO ratio is
  * exactly 1 before the first update.

@@ -160,7 +160,7 @@ int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *he
         return mf_err_set(
             err, MF_EFORMAT,
             "the head describes no policy (no spec.obs): an expert's rollouts are for mf-record and mf-bc, "
-            "those of a stage of yours need the head that mf-collect writes");
+            "and your own stage must write the head that mf-collect writes");
     for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(s, f));) {
         char text[MF_SPEC_TEXT] = "";
         if (from_head(head, f, text, err) || mf_spec_set(s, f, text, "the head", err))

@@ -1,5 +1,5 @@
-/* spec.h - what shapes a flow policy's network, its sampling and its scoring; in the head's spec and in a checkpoint's
- * metadata.
+/* spec.h - the sizes and settings of a flow policy's network, sampling and scoring, as stored in a head's spec and in a
+ * checkpoint's metadata.
  *
  *   A action dim  H horizon  C executed actions  K denoising steps  D = H*A
  *   O = n_obs_steps * obs.dim
@@ -14,7 +14,7 @@
 enum { MF_STEPS_MAX = 128 }; /* denoising steps at most */
 
 enum mf_convention { MF_NOISE0, MF_NOISE1 };            /* t = 0 is noise, or t = 1 */
-enum mf_target_time { MF_TARGET_STEP, MF_TARGET_ZERO }; /* the step size that a network gets: 1/K, or 0 */
+enum mf_target_time { MF_TARGET_STEP, MF_TARGET_ZERO }; /* the network's input for the step size: 1/K, or 0 */
 enum mf_noise_method {
     MF_FLOW_ODE,
     MF_FLOW_NOISE,
@@ -28,7 +28,7 @@ struct mf_policy_spec {
     struct mf_layout obs; /* of one observation step */
     int action_dim;
     struct mf_net_spec net;
-    char env[64]; /* name of the environment that the policy was made in; "": unknown. It shapes nothing */
+    char env[64]; /* the environment of its training, "": unknown; informative only */
 #define SPEC(key, name, member, learned, type, ...) MF_FIELD_##type(member)
 #define STEP(key, member, type, ...)                MF_FIELD_##type(member)
 #define WIDTHS(key, member, ...)                    MF_FIELD_INTS(member)
@@ -38,7 +38,7 @@ struct mf_policy_spec {
 /* spec <-> a head frame's "spec" map. */
 void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *head);
 int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *head, struct mf_err *err);
-/* MF_EUSAGE with both values of the first field in which they differ. */
+/* MF_EUSAGE, with both values, for the first field that differs. */
 int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
                          const char *b_name, struct mf_err *err);
 

@@ -41,7 +41,7 @@ static int points(const struct mf_layout *l)
     return 0;
 }
 
-/* What there is to see is not what was learned from. */
+/* The error for observations or actions of the environment that differ from those of the training. */
 static int other_world(const struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
                        const struct mf_spec_field *f, struct mf_err *err)
 {
@@ -52,19 +52,19 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
     mf_spec_text(&same, f, x);
     if (points(&s->obs) != points(&asked->obs) && !strcmp(x, y))
         return mf_err_set(err, MF_EUSAGE,
-                          "%.150s sees clouds of %d points, and the environment shows %d: leave env.num_points to the "
+                          "%.150s has clouds of %d points, and the environment has %d: leave env.num_points to the "
                           "checkpoint",
                           name, points(&s->obs), points(&asked->obs));
     mf_spec_text(s, f, x);
     return mf_err_set(err, MF_EUSAGE,
-                      "%s is %.150s in %.150s and %.150s in the environment: does it want another env=NAME or "
-                      "policy.obs_keys?",
+                      "%s is %.150s in %.150s and %.150s in the environment: give its env=NAME and "
+                      "policy.obs_keys",
                       f->name, x, name, y);
 }
 
-/* Hold what was asked against *s: what has no key (the world's), and the keys that were set. Where they differ, what
- * was learned (`fixed`: anything) is an error; the rest is taken over. A clone has neither critic nor noise net: the
- * keys say what is grown. */
+/* Compares `asked` with *s in the fields without a key, which the environment sets, and in those whose keys were set. A
+ * difference in a learned field (`fixed`: in any field) is an error; other fields are copied into *s. A clone has no
+ * critic and no noise net: the keys give the sizes of new ones. */
 static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const struct mf_policy_spec *asked,
                    const struct mf_conf *conf, struct mf_err *err)
 {
@@ -114,8 +114,8 @@ int mf_policy_head_encoded(const struct mf_frame *head, const struct mf_conf *co
     if (!*encoded || !strcmp(mf_conf_text(conf, "training.freeze_encoder"), "true"))
         return 0;
     return mf_err_set(err, MF_EUSAGE,
-                      "the stream carries encodings of its observations, of which no encoder can learn: give mf-ppo "
-                      "training.freeze_encoder=true, or mf-collect false");
+                      "the stream carries encodings instead of observations, so the encoder cannot be trained: give "
+                      "mf-ppo training.freeze_encoder=true, or mf-collect training.freeze_encoder=false");
 }
 
 int mf_policy_head_fits(const struct mf_frame *head, const struct mf_conf *conf, struct mf_err *err)

@@ -30,7 +30,7 @@ int mf_dp3_check(const struct mf_net_spec *s, struct mf_err *err)
     for (int i = 0; i < s->obs.n; i++) {
         const struct mf_obs *o = &s->obs.key[i];
         if (o->u8 || mf_obs_rank(o) > 2)
-            return mf_err_set(err, MF_EUSAGE, "policy.network=%s sees points and states, and %s is an image",
+            return mf_err_set(err, MF_EUSAGE, "policy.network=%s encodes points and states, and %s is an image",
                               s->net->name, o->name);
         clouds += mf_obs_rank(o) == 2;
         states += mf_obs_rank(o) == 1;
@@ -38,7 +38,7 @@ int mf_dp3_check(const struct mf_net_spec *s, struct mf_err *err)
     if (clouds != 1 || states == 0)
         return mf_err_set(
             err, MF_EUSAGE,
-            "policy.network=%s sees one point cloud and at least one state, not %d and %d: choose them by "
+            "policy.network=%s needs one point cloud and at least one state, not %d and %d: choose them by "
             "policy.obs_keys",
             s->net->name, clouds, states);
     if (s->obs.key[at].dim[1] != 3 && s->obs.key[at].dim[1] != 6)

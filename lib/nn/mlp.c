@@ -82,6 +82,6 @@ int mf_residual_check(const char *what, int n_hidden, const int *hidden, struct 
     return good ? 0
                 : mf_err_set(
                       err, MF_EUSAGE,
-                      "%s is a residual MLP: it wants an odd number of hidden layers of one width, as [256,256,256]",
+                      "%s is a residual MLP: it needs an odd number of hidden layers of one width, as [256,256,256]",
                       what);
 }

@@ -49,5 +49,5 @@ int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err)
         if (at < sizeof names)
             at += (size_t)snprintf(names + at, sizeof names - at, " %s", mf_nets[i]->name);
     }
-    return mf_err_set(err, MF_EUSAGE, "policy.network=%s is none of the networks here:%s", name, names);
+    return mf_err_set(err, MF_EUSAGE, "policy.network=%s: no such network; available:%s", name, names);
 }

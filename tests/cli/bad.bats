@@ -1,5 +1,5 @@
-# Everything that can be broken from outside is broken here once: the answer is one sentence and the right status, and
-# nothing is lost or left half-written.
+# Invalid input and failures of every kind, once each: the program prints one error, exits with the right status, and
+# neither loses data nor leaves an incomplete file.
 load helpers
 
 # One real run, small enough for a test each: raw.mf before the advantages, adv.mf behind them, run/ its folder.
@@ -56,7 +56,7 @@ train() {
     } || true
 }
 
-# It ends well, and every round's log-probabilities were scored to the bit.
+# The pipe succeeds, and every round scored its log-probabilities bit for bit.
 trains() {
     local exact='map(select(.mf == "metrics").values) | length > 0 and all(.["train/logratio_gap"] == 0 and .["train/skipped"] == 0)'
     train "$@"
@@ -66,7 +66,7 @@ trains() {
     fi
 }
 
-# refuses 'SENTENCE' WORD ..: the collector does, before it writes a byte.
+# refuses 'SENTENCE' WORD ..: the collector refuses, before it writes a byte.
 refuses() { answers 2 "$1" mf-collect "${small[@]}" run.dir="$T/run" run.force=true "${@:2}" && [[ ! -s $T/out ]]; }
 
 # edit FROM TO 'python that changes m (metadata) and t (name -> [dtype, shape, bytes])'
@@ -89,7 +89,7 @@ open(target, "wb").write(struct.pack("<Q", len(j)) + j + data)
 PY
 }
 
-# room KIB: the words that leave a shell only so much memory; none where a sanitizer lays claim to all of it.
+# room KIB: a shell command that limits the memory; empty under a sanitizer, which reserves all of it.
 room() { ldd "$ROOT/bin/mf-gae" | grep -q 'lib[at]san' || echo "ulimit -v $1;"; }
 
 # spoil FOLDER <CASES: see stream.py.
@@ -154,7 +154,7 @@ print(1, o[1] // 2, o[1], (o[1] + o[2]) // 2, o[2], o[2] + 3, o[3], o[-2], o[-2]
     done
 }
 
-@test "what is not there is told with who makes it, what is of another type with how it is made right" {
+@test "errors name the stage that adds a missing array, and the remedy for a wrong type" {
     mf-collect env=point collect.actor=expert collect.episodes=2 >"$T/expert" 2>/dev/null &&
         reads 3 "there is no array 'prev_values', expected (T=40, N=2): a collector that acts by a policy sends it, a scripted expert does not" "$T/expert" mf-gae &&
         reads 3 "the head describes no policy (no spec.obs): an expert's rollouts are for mf-record and mf-bc" "$T/expert" "${learner[@]}" &&
@@ -180,7 +180,7 @@ CASES
         reads 3 "'rewards'" "$T/s/huge" mf-check && reads 3 "'rewards'" "$T/s/huge" "${learner[@]}"
 }
 
-@test "NaN and infinity: named with their index where they count, accepted where they are masked" {
+@test "NaN and infinity: an error with the index in valid entries, accepted in masked ones" {
     local x of arrays="rewards prev_values actions chains prev_logprobs advantages returns obs/goal"
     for x in $arrays; do
         echo "${x/\//_}.nan: a['$x'].flat[-1] = math.nan"
@@ -205,7 +205,7 @@ CASES
     done
 }
 
-@test "counters, versions and slices that cannot be are refused" {
+@test "impossible counters, versions and slices are refused" {
     spoil "$T/s" <<'CASES' || skip "no python3-msgpack"
 iter: rollouts[0].update(iter=(1 << 63) - 1)
 text: rollouts[0].update(iter='0')
@@ -224,7 +224,7 @@ CASES
         reads 3 "does not fit N=4" "$T/s/envs" "${learner[@]}" && reads 3 "does not fit N=4" "$T/s/far" "${learner[@]}"
 }
 
-@test "a round from before the learner's start is dropped, not scored with a noise that it never knew" {
+@test "a round from before the learner's start is dropped, not scored with unknown noise" {
     train collect.max_lag=1 && [[ $status == "0 0 0" ]] || return 1
     mkdir -p "$T/later/checkpoints" && cp "$T/run/checkpoints/000003.safetensors" "$T/later/checkpoints/"
     mf-collect "${small[@]}" run.dir="$T/lag" collect.max_lag=1 | tee "$T/lag.mf" | mf-gae | mf-ppo "${small[@]}" collect.max_lag=1 >/dev/null &&
@@ -242,7 +242,7 @@ CASES
         reads 2 "policy.min_noise_std=0.5 is above policy.max_noise_std=0.2" adv.mf "${learner[@]}" policy.min_noise_std=.5 policy.max_noise_std=.2
 }
 
-@test "words that are wrong exit 2 with the word, files that are not there are named" {
+@test "wrong words exit 2 and are named; missing files are named" {
     refuses "training.num_envs=1.5: must be an integer" training.num_envs=1.5 &&
         refuses "training.num_envs=99999999999999999999: must be an integer" training.num_envs=99999999999999999999 &&
         refuses "must be one of flow_noise|flow_sde|flow_cps" policy.noise_method=flow &&
@@ -254,7 +254,7 @@ CASES
         answers 1 "none.st: No such file" mf-collect "${small[@]}" run.dir="$T/run" policy.checkpoint=none.st
 }
 
-@test "checkpoints of another architecture or environment, without a normaliser, of numbers that are none" {
+@test "checkpoints of another architecture or environment, without a normaliser, with invalid numbers" {
     local whole=run/checkpoints/000004.safetensors
     edit $whole "$T/norm" 'del t["normalizer.params_dict.obs.scale"]'
     edit $whole "$T/nan" 'x = t["network.mlp_mean.layers.2.bias"]; x[2] = b"\0\0\xc0\x7f" * (len(x[2]) // 4)'
@@ -283,7 +283,7 @@ CASES
     answers 3 "would be 100000000000 bytes" mf-eval "$T/cut"
 }
 
-@test "a resumed run whose newest checkpoint is half-written goes on from the one before, to the same end" {
+@test "a run whose newest checkpoint is incomplete resumes from the one before, to the same result" {
     train training.total_timesteps=150 && local want=$T/want && cp "$T/run/checkpoints/000005.safetensors" "$want" || return 1
     local cut
     for cut in 0 100 9000; do
@@ -294,12 +294,12 @@ CASES
         [[ ${PIPESTATUS[*]} == "0 0 0" ]] && grep -q 'warn: .*000004.safetensors .*taking the checkpoint before it' "$T/err" &&
             grep -q 'resuming .*000003' "$T/err" && cmp "$T/run/checkpoints/000005.safetensors" "$want" || { cat "$T"/err*; return 1; }
     done
-    # With no whole one at all nothing begins anew in silence.
+    # Without any complete checkpoint, the run does not silently start over.
     for cut in "$T"/run/checkpoints/*.safetensors; do : >"$cut"; done
     answers 3 "000009.safetensors is empty" mf-collect "${small[@]}" run.dir="$T/run" run.resume=auto
 }
 
-@test "demonstrations that are missing, empty, cut, no HDF5, without observations" {
+@test "demonstrations that are missing, empty, cut, not HDF5, or without observations" {
     local clone=(mf-bc run.dir="$T/bc" run.force=true clone.steps=2 'policy.hidden=[8,8,8]')
     : >"$T/empty" && head -c 5000 demos.hdf5 >"$T/cut"
     answers 1 "none.hdf5': No such file" "${clone[@]}" clone.dataset=none.hdf5 && answers 1 "none.hdf5': No such file" "${clone[@]}" clone.dataset=none.hdf5 env=exec && answers 3 "is empty" "${clone[@]}" clone.dataset="$T/empty" &&
@@ -324,7 +324,7 @@ CASES
 
 # limited BLOCKS COMMAND: files of at most so many KiB.
 limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; exec $2"; }
-@test "no room for a checkpoint, a recording, results: exit 1, and nothing half-written under their names" {
+@test "no space for a checkpoint, a recording, results: exit 1, and no incomplete file under their names" {
     limited 4 "mf-ppo ${small[*]@Q} run.dir=$T/p --in adv.mf --out /dev/null" && [[ -z $(find "$T/p/checkpoints" -type f) ]] &&
         limited 4 "mf-bc run.dir=$T/b clone.dataset=demos.hdf5 clone.steps=2 --out /dev/null" && [[ -z $(find "$T/b/checkpoints" -type f) ]] &&
         limited 8 "mf-record $T/r.hdf5 --in raw.mf --out /dev/null" && limited 1 "mf-eval run eval.num_episodes=300 eval.json=$T/e.json --out /dev/null" &&
@@ -332,7 +332,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     [[ -z $(find "$T" -name '*.part' -o -name 'r.hdf5' -o -name 'e.json') ]]
 }
 
-@test "the old checkpoint stays when there is no room for the new one" {
+@test "the old checkpoint stays when there is no space for the new one" {
     rm -rf "$T/run" && cp -r run "$T/run" && mf-ckpt verify "$T/run/checkpoints/000004.safetensors" >/dev/null || return 1
     {
         mf-collect "${small[@]}" training.total_timesteps=300 run.dir="$T/run" run.resume=auto 2>/dev/null | mf-gae 2>/dev/null |
@@ -342,14 +342,14 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     [[ $status -eq 1 ]] && mf-ckpt verify "$T/run/checkpoints/000004.safetensors" && [[ -z $(find "$T/run" -name '*.part' -o -name '000005*') ]]
 }
 
-@test "a file never takes the place of a pipe, a device or a folder" {
+@test "a file never replaces a pipe, a device or a folder" {
     mkfifo "$T/fifo"
     answers 2 "cannot be replaced by a file" mf-eval run eval.num_episodes=2 eval.json="$T/fifo" &&
         answers 2 "cannot be replaced by a file" mf-record "$T/fifo" --in raw.mf && answers 2 "is a folder" mf-record "$T" --in raw.mf &&
         [[ -p $T/fifo ]]
 }
 
-@test "text that nobody reads ends by SIGPIPE without a word, that of a tool too" {
+@test "programs and tools whose text is not read end silently by SIGPIPE" {
     local program
     for program in "mf-view adv.mf" "mf-ckpt ls run" "mf-top run" "mf-plot run" "mf-report run"; do
         run bash -c "{ sleep .2; $program; } | :; echo \${PIPESTATUS[0]}"
@@ -365,13 +365,13 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     for program in "mf-gae --in adv.mf" "${learner[*]} --in adv.mf" "mf-view adv.mf" "mf-ckpt ls run" "mf-gae --help" "mf-eval run eval.num_episodes=2"; do
         answers 1 "<stdout>: Bad file descriptor" bash -c "exec $program >&-" || return 1
     done
-    # What is logged must not end up in the file that would get descriptor 2.
+    # Log messages must not go into the file that would get descriptor 2.
     rm -rf "$T/run"
     mf-ppo "${small[@]}" run.dir="$T/run" --in adv.mf 2>&- >"$T/m.mf" && mf-check "$T/m.mf" && [[ ! -s $T/run/lock ]] &&
         mf-ckpt verify "$T"/run/checkpoints/*.safetensors
 }
 
-@test "a run's folder that cannot be, is too long, or is somebody's" {
+@test "a run's folder that is impossible, too long, or in use" {
     local long
     printf -v long 'a%.0s' {1..150}
     answers 1 "Not a directory" mf-collect "${small[@]}" run.dir=adv.mf/run && answers 1 "Not a directory" mf-collect "${small[@]}" run.dir=adv.mf &&
@@ -381,7 +381,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
         answers 2 "already holds a run" mf-collect "${small[@]}" run.dir=run && answers 2 "already holds a run" mf-ppo "${small[@]}" run.dir=run --in adv.mf
 }
 
-@test "a second learner of a live run is refused, and the first one goes on" {
+@test "a second learner of a running run is refused, and the first one continues" {
     mf-collect "${small[@]}" run.dir="$T/run" training.total_timesteps=10000 2>/dev/null | mf-gae | mf-ppo "${small[@]}" >/dev/null 2>"$T/first" &
     local run=$!
     wait_for compgen -G "$T/run/checkpoints/*.safetensors" || return 1
@@ -393,7 +393,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 
 # ---- peers ----
 
-@test "a ZeroMQ peer that never comes: SIGTERM ends the wait, and the socket goes too" {
+@test "a ZeroMQ peer that never connects: SIGTERM ends the wait and removes the socket" {
     local program
     for program in "mf-gae --in ipc://$T/s --out /dev/null" "mf-gae --in adv.mf --out ipc://$T/s" "mf-gae --in adv.mf --out @ipc://$T/s" \
         "${learner[*]} --in ipc://$T/s --out /dev/null" "mf-collect ${small[*]} log.level=warn run.dir=$T/c --out ipc://$T/s"; do
@@ -428,7 +428,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     ended_by 141 $writer && exec 9>&-
 }
 
-@test "a learner that is silent, and addresses that are none" {
+@test "a silent learner, and invalid addresses" {
     answers 1 "has been silent for 0.3 s" mf-collect "${small[@]}" run.dir="$T/run" collect.policy_timeout=.3 || return 1
     # One that hangs in the middle of the run.
     { { mf-collect "${small[@]}" run.dir="$T/c" training.total_timesteps=100000000 collect.policy_timeout=1 2>"$T/err" || echo $? >"$T/rc"; } |
@@ -444,7 +444,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
 
 # ---- sizes and settings ----
 
-@test "every objective, noise method and denoising that go together run with equal log-probabilities; others exit 2" {
+@test "every compatible objective, noise method and denoising runs with equal log-probabilities; others exit 2" {
     local noise denoise objective
     for noise in flow_noise flow_sde flow_cps; do
         for denoise in joint single; do
@@ -460,7 +460,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     done
 }
 
-@test "one denoising step with every noise method; flow_cps has then no step to draw" {
+@test "one denoising step with every noise method; flow_cps then has no step to draw" {
     local noise
     for noise in flow_noise flow_sde flow_cps; do
         trains policy.noise_method=$noise policy.num_inference_steps=1 || return 1
@@ -471,7 +471,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
         policy.noise_method=flow_cps policy.num_inference_steps=1 policy.denoise=single policy.objective=step
 }
 
-@test "noise: learned with every schedule, none at all, and levels that cannot be" {
+@test "noise: learned with every schedule, none, and invalid levels" {
     local schedule
     for schedule in constant linear exponential hold_cosine; do
         trains policy.learned_noise=true policy.min_noise_std=.05 policy.noise_decay_type=$schedule policy.noise_decay_steps=100 training.entropy_coef=.01 || return 1
@@ -489,7 +489,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
         refuses "do not lie within policy.horizon=1" policy.horizon=1
 }
 
-@test "no timesteps: a whole stream, no checkpoint, and the learner says so" {
+@test "no timesteps: a complete stream, no checkpoint, and the learner says so" {
     train training.total_timesteps=0
     [[ $status == "0 0 0" && -z $(find "$T/run/checkpoints" -type f) && $(cat "$T/err3") == *"no complete round"* ]] && mf-check "$T/m.mf"
 }
@@ -505,7 +505,7 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
     [[ $status == "0 0 0" ]]
 }
 
-@test "sizes beyond all memory: a sentence, not a crash" {
+@test "sizes beyond all memory: an error, not a crash" {
     [[ $(room 1) ]] || skip "a sanitizer takes all address space"
     refused() { answers "$1" "$2" bash -c "$(room 8000000) exec ${*:3}"; }
     refused 1 "more than the machine has" mf-collect run.dir="$T/a" training.num_envs=1048576 training.num_steps_per_rollout=1048576 &&
@@ -516,6 +516,6 @@ limited() { answers 1 "File too large" bash -c "set -o pipefail; ulimit -f $1; e
         refused 2 "eval.num_episodes=2000000" mf-eval run eval.num_episodes=2000000
 }
 
-@test "a learning rate beyond all sense ends with a reason" {
+@test "an extreme learning rate ends with an error that names the cause" {
     reads 1 "lower training.learning_rate" adv.mf "${learner[@]}" training.learning_rate=1e30 training.critic_learning_rate=1e30 training.target_kl=inf
 }

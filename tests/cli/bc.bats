@@ -1,4 +1,4 @@
-# mf-bc: metrics out, a checkpoint, the same bytes however it was run.
+# mf-bc: metrics on stdout, a checkpoint, and the same bytes for every way of running it.
 # shellcheck disable=SC2154,SC2030,SC2031 # bats sets stderr and forks per test
 
 bats_require_minimum_version 1.5.0
@@ -17,7 +17,7 @@ bc() { # shellcheck disable=SC2086 # words
 
 clone() { echo "$1/checkpoints/clone.safetensors"; }
 
-@test "a whole stream of metrics, whose loss falls, and its copy in the run's folder" {
+@test "a complete stream of metrics, whose loss falls, and its copy in the run's folder" {
     bc run.dir=a clone.steps=400 >a.mf
     mf-check <a.mf
     mf-check <a/logs/metrics.mf
@@ -35,7 +35,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     run ! cmp -s "$(clone one)" "$(clone other)"
 }
 
-@test "a run that was cut goes on to the same bytes" {
+@test "an interrupted run resumes to the same bytes" {
     small="$small clone.steps=1000"
     bc run.dir=whole >/dev/null
     mkfifo watched
@@ -78,7 +78,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     done
 }
 
-@test "what cannot be done is refused with a sentence" {
+@test "invalid requests are refused with an error" {
     run --separate-stderr mf-bc run.dir=r
     [ "$status" -eq 2 ]
     [[ "$stderr" == *clone.dataset* ]]
@@ -100,7 +100,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     [[ "$stderr" == *16* ]]
 }
 
-@test "a clone goes on with the words that it began with; its folder and that of a training are not each other's" {
+@test "a clone resumes with its own words; a clone and a training do not share a folder" {
     local words before
     bc run.dir=r >/dev/null && before=$(cat r/configs/mf-bc.yaml) && cp "$demos" moved.hdf5 || return 1
     for words in clone.learning_rate=.5 clone.batch_size=8 clone.steps=90 clone.loss=shortcut; do
@@ -126,7 +126,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     [[ "$output" != *train/loss* ]]
 }
 
-@test "its folder is a run to every program, and the run that a folder's link latest names" {
+@test "every program accepts its folder as a run, also through the link latest" {
     local run clone
     mf-collect env=point collect.actor=expert collect.episodes=8 training.num_envs=4 2>/dev/null | mf-record demos.hdf5
     bc clone.dataset=demos.hdf5 run.dir=o/lift clone.steps=300 >/dev/null
@@ -154,7 +154,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
     mkdir empty && run -2 mf-eval empty eval.num_episodes=2 && [[ $output == *"empty is not a run"* ]]
 }
 
-@test "the recorded configuration of a clone resumes it, whatever world the demonstrations are of" {
+@test "the recorded configuration of a clone resumes it, for demonstrations of any environment" {
     local args words
     # shellcheck disable=SC2016,SC2089,SC2090 # the name is meant so
     for args in '{"env_name": "MyOwnTask"}' ''; do
@@ -178,7 +178,7 @@ PY
     done
 }
 
-@test "a link that leads nowhere is named by its whole path and its file" {
+@test "the error for a dangling link has its whole path and its file" {
     /usr/bin/python3 - <<'PY' && run -3 mf-bc clone.dataset=a.hdf5 policy.obs_keys=[p] run.dir=R
 import h5py, numpy
 demo = h5py.File("a.hdf5", "w").create_group("data/demo_0")

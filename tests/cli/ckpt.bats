@@ -36,7 +36,7 @@ open(path, "wb").write(struct.pack("<Q", len(j)) + j + data)
 PY
 }
 
-@test "ls lists a run's folder by iteration, with the success of the rollouts that led there" {
+@test "ls lists a run's folder by iteration, with the success of the last rollouts before each" {
     run -0 mf-ckpt ls run
     [[ ${lines[0]} == *iter*version*kind*params*bytes*rollout*file && ${#lines[@]} -ge 3 ]] &&
         [[ ${lines[-1]} =~ ^\ *5\ +5\ +ppo\ +[0-9]+\ +[0-9]+\ +[01]\.[0-9]{3}\ +run/checkpoints/ ]] || return 1
@@ -45,13 +45,13 @@ PY
     [[ ${lines[1]} == *"$oldest" && ${lines[2]} == *" -  $newest" ]]
 }
 
-@test "show tells spec, counters and tensors, also as JSON" {
+@test "show prints spec, counters and tensors, also as JSON" {
     run -0 mf-ckpt show "$newest"
     [[ $output == *"spec.horizon             4"* && $output == *"network.mlp_mean.layers.1.l1.weight"*"<f4 (32, 32)"* ]] &&
         mf-ckpt show "$newest" ckpt.format=json | jq -e '.__metadata__.kind == "ppo" and .["critic.Q1.layers.1.l1.weight"].shape == [16, 16]'
 }
 
-@test "diff finds what differs and by how much" {
+@test "diff finds the differences and their size" {
     run -0 mf-ckpt diff "$newest" "$newest"
     [[ $output == "the same" ]] || return 1
     cp "$newest" b && edit b 'm["iter"] = "9"; x = t["network.mlp_mean.layers.2.bias"]
@@ -62,7 +62,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
         [[ ${lines[2]} =~ network.mlp_mean.layers.2.bias\ +max\ difference\ (1|0.9999|1.0000) ]] && [[ ${lines[3]} == new*"only in the second" ]]
 }
 
-@test "verify passes what is whole and names what is not" {
+@test "verify passes valid checkpoints and names invalid ones" {
     run -0 mf-ckpt verify "$oldest" "$newest"
     [[ ${lines[1]} == "$newest: ok" ]] || return 1
     cp "$newest" nan && edit nan 't["critic.Q1.layers.0.bias"][2] = struct.pack("<f", float("nan")) * 16'
@@ -84,7 +84,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
         run -1 mf-ckpt verify nowhere && [[ $output == "mf-ckpt: error: cannot open nowhere: No such file or directory" ]]
 }
 
-@test "prune keeps the newest, says what it removes, and takes what lies beside along" {
+@test "prune keeps the newest, prints the removed ones, and removes the files beside them" {
     local before
     before=$(find run/checkpoints -name '*.safetensors' | wc -l)
     touch "${oldest%.safetensors}.json" run/checkpoints/notes.txt && [[ $before -ge 3 ]] || return 1
@@ -98,7 +98,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     run -2 mf-ckpt prune run ckpt.keep=0
 }
 
-@test "show and diff take a run for its newest" {
+@test "show and diff use a run's newest checkpoint" {
     run -0 mf-ckpt diff run "$newest"
     [[ $output == "the same" ]] || return 1
     [[ $(mf-ckpt show run) == "$(mf-ckpt show "$newest")" ]]
@@ -113,14 +113,14 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     [[ $output == *"opt/"*"only in the first"* && $output == *"network.mlp_mean.layers.0.bias"*"max difference"* ]]
 }
 
-@test "a word that is no command, and a file that is not there" {
+@test "an unknown command, and a missing file" {
     run -2 mf-ckpt frobnicate x
     [[ $output == *"ls RUN|FILE"* ]] || return 1
     run -1 mf-ckpt show nowhere
     [[ $output == *"cannot open nowhere: No such file"* ]]
 }
 
-@test "a pipe in the place of a note beside a checkpoint, or of any file named, is not waited for" {
+@test "a pipe in the place of a checkpoint's JSON file, or of a named file, does not block" {
     local word
     rm "${newest%.safetensors}.json" && mkfifo "${newest%.safetensors}.json" pipe y.pt.part || return 1
     run -0 timeout 10 mf-ckpt ls run
@@ -134,7 +134,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     [[ $status -eq 2 && $output == *"'y.pt.part' is a device or a pipe"* ]]
 }
 
-@test "names in a file, and of one, begin no lines and give the terminal no commands" {
+@test "names in a file, and of a file, start no lines and send the terminal no commands" {
     python3 - <<'PY'
 import json, struct
 for name, at in ("a", 0), ("b", 4):

@@ -1,4 +1,4 @@
-# Configurations composed as Hydra composes them: tests/pypi asks Hydra itself, here is what has no need of it.
+# Configurations composed as by Hydra. tests/pypi compares with Hydra itself; these tests do not need it.
 # shellcheck disable=SC2016 # ${..} is for mf-conf
 load helpers
 
@@ -40,25 +40,25 @@ refuses() {
         [[ $(value env=lift env.name) == lift ]]
 }
 
-@test "every program composes the same" {
+@test "every program composes the same configuration" {
     for p in "$ROOT"/bin/mf-*; do
         "$p" -cn train policy=wide -c job | cmp - <(mf-conf -cn train policy=wide) || return 1
     done
 }
 
-@test "what is printed composes to itself, with what no program knows" {
+@test "printed configurations compose to themselves, with unknown keys" {
     mf-conf "${hydra[@]}" -cn train >all.yaml 2>told && grep -q '^shape_meta: {obs: ' all.yaml &&
         grep -q 'unknown keys, ignored: ' told &&
         mf-conf --config all.yaml 2>/dev/null | cmp - all.yaml
 }
 
-@test "an unknown key of a file is an error, and is kept when asked" {
+@test "an unknown key of a file is an error, unless conf.unknown=keep" {
     echo 'policy: {horizn: 3}' >configs/bad.yaml
     refuses "configs/bad.yaml:1: unknown key 'policy.horizn', nearest is 'policy.horizon'" -cn bad &&
         mf-conf -cn bad conf.unknown=keep 2>told | grep -q '^  horizn: 3$' && grep -q 'policy.horizn' told
 }
 
-@test "words: set what is there, + adds, ++ does either, ~ takes back" {
+@test "words: KEY sets an existing key, + adds, ++ does either, ~ removes" {
     refuses "unknown key 'a.b', nearest is" a.b=1 &&
         refuses "+training.num_envs: the key is already set, at configs/train.yaml:8" -cn train +training.num_envs=5 &&
         refuses "~training.batch_size: no file sets it" -cn train ~training.batch_size &&
@@ -69,7 +69,7 @@ refuses() {
         refuses "'mine.a' is a list" '+mine.a=[1,2]' mine.a.0=3
 }
 
-@test "references: arithmetic, the environment, siblings, and those that cannot be" {
+@test "references: arithmetic, environment variables, siblings, and invalid ones" {
     [[ $(value 'training.batch_size=${eval:"(${training.num_envs} + 1) * 2 ** 3 // 5"}' training.batch_size) == 52 ]] &&
         [[ $(value 'training.num_envs=${oc.env:MF_TEST_N,7}' training.num_envs) == 7 ]] &&
         [[ $(MF_TEST_N=9 value 'training.num_envs=${oc.env:MF_TEST_N,7}' training.num_envs) == 9 ]] &&
@@ -83,7 +83,7 @@ refuses() {
         refuses "training.num_envs=x: must be an integer" 'training.num_envs=${wandb_project}' wandb_project=x
 }
 
-@test "a backslash before \${ makes it a text, before a backslash there itself" {
+@test "a backslash escapes \${, and a backslash before it" {
     local word text
     while read -r word text; do
         [[ $(value "$word" run.name=N run.dir) == "$text" ]] || { echo "$word is not $text"; return 1; }
@@ -99,7 +99,7 @@ run.dir='a\\b' a\\b
 END
 }
 
-@test "what a reference gave, or a backslash kept, is printed so that it reads back" {
+@test "values of references and escaped texts are printed so that they read back" {
     printf '%s\n' 'conf: {unknown: keep}' 'a: \${x}' 'b: {c: ["${a}"]}' 'd: ${b}' 'e: ${nowhere}' \
         'run: {dir: "${oc.env:MF_TEST_P}", name: "${a}"}' >configs/literal.yaml
     MF_TEST_P='p\${q}' mf-conf -cn literal >all.yaml 2>/dev/null && mf-conf --config all.yaml 2>/dev/null | cmp - all.yaml &&
@@ -107,7 +107,7 @@ END
         grep -qF 'd: {c: ["\\${x}"]}' all.yaml && grep -qF 'e: "${nowhere}"' all.yaml
 }
 
-@test "a name that is a group of keys here stays the value that a file gave it, and texts are as OmegaConf writes them" {
+@test "a value in the place of a group of keys keeps its value, and texts are as OmegaConf writes them" {
     short=(--config-dir "$ROOT/tests/fixtures/short" -cn short conf.unknown=keep)
     mf-conf "${short[@]}" 2>/dev/null | sed -n '/^task_name/,$p' | diff "$ROOT/tests/fixtures/short/short.expected" - &&
         [[ $(value "${short[@]}" env.name env.max_steps env.max_steps=5) == $'hopper-medium-v2\n5' ]] &&
@@ -116,7 +116,7 @@ END
         mf-conf --config all 2>/dev/null | cmp - all
 }
 
-@test "what a reference gives is what its key is: a number of the environment, a name of a number" {
+@test "the value of a reference gets the type of its key: a number from an environment variable, a name from a number" {
     [[ $(MF_TEST_N=1_0 value 'training.num_envs=${oc.env:MF_TEST_N}' training.num_envs) == 10 ]] &&
         [[ $(MF_TEST_N=null value 'run.name=${oc.env:MF_TEST_N}' run.name) == null ]] &&
         [[ $(value 'run.name=${training.learning_rate}' training.learning_rate=1e-4 run.name) == 0.0001 ]] &&
@@ -125,12 +125,12 @@ END
         [[ $(value 'training.total_timesteps=${eval:"200_000 * 2 + 1e3"}' training.total_timesteps) == 401000 ]]
 }
 
-@test "a cycle is an error also in what no program knows, and through a map that holds it" {
+@test "a cycle is an error also under unknown keys, and through a map that contains it" {
     printf 'a: {b: "${c}"}\nc: ${a}\nconf: {unknown: keep}\n' >configs/round.yaml
     refuses "configs/round.yaml:" -cn round && [[ $stderr == *"a cycle: a.b -> c -> a.b"* ]]
 }
 
-@test "missing groups and files are told with what there is" {
+@test "errors for missing groups and files list the available ones" {
     refuses "no nope.yaml in configs; available: debug, lift, lift_pointcloud, point, train" -cn nope &&
         refuses "no policy/tall.yaml in configs; available: maniflow, reflow, sde, shortcut, small, unet, wide" -cn train policy=tall &&
         refuses "policy=wide: no defaults list has the group policy; +policy=wide adds it" policy=wide &&
@@ -143,7 +143,7 @@ END
         refuses "configs/over.yaml:3: override optimizer: no defaults list has that group" -cn over
 }
 
-@test "defaults that go round, nest without end, or are no list" {
+@test "defaults that are cyclic, too deep, or not a list" {
     printf 'defaults: [b]\n' >configs/a.yaml
     printf 'defaults: [a]\n' >configs/b.yaml
     echo 'defaults: 5' >configs/five.yaml
@@ -153,7 +153,7 @@ END
         refuses "configs/odd.yaml:2: an entry of defaults must be a file name, or GROUP: OPTION" -cn odd
 }
 
-@test "aliases and references that would explode" {
+@test "aliases and references that grow exponentially" {
     local i a
     {
         printf 'conf: {unknown: keep}\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n'
@@ -172,14 +172,14 @@ END
         refuses "its references expand it beyond the maximum size of a configuration" -cn texts
 }
 
-@test "??? is printed, and refused by who needs it" {
+@test "??? is printed, and refused by a program that needs the key" {
     printf 'training:\n  num_envs: ???\n' >configs/ask.yaml
     [[ $(value -cn ask training.num_envs) == '???' ]] &&
         run -2 mf-collect -cn ask && [[ $output == *"training.num_envs is mandatory (??? in configs/ask.yaml:2): give training.num_envs=VALUE"* ]] &&
         run -0 mf-collect -cn ask training.num_envs=3 --cfg
 }
 
-@test "a text that the grammar would read otherwise is refused with the word that gives it" {
+@test "a text that needs quotes is refused with the quoted word" {
     local text word
     # shellcheck disable=SC1003 # backslashes at the end are meant
     for text in 'python3 x.py --keys a,b' 'python3 -c "print(1, [2])"' "it's {a}, b" 'a\"b,c' 'x(y\' 'a,b\\'; do
@@ -193,7 +193,7 @@ END
         run -2 mf-conf training.clip_range=1,2 && [[ $output != *"[a,b]"* ]]
 }
 
-@test "-m: a line of words for each job, the last word fastest, each fit for a shell" {
+@test "-m: a line of shell words for each job; the last word changes fastest" {
     [[ $(mf-conf -m -cn train training.learning_rate=1e-4,3e-4 training.clip_range=.1,.2) == \
 'training.learning_rate=1e-4 training.clip_range=.1
 training.learning_rate=1e-4 training.clip_range=.2
@@ -228,7 +228,7 @@ jobs() { mf-conf -m "$@" | sed 's/^[^=]*=//; s/ .*//' | xargs; }
         run -2 mf-conf --doc run.sed && [[ $output == *"'run.sed' is not a key"* && $output != *run.seed* ]]
 }
 
-@test "--help has sections: what a program does first, what is common to all last, each key once with its unit" {
+@test "--help has sections, the program's own first, the common ones last; each key once with its unit" {
     local p own
     for p in "$ROOT"/bin/mf-*; do
         "$p" --help >all && [[ $(grep -E '^[A-Z][A-Za-z& ]+:$' all | grep -vE '^(Options|Examples):' | sort | uniq -d) == '' &&
@@ -246,7 +246,7 @@ mf-ckpt ckpt' && [[ $(mf-ppo --help) == *'length of the run [control steps]'* &&
         $(mf-ppo --help | grep -E '^  [a-z]|^[A-Z].*:$' | grep -A1 '^PPO:' | tail -1) == '  training.clip_range='* ]]
 }
 
-@test "the configurations that come with it compose, presets too" {
+@test "the supplied configurations and presets compose" {
     for f in "$ROOT"/configs/*.yaml; do mf-conf --config "$f" >/dev/null || return 1; done
     for f in "$ROOT"/configs/preset/*.yaml; do
         mf-conf --config-dir "$ROOT/configs" -cn lift "+preset=$(basename "$f" .yaml)" >/dev/null || return 1

@@ -1,4 +1,4 @@
-# What every program promises, asked of every program: a new one is covered the day it is built.
+# The contract of all programs, tested on each of them, so also on new ones.
 load helpers
 
 each() { # each FUNCTION: call it with the name of every program
@@ -28,7 +28,7 @@ resolves() {
         grep -q '^  batch_size: 77$' "$T/cfg" &&
         "$1" --config "$T/cfg" --cfg | cmp - "$T/cfg"
 }
-@test "--cfg prints what it was told, and reads it back to the same" { each resolves; }
+@test "--cfg prints the given configuration, which reads back to the same" { each resolves; }
 
 no_option() {
     run -2 --separate-stderr "$1" --no-such-option 1 &&
@@ -52,15 +52,15 @@ by_line() {
     run -2 --separate-stderr "$1" --config "$T/c.yaml" && [[ $stderr == *"$T/c.yaml:3: unknown key 'training.epochs'"* ]] &&
         run -2 --separate-stderr env MF_CONFIG="$T/c.yaml" "$1" && [[ $stderr == *"$T/c.yaml:3: "* ]]
 }
-@test "a mistake in a file is told by its line, also in that of MF_CONFIG" { each by_line; }
+@test "an error in a file names its line, also for MF_CONFIG" { each by_line; }
 
-# no_key_but_file: who takes files says how one of that name is given, and then takes it.
+# no_key_but_file: a program that takes files names the form ./NAME in its error, and accepts it.
 no_key_but_file() {
     "$1" --help | sed 's/ \[--.*//;q' | grep -qE 'FILE|RUN' || return 0
     run -2 --separate-stderr "$1" OUT=a=b && [[ $stderr == *"unknown key 'OUT', nearest is "*"; for the file of that name write ./OUT=a=b"* ]] &&
         run --separate-stderr timeout 5 "$1" ./OUT=a=b </dev/null && [[ $stderr != *"unknown key"* ]]
 }
-@test "a file whose name has a = is ./NAME, and who gives it otherwise is told" {
+@test "a file whose name has a = is given as ./NAME; the error for NAME says so" {
     cd "$T" && mkdir OUT=a=b && each no_key_but_file
 }
 
@@ -69,7 +69,7 @@ missing_value() {
         run -2 "$1" run.seed=1 '' && [[ $output == *"argument 2 is empty: is a shell variable unset?"* ]] &&
         run -2 "$1" policy.checkpoint= && [[ $output == "$1: error: policy.checkpoint=: must not be empty: give a value, or null for none"* ]]
 }
-@test "an option without its value, a word or a key with nothing behind it exits 2" { each missing_value; }
+@test "an option, a word or a key without its value exits 2" { each missing_value; }
 
 # A word with ~ that the shell leaves as it is.
 # shellcheck disable=SC2088
@@ -91,7 +91,7 @@ full() { run -1 bash -c "$1 --help >/dev/full" && [[ $output == "$1: error: "*"N
 
 late() { run -1 --separate-stderr env LD_PRELOAD="$T/quota.so" "$@" && [[ $stderr == "$1: error: close <stdout>: Disk quota exceeded" ]]; }
 late_help() { late "$1" --help; }
-@test "what is known of stdout only when it is closed exits 1, too" {
+@test "an error of stdout that only close reports exits 1, too" {
     preload quota && each late_help && late mf-conf run.seed && stream make >"$T/s" && late mf-view "$T/s" && late mf-stat "$T/s" && late mf-gae --in "$T/s"
 }
 
@@ -99,7 +99,7 @@ short() {
     reads "$1" || return 0
     run -3 bash -c "$(least "$1") </dev/null | cat; exit \${PIPESTATUS[0]}" && [[ $output == "$1: error: "*"without an end frame"* ]]
 }
-@test "an input that just stops is an error, not an end" { each short; }
+@test "an input that stops without an end frame is an error" { each short; }
 
 garbage() {
     reads "$1" || return 0
@@ -121,7 +121,7 @@ nobody() {
     reads "$1" || return 0
     run -1 bash -c "$(least "$1") --in '$T/nowhere/x'"
 }
-@test "an input that is not there exits 1" { each nobody; }
+@test "a missing input exits 1" { each nobody; }
 
 keyboard() {
     reads "$1" || return 0
@@ -132,7 +132,7 @@ keyboard() {
 screen() {
     writes "$1" || return 0
     run script -qec "$(least "$1") </dev/null" /dev/null </dev/null
-    # What ends a pipe with metrics shows its progress on a terminal, and fails on the empty input instead.
+    # Programs at the end of a pipe show progress on a terminal, and fail on the empty input instead.
     [[ $status -eq 2 && $output == *"mf-view"* ]] || { reads "$1" && [[ $status -eq 3 ]]; } || [[ $1 == mf-bc || $1 == mf-eval ]]
 }
 @test "a stream is never written to a terminal" { each screen; }
@@ -157,11 +157,11 @@ closed_stdin() {
 }
 @test "a closed stdin is an error" { each closed_stdin; }
 
-# outlives PROGRAM COMMAND: a reader that is gone at once is one warning and exit 0.
+# outlives PROGRAM COMMAND: without a reader the program warns once and exits 0.
 outlives() {
     run -0 bash -c "set -o pipefail; { sleep .1; $2; } 2>'$T/said' | true" && said=$(grep -c "$1: warn: <stdout>: the reader is gone; the run continues" "$T/said") && [[ $said -eq 1 ]]
 }
-@test "who watches ends nobody's work: programs whose frames are metrics go on without a reader" {
+@test "a monitor that ends does not end a training: programs that write metrics continue without a reader" {
     cd "$T" && small=(env=point training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=400 'policy.hidden=[8]' 'policy.critic_hidden=[8]' threads=1)
     mf-collect "${small[@]}" run.dir=a | tee r.mf | mf-gae | tee g.mf | mf-ppo "${small[@]}" >m.mf &&
         mf-collect env=point collect.actor=expert collect.episodes=4 policy.n_action_steps=1 | mf-record d.hdf5 >e.mf || return 1
@@ -172,12 +172,12 @@ outlives() {
         outlives mf-film "mf-collect ${small[*]} run.dir=f | mf-gae | mf-ppo ${small[*]} | mf-film film.every=1 film.trials=1" && ls f/videos/*.gif
 }
 
-@test "rollouts that nobody reads end their writer, whatever it saves" {
+@test "rollouts without a reader end their writer, even if it also saves a file" {
     cd "$T" && stream make case=random T=2000 N=50 >in
     pipe "mf-record r.hdf5 <in | head -c 100 >/dev/null" && [[ ${lines[-1]} == "141 0" ]]
 }
 
-@test "one cause is one line: who reads behind a program that failed, or that met a death, says nothing more" {
+@test "one cause gives one line: programs after a failed or killed one print nothing" {
     cd "$T" && small=(env=point training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=400 'policy.hidden=[8]' 'policy.critic_hidden=[8]' threads=1)
     mf-collect "${small[@]}" run.dir=a | tee r.mf | mf-gae | mf-ppo "${small[@]}" >m.mf || return 1
     run bash -c "head -c $(($(wc -c <r.mf) / 2)) r.mf | mf-gae 2>>said | mf-mc 2>>said | mf-ppo ${small[*]} run.dir=b 2>>said | mf-film 2>>said | mf-log log.dir=. 2>>said >out; echo \${PIPESTATUS[*]}"

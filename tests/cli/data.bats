@@ -1,4 +1,4 @@
-# mf-data, and how every reader of demonstrations takes files as they are met in the wild.
+# mf-data, and every reader of demonstrations, on files of other origin.
 load helpers
 
 setup() {
@@ -8,7 +8,7 @@ setup() {
 }
 demos() { "$ROOT/tests/tools/demos.py" "$@"; }
 
-# says STATUS TEXT COMMAND..: it ends so, with that on stderr and nothing of the HDF5 library's own.
+# says STATUS TEXT COMMAND..: it exits so, with TEXT on stderr and no message of the HDF5 library.
 says() {
     local want=$1 text=$2
     shift 2
@@ -16,14 +16,14 @@ says() {
     [[ $status -eq $want && $stderr == *"$text"* && $stderr != *HDF5-DIAG* ]] || { echo "$*: status $status: $stderr" && return 1; }
 }
 
-@test "a table for people" {
+@test "a table as text" {
     demos a.hdf5 image=8 && run -0 mf-data a.hdf5 &&
         [[ $output == *"6 demonstrations, 78 steps"* && $output == *"12 to 14, median 13; demo_0 to demo_10"* &&
             $output == *"train (4), valid (2)"* && $output == *'"env_name": "Lift"'* &&
             $output =~ obs/agentview_image\ +\|u1\ +8\ x\ 8\ x\ 3\ +6\ +0\ +255 && $output =~ actions\ +\<f8\ +7\ +6 ]]
 }
 
-@test "names in a file begin no lines and give the terminal no commands" {
+@test "names in a file start no lines and send the terminal no commands" {
     demos a.hdf5 && /usr/bin/python3 -c 'import h5py
 f = h5py.File("a.hdf5", "a")
 for d in f["data"].values():
@@ -33,7 +33,7 @@ f["data"].attrs["env_args"] = "\x1b[2J"' && run -0 --separate-stderr mf-data a.h
         [[ $output != *$'\x1b'* && $output == *'obs/x??[31m '* && $output == *'?[31mtrain (4)'* && $output == *'?[2J'* ]]
 }
 
-@test "JSON for programs, with the ranges that numpy finds" {
+@test "JSON, with the ranges that numpy computes" {
     demos a.hdf5 gzip=1 && mf-data a.hdf5 data.format=json >a.json && /usr/bin/python3 - <<'PY'
 import h5py, json, numpy
 said, file = json.load(open("a.json")), h5py.File("a.hdf5")
@@ -58,7 +58,7 @@ PY
         says 2 "it has: train, valid" mf-data a.hdf5 clone.filter_key=best && says 2 "give one file" mf-data
 }
 
-@test "files as they are met: read by mf-data and mf-bc" {
+@test "published kinds of files: read by mf-data and mf-bc" {
     local what
     for what in "good latest=1" "good gzip=1" bare nested types beyond talkative isaaclab; do
         # shellcheck disable=SC2086 # words
@@ -68,7 +68,7 @@ PY
     demos a.hdf5 beyond && says 0 "warn: demo_4: actions[3, 6] is -1.5, outside of the [-1, 1]" mf-data a.hdf5
 }
 
-@test "files that are broken: exit 3, and a sentence with the demo and the dataset" {
+@test "invalid files: exit 3, and an error with the demo and the dataset" {
     local what text
     while IFS=: read -r what text; do
         demos a.hdf5 "$what" && says 3 "$text" mf-data a.hdf5 || { echo "$what"; return 1; }
@@ -88,7 +88,7 @@ maniskill:at its top there is: traj_0
 END
 }
 
-@test "and mf-bc refuses what it cannot learn from" {
+@test "mf-bc refuses data that it cannot train on" {
     local what text
     while IFS=: read -r what status_ text; do
         demos a.hdf5 "$what" && says "$status_" "$text" "${clone[@]}" clone.dataset=a.hdf5 || { echo "$what"; return 1; }
@@ -117,7 +117,7 @@ END
     done
 }
 
-@test "damaged bytes anywhere: whole or exit 3, never a crash" {
+@test "damaged bytes anywhere: correct output or exit 3, never a crash" {
     export ASAN_OPTIONS=detect_leaks=0 # libhdf5 is left where it crashed
     local seed
     demos old.hdf5 demos=3 steps=3 gzip=1 && demos new.hdf5 demos=3 steps=3 latest=1 || return 1
@@ -128,20 +128,20 @@ END
     done
 }
 
-@test "a cache that is too small changes nothing but the time" {
+@test "a cache that is too small changes only the time" {
     demos a.hdf5 demos=8 image=64 steps=30 && words=(clone.dataset=a.hdf5 'policy.obs_keys=[agentview_image,object]' clone.steps=8 policy.n_obs_steps=2) &&
         "${clone[@]}" "${words[@]}" run.dir=whole && says 0 "more than clone.cache_mib" "${clone[@]}" "${words[@]}" run.dir=small clone.cache_mib=1 &&
         cmp whole/checkpoints/clone.safetensors small/checkpoints/clone.safetensors
 }
 
-@test "padding: whole windows only, and a file that has none" {
+@test "padding: complete windows only, and a file without one" {
     demos a.hdf5 && words=(clone.dataset=a.hdf5 policy.n_obs_steps=2 policy.horizon=8 policy.action_offset=1) &&
         says 0 "78 samples" "${clone[@]}" "${words[@]}" && says 0 "72 samples" "${clone[@]}" "${words[@]}" clone.pad_before=0 &&
         says 0 "42 samples" "${clone[@]}" "${words[@]}" clone.pad_after=0 && says 0 "60 samples" "${clone[@]}" "${words[@]}" clone.pad_after=3 &&
         says 2 "no demonstration has the 30 steps" "${clone[@]}" "${words[@]}" policy.horizon=30 clone.pad_after=0 clone.pad_before=0
 }
 
-@test "images stay bytes: collected, learned from, recorded, replayed, cloned" {
+@test "images stay bytes: collect, train, record, replay, clone" {
     /usr/bin/python3 -c 'import msgpack' 2>/dev/null || skip "no python3-msgpack"
     cat >camera.py <<PY
 import sys; sys.path.insert(0, "$ROOT/examples/envs")
@@ -191,7 +191,7 @@ for name, demo in a["data"].items():
     for key in ("actions", *("obs/" + k for k in demo["obs"])):
         b[f"data/{name}/{key}"] = demo[key][:]
 PY
-    # What is missing is named, whatever it is.
+    # The error names any missing part.
     local gone program
     for gone in a b raw; do
         mv a.hdf5.$gone away
@@ -209,7 +209,7 @@ del f["demo_0/actions"]
 f["demo_0/actions"] = x' && says 3 "whose /demo_0/actions has 7 rows and not 12" "${clone[@]}" clone.dataset=a.hdf5
 }
 
-@test "a view that is larger than what it shows is refused, and takes no memory" {
+@test "a virtual dataset that is larger than its sources is refused, and takes no memory" {
     demos a.hdf5 && /usr/bin/python3 -c 'import h5py
 f = h5py.File("a.hdf5", "a")
 for demo in f["data"].values():
@@ -221,13 +221,13 @@ for demo in f["data"].values():
         says 3 "elements lie in no file" "${clone[@]}" clone.dataset=a.hdf5
 }
 
-@test "datasets that have not a row a step are listed as such" {
+@test "datasets without one row per step are listed as such" {
     demos a.hdf5 isaaclab && mf-data a.hdf5 data.format=json >a.json 2>err && jq -e '.datasets | (.src_demo_inds | .rows == 18 and has("steps") == false) and
         .["initial_state/articulation/robot/joint_position"].rows == 6 and .["states/articulation/robot/joint_position"].steps == 78' a.json &&
         run -0 mf-data a.hdf5 && [[ $output =~ src_demo_inds\ +\<i8\ +not\ by\ step && $output =~ seed\ +\<i8\ +one ]]
 }
 
-@test "switches mean the same in every type, and what is not seen is named once" {
+@test "booleans are read from every type, and ignored observations are named once" {
     demos a.hdf5 flags && "${clone[@]}" clone.dataset=a.hdf5 'policy.obs_keys=[switch_u1,switch_i8,switch_b1,switch_f4,line]' 2>err && ! grep -q warn err &&
         /usr/bin/python3 - bc/checkpoints/clone.safetensors <<'PY' || return 1
 import json, struct, sys
@@ -243,7 +243,7 @@ PY
         jq -es '.[0].spec.obs | length == 8 and .switch_u1 == {shape: [1], dtype: "<f4"}'
 }
 
-@test "a file system without locks is read, a lock that fails or is held is said" {
+@test "a file system without locks is read; a lock that fails or is held is reported" {
     preload nolocks && demos a.hdf5 && mf-collect env=point collect.actor=expert collect.episodes=64 threads=1 --out a.mf 2>err || return 1
     local error
     for error in 37 38 95 524; do
@@ -293,7 +293,7 @@ for demo in h5py.File("a.hdf5", "a")["data"].values(): demo["obs/" + "n" * 64] =
     says 3 "is longer than 63 bytes" mf-bc clone.dataset=a.hdf5 "${small[@]}" run.dir=no --out /dev/null
 }
 
-@test "headers in which the library loops for ever: exit 3 and a sentence, and SIGTERM ends it before" {
+@test "headers on which the library loops forever: exit 3 with an error, or SIGTERM ends it earlier" {
     demos a.hdf5 looping demos=2 steps=3 || return 1
     timeout 100 mf-data a.hdf5 >out 2>data.err &
     local data=$!
@@ -305,7 +305,7 @@ for demo in h5py.File("a.hdf5", "a")["data"].values(): demo["obs/" + "n" * 64] =
         grep -q "error: 'a.hdf5' keeps the HDF5 library busy" data.err && grep -q "error: 'a.hdf5' keeps the HDF5 library busy" bc.err
 }
 
-@test "one read that fails, any of them: an error, never other numbers" {
+@test "a failed read, any of them: an error, never wrong numbers" {
     command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || skip "no strace that may trace"
     demos a.hdf5 demos=2 steps=3 || return 1
     local n program count=0
@@ -322,7 +322,7 @@ for demo in h5py.File("a.hdf5", "a")["data"].values(): demo["obs/" + "n" * 64] =
     ((count > 20))
 }
 
-@test "SIGTERM ends whoever reads a long file, between two datasets" {
+@test "SIGTERM ends a program that reads a long file, between two datasets" {
     command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || skip "no strace that may trace"
     demos a.hdf5 demos=20 || return 1
     local program began=$SECONDS _

@@ -22,18 +22,18 @@ every() { jq -es "map($1) | all" metrics >/dev/null || { cat metrics && return 1
     train && [[ $(wc -l <metrics) -ge 2 ]] && every '."train/logratio_gap" == 0 and ."train/grad_norm" > 0'
 }
 
-@test "joint chains, learned noise, a pooled cloud and an attending critic" {
+@test "joint chains, learned noise, a pooled cloud and a critic with attention" {
     train policy.noise_method=flow_noise policy.denoise=joint policy.objective=chain_mean policy.learned_noise=true \
         policy.min_noise_std=.05 policy.pointwise=false policy.use_pc_color=false policy.value_pool=attention \
         training.critic_warmup_steps=1 && every '."train/logratio_gap" == 0'
 }
 
-@test "an attending critic whose heads do not divide the tokens is told, before anything runs" {
+@test "a critic whose attention heads do not divide the tokens is an error, before anything runs" {
     run -2 mf-collect "${words[@]}" run.dir=run policy.value_pool=attention policy.encoder_output_dim=11 --out x
     [[ $output == *"policy.encoder_output_dim=11 must be a multiple"* ]]
 }
 
-@test "a frozen encoder stays as it was cloned, to the bit; what was trained is evaluated" {
+@test "a frozen encoder keeps its cloned weights, bit for bit; the trained policy is evaluated" {
     mf-collect "${words[@]}" collect.actor=expert collect.episodes=2 | mf-record demos.hdf5 >/dev/null &&
         mf-bc "${words[@]}" clone.dataset=demos.hdf5 clone.loss=consistency clone.steps=3 clone.batch_size=4 \
             run.dir=clone >/dev/null || return 1
@@ -48,7 +48,7 @@ every() { jq -es "map($1) | all" metrics >/dev/null || { cat metrics && return 1
 same() { cmp "$(newest "$1")" "$(newest "$2")"; }
 newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
 
-@test "rollouts of a frozen encoder carry what it made of the points: smaller, and what is learned is the same" {
+@test "rollouts of a frozen encoder carry encodings of the points: smaller, and the training is the same" {
     words+=(policy.pointwise=false policy.n_obs_steps=2 env.num_points=16 policy.denoise=joint policy.objective=chain_mean
         training.critic_warmup_steps=1 training.num_epochs=2 training.total_timesteps=120)
     mf-collect "${words[@]}" collect.actor=expert collect.episodes=2 | mf-record demos.hdf5 >/dev/null &&
@@ -72,7 +72,7 @@ newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; 
         same true again
 }
 
-@test "encodings that a learner cannot use: one that learns the encoder, one with another encoder" {
+@test "encodings that a learner refuses: because it trains the encoder, or has another encoder" {
     words+=(policy.pointwise=false env.num_points=16)
     mf-collect "${words[@]}" run.dir=run training.freeze_encoder=true | tee run.mf | mf-gae |
         mf-ppo "${words[@]}" training.freeze_encoder=true >/dev/null || return 1
@@ -82,7 +82,7 @@ newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; 
     [[ $output == *"round 0 carries encodings by another encoder"*"policy.checkpoint"* ]]
 }
 
-@test "a transformer of points is refused without them" {
+@test "a transformer over points is refused without a point cloud" {
     run -2 mf-collect "${words[@]}" "policy.obs_keys=[robot0_eef_pos]"
     [[ $output == *"one point cloud"* ]]
 }
@@ -106,7 +106,7 @@ PY
 bc() { mf-bc "${words[@]}" clone.dataset="$1.hdf5" clone.loss=consistency clone.steps=3 clone.batch_size=4 run.dir="$1" "${@:2}"; }
 judge() { mf-eval "$1/checkpoints/clone.safetensors" env=lift eval.num_episodes=2 env.max_steps=8 "${@:2}"; }
 
-@test "too few or too many points: who was made for how many, and which key changes it" {
+@test "too few or too many points: the error has both numbers and the key" {
     demos few 12 '' && bc few >/dev/null && judge few | mf-check || return 1
     run -2 bc few env.num_points=16 run.dir=other
     [[ $output == *"obs/point_cloud of few.hdf5 has 12 points, and env.num_points=16"* ]] || return 1
@@ -115,13 +115,13 @@ judge() { mf-eval "$1/checkpoints/clone.safetensors" env=lift eval.num_episodes=
         for stage in "judge few" "${collect[*]}"; do
             read -ra call <<<"$stage env.num_points=$n"
             run -2 "${call[@]}"
-            [[ $output == *"clone.safetensors sees clouds of 12 points, and the environment shows $n: leave env.num_points"* ]] || return 1
+            [[ $output == *"clone.safetensors has clouds of 12 points, and the environment has $n: leave env.num_points"* ]] || return 1
         done
     done
     judge few "policy.obs_keys=[point_cloud,robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos]" env.num_points=12 | mf-check
 }
 
-@test "a point that is no number ends cloning with its place; equal points are cloned from and acted on" {
+@test "a point with NaN ends cloning with its position; clouds of equal points are cloned and acted on" {
     demos nan 12 'p[3, 5, 1] = np.nan'
     run -1 bc nan
     [[ $output == *"nan.hdf5"*"/data/demo_0/obs/point_cloud[3, 31] is nan"* ]] || return 1
@@ -129,7 +129,7 @@ judge() { mf-eval "$1/checkpoints/clone.safetensors" env=lift eval.num_episodes=
         mf-view equal/logs/metrics.mf | jq -es 'map(select(.mf == "metrics").values["train/loss"]) | all(. > 0 and . < 100)'
 }
 
-@test "a policy whose normaliser is gone, or is for other points, does not act" {
+@test "a policy without a normaliser, or with one for other points, does not act" {
     demos few 12 '' && bc few >/dev/null || return 1
     local spoil='import json, struct, sys
 raw = open("few/checkpoints/clone.safetensors", "rb").read()

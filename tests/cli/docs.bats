@@ -1,4 +1,4 @@
-# Manual pages and completion, both made from what the programs say of themselves.
+# Manual pages and completion, both generated from --help.
 load helpers
 
 @test "a manual page for each program, with examples" {
@@ -35,7 +35,7 @@ complete_line() {
         [[ $(complete_line "mf-ppo +preset=rl") == rlinf ]]
 }
 
-@test "installed into a folder with a blank in its name, programs and pipelines find all that is theirs, from anywhere" {
+@test "installed into a folder with a blank in its name, programs and pipelines find their files from any folder" {
     make -s -C "$ROOT" install DESTDIR="$T/a b" PREFIX=/c && mkdir "$T/elsewhere" && cd "$T/elsewhere" || return 1
     local to="$T/a b/c" share="$T/a b/c/share/maniflow" PATH=/usr/bin:/bin
     [[ $("$to/bin/mf-conf" --config-name=lift env.name) == lift ]] &&

@@ -1,4 +1,4 @@
-# Environments in other processes: the protocol, and what becomes of a run when one of them goes wrong.
+# Environments in other processes: the protocol, and the effect of their failures on a run.
 load helpers
 
 setup() {
@@ -55,15 +55,15 @@ servers() {
     pgrep -P "${shells//$'\n'/,}" -f env_server
 }
 
-# fails STATUS 'SENTENCE' FAULT: so it ends, with this error.
+# fails STATUS 'SENTENCE' FAULT: it exits with STATUS and this error.
 fails() {
     count "$3" "${@:4}"
     [[ $rc -eq $1 && $(grep -c ': error: ' err) -eq 1 && $(grep ': error: ' err) == *"$2"* ]] ||
         { echo "$3: status $rc, not $1: $(cat err)"; return 1; }
 }
 
-# Of the counters' rollouts: every valid row is one of a whole episode of 3 steps, the round's count is theirs, and so is
-# the running scale of rewards: what is masked is in none of it.
+# Checks the counters' rollouts: every valid row is part of a complete episode of 3 steps. The round's counts and the
+# running reward scale are over valid rows alone.
 sound() {
     /usr/bin/python3 - out <<'PY'
 import msgpack, numpy as np, sys
@@ -105,7 +105,7 @@ print("valid", valid, "episodes", ended)
 PY
 }
 
-@test "mf-env gives the checkpoint of the environment itself: 1 or 3 servers, a pipe, ipc or tcp" {
+@test "training through mf-env gives the same checkpoint: 1 or 3 servers, a pipe, ipc or tcp" {
     train a env=point && cp "$last" want
     train b env=exec env.command='mf-env point threads=1' env.workers=1 && cmp "$last" want
     ! grep mf-env b.err && mf-env point </dev/null >nothing && [[ ! -s nothing ]] || return 1 # its end is no error
@@ -118,13 +118,13 @@ PY
     kill -INT $! && ended_by 130 $!
 }
 
-@test "a run with mf-env is resumed to the same bytes: its states travel" {
+@test "a run with mf-env resumes to the same bytes: its states are saved" {
     train a env=point && cp "$last" want
     train b env=exec env.command='mf-env point' env.workers=3 training.total_timesteps=600
     train b env=exec env.command='mf-env point' env.workers=2 run.resume=auto && cmp "$last" want
 }
 
-@test "mf-eval sees the same trials through mf-env" {
+@test "mf-eval runs the same trials through mf-env" {
     train a env=point
     mf-eval a eval.num_episodes=50 eval.num_envs=20 eval.json=1 >/dev/null
     mf-eval env=exec env.command='mf-env point' a eval.num_episodes=50 eval.num_envs=20 eval.json=2 >/dev/null
@@ -143,7 +143,7 @@ PY
     done
 }
 
-@test "a server that dies, exits, is silent, late or says error: named, restarted, its episodes dropped, the run goes on" {
+@test "a server that dies, exits, is silent, late or answers error: named, restarted, its episodes dropped, the run continues" {
     local fault
     for fault in die exit never late raise; do
         rm -f once
@@ -155,18 +155,18 @@ PY
     done
 }
 
-@test "kill -9 of a server in the middle of a run: the run goes on, and says so" {
+@test "kill -9 of a server in the middle of a run: the run continues, and reports it" {
     start training.total_timesteps=20000
     kill -9 "$(servers | tail -n 1)"
     ended_by 0 "$collector" && sound && grep -q "was killed by signal 9 (Killed); restarting" err
 }
 
-@test "it is restarted env.restarts times and no more" {
+@test "a server is restarted at most env.restarts times" {
     fails 1 "was killed by signal 9 (Killed); it was restarted 2 times before (env.restarts)" die:1 env.restarts=2 env.workers=1 &&
         [[ $(grep -c 'restarting it' err) -eq 2 ]]
 }
 
-@test "an answer of another shape, type, with NaN, printed into, twice or to another question: one sentence" {
+@test "an answer of another shape or type, with NaN, mixed with text, sent twice or to another request: one error" {
     fails 3 "'rewards' is <f4 (3, 0) instead of <f4 (3, 2)" shape && fails 3 "'obs/count' is <f8 (3, 1) instead of <f4 (3, 1)" type &&
         fails 3 "an answer lacks the array 'n_exec'" missing && fails 3 "n_exec[0] is " count &&
         fails 1 "environment 1 (counter) gave an observation that is not finite" nan &&
@@ -176,11 +176,11 @@ PY
         fails 3 "it answered twice" twice && fails 3 " instead of " other && fails 3 "without final/KEY arrays" final:2
 }
 
-@test "what a terminated episode ended with is not read: it may be NaN, also where the clock ended it too" {
+@test "the last observation of a terminated episode is not read: it may be NaN, even if the episode is also truncated" {
     count last:2 && [[ $rc -eq 0 ]] && numbers terminated <out | grep -q 1
 }
 
-@test "a server that never was, or speaks otherwise, is told at once" {
+@test "a missing server, or another protocol, is an error at once" {
     fails 1 "ended with exit status 127" "" env.command=no-such-program &&
         fails 3 "version 9" version && fails 3 "its autoreset is 'sometimes'" mode &&
         fails 3 "its action 0 has the range 2 to 1" bounds && fails 3 "its control_hz is nan" hz &&
@@ -190,14 +190,14 @@ PY
         fails 2 "is not local" "" env=remote env.address=tcp://10.1.1.1:5555
 }
 
-@test "a server over a socket answers nonsense with a reason and serves on; a name that climbs is a name" {
+@test "a server over a socket answers invalid requests with a reason and continues; a name with .. is no path" {
     mf-env point env.address="ipc://$PWD/sock" & local listener=$!
     "$ROOT/tests/tools/peer.py" "ipc://$PWD/sock" ask >why && grep -q "not a MessagePack map" why || { cat why; return 1; }
     train d env=remote env.address="ipc://$PWD/sock" training.total_timesteps=100 && kill $listener && ended_by 143 $listener || return 1
     count name && [[ $rc -eq 0 && $(mf-view out | jq -r 'select(.mf == "head").spec.env') == _._.._x ]] || { mf-view out | head -1; cat err; return 1; }
 }
 
-@test "a resume of environments that cannot be saved says that it is not exact" {
+@test "resuming environments that cannot be saved warns that it is not exact" {
     count "" && [[ $rc -eq 0 ]]
     rc=0
     mf-collect "${counters[@]}" env.command="$server" training.total_timesteps=500 run.dir=c run.resume=auto 2>err |
@@ -205,7 +205,7 @@ PY
     grep -q "warn: this resume is not exact: the environments of counter cannot be saved" err
 }
 
-@test "no server outlives the run, however it ends" {
+@test "no server outlives its run, however the run ends" {
     local signal pid tries
     for signal in INT TERM KILL; do
         start training.total_timesteps=100000000

@@ -1,4 +1,4 @@
-# Evaluation: the same trials for everybody, whatever runs beside them.
+# Evaluation: all policies run the same trials, whatever else runs in parallel.
 load helpers
 
 # One small policy for all tests: made once, with as little training as there can be.
@@ -9,14 +9,14 @@ setup_file() {
 }
 setup() { RUN="$BATS_FILE_TMPDIR/run"; }
 
-@test "results do not depend on environments side by side and threads" {
+@test "results do not depend on the number of parallel environments and of threads" {
     mf-eval "$RUN" eval.num_episodes=37 eval.json="$T/a" >/dev/null 2>&1 &&
         mf-eval "$RUN" eval.num_episodes=37 eval.json="$T/b" eval.num_envs=5 threads=1 >/dev/null 2>&1 &&
         cmp "$T/a" "$T/b" &&
         mf-eval "$RUN" eval.num_episodes=37 eval.json="$T/b" eval.seed=1 >/dev/null 2>&1 && ! cmp -s "$T/a" "$T/b"
 }
 
-@test "fewer trials are the first of more" {
+@test "the trials of a smaller number are the first ones of a larger number" {
     mf-eval "$RUN" eval.num_episodes=9 eval.json="$T/a" >/dev/null 2>&1 &&
         mf-eval "$RUN" eval.num_episodes=20 eval.json="$T/b" >/dev/null 2>&1 &&
         diff <(jq -c .results[0].trials.return "$T/a") <(jq -c '.results[0].trials.return[:9]' "$T/b")
@@ -32,16 +32,16 @@ setup() { RUN="$BATS_FILE_TMPDIR/run"; }
         [[ $(grep -c raw "$T/said") -eq 2 ]]
 }
 
-@test "on a terminal the table is on it" {
+@test "on a terminal the table is on stdout" {
     run -0 script -qec "mf-eval '$RUN' eval.num_episodes=8" /dev/null && [[ $output == *"success once"*raw* ]]
 }
 
-@test "a checkpoint that is not there is told before anything is evaluated or written" {
+@test "a missing checkpoint is an error before any evaluation or output" {
     run -1 --separate-stderr mf-eval "$RUN" "$T/none.safetensors" eval.num_episodes=4 &&
         [[ -z $output && $stderr == "mf-eval: error: cannot open $T/none.safetensors: No such file or directory" ]]
 }
 
-@test "what cannot be evaluated is told in one line" {
+@test "invalid evaluations are errors of one line" {
     run -2 mf-eval --out "$T/x" && [[ $output == *"give a checkpoint"* ]] &&
         run -1 mf-eval --out "$T/x" "$T/nowhere" && [[ $output == *"No such file"* ]] &&
         run -2 mf-eval --out "$T/x" "$T" && [[ $output == *"is not a run's folder"* ]] &&
@@ -49,7 +49,7 @@ setup() { RUN="$BATS_FILE_TMPDIR/run"; }
         run -2 mf-eval --out "$T/x" "$RUN" policy.weights=ema && [[ $output == *"no EMA weights"* ]]
 }
 
-@test "a results file is whole or not there" {
+@test "a results file is complete or absent" {
     run mf-eval --out "$T/x" "$RUN" "$T/nowhere" eval.num_episodes=8 eval.json="$T/r"
     [[ $status -eq 1 && ! -e $T/r && ! -e $T/r.part ]]
 }

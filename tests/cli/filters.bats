@@ -26,7 +26,7 @@ is() { printf '%s\n' "$@" >"$T/want" && close_to "$T/want" "$T/got"; }
     is 3.789600627 2.866135701 1.88531175 .8435
 }
 
-@test "the treatment of others is there to compare with" {
+@test "advantage.compat reproduces published treatments of time limits" {
     stream make truncated=1 | mf-gae advantage.compat=cleanrl | numbers advantages >"$T/got"
     is 1.4702 .4 2.1180855 1.091
     stream make truncated=1 | mf-gae advantage.compat=dppo | numbers advantages >"$T/got"
@@ -47,7 +47,7 @@ is() { printf '%s\n' "$@" >"$T/want" && close_to "$T/want" "$T/got"; }
     close_to "$T/a" "$T/b"
 }
 
-@test "what is in masked entries changes no bit" {
+@test "masked entries change no bit" {
     for dirt in 0 nan 1e30; do stream make case=random dirt=$dirt >"$T/$dirt"; done
     for f in "${FILTERS[@]}"; do
         $f <"$T/0" | numbers advantages >"$T/want"
@@ -55,7 +55,7 @@ is() { printf '%s\n' "$@" >"$T/want" && close_to "$T/want" "$T/got"; }
     done
 }
 
-@test "slices of a round give what the whole gives" {
+@test "slices of a round give the numbers of the whole round" {
     stream make case=random N=7 >"$T/1"
     stream make case=random N=7 slices=3 >"$T/3"
     for f in "${FILTERS[@]}"; do
@@ -64,7 +64,7 @@ is() { printf '%s\n' "$@" >"$T/want" && close_to "$T/want" "$T/got"; }
     done
 }
 
-@test "unknown arrays, fields and frames pass untouched" {
+@test "unknown arrays, fields and frames pass unchanged" {
     stream make case=random iters=2 slices=2 >"$T/in"
     for f in "${FILTERS[@]}"; do
         $f <"$T/in" >"$T/out"
@@ -96,7 +96,7 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     run -3 bash -c "'$ROOT/tests/tools/stream.py' make $1 | mf-gae >/dev/null" && [[ $output == "mf-gae: error: "*"$2"* ]]
 }
 
-@test "a stream that is not whole exits 3 and says why" {
+@test "an incomplete stream exits 3 with the reason" {
     refused end=0 "is truncated: it ends after 4 frames without an end frame"
     refused lie=1 "frame 5: the end frame counts 5 frames and 4 samples, but 4 and 4 arrived"
     refused heads=1 "frame 5: a second head"
@@ -132,7 +132,7 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     [[ $output == *"No space left on device" ]]
 }
 
-@test "a reader that leaves ends the writer by SIGPIPE" {
+@test "a reader that exits ends the writer by SIGPIPE" {
     stream make case=random T=2000 N=50 >"$T/in"
     pipe "mf-gae --in '$T/in' | head -c 100 >/dev/null"
     [[ ${lines[-1]} == "141 0" ]]
@@ -140,7 +140,7 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     [[ ${lines[-1]} == "141 0" ]]
 }
 
-@test "a reader's death is seen while waiting for input, through every filter" {
+@test "every filter detects the death of its reader while it waits for input" {
     mkfifo "$T/never"
     bash -c "mf-gae <'$T/never' | mf-mc | mf-nstep | sleep 0.3; echo \"\${PIPESTATUS[*]}\"" >"$T/status" &
     exec 9>"$T/never"
@@ -179,11 +179,11 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     exec 9>&-
 }
 
-@test "words that belong to another program are taken" {
+@test "keys of other programs are accepted" {
     stream make | mf-gae training.num_envs=8 env=lift collect.slices=4 | mf-check
 }
 
-@test "mf-view prints JSON, with arrays in three ways" {
+@test "mf-view prints JSON, with arrays in three formats" {
     stream make case=random dirt=nan >"$T/in"
     mf-view <"$T/in" | jq -e -s 'length == 5 and .[1].arrays.rewards.shape == [9, 6, 2] and .[-1].mf == "end"'
     mf-view view.arrays=whole <"$T/in" | jq -e -s '.[1].arrays["obs/image"].data | flatten | length == 648'
@@ -197,7 +197,7 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     [[ $(cat "$T/got") == "[[0.5],[0.6],[0.7],[0.8]]" ]]
 }
 
-@test "mf-check tells a whole stream from others" {
+@test "mf-check distinguishes complete streams from others" {
     run -0 bash -c "'$ROOT/tests/tools/stream.py' make case=random dirt=nan iters=3 slices=2 | mf-check"
     [[ $output == "whole: 12 frames, 162 samples" ]]
     checks() { run -3 bash -c "'$ROOT/tests/tools/stream.py' make $1 | mf-check" && [[ $output == *"$2"* ]]; }
@@ -212,13 +212,13 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     run -0 bash -c "'$ROOT/tests/tools/stream.py' make case=random iters=2 slices=3 | mf-stat"
     [[ $output == *"rollout    6"* && $output == *"samples    108"* && $output == *"episodes   8"* && $output == *"success    0.25"* ]]
 }
-@test "mf-stat counts what there is of a stream that breaks off, and says so" {
+@test "mf-stat counts an incomplete stream, and says so" {
     "$ROOT/tests/tools/stream.py" make case=random iters=2 slices=3 | head -c -40 >"$T/cut"
     run -3 --separate-stderr mf-stat "$T/cut"
     [[ $output == *"rollout    6"* && $stderr == *"/cut"* ]]
 }
 
-@test "a socket in a folder that is not there is refused, and no folder is made" {
+@test "a socket in a missing folder is refused, and no folder is made" {
     run -1 timeout 10 mf-gae --in "ipc://$T/nowhere/x"
     [[ $output == *"there is no folder $T/nowhere"* && ! -e $T/nowhere ]]
 }

@@ -24,7 +24,7 @@ tree = {"model": m}
 
 words=(policy.activation=relu policy.horizon=2 normalizer=identity)
 
-@test "what was exported comes back as it was, and acts the same" {
+@test "an exported policy imports to the same bytes, and acts the same" {
     run -0 mf-ckpt export "$run" out.pt
     run -0 mf-ckpt import out.pt back env=point policy.activation=relu
     run -0 mf-ckpt verify back
@@ -35,7 +35,7 @@ words=(policy.activation=relu policy.horizon=2 normalizer=identity)
         [[ $(jq -c .results[0].trials a.json) == "$(jq -c .results[0].trials b.json)" ]]
 }
 
-@test "an exported .pt is a sound zip file whose pickle has three harmless globals, and the numbers" {
+@test "an exported .pt is a valid zip file whose pickle has three harmless globals, and the weights" {
     mf-ckpt export "$run" out.pt && mf-ckpt export "$run" out.safetensors || return 1
     python3 - <<'PY'
 import json, pickletools, struct, zipfile
@@ -61,7 +61,7 @@ for e in z.infolist():
 PY
 }
 
-@test "the average is imported beside the weights, and exported when it is what acts" {
+@test "the EMA is imported beside the weights, and exported when the policy uses it" {
     run -0 mf-ckpt import "$F/policy_clone.pt" clone policy.activation=relu policy.horizon=3 normalizer="$F/policy.npz"
     [[ $output == *"importing the averaged weights, 'ema'"* ]] || return 1
     mf-ckpt export clone auto.safetensors && mf-ckpt export clone ema.safetensors policy.weights=ema && mf-ckpt export clone raw.safetensors policy.weights=raw || return 1
@@ -73,7 +73,7 @@ PY
     [[ $output == *"holds no EMA weights"* && ! -e x.pt ]]
 }
 
-@test "what the file does not say is asked for by name" {
+@test "the error for missing settings names their keys" {
     run -2 mf-ckpt import "$F/policy_clone.pt" x
     [[ $output == *policy.activation* && $output == *env=NAME* ]] || return 1
     run -2 mf-ckpt import "$F/policy_clone.pt" x policy.activation=relu
@@ -116,7 +116,7 @@ m["network.mlp_mean.layers.1.l2.weight"] = T(range(20), [4, 5])'
     [[ $output == *"no weights where a known layout has them"* ]]
 }
 
-@test "normalisers: compressed npz, demonstrations, what does not fit" {
+@test "normalisers: compressed npz, demonstrations, incompatible ones" {
     /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
     net ''
     /usr/bin/python3 - <<'PY'
@@ -154,7 +154,7 @@ assert abs(scale[0] - 2 / 1.500001) < 1e-6 and abs(offset[0] - (2 / 1.500001 - 1
     [[ $output == *"cannot open nowhere.npz"* && ! -e x ]]
 }
 
-@test "a narrow range far from 0 keeps its places in the normaliser, or is refused" {
+@test "a narrow range far from 0 keeps its precision in the normaliser, or is refused" {
     /usr/bin/python3 -c 'import numpy' || skip "no numpy for /usr/bin/python3 (Debian: python3-numpy)"
     net ''
     /usr/bin/python3 - <<'PY'
@@ -197,7 +197,7 @@ tree = {"cfg": cfg, "state_dicts": {"model": w, "ema_model": w, "optimizer": {"s
 '"$1"
 }
 
-@test "ManiFlow's workspace: the configuration in it says what no shape does" {
+@test "ManiFlow's workspace: its configuration gives the settings that no shape determines" {
     maniflow ''
     run -0 mf-ckpt import m.ckpt m
     [[ $output == *"importing the averaged weights, 'state_dicts.ema_model'"* ]] &&
@@ -219,7 +219,7 @@ w["obs_encoder.state_mlp.2.bias"] = T([0] * 9, [9])'
         [[ $output == *"state_dicts.model.obs_encoder.state_mlp.2.bias is (9) and should be (64)"*"more"* && ! -e x ]]
 }
 
-@test "ManiFlow's RL fork: its value head and its pool come along, its noise head stays behind and is told why" {
+@test "ManiFlow's RL fork: value head and pool are imported; its noise head is not, with the reason" {
     local head='lin = lambda n, o, i: {n + ".weight": T([0.01] * (o * i), [o, i]), n + ".bias": T([0.5] * o, [o])}
 w.update({**lin("value_head.mlp.0", 6, 80), **lin("value_head.mlp.2", 1, 6), **lin("noise_head.mlp.0", 128, 80),
           **lin("attention_pool.attention.0", 20, 80), **lin("attention_pool.attention.2", 1, 20)})
@@ -264,7 +264,7 @@ assert scale[:192] == scale[:6] * 32 and all(abs(s * k - 1) < .1 for k, s in enu
 PY
 }
 
-@test "export says what it can write, and leaves what was there" {
+@test "export lists its formats, and keeps an existing file" {
     run -2 mf-ckpt export "$run" out.onnx
     [[ $output == *".pt or .safetensors"* ]] || return 1
     run -3 mf-ckpt export "$F/policy_clone.pt" out.pt
@@ -274,7 +274,7 @@ PY
     [[ $output == *"a folder"* ]]
 }
 
-@test "a ManiFlow policy whose file does not say its time convention is asked for it" {
+@test "a ManiFlow policy without a time convention in its file needs the key" {
     maniflow 'tree = {"state_dict": w, "cfg": cfg}'
     run -2 mf-ckpt import m.ckpt m
     [[ $output == *"does not say at which end of time the noise lies: give policy.convention=noise0 policy.target_time=step for"* && ! -e m ]] || return 1
@@ -285,7 +285,7 @@ PY
     [[ $output == *"give policy.convention=noise0"* && ! -e x ]]
 }
 
-@test "the words that torch.compile, DDP, FSDP and Lightning put before names are taken off, and named" {
+@test "name prefixes of torch.compile, DDP, FSDP and Lightning are removed, and reported" {
     local case head='pre = lambda d, p: {p + k: v for k, v in d.items()}
 '
     net '' && mf-ckpt import net.pt plain "${words[@]}" || return 1
@@ -317,7 +317,7 @@ CASES
     [[ $output == *"known here among its tensors; mf-ckpt show lists them"* ]]
 }
 
-@test "a prefix that all names have is taken off and named, in every family" {
+@test "a prefix of all names is removed and reported, in every family" {
     local file rest prefix names
     while read -r file rest; do
         read -ra rest <<<"$rest" && mapfile -t names < <(mf-ckpt show "$F/$file" | sed -n 's/ *float32 (.*//p') && mf-ckpt import "$F/$file" plain "${rest[@]}" || return 1
@@ -351,7 +351,7 @@ FILES
     [[ $output == *"1 observation step(s) of 2 velocity, 2 position, 2 goal; horizon 2, "* ]]
 }
 
-@test "what a file inflates to and nobody needs costs no memory" {
+@test "unneeded entries that inflate to a huge size take no memory" {
     net '' && mf-ckpt import net.pt plain "${words[@]}" || return 1
     net 'method = zipfile.ZIP_DEFLATED
 files[next(k for k in files if k[:5] == "data/")] += bytes(40 << 20)' # the tensor ends where it did

@@ -1,4 +1,4 @@
-# mf-log: what it writes is what it read, also when a run is cut and goes on.
+# mf-log writes the metrics that it reads, also of a run that is interrupted and resumed.
 load helpers
 
 setup() {
@@ -25,7 +25,7 @@ PY
 # scalars: all of the event files, by tag and step.
 scalars() { "$ROOT/tests/tools/tfevents.py" run/logs/tensorboard/* | sort -k1,1 -k2,2n; }
 
-@test "all formats have what came, and the stream passes untouched but for its chain" {
+@test "all formats have all metrics, and only the chain of the stream changes" {
     metrics 0 3 | mf-log "$all" >out.mf && mf-check out.mf >/dev/null &&
         [[ $(mf-view out.mf | jq -c 'select(.mf == "metrics") | [.iter, .step]') == $'[0,10]\n[1,20]\n[2,30]' ]] &&
         [[ $(mf-view out.mf | jq -r '.chain[]?.stage') == mf-log ]] &&
@@ -41,7 +41,7 @@ train/approx_kl 30 0.002' ]] &&
         grep -qx '# TYPE maniflow_rollout_success_once gauge' run/logs/metrics.prom
 }
 
-@test "a run that goes on earlier than it was cut: steps never go backwards" {
+@test "a run that resumes before its last logged step: steps never decrease" {
     metrics 0 6 | mf-log "$all" >/dev/null && metrics 3 8 | mf-log "$all" >/dev/null &&
         [[ $(scalars | awk '$1 == "train/approx_kl" { print $2 }' | xargs) == "10 20 30 40 50 60 70 80" ]] &&
         [[ $(jq .step run/logs/metrics.jsonl | xargs) == "10 20 30 40 50 60 70 80" ]] &&
@@ -49,7 +49,7 @@ train/approx_kl 30 0.002' ]] &&
         [[ $("$ROOT/tests/tools/tfevents.py" run/logs/tensorboard/* | wc -l) -eq 16 ]]
 }
 
-@test "files that a kill left half-written are cut where they are whole" {
+@test "files that a kill left incomplete are cut after the last complete line" {
     metrics 0 4 | mf-log "$all" >/dev/null
     local f
     for f in run/logs/tensorboard/* run/logs/metrics.jsonl run/logs/metrics.csv; do truncate -s -7 "$f"; done
@@ -59,7 +59,7 @@ train/approx_kl 30 0.002' ]] &&
         [[ $(cut -d, -f2 run/logs/metrics.csv | xargs) == "step 10 20 30 40 50" ]]
 }
 
-@test "csv: a metric that comes later is a column more, also when the run goes on" {
+@test "csv: a later metric adds a column, also after a resume" {
     metrics 0 4 eval/success >m.mf && mf-log log.formats=[csv] <m.mf >/dev/null &&
         [[ $(head -1 run/logs/metrics.csv) == iter,step,time,rollout/success_once,train/approx_kl,eval/success ]] &&
         [[ $(tail -1 run/logs/metrics.csv) == 3,40,1.5,0.375,0.003,3 && ! -e run/logs/metrics.csv.part ]] &&
@@ -69,7 +69,7 @@ train/approx_kl 30 0.002' ]] &&
         mf-log log.formats=[csv] <m.mf >/dev/null && cmp again run/logs/metrics.csv && [[ $(awk -F, '{print NF}' again | sort -u) == 6 ]]
 }
 
-@test "a disk that is full ends that file, not the run" {
+@test "a full disk ends that file, not the run" {
     ln -s /dev/full run/logs/metrics.prom.part
     metrics 0 3 >m.mf
     run -1 --separate-stderr bash -c 'mf-log "log.formats=[prometheus,jsonl]" <m.mf >out.mf'
@@ -77,7 +77,7 @@ train/approx_kl 30 0.002' ]] &&
         [[ ${#stderr_lines[@]} -eq 2 && ${stderr_lines[0]} == "mf-log: warn: write run/logs/metrics.prom.part: No space left on device; prometheus is no longer written, the run continues" ]]
 }
 
-@test "a folder that is not there or read-only, a format that is none" {
+@test "a missing or read-only folder, an unknown format" {
     run -2 --separate-stderr bash -c 'mf-log log.dir=nowhere >out' < <(metrics 0 1) && [[ $stderr == *"no folder nowhere to log in"* ]] &&
         run -2 --separate-stderr bash -c 'mf-log log.formats=[wandb] >out' < <(metrics 0 1) &&
         [[ $stderr == *"log.formats: unknown format 'wandb'; available: tensorboard, jsonl, csv, prometheus"* ]] &&
@@ -85,11 +85,11 @@ train/approx_kl 30 0.002' ]] &&
         [[ $stderr == *"open run/logs/metrics.jsonl: Is a directory"* ]]
 }
 
-@test "it works without a reader's stream: the saved metrics of a run, written elsewhere" {
+@test "it converts the saved metrics of a run, into another folder" {
     mkdir there && metrics 0 2 >m.mf && mf-log log.dir=there log.formats=[csv] <m.mf >/dev/null && [[ $(wc -l <there/metrics.csv) -eq 3 ]]
 }
 
-@test "what is no number is null in JSON lines, and every line stays JSON" {
+@test "non-finite numbers are null in JSON lines, and every line is valid JSON" {
     /usr/bin/python3 -c 'import msgpack, sys
 for m in ({"mf": "head", "v": 1, "run": "run", "src": "", "seed": 0, "spec": {}, "chain": []},
           {"mf": "metrics", "iter": 0, "step": 10, "time": 1.0, "values": {"a": float("nan"), "b": float("inf"), "c": 2.0}},
@@ -110,7 +110,7 @@ put({"mf": "end", "src": "", "frames": 2, "samples": 0, "stopped": False})
 PY
 }
 
-@test "a folder holds the logs of one run: another's go to a folder of its name, and no byte of the first changes" {
+@test "a folder holds the logs of one run: another run's go to a subfolder of its name, and the first ones do not change" {
     mkdir tb runs runs/a && point runs/a 1 x 1 >a.mf && point runs/b 2 x 2 >b.mf &&
         mf-log log.dir=tb "$all" <a.mf >out && cp -r tb was &&
         run -0 --separate-stderr mf-log log.dir=tb "$all" <b.mf && [[ $stderr == "mf-log: warn: tb has the logs of $T/runs/a; those of this run go to tb/runs_b" ]] &&
@@ -121,7 +121,7 @@ PY
         [[ $(cat mine/metrics.csv mine/runs_a/*) == $'mine\nmine' && -e mine/runs_a-2/metrics.csv ]]
 }
 
-@test "a pipe in the place of a log is named, and not waited for" {
+@test "a pipe in the place of a log is named, and does not block" {
     local file
     for file in csv:metrics.csv jsonl:metrics.jsonl prometheus:metrics.prom prometheus:metrics.prom.part tensorboard:tensorboard/a.tfevents.1.maniflow; do
         rm -rf tb && mkdir tb && mf-log log.dir=tb log.formats=[csv] >out < <(metrics 0 3) && rm tb/metrics.csv && mkdir tb/tensorboard && mkfifo "tb/${file#*:}" || return 1
@@ -145,7 +145,7 @@ PY
         [[ $stderr == *"the stream names the run run, but its run/logs/metrics.mf has no such iteration 0: its logs stay unchanged; give log.dir=DIR"* ]]
 }
 
-@test "no name and no number spoils a file: quotes, commas, no text, NaN, two names that Prometheus takes for one" {
+@test "no name and no number makes a file invalid: quotes, commas, no text, NaN, two names that are one in Prometheus" {
     mkdir there && point $'r"u\\n' 1 'a,"b' 1 $'c\nd' 2 nil 3 a/b -nan a_b inf a.b -inf $'\xff' 4 "$(printf 'n%.0s' {1..250})" 5 | mf-log log.dir=there "$all" >out &&
         [[ $(jq -c '[.["a,\"b"], .["c?d"], .["a/b"], .["?"], (keys | length)]' there/metrics.jsonl) == '[1,2,null,4,10]' ]] &&
         [[ $(head -1 there/metrics.csv) == 'iter,step,time,"a,""b",c?d,a/b,a_b,a.b,?,'*n && $(tail -1 there/metrics.csv) == 0,10,1,1,2,nan,inf,-inf,4,5 ]] &&
@@ -154,7 +154,7 @@ PY
         point $'r"u\\n' 2 'a,"b' 6 new 7 | mf-log log.dir=there log.formats=[csv] >out && [[ $(tail -1 there/metrics.csv) == 0,10,2,6,,,,,,,7 ]]
 }
 
-@test "values that are text, bytes or none at all are in no file, and those beside them are" {
+@test "values that are text, bytes or nil are in no file, and the others are" {
     /usr/bin/python3 - >odd.mf <<'PY' && mkdir there && mf-log log.dir=there "$all" <odd.mf >out || return 1
 import sys, msgpack
 put = lambda m: sys.stdout.buffer.write(msgpack.packb(m))
@@ -169,13 +169,13 @@ PY
         [[ $("$ROOT/tests/tools/tfevents.py" there/tensorboard/*) == "b 10 2" ]]
 }
 
-@test "csv: where a column more cannot be written, what is there stays as it is" {
+@test "csv: if a column cannot be added, the file stays unchanged" {
     metrics 0 2 | mf-log log.formats=[csv] >out && cp run/logs/metrics.csv was && ln -s /dev/full run/logs/metrics.csv.part &&
         run -1 --separate-stderr mf-log log.formats=[csv] < <(metrics 2 5 eval/success) && cmp was run/logs/metrics.csv &&
         [[ $stderr == *"write run/logs/metrics.csv.part: No space left on device; csv is no longer written, the run continues"* ]]
 }
 
-@test "what is learned from a saved stream is logged in the learner's folder, not in the run of the stream" {
+@test "training from a saved stream is logged in the learner's folder, not in the run of the stream" {
     tiny=('policy.hidden=[8]' 'policy.critic_hidden=[8]' training.num_envs=4 training.num_steps_per_rollout=4 threads=1)
     mf-collect env=point "${tiny[@]}" training.total_timesteps=400 run.dir=first | tee first.mf | mf-gae | mf-ppo "${tiny[@]}" | mf-log >out &&
         cp first/logs/metrics.csv was && mf-gae <first.mf | mf-ppo "${tiny[@]}" run.dir=again | mf-log >m.mf && cmp was first/logs/metrics.csv &&

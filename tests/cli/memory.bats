@@ -1,4 +1,4 @@
-# The memory that a program says it takes, against the most that it had when it ended.
+# The estimated memory of a program against its peak.
 load helpers
 
 setup() {
@@ -10,7 +10,7 @@ setup() {
         training.num_epochs=1 training.batch_size=8 training.total_timesteps=200 clone.batch_size=8 clone.steps=3)
 }
 
-# near NAME: what NAME.err says, as MiB, is within 10 % of NAME.peak, and 8 MiB for what libraries do.
+# near NAME: the estimate in NAME.err, in MiB, is within 10 % of NAME.peak, plus 8 MiB for libraries.
 near() {
     awk -v name="$1" '
         FILENAME ~ /err$/ && match($0, /takes about [0-9.]+ [MG]iB/) { split(substr($0, RSTART), w, " "); said = w[3] * (w[4] == "GiB" ? 1024 : 1) }

@@ -1,4 +1,4 @@
-# Several collectors, one learner: they come, go, die and lie.
+# Several collectors, one learner: collectors join, leave, die and send invalid frames.
 load helpers
 
 setup() {
@@ -61,7 +61,7 @@ iterations() { # DIR N: has it that many?
     ((${n:-0} >= $2))
 }
 
-@test "train-multi: a number that is none runs nothing, and who dies is named, not those who end for it" {
+@test "train-multi: an invalid number starts nothing; the error names the program that died, not those that end because of it" {
     local n
     # shellcheck disable=SC2016 # what a shell would run
     for n in 0 foo -1 100 --config-name=lift 'a[$(touch ran)]'; do
@@ -81,7 +81,7 @@ iterations() { # DIR N: has it that many?
     ended_by 1 $script && grep -q "^pipelines/train-multi: mf-collect died by SIGKILL" said || { cat said; return 1; }
 }
 
-@test "train-multi: TERM and INT end all that it has started, and nobody is blamed" {
+@test "train-multi: TERM and INT end all of its programs, and no program is reported as failed" {
     local sig pid
     for sig in TERM INT; do
         env --default-signal=INT setsid "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=$sig training.total_timesteps=100000000 >$sig.mf 2>said &
@@ -92,7 +92,7 @@ iterations() { # DIR N: has it that many?
     mf-check INT.mf
 }
 
-@test "a second reader at an address is told, and the first goes on" {
+@test "a second reader at an address is refused, and the first continues" {
     begin_long && run -1 timeout 10 mf-gae --in "ipc://$PWD/a/in" && [[ $output == *"cannot bind ipc://$PWD/a/in: Address already in use" ]] || return 1
     run -1 timeout 10 mf-ppo --in a.rollouts collect.policy_address="ipc://$PWD/a/policy" run.dir=other && [[ $output == *"a/policy: Address already in use"* ]] || return 1
     collect a c && local c=$collector && until_there grep -qa "collect.src=c" a.rollouts || return 1
@@ -108,23 +108,23 @@ iterations() { # DIR N: has it that many?
         "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=c run.seed=1 >c.mf && ! cmp -s "$(newest a)" "$(newest c)"
 }
 
-@test "the order in which sources come changes no bit, nor which of them is slow" {
+@test "the order and the speed of sources change no bit" {
     both want
     learn late && collect late b && sleep 0.5 && collect late a && wait "$learner" && cmp "$(newest want)" "$(newest late)"
 }
 
-@test "a stream of two sources is whole behind the filter, is replayed to the same bytes, and counted" {
+@test "a stream of two sources is complete after the filter, replays to the same bytes, and is counted" {
     both a && mf-check a.rollouts && mf-stat a.rollouts | grep -qx 'head *2' && mf-stat a.rollouts | grep -qx 'end *2' &&
         mf-record r.hdf5 <a.rollouts >/dev/null && mf-replay r.hdf5 | cmp - a.rollouts &&
         mf-ppo "${small[@]}" run.dir=again <a.rollouts >/dev/null && cmp "$(newest a)" "$(newest again)" &&
         [[ $(mf-view a.rollouts | jq -r 'select(.mf == "rollout") | .src' | sort -u | tr '\n' ' ') == "a b " ]]
 }
 
-@test "collectors are killed and come again: no rollout is lost or taken twice" {
+@test "collectors are killed and restart: no rollout is lost or used twice" {
     "$ROOT/tests/tools/soak" "${CYCLES:-10}" "$PWD"
 }
 
-@test "all are killed, and resume: the bytes of a run that was never killed" {
+@test "all programs are killed and resume: the bytes of a run that was never killed" {
     small+=(training.total_timesteps=20000)
     both want || return 1
     hold=$(half want) learn k && collect k a && local a=$collector && collect k b && local b=$collector
@@ -133,7 +133,7 @@ iterations() { # DIR N: has it that many?
     [[ $(newest k) != k/checkpoints/$(basename "$(newest want)") ]] && both k run.resume=auto && cmp "$(newest want)" "$(newest k)"
 }
 
-@test "the learner is killed and resumes while the collectors live: they send again what it lacks" {
+@test "the learner is killed and resumes while the collectors run: they resend the missing rounds" {
     small+=(training.total_timesteps=20000 wire.patience=20)
     both want || return 1
     hold=$(half want) learn k && collect k a && local a=$collector && collect k b
@@ -143,14 +143,14 @@ iterations() { # DIR N: has it that many?
         cmp "$(newest want)" "$(newest k)"
 }
 
-@test "the filter is killed, and the learner ends with its stream: a collector that waits for a policy gets it of the next one" {
+@test "the filter is killed, and the learner ends with its stream: a waiting collector gets the policy of the next learner" {
     small+=(wire.patience=20)
     both want && learn k && collect k a && local a=$collector && until_there env LC_ALL=C grep -qa mf.round k.rollouts || return 1
     pkill -9 -P "$learner" -x mf-gae && ended_by 3 "$learner" && learn k run.resume=auto && collect k b &&
         wait "$a" && wait "$collector" && wait "$learner" && cmp "$(newest want)" "$(newest k)"
 }
 
-@test "one joins at the current version, one leaves, one dies for good: the others go on" {
+@test "one collector joins at the current version, one leaves, one dies: the others continue" {
     small+=(training.total_timesteps=1000000000)
     learn a && collect a a && local a=$collector && collect a b && local b=$collector
     until_there iterations a 3 && collect a c && local c=$collector
@@ -164,7 +164,7 @@ iterations() { # DIR N: has it that many?
 
 # ---- addresses ----
 
-@test "IPv6, localhost and a port that is free: rollouts, policy and environments find their way, to the same bytes" {
+@test "IPv6, localhost and a free port: rollouts, policy and environments connect, to the same bytes" {
     /usr/bin/python3 -c 'import socket; socket.socket(socket.AF_INET6).bind(("::1", 0))' 2>/dev/null || skip "no IPv6 loopback"
     local port=$((20000 + RANDOM % 10000)) in
     local words=("${small[@]}" "collect.policy_address=tcp://[::1]:$port")
@@ -181,7 +181,7 @@ iterations() { # DIR N: has it that many?
 
 # ---- keys ----
 
-@test "mf-keys: two files for their owner alone, which are never overwritten" {
+@test "mf-keys: two files that only their owner reads, and that are never overwritten" {
     [[ $(mf-keys here there | wc -l) == 4 ]] && [[ $(stat -c %a here.secret here.public | tr '\n' ' ') == "600 600 " ]] &&
         [[ $(wc -c <here.secret) == 41 ]] && ! cmp -s here.secret there.secret && run -1 --separate-stderr mf-keys here &&
         [[ $stderr == *"make here.secret: File exists"* ]] && run -2 mf-keys
@@ -201,7 +201,7 @@ join() {
     collector=$!
 }
 
-@test "with keys: those of the allow-list learn as without; a stranger, a wrong key and none are refused, and the log says so" {
+@test "with keys: allowed collectors train as without keys; an unknown key, a wrong key and no key are refused and logged" {
     both want && keyed && join stranger && ended_by 2 "$collector" && grep -q "refused the connection: this end.s public key" stranger.err &&
         grep -q "refused 127.0.0.1: its key .* is not in allowed" gae.err || return 1
     join a wire.server=stranger.public && ended_by 2 "$collector" && grep -q "is wire.server its public key" a.err || return 1
@@ -209,7 +209,7 @@ join() {
     join a && local a=$collector && join b && wait "$a" && wait "$collector" && wait "$learner" && cmp "$(newest want)" "$(newest keyed)"
 }
 
-@test "keys that are none, lie open or are missing are told before anything opens" {
+@test "invalid, world-readable or missing keys are errors before any connection" {
     mf-keys k >/dev/null && mkdir allowed && echo short >bad.secret && chmod 600 bad.secret
     says() {
         local want=$1
@@ -232,7 +232,7 @@ block() {
         sed "s/192.0.2.7/127.0.0.1/; s/:5555/:$port/; s/:5556/:$((port + 1))/; s|--config-name=lift policy.checkpoint=clone.safetensors|${small[*]@Q}|"
 }
 
-@test "examples/two-machines.md: every command, in two folders that share public keys alone" {
+@test "examples/two-machines.md: every command, in two folders that share only public keys" {
     port=$((20000 + RANDOM % 10000))
     small+=(collect.sources=2)
     both want && mkdir hub arms && (cd hub && eval "$(block 1)") >/dev/null && (cd arms && eval "$(block 2)") >/dev/null || return 1
@@ -246,7 +246,7 @@ block() {
 
 # ---- between hosts, which are network namespaces here ----
 
-@test "over TCP between hosts with keys: the same bytes; without keys nothing goes out" {
+@test "over TCP between hosts with keys: the same bytes; without keys nothing is sent" {
     ip netns add mf-probe 2>/dev/null || skip "network namespaces need root and CAP_NET_ADMIN"
     ip netns del mf-probe
     both want && mf-keys hub a b >/dev/null && mkdir allowed && cp a.public b.public allowed || return 1
@@ -268,12 +268,12 @@ block() {
     [[ $stderr == *"is not local"* ]]
 }
 
-# ---- peers that lie ----
+# ---- peers that send invalid frames ----
 
-# told STATUS NAME WORDS: the collector NAME is refused with these words, and the reader's log has them too.
+# told STATUS NAME WORDS: the collector NAME is refused with these words, which the reader also logs.
 told() { ended_by "$1" "$collector" && grep -q -- "$3" "a.$2" && grep -q -- "$3" a.gae; }
 
-# A long run of a and b; ends_well: both leave, and everything is whole.
+# A long run of a and b; ends_well: both end, and all streams are complete.
 begin_long() {
     small+=(training.total_timesteps=1000000000)
     learn a && collect a a && a=$collector && collect a b && b=$collector && until_there iterations a 2
@@ -284,7 +284,7 @@ ends_well() {
     until_there iterations a $((seen + 3)) && kill -INT "$a" "$b" && ended_by 130 "$a" && ended_by 130 "$b" && wait "$learner" && mf-check a.rollouts
 }
 
-@test "the same name, another spec, seed or length: told, refused, and the others go on" {
+@test "the same name, another spec, seed or length: refused with the reason, and the others continue" {
     begin_long || return 1
     mf-collect --out "ipc://$PWD/a/in" "${small[@]}" collect.policy_address="ipc://$PWD/a/policy" collect.src=b 2>a.twin &
     collector=$!
@@ -292,7 +292,7 @@ ends_well() {
         collect a d run.seed=9 && told 2 d "has another seed" && collect a e training.num_steps_per_rollout=9 && told 2 e "has another steps" && ends_well
 }
 
-@test "garbage, another version, no head: told, refused, and the others go on" {
+@test "garbage, another version, no head: refused with the reason, and the others continue" {
     begin_long || return 1
     local lie
     for lie in "version:it speaks version 1" "garbage:is 0x47" "headless:begins with a head, not with round" \
@@ -320,7 +320,7 @@ failed: f.insert(1, {'mf': 'failed', 'who': 'x'})
 CASES
 }
 
-@test "NaN, a shape, a missing array, a round ahead, slices, an end of one source: named once, and the round is whole without it" {
+@test "NaN, a shape, a missing array, a round ahead, slices, an end of one source: reported once, and the round completes without it" {
     both want && evil || skip "no python3-msgpack"
     local lie
     for lie in lies/*; do
@@ -335,13 +335,13 @@ CASES
     # In a pipe before the others' stream, to mf-ppo alone; `k` is of the last case.
     { cat lies/hollow k.rollouts; } | mf-ppo "${small[@]}" run.dir=piped collect.sources=2 >/dev/null 2>piped.err &&
         cmp "$(newest want)" "$(newest piped)" && grep -q "source 'evil' is rejected, .*describes no policy" piped.err || { cat piped.err; return 1; }
-    # The only one there is: an error, and who reads behind it hears that the stream was cut.
+    # As the only source: an error, and later stages report that the stream is incomplete.
     mf-gae --in "ipc://$PWD/only" 2>gae.err | mf-ppo "${small[@]}" run.dir=alone 2>ppo.err >/dev/null & local one=$!
     "$ROOT/tests/tools/peer.py" "ipc://$PWD/only" stream lies/nan >why || true
     ended_by 3 $one && grep -q "mf-gae: error: .*rewards\[0,0,0\] is NaN" gae.err || { cat gae.err ppo.err; return 1; }
 }
 
-@test "one that is connected and sends no round is named, and turned away; its place is awaited no longer than that" {
+@test "a collector that is connected and sends no round is named and rejected; the learner waits no longer for it" {
     both want && evil || skip "no python3-msgpack"
     stream spoil evil.mf lies <<<'silent: del f[2:]'
     learn k collect.sources=2 collect.policy_timeout=2
@@ -358,7 +358,7 @@ CASES
     wait "$collector" || true
 }
 
-@test "a collector whose rounds are spoiled on their way is told by the policy's edge; one in the middle passes on several" {
+@test "a collector whose rounds are corrupted on the way gets the reason with the policy; a relay passes several sources on" {
     small+=(training.total_timesteps=4000)
     both want && learn k collect.sources=3 || return 1 # all were there once: the two go on
     # shellcheck disable=SC2016 # of the other shell
@@ -377,7 +377,7 @@ for m in msgpack.Unpacker(sys.stdin.buffer.raw, max_buffer_size=0, strict_map_ke
     collect h a && a=$collector && collect h b && wait "$a" && wait "$collector" && wait "$learner" && wait $gae && cmp "$(newest want)" "$(newest h)" || { cat h.*; return 1; }
 }
 
-@test "one that is silent (SIGSTOP) is lost after the heartbeat, and named; the other goes on, and it says why it ends" {
+@test "a silent collector (SIGSTOP) is lost after the heartbeat and named; the other continues, and the lost one reports why it ends" {
     begin_long && kill -STOP "$b" || return 1
     for _ in $(seq 200); do
         grep -q "source 'b' is gone" a.gae && break

@@ -1,4 +1,4 @@
-# What is observed: chosen by name, and the same from the environment to the clone's evaluation.
+# Observations, chosen by name: the same from the environment to the clone's evaluation.
 load helpers
 
 keys="policy.obs_keys=[robot0_eef_pos,point_cloud]"
@@ -10,7 +10,7 @@ setup() { cd "$T" || return; }
 demos() { mf-collect env=lift collect.actor=expert collect.episodes=4 env.max_steps=20 "$@" | tee a.mf | mf-record a.hdf5 >/dev/null; }
 bc() { mf-bc clone.dataset=a.hdf5 "${small[@]}" "$@"; }
 
-@test "point clouds are collected, recorded, replayed, cloned from, acted on and learned from" {
+@test "point clouds: collect, record, replay, clone, evaluate and train" {
     demos "$keys" env.num_points=128 && mf-replay a.hdf5 | cmp - a.mf &&
         [[ $(mf-view <a.mf | jq -c 'select(.mf == "rollout").arrays["obs/point_cloud"].shape') == "[20,4,1,128,6]" ]] &&
         bc "$keys" run.dir=clone >/dev/null &&
@@ -21,13 +21,13 @@ bc() { mf-bc clone.dataset=a.hdf5 "${small[@]}" "$@"; }
         mf-ppo training.batch_size=4 training.num_epochs=1 >/dev/null && mf-check rl/logs/metrics.mf
 }
 
-@test "a name that is not there is answered with those that are" {
+@test "the error for an unknown name lists the available ones" {
     run -2 mf-collect env=lift collect.actor=expert "policy.obs_keys=[object,points]" --out x &&
         [[ $output == *"no observation 'points'"*"object, robot0_eef_pos, robot0_eef_quat, robot0_gripper_qpos, point_cloud"* ]] &&
         run -2 mf-collect env=lift collect.actor=expert policy.obs_keys=object --out x && [[ $output == *"list of names"* ]]
 }
 
-@test "a clone acts on what it was cloned from, and on nothing else" {
+@test "a clone acts on the observations of its training, and on no others" {
     demos && bc "policy.obs_keys=[object,robot0_eef_pos]" run.dir=clone >/dev/null && "${judge[@]}" >/dev/null &&
         run -2 "${judge[@]}" "policy.obs_keys=[robot0_eef_pos,object]" &&
         [[ $output == *"10:object,3:robot0_eef_pos"*"3:robot0_eef_pos,10:object"*"policy.obs_keys"* ]] &&
@@ -50,7 +50,7 @@ open(sys.argv[2], "wb").write(raw[:8] + text + raw[8 + size :])
 PY
 }
 
-@test "a checkpoint names its environment: from the demonstrations to the run that goes on" {
+@test "a checkpoint names its environment: from the demonstrations to the resumed run" {
     local clone=clone/checkpoints/clone.safetensors tune
     tune=(mf-collect "policy.checkpoint=$clone" "policy.critic_hidden=[16]" training.num_envs=2
         training.num_steps_per_rollout=2)
@@ -64,7 +64,7 @@ PY
         training.num_steps_per_rollout=2 | mf-gae | mf-ppo training.batch_size=4 training.num_epochs=1 >/dev/null
 }
 
-@test "another environment that was named wins, and is told; one that nobody knows is the default" {
+@test "env.name overrides the checkpoint's environment, with a message; an unknown one is the default" {
     mf-collect run.dir=a training.total_timesteps=64 training.num_envs=4 training.num_steps_per_rollout=4 "policy.hidden=[8]" |
         mf-gae | mf-ppo training.num_epochs=1 >/dev/null && demos && bc run.dir=clone >/dev/null || return 1
     mf-env point env.address="ipc://$T/s" & local server=$!

@@ -8,21 +8,21 @@ setup() {
 pipeline() { "$ROOT/pipelines/$1" "${@:2}" >"$T/out" 2>"$T/err"; }
 told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 
-@test "each says what it is" {
+@test "each has a help text" {
     local p
     for p in train pretrain offline eval debug sweep; do
         "$ROOT/pipelines/$p" --help | grep -q "pipelines/$p" || return 1
     done
 }
 
-@test "train: a folder by the configuration's name, all of it there, and what to look at next" {
+@test "train: a complete folder by the configuration's name, and the next commands" {
     pipeline train --config-name=point "${tiny[@]}" training.total_timesteps=2000 && told "outputs/point/ppo is done. Next:" && [[ $(readlink outputs/point/latest) == ppo ]] &&
         [[ -d outputs/point/ppo/checkpoints && -d outputs/point/ppo/videos && -e outputs/point/ppo/configs/mf-gae.yaml && -e outputs/point/ppo/logs/metrics.mf ]] &&
         pipeline train wandb_run_name=mine "${tiny[@]}" training.total_timesteps=600 && [[ -d outputs/mine/ppo/checkpoints ]] &&
         pipeline train run.dir=here "${tiny[@]}" training.total_timesteps=600 && [[ -d here/checkpoints ]]
 }
 
-@test "train: the same words go on, others are held against how it began" {
+@test "train: the same words resume, others are compared with those of the start" {
     pipeline train "${tiny[@]}" training.total_timesteps=2000 &&
         pipeline train "${tiny[@]}" training.total_timesteps=4000 && told "resuming outputs/point/ppo/" &&
         ! pipeline train "${tiny[@]}" training.total_timesteps=6000 training.learning_rate=.1 &&
@@ -33,12 +33,12 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
         pipeline train "${tiny[@]}" training.total_timesteps=7000 training.learning_rate=.1
 }
 
-@test "train: another starting checkpoint is another run; the same one elsewhere is not; a replay records what its head says" {
+@test "train: another initial checkpoint is another run, a copy of it is not; a replay records the settings of its head" {
     local s words=("${tiny[@]}" training.total_timesteps=600)
     mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null || return 1
     for s in 1 2; do mf-bc clone.dataset=demos.hdf5 'policy.hidden=[8]' clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 run.dir=c$s run.seed=$s >m 2>log && cp c$s/checkpoints/clone.safetensors $s.safetensors || return 1; done
     pipeline train "${words[@]}" policy.checkpoint=1.safetensors && ! pipeline train "${words[@]}" policy.checkpoint=2.safetensors &&
-        told "outputs/point/ppo goes on as it began, but here is policy.checkpoint=2.safetensors, which was 1.safetensors with other weights" && told "run.resume=never run.force=true" &&
+        told "outputs/point/ppo cannot be resumed with policy.checkpoint=2.safetensors: it started from policy.checkpoint=1.safetensors, with other weights" && told "run.resume=never run.force=true" &&
         pipeline train "${words[@]}" policy.checkpoint=c1 && told "the run has already reached training.total_timesteps=600: raise it to continue" && pipeline train "${words[@]}" &&
         pipeline train "${words[@]}" policy.checkpoint=2.safetensors training.total_timesteps=900 run.force=true && told "resuming outputs/point/ppo" && ! grep already err &&
         pipeline train "${words[@]}" policy.checkpoint=2.safetensors run.resume=never run.force=true && told "starting from 2.safetensors" && ! pipeline train "${words[@]}" policy.checkpoint=c1 || return 1
@@ -56,7 +56,7 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 b'" && told "no room for a second line"
 }
 
-@test "demo, robosuite: what they make may lie in a folder of any name of one line" {
+@test "demo, robosuite: their output folder may have any name of one line" {
     local short=("${tiny[@]:1}" training.total_timesteps=200 collect.episodes=8 clone.steps=20 clone.warmup_steps=0 clone.batch_size=16 eval.num_episodes=4)
     OUT="$T/it's, [a] b\${c}" CONFIG=point pipeline demo "${short[@]}" && [[ -s "$T/it's, [a] b\${c}/curve.png" && -s "$T/it's, [a] b\${c}/after.json" ]] || { cat err; return 1; }
     mkdir "my py" && cat >"my py/python" <<'END' && chmod +x "my py/python"
@@ -69,7 +69,7 @@ END
     OUT="$T/it's, [r] b" PYTHON="$T/my py/python" pipeline robosuite "${short[@]}" && [[ -s "$T/it's, [r] b/after.json" ]] || { cat err; return 1; }
 }
 
-@test "demo, robosuite: a folder that they did not make is refused as it is; in their own what they made goes, and nothing else" {
+@test "demo, robosuite: a folder of another origin is refused and unchanged; in their own only their files are replaced" {
     mkdir -p X/ppo && echo hi >X/ppo/x.txt && echo hi >file && mkdir bin && printf '#!/bin/sh\nexit 1\n' >bin/python && chmod +x bin/python || return 1
     local p out
     for p in demo robosuite; do
@@ -90,7 +90,7 @@ END
         ! grep 'fresh weights' err && pipeline train env=lift "${tiny[@]:1}" training.total_timesteps=100 run.dir=l && told "pipelines/train: lift starts from fresh weights, and its reward is sparse; policy.checkpoint=.. starts from a clone"
 }
 
-@test "train: a stage's death is one line: which, by what, after which metrics" {
+@test "train: a stage's death is one line: its name, the cause, the last metrics" {
     "$ROOT/pipelines/train" "${tiny[@]}" training.total_timesteps=100000000 >out 2>err &
     local pid=$! tries=500
     until mf-view outputs/point/ppo/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
@@ -123,7 +123,7 @@ END
         ! pipeline train "${tiny[@]}" run.dir=s=1/baseline_default/0 training.learning_rate=1 && told "mf-collect ended with 2; this start wrote no metrics"
 }
 
-@test "what a start that died has written is its own: an earlier run's metrics, and words that do not resume, are no consolation" {
+@test "a failed start reports only its own progress: not an earlier run's metrics, nor words that do not resume" {
     pipeline debug 'policy.hidden=[8]' || { cat err; return 1; }
     cp -r "$ROOT/pipelines" . && cp -r "$ROOT/configs" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-gae && printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-gae && chmod +x bin/mf-gae &&
         ! pipelines/debug 'policy.hidden=[8]' >out 2>err && told "mf-gae died by SIGKILL; this start wrote no metrics" && ! grep 'resume it' err && [[ -s outputs/debug/logs/metrics.mf ]] || return 1
@@ -136,7 +136,7 @@ END
         rm d/checkpoints/* && [[ $(ending "$(frame 9)" run.resume=auto) == *"of iteration 10, 9 steps" ]]
 }
 
-@test "what to look at next can be pasted, also of a folder with a = in its name" {
+@test "the next commands can be pasted, also for a folder with a = in its name" {
     pipeline train "${tiny[@]}" training.total_timesteps=600 run.dir=a=b && told "mf-plot ./a=b" && mf-plot ./a=b >out
 }
 
@@ -144,7 +144,7 @@ END
     pipeline debug 'policy.hidden=[8]' && [[ -e outputs/debug/logs/metrics.mf && $(cat out) == *whole* ]] && pipeline debug 'policy.hidden=[8]'
 }
 
-@test "the stage that began it is the one that is named" {
+@test "the first stage that failed is named" {
     named() { bash -c 'source "$0/pipelines/common.bash"; names=(collect gae ppo film log) status=($1); deaths . 3' "$ROOT" "$1" 2>&1; }
     [[ $(named "1 3 3 3 3") == *": collect ended with 1;"* && $(named "1 3 1 3 3") == *": ppo ended with 1;"* ]] &&
         [[ $(named "141 141 1 3 3") == *": ppo "* && $(named "137 3 3 3 3") == *": collect died by SIGKILL;"* ]] &&
@@ -166,7 +166,7 @@ END
         ! pipeline sweep --configs nope && told "no experiment nope; there are: baseline:default warmup:0"
 }
 
-@test "sweep: --slurm prints an array with an index for each experiment and seed, and an index is that run" {
+@test "sweep: --slurm prints an array with an index for each experiment and seed; the index runs it" {
     "$ROOT/pipelines/sweep" --slurm --configs "baseline:default lr:high" --seeds "3 4" --jobs 2 "${tiny[@]}" training.total_timesteps=600 >array.sh &&
         bash -n array.sh && shellcheck array.sh && grep -qx '#SBATCH --array=0-3%2' array.sh && ! grep -q gpus array.sh &&
         (cd / && SLURM_ARRAY_TASK_ID=3 bash "$T/array.sh") 2>err && told "outputs/sweep/lr_high/4: done" &&
@@ -174,7 +174,7 @@ END
         ! bash array.sh 2>err && told "sbatch sets it"
 }
 
-@test "sweep: words of several values are its experiments, or run with each of a list" {
+@test "sweep: words of several values are experiments, or combine with each of a list" {
     local dry=("$ROOT/pipelines/sweep" --dry-run env=point)
     [[ $("${dry[@]}" 'training.clip_range=choice(.01,.02)' 'policy.hidden=[8,8],[9]' run.seed=3,4 | grep -o 'run.dir=.*' | xargs -n1 | xargs) == \
 "run.dir=outputs/sweep/clip_range-.01_hidden-_8_8_/3 run.dir=outputs/sweep/clip_range-.01_hidden-_9_/3 \
@@ -196,7 +196,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         mf-check outputs/it_0.01 && mf-check outputs/it_0.02 && [[ $(mf-conf --config outputs/it_0.02/ppo/configs/mf-ppo.yaml training.clip_range wandb_project) == $'0.02\na b' ]]
 }
 
-@test "sweep: TERM and INT reach every run, and it ends when they have; the same command goes on" {
+@test "sweep: TERM and INT reach every run, and it ends after them; the same command resumes" {
     local sig pid tries programs few=(--jobs 2 --configs "baseline:default lr:high" "${tiny[@]}" training.total_timesteps=100000000)
     for sig in TERM INT; do
         env --default-signal=INT setsid "$ROOT/pipelines/sweep" "${few[@]}" >out 2>err &
@@ -207,7 +207,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     pipeline sweep "${few[@]/100000000/100}" --configs "lr:high" && told "outputs/sweep/lr_high/0: "
 }
 
-@test "sweep: --gpus in turn, and a sentence where there is none" {
+@test "sweep: --gpus are used in turn, and an error without one" {
     "$ROOT/pipelines/sweep" --dry-run --configs "baseline:default lr:high" --seeds "0 1" --gpus "2 5 7" env=point >all &&
         [[ $(grep -o 'DEVICES=[0-9]' all | xargs) == "DEVICES=2 DEVICES=5 DEVICES=7 DEVICES=2" && $(grep -c device=cuda:0 all) -eq 4 ]] &&
         "$ROOT/pipelines/sweep" --slurm --gpus 0 env=point | grep -qx '#SBATCH --gpus=1' &&
@@ -215,14 +215,14 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         ! pipeline sweep --gpus all env=point && told "'all' is not the number of a GPU"
 }
 
-@test "train: who watches dies, and the training goes on; the script says which, and its status is the training's" {
+@test "train: a monitor dies, and the training continues; the script names it, and exits with the training's status" {
     cp -r "$ROOT/pipelines" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-film &&
         printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-film && chmod +x bin/mf-film && pipelines/train "${tiny[@]}" training.total_timesteps=600 >out 2>err &&
         told "pipelines/train: mf-film died by SIGKILL; training continued without it" && told "mf-ppo: warn: <stdout>: the reader is gone; the run continues" &&
         ! grep 'error:' err && told "outputs/point/ppo is done"
 }
 
-@test "train: TERM to the script reaches its programs, and it ends when they have" {
+@test "train: TERM to the script reaches its programs, and it ends after them" {
     "$ROOT/pipelines/train" "${tiny[@]}" training.total_timesteps=100000000 >out 2>err &
     local pid=$! tries=500 programs
     until mf-view outputs/point/ppo/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
@@ -237,7 +237,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         ! pipeline train "${tiny[@]}" advantage.stage=no_such_filter && told "pipelines/train: advantage.stage: no program no_such_filter"
 }
 
-@test "train, pretrain: a line of text an iteration on stderr; frames go into a pipe alone" {
+@test "train, pretrain: a line of text an iteration on stderr; frames only into a pipe" {
     pipeline train "${tiny[@]}" training.total_timesteps=600 && [[ ! -s out && $(grep -cE '^mf-ppo: info: iteration [0-9]+, [0-9]+ steps in .* kl ' err) -eq 3 ]] && told "outputs/point/ppo: watch it from another terminal: mf-top outputs/point/ppo" &&
         "$ROOT/pipelines/train" "${tiny[@]}" training.total_timesteps=1200 2>err | cat >m.mf && mf-check m.mf &&
         mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null &&
@@ -245,7 +245,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         rows=$(script -qec "$ROOT/pipelines/train run.dir=t ${tiny[*]} training.total_timesteps=600" /dev/null </dev/null) && [[ $(grep -cE '^ +[0-9]+ +[0-9]+ +[0-9.]+s ' <<<"$rows") -eq 3 && $rows == *"steps/s"* && $rows != *values* ]]
 }
 
-@test "train, train-multi, pretrain: a reader of the frames has the terminal for itself until it ends" {
+@test "train, train-multi, pretrain: a reader of the frames has the terminal alone until it ends" {
     local reader="(cat >m.mf && sleep .5 && echo 'the reader is over')" p
     mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null
     for p in train "train-multi 2" "pretrain clone.dataset=demos.hdf5 clone.steps=20 clone.batch_size=16"; do
@@ -256,7 +256,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     [[ $(head -1 err) == "the reader is over"* ]] && told "unknown environment 'none'"
 }
 
-@test "every line of what to look at next works as it is printed, with the configuration" {
+@test "each of the printed next commands works, with the configuration" {
     mf-collect collect.actor=expert collect.episodes=8 policy.n_action_steps=2 | mf-record "d'x.hdf5" >/dev/null
     printf 'defaults: [point]\ntraining: {num_envs: 4, num_steps_per_rollout: 4, total_timesteps: 600}\n' >"my conf.yaml"
     next() { sed '1,/is done. Next:/d; s/^    //' err; }
@@ -266,7 +266,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     sed '1,/ppo is done. Next:/d; /^    /!d; s/^    //; /tensorboard/d; /^trials/d; /^ *[0-9]/d' err >lines && [[ $(wc -l <lines) -ge 3 ]] && bash -e lines >out 2>err || { cat lines err; return 1; }
 }
 
-@test "pretrain: of an environment that is not ours the hint names the command that is missing, and works with it" {
+@test "pretrain: the hint for an external environment names the missing env.command, and works with it" {
     mf-collect collect.actor=expert collect.episodes=8 policy.n_action_steps=1 | mf-record d.hdf5 >/dev/null
     /usr/bin/python3 -c 'import h5py; h5py.File("d.hdf5", "a")["data"].attrs["env_args"] = "{\"env_name\": \"theirs\", \"type\": 2, \"env_kwargs\": {}}"' || skip "no python3-h5py"
     pipeline pretrain clone.dataset=d.hdf5 clone.steps=20 clone.batch_size=16 clone.warmup_steps=0 "${tiny[@]:1}" && told "env.command is missing: what starts a server of 'theirs', which is no environment of maniflow" &&
@@ -283,7 +283,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         mf-eval outputs/served eval.num_episodes=2 env.command="$ROOT/bin/mf-env point" --out /dev/null
 }
 
-# stub: a package wandb that writes down what it is asked for.
+# stub: a package wandb that records its calls.
 stub() {
     mkdir -p stub && cat >stub/wandb.py <<'END'
 def note(*what):
@@ -299,7 +299,7 @@ END
     export PYTHONPATH="$T/stub" PATH="/usr/bin:$PATH"
 }
 
-@test "train: W&B gets every iteration, the configuration, and the same run when it goes on" {
+@test "train: W&B gets every iteration, the configuration, and the same run after a resume" {
     stub && for total in 600 1200; do pipeline train "${tiny[@]}" training.total_timesteps=$total use_wandb=true || { cat err; return 1; }; done
     [[ $(grep -c '^init' wandb.log) -eq 2 && $(grep '^init' wandb.log | sort -u | wc -l) -eq 1 && $(head -1 wandb.log) == "init $(cat outputs/point/ppo/logs/wandb.id) allow point 8 [8]" ]] &&
         [[ $(grep -c '^log' wandb.log) -eq $(mf-view outputs/point/ppo/logs/metrics.mf | grep -c '"metrics"') && $(grep -c finish wandb.log) -eq 2 ]] &&
@@ -312,7 +312,7 @@ END
         [[ $output == *"-m pip install wandb msgpack, or use_wandb=false" && ! -e outputs ]]
 }
 
-@test "W&B's bridge: live, and finished by TERM with all that came" {
+@test "W&B's bridge: live, and complete after TERM" {
     stub && mkfifo feed && { /usr/bin/python3 "$ROOT/examples/wandb_bridge.py" <feed & local bridge=$!; } && exec 8>feed || return 1
     /usr/bin/python3 -c 'import msgpack, os
 for i in range(3): os.write(1, msgpack.packb({"mf": "metrics", "iter": i, "step": i, "time": 0.0, "values": {"rollout/success_once": float("nan") if i == 1 else i}}))' >three

@@ -1,7 +1,7 @@
 # mf-plot draws runs; those that differ only in their seed are one curve in a band.
 load helpers
 
-# told FOLDER WORDS..: what its runs were told.
+# told FOLDER WORDS..: records a configuration for the runs in FOLDER.
 told() {
     local run
     for run in "$1"/*; do
@@ -23,7 +23,7 @@ texts() { python3 -c 'import sys, xml.etree.ElementTree as E; [print(t.text) for
     run -0 mf-plot all/slow/0 plot.x=time 'plot.series=[train/approx_kl]' && [[ $output == *"train/approx_kl"*seconds* && $output != *seeds* ]]
 }
 
-@test "SVG and PNG: runs of one configuration are a curve and a band, others a curve more" {
+@test "SVG and PNG: runs of one configuration are a curve with a band, others are further curves" {
     mf-plot all plot.out=p.svg 'plot.series=[rollout/success_once,train/approx_kl]' && texts p.svg >words &&
         [[ $(grep -c 'slow (3 seeds)' words) -eq 2 && $(grep -c 'train/approx_kl' words) -eq 1 ]] &&
         [[ $(grep -c "fill-opacity = '0.15" p.svg) -eq 4 ]] &&
@@ -58,7 +58,7 @@ put(mf="end", src="", frames=4, samples=0, stopped=False)' >c.mf || skip "no pyt
         mf-report c.mf | grep -q '3 iterations, 30 minibatches, 2.0 s'
 }
 
-@test "another key, or the same seed again, is another curve; a saved stream alone is one too" {
+@test "another key, or a repeated seed, is another curve; so is a saved stream" {
     cp -r all/slow/0 again && mf-plot all/slow again plot.out=p.svg && [[ $(texts p.svg | grep -c 'all/slow (3 seeds)\|again$') -eq 2 ]] &&
         cp again/logs/metrics.mf m.mf && rm -r again/configs && mf-plot again all/slow plot.out=p.svg && texts p.svg | grep -qx again &&
         mf-plot m.mf | grep -q success_once
@@ -72,7 +72,7 @@ put(mf="end", src="", frames=4, samples=0, stopped=False)' >c.mf || skip "no pyt
         mf-plot all/slow plot.out=p.svg && texts p.svg >words && [[ $(grep -c '(2 seeds)' words) -eq 1 && $(grep -c '(3 seeds)' words) -eq 0 ]]
 }
 
-@test "a name is text, whatever it holds" {
+@test "names are plain text, whatever characters they have" {
     name="it's \`id\` \$(id) <script>"$'\n'"]]> %s"
     mkdir "$name" && cp -r all/slow "$name/s" && mf-plot all/fast "$name" plot.out=p.svg && texts p.svg >words &&
         grep -qF "it's \`id\` \$(id) <script› ]]› %s/s (3 seeds)" <<<"$(tr '?' ' ' <words)"
@@ -81,7 +81,7 @@ put(mf="end", src="", frames=4, samples=0, stopped=False)' >c.mf || skip "no pyt
 # gnuplot_that SCRIPT: another one stands before it in PATH.
 gnuplot_that() { mkdir -p fake && printf '#!/bin/sh\n%s\n' "$1" >fake/gnuplot && chmod +x fake/gnuplot; }
 
-@test "a gnuplot that is killed, fails, or loses what it writes makes no picture" {
+@test "a gnuplot that is killed, fails, or loses output makes no picture" {
     local real words
     real=$(command -v gnuplot)
     for words in "mf-plot all plot.out=p.svg" "mf-plot all" "mf-report all"; do
@@ -94,7 +94,7 @@ gnuplot_that() { mkdir -p fake && printf '#!/bin/sh\n%s\n' "$1" >fake/gnuplot &&
     done
 }
 
-@test "a write that fails anywhere, once or from then on, is no success" {
+@test "a failed write, once or from then on, is an error" {
     command -v strace >/dev/null && strace -o /dev/null true || skip "no strace"
     mf-plot all plot.out=whole.svg && mf-report all >whole.html || return 1
     local n how rc failed=0
@@ -110,7 +110,7 @@ gnuplot_that() { mkdir -p fake && printf '#!/bin/sh\n%s\n' "$1" >fake/gnuplot &&
     [[ $failed -ge 9 ]] # the others met a warning of gnuplot's, or came after the last write
 }
 
-@test "a full disk is said, and leaves the picture that was there" {
+@test "a full disk is an error, and the old picture stays" {
     run -1 bash -c 'mf-plot all >/dev/full' && [[ $output == *"write <stdout>: No space left on device" ]] || return 1
     mkdir small && mount -t tmpfs -o size=16k none small || skip "no tmpfs here"
     local rc=0
@@ -119,7 +119,7 @@ gnuplot_that() { mkdir -p fake && printf '#!/bin/sh\n%s\n' "$1" >fake/gnuplot &&
     umount small && return $rc
 }
 
-@test "what cannot be drawn is said" {
+@test "errors for input that cannot be drawn" {
     run -2 mf-plot && [[ $output == *"give the runs to plot"* ]]
     run -1 mf-plot nowhere && [[ $output == *"nowhere: No such file or directory" ]]
     mkdir empty && run -2 mf-plot empty && [[ $output == *"empty has no run in it or below: no checkpoints/ and no logs/metrics.mf"* ]]

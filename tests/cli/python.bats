@@ -25,18 +25,18 @@ train() {
         mf-gae <in >ours && filter 1 <ours >out && cmp ours out
 }
 
-@test "it scales the rewards and nothing else" {
+@test "the Python filter scales the rewards and nothing else" {
     stream make case=random >in && filter 2 <in >out && stream get rewards <in | awk '{ for (i = 1; i <= NF; i++) $i *= 2; print }' >want &&
         stream get rewards <out | awk '{ for (i = 1; i <= NF; i++) $i *= 1; print }' | cmp - want && mf-check --in out &&
         mf-view --in in | jq -c 'del(.arrays.rewards)' >a && mf-view --in out | jq -c 'del(.arrays.rewards)' | cmp - a
 }
 
-@test "in the middle of a run that learns, frames arrive one by one and the checkpoint is the same" {
+@test "in a training, frames pass one by one and the checkpoint is the same" {
     train a cat && train b filter 1 && cmp b.in b.out && cmp a.in a.out &&
         for file in a/checkpoints/*.safetensors; do cmp "$file" "b/checkpoints/${file##*/}" || return 1; done
 }
 
-@test "what is cut before its end stays cut behind the filter: exit 3" {
+@test "an incomplete stream stays incomplete after the filter: exit 3" {
     stream make iters=2 >in && pipe "head -c -20 in | $PYTHON $ROOT/examples/filter.py | mf-check" && [[ ${lines[-1]} == "0 3 3" && $output == *"filter.py: error: the stream stops without an end frame"* ]]
 }
 
@@ -111,21 +111,21 @@ PY
         [[ $($PYTHON sums.py <out) == compared ]]
 }
 
-@test "V-trace in the place of mf-gae: the pipe learns" {
+@test "V-trace in the place of mf-gae: the pipe trains" {
     timeout 60 mf-collect "${small[@]}" run.dir=v 2>v.err | vtrace "${small[@]}" | tee v.in | mf-ppo "${small[@]}" run.dir=v >v.mf 2>>v.err
     [[ ${PIPESTATUS[*]} == "0 0 0 0" ]] || { cat v.err; return 1; }
     mf-check <v.in && mf-check <v.mf && [[ -n $(find v/checkpoints -name '*.safetensors') ]] &&
         mf-view v.in | jq -es '.[0].chain | map(.stage) == ["collect", "vtrace.py"] or map(.stage) == ["mf-collect", "vtrace.py"]'
 }
 
-@test "a Python stage answers as the others do: exit 2 and 3, and a sentence" {
+@test "a Python stage has the exit statuses and errors of the others" {
     stream make drop=last_values >in && run -3 bash -c "$PYTHON $ROOT/examples/vtrace.py <in >out" &&
         [[ $output == "vtrace.py: error: the rollout of iteration 0 has no array 'last_values'" ]] &&
         run -2 bash -c "$PYTHON $ROOT/examples/vtrace.py nonsense <in" && [[ $output == *"'nonsense' is not key=value"* ]] &&
         stream make head=0 >in && run -3 bash -c "$PYTHON $ROOT/examples/vtrace.py <in" && [[ $output == *"begins with a head, not with rollout"* ]]
 }
 
-@test "a stage in jq beside the pipe: the success of each round, while it learns" {
+@test "a stage in jq on a branch of the pipe: the success of each round, during the training" {
     mf-collect "${small[@]}" run.dir=j 2>j.err | tee >(mf-view view.arrays=none | tee view.json | "$ROOT/examples/success.jq" >told) | mf-gae | mf-ppo "${small[@]}" run.dir=j >j.mf 2>>j.err
     [[ ${PIPESTATUS[*]} == "0 0 0 0" ]] || { cat j.err; return 1; }
     until grep -q decisions told; do sleep 0.05; done # bash waits for no substitution
@@ -134,7 +134,7 @@ PY
         [[ $(tail -1 told) == "$(jq -r 'select(.mf == "end").samples' view.json) decisions" ]]
 }
 
-@test "its numbers, and a stream that was cut: exit 3" {
+@test "success.jq: its numbers, and an incomplete stream: exit 3" {
     stream make iters=3 >in && run -0 bash -c "mf-view in | $ROOT/examples/success.jq" &&
         [[ ${lines[0]} == "round 0: 25 % of 4 episodes, 25 % lately" && ${#lines[@]} -eq 4 && ${lines[3]} == "12 decisions" ]] &&
         run -3 bash -c "mf-view in | head -3 | $ROOT/examples/success.jq" && [[ $output == *"the stream stops without an end"* ]]
@@ -166,7 +166,7 @@ class OffScreenRenderEnv:
 PY
 }
 
-@test "the LIBERO server shows what LIBERO's demonstrations have, by their names" {
+@test "the LIBERO server has the observations of LIBERO's demonstrations, by their names" {
     libero
     local keys=ee_pos,ee_ori,ee_states,gripper_states,joint_states,robot0_eef_quat,agentview_rgb,eye_in_hand_rgb
     export PYTHONPATH=$PWD/stub

@@ -4,22 +4,22 @@ load helpers
 setup() { stream make case=random iters=3 slices=2 >"$T/a.mf"; }
 h5py() { /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"; }
 
-@test "what was recorded is replayed byte for byte, unknown fields and big-endian arrays included" {
+@test "a recording replays byte for byte, with unknown fields and big-endian arrays" {
     mf-record "$T/a.hdf5" <"$T/a.mf" >"$T/passed.mf" &&
         mf-replay "$T/a.hdf5" | cmp - "$T/a.mf" &&
         stream kept "$T/a.mf" "$T/passed.mf" && [[ ! -e $T/a.hdf5.part ]]
 }
 
-@test "a replayed stream is a whole one for who reads it" {
+@test "a replayed stream is complete to its readers" {
     mf-record "$T/a.hdf5" <"$T/a.mf" | mf-check && mf-replay "$T/a.hdf5" | mf-check
 }
 
-@test "what mf-collect wrote comes back byte for byte, and filters see the same" {
+@test "a stream of mf-collect replays byte for byte, and filters give the same" {
     mf-collect collect.actor=expert collect.episodes=70 policy.n_action_steps=1 | tee "$T/e.mf" | mf-record "$T/e.hdf5" >/dev/null &&
         mf-replay "$T/e.hdf5" | cmp - "$T/e.mf"
 }
 
-@test "h5py sees robomimic's layout" {
+@test "h5py reads robomimic's layout" {
     h5py
     mf-collect collect.actor=expert collect.episodes=70 | mf-record "$T/e.hdf5" >/dev/null
     /usr/bin/python3 - "$T/e.hdf5" <<'PY'
@@ -42,18 +42,18 @@ with h5py.File(sys.argv[1]) as f:
 PY
 }
 
-@test "it may be the last one, on a terminal" {
+@test "mf-record may be the last stage, on a terminal" {
     run -0 script -qec "mf-record '$T/a.hdf5' <'$T/a.mf'" /dev/null && [[ -z $output && -s $T/a.hdf5 ]]
 }
 
-@test "a cut stream is kept as far as it came, and its replay ends with stopped" {
+@test "the complete part of a cut stream is kept, and its replay ends with stopped" {
     head -c 3000 "$T/a.mf" >"$T/cut.mf"
     run -3 bash -c "mf-record '$T/a.hdf5' <'$T/cut.mf' >'$T/passed'" && [[ $output == *"without an end"* ]] &&
         mf-replay "$T/a.hdf5" >"$T/b.mf" 2>"$T/said" && grep -q 'unfinished' "$T/said" &&
         mf-view <"$T/b.mf" | tail -1 | jq -e .stopped
 }
 
-@test "SIGTERM keeps what came" {
+@test "SIGTERM keeps the received frames" {
     mkfifo "$T/in"
     mf-record "$T/a.hdf5" <"$T/in" >"$T/passed" 2>"$T/said" &
     local pid=$!
@@ -64,23 +64,23 @@ PY
     ended_by 143 $pid && exec 9>&- && mf-replay "$T/a.hdf5" 2>/dev/null | mf-check
 }
 
-@test "the old file stays until the new one is whole" {
+@test "the old file stays until the new one is complete" {
     echo old >"$T/a.hdf5"
     run -3 mf-record "$T/a.hdf5" </dev/null
     [[ $(cat "$T/a.hdf5") == old && ! -e $T/a.hdf5.part ]]
 }
 
-@test "no room on the disk: exit 1, nothing half-written stays" {
+@test "a full disk: exit 1, and no incomplete file stays" {
     run bash -c "ulimit -f 8; trap '' XFSZ; mf-record '$T/a.hdf5' <'$T/a.mf' | cat >/dev/null; exit \${PIPESTATUS[0]}" &&
         [[ $status -eq 1 && $output == *"File too large"* && ! -e $T/a.hdf5 && ! -e $T/a.hdf5.part ]]
 }
 
-@test "a folder that is not there, no file, two files" {
+@test "a missing folder, no file, two files" {
     run -1 mf-record "$T/no/a.hdf5" <"$T/a.mf" && [[ $output == *"No such file"* ]] &&
         run -2 mf-record <"$T/a.mf" && run -2 mf-record a b <"$T/a.mf" && run -2 mf-replay
 }
 
-@test "replay says what a file is that it cannot play" {
+@test "replay names the kind of a file that it cannot replay" {
     echo nonsense >"$T/x"
     run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"not an HDF5 file"* ]] &&
         printf 'version https://git-lfs.github.com/spec/v1\n' >"$T/x" &&
@@ -89,7 +89,7 @@ PY
         run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"truncated"* ]]
 }
 
-@test "demonstrations of other origin are no recording" {
+@test "demonstrations from elsewhere are no recording" {
     h5py
     /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "w").create_dataset("data/demo_0/actions", data=[[0.0]])' "$T/x"
     run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"not a recording of mf-record"* ]]
@@ -110,7 +110,7 @@ with open("r.hdf5", "r+b") as f:
 PY
 }
 
-@test "a recording tells that it is not what was recorded, before anything of it is passed on" {
+@test "a modified recording is an error before any of its frames are passed on" {
     h5py
     cd "$T" && mf-collect collect.actor=expert collect.episodes=64 policy.n_action_steps=1 threads=1 2>/dev/null | mf-record good.hdf5 >/dev/null && mf-replay good.hdf5 >e.mf || return 1
     local set
@@ -132,7 +132,7 @@ PY
     done
 }
 
-@test "one write that fails, any of them: exit 1, one sentence, no file" {
+@test "a failed write, any of them: exit 1, one error, no file" {
     command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || skip "no strace that may trace"
     cd "$T" && stream make case=random iters=6 slices=2 >s.mf || return 1
     local call n count=0

@@ -12,11 +12,11 @@ setup() {
     c=("$BATS_FILE_TMPDIR"/run/checkpoints/*.safetensors)
 }
 
-# evaluates KEY=VALUE ..: two checkpoints, two numbers of steps, two seeds; only its table and its words are left.
+# evaluates KEY=VALUE ..: two checkpoints, two numbers of steps, two seeds; only its table and its messages are kept.
 grid=(eval.num_inference_steps='[1,4]' eval.seed='[0,1]' eval.num_episodes=20)
 evaluates() { mf-eval --out out.mf "${c[0]}" "${c[2]}" "${grid[@]}" "$@" 2>said; }
 
-@test "a row for every checkpoint and number of steps; seeds are summed up; every result is in the JSON" {
+@test "a row for every checkpoint and number of steps over all seeds; every result is in the JSON" {
     evaluates eval.json=all.json && [[ $(grep -c '^ *40 ' said) -eq 4 ]] &&
         [[ $(jq -c '[.results[] | [.denoising_steps, .seed]]' all.json) == '[[1,0],[1,1],[4,0],[4,1],[1,0],[1,1],[4,0],[4,1]]' ]] &&
         mf-check <out.mf && [[ $(mf-view <out.mf | jq -c 'select(.mf == "metrics") | [.denoising_steps, .seed]' | tail -2 | xargs) == "[4,0] [4,1]" ]] || return 1
@@ -44,11 +44,11 @@ assert table[1]["difference"] == round(table[1]["success_once"] - table[0]["succ
 PY
 }
 
-@test "what a file of results has is not computed again" {
+@test "results in the file are not computed again" {
     evaluates eval.results=r.jsonl eval.json=first.json && grep '^ *40 ' said >first && [[ $(wc -l <r.jsonl) -eq 8 ]] &&
         evaluates eval.results=r.jsonl eval.json=second.json && grep '^ *40 ' said | cmp - first && cmp first.json second.json &&
         grep -q 'r.jsonl already had 8 of the results' said && [[ $(wc -l <r.jsonl) -eq 8 ]] || return 1
-    # Were it computed, it would not be what somebody wrote there.
+    # A value that only this file has: were the result computed, it would differ.
     jq -c '.trials.success_once |= map(1)' r.jsonl >forged.jsonl
     evaluates eval.results=forged.jsonl && [[ $(grep -c '1.000 \[0.912, 1.000\]' said) -eq 4 ]]
 }
@@ -61,7 +61,7 @@ PY
     [[ $(jq -r '"\(.env) \(.engine.device) \(.max_steps) \(.policy.n_action_steps)"' r.jsonl | sort -u | wc -l) -eq 4 ]]
 }
 
-@test "killed at any moment, it goes on where it was" {
+@test "killed at any moment, it resumes after the last result" {
     mf-eval --out x.mf "${c[@]}" "${grid[@]}" eval.num_episodes=500 eval.results=whole.jsonl eval.json=whole.json 2>/dev/null
     mf-eval --out x.mf "${c[@]}" "${grid[@]}" eval.num_episodes=500 eval.results=r.jsonl 2>/dev/null &
     local pid=$!
@@ -82,7 +82,7 @@ PY
     [[ $(jq -c '[.checkpoint, .seed]' r.jsonl | sort -u | wc -l) -eq 12 && $(wc -l <r.jsonl) -eq 12 ]]
 }
 
-@test "policies are set against the first on the same trials" {
+@test "policies are compared with the first one on the same trials" {
     evaluates eval.compare=true eval.json=all.json && [[ $(grep -c '[0-9]:[0-9]' said) -eq 2 ]] || return 1
     # won:lost of the last row, counted anew
     want=$(jq -r '[.results[2,3].trials.success_once] as $a | [.results[6,7].trials.success_once] as $b |
@@ -91,7 +91,7 @@ PY
         run -2 mf-eval --out x.mf "${c[0]}" eval.compare=true && [[ $output == *"give two or more"* ]]
 }
 
-@test "what cannot be a file of results is told in one line, and left alone" {
+@test "a file that is no file of results is an error of one line, and stays unchanged" {
     echo "my notes" >notes
     run -3 mf-eval --out x.mf "${c[0]}" eval.results=notes && [[ $output == *"'notes', line 1, is no result"* && $(<notes) == "my notes" ]] || return 1
     printf 'my notes' >notes
@@ -102,7 +102,7 @@ PY
         run -2 mf-eval --out x.mf "${c[0]}" eval.num_inference_steps='[1,2000]' && [[ $output == *"must be in"* ]]
 }
 
-@test "a full disk leaves whole lines" {
+@test "a full disk leaves complete lines" {
     mf-eval --out x.mf "${c[0]}" "${grid[@]}" eval.results=r.jsonl 2>/dev/null && cp r.jsonl before || return 1
     run -1 bash -c "ulimit -f 11; exec mf-eval --out /dev/null ${c[2]@Q} ${grid[*]@Q} eval.num_episodes=21 eval.results=r.jsonl"
     [[ $output == *"cannot add a result to 'r.jsonl': File too large"* ]] && head -c "$(wc -c <before)" r.jsonl | cmp - before && [[ $(tail -c 1 r.jsonl | wc -l) -eq 1 ]]

@@ -8,7 +8,7 @@ setup() {
     held=
 }
 
-# go DIR [word ...]: the pipe in DIR, its statuses in $status and what it says in DIR.err.
+# go DIR [word ...]: the pipe in DIR, its statuses in $status and its messages in DIR.err.
 go() {
     local dir=$1
     shift
@@ -58,20 +58,20 @@ all_of() { find "$1" ! -name '*lock' -printf '%P %T@ %l\n' -type f -exec sha256s
         grep -q "resuming a/checkpoints/000004" a/logs/mf-ppo.log # what was said before it was accepted, too
 }
 
-@test "a force that is refused by the learner or a filter keeps the old checkpoints; one that is accepted starts afresh" {
+@test "run.force refused by the learner or a filter keeps the old checkpoints; accepted, it starts over" {
     go a && mf-collect "${small[@]}" run.dir=a run.force=true 2>/dev/null | mf-gae 2>/dev/null | mf-ppo "${small[@]}" policy.horizon=9 >/dev/null 2>err || true
     [[ -e a/checkpoints/000004.safetensors ]] && grep -q horizon err && go a run.force=true training.total_timesteps=16 && [[ $status == "0 0 0 0 0" ]] &&
         [[ $(ls a/checkpoints) == $'000001.json\n000001.safetensors' && $(mf-stat a | grep -c .) -gt 0 ]]
 }
 
-@test "a configuration that is empty, a folder or a pipe does not stop a run that goes on" {
+@test "a recorded configuration that is empty, a folder or a pipe does not prevent a resume" {
     go a && : >a/configs/mf-ppo.yaml && rm a/configs/mf-collect.yaml a/configs/mf-gae.yaml && mkdir a/configs/mf-collect.yaml && mkfifo a/configs/mf-gae.yaml || return 1
     timeout 20 bash -c "$(declare -p small); $(declare -f go); go a run.resume=auto training.total_timesteps=80; [[ \$status == '0 0 0 0 0' ]]" &&
         [[ -e a/checkpoints/000005.safetensors && -s a/configs/mf-ppo.yaml && -p a/configs/mf-gae.yaml ]] &&
         grep -q "mf-gae: warn: cannot read the configuration of the run in a: a: a/configs/mf-gae.yaml is a pipe" a.err || { cat a.err && return 1; }
 }
 
-@test "a pipe, a socket or a device in the place of a run's file is named, and nothing waits for it" {
+@test "a pipe, a socket or a device in the place of a run's file is named, and does not block" {
     local program
     go a && mkdir b && cp -r a/checkpoints b && mkdir b/logs b/configs && mkfifo b/logs/metrics.mf || return 1
     for program in mf-stat mf-check mf-view; do
@@ -83,7 +83,7 @@ all_of() { find "$1" ! -name '*lock' -printf '%P %T@ %l\n' -type f -exec sha256s
         rm b/checkpoints/* && mkfifo b/checkpoints/000001.safetensors && run timeout 10 mf-eval b && [[ $status -ne 124 && $output == *"is a pipe"* ]]
 }
 
-@test "a pipe in the place of a stage's waits, or of a configuration, is not waited for" {
+@test "a pipe in the place of a stage's wait times, or of a configuration, does not block" {
     mkdir -p a/logs && mkfifo a/logs/mf-gae.idle a/logs/mf-collect.idle c.yaml && timeout 20 bash -c "$(declare -p small); $(declare -f go); go a; [[ \$status == '0 0 0 0 0' ]]" || { cat a.err && return 1; }
     run timeout 10 mf-conf --config c.yaml
     [[ $status -eq 2 && $output == *"c.yaml is a pipe, not a regular file"* ]] && mf-conf --config <(echo 'run: {name: b}') | grep -q '^  name: b$'
@@ -101,7 +101,7 @@ nolocks() {
     preload nolocks && export LD_PRELOAD=$T/nolocks.so NOLOCK_ERRNO=$1
 }
 
-@test "a file system without locks: the run goes on, and what is not protected is said once" {
+@test "a file system without locks: the run continues, with one warning of what is not protected" {
     local code
     for code in 37 38 95; do # ENOLCK, ENOSYS, EOPNOTSUPP
         (nolocks $code && go "a$code" && [[ $status == "0 0 0 0 0" ]]) && [[ -e a$code/checkpoints/000004.safetensors && -s a$code/configs/mf-gae.yaml && ! -d outputs ]] &&
@@ -111,7 +111,7 @@ nolocks() {
     (nolocks 37 && mf-eval a38 eval.num_episodes=4 eval.num_inference_steps=[1,2] eval.results=r.jsonl >/dev/null 2>err) && [[ $(wc -l <r.jsonl) == 2 && $(grep -c "cannot be locked" err) == 1 ]]
 }
 
-@test "a run that resumes waits for the one that holds its folder, up to run.wait; any other is refused at once" {
+@test "a resuming run waits for the run that locks its folder, up to run.wait; any other is refused at once" {
     held a && run -1 --separate-stderr timeout 20 mf-collect "${small[@]}" run.dir=a run.resume=auto run.wait=.4 --out /dev/null &&
         [[ $stderr == *"waiting up to 0.4 s for its end (run.wait)"*"has not ended in 0.4 s (run.wait)"* ]] || return 1
     SECONDS=0
@@ -126,7 +126,7 @@ nolocks() {
     let_go && [[ $rc == 143 ]]
 }
 
-@test "a folder that is too deep for a socket: the policy is served elsewhere, in private, and nothing is left there" {
+@test "a folder path too long for a socket: the policy is served from a private folder, which is removed" {
     local deep
     printf -v deep 'abcdefghij/%.0s' {1..14}
     export XDG_RUNTIME_DIR=$PWD/rt && mkdir rt && mkdir -p "$deep" && go "$deep"a && [[ $status == "0 0 0 0 0" && -e ${deep}a/checkpoints/000004.safetensors ]] &&
@@ -134,14 +134,14 @@ nolocks() {
     run -2 mf-collect "${small[@]}" collect.policy_address="ipc://$PWD/${deep}s" --out /dev/null && [[ $output == *"has a path of "*" bytes and at most 107 are possible"* ]]
 }
 
-@test "names from elsewhere are no paths" {
+@test "names in streams and files are not used as paths" {
     run -2 mf-collect "${small[@]}" collect.src=../x --out /dev/null && [[ $output == *"collect.src=../x: must be a name, not a path: it contains '/'"* ]] &&
         run -2 mf-conf run.name=.. && [[ $output == *"must be a name"* ]] || return 1
     mf-collect "${small[@]}" env=exec env.command="/usr/bin/python3 $ROOT/tests/tools/env_server.py name" env.workers=1 2>err | mf-gae | mf-ppo "${small[@]}" >/dev/null 2>>err
     [[ $(ls) == *outputs* && $(ls outputs) == _.*x && $(ls outputs/*) == *latest* && ! -e ../x && ! -e ../../x ]] || { cat err; find . -maxdepth 3; return 1; }
 }
 
-@test "pipelines take names that others give for names" {
+@test "pipelines accept such names as plain names" {
     (source "$ROOT/pipelines/common.bash" && run_dir ppo wandb_run_name=../../x && run_dir clone env=ALE/Pong-v5 && run_dir ppo run.name=mine && run_dir ppo run.dir=/x/y) >dirs &&
         [[ $(cat dirs) == $'outputs/_._.._x/ppo\noutputs/ALE_Pong-v5/clone\noutputs/mine/ppo\n/x/y' ]]
 }

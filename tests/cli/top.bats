@@ -15,7 +15,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
         [[ ${lines[1]} == *"run iteration=2 step="*" train/approx_kl="* ]]
 }
 
-@test "at the end of a pipe it takes the metrics that come" {
+@test "at the end of a pipe it shows the incoming metrics" {
     run -0 bash -c "mf-top <'$BATS_FILE_TMPDIR/metrics.mf' | tail -1"
     [[ $output == run\ iteration=*perf/fps=* ]]
 }
@@ -26,18 +26,18 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
         [[ $output == *"rollout "*"update "* && $output == *⠤* ]]
 }
 
-@test "a run's folder stands for its metrics: mf-check finds it whole and without trouble, mf-stat counts" {
+@test "a run's folder stands for its metrics: mf-check finds no trouble, mf-stat counts" {
     run -0 mf-check "$BATS_FILE_TMPDIR/run" && [[ ${#lines[@]} -eq 1 && $output =~ ^whole:\ [0-9]+\ frames$ ]]
     run -0 mf-stat "$BATS_FILE_TMPDIR/run" && [[ $output == *"iteration 4, "* && $output != *samples* && $output != *episodes* ]]
 }
 
-@test "several runs stand side by side" {
+@test "several runs are shown side by side" {
     cp -r "$BATS_FILE_TMPDIR/run" "$T/other"
     run -0 screen "mf-top '$BATS_FILE_TMPDIR/run' '$T/other'" q
     [[ $output == *"run ended"* || $output == *run*ended* ]] && [[ $output == *other*ended* ]]
 }
 
-@test "a run that grows is followed" {
+@test "a growing run is followed" {
     mkdir -p "$T/grows/logs"
     head -c 3000 "$BATS_FILE_TMPDIR/run/logs/metrics.mf" >"$T/grows/logs/metrics.mf"
     exec 9>"$T/grows/lock"
@@ -49,7 +49,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     [[ $(grep -c ' iteration=2 ' <<<"$output") -eq 1 && $output == *"iteration=4 "* ]]
 }
 
-@test "a run that died before its first round, or never began, is said and not waited for" {
+@test "a run that died before its first round, or never started, is an error without a wait" {
     mkdir "$T/none"
     mf-collect run.dir="$T/source" 2>/dev/null | head -c 3000 | mf-ppo run.dir="$T/dead" >/dev/null 2>&1 || [[ -s $T/dead/logs/metrics.mf ]]
     run -1 bash -c "timeout 10 mf-top '$T/dead' | cat; exit \${PIPESTATUS[0]}"
@@ -59,7 +59,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
     run -1 bash -c "timeout 10 mf-top '$BATS_FILE_TMPDIR/run' '$T/dead' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"run iteration=4 "* && $output == *"dead: no process"* ]]
 }
 
-@test "what is no run, no stream, or cut, is said" {
+@test "errors for input that is no run, no stream, or incomplete" {
     run -1 mf-top "$T/none" && [[ $output == "mf-top: error: cannot open $T/none: No such file or directory" ]]
     echo hello >"$T/hello"
     run -3 bash -c "mf-top '$T/hello' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"$T/hello: 1 bytes that are not one whole frame" ]]
@@ -72,7 +72,7 @@ screen() { (sleep 0.5; printf %s "$2") | TERM=xterm LC_ALL=C.UTF-8 script -qec "
 # raw: does a C0 or C1 control character stand in it, but for line ends?
 raw() { LC_ALL=C grep -qP '[\x00-\x1f\x7f]|\xc2[\x80-\x9f]' "$1"; }
 
-@test "no name that a folder, a checkpoint or a series has commands the terminal" {
+@test "names of folders, checkpoints and series send the terminal no commands" {
     local name=$'a\e[31m\xc2\x9b2Jb' shown='a?[31m?2Jb'
     cp -r "$BATS_FILE_TMPDIR/run" "$T/$name" && cd "$T" || return 1
     mf-top "$name" >lines && ! raw lines && grep -qF "$shown iteration=2 " lines &&
@@ -85,7 +85,7 @@ raw() { LC_ALL=C grep -qP '[\x00-\x1f\x7f]|\xc2[\x80-\x9f]' "$1"; }
         cp "$ROOT/tests/fixtures/point.hdf5" "$name.hdf5" && mf-data "$name.hdf5" >data && ! raw data && grep -qF "$shown" data
 }
 
-@test "no name that a series has commands the terminal" {
+@test "names of series in a stream send the terminal no commands" {
     /usr/bin/python3 -c 'import msgpack, sys
 for m in msgpack.Unpacker(sys.stdin.buffer, raw=False, strict_map_key=False):
     if m["mf"] == "metrics":
@@ -98,7 +98,7 @@ for m in msgpack.Unpacker(sys.stdin.buffer, raw=False, strict_map_key=False):
 times() { mf-view "$1" | jq 'select(.mf == "metrics").time'; }
 rising() { times "$1" >t && [[ $(wc -l <t) -eq $2 ]] && sort -gc t && [[ $(head -1 t) != 0 ]]; }
 
-@test "time is seconds of training of the run so far, and goes on after a resume" {
+@test "time is the run's seconds of training so far, and continues after a resume" {
     cd "$T" || return 1
     local words=(run.dir=r training.num_envs=8 training.num_steps_per_rollout=8 training.batch_size=32 training.num_epochs=1
         "policy.hidden=[16]" "policy.critic_hidden=[16]" threads=1)
@@ -110,7 +110,7 @@ rising() { times "$1" >t && [[ $(wc -l <t) -eq $2 ]] && sort -gc t && [[ $(head 
     bc clone.steps=40 >first.mf && bc clone.steps=80 run.resume=auto run.force=true >second.mf && rising c/logs/metrics.mf 8 && times second.mf | cmp - <(tail -n 4 t)
 }
 
-@test "a journal whose times start at 0 with each resume, as older ones do, is read as one that goes on" {
+@test "an older journal, whose times restart at 0 with each resume, is read as a continuous one" {
     cd "$T" || return 1
     /usr/bin/python3 -c 'import msgpack, sys
 put = lambda **m: sys.stdout.buffer.write(msgpack.packb(m))
@@ -123,7 +123,7 @@ put(mf="end", src="", frames=7, samples=0, stopped=False)' >old.mf || skip "no p
         mf-plot old.mf plot.x=time plot.out=p.svg && grep -qE '> ?11<' p.svg
 }
 
-@test "what has no value is a dash or is left out, never nan: no episode ended, no success, one iteration, a clone" {
+@test "missing values are a dash or left out, never nan: no episode ended, no success, one iteration, a clone" {
     cd "$T" || return 1
     /usr/bin/python3 - <<'PY' || skip "no python3-msgpack"
 import msgpack, os

@@ -11,7 +11,7 @@ refused() {
     [[ ${#lines[@]} -eq 1 && $output == *"$1"* && $output == *$2* ]] || { echo "$output" && return 1; }
 }
 
-@test "show tells layout, configuration and tensors, also as JSON" {
+@test "show prints layout, configuration and tensors, also as JSON" {
     run -0 mf-ckpt show "$ROOT/tests/fixtures/torch_workspace.ckpt"
     [[ ${lines[0]} == *"workspace of diffusion policy or ManiFlow"*"average in state_dicts.ema_model" ]] &&
         [[ $output == *"cfg.policy.dims          [64, 16]"* && $output == *"pickles.global_step      123"* ]] &&
@@ -20,14 +20,14 @@ refused() {
         jq -e '.__metadata__["cfg.name"] == "small" and .["state_dicts.model.net.0.weight"].shape == [2, 3]'
 }
 
-@test "what a pickle would call is named and never called" {
+@test "functions that a pickle would call are named and never called" {
     zip a.pt 'tree = {"w": T([1, 2], [2]), "x": Call(G("os", "system"), "touch executed"),
         "y": Call(G("builtins", "eval"), "open(\"executed\", \"w\")")}'
     run -0 mf-ckpt show a.pt
     [[ $output == *"posix.system>"* && $output == *"builtin"*".eval>"* && $output == *"w "*"float32 (2)"* && ! -e executed ]]
 }
 
-@test "a pickle that holds itself, unfolds, or nests without end" {
+@test "a pickle that contains itself, grows exponentially, or nests without end" {
     zip self.pt 'tree = {}; tree["a"] = tree'
     refused self.pt "does it hold itself?"
     zip laughs.pt 'tree = ["ha", {}]
@@ -65,7 +65,7 @@ for _ in range(20): tree = [[tree] * 30, {}]'
     refused fill.pt "put into what does not hold it"
 }
 
-@test "tensors that lie about their sizes" {
+@test "tensors with false sizes" {
     zip far.pt 'tree = {"w": T([1, 2], [3])}'
     refused far.pt "w reaches to number 2 of the 2 in its storage"
     zip offset.pt 'tree = {"w": T([1, 2], [1], offset=1 << 62)}'
@@ -84,7 +84,7 @@ for _ in range(20): tree = [[tree] * 30, {}]'
     refused rank.pt "9 dimensions"
 }
 
-@test "zip files that lie" {
+@test "zip files with false sizes and offsets" {
     zip good.pt 'tree = {"w": T(range(100), [100])}'
     run -0 mf-ckpt show good.pt
     zip other.pt 'tree = 0'
@@ -141,7 +141,7 @@ PY
     refused bomb.pt "has 104857600 bytes, in "
 }
 
-@test "a directory that memory does not hold is no broken file" {
+@test "a zip directory beyond the memory is not reported as an invalid file" {
     ! ldd "$ROOT/bin/mf-ckpt" | grep -q 'lib[at]san' || skip "a sanitizer needs the address space"
     python3 - <<'PY'
 import zipfile
@@ -154,7 +154,7 @@ PY
     run -1 bash -c "ulimit -v 60000; mf-ckpt show many.pt" && [[ $output == *"error: cannot allocate the directory of many.pt" ]]
 }
 
-@test "what is no zip file gets advice" {
+@test "the error for a file that is no zip file has advice" {
     python3 -c 'import pickle; pickle.dump(0x1950a86a20f9469cfc6c, open("legacy.pt", "wb"), 2)'
     refused legacy.pt "before version 1.6 torch.save wrote such files"
     printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n' >lfs.pt

@@ -20,13 +20,13 @@ train() {
     [[ $status == "0 0 0" ]] || { cat "$dir.err"; echo "status $status"; return 1; }
 }
 
-@test "the pipe ends by itself; its metrics are a whole stream, also in the run's folder; ratios begin at exactly 1" {
+@test "the pipe ends by itself; its metrics are a complete stream, also in the run's folder; the first ratios are exactly 1" {
     train a && mf-check a.mf && mf-check a/logs/metrics.mf &&
         mf-view a.mf | jq -r 'select(.mf == "metrics") | .values["train/logratio_gap"]' | sort -u >gaps &&
         [[ $(cat gaps) == 0 ]]
 }
 
-@test "plain C, AVX2 and AVX-512 train the same checkpoint; a width that there is none of is named" {
+@test "plain C, AVX2 and AVX-512 train the same checkpoint; an unknown width is named" {
     train a training.total_timesteps=300 && cp "$last" want
     for width in base avx2 avx512; do
         MF_CPU=$width train "$width" training.total_timesteps=300 && cmp "$last" want || return 1
@@ -40,7 +40,7 @@ train() {
         train d run.seed=1 && ! cmp -s "$last" want
 }
 
-@test "the learner starts from the collector's checkpoint, live and replayed, unless it is told of another" {
+@test "the learner starts from the collector's checkpoint, live and replayed, unless policy.checkpoint names another" {
     train a && local start=$last
     train told "policy.checkpoint=$start" && cp "$last" want
     mf-collect "${small[@]}" "policy.checkpoint=$start" run.dir=live | tee r.mf | mf-gae |
@@ -55,7 +55,7 @@ trains_by() {
     for k in training.learning_rate training.clip_range policy.min_noise_std policy.max_noise_std; do mf-conf "$@" $k; done | xargs
 }
 
-@test "defaults are cautious; a fresh policy on the point mass takes the environment's, words win, a resume keeps them" {
+@test "defaults are cautious; a fresh policy on the point mass uses the environment's; words override them, a resume keeps them" {
     local safe="0.0001 0.01 0.1 0.1" bold="0.001 0.03 0.3 0.3"
     [[ $(trains_by) == "$safe" && $(trains_by --config-dir "$ROOT/configs" --config-name=point) == "$bold" ]] || return 1
     train a && cp "$last" want && [[ $(trains_by --config a/configs/mf-ppo.yaml) == "$bold" ]] || return 1
@@ -80,7 +80,7 @@ trains_by() {
         cmp "z/checkpoints/$(basename "$last")" want
 }
 
-@test "a run's folder may be called what an address reads as a sign" {
+@test "a run's folder may have characters with a meaning in addresses" {
     local name
     for name in '*' '@run' '>run'; do
         mf-collect "${small[@]}" training.total_timesteps=300 run.dir="$name" | mf-gae | mf-ppo "${small[@]}" >/dev/null &&
@@ -120,7 +120,7 @@ trains_by() {
 }
 KILLS=${KILLS:-8}
 
-@test "run.resume=auto: mf-ppo goes on where mf-collect does, also through a link, or says why not" {
+@test "run.resume=auto: mf-ppo resumes where mf-collect does, also through a link, or reports why not" {
     train want && want=$last
     mf-collect "${small[@]}" training.total_timesteps=500 run.dir=k | mf-gae | mf-ppo "${small[@]}" >/dev/null
     cp -r k other
@@ -153,18 +153,18 @@ dies() {
     pkill -9 -P "$shell"
     return 1
 }
-@test "killed while it waits: the collector's death ends all" { dies mf-collect mf-gae; }
-@test "killed while it waits: a filter's death ends all" { dies mf-gae mf-gae; }
-@test "killed while it waits: the learner's death ends all" { dies mf-ppo mf-gae; }
-@test "killed while it waits: a plain Python filter's death ends all" {
+@test "the collector's death ends all waiting programs" { dies mf-collect mf-gae; }
+@test "a filter's death ends all waiting programs" { dies mf-gae mf-gae; }
+@test "the learner's death ends all waiting programs" { dies mf-ppo mf-gae; }
+@test "a plain Python filter's death ends all waiting programs" {
     dies filter.py "/usr/bin/python3 $ROOT/examples/filter.py | mf-gae"
 }
-@test "killed while it waits: the learner's death behind a plain Python filter ends all" {
+@test "the learner's death after a plain Python filter ends all waiting programs" {
     small+=(collect.policy_timeout=5)
     dies mf-ppo "/usr/bin/python3 $ROOT/examples/filter.py | mf-gae"
 }
 
-@test "two runs in one folder: the second is refused and the first goes on" {
+@test "two runs in one folder: the second is refused and the first continues" {
     mf-collect "${small[@]}" run.dir=a 2>/dev/null | mf-gae | mf-ppo "${small[@]}" training.num_epochs=300 >/dev/null &
     local first=$!
     for _ in $(seq 50); do
@@ -175,7 +175,7 @@ dies() {
     [[ $stderr == *"belongs to a run in progress"* ]] && wait "$first"
 }
 
-@test "SIGINT to all at once: the round at hand is discarded, the stream ends stopped, the checkpoint loads" {
+@test "SIGINT to all programs: the current round is discarded, the stream ends with stopped, the checkpoint loads" {
     small+=(training.total_timesteps=100000000)
     set -m
     bash -c 'mf-collect "$@" run.dir=a | tee -i a.mf | mf-gae | mf-ppo "$@" run.dir=a' _ "${small[@]}" >m.mf 2>err &
@@ -187,7 +187,7 @@ dies() {
     mf-view m.mf | tail -n 1 | jq -e '.mf == "end" and .stopped' && mf-ckpt verify "$(newest a)"
 }
 
-@test "SIGTERM of the learner: it ends by it, and the checkpoint loads" {
+@test "SIGTERM to the learner: it ends by that signal, and the checkpoint loads" {
     small+=(training.total_timesteps=100000000)
     mf-collect "${small[@]}" run.dir=a 2>/dev/null | mf-gae 2>/dev/null | mf-ppo "${small[@]}" run.dir=a >m.mf &
     local learner=$! rc=0
@@ -197,7 +197,7 @@ dies() {
     [[ $rc -eq 143 ]] && mf-ckpt verify "$(newest a)"
 }
 
-@test "lr 0: every weight stays as it was, over the whole run" {
+@test "lr 0: no weight changes over the whole run" {
     train a training.learning_rate=0 training.critic_learning_rate=0 &&
         mf-view a.mf | jq -e 'select(.mf == "metrics") | .values | .["train/ratio_max"] == 1 and .["train/approx_kl"] == 0' |
         sort -u | grep -qx true
@@ -207,7 +207,7 @@ dies() {
     train a collect.max_lag=1 && cp "$last" want && train b collect.max_lag=1 && cmp "$last" want
 }
 
-@test "max_lag 1 with the decoupled objective: rounds are corrected for; at lag 0 it is PPO bit for bit" {
+@test "max_lag 1 with the decoupled objective: corrections of lagged rounds; at lag 0 it is PPO bit for bit" {
     train a && cp "$last" want && train b training.proximal=1 && cmp "$last" want || return 1
     train c collect.max_lag=1 && cp "$last" want && train d collect.max_lag=1 training.proximal=1 && ! cmp -s "$last" want &&
         { mf-view c.mf && mf-view d.mf; } | jq -r 'select(.mf == "metrics") | .values["train/correction_max"] // "none" | if . == "none" then . else . > 1 and . < 2 end' |
@@ -221,7 +221,7 @@ dies() {
         mf-view b.mf | jq -s -e 'map(select(.mf == "metrics")) | last | .values["train/dropped_rounds"] > 0'
 }
 
-@test "mf-ppo takes run.seed and collect.max_lag from the collector, unless it is told otherwise" {
+@test "mf-ppo takes run.seed and collect.max_lag from the collector, unless its own keys are set" {
     train a run.seed=3 collect.max_lag=1 && cp "$last" want
     mf-collect "${small[@]}" run.dir=b run.seed=3 collect.max_lag=1 | mf-gae | mf-ppo "${small[@]}" >b.mf &&
         cmp "$(newest b)" want &&
@@ -230,7 +230,7 @@ dies() {
         ! cmp -s "$(newest c)" want
 }
 
-@test "the metrics say how long each stage waits, and the stream does not" {
+@test "the metrics have the waiting time of each stage, and the stream does not" {
     cat >slow.py <<'PY'
 import time
 from stream import frames, send
@@ -245,7 +245,7 @@ PY
         ! grep -qa idle stream.mf
 }
 
-@test "what a killed learner left half-written is gone when the run goes on" {
+@test "incomplete files of a killed learner are removed when the run resumes" {
     cd "$T" || return 1
     local words=(run.dir=r training.num_envs=4 training.num_steps_per_rollout=4 "policy.hidden=[8]" "policy.critic_hidden=[8]" threads=1)
     mf-collect "${words[@]}" training.total_timesteps=200 2>log | mf-gae | mf-ppo "${words[@]}" >m.mf 2>>log && echo cut >r/checkpoints/000001.json.part &&
@@ -253,7 +253,7 @@ PY
         [[ ! -e r/checkpoints/000001.json.part && -e r/checkpoints/mine.json ]]
 }
 
-@test "a collector whose rounds are long says so at its first decisions" {
+@test "a collector logs the duration of long rounds after its first decisions" {
     local pids tries=200
     MF_CPU=base mf-collect env=point training.num_envs=256 training.num_steps_per_rollout=1000 'policy.hidden=[1024,1024,1024]' threads=1 run.dir="$T/long" 2>"$T/said" > >(exec mf-gae | exec mf-ppo threads=1 >/dev/null 2>&1) &
     pids=$!

@@ -13,7 +13,7 @@ clone() {
     mf-bc "${words[@]}" clone.dataset=demos.hdf5 clone.batch_size=32 clone.steps=30 "$@"
 }
 
-@test "cloned with the shortcut loss, tuned by PPO with learned noise, evaluated by several numbers of steps" {
+@test "cloned with the shortcut loss, fine-tuned by PPO with learned noise, evaluated with several numbers of steps" {
     clone clone.loss=shortcut run.dir=clone clone.steps=200 | mf-view |
         jq -es 'map(select(.mf == "metrics").values["train/loss"]) | .[-1] < .[0] * .9' || return 1
     local clone=clone/checkpoints/clone.safetensors
@@ -29,7 +29,7 @@ clone() {
         jq -es 'map(select(.mf == "metrics")) | length == 3'
 }
 
-@test "what was exported comes back as it was; each tensor that is missing, left over or misshapen is named" {
+@test "an exported policy imports to the same bytes; each tensor that is missing, left over or misshapen is named" {
     words+=(training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=64 policy.learned_noise=true)
     mf-collect "${words[@]}" run.dir=run | mf-gae "${words[@]}" | mf-ppo "${words[@]}" >/dev/null || return 1
     mf-ckpt export run out.pt && mf-ckpt export run out.safetensors || return 1
@@ -68,7 +68,7 @@ tree = {"cfg": cfg, "state_dicts": {"model": w}}
 '"$1"
 }
 
-@test "diffusion policy's workspace: the configuration in it says what no shape does" {
+@test "diffusion policy's workspace: its configuration gives the settings that no shape determines" {
     clone policy.network=unet clone.loss=flow run.dir=flow >/dev/null &&
         mf-ckpt export flow/checkpoints/clone.safetensors flow.safetensors && workspace '' || return 1
     run -0 mf-ckpt import m.ckpt m
@@ -87,13 +87,13 @@ tree = {"cfg": cfg, "state_dicts": {"model": w}}
         cmp one/checkpoints/clone.safetensors two/checkpoints/clone.safetensors
 }
 
-@test "without a step size it learns a flow, and no shortcuts" {
+@test "without a step size it trains by flow matching, not by shortcuts" {
     clone policy.network=unet run.dir=flow clone.loss=flow | mf-check || return 1
     run -2 clone policy.network=unet clone.loss=shortcut --out x
     [[ $output == *"needs a network that takes a step size, which unet does not"*shortcut_unet* ]]
 }
 
-@test "a horizon that cannot be halved is refused in one sentence, by who clones and who collects" {
+@test "a horizon that cannot be halved is refused with one error, by mf-bc and mf-collect" {
     run -2 clone policy.horizon=6 "policy.down_dims=[8,8,16]" --out x
     [[ $output == *"policy.horizon=6 is not divisible by 4"*"give policy.horizon=8 (see mf-bc --help)" && ${#lines[@]} -eq 1 ]] || { echo "$output"; return 1; }
     run -2 mf-collect "${words[@]}" policy.horizon=5 --out x

@@ -14,7 +14,7 @@ probe() { ffprobe -v error -count_frames -show_entries stream=width,height,nb_re
 # pixel FILE X Y: of its last picture, as r g b.
 pixel() { ffmpeg -v error -sseof -1 -i "$1" -update 1 -f rawvideo -pix_fmt rgb24 - | tail -c 921600 | od -An -tu1 -j $((3 * (640 * $3 + $2))) -N 3 | xargs; }
 
-@test "a folder of videos that was removed is made again" {
+@test "a removed folder of videos is made again" {
     cp -r "$RUN" "$T/again" && rm -rf "$T/again/videos" && mf-eval "$T/again" eval.num_episodes=2 eval.video=1 eval.video_format=gif >/dev/null && ls "$T"/again/videos/*.gif
 }
 
@@ -51,7 +51,7 @@ END
     run -2 mf-eval --out "$T/m" "$RUN" env=exec env.command='mf-env point' eval.num_episodes=2 eval.video=1 && [[ $output == *"no video of env=point: its server renders no images"* ]]
 }
 
-@test "a tile's frame says how its trial ended" {
+@test "a tile's frame shows the result of its trial" {
     mf-eval "$RUN" eval.num_episodes=4 eval.json="$T/r" eval.video=4 >/dev/null 2>&1
     video=("$RUN"/videos/*.mp4)
     for i in 0 1 2 3; do
@@ -62,7 +62,7 @@ END
     [[ $(jq ".results[0].trials.success_once | unique | length" "$T/r") -eq 2 ]]
 }
 
-@test "MuJoCo draws a task without a screen; a GIF beside a checkpoint that is in no run" {
+@test "MuJoCo renders a task without a screen; a GIF beside a checkpoint outside a run" {
     mf-collect env=lift run.dir="$T/lift" training.total_timesteps=40 training.num_envs=2 training.num_steps_per_rollout=5 \
         policy.hidden='[16,16,16]' | mf-gae | mf-ppo training.num_epochs=1 >/dev/null 2>&1
     cp "$T"/lift/checkpoints/*.safetensors "$T/lone.safetensors"
@@ -72,7 +72,7 @@ END
         [[ $(ffmpeg -v error -i "$T/lone.gif" -frames:v 1 -f rawvideo -pix_fmt rgb24 - | od -An -tu1 -j $((3 * (320 * 8 + 160))) -N 3 | awk '{print ($3 > 180)}') -eq 1 ]]
 }
 
-@test "without ffmpeg a sentence says so before the first trial; where it fails, the results are kept" {
+@test "without ffmpeg there is an error before the first trial; if ffmpeg fails, the results are kept" {
     mkdir "$T/bin" && ln -s "$(command -v mf-eval)" "$T/bin"
     filmed() { run -1 env PATH="$T/bin" mf-eval --out "$T/m" "$RUN" eval.num_episodes=2 eval.video=1 eval.results="$T/results" && [[ -z $(ls "$RUN/videos") ]]; }
     filmed && [[ $output == *"videos are made by ffmpeg, which cannot be started (is it installed?): No such file"* && $output != *"trials "* && ! -s $T/results ]] || return 1
@@ -89,7 +89,7 @@ small() {
         mf-gae | mf-ppo 'policy.hidden=[8]' threads=1 | mf-film film.every=2 film.trials=2 "$@" | mf-log >"$T/m"
 }
 
-@test "while a policy is trained it is filmed, and TensorBoard's events have the video at its step" {
+@test "a policy is filmed during training, and TensorBoard's events have the video at its step" {
     small 2>"$T/said" && gif=("$T"/r/videos/*.gif) && [[ $(probe "${gif[0]}") == 640,240,* ]] && ! ls "$T"/r/videos/*.safetensors &&
         mf-view "$T/m" | jq -r 'select(.mf == "video") | "eval/video \(.step) 640x240 \(.path)"' | while read -r tag step size path; do
             echo "$tag $step $size $(sha256sum <"$path" | cut -d' ' -f1)"
@@ -103,7 +103,7 @@ small() {
         mf-gae | mf-ppo 'policy.hidden=[8]' threads=1 | mf-film film.every=1 film.trials=2 >m 2>said && [[ -n $(find a=b/videos -name '*.gif') ]] && ! grep warn said
 }
 
-@test "a film that cannot be made is told, and neither ends nor changes the run" {
+@test "a failed film is reported, and neither ends nor changes the run" {
     mkdir "$T/bin" && for p in mf-collect mf-gae mf-ppo mf-film mf-log mf-eval nice; do ln -s "$(command -v $p)" "$T/bin"; done
     (PATH="$T/bin" small) 2>"$T/said" && grep -q "mf-film: warn: no video of iteration 2: .*/logs/mf-eval.log" "$T/said" &&
         grep -q "ffmpeg, which cannot be started" "$T/r/logs/mf-eval.log" &&

@@ -115,7 +115,7 @@ static void check_resume(void (*act)(void *state, void *memory, unsigned t, cons
     memset(again, 0xff, size); /* NaN everywhere */
     load(two, again, other);
     struct mf_env_step r = step(two, action[0], other);
-    ok(r.terminated && !r.success && isnan(other[0]) && isnan(other[low.dim - 1]), "what diverged shows NaN");
+    ok(r.terminated && !r.success && isnan(other[0]) && isnan(other[low.dim - 1]), "a diverged simulation shows NaN");
     begin(two, 3, other);
     r = step(two, action[0], other);
     ok(!r.terminated && isfinite(other[0]), "and a reset mends it");

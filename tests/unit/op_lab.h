@@ -6,7 +6,7 @@
 #include "op_operands.h"
 #include "rl/losses.h"
 
-/* ---- what rows share ---- */
+/* ---- shared values ---- */
 
 static struct mf_val linear(struct lab *l, enum mf_act act)
 {

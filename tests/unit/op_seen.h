@@ -34,7 +34,7 @@ static struct seen seen_new(void)
     return s;
 }
 
-/* What makes y, without the products of inputs, which stand for operands. */
+/* The operations of y, without the products of inputs that stand for operands. */
 static void see(struct seen *s, struct mf_graph *g, struct mf_val y)
 {
     for (int i = 0; i <= g->value[y.id].node; i++) {

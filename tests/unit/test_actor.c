@@ -79,7 +79,7 @@ static bool same(const struct mf_columns *a, const struct mf_columns *b)
     return all;
 }
 
-/* The point mass moves by x += .05 v: so one sees which control steps an observation's history holds. */
+/* The point mass moves by x += .05 v, so the positions in a history identify its control steps. */
 static void history(struct rig *r)
 {
     const struct mf_actor *a = &r->actor;
@@ -167,12 +167,12 @@ static void slices(struct rig *r, struct rig *other)
        "with its episodes in the mean");
     ok(mf_frame_get_bin(part->round, "state", &state, &size, &err) == 0 &&
            mf_actor_load(&other->actor, state, size, &exact, &err) == 0 && exact,
-       "and the state in which another actor goes on");
+       "and the state from which another actor continues");
     free(part);
     mf_rounds_free(q);
 }
 
-/* The expert's rollout is nobody's policy. */
+/* The expert's rollout has no policy. */
 static void expert(void)
 {
     struct mf_actor_opts o = {.vec = {.N = 2, .threads = 1, .first_env = 5}, .T = 3};

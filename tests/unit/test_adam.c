@@ -10,7 +10,7 @@
 #include "graph/plan.h"
 #include "tap.h"
 
-/* One step of these gradients; the host then has what the device has. */
+/* One step with these gradients, then a copy of the state to the host. */
 static int take(struct given *l, struct mf_adam *a, const float *grads, const struct mf_step *step,
                 struct mf_verdict *v, struct mf_err *err)
 {

@@ -1,4 +1,4 @@
-/* Spellings of ZeroMQ addresses: what libzmq gets, what is refused with which sentence. */
+/* Spellings of ZeroMQ addresses: the address that libzmq gets, or the error. */
 #include <string.h>
 
 #include "tap.h"

@@ -87,7 +87,7 @@ static void n_steps(void)
     table("n=3, terminated at 2", (struct mf_advantage){.gamma = .9, .n_step = 3}, MF_NSTEP, r, NULL, dead);
 }
 
-/* What the others compute, from their formulas by hand. */
+/* The results of the published formulas, by hand. */
 static void compat(void)
 {
     static const float f1[T4] = {0, .65f, 0, 0};
@@ -96,7 +96,7 @@ static void compat(void)
     a.compat = MF_COMPAT_CLEANRL;
     table("cleanrl: a time limit is a death", a, MF_GAE, r, (double[]){1.4702, .4, 2.1180855, 1.091}, NULL);
     a.compat = MF_COMPAT_DPPO;
-    table("dppo: a time limit is not seen", a, MF_GAE, r, (double[]){3.995498378, 3.085059413, 2.1180855, 1.091}, NULL);
+    table("dppo: a time limit is ignored", a, MF_GAE, r, (double[]){3.995498378, 3.085059413, 2.1180855, 1.091}, NULL);
     a.compat = MF_COMPAT_SEED; /* delta_3 = 1 - .8 = .2; A_2 = 1 + .99*.8 - .7 + .9405*.2 */
     table("seed: last_value is 0", a, MF_GAE, r, (double[]){1.4702, .4, 1.2801, .2}, NULL);
 }
@@ -206,7 +206,7 @@ static void identities(struct big *b)
     struct mf_rollout r = random_rollout(b);
     run(usual, MF_GAE, &r, A, R);
     plain(&r, .95, B);
-    ok(gap(A, B) < 1e-5, "blocks of environments give what one at a time gives");
+    ok(gap(A, B) < 1e-5, "blocks of environments give the result of one at a time");
     run((struct mf_advantage){.gamma = .99, .gae_lambda = 1}, MF_GAE, &r, A, R);
     run(usual, MF_MC, &r, B, S);
     ok(gap(A, B) < 2e-5, "lambda = 1 is mc (%g)", gap(A, B));
@@ -286,7 +286,7 @@ static void normalize(void)
     for (int i = 0; i < 4; i++)
         near(a[i], want[i], 1e-6, "normalised");
     mf_advantage_normalize(m, (const uint32_t[]){1, 1, 1, 0}, 4);
-    ok(fabsf(m[0] + 1) < 1e-6f && m[1] == 0 && fabsf(m[2] - 1) < 1e-6f && m[3] == 0, "a masked NaN is not seen");
+    ok(fabsf(m[0] + 1) < 1e-6f && m[1] == 0 && fabsf(m[2] - 1) < 1e-6f && m[3] == 0, "a masked NaN has no effect");
     float folded[] = {1, 2, 7}, copies[] = {1, 1, 1, 2, 7, 7};
     mf_advantage_normalize(folded, (const uint32_t[]){3, 1, 2}, 3);
     mf_advantage_normalize(copies, NULL, 6);

@@ -33,12 +33,12 @@ static void plain(void)
     ok(shows(&c, "     "
                  " *** "
                  "     "),
-       "what has no value is passed over, and joined by a line");
+       "points without a value are skipped, and a line joins the others");
     mf_canvas_release(&c);
     mf_canvas_init(&c, 3, 5, false, 0, 4);
     mf_canvas_curve(&c, 5, x, far);
     ok(mf_canvas_at(&c, 0, 0) == '*' && mf_canvas_at(&c, 2, 4) == '*' && !mf_canvas_at(&c, 2, 0),
-       "what is beyond lies on the edge");
+       "points beyond the range lie on the edge");
     mf_canvas_release(&c);
     mf_canvas_init(&c, 3, 9, false, 0, 4);
     mf_canvas_level(&c, 4);

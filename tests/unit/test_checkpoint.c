@@ -1,4 +1,4 @@
-/* Checkpoints and policy frames of a real policy: bytes, bits, and what is said when one does not fit. */
+/* Checkpoints and policy frames of a real policy: bytes, bits, and the errors for incompatible ones. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -144,7 +144,7 @@ static void saves_and_loads(void)
     mf_policy_release(&q);
 }
 
-/* A state that would spoil the run that goes on with it. */
+/* An optimiser state that would spoil the resumed run. */
 static void spoiled(void)
 {
     struct mf_policy p;
@@ -276,7 +276,7 @@ static void mismatches(void)
                  {"noise_low", "nan", "no number", false},
                  {"spec.horizon", NULL, "lacks spec.horizon", false},
                  {"spec.horizon", "0", "policy.horizon is 0 in", true},
-                 {"spec.network", "other", "none of the networks", false}};
+                 {"spec.network", "other", "no such network", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         vary(cases[i].from ? cases[i].from : first, cases[i].to);
         int rc = mf_checkpoint_open(&l, in_folder("varied"), &err);
@@ -339,7 +339,7 @@ static void frames(void)
     mf_policy_digest(&p, a);
     p.noise_high = .25;
     mf_policy_digest(&p, b);
-    ok(strlen(a) == 16 && strcmp(a, b), "the digest sees the noise in force (%s, %s)", a, b);
+    ok(strlen(a) == 16 && strcmp(a, b), "the digest depends on the current noise (%s, %s)", a, b);
     p.noise_high = .24;
     uint32_t bits;
     float *last = p.params.value + p.params.p[p.params.n - 1].at;

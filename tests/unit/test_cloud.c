@@ -144,7 +144,7 @@ static void threads(void)
         must(mf_vec_step(v, actions, 1, true, &a, &err) || mf_vec_step(w, actions, 1, true, &b, &err));
         same &= !memcmp(a.obs, b.obs, 6 * (size_t)seen.dim * sizeof *a.obs);
     }
-    ok(same, "4 threads see what 1 sees");
+    ok(same, "4 threads observe the same as 1");
     mf_vec_free(v);
     mf_vec_free(w);
 }

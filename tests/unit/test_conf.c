@@ -262,7 +262,7 @@ static void reads_back(void)
     FILE *f = fopen(path, "w");
     mf_conf_print(a, f);
     fclose(f);
-    ok(load_file(b, path, &err) == 0, "what --cfg prints is read %s", err.text);
+    ok(load_file(b, path, &err) == 0, "the output of --cfg reads back %s", err.text);
     int same = 1;
     for (int i = 0; mf_keys[i].name; i++) {
         const char *x = mf_conf_text(a, mf_keys[i].name), *y = mf_conf_text(b, mf_keys[i].name);
@@ -326,7 +326,7 @@ static void record(const char *run, const char *text)
     fclose(f);
 }
 
-/* What a run recorded is read as it stands: nothing of who reads it comes into it. */
+/* A recorded configuration is read literally: nothing of the reader's environment enters it. */
 static void recorded(void)
 {
     char run[] = "/tmp/mf-conf-XXXXXX", path[64], to[64];
@@ -340,7 +340,7 @@ static void recorded(void)
     ok(mf_conf_recorded(c, run, "mf-x", &err) == 0, "a record is read %s", err.text);
     ok(!strcmp(mf_conf_text(c, "env.command"), "run ${oc.env:MF_TEST_SECRET} ${now:%Y} ${training.batch_size}") &&
            !strcmp(mf_conf_text(c, "run.name"), "a ${b}") && !strcmp(mf_conf_text(c, "policy.checkpoint"), "~/c"),
-       "what refers to something stays as it is written, and an escaped one is a text");
+       "a reference stays as written, and an escaped one is a text");
     ok(!strcmp(mf_conf_text(c, "training.batch_size"), "${oc.env:MF_TEST_SECRET}") &&
            mf_conf_bind(c, binds, &s, &err) == MF_EUSAGE && strstr(err.text, "training.batch_size is mandatory"),
        "also where it is no value of its key, which then has none");
@@ -366,7 +366,7 @@ static void recorded(void)
     mf_conf_free(c);
 }
 
-/* What a list of names prints is read back as that list, which is printed so again. */
+/* A printed list of names reads back as that list, and prints the same again. */
 static void names_read_back(void)
 {
     static const char *const odd[] = {"${x}",
@@ -458,7 +458,7 @@ int main(void)
     ok(mf_conf_was_set(c, "run.seed"), "a value equal to the default was");
     ok(!strcmp(mf_conf_assume(c, "env.name", "lift"), "lift") && !strcmp(mf_conf_text(c, "env.name"), "lift") &&
            !mf_conf_was_set(c, "env.name"),
-       "what follows from elsewhere was not");
+       "a derived default does not count as set");
     mf_conf_free(c);
     grammars();
     words();

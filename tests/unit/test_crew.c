@@ -1,4 +1,4 @@
-/* Crews: every part of every job is made once, before its leader goes on, whoever is free. */
+/* Crews: every part of every job runs once, before its leader continues, on any free worker. */
 #include <string.h>
 
 #include "cpu/crew.h"
@@ -61,7 +61,7 @@ static void jobs(int workers, int leaders)
     mf_workers_run(w, work, &y);
     ok(y.wrong == 0, "%d of %d workers lead: %d jobs of %d in parts, %d parts by others, each once", leaders, workers,
        atomic_load(&y.shared), leaders * JOBS, atomic_load(&y.foreign));
-    ok(leaders == workers || y.shared > 0, "where somebody is free, jobs are shared");
+    ok(leaders == workers || y.shared > 0, "free workers share jobs");
     mf_workers_free(w);
 }
 

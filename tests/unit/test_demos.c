@@ -45,7 +45,7 @@ static void reads(void)
            !strcmp(d.column[2].is.name, "image") && !strcmp(d.column[3].is.name, "label") &&
            !strcmp(d.column[4].is.name, "pos") && !d.column[2].is.u8,
        "actions, then keys of numbers in a row by name, bytes too");
-    ok(!strcmp(d.unseen, "camera"), "what is left out is named: %s", d.unseen);
+    ok(!strcmp(d.unseen, "camera"), "omitted observations are named: %s", d.unseen);
     ok(number(&d, 2, 0, 1, 3) == 3 && number(&d, 3, 0, 1, 3) == 3, "bytes and integers are numbers as they are");
     ok(d.column[0].count == 2 && number(&d, 0, 0, 0, 0) == 200 && number(&d, 0, 0, 1, 1) == 201.5 &&
            number(&d, 0, 1, 0, 0) == 100,

@@ -291,7 +291,7 @@ static void cloning(void)
     for (int i = 0; i < p.params.n; i++)
         for (int j = 0; p.params.p[i].group != MF_GROUP_POLICY && j < p.params.p[i].rows * p.params.p[i].cols; j++)
             ema[p.params.p[i].at + (size_t)j] = NAN;
-    ok(plain == clone(&p, MF_CLONE_CONSISTENCY, 0, 2, ema, norm), "the teacher sees through the encoder that learns");
+    ok(plain == clone(&p, MF_CLONE_CONSISTENCY, 0, 2, ema, norm), "the teacher uses the encoder that is trained");
     ema[p.params.p[mf_param_find(&p.params, "model.input_emb.bias")].at] += 1;
     ok(plain != clone(&p, MF_CLONE_CONSISTENCY, 0, 2, ema, norm), "and thinks with averaged weights");
     free(ema);

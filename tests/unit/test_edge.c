@@ -1,4 +1,4 @@
-/* The policy edge: a server and clients in threads, and what happens when either dies. */
+/* The policy edge: a server and clients in threads, and the death of either. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -106,23 +106,23 @@ static void versions(void)
     struct job new = {.version = MF_EDGE_NEWEST, .src = "a", .timeout = .4};
     pthread_create(&ta, NULL, want, &new);
     pthread_join(ta, NULL);
-    ok(new.rc == MF_EIO, "who joins waits until it is admitted");
+    ok(new.rc == MF_EIO, "a joining client waits until it is admitted");
     ok(mf_edge_admit(e, "a", true, &err) == 0 && mf_edge_want(c, "a", MF_EDGE_NEWEST, NULL, 5, &p, &err) == 0 &&
            is_version(&p, 4) && p.state_size == 10 && !memcmp(p.state, "state of a", 10),
        "then it gets the newest version, and its state");
-    ok(mf_edge_want(c, "a", 3, NULL, 5, &p, &err) == 0 && !p.state, "who is no longer new gets no state");
+    ok(mf_edge_want(c, "a", 3, NULL, 5, &p, &err) == 0 && !p.state, "a client that is no longer new gets no state");
     ok(mf_edge_admit(e, "b", true, &err) == 0 && mf_edge_want(c, "b", MF_EDGE_NEWEST, NULL, 5, &p, &err) == 0 &&
            !p.state,
        "nor does another source");
     ok(mf_edge_admit(e, "b", false, &err) == 0 && mf_edge_want(c, "b", MF_EDGE_NEWEST, NULL, .4, &p, &err) == MF_EIO,
-       "nor who has left, before it is admitted again");
+       "nor does a client that left, before it is admitted again");
 
     struct job late = {.version = 9, .src = "", .timeout = 5};
     pthread_create(&ta, NULL, want, &late);
     nap(.5); /* its question is there, also on a busy machine */
     mf_edge_finish(e);
     pthread_join(ta, NULL);
-    ok(late.rc == MF_EIO && strstr(late.err.text, "ended before it made version 9"), "the end is told: %s",
+    ok(late.rc == MF_EIO && strstr(late.err.text, "ended before it made version 9"), "the end is reported: %s",
        late.err.text);
     mf_edge_close(c);
 
@@ -134,7 +134,7 @@ static void versions(void)
     mf_edge_serve(&e, address, NULL, 2, &err);
     publish(e, 5, &err);
     pthread_join(ta, NULL);
-    ok(late.right, "a server that drops says nothing, and the next one answers %s", late.rc ? late.err.text : "");
+    ok(late.right, "a dropped server answers nothing, and the next one answers %s", late.rc ? late.err.text : "");
     mf_edge_finish(e);
 }
 
@@ -200,7 +200,7 @@ static void deaths(void)
     mf_edge_connect(&c, address, NULL, &err);
     double start = now();
     ok(mf_edge_want(c, "", 0, NULL, .3, &p, &err) == MF_EIO && strstr(err.text, "has been silent for 0.3 s"),
-       "nobody there: %s", err.text);
+       "no server: %s", err.text);
     ok(now() - start < 3, "after the timeout (%.2f s)", now() - start);
 
     pid_t pid = serve_elsewhere(1);
@@ -268,7 +268,7 @@ static void strangers(void)
     zmq_connect(dealer, address);
     for (size_t i = 0; i < sizeof junk / sizeof *junk; i++)
         zmq_send(dealer, junk[i].bytes, junk[i].n, i % 2 ? ZMQ_SNDMORE : 0);
-    ok(zmq_recv(dealer, back, sizeof back, 0) < 0, "what is no question is not answered");
+    ok(zmq_recv(dealer, back, sizeof back, 0) < 0, "an invalid request is not answered");
     zmq_send(dealer, "\x81\xa3say\xa4want", 10, 0); /* all else by default: version 0 of seq 0 */
     ok(zmq_recv(dealer, back, sizeof back, 0) > 0, "the smallest question is");
     publish(e, 1, &err);
@@ -320,7 +320,7 @@ static void watching(void)
     int reader = open(fifo, O_RDONLY | O_NONBLOCK);
     ok(mf_port_open(&out, fifo, MF_OUT, NULL, &err) == 0, "(a port to a pipe)");
     mf_edge_connect(&c, address, NULL, &err);
-    ok(mf_edge_want(c, "", 0, out, .2, &p, &err) == MF_EIO, "while its reader is there, the wait goes on");
+    ok(mf_edge_want(c, "", 0, out, .2, &p, &err) == MF_EIO, "while its reader lives, the wait continues");
     close(reader);
     double start = now();
     ok(mf_edge_want(c, "", 0, out, 5, &p, &err) == MF_CLOSED, "when it is gone, the wait ends");
@@ -354,9 +354,9 @@ static void refusals(void)
     ok(mf_edge_refuse(e, "bad", "rewards[0,0] is NaN", &err) == 0, "then its name is refused");
     pthread_join(ta, NULL);
     ok(waits.rc == MF_EUSAGE && strstr(waits.err.text, "refused this source: rewards[0,0] is NaN") && waits.took < .9,
-       "who waits is told: %s", waits.err.text);
+       "a waiting client gets the reason: %s", waits.err.text);
     for (int i = 0; i < 2; i++)
-        ok(mf_edge_want(c, "bad", 0, NULL, 5, &p, &err) == MF_EUSAGE, "who asks later, too: %s", err.text);
+        ok(mf_edge_want(c, "bad", 0, NULL, 5, &p, &err) == MF_EUSAGE, "a later request, too: %s", err.text);
     publish(e, 1, &err);
     pthread_join(tb, NULL);
     ok(good.right, "another source gets its version");

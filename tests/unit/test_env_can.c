@@ -59,7 +59,7 @@ static void check_rest(void)
     env->release(state);
 }
 
-/* Put by us, not by the hand: what counts as placed. */
+/* Placed by the test, not by the hand: the positions that count as placed. */
 static bool succeeds(double x, double y, double z, double hand_x, double hand_y, double hand_z)
 {
     float obs[O], idle[A] = {0};
@@ -103,7 +103,7 @@ static void check_expert(void)
         env->release(state);
     }
     free(memory);
-    ok(success > .8 * EPISODES, "an expert that sees the can well places %d of %d", success, EPISODES);
+    ok(success > .8 * EPISODES, "an expert with exact observations of the can places %d of %d", success, EPISODES);
 
     success = expert_successes(N);
     ok(success > .33 * N && success < .58 * N, "the miscalibrated expert places %d of %d", success, N);

@@ -17,7 +17,7 @@ struct world {
     int64_t ended;
 };
 
-/* 42 % succeed, early; who fails plays to the limit. */
+/* 42 % succeed, early; failures run to the limit. */
 static void draw(struct world *w, int n)
 {
     struct mf_rng g = mf_rng_at(3, MF_RNG_TEST, (uint32_t)n, (uint32_t)w->played[n], 0);
@@ -87,7 +87,7 @@ static void first_rounds(void)
     mf_episodes_release(&w.q);
 }
 
-/* What a server lost is in no count, and holds nothing up. */
+/* An episode that a server lost is not counted, and delays no other. */
 static void void_episode(void)
 {
     struct mf_episodes q;

@@ -51,8 +51,7 @@ static void kinds(void)
     ok(bind(s, (struct sockaddr *)&at, sizeof at) == 0 && refuses("socket", "is a socket"), "a socket");
     ok(refuses("/dev/null", "is a device") && refuses("/dev/zero", "is a device"), "a device");
     ok(mkdir("folder", 0777) == 0 && refuses("folder", "is a folder"), "a folder");
-    ok(mf_file_open("nowhere", &err) == MF_EIO && strstr(err.text, "nowhere: No such file"),
-       "what is missing is named");
+    ok(mf_file_open("nowhere", &err) == MF_EIO && strstr(err.text, "nowhere: No such file"), "a missing file is named");
     close(s);
 }
 
@@ -80,10 +79,10 @@ static void names(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         n += mf_name_fault(bad[i]) != NULL;
     memset(long_name, 'a', sizeof long_name - 1), long_name[sizeof long_name - 1] = '\0';
-    ok(n == 8 && mf_name_fault(long_name), "what is no name");
+    ok(n == 8 && mf_name_fault(long_name), "invalid names");
     ok(!mf_name_fault("lift") && !mf_name_fault("Isaac Lift-v0") && !mf_name_fault("..a") &&
            !mf_name_fault("gr\xc3\xbcn"),
-       "what is one");
+       "valid names");
     mf_name_plain(plain, "../../x");
     ok(!strcmp(plain, "_._.._x"), "a name for a path: %s", plain);
     mf_name_plain(plain, "ALE/Pong-v5");
@@ -117,7 +116,7 @@ static void home(void)
     ok(!mf_home_path("~bob/a", &err) && err.code == MF_EUSAGE && strstr(err.text, "only ~ and ~/"), "%s", err.text);
     unsetenv("HOME");
     ok(!mf_home_path("~/a", &err) && strstr(err.text, "$HOME, which is not set"), "%s", err.text);
-    ok(is(mf_home_path("a", &err), "a"), "who writes no ~ needs none");
+    ok(is(mf_home_path("a", &err), "a"), "a path without ~ needs no HOME");
 }
 
 static void published(void)
@@ -137,12 +136,12 @@ static void published(void)
     fputs("printed", f);
     ok(mf_publish_printed("printed", f, &text, &n, &err) == 0 && reads(mf_file_read("printed", &err), "printed") &&
            mf_publish_printed("none", NULL, &text, &n, &err) == MF_EIO && access("none", F_OK) < 0,
-       "what was printed is published; without memory for it nothing is");
+       "a printed file is published; without memory for it nothing is");
     if (access("/dev/full", W_OK) == 0) {
         put("kept", "kept");
         ok(symlink("/dev/full", "kept.part") == 0 && mf_publish_bytes("kept", "x", 1, &err) == MF_EIO &&
                strstr(err.text, "No space left") && reads(mf_file_read("kept", &err), "kept"),
-           "on a full disk what was there stays: %s", err.text);
+           "on a full disk the old file stays: %s", err.text);
     }
 }
 

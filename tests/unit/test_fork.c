@@ -57,11 +57,10 @@ static void described(void)
 {
     struct mf_policy_spec s;
     struct mf_err err = {0};
-    ok(import(file, WORDS(NULL), &s, &err) == 0, "the file says all of the policy, without an environment %s",
-       err.text);
+    ok(import(file, WORDS(NULL), &s, &err) == 0, "the file has the whole policy, without an environment %s", err.text);
     ok(s.convention == MF_NOISE1 && s.target_time == MF_TARGET_ZERO, "noise lies at t = 1, the second time is 0");
     ok(s.action_dim == 3 && s.horizon == 4 && s.n_obs_steps == 2 && s.K == K && s.n_action_steps == C,
-       "actions, horizon, and what its configuration holds");
+       "actions, horizon, and the settings of its configuration");
     ok(s.obs.n == 4 && s.obs.dim == 36 + 9 && !strcmp(s.obs.key[0].name, "point_cloud") && s.obs.key[0].dim[0] == 12 &&
            !strcmp(s.obs.key[1].name, "robot0_eef_pos") && s.obs.key[1].dim[0] == 3 &&
            !strcmp(s.obs.key[2].name, "robot0_eef_quat") && s.obs.key[2].dim[0] == 4 &&

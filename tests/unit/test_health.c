@@ -1,4 +1,4 @@
-/* What is said of a run's health, against hand-made rounds and metrics. */
+/* A run's health and its diagnosis, against hand-made rounds and metrics. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,10 +29,10 @@ static void test_shares(void)
     p.spec.denoise = MF_SINGLE;
     p.spec.learned_noise = false;
     h = mf_health_of(&r, &p, 0);
-    ok(isnan(h.action_saturation) && isnan(h.sigma_place), "what cannot be said is NaN");
+    ok(isnan(h.action_saturation) && isnan(h.sigma_place), "an undefined value is NaN");
 }
 
-/* n iterations in which `series` is `value`, and success is good. Returns what is said. */
+/* n iterations in which `series` is `value`, and success is good. Returns the diagnosis. */
 static char *said(const char *series, double value, int n, int *troubles)
 {
     static char text[4000];
@@ -105,7 +105,7 @@ static void test_collapse(void)
     FILE *to = fmemopen(text, sizeof text, "w");
     int n = mf_diagnose(&h, to);
     fclose(to);
-    ok(n == 1 && strstr(text, "fell from 0.90 around iteration") && strstr(text, "to 0.20"), "a collapse is told");
+    ok(n == 1 && strstr(text, "fell from 0.90 around iteration") && strstr(text, "to 0.20"), "a collapse is reported");
     mf_history_close(&h);
 }
 
@@ -144,7 +144,7 @@ static void test_below_clone(void)
                     "0.50 of its last 128 (0.41 to 0.59); begin again from the clone with a lower "
                     "training.learning_rate, ") == text,
        "a clone that is ruined in its first rounds, with both intervals and keys: %s", text);
-    ok(!*of_rates(noisy, 6, 0), "what noise explains is no trouble");
+    ok(!*of_rates(noisy, 6, 0), "a difference within the noise is no trouble");
     ok(!*of_rates(better, 3, 0), "nor is success that rises");
     ok(!*of_rates(short_run, 2, 0), "and 64 episodes after 64 are too few to say");
     ok(!*of_rates(climbs_again, 5, 0), "or that came back");

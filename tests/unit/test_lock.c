@@ -1,4 +1,4 @@
-/* One writer at a time; where the file system has no locks, nobody is kept out, and the note says who writes. */
+/* One writer at a time. Without locks in the file system, no writer is refused, and a note names the writer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdbool.h>
@@ -42,7 +42,8 @@ static void note(const char *path, const char *text)
 static void locks(int a, int b)
 {
     enum mf_lock got;
-    ok(mf_lock_try(a) == MF_LOCK_OURS && mf_lock_try(b) == MF_LOCK_THEIRS, "the second one sees that it is theirs");
+    ok(mf_lock_try(a) == MF_LOCK_OURS && mf_lock_try(b) == MF_LOCK_THEIRS,
+       "the second process learns that another has the lock");
     ok(mf_lock_wait(b, .15, &got, &err) == 0 && got == MF_LOCK_THEIRS, "it waits so long and not longer");
     pid_t child = fork();
     if (child == 0) { /* the descriptor is shared, the lock goes when nobody has it */
@@ -63,16 +64,16 @@ static void none(int a)
         refuses_with = codes[i];
         n += mf_lock_try(a) == MF_LOCK_NONE && errno == codes[i];
     }
-    ok(n == 5, "a file system without locks is told from one where another has it");
+    ok(n == 5, "a file system without locks is distinguished from a lock that another holds");
     refuses_with = 0;
 }
 
 static void notes(const char *path, int a, int b)
 {
     char line[600], host[256];
-    ok(!mf_lock_signer_lives(b, true), "nobody signed");
+    ok(!mf_lock_signer_lives(b, true), "no process signed");
     mf_lock_sign(a);
-    ok(mf_lock_signer_lives(b, false), "who signed lives");
+    ok(mf_lock_signer_lives(b, false), "the process that signed is alive");
     mf_lock_unsign(a);
     ok(!mf_lock_signer_lives(b, true), "and has left");
     pid_t child = fork();
@@ -81,13 +82,13 @@ static void notes(const char *path, int a, int b)
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    ok(!mf_lock_signer_lives(b, true), "who was killed does not live");
+    ok(!mf_lock_signer_lives(b, true), "a killed process is not alive");
     gethostname(host, sizeof host);
     snprintf(line, sizeof line, "%s %d 1\n", host, (int)getpid());
     note(path, line);
     ok(!mf_lock_signer_lives(b, true), "nor another process of the same number");
     note(path, "node7 1 1\n");
-    ok(mf_lock_signer_lives(b, true) && !mf_lock_signer_lives(b, false), "of another host nobody knows");
+    ok(mf_lock_signer_lives(b, true) && !mf_lock_signer_lives(b, false), "a process of another host is unknown");
     note(path, "nonsense");
     ok(!mf_lock_signer_lives(b, true), "a note that is none");
 }

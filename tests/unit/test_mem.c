@@ -1,4 +1,4 @@
-/* Arenas: counted, then taken; what is too much is an error. */
+/* Arenas: counted, then allocated; too large a size is an error. */
 #include <stdint.h>
 #include <string.h>
 

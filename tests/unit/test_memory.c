@@ -1,4 +1,4 @@
-/* What is said to be needed: of a plan against what its runs take, of the machine from its files, and the sentences. */
+/* Estimated memory: of a plan against the memory of its runs, of the machine from its files, and the messages. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static void plans(size_t n, bool backward)
     if (SHADOWED)
         skip("memory of a run", "a sanitizer keeps its own");
     else
-        ok(took > .9 * need - 2 && took < 1.1 * need + 2, "%zu samples %s: %.1f MiB were said, %.1f taken", n,
+        ok(took > .9 * need - 2 && took < 1.1 * need + 2, "%zu samples %s: %.1f MiB estimated, %.1f used", n,
            backward ? "and back" : "forward", need, took);
     mf_plan_free(p);
     mf_engine_close(e);
@@ -108,7 +108,7 @@ static void machines(void)
     ok(m.total == SIZE_MAX && m.available == SIZE_MAX, "a machine that does not say has no end");
     put("proc/meminfo", "MemTotal:  8000 kB\nMemFree: 100 kB\nMemAvailable:   6000 kB\n");
     m = mf_machine_memory(root);
-    ok(m.total == 8000 << 10 && m.available == 6000 << 10, "of all memory, what is available");
+    ok(m.total == 8000 << 10 && m.available == 6000 << 10, "the available part of all memory");
     put("proc/self/cgroup", "0::/a/b\n");
     put("sys/fs/cgroup/a/b/memory.max", "max\n");
     put("sys/fs/cgroup/a/b/memory.current", "5\n");
@@ -164,12 +164,13 @@ static void sentences(void)
     struct mf_memory n = {.of = {[MF_MEMORY_WEIGHTS] = 1 << 30, [MF_MEMORY_ROWS] = 3.0 * (1 << 30)},
                           .keys = {[MF_MEMORY_WEIGHTS] = "policy.hidden", [MF_MEMORY_ROWS] = "training.num_envs"}};
     struct mf_err err = {0};
-    ok(mf_memory_say(&n, &(struct mf_machine_memory){SIZE_MAX, SIZE_MAX}, &err) == 0, "what there is room for is told");
+    ok(mf_memory_say(&n, &(struct mf_machine_memory){SIZE_MAX, SIZE_MAX}, &err) == 0,
+       "an estimate that fits is logged");
     ok(mf_memory_say(&n, &(struct mf_machine_memory){(size_t)5 << 30, 1 << 30}, &err) == 0,
-       "what others hold now may come free: a warning");
+       "beyond the free memory, but not beyond all: a warning");
     ok(mf_memory_say(&n, &(struct mf_machine_memory){(size_t)3 << 30, 1 << 30}, &err) == MF_ENOMEM &&
            strstr(err.text, "4.0") && strstr(err.text, "GiB") && strstr(err.text, "lower training.num_envs"),
-       "what never fits is refused: %s", err.text);
+       "an estimate beyond all memory is refused: %s", err.text);
 }
 
 int main(void)

@@ -101,7 +101,7 @@ static void puts_fail(void)
     close_setup(&x);
 }
 
-/* A step through one plan is seen by the others of these parameters, and by copies on the device. */
+/* A step through one plan changes the weights of other plans over these parameters, and copies on the device. */
 static void several_plans(void)
 {
     struct setup x;
@@ -132,7 +132,7 @@ static void several_plans(void)
                        &(struct mf_batch){.n = 1, .feed = feed + 1, .n_feeds = 1, .fetch = fetch + 1, .n_fetches = 1},
                        &err) == 0,
        "two plans of the parameters, and one of a copy");
-    near((double)out[0], (double)x.start[3] - .1, 1e-6, "another plan sees the step");
+    near((double)out[0], (double)x.start[3] - .1, 1e-6, "another plan uses the new weights");
     near((double)out[1], (double)x.start[3] - .1, 1e-6, "and so does the copy");
     const struct mf_batch batch = {.n = 1, .feed = feed, .n_feeds = 1};
     ok(mf_plan_learn(plan, &batch, &(struct mf_step){.lr = {.1}}, &x.adam, &v, &err) == MF_EUSAGE, "%s", err.text);

@@ -18,7 +18,7 @@ int main(void)
     mjData *d = NULL;
     ok(load(&m, "bad.xml", "<mujoco><option timestp='1'/></mujoco>", &err) == MF_EIO && strstr(err.text, "timestp") &&
            !strchr(err.text, '\n'),
-       "a model that does not compile says why: %s", err.text);
+       "the error for an invalid model has the reason: %s", err.text);
 
     ok(!load(&m, "ball.xml", "<mujoco>" FALLING "</mujoco>", &err) && !mf_mujoco_data(&d, m, &err), "a ball");
     ok(mf_mujoco_step(m, d, 50) && d->qpos[2] < 0, "falls");

@@ -1,4 +1,4 @@
-/* Published parameter counts (ReinFlow's configurations), names and what is refused. */
+/* Published parameter counts (ReinFlow's configurations), names and invalid sizes. */
 #include "policies.h"
 
 struct row {

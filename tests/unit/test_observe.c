@@ -62,7 +62,7 @@ static void layouts(void)
 {
     struct mf_layout l, again;
     ok(mf_env_layout(&eye, 0, NULL, NULL, &l, &err) == 0 && l.n == 2 && l.dim == 4 && !strcmp(l.key[1].name, "goal"),
-       "by default the keys of one dimension are seen");
+       "by default the layout has the keys of one dimension");
     const char names[][64] = {"image", "state", "picture"};
     ok(mf_env_layout(&eye, 2, names, NULL, &l, &err) == 0 && l.n == 2 && l.dim == 15 && l.key[0].u8 &&
            l.key[0].dim[2] == 3,
@@ -77,22 +77,22 @@ static void layouts(void)
        "%s", err.text);
 }
 
-/* What a policy's keys choose of it, and the spec that comes of that. */
+/* The observations that a policy's keys choose, and the resulting spec. */
 static void seen(void)
 {
     struct mf_layout l, again;
     struct mf_env_opts eo = {.num_points = 7};
     const struct mf_names none = {0}, keys = {2, {"cloud", "goal"}};
     ok(mf_policy_obs(&l, &eye, &eo, &keys, NULL, &err) == 0 && l.n == 2 && l.key[0].dim[0] == 7 && l.dim == 43,
-       "policy.obs_keys are seen, with env.num_points");
+       "the layout has policy.obs_keys, with env.num_points");
     eo.num_points = 0;
     ok(mf_policy_obs(&again, &eye, &eo, &none, &l, &err) == 0 && again.n == 2 && again.dim == 43,
-       "without either, what a policy was made for");
+       "without either, those of the policy's training");
 
     struct mf_policy_spec s;
     struct mf_conf *conf = mf_conf_new();
     ok(mf_policy_spec_in(&s, &eye, &eo, NULL, &keys, conf, &err) == 0 && s.obs.dim == 25 && s.action_dim == 2,
-       "a fresh policy sees them, and acts as the environment does");
+       "a fresh policy has them, and the environment's action dim");
     mf_conf_free(conf);
 }
 
@@ -167,7 +167,7 @@ static void acts(void)
     ok(cloud && cloud->dtype == MF_F32 && cloud->rank == 5 && cloud->dim[3] == 4 && cloud->dim[4] == 6,
        "points as float32 (T, N, To, points, 6)");
     mf_frame_free(f);
-    ok(eyes[0]->looks[1] > 0 && eyes[0]->looks[3] == 0, "what nobody asked for is not computed");
+    ok(eyes[0]->looks[1] > 0 && eyes[0]->looks[3] == 0, "observations that are not requested are not computed");
     rows_of(&p, &a);
     mf_actor_release(&a);
     mf_sampler_free(sampler);

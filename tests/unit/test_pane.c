@@ -1,4 +1,4 @@
-/* A run on a terminal: its lines, and the column of a screen that nobody sees. */
+/* A run on a terminal: its lines, and a column of a screen in memory. */
 #include <curses.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static struct mf_err err;
 
-/* Two iterations; the second one says no return. */
+/* Two iterations; the second one has no return. */
 static void fill(struct mf_pane *p)
 {
     *p = (struct mf_pane){.h.fd = -1, .state = "running"};
@@ -40,7 +40,7 @@ static void lines(const struct mf_pane *p)
     memset(name, 'x', sizeof name); /* what lies behind the end must not be read */
     ok(!strcmp(mf_pane_name(p, 100, name), "outputs/po?int/run") && !strcmp(mf_pane_name(p, 3, name), "run") &&
            !*mf_pane_name(p, -2, name),
-       "the end of the name, without what a terminal obeys");
+       "the end of the name, without control characters");
     ok(mf_history_last(&p->h, "rollout/ep_return") == 7 && isnan(mf_history_last(&p->h, "none")),
        "the newest value there is");
     FILE *to = fmemopen(text, sizeof text, "w");
@@ -52,7 +52,7 @@ static void lines(const struct mf_pane *p)
                "perf/fps=100 perf/rollout_time=3 perf/update_time=1 perf/idle_gae_in=0.5 perf/idle_gae_out=0.25\n"
                "outputs/po?int/run running: iteration 2, 2000 steps, success 50.0 %\n") ||
            (printf("# %s", text), false),
-       "a line has what the iteration has; the last one says how far the run came");
+       "a line has the iteration's values; the last one has the progress of the run");
 }
 
 /* Does the row of the screen have the text? */
@@ -90,7 +90,7 @@ static void column(struct mf_pane *p)
     p->limited = true, p->total = 4000, p->kl = .02;
     erase();
     mf_pane_draw(p, false, 0, 80, 24);
-    ok(reads(1, "iter 2  2k of 4k steps  1:01:40  left 0:20"), "with its limits known, what is left");
+    ok(reads(1, "iter 2  2k of 4k steps  1:01:40  left 0:20"), "with known limits, the remaining time");
     ok(reads(12, "KL 0.01 of 0.02"), "and KL's limit");
     endwin();
     delscreen(screen);

@@ -1,4 +1,4 @@
-/* Text out of files, on its way to a terminal: what would command it, in ASCII and in UTF-8. */
+/* Text from files on a terminal: control characters, in ASCII and in UTF-8. */
 #include <string.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ int main(void)
     char escaped[32], back[32];
     ok(!strcmp(mf_escape(escaped, "a.b\\c,d", "."), "a\\.b\\\\c,d") && mf_unescape(back, "a\\.b\\\\c,d.e", ".") == 9 &&
            !strcmp(back, "a.b\\c,d"),
-       "what is escaped reads back, up to what is not: %s, %s", escaped, back);
+       "escaped text reads back, up to the first invalid character: %s, %s", escaped, back);
 
     int n;
     const char *word = mf_word_at("joint|single|none", 1, &n);

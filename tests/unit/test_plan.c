@@ -201,7 +201,7 @@ static void refusals(void)
     drop(&m);
 }
 
-/* d/dw of w, of w + detach(w), and of a shared loss that every sample sees. */
+/* d/dw of w, of w + detach(w), and of a shared loss that every sample uses. */
 static void detach_and_shared(void)
 {
     struct mf_engine *e;

@@ -54,12 +54,12 @@ static void weighted(void)
     const struct mf_summary s = mf_summary_of(&g, .72);
     near(s.final.mean, (2 + 4 * 10 * 0 + 5 * 30) / (2 + 4 * 10 + 5 * 30.), 1e-12,
          "at most ten iterations, each by its episodes; those without any do not count");
-    ok(s.last.mean == 10 && s.episodes == 2 + 4 * 10 + 5 * 30, "and it is known over what");
+    ok(s.last.mean == 10 && s.episodes == 2 + 4 * 10 + 5 * 30, "with the last iteration and the number of episodes");
     ok(s.reached == 1 && s.steps.mean == 100, "also for the success that is to be reached: 150 of 200 episodes");
     mf_history_close(&t.h);
 }
 
-/* Two groups in a page's table: of two seeds, and of one run that never got there and of which nothing was told. */
+/* Two groups in a page's table: of two seeds, and of one run that never reached the target and has no configuration. */
 static void compared(const struct mf_run_log *const *two, const struct mf_run_log *const *one)
 {
     static char *text[400];
@@ -82,7 +82,7 @@ static void compared(const struct mf_run_log *const *two, const struct mf_run_lo
     ok(strstr(page, "<a href=\"#g0\">a&lt;b</a>") && second && strstr(second, ">c</a>"), "a row for each group");
     ok(strstr(page, ">training.clip_range=.1&amp;2<br/>training.target_kl=null</code>") != NULL &&
            strstr(second, "<code>not known</code>"),
-       "with what differs, or that nothing is known");
+       "with the differing keys, or that they are unknown");
     ok(strstr(page, "<td class=\"n\">1 of 2</td>") && strstr(second, "<td class=\"n\">0 of 1</td>"),
        "how many reached the success that was asked for");
     ok(strstr(
@@ -92,7 +92,7 @@ static void compared(const struct mf_run_log *const *two, const struct mf_run_lo
        "the mean over seeds with its range, of one run its number");
     ok(strstr(second, "last 1 iteration</span></td><td class=\"n\">-</td>") &&
            strstr(second, "0 of 1</td><td class=\"n\">-</td>"),
-       "and a dash for what there is none of");
+       "and a dash for a missing value");
     free(page);
     free(text[clip]);
 }
@@ -124,7 +124,8 @@ int main(void)
     mf_curve_release(&c);
     log[0].h.step[19] -= 200;
     mf_curve_of(&c, &two, "rollout/success_once", MF_AXIS_STEP);
-    ok(c.n == 19 && c.high[18] == log[1].h.series->value[39], "but half an iteration beyond its end it is what it was");
+    ok(c.n == 19 && c.high[18] == log[1].h.series->value[39],
+       "but half an iteration beyond its end it keeps its value");
     mf_curve_release(&c);
 
     mf_curve_of(&c, &three, "rollout/success_once", MF_AXIS_ITER);
@@ -148,7 +149,8 @@ int main(void)
          "success of the last tenth of the iterations: of the last 1 of 19, 4 of 40, 1 of 10");
     near(s.final.variance, variance, 1e-12, "its variance over seeds");
     ok(fabs(s.final.low - .5) < 1e-12 && fabs(s.final.high - 1.0375) < 1e-12, "its range");
-    ok(s.last.low == 1 && s.last.high == 4 && isnan(s.episodes), "over how many, where nobody counts episodes");
+    ok(s.last.low == 1 && s.last.high == 4 && isnan(s.episodes),
+       "with the number of iterations, where episodes are not counted");
     ok(s.reached == 3, "all reached a half");
     near(s.steps.low, 10000, 0, "one with its tenth iteration, which is the first that can");
     near(s.steps.high, 16000, 0, "one with its 16th: iterations 5 to 14 have the mean .475, 6 to 15 .525");

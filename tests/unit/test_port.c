@@ -21,7 +21,7 @@ static int send_whole(struct mf_port *to, const void *data, size_t len, struct m
     return mf_port_sendv(to, &(struct iovec){.iov_base = (void *)data, .iov_len = len}, 1, e);
 }
 
-/* What recv says when the one writer has ended. */
+/* The result of recv once the only writer has ended. */
 static int end_of(const struct mf_port *in)
 {
     return mf_port_is_socket(in) ? MF_PORT_LEFT : 0;
@@ -36,7 +36,7 @@ static const char *path(const char *prefix, const char *name)
     return p;
 }
 
-/* {"mf": "x", "d": bin32 of n bytes that tell their place and the frame's number} */
+/* {"mf": "x", "d": bin32 of n bytes that encode their position and the frame's number} */
 static uint8_t *frame(size_t n, int number, size_t *len)
 {
     static const uint8_t head[] = {0x82, 0xa2, 'm', 'f', 0xa1, 'x', 0xa1, 'd', 0xc6};
@@ -86,7 +86,7 @@ static int read_all(struct mf_port *in, int rounds)
     return good == rounds * SIZES && mf_port_recv(in, NULL, &data, &len, &err) == end_of(in);
 }
 
-/* A writer in a process of its own; what it writes must come out whole, also to a reader that starts late. */
+/* A writer in a process of its own; a reader gets its whole output, even if it starts late. */
 static void round_trip(const char *in_address, const char *out_address, const char *what, int late_ms)
 {
     struct mf_port *in = NULL;
@@ -103,7 +103,7 @@ static void round_trip(const char *in_address, const char *out_address, const ch
     ok(status == 0, "%s: the writer ends well", what);
 }
 
-/* ---- what is no whole stream ---- */
+/* ---- incomplete streams ---- */
 
 /* rc of reading `bytes` from a file to its end or to an error; *frames came whole before that. */
 static int read_bytes(const void *bytes, size_t n, int *frames)
@@ -138,7 +138,7 @@ static void cut_everywhere(void)
         if (!whole)
             bad += !strstr(err.text, "ends inside a frame");
     }
-    ok(bad == 0, "a stream cut at any byte gives its whole frames, then says where it is cut");
+    ok(bad == 0, "a stream cut at any byte gives its complete frames, then an error with the position");
     read_bytes(three, sizeof one + 7, &frames);
     ok(strstr(err.text, "at byte 47") && strstr(err.text, "began at byte 40") && strstr(err.text, dir),
        "with the port and the bytes: %s", err.text);
@@ -166,7 +166,7 @@ static void refusals(void)
     refused("a bin of 1 GiB that does not come", "\x81\xa1x\xc6\x3f\xff\xff\x00....", 12, "ends inside a frame");
     refused("a list of 5e8 that does not come", "\x81\xa1x\xdd\x1f\xff\xff\x00....", 12, "ends inside a frame");
     getrusage(RUSAGE_SELF, &after);
-    ok(after.ru_maxrss - before.ru_maxrss < 8 << 10, "what only lengths promise takes no memory");
+    ok(after.ru_maxrss - before.ru_maxrss < 8 << 10, "lengths without data take no memory");
     for (size_t i = 0; i < sizeof deep; i += 2)
         memcpy(deep + i, i ? "\x91\x91" : "\x81\xc0", 2);
     refused("a nest of lists", deep, sizeof deep, "nested deeper than 31");
@@ -380,8 +380,8 @@ static void deaths(void)
     ok(!rc && mf_port_check(out, &err) == 0, "a reader that is there is not gone");
     close(fd[0]);
     ok(mf_port_check(out, &err) == MF_CLOSED, "and then it is");
-    ok(recv_once(path("", "idle"), out) == MF_CLOSED, "who waits for input sees that nobody reads the output: %s",
-       err.text);
+    ok(recv_once(path("", "idle"), out) == MF_CLOSED,
+       "a program that waits for input detects that its output has no reader: %s", err.text);
     ok(recv_once(path("ipc://", "d4"), out) == MF_CLOSED, "also on ZeroMQ");
     mf_port_drop(out);
     close(fd[1]);

@@ -142,7 +142,7 @@ static void explained(void)
     mf_policy_release(&r.policy);
 }
 
-/* What data and options ask for and no machine has. */
+/* More memory than any machine has, for data and options. */
 static void too_large(void)
 {
     struct mf_ppo_opts o = defaults;

@@ -146,7 +146,7 @@ static void limits(void)
     mf_rays_cast((double[]){3, 4, 2}, 1, down, 1, &floor, &t, &which);
     ok(t == 2 && which == 0, "a plane without size is everywhere");
     mf_rays_cast((double[]){3, 4, -2}, 1, up, 1, &floor, &t, &which);
-    ok(isinf(t) && which == -1, "and is not seen from behind");
+    ok(isinf(t) && which == -1, "and no ray from behind meets it");
     mf_rays_cast((double[]){0, 0, 2}, 1, down, 1, &can, &t, &which);
     near(t, 1.95, 1e-6, "a ray along a cylinder's axis meets its lid");
     mf_rays_cast((double[]){-2, 0, 0}, 1, along, 1, &can, &t, &which);
@@ -155,7 +155,7 @@ static void limits(void)
     ok(isinf(t), "one above it nothing");
     can.pos[0] = NAN;
     mf_rays_cast((double[]){-2, 0, 0}, 1, along, 1, &can, &t, &which);
-    ok(isinf(t) && which == -1, "a solid that is nowhere is not seen");
+    ok(isinf(t) && which == -1, "no ray meets an absent solid");
 }
 
 int main(void)

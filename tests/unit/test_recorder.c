@@ -1,4 +1,4 @@
-/* A stream into HDF5 and back, byte for byte, and what robomimic's readers see of it. */
+/* A stream into HDF5 and back, byte for byte, and its layout for robomimic's readers. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static void summed_rewards(void)
     H5Dclose(set);
     H5Fclose(file);
     ok(got[0] == 0 + 1 + 2 + 3 && got[1] == 8 + 9 + 10 + 11 && got[2] == 16 + 17,
-       "rewards are summed over what was executed of a chunk: %g %g %g", (double)got[0], (double)got[1],
+       "rewards are summed over the executed steps of a chunk: %g %g %g", (double)got[0], (double)got[1],
        (double)got[2]);
 }
 
@@ -183,7 +183,7 @@ static void round_trip(void)
     unlink(path);
 }
 
-/* In a process of its own, since HDF5 leaks what it could not write. */
+/* In a process of its own, since HDF5 leaks data that it could not write. */
 static void full_disk(void)
 {
     int status;
@@ -195,7 +195,7 @@ static void full_disk(void)
         setrlimit(RLIMIT_FSIZE, &(struct rlimit){1 << 16, 1 << 16});
         _exit(record(frames, raw) == MF_EIO && strstr(err.text, part) && strstr(err.text, "File too large") ? 0 : 1);
     }
-    ok(wait(&status) > 0 && status == 0, "no room is told");
+    ok(wait(&status) > 0 && status == 0, "a full disk is an error");
     ok(access(path, F_OK) && access(part, F_OK), "and nothing is left");
 }
 

@@ -1,4 +1,4 @@
-/* An iteration in numbers and in words: what has no value is left out, and a dash. */
+/* An iteration as a frame and as text: missing values are left out of the frame, and a dash in text. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* A file of results: what comes back is what went in, for the same question alone, and it outlives a kill. */
+/* A file of results: finds each result for its own settings alone, and survives a kill. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static void same_question(struct mf_policy *p, struct mf_policy *q)
     must(mf_results_open(&f, path, &err), &err);
     ok(!mf_results_find(f, &r), "nothing is found in a new file");
     must(mf_results_add(f, &r, &err), &err);
-    ok(mf_results_find(f, &r) && mf_results_count(f) == 1, "what was added is known");
+    ok(mf_results_find(f, &r) && mf_results_count(f) == 1, "an added result is found");
     mf_results_close(f);
     must(mf_results_open(&f, path, &err), &err);
     r.trial = out;
@@ -112,7 +112,7 @@ static void after_a_kill(struct mf_policy *p)
     put("{\"checkpoint\": \"x\", "); /* another program dies while we have it open */
     must(mf_results_add(f, &r, &err), &err);
     mf_results_close(f);
-    ok(count() == 2, "what is added after one is a line of its own");
+    ok(count() == 2, "a result after it is a line of its own");
 }
 
 /* Two evaluations of the same begin before either has its result. */

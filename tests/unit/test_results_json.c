@@ -38,7 +38,7 @@ static void documents(struct mf_policy *p)
     must(mf_results_json_add(&j, &r, &err), &err);
     ok(mf_results_json_close(&j, false, &err) == 0 && access(part, F_OK) < 0, "one that is given up leaves nothing");
     got = json_load_file(path, 0, NULL);
-    ok(json_array_size(json_object_get(got, "results")) == 2, "and what was there stays");
+    ok(json_array_size(json_object_get(got, "results")) == 2, "and the old file stays");
     json_decref(got);
     must(mf_results_json_open(&j, path, "toy", 1, seeds, &err) || mf_results_json_close(&j, true, &err), &err);
     got = json_load_file(path, 0, NULL);
@@ -70,7 +70,7 @@ static void metrics(struct mf_policy *p)
     ok(value(m, "values.eval/n") == 4 && value(m, "values.eval/success_once") == .75 &&
            value(m, "values.eval/success_at_end") == .5 && value(m, "values.eval/return") == 1 &&
            value(m, "values.eval/length") == 25,
-       "and what the trials come to");
+       "and the trials' statistics");
     ok(value(m, "values.eval/success_once_low") == mf_wilson(3, 4).low &&
            value(m, "values.eval/success_once_high") == mf_wilson(3, 4).high,
        "with Wilson's interval");

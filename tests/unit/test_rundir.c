@@ -44,7 +44,7 @@ static bool holds(const char *path, const char *want)
     return strstr(text, want) != NULL;
 }
 
-/* What is there is left alone until the run is accepted. */
+/* Existing files stay unchanged until the run is accepted. */
 static void accepting(void)
 {
     struct mf_rundir a;
@@ -58,13 +58,14 @@ static void accepting(void)
            holds("kept/configs/machine", "there") && holds("kept/configs/mf-x.yaml", "was") &&
            holds("kept/logs/mf-x.log", "old\n"),
        "a run that is opened by force has changed nothing yet");
-    mf_log(MF_LOG_WARN, "said before");
+    mf_log(MF_LOG_WARN, "logged before");
     mf_rundir_accepted(&a);
-    ok(!mf_runs_newest("kept", path) && !holds("kept/configs/machine", "there"), "accepted, it forgets and says where");
+    ok(!mf_runs_newest("kept", path) && !holds("kept/configs/machine", "there"),
+       "once accepted, it removes the old run and logs the folder");
     ok(mf_rundir_join("kept", "mf-x", conf) && holds("kept/configs/mf-x.yaml", "seed: 0") &&
            access("kept/configs/mf-x.yaml.part", F_OK) < 0 && holds("kept/logs/mf-x.log", "old\n") &&
-           holds("kept/logs/mf-x.log", "mf: warn: said before\n"),
-       "its program leaves its configuration and a log, with what was said before");
+           holds("kept/logs/mf-x.log", "mf: warn: logged before\n"),
+       "its program writes its configuration and a log, with the messages so far");
     ok(!mf_rundir_join("kept", "mf-x", conf) && mf_rundir_join("kept", "mf-y", conf),
        "another of the same name does not, one of another name does");
     mf_log_tee(-1);

@@ -1,4 +1,4 @@
-/* What a path names: a checkpoint, a run, the latest run of a shelf, or no run. */
+/* The meaning of a path: a checkpoint, a run, the latest run of a folder, or no run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static void runs(void)
     ok(means("o/ppo", "o/ppo/checkpoints/000010.safetensors"), "but not one that is cut");
     folders(
         "ln -s 000009.safetensors o/ppo/checkpoints/best.safetensors; touch o/ppo/checkpoints/notes.safetensors.txt");
-    ok(mf_runs_files("o/ppo", count, &n, &err) == 0 && n == 4, "files are told apart from links and notes");
+    ok(mf_runs_files("o/ppo", count, &n, &err) == 0 && n == 4, "files are distinguished from links and notes");
     ok(mf_runs_at(&at, "o/ppo", &err) == 0 && at.kind == MF_AT_RUN && !at.shelf, "it is a run");
     ok(mf_runs_at(&at, "o/ppo/checkpoints", &err) == 0 && at.kind == MF_AT_FOLDER, "its checkpoints/ is none");
     ok(mf_runs_at(&at, "o/young/logs/metrics.mf", &err) == 0 && at.kind == MF_AT_FILE, "nor is a file");

@@ -34,7 +34,7 @@ static void reads_the_reference(void)
     ok(none && none->rank == 2 && none->count == 0 && none->bytes == 0, "shape [2, 0] is fine");
     ok(mask && mask->dtype == MF_B1 && !memcmp(mask->data, "\1\0\1", 3), "booleans");
     ok(half && half->dtype == MF_F16, "a name with a quote, a newline and a Greek letter");
-    ok(!mf_safetensors_find(&f, "c") && !mf_safetensors_meta(&f, "c"), "what is not there is not found");
+    ok(!mf_safetensors_find(&f, "c") && !mf_safetensors_meta(&f, "c"), "a missing tensor is not found");
     const char *q = mf_safetensors_meta(&f, "q");
     ok(q && !strcmp(q, "a \"quoted\" \\ λ"), "metadata is decoded");
     mf_safetensors_close(&f);
@@ -176,7 +176,7 @@ static const struct {
 static void refuses(void)
 {
     struct mf_err err;
-    ok(parse(X("[2]", "[0,8]") "   ", 8, &err) == 0, "the frame of what follows is a good file");
+    ok(parse(X("[2]", "[0,8]") "   ", 8, &err) == 0, "the unmodified file is valid");
     ok(parse("{\"__metadata__\":{\"\\u0041\":\"\\ud83d\\ude00\"}}", 0, &err) == 0,
        "escapes and surrogate pairs are fine");
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {

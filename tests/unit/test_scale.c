@@ -28,7 +28,7 @@ static void masked(void)
     mf_scale_step(&two, 2, .5, r, (uint8_t[]){1, 0}, (uint8_t[]){0, 0}, ran, out);
     ok(one.mean == two.mean && one.var == two.var && one.count == two.count && out[0] == scaled && out[1] == 0 &&
            ran[1] == 0,
-       "a masked row beside a valid one changes nothing, whatever it holds, and ends what was running");
+       "a masked row beside a valid one changes nothing, for any values, and ends the running return");
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* What mf-env answers to whatever it is asked: shapes, counts and numbers that would not fit are refused. */
+/* mf-env's answers to any request: invalid shapes, counts and numbers are refused. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +125,7 @@ static void steps(void)
     struct mf_frame *q = mf_talk_new("load", 7);
     mf_frame_add(q, "state/0", MF_U8, 1, &state, &data, &err);
     memset(data, 127, state); /* a clock of 2139062143 steps */
-    ok(!*ask(q, "load") && !*ask(step(9, 0, 1), "step"), "any bytes are a state that goes on");
+    ok(!*ask(q, "load") && !*ask(step(9, 0, 1), "step"), "a state of any bytes continues");
     q = shown(mf_talk_new("load", 7), "state/0", MF_U8, 1, &other);
     refused(ask(q, "load"), "not one of environment point");
     refused(ask(mf_talk_new("dance", 7), "dance"), "unknown request 'dance'");

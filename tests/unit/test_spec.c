@@ -1,4 +1,4 @@
-/* A policy's spec: to a head and back, as text, and what is said where two differ. */
+/* A policy's spec: to a head and back, as text, and the error where two differ. */
 #include <string.h>
 
 #include "flow/fields.h"
@@ -206,7 +206,7 @@ static void differences(void)
     ok(mf_policy_spec_agree(&a, "FILE", &b, "the head", &err) == MF_EUSAGE &&
            !strcmp(err.text, "policy.num_inference_steps is 5 in FILE and 9 in the head"),
        "%s", err.text);
-    ok(mf_spec_agree(&a, "FILE", &b, "the head", false, &err) == 0, "which is not of what was learned");
+    ok(mf_spec_agree(&a, "FILE", &b, "the head", false, &err) == 0, "which is not a learned field");
     b.obs.key[2].dim[1] = 3;
     ok(mf_spec_agree(&a, "FILE", &b, "the head", false, &err) == MF_EUSAGE &&
            strstr(err.text, "1024x6:point_cloud,4x4x3u8:image in FILE and 4:state,3:robot0_eef_pos,1024x3"),

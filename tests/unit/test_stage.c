@@ -112,7 +112,7 @@ static const struct mf_stage drainer = {
 
 static char out[] = "/tmp/mf-stage-out-XXXXXX", errors[] = "/tmp/mf-stage-err-XXXXXX";
 
-/* Run one, words ended by NULL; sig is sent after 200 ms. Returns the status as a shell sees it. */
+/* Runs one; words end with NULL; sig is sent after 200 ms. Returns the status that a shell reports. */
 static int run(const char *program, int sig, const char *const *words)
 {
     char *argv[16] = {(char *)(uintptr_t)program};
@@ -145,7 +145,7 @@ static const char *text_of(const char *path)
     return text;
 }
 
-/* What lies in `out`: frames, whether the last is an end, and what that one says. */
+/* The content of `out`: frames, whether the last is an end, and its fields. */
 struct seen {
     int frames;
     bool ended, stopped;
@@ -184,12 +184,11 @@ static void sources(void)
     int rc = run("ticker", 0, WORDS("clone.steps=3", "clone.warmup_steps=0"));
     struct seen s = look();
     ok(rc == 0 && s.frames == 5 && s.ended && !s.stopped, "a source ends by itself");
-    ok(s.said == 4 && s.samples == 18 && !strcmp(s.src, "here"),
-       "its end counts frames and samples, and says its name");
+    ok(s.said == 4 && s.samples == 18 && !strcmp(s.src, "here"), "its end counts frames and samples, and has its name");
 
     rc = run("ticker", SIGINT, WORDS("clone.steps=0", "clone.warmup_steps=20"));
     s = look();
-    ok(rc == 130 && s.ended && s.stopped && s.said == s.frames - 1, "INT: an end that says stopped, then dead by INT");
+    ok(rc == 130 && s.ended && s.stopped && s.said == s.frames - 1, "INT: an end with stopped, then dead by INT");
     ok(strstr(text_of(errors), "closed rc=0") != NULL, "it was closed as after a good run");
 
     rc = run("ticker", SIGTERM, WORDS("clone.steps=0", "clone.warmup_steps=20"));
@@ -200,7 +199,7 @@ static void sources(void)
     rc = run("ticker", 0, WORDS("clone.steps=3", "run.dir=work"));
     ok(rc == 1 && !look().ended && strstr(text_of(errors), "closed rc=-5 work fails") &&
            strstr(text_of(errors), "mf-ticker: error: work fails"),
-       "an error: closed, told, exit 1, no end");
+       "an error: closed, reported, exit 1, no end");
     rc = run("ticker", 0, WORDS("run.dir=open"));
     ok(rc == 1 && look().frames == 0 && strstr(text_of(errors), "closed rc=-5"), "an error in open is closed too");
     rc = run("ticker", 0, WORDS("clone.steps=1", "run.dir=close", "clone.warmup_steps=0"));

@@ -7,7 +7,7 @@
 
 static struct mf_err err;
 
-/* What check says of a part that names this version (none below -1), digest and encoder (NULL: not named). */
+/* The check of a part with this version (none below -1), digest and encoder (NULL: none). */
 static int says(struct mf_staleness *s, const struct mf_policy *p, const char *digest, int64_t version,
                 const char *theirs, const char *encoder)
 {

@@ -118,7 +118,7 @@ static void workspace(void)
     ok(says(&f, "cfg.policy.dims", "[64, 16]") && says(&f, "cfg.policy.act", "null"), "OmegaConf's lists and nulls");
     ok(says(&f, "pickles.global_step", "123") && says(&f, "pickles._output_dir", "/tmp/run"),
        "a pickle within the pickle");
-    ok(!mf_torch_value(&f, "cfg", "policy") && !mf_torch_value(&f, "cfg", "none"), "what is not there is not found");
+    ok(!mf_torch_value(&f, "cfg", "policy") && !mf_torch_value(&f, "cfg", "none"), "a missing name is not found");
     mf_torch_close(&f);
 }
 

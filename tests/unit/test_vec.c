@@ -115,7 +115,7 @@ static void check_resume(const char *name)
     struct trace straight = roll(v, env, 5, 0, DECISIONS, -1);
     free(roll(w, env, 5, 0, 4, -1).bytes);
     ok(mf_vec_load(w, bytes, size, &obs, &exact, &err) == 0 && exact, "%s: a used vec loads", name);
-    ok(same(straight, roll(w, env, 5, 0, DECISIONS, -1)), "%s: and goes on with the bytes of the saved one", name);
+    ok(same(straight, roll(w, env, 5, 0, DECISIONS, -1)), "%s: and continues with the bytes of the saved one", name);
     ok(mf_vec_load(w, bytes, size - 1, &obs, &exact, &err) == MF_EFORMAT, "%s: a short state is refused", name);
     bytes[0] ^= 1;
     ok(mf_vec_load(w, bytes, size, &obs, &exact, &err) == MF_EFORMAT, "%s: another environment's state is refused",
@@ -125,7 +125,7 @@ static void check_resume(const char *name)
     mf_vec_free(w);
 }
 
-/* Reward per step of the point: the way gained, so an episode's return tells its first and last distance. */
+/* Reward per step of the point: the reduction of its distance, so an episode's return is the total reduction. */
 static void check_chunks(void)
 {
     struct mf_err err;
@@ -144,7 +144,7 @@ static void check_chunks(void)
     ok(d.rewards[5] == 0 && d.rewards[6] == 0, "the rest of the chunk has reward 0");
     ok(!memcmp(d.final_obs, first, 3 * sizeof(float)), "the final observation is the true last one (nothing moved)");
     ok(memcmp(d.obs, first, 3 * sizeof(float)) && mf_vec_episode(v)[0] == 1 && mf_vec_clock(v)[0] == 0,
-       "what the policy sees is the next episode's start");
+       "the observation is the next episode's first");
     memcpy(start, d.obs, sizeof start);
     ok(mf_vec_reset(v, (int32_t[]){1, 1, 1}, &obs, &err) == 0 && !memcmp(obs, start, sizeof start),
        "which a reset to episode 1 gives too");

@@ -26,7 +26,7 @@ int main(void)
        "an episode begins with its first one");
     mf_windows_push(w, N, TO, O, &d, next);
     ok(is(w, 11, 12, 13), "of three control steps all are there");
-    ok(is(w + TO * O, 2, 21, 22), "of two, the newest of what was seen before");
+    ok(is(w + TO * O, 2, 21, 22), "of two, the newest previous observation");
     ok(is(w + 2 * TO * O, 31, 31, 31), "where an episode began, nothing of the last one");
     mf_window_follow(w + TO * O, TO, O, &d, 1, next);
     ok(is(w + TO * O, 22, 21, 13), "one environment's window, up to another last one");
@@ -34,6 +34,6 @@ int main(void)
     float one[N * O];
     d.trail = NULL; /* as environments in other processes have none */
     mf_windows_push(one, N, 1, O, &d, next);
-    ok(!memcmp(one, next, sizeof one), "of one step, what is seen next");
+    ok(!memcmp(one, next, sizeof one), "of one step, the next observation");
     return done();
 }

@@ -100,13 +100,13 @@ static void starting(const char *run)
        "%s", err.text);
     mf_runs_version(run, 4, path);
     checkpoint(path);
-    ok(starts(&w, true, "mine", "checkpoints/000004", true), "run.resume goes on with the folder's newest");
+    ok(starts(&w, true, "mine", "checkpoints/000004", true), "run.resume resumes from the folder's newest");
     ok(starts(&w, false, "mine", "mine", false), "and nothing else does");
     mf_frame_set_int(head, "iter", 4);
-    ok(starts(&w, false, "mine", "checkpoints/000004", true), "but a collector that goes on in that run");
+    ok(starts(&w, false, "mine", "checkpoints/000004", true), "but a collector that resumes that run does");
     mf_workdir_close(&w);
     open_it(&w, "mine", false);
-    ok(starts(&w, false, NULL, "theirs", false), "who writes elsewhere does not go on there");
+    ok(starts(&w, false, NULL, "theirs", false), "a program with another folder does not resume there");
     mf_workdir_close(&w);
 }
 

@@ -70,7 +70,7 @@ static void leave(struct attended *a)
     mf_params_release(&a->ps);
 }
 
-/* What one sample becomes on so many threads; by the shared scale, then by another, then with weights that changed. */
+/* The results of one sample on so many threads: with the shared scale, with another, with changed weights. */
 static void alone(int threads, const float *x, float y[3][QUERIES * D])
 {
     struct attended a;
@@ -122,7 +122,7 @@ static void together(void)
         ok(worst < 1e-4f, "one sample on one thread as by plain loops");
         for (int threads = 2; threads <= 5; threads++)
             ok(!memcmp(y[threads][i], y[1][i], sizeof y[1][i]), "the same bits by %d threads together", threads);
-        ok(i == 0 || memcmp(y[1][i], y[1][i - 1], sizeof y[1][i]), "what is shared follows what it is made of");
+        ok(i == 0 || memcmp(y[1][i], y[1][i - 1], sizeof y[1][i]), "shared values follow their inputs");
     }
     size_t bytes;
     float *plain = helped(0, x, &bytes), *one = helped(1, x, &bytes), worst = 0.0f, most = 0.0f;

@@ -180,7 +180,7 @@ int main(int argc, char **argv)
     enum mf_precision precision = argc > 3 && strcmp(argv[3], "bf16") == 0 ? MF_BF16 : MF_FP32;
     bench_must(mf_engine_open(&engine, "cpu", 0, precision, &err), &err);
     for (int i = 0; i < 2; i++) {
-        open_bench(&b[i], i, engine, argv[1], checks ? "moved" : "logprobs", checks ? 1e-30 : 1e-8);
+        open_bench(&b[i], i, engine, argv[1], checks ? "moved" : "logprobs", checks ? 1e-30 : 1e-12);
         if (checks)
             check(&b[i], &all, &n);
     }

@@ -33,9 +33,9 @@ static struct mf_ppo_opts options(int batch, bool still)
                                 .logprob_clamp = 1,
                                 .value_coef = 0.5,
                                 .entropy_coef = 0.03,
-                                .learning_rate = still ? 1e-30 : 1e-8,
-                                .critic_learning_rate = still ? 1e-30 : 1e-8,
-                                .noise_learning_rate = still ? 1e-30 : 1e-8,
+                                .learning_rate = still ? 1e-30 : 1e-12,
+                                .critic_learning_rate = still ? 1e-30 : 1e-12,
+                                .noise_learning_rate = still ? 1e-30 : 1e-12,
                                 .max_grad_norm = still ? 0 : 0.5,
                                 .normalize_over = MF_OVER_MINIBATCH,
                                 .normalize_advantages = true};
@@ -48,7 +48,8 @@ static void drop(struct bench *b)
     b->ppo = NULL;
 }
 
-/* Turns use the log-probabilities themselves: no row is clipped, so all are computed. */
+/* Turns use the log-probabilities themselves, and learning rates that move no weight: no row is ever clipped, so all
+ * are computed. */
 static void prepare(struct bench *b, int batch, size_t n, const struct mf_ppo_opts *o, bool still)
 {
     struct mf_err err;

@@ -72,7 +72,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n' >lfs
     run -3 mf-ckpt verify nan "$newest" shape norm cut lfs
     [[ $output == *"number 0 of critic.Q1.layers.0.bias is nan"* && $output == *"$newest: ok"* ]] &&
-        [[ $output == *"shape does not fit"* && $output == *"norm holds a policy without its normaliser"* ]] &&
+        [[ $output == *"shape does not match the policy"* && $output == *"norm holds a policy without its normaliser"* ]] &&
         [[ $output == *"half-written or cut"* && $output == *"git lfs pull"* && $output == *"5 of 6"* ]] || return 1
     run -0 mf-ckpt verify run && [[ ${lines[0]} == "$oldest: ok" && ${lines[-1]} == "$newest: ok" ]] || return 1
     mv nan "$oldest" && mv cut run/checkpoints/cut.safetensors

@@ -10,7 +10,7 @@ static void forward(const struct mf_call *c, int n)
     for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
         const float *mean = mf_ref_row(c, 0, i), *eps = mf_ref_row(c, 1, i);
         for (int d = 0; d < D; d++) {
-            float s = mf_flow_std(c, i, d); /* where it is 0, eps may hold anything */
+            float s = mf_flow_std(c, i, d); /* where it is 0, eps is not used: it may be NaN */
             c->y.data[i * D + d] =
                 mf_flow_kept(s == 0.0f ? mean[d] : mean[d] + s * mf_flow_kept(eps[d], how->clip), how->limit);
         }

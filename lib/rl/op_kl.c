@@ -1,4 +1,4 @@
-/* op_kl.c - the divergence of a policy from the one that sampled. */
+/* op_kl.c - the KL divergence from the policy that sampled. */
 #include <math.h>
 
 #include "dev/device.h"

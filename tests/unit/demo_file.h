@@ -70,7 +70,7 @@ static inline void put_mask(hid_t file, const char *name, int variable, hsize_t 
     mf_h5_close(set), mf_h5_close(space), mf_h5_close(type), mf_h5_close(links);
 }
 
-/* Number j of step t of a column; NaN and the sentence where it cannot be read. */
+/* Number j of step t of a column; NaN and the error where it cannot be read. */
 static inline double number(struct mf_demos *d, int column, size_t demo, size_t t, size_t j)
 {
     const void *rows;

@@ -32,7 +32,7 @@ static inline struct mf_val given_sum(struct mf_graph *g, struct mf_val x)
     return mf_linear(g, x, W, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 
-/* Gradients for the first n of ps, which has no values yet: they are fresh ones then. */
+/* Gradients for the first n of ps. ps has no values yet and gets initial ones. */
 static inline void given_open(struct given *l, struct mf_engine *e, struct mf_params *ps, int n)
 {
     struct mf_err err;

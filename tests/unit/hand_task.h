@@ -1,4 +1,4 @@
-/* hand_task.h - how a task of one hand (env/hand.h) is played by its tests. */
+/* hand_task.h - runs a task of one hand (env/hand.h) in its tests. */
 #ifndef MF_HAND_TASK_H
 #define MF_HAND_TASK_H
 
@@ -51,7 +51,7 @@ static void load(void *state, const void *bytes, float *obs)
     mf_env_observe(env, state, &low, obs);
 }
 
-/* How many of n trials the scripted expert of the environment does well. */
+/* The number of successes of the environment's scripted expert in n trials. */
 static int expert_successes(int n)
 {
     float *actions = calloc((size_t)n, A * sizeof *actions);
@@ -73,8 +73,8 @@ static int expert_successes(int n)
     return success;
 }
 
-/* Saved after `before` steps of act, 100 more are the same bits in another simulation, and in this one. The thing gets
- * higher than `height`, so there is contact among them. */
+/* A state saved after `before` steps of act continues with the same bits for 100 steps, in another simulation and in
+ * this one. The object gets higher than `height`, so the steps have contact. */
 static void check_resume(void (*act)(void *state, void *memory, unsigned t, const float *obs, float *action),
                          unsigned before, float height)
 {

@@ -72,7 +72,7 @@ static void record(struct lab *l, int op, struct mf_engine *e, int tile, struct 
     *l = (struct lab){.rng = mf_rng_at(8, MF_RNG_TEST, (uint32_t)op, 0, 0)};
     l->g = mf_graph_new(&l->ps);
     struct mf_val y = l->y = ops[op].record(l);
-    /* A loss that looks at every element with another weight. */
+    /* A loss with another weight for each element. */
     int n = mf_rows(l->g, y) * mf_cols(l->g, y);
     struct mf_val flat = mf_reshape(l->g, y, 1, n);
     int w = mf_param_add(&l->ps, "loss", 1, n, 2, MF_GROUP_BUFFER, MF_INIT_NORMAL, 1.0f);

@@ -10,14 +10,10 @@
 #include "op/ops.h"
 #include "tap.h"
 
-enum {
-    S = 256,
-    FEW = 5,
-    R = 3,
-    U = 4
-}; /* samples, of which some tests take few; rows, columns of what feeds an operand */
+enum { S = 256, FEW = 5, R = 3, U = 4 }; /* samples, fewer in some tests; rows and columns of the input of an operand */
 
-/* Operands come through a linear layer of their own, so that the gradient of its weights shows theirs. */
+/* Each operand is the output of a linear layer, so that the gradient of its weights tests the gradient of the operand.
+ */
 struct lab {
     struct mf_params ps;
     struct mf_graph *g;

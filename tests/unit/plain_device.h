@@ -1,5 +1,5 @@
 /* plain_device.h - a device by the reference loops, in a memory of its own. Its addresses are shifted, so that a read
- * or write of them outside this file crashes, and new memory is NaN until something is put there.
+ * or write outside this file crashes, and new memory is NaN until data is put there.
  *
  * A test program runs on it by including this file before its own: the devices "cpu" and "ref" are then this one. */
 #ifndef MF_PLAIN_DEVICE_H
@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "graph/plan.h"
 
-#define PLAIN_SHIFT ((uintptr_t)1 << 62) /* no address that a processor has */
+#define PLAIN_SHIFT ((uintptr_t)1 << 62) /* an address beyond those of any processor */
 
 static float *plain_hide(float *p)
 {
@@ -26,7 +26,7 @@ static float *plain_show(const float *p)
 }
 
 struct mf_dev {
-    int taken; /* pieces of memory that were not given back */
+    int taken; /* allocated pieces of memory */
 };
 
 struct mf_program {

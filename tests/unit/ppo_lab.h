@@ -64,8 +64,8 @@ static inline void *add(struct mf_frame *f, const char *name, enum mf_dtype type
     return p;
 }
 
-/* Sample a round by the policy and cut it into slices. masked: every third decision is no transition, and everything in
- * it is `garbage`. */
+/* Samples a round with the policy and splits it into slices. masked: every third decision is no transition, and all of
+ * its values are `garbage`. */
 static inline struct round sample_round(struct mf_policy *p, struct mf_engine *e, int slices, bool masked,
                                         float garbage)
 {
@@ -140,7 +140,7 @@ struct run {
     int rc;
 };
 
-/* Of the rows, before they are learned from. */
+/* Of the rows, before the update. */
 typedef void change_fn(struct mf_rows *r, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *o);
 
 static inline struct run update_changed(const struct mf_policy_spec *spec, const struct mf_ppo_opts *o, int threads,

@@ -85,7 +85,7 @@ static struct mf_frame *end(void)
     return f;
 }
 
-/* Records frames made by us as if they had come from elsewhere. Returns the first failure. */
+/* Records frames of the test as if from another program. Returns the first failure. */
 static int record(struct mf_frame *frames[FRAMES], struct bytes raw[FRAMES])
 {
     struct mf_recorder *r;

@@ -1,4 +1,4 @@
-/* toy_result.h - a result of an environment that is not there, with a name that must be quoted. */
+/* toy_result.h - a result of a fictitious environment whose name needs quotes. */
 #ifndef MF_TEST_TOY_RESULT_H
 #define MF_TEST_TOY_RESULT_H
 

@@ -116,7 +116,7 @@ static void decoupled(void)
     mf_policy_release(&c.policy);
     o.recompute_logprobs = true;
     a = update_noisy(&chain, &o, 2, 1, false, 0);
-    ok(a.rc && strstr(err.text, "take one of them"), "recomputing and decoupling exclude each other");
+    ok(a.rc && strstr(err.text, "set one of the two"), "recomputing and decoupling exclude each other");
     mf_policy_release(&a.policy);
 }
 

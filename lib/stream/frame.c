@@ -266,6 +266,16 @@ static int split_arrays(struct mf_frame *f, struct mf_err *err)
     return make_store(f, err);
 }
 
+/* The first bytes of a recording are a map, too: nine pairs. */
+static int check_magic(const uint8_t *raw, size_t len, struct mf_err *err)
+{
+    if (len < 8 || memcmp(raw, "\211HDF\r\n\032\n", 8) != 0)
+        return 0;
+    return mf_err_set(
+        err, MF_EFORMAT,
+        "an HDF5 file, not a stream: mf-replay makes a stream of a recording, mf-data lists its contents");
+}
+
 /* raw is one whole map; the frame takes it, also on error. */
 static int adopt(struct mf_frame **out, uint8_t *raw, size_t len, struct mf_err *err)
 {
@@ -275,7 +285,8 @@ static int adopt(struct mf_frame **out, uint8_t *raw, size_t len, struct mf_err 
     f->raw = raw;
     f->len = len;
     f->holder = -1;
-    if ((rc = check_maps(raw, &at, raw + len, err)) || (rc = split_fields(f, err)) || (rc = split_arrays(f, err))) {
+    if ((rc = check_magic(raw, len, err)) || (rc = check_maps(raw, &at, raw + len, err)) ||
+        (rc = split_fields(f, err)) || (rc = split_arrays(f, err))) {
         mf_frame_free(f);
         return rc;
     }

@@ -4,6 +4,15 @@ load helpers
 setup() { stream make case=random iters=3 slices=2 >"$T/a.mf"; }
 h5py() { /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"; }
 
+@test "a recording in place of a stream: every reader names the programs for it" {
+    mf-record "$T/rec.hdf5" --in "$T/a.mf" --out /dev/null || return 1
+    local p
+    for p in mf-check mf-stat mf-view mf-gae; do
+        run -3 bash -c "$p --in $T/rec.hdf5 | cat; exit \${PIPESTATUS[0]}" &&
+            [[ ${#lines[@]} -eq 1 && $output == *"an HDF5 file, not a stream: mf-replay makes a stream of a recording"* ]] || { echo "$p: $output" && return 1; }
+    done
+}
+
 @test "a recording replays byte for byte, with unknown fields and big-endian arrays" {
     mf-record "$T/a.hdf5" <"$T/a.mf" >"$T/passed.mf" &&
         mf-replay "$T/a.hdf5" | cmp - "$T/a.mf" &&

@@ -19,10 +19,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifndef MF_EVERYWHERE /* before a function that a GPU's kernels call, too (lib/cuda/kernel.h) */
+#define MF_EVERYWHERE
+#endif
+
 enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH, MF_ACT_SILU, MF_ACT_GELU /* its tanh form */ };
 
 /* The derivative cannot be computed from the result: forward stores it in aux. */
-static inline bool mf_act_keeps(enum mf_act act)
+MF_EVERYWHERE static inline bool mf_act_keeps(enum mf_act act)
 {
     return act == MF_ACT_MISH || act == MF_ACT_SILU || act == MF_ACT_GELU;
 }
@@ -67,32 +71,32 @@ struct mf_op {
 };
 
 /* Rows of a tensor in a tile of n samples. */
-static inline int mf_tile_rows(const struct mf_tensor *t, int n)
+MF_EVERYWHERE static inline int mf_tile_rows(const struct mf_tensor *t, int n)
 {
     return t->shared ? t->rows : n * t->rows;
 }
 
 /* Floats from a tensor's data to (row, col) of a tile of n samples. */
-static inline size_t mf_offset(const struct mf_tensor *t, int n, int row, int col)
+MF_EVERYWHERE static inline size_t mf_offset(const struct mf_tensor *t, int n, int row, int col)
 {
     int width = t->heads > 1 ? t->cols / t->heads : t->cols;
     return ((size_t)(col / width) * (size_t)mf_tile_rows(t, n) + (size_t)row) * (size_t)width + (size_t)(col % width);
 }
 
 /* Floats from one row to the next, within a head where it is stored head by head. */
-static inline int mf_row_stride(const struct mf_tensor *t)
+MF_EVERYWHERE static inline int mf_row_stride(const struct mf_tensor *t)
 {
     return t->heads > 1 ? t->cols / t->heads : t->cols;
 }
 
 /* The row of t that row i of y reads. */
-static inline int mf_row_of(const struct mf_tensor *t, const struct mf_tensor *y, int i)
+MF_EVERYWHERE static inline int mf_row_of(const struct mf_tensor *t, const struct mf_tensor *y, int i)
 {
     return (t->shared ? 0 : i / y->rows * t->rows) + i % y->rows / (y->rows / t->rows);
 }
 
 /* The rows of y and t correspond one to one. */
-static inline bool mf_same_rows(const struct mf_tensor *t, const struct mf_tensor *y)
+MF_EVERYWHERE static inline bool mf_same_rows(const struct mf_tensor *t, const struct mf_tensor *y)
 {
     return t->rows == y->rows && t->shared == y->shared;
 }

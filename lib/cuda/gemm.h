@@ -26,7 +26,7 @@ struct mf_product {
     const float *b;            /* (N), or NULL */
     const struct mf_call *sum; /* its operands 1.. are residuals, spread over its y, whose rows are the M; or NULL */
     enum mf_act act;
-    float *slope;              /* (M, N), or NULL */
+    float *slope; /* (M, N), or NULL */
 };
 
 cudaError_t mf_product(const struct mf_product *p, enum mf_precision precision, cudaStream_t stream);

@@ -38,8 +38,8 @@ struct mf_kernel_call {
 struct mf_kernel {
     const char *name; /* of the operation */
     cudaError_t (*forward)(const struct mf_kernel_call *k);
-    cudaError_t (*backward)(const struct mf_kernel_call *k);             /* NULL: no gradient flows */
-    size_t (*work)(const struct mf_kernel_call *k, bool backward);       /* floats, by shapes, n and lanes; NULL: 0 */
+    cudaError_t (*backward)(const struct mf_kernel_call *k);       /* NULL: no gradient flows */
+    size_t (*work)(const struct mf_kernel_call *k, bool backward); /* floats, by shapes, n and lanes; NULL: 0 */
 };
 
 extern const struct mf_kernel *const mf_kernels[]; /* ends with NULL; generated from the file names */

@@ -20,8 +20,7 @@ cudaError_t mf_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t smem, v
     how.dynamicSmemBytes = smem;
     how.stream = stream;
     if (smem > 48 << 10) {
-        cudaError_t rc =
-            cudaFuncSetAttribute((const void *)f, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);
+        cudaError_t rc = cudaFuncSetAttribute((const void *)f, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);
         if (rc != cudaSuccess)
             return rc;
     }

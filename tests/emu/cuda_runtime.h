@@ -19,37 +19,52 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static
+#define __constant__    static
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
 
 struct dim3 {
     unsigned x, y, z;
-    constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+    constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z)
+    {
+    }
 };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(8) float2 { float x, y; };
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
-inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct alignas(8) float2 {
+    float x, y;
+};
+inline float4 make_float4(float x, float y, float z, float w)
+{
+    return {x, y, z, w};
+}
+inline float rsqrtf(float x)
+{
+    return 1.0f / sqrtf(x);
+}
 using std::max, std::min;
 
 enum { CUEMU_SMEM = 232448, CUEMU_STACK = 64 << 10, CUEMU_THREADS = 1024, CUEMU_CLUSTER = 16, CUEMU_REDZONE = 1024 };
 inline dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-namespace cuemu {
+namespace cuemu
+{
 enum state { READY, BARRIER, WARP, CLUSTER, DONE };
 struct fiber {
     jmp_buf at;
     state is;
     bool begun;
     dim3 thread, block;
-    int rank; /* of its block in the cluster */
+    int rank;                /* of its block in the cluster */
     unsigned lane_ops, mask; /* shuffles so far; whom this one waits for */
     char *stack;
 };
 enum { BOX = 32 }; /* bytes that a lane can hand over at once */
-struct warp_box { unsigned char of[2][32][BOX]; };
+struct warp_box {
+    unsigned char of[2][32][BOX];
+};
 inline fiber fibers[CUEMU_THREADS * CUEMU_CLUSTER];
 inline warp_box boxes[CUEMU_THREADS * CUEMU_CLUSTER / 32];
 inline unsigned char *shared[CUEMU_CLUSTER]; /* by block of the cluster */
@@ -200,28 +215,68 @@ template <class T> T shuffle(unsigned mask, T x, int from)
         memcpy(&x, all + from * BOX, sizeof x);
     return x;
 }
-inline int lane() { return static_cast<int>(now - fibers) % 32; }
+inline int lane()
+{
+    return static_cast<int>(now - fibers) % 32;
+}
 } // namespace cuemu
 
-inline void __syncthreads() { cuemu::wait(cuemu::BARRIER); }
-inline void __syncwarp(unsigned mask = ~0u) { cuemu::shuffle(mask, 0, -1); }
-template <class T> T __shfl_sync(unsigned m, T x, int from) { return cuemu::shuffle(m, x, from); }
-template <class T> T __shfl_xor_sync(unsigned m, T x, int by) { return cuemu::shuffle(m, x, cuemu::lane() ^ by); }
-template <class T> T __shfl_down_sync(unsigned m, T x, int by) { return cuemu::shuffle(m, x, cuemu::lane() + by); }
-template <class T> T atomicAdd(T *p, T x) { T was = *p; *p = was + x; return was; } /* one thread at a time runs */
+inline void __syncthreads()
+{
+    cuemu::wait(cuemu::BARRIER);
+}
+inline void __syncwarp(unsigned mask = ~0u)
+{
+    cuemu::shuffle(mask, 0, -1);
+}
+template <class T> T __shfl_sync(unsigned m, T x, int from)
+{
+    return cuemu::shuffle(m, x, from);
+}
+template <class T> T __shfl_xor_sync(unsigned m, T x, int by)
+{
+    return cuemu::shuffle(m, x, cuemu::lane() ^ by);
+}
+template <class T> T __shfl_down_sync(unsigned m, T x, int by)
+{
+    return cuemu::shuffle(m, x, cuemu::lane() + by);
+}
+template <class T> T atomicAdd(T *p, T x)
+{
+    T was = *p;
+    *p = was + x;
+    return was;
+} /* one thread at a time runs */
 
 /* ---- what of the runtime is used: a stream does at once what it is given, or records it while it is captured ---- */
 
 enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation = 2 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
-struct cuemu_graph { std::vector<std::function<void()>> node; };
-struct cuemu_stream { cuemu_graph *capturing = nullptr; };
+struct cuemu_graph {
+    std::vector<std::function<void()>> node;
+};
+struct cuemu_stream {
+    cuemu_graph *capturing = nullptr;
+};
 typedef cuemu_stream *cudaStream_t;
 typedef cuemu_graph *cudaGraph_t, *cudaGraphExec_t;
 enum cudaLaunchAttributeID { cudaLaunchAttributeClusterDimension = 4 };
-struct cudaLaunchAttribute { cudaLaunchAttributeID id; struct { struct { unsigned x, y, z; } clusterDim; } val; };
-struct cudaLaunchConfig_t { dim3 gridDim, blockDim; size_t dynamicSmemBytes; cudaStream_t stream; cudaLaunchAttribute *attrs; unsigned numAttrs; };
+struct cudaLaunchAttribute {
+    cudaLaunchAttributeID id;
+    struct {
+        struct {
+            unsigned x, y, z;
+        } clusterDim;
+    } val;
+};
+struct cudaLaunchConfig_t {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    cudaStream_t stream;
+    cudaLaunchAttribute *attrs;
+    unsigned numAttrs;
+};
 
 inline void cuemu_do(cudaStream_t s, std::function<void()> fn)
 {
@@ -241,18 +296,72 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*kernel)(P...)
     });
     return cudaSuccess;
 }
-inline cudaError_t cudaMalloc(void **p, size_t n) { *p = aligned_alloc(256, (n + 255) / 256 * 256); memset(*p, 0xff, n); return cudaSuccess; }
-template <class T> cudaError_t cudaMalloc(T **p, size_t n) { return cudaMalloc(reinterpret_cast<void **>(p), n); }
-inline cudaError_t cudaFree(void *p) { free(p); return cudaSuccess; }
-inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind, cudaStream_t s) { cuemu_do(s, [=] { memcpy(to, from, n); }); return cudaSuccess; }
-inline cudaError_t cudaMemsetAsync(void *to, int v, size_t n, cudaStream_t s) { cuemu_do(s, [=] { memset(to, v, n); }); return cudaSuccess; }
-inline cudaError_t cudaStreamCreate(cudaStream_t *s) { *s = new cuemu_stream; return cudaSuccess; }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode) { s->capturing = new cuemu_graph; return cudaSuccess; }
-inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g) { *g = s->capturing; s->capturing = nullptr; return cudaSuccess; }
-inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *e, cudaGraph_t g, unsigned long long = 0) { *e = new cuemu_graph(*g); return cudaSuccess; }
-inline cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t) { for (auto &fn : e->node) fn(); return cudaSuccess; }
+inline cudaError_t cudaMalloc(void **p, size_t n)
+{
+    *p = aligned_alloc(256, (n + 255) / 256 * 256);
+    memset(*p, 0xff, n);
+    return cudaSuccess;
+}
+template <class T> cudaError_t cudaMalloc(T **p, size_t n)
+{
+    return cudaMalloc(reinterpret_cast<void **>(p), n);
+}
+inline cudaError_t cudaFree(void *p)
+{
+    free(p);
+    return cudaSuccess;
+}
+inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind, cudaStream_t s)
+{
+    cuemu_do(s, [=] { memcpy(to, from, n); });
+    return cudaSuccess;
+}
+inline cudaError_t cudaMemsetAsync(void *to, int v, size_t n, cudaStream_t s)
+{
+    cuemu_do(s, [=] { memset(to, v, n); });
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamCreate(cudaStream_t *s)
+{
+    *s = new cuemu_stream;
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t)
+{
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
+{
+    s->capturing = new cuemu_graph;
+    return cudaSuccess;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
+{
+    *g = s->capturing;
+    s->capturing = nullptr;
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *e, cudaGraph_t g, unsigned long long = 0)
+{
+    *e = new cuemu_graph(*g);
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t)
+{
+    for (auto &fn : e->node)
+        fn();
+    return cudaSuccess;
+}
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
-inline cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int) { return cudaSuccess; }
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline const char *cudaGetErrorString(cudaError_t e) { return e == cudaSuccess ? "no error" : "out of memory"; }
+inline cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int)
+{
+    return cudaSuccess;
+}
+inline cudaError_t cudaGetLastError()
+{
+    return cudaSuccess;
+}
+inline const char *cudaGetErrorString(cudaError_t e)
+{
+    return e == cudaSuccess ? "no error" : "out of memory";
+}

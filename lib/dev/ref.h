@@ -7,9 +7,6 @@
 /* Zeroes those operands' gradients that the call sets, so that its loops may add to all. */
 void mf_ref_zero(const struct mf_call *c, int n);
 
-/* act(x) and, where slope is wanted, its derivative. */
-float mf_ref_act(enum mf_act act, float x, float *slope);
-
 /* y = act(y + the operands from `first` on); the derivative goes to aux where there is one. */
 void mf_ref_add_act(const struct mf_call *c, int n, int first, enum mf_act act);
 /* y.grad becomes the gradient before the activation, and goes to the operands from `first` on. */

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cpu/program.h"
+#include "dev/adamw.h"
 
 enum { SLICE = 16384 };
 
@@ -65,31 +66,21 @@ static void find_norms(struct mf_program *p, struct stepping *x, struct mf_verdi
 
 static void adam(const struct stepping *x, const struct slice *s)
 {
-    const struct mf_step *a = x->step;
+    const struct mf_step *step = x->step;
     int group = s->of->group;
-    double steps = (double)a->of.step[group];
-    float b1 = (float)a->beta1, b2 = (float)a->beta2, scale = (float)x->scale[group], eps = (float)a->eps;
-    float c1 = (float)(1.0 - a->beta1), c2 = (float)(1.0 - a->beta2);
-    float rate = (float)(a->lr[group] / (1.0 - pow(a->beta1, steps)));
-    float root = (float)(1.0 / sqrt(1.0 - pow(a->beta2, steps)));
-    float keep = (float)(1.0 - a->lr[group] * a->weight_decay);
-    float *restrict p = x->weights + s->at, *restrict m = a->of.m + s->at, *restrict v = a->of.v + s->at;
+    const struct mf_adamw a = mf_adamw_of(step, group, step->of.step[group], x->scale[group]);
+    float *restrict w = x->weights + s->at, *restrict m = step->of.m + s->at, *restrict v = step->of.v + s->at;
     const float *restrict g = x->grads + s->at;
-    for (size_t j = 0; j < s->n; j++) {
-        float d = g[j] * scale;
-        m[j] = b1 * m[j] + c1 * d;
-        v[j] = b2 * v[j] + c2 * d * d;
-        p[j] = keep * p[j] - rate * m[j] / (sqrtf(v[j]) * root + eps);
-    }
+    for (size_t j = 0; j < s->n; j++)
+        mf_adamw(&a, g[j], &w[j], &m[j], &v[j]);
 }
 
 static void average(const struct stepping *x, const struct slice *s)
 {
-    float decay = (float)x->step->ema_decay, rest = (float)(1.0 - x->step->ema_decay);
     float *restrict to = x->step->of.ema + s->at;
     const float *restrict from = x->weights + s->at;
     for (size_t j = 0; j < s->n; j++)
-        to[j] = decay * to[j] + rest * from[j];
+        to[j] = mf_average(x->step, to[j], from[j]);
 }
 
 static void step_slice(void *arg, int i)
@@ -100,14 +91,6 @@ static void step_slice(void *arg, int i)
         adam(x, s);
     if (x->step->of.ema && (x->step->averaged >> s->of->group & 1))
         average(x, s);
-}
-
-static void clip(struct stepping *x, const struct mf_verdict *v)
-{
-    for (int i = 0; i < MF_DEVICE_GROUPS; i++) {
-        double of = x->step->separate ? v->norm[i] : v->total;
-        x->scale[i] = x->step->max_norm > 0 && of > x->step->max_norm ? x->step->max_norm / of : 1;
-    }
 }
 
 /* The veto's sum over the samples, in order. */
@@ -132,7 +115,8 @@ void mf_cpu_step(struct mf_program *p, const struct mf_job *j)
     if (v->stepped) {
         for (int i = 0; i < MF_DEVICE_GROUPS; i++)
             j->step->of.step[i] += j->step->lr[i] > 0.0;
-        clip(&x, v);
+        for (int i = 0; i < MF_DEVICE_GROUPS; i++)
+            x.scale[i] = mf_clip_scale(j->step, v->norm[i], v->total);
         mf_workers_each(p->dev->workers, x.n, step_slice, &x);
     }
     free(x.slice);

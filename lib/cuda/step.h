@@ -13,27 +13,19 @@ cudaError_t mf_lanes_sum(float *sum, const float *lanes, size_t stride, int n_la
 
 /* All that changes from step to step. The host fills one and copies it to the device's. */
 struct mf_step_in {
-    struct mf_step step;             /* of.m, of.v and of.ema are the device's; of.step is not read */
-    int64_t steps[MF_DEVICE_GROUPS]; /* by group: steps taken ..  */
-    bool counted;                    /* .. as the host knows where no step is under way; else those of mf_step_out */
-    size_t n;                        /* values of the veto */
+    struct mf_step step; /* all that `of` points to is the device's */
+    size_t n;            /* samples, of the veto */
 };
 
-/* The device's. A step reads what the step before it left, of this or of another program: zeros before the first. */
-struct mf_step_out {
-    struct mf_verdict verdict;
-    int64_t steps[MF_DEVICE_GROUPS]; /* by group: steps taken, this one included */
-};
-
-struct mf_stepper; /* of a listing */
+struct mf_stepper; /* of a listing; it remembers the vetoes of an update */
 
 /* The stream copies a table of the listing's pieces, and is waited for. */
 cudaError_t mf_stepper_new(struct mf_stepper **s, const struct mf_listing *l, cudaStream_t stream);
 void mf_stepper_free(struct mf_stepper *s); /* NULL: nothing */
 
-/* The step of the listing's weights by `grads` (lane): three kernels. in, out, grads and veto (n floats, by sample) are
- * the device's. A step that is not taken changes nothing but *out. */
-cudaError_t mf_stepper_step(const struct mf_stepper *s, const struct mf_step_in *in, struct mf_step_out *out,
+/* The step of the listing's weights by `grads` (lane): three kernels. in, verdict, grads and veto (n, by sample) are
+ * the device's. A step that is not taken changes the verdict alone. */
+cudaError_t mf_stepper_step(const struct mf_stepper *s, const struct mf_step_in *in, struct mf_verdict *verdict,
                             const float *grads, const float *veto, cudaStream_t stream);
 
 #endif

@@ -20,6 +20,7 @@ enum mf_memory_of {
 
 struct mf_memory {
     double of[MF_MEMORY_PARTS];        /* bytes */
+    double on_device;                  /* bytes, of a device with a memory of its own; not in the sum */
     const char *keys[MF_MEMORY_PARTS]; /* keys to lower if a part is too large: "training.num_envs" */
     const char *beside;                /* memory that is not counted, "its environments"; NULL: none */
 };

@@ -29,7 +29,7 @@ const struct mf_key mf_keys[] = {
     {"log.level", MF_CHOICE, "info", "error|warn|info|debug", NULL, "minimum severity of messages on stderr"},
 
     {"device", MF_STR, "cpu", NULL, NULL, "compute device: cpu, or ref (plain reference loops, slow)"},
-    {"precision", MF_CHOICE, "fp32", "fp32|bf16", NULL, "number format of matrix products"},
+    {"precision", MF_CHOICE, "fp32", "fp32|bf16|tf32", NULL, "number format of matrix products"},
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per available core"},
 
     {"env.name", MF_STR, "point", NULL, NULL, "environment, also env=NAME; exec and remote: environments of a server"},

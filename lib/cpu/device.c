@@ -16,7 +16,7 @@ int mf_cpu_open(struct mf_dev **d, const char *which, struct mf_workers *workers
         return mf_err_set(err, MF_EUSAGE, "MF_CPU=%.40s: there are base, avx2, avx512 and avx512_bf16; or unset it",
                           getenv("MF_CPU"));
     *d = mf_xcalloc(1, sizeof **d);
-    **d = (struct mf_dev){.workers = workers, .fast = fast, .products = products};
+    **d = (struct mf_dev){.name = name, .workers = workers, .fast = fast, .products = products};
     return 0;
 }
 
@@ -41,5 +41,27 @@ int mf_cpu_copy(struct mf_dev *d, float *to, const float *from, size_t floats, s
     (void)d, (void)err;
     if (to != from)
         memcpy(to, from, floats * sizeof *to);
+    return 0;
+}
+
+int mf_cpu_hold(struct mf_dev *d, const float *base, size_t floats, struct mf_err *err)
+{
+    (void)d, (void)base, (void)floats, (void)err;
+    return 0;
+}
+
+void mf_cpu_let_go(struct mf_dev *d, const float *base)
+{
+    (void)d, (void)base;
+}
+
+const char *mf_cpu_describe(const struct mf_dev *d)
+{
+    return d->name;
+}
+
+int mf_cpu_usage(const struct mf_dev *d, struct mf_device_usage *u)
+{
+    (void)d, (void)u;
     return 0;
 }

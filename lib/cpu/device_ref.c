@@ -5,7 +5,8 @@ static int open_ref(struct mf_dev **d, const char *which, struct mf_workers *wor
                     struct mf_err *err)
 {
     if (precision != MF_FP32)
-        return mf_err_set(err, MF_EUSAGE, "precision=bf16: device=ref computes in fp32 alone; take precision=fp32");
+        return mf_err_set(err, MF_EUSAGE, "precision=%s: device=ref computes in fp32 alone; take precision=fp32",
+                          precision == MF_BF16 ? "bf16" : "tf32");
     return mf_cpu_open(d, which, workers, "ref", NULL, NULL, err);
 }
 

@@ -18,6 +18,7 @@ enum {
 };
 
 struct mf_dev {
+    const char *name;
     struct mf_workers *workers;
     const struct mf_fast *const *fast;  /* fast forms of operations; NULL: none, and operations are not divided */
     const struct mf_products *products; /* of fast forms */
@@ -58,6 +59,7 @@ struct mf_program {
     int n_next;
     float *veto; /* by sample of a run */
     size_t n_veto;
+    bool vetoed; /* a step since the first of its update */
 };
 
 /* compile.c */
@@ -76,7 +78,8 @@ size_t mf_program_work(const struct mf_program *p, int tile); /* floats of scrat
 
 /* run.c */
 int mf_cpu_set(struct mf_program *p, int value, const float *host, struct mf_err *err);
-int mf_cpu_run(struct mf_program *p, const struct mf_job *j, struct mf_err *err);
+int mf_cpu_start(struct mf_program *p, const struct mf_job *j, struct mf_err *err); /* all of it */
+int mf_cpu_finish(struct mf_program *p, struct mf_err *err);
 const float *mf_cpu_grads(struct mf_program *p);
 size_t mf_program_tile(const struct mf_program *p, size_t n);   /* samples of a tile in a run of n */
 bool mf_program_together(const struct mf_program *p, size_t n); /* workers divide the operations of n samples */

@@ -384,7 +384,7 @@ static void run_back(struct run *r)
     run_shared_back(p, r->batch->n);
 }
 
-int mf_cpu_run(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
+int mf_cpu_start(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
 {
     struct run r = {.p = p, .batch = j->batch, .step = j->step};
     int T = mf_workers_count(p->dev->workers), rc = note_fetches(&r, err);
@@ -404,5 +404,11 @@ int mf_cpu_run(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
         run_forward(&r);
     if (j->step)
         mf_cpu_step(p, j);
+    return 0;
+}
+
+int mf_cpu_finish(struct mf_program *p, struct mf_err *err)
+{
+    (void)p, (void)err;
     return 0;
 }

@@ -110,7 +110,8 @@ void mf_cpu_step(struct mf_program *p, const struct mf_job *j)
     cut(&x, p->l);
     find_norms(p, &x, v);
     v->finite = isfinite(v->total);
-    v->vetoed = j->step->veto.id && v->veto > j->step->most;
+    p->vetoed = (p->vetoed && !j->step->first) || (j->step->veto.id && v->veto > j->step->most);
+    v->vetoed = p->vetoed;
     v->stepped = v->finite && !v->vetoed;
     if (v->stepped) {
         for (int i = 0; i < MF_DEVICE_GROUPS; i++)

@@ -23,7 +23,7 @@
 #include "base/workers.h"
 #include "dev/op.h"
 
-enum mf_precision { MF_FP32, MF_BF16 };
+enum mf_precision { MF_FP32, MF_BF16, MF_TF32 }; /* of the operands of matrix products; sums are fp32 */
 enum {
     MF_DEVICE_GROUPS = 8, /* of parameters, at most */
     MF_LANES_MAX = 64,
@@ -147,8 +147,10 @@ struct mf_batch {          /* the samples of a run */
 
 /* One step of AdamW (Loshchilov & Hutter 2019) with a moving average of the weights (EMA). */
 struct mf_adam_state {
-    float *m, *v, *ema; /* the device's memory, (params); ema NULL: no average */
-    int64_t *step;      /* the host's, by group: steps taken; a step adds 1 where the rate is above 0 */
+    /* The device's memory: (params), ema NULL: no average; by group, the steps taken, to which a step adds 1 where the
+     * rate is above 0. */
+    float *m, *v, *ema;
+    int64_t *step;
 };
 
 struct mf_step {
@@ -161,6 +163,9 @@ struct mf_step {
     unsigned averaged;  /* bit g: group g has an average */
     struct mf_val veto; /* (1, 1) per sample, or MF_NONE: where its sum over the samples is above `most`, no step */
     double most;
+    /* Begins an update. A step that does not, and follows a vetoed one of this program, takes no step and is vetoed,
+     * too: it may have started before the host knew. */
+    bool first;
 };
 
 struct mf_verdict {
@@ -169,10 +174,12 @@ struct mf_verdict {
     bool finite, vetoed, stepped;         /* a norm that is not finite takes no step */
 };
 
+/* `start` reads the job and all that it points to; of host memory it keeps the fetches' bases and the verdict, which
+ * are written by the time `finish` returns. */
 struct mf_job {
     const struct mf_batch *batch;
     /* Versions of the weights and of all shared inputs. Results that depend on them alone (shared values, packed
-     * weights) are valid until the version changes. */
+     * weights) are valid until the version changes. A step makes a new version of the weights. */
     uint64_t weights, sets;
     const struct mf_step *step; /* after the gradients; NULL: none */
     struct mf_verdict *verdict; /* of the step; the caller's */
@@ -183,25 +190,39 @@ struct mf_job {
 struct mf_dev;     /* opened */
 struct mf_program; /* a listing, compiled */
 
+struct mf_device_usage {
+    double used, total; /* bytes of its memory, by all processes */
+    double utilisation; /* percent of the time since the last call; negative: unknown */
+};
+
 /* One caller at a time. A function that takes *err may fail: MF_ENOMEM, MF_EDEVICE, and as stated. After a failure the
  * contents of the memory that it writes are undefined, and the caller may call it again. */
 struct mf_device {
     const char *name; /* device=NAME or device=NAME:which */
+    int ahead;        /* at most so many jobs of a program are started and not finished; at least 1 */
+    bool own_memory;  /* else it computes in the host's, and `take` returns the host's floats */
     /* which: "" or the text after the colon. workers: the host's, borrowed. MF_EUSAGE where this build, processor or
      * machine lacks the device or the precision. */
     int (*open)(struct mf_dev **d, const char *which, struct mf_workers *workers, enum mf_precision precision,
                 struct mf_err *err);
     void (*close)(struct mf_dev *d); /* after its programs were forgotten and its memory was given back */
+    /* In a line, "NVIDIA H200, 139 GiB, driver 580.1"; the device's. */
+    const char *(*describe)(const struct mf_dev *d);
+    int (*usage)(const struct mf_dev *d, struct mf_device_usage *u); /* 0: it has none to report, and *u is untouched */
 
     /* Device memory for the floats at `host`; its contents are undefined until put. A device that computes in the
      * host's memory returns `host` itself: then give, and put and get between the two, do nothing. `what` names the
      * memory in the error. NULL: *err. */
     float *(*take)(struct mf_dev *d, float *host, size_t floats, const char *what, struct mf_err *err);
     void (*give)(struct mf_dev *d, float *p, float *host, size_t floats); /* as it was taken */
-    /* Transfers, complete on return and in order with runs. */
+    /* Transfers, complete on return; they come after the jobs that have started, and before later ones. */
     int (*put)(struct mf_dev *d, float *to, const float *host, size_t floats, struct mf_err *err);
     int (*get)(struct mf_dev *d, float *host, const float *from, size_t floats, struct mf_err *err);
     int (*copy)(struct mf_dev *d, float *to, const float *from, size_t floats, struct mf_err *err); /* on the device */
+    /* Floats on the host that feeds read by index, in several runs: they do not change until they are let go, so that a
+     * device copies them once. One hold for each base. */
+    int (*hold)(struct mf_dev *d, const float *base, size_t floats, struct mf_err *err);
+    void (*let_go)(struct mf_dev *d, const float *base); /* of what is not held: nothing */
 
     /* The number of samples for a tile, where one sample takes so many floats of the tile space. At least 1. The bits
      * of gradients depend on it, so it may not depend on the number of threads or the free memory. */
@@ -209,14 +230,19 @@ struct mf_device {
     /* Allocates the spaces. MF_EUSAGE where the device cannot compute the listing in its precision. */
     int (*compile)(struct mf_program **p, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err);
     void (*forget)(struct mf_program *p);
-    /* Adds the memory that runs of n samples use, in bytes; also of an outline. */
+    /* Adds the memory that runs of n samples use, in bytes; also of an outline. On a device with a memory of its own,
+     * without the weights. */
     void (*memory)(const struct mf_program *p, size_t n, struct mf_memory *to);
-    /* Copies a shared input to its place: rows*cols floats, before the first run and again when they change. */
+    /* Copies a shared input to its place: rows*cols floats, before the first run and again when they change. Jobs that
+     * have started have the floats of before. */
     int (*set)(struct mf_program *p, int value, const float *host, struct mf_err *err);
-    /* Forward; backward, where the listing has it; then the step. On return the fetches and the verdict are written,
-     * and feeds are no longer read. After a failure the weights and moments may be partly stepped. */
-    int (*run)(struct mf_program *p, const struct mf_job *j, struct mf_err *err);
-    /* The device's memory, (lane): the sums over the samples of the last run. Only of a listing with backward. */
+    /* A job: forward; backward, where the listing has it; then the step. `start` returns when the job is under way,
+     * `finish` ends the oldest that was started; jobs run in the order in which they start. After a failure of either
+     * the weights and moments may be partly stepped; of start, the job needs no finish. */
+    int (*start)(struct mf_program *p, const struct mf_job *j, struct mf_err *err);
+    int (*finish)(struct mf_program *p, struct mf_err *err);
+    /* The device's memory, (lane): the sums over the samples of the last job, which has finished. Only of a listing
+     * with backward. */
     const float *(*grads)(struct mf_program *p);
 };
 

@@ -24,17 +24,18 @@ int mf_adam_init(struct mf_adam *a, const struct mf_params *ps, struct mf_err *e
     return 0;
 }
 
-static void give(struct mf_adam *a, float *device, float *host)
+static void give(struct mf_adam *a, void *device, void *host, size_t floats)
 {
     if (device)
-        a->engine->device->give(a->engine->dev, device, host, a->floats);
+        a->engine->device->give(a->engine->dev, device, host, floats);
 }
 
 void mf_adam_release(struct mf_adam *a)
 {
-    give(a, a->on_device.m, a->m);
-    give(a, a->on_device.v, a->v);
-    give(a, a->on_device.ema, a->ema);
+    give(a, a->on_device.m, a->m, a->floats);
+    give(a, a->on_device.v, a->v, a->floats);
+    give(a, a->on_device.ema, a->ema, a->floats);
+    give(a, a->on_device.step, a->step, MF_STEP_FLOATS);
     free(a->m);
     free(a->v);
     *a = (struct mf_adam){0};
@@ -45,25 +46,34 @@ void mf_adam_touch(struct mf_adam *a)
     a->sent = false;
 }
 
-static int send(struct mf_adam *a, float **device, float *host, const char *what, struct mf_err *err)
+static int send(struct mf_adam *a, float **device, float *host, size_t floats, const char *what, struct mf_err *err)
 {
     const struct mf_device *d = a->engine->device;
-    if (!*device && !(*device = d->take(a->engine->dev, host, a->floats, what, err)))
+    if (!*device && !(*device = d->take(a->engine->dev, host, floats, what, err)))
         return err->code;
-    return d->put(a->engine->dev, *device, host, a->floats, err);
+    return d->put(a->engine->dev, *device, host, floats, err);
+}
+
+static int send_steps(struct mf_adam *a, struct mf_err *err)
+{
+    float *device = (float *)a->on_device.step;
+    int rc = send(a, &device, (float *)a->step, MF_STEP_FLOATS, "step counts", err);
+    a->on_device.step = (int64_t *)device;
+    return rc;
 }
 
 int mf_adam_ready(struct mf_adam *a, struct mf_engine *e, struct mf_err *err)
 {
     a->engine = e;
-    a->on_device.step = a->step;
     if (a->sent)
         return 0;
-    int rc = send(a, &a->on_device.m, a->m, "optimiser moments", err);
+    int rc = send(a, &a->on_device.m, a->m, a->floats, "optimiser moments", err);
     if (rc == 0)
-        rc = send(a, &a->on_device.v, a->v, "optimiser moments", err);
+        rc = send(a, &a->on_device.v, a->v, a->floats, "optimiser moments", err);
     if (rc == 0 && a->ema)
-        rc = send(a, &a->on_device.ema, a->ema, "averaged weights", err);
+        rc = send(a, &a->on_device.ema, a->ema, a->floats, "averaged weights", err);
+    if (rc == 0)
+        rc = send_steps(a, err);
     a->sent = rc == 0;
     return rc;
 }

@@ -13,7 +13,7 @@ struct mf_adam {
     float *m, *v; /* laid out as params->value; NULL for parameters without values */
     float *ema;   /* the same, borrowed; set before the first step; NULL: no average */
     size_t floats;
-    int64_t step[MF_DEVICE_GROUPS];
+    int64_t step[MF_DEVICE_GROUPS]; /* taken */
     double beta1, beta2, eps, weight_decay;
 
     struct mf_engine *engine; /* of on_device, the same for all steps; NULL before the first */
@@ -25,6 +25,6 @@ struct mf_adam {
 /* Moments and step counts of 0. */
 int mf_adam_init(struct mf_adam *a, const struct mf_params *ps, struct mf_err *err);
 void mf_adam_release(struct mf_adam *a); /* before its engine is closed; safe on a zeroed one */
-void mf_adam_touch(struct mf_adam *a);   /* the host has changed moments or the average: the next step sends them */
+void mf_adam_touch(struct mf_adam *a);   /* the host has changed any of it: the next step sends it */
 
 #endif

@@ -5,15 +5,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "dev/plugin.h"
 
-/* The device of this name, up to a colon; *which: the text after the colon. */
-static const struct mf_device *find(const char *name, const char **which)
+static const struct mf_device *built_in(const char *name)
 {
-    size_t n = strcspn(name, ":");
-    n += name[n] && !name[n + 1]; /* a colon that nothing follows */
-    *which = name[n] ? name + n + 1 : "";
     for (int i = 0; mf_devices[i]; i++)
-        if (strlen(mf_devices[i]->name) == n && !strncmp(mf_devices[i]->name, name, n))
+        if (!strcmp(mf_devices[i]->name, name))
             return mf_devices[i];
     return NULL;
 }
@@ -21,15 +18,13 @@ static const struct mf_device *find(const char *name, const char **which)
 static int no_device(const char *name, struct mf_err *err)
 {
     char known[128] = "";
-    if (!strncmp(name, "cuda", 4) && (name[4] == ':' || !name[4]))
-        return mf_err_set(err, MF_EUSAGE, "device=%.40s: this build carries no CUDA device; take device=cpu", name);
+    if (!strcmp(name, "cuda"))
+        return mf_err_set(err, MF_EUSAGE,
+                          "device=cuda: this installation has no CUDA plugin (mf_cuda.so); build it where nvcc is, or "
+                          "take device=cpu");
     for (int i = 0; mf_devices[i]; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s",
-                 i == 0              ? ""
-                 : mf_devices[i + 1] ? ", "
-                                     : " and ",
-                 mf_devices[i]->name);
-    return mf_err_set(err, MF_EUSAGE, "there is no device '%.40s'; there are %s", name, known);
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s, ", mf_devices[i]->name);
+    return mf_err_set(err, MF_EUSAGE, "there is no device '%.40s'; there are %sand cuda", name, known);
 }
 
 int mf_engine_on(struct mf_engine **out, const struct mf_device *device, const char *which, int threads,
@@ -51,12 +46,20 @@ int mf_engine_on(struct mf_engine **out, const struct mf_device *device, const c
     return 0;
 }
 
-int mf_engine_open(struct mf_engine **out, const char *name, int threads, enum mf_precision precision,
+/* text: a name, or a name, a colon and more. A colon that nothing follows belongs to the name, which is then none. */
+int mf_engine_open(struct mf_engine **out, const char *text, int threads, enum mf_precision precision,
                    struct mf_err *err)
 {
-    const char *which;
-    const struct mf_device *device = find(name, &which);
-    return device ? mf_engine_on(out, device, which, threads, precision, err) : no_device(name, err);
+    size_t n = strcspn(text, ":");
+    const char *which = text[n] && text[n + 1] ? text + n + 1 : "";
+    char *name = mf_xstrdup(text);
+    name[*which ? n : strlen(text)] = '\0';
+    const struct mf_device *device = built_in(name);
+    int rc = device ? 0 : mf_plugin_find(&device, name, err);
+    if (rc == 0)
+        rc = device ? mf_engine_on(out, device, which, threads, precision, err) : no_device(name, err);
+    free(name);
+    return rc;
 }
 
 void mf_engine_close(struct mf_engine *e)
@@ -71,6 +74,21 @@ void mf_engine_close(struct mf_engine *e)
 void mf_engine_each(struct mf_engine *e, int n, void (*fn)(void *arg, int i), void *arg)
 {
     mf_workers_each(e->workers, n, fn, arg);
+}
+
+int mf_engine_ahead(const struct mf_engine *e)
+{
+    return e->device->ahead;
+}
+
+int mf_engine_hold(struct mf_engine *e, const float *base, size_t floats, struct mf_err *err)
+{
+    return e->device->hold(e->dev, base, floats, err);
+}
+
+void mf_engine_let_go(struct mf_engine *e, const float *base)
+{
+    e->device->let_go(e->dev, base);
 }
 
 /* ---- weights ---- */
@@ -163,7 +181,8 @@ static int settle_adam(struct mf_engine *e, struct mf_adam *a, struct mf_err *er
         return 0;
     if ((rc = e->device->get(e->dev, a->m, d->m, a->floats, err)) ||
         (rc = e->device->get(e->dev, a->v, d->v, a->floats, err)) ||
-        (a->ema && (rc = e->device->get(e->dev, a->ema, d->ema, a->floats, err))))
+        (a->ema && (rc = e->device->get(e->dev, a->ema, d->ema, a->floats, err))) ||
+        (rc = e->device->get(e->dev, (float *)a->step, (const float *)d->step, MF_STEP_FLOATS, err)))
         return rc;
     a->ahead = false;
     return 0;

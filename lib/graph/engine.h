@@ -29,6 +29,8 @@ void mf_engine_unmirror(struct mf_engine *e, struct mf_mirror *m);
 /* Sends the parameters where their version is another than the mirror's. */
 int mf_mirror_update(struct mf_engine *e, struct mf_mirror *m, const struct mf_params *ps, struct mf_err *err);
 
+#define MF_STEP_FLOATS (MF_DEVICE_GROUPS * sizeof(int64_t) / sizeof(float)) /* the size of step counts */
+
 /* Allocates the state on the device at first, and sends it where the host has changed it. */
 int mf_adam_ready(struct mf_adam *a, struct mf_engine *e, struct mf_err *err);
 

@@ -148,10 +148,12 @@ int mf_plan_run(struct mf_plan *p, const struct mf_batch *b, struct mf_err *err)
 {
     struct mf_job j = {.batch = b};
     int rc = prepare(p, &j, err);
-    return rc ? rc : p->e->device->run(p->program, &j, err);
+    if (rc || (rc = p->e->device->start(p->program, &j, err)))
+        return rc;
+    return mf_plan_finish(p, err);
 }
 
-int mf_plan_learn(struct mf_plan *p, const struct mf_batch *b, const struct mf_step *how, struct mf_adam *a,
+int mf_plan_start(struct mf_plan *p, const struct mf_batch *b, const struct mf_step *how, struct mf_adam *a,
                   struct mf_verdict *verdict, struct mf_err *err)
 {
     struct mf_step step = *how;
@@ -164,13 +166,26 @@ int mf_plan_learn(struct mf_plan *p, const struct mf_batch *b, const struct mf_s
     step.beta2 = a->beta2;
     step.eps = a->eps;
     step.weight_decay = a->weight_decay;
-    rc = p->e->device->run(p->program, &j, err);
-    if (rc == 0 && verdict->stepped) {
-        mf_params_touch(p->params);
-        p->weights->version = p->params->version; /* the device made them */
-        p->weights->ahead = a->ahead = true;
-    }
-    return rc;
+    if ((rc = p->e->device->start(p->program, &j, err)))
+        return rc;
+    mf_params_touch(p->params);
+    p->weights->version = p->params->version; /* the device makes them, if it takes the step */
+    p->weights->ahead = a->ahead = true;
+    return 0;
+}
+
+int mf_plan_finish(struct mf_plan *p, struct mf_err *err)
+{
+    return p->e->device->finish(p->program, err);
+}
+
+int mf_plan_learn(struct mf_plan *p, const struct mf_batch *b, const struct mf_step *how, struct mf_adam *a,
+                  struct mf_verdict *verdict, struct mf_err *err)
+{
+    struct mf_step step = *how;
+    step.first = true;
+    int rc = mf_plan_start(p, b, &step, a, verdict, err);
+    return rc ? rc : mf_plan_finish(p, err);
 }
 
 const float *mf_plan_grads(struct mf_plan *p)

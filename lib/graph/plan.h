@@ -16,14 +16,20 @@
 
 struct mf_engine; /* a device and its workers */
 
-/* device: a name of mf_devices, "cpu" or "ref" (plain loops), with ":which" where it takes that. threads 0: one per
- * core that the process may use. MF_EUSAGE where this build or processor lacks the device or the precision. */
+/* device: a name of mf_devices, "cpu" or "ref" (plain loops), or of a plugin (dev/plugin.h), "cuda"; with ":which"
+ * where it takes that. threads 0: one per core that the process may use. MF_EUSAGE where this installation or machine
+ * lacks the device or the precision. */
 int mf_engine_open(struct mf_engine **e, const char *device, int threads, enum mf_precision precision,
                    struct mf_err *err);
 /* The same, of a device by its table. */
 int mf_engine_on(struct mf_engine **e, const struct mf_device *device, const char *which, int threads,
                  enum mf_precision precision, struct mf_err *err);
-void mf_engine_close(struct mf_engine *e); /* after its plans and optimisers; NULL is fine */
+void mf_engine_close(struct mf_engine *e);      /* after its plans and optimisers; NULL is fine */
+int mf_engine_ahead(const struct mf_engine *e); /* at most so many jobs of a plan are started and not finished */
+/* Floats that feeds read by index, in several runs: they do not change until they are let go, so that the device copies
+ * them once. */
+int mf_engine_hold(struct mf_engine *e, const float *base, size_t floats, struct mf_err *err);
+void mf_engine_let_go(struct mf_engine *e, const float *base); /* of what is not held: nothing */
 /* fn(arg, i) for i = 0..n-1 on the workers, in no order; returns when all are done. */
 void mf_engine_each(struct mf_engine *e, int n, void (*fn)(void *arg, int i), void *arg);
 
@@ -52,9 +58,15 @@ void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data);
  * cannot be fetched, or of an outline. */
 int mf_plan_run(struct mf_plan *p, const struct mf_batch *b, struct mf_err *err);
 /* The same, and a step of the optimiser by these gradients; the verdict says whether it was taken. `step` has all but
- * the moments and Adam's constants, which are a's. */
+ * the moments and Adam's constants, which are a's. It is an update of its own: `first`. */
 int mf_plan_learn(struct mf_plan *p, const struct mf_batch *b, const struct mf_step *step, struct mf_adam *a,
                   struct mf_verdict *verdict, struct mf_err *err);
+/* mf_plan_learn in two halves, between which the host prepares the next batch. `start` has read the batch and its
+ * arrays when it returns; `finish`, of the oldest that was started, has written fetches and verdict. Each that started
+ * is finished before anything else is done with the plan or its weights but to start another. */
+int mf_plan_start(struct mf_plan *p, const struct mf_batch *b, const struct mf_step *step, struct mf_adam *a,
+                  struct mf_verdict *verdict, struct mf_err *err);
+int mf_plan_finish(struct mf_plan *p, struct mf_err *err);
 const float *mf_plan_grads(struct mf_plan *p); /* a copy on the host, laid out as params->value; NULL: it failed */
 
 /* Which copy is newer: after mf_plan_learn the device may have newer weights, moments and averages than the host.

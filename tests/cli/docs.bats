@@ -23,7 +23,7 @@ complete_line() {
     [[ $(complete_line "mf-gae advantage.gam") == "advantage.gamma=" ]] &&
         [[ $(complete_line "mf-gae advantage.compat=d") == "dppo" ]] &&
         [[ $(complete_line "mf-ppo --in") == "--in" && $(complete_line "mf-ppo policy.qk_norm=t") == "true" ]] &&
-        [[ $(complete_line "mf-conf policy.kernel") == "policy.kernel_size=" && $(complete_line "mf-eval precision=") == "fp32 bf16" ]] &&
+        [[ $(complete_line "mf-conf policy.kernel") == "policy.kernel_size=" && $(complete_line "mf-eval precision=") == "fp32 bf16 tf32" ]] &&
         [[ $(bash -c "source '$ROOT/share/completion.bash'; complete -p mf-conf") == *"-F _mf mf-conf" ]]
 }
 

@@ -1,8 +1,11 @@
-/* launch.h - launches, and the two kernels that most operations are made of: something for each number, and sums over
- * rows. Both take a function object (an extended lambda).
+/* launch.h - launches, and the kernels that most operations are made of: something for each number (mf_each), for each
+ * row and column (mf_cells), and sums over rows (mf_fold). They take a function object (an extended lambda).
  */
 #ifndef MF_CUDA_LAUNCH_H
 #define MF_CUDA_LAUNCH_H
+
+#include <limits.h>
+#include <stdint.h>
 
 #include <utility>
 
@@ -49,28 +52,146 @@ template <class F> cudaError_t mf_each(cudaStream_t stream, size_t count, F f)
                      mf_each_kernel<F>, count, f);
 }
 
-enum { MF_FOLD = 32 }; /* columns of a block, and threads that share the rows of a column */
+/* Division of 0 <= i < 2^31 by a number of 1 or more: a multiplication and a shift. The divide instructions that a
+ * kernel needs otherwise take longer than the memory access of an element.
+ */
+struct mf_div {
+    unsigned by, mul;
+    int shift;
+};
 
-/* Thread (j, g) adds rows g, g + 32, .. of its column; the 32 sums are added in order. So zeros at the end of a lane
- * change no bit. */
-template <class F>
-__global__ void __launch_bounds__(MF_FOLD *MF_FOLD)
-    mf_fold_kernel(int rows, int rows_of_y, int samples, float *to, int ld, size_t stride, int cols, bool add, F f)
+static inline struct mf_div mf_div_by(int by)
 {
-    float *sums = mf_shared<float>(); /* (MF_FOLD, MF_FOLD) */
-    int t = blockIdx.y, j = blockIdx.x * MF_FOLD + threadIdx.x, span = rows_of_y / rows, lane = blockIdx.z;
+    int bits = 0; /* 2^bits >= by */
+    while (bits < 31 && 1u << bits < (unsigned)by)
+        bits++;
+    /* at most 2^32 - 1: mul by = 2^(31 + bits) + e, 0 < e <= by, so that i e < 2^(31 + bits) */
+    unsigned long long mul = (1ull << (31 + bits)) / (unsigned)by + 1;
+    return (struct mf_div){(unsigned)by, (unsigned)mul, 31 + bits};
+}
+
+__host__ __device__ static inline int mf_quotient(const struct mf_div &d, int i)
+{
+    return (int)((unsigned long long)(unsigned)i * d.mul >> d.shift);
+}
+
+__host__ __device__ static inline int mf_remainder(const struct mf_div &d, int i)
+{
+    return i - mf_quotient(d, i) * (int)d.by;
+}
+
+/* mf_row_of for kernels: the row of an operand x that row i of y reads. */
+struct mf_spread {
+    struct mf_div span, rows;
+    bool shared;
+};
+
+static inline struct mf_spread mf_spread_of(const struct mf_tensor *x, const struct mf_tensor *y)
+{
+    return (struct mf_spread){mf_div_by(y->rows / x->rows), mf_div_by(x->rows), x->shared};
+}
+
+__host__ __device__ static inline int mf_spread_row(const struct mf_spread &s, int i)
+{
+    int row = mf_quotient(s.span, i); /* one: as if each sample had its own */
+    return s.shared ? mf_remainder(s.rows, row) : row;
+}
+
+/* V floats that a thread moves at once. */
+template <int V> struct alignas(V * sizeof(float)) mf_pack {
+    float of[V];
+};
+
+/* Rows of `cols` floats from p on, one after the other, divide into packs of 4. NULL does. */
+static inline bool mf_by_fours(const void *p, int cols)
+{
+    return ((uintptr_t)p | (size_t)cols * sizeof(float)) % 16 == 0;
+}
+
+template <class F>
+__global__ void __launch_bounds__(MF_BLOCK) mf_cells_kernel(int first, int count, struct mf_div cols, F f)
+{
+    int i = (int)(blockIdx.x * MF_BLOCK + threadIdx.x), row = mf_quotient(cols, i);
+    if (i < count)
+        f(first + row, i - row * (int)cols.by);
+}
+
+/* f(row, col) for all rows and columns, each by a thread; threads that follow one another take columns that do. */
+template <class F> cudaError_t mf_cells(cudaStream_t stream, int rows, int cols, F f)
+{
+    int most = (INT_MAX - MF_BLOCK) / cols; /* rows of a launch, which counts in 31 bits */
+    cudaError_t rc = cudaSuccess;
+    for (int from = 0, some; from < rows && rc == cudaSuccess; from += some) {
+        some = rows - from < most ? rows - from : most;
+        rc = mf_launch(stream, dim3((unsigned)((some * cols + MF_BLOCK - 1) / MF_BLOCK)), dim3(MF_BLOCK), 0,
+                       mf_cells_kernel<F>, from, some * cols, mf_div_by(cols), f);
+    }
+    return rc;
+}
+
+/* Targets: rows that sums go to, `rows` for each of `groups` (the lanes of a shared operand, else the samples). Of a
+ * group of `samples`, each with rows_of_y, target t sums `span` rows from t*span on. */
+struct mf_folding {
+    int targets, rows, span, rows_of_y, samples, cols;
+    int ld;      /* floats from a target to the next */
+    size_t next; /* from a group to the next */
+    bool add;
+};
+
+/* Of the G = blockDim.y threads of a target and a column, thread g sums terms g, g + G, ..; then the G sums become one
+ * by halves. So zeros at the end of a lane change no bit, and its number of terms is no matter. */
+template <class F> __global__ void __launch_bounds__(1024) mf_fold_kernel(struct mf_folding s, float *to, F f)
+{
+    int G = blockDim.y, g = threadIdx.y, me = ((int)threadIdx.z * G + g) * (int)blockDim.x + (int)threadIdx.x;
+    int target = blockIdx.x * blockDim.z + threadIdx.z, j = blockIdx.y * blockDim.x + threadIdx.x;
+    int group = target / s.rows, t = target - group * s.rows;
+    int r = g % s.span, i = (group * s.samples + g / s.span) * s.rows_of_y + t * s.span + r;
+    int next_r = G % s.span, next_i = G / s.span * s.rows_of_y + next_r;
+    bool mine = target < s.targets && j < s.cols;
     float sum = 0.0f;
-    for (int q = threadIdx.y; j < cols && q < samples * span; q += MF_FOLD)
-        sum += f((lane * samples + q / span) * rows_of_y + t * span + q % span, j);
-    sums[threadIdx.y * MF_FOLD + threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y || j >= cols)
+#pragma unroll 8
+    for (int q = g; q < (mine ? s.samples * s.span : 0); q += G) { /* r = q % span, without a division */
+        sum += f(i, j);
+        r += next_r;
+        i += next_i;
+        if (r >= s.span) {
+            r -= s.span;
+            i += s.rows_of_y - s.span;
+        }
+    }
+    if (G > 1) {
+        float *sums = mf_shared<float>();
+        sums[me] = sum;
+        for (int half = G / 2; half; half /= 2) {
+            __syncthreads();
+            if (g < half)
+                sums[me] = sum += sums[me + half * (int)blockDim.x];
+        }
+    }
+    if (g || !mine)
         return;
-    float *at = to + lane * stride + (size_t)t * ld + j;
-    sum = add ? *at : 0.0f;
-    for (int g = 0; g < MF_FOLD; g++)
-        sum += sums[g * MF_FOLD + threadIdx.x];
-    *at = sum;
+    float *at = to + group * s.next + (size_t)t * s.ld + j;
+    *at = s.add ? *at + sum : sum;
+}
+
+/* The largest power of two that is at most x. */
+static inline int mf_power_below(int x)
+{
+    int p = 1;
+    while (p <= x / 2)
+        p *= 2;
+    return p;
+}
+
+/* (columns, threads that share a sum, targets) of a block, by shapes alone. Enough threads share a sum that 8 lanes of
+ * few columns occupy a GPU; a row that is spread within its sample needs them only where it serves many rows. */
+static inline dim3 mf_fold_block(const struct mf_tensor *x, int span, int cols)
+{
+    int X = cols > 256 ? 32 : cols > 8 ? 16 : mf_power_below(2 * cols - 1), most = 1024 / X;
+    long cells = (long)x->rows * cols;
+    int share = x->shared ? (cells < 32768 ? (int)(32768 / cells) : 1) : span / 16;
+    int G = share < 1 ? 1 : mf_power_below(share < most ? share : most);
+    return dim3(X, G, X * G < MF_BLOCK ? MF_BLOCK / (X * G) : 1);
 }
 
 /* The gradient of an operand x that the call's y reads spread: to[t, j], ld floats a row, becomes the sum of f(i, j)
@@ -79,20 +200,19 @@ __global__ void __launch_bounds__(MF_FOLD *MF_FOLD)
 template <class F>
 cudaError_t mf_fold(const struct mf_kernel_call *k, const struct mf_tensor *x, float *to, int ld, int cols, F f)
 {
-    const struct mf_tensor *y = &k->call.y;
-    int span = y->rows / x->rows;
-    bool add = x->add;
-    if (x->shared)
-        return mf_launch(k->stream, dim3((cols + MF_FOLD - 1) / MF_FOLD, x->rows, k->lanes), dim3(MF_FOLD, MF_FOLD),
-                         MF_FOLD * MF_FOLD * sizeof(float), mf_fold_kernel<F>, x->rows, y->rows, k->n / k->lanes, to,
-                         ld, k->stride, cols, add, f);
-    return mf_each(k->stream, (size_t)k->n * x->rows * cols, [=] __device__(size_t at) {
-        int t = (int)(at / cols), j = (int)(at % cols);
-        float *p = to + (size_t)t * ld + j, sum = add ? *p : 0.0f;
-        for (int r = 0; r < span; r++)
-            sum += f(t * span + r, j);
-        *p = sum;
-    });
+    int rows_of_y = k->call.y.rows, span = rows_of_y / x->rows, groups = x->shared ? k->lanes : k->n;
+    dim3 block = mf_fold_block(x, span, cols);
+    struct mf_folding s = {groups * x->rows,
+                           x->rows,
+                           span,
+                           rows_of_y,
+                           k->n / groups,
+                           cols,
+                           ld,
+                           x->shared ? k->stride : (size_t)x->rows * ld,
+                           x->add};
+    return mf_launch(k->stream, dim3((s.targets + block.z - 1) / block.z, (cols + block.x - 1) / block.x), block,
+                     block.x * block.y * block.z * sizeof(float), mf_fold_kernel<F>, s, to, f);
 }
 
 #endif

@@ -112,6 +112,9 @@ struct mf_listing {
     int lanes;
     bool backward;
     float *weights; /* the device's memory, (params); NULL: an outline, which takes no memory and cannot run */
+    /* Lays the tile space out again, for another number of samples: `samples`, `tile` and the sites change, and the
+     * arrays of this struct move. For a device that allocates by what its runs need. */
+    void (*place)(const struct mf_listing *l, int samples);
 };
 
 /* ---- a run ---- */

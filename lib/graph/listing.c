@@ -188,4 +188,5 @@ void mf_plan_unlist(struct mf_plan *p)
     free(p->l.tail);
     free(p->l.piece);
     free(p->operands);
+    p->l.n_starts = p->l.n_tails = 0;
 }

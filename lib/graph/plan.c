@@ -11,10 +11,20 @@ enum {
     BIG = 16 << 20, /* floats of parameters above which lanes are few */
 };
 
+static void place_again(const struct mf_listing *l, int samples)
+{
+    struct mf_plan *p = (struct mf_plan *)((uintptr_t)l - offsetof(struct mf_plan, l));
+    p->l.samples = samples;
+    p->l.tile = mf_plan_place(p, samples);
+    mf_plan_unlist(p);
+    mf_plan_list(p);
+}
+
 static void choose_sizes(struct mf_plan *p, const struct mf_plan_opts *opts)
 {
     p->l.samples = opts->tile > 0 ? opts->tile : p->e->device->samples(p->e->dev, mf_plan_place(p, 1));
     p->l.exact = opts->tile > 0;
+    p->l.place = place_again;
     p->l.lanes = opts->lanes > 0 ? opts->lanes : p->params->size > BIG ? LANES_BIG : LANES;
     p->l.backward = opts->backward;
     p->l.shared = mf_plan_place_shared(p);

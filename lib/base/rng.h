@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/everywhere.h"
+
 /* Purposes. Training and evaluation never share a stream. */
 enum mf_purpose {
     MF_RNG_INIT,    /* weights of a fresh network */
@@ -31,7 +33,41 @@ struct mf_rng {
     int left;            /* unused words in it */
 };
 
-struct mf_rng mf_rng_at(uint64_t seed, enum mf_purpose purpose, uint32_t environment, uint32_t episode, uint32_t step);
+MF_EVERYWHERE static inline struct mf_rng mf_rng_at(uint64_t seed, enum mf_purpose purpose, uint32_t environment,
+                                                    uint32_t episode, uint32_t step)
+{
+    struct mf_rng rng = {{(uint32_t)seed, (uint32_t)(seed >> 32)},
+                         {0, step, episode, environment << 8 | (uint32_t)purpose},
+                         {0, 0, 0, 0},
+                         0};
+    return rng;
+}
+
+/* The next four words. */
+MF_EVERYWHERE static inline void mf_rng_block(struct mf_rng *rng)
+{
+    uint32_t c[4] = {rng->counter[0]++, rng->counter[1], rng->counter[2], rng->counter[3]},
+             k[2] = {rng->key[0], rng->key[1]};
+    for (int round = 0; round < 10; round++) {
+        uint64_t a = (uint64_t)0xD2511F53u * c[0], b = (uint64_t)0xCD9E8D57u * c[2];
+        uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k[1],
+                            (uint32_t)a};
+        for (int i = 0; i < 4; i++)
+            c[i] = next[i];
+        k[0] += 0x9E3779B9u;
+        k[1] += 0xBB67AE85u;
+    }
+    for (int i = 0; i < 4; i++)
+        rng->word[i] = c[i];
+    rng->left = 4;
+}
+
+/* [0, 1), 24 bits */
+MF_EVERYWHERE static inline float mf_rng_unit(uint32_t word)
+{
+    return (float)(word >> 8) / 16777216.0f;
+}
+
 uint32_t mf_rng_u32(struct mf_rng *rng);
 uint32_t mf_rng_below(struct mf_rng *rng, uint32_t n);         /* 0..n-1, unbiased; n > 0 */
 float mf_rng_uniform(struct mf_rng *rng);                      /* [0, 1), 24 bits */

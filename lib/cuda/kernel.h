@@ -12,8 +12,6 @@
 #ifndef MF_CUDA_KERNEL_H
 #define MF_CUDA_KERNEL_H
 
-#define MF_EVERYWHERE __host__ __device__
-
 #include <cuda_runtime.h>
 
 extern "C" {

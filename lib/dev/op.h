@@ -19,9 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifndef MF_EVERYWHERE /* before a function that a GPU's kernels call, too (lib/cuda/kernel.h) */
-#define MF_EVERYWHERE
-#endif
+#include "base/everywhere.h"
 
 enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH, MF_ACT_SILU, MF_ACT_GELU /* its tanh form */ };
 

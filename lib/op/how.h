@@ -6,6 +6,7 @@
 #ifndef MF_OP_HOW_H
 #define MF_OP_HOW_H
 
+#include "base/rng.h"
 #include "dev/op.h"
 
 struct mf_linear_how {
@@ -68,8 +69,15 @@ static inline size_t mf_attention_keeps(int q_rows, int k_rows, int heads, int b
     return (size_t)blocks * (size_t)heads * queries * (size_t)(k_rows / blocks + 1);
 }
 
-/* Dropout: makes dropped weights of one query negative; weight: n of them, `stride` floats apart. part: block*heads +
- * head. */
+/* Dropout's random numbers for a query, one for each key in order: below `drop`, the weight becomes 0. key: the bits of
+ * x[3]. part: block*heads + head. */
+MF_EVERYWHERE static inline struct mf_rng mf_attention_draws(const struct mf_attend *how, uint32_t key, int part,
+                                                             int query)
+{
+    return mf_rng_at(key, MF_RNG_DROPOUT, (uint32_t)how->layer, (uint32_t)part, (uint32_t)query);
+}
+
+/* Makes dropped weights of one query negative; weight: n of them, `stride` floats apart. */
 void mf_attention_drop(const struct mf_call *c, int sample, int part, int query, int n, float *weight, int stride);
 
 #endif

@@ -2,7 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "dev/ref.h"
 #include "graph/record.h"
 #include "op/ops.h"
@@ -65,7 +64,7 @@ void mf_attention_drop(const struct mf_call *c, int sample, int part, int query,
     if (how->drop <= 0.0f)
         return;
     memcpy(&key, c->x[3].data + sample, sizeof key);
-    struct mf_rng rng = mf_rng_at(key, MF_RNG_DROPOUT, (uint32_t)how->layer, (uint32_t)part, (uint32_t)query);
+    struct mf_rng rng = mf_attention_draws(how, key, part, query);
     for (int j = 0; j < n; j++)
         if (mf_rng_uniform(&rng) < how->drop)
             weight[j * stride] = -weight[j * stride];

@@ -16,9 +16,12 @@ INLINE vw macw(vw a, vw b, vw c)
 
 enum { GROUP = 8 }; /* words that are turned together */
 
+/* Rounded, and interleaved: word i is low[i], high[i]. */
 INLINE vw pairw(vw low, vw high)
 {
-    return (vw)(((roundw(low) >> 16) & 0xffff) | roundw(high));
+    const iw i = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    __m512i halves = (__m512i)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
+    return (vw)_mm512_permutexvar_epi16((__m512i)(i | (i + 16) << 16), halves);
 }
 
 /* A row of n numbers as (n + 1) / 2 words. */
@@ -49,14 +52,16 @@ static void pack_rows_of_w(int width, int K, int n, const float *W, size_t ld, f
     }
 }
 
-/* Of rows over k, W[k*ld + n], or those that a list names: two rows become a row of words. */
+/* Of rows over k, W[k*ld + n], or those that a list names: two rows, or one and zeros, become a row of words. */
 INLINE void pair_rows(int width, int n, const float *low, const float *high, float *to)
 {
-    for (int i = 0; i < width; i += LANES) {
-        int left = n - i < 0 ? 0 : n - i;
-        storew(to + i,
-               pairw(loadw_n(low + (left ? i : 0), left), high ? loadw_n(high + (left ? i : 0), left) : allw(0.0f)));
-    }
+    for (int i = 0; i < width; i += LANES)
+        if (n >= i + LANES && high)
+            storew(to + i, pairw(loadw(low + i), loadw(high + i)));
+        else {
+            int left = n > i ? n - i : 0, at = left ? i : 0;
+            storew(to + i, pairw(loadw_n(low + at, left), high ? loadw_n(high + at, left) : allw(0.0f)));
+        }
 }
 
 static void pack(struct mf_pack *p, const float *W, int ldw, bool turned)
@@ -81,16 +86,17 @@ static void times(const struct mf_pack *p, int M, const float *x, float *y, cons
     times_of(p, (p->K + 1) / 2, to_pairs, room, M, x, y, e);
 }
 
-/* GROUP words of eight columns of d, turned. */
+/* GROUP words of a vector's columns of d, turned. */
 static void turn_pairs(int words, const float *const *row, int col, int n, float *to, size_t M)
 {
     float pairs[GROUP][LANES];
     for (int w = 0; w < words; w++)
-        pair_rows(LANES, n < 8 ? n : 8, row[2 * w] + col, row[2 * w + 1] ? row[2 * w + 1] + col : NULL, pairs[w]);
-    if (words == GROUP && n >= 8)
-        turn8(pairs[0], LANES, to, M);
+        pair_rows(LANES, n, row[2 * w] + col, row[2 * w + 1] ? row[2 * w + 1] + col : NULL, pairs[w]);
+    if (words == GROUP && n >= LANES)
+        for (int i = 0; i < LANES; i += 8)
+            turn8(pairs[0] + i, LANES, to + (size_t)i * M, M);
     else
-        for (int i = 0; i < n && i < 8; i++)
+        for (int i = 0; i < n && i < LANES; i++)
             for (int w = 0; w < words; w++)
                 to[(size_t)i * M + (size_t)w] = pairs[w][i];
 }
@@ -112,7 +118,7 @@ static void pack_rows(const struct mf_outer *o, int part, int parts)
             for (int w = 0; w < some; w++, to += width)
                 pair_rows(width, I - col, x[2 * w] + col, x[2 * w + 1] ? x[2 * w + 1] + col : NULL, to);
         }
-        for (int i = 0; i < O; i += 8)
+        for (int i = 0; i < O; i += LANES)
             turn_pairs(some, d, i, O - i, turned_rows(o) + (size_t)i * (size_t)M + w0, (size_t)M);
     }
 }

@@ -52,13 +52,18 @@ int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct 
 
 /* ---- a minibatch ---- */
 
-int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
+int mf_optimizer_start(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
                        const struct mf_step *step, struct mf_verdict *v, struct mf_err *err)
 {
     struct mf_step s = *step;
     for (int g = 0; g < MF_GROUPS; g++)
         s.averaged |= (unsigned)mf_is_averaged((enum mf_group)g) << g;
-    int rc = mf_plan_learn(plan, batch, &s, &o->adam, v, err);
+    return mf_plan_start(plan, batch, &s, &o->adam, v, err);
+}
+
+int mf_optimizer_finish(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_verdict *v, struct mf_err *err)
+{
+    int rc = mf_plan_finish(plan, err);
     if (rc || v->vetoed)
         return rc;
     o->minibatches++;
@@ -67,6 +72,15 @@ int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struc
         return 0;
     return mf_err_set(err, MF_EMATH, "the gradient is not finite at minibatch %lld, %d in a row: lower %s",
                       (long long)o->minibatches - 1, o->skipped, o->opts.rate);
+}
+
+int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
+                       const struct mf_step *step, struct mf_verdict *v, struct mf_err *err)
+{
+    struct mf_step s = *step;
+    s.first = true;
+    int rc = mf_optimizer_start(o, plan, batch, &s, v, err);
+    return rc ? rc : mf_optimizer_finish(o, plan, v, err);
 }
 
 int mf_optimizer_settle(struct mf_optimizer *o, struct mf_err *err)

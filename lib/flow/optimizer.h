@@ -40,10 +40,14 @@ void mf_optimizer_average_anew(struct mf_optimizer *o);                       /*
 int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct mf_err *err);
 
 /* One minibatch on the device: gradients, then an AdamW step; `step` has all but the optimiser's own state and
- * constants. The minibatch is counted unless the step was vetoed. A gradient that is not finite takes no step;
- * MF_EMATH, with a verdict, where that happened `patience` times in a row. */
+ * constants, and is an update of its own. The minibatch is counted unless the step was vetoed. A gradient that is not
+ * finite takes no step; MF_EMATH, with a verdict, where that happened `patience` times in a row. */
 int mf_optimizer_learn(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
                        const struct mf_step *step, struct mf_verdict *v, struct mf_err *err);
+/* The same in two halves, as mf_plan_start and mf_plan_finish; v is that of the start. */
+int mf_optimizer_start(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_batch *batch,
+                       const struct mf_step *step, struct mf_verdict *v, struct mf_err *err);
+int mf_optimizer_finish(struct mf_optimizer *o, struct mf_plan *plan, const struct mf_verdict *v, struct mf_err *err);
 /* Copies weights, moments and average of the last step to the host. Call it before reading them there. */
 int mf_optimizer_settle(struct mf_optimizer *o, struct mf_err *err);
 

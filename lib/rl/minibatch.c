@@ -18,12 +18,9 @@ size_t mf_minibatch_most(size_t n_live, const struct mf_ppo_opts *o)
     return smaller(smaller((size_t)o->batch_size, n_live * (size_t)o->repeat_samples), n_live);
 }
 
-/* The arrays for a round of n rows, n_live of them live. */
-static void place(struct mf_minibatch *b, size_t n, size_t n_live, struct mf_arena *a)
+static void place_set(struct mf_minibatch *b, size_t most, struct mf_arena *a)
 {
-    const size_t most = mf_minibatch_most(n_live, b->opts), wide = most * (size_t)b->width;
-    b->deck = mf_arena_take(a, b->deck_size, sizeof *b->deck);
-    b->times = mf_arena_take(a, n, sizeof *b->times);
+    const size_t wide = most * (size_t)b->width;
     b->row = mf_arena_take(a, most + 1, sizeof *b->row); /* order() writes one past the end */
     b->count = mf_arena_take(a, most, sizeof *b->count);
     float **const one[] = {&b->advantage, &b->value_weight, &b->entropy_weight, &b->value, &b->entropy};
@@ -34,58 +31,70 @@ static void place(struct mf_minibatch *b, size_t n, size_t n_live, struct mf_are
         *each[i] = mf_arena_take(a, wide, sizeof(float));
 }
 
-static struct mf_minibatch outline(size_t n_live, const struct mf_ppo_opts *o, int width)
+/* The arrays for a round of n rows, n_live of them live. */
+static void place(struct mf_minibatches *m, size_t n, size_t n_live, struct mf_arena *a)
 {
-    return (struct mf_minibatch){.opts = o, .width = width, .deck_size = n_live * (size_t)o->repeat_samples};
+    m->deck = mf_arena_take(a, m->deck_size, sizeof *m->deck);
+    m->times = mf_arena_take(a, n, sizeof *m->times);
+    for (int i = 0; i < m->sets; i++) {
+        m->set[i].width = m->width;
+        place_set(&m->set[i], mf_minibatch_most(n_live, m->opts), a);
+    }
 }
 
-size_t mf_minibatch_memory(size_t n_live, const struct mf_ppo_opts *o, int width)
+static struct mf_minibatches outline(size_t n_live, const struct mf_ppo_opts *o, int width, int sets)
 {
-    struct mf_minibatch b = outline(n_live, o, width);
-    place(&b, n_live, n_live, &b.arena);
-    return b.arena.used;
+    return (struct mf_minibatches){
+        .opts = o, .width = width, .sets = sets, .deck_size = n_live * (size_t)o->repeat_samples};
 }
 
-int mf_minibatch_init(struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *o, int width,
-                      struct mf_err *err)
+size_t mf_minibatches_memory(size_t n_live, const struct mf_ppo_opts *o, int width, int sets)
+{
+    struct mf_minibatches m = outline(n_live, o, width, sets);
+    place(&m, n_live, n_live, &m.arena);
+    return m.arena.used;
+}
+
+int mf_minibatches_init(struct mf_minibatches *m, const struct mf_rows *r, const struct mf_ppo_opts *o, int width,
+                        int sets, struct mf_err *err)
 {
     if (r->n_live > UINT32_MAX / (size_t)o->repeat_samples)
         return mf_err_set(err, MF_EUSAGE, "training.repeat_samples=%lld of %zu decisions are more than can be shuffled",
                           (long long)o->repeat_samples, r->n_live);
-    *b = outline(r->n_live, o, width);
-    place(b, r->n, r->n_live, &b->arena);
-    int rc = mf_arena_alloc(&b->arena, "a minibatch and the order of an epoch", err);
+    *m = outline(r->n_live, o, width, sets);
+    place(m, r->n, r->n_live, &m->arena);
+    int rc = mf_arena_alloc(&m->arena, "a minibatch and the order of an epoch", err);
     if (rc == 0)
-        place(b, r->n, r->n_live, &b->arena);
+        place(m, r->n, r->n_live, &m->arena);
     return rc;
 }
 
-void mf_minibatch_release(struct mf_minibatch *b)
+void mf_minibatches_release(struct mf_minibatches *m)
 {
-    mf_arena_release(&b->arena);
+    mf_arena_release(&m->arena);
 }
 
-void mf_minibatch_normalize_round(struct mf_minibatch *b, struct mf_rows *r)
+void mf_minibatches_normalize_round(struct mf_minibatches *m, struct mf_rows *r)
 {
-    if (!b->opts->normalize_advantages || b->opts->normalize_over != MF_OVER_ROUND || r->normalized)
+    if (!m->opts->normalize_advantages || m->opts->normalize_over != MF_OVER_ROUND || r->normalized)
         return;
     for (size_t i = 0; i < r->n_live; i++)
-        b->times[r->live[i]] = 1;
-    mf_advantage_normalize(r->advantage, b->times, r->n);
-    memset(b->times, 0, r->n * sizeof *b->times);
+        m->times[r->live[i]] = 1;
+    mf_advantage_normalize(r->advantage, m->times, r->n);
+    memset(m->times, 0, r->n * sizeof *m->times);
 }
 
-void mf_minibatch_shuffle(struct mf_minibatch *b, const struct mf_rows *r, int64_t iter, int64_t epoch)
+void mf_minibatches_shuffle(struct mf_minibatches *m, const struct mf_rows *r, int64_t iter, int64_t epoch)
 {
-    struct mf_rng rng = mf_rng_at((uint64_t)b->opts->seed, MF_RNG_SHUFFLE, 0, (uint32_t)iter, (uint32_t)epoch);
-    for (size_t i = 0; i < b->deck_size; i += r->n_live)
-        memcpy(b->deck + i, r->live, r->n_live * sizeof *b->deck);
-    for (size_t i = b->deck_size; i > 1; i--) {
-        uint32_t j = mf_rng_below(&rng, (uint32_t)i), top = b->deck[i - 1];
-        b->deck[i - 1] = b->deck[j];
-        b->deck[j] = top;
+    struct mf_rng rng = mf_rng_at((uint64_t)m->opts->seed, MF_RNG_SHUFFLE, 0, (uint32_t)iter, (uint32_t)epoch);
+    for (size_t i = 0; i < m->deck_size; i += r->n_live)
+        memcpy(m->deck + i, r->live, r->n_live * sizeof *m->deck);
+    for (size_t i = m->deck_size; i > 1; i--) {
+        uint32_t j = mf_rng_below(&rng, (uint32_t)i), top = m->deck[i - 1];
+        m->deck[i - 1] = m->deck[j];
+        m->deck[j] = top;
     }
-    b->dealt = 0;
+    m->dealt = 0;
 }
 
 static int ascending(const void *a, const void *b)
@@ -95,7 +104,7 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The drawn rows in ascending order: by sorting where they are few, else by a pass over all rows. */
-static void order(struct mf_minibatch *b, const struct mf_rows *r)
+static void order(const struct mf_minibatches *m, struct mf_minibatch *b, const struct mf_rows *r)
 {
     if (b->n < r->n / 16) {
         qsort(b->row, b->n, sizeof *b->row, ascending);
@@ -104,27 +113,26 @@ static void order(struct mf_minibatch *b, const struct mf_rows *r)
     b->n = 0;
     for (size_t row = 0; row < r->n; row++) {
         b->row[b->n] = (uint32_t)row;
-        b->n += b->times[row] > 0;
+        b->n += m->times[row] > 0;
     }
 }
 
 /* Draws, and folds copies of a row into a count: the loss of a row times its count is the loss of its copies. */
-static bool deal(struct mf_minibatch *b, const struct mf_rows *r)
+static void deal(struct mf_minibatches *m, struct mf_minibatch *b, const struct mf_rows *r)
 {
-    size_t left = b->deck_size - b->dealt, take = smaller((size_t)b->opts->batch_size, left);
+    size_t take = smaller((size_t)m->opts->batch_size, m->deck_size - m->dealt);
     b->n = 0;
     for (size_t i = 0; i < take; i++) {
-        uint32_t row = b->deck[b->dealt + i];
-        if (b->times[row]++ == 0)
+        uint32_t row = m->deck[m->dealt + i];
+        if (m->times[row]++ == 0)
             b->row[b->n++] = row;
     }
-    b->dealt += take;
-    order(b, r);
+    m->dealt += take;
+    order(m, b, r);
     for (size_t i = 0; i < b->n; i++) {
-        b->count[i] = b->times[b->row[i]];
-        b->times[b->row[i]] = 0;
+        b->count[i] = m->times[b->row[i]];
+        m->times[b->row[i]] = 0;
     }
-    return take > 0;
 }
 
 /* The number of ratios of executed actions, which come first. A ratio of the whole chunk always counts. */
@@ -146,9 +154,8 @@ static void set_weights(struct mf_minibatch *b, const struct mf_rows *r, size_t 
     }
 }
 
-static void weigh(struct mf_minibatch *b, const struct mf_rows *r)
+static void weigh(struct mf_minibatch *b, const struct mf_rows *r, const struct mf_ppo_opts *o)
 {
-    const struct mf_ppo_opts *o = b->opts;
     double drawn = 0, elements = 0;
     for (size_t i = 0; i < b->n; i++) {
         drawn += b->count[i];
@@ -176,16 +183,20 @@ static void weigh_kl(struct mf_minibatch *b)
         b->kl_weight[at] = b->weight[at] > 0 ? (float)(b->count[at / W] * (double)b->correction[at] / all) : 0;
 }
 
-bool mf_minibatch_next(struct mf_minibatch *b, const struct mf_rows *r)
+struct mf_minibatch *mf_minibatches_next(struct mf_minibatches *m, const struct mf_rows *r)
 {
-    if (!deal(b, r))
-        return false;
-    weigh(b, r);
-    if (b->opts->target_kl > 0)
+    const struct mf_ppo_opts *o = m->opts;
+    struct mf_minibatch *b = &m->set[m->turn];
+    if (m->dealt == m->deck_size)
+        return NULL;
+    m->turn = (m->turn + 1) % m->sets;
+    deal(m, b, r);
+    weigh(b, r, o);
+    if (o->target_kl > 0)
         weigh_kl(b);
-    if (b->opts->normalize_advantages && b->opts->normalize_over == MF_OVER_MINIBATCH && !r->normalized)
+    if (o->normalize_advantages && o->normalize_over == MF_OVER_MINIBATCH && !r->normalized)
         mf_advantage_normalize(b->advantage, b->count, b->n);
-    return true;
+    return b;
 }
 
 void mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts *o, struct mf_ppo_stats *st)

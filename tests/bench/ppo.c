@@ -88,21 +88,22 @@ static void moments(struct bench *b, int batch, struct mf_array **all, int *n)
     struct mf_ppo_opts o = options(batch, true);
     prepare(b, batch, rows, &o, true);
     b->policy.iter = 0;
-    struct mf_minibatch m = {.n = 0};
+    struct mf_minibatches m = {.deck = NULL};
+    const struct mf_minibatch *dealt;
     struct mf_err err;
-    bench_must(mf_minibatch_init(&m, &b->rows, &o, 1, &err), &err);
+    bench_must(mf_minibatches_init(&m, &b->rows, &o, 1, 1, &err), &err);
     uint32_t *drawn = mf_xcalloc((size_t)batch, sizeof *drawn);
-    mf_minibatch_shuffle(&m, &b->rows, 0, 0);
-    for (int k = 0; mf_minibatch_next(&m, &b->rows); k++) {
+    mf_minibatches_shuffle(&m, &b->rows, 0, 0);
+    for (int k = 0; (dealt = mf_minibatches_next(&m, &b->rows)); k++) {
         size_t count = 0;
-        for (size_t i = 0; i < m.n; i++)
-            for (uint32_t c = 0; c < m.count[i]; c++)
-                drawn[count++] = m.row[i];
+        for (size_t i = 0; i < dealt->n; i++)
+            for (uint32_t c = 0; c < dealt->count[i]; c++)
+                drawn[count++] = dealt->row[i];
         snprintf(name, sizeof name, "rows%d/%d", batch, k);
         bench_put(all, n, MF_U32, drawn, count, name);
     }
     free(drawn);
-    mf_minibatch_release(&m);
+    mf_minibatches_release(&m);
     pass(b);
     for (int i = 0; i < b->policy.params.n; i++) {
         const struct mf_param *q = &b->policy.params.p[i];

@@ -428,7 +428,7 @@ static const float *plain_grads(struct mf_program *p)
     return plain_hide(p->sum);
 }
 
-static const struct mf_device plain_device = {
+static struct mf_device plain_device = {
     .name = "plain",
     .ahead = PLAIN_AHEAD,
     .own_memory = true,

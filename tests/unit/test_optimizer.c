@@ -90,6 +90,47 @@ static void not_finite(void)
     mf_params_release(&before);
 }
 
+/* A step behind a vetoed one is not taken, unless it begins an update. */
+static void vetoes(void)
+{
+    struct mf_params ps = {.n = 0};
+    struct mf_optimizer o;
+    struct mf_verdict v;
+    struct mf_plan *plan;
+    const int w = mf_param_add(&ps, "w", 1, 1, 2, MF_GROUP_POLICY, MF_INIT_CONST, 1);
+    struct mf_graph *g = mf_graph_new(&ps);
+    const struct mf_val x = mf_input(g, 1, 1), y = mf_linear(g, x, w, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+    mf_loss(g, y, 1);
+    mf_params_alloc(&ps, &err);
+    mf_params_fresh(&ps, 1);
+    mf_plan_new(&plan, engine, g, &(struct mf_plan_opts){.backward = true}, &err);
+    mf_optimizer_init(&o, engine, &ps, &opts, &err);
+    const float ones[] = {1, 1};
+    const struct mf_feed feed = {.input = x, .base = ones, .stride = 1};
+    const struct mf_batch batch = {.n = 2, .feed = &feed, .n_feeds = 1};
+    const struct {
+        double most;
+        bool first, vetoed;
+        int steps;
+    } step[] = {
+        {3, false, false, 1}, {0, true, true, 1}, {3, false, true, 1}, {3, true, false, 2}, {3, false, false, 3}};
+    for (size_t i = 0; i < sizeof step / sizeof *step; i++) {
+        const struct mf_step s = {.lr = {.1}, .veto = y, .most = step[i].most, .first = step[i].first};
+        const float before = *ps.value;
+        int rc = mf_optimizer_start(&o, plan, &batch, &s, &v, &err);
+        rc = rc ? rc : mf_optimizer_finish(&o, plan, &v, &err);
+        rc = rc ? rc : mf_optimizer_settle(&o, &err);
+        ok(rc == 0 && v.vetoed == step[i].vetoed && v.stepped != v.vetoed && (before == *ps.value) == v.vetoed &&
+               o.adam.step[MF_GROUP_POLICY] == step[i].steps && o.minibatches == step[i].steps,
+           "step %zu, at most %g: %s", i, step[i].most, v.vetoed ? "vetoed" : "taken");
+        near(v.veto, 2 * (double)before, 1e-6, "the sum over the samples");
+    }
+    mf_optimizer_release(&o);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    mf_params_release(&ps);
+}
+
 static void memory(void)
 {
     struct mf_params ps = {.n = 0};
@@ -109,6 +150,7 @@ int main(void)
     clipping(false);
     clipping(true);
     not_finite();
+    vetoes();
     memory();
     near(mf_lr_factor(MF_LR_CONSTANT, 3, 4), 1, 0, "constant");
     near(mf_lr_factor(MF_LR_LINEAR, 1, 4), .75, 1e-12, "linear");

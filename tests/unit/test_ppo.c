@@ -147,11 +147,11 @@ static void too_large(void)
 {
     struct mf_ppo_opts o = defaults;
     const struct mf_rows r = {.n = SIZE_MAX / 8, .n_live = 10, .C = 1};
-    struct mf_minibatch b = {.n = 0};
-    ok(mf_minibatch_init(&b, &r, &o, 1, &err) == MF_ENOMEM && strstr(err.text, "a minibatch"), "%s", err.text);
-    mf_minibatch_release(&b);
+    struct mf_minibatches b = {.deck = NULL};
+    ok(mf_minibatches_init(&b, &r, &o, 1, 1, &err) == MF_ENOMEM && strstr(err.text, "a minibatch"), "%s", err.text);
+    mf_minibatches_release(&b);
     o.repeat_samples = INT64_MAX / 2;
-    ok(mf_minibatch_init(&b, &r, &o, 1, &err) == MF_EUSAGE && strstr(err.text, "training.repeat_samples"), "%s",
+    ok(mf_minibatches_init(&b, &r, &o, 1, 1, &err) == MF_EUSAGE && strstr(err.text, "training.repeat_samples"), "%s",
        err.text);
 }
 

@@ -13,24 +13,24 @@ void mf_ref_add_act(const struct mf_call *c, int n, int first, enum mf_act act);
 void mf_ref_add_act_back(const struct mf_call *c, int n, int first, enum mf_act act);
 
 /* The row of x[k] that row i of y reads, and its gradient (NULL: not wanted). */
-static inline const float *mf_ref_row(const struct mf_call *c, int k, int i)
+MF_EVERYWHERE static inline const float *mf_ref_row(const struct mf_call *c, int k, int i)
 {
     return c->x[k].data + (size_t)mf_row_of(&c->x[k], &c->y, i) * (size_t)c->x[k].cols;
 }
 
-static inline float *mf_ref_grad(const struct mf_call *c, int k, int i)
+MF_EVERYWHERE static inline float *mf_ref_grad(const struct mf_call *c, int k, int i)
 {
     return c->x[k].grad ? c->x[k].grad + (size_t)mf_row_of(&c->x[k], &c->y, i) * (size_t)c->x[k].cols : NULL;
 }
 
 /* Floats from a tensor's data to its sample s. */
-static inline size_t mf_ref_sample(const struct mf_tensor *t, int s)
+MF_EVERYWHERE static inline size_t mf_ref_sample(const struct mf_tensor *t, int s)
 {
     return t->shared ? 0 : (size_t)s * (size_t)t->rows * (size_t)t->cols;
 }
 
 /* A sample's weight in a loss times the gradient of that loss: 0 where the gradient is 0, even if the weight is NaN. */
-static inline double mf_ref_weigh(float weight, float grad)
+MF_EVERYWHERE static inline double mf_ref_weigh(float weight, float grad)
 {
     return grad == 0.0f ? 0.0 : (double)weight * (double)grad;
 }

@@ -1,6 +1,4 @@
 /* op_flow_entropy.c - the entropy rate of a chain. */
-#include <math.h>
-
 #include "flow/loops.h"
 #include "flow/ops.h"
 #include "graph/record.h"
@@ -13,7 +11,7 @@ static void forward(const struct mf_call *c, int n)
         const float *std = c->x[0].data + (size_t)s * (size_t)size;
         double sum = 0.0;
         for (int j = 0; j < size; j++)
-            sum += 0.5 * ((double)MF_LOG_2PI + 1.0) + (double)logf(std[j]);
+            sum += mf_flow_entropy_at(std[j]);
         c->y.data[s] = (float)(sum * (double)*scale);
     }
 }
@@ -27,7 +25,7 @@ static void backward(const struct mf_call *c, int n, float *lane)
     for (int s = 0; s < (c->y.shared ? 1 : n); s++)
         for (int j = 0; c->y.grad[s] != 0.0f && j < size; j++) {
             size_t at = (size_t)s * (size_t)size + (size_t)j;
-            c->x[0].grad[at] += c->y.grad[s] * *scale / c->x[0].data[at];
+            c->x[0].grad[at] += mf_flow_entropy_by_std(c->y.grad[s], *scale, c->x[0].data[at]);
         }
 }
 

@@ -1,6 +1,4 @@
 /* op_flow_logprob.c - the log-probability of a denoising step. */
-#include <math.h>
-
 #include "flow/loops.h"
 #include "flow/ops.h"
 #include "graph/record.h"
@@ -9,11 +7,10 @@ static void forward(const struct mf_call *c, int n)
 {
     int D = c->y.cols;
     for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
-        const float *next = mf_ref_row(c, 0, i), *mean = mf_ref_row(c, 1, i);
-        for (int d = 0; d < D; d++) {
-            float s = mf_flow_std(c, i, d), z = (next[d] - mean[d]) / s;
-            c->y.data[i * D + d] = s == 0.0f ? 0.0f : -logf(s) - 0.5f * MF_LOG_2PI - 0.5f * z * z;
-        }
+        const float *next = mf_ref_row(c, 0, i), *mean = mf_ref_row(c, 1, i), *coef = mf_ref_row(c, 2, i),
+                    *std = c->n_x > 3 ? mf_ref_row(c, 3, i) : NULL;
+        for (int d = 0; d < D; d++)
+            c->y.data[i * D + d] = mf_flow_logprob_at(next[d], mean[d], mf_flow_std_at(coef, std, d));
     }
 }
 
@@ -23,20 +20,20 @@ static void backward(const struct mf_call *c, int n, float *lane)
     (void)lane;
     mf_ref_zero(c, n);
     for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
-        const float *next = mf_ref_row(c, 0, i), *mean = mf_ref_row(c, 1, i), *coef = mf_ref_row(c, 2, i);
+        const float *next = mf_ref_row(c, 0, i), *mean = mf_ref_row(c, 1, i), *coef = mf_ref_row(c, 2, i),
+                    *std = c->n_x > 3 ? mf_ref_row(c, 3, i) : NULL;
         float *dnext = mf_ref_grad(c, 0, i), *dmean = mf_ref_grad(c, 1, i),
               *dstd = c->n_x > 3 ? mf_ref_grad(c, 3, i) : NULL;
         for (int d = 0; d < D; d++) {
-            float g = c->y.grad[i * D + d], s = mf_flow_std(c, i, d);
+            float g = c->y.grad[i * D + d], s = mf_flow_std_at(coef, std, d);
             if (g == 0.0f || s == 0.0f)
                 continue;
-            float z = (next[d] - mean[d]) / s;
             if (dnext)
-                dnext[d] -= g * z / s;
+                dnext[d] -= mf_flow_logprob_by_mean(g, next[d], mean[d], s);
             if (dmean)
-                dmean[d] += g * z / s;
+                dmean[d] += mf_flow_logprob_by_mean(g, next[d], mean[d], s);
             if (dstd)
-                dstd[d] += coef[2] * g * (z * z - 1.0f) / s;
+                dstd[d] += mf_flow_logprob_by_std(g, coef, next[d], mean[d], s);
         }
     }
 }

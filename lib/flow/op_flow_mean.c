@@ -1,6 +1,4 @@
 /* op_flow_mean.c - the mean of a denoising step. */
-#include <math.h>
-
 #include "flow/loops.h"
 #include "flow/ops.h"
 #include "graph/record.h"
@@ -12,7 +10,7 @@ static void forward(const struct mf_call *c, int n)
     for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
         const float *x = mf_ref_row(c, 0, i), *v = mf_ref_row(c, 1, i), *coef = mf_ref_row(c, 2, i);
         for (int d = 0; d < D; d++)
-            c->y.data[i * D + d] = mf_flow_kept(coef[0] * x[d] + coef[1] * v[d], *limit);
+            c->y.data[i * D + d] = mf_flow_kept(mf_flow_mean_at(coef, x[d], v[d]), *limit);
     }
 }
 
@@ -26,8 +24,8 @@ static void backward(const struct mf_call *c, int n, float *lane)
         const float *x = mf_ref_row(c, 0, i), *v = mf_ref_row(c, 1, i), *coef = mf_ref_row(c, 2, i);
         float *dx = mf_ref_grad(c, 0, i), *dv = mf_ref_grad(c, 1, i);
         for (int d = 0; d < D; d++) {
-            float g = c->y.grad[i * D + d], mean = coef[0] * x[d] + coef[1] * v[d];
-            if (g == 0.0f || (*limit > 0.0f && fabsf(mean) > *limit))
+            float g = c->y.grad[i * D + d], mean = mf_flow_mean_at(coef, x[d], v[d]);
+            if (g == 0.0f || !mf_flow_passes(mean, *limit))
                 continue;
             if (dx)
                 dx[d] += coef[0] * g;

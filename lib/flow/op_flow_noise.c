@@ -8,12 +8,10 @@ static void forward(const struct mf_call *c, int n)
     const struct mf_flow_noise_how *how = c->how;
     int D = c->y.cols;
     for (int i = 0; i < mf_tile_rows(&c->y, n); i++) {
-        const float *mean = mf_ref_row(c, 0, i), *eps = mf_ref_row(c, 1, i);
-        for (int d = 0; d < D; d++) {
-            float s = mf_flow_std(c, i, d); /* where it is 0, eps is not used: it may be NaN */
-            c->y.data[i * D + d] =
-                mf_flow_kept(s == 0.0f ? mean[d] : mean[d] + s * mf_flow_kept(eps[d], how->clip), how->limit);
-        }
+        const float *mean = mf_ref_row(c, 0, i), *eps = mf_ref_row(c, 1, i), *coef = mf_ref_row(c, 2, i),
+                    *std = c->n_x > 3 ? mf_ref_row(c, 3, i) : NULL;
+        for (int d = 0; d < D; d++)
+            c->y.data[i * D + d] = mf_flow_noise_at(how, mean[d], mf_flow_std_at(coef, std, d), eps[d]);
     }
 }
 

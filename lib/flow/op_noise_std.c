@@ -1,35 +1,23 @@
 /* op_noise_std.c - the standard deviation that a noise network predicts, within its bounds. */
-#include <math.h>
-
 #include "flow/loops.h"
 #include "flow/ops.h"
 #include "graph/record.h"
 
 static void forward(const struct mf_call *c, int n)
 {
-    int D = c->y.cols;
-    float low = c->x[1].data[0], high = c->x[1].data[1];
-    for (int i = 0; i < mf_tile_rows(&c->y, n); i++)
-        for (int d = 0; d < D; d++) {
-            float t = tanhf(c->x[0].data[i * D + d]);
-            c->y.data[i * D + d] = expf(0.5f * (low + (high - low) * 0.5f * (t + 1.0f)));
-        }
+    int size = mf_tile_rows(&c->y, n) * c->y.cols;
+    for (int i = 0; i < size; i++)
+        c->y.data[i] = mf_noise_std_at(c->x[1].data, c->x[0].data[i]);
 }
 
 static void backward(const struct mf_call *c, int n, float *lane)
 {
-    int D = c->y.cols;
-    float low = c->x[1].data[0], high = c->x[1].data[1];
+    int size = mf_tile_rows(&c->y, n) * c->y.cols;
     (void)lane;
     mf_ref_zero(c, n);
-    for (int i = 0; i < mf_tile_rows(&c->y, n); i++)
-        for (int d = 0; d < D; d++) {
-            float g = c->y.grad[i * D + d];
-            if (g == 0.0f)
-                continue;
-            float t = tanhf(c->x[0].data[i * D + d]);
-            c->x[0].grad[i * D + d] += g * c->y.data[i * D + d] * 0.25f * (high - low) * (1.0f - t * t);
-        }
+    for (int i = 0; i < size; i++)
+        if (c->y.grad[i] != 0.0f)
+            c->x[0].grad[i] += mf_noise_std_by_u(c->y.grad[i], c->x[1].data, c->x[0].data[i], c->y.data[i]);
 }
 
 static const struct mf_op op = {

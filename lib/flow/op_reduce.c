@@ -3,17 +3,6 @@
 #include "flow/ops.h"
 #include "graph/record.h"
 
-/* The column of the result to which column d of the elements is added; -1: none (not executed). */
-static int goes_to(const struct mf_reduce_how *how, int d)
-{
-    int e = d - how->offset * how->A;
-    if (how->to == MF_REDUCE_ALL)
-        return 0;
-    if (e < 0 || e >= how->C * how->A)
-        return -1;
-    return how->to == MF_REDUCE_TOKEN ? e : how->to == MF_REDUCE_ACTION ? e / how->A : 0;
-}
-
 static void forward(const struct mf_call *c, int n)
 {
     const struct mf_reduce_how *how = c->how;
@@ -23,11 +12,11 @@ static void forward(const struct mf_call *c, int n)
         const float *first = c->n_x > 1 ? c->x[1].data + (size_t)s * (size_t)D : NULL;
         for (int e = 0; e < E; e++) {
             double sum = 0.0;
-            for (int d = 0; d < D; d++) {
-                if (goes_to(how, d) != e)
-                    continue;
+            int from, to;
+            mf_reduce_columns(how, D, e, &from, &to);
+            for (int d = from; d < to; d++) {
                 if (first)
-                    sum -= 0.5 * ((double)MF_LOG_2PI + (double)first[d] * (double)first[d]);
+                    sum -= mf_reduce_first_at(first[d]);
                 for (int k = 0; k < K; k++)
                     sum += (double)el[k * D + d];
             }
@@ -44,8 +33,8 @@ static void backward(const struct mf_call *c, int n, float *lane)
     mf_ref_zero(c, n);
     for (int s = 0; s < n; s++)
         for (int d = 0; d < D; d++)
-            for (int k = 0; goes_to(how, d) >= 0 && k < K; k++)
-                c->x[0].grad[(s * K + k) * D + d] += how->scale * c->y.grad[s * E + goes_to(how, d)];
+            for (int k = 0; mf_reduce_column(how, d) >= 0 && k < K; k++)
+                c->x[0].grad[(s * K + k) * D + d] += how->scale * c->y.grad[s * E + mf_reduce_column(how, d)];
 }
 
 static const struct mf_op op = {

@@ -1,6 +1,7 @@
 /* op_mse.c - the mean squared error. Weight 0 is a masked sample: nothing of it is read, its gradient is 0. */
 #include "dev/ref.h"
 #include "graph/record.h"
+#include "op/loops.h"
 #include "op/ops.h"
 
 static void forward(const struct mf_call *c, int n)
@@ -10,7 +11,7 @@ static void forward(const struct mf_call *c, int n)
         const float *a = c->x[0].data + mf_ref_sample(&c->x[0], s), *b = c->x[1].data + mf_ref_sample(&c->x[1], s);
         double sum = 0.0, w = (double)c->x[2].data[mf_ref_sample(&c->x[2], s)];
         for (int j = 0; w != 0.0 && j < size; j++)
-            sum += ((double)a[j] - (double)b[j]) * ((double)a[j] - (double)b[j]);
+            sum += mf_squared_error(a[j], b[j]);
         c->y.data[s] = (float)(w * sum / size);
     }
 }

@@ -1,8 +1,7 @@
 /* op_sinusoid.c - embeddings of a time. */
-#include <math.h>
-
 #include "dev/ref.h"
 #include "graph/record.h"
+#include "op/loops.h"
 #include "op/ops.h"
 
 static void forward(const struct mf_call *c, int n)
@@ -11,8 +10,7 @@ static void forward(const struct mf_call *c, int n)
     int M = mf_tile_rows(&c->y, n), half = c->y.cols / 2;
     for (int i = 0; i < M; i++)
         for (int j = 0; j < half; j++) {
-            double f = exp(-log(1e4) * j / (half > 1 ? half - 1 : 1));
-            float angle = *scale * c->x[0].data[i] * (float)f,
+            float angle = mf_sinusoid_angle(*scale, c->x[0].data[i], j, half),
                   *y = c->y.data + (size_t)i * (size_t)c->y.cols + (size_t)j;
             y[0] = sinf(angle);
             y[half] = cosf(angle);

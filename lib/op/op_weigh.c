@@ -1,6 +1,7 @@
 /* op_weigh.c - a sample's weight. 0 is a masked sample: nothing of it is read, its gradient is 0. */
 #include "dev/ref.h"
 #include "graph/record.h"
+#include "op/loops.h"
 #include "op/ops.h"
 
 static void forward(const struct mf_call *c, int n)
@@ -10,7 +11,7 @@ static void forward(const struct mf_call *c, int n)
         const float *x = c->x[0].data + mf_ref_sample(&c->x[0], s);
         float *y = c->y.data + mf_ref_sample(&c->y, s), w = c->x[1].data[mf_ref_sample(&c->x[1], s)];
         for (size_t j = 0; j < size; j++)
-            y[j] = w == 0.0f ? 0.0f : w * x[j];
+            y[j] = mf_weighed(w, x[j]);
     }
 }
 
@@ -23,7 +24,7 @@ static void backward(const struct mf_call *c, int n, float *lane)
         const float *d = c->y.grad + mf_ref_sample(&c->y, s);
         float *dx = c->x[0].grad + mf_ref_sample(&c->x[0], s), w = c->x[1].data[mf_ref_sample(&c->x[1], s)];
         for (size_t j = 0; w != 0.0f && j < size; j++)
-            dx[j] += d[j] == 0.0f ? 0.0f : w * d[j];
+            dx[j] += mf_weighed(d[j], w);
     }
 }
 

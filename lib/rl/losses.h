@@ -1,5 +1,5 @@
-/* losses.h - the losses of PPO as operations of a graph: weighted, and (1, 1) per sample. Also as functions of one
- * element, for the metrics. An element of weight 0 is masked: its operands are not read and its gradient is 0.
+/* losses.h - the losses of PPO as operations of a graph: weighted, and (1, 1) per sample. An element of weight 0 is
+ * masked: its operands are not read and its gradient is 0. loss_at.h has them as functions of one element.
  */
 #ifndef MF_RL_LOSSES_H
 #define MF_RL_LOSSES_H
@@ -21,16 +21,5 @@ struct mf_val mf_value_loss(struct mf_graph *g, struct mf_val v, struct mf_val r
  * gradient. logp, old, weight (1, E); knobs as above. */
 struct mf_val mf_kl(struct mf_graph *g, struct mf_val logp, struct mf_val old, struct mf_val weight,
                     struct mf_val knobs);
-
-struct mf_loss_at { /* of one element */
-    double loss, slope;
-};
-
-double mf_within(double x, double limit); /* x within +-limit; limit 0: x */
-/* slope: the derivative by the log of the ratio. */
-struct mf_loss_at mf_ppo_loss_at(double ratio, double adv, double eps, double dual);
-double mf_kl_at(double log_ratio);
-/* slope: the derivative by v. */
-struct mf_loss_at mf_value_loss_at(double v, double ret, double old, double clip, double delta);
 
 #endif

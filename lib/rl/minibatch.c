@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "rl/advantage.h"
-#include "rl/losses.h"
+#include "rl/loss_at.h"
 
 static size_t smaller(size_t a, size_t b)
 {

@@ -1,25 +1,17 @@
 /* op_kl.c - the KL divergence from the policy that sampled. */
-#include <math.h>
-
 #include "dev/device.h"
 #include "graph/record.h"
+#include "rl/loss_at.h"
 #include "rl/losses.h"
-
-double mf_kl_at(double log_ratio)
-{
-    return exp(log_ratio) - 1.0 - log_ratio;
-}
 
 static void forward(const struct mf_call *c, int n)
 {
     int E = c->x[0].cols;
-    double clamp = (double)c->x[3].data[2];
     for (int s = 0; s < n; s++) {
         double sum = 0.0;
         for (int i = s * E; i < (s + 1) * E; i++)
             if (c->x[2].data[i] != 0.0f)
-                sum += (double)c->x[2].data[i] *
-                       mf_kl_at(mf_within((double)c->x[0].data[i], clamp) - mf_within((double)c->x[1].data[i], clamp));
+                sum += (double)c->x[2].data[i] * mf_kl_element(c->x[3].data, c->x[0].data[i], c->x[1].data[i]);
         c->y.data[s] = (float)sum;
     }
 }

@@ -1,36 +1,13 @@
 /* op_ppo_loss.c - PPO's clipped surrogate. */
-#include <math.h>
-
 #include "dev/ref.h"
 #include "graph/record.h"
+#include "rl/loss_at.h"
 #include "rl/losses.h"
-
-double mf_within(double x, double limit)
-{
-    return limit <= 0.0 ? x : x < -limit ? -limit : x > limit ? limit : x;
-}
-
-struct mf_loss_at mf_ppo_loss_at(double ratio, double adv, double eps, double dual)
-{
-    double clipped = ratio < 1.0 - eps ? 1.0 - eps : ratio > 1.0 + eps ? 1.0 + eps : ratio;
-    struct mf_loss_at p = {-adv * ratio, -adv * ratio};
-    if (-adv * clipped > p.loss)
-        p = (struct mf_loss_at){-adv * clipped, 0.0};
-    if (dual > 0.0 && adv < 0.0 && p.loss > dual * -adv)
-        p = (struct mf_loss_at){dual * -adv, 0.0};
-    return p;
-}
 
 /* Element i of sample s. */
 static struct mf_loss_at element(const struct mf_call *c, int s, int i)
 {
-    const float *knobs = c->x[4].data;
-    double logp = (double)c->x[0].data[i], old = (double)c->x[1].data[i], clamp = (double)knobs[2];
-    struct mf_loss_at p = mf_ppo_loss_at(exp(mf_within(logp, clamp) - mf_within(old, clamp)), (double)c->x[2].data[s],
-                                         (double)knobs[0], (double)knobs[1]);
-    if (clamp > 0.0 && fabs(logp) > clamp)
-        p.slope = 0.0;
-    return p;
+    return mf_ppo_element(c->x[4].data, c->x[0].data[i], c->x[1].data[i], c->x[2].data[s]);
 }
 
 static void forward(const struct mf_call *c, int n)

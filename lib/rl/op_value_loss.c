@@ -1,35 +1,12 @@
 /* op_value_loss.c - the critic's loss. */
-#include <math.h>
-
 #include "dev/ref.h"
 #include "graph/record.h"
+#include "rl/loss_at.h"
 #include "rl/losses.h"
-
-static struct mf_loss_at squared(double e, double delta)
-{
-    if (delta <= 0.0)
-        return (struct mf_loss_at){e * e, 2.0 * e};
-    if (fabs(e) < delta)
-        return (struct mf_loss_at){0.5 * e * e, e};
-    return (struct mf_loss_at){delta * (fabs(e) - 0.5 * delta), e < 0.0 ? -delta : delta};
-}
-
-struct mf_loss_at mf_value_loss_at(double v, double ret, double old, double clip, double delta)
-{
-    struct mf_loss_at p = squared(v - ret, delta);
-    if (clip > 0.0 && fabs(v - old) > clip) {
-        struct mf_loss_at q = squared(old + mf_within(v - old, clip) - ret, delta);
-        if (q.loss > p.loss)
-            p = (struct mf_loss_at){q.loss, 0.0};
-    }
-    return p;
-}
 
 static struct mf_loss_at element(const struct mf_call *c, int s)
 {
-    const float *knobs = c->x[4].data;
-    return mf_value_loss_at((double)c->x[0].data[s], (double)c->x[1].data[s], (double)c->x[2].data[s], (double)knobs[0],
-                            (double)knobs[1]);
+    return mf_value_element(c->x[4].data, c->x[0].data[s], c->x[1].data[s], c->x[2].data[s]);
 }
 
 static void forward(const struct mf_call *c, int n)

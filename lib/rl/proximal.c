@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "dev/device.h"
 #include "flow/score.h"
-#include "rl/losses.h"
+#include "rl/loss_at.h"
 
 static int alloc(float **to, size_t n, struct mf_err *err)
 {

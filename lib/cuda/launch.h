@@ -140,7 +140,7 @@ struct mf_folding {
 
 /* Of the G = blockDim.y threads of a target and a column, thread g sums terms g, g + G, ..; then the G sums become one
  * by halves. So zeros at the end of a lane change no bit, and its number of terms is no matter. */
-template <class F> __global__ void __launch_bounds__(1024) mf_fold_kernel(struct mf_folding s, float *to, F f)
+template <class F> __global__ void __launch_bounds__(1024, 1) mf_fold_kernel(struct mf_folding s, float *to, F f)
 {
     int G = blockDim.y, g = threadIdx.y, me = ((int)threadIdx.z * G + g) * (int)blockDim.x + (int)threadIdx.x;
     int target = blockIdx.x * blockDim.z + threadIdx.z, j = blockIdx.y * blockDim.x + threadIdx.x;

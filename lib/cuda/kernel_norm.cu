@@ -1,0 +1,320 @@
+/* kernel_norm.cu - layer, RMS and group norms: a team of threads takes a head of a block of rows. */
+#include "cuda/launch.h"
+
+extern "C" {
+#include "op/how.h"
+}
+
+enum {
+    SHARE = 16,      /* threads that share a column of the weights' gradient */
+    TOGETHER = 32,   /* columns of a block */
+    CHUNK_ROWS = 512 /* rows of a block, about: so there are blocks enough for narrow rows, too */
+};
+
+struct norm_call { /* a call */
+    struct mf_tensor x, y;
+    struct mf_norm_how how;
+    const float *W, *b;
+    float *aux;
+    int n, rows, cols, step; /* rows and columns of a head of a block */
+    int units;               /* heads of blocks of all samples */
+    int wide, tall;          /* a team's threads, along columns and rows: powers of two, by shapes */
+};
+
+static int power_above(int x)
+{
+    int p = 1;
+    while (p < x)
+        p *= 2;
+    return p;
+}
+
+static struct norm_call norm_of(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    struct norm_call a = {};
+    a.x = c->x[0];
+    a.y = c->y;
+    a.how = *(const struct mf_norm_how *)c->how;
+    a.W = c->W;
+    a.b = c->b;
+    a.aux = c->aux;
+    a.n = k->n;
+    a.rows = mf_norm_rows(c);
+    a.cols = c->y.cols / a.how.heads;
+    a.step = mf_norm_step(c);
+    a.units = mf_tile_rows(&c->y, k->n) / a.rows * a.how.heads;
+    a.wide = a.cols > 1024 ? MF_BLOCK : a.cols < 32 ? power_above(a.cols) : 32;
+    a.tall = mf_power_below(a.rows);
+    a.tall = a.tall < MF_BLOCK / a.wide ? a.tall : MF_BLOCK / a.wide;
+    return a;
+}
+
+static cudaError_t launch(const struct mf_kernel_call *k, const struct norm_call &a, void (*kernel)(struct norm_call))
+{
+    int team = a.wide * a.tall, block = team <= 32 ? MF_BLOCK : team, teams = block / team;
+    return mf_launch(k->stream, dim3((a.units + teams - 1) / teams), dim3(block), MF_BLOCK / 32 * sizeof(float), kernel,
+                     a);
+}
+
+struct norm_member { /* a thread of a team, and the team's head */
+    int row, col, team;
+    bool real; /* a team beyond the last head repeats that, and writes nothing: shuffles need whole warps */
+    int unit, head;
+    size_t first; /* row */
+};
+
+__device__ __forceinline__ struct norm_member member_of(const struct norm_call &a)
+{
+    struct norm_member m;
+    m.team = a.wide * a.tall;
+    int at = threadIdx.x & (m.team - 1);
+    m.col = at & (a.wide - 1);
+    m.row = at / a.wide;
+    m.unit = blockIdx.x * (blockDim.x / m.team) + threadIdx.x / m.team;
+    m.real = m.unit < a.units;
+    m.unit = m.real ? m.unit : a.units - 1;
+    m.head = m.unit % a.how.heads;
+    m.first = (size_t)(m.unit / a.how.heads) * a.rows;
+    return m;
+}
+
+/* The same bits in all threads of the team. */
+__device__ __forceinline__ float team_sum(int team, float x)
+{
+    for (int by = (team < 32 ? team : 32) / 2; by; by /= 2)
+        x += __shfl_xor_sync(~0u, x, by);
+    if (team > 32) {
+        float *sums = mf_shared<float>();
+        __syncthreads();
+        if (threadIdx.x % 32 == 0)
+            sums[threadIdx.x / 32] = x;
+        __syncthreads();
+        x = 0.0f;
+        for (int i = 0; i < team / 32; i++)
+            x += sums[i];
+    }
+    return x;
+}
+
+/* f(row, col) for the elements of a thread. */
+template <class F> __device__ __forceinline__ void elements(const struct norm_call &a, const struct norm_member &m, F f)
+{
+    for (int r = m.row; r < a.rows; r += a.tall)
+#pragma unroll 4
+        for (int j = m.col; j < a.cols; j += a.wide)
+            f(r, j);
+}
+
+static inline __host__ __device__ float count_of(const struct norm_call &a)
+{
+    return (float)(a.rows * a.cols - (a.how.norm == MF_NORM_RMS_LEGACY ? 1 : 0));
+}
+
+__global__ void __launch_bounds__(MF_BLOCK) norm_forward(const struct norm_call a)
+{
+    struct norm_member m = member_of(a);
+    const float *__restrict__ x = a.x.data + m.first * a.x.cols + a.how.from + m.head * a.cols;
+    float *y = a.y.data + mf_offset(&a.y, a.n, (int)m.first, m.head * a.cols);
+    int apart = a.x.cols, wide = mf_row_stride(&a.y), own = m.head * a.step;
+    float mean = 0.0f, square = 0.0f;
+    if (a.how.norm != MF_NORM_RMS) {
+        elements(a, m, [&](int r, int j) { mean += x[(size_t)r * apart + j]; });
+        mean = team_sum(m.team, mean) / (float)(a.rows * a.cols);
+    }
+    elements(a, m, [&](int r, int j) {
+        float u = x[(size_t)r * apart + j] - mean;
+        square = fmaf(u, u, square);
+    });
+    float factor = 1.0f / sqrtf(team_sum(m.team, square) / count_of(a) + a.how.eps);
+    if (!m.real)
+        return;
+    float less = a.how.norm == MF_NORM_LAYER ? mean : 0.0f;
+    elements(a, m, [&](int r, int j) {
+        float unit = (x[(size_t)r * apart + j] - less) * factor;
+        y[(size_t)r * wide + j] = (a.W ? a.W[own + j] * unit : unit) + (a.b ? a.b[own + j] : 0.0f);
+    });
+    if (a.aux && m.row == 0 && m.col == 0) {
+        a.aux[2 * (size_t)m.unit] = mean;
+        a.aux[2 * (size_t)m.unit + 1] = factor;
+    }
+}
+
+/* Zeros the columns that the norm does not read: the first head those before it, the last those after it. */
+__device__ __forceinline__ void zero_rest(const struct norm_call &a, const struct norm_member &m)
+{
+    int from = a.how.from, to = from + a.y.cols;
+    for (int r = m.row; r < a.rows; r += a.tall) {
+        float *dx = a.x.grad + (m.first + r) * a.x.cols;
+        for (int j = m.col; m.head == 0 && j < from; j += a.wide)
+            dx[j] = 0.0f;
+        for (int j = to + m.col; m.head == a.how.heads - 1 && j < a.x.cols; j += a.wide)
+            dx[j] = 0.0f;
+    }
+}
+
+/* As back_to_x of op_norm.c. Where all gradients of a head are 0, so are both sums, and what its row holds (NaN) is not
+ * used. */
+__global__ void __launch_bounds__(MF_BLOCK) norm_backward(const struct norm_call a)
+{
+    struct norm_member m = member_of(a);
+    bool layer = a.how.norm == MF_NORM_LAYER;
+    size_t at = m.first * a.x.cols + a.how.from + m.head * a.cols;
+    const float *__restrict__ x = a.x.data + at;
+    const float *__restrict__ dy = a.y.grad + mf_offset(&a.y, a.n, (int)m.first, m.head * a.cols);
+    float *dx = a.x.grad + at, mean = a.aux[2 * (size_t)m.unit], f = a.aux[2 * (size_t)m.unit + 1];
+    int apart = a.x.cols, wide = mf_row_stride(&a.y), own = m.head * a.step;
+    float sum = 0.0f, level = 0.0f, less = layer ? mean : 0.0f;
+    elements(a, m, [&](int r, int j) {
+        float d = dy[(size_t)r * wide + j], u = x[(size_t)r * apart + j] - less, g = a.W ? d * a.W[own + j] : d;
+        sum = d == 0.0f ? sum : fmaf(g, u, sum);
+        level = d == 0.0f ? level : level + g;
+    });
+    sum = team_sum(m.team, sum);
+    level = layer ? team_sum(m.team, level) / (float)(a.rows * a.cols) : 0.0f;
+    if (!m.real)
+        return;
+    bool none = sum == 0.0f && level == 0.0f;
+    float pull = f * f * f * sum / count_of(a);
+    elements(a, m, [&](int r, int j) {
+        float d = dy[(size_t)r * wide + j], u = x[(size_t)r * apart + j] - mean, g = a.W ? d * a.W[own + j] : d;
+        float to = none && d == 0.0f ? 0.0f : fmaf(-pull, u, f * (g - level));
+        float *p = dx + (size_t)r * apart + j;
+        *p = a.x.add ? *p + to : to;
+    });
+    if (!a.x.add)
+        zero_rest(a, m);
+}
+
+/* ---- the gradients of the weights ---- */
+
+struct norm_sums {
+    int samples, chunk, chunks; /* of a lane; samples of a chunk */
+    int cols;                   /* different weights */
+    int rows_at_once;           /* threads of a column that take rows of the same sample */
+    struct mf_div block_rows;   /* rows of a block */
+    float *W, *b;               /* the first lane's, or NULL */
+    size_t stride;
+    float *partial; /* (lanes, chunks, 2, cols): of W and b; NULL: there is one chunk, added to the lane */
+};
+
+static struct norm_sums sums_of(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    struct norm_call a = norm_of(k);
+    struct norm_sums s = {};
+    int rows = c->y.rows * (a.step ? 1 : a.how.heads);
+    s.samples = k->n / k->lanes;
+    s.chunk = rows < CHUNK_ROWS ? CHUNK_ROWS / rows : 1;
+    s.chunks = (s.samples + s.chunk - 1) / s.chunk;
+    s.cols = a.step ? c->y.cols : a.cols;
+    s.rows_at_once = mf_power_below(c->y.rows < SHARE ? c->y.rows : SHARE);
+    s.block_rows = mf_div_by(a.rows);
+    s.W = c->dW < 0 ? NULL : k->lane + c->dW;
+    s.b = c->db < 0 ? NULL : k->lane + c->db;
+    s.stride = k->stride;
+    s.partial = s.chunks > 1 ? c->work : NULL;
+    return s;
+}
+
+__device__ __forceinline__ void add_sums(const struct norm_sums &s, int lane, int which, int col, float sum)
+{
+    float *to = which ? s.b : s.W;
+    if (to)
+        to[lane * s.stride + col] += sum;
+}
+
+/* Thread (j, g) adds the rows of its samples and its share of their rows; a sample is in one chunk, and its rows go to
+ * the same threads wherever it is. */
+__global__ void __launch_bounds__(TOGETHER *SHARE) norm_weights(const struct norm_call a, const struct norm_sums s)
+{
+    float *all = mf_shared<float>(); /* (2, SHARE, TOGETHER) */
+    int g = threadIdx.y, col = blockIdx.x * TOGETHER + threadIdx.x, lane = blockIdx.z, heads = a.how.heads;
+    int own = a.step ? col / a.cols : 0, from = a.step ? own : 0, to = a.step ? own + 1 : heads, j = col - own * a.step;
+    int first = blockIdx.y * s.chunk, last = first + s.chunk < s.samples ? first + s.chunk : s.samples;
+    int rows = a.y.rows, wide = mf_row_stride(&a.y);
+    float W = 0.0f, b = 0.0f;
+    for (int i = first + g / s.rows_at_once; col < s.cols && i < last; i += SHARE / s.rows_at_once)
+        for (int h = from; h < to; h++) {
+            int r = g % s.rows_at_once, row = (lane * s.samples + i) * rows + r;
+            const float *dy = a.y.grad + mf_offset(&a.y, a.n, row, h * a.cols) + j,
+                        *x = a.x.data + (size_t)row * a.x.cols + a.how.from + h * a.cols + j;
+#pragma unroll 4
+            for (; r < rows; r += s.rows_at_once, row += s.rows_at_once) {
+                const float *stats = a.aux + 2 * ((size_t)mf_quotient(s.block_rows, row) * heads + h);
+                float d = *dy, unit = (a.how.norm == MF_NORM_LAYER ? *x - stats[0] : *x) * stats[1];
+                W = d == 0.0f ? W : fmaf(d, unit, W);
+                b += d;
+                dy += s.rows_at_once * wide;
+                x += s.rows_at_once * a.x.cols;
+            }
+        }
+    all[g * TOGETHER + threadIdx.x] = W;
+    all[(SHARE + g) * TOGETHER + threadIdx.x] = b;
+    __syncthreads();
+    if (g > 1 || col >= s.cols)
+        return;
+    float sum = 0.0f;
+    for (int i = 0; i < SHARE; i++)
+        sum += all[(g * SHARE + i) * TOGETHER + threadIdx.x];
+    if (s.partial)
+        s.partial[(((size_t)lane * s.chunks + blockIdx.y) * 2 + g) * s.cols + col] = sum;
+    else
+        add_sums(s, lane, g, col, sum);
+}
+
+__global__ void __launch_bounds__(TOGETHER *SHARE) norm_chunks(const struct norm_sums s)
+{
+    float *all = mf_shared<float>(); /* (SHARE, TOGETHER) */
+    int g = threadIdx.y, at = blockIdx.x * TOGETHER + threadIdx.x, lane = blockIdx.y, cols = 2 * s.cols;
+    float sum = 0.0f;
+#pragma unroll 4
+    for (int i = g; at < cols && i < s.chunks; i += SHARE)
+        sum += s.partial[((size_t)lane * s.chunks + i) * cols + at];
+    all[g * TOGETHER + threadIdx.x] = sum;
+    __syncthreads();
+    if (g || at >= cols)
+        return;
+    sum = 0.0f;
+    for (int i = 0; i < SHARE; i++)
+        sum += all[i * TOGETHER + threadIdx.x];
+    add_sums(s, lane, at / s.cols, at % s.cols, sum);
+}
+
+static unsigned blocks_of(int cols)
+{
+    return (unsigned)((cols + TOGETHER - 1) / TOGETHER);
+}
+
+static cudaError_t to_weights(const struct mf_kernel_call *k)
+{
+    struct norm_sums s = sums_of(k);
+    size_t room = SHARE * TOGETHER * sizeof(float);
+    cudaError_t rc = mf_launch(k->stream, dim3(blocks_of(s.cols), s.chunks, k->lanes), dim3(TOGETHER, SHARE), 2 * room,
+                               norm_weights, norm_of(k), s);
+    return rc || !s.partial ? rc
+                            : mf_launch(k->stream, dim3(blocks_of(2 * s.cols), k->lanes), dim3(TOGETHER, SHARE), room,
+                                        norm_chunks, s);
+}
+
+/* ---- the operation ---- */
+
+static cudaError_t forward(const struct mf_kernel_call *k)
+{
+    return launch(k, norm_of(k), norm_forward);
+}
+
+static cudaError_t backward(const struct mf_kernel_call *k)
+{
+    cudaError_t rc = k->call.x[0].grad ? launch(k, norm_of(k), norm_backward) : cudaSuccess;
+    return rc || (k->call.dW < 0 && k->call.db < 0) ? rc : to_weights(k);
+}
+
+static size_t work(const struct mf_kernel_call *k, bool backward)
+{
+    struct norm_sums s = sums_of(k);
+    bool wanted = backward && (s.W || s.b) && s.chunks > 1;
+    return wanted ? (size_t)k->lanes * s.chunks * 2 * s.cols : 0;
+}
+
+extern const struct mf_kernel mf_kernel_norm = {"norm", forward, backward, work};

@@ -15,7 +15,7 @@
 # make help         this list
 #
 # Variables: PREFIX=/usr/local  DESTDIR=  CC=cc  CFLAGS=  V=1 (print commands)  DEV=1 (debug, warnings are errors)
-#            SANITIZE=address,undefined or thread
+#            SANITIZE=address,undefined or thread  CUDA=no (no plugin for GPUs)  CUDA_ARCH="80 90 100"
 CC       ?= cc
 PREFIX   ?= /usr/local
 VERSION   = 0.1.0
@@ -63,8 +63,8 @@ endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 
 # lib/env/env_NAME.c defines mf_env_NAME, lib/nn/net_NAME.c mf_net_NAME, lib/cpu/fast_NAME.c mf_fast_NAME,
-# lib/*/device_NAME.c mf_device_NAME: the files are the table. conf has the names of the networks.
-build/%_table.c: Makefile lib/table.sh lib/env lib/nn lib/cpu
+# lib/cuda/kernel_NAME.cu mf_kernel_NAME, lib/*/device_NAME.c mf_device_NAME: the files are the table. conf has the names of the networks.
+build/%_table.c: Makefile lib/table.sh lib/env lib/nn lib/cpu lib/cuda
 	@mkdir -p $(@D)
 	@sh lib/table.sh $* >$@
 
@@ -94,6 +94,44 @@ build/lib/env/rays.o build/lib/env/farthest.o: SIMD = -fno-trapping-math
 
 build/%.o: build/%.c build/flags
 	$(call say,CC,$<)$(CC) $(ALL_C) -c -o $@ $<
+
+# The plugin for GPUs, which programs load for device=cuda: by nvcc where there is one; and for the tests the same files
+# by g++, over an emulator of what CUDA they use (tests/emu).
+NVCC      = $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
+CUDA_ARCH = 80 90 100
+CUDA_OBJ  = $(patsubst lib/cuda/%.cu,%.o,$(wildcard lib/cuda/*.cu)) table.o err.o
+IN_CUDA   = -std=c++17 -O3 -Ilib -DMF_VERSION='"$(VERSION)"' -MMD -MP
+BY_NVCC   = $(NVCC) $(IN_CUDA) -fmad=false --extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-Wextra \
+            --Werror all-warnings -lineinfo -Ilib/cuda/gpu $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a) \
+            -gencode arch=compute_$(firstword $(CUDA_ARCH)),code=compute_$(firstword $(CUDA_ARCH))
+BY_GXX    = $(CXX) $(IN_CUDA) -O1 -g -Wall -Wextra -Werror -ffp-contract=off -fPIC -Wno-unknown-pragmas -Itests/emu \
+            $(SANITIZE:%=-fsanitize=%) -x c++
+
+build/lib/mf_cuda.so: $(CUDA_OBJ:%=build/cuda/%)
+	$(call say,LD,$@)$(NVCC) -shared -o $@ $^
+
+build/emu/mf_cuda.so: $(CUDA_OBJ:%=build/emu/%)
+	$(call say,LD,$@)$(CXX) $(SANITIZE:%=-fsanitize=%) -shared -o $@ $^
+
+build/cuda/%.o: lib/cuda/%.cu build/flags
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)$(BY_NVCC) -c -o $@ $<
+
+build/emu/%.o: lib/cuda/%.cu build/flags
+	@mkdir -p $(@D)
+	$(call say,EMU,$<)$(BY_GXX) -c -o $@ $<
+
+build/cuda/table.o: build/lib/cuda_table.c
+	@mkdir -p $(@D)
+	$(call say,NVCC,$<)$(BY_NVCC) -x cu -c -o $@ $<
+
+build/emu/table.o: build/lib/cuda_table.c
+	@mkdir -p $(@D)
+	$(call say,EMU,$<)$(BY_GXX) -c -o $@ $<
+
+build/cuda/err.o build/emu/err.o: lib/base/err.c build/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_C) -fPIC -c -o $@ $<
 
 units: $(UNITS)
 

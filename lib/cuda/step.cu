@@ -187,12 +187,12 @@ static cudaError_t upload(struct mf_stepper *s, const struct mf_listing *l, cuda
     return rc;
 }
 
-cudaError_t mf_stepper_new(struct mf_stepper **out, const struct mf_listing *l, cudaStream_t stream)
+cudaError_t mf_stepper_new(struct mf_stepper **out, const struct mf_listing *l, float *weights, cudaStream_t stream)
 {
     struct mf_stepper *s = *out = (struct mf_stepper *)calloc(1, sizeof *s);
     if (!s)
         return cudaErrorMemoryAllocation;
-    s->weights = l->weights;
+    s->weights = weights;
     for (int g = 0; g < MF_DEVICE_GROUPS; g++)
         s->trained.first[g + 1] = s->trained.first[g] + cut(l, true, g, NULL);
     s->n = s->trained.first[MF_DEVICE_GROUPS];

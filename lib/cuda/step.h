@@ -19,11 +19,12 @@ struct mf_step_in {
 
 struct mf_stepper; /* of a listing; it remembers the vetoes of an update */
 
-/* The stream copies a table of the listing's pieces, and is waited for. */
-cudaError_t mf_stepper_new(struct mf_stepper **s, const struct mf_listing *l, cudaStream_t stream);
+/* Of these weights, the GPU's copy of the listing's. The stream copies a table of the listing's pieces, and is waited
+ * for. */
+cudaError_t mf_stepper_new(struct mf_stepper **s, const struct mf_listing *l, float *weights, cudaStream_t stream);
 void mf_stepper_free(struct mf_stepper *s); /* NULL: nothing */
 
-/* The step of the listing's weights by `grads` (lane): three kernels. in, verdict, grads and veto (n, by sample) are
+/* The step of the weights by `grads` (lane): three kernels. in, verdict, grads and veto (n, by sample) are
  * the device's. A step that is not taken changes the verdict alone. */
 cudaError_t mf_stepper_step(const struct mf_stepper *s, const struct mf_step_in *in, struct mf_verdict *verdict,
                             const float *grads, const float *veto, cudaStream_t stream);

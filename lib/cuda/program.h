@@ -1,0 +1,93 @@
+/* program.h - a compiled listing: calls with addresses on each GPU, recorded graphs, and runs in progress (private to
+ * lib/cuda).
+ */
+#ifndef MF_CUDA_PROGRAM_H
+#define MF_CUDA_PROGRAM_H
+
+#include <vector>
+
+#include "cuda/cuda.h"
+#include "cuda/move.h"
+#include "cuda/step.h"
+
+enum { MF_AHEAD = 2, MF_GRAPHS = 8 };
+
+/* What a recorded graph depends on. */
+struct mf_graph_key {
+    int room;                 /* places of a lane */
+    bool shared, first;       /* it computes shared values; it is the first wave, which finds empty lanes */
+    bool wave, end;           /* it has a wave; the end of the run, after the last */
+    bool step;                /* with a step */
+    std::vector<int> fetched; /* values, the veto's last */
+    bool operator==(const mf_graph_key &o) const
+    {
+        return room == o.room && shared == o.shared && first == o.first && wave == o.wave && end == o.end &&
+               step == o.step && fetched == o.fetched;
+    }
+};
+
+struct mf_recorded {
+    mf_graph_key key;
+    cudaGraphExec_t graph; /* NULL: it ran once, unrecorded, which loaded its kernels */
+    uint64_t used;
+};
+
+/* A program on one GPU. */
+struct mf_gpu_part {
+    int gpu, lane, lanes; /* it computes lanes [lane, lane + lanes) of all */
+    cudaStream_t stream;
+    float *tile, *shared, *lane_room, *sum, *work;
+    char *in;    /* index and rows of the run */
+    char *out;   /* what was fetched */
+    float *veto; /* its values, by sample */
+    size_t in_bytes, out_bytes, veto_bytes;
+    mf_wave *wave;    /* of the graph that runs */
+    mf_step_in *step; /* of the step that runs */
+    mf_verdict *verdict;
+    mf_stepper *stepper;
+    std::vector<mf_tensor> operands;
+    std::vector<mf_kernel_call> call; /* n and work are set when it is enqueued */
+    std::vector<mf_recorded> recorded;
+    cudaEvent_t done, met; /* its own lanes are there; it has all lanes */
+};
+
+/* A run between start and finish, with the host's ends of its transfers. */
+struct mf_running {
+    size_t n;
+    std::vector<mf_fetch> fetch;
+    std::vector<size_t> at, floats; /* of a fetch: bytes into out; floats of one sample */
+    struct mf_verdict *verdict;     /* the caller's; NULL: no step */
+    size_t verdict_at;              /* bytes into out */
+    char *in, *out[MF_GPUS];        /* page-locked */
+    size_t in_bytes, out_bytes[MF_GPUS];
+    cudaEvent_t copied[MF_GPUS];
+};
+
+struct mf_program {
+    struct mf_dev *dev;
+    const struct mf_listing *l;
+    int lanes;                             /* with backward: of gradients; else one for each GPU */
+    int most;                              /* samples of a lane in a wave, at most */
+    int room;                              /* places of a lane for which there is memory */
+    size_t lane;                           /* floats from a lane of gradients to the next */
+    std::vector<const mf_kernel *> kernel; /* by call */
+    std::vector<int> inputs;               /* values that are fed, in the order of mf_wave.feed */
+    mf_gpu_part part[MF_GPUS];
+    mf_running running[MF_AHEAD];
+    unsigned started, finished; /* runs */
+    uint64_t weights, sets;     /* versions from which shared values were computed */
+    uint64_t clock;
+};
+
+/* program.cu */
+int mf_program_room_for(const mf_program *p,
+                        size_t n); /* places of a lane for runs of n samples: few sizes serve all */
+int mf_program_grow(mf_program *p, int wanted, struct mf_err *err); /* memory for so many places of a lane */
+int mf_program_wait(mf_program *p, struct mf_err *err);             /* for all that was started */
+
+void mf_program_forget_graphs(mf_gpu_part *q);
+
+/* enqueue.cu: a wave, the end of a run, or both; recorded, and replayed from then on. */
+int mf_program_enqueue(mf_program *p, mf_gpu_part *q, const mf_graph_key *key, struct mf_err *err);
+
+#endif

@@ -1,0 +1,364 @@
+/* run.cu - a run: the host's rows go to page-locked memory and from there to the GPUs, waves of samples are computed,
+ * and what was fetched comes back. Nothing waits here but finish.
+ */
+#include "cuda/program.h"
+
+#include <cstdlib>
+#include <cstring>
+
+struct run {
+    mf_program *p;
+    mf_running *r;
+    const struct mf_job *job;
+    const struct mf_batch *b;
+    size_t per_wave, waves;               /* samples of a wave, at most */
+    size_t wave_at, step_at, index_at;    /* bytes into `in`: by wave and GPU, by GPU, the index */
+    const struct mf_feed *feed[MF_FEEDS]; /* by input */
+    size_t feed_at[MF_FEEDS];             /* bytes into `in`; of rows that the device holds: 0 */
+    size_t in_bytes, out_bytes, veto_bytes;
+};
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+static size_t floats_of(const struct mf_value_at *v)
+{
+    return (size_t)v->rows * v->cols;
+}
+
+/* ---- where all lies in the buffers ---- */
+
+static void lay_out_in(struct run *x)
+{
+    const mf_program *p = x->p;
+    size_t n = x->b->n, gpus = p->dev->n_gpus;
+    x->wave_at = 0;
+    x->step_at = aligned((x->waves ? x->waves : 1) * gpus * sizeof(mf_wave));
+    x->index_at = x->step_at + aligned(gpus * sizeof(mf_step_in));
+    x->in_bytes = x->index_at + aligned(n * sizeof *x->b->index);
+    for (size_t i = 0; i < p->inputs.size(); i++) {
+        const struct mf_feed *f = x->b->feed;
+        while (p->l->value[f->input.id].root != p->inputs[i])
+            f++;
+        bool held = !f->direct && mf_held_on_gpu(p->dev, 0, f->base);
+        x->feed[i] = f;
+        x->feed_at[i] = held ? 0 : x->in_bytes;
+        x->in_bytes += held ? 0 : aligned(n * floats_of(&p->l->value[p->inputs[i]]) * sizeof(float));
+    }
+}
+
+static void lay_out_out(struct run *x)
+{
+    mf_running *r = x->r;
+    r->n = x->b->n;
+    r->verdict = x->job->step ? x->job->verdict : NULL;
+    r->fetch.assign(x->b->fetch, x->b->fetch + x->b->n_fetches);
+    r->at.clear();
+    r->floats.clear();
+    x->out_bytes = 0;
+    for (const mf_fetch &f : r->fetch) {
+        r->floats.push_back(floats_of(&x->p->l->value[f.value.id]));
+        r->at.push_back(x->out_bytes);
+        x->out_bytes += aligned(r->n * r->floats.back() * sizeof(float));
+    }
+    r->verdict_at = x->out_bytes;
+    x->out_bytes += aligned(sizeof(struct mf_verdict));
+    x->veto_bytes = x->job->step && x->job->step->veto.id ? r->n * sizeof(float) : 0;
+}
+
+/* ---- buffers ---- */
+
+static int grow_pinned(const mf_program *p, char **at, size_t *has, size_t wants, struct mf_err *err)
+{
+    if (wants <= *has)
+        return 0;
+    cudaFreeHost(*at);
+    *at = NULL;
+    *has = 0;
+    int rc = mf_cuda_check(p->dev, 0, cudaMallocHost((void **)at, wants), "allocating page-locked memory", err);
+    *has = rc ? 0 : wants;
+    return rc;
+}
+
+static int grow_part(const mf_program *p, int g, char **at, size_t *has, size_t wants, struct mf_err *err)
+{
+    if (wants <= *has)
+        return 0;
+    mf_gpu_give(p->dev, g, *at);
+    *has = 0;
+    *at = (char *)mf_gpu_take(p->dev, g, wants, "the rows of a run", err);
+    *has = *at ? wants : 0;
+    return *at ? 0 : err->code;
+}
+
+/* A run in progress may use the buffers of the GPUs, which all runs share: they grow when nothing runs. */
+static int make_room(struct run *x, struct mf_err *err)
+{
+    mf_program *p = x->p;
+    mf_running *r = x->r;
+    int rc = 0, room = mf_program_room_for(p, x->b->n);
+    bool small = room > p->room;
+    for (int g = 0; g < p->dev->n_gpus; g++)
+        small = small || x->in_bytes > p->part[g].in_bytes || x->out_bytes > p->part[g].out_bytes ||
+                x->veto_bytes > p->part[g].veto_bytes;
+    if (small && (rc = mf_program_wait(p, err)))
+        return rc;
+    if (room > p->room && (rc = mf_program_grow(p, room, err)))
+        return rc;
+    rc = grow_pinned(p, &r->in, &r->in_bytes, x->in_bytes, err);
+    for (int g = 0; rc == 0 && g < p->dev->n_gpus; g++) {
+        mf_gpu_part *q = &p->part[g];
+        if ((rc = grow_pinned(p, &r->out[g], &r->out_bytes[g], x->out_bytes, err)) == 0 &&
+            (rc = grow_part(p, g, &q->in, &q->in_bytes, x->in_bytes, err)) == 0)
+            rc = grow_part(p, g, &q->out, &q->out_bytes, x->out_bytes, err);
+        if (rc == 0 && x->veto_bytes > q->veto_bytes) {
+            mf_program_forget_graphs(q); /* which read it */
+            rc = grow_part(p, g, (char **)&q->veto, &q->veto_bytes, x->veto_bytes, err);
+        }
+    }
+    return rc;
+}
+
+/* ---- filling ---- */
+
+static void fill_rows(struct run *x)
+{
+    const struct mf_batch *b = x->b;
+    if (b->index)
+        memcpy(x->r->in + x->index_at, b->index, b->n * sizeof *b->index);
+    for (size_t i = 0; i < x->p->inputs.size(); i++) {
+        const struct mf_feed *f = x->feed[i];
+        size_t floats = floats_of(&x->p->l->value[x->p->inputs[i]]);
+        float *to = (float *)(x->r->in + x->feed_at[i]);
+        for (size_t s = 0; x->feed_at[i] && s < b->n; s++, to += floats)
+            memcpy(to, f->base + (b->index && !f->direct ? b->index[s] : s) * f->stride, floats * sizeof *to);
+    }
+}
+
+static void fill_waves(struct run *x, int g)
+{
+    const mf_gpu_part *q = &x->p->part[g];
+    size_t count = x->waves ? x->waves : 1;
+    for (size_t i = 0; i < count; i++) {
+        mf_wave *w = (mf_wave *)(x->r->in + x->wave_at) + g * count + i;
+        size_t first = i * x->per_wave, left = x->b->n - first, lanes = x->p->lanes;
+        *w = {};
+        w->n = x->b->n;
+        w->first = first;
+        w->samples = (int)(left < x->per_wave ? left : x->per_wave);
+        w->each = (int)((w->samples + lanes - 1) / lanes);
+        w->index = (const uint32_t *)(q->in + x->index_at);
+        for (size_t k = 0; k < x->p->inputs.size(); k++) {
+            const struct mf_feed *f = x->feed[k];
+            bool held = x->feed_at[k] == 0;
+            w->feed[k].base = held ? mf_held_on_gpu(x->p->dev, g, f->base) : (const float *)(q->in + x->feed_at[k]);
+            w->feed[k].stride = held ? f->stride : floats_of(&x->p->l->value[x->p->inputs[k]]);
+            w->feed[k].indexed = held && x->b->index;
+        }
+        for (size_t k = 0; k < x->r->fetch.size(); k++)
+            w->fetch[k] = (float *)(q->out + x->r->at[k]);
+        w->fetch[x->r->fetch.size()] = q->veto;
+    }
+}
+
+static void fill_step(struct run *x, int g)
+{
+    mf_step_in *s = (mf_step_in *)(x->r->in + x->step_at) + g;
+    const struct mf_dev *d = x->p->dev;
+    *s = {};
+    if (!x->job->step)
+        return;
+    s->step = *x->job->step;
+    s->step.of.m = mf_on_gpu(d, g, s->step.of.m);
+    s->step.of.v = mf_on_gpu(d, g, s->step.of.v);
+    s->step.of.ema = s->step.of.ema ? mf_on_gpu(d, g, s->step.of.ema) : NULL;
+    s->step.of.step = (int64_t *)mf_on_gpu(d, g, (const float *)s->step.of.step);
+    s->n = x->b->n;
+}
+
+/* ---- enqueueing ---- */
+
+static int copy(const mf_program *p, const mf_gpu_part *q, void *to, const void *from, size_t bytes,
+                cudaMemcpyKind kind, struct mf_err *err)
+{
+    return bytes ? mf_cuda_check(p->dev, q->gpu, cudaMemcpyAsync(to, from, bytes, kind, q->stream), "a transfer", err)
+                 : 0;
+}
+
+static int send_rows(struct run *x, mf_gpu_part *q, struct mf_err *err)
+{
+    const char *in = x->r->in;
+    int rc =
+        copy(x->p, q, q->in + x->index_at, in + x->index_at, x->in_bytes - x->index_at, cudaMemcpyHostToDevice, err);
+    if (rc == 0 && x->job->step)
+        rc = copy(x->p, q, q->step, (const mf_step_in *)(in + x->step_at) + q->gpu, sizeof(mf_step_in),
+                  cudaMemcpyHostToDevice, err);
+    return rc;
+}
+
+static mf_graph_key key_of(const struct run *x)
+{
+    mf_graph_key k = {};
+    for (const mf_fetch &f : x->r->fetch)
+        k.fetched.push_back(f.value.id);
+    if (x->veto_bytes)
+        k.fetched.push_back(x->job->step->veto.id);
+    k.step = x->job->step;
+    return k;
+}
+
+/* On one GPU the end is part of the last wave's graph; several first exchange their lanes. */
+static int run_waves(struct run *x, mf_gpu_part *q, struct mf_err *err)
+{
+    mf_program *p = x->p;
+    bool stale = p->weights != x->job->weights || p->sets != x->job->sets, alone = p->dev->n_gpus == 1;
+    size_t count = x->waves ? x->waves : 1;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const mf_wave *w = (const mf_wave *)(x->r->in + x->wave_at) + q->gpu * count + i;
+        mf_graph_key k = key_of(x);
+        k.wave = x->waves && q->lanes;
+        k.first = i == 0;
+        k.shared = stale && i == 0;
+        k.end = p->l->backward && alone && i + 1 == count;
+        k.step = k.step && k.end;
+        k.room = mf_program_room_for(p, w->samples);
+        rc = copy(p, q, q->wave, w, sizeof *w, cudaMemcpyHostToDevice, err);
+        if (rc == 0)
+            rc = mf_program_enqueue(p, q, &k, err);
+    }
+    return rc;
+}
+
+/* Each GPU gets the lanes, and the values of the veto, that the others have computed. */
+static int exchange(struct run *x, struct mf_err *err)
+{
+    mf_program *p = x->p;
+    int rc = 0, gpus = p->dev->n_gpus;
+    for (int g = 0; rc == 0 && g < gpus; g++) {
+        cudaSetDevice(p->dev->id[g]);
+        rc = mf_cuda_check(p->dev, g, cudaEventRecord(p->part[g].done, p->part[g].stream), "an event", err);
+    }
+    for (int g = 0; g < gpus; g++)
+        for (int h = 0; rc == 0 && h < gpus; h++) {
+            const mf_gpu_part *to = &p->part[g], *from = &p->part[h];
+            size_t at = from->lane * p->lane;
+            if (g == h)
+                continue;
+            cudaSetDevice(p->dev->id[g]);
+            cudaError_t e = cudaStreamWaitEvent(to->stream, from->done, 0);
+            if (e == cudaSuccess && from->lanes)
+                e = cudaMemcpyPeerAsync(to->lane_room + at, p->dev->id[g], from->lane_room + at, p->dev->id[h],
+                                        from->lanes * p->lane * sizeof(float), to->stream);
+            for (size_t i = 0; e == cudaSuccess && x->veto_bytes && i < x->waves; i++) {
+                const mf_wave *w = (const mf_wave *)(x->r->in + x->wave_at) + h * x->waves + i;
+                size_t a = (size_t)from->lane * w->each, b = a + (size_t)from->lanes * w->each, most = w->samples;
+                a = w->first + (a < most ? a : most);
+                b = w->first + (b < most ? b : most);
+                if (b > a)
+                    e = cudaMemcpyPeerAsync(to->veto + a, p->dev->id[g], from->veto + a, p->dev->id[h],
+                                            (b - a) * sizeof(float), to->stream);
+            }
+            rc = mf_cuda_check(p->dev, g, e, "an exchange of gradients", err);
+        }
+    for (int g = 0; rc == 0 && g < gpus; g++) {
+        cudaSetDevice(p->dev->id[g]);
+        rc = mf_cuda_check(p->dev, g, cudaEventRecord(p->part[g].met, p->part[g].stream), "an event", err);
+    }
+    for (int g = 0; g < gpus; g++)
+        for (int h = 0; rc == 0 && h < gpus; h++) {
+            cudaSetDevice(p->dev->id[g]);
+            if (g != h) /* its lanes may be overwritten only then */
+                rc = mf_cuda_check(p->dev, g, cudaStreamWaitEvent(p->part[g].stream, p->part[h].met, 0), "an event",
+                                   err);
+        }
+    for (int g = 0; rc == 0 && g < gpus; g++) {
+        mf_graph_key k = key_of(x);
+        k.end = true;
+        cudaSetDevice(p->dev->id[g]);
+        rc = mf_program_enqueue(p, &p->part[g], &k, err);
+    }
+    return rc;
+}
+
+static int fetch_back(struct run *x, mf_gpu_part *q, struct mf_err *err)
+{
+    char *to = x->r->out[q->gpu];
+    int rc = copy(x->p, q, to, q->out, x->r->verdict_at, cudaMemcpyDeviceToHost, err);
+    if (rc == 0 && x->job->step)
+        rc = copy(x->p, q, to + x->r->verdict_at, q->verdict, sizeof(struct mf_verdict), cudaMemcpyDeviceToHost, err);
+    return rc ? rc
+              : mf_cuda_check(x->p->dev, q->gpu, cudaEventRecord(x->r->copied[q->gpu], q->stream), "an event", err);
+}
+
+int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
+{
+    struct run x = {};
+    int gpus = p->dev->n_gpus, rc;
+    if (p->started - p->finished >= MF_AHEAD)
+        abort();
+    if (j->batch->n_fetches >= MF_FETCHES)
+        return mf_err_set(err, MF_EUSAGE, "device=cuda fetches %d values, not %d", MF_FETCHES - 1, j->batch->n_fetches);
+    x.p = p;
+    x.r = &p->running[p->started % MF_AHEAD];
+    x.job = j;
+    x.b = j->batch;
+    x.per_wave = (size_t)p->lanes * p->most;
+    x.waves = (x.b->n + x.per_wave - 1) / x.per_wave;
+    lay_out_in(&x);
+    lay_out_out(&x);
+    if ((rc = make_room(&x, err)))
+        return rc;
+    fill_rows(&x);
+    for (int g = 0; g < gpus; g++) {
+        fill_waves(&x, g);
+        fill_step(&x, g);
+    }
+    for (int g = 0; rc == 0 && g < gpus; g++) {
+        cudaSetDevice(p->dev->id[g]);
+        if ((rc = send_rows(&x, &p->part[g], err)) == 0)
+            rc = run_waves(&x, &p->part[g], err);
+    }
+    if (rc == 0 && p->l->backward && gpus > 1)
+        rc = exchange(&x, err);
+    for (int g = 0; rc == 0 && g < gpus; g++) {
+        cudaSetDevice(p->dev->id[g]);
+        rc = fetch_back(&x, &p->part[g], err);
+    }
+    p->weights = rc || j->step ? UINT64_MAX : j->weights; /* a step changes them */
+    p->sets = j->sets;
+    p->started += rc == 0;
+    return rc;
+}
+
+/* ---- the end ---- */
+
+static void scatter(const mf_program *p, const mf_running *r, size_t i)
+{
+    const mf_fetch *f = &r->fetch[i];
+    size_t floats = r->floats[i], per_wave = (size_t)p->lanes * p->most;
+    for (size_t s = 0; s < r->n; s++) {
+        size_t first = s / per_wave * per_wave, samples = r->n - first < per_wave ? r->n - first : per_wave;
+        int each = (int)((samples + p->lanes - 1) / p->lanes), lane = (int)(s - first) / each, g = 0;
+        while (lane >= p->part[g].lane + p->part[g].lanes)
+            g++;
+        memcpy(f->base + s * f->stride, (const float *)(r->out[g] + r->at[i]) + s * floats, floats * sizeof(float));
+    }
+}
+
+int mf_cuda_finish(struct mf_program *p, struct mf_err *err)
+{
+    mf_running *r = &p->running[p->finished++ % MF_AHEAD];
+    int rc = 0;
+    for (int g = 0; rc == 0 && g < p->dev->n_gpus; g++) {
+        cudaSetDevice(p->dev->id[g]);
+        rc = mf_cuda_check(p->dev, g, cudaEventSynchronize(r->copied[g]), "a run", err);
+    }
+    for (size_t i = 0; rc == 0 && i < r->fetch.size(); i++)
+        scatter(p, r, i);
+    if (rc == 0 && r->verdict)
+        memcpy(r->verdict, r->out[0] + r->verdict_at, sizeof *r->verdict);
+    return rc;
+}

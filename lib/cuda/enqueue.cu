@@ -106,7 +106,7 @@ static void run_end(struct enqueuing *e)
         if (l->call[i].back && l->call[i].shared)
             backward(e, i);
     if (e->key->step && e->rc == cudaSuccess)
-        then(e, mf_stepper_step(q->stepper, q->step, q->verdict, q->sum, q->veto, q->stream));
+        then(e, mf_steps_step(q->steps, q->step, q->verdict, q->sum, q->veto, q->stream));
 }
 
 static cudaError_t enqueue(mf_program *p, mf_gpu_part *q, const mf_graph_key *key)

@@ -227,7 +227,7 @@ static int take_part(mf_program *p, int g, struct mf_err *err)
         !(q->step = (mf_step_in *)mf_gpu_take(p->dev, g, sizeof(mf_step_in), "a step", err)) ||
         !(q->verdict = (mf_verdict *)mf_gpu_take(p->dev, g, sizeof(mf_verdict), "a step", err)))
         return err->code;
-    return mf_cuda_check(p->dev, g, mf_stepper_new(&q->stepper, l, mf_on_gpu(p->dev, g, l->weights), q->stream),
+    return mf_cuda_check(p->dev, g, mf_steps_new(&q->steps, l, mf_on_gpu(p->dev, g, l->weights), q->stream),
                          "preparing steps", err);
 }
 
@@ -277,7 +277,7 @@ static void forget_part(mf_program *p, mf_gpu_part *q)
     cudaSetDevice(p->dev->id[q->gpu]);
     cudaStreamSynchronize(q->stream);
     mf_program_forget_graphs(q);
-    mf_stepper_free(q->stepper);
+    mf_steps_free(q->steps);
     for (void *each : all)
         if (each)
             cudaFree(each);

@@ -44,7 +44,7 @@ struct mf_gpu_part {
     mf_wave *wave;    /* of the graph that runs */
     mf_step_in *step; /* of the step that runs */
     mf_verdict *verdict;
-    mf_stepper *stepper;
+    mf_steps *steps;
     std::vector<mf_tensor> operands;
     std::vector<mf_kernel_call> call; /* n and work are set when it is enqueued */
     std::vector<mf_recorded> recorded;

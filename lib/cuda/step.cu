@@ -17,7 +17,7 @@ enum {
 
 /* Part of one parameter. Those that are trained come first, by groups. A parameter begins a cache line, and the gap
  * after it stays 0: so a slice is updated by fours. */
-struct slice {
+struct step_slice {
     size_t at;
     int n, group;
     bool trained;
@@ -32,13 +32,13 @@ struct decision { /* the device's */
     bool stepped, vetoed; /* vetoed: stays until the next update */
 };
 
-struct mf_stepper {
+struct mf_steps {
     int n;
     struct ranges trained;
     float *weights;
     /* The device's. */
-    struct slice *slice; /* (n) */
-    double *square;      /* by trained slice */
+    struct step_slice *slice; /* (n) */
+    double *square;           /* by trained slice */
     struct decision *decision;
 };
 
@@ -74,9 +74,9 @@ static __device__ double sum_block(double x)
 }
 
 static __global__ void __launch_bounds__(MF_BLOCK)
-    square_kernel(const struct slice *slices, const float *grads, double *square)
+    square_kernel(const struct step_slice *slices, const float *grads, double *square)
 {
-    const struct slice s = slices[blockIdx.x];
+    const struct step_slice s = slices[blockIdx.x];
     double sum = 0;
 #pragma unroll 4
     for (int i = threadIdx.x; i < s.n; i += MF_BLOCK)
@@ -126,10 +126,10 @@ static __global__ void __launch_bounds__(JUDGES)
 }
 
 static __global__ void __launch_bounds__(MF_BLOCK)
-    update_kernel(const struct slice *slices, const struct mf_step_in *in, const struct decision *d, const float *grads,
-                  float *weights)
+    update_kernel(const struct step_slice *slices, const struct mf_step_in *in, const struct decision *d,
+                  const float *grads, float *weights)
 {
-    const struct slice s = slices[blockIdx.x];
+    const struct step_slice s = slices[blockIdx.x];
     const struct mf_step *step = &in->step;
     bool moves = s.trained && step->lr[s.group] > 0, averages = step->of.ema && (step->averaged >> s.group & 1);
     if (!d->stepped || (!moves && !averages))
@@ -155,7 +155,7 @@ static __global__ void __launch_bounds__(MF_BLOCK)
 }
 
 /* The slices of pieces that are trained or not, of one group: into `to`, or only counted where that is NULL. */
-static int cut(const struct mf_listing *l, bool trained, int group, struct slice *to)
+static int cut(const struct mf_listing *l, bool trained, int group, struct step_slice *to)
 {
     int n = 0;
     for (int i = 0; i < l->n_pieces; i++) {
@@ -167,7 +167,7 @@ static int cut(const struct mf_listing *l, bool trained, int group, struct slice
     return n;
 }
 
-static cudaError_t upload(struct mf_stepper *s, const struct mf_listing *l, cudaStream_t stream)
+static cudaError_t upload(struct mf_steps *s, const struct mf_listing *l, cudaStream_t stream)
 {
     size_t room = (size_t)s->n * sizeof *s->slice;
     cudaError_t rc = cudaMalloc((void **)&s->slice, room);
@@ -175,7 +175,7 @@ static cudaError_t upload(struct mf_stepper *s, const struct mf_listing *l, cuda
     rc = MF_THEN(rc, cudaMalloc((void **)&s->decision, sizeof *s->decision));
     if (rc != cudaSuccess)
         return rc;
-    struct slice *host = (struct slice *)malloc(room + 1), *at = host;
+    struct step_slice *host = (struct step_slice *)malloc(room + 1), *at = host;
     if (!host)
         return cudaErrorMemoryAllocation;
     for (int part = 0; part < 2 * MF_DEVICE_GROUPS; part++)
@@ -187,9 +187,9 @@ static cudaError_t upload(struct mf_stepper *s, const struct mf_listing *l, cuda
     return rc;
 }
 
-cudaError_t mf_stepper_new(struct mf_stepper **out, const struct mf_listing *l, float *weights, cudaStream_t stream)
+cudaError_t mf_steps_new(struct mf_steps **out, const struct mf_listing *l, float *weights, cudaStream_t stream)
 {
-    struct mf_stepper *s = *out = (struct mf_stepper *)calloc(1, sizeof *s);
+    struct mf_steps *s = *out = (struct mf_steps *)calloc(1, sizeof *s);
     if (!s)
         return cudaErrorMemoryAllocation;
     s->weights = weights;
@@ -200,13 +200,13 @@ cudaError_t mf_stepper_new(struct mf_stepper **out, const struct mf_listing *l, 
         s->n += cut(l, false, g, NULL);
     cudaError_t rc = upload(s, l, stream);
     if (rc != cudaSuccess) {
-        mf_stepper_free(s);
+        mf_steps_free(s);
         *out = NULL;
     }
     return rc;
 }
 
-void mf_stepper_free(struct mf_stepper *s)
+void mf_steps_free(struct mf_steps *s)
 {
     if (!s)
         return;
@@ -216,8 +216,8 @@ void mf_stepper_free(struct mf_stepper *s)
     free(s);
 }
 
-cudaError_t mf_stepper_step(const struct mf_stepper *s, const struct mf_step_in *in, struct mf_verdict *verdict,
-                            const float *grads, const float *veto, cudaStream_t stream)
+cudaError_t mf_steps_step(const struct mf_steps *s, const struct mf_step_in *in, struct mf_verdict *verdict,
+                          const float *grads, const float *veto, cudaStream_t stream)
 {
     int n_trained = s->trained.first[MF_DEVICE_GROUPS];
     size_t room = 32 * sizeof(double); /* of sum_block */

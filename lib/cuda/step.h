@@ -17,16 +17,16 @@ struct mf_step_in {
     size_t n;            /* samples, of the veto */
 };
 
-struct mf_stepper; /* of a listing; it remembers the vetoes of an update */
+struct mf_steps; /* of a listing; it remembers the vetoes of an update */
 
 /* Of these weights, the GPU's copy of the listing's. The stream copies a table of the listing's pieces, and is waited
  * for. */
-cudaError_t mf_stepper_new(struct mf_stepper **s, const struct mf_listing *l, float *weights, cudaStream_t stream);
-void mf_stepper_free(struct mf_stepper *s); /* NULL: nothing */
+cudaError_t mf_steps_new(struct mf_steps **s, const struct mf_listing *l, float *weights, cudaStream_t stream);
+void mf_steps_free(struct mf_steps *s); /* NULL: nothing */
 
 /* The step of the weights by `grads` (lane): three kernels. in, verdict, grads and veto (n, by sample) are
  * the device's. A step that is not taken changes the verdict alone. */
-cudaError_t mf_stepper_step(const struct mf_stepper *s, const struct mf_step_in *in, struct mf_verdict *verdict,
+cudaError_t mf_steps_step(const struct mf_steps *s, const struct mf_step_in *in, struct mf_verdict *verdict,
                             const float *grads, const float *veto, cudaStream_t stream);
 
 #endif

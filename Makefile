@@ -101,10 +101,10 @@ NVCC      = $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/
 CUDA_ARCH = 80 90 100
 CUDA_OBJ  = $(patsubst lib/cuda/%.cu,%.o,$(wildcard lib/cuda/*.cu)) table.o err.o
 IN_CUDA   = -std=c++17 -O3 -Ilib -DMF_VERSION='"$(VERSION)"' -MMD -MP
-BY_NVCC   = $(NVCC) $(IN_CUDA) -fmad=false --extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-Wextra \
+BY_NVCC   = $(NVCC) $(IN_CUDA) -fmad=false --extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-Wextra,-Wno-missing-field-initializers \
             --Werror all-warnings -lineinfo -Ilib/cuda/gpu $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a) \
             -gencode arch=compute_$(firstword $(CUDA_ARCH)),code=compute_$(firstword $(CUDA_ARCH))
-BY_GXX    = $(CXX) $(IN_CUDA) -O1 -g -Wall -Wextra -Werror -ffp-contract=off -fPIC -Wno-unknown-pragmas -Itests/emu \
+BY_GXX    = $(CXX) $(IN_CUDA) -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror -ffp-contract=off -fPIC -Wno-unknown-pragmas -Itests/emu \
             $(SANITIZE:%=-fsanitize=%) -x c++
 
 build/lib/mf_cuda.so: $(CUDA_OBJ:%=build/cuda/%)

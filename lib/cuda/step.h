@@ -27,6 +27,6 @@ void mf_steps_free(struct mf_steps *s); /* NULL: nothing */
 /* The step of the weights by `grads` (lane): three kernels. in, verdict, grads and veto (n, by sample) are
  * the device's. A step that is not taken changes the verdict alone. */
 cudaError_t mf_steps_step(const struct mf_steps *s, const struct mf_step_in *in, struct mf_verdict *verdict,
-                            const float *grads, const float *veto, cudaStream_t stream);
+                          const float *grads, const float *veto, cudaStream_t stream);
 
 #endif

@@ -98,25 +98,59 @@ inline void __syncthreads()
 {
     cuemu::wait(cuemu::BARRIER);
 }
+inline int __syncthreads_count(int holds)
+{
+    return cuemu::count(holds, 1);
+}
+inline int __syncthreads_or(int holds)
+{
+    return cuemu::count(holds, 2) > 0;
+}
+inline int __syncthreads_and(int holds)
+{
+    return cuemu::count(holds, 3) == cuemu::grid.threads;
+}
 inline void __syncwarp(unsigned mask = ~0u)
 {
-    cuemu::shuffle(mask, 0, -1);
+    cuemu::gather(mask, "", 1, cuemu::SYNC);
 }
-template <class T> T __shfl_sync(unsigned mask, T x, int from)
+inline unsigned __ballot_sync(unsigned mask, int holds)
 {
-    return cuemu::shuffle(mask, x, from);
+    unsigned char mine = holds != 0;
+    const unsigned char *of = cuemu::gather(mask, &mine, 1, cuemu::VOTE);
+    unsigned bits = 0;
+    for (int i = 0; i < 32; i++)
+        bits |= (mask >> i & 1) && of[i * cuemu::BOX] ? 1u << i : 0;
+    return bits;
 }
-template <class T> T __shfl_xor_sync(unsigned mask, T x, int by)
+inline int __any_sync(unsigned mask, int holds)
 {
-    return cuemu::shuffle(mask, x, cuemu::lane() ^ by);
+    return __ballot_sync(mask, holds) != 0;
 }
-template <class T> T __shfl_down_sync(unsigned mask, T x, unsigned by)
+inline int __all_sync(unsigned mask, int holds)
 {
-    return cuemu::shuffle(mask, x, cuemu::lane() + (int)by);
+    return __ballot_sync(mask, holds) == mask;
 }
-template <class T> T __shfl_up_sync(unsigned mask, T x, unsigned by)
+/* width: lanes of a segment, within which they shuffle. */
+template <class T> T __shfl_sync(unsigned mask, T x, int from, int width = 32)
 {
-    return cuemu::shuffle(mask, x, cuemu::lane() - (int)by);
+    int first = cuemu::lane() & -width;
+    return cuemu::shuffle(mask, x, first + (from & (width - 1)), 100);
+}
+template <class T> T __shfl_xor_sync(unsigned mask, T x, int by, int width = 32)
+{
+    int from = cuemu::lane() ^ by;
+    return cuemu::shuffle(mask, x, from < (cuemu::lane() & -width) + width ? from : -1, 200);
+}
+template <class T> T __shfl_down_sync(unsigned mask, T x, unsigned by, int width = 32)
+{
+    int from = cuemu::lane() + (int)by;
+    return cuemu::shuffle(mask, x, from < (cuemu::lane() & -width) + width ? from : -1, 300);
+}
+template <class T> T __shfl_up_sync(unsigned mask, T x, unsigned by, int width = 32)
+{
+    int from = cuemu::lane() - (int)by;
+    return cuemu::shuffle(mask, x, from >= (cuemu::lane() & -width) ? from : -1, 400);
 }
 
 /* Only one thread at a time runs. */

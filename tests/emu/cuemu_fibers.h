@@ -1,79 +1,96 @@
-/* cuemu_fibers.h - the threads of a kernel: each is a fiber. */
+/* cuemu_fibers.h - runs a kernel: each thread of a block is a fiber, and one runs at a time.
+ *
+ * A warp's lanes run one after the other, each until it waits for others: in a shuffle, at a barrier of its block or of
+ * its cluster. A warp goes on alone until all its lanes wait for other warps, so that one that needed a barrier meets
+ * another's haste. Blocks run one after the other, those of a cluster in turns.
+ *
+ * A thread that ends without waiting costs a function call: the next one begins on its stack. */
 #pragma once
 #include "cuemu_memory.h"
 
-#include <csetjmp>
-#include <functional>
-#include <ucontext.h>
-#include <utility>
 #include <vector>
 
-enum { CUEMU_SMEM = 232448, CUEMU_STACK = 64 << 10, CUEMU_THREADS = 1024, CUEMU_CLUSTER = 16, CUEMU_REDZONE = 1024 };
+enum { CUEMU_SMEM = 227 << 10, CUEMU_THREADS = 1024, CUEMU_CLUSTER = 16 };
+
+/* Pushes what a function has to keep, stores the stack's pointer at *from, and goes on where `to` was stored so.
+ * Outside of the compiler's sight, since another thread's code runs before it returns. */
+extern "C" void cuemu_switch(void **from, void *to);
+asm(R"(
+    .pushsection .text.cuemu_switch, "axG", @progbits, cuemu_switch, comdat
+    .weak cuemu_switch
+    .hidden cuemu_switch
+    .type cuemu_switch, @function
+cuemu_switch:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+    .size cuemu_switch, . - cuemu_switch
+    .popsection
+)");
 
 namespace cuemu
 {
-enum state { READY, BARRIER, WARP, CLUSTER, DONE };
-struct fiber {
-    jmp_buf at;
-    state is;
-    bool begun;
-    dim3 thread, block;
-    int rank;                /* of its block in the cluster */
-    unsigned lane_ops, mask; /* shuffles so far; whom this one waits for */
-    char *stack;
-};
 enum { BOX = 32 }; /* bytes that a lane can hand over at once */
-struct warp_box {
-    unsigned char of[2][32][BOX];
-};
-inline fiber fibers[CUEMU_THREADS * CUEMU_CLUSTER];
-inline warp_box boxes[CUEMU_THREADS * CUEMU_CLUSTER / 32];
-inline unsigned char *shared[CUEMU_CLUSTER]; /* by block of the cluster */
-inline fiber *now;
-inline jmp_buf scheduler;
-inline ucontext_t start, back;
-inline std::function<void()> body;
+enum { STACK = 256 << 10, MARGIN = 256 };
 
-inline void wait(state s)
-{
-    now->is = s;
-    if (!_setjmp(now->at))
-        _longjmp(scheduler, 1);
-}
-inline void run()
-{
-    for (;; wait(DONE)) /* a fiber that has ended is the same thread of the next block */
-        body();
-}
-inline void resume(fiber *f)
-{
-    in_thread = true, now = f, threadIdx = f->thread, blockIdx = f->block;
-    if (_setjmp(scheduler))
-        return;
-    if (f->begun)
-        _longjmp(f->at, 1);
-    f->begun = true;
-    getcontext(&start);
-    start.uc_stack.ss_sp = f->stack;
-    start.uc_stack.ss_size = CUEMU_STACK;
-    start.uc_link = nullptr;
-    makecontext(&start, run, 0);
-    setcontext(&start);
-}
-/* Lanes of a warp go on together where all that a shuffle's mask names have come. */
-inline bool release_warp(fiber *w)
-{
-    unsigned come = 0, mask = 0;
-    for (int i = 0; i < 32; i++)
-        if (w[i].is == WARP)
-            come |= 1u << i, mask |= w[i].mask;
-    if (!come || (mask & ~come))
-        return false;
-    for (int i = 0; i < 32; i++)
-        if (w[i].is == WARP)
-            w[i].is = READY;
-    return true;
-}
+struct stack {
+    void *sp; /* where it goes on */
+    stack *next;
+};
+struct thread {
+    stack *on; /* NULL: it has not begun */
+    dim3 index;
+    int lane, rank; /* rank: of its block in the cluster */
+};
+struct warp {
+    unsigned ready, waiting; /* bits count in the order in which lanes run */
+    unsigned come, need;     /* lanes that wait in a shuffle, and those that their masks name */
+    bool mixed;              /* not all in the same one */
+    int turn;                /* which boxes they fill */
+    unsigned lanes, mask[32];
+    int kind[32];
+    alignas(16) unsigned char box[2][32][BOX];
+};
+struct block {
+    dim3 index;
+    int at_barrier, at_cluster, done, kind;
+    int count, counted; /* predicates that hold, at this barrier and the last */
+};
+
+inline thread threads[CUEMU_THREADS * CUEMU_CLUSTER];
+inline warp warps[CUEMU_THREADS * CUEMU_CLUSTER / 32];
+inline block blocks[CUEMU_CLUSTER];
+inline unsigned char *shared[CUEMU_CLUSTER]; /* by block of the cluster */
+inline mapping *shared_mapping[CUEMU_CLUSTER];
+inline stack *idle;
+inline void *main_sp;
+
+inline struct {
+    void (*call)(const void *);
+    const void *args;
+    int threads, warps, cluster; /* of a block, of a block, blocks */
+    size_t smem;
+} grid;
+
+/* What runs: thread now of warp warp_now, the w-th of the b-th block. */
+inline thread *now;
+inline warp *warp_now;
+inline int w, b;
+
+/* ---- order ---- */
+
 inline std::vector<int> order_of(int n)
 {
     unsigned seed = (unsigned)set.order;
@@ -84,94 +101,318 @@ inline std::vector<int> order_of(int n)
         seed = seed * 1664525u + 1013904223u, std::swap(o[i], o[(seed >> 8) % (i + 1)]);
     return o;
 }
-/* Each warp goes on alone until all of it waits at a barrier, so that whoever needed one meets another's haste.
- * Returns how many threads wait for the cluster or have ended; *done: of those, the latter. */
-inline int run_block(fiber *f, int threads, int *done)
+/* The same, kept for the small numbers of lanes, warps and blocks of a cluster. */
+inline const int *small_order(int n)
 {
-    static const std::vector<int> lanes = order_of(32);
+    static std::vector<int> of[33];
+    if (of[n].empty())
+        of[n] = order_of(n);
+    return of[n].data();
+}
+
+inline void turn_to_warp(int i)
+{
+    w = i;
+    warp_now = &warps[small_order(grid.cluster)[b] * grid.warps + small_order(grid.warps)[i]];
+}
+inline void turn_to_block(int i)
+{
+    b = i;
+    blockIdx = blocks[small_order(grid.cluster)[i]].index;
+    turn_to_warp(0);
+}
+
+/* ---- what threads wait for ---- */
+
+/* Whether all that the lanes' masks name have come; then they go on together. */
+inline bool release_warp(warp *of)
+{
+    if (!of->waiting || (of->need & ~of->come))
+        return false;
+    for (int i = 0; of->mixed && i < 32; i++)
+        for (int j = 0; (of->come >> i & 1) && j < 32; j++)
+            if ((of->mask[i] >> j & 1) && (of->mask[j] != of->mask[i] || of->kind[j] != of->kind[i]))
+                die("lanes %d and %d of a warp meet in different shuffles, or name different lanes", i, j);
+    of->ready = of->waiting;
+    of->waiting = of->come = of->need = 0;
+    of->mixed = false;
+    of->turn ^= 1;
+    return true;
+}
+
+inline void make_ready(int block)
+{
+    for (int i = 0; i < grid.warps; i++) {
+        int first = i * 32, n = grid.threads - first;
+        warp *of = &warps[block * grid.warps + i];
+        of->ready = 0;
+        for (int p = 0; n < 32 && p < 32; p++)
+            of->ready |= small_order(32)[p] < n ? 1u << p : 0;
+        of->ready = n < 32 ? of->ready : ~0u;
+    }
+}
+
+/* All warps of the block that runs have gone as far as they can. True: they go on from a barrier. */
+inline bool release_block()
+{
+    int at = small_order(grid.cluster)[b];
+    block *of = &blocks[at];
+    place = IN_BLOCK;
+    for (int i = 0; i < grid.warps; i++)
+        if (const warp *one = &warps[at * grid.warps + i]; one->waiting)
+            die("lanes %08x of warp %d wait in a shuffle for lanes %08x, which do not come", one->come, i,
+                one->need & ~one->come);
+    if (of->at_barrier && of->at_barrier != grid.threads)
+        die("%d of %d threads wait at a barrier that the others never meet", of->at_barrier, grid.threads);
+    if (of->at_cluster && of->at_cluster != grid.threads)
+        die("%d of %d threads wait at a cluster's barrier that the others never meet", of->at_cluster, grid.threads);
+    place = IN_THREAD;
+    if (!of->at_barrier)
+        return false;
+    of->at_barrier = 0;
+    of->counted = of->count;
+    of->count = 0;
+    make_ready(at);
+    return true;
+}
+/* The same of all blocks of the cluster. False: all have ended. */
+inline bool release_cluster()
+{
+    int waiting = 0;
+    for (int i = 0; i < grid.cluster; i++)
+        waiting += blocks[i].at_cluster != 0;
+    if (waiting && waiting != grid.cluster)
+        die("%d of %d blocks wait at a cluster's barrier that the others never meet", waiting, grid.cluster);
+    for (int i = 0; waiting && i < grid.cluster; i++)
+        blocks[i].at_cluster = 0, make_ready(i);
+    return waiting != 0;
+}
+
+/* Who runs next; NULL: all threads of the cluster have ended. */
+inline thread *pick()
+{
     for (;;) {
-        int at[DONE + 1] = {};
-        for (int w : order_of(threads / 32))
-            do
-                for (int l : lanes)
-                    if (f[w * 32 + l].is == READY)
-                        resume(&f[w * 32 + l]);
-            while (release_warp(f + w * 32));
-        for (int i = 0; i < threads; i++)
-            at[f[i].is]++;
-        if (at[WARP])
-            die("a shuffle's mask names a lane that does not come");
-        if (at[BARRIER] && at[BARRIER] != threads)
-            die("a barrier that some threads never meet");
-        *done = at[DONE];
-        if (!at[BARRIER])
-            return at[CLUSTER] + at[DONE];
-        for (int i = 0; i < threads; i++)
-            f[i].is = READY;
-    }
-}
-/* The blocks of a cluster, which may wait for each other. */
-inline void run_cluster(int first, int blocks, int threads, size_t smem)
-{
-    for (int b = 0, i = 0; b < blocks; b++) {
-        unsigned char *&mine = shared[b];
-        mine = mine ? mine : static_cast<unsigned char *>(aligned_alloc(16, CUEMU_SMEM + CUEMU_REDZONE));
-        memset(mine, 0xff, smem + CUEMU_REDZONE); /* NaN */
-        for (int t = 0; t < threads; t++, i++) {
-            if (!fibers[i].stack)
-                fibers[i].stack = static_cast<char *>(malloc(CUEMU_STACK));
-            fibers[i].is = READY, fibers[i].lane_ops = 0, fibers[i].rank = b;
-            fibers[i].thread = dim3(t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y));
-            fibers[i].block = dim3((first + b) % gridDim.x, (first + b) / gridDim.x % gridDim.y,
-                                   (first + b) / (gridDim.x * gridDim.y));
+        if (unsigned ready = warp_now->ready) {
+            int p = __builtin_ctz(ready);
+            warp_now->ready = ready & (ready - 1);
+            return &threads[(warp_now - warps) * 32 + p];
         }
+        if (release_warp(warp_now))
+            continue;
+        if (w + 1 < grid.warps)
+            turn_to_warp(w + 1);
+        else if (release_block())
+            turn_to_warp(0);
+        else if (b + 1 < grid.cluster)
+            turn_to_block(b + 1);
+        else if (release_cluster())
+            turn_to_block(0);
+        else
+            return nullptr;
     }
-    for (int done = 0, all = blocks * threads; done < all;) {
-        done = 0;
-        for (int b : order_of(blocks)) {
-            int ended;
-            if (run_block(fibers + b * threads, threads, &ended) != threads)
-                die("a cluster's barrier that some threads never meet");
-            done += ended;
+}
+
+/* ---- fibers ---- */
+
+inline void run_threads();
+
+inline stack *take_stack()
+{
+    if (stack *s = idle) {
+        idle = s->next;
+        return s;
+    }
+    static size_t made;
+    mapping *m = make_mapping(STACKS, STACK, false, false);
+    /* Not all at the same place in their pages, which share a few lines of the caches. */
+    char *top = m->at + STACK - sizeof(stack) - made++ % 32 * 128;
+    stack *s = reinterpret_cast<stack *>(m->at + STACK - sizeof(stack));
+    void **sp = reinterpret_cast<void **>((uintptr_t)top & ~(uintptr_t)15);
+    *--sp = nullptr; /* whence run_threads would return */
+    *--sp = reinterpret_cast<void *>(run_threads);
+    for (int i = 0; i < 6; i++)
+        *--sp = nullptr;
+    s->sp = sp;
+    return s;
+}
+inline void go_to(void **from, thread *t)
+{
+    if (!t->on)
+        t->on = take_stack();
+    now = t;
+    threadIdx = t->index;
+    cuemu_switch(from, t->on->sp);
+}
+
+/* The life of a fiber: thread after thread that ends on its stack. */
+inline void run_threads()
+{
+    for (;;) {
+        grid.call(grid.args);
+        stack *mine = now->on;
+        now->on = nullptr;
+        thread *next = pick();
+        if (next && !next->on) {
+            next->on = mine;
+            now = next;
+            threadIdx = next->index;
+            continue;
         }
-        if (done && done != all)
-            die("a cluster's barrier that some threads never meet");
-        for (int i = 0; !done && i < all; i++)
-            fibers[i].is = READY;
+        mine->next = idle;
+        idle = mine;
+        if (next)
+            go_to(&mine->sp, next);
+        else
+            cuemu_switch(&mine->sp, main_sp);
     }
-    for (int b = 0; b < blocks; b++)
-        for (size_t i = smem; i < smem + CUEMU_REDZONE; i++)
-            if (shared[b][i] != 0xff)
-                die("wrote shared memory beyond what was asked for");
 }
-inline void launch(dim3 grid, dim3 dim, int cluster, size_t smem, std::function<void()> fn)
+/* This thread has said what it waits for. */
+inline void pass()
 {
-    body = std::move(fn), gridDim = grid, blockDim = dim;
-    int threads = dim.x * dim.y * dim.z, blocks = grid.x * grid.y * grid.z;
-    if (threads > CUEMU_THREADS || threads % 32 || smem > CUEMU_SMEM || cluster > CUEMU_CLUSTER || blocks % cluster)
-        die("a launch that no device takes, or a block that is not whole warps");
-    for (int c : order_of(blocks / cluster))
-        run_cluster(c * cluster, cluster, threads, smem);
-    now = nullptr;
+    thread *me = now, *next = pick();
+    if (next == me)
+        return;
+    go_to(&me->on->sp, next);
 }
-/* What all lanes of the mask hand over, BOX bytes apart; good until the lane's next but one. */
-inline const unsigned char *gather(unsigned mask, const void *x, size_t n)
+
+enum state { BARRIER, CLUSTER };
+inline void wait(state s, int kind = 0)
 {
-    int me = static_cast<int>(now - fibers), turn = now->lane_ops++ & 1;
-    memcpy(boxes[me / 32].of[turn][me % 32], x, n);
-    now->mask = mask;
-    wait(WARP);
-    return boxes[me / 32].of[turn][0];
+    block *of = &blocks[now->rank];
+    if (s == CLUSTER) {
+        of->at_cluster++;
+    } else {
+        if (of->at_barrier++ && of->kind != kind)
+            die("threads of a block wait at barriers of different kinds");
+        of->kind = kind;
+    }
+    pass();
 }
-template <class T> T shuffle(unsigned mask, T x, int from)
+/* How many threads bring a predicate that holds to this barrier. */
+inline int count(bool holds, int kind)
 {
-    const unsigned char *all = gather(mask, &x, sizeof x);
-    if (from >= 0 && from < 32 && (mask >> from & 1))
-        memcpy(&x, all + from * BOX, sizeof x);
-    return x;
+    blocks[now->rank].count += holds;
+    wait(BARRIER, kind);
+    return blocks[now->rank].counted;
 }
+
 inline int lane()
 {
-    return static_cast<int>(now - fibers) % 32;
+    return now->lane;
+}
+
+/* What all lanes of the mask hand over, BOX bytes apart; good until the lane's next. All bring the same kind. */
+inline const unsigned char *gather(unsigned mask, const void *x, size_t n, int kind = 0)
+{
+    warp *mine = warp_now;
+    int me = now->lane;
+    unsigned bit = 1u << me;
+    if (!(mask & bit))
+        die("a lane that is not in its own mask, %08x", mask);
+    memcpy(mine->box[mine->turn][me], x, n);
+    mine->mask[me] = mask;
+    mine->kind[me] = kind;
+    if (mine->come) {
+        int one = __builtin_ctz(mine->come);
+        mine->mixed |= mine->mask[one] != mask || mine->kind[one] != kind;
+    }
+    mine->come |= bit;
+    mine->need |= mask;
+    mine->waiting |= 1u << ((now - threads) % 32);
+    pass();
+    return mine->box[mine->turn ^ 1][0];
+}
+
+enum { SYNC = 1, VOTE }; /* kinds; those of shuffles are above 100, and count the bytes */
+
+/* from: a lane; -1: none. */
+template <class T> T shuffle(unsigned mask, T x, int from, int kind)
+{
+    static_assert(sizeof(T) <= BOX && std::is_trivially_copyable_v<T>, "a shuffle of a number");
+    const unsigned char *all = gather(mask, &x, sizeof x, kind + (int)sizeof x);
+    if (from < 0)
+        return x;
+    if (mask >> from & 1)
+        memcpy(&x, all + from * BOX, sizeof x);
+    else
+        memset(&x, 0xff, sizeof x); /* undefined */
+    return x;
+}
+
+/* ---- grids ---- */
+
+inline void describe_threads()
+{
+    static dim3 dim = dim3(0);
+    static int cluster;
+    if (dim.x == blockDim.x && dim.y == blockDim.y && dim.z == blockDim.z && cluster == grid.cluster)
+        return;
+    dim = blockDim;
+    cluster = grid.cluster;
+    for (int i = 0; i < grid.cluster * grid.warps * 32; i++) {
+        unsigned lane = (unsigned)small_order(32)[i % 32], t = (unsigned)(i / 32 % grid.warps) * 32 + lane;
+        threads[i].index = dim3(t % dim.x, t / dim.x % dim.y, t / (dim.x * dim.y));
+        threads[i].lane = (int)lane;
+        threads[i].rank = i / 32 / grid.warps;
+    }
+}
+
+/* Shared memory ends where its pages end, so that the first byte beyond it is a fault. */
+inline void take_shared(int block)
+{
+    mapping *&m = shared_mapping[block];
+    if (!m)
+        m = make_mapping(SHARED, CUEMU_SMEM + MARGIN, false, false);
+    m->at = m->from + m->size - PAGE - whole(grid.smem, 16);
+    m->n = grid.smem;
+    shared[block] = reinterpret_cast<unsigned char *>(m->at);
+    memset(m->at - MARGIN, 0xff, MARGIN + whole(grid.smem, 16));
+}
+inline void check_shared(int block)
+{
+    const unsigned char *at = shared[block];
+    for (size_t i = 0; i < MARGIN; i++)
+        if (at[(ptrdiff_t)i - MARGIN] != 0xff)
+            die("wrote before its shared memory, at %td", (ptrdiff_t)i - MARGIN);
+    for (size_t i = grid.smem; i < whole(grid.smem, 16); i++)
+        if (at[i] != 0xff)
+            die("wrote beyond the %zu bytes of shared memory that were asked for, at %zu", grid.smem, i);
+}
+
+/* The blocks from this one on, which may wait for each other. */
+inline void run_cluster(unsigned first)
+{
+    for (int i = 0; i < grid.cluster; i++) {
+        unsigned at = first + (unsigned)i;
+        blocks[i] = {};
+        blocks[i].index = dim3(at % gridDim.x, at / gridDim.x % gridDim.y, at / gridDim.x / gridDim.y);
+        memset(shared[i], 0xff, grid.smem); /* NaN */
+        make_ready(i);
+    }
+    turn_to_block(0);
+    place = IN_THREAD;
+    go_to(&main_sp, pick());
+    place = IN_GRID;
+}
+
+/* call(args) for each thread. */
+inline void launch(dim3 blocks_of, dim3 dim, int cluster, size_t smem, void (*call)(const void *), const void *args)
+{
+    gridDim = blocks_of, blockDim = dim;
+    int n = (int)(dim.x * dim.y * dim.z);
+    grid = {call, args, n, (n + 31) / 32, cluster, smem};
+    describe_threads();
+    for (int i = 0; i < cluster; i++)
+        take_shared(i);
+    place = IN_GRID;
+    unsigned clusters = gridDim.x * gridDim.y * gridDim.z / (unsigned)cluster;
+    if (set.order == 0)
+        for (unsigned i = 0; i < clusters; i++)
+            run_cluster(i * (unsigned)cluster);
+    else
+        for (int i : order_of((int)clusters))
+            run_cluster((unsigned)(i * cluster));
+    for (int i = 0; i < cluster; i++)
+        check_shared(i);
 }
 } // namespace cuemu

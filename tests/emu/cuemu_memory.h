@@ -65,8 +65,8 @@ inline const settings set = read_settings();
 
 /* ---- errors ---- */
 
-inline const void *kernel; /* that runs; NULL: none does, the host's code runs */
-inline bool in_thread;     /* a thread of it runs */
+inline const void *kernel;                          /* that runs; NULL: none does, the host's code runs */
+inline enum { IN_GRID, IN_BLOCK, IN_THREAD } place; /* of the kernel that an error is of */
 
 inline std::string name_of(const void *function)
 {
@@ -88,10 +88,13 @@ inline std::string where()
 {
     if (!kernel)
         return "";
-    char text[128];
-    snprintf(text, sizeof text, ", block (%u,%u,%u), thread (%u,%u,%u)", blockIdx.x, blockIdx.y, blockIdx.z,
-             threadIdx.x, threadIdx.y, threadIdx.z);
-    return "kernel " + name_of(kernel) + (in_thread ? text : "") + ": ";
+    auto index = [](const char *what, dim3 i) {
+        char text[64];
+        snprintf(text, sizeof text, ", %s (%u,%u,%u)", what, i.x, i.y, i.z);
+        return std::string(text);
+    };
+    return "kernel " + name_of(kernel) + (place >= IN_BLOCK ? index("block", blockIdx) : "") +
+           (place >= IN_THREAD ? index("thread", threadIdx) : "") + ": ";
 }
 
 __attribute__((format(printf, 1, 2))) inline void say(const char *format, ...)

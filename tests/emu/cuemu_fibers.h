@@ -69,7 +69,7 @@ struct block {
     int count, counted; /* predicates that hold, at this barrier and the last */
 };
 
-inline thread threads[CUEMU_THREADS * CUEMU_CLUSTER];
+inline thread fibers[CUEMU_THREADS * CUEMU_CLUSTER];
 inline warp warps[CUEMU_THREADS * CUEMU_CLUSTER / 32];
 inline block blocks[CUEMU_CLUSTER];
 inline unsigned char *shared[CUEMU_CLUSTER]; /* by block of the cluster */
@@ -195,7 +195,7 @@ inline thread *pick()
         if (unsigned ready = warp_now->ready) {
             int p = __builtin_ctz(ready);
             warp_now->ready = ready & (ready - 1);
-            return &threads[(warp_now - warps) * 32 + p];
+            return &fibers[(warp_now - warps) * 32 + p];
         }
         if (release_warp(warp_now))
             continue;
@@ -318,7 +318,7 @@ inline const unsigned char *gather(unsigned mask, const void *x, size_t n, int k
     }
     mine->come |= bit;
     mine->need |= mask;
-    mine->waiting |= 1u << ((now - threads) % 32);
+    mine->waiting |= 1u << ((now - fibers) % 32);
     pass();
     return mine->box[mine->turn ^ 1][0];
 }
@@ -351,9 +351,9 @@ inline void describe_threads()
     cluster = grid.cluster;
     for (int i = 0; i < grid.cluster * grid.warps * 32; i++) {
         unsigned lane = (unsigned)small_order(32)[i % 32], t = (unsigned)(i / 32 % grid.warps) * 32 + lane;
-        threads[i].index = dim3(t % dim.x, t / dim.x % dim.y, t / (dim.x * dim.y));
-        threads[i].lane = (int)lane;
-        threads[i].rank = i / 32 / grid.warps;
+        fibers[i].index = dim3(t % dim.x, t / dim.x % dim.y, t / (dim.x * dim.y));
+        fibers[i].lane = (int)lane;
+        fibers[i].rank = i / 32 / grid.warps;
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "device_under_test.h"
 #include "flow/sampler.h"
 #include "rl/ppo.h"
 #include "tap.h"
@@ -150,7 +151,7 @@ static inline struct run update_changed(const struct mf_policy_spec *spec, const
     struct mf_engine *e;
     struct mf_ppo *q;
     struct mf_rows rows = {0};
-    if (mf_engine_open(&e, "cpu", threads, MF_FP32, &err) || mf_policy_init(&out.policy, spec, &err))
+    if (mf_engine_open(&e, device_under_test(), threads, MF_FP32, &err) || mf_policy_init(&out.policy, spec, &err))
         abort();
     mf_policy_fresh(&out.policy, 3);
     mf_policy_set_noise(&out.policy, 0.1, 0.2);

@@ -1,5 +1,6 @@
 /* Cloning losses and gradients against PyTorch (tests/reference/flow.py), given the same draws. */
 #include "clone_still.h"
+#include "device_under_test.h"
 #include "policies.h"
 #include "flow/cloner.h"
 
@@ -100,7 +101,7 @@ static void refused(void)
 int main(void)
 {
     struct mf_err err;
-    must(mf_engine_open(&engine, "cpu", 2, MF_FP32, &err), &err);
+    must(mf_engine_open(&engine, device_under_test(), 2, MF_FP32, &err), &err);
     fixture = fixture_load("tests/fixtures/clone.bin");
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
         as_torch(c);

@@ -5,6 +5,7 @@
 
 #include "flow/sampler.h"
 #include "run/safetensors.h"
+#include "device_under_test.h"
 #include "policies.h"
 
 enum { B = 4, K = 4, H = 16, A = 10, D = H * A, TO = 2, N = 32, C = 6, S = 9, DIM = N * C + S, O = TO * DIM, F = 16 };
@@ -368,7 +369,7 @@ static void refused(void)
 int main(void)
 {
     static float obs[B * O];
-    static const char *const devices[] = {"ref", "cpu"};
+    const char *const devices[] = {"ref", device_under_test()};
     struct mf_err err;
     must(mf_safetensors_open(&file, "tests/fixtures/maniflow.safetensors", &err), &err);
     observations(obs);

@@ -11,6 +11,7 @@
 #include "flow/sampler.h"
 #include "flow/score.h"
 #include "clone_still.h"
+#include "device_under_test.h"
 #include "policies.h"
 
 enum { N = 5, K = 3, H = 4, A = 2, D = H * A, TO = 2, POINTS = 7, S = 3, C = 2 };
@@ -301,7 +302,7 @@ static void cloning(void)
 int main(void)
 {
     struct mf_err err;
-    must(mf_engine_open(&engine, "cpu", 2, MF_FP32, &err), &err);
+    must(mf_engine_open(&engine, device_under_test(), 2, MF_FP32, &err), &err);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         scored_as_sampled(&modes[i]);
     shared_steps();

@@ -4,6 +4,7 @@
 #include "flow/ops.h"
 #include "flow/sampler.h"
 #include "flow/score.h"
+#include "device_under_test.h"
 #include "policies.h"
 
 enum { O = 5, D = 6, A = 2, C = 2, OFFSET = 1, K = 4, N = 257 };
@@ -425,7 +426,7 @@ int main(void)
 {
     far_ranges();
     struct mf_err err;
-    must(mf_engine_open(&engine, "cpu", 2, MF_FP32, &err), &err);
+    must(mf_engine_open(&engine, device_under_test(), 2, MF_FP32, &err), &err);
     fixture = fixture_load("tests/fixtures/flow.bin");
     coefficients();
     grids();

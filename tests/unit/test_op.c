@@ -1,5 +1,6 @@
-/* Every operation: its gradient against differences of ref, and cpu against ref. */
+/* Every operation: its gradient against differences of ref, and the device under test against ref. */
 #include "cpu/fast.h"
+#include "device_under_test.h"
 #include "op_lab.h"
 #include "op_seen.h"
 
@@ -50,18 +51,18 @@ static double apart(const float *a, const float *b, size_t n)
     return worst / most;
 }
 
-static void compare(int op, struct mf_engine *ref, struct mf_engine *cpu, double bound)
+static void compare(int op, struct mf_engine *ref, struct mf_engine *other, double bound)
 {
     struct lab a, b;
     struct mf_err err = {0};
     record(&a, op, ref, 3, &err);
-    record(&b, op, cpu, 3, &err);
+    record(&b, op, other, 3, &err);
     size_t n = FEW * (size_t)(mf_rows(a.g, a.y) * mf_cols(a.g, a.y));
     float *ya = calloc(n, sizeof *ya), *yb = calloc(n, sizeof *yb);
     run(&a, FEW, NULL, ya);
     run(&b, FEW, NULL, yb);
     double dy = apart(yb, ya, n), dg = apart(mf_plan_grads(b.plan), mf_plan_grads(a.plan), a.ps.size);
-    if (!ok(dy <= bound && dg <= 2.0 * bound, "%s: cpu as ref", ops[op].name))
+    if (!ok(dy <= bound && dg <= 2.0 * bound, "%s: %s as ref", ops[op].name, device_under_test()))
         printf("#   values off by %g, gradients by %g\n", dy, dg);
     free(ya);
     free(yb);
@@ -90,25 +91,30 @@ static void none_forgotten(void)
 
 int main(void)
 {
-    struct mf_engine *ref, *cpu, *bf16;
+    static const char *const precisions[] = {[MF_FP32] = "fp32", [MF_BF16] = "bf16", [MF_TF32] = "tf32"};
+    struct mf_engine *ref, *other;
     struct mf_err err = {0};
-    if (mf_engine_open(&ref, "ref", 1, MF_FP32, &err) || mf_engine_open(&cpu, "cpu", 2, MF_FP32, &err)) {
+    if (mf_engine_open(&ref, "ref", 1, MF_FP32, &err)) {
         printf("Bail out! %s\n", err.text);
         return 1;
     }
-    for (int op = 0; op < OPS; op++) {
+    for (int op = 0; op < OPS; op++)
         differences(op, ref);
-        compare(op, ref, cpu, 2e-6);
-    }
-    if (mf_engine_open(&bf16, "cpu", 2, MF_BF16, &err) == 0) {
+    for (enum mf_precision p = MF_FP32; p <= MF_TF32; p++) {
+        err = (struct mf_err){0};
+        if (mf_engine_open(&other, device_under_test(), 2, p, &err)) {
+            if (p == MF_FP32)
+                ok(false, "%s", err.text);
+            else
+                skip(precisions[p], err.text);
+            continue;
+        }
+        printf("# %s\n", precisions[p]);
         for (int op = 0; op < OPS; op++)
-            compare(op, ref, bf16, 5e-2);
-        mf_engine_close(bf16);
-    } else {
-        skip("bf16", err.text);
+            compare(op, ref, other, precision_bound(p));
+        mf_engine_close(other);
     }
     mf_engine_close(ref);
-    mf_engine_close(cpu);
     none_forgotten();
     return done();
 }

@@ -1,12 +1,13 @@
 /* Every operation: a row's bits depend on no other row, forward and backward, in every precision that there is. */
+#include "device_under_test.h"
 #include "op_lab.h"
 
 /* However many rows run beside it, a row comes out the same. */
-static void rows_apart(int op, struct mf_engine *cpu)
+static void rows_apart(int op, struct mf_engine *e)
 {
     struct lab l;
     struct mf_err err = {0};
-    record(&l, op, cpu, S, &err);
+    record(&l, op, e, S, &err);
     size_t n = (size_t)(mf_rows(l.g, l.y) * mf_cols(l.g, l.y)), wrong = 0;
     float *all = calloc(S * n, sizeof *all), *some = calloc(S * n, sizeof *some);
     run(&l, S, NULL, all);
@@ -24,11 +25,11 @@ static void rows_apart(int op, struct mf_engine *cpu)
 }
 
 /* Beside rows of weight 0 that hold NaN, a row's gradient has the bits that it has alone. */
-static void masked(int op, struct mf_engine *cpu)
+static void masked(int op, struct mf_engine *e)
 {
     struct lab l;
     struct mf_err err = {0};
-    record(&l, op, cpu, 16, &err);
+    record(&l, op, e, 16, &err);
     for (int i = 0; i + 1 < l.n_feeds; i++)
         for (size_t j = 0; j < l.feed[i].stride; j++)
             ((float *)(uintptr_t)l.feed[i].base)[(S - 1) * l.feed[i].stride + j] = NAN;
@@ -53,22 +54,23 @@ static void masked(int op, struct mf_engine *cpu)
 
 static void all(enum mf_precision precision, const char *name)
 {
-    struct mf_engine *cpu;
+    struct mf_engine *e;
     struct mf_err err = {0};
-    if (mf_engine_open(&cpu, "cpu", 2, precision, &err)) {
+    if (mf_engine_open(&e, device_under_test(), 2, precision, &err)) {
         skip(name, err.text);
         return;
     }
     for (int op = 0; op < OPS; op++) {
-        rows_apart(op, cpu);
-        masked(op, cpu);
+        rows_apart(op, e);
+        masked(op, e);
     }
-    mf_engine_close(cpu);
+    mf_engine_close(e);
 }
 
 int main(void)
 {
     all(MF_FP32, "fp32");
     all(MF_BF16, "bf16");
+    all(MF_TF32, "tf32");
     return done();
 }

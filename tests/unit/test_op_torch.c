@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_under_test.h"
 #include "flow/ops.h"
 #include "graph/plan.h"
 #include "op/ops.h"
@@ -223,7 +224,7 @@ int main(void)
     struct mf_engine *e[2];
     struct mf_err err = {0};
     struct seen seen = seen_new();
-    static const char *const device[] = {"ref", "cpu"};
+    const char *const device[] = {"ref", device_under_test()};
     if (mf_safetensors_open(&f, "tests/fixtures/ops.safetensors", &err) ||
         mf_engine_open(&e[0], device[0], 1, MF_FP32, &err) || mf_engine_open(&e[1], device[1], 1, MF_FP32, &err)) {
         printf("Bail out! %s\n", err.text);

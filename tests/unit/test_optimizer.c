@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "flow/optimizer.h"
+#include "device_under_test.h"
 #include "given_grads.h"
 #include "tap.h"
 
@@ -146,7 +147,7 @@ static void memory(void)
 
 int main(void)
 {
-    mf_engine_open(&engine, "cpu", 1, MF_FP32, &err);
+    mf_engine_open(&engine, device_under_test(), 1, MF_FP32, &err);
     clipping(false);
     clipping(true);
     not_finite();

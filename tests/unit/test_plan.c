@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "device_under_test.h"
 #include "graph/plan.h"
 #include "op/ops.h"
 #include "tap.h"
@@ -63,7 +64,7 @@ static int run(struct net *m, int threads, int tile, int lanes, size_t n, const 
     struct mf_fetch fetch = {m->y, y, D};
     struct mf_batch batch = {.n = n, .index = index, .feed = feeds, .n_feeds = 3, .fetch = &fetch, .n_fetches = 1};
     struct mf_plan_opts opts = {.tile = tile, .lanes = lanes, .backward = grads != NULL};
-    int rc = mf_engine_open(&e, "cpu", threads, MF_FP32, &err) || mf_plan_new(&p, e, m->g, &opts, &err);
+    int rc = mf_engine_open(&e, device_under_test(), threads, MF_FP32, &err) || mf_plan_new(&p, e, m->g, &opts, &err);
     if (rc == 0) {
         mf_plan_set(p, m->shift, shift);
         rc = mf_plan_run(p, &batch, &err);
@@ -168,7 +169,7 @@ static void heads(void)
     struct mf_err refusal;
     mf_rng_normal(&rng, x, sizeof x / sizeof *x);
     for (int i = 0; i < 2; i++) {
-        const char *device = i ? "cpu" : "ref";
+        const char *device = i ? device_under_test() : "ref";
         normed(device, true, x, y[0], grads[0], &refusal);
         ok(refusal.code == 0, "%s: keys that others read, too, can be fetched", device);
         normed(device, false, x, y[1], grads[1], &refusal);
@@ -217,7 +218,7 @@ static void detach_and_shared(void)
     struct mf_val y = mf_linear(g, x, w, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
     mf_loss(g, mf_add(g, y, mf_detach(g, y)), 1.0f);
     mf_loss(g, mf_linear(g, c, u, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE), 0.5f);
-    mf_engine_open(&e, "cpu", 2, MF_FP32, &err);
+    mf_engine_open(&e, device_under_test(), 2, MF_FP32, &err);
     mf_plan_new(&p, e, g, &(struct mf_plan_opts){.tile = 2, .backward = true}, &err);
     mf_plan_set(p, c, (float[]){2.0f});
     float in[5] = {1, 2, 3, 4, 5}, out[5];

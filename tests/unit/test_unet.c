@@ -1,5 +1,6 @@
 /* U-Nets: parameter counts, and scores, losses and gradients against PyTorch (tests/reference/unet.py). */
 #include "clone_still.h"
+#include "device_under_test.h"
 #include "policies.h"
 #include "flow/cloner.h"
 #include "flow/grid.h"
@@ -176,7 +177,7 @@ static void refused(void)
 int main(void)
 {
     struct mf_err err;
-    must(mf_engine_open(&engine, "cpu", 2, MF_FP32, &err), &err);
+    must(mf_engine_open(&engine, device_under_test(), 2, MF_FP32, &err), &err);
     fixture = fixture_load("tests/fixtures/unet.bin");
     counts();
     scores();

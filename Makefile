@@ -63,7 +63,8 @@ endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 
 # lib/env/env_NAME.c defines mf_env_NAME, lib/nn/net_NAME.c mf_net_NAME, lib/cpu/fast_NAME.c mf_fast_NAME,
-# lib/cuda/kernel_NAME.cu mf_kernel_NAME, lib/*/device_NAME.c mf_device_NAME: the files are the table. conf has the names of the networks.
+# lib/cuda/kernel_NAME.cu mf_kernel_NAME, lib/*/device_NAME.c mf_device_NAME: the files are the table. conf has the
+# names of the networks.
 build/%_table.c: Makefile lib/table.sh lib/env lib/nn lib/cpu lib/cuda
 	@mkdir -p $(@D)
 	@sh lib/table.sh $* >$@
@@ -121,11 +122,11 @@ build/emu/%.o: lib/cuda/%.cu build/flags
 	@mkdir -p $(@D)
 	$(call say,EMU,$<)$(BY_GXX) -c -o $@ $<
 
-build/cuda/table.o: build/lib/cuda_table.c
+build/cuda/table.o: build/cuda_table.c
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)$(BY_NVCC) -x cu -c -o $@ $<
 
-build/emu/table.o: build/lib/cuda_table.c
+build/emu/table.o: build/cuda_table.c
 	@mkdir -p $(@D)
 	$(call say,EMU,$<)$(BY_GXX) -c -o $@ $<
 
@@ -212,3 +213,4 @@ clean:
 -include $(shell find build -name '*.d' 2>/dev/null)
 .PHONY: help uninstall docs all units test check check-pypi demo setup lint bench accept fuzz soak install clean force
 .SECONDARY:
+.DELETE_ON_ERROR:

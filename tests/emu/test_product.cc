@@ -1,0 +1,320 @@
+/* Matrix products on the emulated GPU, against sums in double of the rounded operands: all forms, tiles and precisions.
+ * With an argument it prints a digest of all results instead of testing them. */
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "../unit/tap.h"
+#include "cuda/gemm.h"
+#include "dev/act.h"
+
+static const char *const names[] = {"fp32", "bf16", "tf32"}; /* by enum mf_precision */
+static const float NaN = std::numeric_limits<float>::quiet_NaN();
+static unsigned long long digest = 14695981039346656037ull;
+
+static float drawn() /* in (-1, 1), few of them the same */
+{
+    static unsigned state = 1;
+    state = state * 1664525u + 1013904223u;
+    return (float)(int)state / 2147483648.0f;
+}
+
+static std::vector<float> drawn(size_t n)
+{
+    std::vector<float> v(n);
+    for (float &x : v)
+        x = drawn();
+    return v;
+}
+
+/* A vector in device memory, `shift` floats from an aligned address. */
+template <class T> struct on_device {
+    T *p, *base;
+    on_device(const std::vector<T> &v, int shift = 0)
+    {
+        cudaMalloc(&base, (v.size() + (size_t)shift) * sizeof(T));
+        p = base + shift;
+        cudaMemcpy(p, v.data(), v.size() * sizeof(T), cudaMemcpyDefault);
+    }
+    on_device(const on_device &) = delete;
+    ~on_device()
+    {
+        cudaFree(base);
+    }
+};
+
+/* To `bits` of mantissa and the bit before them; halves to even, or away from zero. */
+static double rounded(float x, int bits, bool even)
+{
+    int e;
+    double m = ldexp(frexp(x, &e), bits);
+    return ldexp(even ? nearbyint(m) : round(m), e - bits);
+}
+
+static double operand_of(enum mf_precision precision, float x)
+{
+    return precision == MF_FP32 ? (double)x : precision == MF_BF16 ? rounded(x, 8, true) : rounded(x, 11, false);
+}
+
+/* A product of a given shape, on its own memory. */
+struct trial {
+    int M, N, K, batch = 1, shift = 0, apart = 0; /* apart: floats between the rows */
+    bool A_transposed = false, B_transposed = false, add = false;
+    std::vector<float> A, B, C;
+    std::vector<unsigned char> live;
+    struct mf_product epilogue = {}; /* its b, sum, act, slope */
+
+    int lda() const
+    {
+        return (A_transposed ? M : K) + apart;
+    }
+    int ldb() const
+    {
+        return (B_transposed ? K : N) + apart;
+    }
+    size_t next_A() const
+    {
+        return (size_t)lda() * (size_t)(A_transposed ? K : M);
+    }
+    size_t next_B() const
+    {
+        return (size_t)ldb() * (size_t)(B_transposed ? N : K);
+    }
+    size_t next_C() const
+    {
+        return (size_t)(N + apart) * (size_t)M;
+    }
+    void draw()
+    {
+        A = drawn(next_A() * (size_t)batch), B = drawn(next_B() * (size_t)batch), C = drawn(next_C() * (size_t)batch);
+    }
+    float &a(int of, int m, int k)
+    {
+        return A[(size_t)of * next_A() + (size_t)(A_transposed ? k : m) * lda() + (A_transposed ? m : k)];
+    }
+    float &b(int of, int k, int n)
+    {
+        return B[(size_t)of * next_B() + (size_t)(B_transposed ? n : k) * ldb() + (B_transposed ? k : n)];
+    }
+    float &c(std::vector<float> &v, int of, int m, int n) const
+    {
+        return v[(size_t)of * next_C() + (size_t)m * (N + apart) + n];
+    }
+
+    std::vector<float> run(enum mf_precision precision, int tile) const /* -1: the one that mf_product takes */
+    {
+        on_device<float> a(A, shift), b(B, shift), c(C, shift);
+        on_device<unsigned char> flags(live);
+        struct mf_product p = epilogue;
+        p.M = M, p.N = N, p.K = K, p.batch = batch;
+        p.A = a.p, p.lda = lda(), p.A_transposed = A_transposed, p.next_A = next_A();
+        p.B = b.p, p.ldb = ldb(), p.B_transposed = B_transposed, p.next_B = next_B();
+        p.C = c.p, p.ldc = N + apart, p.next_C = next_C(), p.add = add;
+        p.live = live.empty() ? nullptr : flags.p;
+        cudaError_t rc = tile < 0 ? mf_product(&p, precision, nullptr) : mf_product_by(&p, precision, tile, nullptr);
+        std::vector<float> out(C.size());
+        if (rc != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+            ok(0, "a product runs");
+        cudaMemcpy(out.data(), c.p, out.size() * sizeof(float), cudaMemcpyDefault);
+        for (float x : out) {
+            unsigned bits;
+            memcpy(&bits, &x, sizeof bits);
+            digest = (digest ^ bits) * 1099511628211ull;
+        }
+        return out;
+    }
+
+    /* The largest error, in units of what fp32 sums of that length may have. */
+    double error(enum mf_precision precision, std::vector<float> &got)
+    {
+        double worst = 0.0;
+        for (int of = 0; of < batch; of++)
+            for (int m = 0; m < M; m++)
+                for (int n = 0; n < N; n++) {
+                    double sum = add ? c(C, of, m, n) : 0.0, size = fabs(sum);
+                    for (int k = 0; k < K; k++)
+                        if (live.empty() || live[(size_t)of * K + k]) {
+                            double x = operand_of(precision, a(of, m, k)) * operand_of(precision, b(of, k, n));
+                            sum += x, size += fabs(x);
+                        }
+                    double off = fabs(c(got, of, m, n) - sum) / (size * ldexp(2.0 + 0.5 * sqrt(K), -24) + 1e-30);
+                    worst = off > worst || off != off ? off : worst;
+                }
+        return worst;
+    }
+};
+
+static bool same(const std::vector<float> &a, const std::vector<float> &b)
+{
+    return a.size() == b.size() && !memcmp(a.data(), b.data(), a.size() * sizeof(float));
+}
+
+static void forms(enum mf_precision precision)
+{
+    static const int shapes[][3] = {{1, 1, 1}, {5, 3, 33}, {17, 33, 7}, {40, 68, 64}, {131, 136, 75}};
+    double worst = 0.0;
+    bool equal = true, apart = true;
+    for (int form = 0; form < 4; form++)
+        for (auto &s : shapes) {
+            struct trial t = {};
+            t.M = s[0], t.N = s[1], t.K = s[2];
+            t.A_transposed = form & 1, t.B_transposed = form & 2, t.add = form == 3;
+            t.draw();
+            std::vector<float> got = t.run(precision, 0);
+            double off = t.error(precision, got);
+            worst = off > worst || off != off ? off : worst;
+            for (int tile = 1; tile < MF_TILES; tile++)
+                equal = equal && same(got, t.run(precision, tile));
+            equal = equal && same(got, t.run(precision, -1));
+            t.shift = 1;
+            apart = apart && same(got, t.run(precision, -1));
+        }
+    ok(worst < 1.0, "%s: four forms, errors up to %.2f of what sums of their length may have", names[precision], worst);
+    ok(equal, "%s: the same bits in tiles of every size", names[precision]);
+    ok(apart, "%s: the same bits at addresses that are not aligned", names[precision]);
+}
+
+static void rows(enum mf_precision precision)
+{
+    static const int counts[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256};
+    struct trial all = {};
+    all.M = 256, all.N = 21, all.K = 44, all.B_transposed = true;
+    all.draw();
+    std::vector<float> want = all.run(precision, -1);
+    bool equal = true;
+    for (int M : counts)
+        for (int tile = 0; tile < MF_TILES; tile++) {
+            int first = 256 - M;
+            struct trial t = all;
+            t.M = M;
+            t.A.assign(all.A.begin() + first * t.K, all.A.end());
+            t.C.resize((size_t)M * t.N);
+            std::vector<float> got = t.run(precision, tile);
+            equal = equal && !memcmp(got.data(), want.data() + first * t.N, got.size() * sizeof(float));
+        }
+    ok(equal, "%s: a row's bits are the same among 1 to 256 rows, wherever it lies", names[precision]);
+}
+
+/* Indices that are left out, in each product of a batch others. */
+static void live(enum mf_precision precision)
+{
+    double worst = 0.0;
+    bool equal = true, nothing = true;
+    for (int form = 0; form < 4; form++)
+        for (int wide = 0; wide < 2; wide++) {
+            struct trial t = {};
+            t.M = wide ? 36 : 19, t.N = wide ? 72 : 35, t.K = 70, t.batch = 3, t.add = wide, t.apart = wide ? 4 : 3;
+            t.A_transposed = form & 1, t.B_transposed = form & 2;
+            t.draw();
+            t.live.assign(3 * 70, 1);
+            struct trial zeros = t;
+            zeros.live.clear();
+            for (int at = 0; at < 3 * 70; at++)
+                if (drawn() < 0.3f || at / 70 == 1) {
+                    t.live[at] = 0;
+                    for (int m = 0; m < t.M; m++)
+                        t.a(at / 70, m, at % 70) = NaN, zeros.a(at / 70, m, at % 70) = 0.0f;
+                    for (int n = 0; n < t.N; n++)
+                        t.b(at / 70, at % 70, n) = NaN, zeros.b(at / 70, at % 70, n) = 0.0f;
+                }
+            std::vector<float> got = t.run(precision, 0);
+            double off = t.error(precision, got);
+            worst = off > worst || off != off ? off : worst;
+            equal = equal && same(got, zeros.run(precision, 1)) && same(got, t.run(precision, 1)) &&
+                    same(got, t.run(precision, 2));
+            for (int m = 0; m < t.M; m++)
+                for (int n = 0; n < t.N; n++)
+                    nothing = nothing && t.c(got, 1, m, n) == (wide ? t.c(t.C, 1, m, n) : 0.0f);
+            for (size_t at = 0; at < got.size(); at++) /* between the rows */
+                if ((int)(at % (t.N + t.apart)) >= t.N)
+                    nothing = nothing && got[at] == t.C[at];
+        }
+    ok(worst < 1.0, "%s: batches with NaN where indices are left out, errors up to %.2f", names[precision], worst);
+    ok(equal, "%s: what is left out changes no bit, as if it were 0", names[precision]);
+    ok(nothing, "%s: a sum of nothing is 0, and nothing is written beside C", names[precision]);
+}
+
+/* The epilogue adds in a fixed order, so it can be foreseen to the last bit. */
+static void epilogue(enum mf_precision precision)
+{
+    bool equal = true;
+    for (int act = MF_ACT_NONE; act <= MF_ACT_GELU; act++)
+        for (int N : {24, 35}) {
+            struct trial t = {};
+            enum { SAMPLES = 6, ROWS = 4, SPREAD = 2 };
+            t.M = SAMPLES * ROWS, t.N = N, t.K = 20, t.B_transposed = true;
+            t.draw();
+            std::vector<float> sums = t.run(precision, -1);
+            std::vector<float> b = drawn((size_t)N), r1 = drawn((size_t)(SPREAD * N)), r2 = drawn(sums.size()), y,
+                               slope;
+            if (act % 2)
+                r1 = drawn((size_t)(SAMPLES * SPREAD * N));
+            for (int i = 0; i < t.M; i++)
+                for (int j = 0; j < N; j++) {
+                    int from = (act % 2 ? i / ROWS * SPREAD : 0) + i % ROWS / (ROWS / SPREAD);
+                    float d, x = sums[(size_t)(i * N + j)] + b[(size_t)j] + r1[(size_t)(from * N + j)] +
+                                 r2[(size_t)(i * N + j)];
+                    y.push_back(mf_act_of((enum mf_act)act, x, &d));
+                    slope.push_back(d);
+                }
+            on_device<float> on_b(b), on_r1(r1), on_r2(r2), on_slope(std::vector<float>(slope.size()));
+            struct mf_tensor x[3] = {};
+            x[1].data = on_r1.p, x[1].rows = SPREAD, x[1].cols = N, x[1].shared = act % 2 == 0;
+            x[2].data = on_r2.p, x[2].rows = ROWS, x[2].cols = N;
+            struct mf_call call = {};
+            call.y.rows = ROWS, call.y.cols = N, call.x = x, call.n_x = 3;
+            t.epilogue.b = on_b.p, t.epilogue.sum = &call, t.epilogue.act = (enum mf_act)act;
+            t.epilogue.slope = act ? on_slope.p : nullptr;
+            for (int tile = 0; tile < MF_TILES; tile++) {
+                equal = equal && same(t.run(precision, tile), y);
+                std::vector<float> got(slope.size());
+                cudaMemcpy(got.data(), on_slope.p, got.size() * sizeof(float), cudaMemcpyDefault);
+                equal = equal && (!act || same(got, slope));
+            }
+        }
+    ok(equal, "%s: bias, residuals, activations and their derivatives as foreseen", names[precision]);
+}
+
+/* The digest that this program prints where threads and blocks run in another order. */
+static std::string digest_in(int order, const char *self)
+{
+    char text[64] = "";
+    std::string command = "CUEMU_ORDER=" + std::to_string(order) + " '" + self + "' digest";
+    FILE *f = popen(command.c_str(), "r");
+    bool read = f && fgets(text, sizeof text, f);
+    return f && pclose(f) == 0 && read ? text : "nothing";
+}
+
+int main(int argc, char **argv)
+{
+    bool prints = argc > 1;
+    if (prints && !freopen("/dev/null", "w", stderr))
+        return 1;
+    for (enum mf_precision p : {MF_FP32, MF_TF32, MF_BF16}) {
+        if (prints) { /* one product of each form, of several blocks */
+            for (int form = 0; form < 4; form++)
+                for (int tile = 0; tile < MF_TILES; tile++) {
+                    struct trial t = {};
+                    t.M = 70, t.N = 133, t.K = 70, t.A_transposed = form & 1, t.B_transposed = form & 2;
+                    t.draw();
+                    t.run(p, tile);
+                }
+            continue;
+        }
+        forms(p);
+        rows(p);
+        live(p);
+        epilogue(p);
+    }
+    if (prints) {
+        printf("%llx\n", digest);
+        return tap_failed;
+    }
+    std::string first = digest_in(0, argv[0]);
+    bool equal = first != "nothing";
+    for (int order = 1; order < 4; order++)
+        equal = equal && digest_in(order, argv[0]) == first;
+    ok(equal, "the same bits in whatever order threads and blocks run");
+    return done();
+}

@@ -1,0 +1,212 @@
+/* kernel_linear.cu - products with a weight, plus bias and residuals: forward one product; backward a pass over y.grad,
+ * then a product for x, and one per lane for W.
+ */
+#include "cuda/gemm.h"
+#include "cuda/launch.h"
+#include "dev/act.h"
+
+extern "C" {
+#include "op/how.h"
+}
+
+static const struct mf_linear_how *how_of(const struct mf_call *c)
+{
+    return (const struct mf_linear_how *)c->how;
+}
+
+static cudaError_t forward(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    const struct mf_linear_how *how = how_of(c);
+    struct mf_product p = {};
+    p.M = mf_tile_rows(&c->y, k->n), p.N = c->y.cols, p.K = c->x[0].cols, p.batch = 1;
+    p.A = c->x[0].data, p.lda = p.K;
+    p.B = c->W + how->from, p.ldb = c->ldw, p.B_transposed = !how->transposed;
+    p.C = c->y.data, p.ldc = p.N;
+    p.b = c->b, p.sum = c, p.act = how->act, p.slope = c->aux;
+    return mf_product(&p, k->precision, k->stream);
+}
+
+/* ---- the pass over y.grad: blocks of CHUNK rows, each thread with some columns of them ---- */
+
+enum { CHUNK = 16, THREADS = 128 };
+
+struct pass {
+    int rows, chunks, N; /* of a lane */
+    enum mf_act act;
+    float *grad;
+    const float *y, *kept;
+    struct { /* operands of the same rows, from the last; grad NULL: none */
+        float *grad;
+        bool add;
+    } same[2];
+    unsigned char *live; /* (lanes, rows): the row has a gradient that is not 0; or NULL */
+    float *sums;         /* (lanes, chunks, N): of the rows of a chunk, in order; or NULL */
+};
+
+/* V columns at once. */
+template <int V> __global__ void __launch_bounds__(THREADS) pass_back(const struct pass p)
+{
+    typedef mf_pack<V> pack;
+    unsigned *of_warp = mf_shared<unsigned>(), any = 0; /* bit r: row r of the chunk */
+    int chunk = blockIdx.x, lane = blockIdx.y, left = p.rows - chunk * CHUNK, rows = left < CHUNK ? left : CHUNK;
+    size_t first = (size_t)lane * p.rows + chunk * CHUNK;
+    for (int col = threadIdx.x * V; col < p.N; col += THREADS * V) {
+        pack sum = {};
+#pragma unroll 4
+        for (int r = 0; r < rows; r++) {
+            size_t at = (first + r) * p.N + col;
+            pack g = *reinterpret_cast<const pack *>(p.grad + at), y = {}, kept = {};
+            if (p.act == MF_ACT_RELU || p.act == MF_ACT_TANH)
+                y = *reinterpret_cast<const pack *>(p.y + at);
+            else if (p.act != MF_ACT_NONE)
+                kept = *reinterpret_cast<const pack *>(p.kept + at);
+#pragma unroll
+            for (int e = 0; e < V; e++) {
+                g.of[e] = mf_act_back(p.act, g.of[e], y.of[e], kept.of[e]);
+                any |= (g.of[e] != 0.0f ? 1u : 0u) << r;
+                sum.of[e] += g.of[e];
+            }
+            if (p.act != MF_ACT_NONE)
+                *reinterpret_cast<pack *>(p.grad + at) = g;
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                pack *to = reinterpret_cast<pack *>(p.same[i].grad + at), d = g;
+                if (!p.same[i].grad)
+                    continue;
+#pragma unroll
+                for (int e = 0; e < V && p.same[i].add; e++)
+                    d.of[e] += to->of[e];
+                *to = d;
+            }
+        }
+        if (p.sums)
+            *reinterpret_cast<pack *>(p.sums + ((size_t)lane * p.chunks + chunk) * p.N + col) = sum;
+    }
+    if (!p.live)
+        return;
+#pragma unroll
+    for (int by = 16; by; by /= 2)
+        any |= __shfl_xor_sync(~0u, any, by);
+    if (threadIdx.x % 32 == 0)
+        of_warp[threadIdx.x / 32] = any;
+    __syncthreads();
+    if ((int)threadIdx.x < rows) {
+        for (int w = 0; w < THREADS / 32; w++)
+            any |= of_warp[w];
+        p.live[first + threadIdx.x] = any >> threadIdx.x & 1;
+    }
+}
+
+struct parts { /* of the scratch */
+    int rows, chunks;
+    size_t live, sums; /* floats */
+};
+
+static struct parts parts_of(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    struct parts p;
+    p.rows = mf_tile_rows(&c->y, k->n) / k->lanes;
+    p.chunks = (p.rows + CHUNK - 1) / CHUNK;
+    p.live = mf_whole_lines(((size_t)k->lanes * p.rows + 3) / 4);
+    p.sums = (size_t)k->lanes * p.chunks * c->y.cols;
+    return p;
+}
+
+static size_t work(const struct mf_kernel_call *k, bool backward)
+{
+    struct parts p = parts_of(k);
+    return backward ? p.live + p.sums : 0;
+}
+
+static cudaError_t pass(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    struct parts parts = parts_of(k);
+    struct pass p = {};
+    int N = c->y.cols;
+    bool fours = mf_by_fours(c->y.grad, N) && mf_by_fours(c->y.data, N) && mf_by_fours(c->aux, N);
+    p.rows = parts.rows, p.chunks = parts.chunks, p.N = N, p.act = how_of(c)->act;
+    p.grad = c->y.grad, p.y = c->y.data, p.kept = c->aux;
+    for (int i = c->n_x - 1, n = 0; i > 0; i--)
+        if (c->x[i].grad && mf_same_rows(&c->x[i], &c->y)) {
+            p.same[n].grad = c->x[i].grad, p.same[n++].add = c->x[i].add;
+            fours = fours && mf_by_fours(c->x[i].grad, N);
+        }
+    if (c->dW >= 0)
+        p.live = (unsigned char *)c->work;
+    if (c->db >= 0)
+        p.sums = c->work + parts.live;
+    if (p.act == MF_ACT_NONE && !p.same[0].grad && !p.live && !p.sums)
+        return cudaSuccess;
+    return mf_launch(k->stream, dim3(p.chunks, k->lanes), dim3(THREADS), THREADS / 32 * sizeof(unsigned),
+                     fours ? pass_back<4> : pass_back<1>, p);
+}
+
+/* The gradient of b: the chunks of a lane are the rows of one sample. */
+static cudaError_t b_back(const struct mf_kernel_call *k)
+{
+    struct parts parts = parts_of(k);
+    struct mf_kernel_call of = *k;
+    const float *sums = k->call.work + parts.live;
+    int N = k->call.y.cols;
+    struct mf_tensor b = {
+        .data = nullptr, .grad = nullptr, .rows = 1, .cols = N, .heads = 1, .shared = true, .add = true};
+    of.n = k->lanes;
+    of.call.y.rows = parts.chunks;
+    return mf_fold(&of, &b, k->lane + k->call.db, N, N,
+                   [=] __device__(int i, int j) { return sums[(size_t)i * N + j]; });
+}
+
+static cudaError_t residuals_back(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    cudaError_t rc = cudaSuccess;
+    const float *grad = c->y.grad;
+    int N = c->y.cols;
+    for (int i = c->n_x - 1; i > 0; i--)
+        if (c->x[i].grad && !mf_same_rows(&c->x[i], &c->y))
+            rc = MF_THEN(rc, mf_fold(k, &c->x[i], c->x[i].grad, N, N,
+                                     [=] __device__(int row, int j) { return grad[(size_t)row * N + j]; }));
+    return rc;
+}
+
+static cudaError_t x_back(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    const struct mf_linear_how *how = how_of(c);
+    struct mf_product p = {};
+    p.M = mf_tile_rows(&c->y, k->n), p.N = c->x[0].cols, p.K = c->y.cols, p.batch = 1;
+    p.A = c->y.grad, p.lda = p.K;
+    p.B = c->W + how->from, p.ldb = c->ldw, p.B_transposed = how->transposed;
+    p.C = c->x[0].grad, p.ldc = p.N, p.add = c->x[0].add;
+    return mf_product(&p, k->precision, k->stream);
+}
+
+static cudaError_t W_back(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    const struct mf_linear_how *how = how_of(c);
+    int rows = parts_of(k).rows, in = c->x[0].cols, out = c->y.cols;
+    const float *x = c->x[0].data, *grad = c->y.grad;
+    struct mf_product p = {};
+    p.M = how->transposed ? in : out, p.N = how->transposed ? out : in, p.K = rows, p.batch = k->lanes;
+    p.A = how->transposed ? x : grad, p.lda = p.M, p.A_transposed = true, p.next_A = (size_t)rows * p.M;
+    p.B = how->transposed ? grad : x, p.ldb = p.N, p.next_B = (size_t)rows * p.N;
+    p.C = k->lane + c->dW + how->from, p.ldc = c->ldw, p.next_C = k->stride, p.add = !c->sets;
+    p.live = (const unsigned char *)c->work;
+    return mf_product(&p, k->precision, k->stream);
+}
+
+static cudaError_t backward(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    cudaError_t rc = pass(k);
+    rc = MF_THEN(rc, residuals_back(k));
+    rc = c->db >= 0 ? MF_THEN(rc, b_back(k)) : rc;
+    rc = c->x[0].grad ? MF_THEN(rc, x_back(k)) : rc;
+    return c->dW >= 0 ? MF_THEN(rc, W_back(k)) : rc;
+}
+
+extern const struct mf_kernel mf_kernel_linear = {"linear", forward, backward, work};

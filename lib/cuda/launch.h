@@ -191,7 +191,8 @@ static inline dim3 mf_fold_block(const struct mf_tensor *x, int span, int cols)
     long cells = (long)x->rows * cols;
     int share = x->shared ? (cells < 32768 ? (int)(32768 / cells) : 1) : span / 16;
     int G = share < 1 ? 1 : mf_power_below(share < most ? share : most);
-    return dim3(X, G, X * G < MF_BLOCK ? MF_BLOCK / (X * G) : 1);
+    int Z = MF_BLOCK / (X * G);
+    return dim3(X, G, Z < 1 ? 1 : Z > 64 ? 64 : Z); /* of a block z is at most 64 */
 }
 
 /* The gradient of an operand x that the call's y reads spread: to[t, j], ld floats a row, becomes the sum of f(i, j)

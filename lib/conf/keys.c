@@ -28,8 +28,10 @@ const struct mf_key mf_keys[] = {
      "folder for these files; null: logs/ of the run. If it holds the logs of another run, a new subfolder is used"},
     {"log.level", MF_CHOICE, "info", "error|warn|info|debug", NULL, "minimum severity of messages on stderr"},
 
-    {"device", MF_STR, "cpu", NULL, NULL, "compute device: cpu, or ref (plain reference loops, slow)"},
-    {"precision", MF_CHOICE, "fp32", "fp32|bf16|tf32", NULL, "number format of matrix products"},
+    {"device", MF_STR, "cpu", NULL, NULL,
+     "compute device: cpu, ref (plain reference loops, slow), cuda, cuda:1 (its number), or cuda:0-3 (several)"},
+    {"precision", MF_CHOICE, "fp32", "fp32|bf16|tf32", NULL,
+     "number format of the operands of matrix products; sums are fp32. cpu: fp32, bf16; ref: fp32; cuda: all"},
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per available core"},
 
     {"env.name", MF_STR, "point", NULL, NULL, "environment, also env=NAME; exec and remote: environments of a server"},

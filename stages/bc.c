@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "flow/cloning.h"
 #include "flow/spec_keys.h"
+#include "flow/usage.h"
 #include "import/demos_in.h"
 #include "stage/journal.h"
 #include "stage/rundir.h"
@@ -233,6 +234,7 @@ static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stat
     mf_frame_set_num(m, "values.train/lr", seen->lr);
     mf_frame_set_num(m, "values.train/grad_norm", seen->grad_norm / (double)taken);
     mf_frame_set_num(m, "values.perf/samples_per_s", speed);
+    mf_usage_report(b->cloning.engine, m);
     show(b, seen->lr, loss, speed);
     int rc = mf_journal_put(b->journal, m, err);
     if (rc == 0)

@@ -136,8 +136,10 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
                                    [MF_MEMORY_ROWS] = "training.num_envs and training.num_steps_per_rollout"},
                           .beside = "its environments"};
     const struct mf_actor_opts o = actor_opts(c, &spec.obs);
-    if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)) ||
-        (rc = mf_actor_memory(c->engine, &spec, &o, MF_SLICE_BYTES, &m, err)) || (rc = mf_memory_say(&m, NULL, err)) ||
+    if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)))
+        return rc;
+    mf_engine_log(c->engine);
+    if ((rc = mf_actor_memory(c->engine, &spec, &o, MF_SLICE_BYTES, &m, err)) || (rc = mf_memory_say(&m, NULL, err)) ||
         (rc = mf_policy_init(&c->policy, &spec, err)) ||
         (c->resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err))))
         return rc;

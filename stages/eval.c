@@ -353,6 +353,7 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
         (e->json_path &&
          (rc = mf_results_json_open(&e->json, e->json_path, e->env->name, e->seeds.n, e->seeds.v, err))))
         return rc;
+    mf_engine_log(e->engine);
     return emit_head(run, e, err);
 }
 

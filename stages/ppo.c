@@ -12,6 +12,7 @@
 #include "flow/checkpoint.h"
 #include "flow/frames.h"
 #include "flow/spec_keys.h"
+#include "flow/usage.h"
 #include "rl/ppo_keys.h"
 #include "rl/report.h"
 #include "rl/rounds.h"
@@ -90,6 +91,7 @@ static int report(struct mf_run *run, struct learner *q, const struct mf_report 
 {
     FILE *const table = mf_run_on_terminal(run) ? stdout : q->progress && isatty(STDERR_FILENO) ? stderr : NULL;
     struct mf_frame *m = mf_report_frame(r);
+    mf_usage_report(q->trainer.engine, m);
     if (q->work.live)
         mf_waits_report(q->head, m);
     mf_report_show(m, table, q->progress, &q->shown_at);

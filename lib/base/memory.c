@@ -100,7 +100,7 @@ int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, 
 {
     const struct mf_machine_memory here = mf_machine_memory("");
     m = m ? m : &here;
-    char sum[32], left[32], part[32], parts[256];
+    char sum[32], left[32], part[32], device[64] = "", parts[256];
     double program = (double)resident() + LATER, all = program + mf_memory_sum(n);
     words(sum, sizeof sum, all);
     words(part, sizeof part, program);
@@ -113,8 +113,11 @@ int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, 
         words(part, sizeof part, n->of[i]);
         snprintf(parts + at, sizeof parts - at, ", %s %s", names[i], part);
     }
-    mf_log(MF_LOG_INFO, "takes about %s of memory%s%s%s", sum, n->beside ? " beside " : "", n->beside ? n->beside : "",
-           parts);
+    words(part, sizeof part, n->on_device);
+    if (n->on_device > 0)
+        snprintf(device, sizeof device, " and %s on the device", part);
+    mf_log(MF_LOG_INFO, "takes about %s of memory%s%s%s%s", sum, device, n->beside ? " beside " : "",
+           n->beside ? n->beside : "", parts);
     if (all <= (double)m->available)
         return 0;
     if (.9 * all > (double)m->total)

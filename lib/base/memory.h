@@ -33,8 +33,8 @@ struct mf_machine_memory { /* bytes, within the limits of the control groups */
 /* root: "" for this machine, otherwise a folder with its /proc and /sys. Unknown values are SIZE_MAX. */
 struct mf_machine_memory mf_machine_memory(const char *root);
 
-/* Logs one line: the sum, including the memory already in use, and its parts. Warns with the keys to lower if less is
- * available; MF_ENOMEM if the machine has less in total. NULL: this machine. */
+/* Logs one line: the sum, including the memory already in use, that of the device, and the parts of the sum. Warns with
+ * the keys to lower if less is available; MF_ENOMEM if the machine has less in total. NULL: this machine. */
 int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err);
 
 #endif

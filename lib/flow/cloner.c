@@ -155,6 +155,7 @@ void mf_cloner_memory(const struct mf_cloner *c, size_t n, struct mf_memory *to)
     if (!c->other.plan)
         return;
     to->of[MF_MEMORY_WEIGHTS] += (double)(c->teacher.size * sizeof(float));
+    mf_engine_memory(c->e, (double)c->teacher.size, to);
     mf_plan_memory(c->other.plan, n / TAUGHT, to);
 }
 

@@ -79,6 +79,7 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, str
                               err)) ||
         (rc = open_learner(c, err)))
         return rc;
+    mf_engine_log(c->engine);
     place(c, &c->arena);
     if ((rc = mf_arena_alloc(&c->arena, "a minibatch", err)))
         return rc;

@@ -30,8 +30,9 @@ void mf_optimizer_release(struct mf_optimizer *o)
 
 void mf_optimizer_memory(const struct mf_optimizer *o, struct mf_memory *to)
 {
-    const int arrays = o->opts.average ? 3 : 2; /* m, v, ema */
+    const size_t arrays = o->opts.average ? 3 : 2; /* m, v, ema */
     to->of[MF_MEMORY_WEIGHTS] += (double)(arrays * o->params->size * sizeof(float));
+    mf_engine_memory(o->engine, (double)((arrays + 1) * o->params->size), to); /* and the weights */
 }
 
 void mf_optimizer_average_anew(struct mf_optimizer *o)

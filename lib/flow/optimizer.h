@@ -32,9 +32,10 @@ struct mf_optimizer {
  * nothing. */
 int mf_optimizer_init(struct mf_optimizer *o, struct mf_engine *e, struct mf_params *ps,
                       const struct mf_optimizer_opts *opts, struct mf_err *err);
-void mf_optimizer_release(struct mf_optimizer *o);                            /* safe on a zeroed one */
-void mf_optimizer_memory(const struct mf_optimizer *o, struct mf_memory *to); /* added; of an outline too */
-void mf_optimizer_average_anew(struct mf_optimizer *o);                       /* the average becomes the weights */
+void mf_optimizer_release(struct mf_optimizer *o); /* safe on a zeroed one */
+/* Adds its memory and that of the weights on the device; of an outline too. */
+void mf_optimizer_memory(const struct mf_optimizer *o, struct mf_memory *to);
+void mf_optimizer_average_anew(struct mf_optimizer *o); /* the average becomes the weights */
 
 /* A resumable checkpoint's moments, steps, average and count. */
 int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct mf_err *err);

@@ -8,6 +8,7 @@
 #include "flow/grid.h"
 
 struct mf_sampler {
+    struct mf_engine *e;
     struct mf_policy *p;
     bool evaluation;
     struct mf_graph *g, *value_g;
@@ -94,7 +95,7 @@ static int plan(struct mf_sampler *m, struct mf_engine *e, struct mf_err *err)
 int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation, struct mf_err *err)
 {
     struct mf_sampler *m = mf_xcalloc(1, sizeof *m);
-    *m = (struct mf_sampler){.p = p, .evaluation = evaluation || p->spec.noise_method == MF_FLOW_ODE};
+    *m = (struct mf_sampler){.e = e, .p = p, .evaluation = evaluation || p->spec.noise_method == MF_FLOW_ODE};
     int rc = plan(m, e, err);
     if (rc) {
         mf_sampler_free(m);
@@ -133,6 +134,7 @@ void mf_sampler_memory(const struct mf_sampler *s, size_t n, struct mf_memory *t
     struct mf_arena arena = {0};
     place(&counted, n, &arena);
     to->of[MF_MEMORY_ROWS] += (double)arena.used;
+    mf_engine_memory(s->e, (double)s->p->params.size, to);
     mf_plan_memory(s->plan, n, to);
     if (s->value_plan)
         mf_plan_memory(s->value_plan, n, to);

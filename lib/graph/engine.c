@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "dev/plugin.h"
 
@@ -23,8 +24,8 @@ static int no_device(const char *name, struct mf_err *err)
                           "device=cuda: this installation has no CUDA plugin (mf_cuda.so); build it where nvcc is, or "
                           "take device=cpu");
     for (int i = 0; mf_devices[i]; i++)
-        snprintf(known + strlen(known), sizeof known - strlen(known), "%s, ", mf_devices[i]->name);
-    return mf_err_set(err, MF_EUSAGE, "there is no device '%.40s'; there are %sand cuda", name, known);
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", mf_devices[i]->name);
+    return mf_err_set(err, MF_EUSAGE, "there is no device '%.40s'; there are %s and cuda", name, known);
 }
 
 int mf_engine_on(struct mf_engine **out, const struct mf_device *device, const char *which, int threads,
@@ -74,6 +75,22 @@ void mf_engine_close(struct mf_engine *e)
 void mf_engine_each(struct mf_engine *e, int n, void (*fn)(void *arg, int i), void *arg)
 {
     mf_workers_each(e->workers, n, fn, arg);
+}
+
+void mf_engine_log(const struct mf_engine *e)
+{
+    if (e->device->own_memory)
+        mf_log(MF_LOG_INFO, "computes on %s", e->device->describe(e->dev));
+}
+
+void mf_engine_memory(const struct mf_engine *e, double floats, struct mf_memory *to)
+{
+    to->on_device += e->device->own_memory ? floats * sizeof(float) : 0;
+}
+
+bool mf_engine_usage(const struct mf_engine *e, struct mf_device_usage *u)
+{
+    return e->device->usage(e->dev, u);
 }
 
 int mf_engine_ahead(const struct mf_engine *e)

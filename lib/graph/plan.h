@@ -24,7 +24,13 @@ int mf_engine_open(struct mf_engine **e, const char *device, int threads, enum m
 /* The same, of a device by its table. */
 int mf_engine_on(struct mf_engine **e, const struct mf_device *device, const char *which, int threads,
                  enum mf_precision precision, struct mf_err *err);
-void mf_engine_close(struct mf_engine *e);      /* after its plans and optimisers; NULL is fine */
+void mf_engine_close(struct mf_engine *e); /* after its plans and optimisers; NULL is fine */
+/* Logs what the engine computes on, in one line, unless it is the host's processor. */
+void mf_engine_log(const struct mf_engine *e);
+/* Adds arrays of so many floats that have copies on the device, where that has a memory of its own. */
+void mf_engine_memory(const struct mf_engine *e, double floats, struct mf_memory *to);
+/* Of the device now; false: it has none to report. */
+bool mf_engine_usage(const struct mf_engine *e, struct mf_device_usage *u);
 int mf_engine_ahead(const struct mf_engine *e); /* at most so many jobs of a plan are started and not finished */
 /* Floats that feeds read by index, in several runs: they do not change until they are let go, so that the device copies
  * them once. */
@@ -47,7 +53,7 @@ struct mf_plan_opts {
 int mf_plan_new(struct mf_plan **p, struct mf_engine *e, struct mf_graph *g, const struct mf_plan_opts *opts,
                 struct mf_err *err);
 void mf_plan_free(struct mf_plan *p);
-/* Adds the estimated memory of runs of n samples. */
+/* Adds the estimated memory of runs of n samples, without the weights. */
 void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to);
 
 /* A shared input's rows*cols floats, copied; they stay until set again. */

@@ -160,6 +160,14 @@ static void waits(const struct mf_history *h, int row, int col, int cols)
         mvprintw(row, col, "waits  %.*s", cols - 8, text);
 }
 
+/* Of the device that the learner computes on, where that is not the host's processor. */
+static void device(double memory, double utilisation, int row, int col)
+{
+    mvprintw(row, col, "device %.2f GiB", memory);
+    if (!isnan(utilisation))
+        printw("  %.0f %%", utilisation);
+}
+
 static void heading(const struct mf_pane *p, int row, int col, int cols)
 {
     const struct mf_history *h = &p->h;
@@ -231,11 +239,14 @@ void mf_pane_draw(const struct mf_pane *p, bool braille, int col, int cols, int 
     const struct plotted *upper = choose(h, upper_of), *lower = choose(h, lower_of);
     const double limit = p->limited && isfinite(p->kl) && lower == lower_of ? p->kl : NAN;
     const int table = cols >= 80 ? 3 : cols >= 60 ? 4 : rows >= 24 ? 6 : 4;
-    const int room = rows - 7 - table, first = (room * 3 + 4) / 5, second = room - first;
+    const double memory = mf_history_last(h, "device/memory");
+    const int room = rows - 7 - table - !isnan(memory), first = (room * 3 + 4) / 5, second = room - first;
     heading(p, 0, col, cols);
     put_part(h, braille, upper, 2, col, first, cols, GOOD, NAN);
     put_part(h, braille, lower, 3 + first, col, second, cols, PLAIN, limit);
     numbers(h, 4 + first + second, col, table, cols);
+    if (!isnan(memory))
+        device(memory, mf_history_last(h, "device/utilisation"), rows - 4, col);
     shares(h, rows - 3, col, cols);
     waits(h, rows - 2, col, cols);
 }

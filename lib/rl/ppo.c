@@ -128,6 +128,7 @@ void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
     size_t most = mf_minibatch_most(n, &q->opts), sets = mf_minibatches_memory(n, &q->opts, q->width, mf_ppo_ahead(q));
     mf_optimizer_memory(&q->optimizer, to);
     to->of[MF_MEMORY_ROWS] += (double)(mf_rows_memory(&q->policy->spec, n) + sets);
+    mf_engine_memory(q->engine, (double)(n * mf_rows_floats(&q->policy->spec)), to);
     mf_plan_memory(q->full.plan, most, to);
     if (q->warmup.plan)
         mf_plan_memory(q->warmup.plan, most, to);

@@ -117,6 +117,12 @@ size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n)
     return 2 * mf_rollout_bytes(s, n, true) + r.arena.used;
 }
 
+size_t mf_rows_floats(const struct mf_policy_spec *s)
+{
+    const struct mf_rows r = shape_of(s);
+    return (size_t)(r.O + r.P * r.D + r.k * 3 + r.single + r.E) + 2;
+}
+
 /* (T, N, To, dim) of every key -> the flat observation of one decision, normalised. An encoding is kept as it is: the
  * encoder's input was normalised. */
 static int copy_obs(const struct round_slice *s, const struct mf_policy *p, size_t at, float *flat, struct mf_err *err)

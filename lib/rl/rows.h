@@ -49,6 +49,7 @@ int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *s
 int mf_rows_alloc(struct mf_rows *r, struct mf_err *err);
 /* Estimated bytes of n decisions: in received frames, in aligned copies, and as rows. */
 size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n);
-void mf_rows_release(struct mf_rows *r); /* safe on a zeroed one */
+size_t mf_rows_floats(const struct mf_policy_spec *s); /* of one row, in the arrays that a learner feeds by row */
+void mf_rows_release(struct mf_rows *r);               /* safe on a zeroed one */
 
 #endif

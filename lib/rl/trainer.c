@@ -64,6 +64,7 @@ int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, con
     int rc = check_noise(spec, &opts->noise, err);
     if (rc || (rc = open_engine(t, opts, err)) || (rc = mf_policy_init(&t->policy, spec, err)))
         return rc;
+    mf_engine_log(t->engine);
     mf_policy_fresh(&t->policy, (uint64_t)opts->ppo.seed);
     put_noise_in_force(t);
     strcpy(t->start, t->digest);

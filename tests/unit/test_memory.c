@@ -171,6 +171,19 @@ static void sentences(void)
     ok(mf_memory_say(&n, &(struct mf_machine_memory){(size_t)3 << 30, 1 << 30}, &err) == MF_ENOMEM &&
            strstr(err.text, "4.0") && strstr(err.text, "GiB") && strstr(err.text, "lower training.num_envs"),
        "an estimate beyond all memory is refused: %s", err.text);
+    char text[300] = "";
+    int console = dup(STDERR_FILENO);
+    FILE *log = tmpfile();
+    dup2(fileno(log), STDERR_FILENO);
+    n.on_device = 2.5 * (1 << 30);
+    n.beside = "its environments";
+    mf_memory_say(&n, NULL, &err);
+    dup2(console, STDERR_FILENO);
+    rewind(log);
+    ok(fgets(text, sizeof text, log) && strstr(text, " of memory and 2.50 GiB on the device beside its environments: "),
+       "the device's memory is counted on its own: %s", text);
+    fclose(log);
+    close(console);
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* Weights and moments on a device and on the host: which of both is newer, also after a transfer that failed. */
 #include "plain_device.h"
 
+#include "flow/usage.h"
 #include "given_grads.h"
 #include "tap.h"
 
@@ -144,8 +145,27 @@ static void several_plans(void)
     close_setup(&x);
 }
 
+/* What the device holds is beside the memory of the host. */
+static void memory(void)
+{
+    struct setup x;
+    struct mf_memory m = {.beside = NULL};
+    struct mf_frame *f = mf_frame_new(MF_METRICS);
+    double gib = 0, busy;
+    open_setup(&x);
+    mf_engine_memory(x.engine, 1000, &m);
+    ok(m.on_device == 4000 && mf_memory_sum(&m) == 0, "a copy on the device, not in the host's memory");
+    mf_usage_report(x.engine, f);
+    ok(mf_frame_get_num(f, "values.device/memory", &gib, &err) == 0 && gib == 1.0 / (1 << 30) &&
+           mf_frame_get_num(f, "values.device/utilisation", &busy, &err) != 0,
+       "its memory is reported, and no utilisation where it is unknown");
+    mf_frame_free(f);
+    close_setup(&x);
+}
+
 int main(void)
 {
+    memory();
     gets_fail();
     puts_fail();
     several_plans();

@@ -92,6 +92,19 @@ static void column(struct mf_pane *p)
     mf_pane_draw(p, false, 0, 80, 24);
     ok(reads(1, "iter 2  2k of 4k steps  1:01:40  left 0:20"), "with known limits, the remaining time");
     ok(reads(12, "KL 0.01 of 0.02"), "and KL's limit");
+    struct mf_frame *f = mf_frame_new(MF_METRICS);
+    mf_frame_set_int(f, "iter", 2);
+    mf_frame_set_int(f, "step", 3000);
+    mf_frame_set_num(f, "time", 7400);
+    mf_frame_set_num(f, "values.device/memory", 37.5);
+    mf_frame_set_num(f, "values.device/utilisation", 81);
+    if (mf_history_take(&p->h, f, &err))
+        abort();
+    mf_frame_free(f);
+    erase();
+    mf_pane_draw(p, false, 0, 80, 24);
+    ok(reads(20, "device 37.50 GiB  81 %") && reads(21, "rollout  75 %") && reads(17, "return            7"),
+       "a device with a memory of its own");
     endwin();
     delscreen(screen);
     fclose(nowhere);

@@ -42,6 +42,7 @@ ROOMS     = series plot stage rl eval import flow nn cpu op graph dev env demos 
 ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
+EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/test_*.cc))
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
 LINK      = $(CC) $(OPT) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ROOM_A) -Wl,--end-group $(LIBS)
 
@@ -134,11 +135,20 @@ build/cuda/err.o build/emu/err.o: lib/base/err.c build/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_C) -fPIC -c -o $@ $<
 
-units: $(UNITS)
+# Tests of its parts, on the emulator.
+build/tests/emu/%.o: tests/emu/%.cc build/flags
+	@mkdir -p $(@D)
+	$(call say,EMU,$<)$(BY_GXX) -c -o $@ $<
+
+build/tests/emu/%: build/tests/emu/%.o $(CUDA_OBJ:%=build/emu/%) $(ROOM_A)
+	$(call say,LD,$@)$(CXX) $(SANITIZE:%=-fsanitize=%) -o $@ $(filter %.o,$^) \
+	    -Wl,--start-group $(ROOM_A) -Wl,--end-group -lpthread -ldl -lm
+
+units: $(UNITS) $(EMUS)
 
 # What the tests run, without the installing: for those who build here every day.
-test: all $(UNITS)
-	prove -e '' $(UNITS)
+test: all $(UNITS) $(EMUS)
+	prove -e '' $(UNITS) $(EMUS)
 	prove -e 'bats --tap' $(wildcard tests/cli/*.bats)
 
 check: setup

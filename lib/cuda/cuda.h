@@ -27,6 +27,7 @@ struct mf_dev {
     enum mf_precision precision;
     bool graphs; /* runs are recorded and replayed */
     std::string description;
+    struct mf_nvml *nvml;                     /* or NULL */
     std::map<const float *, mf_copies> taken; /* by the address on the first GPU, the one that the engine knows */
     std::map<const float *, mf_copies> held;  /* by the address on the host */
 };

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cuda/nvml.h"
+
 extern "C" {
 #include "dev/plugin.h"
 }
@@ -110,6 +112,7 @@ static void close_cuda(struct mf_dev *d)
             cudaSetDevice(d->id[i]);
             cudaStreamDestroy(d->stream[i]);
         }
+    mf_nvml_close(d->nvml);
     delete d;
 }
 
@@ -121,6 +124,7 @@ static int open_cuda(struct mf_dev **out, const char *which, struct mf_workers *
     int rc;
     (void)workers;
     d->precision = precision;
+    d->nvml = mf_nvml_open();
     d->graphs = !no_graphs || strcmp(no_graphs, "no");
     if ((rc = parse(d, which, err)) || (rc = look(d, which, err)) || (rc = start(d, err)))
         close_cuda(d);
@@ -282,18 +286,22 @@ static void let_go(struct mf_dev *d, const float *base)
     d->held.erase(it);
 }
 
-/* The GPUs' sum, and the first one's utilisation; where NVML is absent, unknown. */
+/* The GPUs' memory together, and the mean of what is known of their utilisation. */
 static int usage(const struct mf_dev *d, struct mf_device_usage *u)
 {
-    size_t left = 0, all = 0;
+    int known = 0;
     *u = {};
-    u->utilisation = -1;
     for (int i = 0; i < d->n_gpus; i++) {
+        size_t left = 0, all = 0;
+        double utilisation = mf_nvml_utilisation(d->nvml, d->id[i]);
         cudaSetDevice(d->id[i]);
         cudaMemGetInfo(&left, &all);
         u->used += (double)(all - left);
         u->total += (double)all;
+        u->utilisation += utilisation < 0 ? 0 : utilisation;
+        known += utilisation >= 0;
     }
+    u->utilisation = known ? u->utilisation / known : -1;
     return 1;
 }
 

@@ -195,7 +195,7 @@ struct mf_program; /* a listing, compiled */
 
 struct mf_device_usage {
     double used, total; /* bytes of its memory, by all processes */
-    double utilisation; /* percent of the time since the last call; negative: unknown */
+    double utilisation; /* percent of the last second or so in which it computed; negative: unknown */
 };
 
 /* One caller at a time. A function that takes *err may fail: MF_ENOMEM, MF_EDEVICE, and as stated. After a failure the

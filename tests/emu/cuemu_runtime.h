@@ -245,6 +245,14 @@ inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int 
     }
     return cudaSuccess;
 }
+inline cudaError_t cudaDeviceGetPCIBusId(char *id, int size, int device)
+{
+    CUEMU_ENTER;
+    if (device < 0 || device >= cuemu::set.devices)
+        return cuemu::fail(cudaErrorInvalidDevice);
+    snprintf(id, (size_t)size, "0000:%02X:00.0", 0x1b + device);
+    return cudaSuccess;
+}
 inline cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
 {
     *can = 0;

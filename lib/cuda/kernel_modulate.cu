@@ -1,0 +1,153 @@
+/* kernel_modulate.cu - shift and scale: x (1 + scale) + shift. */
+#include "cuda/launch.h"
+
+enum { AHEAD = 4 }; /* rows that a thread loads at once */
+
+struct modulation { /* a call */
+    struct mf_tensor x, m, y;
+    int from, cols;
+    int rows, span; /* of y; of y for one of m, where m is not shared */
+    struct mf_spread spread;
+    bool dx, dm; /* the gradients to compute */
+};
+
+static struct modulation modulation_of(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    struct modulation a = {};
+    a.x = c->x[0];
+    a.m = c->x[1];
+    a.y = c->y;
+    a.from = *(const int *)c->how;
+    a.cols = c->y.cols;
+    a.rows = mf_tile_rows(&c->y, k->n);
+    a.span = c->y.rows / c->x[1].rows;
+    a.spread = mf_spread_of(&c->x[1], &c->y);
+    return a;
+}
+
+template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, const struct modulation &a)
+{
+    return mf_cells(k->stream, a.rows, a.cols / V, [=] __device__(int row, int pack) {
+        size_t at = (size_t)row * a.cols + pack * V;
+        const float *m = a.m.data + (size_t)mf_spread_row(a.spread, row) * a.m.cols + a.from + pack * V;
+        mf_pack<V> x = *(const mf_pack<V> *)(a.x.data + at), shift = *(const mf_pack<V> *)m,
+                   scale = *(const mf_pack<V> *)(m + a.cols);
+        for (int v = 0; v < V; v++)
+            x.of[v] = fmaf(x.of[v], 1.0f + scale.of[v], shift.of[v]);
+        *(mf_pack<V> *)(a.y.data + at) = x;
+    });
+}
+
+/* The gradient of x at a row and a pack. 0 stays 0, whatever the scale is. */
+template <int V>
+__device__ __forceinline__ void to_x(const struct modulation &a, size_t at, const mf_pack<V> &g,
+                                     const mf_pack<V> &scale)
+{
+    mf_pack<V> *p = (mf_pack<V> *)(a.x.grad + at), d = {};
+    if (a.x.add)
+        d = *p;
+    for (int v = 0; v < V; v++)
+        d.of[v] += g.of[v] == 0.0f ? 0.0f : g.of[v] * (1.0f + scale.of[v]);
+    *p = d;
+}
+
+/* A thread takes the rows of y that read a row of m, in order. */
+template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, const struct modulation &a)
+{
+    return mf_cells(k->stream, a.rows / a.span, a.cols / V, [=] __device__(int t, int pack) {
+        size_t to = (size_t)t * a.m.cols + a.from + pack * V, at = (size_t)t * a.span * a.cols + pack * V;
+        mf_pack<V> scale = *(const mf_pack<V> *)(a.m.data + to + a.cols), shifts = {}, scales = {};
+        for (int first = 0; first < a.span; first += AHEAD) {
+            int some = a.span - first < AHEAD ? a.span - first : AHEAD;
+            mf_pack<V> g[AHEAD], x[AHEAD];
+#pragma unroll
+            for (int r = 0; r < AHEAD; r++)
+                if (r < some) {
+                    g[r] = *(const mf_pack<V> *)(a.y.grad + at + r * a.cols);
+                    if (a.dm)
+                        x[r] = *(const mf_pack<V> *)(a.x.data + at + r * a.cols);
+                }
+#pragma unroll
+            for (int r = 0; r < AHEAD; r++)
+                if (r < some) {
+                    for (int v = 0; a.dm && v < V; v++) {
+                        shifts.of[v] += g[r].of[v];
+                        scales.of[v] = g[r].of[v] == 0.0f ? scales.of[v] : fmaf(g[r].of[v], x[r].of[v], scales.of[v]);
+                    }
+                    if (a.dx)
+                        to_x(a, at + r * a.cols, g[r], scale);
+                }
+            at += AHEAD * a.cols;
+        }
+        if (!a.dm)
+            return;
+        mf_pack<V> *shift = (mf_pack<V> *)(a.m.grad + to), *by = (mf_pack<V> *)(a.m.grad + to + a.cols);
+        for (int v = 0; a.m.add && v < V; v++) {
+            shifts.of[v] += shift->of[v];
+            scales.of[v] += by->of[v];
+        }
+        *shift = shifts;
+        *by = scales;
+        for (int j = pack * V; !a.m.add && j < a.m.cols - 2 * a.cols; j += a.cols) /* those of other calls */
+            *(mf_pack<V> *)(a.m.grad + (size_t)t * a.m.cols + (j < a.from ? j : j + 2 * a.cols)) = {};
+    });
+}
+
+template <int V> static cudaError_t to_x_alone(const struct mf_kernel_call *k, const struct modulation &a)
+{
+    return mf_cells(k->stream, a.rows, a.cols / V, [=] __device__(int row, int pack) {
+        size_t at = (size_t)row * a.cols + pack * V;
+        const float *m = a.m.data + (size_t)mf_spread_row(a.spread, row) * a.m.cols + a.from + pack * V;
+        to_x(a, at, *(const mf_pack<V> *)(a.y.grad + at), *(const mf_pack<V> *)(m + a.cols));
+    });
+}
+
+/* To a shared m, over the samples of a lane. */
+static cudaError_t to_shared(const struct mf_kernel_call *k, const struct modulation &a)
+{
+    return mf_fold(k, &a.m, a.m.grad + a.from, a.m.cols, 2 * a.cols, [=] __device__(int row, int j) {
+        bool scale = j >= a.cols;
+        size_t at = (size_t)row * a.cols + j - (scale ? a.cols : 0);
+        float g = a.y.grad[at];
+        return scale && g != 0.0f ? g * a.x.data[at] : g;
+    });
+}
+
+static bool by_fours(const struct modulation &a)
+{
+    bool fours = a.from % 4 == 0 && mf_by_fours(a.x.data, a.cols) && mf_by_fours(a.m.data, a.m.cols);
+    return fours && mf_by_fours(a.y.data, a.cols) && mf_by_fours(a.y.grad, a.cols) && mf_by_fours(a.x.grad, a.cols) &&
+           mf_by_fours(a.m.grad, a.m.cols);
+}
+
+static cudaError_t forward(const struct mf_kernel_call *k)
+{
+    struct modulation a = modulation_of(k);
+    return by_fours(a) ? forward_by<4>(k, a) : forward_by<1>(k, a);
+}
+
+static cudaError_t serve(const struct mf_kernel_call *k, struct modulation a, bool dm, bool dx)
+{
+    a.dm = dm;
+    a.dx = dx;
+    if (!dm && !dx)
+        return cudaSuccess;
+    if (a.m.shared && !a.y.shared)
+        return by_fours(a) ? to_x_alone<4>(k, a) : to_x_alone<1>(k, a);
+    return by_fours(a) ? backward_by<4>(k, a) : backward_by<1>(k, a);
+}
+
+static cudaError_t backward(const struct mf_kernel_call *k)
+{
+    struct modulation a = modulation_of(k);
+    bool dm = a.m.grad, dx = a.x.grad, first = false; /* m, where it needs a launch before x's */
+    cudaError_t rc = cudaSuccess;
+    if (dm && a.m.shared && !a.y.shared)
+        rc = to_shared(k, a), first = true;
+    else if (dm && a.m.grad == a.x.grad)
+        rc = serve(k, a, true, false), first = true;
+    return rc ? rc : serve(k, a, dm && !first, dx);
+}
+
+extern const struct mf_kernel mf_kernel_modulate = {"modulate", forward, backward, NULL};

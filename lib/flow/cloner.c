@@ -35,7 +35,12 @@ struct mf_cloner {
     float *x, *v, *target, *x2;             /* (n, D): x_t, a teacher's velocity, the target, a teacher's point */
     float *t, *d, *weight, *loss, *t2, *d2; /* (n); t2, d2: the teacher's time and step */
     float *key;                             /* (n) bits of dropout's keys */
-    /* of the current batch */
+    struct {
+        int64_t step;
+        size_t n;
+    } started; /* the batch that is under way */
+    /* of the batch that was drawn last */
+    bool drawn; /* and not started yet */
     int64_t step;
     size_t n, taught; /* rows; the last `taught` of them have a teacher */
     const uint32_t *index;
@@ -317,7 +322,7 @@ static void flip(struct mf_cloner *m)
         m->target[j] = -m->target[j];
 }
 
-static int learn(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_optimizer *o, const struct mf_step *how,
+static int start(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_optimizer *o, const struct mf_step *how,
                  struct mf_verdict *verdict, struct mf_err *err)
 {
     const struct mf_net_spec *s = &m->p->spec.net;
@@ -336,11 +341,10 @@ static int learn(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_
                                    .n_feeds = 5 + (m->student.d.id != 0) + (m->student.key.id != 0),
                                    .fetch = &fetch,
                                    .n_fetches = 1};
-    return mf_optimizer_learn(o, m->student.plan, &batch, how, verdict, err);
+    return mf_optimizer_start(o, m->student.plan, &batch, how, verdict, err);
 }
 
-int mf_cloner_run(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_optimizer *o,
-                  const struct mf_step *how, double *loss, struct mf_verdict *verdict, struct mf_err *err)
+int mf_cloner_draw(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_err *err)
 {
     int rc = make_room(m, b->n, err);
     if (rc)
@@ -351,17 +355,43 @@ int mf_cloner_run(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf
     m->index = b->index;
     m->actions = b->actions;
     mf_engine_each(m->e, (int)((b->n + BLOCK - 1) / BLOCK), draw_block, m);
-    if ((rc = teach(m, b->obs, o, err)))
+    m->drawn = true;
+    return 0;
+}
+
+int mf_cloner_start(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_optimizer *o,
+                    const struct mf_step *how, struct mf_verdict *verdict, struct mf_err *err)
+{
+    int rc = m->drawn && m->step == b->step ? 0 : mf_cloner_draw(m, b, err);
+    m->drawn = false;
+    if (rc || (rc = teach(m, b->obs, o, err)))
         return rc;
     if (m->p->spec.convention == MF_NOISE1)
         flip(m);
-    rc = learn(m, b, o, how, verdict, err);
+    m->started.step = b->step;
+    m->started.n = b->n;
+    return start(m, b, o, how, verdict, err);
+}
+
+int mf_cloner_finish(struct mf_cloner *m, struct mf_optimizer *o, double *loss, const struct mf_verdict *verdict,
+                     struct mf_err *err)
+{
+    int rc = mf_optimizer_finish(o, m->student.plan, verdict, err);
     *loss = 0;
-    for (size_t i = 0; (!rc || rc == MF_EMATH) && i < b->n; i++)
+    for (size_t i = 0; (!rc || rc == MF_EMATH) && i < m->started.n; i++)
         *loss += m->loss[i];
     if (!isfinite(*loss))
-        return mf_err_set(err, MF_EMATH, "the cloning loss of step %lld is not a number", (long long)b->step);
+        return mf_err_set(err, MF_EMATH, "the cloning loss of step %lld is not a number", (long long)m->started.step);
     return rc;
+}
+
+int mf_cloner_run(struct mf_cloner *m, const struct mf_clone_batch *b, struct mf_optimizer *o,
+                  const struct mf_step *how, double *loss, struct mf_verdict *verdict, struct mf_err *err)
+{
+    struct mf_step alone = *how;
+    alone.first = true;
+    int rc = mf_cloner_start(m, b, o, &alone, verdict, err);
+    return rc ? rc : mf_cloner_finish(m, o, loss, verdict, err);
 }
 
 const float *mf_cloner_grads(struct mf_cloner *m)

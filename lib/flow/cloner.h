@@ -37,6 +37,13 @@ struct mf_clone_batch {
  * where o keeps one, and the student's encoder. MF_EMATH where the loss is not finite. */
 int mf_cloner_run(struct mf_cloner *c, const struct mf_clone_batch *b, struct mf_optimizer *o,
                   const struct mf_step *how, double *loss, struct mf_verdict *verdict, struct mf_err *err);
+/* The same in two halves, as mf_plan_start and mf_plan_finish. Between them the caller reads the next batch, into the
+ * same arrays if it likes, and draws its noises and times, which else the start does; it has no more rows. */
+int mf_cloner_start(struct mf_cloner *c, const struct mf_clone_batch *b, struct mf_optimizer *o,
+                    const struct mf_step *how, struct mf_verdict *verdict, struct mf_err *err);
+int mf_cloner_draw(struct mf_cloner *c, const struct mf_clone_batch *next, struct mf_err *err);
+int mf_cloner_finish(struct mf_cloner *c, struct mf_optimizer *o, double *loss, const struct mf_verdict *verdict,
+                     struct mf_err *err);
 const float *mf_cloner_grads(struct mf_cloner *c); /* of the last batch, as params.value; NULL: it failed */
 
 #endif

@@ -69,7 +69,7 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, str
 {
     const struct mf_fit fit = {(enum mf_normalizer)opts->normalizer, opts->range_floor, opts->normalize_actions,
                                progress, arg};
-    *c = (struct mf_cloning){.opts = *opts};
+    *c = (struct mf_cloning){.opts = *opts, .read = -1};
     int rc = mf_policy_init(&c->policy, spec, err);
     if (rc)
         return rc;
@@ -126,21 +126,43 @@ static double learning_rate(const struct mf_cloning_opts *o, int64_t step)
     return o->learning_rate * mf_lr_factor(MF_LR_COSINE, (double)(step - o->warmup), (double)(o->steps - o->warmup));
 }
 
+static struct mf_clone_batch batch_at(const struct mf_cloning *c, int64_t at)
+{
+    return (struct mf_clone_batch){.step = at, .n = (size_t)c->opts.batch_size, .obs = c->obs, .actions = c->actions};
+}
+
+/* Minibatch `at`, with its noises and times. */
+static int read_batch(struct mf_cloning *c, int64_t at, struct mf_err *err)
+{
+    const size_t n = (size_t)c->opts.batch_size;
+    const struct mf_clone_batch batch = batch_at(c, at);
+    const uint32_t *drawn = mf_dataset_draw(&c->windows, (uint64_t)c->opts.seed, at, n);
+    int rc = mf_dataset_batch(&c->windows, n, drawn, c->obs, c->actions, err);
+    if (rc == 0)
+        rc = mf_cloner_draw(c->cloner, &batch, err);
+    c->read = rc ? -1 : at;
+    return rc;
+}
+
 int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct mf_err *err)
 {
     const struct mf_cloning_opts *o = &c->opts;
     const int64_t at = c->optimizer.minibatches;
-    const size_t n = (size_t)o->batch_size;
     const double lr = learning_rate(o, at);
     const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = lr, [MF_GROUP_ENCODER] = lr},
                                  .ema_decay =
-                                     o->ema_decay > 0 ? o->ema_decay : mf_ema_decay(at, 1, o->ema_power, o->ema_max)};
-    const struct mf_clone_batch batch = {.step = at, .n = n, .obs = c->obs, .actions = c->actions};
+                                     o->ema_decay > 0 ? o->ema_decay : mf_ema_decay(at, 1, o->ema_power, o->ema_max),
+                                 .first = true};
+    const struct mf_clone_batch batch = batch_at(c, at);
     struct mf_verdict v;
+    struct mf_err later;
     double loss;
-    const uint32_t *drawn = mf_dataset_draw(&c->windows, (uint64_t)o->seed, at, n);
-    int rc = mf_dataset_batch(&c->windows, n, drawn, c->obs, c->actions, err);
-    if (rc || (rc = mf_cloner_run(c->cloner, &batch, &c->optimizer, &step, &loss, &v, err)))
+    int rc = c->read == at ? 0 : read_batch(c, at, err);
+    if (rc || (rc = mf_cloner_start(c->cloner, &batch, &c->optimizer, &step, &v, err)))
+        return rc;
+    if (at + 1 < o->steps) /* while the device computes; a failure returns when the minibatch is next */
+        read_batch(c, at + 1, &later);
+    if ((rc = mf_cloner_finish(c->cloner, &c->optimizer, &loss, &v, err)))
         return rc;
     stats->loss += loss;
     stats->grad_norm += v.total;

@@ -32,6 +32,7 @@ struct mf_cloning {
     struct mf_cloner *cloner;
     struct mf_optimizer optimizer;
     float *obs, *actions; /* (batch_size, O), (batch_size, D): a minibatch */
+    int64_t read;         /* its number, in advance; -1: none */
     struct mf_arena arena;
 };
 

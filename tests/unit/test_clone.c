@@ -1,4 +1,5 @@
 /* Cloning losses and gradients against PyTorch (tests/reference/flow.py), given the same draws. */
+#include "base/rng.h"
 #include "clone_still.h"
 #include "device_under_test.h"
 #include "policies.h"
@@ -84,6 +85,57 @@ static void as_torch(size_t c)
     free(teacher), free(obs), free(actions), free(mixed_obs), free(mixed), free(want);
 }
 
+enum { STEPS = 3 };
+
+/* Some steps, one after another, or each batch read and drawn while the one before is under way. */
+static void train(size_t c, bool ahead, struct mf_policy *p, double loss[STEPS])
+{
+    enum { B = 8, O = 5, D = 6 };
+    struct mf_err err;
+    struct mf_policy_spec s = small_spec(cases[c].net);
+    struct mf_cloner *m;
+    struct mf_optimizer o;
+    struct mf_verdict v;
+    float obs[B * O], actions[B * D];
+    s.convention = cases[c].convention;
+    must(mf_policy_init(p, &s, &err), &err);
+    mf_policy_fresh(p, 3);
+    must(mf_cloner_new(&m, engine, p, &(struct mf_clone_opts){cases[c].loss, cases[c].sampling, .1f, 11}, &err), &err);
+    must(mf_optimizer_init(&o, engine, &p->params, &(struct mf_optimizer_opts){.average = true, .patience = 1}, &err),
+         &err);
+    const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = .01, [MF_GROUP_ENCODER] = .01}, .ema_decay = .5};
+    for (int i = 0; i <= STEPS; i++) {
+        const struct mf_clone_batch batch = {i, B, NULL, obs, actions};
+        struct mf_rng rng = mf_rng_at(5, MF_RNG_TEST, 0, 0, (uint32_t)i);
+        mf_rng_normal(&rng, obs, B * O);
+        mf_rng_normal(&rng, actions, B * D);
+        if (ahead) {
+            must(mf_cloner_draw(m, &batch, &err), &err);
+            if (i > 0)
+                must(mf_cloner_finish(m, &o, &loss[i - 1], &v, &err), &err);
+            if (i < STEPS)
+                must(mf_cloner_start(m, &batch, &o, &step, &v, &err), &err);
+        } else if (i < STEPS) {
+            must(mf_cloner_run(m, &batch, &o, &step, &loss[i], &v, &err), &err);
+        }
+    }
+    must(mf_optimizer_settle(&o, &err), &err);
+    mf_cloner_free(m);
+    mf_optimizer_release(&o);
+}
+
+static void ahead(size_t c)
+{
+    struct mf_policy a, b;
+    double one[STEPS], two[STEPS];
+    train(c, false, &a, one);
+    train(c, true, &b, two);
+    ok(!memcmp(one, two, sizeof one) && !memcmp(a.params.value, b.params.value, a.params.size * sizeof(float)),
+       "%s: the next batch changes nothing of the one under way", cases[c].name);
+    mf_policy_release(&a);
+    mf_policy_release(&b);
+}
+
 static void refused(void)
 {
     struct mf_err err;
@@ -104,7 +156,7 @@ int main(void)
     must(mf_engine_open(&engine, device_under_test(), 2, MF_FP32, &err), &err);
     fixture = fixture_load("tests/fixtures/clone.bin");
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
-        as_torch(c);
+        as_torch(c), ahead(c);
     refused();
     free(fixture.bytes);
     mf_engine_close(engine);

@@ -1,5 +1,25 @@
-/* cuda_runtime.h - an emulated CUDA device, for tests: g++ finds it before the toolkit's own header, and compiles a .cu
- * file as it is. */
+/* cuda_runtime.h - an emulated CUDA device on the CPU, for tests on machines without a GPU. g++ and clang++ find this
+ * header before the toolkit's own (-Itests/emu), and compile a .cu file unchanged, with -x c++.
+ *
+ * It runs kernels thread by thread, and implements the part of the language and of the runtime that maniflow uses. What
+ * is undefined on a device is an error here: it prints one line and aborts. Such are a barrier or a shuffle that not
+ * all reach that have to; shared or device memory outside of what was asked for, freed, or of another device; launches
+ * beyond the limits; a copy in the wrong direction; a host that frees what a copy still reads; calls that a capture
+ * forbids. Memory that nobody has written holds NaN.
+ *
+ * Environment:
+ *   CUEMU_DEVICES=1   their number. 0: the driver finds none; -1: there is no driver
+ *   CUEMU_MEMORY=17179869184  bytes of a device
+ *   CUEMU_ORDER=0     of lanes, warps and blocks. 1: backwards; 2 and more: shuffled by this seed. No result may change
+ *   CUEMU_LATE=0      1: a stream does nothing until the host waits for it; 2: and then after all other streams
+ *   CUEMU_GUARD=0     1: code of the host that touches the memory of a device is an error, and so is a kernel that is
+ *                     given an address of the host; what lies around allocations is checked after every kernel
+ *   CUEMU_LEAKS=0     1: what was not freed at the end of the program is an error
+ *
+ * It says nothing of: the order in which writes of running threads become visible to others that no barrier separates
+ * from them (a missing fence, a race between blocks); bank conflicts, coalescing, registers, speed; the rounding inside
+ * tensor cores and of approximate functions (rsqrtf); addresses inside a struct that is an argument; variables that are
+ * __shared__, textures, managed memory, launches by <<<>>> and whatever else is not here, which does not compile. */
 #pragma once
 #include <cmath>
 #include <type_traits>
@@ -166,4 +186,5 @@ inline void __threadfence()
 {
 }
 
+#include "cuemu_launch.h"
 #include "cuemu_runtime.h"

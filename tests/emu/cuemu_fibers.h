@@ -77,12 +77,13 @@ inline mapping *shared_mapping[CUEMU_CLUSTER];
 inline stack *idle;
 inline void *main_sp;
 
-inline struct {
+struct launched {
     void (*call)(const void *);
     const void *args;
     int threads, warps, cluster; /* of a block, of a block, blocks */
     size_t smem;
-} grid;
+};
+inline launched grid;
 
 /* What runs: thread now of warp warp_now, the w-th of the b-th block. */
 inline thread *now;
@@ -124,20 +125,50 @@ inline void turn_to_block(int i)
 
 /* ---- what threads wait for ---- */
 
-/* Whether all that the lanes' masks name have come; then they go on together. */
+/* All that the lane's mask names wait in the same shuffle. */
+inline bool complete(const warp *of, int lane)
+{
+    for (int j = 0; j < 32; j++)
+        if ((of->mask[lane] >> j & 1) &&
+            (!(of->come >> j & 1) || of->mask[j] != of->mask[lane] || of->kind[j] != of->kind[lane]))
+            return false;
+    return true;
+}
+/* Lanes go on together when all that their masks name have come. False: there are none. */
 inline bool release_warp(warp *of)
 {
-    if (!of->waiting || (of->need & ~of->come))
+    if (!of->waiting || (!of->mixed && (of->need & ~of->come)))
         return false;
+    unsigned go_on = of->come, *mask = of->mask;
     for (int i = 0; of->mixed && i < 32; i++)
-        for (int j = 0; (of->come >> i & 1) && j < 32; j++)
-            if ((of->mask[i] >> j & 1) && (of->mask[j] != of->mask[i] || of->kind[j] != of->kind[i]))
-                die("lanes %d and %d of a warp meet in different shuffles, or name different lanes", i, j);
-    of->ready = of->waiting;
-    of->waiting = of->come = of->need = 0;
-    of->mixed = false;
+        if ((of->come >> i & 1) && !complete(of, i))
+            go_on &= ~(1u << i);
+    if (!go_on)
+        return false;
     of->turn ^= 1;
+    of->ready = of->waiting;
+    of->come &= ~go_on;
+    of->waiting = of->need = 0;
+    for (int p = 0; of->come && p < 32; p++) /* the others stay, with what they brought */
+        if (int i = small_order(32)[p]; of->come >> i & 1) {
+            of->ready &= ~(1u << p);
+            of->waiting |= 1u << p;
+            of->need |= mask[i];
+            memcpy(of->box[of->turn][i], of->box[of->turn ^ 1][i], BOX);
+        }
+    of->mixed = of->mixed && of->come;
     return true;
+}
+/* A warp whose lanes wait in vain. */
+[[noreturn]] inline void die_in_warp(const warp *of, int number)
+{
+    for (int i = 0; i < 32; i++)
+        for (int j = 0; j < 32; j++)
+            if ((of->come >> i & 1) && (of->mask[i] >> j & 1) && (of->come >> j & 1) &&
+                (of->mask[j] != of->mask[i] || of->kind[j] != of->kind[i]))
+                die("lanes %d and %d of warp %d wait in different shuffles, or name different lanes", i, j, number);
+    die("lanes %08x of warp %d wait in a shuffle for lanes %08x, which do not come", of->come, number,
+        of->need & ~of->come);
 }
 
 inline void make_ready(int block)
@@ -160,8 +191,7 @@ inline bool release_block()
     place = IN_BLOCK;
     for (int i = 0; i < grid.warps; i++)
         if (const warp *one = &warps[at * grid.warps + i]; one->waiting)
-            die("lanes %08x of warp %d wait in a shuffle for lanes %08x, which do not come", one->come, i,
-                one->need & ~one->come);
+            die_in_warp(one, i);
     if (of->at_barrier && of->at_barrier != grid.threads)
         die("%d of %d threads wait at a barrier that the others never meet", of->at_barrier, grid.threads);
     if (of->at_cluster && of->at_cluster != grid.threads)

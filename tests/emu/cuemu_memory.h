@@ -1,7 +1,7 @@
 /* cuemu_memory.h - what the emulator is told by the environment, how it reports an error, and the memory of devices.
  *
  * An allocation is a mapping of its own between two pages that nobody may touch; the bytes around it in its pages are
- * a red zone. All of it is filled with a NaN, by mapping one file of NaNs again and again, so that pages that are never
+ * a red zone. Its first 64 MiB are filled with NaN, by mapping one file of NaNs again and again: pages that are never
  * touched take no memory. Freed memory stays mapped for a while, closed. */
 #pragma once
 #include <algorithm>
@@ -65,8 +65,9 @@ inline const settings set = read_settings();
 
 /* ---- errors ---- */
 
-inline const void *kernel;                          /* that runs; NULL: none does, the host's code runs */
-inline enum { IN_GRID, IN_BLOCK, IN_THREAD } place; /* of the kernel that an error is of */
+inline const void *kernel; /* that runs; NULL: none does, the host's code runs */
+enum part { IN_GRID, IN_BLOCK, IN_THREAD };
+inline part place; /* of the kernel: where it is */
 
 inline std::string name_of(const void *function)
 {
@@ -201,7 +202,7 @@ inline char *nan_page()
     return page;
 }
 
-enum { NAN_FILE = 4 << 20 };
+enum { NAN_FILE = 4 << 20, NANS = 64 << 20 };
 inline int nan_file()
 {
     static int fd = -1;
@@ -236,7 +237,7 @@ inline mapping *make_mapping(int device, size_t n, bool nans, bool closed)
     char *from =
         static_cast<char *>(mmap(nullptr, room + 2 * PAGE, nans ? PROT_NONE : prot, how | MAP_ANONYMOUS, -1, 0));
     bool ok = from != MAP_FAILED;
-    for (size_t i = 0; ok && nans && i < room; i += NAN_FILE)
+    for (size_t i = 0; ok && nans && i < room && i < NANS; i += NAN_FILE)
         ok = mmap(from + PAGE + i, room - i < NAN_FILE ? room - i : (size_t)NAN_FILE, prot, how | MAP_FIXED, nan_file(),
                   0) != MAP_FAILED;
     if (!ok)
@@ -297,17 +298,16 @@ struct opened {
 inline void check_block(const mapping &m, const char *when)
 {
     auto look = [&](const char *from, const char *to) {
-        while (from < to && !memcmp(from, nan_page() + (uintptr_t)from % 4, (size_t)std::min(to - from, PAGE)))
-            from += PAGE;
-        if (from >= to)
-            return;
-        while (*from == nan_page()[(uintptr_t)from % 4])
-            from++;
-        die("%sa write outside of an allocation of %zu bytes of %s, at %lld", when, m.n, memory_of(m.device).c_str(),
-            (long long)(from - m.at));
+        for (; from < to; from++)
+            if (*from != nan_page()[(uintptr_t)from % 4])
+                die("%sa write outside of an allocation of %zu bytes of %s, at %td", when, m.n,
+                    memory_of(m.device).c_str(), from - m.at);
     };
-    look(m.from + PAGE, m.at);
-    look(m.at + m.n, m.from + m.size - PAGE);
+    const char *first = std::max(m.from + PAGE, m.at - ALIGN), *end = m.from + m.size - PAGE;
+    if (m.at - first > 0 && memcmp(first, nan_page() + (uintptr_t)first % 4, (size_t)(m.at - first)))
+        look(first, m.at);
+    if (m.n < NANS)
+        look(m.at + m.n, end);
 }
 inline void check_blocks(int device, const char *when)
 {

@@ -72,6 +72,11 @@ struct event {
 
 inline uint64_t numbers;
 inline CUstream_st legacy[DEVICES]; /* stream 0 */
+inline CUstream_st *legacy_of(int device)
+{
+    legacy[device].device = device;
+    return &legacy[device];
+}
 inline std::vector<CUstream_st *> streams;
 inline std::set<const void *> events, graphs, execs; /* that were not destroyed */
 
@@ -90,7 +95,7 @@ inline CUstream_st *stream_of(CUstream_st *s)
     if (!s) {
         if (captures)
             die("stream 0 is used while this thread captures another");
-        s = &legacy[current], s->device = current;
+        s = legacy_of(current);
     }
     check_stream(s);
     return s;
@@ -109,12 +114,12 @@ inline void execute_first(CUstream_st *s)
 {
     operation o = std::move(s->queue.front());
     s->queue.pop_front();
-    if (s == &legacy[s->device]) {
+    if (s == legacy_of(s->device)) {
         for (size_t i = 0; i < streams.size(); i++)
             if (streams[i]->blocking && streams[i]->device == s->device)
                 advance(streams[i], o.number);
     } else if (s->blocking) {
-        advance(&legacy[s->device], o.number);
+        advance(legacy_of(s->device), o.number);
     }
     o.run();
 }
@@ -139,8 +144,8 @@ inline void wait_for_device(int device)
 {
     for (size_t i = streams.size(); i-- > 0;)
         if (streams[i]->device == device || set.late == 2)
-            wait_for(streams[i], UINT64_MAX);
-    advance(&legacy[device], UINT64_MAX);
+            advance(streams[i], UINT64_MAX);
+    wait_for(legacy_of(device), UINT64_MAX);
 }
 
 /* Returns the operation's number; 0: it was recorded. */

@@ -42,8 +42,8 @@ cuemu_switch:
 
 namespace cuemu
 {
-enum { BOX = 32 }; /* bytes that a lane can hand over at once */
-enum { STACK = 256 << 10, MARGIN = 256 };
+enum { BOX = 32 };                                         /* bytes that a lane can hand over at once */
+enum { STACK = 256 << 10, BELOW = 1 << 20, MARGIN = 256 }; /* BELOW: bytes that nobody may touch */
 
 struct stack {
     void *sp; /* where it goes on */
@@ -253,10 +253,11 @@ inline stack *take_stack()
         return s;
     }
     static size_t made;
-    mapping *m = make_mapping(STACKS, STACK, false, false);
+    mapping *m = make_mapping(STACKS, BELOW + STACK, false, false);
+    mprotect(m->from, PAGE + BELOW, PROT_NONE);
     /* Not all at the same place in their pages, which share a few lines of the caches. */
-    char *top = m->at + STACK - sizeof(stack) - made++ % 32 * 128;
-    stack *s = reinterpret_cast<stack *>(m->at + STACK - sizeof(stack));
+    char *top = m->at + BELOW + STACK - sizeof(stack) - made++ % 32 * 128;
+    stack *s = reinterpret_cast<stack *>(m->at + BELOW + STACK - sizeof(stack));
     void **sp = reinterpret_cast<void **>((uintptr_t)top & ~(uintptr_t)15);
     *--sp = nullptr; /* whence run_threads would return */
     *--sp = reinterpret_cast<void *>(run_threads);
@@ -396,10 +397,14 @@ inline void take_shared(int block)
     m->at = m->from + m->size - PAGE - whole(grid.smem, 16);
     m->n = grid.smem;
     shared[block] = reinterpret_cast<unsigned char *>(m->at);
+    mark(m->from, m->from, m->at - MARGIN, MARGIN + whole(grid.smem, 16));
     memset(m->at - MARGIN, 0xff, MARGIN + whole(grid.smem, 16));
+    mark(m->from + PAGE, m->from + m->size - PAGE, m->at, m->n);
 }
 inline void check_shared(int block)
 {
+    if (__asan_poison_memory_region)
+        return;
     const unsigned char *at = shared[block];
     for (size_t i = 0; i < MARGIN; i++)
         if (at[(ptrdiff_t)i - MARGIN] != 0xff)

@@ -120,6 +120,20 @@ template <class... A> [[noreturn]] void die(const char *format, A... a)
 
 /* ---- mappings ---- */
 
+/* Of the address sanitizer, where the program was built with it: then it reports the first byte outside of an
+ * allocation, too. */
+extern "C" __attribute__((weak)) void __asan_poison_memory_region(const volatile void *p, size_t n);
+extern "C" __attribute__((weak)) void __asan_unpoison_memory_region(const volatile void *p, size_t n);
+
+/* [from, to) is closed but for n bytes at p. */
+inline void mark(const char *from, const char *to, const char *p, size_t n)
+{
+    if (__asan_poison_memory_region) {
+        __asan_poison_memory_region(from, (size_t)(to - from));
+        __asan_unpoison_memory_region(p, n);
+    }
+}
+
 enum { HOST = -1, STACKS = -2, SHARED = -3 }; /* in place of a device's number: pinned memory, and the emulator's own */
 
 struct mapping {
@@ -244,7 +258,9 @@ inline mapping *make_mapping(int device, size_t n, bool nans, bool closed)
         die("mmap of %zu bytes: %s", n, strerror(errno));
     mprotect(from, PAGE, PROT_NONE);
     mprotect(from + PAGE + room, PAGE, PROT_NONE);
-    return &(mappings[from] = {device, from, room + 2 * PAGE, from + PAGE + room - body, n, false});
+    mapping m = {device, from, room + 2 * PAGE, from + PAGE + room - body, n, false};
+    mark(from + PAGE, from + PAGE + room, m.at, m.n);
+    return &(mappings[from] = m);
 }
 
 /* ---- allocations ---- */
@@ -297,6 +313,8 @@ struct opened {
 /* Looks at what lies around an allocation in its pages. */
 inline void check_block(const mapping &m, const char *when)
 {
+    if (__asan_poison_memory_region)
+        return;
     auto look = [&](const char *from, const char *to) {
         for (; from < to; from++)
             if (*from != nan_page()[(uintptr_t)from % 4])
@@ -326,6 +344,7 @@ inline void give(mapping *m)
     if (m->device >= 0)
         used[m->device] -= whole(m->n, ALIGN);
     m->freed = true;
+    mark(m->from, m->from, m->from, m->size);
     mmap(m->from, m->size, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     freed.push_back(m->from);
     if (freed.size() > KEPT) {

@@ -6,7 +6,32 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <string>
+#include <sys/resource.h>
 #include <vector>
+
+#include "../unit/tap.h"
+
+/* Runs this program with an argument, after settings of the environment; *output: what it prints. Returns its status.
+ */
+inline int run_self(const std::string &settings, const char *argument, std::string *output)
+{
+    char self[4096] = {}, part[4096];
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        return -1;
+    fflush(stdout);
+    FILE *f = popen(("env CUEMU_DEVICES=2 CUEMU_MEMORY=1000000000 ASAN_OPTIONS=detect_leaks=0:$ASAN_OPTIONS " +
+                     settings + " '" + self + "' " + argument + " 2>&1")
+                        .c_str(),
+                    "r");
+    output->clear();
+    for (size_t n; f && (n = fread(part, 1, sizeof part, f)) > 0;)
+        output->append(part, n);
+    return f ? pclose(f) : -1;
+}
 
 /* A call of the runtime that may not fail. */
 #define OK(call)                                                                                                       \
@@ -138,7 +163,3 @@ inline __global__ void fill(size_t n, float a, float *y)
     if (i < n)
         y[i] = a;
 }
-
-/* Runs the fault of this name; does not return where the emulator finds it. `list` prints all. */
-int run_fault(const char *name);
-void list_faults();

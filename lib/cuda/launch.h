@@ -183,15 +183,11 @@ static inline int mf_power_below(int x)
     return p;
 }
 
-/* (columns, threads that share a sum, targets) of a block, by shapes alone. Enough threads share a sum that 8 lanes of
- * few columns occupy a GPU; a row that is spread within its sample needs them only where it serves many rows. */
-static inline dim3 mf_fold_block(const struct mf_tensor *x, int span, int cols)
+/* A block of (columns, threads that share a sum, sums): at most `share` threads do, or as many as there is room for. */
+static inline dim3 mf_fold_block(int cols, long share)
 {
     int X = cols > 256 ? 32 : cols > 8 ? 16 : mf_power_below(2 * cols - 1), most = 1024 / X;
-    long cells = (long)x->rows * cols;
-    int share = x->shared ? (cells < 32768 ? (int)(32768 / cells) : 1) : span / 16;
-    int G = share < 1 ? 1 : mf_power_below(share < most ? share : most);
-    int Z = MF_BLOCK / (X * G);
+    int G = share < 1 ? 1 : mf_power_below(share < most ? (int)share : most), Z = MF_BLOCK / (X * G);
     return dim3(X, G, Z < 1 ? 1 : Z > 64 ? 64 : Z); /* of a block z is at most 64 */
 }
 
@@ -202,7 +198,9 @@ template <class F>
 cudaError_t mf_fold(const struct mf_kernel_call *k, const struct mf_tensor *x, float *to, int ld, int cols, F f)
 {
     int rows_of_y = k->call.y.rows, span = rows_of_y / x->rows, groups = x->shared ? k->lanes : k->n;
-    dim3 block = mf_fold_block(x, span, cols);
+    /* By shapes alone. The sums of few columns over all samples of a lane need many threads to occupy a GPU; those
+     * within a sample only where they are long. */
+    dim3 block = mf_fold_block(cols, x->shared ? 32768 / ((long)x->rows * cols) : span / 16);
     struct mf_folding s = {groups * x->rows,
                            x->rows,
                            span,

@@ -15,6 +15,22 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
     return (v8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
 
+/* n < 8 floats by masks: a call of memcpy would send all vectors of a loop to the stack. */
+static inline __attribute__((always_inline)) __m256i first8(int n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+static inline __attribute__((always_inline)) v8 some8(const float *p, int n)
+{
+    return (v8)_mm256_maskload_ps(p, first8(n));
+}
+
+static inline __attribute__((always_inline)) void keep8(float *p, v8 x, int n)
+{
+    _mm256_maskstore_ps(p, first8(n), (__m256)x);
+}
+
 #define LANES 8
 #define PAIR  1
 #define macw  fmaw

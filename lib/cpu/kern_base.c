@@ -16,6 +16,18 @@ static inline __attribute__((always_inline)) v8 fma8(v8 a, v8 b, v8 c)
     return c;
 }
 
+static inline __attribute__((always_inline)) v8 some8(const float *p, int n)
+{
+    v8 x = {0};
+    memcpy(&x, p, sizeof *p * (size_t)n);
+    return x;
+}
+
+static inline __attribute__((always_inline)) void keep8(float *p, v8 x, int n)
+{
+    memcpy(p, &x, sizeof *p * (size_t)n);
+}
+
 #define LANES 8
 #define PAIR  1
 #define macw  fmaw

@@ -87,23 +87,24 @@ static void times(const struct mf_pack *p, int M, const float *x, float *y, cons
 }
 
 /* GROUP words of a vector's columns of d, turned. */
-static void turn_pairs(int words, const float *const *row, int col, int n, float *to, size_t M)
+static void turn_pairs(int words, const float *const *row, int col, int n, float *to, size_t apart)
 {
     float pairs[GROUP][LANES];
     for (int w = 0; w < words; w++)
         pair_rows(LANES, n, row[2 * w] + col, row[2 * w + 1] ? row[2 * w + 1] + col : NULL, pairs[w]);
     if (words == GROUP && n >= LANES)
         for (int i = 0; i < LANES; i += 8)
-            turn8(pairs[0] + i, LANES, to + (size_t)i * M, M);
+            turn8(pairs[0] + i, LANES, to + (size_t)i * apart, apart);
     else
         for (int i = 0; i < n && i < LANES; i++)
             for (int w = 0; w < words; w++)
-                to[(size_t)i * M + (size_t)w] = pairs[w][i];
+                to[(size_t)i * apart + (size_t)w] = pairs[w][i];
 }
 
 static void pack_rows(const struct mf_outer *o, int part, int parts)
 {
     int from, end, O = o->O, I = o->I, M = (o->M + 1) / 2;
+    const size_t apart = turned_apart(o->M);
     mf_part_of(part, parts, M, &from, &end);
     for (int w0 = from; w0 < end; w0 += GROUP) {
         const int some = end - w0 < GROUP ? end - w0 : GROUP;
@@ -119,7 +120,7 @@ static void pack_rows(const struct mf_outer *o, int part, int parts)
                 pair_rows(width, I - col, x[2 * w] + col, x[2 * w + 1] ? x[2 * w + 1] + col : NULL, to);
         }
         for (int i = 0; i < O; i += LANES)
-            turn_pairs(some, d, i, O - i, turned_rows(o) + (size_t)i * (size_t)M + w0, (size_t)M);
+            turn_pairs(some, d, i, O - i, turned_rows(o) + (size_t)i * apart + w0, apart);
     }
 }
 

@@ -147,7 +147,7 @@ build/tests/emu/%: build/tests/emu/%.o $(CUDA_OBJ:%=build/emu/%) $(ROOM_A)
 units: $(UNITS) $(EMUS)
 
 # What the tests run, without the installing: for those who build here every day.
-test: all $(UNITS) $(EMUS)
+test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
 	prove -e '' $(UNITS) $(EMUS)
 	prove -e 'bats --tap' $(wildcard tests/cli/*.bats)
 

@@ -22,32 +22,27 @@ int mf_cuda_check(const struct mf_dev *d, int gpu, cudaError_t rc, const char *w
 
 /* ---- opening ---- */
 
-/* "", "1", "0-3", "0,2": the numbers of GPUs, in order. */
+/* "", "1", "0-3": the numbers of GPUs. */
 static int parse(struct mf_dev *d, const char *which, struct mf_err *err)
 {
     const char *at = *which ? which : "0";
-    for (;; at++) {
-        char *end;
-        long first = strtol(at, &end, 10), last = first;
-        if (end != at && *end == '-') {
-            at = end + 1;
-            last = strtol(at, &end, 10);
-        }
-        if (end == at || first < 0 || last < first || d->n_gpus + (last - first) >= MF_GPUS)
-            break;
-        for (long i = first; i <= last; i++)
-            d->id[d->n_gpus++] = (int)i;
-        at = end;
-        if (!*at)
-            return 0;
-        if (*at != ',')
-            break;
+    char *end;
+    long first = strtol(at, &end, 10), last = first;
+    bool good = end != at;
+    if (good && *end == '-') {
+        at = end + 1;
+        last = strtol(at, &end, 10);
+        good = end != at;
     }
-    return mf_err_set(err, MF_EUSAGE, "device=cuda:%.40s: want a GPU's number, 0-3, or 0,2; at most %d", which,
-                      MF_GPUS);
+    if (!good || *end || first < 0 || last < first || last - first >= MF_GPUS)
+        return mf_err_set(err, MF_EUSAGE, "device=cuda:%.40s: give the number of a GPU, or of at most %d as cuda:0-3",
+                          which, MF_GPUS);
+    for (long i = first; i <= last; i++)
+        d->id[d->n_gpus++] = (int)i;
+    return 0;
 }
 
-/* All GPUs are there, of one model, and each is named once: the bits of the results are a model's. */
+/* All GPUs are there, and of one model: the bits of the results are a model's. */
 static int look(struct mf_dev *d, const char *which, struct mf_err *err)
 {
     int count = 0, driver = 0;
@@ -61,9 +56,6 @@ static int look(struct mf_dev *d, const char *which, struct mf_err *err)
                           cudaGetErrorString(rc));
     cudaDeviceProp first = {}, p = {};
     for (int i = 0; i < d->n_gpus; i++) {
-        for (int j = 0; j < i; j++)
-            if (d->id[j] == d->id[i])
-                return mf_err_set(err, MF_EUSAGE, "device=cuda:%.40s names GPU %d twice", which, d->id[i]);
         if (d->id[i] >= count)
             return mf_err_set(err, MF_EUSAGE, "device=cuda:%.40s: there is no GPU %d; this machine has %d, from 0",
                               which, d->id[i], count);
@@ -80,9 +72,11 @@ static int look(struct mf_dev *d, const char *which, struct mf_err *err)
         first = i ? first : p;
     }
     cudaDriverGetVersion(&driver);
-    char text[400];
-    snprintf(text, sizeof text, "%s%.300s, %.0f GiB, driver for CUDA %d.%d", d->n_gpus > 1 ? "GPUs of " : "",
-             first.name, (double)first.totalGlobalMem / (1 << 30), driver / 1000, driver % 1000 / 10);
+    char text[400], several[32] = "";
+    if (d->n_gpus > 1)
+        snprintf(several, sizeof several, "%d GPUs: ", d->n_gpus);
+    snprintf(text, sizeof text, "%s%.300s, %.0f GiB, driver for CUDA %d.%d", several, first.name,
+             (double)first.totalGlobalMem / (1 << 30), driver / 1000, driver % 1000 / 10);
     d->description = text;
     return 0;
 }

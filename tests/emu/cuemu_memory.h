@@ -17,6 +17,7 @@
 #include <dlfcn.h>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -146,6 +147,7 @@ struct mapping {
 };
 inline std::map<const char *, mapping> mappings; /* by their first byte */
 inline std::deque<const char *> freed;           /* of them, in the order in which they were freed */
+inline std::set<mapping *> in_use[DEVICES];      /* a device's memory */
 inline size_t used[DEVICES];
 inline bool peers[DEVICES][DEVICES]; /* [i][j]: kernels of device i may touch the memory of device j */
 
@@ -271,9 +273,12 @@ inline void *take(int device, size_t n)
     size_t counted = whole(n, ALIGN);
     if (device >= 0 && (counted > set.memory || used[device] > set.memory - counted))
         return nullptr;
-    if (device >= 0)
+    mapping *m = make_mapping(device, n, true, device >= 0 && set.guard);
+    if (device >= 0) {
         used[device] += counted;
-    return make_mapping(device, n, true, device >= 0 && set.guard)->at;
+        in_use[device].insert(m);
+    }
+    return m->at;
 }
 
 /* The memory of a device, open for a kernel or a copy; with CUEMU_GUARD nobody else may touch it. */
@@ -304,9 +309,8 @@ struct opened {
     }
     static void protect(int device, int prot)
     {
-        for (auto &[at, m] : mappings)
-            if (m.device == device && !m.freed)
-                mprotect(m.from + PAGE, m.size - 2 * PAGE, prot);
+        for (const mapping *m : in_use[device])
+            mprotect(m->from + PAGE, m->size - 2 * PAGE, prot);
     }
 };
 
@@ -330,9 +334,8 @@ inline void check_block(const mapping &m, const char *when)
 inline void check_blocks(int device, const char *when)
 {
     opened now(device);
-    for (auto &[at, m] : mappings)
-        if (m.device == device && !m.freed)
-            check_block(m, when);
+    for (const mapping *m : in_use[device])
+        check_block(*m, when);
 }
 
 inline void give(mapping *m)
@@ -341,8 +344,10 @@ inline void give(mapping *m)
         opened now(m->device);
         check_block(*m, "found when it is freed: ");
     }
-    if (m->device >= 0)
+    if (m->device >= 0) {
         used[m->device] -= whole(m->n, ALIGN);
+        in_use[m->device].erase(m);
+    }
     m->freed = true;
     mark(m->from, m->from, m->from, m->size);
     mmap(m->from, m->size, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

@@ -314,9 +314,8 @@ inline cudaError_t cudaDeviceReset()
     for (size_t i = cuemu::streams.size(); i-- > 0;)
         if (cuemu::streams[i]->device == device)
             cudaStreamDestroy(cuemu::streams[i]);
-    for (auto &[at, m] : std::map<const char *, cuemu::mapping>(cuemu::mappings))
-        if (m.device == device && !m.freed)
-            cuemu::give(cuemu::find_mapping(at));
+    while (!cuemu::in_use[device].empty())
+        cuemu::give(*cuemu::in_use[device].begin());
     for (bool &peer : cuemu::peers[device])
         peer = false;
     return cudaSuccess;

@@ -106,8 +106,10 @@ IN_CUDA   = -std=c++17 -O3 -Ilib -DMF_VERSION='"$(VERSION)"' -MMD -MP
 BY_NVCC   = $(NVCC) $(IN_CUDA) -fmad=false --extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-Wextra,-Wno-missing-field-initializers \
             --Werror all-warnings -lineinfo -Ilib/cuda/gpu $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a) \
             -gencode arch=compute_$(firstword $(CUDA_ARCH)),code=compute_$(firstword $(CUDA_ARCH))
+FMA      := $(shell grep -qswm1 fma /proc/cpuinfo && echo -mfma)
 BY_GXX    = $(CXX) $(IN_CUDA) -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror -ffp-contract=off -fPIC -Wno-unknown-pragmas -Itests/emu \
-            $(SANITIZE:%=-fsanitize=%) -x c++
+            $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all,-fsanitize=alignment -fsanitize-undefined-trap-on-error) \
+            $(FMA) -x c++
 
 build/lib/mf_cuda.so: $(CUDA_OBJ:%=build/cuda/%)
 	$(call say,LD,$@)$(NVCC) -shared -o $@ $^

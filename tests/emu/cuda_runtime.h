@@ -3,7 +3,8 @@
  *
  * It runs kernels thread by thread, and implements the part of the language and of the runtime that maniflow uses. What
  * is undefined on a device is an error here: it prints one line and aborts. Such are a barrier or a shuffle that not
- * all reach that have to; shared or device memory outside of what was asked for, freed, or of another device; launches
+ * all reach that have to; shared or device memory outside of what was asked for, freed, or of another device; an
+ * address that is not aligned to its type (with -fsanitize=alignment -fsanitize-undefined-trap-on-error); launches
  * beyond the limits; a copy in the wrong direction; a host that frees what a copy still reads; calls that a capture
  * forbids. Memory that nobody has written holds NaN.
  *

@@ -199,11 +199,14 @@ inline void explain(const char *p)
         say("the host's code uses memory of %s: byte %lld of %zu", memory.c_str(), at, m->n);
 }
 
-inline struct sigaction before_us[2];
+inline struct sigaction before_us[NSIG];
 inline void on_fault(int sig, siginfo_t *info, void *)
 {
-    explain(static_cast<const char *>(info->si_addr));
-    sigaction(sig, &before_us[sig == SIGBUS], nullptr); /* it faults again on return, as if we had not been here */
+    if (sig != SIGILL)
+        explain(static_cast<const char *>(info->si_addr));
+    else if (kernel)
+        say("an address that is not aligned to its type"); /* for which the compiler was asked to make a trap */
+    sigaction(sig, &before_us[sig], nullptr);              /* it faults again on return, as if we had not been here */
 }
 
 /* The words of a NaN, whatever is read of it: float, double, bf16. */
@@ -244,8 +247,8 @@ inline mapping *make_mapping(int device, size_t n, bool nans, bool closed)
             sigaltstack(&own, nullptr);
         act.sa_sigaction = on_fault;
         act.sa_flags = SA_SIGINFO | SA_ONSTACK;
-        sigaction(SIGSEGV, &act, &before_us[0]);
-        sigaction(SIGBUS, &act, &before_us[1]);
+        for (int sig : {SIGSEGV, SIGBUS, SIGILL})
+            sigaction(sig, &act, &before_us[sig]);
         ready = true;
     }
     size_t body = whole(n, ALIGN), room = whole(body, PAGE);

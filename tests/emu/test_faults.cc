@@ -194,6 +194,14 @@ static void memory_written_just_before()
     go(nullptr, 1, 1, 0, touch, p, (ptrdiff_t)-1, (float *)nullptr);
     OK(cudaFree(p));
 }
+static __global__ void move_4(const float *x, float *y)
+{
+    *reinterpret_cast<float4 *>(y) = *reinterpret_cast<const float4 *>(x);
+}
+static void an_address_not_aligned()
+{
+    go(nullptr, 1, 1, 0, move_4, (const float *)device_memory<float>(64) + 2, device_memory<float>(64));
+}
 static void memory_freed_before_a_kernel()
 {
     float *p = device_memory<float>(64);
@@ -513,6 +521,7 @@ static const struct {
           "the host waits: a write outside of an allocation of 200 bytes of device 0, at 200"),
     FAULT(memory_written_just_before, "CUEMU_GUARD=1",
           "a write outside of an allocation of 200 bytes of device 0, at -4"),
+    FAULT(an_address_not_aligned, "", "an address that is not aligned to its type"),
     FAULT(memory_freed_before_a_kernel, "", "uses freed memory of device 0: byte 12 of 256"),
     FAULT(memory_of_another_device, "CUEMU_GUARD=1", "argument 1 is an address of device 1"),
     FAULT(memory_of_another_device_in_a_struct, "CUEMU_GUARD=1", "uses memory of device 1, which it has no access to"),

@@ -281,8 +281,8 @@ static void moves(int cols)
     check(
         "columns of a tensor and of its rows", kernel("concat"), RECORD {
             (void)ps;
-            struct mf_val a = mf_input(g, 4, cols), x[] = {a, mf_reshape(g, a, 2, 2 * cols)};
-            return mf_concat(g, 2, x);
+            struct mf_val a = mf_input(g, 4, cols), rows = mf_reshape(g, a, 2, 2 * cols), x[] = {rows, a, rows};
+            return mf_concat(g, 3, x);
         });
     check(
         "columns of 19 operands", kernel("concat"), RECORD {

@@ -1,8 +1,8 @@
 /* bench.h - what the timed programs share: the peer's file, ReinFlow's Hopper policy, and the way to be asked.
  *
- * A program reads lines "NAME SIZE" on stdin and answers each with the seconds of one turn, and for an update the GF/s
- * that the processor's multiply-adds made between the turns; `check` as its second argument makes it write what peer.py
- * compares instead.
+ * A program reads lines "NAME SIZE" on stdin and answers each with the seconds of one turn, and for an update on the
+ * cpu the GF/s that the processor's multiply-adds made between the turns; `check` as its second argument makes it write
+ * what peer.py compares instead. MF_BENCH_DEVICE is the device, cpu by default.
  */
 #ifndef MF_BENCH_H
 #define MF_BENCH_H
@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "flow/policy.h"
+#include "graph/engine.h"
 #include "run/safetensors.h"
 #include "fma.h"
 
@@ -31,6 +32,32 @@ static inline void bench_must(int rc, const struct mf_err *err)
         fprintf(stderr, "bench: error: %s\n", err->text);
         exit(1);
     }
+}
+
+static inline const char *bench_device(void)
+{
+    const char *name = getenv("MF_BENCH_DEVICE");
+    return name ? name : "cpu";
+}
+
+static inline bool bench_on_cpu(void)
+{
+    return strcmp(bench_device(), "cpu") == 0;
+}
+
+/* precision: a word, or NULL for fp32. */
+static inline struct mf_engine *bench_engine(const char *precision)
+{
+    static const char *const words[] = {[MF_FP32] = "fp32", [MF_BF16] = "bf16", [MF_TF32] = "tf32"};
+    struct mf_engine *e;
+    struct mf_err err;
+    for (int i = 0; i < 3; i++)
+        if (strcmp(precision ? precision : "fp32", words[i]) == 0) {
+            bench_must(mf_engine_open(&e, bench_device(), 0, (enum mf_precision)i, &err), &err);
+            return e;
+        }
+    bench_must(mf_err_set(&err, MF_EUSAGE, "precision %s: there are fp32, tf32 and bf16", precision), &err);
+    return NULL;
 }
 
 static inline void bench_open(struct mf_safetensors *f, const char *dir)
@@ -124,9 +151,9 @@ static inline double bench_time(void (*turn)(void *arg), void *arg, double least
     return seconds / n;
 }
 
-/* Turns for half a second, each followed by a burst of multiply-adds on all cores: prints the seconds of a turn, which
- * returns how many it was, and the bursts' mean rate. */
-static inline void bench_beside_fma(int64_t (*turn)(void *arg), void *arg)
+/* Turns for half a second: prints the seconds of a turn, which returns how many it was. On the cpu each is followed by
+ * a burst of multiply-adds on all cores, whose mean rate is printed, too. */
+static inline void bench_turns(int64_t (*turn)(void *arg), void *arg)
 {
     double seconds = 0, rates = 0;
     int64_t turns = 0;
@@ -135,7 +162,7 @@ static inline void bench_beside_fma(int64_t (*turn)(void *arg), void *arg)
         double begin = bench_now();
         turns += turn(arg);
         seconds += bench_now() - begin;
-        rates += bench_fma((int)sysconf(_SC_NPROCESSORS_ONLN), 10000000, false);
+        rates += bench_on_cpu() ? bench_fma((int)sysconf(_SC_NPROCESSORS_ONLN), 10000000, false) : 0;
     }
     printf("%.9g %.1f\n", seconds / (double)turns, rates / bursts);
 }

@@ -1,7 +1,7 @@
 /* ditx - ManiFlow's transformer of 4 layers and 256 columns behind its encoder of 128 or 1024 points: PPO's update of a
  * minibatch, and the sampling of chains.
  *
- *   ditx DIR check | serve [bf16]
+ *   ditx DIR check | serve [fp32|tf32|bf16]
  *
  * Reads "update 128" (32 decisions), "update 1024" (8), "sample1024 8" (environments) and answers with the seconds of
  * a turn.
@@ -169,16 +169,13 @@ static void check(struct bench *b, struct mf_array **all, int *n)
 int main(int argc, char **argv)
 {
     struct bench b[2];
-    struct mf_engine *engine;
-    struct mf_err err;
     struct mf_array *all = NULL;
     char what[16];
     int n = 0, size;
     if (argc < 3)
         return 2;
     bool checks = strcmp(argv[2], "check") == 0;
-    enum mf_precision precision = argc > 3 && strcmp(argv[3], "bf16") == 0 ? MF_BF16 : MF_FP32;
-    bench_must(mf_engine_open(&engine, "cpu", 0, precision, &err), &err);
+    struct mf_engine *engine = bench_engine(argv[3]);
     for (int i = 0; i < 2; i++) {
         open_bench(&b[i], i, engine, argv[1], checks ? "moved" : "logprobs", checks ? 1e-30 : 1e-12);
         if (checks)
@@ -191,7 +188,7 @@ int main(int argc, char **argv)
         of->N = size < MOST ? size : MOST;
         if (strcmp(what, "update") == 0) {
             update(of);
-            bench_beside_fma(update, of);
+            bench_turns(update, of);
         } else {
             sample(of);
             printf("%.9g\n", bench_time(sample, of, .5));

@@ -247,35 +247,53 @@ def gradient(agent, data, minibatches, beta=0.9):
     return moment
 
 
-def check(folder):
-    agent, data = load(folder)
-    plain = {name: t.numpy() for name, t in data.items()}
-    data = {name: t.double() if t.is_floating_point() else t for name, t in data.items()}
-    agent.double()
-    error = {}
-    ours = read(f"{folder}/ppo.safetensors")
+def update_errors(folder, agent, data):
+    """Of the gradients in DIR/ppo.safetensors; agent and data are in double."""
+    ours, error = read(f"{folder}/ppo.safetensors"), {}
     for batch in (50000, 4096, 512):
         minibatches = [ours[name] for name in sorted(ours) if name.startswith(f"rows{batch}/")]
         mine = [ours[f"moment{batch}/{name}"].flatten() for name, _ in agent.named_parameters()]
-        torchs = [m.flatten() for m in gradient(agent, data, minibatches)]
+        torchs = [m.flatten().cpu() for m in gradient(agent, data, minibatches)]
         error[f"gradient of update {batch}"] = distance(torch.cat(mine), torch.cat(torchs))
         worst = max((distance(a, b), name) for a, b, (name, _) in zip(mine, torchs, agent.named_parameters()))
         print("worst tensor of update {}: {:.1e} {}".format(batch, *worst), file=sys.stderr)
-    ours = read(f"{folder}/sample.safetensors")
-    with torch.no_grad():
-        chains, logp, values = agent.sample(data["obs"], data["noise"], data["eps"])
+    return error
+
+
+@torch.no_grad()
+def sample_errors(folder, agent, data):
+    ours, error = read(f"{folder}/sample.safetensors"), {}
+    chains, logp, values = agent.sample(data["obs"], data["noise"], data["eps"])
     for N in (1, 8, 40):
         for name, t in (("chains", chains), ("logprobs", logp), ("values", values)):
-            error[f"{name} of sample {N}"] = distance(ours[f"{name}{N}"].flatten(), t[:N].flatten())
+            error[f"{name} of sample {N}"] = distance(ours[f"{name}{N}"].flatten(), t[:N].flatten().cpu())
+    return error
+
+
+def load_double(folder, device="cpu"):
+    agent, data = load(folder)
+    return agent.double().to(device), {
+        name: (t.double() if t.is_floating_point() else t).to(device) for name, t in data.items()}
+
+
+def verdict(error, bound=1e-5):
+    for what, e in error.items():
+        print(f"{what}: relative error {e:.1e}")
+    sys.exit(0 if all(e <= bound for e in error.values()) else 1)
+
+
+def check(folder):
+    _, plain = load(folder)
+    plain = {name: t.numpy() for name, t in plain.items()}
+    agent, data = load_double(folder)
+    error = {**update_errors(folder, agent, data), **sample_errors(folder, agent, data)}
     ours = read(f"{folder}/gae.safetensors")
     for N in (40, 4096):
         advantages, _ = gae(plain, N)
         error[f"advantages of gae {N}"] = distance(ours[f"advantages{N}"], torch.from_numpy(advantages).flatten())
     ours = read(f"{folder}/demos.safetensors")
     error["samples of demos"] = peer_demos.check(f"{folder}/demos.hdf5", ours["obs"], ours["actions"])
-    for what, e in error.items():
-        print(f"{what}: relative error {e:.1e}")
-    sys.exit(0 if max(error.values()) <= 1e-5 else 1)
+    verdict(error)
 
 
 # ---- turns ----

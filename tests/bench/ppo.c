@@ -1,10 +1,10 @@
 /* ppo - the PPO update of ReinFlow's Hopper policy, minibatch by minibatch, as mf-ppo does it.
  *
- *   ppo DIR check | serve [fp32|bf16]
+ *   ppo DIR check | serve [fp32|tf32|bf16]
  *
- * Reads "update 50000" (drawn with tenfold repetition from 20,000 rows, as published), "update 4096", "update 512"
- * (distinct rows) and answers with the seconds of one minibatch, its share of shuffling, folding and gathering
- * included, and the multiply-adds' rate.
+ * Reads "update 50000" (drawn with tenfold repetition from 20,000 rows, as published), "update 4096", "update 512",
+ * "distinct 50000" (distinct rows) and answers with the seconds of one minibatch, its share of shuffling, folding and
+ * gathering included, and the multiply-adds' rate.
  */
 #include "round.h"
 
@@ -19,16 +19,19 @@ struct bench {
     struct mf_safetensors file;
     struct mf_ppo *ppo;
     struct mf_rows rows;
-    int batch; /* what ppo and rows are made for */
+    int batch; /* what ppo and rows are made for .. */
+    bool tenfold;
 };
 
-static struct mf_ppo_opts options(int batch, bool still)
+/* tenfold: rows are drawn with repetition. still: the weights do not change, so that moments show gradients. */
+static struct mf_ppo_opts options(int batch, bool tenfold, bool still)
 {
     return (struct mf_ppo_opts){.seed = 1,
                                 .total_timesteps = 1,
-                                .num_epochs = 1,
-                                .batch_size = batch == LARGE && still ? LARGE / 10 : batch,
-                                .repeat_samples = batch == LARGE ? 10 : 1,
+                                /* What a GPU does once a round, as training has it. */
+                                .num_epochs = still || bench_on_cpu() ? 1 : 5,
+                                .batch_size = tenfold && still ? LARGE / 10 : batch,
+                                .repeat_samples = tenfold ? 10 : 1,
                                 .clip_range = 0.01,
                                 .logprob_clamp = 1,
                                 .value_coef = 0.5,
@@ -50,13 +53,12 @@ static void drop(struct bench *b)
 
 /* Turns use the log-probabilities themselves, and learning rates that move no weight: no row is ever clipped, so all
  * are computed. */
-static void prepare(struct bench *b, int batch, size_t n, const struct mf_ppo_opts *o, bool still)
+static void prepare(struct bench *b, size_t n, const struct mf_ppo_opts *o, bool still)
 {
     struct mf_err err;
     drop(b);
     bench_round(&b->rows, &b->policy, &b->file, n, bench_rows(&b->file, "obs", n), still ? "clipped" : "logprobs");
     bench_must(mf_ppo_new(&b->ppo, b->engine, &b->policy, o, &err), &err);
-    b->batch = batch;
 }
 
 static int64_t pass(void *arg)
@@ -69,15 +71,17 @@ static int64_t pass(void *arg)
     return st.minibatches;
 }
 
-static void update(struct bench *b, int batch)
+static void update(struct bench *b, int batch, bool tenfold)
 {
-    if (b->batch != batch) {
-        struct mf_ppo_opts o = options(batch, false);
-        prepare(b, batch, batch == LARGE ? ROUND : FEW, &o, false);
-        if (batch != LARGE)
+    if (b->batch != batch || b->tenfold != tenfold) {
+        struct mf_ppo_opts o = options(batch, tenfold, false);
+        prepare(b, tenfold ? ROUND : batch > FEW ? (size_t)batch : FEW, &o, false);
+        b->batch = batch;
+        b->tenfold = tenfold;
+        if (!tenfold || !bench_on_cpu())
             pass(b);
     }
-    bench_beside_fma(pass, b);
+    bench_turns(pass, b);
 }
 
 /* AdamW's first moment after a pass with weights that stay: the gradients of its minibatches, 0.1 (.. + 0.9 g + g'). */
@@ -85,8 +89,8 @@ static void moments(struct bench *b, int batch, struct mf_array **all, int *n)
 {
     char name[MF_NAME_MAX + 32];
     size_t rows = batch == LARGE ? CHECKED : (size_t)batch;
-    struct mf_ppo_opts o = options(batch, true);
-    prepare(b, batch, rows, &o, true);
+    struct mf_ppo_opts o = options(batch, batch == LARGE, true);
+    prepare(b, rows, &o, true);
     b->policy.iter = 0;
     struct mf_minibatches m = {.deck = NULL};
     const struct mf_minibatch *dealt;
@@ -124,19 +128,18 @@ static void check(struct bench *b, const char *dir)
 int main(int argc, char **argv)
 {
     struct bench b = {0};
-    struct mf_err err;
+    char what[16];
     int size;
     if (argc < 3)
         return 2;
-    enum mf_precision precision = argc > 3 && strcmp(argv[3], "bf16") == 0 ? MF_BF16 : MF_FP32;
-    bench_must(mf_engine_open(&b.engine, "cpu", 0, precision, &err), &err);
+    b.engine = bench_engine(argv[3]);
     bench_open(&b.file, argv[1]);
     bench_hopper(&b.policy, &b.file);
     if (strcmp(argv[2], "check") == 0)
         check(&b, argv[1]);
     else
-        while (scanf("%*15s %d", &size) == 1) {
-            update(&b, size);
+        while (scanf("%15s %d", what, &size) == 2) {
+            update(&b, size, size == LARGE && strcmp(what, "update") == 0);
             fflush(stdout);
         }
     drop(&b);

@@ -1,13 +1,13 @@
 /* sample - chains of ReinFlow's Hopper policy for N environments: actions, chain, log-probability and value.
  *
- *   sample DIR check | serve
+ *   sample DIR check | serve [fp32|tf32|bf16]
  *
  * Reads "sample 8" and answers with the seconds of one call. The noise is given, on both sides.
  */
 #include "bench.h"
 #include "flow/sampler.h"
 
-enum { MOST = 40 };
+enum { MOST = 1024 };
 
 struct bench {
     struct mf_sampler *sampler;
@@ -25,7 +25,7 @@ static void turn(void *arg)
 static void check(struct bench *b, const struct mf_policy_spec *s, const char *dir)
 {
     struct mf_array *all = NULL;
-    int n = 0, sizes[] = {1, 8, MOST};
+    int n = 0, sizes[] = {1, 8, 40};
     for (int i = 0; i < 3; i++) {
         char name[32];
         size_t N = (size_t)sizes[i];
@@ -44,13 +44,12 @@ static void check(struct bench *b, const struct mf_policy_spec *s, const char *d
 int main(int argc, char **argv)
 {
     struct bench b = {0};
-    struct mf_engine *engine;
     struct mf_policy policy;
     struct mf_safetensors file;
     struct mf_err err;
     if (argc < 3)
         return 2;
-    bench_must(mf_engine_open(&engine, "cpu", 0, MF_FP32, &err), &err);
+    struct mf_engine *engine = bench_engine(argv[3]);
     bench_open(&file, argv[1]);
     bench_hopper(&policy, &file);
     bench_must(mf_sampler_new(&b.sampler, engine, &policy, false, &err), &err);

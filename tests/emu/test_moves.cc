@@ -278,12 +278,14 @@ static void moves(int cols)
             struct mf_val a = mf_input(g, 4, cols), x[] = {a, mf_input(g, 4, 8), a};
             return mf_concat(g, 3, x);
         });
-    check(
-        "columns of a tensor and of its rows", kernel("concat"), RECORD {
-            (void)ps;
-            struct mf_val a = mf_input(g, 4, cols), rows = mf_reshape(g, a, 2, 2 * cols), x[] = {rows, a, rows};
-            return mf_concat(g, 3, x);
-        });
+    for (bool rows_last : {false, true})
+        check(
+            "columns of a tensor and of its rows", kernel("concat"), RECORD {
+                (void)ps;
+                struct mf_val a = mf_input(g, 4, cols), rows = mf_reshape(g, a, 2, 2 * cols);
+                struct mf_val x[] = {rows_last ? a : rows, rows_last ? rows : a};
+                return mf_concat(g, 2, x);
+            });
     check(
         "columns of 19 operands", kernel("concat"), RECORD {
             (void)ps;

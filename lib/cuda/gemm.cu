@@ -94,7 +94,7 @@ __device__ __forceinline__ void load(float *to, const struct operand &o, const f
             mf_copy4(to + i * APART * LD, from + i * step, true);
         return;
     }
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < PIECES; i++) {
         int r = row + i * APART;
         unsigned take = ALONG ? (r < left ? live >> col & 15u : 0u)

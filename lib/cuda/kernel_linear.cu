@@ -35,8 +35,8 @@ struct pass {
     int rows, chunks, N; /* of a lane */
     enum mf_act act;
     float *grad;
-    const float *y, *kept;
-    struct { /* operands of the same rows, from the last; grad NULL: none */
+    const float *from; /* what the derivative is computed from: y, or aux where it was kept; NULL: it is 1 */
+    struct {           /* operands of the same rows, from the last; grad NULL: none */
         float *grad;
         bool add;
     } same[2];
@@ -45,40 +45,40 @@ struct pass {
 };
 
 /* V columns at once. */
-template <int V> __global__ void __launch_bounds__(THREADS) pass_back(const struct pass p)
+template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const struct pass p)
 {
     typedef mf_pack<V> pack;
     unsigned *of_warp = mf_shared<unsigned>(), any = 0; /* bit r: row r of the chunk */
     int chunk = blockIdx.x, lane = blockIdx.y, left = p.rows - chunk * CHUNK, rows = left < CHUNK ? left : CHUNK;
-    size_t first = (size_t)lane * p.rows + chunk * CHUNK;
+    size_t row = (size_t)lane * p.rows + chunk * CHUNK, first = row * p.N;
     for (int col = threadIdx.x * V; col < p.N; col += THREADS * V) {
         pack sum = {};
 #pragma unroll 4
         for (int r = 0; r < rows; r++) {
-            size_t at = (first + r) * p.N + col;
-            pack g = *reinterpret_cast<const pack *>(p.grad + at), y = {}, kept = {};
-            if (p.act == MF_ACT_RELU || p.act == MF_ACT_TANH)
-                y = *reinterpret_cast<const pack *>(p.y + at);
-            else if (p.act != MF_ACT_NONE)
-                kept = *reinterpret_cast<const pack *>(p.kept + at);
+            size_t at = first + (size_t)(r * p.N + col);
+            pack g = *reinterpret_cast<const pack *>(p.grad + at), from = {};
+            if (p.from)
+                from = *reinterpret_cast<const pack *>(p.from + at);
 #pragma unroll
             for (int e = 0; e < V; e++) {
-                g.of[e] = mf_act_back(p.act, g.of[e], y.of[e], kept.of[e]);
+                g.of[e] = mf_act_back(p.act, g.of[e], from.of[e], from.of[e]);
                 any |= (g.of[e] != 0.0f ? 1u : 0u) << r;
                 sum.of[e] += g.of[e];
             }
-            if (p.act != MF_ACT_NONE)
+            if (p.from)
                 *reinterpret_cast<pack *>(p.grad + at) = g;
 #pragma unroll
-            for (int i = 0; i < 2; i++) {
-                pack *to = reinterpret_cast<pack *>(p.same[i].grad + at), d = g;
-                if (!p.same[i].grad)
-                    continue;
+            for (int i = 0; i < 2; i++)
+                if (p.same[i].grad) {
+                    pack *to = reinterpret_cast<pack *>(p.same[i].grad + at), d = g;
+                    if (p.same[i].add) {
+                        pack old = *to;
 #pragma unroll
-                for (int e = 0; e < V && p.same[i].add; e++)
-                    d.of[e] += to->of[e];
-                *to = d;
-            }
+                        for (int e = 0; e < V; e++)
+                            d.of[e] += old.of[e];
+                    }
+                    *to = d;
+                }
         }
         if (p.sums)
             *reinterpret_cast<pack *>(p.sums + ((size_t)lane * p.chunks + chunk) * p.N + col) = sum;
@@ -94,7 +94,7 @@ template <int V> __global__ void __launch_bounds__(THREADS) pass_back(const stru
     if ((int)threadIdx.x < rows) {
         for (int w = 0; w < THREADS / 32; w++)
             any |= of_warp[w];
-        p.live[first + threadIdx.x] = any >> threadIdx.x & 1;
+        p.live[row + threadIdx.x] = any >> threadIdx.x & 1;
     }
 }
 
@@ -126,9 +126,9 @@ static cudaError_t pass(const struct mf_kernel_call *k)
     struct parts parts = parts_of(k);
     struct pass p = {};
     int N = c->y.cols;
-    bool fours = mf_by_fours(c->y.grad, N) && mf_by_fours(c->y.data, N) && mf_by_fours(c->aux, N);
     p.rows = parts.rows, p.chunks = parts.chunks, p.N = N, p.act = how_of(c)->act;
-    p.grad = c->y.grad, p.y = c->y.data, p.kept = c->aux;
+    p.grad = c->y.grad, p.from = p.act == MF_ACT_NONE ? NULL : mf_act_keeps(p.act) ? c->aux : c->y.data;
+    bool fours = mf_by_fours(p.grad, N) && mf_by_fours(p.from, N);
     for (int i = c->n_x - 1, n = 0; i > 0; i--)
         if (c->x[i].grad && mf_same_rows(&c->x[i], &c->y)) {
             p.same[n].grad = c->x[i].grad, p.same[n++].add = c->x[i].add;

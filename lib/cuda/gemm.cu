@@ -5,6 +5,9 @@
  * fp32: a thread has some rows and columns, and adds products by fmaf from k = 0 upwards. TF32 and bf16: a warp has
  * products of (16, 8) by 8 words of k, a word being one number or two. All sizes of tiles take the same steps over k.
  *
+ * Estimated for an H100, never run on a GPU: half of its peak in TF32 and a quarter of that in bf16 (L2 bytes limit
+ * both, for operands are fp32 in memory), three quarters in fp32 (instructions do).
+ *
  * Rows of shared memory are padded so that the lanes of a warp read different banks: a lane reads row g = lane/4 and
  * word t = lane%4, so rows 4 words apart (mod 32) serve words and rows 8 apart serve pairs of them, and where k runs
  * across the rows the two exchange.
@@ -54,6 +57,9 @@ template <> struct shape<1> {
 };
 template <> struct shape<2> {
     enum { WM = 2, WN = 4, TM = 4, TN = 4, TX = 16, STAGES = 3, BLOCKS = 2 };
+};
+template <> struct shape<3> {
+    enum { WM = 2, WN = 4, TM = 4, TN = 8, TX = 16, STAGES = 3, BLOCKS = 1 };
 };
 
 template <enum mf_precision P, bool A_K, bool B_K, int TILE> struct plan : shape<TILE> { /* X_K: k runs along rows */
@@ -350,12 +356,25 @@ static cudaError_t launch(const struct mf_product *p, const struct job *of, cuda
     return mf_launch(stream, grid, dim3(L::THREADS), L::FLOATS * sizeof(float), product<P, A_K, B_K, TILE>, j);
 }
 
+/* This GPU has so much shared memory for a block. */
+static bool fits(size_t floats)
+{
+    int device = 0, most = 0;
+    if (cudaGetDevice(&device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess)
+        return false; /* the launch reports why */
+    return floats * sizeof(float) <= (size_t)most;
+}
+
 template <enum mf_precision P, bool A_K, bool B_K>
 static cudaError_t tile_of(const struct mf_product *p, const struct job *j, int tile, cudaStream_t stream)
 {
-    return tile == 0   ? launch<P, A_K, B_K, 0>(p, j, stream)
-           : tile == 1 ? launch<P, A_K, B_K, 1>(p, j, stream)
-                       : launch<P, A_K, B_K, 2>(p, j, stream);
+    if constexpr (P != MF_FP32) /* whose sums would leave no registers */
+        if (tile == 3 && fits(plan<P, A_K, B_K, 3>::FLOATS))
+            return launch<P, A_K, B_K, 3>(p, j, stream);
+    if (tile >= 2 && fits(plan<P, A_K, B_K, 2>::FLOATS))
+        return launch<P, A_K, B_K, 2>(p, j, stream);
+    return tile >= 1 ? launch<P, A_K, B_K, 1>(p, j, stream) : launch<P, A_K, B_K, 0>(p, j, stream);
 }
 
 template <enum mf_precision P>
@@ -394,20 +413,28 @@ cudaError_t mf_product_by(const struct mf_product *p, enum mf_precision precisio
                                   : form_of<MF_BF16>(p, &j, tile, stream);
 }
 
+/* Clocks of one SM for 1024 multiply-adds (a product of 16x8x8), of an H100 and estimated: what a tile reads passes
+ * from the L2 cache at some 24 bytes a clock, and less where few blocks run. */
+static const struct {
+    int m, n;
+    double clocks;
+} tiles[MF_TILES] = {{16, 32, 10.0}, {64, 64, 4.0}, {128, 128, 2.7}, {128, 256, 2.0}};
+
+/* Of a block, whose epilogue no other block of its SM hides where the tile is the largest. */
+static double clocks_of(const struct mf_product *p, int tile)
+{
+    double epilogue = tile < 3 ? 0.0 : p->act > MF_ACT_RELU ? 0.5 : 0.1; /* of a number */
+    return tiles[tile].m * tiles[tile].n * (p->K * tiles[tile].clocks / 1024.0 + epilogue);
+}
+
 cudaError_t mf_product(const struct mf_product *p, enum mf_precision precision, cudaStream_t stream)
 {
-    /* Blocks that run at once on an H100, and its clocks for 16x8x8 products in a tile of this size, estimated from the
-     * shared memory that they read. */
-    static const struct {
-        int m, n;
-        double clocks;
-    } of[MF_TILES] = {{16, 32, 7.0}, {64, 64, 3.0}, {128, 128, 2.0}};
-    enum { UNITS = 132 };
+    enum { SMS = 132 };
     int best = 0;
     double least = 0.0;
     for (int t = 0; t < MF_TILES; t++) {
-        double blocks = (double)((p->M + of[t].m - 1) / of[t].m) * ((p->N + of[t].n - 1) / of[t].n) * p->batch;
-        double waves = (double)(long)((blocks + UNITS - 1) / UNITS), cost = waves * of[t].m * of[t].n * of[t].clocks;
+        long rows = (p->M + tiles[t].m - 1) / tiles[t].m, columns = (p->N + tiles[t].n - 1) / tiles[t].n;
+        double cost = (double)((rows * columns * p->batch + SMS - 1) / SMS) * clocks_of(p, t);
         if (t == 0 || cost < least)
             best = t, least = cost;
     }

@@ -31,8 +31,9 @@ struct mf_product {
 
 cudaError_t mf_product(const struct mf_product *p, enum mf_precision precision, cudaStream_t stream);
 
-/* The same by one of the sizes of tiles, from the smallest: mf_product takes the fastest. No bit depends on it. */
-enum { MF_TILES = 3 };
+/* The same by one of the sizes of tiles, from the smallest, or by the largest below it that the GPU has room for:
+ * mf_product takes the one that it estimates to be the fastest. No bit depends on it. */
+enum { MF_TILES = 4 };
 cudaError_t mf_product_by(const struct mf_product *p, enum mf_precision precision, int tile, cudaStream_t stream);
 
 #endif

@@ -27,12 +27,39 @@ static cudaError_t forward(const struct mf_kernel_call *k)
     return mf_product(&p, k->precision, k->stream);
 }
 
-/* ---- the pass over y.grad: blocks of CHUNK rows, each thread with some columns of them ---- */
+/* ---- the pass over y.grad: blocks of at most CHUNK rows, each thread with some columns of them ---- */
 
 enum { CHUNK = 16, THREADS = 128 };
 
+/* Chunks are of whole samples, or else parts of one, so that the order in which the rows of a sample are added does not
+ * depend on its place. */
+struct chunks {
+    int rows, sample, N; /* rows: of a lane */
+    int parts, span;     /* so many chunks have so many rows together */
+    int of_lane;
+    size_t live, sums; /* floats of scratch */
+};
+
+static struct chunks chunks_of(const struct mf_kernel_call *k)
+{
+    struct chunks c = {};
+    c.rows = mf_tile_rows(&k->call.y, k->n) / k->lanes, c.sample = k->call.y.rows, c.N = k->call.y.cols;
+    c.parts = (c.sample + CHUNK - 1) / CHUNK;
+    c.span = c.parts > 1 ? c.sample : CHUNK / c.sample * c.sample;
+    c.of_lane = (c.rows + c.span - 1) / c.span * c.parts;
+    c.live = mf_whole_lines(((size_t)k->lanes * c.rows + 3) / 4);
+    c.sums = (size_t)k->lanes * c.of_lane * c.N;
+    return c;
+}
+
+static size_t work(const struct mf_kernel_call *k, bool backward)
+{
+    struct chunks c = chunks_of(k);
+    return backward ? c.live + c.sums : 0;
+}
+
 struct pass {
-    int rows, chunks, N; /* of a lane */
+    struct chunks c;
     enum mf_act act;
     float *grad;
     const float *from; /* what the derivative is computed from: y, or aux where it was kept; NULL: it is 1 */
@@ -41,7 +68,7 @@ struct pass {
         bool add;
     } same[2];
     unsigned char *live; /* (lanes, rows): the row has a gradient that is not 0; or NULL */
-    float *sums;         /* (lanes, chunks, N): of the rows of a chunk, in order; or NULL */
+    float *sums;         /* (lanes, chunks, N): over the rows of a chunk, sample by sample; or NULL */
 };
 
 /* V columns at once. */
@@ -49,22 +76,28 @@ template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const s
 {
     typedef mf_pack<V> pack;
     unsigned *of_warp = mf_shared<unsigned>(), any = 0; /* bit r: row r of the chunk */
-    int chunk = blockIdx.x, lane = blockIdx.y, left = p.rows - chunk * CHUNK, rows = left < CHUNK ? left : CHUNK;
-    size_t row = (size_t)lane * p.rows + chunk * CHUNK, first = row * p.N;
-    for (int col = threadIdx.x * V; col < p.N; col += THREADS * V) {
-        pack sum = {};
+    int chunk = blockIdx.x, lane = blockIdx.y, N = p.c.N;
+    int start = chunk / p.c.parts * p.c.span, from = start + chunk % p.c.parts * CHUNK;
+    int rows = min(CHUNK, min(start + p.c.span, p.c.rows) - from);
+    size_t row = (size_t)lane * p.c.rows + from, first = row * N;
+    for (int col = threadIdx.x * V; col < N; col += THREADS * V) {
+        pack sum = {}, sample = {};
+        int last = min(p.c.sample, rows) - 1; /* row of the sample */
 #pragma unroll 4
         for (int r = 0; r < rows; r++) {
-            size_t at = first + (size_t)(r * p.N + col);
-            pack g = *reinterpret_cast<const pack *>(p.grad + at), from = {};
+            size_t at = first + (size_t)(r * N + col);
+            pack g = *reinterpret_cast<const pack *>(p.grad + at), slope = {};
             if (p.from)
-                from = *reinterpret_cast<const pack *>(p.from + at);
+                slope = *reinterpret_cast<const pack *>(p.from + at);
 #pragma unroll
             for (int e = 0; e < V; e++) {
-                g.of[e] = mf_act_back(p.act, g.of[e], from.of[e], from.of[e]);
+                g.of[e] = mf_act_back(p.act, g.of[e], slope.of[e], slope.of[e]);
                 any |= (g.of[e] != 0.0f ? 1u : 0u) << r;
-                sum.of[e] += g.of[e];
+                sample.of[e] += g.of[e];
+                sum.of[e] += r == last ? sample.of[e] : 0.0f;
+                sample.of[e] = r == last ? 0.0f : sample.of[e];
             }
+            last += r == last ? p.c.sample : 0;
             if (p.from)
                 *reinterpret_cast<pack *>(p.grad + at) = g;
 #pragma unroll
@@ -81,7 +114,7 @@ template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const s
                 }
         }
         if (p.sums)
-            *reinterpret_cast<pack *>(p.sums + ((size_t)lane * p.chunks + chunk) * p.N + col) = sum;
+            *reinterpret_cast<pack *>(p.sums + ((size_t)lane * p.c.of_lane + chunk) * N + col) = sum;
     }
     if (!p.live)
         return;
@@ -98,35 +131,12 @@ template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const s
     }
 }
 
-struct parts { /* of the scratch */
-    int rows, chunks;
-    size_t live, sums; /* floats */
-};
-
-static struct parts parts_of(const struct mf_kernel_call *k)
-{
-    const struct mf_call *c = &k->call;
-    struct parts p;
-    p.rows = mf_tile_rows(&c->y, k->n) / k->lanes;
-    p.chunks = (p.rows + CHUNK - 1) / CHUNK;
-    p.live = mf_whole_lines(((size_t)k->lanes * p.rows + 3) / 4);
-    p.sums = (size_t)k->lanes * p.chunks * c->y.cols;
-    return p;
-}
-
-static size_t work(const struct mf_kernel_call *k, bool backward)
-{
-    struct parts p = parts_of(k);
-    return backward ? p.live + p.sums : 0;
-}
-
 static cudaError_t pass(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
-    struct parts parts = parts_of(k);
     struct pass p = {};
     int N = c->y.cols;
-    p.rows = parts.rows, p.chunks = parts.chunks, p.N = N, p.act = how_of(c)->act;
+    p.c = chunks_of(k), p.act = how_of(c)->act;
     p.grad = c->y.grad, p.from = p.act == MF_ACT_NONE ? NULL : mf_act_keeps(p.act) ? c->aux : c->y.data;
     bool fours = mf_by_fours(p.grad, N) && mf_by_fours(p.from, N);
     for (int i = c->n_x - 1, n = 0; i > 0; i--)
@@ -137,24 +147,24 @@ static cudaError_t pass(const struct mf_kernel_call *k)
     if (c->dW >= 0)
         p.live = (unsigned char *)c->work;
     if (c->db >= 0)
-        p.sums = c->work + parts.live;
+        p.sums = c->work + p.c.live;
     if (p.act == MF_ACT_NONE && !p.same[0].grad && !p.live && !p.sums)
         return cudaSuccess;
-    return mf_launch(k->stream, dim3(p.chunks, k->lanes), dim3(THREADS), THREADS / 32 * sizeof(unsigned),
+    return mf_launch(k->stream, dim3(p.c.of_lane, k->lanes), dim3(THREADS), THREADS / 32 * sizeof(unsigned),
                      fours ? pass_back<4> : pass_back<1>, p);
 }
 
-/* The gradient of b: the chunks of a lane are the rows of one sample. */
+/* The gradient of b: a sum over chunks. */
 static cudaError_t b_back(const struct mf_kernel_call *k)
 {
-    struct parts parts = parts_of(k);
+    struct chunks c = chunks_of(k);
     struct mf_kernel_call of = *k;
-    const float *sums = k->call.work + parts.live;
+    const float *sums = k->call.work + c.live;
     int N = k->call.y.cols;
     struct mf_tensor b = {
         .data = nullptr, .grad = nullptr, .rows = 1, .cols = N, .heads = 1, .shared = true, .add = true};
-    of.n = k->lanes;
-    of.call.y.rows = parts.chunks;
+    of.n = k->lanes * c.of_lane / c.parts;
+    of.call.y.rows = c.parts;
     return mf_fold(&of, &b, k->lane + k->call.db, N, N,
                    [=] __device__(int i, int j) { return sums[(size_t)i * N + j]; });
 }
@@ -188,7 +198,7 @@ static cudaError_t W_back(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
     const struct mf_linear_how *how = how_of(c);
-    int rows = parts_of(k).rows, in = c->x[0].cols, out = c->y.cols;
+    int rows = chunks_of(k).rows, in = c->x[0].cols, out = c->y.cols;
     const float *x = c->x[0].data, *grad = c->y.grad;
     struct mf_product p = {};
     p.M = how->transposed ? in : out, p.N = how->transposed ? out : in, p.K = rows, p.batch = k->lanes;

@@ -133,30 +133,32 @@ template <class F> cudaError_t mf_cells(cudaStream_t stream, int rows, int cols,
  * group of `samples`, each with rows_of_y, target t sums `span` rows from t*span on. */
 struct mf_folding {
     int targets, rows, span, rows_of_y, samples, cols;
+    int power;   /* the largest power of two that is at most span */
     int ld;      /* floats from a target to the next */
     size_t next; /* from a group to the next */
     bool add;
 };
 
-/* Of the G = blockDim.y threads of a target and a column, thread g sums terms g, g + G, ..; then the G sums become one
- * by halves. So zeros at the end of a lane change no bit, and its number of terms is no matter. */
+/* Of the G = blockDim.y threads of a target and a column, H divide the terms of a sample between them, and G/H the
+ * samples; then the G sums become one by halves, those of other samples first. So zeros at the end of a lane change no
+ * bit, its number of terms is no matter, and the terms of a sample are added in the same order wherever it lies. */
 template <class F> __global__ void __launch_bounds__(1024, 1) mf_fold_kernel(struct mf_folding s, float *to, F f)
 {
     int G = blockDim.y, g = threadIdx.y, me = ((int)threadIdx.z * G + g) * (int)blockDim.x + (int)threadIdx.x;
     int target = blockIdx.x * blockDim.z + threadIdx.z, j = blockIdx.y * blockDim.x + threadIdx.x;
-    int group = target / s.rows, t = target - group * s.rows;
-    int r = g % s.span, i = (group * s.samples + g / s.span) * s.rows_of_y + t * s.span + r;
-    int next_r = G % s.span, next_i = G / s.span * s.rows_of_y + next_r;
+    int group = target / s.rows, t = target - group * s.rows, H = min(G, s.power), A = G / H;
+    int h = g % H, r = h, i = (group * s.samples + g / H) * s.rows_of_y + t * s.span + r;
     bool mine = target < s.targets && j < s.cols;
+    int each = (s.span - h + H - 1) / H, terms = (s.samples - g / H + A - 1) / A * each;
     float sum = 0.0f;
 #pragma unroll 8
-    for (int q = g; q < (mine ? s.samples * s.span : 0); q += G) { /* r = q % span, without a division */
+    for (int q = 0; q < (mine ? terms : 0); q++) {
         sum += f(i, j);
-        r += next_r;
-        i += next_i;
-        if (r >= s.span) {
-            r -= s.span;
-            i += s.rows_of_y - s.span;
+        r += H;
+        i += H;
+        if (r >= s.span) { /* on to the next sample of this thread */
+            i += A * s.rows_of_y - r + h;
+            r = h;
         }
     }
     if (G > 1) {
@@ -207,6 +209,7 @@ cudaError_t mf_fold(const struct mf_kernel_call *k, const struct mf_tensor *x, f
                            rows_of_y,
                            k->n / groups,
                            cols,
+                           mf_power_below(span),
                            ld,
                            x->shared ? k->stride : (size_t)x->rows * ld,
                            x->add};

@@ -96,6 +96,24 @@ static const char *advice(const struct mf_memory *n)
     return n->keys[most];
 }
 
+static int say_device(const struct mf_memory *n, struct mf_err *err)
+{
+    char needs[32], has[32];
+    const char *keys = n->keys[MF_MEMORY_ROWS] ? n->keys[MF_MEMORY_ROWS] : advice(n); /* most of it grows by the rows */
+    words(needs, sizeof needs, n->on_device);
+    words(has, sizeof has, n->device_total);
+    if (n->on_device <= n->device_left)
+        return 0;
+    if (n->on_device > n->device_total)
+        return mf_err_set(err, MF_EUSAGE,
+                          "this needs about %s on the device, which has %s: lower %s, or take device=cpu", needs, has,
+                          keys);
+    words(has, sizeof has, n->device_left);
+    mf_log(MF_LOG_WARN, "this needs about %s on the device and %s are free: if it runs out of memory, lower %s", needs,
+           has, keys);
+    return 0;
+}
+
 int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err)
 {
     const struct mf_machine_memory here = mf_machine_memory("");
@@ -118,6 +136,8 @@ int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, 
         snprintf(device, sizeof device, " and %s on the device", part);
     mf_log(MF_LOG_INFO, "takes about %s of memory%s%s%s%s", sum, device, n->beside ? " beside " : "",
            n->beside ? n->beside : "", parts);
+    if (n->device_total > 0 && say_device(n, err))
+        return err->code;
     if (all <= (double)m->available)
         return 0;
     if (.9 * all > (double)m->total)

@@ -21,6 +21,7 @@ enum mf_memory_of {
 struct mf_memory {
     double of[MF_MEMORY_PARTS];        /* bytes */
     double on_device;                  /* bytes, of a device with a memory of its own; not in the sum */
+    double device_total, device_left;  /* of that memory; 0: unknown */
     const char *keys[MF_MEMORY_PARTS]; /* keys to lower if a part is too large: "training.num_envs" */
     const char *beside;                /* memory that is not counted, "its environments"; NULL: none */
 };
@@ -34,7 +35,8 @@ struct mf_machine_memory { /* bytes, within the limits of the control groups */
 struct mf_machine_memory mf_machine_memory(const char *root);
 
 /* Logs one line: the sum, including the memory already in use, that of the device, and the parts of the sum. Warns with
- * the keys to lower if less is available; MF_ENOMEM if the machine has less in total. NULL: this machine. */
+ * the keys to lower if less is available; MF_ENOMEM if the machine has less in total, MF_EUSAGE if the device has.
+ * NULL: this machine. */
 int mf_memory_say(const struct mf_memory *n, const struct mf_machine_memory *m, struct mf_err *err);
 
 #endif

@@ -85,7 +85,14 @@ void mf_engine_log(const struct mf_engine *e)
 
 void mf_engine_memory(const struct mf_engine *e, double floats, struct mf_memory *to)
 {
-    to->on_device += e->device->own_memory ? floats * sizeof(float) : 0;
+    struct mf_device_usage u;
+    if (!e->device->own_memory)
+        return;
+    to->on_device += floats * sizeof(float);
+    if (!e->device->usage(e->dev, &u))
+        return;
+    to->device_total = u.total;
+    to->device_left = u.total - u.used;
 }
 
 bool mf_engine_usage(const struct mf_engine *e, struct mf_device_usage *u)

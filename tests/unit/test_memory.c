@@ -184,6 +184,10 @@ static void sentences(void)
        "the device's memory is counted on its own: %s", text);
     fclose(log);
     close(console);
+    n.device_left = n.device_total = (double)(2u << 30);
+    ok(mf_memory_say(&n, &(struct mf_machine_memory){SIZE_MAX, SIZE_MAX}, &err) == MF_EUSAGE &&
+           strstr(err.text, "2.50 GiB on the device, which has 2.00 GiB: lower training.num_envs, or take device=cpu"),
+       "an estimate beyond the device's memory is refused: %s", err.text);
 }
 
 int main(void)

@@ -5,6 +5,8 @@
 #include "cuda/launch.h"
 #include "dev/act.h"
 
+#include <lt.h>
+
 extern "C" {
 #include "op/how.h"
 }
@@ -47,15 +49,15 @@ static struct chunks chunks_of(const struct mf_kernel_call *k)
     c.parts = (c.sample + CHUNK - 1) / CHUNK;
     c.span = c.parts > 1 ? c.sample : CHUNK / c.sample * c.sample;
     c.of_lane = (c.rows + c.span - 1) / c.span * c.parts;
-    c.live = mf_whole_lines(((size_t)k->lanes * c.rows + 3) / 4);
-    c.sums = (size_t)k->lanes * c.of_lane * c.N;
+    c.live = ((size_t)k->lanes * c.rows + 255) / 256 * 64;
+    c.sums = ((size_t)k->lanes * c.of_lane * c.N + 63) / 64 * 64; /* what follows is aligned */
     return c;
 }
 
 static size_t work(const struct mf_kernel_call *k, bool backward)
 {
     struct chunks c = chunks_of(k);
-    return backward ? c.live + c.sums : 0;
+    return backward ? c.live + c.sums + (mf_lt_on() ? MF_LT_WORK : 0) : 0;
 }
 
 struct pass {
@@ -182,6 +184,16 @@ static cudaError_t residuals_back(const struct mf_kernel_call *k)
     return rc;
 }
 
+/* A product of backward, by cublasLt where that is asked for and able. */
+static cudaError_t product_back(const struct mf_kernel_call *k, const struct mf_product *p, bool lt)
+{
+    struct chunks c = chunks_of(k);
+    cudaError_t rc;
+    if (lt && mf_lt_product(p, k->precision, k->call.work + c.live + c.sums, k->stream, &rc))
+        return rc;
+    return mf_product(p, k->precision, k->stream);
+}
+
 static cudaError_t x_back(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
@@ -191,7 +203,20 @@ static cudaError_t x_back(const struct mf_kernel_call *k)
     p.A = c->y.grad, p.lda = p.K;
     p.B = c->W + how->from, p.ldb = c->ldw, p.B_transposed = how->transposed;
     p.C = c->x[0].grad, p.ldc = p.N, p.add = c->x[0].add;
-    return mf_product(&p, k->precision, k->stream);
+    return product_back(k, &p, mf_lt_on());
+}
+
+/* Rows of x whose gradient is 0 may hold NaN, and cublasLt multiplies them. */
+static cudaError_t scrub(const struct mf_kernel_call *k)
+{
+    const unsigned char *live = (const unsigned char *)k->call.work;
+    float *x = k->call.x[0].data;
+    int K = k->call.x[0].cols;
+    return mf_cells(k->stream, mf_tile_rows(&k->call.y, k->n), K, [=] __device__(int i, int j) {
+        float *at = x + (size_t)i * K + j;
+        if (!live[i] && !isfinite(*at))
+            *at = 0.0f;
+    });
 }
 
 static cudaError_t W_back(const struct mf_kernel_call *k)
@@ -200,13 +225,14 @@ static cudaError_t W_back(const struct mf_kernel_call *k)
     const struct mf_linear_how *how = how_of(c);
     int rows = chunks_of(k).rows, in = c->x[0].cols, out = c->y.cols;
     const float *x = c->x[0].data, *grad = c->y.grad;
+    bool lt = mf_lt_on() && !c->y.shared; /* whose x another run reads again */
     struct mf_product p = {};
     p.M = how->transposed ? in : out, p.N = how->transposed ? out : in, p.K = rows, p.batch = k->lanes;
     p.A = how->transposed ? x : grad, p.lda = p.M, p.A_transposed = true, p.next_A = (size_t)rows * p.M;
     p.B = how->transposed ? grad : x, p.ldb = p.N, p.next_B = (size_t)rows * p.N;
     p.C = k->lane + c->dW + how->from, p.ldc = c->ldw, p.next_C = k->stride, p.add = !c->sets;
     p.live = (const unsigned char *)c->work;
-    return mf_product(&p, k->precision, k->stream);
+    return MF_THEN(lt ? scrub(k) : cudaSuccess, product_back(k, &p, lt));
 }
 
 static cudaError_t backward(const struct mf_kernel_call *k)

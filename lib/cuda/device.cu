@@ -142,11 +142,10 @@ void *mf_gpu_take(const struct mf_dev *d, int gpu, size_t bytes, const char *wha
     if (rc == cudaSuccess)
         return p;
     size_t left = 0, all = 0;
-    cudaGetLastError();
-    cudaMemGetInfo(&left, &all);
-    mf_err_set(err, rc == cudaErrorMemoryAllocation ? MF_ENOMEM : MF_EDEVICE,
-               "CUDA out of memory: cuda:%d has %zu MiB left of %zu, and %s need %zu", d->id[gpu], left >> 20,
-               all >> 20, what, (bytes >> 20) + 1);
+    mf_cuda_check(d, gpu, rc, "an allocation", err); /* perhaps of a kernel before it */
+    if (rc == cudaErrorMemoryAllocation && cudaMemGetInfo(&left, &all) == cudaSuccess)
+        mf_err_set(err, MF_ENOMEM, "CUDA out of memory: cuda:%d has %zu MiB left of %zu, and %s need %zu", d->id[gpu],
+                   left >> 20, all >> 20, what, (bytes >> 20) + 1);
     return NULL;
 }
 

@@ -74,6 +74,7 @@ static int grow_pinned(const mf_program *p, char **at, size_t *has, size_t wants
 {
     if (wants <= *has)
         return 0;
+    cudaSetDevice(p->dev->id[0]); /* else a new thread opens GPU 0, whichever the device is */
     cudaFreeHost(*at);
     *at = NULL;
     *has = 0;
@@ -326,6 +327,10 @@ int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *e
     for (int g = 0; rc == 0 && g < gpus; g++) {
         cudaSetDevice(p->dev->id[g]);
         rc = fetch_back(&x, &p->part[g], err);
+    }
+    if (rc) { /* the next run fills the same buffers */
+        struct mf_err second;
+        mf_program_wait(p, &second);
     }
     p->weights = rc || j->step ? UINT64_MAX : j->weights; /* a step changes them */
     p->sets = j->sets;

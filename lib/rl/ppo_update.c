@@ -208,41 +208,48 @@ static void means(struct mf_ppo_stats *st, double measured)
         *sums[i] /= n;
 }
 
-/* The rows that the feeds read by index. */
-static int hold(const struct mf_ppo *q, const struct mf_rows *r, bool on, struct mf_err *err)
+/* The rows that feeds read by index: what the policy is scored by, and then what that may change or the losses add. */
+enum { SCORED = 4, HELD = 7 };
+
+static int hold(const struct mf_ppo *q, const struct mf_rows *r, int from, int to, struct mf_err *err)
 {
     const struct {
         const float *base;
         int cols;
-    } all[] = {{r->obs, r->O}, {r->chain, r->P * r->D}, {r->coef, r->k * 3}, {r->time, 1},
-               {r->old, r->E}, {r->returns, 1},         {r->values, 1}};
+    } all[HELD] = {{r->obs, r->O}, {r->chain, r->P * r->D}, {r->coef, r->k * 3}, {r->time, 1},
+                   {r->old, r->E}, {r->returns, 1},         {r->values, 1}};
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < sizeof all / sizeof *all; i++) {
-        if (all[i].base && on)
+    for (int i = from; rc == 0 && i < to; i++)
+        if (all[i].base)
             rc = mf_engine_hold(q->engine, all[i].base, r->n * (size_t)all[i].cols, err);
-        else if (all[i].base)
-            mf_engine_let_go(q->engine, all[i].base);
-    }
     return rc;
+}
+
+static void let_go(const struct mf_ppo *q, const struct mf_rows *r)
+{
+    const float *const all[HELD] = {r->obs, r->chain, r->coef, r->time, r->old, r->returns, r->values};
+    for (int i = 0; i < HELD; i++)
+        if (all[i])
+            mf_engine_let_go(q->engine, all[i]);
 }
 
 static int learn(struct update *u, struct mf_err *err)
 {
     struct mf_ppo *q = u->q;
     struct mf_rows *r = u->rows;
-    int rc = 0;
-    if (q->opts.recompute_logprobs)
+    int rc = hold(q, r, 0, SCORED, err);
+    if (rc == 0 && q->opts.recompute_logprobs)
         rc = mf_recompute(q->engine, q->policy, r, err);
-    else if (q->opts.proximal > 0 && r->lagged)
+    else if (rc == 0 && q->opts.proximal > 0 && r->lagged)
         rc = mf_proximal(q->engine, q->policy, r, &q->opts, q->width, u->stats, err);
-    if (rc)
-        return rc;
-    mf_minibatches_normalize_round(&u->minibatches, r);
-    mf_score_set(q->full.plan, &q->score, q->policy);
-    rc = hold(q, r, true, err);
     if (rc == 0)
+        rc = hold(q, r, SCORED, HELD, err);
+    if (rc == 0) {
+        mf_minibatches_normalize_round(&u->minibatches, r);
+        mf_score_set(q->full.plan, &q->score, q->policy);
         rc = run_epochs(u, err);
-    hold(q, r, false, err);
+    }
+    let_go(q, r);
     return rc ? rc : mf_optimizer_settle(&q->optimizer, err);
 }
 

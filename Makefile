@@ -64,8 +64,8 @@ endef
 $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 
 # lib/env/env_NAME.c defines mf_env_NAME, lib/nn/net_NAME.c mf_net_NAME, lib/cpu/fast_NAME.c mf_fast_NAME,
-# lib/cuda/kernel_NAME.cu mf_kernel_NAME, lib/*/device_NAME.c mf_device_NAME: the files are the table. conf has the
-# names of the networks.
+# lib/cuda/kernel_NAME.cu mf_kernel_NAME, fusion_NAME.cu mf_fusion_NAME, lib/*/device_NAME.c mf_device_NAME: the files
+# are the table. conf has the names of the networks.
 build/%_table.c: Makefile lib/table.sh lib/env lib/nn lib/cpu lib/cuda
 	@mkdir -p $(@D)
 	@sh lib/table.sh $* >$@

@@ -26,6 +26,7 @@ struct mf_dev {
     cudaStream_t stream[MF_GPUS];
     enum mf_precision precision;
     bool graphs; /* runs are recorded and replayed */
+    bool fuses;  /* consecutive calls */
     std::string description;
     struct mf_nvml *nvml;                     /* or NULL */
     std::map<const float *, mf_copies> taken; /* by the address on the first GPU, the one that the engine knows */

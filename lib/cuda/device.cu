@@ -110,16 +110,23 @@ static void close_cuda(struct mf_dev *d)
     delete d;
 }
 
+/* Environment variables to debug with turn parts of the device off. */
+static bool allowed(const char *name)
+{
+    const char *text = getenv(name);
+    return !text || strcmp(text, "no");
+}
+
 static int open_cuda(struct mf_dev **out, const char *which, struct mf_workers *workers, enum mf_precision precision,
                      struct mf_err *err)
 {
     struct mf_dev *d = new mf_dev();
-    const char *no_graphs = getenv("MF_CUDA_GRAPHS"); /* "no": every run is enqueued kernel by kernel, to debug */
     int rc;
     (void)workers;
     d->precision = precision;
     d->nvml = mf_nvml_open();
-    d->graphs = !no_graphs || strcmp(no_graphs, "no");
+    d->graphs = allowed("MF_CUDA_GRAPHS"); /* else every run is enqueued kernel by kernel */
+    d->fuses = allowed("MF_CUDA_FUSE");    /* else each call has a launch of its own */
     if ((rc = parse(d, which, err)) || (rc = look(d, which, err)) || (rc = start(d, err)))
         close_cuda(d);
     else

@@ -41,6 +41,16 @@ static void forward(struct enqueuing *e, int i)
         then(e, e->p->kernel[i]->forward(&k));
 }
 
+/* Forward of the calls of a run. */
+static void fused(struct enqueuing *e, int i, const struct mf_run_of *run)
+{
+    struct mf_kernel_call k[MF_FUSED];
+    for (int j = 0; j < run->calls; j++)
+        k[j] = call_of(e, i + j);
+    if (e->rc == cudaSuccess)
+        then(e, run->by->forward(&e->p->kernel[i], k, run->calls));
+}
+
 static void backward(struct enqueuing *e, int i)
 {
     const struct mf_listed *c = &e->p->l->call[i];
@@ -70,10 +80,15 @@ static void run_forward(struct enqueuing *e)
     for (int v = 1; v < l->n_values; v++)
         if (l->value[v].input && l->value[v].root == v)
             fetch(e, v);
-    for (int i = 0; i < l->n_calls; i++) {
-        if (!l->call[i].shared)
+    for (int i = 0, next; i < l->n_calls; i = next) {
+        const struct mf_run_of *run = &e->q->run[i];
+        next = i + run->calls;
+        if (run->by)
+            fused(e, i, run);
+        else if (!l->call[i].shared)
             forward(e, i);
-        fetch(e, l->call[i].value);
+        for (int j = i; j < next; j++)
+            fetch(e, l->call[j].value);
     }
 }
 

@@ -1,34 +1,9 @@
 /* kernel_gate.cu - gated additions: h + gate x. */
-#include "cuda/launch.h"
+#include "cuda/block.h"
 
 enum { AHEAD = 4 }; /* rows that a thread loads at once */
 
-struct gating { /* a call */
-    struct mf_tensor h, x, m, y;
-    int from, cols;
-    int rows, span; /* of y; of y for one of m, where m is not shared */
-    struct mf_spread m_row, h_row;
-    bool dh, dx, dm; /* the gradients to compute */
-};
-
-static struct gating gating_of(const struct mf_kernel_call *k)
-{
-    const struct mf_call *c = &k->call;
-    struct gating a = {};
-    a.h = c->x[0];
-    a.x = c->x[1];
-    a.m = c->x[2];
-    a.y = c->y;
-    a.from = *(const int *)c->how;
-    a.cols = c->y.cols;
-    a.rows = mf_tile_rows(&c->y, k->n);
-    a.span = c->y.rows / c->x[2].rows;
-    a.m_row = mf_spread_of(&c->x[2], &c->y);
-    a.h_row = mf_spread_of(&c->x[0], &c->y);
-    return a;
-}
-
-template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, const struct gating &a)
+template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, const struct mf_gating &a)
 {
     return mf_cells(k->stream, a.rows, a.cols / V, [=] __device__(int row, int pack) {
         size_t at = (size_t)row * a.cols + pack * V, of_h = (size_t)mf_spread_row(a.h_row, row) * a.cols + pack * V,
@@ -36,14 +11,15 @@ template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, c
         mf_pack<V> h = *(const mf_pack<V> *)(a.h.data + of_h), x = *(const mf_pack<V> *)(a.x.data + at),
                    gate = *(const mf_pack<V> *)(a.m.data + of_m);
         for (int v = 0; v < V; v++)
-            h.of[v] = fmaf(gate.of[v], x.of[v], h.of[v]);
+            h.of[v] = mf_gated(h.of[v], gate.of[v], x.of[v]);
         *(mf_pack<V> *)(a.y.data + at) = h;
     });
 }
 
 /* The gradients of x, then of h, which may be one tensor. 0 stays 0, whatever the gate is. */
 template <int V>
-__device__ __forceinline__ void to_rows(const struct gating &a, size_t at, const mf_pack<V> &g, const mf_pack<V> &gate)
+__device__ __forceinline__ void to_rows(const struct mf_gating &a, size_t at, const mf_pack<V> &g,
+                                        const mf_pack<V> &gate)
 {
     if (a.dx) {
         mf_pack<V> *p = (mf_pack<V> *)(a.x.grad + at), d = {};
@@ -64,7 +40,7 @@ __device__ __forceinline__ void to_rows(const struct gating &a, size_t at, const
 }
 
 /* A thread takes the rows of y that read a row of m, in order. */
-template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, const struct gating &a)
+template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, const struct mf_gating &a)
 {
     return mf_cells(k->stream, a.rows / a.span, a.cols / V, [=] __device__(int t, int pack) {
         size_t to = (size_t)t * a.m.cols + a.from + pack * V, at = (size_t)t * a.span * a.cols + pack * V;
@@ -99,7 +75,7 @@ template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, 
     });
 }
 
-template <int V> static cudaError_t to_rows_alone(const struct mf_kernel_call *k, const struct gating &a)
+template <int V> static cudaError_t to_rows_alone(const struct mf_kernel_call *k, const struct mf_gating &a)
 {
     return mf_cells(k->stream, a.rows, a.cols / V, [=] __device__(int row, int pack) {
         size_t at = (size_t)row * a.cols + pack * V,
@@ -109,7 +85,7 @@ template <int V> static cudaError_t to_rows_alone(const struct mf_kernel_call *k
 }
 
 /* To a shared m, over the samples of a lane. */
-static cudaError_t to_shared(const struct mf_kernel_call *k, const struct gating &a)
+static cudaError_t to_shared(const struct mf_kernel_call *k, const struct mf_gating &a)
 {
     return mf_fold(k, &a.m, a.m.grad + a.from, a.m.cols, a.cols, [=] __device__(int row, int j) {
         size_t at = (size_t)row * a.cols + j;
@@ -118,13 +94,13 @@ static cudaError_t to_shared(const struct mf_kernel_call *k, const struct gating
     });
 }
 
-static cudaError_t to_spread_h(const struct mf_kernel_call *k, const struct gating &a)
+static cudaError_t to_spread_h(const struct mf_kernel_call *k, const struct mf_gating &a)
 {
     return mf_fold(k, &a.h, a.h.grad, a.cols, a.cols,
                    [=] __device__(int row, int j) { return a.y.grad[(size_t)row * a.cols + j]; });
 }
 
-static bool by_fours(const struct gating &a)
+static bool by_fours(const struct mf_gating &a)
 {
     const struct mf_tensor *const all[] = {&a.h, &a.x, &a.m, &a.y};
     bool fours = a.from % 4 == 0;
@@ -135,11 +111,11 @@ static bool by_fours(const struct gating &a)
 
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
-    struct gating a = gating_of(k);
+    struct mf_gating a = mf_gating_of(k);
     return by_fours(a) ? forward_by<4>(k, a) : forward_by<1>(k, a);
 }
 
-static cudaError_t serve(const struct mf_kernel_call *k, struct gating a, bool dm, bool dx, bool dh)
+static cudaError_t serve(const struct mf_kernel_call *k, struct mf_gating a, bool dm, bool dx, bool dh)
 {
     a.dm = dm;
     a.dx = dx;
@@ -153,7 +129,7 @@ static cudaError_t serve(const struct mf_kernel_call *k, struct gating a, bool d
 
 static cudaError_t backward(const struct mf_kernel_call *k)
 {
-    struct gating a = gating_of(k);
+    struct mf_gating a = mf_gating_of(k);
     bool dm = a.m.grad, first = false; /* m, where it needs a launch before the others' */
     bool same = mf_same_rows(&a.h, &a.y);
     cudaError_t rc = cudaSuccess;

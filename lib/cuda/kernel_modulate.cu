@@ -1,32 +1,9 @@
 /* kernel_modulate.cu - shift and scale: x (1 + scale) + shift. */
-#include "cuda/launch.h"
+#include "cuda/block.h"
 
 enum { AHEAD = 4 }; /* rows that a thread loads at once */
 
-struct modulation { /* a call */
-    struct mf_tensor x, m, y;
-    int from, cols;
-    int rows, span; /* of y; of y for one of m, where m is not shared */
-    struct mf_spread spread;
-    bool dx, dm; /* the gradients to compute */
-};
-
-static struct modulation modulation_of(const struct mf_kernel_call *k)
-{
-    const struct mf_call *c = &k->call;
-    struct modulation a = {};
-    a.x = c->x[0];
-    a.m = c->x[1];
-    a.y = c->y;
-    a.from = *(const int *)c->how;
-    a.cols = c->y.cols;
-    a.rows = mf_tile_rows(&c->y, k->n);
-    a.span = c->y.rows / c->x[1].rows;
-    a.spread = mf_spread_of(&c->x[1], &c->y);
-    return a;
-}
-
-template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, const struct modulation &a)
+template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, const struct mf_modulation &a)
 {
     return mf_cells(k->stream, a.rows, a.cols / V, [=] __device__(int row, int pack) {
         size_t at = (size_t)row * a.cols + pack * V;
@@ -34,14 +11,14 @@ template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, c
         mf_pack<V> x = *(const mf_pack<V> *)(a.x.data + at), shift = *(const mf_pack<V> *)m,
                    scale = *(const mf_pack<V> *)(m + a.cols);
         for (int v = 0; v < V; v++)
-            x.of[v] = fmaf(x.of[v], 1.0f + scale.of[v], shift.of[v]);
+            x.of[v] = mf_modulated(x.of[v], scale.of[v], shift.of[v]);
         *(mf_pack<V> *)(a.y.data + at) = x;
     });
 }
 
 /* The gradient of x at a row and a pack. 0 stays 0, whatever the scale is. */
 template <int V>
-__device__ __forceinline__ void to_x(const struct modulation &a, size_t at, const mf_pack<V> &g,
+__device__ __forceinline__ void to_x(const struct mf_modulation &a, size_t at, const mf_pack<V> &g,
                                      const mf_pack<V> &scale)
 {
     mf_pack<V> *p = (mf_pack<V> *)(a.x.grad + at), d = {};
@@ -53,7 +30,7 @@ __device__ __forceinline__ void to_x(const struct modulation &a, size_t at, cons
 }
 
 /* A thread takes the rows of y that read a row of m, in order. */
-template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, const struct modulation &a)
+template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, const struct mf_modulation &a)
 {
     return mf_cells(k->stream, a.rows / a.span, a.cols / V, [=] __device__(int t, int pack) {
         size_t to = (size_t)t * a.m.cols + a.from + pack * V, at = (size_t)t * a.span * a.cols + pack * V;
@@ -94,7 +71,7 @@ template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, 
     });
 }
 
-template <int V> static cudaError_t to_x_alone(const struct mf_kernel_call *k, const struct modulation &a)
+template <int V> static cudaError_t to_x_alone(const struct mf_kernel_call *k, const struct mf_modulation &a)
 {
     return mf_cells(k->stream, a.rows, a.cols / V, [=] __device__(int row, int pack) {
         size_t at = (size_t)row * a.cols + pack * V;
@@ -104,7 +81,7 @@ template <int V> static cudaError_t to_x_alone(const struct mf_kernel_call *k, c
 }
 
 /* To a shared m, over the samples of a lane. */
-static cudaError_t to_shared(const struct mf_kernel_call *k, const struct modulation &a)
+static cudaError_t to_shared(const struct mf_kernel_call *k, const struct mf_modulation &a)
 {
     return mf_fold(k, &a.m, a.m.grad + a.from, a.m.cols, 2 * a.cols, [=] __device__(int row, int j) {
         bool scale = j >= a.cols;
@@ -114,7 +91,7 @@ static cudaError_t to_shared(const struct mf_kernel_call *k, const struct modula
     });
 }
 
-static bool by_fours(const struct modulation &a)
+static bool by_fours(const struct mf_modulation &a)
 {
     bool fours = a.from % 4 == 0 && mf_by_fours(a.x.data, a.cols) && mf_by_fours(a.m.data, a.m.cols);
     return fours && mf_by_fours(a.y.data, a.cols) && mf_by_fours(a.y.grad, a.cols) && mf_by_fours(a.x.grad, a.cols) &&
@@ -123,11 +100,11 @@ static bool by_fours(const struct modulation &a)
 
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
-    struct modulation a = modulation_of(k);
+    struct mf_modulation a = mf_modulation_of(k);
     return by_fours(a) ? forward_by<4>(k, a) : forward_by<1>(k, a);
 }
 
-static cudaError_t serve(const struct mf_kernel_call *k, struct modulation a, bool dm, bool dx)
+static cudaError_t serve(const struct mf_kernel_call *k, struct mf_modulation a, bool dm, bool dx)
 {
     a.dm = dm;
     a.dx = dx;
@@ -140,7 +117,7 @@ static cudaError_t serve(const struct mf_kernel_call *k, struct modulation a, bo
 
 static cudaError_t backward(const struct mf_kernel_call *k)
 {
-    struct modulation a = modulation_of(k);
+    struct mf_modulation a = mf_modulation_of(k);
     bool dm = a.m.grad, dx = a.x.grad, first = false; /* m, where it needs a launch before x's */
     cudaError_t rc = cudaSuccess;
     if (dm && a.m.shared && !a.y.shared)

@@ -1,9 +1,5 @@
 /* kernel_norm.cu - layer, RMS and group norms: a team of threads takes a head of a block of rows. */
-#include "cuda/launch.h"
-
-extern "C" {
-#include "op/how.h"
-}
+#include "cuda/block.h"
 
 enum {
     SHARE = 16,      /* threads that share a column of the weights' gradient */
@@ -11,137 +7,27 @@ enum {
     CHUNK_ROWS = 512 /* rows of a block, about: so there are blocks enough for narrow rows, too */
 };
 
-struct norm_call { /* a call */
-    struct mf_tensor x, y;
-    struct mf_norm_how how;
-    const float *W, *b;
-    float *aux;
-    int n, rows, cols, step; /* rows and columns of a head of a block */
-    int units;               /* heads of blocks of all samples */
-    int wide, tall;          /* a team's threads, along columns and rows: powers of two, by shapes */
-};
-
-static int power_above(int x)
-{
-    int p = 1;
-    while (p < x)
-        p *= 2;
-    return p;
-}
-
-static struct norm_call norm_of(const struct mf_kernel_call *k)
-{
-    const struct mf_call *c = &k->call;
-    struct norm_call a = {};
-    a.x = c->x[0];
-    a.y = c->y;
-    a.how = *(const struct mf_norm_how *)c->how;
-    a.W = c->W;
-    a.b = c->b;
-    a.aux = c->aux;
-    a.n = k->n;
-    a.rows = mf_norm_rows(c);
-    a.cols = c->y.cols / a.how.heads;
-    a.step = mf_norm_step(c);
-    a.units = mf_tile_rows(&c->y, k->n) / a.rows * a.how.heads;
-    a.wide = a.cols > 1024 ? MF_BLOCK : a.cols < 32 ? power_above(a.cols) : 32;
-    a.tall = mf_power_below(a.rows);
-    a.tall = a.tall < MF_BLOCK / a.wide ? a.tall : MF_BLOCK / a.wide;
-    return a;
-}
-
-static cudaError_t launch(const struct mf_kernel_call *k, const struct norm_call &a, void (*kernel)(struct norm_call))
+static cudaError_t launch(const struct mf_kernel_call *k, const struct mf_norm_call &a,
+                          void (*kernel)(struct mf_norm_call))
 {
     int team = a.wide * a.tall, block = team <= 32 ? MF_BLOCK : team, teams = block / team;
     return mf_launch(k->stream, dim3((a.units + teams - 1) / teams), dim3(block), MF_BLOCK / 32 * sizeof(float), kernel,
                      a);
 }
 
-struct norm_member { /* a thread of a team, and the team's head */
-    int row, col, team;
-    bool real; /* a team beyond the last head repeats that, and writes nothing: shuffles need whole warps */
-    int unit, head;
-    size_t first; /* row */
-};
-
-__device__ __forceinline__ struct norm_member member_of(const struct norm_call &a)
+__global__ void __launch_bounds__(MF_BLOCK) norm_forward(const struct mf_norm_call a)
 {
-    struct norm_member m;
-    m.team = a.wide * a.tall;
-    int at = threadIdx.x & (m.team - 1);
-    m.col = at & (a.wide - 1);
-    m.row = at / a.wide;
-    m.unit = blockIdx.x * (blockDim.x / m.team) + threadIdx.x / m.team;
-    m.real = m.unit < a.units;
-    m.unit = m.real ? m.unit : a.units - 1;
-    m.head = m.unit % a.how.heads;
-    m.first = (size_t)(m.unit / a.how.heads) * a.rows;
-    return m;
-}
-
-/* The same bits in all threads of the team. */
-__device__ __forceinline__ float team_sum(int team, float x)
-{
-    for (int by = (team < 32 ? team : 32) / 2; by; by /= 2)
-        x += __shfl_xor_sync(~0u, x, by);
-    if (team > 32) {
-        float *sums = mf_shared<float>();
-        __syncthreads();
-        if (threadIdx.x % 32 == 0)
-            sums[threadIdx.x / 32] = x;
-        __syncthreads();
-        x = 0.0f;
-        for (int i = 0; i < team / 32; i++)
-            x += sums[i];
-    }
-    return x;
-}
-
-/* f(row, col) for the elements of a thread. */
-template <class F> __device__ __forceinline__ void elements(const struct norm_call &a, const struct norm_member &m, F f)
-{
-    for (int r = m.row; r < a.rows; r += a.tall)
-#pragma unroll 4
-        for (int j = m.col; j < a.cols; j += a.wide)
-            f(r, j);
-}
-
-static inline __host__ __device__ float count_of(const struct norm_call &a)
-{
-    return (float)(a.rows * a.cols - (a.how.norm == MF_NORM_RMS_LEGACY ? 1 : 0));
-}
-
-__global__ void __launch_bounds__(MF_BLOCK) norm_forward(const struct norm_call a)
-{
-    struct norm_member m = member_of(a);
+    struct mf_norm_member m = mf_norm_member_of(a);
     const float *__restrict__ x = a.x.data + m.first * a.x.cols + a.how.from + m.head * a.cols;
     float *y = a.y.data + mf_offset(&a.y, a.n, (int)m.first, m.head * a.cols);
-    int apart = a.x.cols, wide = mf_row_stride(&a.y), own = m.head * a.step;
-    float mean = 0.0f, square = 0.0f;
-    if (a.how.norm != MF_NORM_RMS) {
-        elements(a, m, [&](int r, int j) { mean += x[(size_t)r * apart + j]; });
-        mean = team_sum(m.team, mean) / (float)(a.rows * a.cols);
-    }
-    elements(a, m, [&](int r, int j) {
-        float u = x[(size_t)r * apart + j] - mean;
-        square = fmaf(u, u, square);
-    });
-    float factor = 1.0f / sqrtf(team_sum(m.team, square) / count_of(a) + a.how.eps);
-    if (!m.real)
-        return;
-    float less = a.how.norm == MF_NORM_LAYER ? mean : 0.0f;
-    elements(a, m, [&](int r, int j) {
-        float unit = (x[(size_t)r * apart + j] - less) * factor;
-        y[(size_t)r * wide + j] = (a.W ? a.W[own + j] * unit : unit) + (a.b ? a.b[own + j] : 0.0f);
-    });
-    if (a.aux && m.row == 0 && m.col == 0) {
-        a.aux[2 * (size_t)m.unit] = mean;
-        a.aux[2 * (size_t)m.unit + 1] = factor;
-    }
+    int apart = a.x.cols, wide = mf_row_stride(&a.y);
+    mf_norm_forward(
+        a, m, [=](int r, int j) { return x[(size_t)r * apart + j]; },
+        [=](int r, int j, float to) { y[(size_t)r * wide + j] = to; });
 }
 
 /* Zeros the columns that the norm does not read: the first head those before it, the last those after it. */
-__device__ __forceinline__ void zero_rest(const struct norm_call &a, const struct norm_member &m)
+__device__ __forceinline__ void zero_rest(const struct mf_norm_call &a, const struct mf_norm_member &m)
 {
     int from = a.how.from, to = from + a.y.cols;
     for (int r = m.row; r < a.rows; r += a.tall) {
@@ -155,9 +41,9 @@ __device__ __forceinline__ void zero_rest(const struct norm_call &a, const struc
 
 /* As back_to_x of op_norm.c. Where all gradients of a head are 0, so are both sums, and what its row holds (NaN) is not
  * used. */
-__global__ void __launch_bounds__(MF_BLOCK) norm_backward(const struct norm_call a)
+__global__ void __launch_bounds__(MF_BLOCK) norm_backward(const struct mf_norm_call a)
 {
-    struct norm_member m = member_of(a);
+    struct mf_norm_member m = mf_norm_member_of(a);
     bool layer = a.how.norm == MF_NORM_LAYER;
     size_t at = m.first * a.x.cols + a.how.from + m.head * a.cols;
     const float *__restrict__ x = a.x.data + at;
@@ -165,18 +51,18 @@ __global__ void __launch_bounds__(MF_BLOCK) norm_backward(const struct norm_call
     float *dx = a.x.grad + at, mean = a.aux[2 * (size_t)m.unit], f = a.aux[2 * (size_t)m.unit + 1];
     int apart = a.x.cols, wide = mf_row_stride(&a.y), own = m.head * a.step;
     float sum = 0.0f, level = 0.0f, less = layer ? mean : 0.0f;
-    elements(a, m, [&](int r, int j) {
+    mf_norm_elements(a, m, [&](int r, int j) {
         float d = dy[(size_t)r * wide + j], u = x[(size_t)r * apart + j] - less, g = a.W ? d * a.W[own + j] : d;
         sum = d == 0.0f ? sum : fmaf(g, u, sum);
         level = d == 0.0f ? level : level + g;
     });
-    sum = team_sum(m.team, sum);
-    level = layer ? team_sum(m.team, level) / (float)(a.rows * a.cols) : 0.0f;
+    sum = mf_team_sum(m.team, sum);
+    level = layer ? mf_team_sum(m.team, level) / (float)(a.rows * a.cols) : 0.0f;
     if (!m.real)
         return;
     bool none = sum == 0.0f && level == 0.0f;
-    float pull = f * f * f * sum / count_of(a);
-    elements(a, m, [&](int r, int j) {
+    float pull = f * f * f * sum / mf_norm_count(a);
+    mf_norm_elements(a, m, [&](int r, int j) {
         float d = dy[(size_t)r * wide + j], u = x[(size_t)r * apart + j] - mean, g = a.W ? d * a.W[own + j] : d;
         float to = none && d == 0.0f ? 0.0f : fmaf(-pull, u, f * (g - level));
         float *p = dx + (size_t)r * apart + j;
@@ -201,7 +87,7 @@ struct norm_sums {
 static struct norm_sums sums_of(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
-    struct norm_call a = norm_of(k);
+    struct mf_norm_call a = mf_norm_of(k);
     struct norm_sums s = {};
     int rows = c->y.rows * (a.step ? 1 : a.how.heads);
     s.samples = k->n / k->lanes;
@@ -226,7 +112,7 @@ __device__ __forceinline__ void add_sums(const struct norm_sums &s, int lane, in
 
 /* Thread (j, g) adds the rows of its samples and its share of their rows; a sample is in one chunk, and its rows go to
  * the same threads wherever it is. */
-__global__ void __launch_bounds__(TOGETHER *SHARE) norm_weights(const struct norm_call a, const struct norm_sums s)
+__global__ void __launch_bounds__(TOGETHER *SHARE) norm_weights(const struct mf_norm_call a, const struct norm_sums s)
 {
     float *all = mf_shared<float>(); /* (2, SHARE, TOGETHER) */
     int g = threadIdx.y, col = blockIdx.x * TOGETHER + threadIdx.x, lane = blockIdx.z, heads = a.how.heads;
@@ -291,7 +177,7 @@ static cudaError_t to_weights(const struct mf_kernel_call *k)
     struct norm_sums s = sums_of(k);
     size_t room = SHARE * TOGETHER * sizeof(float);
     cudaError_t rc = mf_launch(k->stream, dim3(blocks_of(s.cols), s.chunks, k->lanes), dim3(TOGETHER, SHARE), 2 * room,
-                               norm_weights, norm_of(k), s);
+                               norm_weights, mf_norm_of(k), s);
     return rc || !s.partial ? rc
                             : mf_launch(k->stream, dim3(blocks_of(2 * s.cols), k->lanes), dim3(TOGETHER, SHARE), room,
                                         norm_chunks, s);
@@ -301,12 +187,12 @@ static cudaError_t to_weights(const struct mf_kernel_call *k)
 
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
-    return launch(k, norm_of(k), norm_forward);
+    return launch(k, mf_norm_of(k), norm_forward);
 }
 
 static cudaError_t backward(const struct mf_kernel_call *k)
 {
-    cudaError_t rc = k->call.x[0].grad ? launch(k, norm_of(k), norm_backward) : cudaSuccess;
+    cudaError_t rc = k->call.x[0].grad ? launch(k, mf_norm_of(k), norm_backward) : cudaSuccess;
     return rc || (k->call.dW < 0 && k->call.db < 0) ? rc : to_weights(k);
 }
 

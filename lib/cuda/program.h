@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cuda/cuda.h"
+#include "cuda/fusion.h"
 #include "cuda/move.h"
 #include "cuda/step.h"
 
@@ -32,6 +33,12 @@ struct mf_recorded {
     uint64_t used;
 };
 
+/* The calls from one on that a launch takes forward. */
+struct mf_run_of {
+    const struct mf_fusion *by; /* NULL: one call, by its kernel */
+    int calls;
+};
+
 /* A program on one GPU. */
 struct mf_gpu_part {
     int gpu, lane, lanes; /* it computes lanes [lane, lane + lanes) of all */
@@ -47,6 +54,7 @@ struct mf_gpu_part {
     mf_steps *steps;
     std::vector<mf_tensor> operands;
     std::vector<mf_kernel_call> call; /* n and work are set when it is enqueued */
+    std::vector<mf_run_of> run;       /* by its first call */
     std::vector<mf_recorded> recorded;
     cudaEvent_t done, met; /* its own lanes are there; it has all lanes */
 };
@@ -86,6 +94,9 @@ int mf_program_grow(mf_program *p, int wanted, struct mf_err *err); /* memory fo
 int mf_program_wait(mf_program *p, struct mf_err *err);             /* for all that was started */
 
 void mf_program_forget_graphs(mf_gpu_part *q);
+
+/* fuse.cu: finds the runs of calls, which have their addresses, of waves of at most so many samples. */
+void mf_program_fuse(mf_program *p, mf_gpu_part *q, int samples);
 
 /* enqueue.cu: a wave, the end of a run, or both; recorded, and replayed from then on. */
 int mf_program_enqueue(mf_program *p, mf_gpu_part *q, const mf_graph_key *key, struct mf_err *err);

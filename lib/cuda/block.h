@@ -1,0 +1,203 @@
+/* block.h - the calls between the products of a transformer's block: gate, norm, modulate. Their kernels and the fusion
+ * of them compute an element by the same functions, in the same order.
+ */
+#ifndef MF_CUDA_BLOCK_H
+#define MF_CUDA_BLOCK_H
+
+#include "cuda/launch.h"
+
+extern "C" {
+#include "op/how.h"
+}
+
+/* ---- gate: h + gate x ---- */
+
+struct mf_gating { /* a call */
+    struct mf_tensor h, x, m, y;
+    int from, cols;
+    int rows, span; /* of y; of y for one of m, where m is not shared */
+    struct mf_spread m_row, h_row;
+    bool dh, dx, dm; /* the gradients to compute */
+};
+
+static inline struct mf_gating mf_gating_of(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    struct mf_gating a = {};
+    a.h = c->x[0];
+    a.x = c->x[1];
+    a.m = c->x[2];
+    a.y = c->y;
+    a.from = *(const int *)c->how;
+    a.cols = c->y.cols;
+    a.rows = mf_tile_rows(&c->y, k->n);
+    a.span = c->y.rows / c->x[2].rows;
+    a.m_row = mf_spread_of(&c->x[2], &c->y);
+    a.h_row = mf_spread_of(&c->x[0], &c->y);
+    return a;
+}
+
+/* An element of the result. */
+__device__ __forceinline__ float mf_gated(float h, float gate, float x)
+{
+    return fmaf(gate, x, h);
+}
+
+/* ---- modulate: x (1 + scale) + shift ---- */
+
+struct mf_modulation { /* a call */
+    struct mf_tensor x, m, y;
+    int from, cols;
+    int rows, span; /* of y; of y for one of m, where m is not shared */
+    struct mf_spread spread;
+    bool dx, dm; /* the gradients to compute */
+};
+
+static inline struct mf_modulation mf_modulation_of(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    struct mf_modulation a = {};
+    a.x = c->x[0];
+    a.m = c->x[1];
+    a.y = c->y;
+    a.from = *(const int *)c->how;
+    a.cols = c->y.cols;
+    a.rows = mf_tile_rows(&c->y, k->n);
+    a.span = c->y.rows / c->x[1].rows;
+    a.spread = mf_spread_of(&c->x[1], &c->y);
+    return a;
+}
+
+/* An element of the result. */
+__device__ __forceinline__ float mf_modulated(float x, float scale, float shift)
+{
+    return fmaf(x, 1.0f + scale, shift);
+}
+
+/* ---- norm: a team of threads takes a head of a block of rows ---- */
+
+struct mf_norm_call { /* a call */
+    struct mf_tensor x, y;
+    struct mf_norm_how how;
+    const float *W, *b;
+    float *aux;
+    int n, rows, cols, step; /* rows and columns of a head of a block */
+    int units;               /* heads of blocks of all samples */
+    int wide, tall;          /* a team's threads, along columns and rows: powers of two, by shapes */
+};
+
+static inline int mf_power_above(int x)
+{
+    int p = 1;
+    while (p < x)
+        p *= 2;
+    return p;
+}
+
+static inline struct mf_norm_call mf_norm_of(const struct mf_kernel_call *k)
+{
+    const struct mf_call *c = &k->call;
+    struct mf_norm_call a = {};
+    a.x = c->x[0];
+    a.y = c->y;
+    a.how = *(const struct mf_norm_how *)c->how;
+    a.W = c->W;
+    a.b = c->b;
+    a.aux = c->aux;
+    a.n = k->n;
+    a.rows = mf_norm_rows(c);
+    a.cols = c->y.cols / a.how.heads;
+    a.step = mf_norm_step(c);
+    a.units = mf_tile_rows(&c->y, k->n) / a.rows * a.how.heads;
+    a.wide = a.cols > 1024 ? MF_BLOCK : a.cols < 32 ? mf_power_above(a.cols) : 32;
+    a.tall = mf_power_below(a.rows);
+    a.tall = a.tall < MF_BLOCK / a.wide ? a.tall : MF_BLOCK / a.wide;
+    return a;
+}
+
+struct mf_norm_member { /* a thread of a team, and the team's head */
+    int row, col, team;
+    bool real; /* a team beyond the last head repeats that, and writes nothing: shuffles need whole warps */
+    int unit, head;
+    size_t first; /* row */
+};
+
+__device__ __forceinline__ struct mf_norm_member mf_norm_member_of(const struct mf_norm_call &a)
+{
+    struct mf_norm_member m;
+    m.team = a.wide * a.tall;
+    int at = threadIdx.x & (m.team - 1);
+    m.col = at & (a.wide - 1);
+    m.row = at / a.wide;
+    m.unit = blockIdx.x * (blockDim.x / m.team) + threadIdx.x / m.team;
+    m.real = m.unit < a.units;
+    m.unit = m.real ? m.unit : a.units - 1;
+    m.head = m.unit % a.how.heads;
+    m.first = (size_t)(m.unit / a.how.heads) * a.rows;
+    return m;
+}
+
+/* The same bits in all threads of the team. */
+__device__ __forceinline__ float mf_team_sum(int team, float x)
+{
+    for (int by = (team < 32 ? team : 32) / 2; by; by /= 2)
+        x += __shfl_xor_sync(~0u, x, by);
+    if (team > 32) {
+        float *sums = mf_shared<float>();
+        __syncthreads();
+        if (threadIdx.x % 32 == 0)
+            sums[threadIdx.x / 32] = x;
+        __syncthreads();
+        x = 0.0f;
+        for (int i = 0; i < team / 32; i++)
+            x += sums[i];
+    }
+    return x;
+}
+
+/* f(row, col) for the elements of a thread. */
+template <class F>
+__device__ __forceinline__ void mf_norm_elements(const struct mf_norm_call &a, const struct mf_norm_member &m, F f)
+{
+    for (int r = m.row; r < a.rows; r += a.tall)
+#pragma unroll 4
+        for (int j = m.col; j < a.cols; j += a.wide)
+            f(r, j);
+}
+
+static inline __host__ __device__ float mf_norm_count(const struct mf_norm_call &a)
+{
+    return (float)(a.rows * a.cols - (a.how.norm == MF_NORM_RMS_LEGACY ? 1 : 0));
+}
+
+/* Normalizes the block of member m: x(row, col) and put(row, col, y) are called by the thread that has the element, x
+ * three times before put. */
+template <class X, class Y>
+__device__ __forceinline__ void mf_norm_forward(const struct mf_norm_call &a, const struct mf_norm_member &m, X x,
+                                                Y put)
+{
+    int own = m.head * a.step;
+    float mean = 0.0f, square = 0.0f;
+    if (a.how.norm != MF_NORM_RMS) {
+        mf_norm_elements(a, m, [&](int r, int j) { mean += x(r, j); });
+        mean = mf_team_sum(m.team, mean) / (float)(a.rows * a.cols);
+    }
+    mf_norm_elements(a, m, [&](int r, int j) {
+        float u = x(r, j) - mean;
+        square = fmaf(u, u, square);
+    });
+    float factor = 1.0f / sqrtf(mf_team_sum(m.team, square) / mf_norm_count(a) + a.how.eps);
+    if (!m.real)
+        return;
+    float less = a.how.norm == MF_NORM_LAYER ? mean : 0.0f;
+    mf_norm_elements(a, m, [&](int r, int j) {
+        float unit = (x(r, j) - less) * factor;
+        put(r, j, (a.W ? a.W[own + j] * unit : unit) + (a.b ? a.b[own + j] : 0.0f));
+    });
+    if (a.aux && m.row == 0 && m.col == 0) {
+        a.aux[2 * (size_t)m.unit] = mean;
+        a.aux[2 * (size_t)m.unit + 1] = factor;
+    }
+}
+
+#endif

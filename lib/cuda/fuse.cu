@@ -1,0 +1,69 @@
+/* fuse.cu - which consecutive calls one kernel takes.
+ *
+ * The places of values that are no longer needed are used again. By itself each call is safe from that; but a fusion's
+ * threads write the last result while others have yet to read the first operand.
+ */
+#include "cuda/program.h"
+
+struct place {
+    const float *at;
+    size_t floats;
+    const struct mf_tensor *t; /* NULL: aux */
+};
+
+static struct place place_of(const struct mf_tensor *t, int n)
+{
+    return {t->data, (size_t)mf_tile_rows(t, n) * t->cols, t};
+}
+
+static bool apart(const struct place &a, const struct place &b)
+{
+    return !a.at || !b.at || a.at + a.floats <= b.at || b.at + b.floats <= a.at;
+}
+
+/* Each element is overwritten by itself. */
+static bool same(const struct place &a, const struct place &b)
+{
+    return a.at == b.at && a.t && b.t && mf_same_rows(a.t, b.t) && a.t->cols == b.t->cols && a.t->heads == b.t->heads;
+}
+
+/* No call finds an operand, and no reader a result, overwritten by calls beside it. */
+static bool keep_apart(const struct mf_listed *l, const struct mf_kernel_call *k, int calls, int samples)
+{
+    std::vector<place> results, operands;
+    for (int i = 0; i < calls; i++) {
+        const struct mf_call *c = &k[i].call;
+        results.push_back(place_of(&c->y, samples));
+        results.push_back({c->aux, l[i].aux_floats * samples, NULL});
+        for (int j = 0; j < c->n_x; j++)
+            operands.push_back(place_of(&c->x[j], samples));
+    }
+    bool good = true;
+    for (size_t i = 0; i < results.size(); i++) {
+        for (size_t j = 0; j < i; j++)
+            good = good && apart(results[i], results[j]);
+        for (const place &x : operands)
+            good = good && (apart(results[i], x) || same(results[i], x));
+    }
+    return good;
+}
+
+static struct mf_run_of run_from(const mf_program *p, const mf_gpu_part *q, int i, int samples)
+{
+    int n = 0;
+    while (n < MF_FUSED && i + n < p->l->n_calls && !p->l->call[i + n].shared)
+        n++;
+    for (int f = 0; p->dev->fuses && mf_fusions[f]; f++) {
+        int calls = mf_fusions[f]->takes(&p->kernel[i], &q->call[i], n);
+        if (calls > 1 && keep_apart(&p->l->call[i], &q->call[i], calls, samples))
+            return {mf_fusions[f], calls};
+    }
+    return {NULL, 1};
+}
+
+void mf_program_fuse(mf_program *p, mf_gpu_part *q, int samples)
+{
+    q->run.clear();
+    for (int i = 0; i < p->l->n_calls; i++)
+        q->run.push_back(run_from(p, q, i, samples));
+}

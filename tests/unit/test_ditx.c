@@ -261,7 +261,7 @@ static void adam_step(struct mf_policy *p, struct mf_plan *plan, const struct mf
     must(mf_adam_init(&adam, &p->params, &err), &err);
     adam.beta2 = .95;
     adam.weight_decay = 1e-3;
-    must(mf_plan_learn(plan, run, &step, &adam, &v, &err), &err);
+    must(mf_plan_learn(plan, run, &step, &adam, &v, &err) || mf_engine_settle(engine, &p->params, &adam, &err), &err);
     double worst = 0;
     int found = 0;
     for (int i = 0; i < p->params.n; i++) {

@@ -50,8 +50,7 @@ template <int N> struct mf_operands {
  * One launch serves the operands whose rows are those of y, and one each of the others. */
 template <int N, class F> cudaError_t mf_give_back(const struct mf_kernel_call *k, F f)
 {
-    struct mf_operands<N> x = {
-    };
+    auto x = mf_operands<N>();
     unsigned same = 0, spread = 0;
     for (int o = 0; o < N && o < k->call.n_x; o++) {
         x.of[o] = k->call.x[o];

@@ -13,6 +13,17 @@
 
 #include "cuda/kernel.h"
 
+/* Allows f all the shared memory that a block may have. Launches that were recorded share this limit with later ones:
+ * it may not follow the last of them. */
+static inline cudaError_t mf_allow_shared(const void *f)
+{
+    int device = 0, most = 0;
+    cudaError_t rc = cudaGetDevice(&device);
+    if (rc == cudaSuccess)
+        rc = cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    return rc == cudaSuccess ? cudaFuncSetAttribute(f, cudaFuncAttributeMaxDynamicSharedMemorySize, most) : rc;
+}
+
 /* f<<<grid, block, smem, stream>>>(args), smem bytes of dynamic shared memory, above 48 KiB, too. */
 template <class... P, class... A>
 cudaError_t mf_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t smem, void (*f)(P...), A &&...args)
@@ -23,7 +34,7 @@ cudaError_t mf_launch(cudaStream_t stream, dim3 grid, dim3 block, size_t smem, v
     how.dynamicSmemBytes = smem;
     how.stream = stream;
     if (smem > 48 << 10) {
-        cudaError_t rc = cudaFuncSetAttribute((const void *)f, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);
+        cudaError_t rc = mf_allow_shared((const void *)f);
         if (rc != cudaSuccess)
             return rc;
     }

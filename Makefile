@@ -44,9 +44,11 @@ STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
 EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/test_*.cc))
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
+NVCC     := $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
+PLUGIN    = $(if $(NVCC),build/lib/mf_cuda.so)
 LINK      = $(CC) $(OPT) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ROOM_A) -Wl,--end-group $(LIBS)
 
-all: $(STAGES)
+all: $(STAGES) $(PLUGIN)
 
 bin/mf-%: build/stages/%.o $(ROOM_A)
 	@mkdir -p $(@D)
@@ -99,12 +101,12 @@ build/%.o: build/%.c build/flags
 
 # The plugin for GPUs, which programs load for device=cuda: by nvcc where there is one; and for the tests the same files
 # by g++, over an emulator of what CUDA they use (tests/emu).
-NVCC      = $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
-CUDA_ARCH = 80 90 100
+KNOWN    := $(if $(NVCC),$(shell $(NVCC) --list-gpu-arch))
+CUDA_ARCH = $(foreach a,80 90 100,$(if $(filter compute_$a,$(KNOWN)),$a))
 CUDA_OBJ  = $(patsubst lib/cuda/%.cu,%.o,$(wildcard lib/cuda/*.cu)) table.o err.o
 IN_CUDA   = -std=c++17 -O3 -Ilib -DMF_VERSION='"$(VERSION)"' -MMD -MP
 BY_NVCC   = $(NVCC) $(IN_CUDA) -fmad=false --extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-Wextra,-Wno-missing-field-initializers \
-            --Werror all-warnings -lineinfo -Ilib/cuda/gpu $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a) \
+            --Werror all-warnings -Ilib/cuda/gpu $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a) \
             -gencode arch=compute_$(firstword $(CUDA_ARCH)),code=compute_$(firstword $(CUDA_ARCH))
 FMA      := $(shell grep -qswm1 fma /proc/cpuinfo && echo -mfma)
 BY_GXX    = $(CXX) $(IN_CUDA) -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror -ffp-contract=off -fPIC -Wno-unknown-pragmas -Itests/emu \
@@ -204,6 +206,7 @@ PIPELINES = $(filter-out %/setup %/accept %.bash,$(wildcard pipelines/*))
 install: all docs
 	$(call say,INST,"$(TO)")install -D -t "$(TO)/bin" bin/mf-*
 	@install -D -m 644 -t "$(TO)/share/man/man1" build/man/*.1
+	@[ -z "$(PLUGIN)" ] || install -D -t "$(TO)/lib/maniflow" $(PLUGIN)
 	@for p in $(STAGES:bin/%=%); do \
 	    install -D -m 644 share/completion.bash "$(TO)/share/bash-completion/completions/$$p"; done
 	@install -D -t "$(SHARE)/pipelines" $(PIPELINES) && install -m 644 -t "$(SHARE)/pipelines" pipelines/*.bash
@@ -214,7 +217,7 @@ install: all docs
 uninstall:
 	rm -f $(STAGES:bin/%="$(TO)/bin/%") $(STAGES:bin/%="$(TO)/share/man/man1/%.1")
 	rm -f $(STAGES:bin/%="$(TO)/share/bash-completion/completions/%")
-	rm -rf "$(SHARE)"
+	rm -rf "$(SHARE)" "$(TO)/lib/maniflow"
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' $(firstword $(MAKEFILE_LIST))

@@ -101,14 +101,14 @@ static void make_calls(mf_program *p, mf_gpu_part *q)
     }
 }
 
-/* Scratch of the hungriest call. */
+/* Scratch of the hungriest call. A GPU beyond the number of lanes has shared calls alone. */
 static size_t work_floats(const mf_program *p, const mf_gpu_part *q, int places)
 {
     size_t most = 0;
     for (int i = 0; i < p->l->n_calls; i++) {
         struct mf_kernel_call k = q->call[i];
         k.n = p->l->call[i].shared ? 1 : q->lanes * places;
-        size_t floats = p->kernel[i]->work ? p->kernel[i]->work(&k, p->l->call[i].back) : 0;
+        size_t floats = k.n && p->kernel[i]->work ? p->kernel[i]->work(&k, p->l->call[i].back) : 0;
         most = floats > most ? floats : most;
     }
     return most;

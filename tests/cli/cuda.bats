@@ -41,6 +41,10 @@ gaps() { mf-view "$1" | jq -r 'select(.mf == "metrics") | .values["train/lograti
     [[ $(grep -c "computes on 4 GPUs: " CUEMU_DEVICES=4.err) -eq 2 ]]
 }
 
+@test "a plan of fewer lanes than GPUs" {
+    CUEMU_DEVICES=4 MF_TEST_DEVICE=cuda:0-3 "$ROOT/build/tests/unit/test_plan" >log && ! grep '^not ok' log
+}
+
 @test "SIGKILL of any stage on a GPU, then a resume: the same bytes as the run that was never killed" {
     local end=training.total_timesteps=1000
     train want $end && want=$last

@@ -3,11 +3,13 @@
 
 #include "ppo_lab.h"
 
-static int under_way, most;
+static int under_way, most, unheld; /* unheld: feeds by index of rows that the device copies in every run */
 
 static int counted_start(struct mf_program *p, const struct mf_job *j, struct mf_err *e)
 {
     most = ++under_way > most ? under_way : most;
+    for (int i = 0; j->batch->index && i < j->batch->n_feeds; i++)
+        unheld += !j->batch->feed[i].direct && plain_source(p->dev, &j->batch->feed[i]) == j->batch->feed[i].base;
     return plain_start(p, j, e);
 }
 
@@ -121,5 +123,6 @@ int main(void)
        "the next update begins without it");
     ok(r.stats[1].logratio_gap == 0, "and from the log-probabilities that it has recomputed");
     release(&r);
+    ok(unheld == 0, "all rows that are read by index are held");
     return done();
 }

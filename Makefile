@@ -43,6 +43,7 @@ ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
 EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/test_*.cc))
+ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet op_torch optimizer)
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
 NVCC     := $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 PLUGIN    = $(if $(NVCC),build/lib/mf_cuda.so)
@@ -153,6 +154,7 @@ units: $(UNITS) $(EMUS)
 # What the tests run, without the installing: for those who build here every day.
 test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
 	prove -e '' $(UNITS) $(EMUS)
+	prove -j2 -e tests/emu/run $(ON_CUDA)
 	prove -e 'bats --tap' $(wildcard tests/cli/*.bats)
 
 check: setup

@@ -116,6 +116,18 @@ static double run(struct lab *l, size_t samples, const uint32_t *index, float *y
     return sum;
 }
 
+/* The largest difference, relative to the largest of b; of NaN: infinite. */
+static inline double apart(const float *a, const float *b, size_t n)
+{
+    double worst = 0.0, most = 1e-6;
+    for (size_t i = 0; i < n; i++) {
+        double d = fabs((double)a[i] - (double)b[i]);
+        worst = fmax(worst, isnan(d) ? HUGE_VAL : d);
+        most = fmax(most, fabs((double)b[i]));
+    }
+    return worst / most;
+}
+
 enum { OPS = sizeof ops / sizeof *ops };
 
 #endif

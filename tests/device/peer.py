@@ -7,8 +7,8 @@ The models, losses and optimisers are those of tests/bench. Eager is their updat
 statistics a minibatch. A graph is the same without these: nothing waits until the end of a turn. Samples begin and end on
 the host, on both sides. Gradients and samples are compared before anything is timed, in double precision.
 
-MF_BENCH_DEVICE is our device, MF_BENCH_LIBRARIES a folder for our programs' LD_LIBRARY_PATH, MF_BENCH_SECONDS how long
-rows are begun. Without a GPU PyTorch runs on the processor, and all three ways are eager.
+MF_BENCH_DEVICE is our device, MF_BENCH_LIBRARIES the LD_LIBRARY_PATH of our programs, MF_BENCH_SECONDS how long rows
+are begun. Without a GPU PyTorch runs on the processor, and all three ways are eager.
 """
 
 import contextlib
@@ -42,6 +42,8 @@ def synchronize():
 
 @contextlib.contextmanager
 def precision(word):
+    """As torch has it: "tf32+lt" is ours by cublasLt."""
+    word = word.removesuffix("+lt")
     torch.set_float32_matmul_precision("high" if word == "tf32" else "highest")
     with torch.autocast(GPU, torch.bfloat16, enabled=word == "bf16", cache_enabled=False):
         yield
@@ -194,8 +196,9 @@ class Transformer:
 # ---- ours: a program that answers a line with the seconds of a turn ----
 
 
-def environment(**more):
-    return {**os.environ, "LD_LIBRARY_PATH": os.environ.get("MF_BENCH_LIBRARIES", ""), **more}
+def environment(word, **more):
+    libraries = {"LD_LIBRARY_PATH": os.environ.get("MF_BENCH_LIBRARIES", "")}
+    return {**os.environ, **libraries, **({"MF_CUBLASLT": "yes"} if word.endswith("+lt") else {}), **more}
 
 
 class Ours:
@@ -205,8 +208,9 @@ class Ours:
     def __call__(self, program, folder, word, question):
         key = program, word
         if key not in self.running:
-            self.running[key] = subprocess.Popen([os.path.join(PROGRAMS, program), folder, "serve", word], text=True,
-                                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+            command = [os.path.join(PROGRAMS, program), folder, "serve", word.removesuffix("+lt")]
+            self.running[key] = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                 env=environment(word))
         server = self.running[key]
         server.stdin.write(question + "\n")
         server.stdin.flush()
@@ -243,7 +247,8 @@ def duration(t):
 
 def written(program, folder, word, **more):
     """The bytes of our side's numbers."""
-    subprocess.run([os.path.join(PROGRAMS, program), folder, "check", word], check=True, env=environment(**more))
+    command = [os.path.join(PROGRAMS, program), folder, "check", word.removesuffix("+lt")]
+    subprocess.run(command, check=True, env=environment(word, **more))
     with open(f"{folder}/{program}.safetensors", "rb") as file:
         return file.read()
 
@@ -256,7 +261,7 @@ def compare(tap, folder, words):
         error = {**peer.update_errors(folder, agent, data), **peer.sample_errors(folder, agent, data)}
         for what, e in error.items():
             print(f"# {word}: {what}: relative error {e:.1e}")
-        tap.ok(all(e <= bounds[word] for e in error.values()), f"{word}: gradients and samples are PyTorch's in double")
+        tap.ok(all(e <= bounds[word.removesuffix("+lt")] for e in error.values()), f"{word}: gradients and samples are PyTorch's in double")
         tap.ok(numbers == [written(program, folder, word) for program in ("ppo", "sample")], f"{word}: twice, the same bytes")
         plain = [written(program, folder, word, MF_CUDA_GRAPHS="no") for program in ("ppo", "sample")]
         tap.ok(numbers == plain, f"{word}: without graphs, the same bytes")
@@ -264,6 +269,7 @@ def compare(tap, folder, words):
 
 def ceilings(word):
     """Multiply-adds a second of a large product times two, and bytes a second of a copy, read and written."""
+    word = word.removesuffix("+lt")
     n = 8192 if GPU == "cuda" else 512
     dtype = torch.bfloat16 if word == "bf16" else torch.float32
     a, b = (torch.randn(n, n, device=GPU).to(dtype) for _ in range(2))
@@ -280,12 +286,14 @@ ROWS = [
     (Hopper, "update 50000", "tf32", WAYS[:2], (None, 1.5)),
     (Hopper, "update 4096", "tf32", WAYS, (None, None)),
     (Hopper, "distinct 50000", "tf32", WAYS[:2], (None, None)),
+    (Hopper, "distinct 50000", "tf32+lt", WAYS[1:2], (None, None)),
     (Hopper, "sample 1", "fp32", WAYS[:2], (None, None)),
     (Hopper, "sample 40", "fp32", WAYS[:2], (None, None)),
     (Transformer, "update 128", "tf32", WAYS[:2], (None, None)),
     (Hopper, "update 512", "fp32", WAYS[:2], (None, None)),
     (Hopper, "update 50000", "fp32", WAYS[:2], (None, None)),
     (Hopper, "distinct 50000", "fp32", WAYS[:2], (None, None)),
+    (Hopper, "distinct 50000", "fp32+lt", WAYS[1:2], (None, None)),
     (Hopper, "distinct 50000", "bf16", WAYS[:2], (None, None)),
     (Hopper, "update 50000", "bf16", WAYS[:2], (None, None)),
     (Hopper, "update 64", "tf32", WAYS[:2], (None, None)),
@@ -334,7 +342,7 @@ def time_rows(tap, folder, rows, until):
         share = f", {100 * FLOPS * int(size) / mine / roof[word][0]:.0f} % of a product" if model is Hopper and what != "sample" else ""
         print(f"# row {name:<26} ours {duration(mine):>9}  " +
               "  ".join(f"{way} {duration(t):>9} ({ratio[way]:.2f}x)" for way, t in theirs.items()) + share, flush=True)
-        wanted = dict(zip(WAYS, gates))
+        wanted = dict(zip(ways, gates))
         least = ", ".join(f">= {least}x {way}" for way, least in wanted.items() if least)
         tap.ok(all(ratio[way] >= least for way, least in wanted.items() if least), name + (f": {least}" if least else ""))
     ours.end()
@@ -357,7 +365,7 @@ def main(folder, quick):
     begin, tap = time.monotonic(), Tap()
     print(f"# PyTorch {torch.__version__}, CUDA {torch.version.cuda}, on {torch.cuda.get_device_name() if GPU == 'cuda' else 'the processor'}")
     make(folder)
-    compare(tap, folder, ["fp32"] if quick else ["fp32", "tf32", "bf16"])
+    compare(tap, folder, ["fp32"] if quick else ["fp32", "tf32", "bf16", "tf32+lt"])
     until = begin + float(os.environ.get("MF_BENCH_SECONDS", "110"))
     time_rows(tap, folder, QUICK if quick else ROWS, until)
     print(f"1..{tap.count}")

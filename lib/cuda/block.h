@@ -16,7 +16,7 @@ struct mf_gating { /* a call */
     struct mf_tensor h, x, m, y;
     int from, cols;
     int rows, span; /* of y; of y for one of m, where m is not shared */
-    struct mf_spread m_row, h_row;
+    struct mf_spreading m_row, h_row;
     bool dh, dx, dm; /* the gradients to compute */
 };
 
@@ -49,7 +49,7 @@ struct mf_modulation { /* a call */
     struct mf_tensor x, m, y;
     int from, cols;
     int rows, span; /* of y; of y for one of m, where m is not shared */
-    struct mf_spread spread;
+    struct mf_spreading spread;
     bool dx, dm; /* the gradients to compute */
 };
 

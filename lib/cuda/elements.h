@@ -15,7 +15,7 @@ struct mf_reader {
     const float *data;
     int cols;
     bool same; /* the rows of y */
-    struct mf_spread spread;
+    struct mf_spreading spread;
 };
 
 static inline struct mf_reader mf_reads(const struct mf_kernel_call *k, int operand)

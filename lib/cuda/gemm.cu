@@ -28,7 +28,7 @@ struct operand {
 
 struct residual {
     const float *p;
-    struct mf_spread rows;
+    struct mf_spreading rows;
     bool same; /* row i serves row i of y */
 };
 

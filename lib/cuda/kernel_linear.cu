@@ -60,7 +60,7 @@ static size_t work(const struct mf_kernel_call *k, bool backward)
     return backward ? c.live + c.sums + (mf_lt_on() ? MF_LT_WORK : 0) : 0;
 }
 
-struct pass {
+struct back_pass {
     struct chunks c;
     enum mf_act act;
     float *grad;
@@ -74,7 +74,7 @@ struct pass {
 };
 
 /* V columns at once. */
-template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const struct pass p)
+template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const struct back_pass p)
 {
     typedef mf_pack<V> pack;
     unsigned *of_warp = mf_shared<unsigned>(), any = 0; /* bit r: row r of the chunk */
@@ -136,7 +136,7 @@ template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const s
 static cudaError_t pass(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
-    struct pass p = {};
+    struct back_pass p = {};
     int N = c->y.cols;
     p.c = chunks_of(k), p.act = how_of(c)->act;
     p.grad = c->y.grad, p.from = p.act == MF_ACT_NONE ? NULL : mf_act_keeps(p.act) ? c->aux : c->y.data;

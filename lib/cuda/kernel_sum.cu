@@ -7,27 +7,27 @@ extern "C" {
 
 enum { OPERANDS = 16 }; /* of a launch */
 
-struct operand {
+struct addend {
     const float *data;
     float *grad;
-    struct mf_spread spread;
+    struct mf_spreading spread;
     bool add;
 };
 
-struct sum {
+struct addition {
     int rows, cols; /* of y */
     const float *g; /* its gradient */
     float *y, *aux;
     enum mf_act act;
     bool more; /* y has the sum of earlier operands */
     int n;
-    operand of[OPERANDS];
+    addend of[OPERANDS];
 };
 
-static sum sum_of(const struct mf_kernel_call *k)
+static addition addition_of(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
-    sum s = {};
+    addition s = {};
     s.rows = mf_tile_rows(&c->y, k->n);
     s.cols = c->y.cols;
     s.g = c->y.grad;
@@ -38,7 +38,7 @@ static sum sum_of(const struct mf_kernel_call *k)
 }
 
 /* Adds operand i of the call. */
-static void take(sum *s, const struct mf_call *c, int i)
+static void take(addition *s, const struct mf_call *c, int i)
 {
     const struct mf_tensor *x = &c->x[i];
     s->of[s->n++] = {x->data, x->grad, mf_spread_of(x, &c->y), x->add};
@@ -54,7 +54,7 @@ template <int V> static __device__ void store(float *p, size_t at, const mf_pack
     *(mf_pack<V> *)(p + at) = x;
 }
 
-template <int V> static cudaError_t forward_some(cudaStream_t stream, const sum &s)
+template <int V> static cudaError_t forward_some(cudaStream_t stream, const addition &s)
 {
     return mf_cells(stream, s.rows, s.cols / V, [=] __device__(int row, int pack) {
         size_t at = (size_t)row * s.cols + pack * V;
@@ -76,7 +76,7 @@ template <int V> static cudaError_t forward_some(cudaStream_t stream, const sum 
     });
 }
 
-static bool by_fours(const sum &s, bool back)
+static bool by_fours(const addition &s, bool back)
 {
     bool fours = mf_by_fours(back ? s.g : s.y, s.cols) && mf_by_fours(s.aux, s.cols);
     for (int i = 0; i < s.n; i++)
@@ -87,7 +87,7 @@ static bool by_fours(const sum &s, bool back)
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
-    sum s = sum_of(k);
+    addition s = addition_of(k);
     cudaError_t rc = cudaSuccess;
     for (int i = 0; i < c->n_x && rc == cudaSuccess;) {
         s.more = i > 0;
@@ -101,7 +101,7 @@ static cudaError_t forward(const struct mf_kernel_call *k)
 
 /* The gradient before the activation, to operands whose rows are y's, in the order in which they were taken. It is not
  * stored: to read the slope once more takes no more memory traffic. */
-template <int V> static cudaError_t backward_some(cudaStream_t stream, const sum &s)
+template <int V> static cudaError_t backward_some(cudaStream_t stream, const addition &s)
 {
     return mf_cells(stream, s.rows, s.cols / V, [=] __device__(int row, int pack) {
         size_t at = (size_t)row * s.cols + pack * V;
@@ -128,7 +128,7 @@ static cudaError_t to_same_rows(const struct mf_kernel_call *k)
     const struct mf_call *c = &k->call;
     cudaError_t rc = cudaSuccess;
     for (int i = c->n_x - 1; i >= 0 && rc == cudaSuccess;) {
-        sum s = sum_of(k);
+        addition s = addition_of(k);
         for (; i >= 0 && s.n < OPERANDS; i--)
             if (c->x[i].grad && mf_same_rows(&c->x[i], &c->y))
                 take(&s, c, i);
@@ -142,7 +142,7 @@ static cudaError_t to_same_rows(const struct mf_kernel_call *k)
 static cudaError_t backward(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
-    sum s = sum_of(k);
+    addition s = addition_of(k);
     const float *g = s.g, *kept = s.aux ? s.aux : s.y;
     enum mf_act act = s.act;
     int N = s.cols;

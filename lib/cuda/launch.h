@@ -92,17 +92,17 @@ __host__ __device__ static inline int mf_remainder(const struct mf_div &d, int i
 }
 
 /* mf_row_of for kernels: the row of an operand x that row i of y reads. */
-struct mf_spread {
+struct mf_spreading {
     struct mf_div span, rows;
     bool shared;
 };
 
-static inline struct mf_spread mf_spread_of(const struct mf_tensor *x, const struct mf_tensor *y)
+static inline struct mf_spreading mf_spread_of(const struct mf_tensor *x, const struct mf_tensor *y)
 {
-    return (struct mf_spread){mf_div_by(y->rows / x->rows), mf_div_by(x->rows), x->shared};
+    return (struct mf_spreading){mf_div_by(y->rows / x->rows), mf_div_by(x->rows), x->shared};
 }
 
-__host__ __device__ static inline int mf_spread_row(const struct mf_spread &s, int i)
+__host__ __device__ static inline int mf_spread_row(const struct mf_spreading &s, int i)
 {
     int row = mf_quotient(s.span, i); /* one: as if each sample had its own */
     return s.shared ? mf_remainder(s.rows, row) : row;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-struct run {
+struct launching {
     mf_program *p;
     mf_running *r;
     const struct mf_job *job;
@@ -30,7 +30,7 @@ static size_t floats_of(const struct mf_value_at *v)
 
 /* ---- where all lies in the buffers ---- */
 
-static void lay_out_in(struct run *x)
+static void lay_out_in(struct launching *x)
 {
     const mf_program *p = x->p;
     size_t n = x->b->n, gpus = p->dev->n_gpus;
@@ -49,7 +49,7 @@ static void lay_out_in(struct run *x)
     }
 }
 
-static void lay_out_out(struct run *x)
+static void lay_out_out(struct launching *x)
 {
     mf_running *r = x->r;
     r->n = x->b->n;
@@ -95,7 +95,7 @@ static int grow_part(const mf_program *p, int g, char **at, size_t *has, size_t 
 }
 
 /* A run in progress may use the buffers of the GPUs, which all runs share: they grow when nothing runs. */
-static int make_room(struct run *x, struct mf_err *err)
+static int make_room(struct launching *x, struct mf_err *err)
 {
     mf_program *p = x->p;
     mf_running *r = x->r;
@@ -124,7 +124,7 @@ static int make_room(struct run *x, struct mf_err *err)
 
 /* ---- filling ---- */
 
-static void fill_rows(struct run *x)
+static void fill_rows(struct launching *x)
 {
     const struct mf_batch *b = x->b;
     if (b->index)
@@ -138,7 +138,7 @@ static void fill_rows(struct run *x)
     }
 }
 
-static void fill_waves(struct run *x, int g)
+static void fill_waves(struct launching *x, int g)
 {
     const mf_gpu_part *q = &x->p->part[g];
     size_t count = x->waves ? x->waves : 1;
@@ -164,7 +164,7 @@ static void fill_waves(struct run *x, int g)
     }
 }
 
-static void fill_step(struct run *x, int g)
+static void fill_step(struct launching *x, int g)
 {
     mf_step_in *s = (mf_step_in *)(x->r->in + x->step_at) + g;
     const struct mf_dev *d = x->p->dev;
@@ -188,7 +188,7 @@ static int copy(const mf_program *p, const mf_gpu_part *q, void *to, const void 
                  : 0;
 }
 
-static int send_rows(struct run *x, mf_gpu_part *q, struct mf_err *err)
+static int send_rows(struct launching *x, mf_gpu_part *q, struct mf_err *err)
 {
     const char *in = x->r->in;
     int rc =
@@ -199,7 +199,7 @@ static int send_rows(struct run *x, mf_gpu_part *q, struct mf_err *err)
     return rc;
 }
 
-static mf_graph_key key_of(const struct run *x)
+static mf_graph_key key_of(const struct launching *x)
 {
     mf_graph_key k = {};
     for (const mf_fetch &f : x->r->fetch)
@@ -211,7 +211,7 @@ static mf_graph_key key_of(const struct run *x)
 }
 
 /* On one GPU the end is part of the last wave's graph; several first exchange their lanes. */
-static int run_waves(struct run *x, mf_gpu_part *q, struct mf_err *err)
+static int run_waves(struct launching *x, mf_gpu_part *q, struct mf_err *err)
 {
     mf_program *p = x->p;
     bool stale = p->weights != x->job->weights || p->sets != x->job->sets, alone = p->dev->n_gpus == 1;
@@ -234,7 +234,7 @@ static int run_waves(struct run *x, mf_gpu_part *q, struct mf_err *err)
 }
 
 /* Each GPU gets the lanes, and the values of the veto, that the others have computed. */
-static int exchange(struct run *x, struct mf_err *err)
+static int exchange(struct launching *x, struct mf_err *err)
 {
     mf_program *p = x->p;
     int rc = 0, gpus = p->dev->n_gpus;
@@ -284,7 +284,7 @@ static int exchange(struct run *x, struct mf_err *err)
     return rc;
 }
 
-static int fetch_back(struct run *x, mf_gpu_part *q, struct mf_err *err)
+static int fetch_back(struct launching *x, mf_gpu_part *q, struct mf_err *err)
 {
     char *to = x->r->out[q->gpu];
     int rc = copy(x->p, q, to, q->out, x->r->verdict_at, cudaMemcpyDeviceToHost, err);
@@ -296,7 +296,7 @@ static int fetch_back(struct run *x, mf_gpu_part *q, struct mf_err *err)
 
 int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
 {
-    struct run x = {};
+    struct launching x = {};
     int gpus = p->dev->n_gpus, rc;
     if (p->started - p->finished >= MF_AHEAD)
         abort();

@@ -4,13 +4,13 @@ extern "C" {
 #include "op/how.h"
 }
 
-struct slide {
+struct sliding {
     struct mf_slide how;
     struct mf_div few, many, kernel, stride; /* few: windows of a block; many: rows of a block */
     int C;
 };
 
-static slide slide_of(const struct mf_kernel_call *k, const struct mf_tensor *wide, const struct mf_tensor *x)
+static sliding sliding_of(const struct mf_kernel_call *k, const struct mf_tensor *wide, const struct mf_tensor *x)
 {
     const struct mf_slide *how = (const struct mf_slide *)k->call.how;
     return {*how,
@@ -24,7 +24,7 @@ static slide slide_of(const struct mf_kernel_call *k, const struct mf_tensor *wi
 cudaError_t mf_slide_apart(const struct mf_kernel_call *k, const struct mf_tensor *wide, const struct mf_tensor *x,
                            const float *from, float *to, bool add)
 {
-    slide s = slide_of(k, wide, x);
+    sliding s = sliding_of(k, wide, x);
     int N = wide->cols;
     return mf_cells(k->stream, mf_tile_rows(wide, k->n), N, [=] __device__(int i, int col) {
         int block = mf_quotient(s.few, i), t = i - block * (int)s.few.by, many = (int)s.many.by;
@@ -39,7 +39,7 @@ cudaError_t mf_slide_apart(const struct mf_kernel_call *k, const struct mf_tenso
 cudaError_t mf_slide_together(const struct mf_kernel_call *k, const struct mf_tensor *wide, const struct mf_tensor *x,
                               const float *from, float *to, bool add)
 {
-    slide s = slide_of(k, wide, x);
+    sliding s = sliding_of(k, wide, x);
     int N = wide->cols;
     return mf_cells(k->stream, mf_tile_rows(x, k->n), s.C, [=] __device__(int i, int c) {
         int block = mf_quotient(s.many, i), few = (int)s.few.by, p = i - block * (int)s.many.by + s.how.pad;

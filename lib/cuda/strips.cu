@@ -123,7 +123,7 @@ cudaError_t mf_columns_forward(const struct mf_kernel_call *k, int from)
 cudaError_t mf_columns_backward(const struct mf_kernel_call *k, int from)
 {
     const struct mf_tensor *y = &k->call.y, *x = &k->call.x[0];
-    struct mf_spread same = mf_spread_of(y, y);
+    struct mf_spreading same = mf_spread_of(y, y);
     int n = 0, end = from + y->cols;
     struct mf_strip strip[3];
     strip[n++] = {x->grad + from, y->grad, x->cols, y->cols, y->cols, same, x->add};

@@ -10,7 +10,7 @@ struct mf_strip {
     float *to;
     const float *from;
     int ld_to, ld_from, cols; /* ld: floats from a row to the next */
-    struct mf_spread spread;
+    struct mf_spreading spread;
     bool add;
 };
 

@@ -45,7 +45,7 @@ static void spreads()
     for (int rows : {1, 2, 3, 6, 12})
         for (bool shared : {false, true}) {
             struct mf_tensor y = shape(12, 1, false, false), x = shape(rows, 1, shared, false);
-            struct mf_spread s = mf_spread_of(&x, &y);
+            struct mf_spreading s = mf_spread_of(&x, &y);
             for (int i = 0; i < 100; i++)
                 good = good && mf_spread_row(s, i) == mf_row_of(&x, &y, i);
         }

@@ -21,7 +21,7 @@ static struct backward_room backward_room_of(const struct mf_attention &a)
     r.delta = r.P + a.tile * r.w_stride;
     r.size = r.delta + a.queries;
     r.warps = r.size + a.queries;
-    r.all = r.warps + 4 * MF_TILE / 32;
+    r.all = r.warps + MF_BLOCK / 32;
     return r;
 }
 
@@ -106,33 +106,33 @@ struct backward { /* a block of threads: keys from `key` on, queries from `query
 };
 
 /* dP = dO V^T becomes dS; the weights. */
-template <bool fours> __device__ __forceinline__ void to_scores(const struct backward &b)
+template <bool fours, int P> __device__ __forceinline__ void to_scores(const struct backward &b)
 {
     const struct mf_attention &a = b.a;
-    int apart = a.tile / 4, groups = mf_fours_of(b.keys), stride = b.room.t_stride;
-    float kept = 1.0f / (1.0f - a.how.drop), sum[4][4];
-    mf_clear(sum);
+    int apart = a.tile / P, groups = mf_fours_of(b.keys) * 4 / P, stride = b.room.t_stride;
+    float kept = 1.0f / (1.0f - a.how.drop), sum[P][P];
+    mf_clear<P>(sum);
     for (int d = 0; d < a.out; d += MF_TILE) {
         int cols = mf_least(a.out - d, MF_TILE);
         __syncthreads();
         mf_stage<fours>(b.X, stride, b.m.dy, b.query, d, b.queries, cols, NULL);
         mf_stage<fours>(b.Z, stride, b.m.x[2], b.key, d, b.keys, cols, NULL);
-        __syncthreads();
+        mf_staged();
         if (b.me.col < groups)
-            mf_rows_by_rows(sum, cols, b.X + b.me.row * stride, apart * stride, b.Z + b.me.col * stride,
-                            groups * stride);
+            mf_rows_by_rows<P>(sum, cols, b.X + b.me.row * stride, apart * stride, b.Z + b.me.col * stride,
+                               groups * stride);
     }
     if (b.me.col >= groups)
         return;
     const float *delta = b.delta + b.query, *size = b.size + b.query, *keep = b.keep + (size_t)b.query * a.keys + b.key;
 #pragma unroll
-    for (int i = 0; i < 16; i++) {
-        int row = b.me.row + i / 4 * apart, col = b.me.col + i % 4 * groups, at = row * b.room.w_stride + col;
+    for (int i = 0; i < P * P; i++) {
+        int row = b.me.row + i / P * apart, col = b.me.col + i % P * groups, at = row * b.room.w_stride + col;
         float ds = 0.0f, p = 0.0f;
         if (row < b.queries && col < b.keys && size[row] != 0.0f) {
             float e = keep[(size_t)row * a.keys + col];
             p = fabsf(e) * size[row];
-            ds = a.how.scale * p * ((e < 0.0f ? 0.0f : sum[i / 4][i % 4] * kept) - delta[row]);
+            ds = a.how.scale * p * ((e < 0.0f ? 0.0f : sum[i / P][i % P] * kept) - delta[row]);
             p = e < 0.0f ? 0.0f : p * kept;
         }
         b.dS[at] = ds;
@@ -141,79 +141,80 @@ template <bool fours> __device__ __forceinline__ void to_scores(const struct bac
 }
 
 /* To rows of keys: sums over the queries of w[query][key] x[query][column], x in columns from d on. */
-template <bool fours>
+template <bool fours, int P>
 __device__ __forceinline__ void to_keys(const struct backward &b, int k, int d, int cols, const float *w)
 {
     const struct mf_matrix &m = b.m.to[k];
-    for (int i = threadIdx.x; i < 256; i += blockDim.x) {
-        struct mf_patch p = mf_patch_of(i);
-        float sum[4][4];
-        if (4 * p.row >= b.keys || 4 * p.col >= cols)
+    for (int i = threadIdx.x; i < MF_TILE * MF_TILE / (P * P); i += blockDim.x) {
+        struct mf_patch p = mf_patch_of<P>(i);
+        int row = P * p.row, col = P * p.col;
+        float sum[P][P];
+        if (row >= b.keys || col >= cols)
             continue;
-        mf_clear(sum);
-        mf_cols_by_cols(sum, b.queries, w + 4 * p.row, b.room.w_stride, b.X + 4 * p.col, b.room.t_stride);
-        float *to = m.at + (size_t)(b.key + 4 * p.row) * m.ld + d + 4 * p.col;
+        mf_clear<P>(sum);
+        mf_cols_by_cols<P>(sum, b.queries, w + row, b.room.w_stride, b.X + col, b.room.t_stride);
+        float *to = m.at + (size_t)(b.key + row) * m.ld + d + col;
 #pragma unroll
-        for (int r = 0; r < 4; r++)
-            if (4 * p.row + r < b.keys)
-                mf_put<fours>(to + (size_t)r * m.ld, sum[r], 1.0f, cols - 4 * p.col, b.a.to[k].add || b.query > 0);
+        for (int r = 0; r < P; r++)
+            if (row + r < b.keys)
+                mf_put<fours, P>(to + (size_t)r * m.ld, sum[r], 1.0f, cols - col, b.a.to[k].add || b.query > 0);
     }
 }
 
 /* To rows of queries: sums over the keys. A query without a gradient gets 0, whatever the keys are. */
-template <bool fours> __device__ __forceinline__ void to_queries(const struct backward &b, int d, int cols)
+template <bool fours, int P> __device__ __forceinline__ void to_queries(const struct backward &b, int d, int cols)
 {
     const struct mf_matrix &m = b.m.to[0];
-    int apart = b.a.tile / 4, at[4];
-    float sum[4][4];
-    if (4 * b.me.col >= cols)
+    int apart = b.a.tile / P, at[P], col = P * b.me.col;
+    float sum[P][P];
+    if (col >= cols)
         return;
-    mf_clear(sum);
+    mf_clear<P>(sum);
 #pragma unroll
-    for (int r = 0; r < 4; r++)
+    for (int r = 0; r < P; r++)
         at[r] = (b.me.row + r * apart) * b.room.w_stride;
-    mf_rows_by_cols(sum, b.keys, b.dS, at, b.Z + 4 * b.me.col, b.room.t_stride);
+    mf_rows_by_cols<P>(sum, b.keys, b.dS, at, b.Z + col, b.room.t_stride);
 #pragma unroll
-    for (int r = 0; r < 4; r++) {
+    for (int r = 0; r < P; r++) {
         int row = b.me.row + r * apart;
         if (row >= b.queries)
             continue;
 #pragma unroll
-        for (int c = 0; c < 4; c++)
+        for (int c = 0; c < P; c++)
             sum[r][c] = b.size[b.query + row] == 0.0f ? 0.0f : sum[r][c];
-        mf_put<fours>(m.at + (size_t)(b.query + row) * m.ld + d + 4 * b.me.col, sum[r], 1.0f, cols - 4 * b.me.col,
-                      b.a.to[0].add || b.key > 0);
+        mf_put<fours, P>(m.at + (size_t)(b.query + row) * m.ld + d + col, sum[r], 1.0f, cols - col,
+                         b.a.to[0].add || b.key > 0);
     }
 }
 
-template <bool fours> __device__ __forceinline__ void tile_back(const struct backward &b)
+template <bool fours, int P> __device__ __forceinline__ void tile_back(const struct backward &b)
 {
     const struct mf_attention &a = b.a;
-    to_scores<fours>(b);
+    to_scores<fours, P>(b);
     for (int d = 0; d < a.out && a.to[2].grad; d += MF_TILE) {
         int cols = mf_least(a.out - d, MF_TILE);
         __syncthreads();
         if (a.out > MF_TILE) { /* else it is there */
             mf_stage<fours>(b.X, b.room.t_stride, b.m.dy, b.query, d, b.queries, cols, NULL);
-            __syncthreads();
+            mf_staged();
         }
-        to_keys<fours>(b, 2, d, cols, b.P);
+        to_keys<fours, P>(b, 2, d, cols, b.P);
     }
     for (int d = 0; d < a.dim && (a.to[0].grad || a.to[1].grad); d += MF_TILE) {
         int cols = mf_least(a.dim - d, MF_TILE);
         __syncthreads();
         mf_stage<fours>(b.X, b.room.t_stride, b.m.x[0], b.query, d, b.queries, cols, b.size + b.query);
         mf_stage<fours>(b.Z, b.room.t_stride, b.m.x[1], b.key, d, b.keys, cols, NULL);
-        __syncthreads();
+        mf_staged();
         if (a.to[1].grad)
-            to_keys<fours>(b, 1, d, cols, b.dS);
+            to_keys<fours, P>(b, 1, d, cols, b.dS);
         if (a.to[0].grad)
-            to_queries<fours>(b, d, cols);
+            to_queries<fours, P>(b, d, cols);
     }
 }
 
-template <bool fours>
-__global__ void __launch_bounds__(4 * MF_TILE, 3)
+template <bool fours, int P>
+__global__ void __launch_bounds__(MF_BLOCK, fours ? 3 : 2)
     attention_backward(const struct mf_attention a, const struct backward_room room)
 {
     struct matrices *m = mf_shared<struct matrices>();
@@ -236,12 +237,13 @@ __global__ void __launch_bounds__(4 * MF_TILE, 3)
         return;
     }
     struct backward b = {
-        a, *m, X, X + room.Z, X + room.dS, X + room.P, delta, size, h.keep, room, mf_patch_of(threadIdx.x), 0, 0, 0, 0};
+        a, *m, X, X + room.Z, X + room.dS, X + room.P, delta, size, h.keep, room, mf_patch_of<P>(threadIdx.x),
+        0, 0,  0, 0};
     for (b.key = 0; b.key < a.keys; b.key += MF_TILE)
         for (b.query = 0; b.query < a.queries; b.query += a.tile) {
             b.keys = mf_least(a.keys - b.key, MF_TILE);
             b.queries = mf_least(a.queries - b.query, a.tile);
-            tile_back<fours>(b);
+            tile_back<fours, P>(b);
         }
 }
 
@@ -253,10 +255,15 @@ static size_t bytes_of(const struct mf_attention *a)
 cudaError_t mf_attend_backward(const struct mf_attention *of, cudaStream_t stream)
 {
     struct mf_attention a = *of;
-    int tiles = (a.queries + MF_TILE - 1) / MF_TILE;
+    int tiles = mf_tiles_of(a.queries, MF_TILE);
     do
         a.tile = mf_queries_of(&a, tiles++);
     while (bytes_of(&a) > MF_ATTENTION_ROOM && a.tile > 16);
-    return mf_launch(stream, dim3(mf_heads_of(&a)), dim3(4 * a.tile), bytes_of(&a),
-                     a.fours ? attention_backward<true> : attention_backward<false>, a, backward_room_of(a));
+    bool few = a.tile == 16 && mf_heads_of(&a) < MF_FEW_BLOCKS;
+    void (*form)(struct mf_attention, struct backward_room) =
+        few       ? a.fours ? attention_backward<true, 2> : attention_backward<false, 2>
+              : a.fours ? attention_backward<true, 4>
+                  : attention_backward<false, 4>;
+    return mf_launch(stream, dim3(mf_heads_of(&a)), dim3((few ? 16 : 4) * a.tile), bytes_of(&a), form, a,
+                     backward_room_of(a));
 }

@@ -13,7 +13,10 @@ extern "C" {
 #include "op/how.h"
 }
 
-enum { MF_ATTENTION_ROOM = 99 << 10 }; /* bytes of shared memory: the most of the smallest GPU */
+enum {
+    MF_ATTENTION_ROOM = 99 << 10, /* bytes of shared memory: the most of the smallest GPU */
+    MF_FEW_BLOCKS = 256 /* fewer leave multiprocessors idle: then more threads share a tile, with the same bits */
+};
 
 struct mf_target { /* the gradient of q, k or v */
     float *grad;   /* NULL: not wanted */
@@ -30,7 +33,7 @@ struct mf_attention { /* a call */
     int n, queries, keys, dim, out; /* of a head of a block of rows */
     int padded;
     bool fours, whole; /* rows of all operands, and of weights, divide into packs of 4 */
-    int tile;          /* queries of a tile, a multiple of 16: 4 threads each */
+    int tile;          /* queries of a tile, a multiple of 16 */
     int some;          /* forward, queries of a block of threads: fewer where there are few, or very many keys */
     struct mf_target to[3];
 };
@@ -41,7 +44,7 @@ cudaError_t mf_attend_backward(const struct mf_attention *a, cudaStream_t stream
 /* Queries of a tile, where there are so many tiles. */
 static inline int mf_queries_of(const struct mf_attention *a, int tiles)
 {
-    return ((a->queries + tiles - 1) / tiles + 15) / 16 * 16;
+    return mf_tiles_of(mf_tiles_of(a->queries, tiles), 16) * 16;
 }
 
 static inline unsigned mf_heads_of(const struct mf_attention *a)

@@ -158,7 +158,7 @@ struct trial {
             if (std::isnan(a[i]) != std::isnan(b[i]))
                 worst = INFINITY;
             else if (!std::isnan(a[i]))
-                worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+                worst = worse(worst, fabs((double)a[i] - (double)b[i]));
         for (float x : b) {
             unsigned bits;
             memcpy(&bits, &x, 4);
@@ -203,7 +203,7 @@ struct trial {
             if (v.data.empty())
                 continue;
             else if (!in_lanes(v))
-                worst = fmax(worst, apart(v.grad, v.d_grad->get()));
+                worst = worse(worst, apart(v.grad, v.d_grad->get()));
             else
                 memcpy(sums.data() + v.in_lane, v.grad.data(), v.grad.size() * sizeof(float));
         sums.resize(stride, 0.0f); /* nothing is written between the lanes */
@@ -221,7 +221,7 @@ static void check(const char *what, const struct mf_kernel *kernel, const record
                 for (int bits = 0; bits < 4; bits++) {
                     bool pools = !strcmp(kernel->name, "pool"), masked = bits & 2;
                     way w = {n, lanes, shift, (bits & 1) != 0, masked, pools && !masked};
-                    worst = fmax(worst, trial(kernel, record, w).run());
+                    worst = worse(worst, trial(kernel, record, w).run());
                 }
     if (!ok(worst <= 2e-5, "%s as its reference", what))
         printf("#   off by %g\n", worst);

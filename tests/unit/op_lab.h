@@ -122,7 +122,7 @@ static inline double apart(const float *a, const float *b, size_t n)
     double worst = 0.0, most = 1e-6;
     for (size_t i = 0; i < n; i++) {
         double d = fabs((double)a[i] - (double)b[i]);
-        worst = fmax(worst, isnan(d) ? HUGE_VAL : d);
+        worst = worse(worst, isnan(d) ? HUGE_VAL : d);
         most = fmax(most, fabs((double)b[i]));
     }
     return worst / most;

@@ -68,7 +68,7 @@ static inline double grads_error(const struct fixture *f, const char *prefix, co
             continue;
         ++*found;
         for (size_t j = 0; j < n; j++) {
-            worst = fmax(worst, fabs((double)grads[ps->p[i].at + j] - v[j]));
+            worst = worse(worst, fabs((double)grads[ps->p[i].at + j] - v[j]));
             scale = fmax(scale, fabs(v[j]));
         }
         free(v);

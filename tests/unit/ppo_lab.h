@@ -190,7 +190,7 @@ static inline double furthest(const struct mf_policy *a, const struct mf_policy 
 {
     double d = 0;
     for (size_t i = 0; i < a->params.size; i++)
-        d = fmax(d, fabs((double)a->params.value[i] - (double)b->params.value[i]));
+        d = worse(d, fabs((double)a->params.value[i] - (double)b->params.value[i]));
     return d;
 }
 

@@ -64,9 +64,9 @@ static void as_torch(void)
     }
     double worst = 0.0;
     for (int i = 0; i < 21; i++) {
-        worst = fmax(worst, fabs((double)ps.value[i] - (double)want[0][i]));
-        worst = fmax(worst, fabs((double)a.m[i] - (double)want[1][i]));
-        worst = fmax(worst, fabs((double)a.v[i] - (double)want[2][i]));
+        worst = worse(worst, fabs((double)ps.value[i] - (double)want[0][i]));
+        worst = worse(worst, fabs((double)a.m[i] - (double)want[1][i]));
+        worst = worse(worst, fabs((double)a.v[i] - (double)want[2][i]));
     }
     ok(worst < 3e-7 && a.step[MF_GROUP_POLICY] == 5, "five steps of AdamW as PyTorch does them, one clipped");
     mf_adam_release(&a);

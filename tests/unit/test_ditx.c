@@ -56,7 +56,7 @@ static void same(const char *what, const float *got, const float *want, size_t n
 {
     double worst = 0, most = 1e-12;
     for (size_t i = 0; i < n; i++) {
-        worst = fmax(worst, got[i] == got[i] ? fabs((double)got[i] - (double)want[i]) : 1e9);
+        worst = worse(worst, got[i] == got[i] ? fabs((double)got[i] - (double)want[i]) : 1e9);
         most = fmax(most, fabs((double)want[i]));
     }
     if (!ok(worst <= bound * most, "%s", what))
@@ -242,7 +242,7 @@ static void gradients(const struct mf_params *ps, const float *grads)
         float *want = load("grad/", ps->p[i].name);
         for (int j = 0; want && j < ps->p[i].rows * ps->p[i].cols; j++) {
             double w = (double)want[j], g = (double)grads[ps->p[i].at + (size_t)j];
-            worst = fmax(worst, fabs(w - g)), most = fmax(most, fabs(w));
+            worst = worse(worst, fabs(w - g)), most = fmax(most, fabs(w));
             apart += (w - g) * (w - g), all += w * w;
         }
         found += want != NULL;
@@ -269,7 +269,7 @@ static void adam_step(struct mf_policy *p, struct mf_plan *plan, const struct mf
         float *want = load("after_adamw/", q->name), *grad = load("grad/", q->name);
         for (int j = 0; want && j < q->rows * q->cols; j++)
             if (fabsf(grad[j]) > 1e-6f) /* a first step is the gradient's sign: rounding has none */
-                worst = fmax(worst, fabs((double)p->params.value[q->at + (size_t)j] - (double)want[j]));
+                worst = worse(worst, fabs((double)p->params.value[q->at + (size_t)j] - (double)want[j]));
         found += want != NULL;
         free(want), free(grad);
     }

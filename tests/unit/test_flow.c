@@ -174,7 +174,7 @@ static void compare(const char *what, const char *record, const float *got)
     snprintf(name, sizeof name, "%s.%s", what, record);
     float *want = fixture_find(&fixture, name, &n);
     for (size_t i = 0; i < n; i++) {
-        worst = fmax(worst, fabs((double)got[i] - want[i]));
+        worst = worse(worst, fabs((double)got[i] - want[i]));
         scale = fmax(scale, fabs(want[i]));
     }
     ok(worst <= 1e-5 * scale, "%s: relative error %.1e", name, worst / scale);
@@ -400,7 +400,7 @@ static void clamps_and_slice(void)
         for (int j = 0; j < D; j++)
             largest = fmaxf(largest, fabsf(last[j]));
         for (int j = 0; j < C * A; j++)
-            worst = fmaxf(worst, fabsf(x.actions[i * C * A + j] - (last[OFFSET * A + j] + .1f) / 1.3f));
+            worst = worse(worst, fabsf(x.actions[i * C * A + j] - (last[OFFSET * A + j] + .1f) / 1.3f));
     }
     ok(largest == .5f, "the last step stays within final_limit");
     ok(worst == 0, "actions are the executed slice, un-normalised");

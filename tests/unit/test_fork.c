@@ -48,7 +48,7 @@ static void is(const char *name, const float *got, size_t n)
     double far = 0;
     float *want = fixture_find(&fixture, name, &there);
     for (size_t i = 0; want && i < n; i++)
-        far = fmax(far, fabs((double)got[i] - (double)want[i]) / (1 + fabs((double)want[i])));
+        far = worse(far, fabs((double)got[i] - (double)want[i]) / (1 + fabs((double)want[i])));
     ok(want && there == n && far < 1e-5, "%s are the fork's, within %.1e", name, far);
     free(want);
 }

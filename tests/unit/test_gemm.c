@@ -49,7 +49,7 @@ static double product(const struct route *r, int M, int K, int N, bool turned)
                     pass ? (double)b[n] + (double)r0.data[m * N + n] + (double)r1.data[n] : (double)old[m * N + n];
                 for (int k = 0; k < K; k++)
                     sum += (double)x[m * K + k] * (double)W[turned ? k * ldw + n : n * ldw + k];
-                worst = fmax(worst, fabs((pass && sum < 0.0 ? 0.0 : sum) - (double)y[m * N + n]));
+                worst = worse(worst, fabs((pass && sum < 0.0 ? 0.0 : sum) - (double)y[m * N + n]));
             }
     }
     free(p.data), free(W), free(x), free(b), free(y), free(old), free(r0.data), free(r1.data);
@@ -63,7 +63,7 @@ static void products(const struct route *r, double bound)
     double worst = 0.0;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int turned = 0; turned < 2; turned++)
-            worst = fmax(worst, product(r, sizes[i][0], sizes[i][1], sizes[i][2], turned));
+            worst = worse(worst, product(r, sizes[i][0], sizes[i][1], sizes[i][2], turned));
     ok(worst < bound, "%s: products of every shape within %.1g sqrt(K)", r->name, worst);
 }
 
@@ -177,7 +177,7 @@ static void outer(const struct route *r, double bound)
                 double sum = 0.0;
                 for (int m = 0; m < n && i < I; m++)
                     sum += 2.0 * (double)d[live[m] * O + o] * (double)x[live[m] * I + i];
-                worst = fmax(worst, fabs(sum - (double)dw[o * (I + 2) + i]));
+                worst = worse(worst, fabs(sum - (double)dw[o * (I + 2) + i]));
             }
         free(d), free(x), free(dw), free(work);
     }
@@ -206,7 +206,7 @@ static void function(const struct mf_kern *k, const char *name, int which, doubl
         double e = fabs((double)y[i] - want) / (relative ? fabs(want) + 1e-30 : 1.0 + fabs(want));
         if (which == MF_ACT_MISH) {
             slope = t + v * (1.0 - t * t) / (1.0 + exp(-v));
-            e = fmax(e, fabs((double)d[i] - slope) / (1.0 + fabs(slope)));
+            e = worse(e, fabs((double)d[i] - slope) / (1.0 + fabs(slope)));
         }
         if (e > worst)
             worst = e, at = v;

@@ -31,7 +31,7 @@ static void differences(int op, struct mf_engine *ref)
             mf_params_touch(&l.ps);
             double down = run(&l, FEW, NULL, NULL), g = (double)grad[p->at + (size_t)j];
             *w = was;
-            worst = fmax(worst, error_of(g, up, here, down, (double)h));
+            worst = worse(worst, error_of(g, up, here, down, (double)h));
             most = fmax(most, fabs(g));
         }
     }

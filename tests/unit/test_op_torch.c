@@ -165,7 +165,7 @@ static double compare(const struct mf_param *p, const float *got, const struct m
             memcpy(&w, want + (transposed ? j * p->rows + i : i * p->cols + j), sizeof w);
             if (into)
                 into[i * p->cols + j] = w;
-            worst = fmax(worst, fabs((double)w - (double)got[i * p->cols + j]));
+            worst = worse(worst, fabs((double)w - (double)got[i * p->cols + j]));
             most = fmax(most, fabs((double)w));
         }
     return worst / most;
@@ -208,7 +208,7 @@ static void one(const struct mf_safetensors *file, const char *name, struct mf_e
     struct mf_param flat = {.name = "y", .rows = 1, .cols = n};
     double dy = compare(&flat, got, want, NULL), dg = 0.0;
     for (int i = 0; i < trained; i++)
-        dg = fmax(dg, compare(&b.ps.p[i], mf_plan_grads(p) + b.ps.p[i].at, of_param(&b, b.ps.p[i].name, 'g'), NULL));
+        dg = worse(dg, compare(&b.ps.p[i], mf_plan_grads(p) + b.ps.p[i].at, of_param(&b, b.ps.p[i].name, 'g'), NULL));
     if (!ok(rc == 0 && dy < 2e-6 && dg < 4e-6, "%s on %s", name, device))
         printf("#   values off by %g, gradients by %g %s\n", dy, dg, err.text);
     mf_plan_free(p);

@@ -94,7 +94,7 @@ static void threads_and_lanes(void)
         run(&m, 2, tile, 3, N, NULL, y, g);
         double worst = 0.0;
         for (size_t i = 0; i < m.ps.size; i++)
-            worst = fmax(worst, fabs((double)g[i] - (double)g1[i]));
+            worst = worse(worst, fabs((double)g[i] - (double)g1[i]));
         ok(worst < 2e-5 && !memcmp(y, y1, sizeof(float) * N * D),
            "tiles of %d: the same outputs, gradients within rounding", tile);
     }

@@ -69,11 +69,11 @@ static void check_proximal(struct mf_rows *r, struct mf_engine *e, struct mf_pol
                 for (size_t q = first; q < first + E / W; q++) {
                     double a = (double)age(row, q), far = (double)r->old[row * E + q] - (double)now[row * E + q];
                     sum += a;
-                    worst = fmax(worst, fabs(far + (1 - alpha[i]) * a));
+                    worst = worse(worst, fabs(far + (1 - alpha[i]) * a));
                 }
-                worst = fmax(worst, fabs((double)r->correction[row * W + k % W] - exp(alpha[i] * sum)));
+                worst = worse(worst, fabs((double)r->correction[row * W + k % W] - exp(alpha[i] * sum)));
                 most = fmax(most, exp(alpha[i] * sum));
-                gap = fmax(gap, fabs(sum));
+                gap = worse(gap, fabs(sum));
             }
             ok(worst < 2e-6 && fabs(st.correction_max - most) < 2e-6 && fabs(st.logratio_gap - gap) < 2e-6,
                "alpha %g, %zu ratios of %zu: the closed form (off by %.2g)", alpha[i], W, E, worst);

@@ -81,7 +81,7 @@ static void scores(void)
         &err);
     double far = 0, most = 0;
     for (int i = 0; i < N * K * D; i++) {
-        far = fmax(far, fabs((double)elements[i] - (double)each[i]));
+        far = worse(far, fabs((double)elements[i] - (double)each[i]));
         most = fmax(most, fabs((double)each[i]));
     }
     ok(far < 1e-5 * most, "elements of a chain, relative error %.1e", far / most);

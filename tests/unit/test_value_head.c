@@ -132,7 +132,7 @@ static void check(const char *name, enum mf_value_pool how,
                 x[l * W + j] =
                     (double)(j < F ? points[(b * L + l) * F + j] : state[(b * TO + l / POINTS) * MF_STATE_DIM + j - F]);
         pool(&ps, x, pooled);
-        worst = fmax(worst, fabs((double)got[b] - head(&ps, pooled)));
+        worst = worse(worst, fabs((double)got[b] - head(&ps, pooled)));
     }
     ok(worst < 1e-5, "%s: off by %.1e", name, worst);
     mf_plan_free(plan);

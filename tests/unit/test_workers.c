@@ -118,7 +118,7 @@ static void together(void)
     for (int i = 0; i < 3; i++) {
         float worst = 0.0f;
         for (int j = 0; j < QUERIES * D; j++)
-            worst = fmaxf(worst, fabsf(y[0][i][j] - y[1][i][j]));
+            worst = worse(worst, fabsf(y[0][i][j] - y[1][i][j]));
         ok(worst < 1e-4f, "one sample on one thread as by plain loops");
         for (int threads = 2; threads <= 5; threads++)
             ok(!memcmp(y[threads][i], y[1][i], sizeof y[1][i]), "the same bits by %d threads together", threads);
@@ -127,7 +127,7 @@ static void together(void)
     size_t bytes;
     float *plain = helped(0, x, &bytes), *one = helped(1, x, &bytes), worst = 0.0f, most = 0.0f;
     for (size_t i = 0; i < bytes / sizeof *one; i++) {
-        worst = fmaxf(worst, fabsf(plain[i] - one[i]));
+        worst = worse(worst, fabsf(plain[i] - one[i]));
         most = fmaxf(most, fabsf(plain[i]));
     }
     ok(worst < 1e-5f * most, "gradients on one thread as by plain loops: %g of %g", (double)worst, (double)most);

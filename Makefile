@@ -27,6 +27,9 @@ ALL_C     = -std=c11 $(WARN) -Ilib -D_GNU_SOURCE -DMF_VERSION='"$(VERSION)"' -ff
             $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(OPT) $(CFLAGS) -MMD -MP
 LIBS      = -Wl,--as-needed $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lhdf5_hl -lmujoco -lncursesw -lz -lpthread -lm
 
+# For targets that call make again, on all cores where the caller has not said how many.
+JOBS      = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+
 # A line for each file; V=1: the command instead; make -s: neither.
 say = $(if $(V),,@$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-4s %s\n' $(1) $(2);))
 
@@ -158,7 +161,9 @@ test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
 	prove -e 'bats --tap' $(wildcard tests/cli/*.bats)
 
 check: setup
-	$(MAKE) lint test
+	$(MAKE) lint
+	$(MAKE) $(JOBS) all units build/emu/mf_cuda.so
+	$(MAKE) test
 
 # Against packages that Debian has not: tests/pypi/GROUP.txt goes to build/venv/GROUP, from PyPI.
 check-pypi: all $(patsubst tests/pypi/%.txt,build/venv/%/made,$(wildcard tests/pypi/*.txt))
@@ -170,7 +175,7 @@ build/venv/%/made: tests/pypi/%.txt
 	@touch $@
 
 demo: setup
-	$(MAKE) all
+	$(MAKE) $(JOBS) all
 	pipelines/demo
 
 setup:

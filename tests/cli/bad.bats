@@ -248,7 +248,7 @@ CASES
         refuses "must be one of flow_noise|flow_sde|flow_cps" policy.noise_method=flow &&
         refuses "lacks its closing ]" 'policy.hidden=[8,8' && refuses "unknown environment 'nowhere'" env=nowhere &&
         refuses "there is no device 'gpu'" device=gpu && refuses "there is no device 'cpu:'" device=cpu: &&
-        refuses "device=cuda: this installation has no CUDA plugin (mf_cuda.so); build it where nvcc is, or take device=cpu" device=cuda:0 &&
+        MF_CUDA=$T/none.so refuses "device=cuda: the plugin cannot be loaded: $T/none.so: cannot open" device=cuda:0 &&
         refuses "/nowhere: No such file" --config /nowhere &&
         refuses "is a folder, not a regular file" --config "$T" &&
         answers 1 "none.st: No such file" mf-collect "${small[@]}" run.dir="$T/run" policy.checkpoint=none.st

@@ -27,6 +27,7 @@ static struct backward_room backward_room_of(const struct mf_attention &a)
 
 /* The sums dO . O of queries, and 1 over the sums of their weights: 0 where no gradient comes, and then nothing else is
  * read for the query. Whether any comes. */
+template <bool fours>
 __device__ __forceinline__ bool prepare(const struct mf_attention &a, const struct mf_head &h, float *delta,
                                         float *size, float *any)
 {
@@ -37,12 +38,22 @@ __device__ __forceinline__ bool prepare(const struct mf_attention &a, const stru
     for (int first = 0; first < a.queries; first += blockDim.x / 4) {
         int i = first + threadIdx.x / 4, out = i < a.queries ? a.out : 0;
         float sum = 0.0f, live = 0.0f;
-#pragma unroll 4
-        for (int d = lane; d < out; d += 4) {
+#pragma unroll 2
+        for (int d = 4 * lane; d < out; d += 16) {
             size_t here = (size_t)i * a.y.cols + d;
-            float g = dy[here], o = y[here];
-            sum = g == 0.0f ? sum : fmaf(g, o, sum);
-            live = g == 0.0f ? live : 1.0f;
+            mf_pack<4> g = {}, o = {};
+            if (fours) {
+                g = *(const mf_pack<4> *)(dy + here);
+                o = *(const mf_pack<4> *)(y + here);
+            } else {
+                for (int c = 0; c < 4 && d + c < out; c++)
+                    g.of[c] = dy[here + c], o.of[c] = y[here + c];
+            }
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+                sum = g.of[c] == 0.0f ? sum : fmaf(g.of[c], o.of[c], sum);
+                live = g.of[c] == 0.0f ? live : 1.0f;
+            }
         }
         for (int by = 2; by; by /= 2) {
             sum += __shfl_xor_sync(~0u, sum, by);
@@ -230,7 +241,7 @@ __global__ void __launch_bounds__(MF_BLOCK, fours ? 3 : 2)
     for (int i = 0; i < 3; i++)
         if (a.to[i].rest)
             zero_rest(a, h, i);
-    if (!prepare(a, h, delta, size, X + room.warps)) {
+    if (!prepare<fours>(a, h, delta, size, X + room.warps)) {
         for (int i = 0; i < 3; i++)
             if (a.to[i].grad && !a.to[i].add)
                 zero(m->to[i].at, m->to[i].ld, a.x[i].rows / a.how.blocks, i < 2 ? a.dim : a.out);

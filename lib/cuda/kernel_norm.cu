@@ -15,7 +15,7 @@ static cudaError_t launch(const struct mf_kernel_call *k, const struct mf_norm_c
                      a);
 }
 
-__global__ void __launch_bounds__(MF_BLOCK) norm_forward(const struct mf_norm_call a)
+__global__ void __launch_bounds__(MF_BLOCK, 4) norm_forward(const struct mf_norm_call a)
 {
     struct mf_norm_member m = mf_norm_member_of(a);
     const float *__restrict__ x = a.x.data + m.first * a.x.cols + a.how.from + m.head * a.cols;
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(MF_BLOCK) norm_backward(const struct mf_norm_c
 
 struct norm_sums {
     int samples, chunk, chunks; /* of a lane; samples of a chunk */
-    int cols;                   /* different weights */
+    int cols, blocks;           /* different weights, and blocks of them */
     int rows_at_once;           /* threads of a column that take rows of the same sample */
     struct mf_div block_rows;   /* rows of a block */
     float *W, *b;               /* the first lane's, or NULL */
@@ -94,6 +94,7 @@ static struct norm_sums sums_of(const struct mf_kernel_call *k)
     s.chunk = rows < CHUNK_ROWS ? CHUNK_ROWS / rows : 1;
     s.chunks = (s.samples + s.chunk - 1) / s.chunk;
     s.cols = a.step ? c->y.cols : a.cols;
+    s.blocks = (s.cols + TOGETHER - 1) / TOGETHER;
     s.rows_at_once = mf_power_below(c->y.rows < SHARE ? c->y.rows : SHARE);
     s.block_rows = mf_div_by(a.rows);
     s.W = c->dW < 0 ? NULL : k->lane + c->dW;
@@ -114,10 +115,11 @@ __device__ __forceinline__ void add_sums(const struct norm_sums &s, int lane, in
  * the same threads wherever it is. */
 __global__ void __launch_bounds__(TOGETHER *SHARE) norm_weights(const struct mf_norm_call a, const struct norm_sums s)
 {
-    float *all = mf_shared<float>(); /* (2, SHARE, TOGETHER) */
-    int g = threadIdx.y, col = blockIdx.x * TOGETHER + threadIdx.x, lane = blockIdx.z, heads = a.how.heads;
+    float *all = mf_shared<float>();                                          /* (2, SHARE, TOGETHER) */
+    int chunk = blockIdx.x / s.blocks, block = blockIdx.x - chunk * s.blocks; /* neighbours have the same rows */
+    int g = threadIdx.y, col = block * TOGETHER + threadIdx.x, lane = blockIdx.y, heads = a.how.heads;
     int own = a.step ? col / a.cols : 0, from = a.step ? own : 0, to = a.step ? own + 1 : heads, j = col - own * a.step;
-    int first = blockIdx.y * s.chunk, last = first + s.chunk < s.samples ? first + s.chunk : s.samples;
+    int first = chunk * s.chunk, last = first + s.chunk < s.samples ? first + s.chunk : s.samples;
     int rows = a.y.rows, wide = mf_row_stride(&a.y);
     float W = 0.0f, b = 0.0f;
     for (int i = first + g / s.rows_at_once; col < s.cols && i < last; i += SHARE / s.rows_at_once)
@@ -144,7 +146,7 @@ __global__ void __launch_bounds__(TOGETHER *SHARE) norm_weights(const struct mf_
     for (int i = 0; i < SHARE; i++)
         sum += all[(g * SHARE + i) * TOGETHER + threadIdx.x];
     if (s.partial)
-        s.partial[(((size_t)lane * s.chunks + blockIdx.y) * 2 + g) * s.cols + col] = sum;
+        s.partial[(((size_t)lane * s.chunks + chunk) * 2 + g) * s.cols + col] = sum;
     else
         add_sums(s, lane, g, col, sum);
 }
@@ -167,20 +169,15 @@ __global__ void __launch_bounds__(TOGETHER *SHARE) norm_chunks(const struct norm
     add_sums(s, lane, at / s.cols, at % s.cols, sum);
 }
 
-static unsigned blocks_of(int cols)
-{
-    return (unsigned)((cols + TOGETHER - 1) / TOGETHER);
-}
-
 static cudaError_t to_weights(const struct mf_kernel_call *k)
 {
     struct norm_sums s = sums_of(k);
     size_t room = SHARE * TOGETHER * sizeof(float);
-    cudaError_t rc = mf_launch(k->stream, dim3(blocks_of(s.cols), s.chunks, k->lanes), dim3(TOGETHER, SHARE), 2 * room,
+    cudaError_t rc = mf_launch(k->stream, dim3(s.blocks * s.chunks, k->lanes), dim3(TOGETHER, SHARE), 2 * room,
                                norm_weights, mf_norm_of(k), s);
     return rc || !s.partial ? rc
-                            : mf_launch(k->stream, dim3(blocks_of(2 * s.cols), k->lanes), dim3(TOGETHER, SHARE), room,
-                                        norm_chunks, s);
+                            : mf_launch(k->stream, dim3((2 * s.cols + TOGETHER - 1) / TOGETHER, k->lanes),
+                                        dim3(TOGETHER, SHARE), room, norm_chunks, s);
 }
 
 /* ---- the operation ---- */

@@ -10,6 +10,9 @@
 
 #include <vector>
 
+/* Inlined without optimisation, too: they run at every wait. */
+#define CUEMU_INLINE inline __attribute__((always_inline))
+
 enum { CUEMU_SMEM = 227 << 10, CUEMU_THREADS = 1024, CUEMU_CLUSTER = 16 };
 
 /* Pushes what a function has to keep, stores the stack's pointer at *from, and goes on where `to` was stored so.
@@ -50,6 +53,7 @@ struct stack {
     stack *next;
 };
 struct thread {
+    void *sp;  /* where it goes on */
     stack *on; /* NULL: it has not begun */
     dim3 index;
     int lane, rank; /* rank: of its block in the cluster */
@@ -88,6 +92,7 @@ inline launched grid;
 /* What runs: thread now of warp warp_now, the w-th of the b-th block. */
 inline thread *now;
 inline warp *warp_now;
+inline thread *warp_first; /* its first thread */
 inline int w, b;
 
 /* ---- order ---- */
@@ -114,7 +119,9 @@ inline const int *small_order(int n)
 inline void turn_to_warp(int i)
 {
     w = i;
-    warp_now = &warps[small_order(grid.cluster)[b] * grid.warps + small_order(grid.warps)[i]];
+    int at = small_order(grid.cluster)[b] * grid.warps + small_order(grid.warps)[i];
+    warp_now = &warps[at];
+    warp_first = &fibers[at * 32];
 }
 inline void turn_to_block(int i)
 {
@@ -218,17 +225,10 @@ inline bool release_cluster()
     return waiting != 0;
 }
 
-/* Who runs next; NULL: all threads of the cluster have ended. */
-inline thread *pick()
+/* A warp that can go on; false: all threads of the cluster have ended. */
+inline bool turn()
 {
-    for (;;) {
-        if (unsigned ready = warp_now->ready) {
-            int p = __builtin_ctz(ready);
-            warp_now->ready = ready & (ready - 1);
-            return &fibers[(warp_now - warps) * 32 + p];
-        }
-        if (release_warp(warp_now))
-            continue;
+    while (!warp_now->ready && !release_warp(warp_now)) {
         if (w + 1 < grid.warps)
             turn_to_warp(w + 1);
         else if (release_block())
@@ -238,8 +238,20 @@ inline thread *pick()
         else if (release_cluster())
             turn_to_block(0);
         else
-            return nullptr;
+            return false;
     }
+    return true;
+}
+/* Who runs next; NULL: all threads of the cluster have ended. */
+CUEMU_INLINE thread *pick()
+{
+    if (!warp_now->ready && !turn())
+        return nullptr;
+    unsigned ready = warp_now->ready, later = ready & (ready - 1);
+    warp_now->ready = later;
+    if (later)
+        __builtin_prefetch(warp_first[__builtin_ctz(later)].sp);
+    return warp_first + __builtin_ctz(ready);
 }
 
 /* ---- fibers ---- */
@@ -256,9 +268,8 @@ inline stack *take_stack()
     mapping *m = make_mapping(STACKS, BELOW + STACK, false, false);
     mprotect(m->from, PAGE + BELOW, PROT_NONE);
     /* Not all at the same place in their pages, which share a few lines of the caches. */
-    char *top = m->at + BELOW + STACK - sizeof(stack) - made++ % 32 * 128;
-    stack *s = reinterpret_cast<stack *>(m->at + BELOW + STACK - sizeof(stack));
-    void **sp = reinterpret_cast<void **>((uintptr_t)top & ~(uintptr_t)15);
+    stack *s = reinterpret_cast<stack *>(m->at + BELOW + STACK - 64 - made++ % 31 * 128);
+    void **sp = reinterpret_cast<void **>(s);
     *--sp = nullptr; /* whence run_threads would return */
     *--sp = reinterpret_cast<void *>(run_threads);
     for (int i = 0; i < 6; i++)
@@ -266,13 +277,15 @@ inline stack *take_stack()
     s->sp = sp;
     return s;
 }
-inline void go_to(void **from, thread *t)
+CUEMU_INLINE void go_to(void **from, thread *t)
 {
-    if (!t->on)
+    if (!t->on) {
         t->on = take_stack();
+        t->sp = t->on->sp;
+    }
     now = t;
     threadIdx = t->index;
-    cuemu_switch(from, t->on->sp);
+    cuemu_switch(from, t->sp);
 }
 
 /* The life of a fiber: thread after thread that ends on its stack. */
@@ -298,12 +311,12 @@ inline void run_threads()
     }
 }
 /* This thread has said what it waits for. */
-inline void pass()
+CUEMU_INLINE void pass()
 {
     thread *me = now, *next = pick();
     if (next == me)
         return;
-    go_to(&me->on->sp, next);
+    go_to(&me->sp, next);
 }
 
 enum state { BARRIER, CLUSTER };
@@ -349,7 +362,7 @@ inline const unsigned char *gather(unsigned mask, const void *x, size_t n, int k
     }
     mine->come |= bit;
     mine->need |= mask;
-    mine->waiting |= 1u << ((now - fibers) % 32);
+    mine->waiting |= 1u << (now - warp_first);
     pass();
     return mine->box[mine->turn ^ 1][0];
 }

@@ -143,7 +143,7 @@ template <fault F> __global__ void cluster_sums(float *rows, float *y)
     if (F == GONE && blockIdx.x == 1)
         return;
     if (F != EARLY)
-        mf_cluster_sync();
+        cuemu::wait(cuemu::CLUSTER); /* barrier.cluster of PTX */
     float sum = 0.0f;
     for (unsigned i = 0; i < gridDim.x; i++)
         sum += rows[(size_t)i * n + me];

@@ -10,6 +10,40 @@ extern "C" {
 #include "op/how.h"
 }
 
+/* ---- backward to a modulation m, which serves `span` rows of y with each of its rows ---- */
+
+/* each(at, g, x) for V columns of these rows, in order: g is the gradient there, x the data (NULL: undefined). Some
+ * rows are loaded at once. */
+template <int V, class F>
+__device__ __forceinline__ void mf_rows_in_order(const float *grad, const float *data, size_t at, int span, int cols,
+                                                 F each)
+{
+    constexpr int AHEAD = 4;
+    for (int first = 0; first < span; first += AHEAD) {
+        mf_pack<V> g[AHEAD], x[AHEAD];
+#pragma unroll
+        for (int r = 0; r < AHEAD; r++)
+            if (first + r < span) {
+                g[r] = *(const mf_pack<V> *)(grad + at + r * cols);
+                if (data)
+                    x[r] = *(const mf_pack<V> *)(data + at + r * cols);
+            }
+#pragma unroll
+        for (int r = 0; r < AHEAD; r++)
+            if (first + r < span)
+                each(at + r * cols, g[r], x[r]);
+        at += AHEAD * cols;
+    }
+}
+
+/* A call that sets the gradient of row t of m zeroes what it does not read of it: all but `own` columns from `from`. */
+template <int V>
+__device__ __forceinline__ void mf_zero_others(const struct mf_tensor &m, int t, int from, int own, int pack, int packs)
+{
+    for (int j = pack * V; j < m.cols - own; j += packs * V)
+        *(mf_pack<V> *)(m.grad + (size_t)t * m.cols + (j < from ? j : j + own)) = {};
+}
+
 /* ---- gate: h + gate x ---- */
 
 struct mf_gating { /* a call */

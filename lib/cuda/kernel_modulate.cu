@@ -1,8 +1,6 @@
 /* kernel_modulate.cu - shift and scale: x (1 + scale) + shift. */
 #include "cuda/block.h"
 
-enum { AHEAD = 4 }; /* rows that a thread loads at once */
-
 template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, const struct mf_modulation &a)
 {
     return mf_cells(k->stream, a.rows, a.cols / V, [=] __device__(int row, int pack) {
@@ -35,28 +33,16 @@ template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, 
     return mf_cells(k->stream, a.rows / a.span, a.cols / V, [=] __device__(int t, int pack) {
         size_t to = (size_t)t * a.m.cols + a.from + pack * V, at = (size_t)t * a.span * a.cols + pack * V;
         mf_pack<V> scale = *(const mf_pack<V> *)(a.m.data + to + a.cols), shifts = {}, scales = {};
-        for (int first = 0; first < a.span; first += AHEAD) {
-            int some = a.span - first < AHEAD ? a.span - first : AHEAD;
-            mf_pack<V> g[AHEAD], x[AHEAD];
-#pragma unroll
-            for (int r = 0; r < AHEAD; r++)
-                if (r < some) {
-                    g[r] = *(const mf_pack<V> *)(a.y.grad + at + r * a.cols);
-                    if (a.dm)
-                        x[r] = *(const mf_pack<V> *)(a.x.data + at + r * a.cols);
-                }
-#pragma unroll
-            for (int r = 0; r < AHEAD; r++)
-                if (r < some) {
-                    for (int v = 0; a.dm && v < V; v++) {
-                        shifts.of[v] += g[r].of[v];
-                        scales.of[v] = g[r].of[v] == 0.0f ? scales.of[v] : fmaf(g[r].of[v], x[r].of[v], scales.of[v]);
-                    }
-                    if (a.dx)
-                        to_x(a, at + r * a.cols, g[r], scale);
-                }
-            at += AHEAD * a.cols;
-        }
+        mf_rows_in_order<V>(a.y.grad, a.dm ? a.x.data : NULL, at, a.span, a.cols,
+                            [&](size_t row, const mf_pack<V> &g, const mf_pack<V> &x) {
+                                for (int v = 0; a.dm && v < V; v++) {
+                                    shifts.of[v] += g.of[v];
+                                    scales.of[v] =
+                                        g.of[v] == 0.0f ? scales.of[v] : fmaf(g.of[v], x.of[v], scales.of[v]);
+                                }
+                                if (a.dx)
+                                    to_x(a, row, g, scale);
+                            });
         if (!a.dm)
             return;
         mf_pack<V> *shift = (mf_pack<V> *)(a.m.grad + to), *by = (mf_pack<V> *)(a.m.grad + to + a.cols);
@@ -66,8 +52,8 @@ template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, 
         }
         *shift = shifts;
         *by = scales;
-        for (int j = pack * V; !a.m.add && j < a.m.cols - 2 * a.cols; j += a.cols) /* those of other calls */
-            *(mf_pack<V> *)(a.m.grad + (size_t)t * a.m.cols + (j < a.from ? j : j + 2 * a.cols)) = {};
+        if (!a.m.add)
+            mf_zero_others<V>(a.m, t, a.from, 2 * a.cols, pack, a.cols / V);
     });
 }
 

@@ -46,7 +46,6 @@ every() { jq -es "map($1) | all" metrics >/dev/null || { cat metrics && return 1
 
 # same RUN RUN: their last checkpoints are, to the byte
 same() { cmp "$(newest "$1")" "$(newest "$2")"; }
-newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
 
 @test "rollouts of a frozen encoder carry encodings of the points: smaller, and the training is the same" {
     words+=(policy.pointwise=false policy.n_obs_steps=2 env.num_points=16 policy.denoise=joint policy.objective=chain_mean

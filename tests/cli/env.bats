@@ -12,8 +12,6 @@ setup() {
     server="$ROOT/tests/tools/env_server.py"
 }
 
-newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
-
 # train DIR [word ...]: the pipe to its end; its rollouts in DIR.rollouts, its last checkpoint in $last.
 train() {
     local dir=$1 status

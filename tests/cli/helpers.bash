@@ -28,3 +28,18 @@ preload() {
     ${CC:-cc} -shared -fPIC -o "$T/$1.so" "$ROOT/tests/tools/$1.c" || skip "no compiler"
     export ASAN_OPTIONS=verify_asan_link_order=0:$ASAN_OPTIONS
 }
+
+# newest DIR: the last checkpoint of a run.
+newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
+
+# train DIR [word ...]: the pipe to its end, by the words of $small; the last checkpoint's path in $last.
+train() {
+    local dir=$1 status
+    shift
+    mf-collect "${small[@]}" run.dir="$dir" "$@" 2>"$dir.err" | mf-gae 2>>"$dir.err" |
+        mf-ppo "${small[@]}" run.dir="$dir" "$@" >"$dir.mf" 2>>"$dir.err"
+    status=${PIPESTATUS[*]}
+    # shellcheck disable=SC2034 # the tests use it
+    last=$(newest "$dir")
+    [[ $status == "0 0 0" ]] || { cat "$dir.err"; echo "status $status"; return 1; }
+}

@@ -15,8 +15,6 @@ teardown() { # what a failed test has left
     done
 }
 
-newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
-
 # save FILE: tee. Where `hold` is set, only that many bytes pass, and then it waits.
 save() {
     [[ -z ${hold:-} ]] || { stdbuf -o0 head -c "$hold" | tee "$1" && exec sleep 1000; }

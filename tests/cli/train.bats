@@ -7,19 +7,6 @@ setup() {
         training.batch_size=32 training.num_epochs=2 'policy.hidden=[32,32,32]' 'policy.critic_hidden=[32,32,32]' threads=2)
 }
 
-newest() { find "$1/checkpoints" -name '[0-9]*.safetensors' | sort | tail -n 1; }
-
-# train DIR [word ...]: the pipe to its end; the last checkpoint's path in $last.
-train() {
-    local dir=$1 status
-    shift
-    mf-collect "${small[@]}" run.dir="$dir" "$@" 2>"$dir.err" | mf-gae 2>>"$dir.err" |
-        mf-ppo "${small[@]}" run.dir="$dir" "$@" >"$dir.mf" 2>>"$dir.err"
-    status=${PIPESTATUS[*]}
-    last=$(newest "$dir")
-    [[ $status == "0 0 0" ]] || { cat "$dir.err"; echo "status $status"; return 1; }
-}
-
 @test "the pipe ends by itself; its metrics are a complete stream, also in the run's folder; the first ratios are exactly 1" {
     train a && mf-check a.mf && mf-check a/logs/metrics.mf &&
         mf-view a.mf | jq -r 'select(.mf == "metrics") | .values["train/logratio_gap"]' | sort -u >gaps &&

@@ -112,7 +112,7 @@ struct backward { /* a block of threads: keys from `key` on, queries from `query
     float *X, *Z, *dS, *P; /* tiles of queries and of keys; (queries, keys) */
     const float *delta, *size, *keep;
     const struct backward_room &room;
-    struct mf_patch me;
+    struct mf_square me;
     int key, keys, query, queries;
 };
 
@@ -157,7 +157,7 @@ __device__ __forceinline__ void to_keys(const struct backward &b, int k, int d, 
 {
     const struct mf_matrix &m = b.m.to[k];
     for (int i = threadIdx.x; i < MF_TILE * MF_TILE / (P * P); i += blockDim.x) {
-        struct mf_patch p = mf_patch_of<P>(i);
+        struct mf_square p = mf_square_of<P>(i);
         int row = P * p.row, col = P * p.col;
         float sum[P][P];
         if (row >= b.keys || col >= cols)
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(MF_BLOCK, fours ? 3 : 2)
         return;
     }
     struct backward b = {
-        a, *m, X, X + room.Z, X + room.dS, X + room.P, delta, size, h.keep, room, mf_patch_of<P>(threadIdx.x),
+        a, *m, X, X + room.Z, X + room.dS, X + room.P, delta, size, h.keep, room, mf_square_of<P>(threadIdx.x),
         0, 0,  0, 0};
     for (b.key = 0; b.key < a.keys; b.key += MF_TILE)
         for (b.query = 0; b.query < a.queries; b.query += a.tile) {

@@ -31,7 +31,7 @@ struct forward { /* a block of threads: queries from `first` on */
     const struct mf_attention &a;
     const struct forward_room &room;
     struct mf_head h;
-    struct mf_patch me;
+    struct mf_square me;
     float *Q, *T, *S,
         *sizes; /* queries; slots for tiles of keys and values; scores, and 1 over sums of their weights */
     int first, queries;
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(MF_BLOCK, 3)
     struct forward f = {a,
                         room,
                         h,
-                        mf_patch_of<P>(threadIdx.x),
+                        mf_square_of<P>(threadIdx.x),
                         Q,
                         Q + room.tile,
                         Q + room.scores,

@@ -34,13 +34,13 @@ static inline __host__ __device__ int mf_tiles_of(int n, int each)
     return (n + each - 1) / each;
 }
 
-/* Of a tile's patches of P x P, thread t takes patch (row, col), and in larger steps of t the next. A warp has 4 rows
+/* Of a tile, in patches of P x P, thread t takes patch (row, col), and in larger steps of t the next. A warp has 4 rows
  * and 8 columns of them. */
-struct mf_patch {
+struct mf_square {
     int row, col;
 };
 
-template <int P> __device__ __forceinline__ struct mf_patch mf_patch_of(int t)
+template <int P> __device__ __forceinline__ struct mf_square mf_square_of(int t)
 {
     constexpr int warps = MF_TILE / (8 * P); /* side by side */
     return {t / 8 % 4 + t / (32 * warps) * 4, t % 8 + t / 32 % warps * 8};

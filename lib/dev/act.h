@@ -30,6 +30,10 @@ MF_EVERYWHERE static inline float mf_act_of(enum mf_act act, float x, float *slo
         float t = tanhf(a * (x + b * x * x * x));
         y = 0.5f * x * (1.0f + t);
         d = 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * a * (1.0f + 3.0f * b * x * x);
+    } else if (act == MF_ACT_GELU_ERF) { /* x times the normal distribution's probability below x */
+        float p = 0.5f * (1.0f + erff(0.7071067812f * x));
+        y = x * p;
+        d = p + 0.3989422804f * x * expf(-0.5f * x * x);
     }
     *slope = d;
     return y;

@@ -21,12 +21,20 @@
 
 #include "base/everywhere.h"
 
-enum mf_act { MF_ACT_NONE, MF_ACT_RELU, MF_ACT_MISH, MF_ACT_TANH, MF_ACT_SILU, MF_ACT_GELU /* its tanh form */ };
+enum mf_act {
+    MF_ACT_NONE,
+    MF_ACT_RELU,
+    MF_ACT_MISH,
+    MF_ACT_TANH,
+    MF_ACT_SILU,
+    MF_ACT_GELU,     /* its tanh form */
+    MF_ACT_GELU_ERF, /* x/2 (1 + erf(x/sqrt 2)) */
+};
 
 /* The derivative cannot be computed from the result: forward stores it in aux. */
 MF_EVERYWHERE static inline bool mf_act_keeps(enum mf_act act)
 {
-    return act == MF_ACT_MISH || act == MF_ACT_SILU || act == MF_ACT_GELU;
+    return act == MF_ACT_MISH || act == MF_ACT_SILU || act == MF_ACT_GELU || act == MF_ACT_GELU_ERF;
 }
 
 struct mf_tensor {

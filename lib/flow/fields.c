@@ -50,7 +50,7 @@ const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const s
 /* The words of an enum, by value. The keys of the first two offer only some of them. */
 static const char *words_of(const struct mf_spec_field *f)
 {
-    return f->at == AT(net.act)        ? "none|relu|mish|tanh|silu|gelu"
+    return f->at == AT(net.act)        ? "none|relu|mish|tanh|silu|gelu|gelu_erf"
            : f->at == AT(noise_method) ? "none|flow_noise|flow_sde|flow_cps"
                                        : f->words;
 }

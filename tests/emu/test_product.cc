@@ -239,7 +239,7 @@ static void live(enum mf_precision precision)
 static void epilogue(enum mf_precision precision)
 {
     bool equal = true;
-    for (int act = MF_ACT_NONE; act <= MF_ACT_GELU; act++)
+    for (int act = MF_ACT_NONE; act <= MF_ACT_GELU_ERF; act++)
         for (int N : {24, 35}) {
             struct trial t = {};
             enum { SAMPLES = 6, ROWS = 4, SPREAD = 2 };

@@ -194,18 +194,24 @@ static void function(const struct mf_kern *k, const char *name, int which, doubl
     double worst = 0.0, at = 0.0;
     for (int i = 0; i < POINTS; i++)
         x[i] = (float)(low + (high - low) * i / (POINTS - 1));
-    if (which < MF_ACT_MISH + 2)
-        k->act((enum mf_act)which, POINTS, x, y, which == MF_ACT_MISH ? d : NULL);
+    bool slopes = which == MF_ACT_MISH || which == MF_ACT_GELU_ERF;
+    if (which <= MF_ACT_GELU_ERF)
+        k->act((enum mf_act)which, POINTS, x, y, slopes ? d : NULL);
     else if (which == 10)
         k->exp(POINTS, x, y);
     else
         k->log(POINTS, x, y);
     for (int i = 0; i < POINTS; i++) {
-        double v = (double)x[i], t = tanh(log1p(exp(v))), want, slope = 0.0;
-        want = which == MF_ACT_TANH ? tanh(v) : which == MF_ACT_MISH ? v * t : which == 10 ? exp(v) : log(v);
+        double v = (double)x[i], t = tanh(log1p(exp(v))), p = 0.5 * erfc(-v / sqrt(2.0)), want, slope = 0.0;
+        want = which == MF_ACT_TANH       ? tanh(v)
+               : which == MF_ACT_MISH     ? v * t
+               : which == MF_ACT_GELU_ERF ? v * p
+               : which == 10              ? exp(v)
+                                          : log(v);
         double e = fabs((double)y[i] - want) / (relative ? fabs(want) + 1e-30 : 1.0 + fabs(want));
-        if (which == MF_ACT_MISH) {
-            slope = t + v * (1.0 - t * t) / (1.0 + exp(-v));
+        if (slopes) {
+            slope = which == MF_ACT_MISH ? t + v * (1.0 - t * t) / (1.0 + exp(-v))
+                                         : p + v * exp(-0.5 * v * v) / sqrt(2.0 * acos(-1.0));
             e = worse(e, fabs((double)d[i] - slope) / (1.0 + fabs(slope)));
         }
         if (e > worst)
@@ -225,13 +231,14 @@ static void functions(const struct mf_kern *k)
     function(k, "tanh", MF_ACT_TANH, -12.0, 12.0, false, 2e-7);
     function(k, "tanh near 0", MF_ACT_TANH, -0.01, 0.01, true, 4e-7);
     function(k, "mish and its slope", MF_ACT_MISH, -30.0, 30.0, false, 3e-7);
+    function(k, "exact GELU and its slope", MF_ACT_GELU_ERF, -30.0, 30.0, false, 2e-7);
     float x[9] = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN}, y[9], d[9], nans = 0.0f;
-    for (int act = MF_ACT_MISH; act <= MF_ACT_TANH; act++) {
+    for (int act = MF_ACT_MISH; act <= MF_ACT_GELU_ERF; act++) {
         k->act((enum mf_act)act, 9, x, y, d);
         for (int i = 0; i < 9; i++)
             nans += y[i] != y[i];
     }
-    ok(nans == 18.0f, "%s: NaN comes out as NaN", k->name);
+    ok(nans == 45.0f, "%s: NaN comes out as NaN", k->name);
 }
 
 /* Random products, sums of outer products and activations, as bytes: those of two instruction sets in the same order.
@@ -259,8 +266,8 @@ static uint64_t digest_of(const struct mf_kern *k, const struct mf_products *by)
                   &(struct mf_epilogue){.b = r0,
                                         .y = &is,
                                         .r = {&res},
-                                        .act = (enum mf_act)(i % 6),
-                                        .slope = i % 6 > MF_ACT_RELU ? slope : NULL});
+                                        .act = (enum mf_act)(i % 7),
+                                        .slope = i % 7 > MF_ACT_RELU ? slope : NULL});
         const struct mf_outer o = {M, N, K, live, y, x, i % 2, dw, work, K};
         by->pack_rows(&o, 0, 1);
         by->outer(&o, 0, 1);

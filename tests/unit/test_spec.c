@@ -221,12 +221,12 @@ static void choices(void)
     char text[MF_SPEC_TEXT];
     int wrong = 0;
     for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
-        for (int i = 0; i <= MF_ACT_GELU && !strcmp(f->name, "activation"); i++) {
+        for (int i = 0; i <= MF_ACT_GELU_ERF && !strcmp(f->name, "activation"); i++) {
             s.net.act = (enum mf_act)i;
             mf_spec_text(&s, f, text);
             wrong += mf_spec_set(&back, f, text, "here", &err) || back.net.act != s.net.act;
         }
-    ok(wrong == 0 && !strcmp(mf_spec_value(&s, "activation", text), "gelu"), "each activation has its word");
+    ok(wrong == 0 && !strcmp(mf_spec_value(&s, "activation", text), "gelu_erf"), "each activation has its word");
 }
 
 /* The spec of the words of a configuration. */

@@ -1,7 +1,8 @@
 /* how.h - the attributes of operations, mf_call.how: devices read them for their own kernels.
  *
  * sum: enum mf_act. rows, cols, modulate, gate: int, the first row or column. pool: enum mf_pool. sinusoid: float, the
- * scale. unfold, fold: struct mf_slide. linear, norm, attention: below. The others have none.
+ * scale. unfold, fold: struct mf_slide. im2col, max_pool2d: struct mf_patch. linear, norm, attention, picture: below.
+ * The others have none.
  */
 #ifndef MF_OP_HOW_H
 #define MF_OP_HOW_H
@@ -34,6 +35,58 @@ struct mf_norm_how {
 struct mf_slide {
     int blocks, kernel, stride, pad;
 };
+
+/* Windows of kh x kw pixels of maps of H x W, one map after the other, each row by row. In both directions they start
+ * every `stride` pixels, the first `pad` before the map. */
+struct mf_patch {
+    int H, W, kh, kw, stride, pad;
+};
+
+/* Windows of a map from its top to its bottom, and from left to right. */
+MF_EVERYWHERE static inline int mf_patch_down(const struct mf_patch *p)
+{
+    return (p->H + 2 * p->pad - p->kh) / p->stride + 1;
+}
+
+MF_EVERYWHERE static inline int mf_patch_across(const struct mf_patch *p)
+{
+    return (p->W + 2 * p->pad - p->kw) / p->stride + 1;
+}
+
+/* Maps of so many rows in all divide into windows, none of which is beyond its map. */
+static inline bool mf_patch_fits(const struct mf_patch *p, int rows)
+{
+    bool size = p->H > 0 && p->W > 0 && p->kh > 0 && p->kw > 0 && p->stride > 0;
+    return size && rows % (p->H * p->W) == 0 && p->pad >= 0 && p->pad < p->kh && p->pad < p->kw &&
+           p->H + 2 * p->pad >= p->kh && p->W + 2 * p->pad >= p->kw;
+}
+
+/* The row of all maps that is pixel `tap`, counted row by row, of window i; -1: beyond the map. */
+static inline int mf_patch_pixel(const struct mf_patch *p, int i, int tap)
+{
+    int across = mf_patch_across(p), of_map = mf_patch_down(p) * across, map = i / of_map, at = i % of_map;
+    int top = at / across * p->stride - p->pad + tap / p->kw, left = at % across * p->stride - p->pad + tap % p->kw;
+    return top < 0 || left < 0 || top >= p->H || left >= p->W ? -1 : (map * p->H + top) * p->W + left;
+}
+
+/* The picture of a row of observations: its numbers (H, W, C), of which the window (h, w) from (top, left) is taken. */
+struct mf_picture_how {
+    int from;   /* its first column */
+    bool bytes; /* else floats */
+    int W, C, top, left, h, w;
+};
+
+/* Numbers from the first of the picture to the first of the window's row. */
+MF_EVERYWHERE static inline int mf_picture_at(const struct mf_picture_how *p, int row)
+{
+    return ((p->top + row) * p->W + p->left) * p->C;
+}
+
+/* Number i of the picture that begins at x. */
+MF_EVERYWHERE static inline float mf_picture_number(const float *x, bool bytes, int i)
+{
+    return bytes ? (float)((const unsigned char *)x)[i] : x[i];
+}
 
 /* softmax(scale q k^T) v: q is columns [at[0], at[0] + dim) of its operand, k [at[1], at[1] + dim), v [at[2], at[2] +
  * out); a head takes its share of each. Rows see those of their own block alone. */

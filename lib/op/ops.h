@@ -10,6 +10,8 @@
 #include "graph/graph.h"
 #include "op/how.h"
 
+struct mf_obs;
+
 /* y = act(x W[:, from : from + x.cols]^T + b + r1 + r2); W (out, in), b (1, out) or -1.
  * r1, r2: MF_NONE, or (.., out), spread. */
 struct mf_val mf_linear(struct mf_graph *g, struct mf_val x, int W, int from, int b, struct mf_val r1, struct mf_val r2,
@@ -55,6 +57,23 @@ struct mf_val mf_unfold(struct mf_graph *g, struct mf_val x, const struct mf_sli
 /* Its adjoint, (blocks*T, C*kernel) -> (blocks*T', C), T' = (T-1) stride - 2 pad + kernel: after mf_linear_transposed
  * with a weight (in, out*kernel) it is ConvTranspose1d. */
 struct mf_val mf_fold(struct mf_graph *g, struct mf_val x, const struct mf_slide *how);
+
+/* A picture of flat observations x (rows, ..), as the engine takes it: value*scale[c] + offset[c] of its window of
+ * crop x crop pixels (0: all of it), whose first is at round((size - crop)/2), halves to even. The picture o, (H, W,
+ * C), begins at column `from`: as floats, or as bytes, four to a float's place. scale, offset: parameters (1, C).
+ * (rows*h*w, C): a row is a pixel. No gradient. */
+struct mf_val mf_picture(struct mf_graph *g, struct mf_val x, int from, const struct mf_obs *o, int crop, int scale,
+                         int offset);
+/* Conv2d's operand: a row has the pixels of a window, row by row, so that mf_linear with a weight (out, kh*kw*C) is the
+ * convolution: maps (n*H*W, C) -> (n*H'*W', kh*kw*C), H' = (H + 2 pad - kh)/stride + 1; 0 beyond a map. */
+struct mf_val mf_im2col(struct mf_graph *g, struct mf_val x, const struct mf_patch *how);
+/* The largest of each window and channel: (n*H*W, C) -> (n*H'*W', C). Of equal ones the first gets the gradient. */
+struct mf_val mf_max_pool2d(struct mf_graph *g, struct mf_val x, const struct mf_patch *how);
+
+/* Of each block of rows: its transpose, (blocks*R, C) -> (blocks*C, R). */
+struct mf_val mf_transpose(struct mf_graph *g, struct mf_val x, int blocks);
+/* Sums of each block's rows, weighed by W (R, N): (blocks*R, N) -> (blocks, N). */
+struct mf_val mf_blend(struct mf_graph *g, struct mf_val x, int W);
 
 /* x times the weight (1, 1) of its sample (no gradient into it); weight 0 = masked: 0, forward and back. */
 struct mf_val mf_weigh(struct mf_graph *g, struct mf_val x, struct mf_val weight);

@@ -219,7 +219,8 @@ static void check(const char *what, const struct mf_kernel *kernel, const record
         for (int lanes : {1, 2})
             for (int shift : {0, 1})
                 for (int bits = 0; bits < 4; bits++) {
-                    bool pools = !strcmp(kernel->name, "pool"), masked = bits & 2;
+                    bool pools = !strncmp(kernel->name, "pool", 4) || !strncmp(kernel->name, "max_pool", 8),
+                         masked = bits & 2;
                     way w = {n, lanes, shift, (bits & 1) != 0, masked, pools && !masked};
                     worst = worse(worst, trial(kernel, record, w).run());
                 }
@@ -240,8 +241,8 @@ static const struct mf_kernel *kernel(const char *name)
 static void sums(int cols)
 {
     const struct mf_kernel *k = kernel("sum");
-    static const char *const names[] = {"no activation", "ReLU", "mish", "tanh", "SiLU", "GELU"};
-    for (int act = MF_ACT_NONE; act <= MF_ACT_GELU; act++)
+    static const char *const names[] = {"no activation", "ReLU", "mish", "tanh", "SiLU", "GELU", "exact GELU"};
+    for (int act = MF_ACT_NONE; act <= MF_ACT_GELU_ERF; act++)
         check(
             names[act], k, RECORD {
                 (void)ps;
@@ -349,6 +350,40 @@ static void slides(int cols)
         }
 }
 
+static void patches(int cols)
+{
+    static const struct mf_patch ways[] = {
+        {5, 4, 3, 3, 1, 1}, {7, 6, 2, 2, 2, 0}, {8, 9, 4, 3, 3, 0}, {4, 5, 3, 3, 2, 2}};
+    for (struct mf_patch how : ways) {
+        check(
+            "windows of maps", kernel("im2col"), RECORD {
+                (void)ps;
+                return mf_im2col(g, mf_input(g, 2 * how.H * how.W, cols), &how);
+            });
+        check(
+            "the largest of windows", kernel("max_pool2d"), RECORD {
+                (void)ps;
+                return mf_max_pool2d(g, mf_input(g, 2 * how.H * how.W, cols), &how);
+            });
+    }
+}
+
+static void blocks(int cols)
+{
+    for (int rows : {2, 33, 70}) {
+        check(
+            "transposes", kernel("transpose"), RECORD {
+                (void)ps;
+                return mf_transpose(g, mf_input(g, 2 * rows, 5 * cols), 2);
+            });
+        check(
+            "weighed sums of rows", kernel("blend"), RECORD {
+                int W = mf_param_add(ps, "W", rows, cols, 2, (enum mf_group)0, MF_INIT_NORMAL, 1.0f);
+                return mf_blend(g, mf_input(g, 3 * rows, cols), W);
+            });
+    }
+}
+
 static std::string digest_in(int order, const char *self)
 {
     char line[64] = "";
@@ -368,6 +403,8 @@ int main(int argc, char **argv)
         moves(cols);
         pools(cols);
         slides(cols);
+        patches(cols);
+        blocks(cols);
     }
     if (argc > 1) {
         printf("%llx\n", digest);

@@ -232,4 +232,42 @@ def kl(new, old, w, knobs):
 
 case("kl", kl, [], [rand(1, 24), rand(1, 24), torch.rand(1, 24).double(), knob(.2, 0, .8, 0)])
 
+# What pictures add: the rows of a map are its pixels, row by row.
+def in_maps(fn, x, H, W):
+    y = fn(x.reshape(-1, H, W, x.shape[1]).permute(0, 3, 1, 2))
+    return y.permute(0, 2, 3, 1).reshape(-1, y.shape[1])
+
+
+def conv2d(x, W, b, H, width, kernel, stride, pad):
+    W = W.reshape(len(W), kernel, kernel, -1).permute(0, 3, 1, 2)
+    return in_maps(lambda u: F.conv2d(u, W, b[0], stride, pad), x, H, width)
+
+
+def picture(d, scale, offset, bytes, crop):
+    numbers = d[:, 1:].float().contiguous()
+    numbers = (numbers.view(torch.uint8) if bytes else numbers)[:, :4 * 6 * 3].reshape(-1, 4, 6, 3).double()
+    top, left = (round((size - crop) / 2) if crop else 0 for size in (4, 6))
+    numbers = numbers[:, top:top + (crop or 4), left:left + (crop or 6)]
+    return (numbers * scale[0] + offset[0]).reshape(-1, 3)
+
+
+def packed(rows, floats):  # bytes as floats that are numbers
+    b = torch.randint(0, 256, (rows, floats, 4), dtype=torch.uint8)
+    b[:, :, 3] %= 127
+    return b.reshape(rows, -1).view(torch.float32).double()
+
+
+case("linear_gelu_erf", lambda x, W, b, r1, r2: F.gelu(F.linear(x, W[:, 3:], b) + r1 + r2),
+     [rand(R, 9), rand(21, 12), rand(1, 21), rand(R, 21), rand(1, 21)])
+case("activate_gelu_erf", F.gelu, [3 * rand(R, 13)])
+case("picture_bytes", lambda *x: picture(*x, True, 3), [], [packed(2, 20), rand(1, 3), rand(1, 3)])
+case("picture_floats", lambda *x: picture(*x, False, 0), [], [rand(2, 74), rand(1, 3), rand(1, 3)])
+case("conv2d_same", lambda *x: conv2d(*x, 5, 4, 3, 1, 1), [rand(40, 3), rand(7, 27), rand(1, 7)])
+case("conv2d_stem", lambda *x: conv2d(*x, 12, 16, 8, 4, 0), [rand(192, 3), rand(5, 192), rand(1, 5)])
+case("conv2d_half", lambda *x: conv2d(*x, 5, 7, 3, 2, 0), [rand(70, 8), rand(5, 72), rand(1, 5)])
+case("max_pool2d_half", lambda x: in_maps(lambda u: F.max_pool2d(u, 2, 2), x, 5, 7), [rand(70, 5)])
+case("max_pool2d_padded", lambda x: in_maps(lambda u: F.max_pool2d(u, 3, 2, 1), x, 6, 5), [rand(60, 5)])
+case("transpose", lambda x: x.reshape(2, 9, 5).transpose(1, 2).reshape(10, 9), [rand(18, 5)])
+case("blend", lambda x, W: (x.reshape(3, 6, 5) * W).sum(1), [rand(18, 5), rand(6, 5)])
+
 save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

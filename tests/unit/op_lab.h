@@ -2,6 +2,7 @@
 #ifndef MF_OP_LAB_H
 #define MF_OP_LAB_H
 
+#include "base/layout.h"
 #include "flow/ops.h"
 #include "op_operands.h"
 #include "rl/losses.h"
@@ -19,6 +20,15 @@ static struct mf_val norm(struct lab *l, enum mf_norm how, bool affine)
     int W = affine ? matrix(l, 1, 11) : -1, b = affine && how == MF_NORM_LAYER ? matrix(l, 1, 11) : -1;
     struct mf_val x = operand(l, R, 30);
     return mf_add(l->g, mf_norm(l->g, x, 3, 22, 2, how, W, b, 1e-3f), mf_norm(l->g, x, 0, 22, 1, how, -1, -1, 1e-3f));
+}
+
+/* Two observations a sample, with a picture of 5 x 7 pixels. */
+static struct mf_val picture(struct lab *l, bool u8, int crop)
+{
+    int scale = mf_param_add(&l->ps, "scale", 1, 3, 1, MF_GROUP_BUFFER, MF_INIT_NORMAL, 0.5f);
+    int offset = mf_param_add(&l->ps, "offset", 1, 3, 1, MF_GROUP_BUFFER, MF_INIT_NORMAL, 0.5f);
+    struct mf_obs o = {.dim = {5, 7, 3}, .u8 = u8};
+    return mf_picture(l->g, input(l, 2, 110), 3, &o, crop, scale, offset);
 }
 
 /* Heads of n columns in rows of 2 heads, packed in one operand; two blocks of 5 rows. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/layout.h"
 #include "device_under_test.h"
 #include "flow/ops.h"
 #include "graph/plan.h"
@@ -39,10 +40,15 @@ static float *keep(struct bench *b, size_t n)
     return b->kept[b->n_kept++] = calloc(n, sizeof(float));
 }
 
-/* What a parameter is in the file: an operand is called as there, W and b of a linear are its operands 1 and 2. */
+/* What a parameter is in the file: an operand and data are called as there, W and b of a linear are its operands 1 and
+ * 2. */
 static const struct mf_array *of_param(const struct bench *b, const char *param, char kind)
 {
-    char what[] = {kind, *param == 'x' ? param[1] : *param == 'W' ? '1' : '2', 0};
+    char what[] = {*param == 'd' ? 'd' : kind,
+                   *param == 'x' || *param == 'd' ? param[1]
+                   : *param == 'W'                ? '1'
+                                                  : '2',
+                   0};
     return find(b, what);
 }
 
@@ -52,8 +58,8 @@ static int param(struct bench *b, const char *what)
     const struct mf_array *a = of_param(b, what, 'x');
     bool transposed = what[0] == 'x';
     int rows = (int)a->dim[0], cols = (int)a->dim[1];
-    return mf_param_add(&b->ps, what, transposed ? cols : rows, transposed ? rows : cols, 2, MF_GROUP_POLICY,
-                        MF_INIT_CONST, 0.0f);
+    return mf_param_add(&b->ps, what, transposed ? cols : rows, transposed ? rows : cols, 2,
+                        *what == 'd' ? MF_GROUP_BUFFER : MF_GROUP_POLICY, MF_INIT_CONST, 0.0f);
 }
 
 static struct mf_val x(struct bench *b, int k)
@@ -120,6 +126,18 @@ static struct mf_val convolve(struct bench *b, const struct mf_slide *how)
 {
     struct mf_val windows = mf_unfold(b->g, x(b, 0), how);
     return mf_linear(b->g, windows, param(b, "W"), 0, param(b, "b"), MF_NONE, MF_NONE, MF_ACT_NONE);
+}
+
+static struct mf_val convolve2d(struct bench *b, const struct mf_patch *how)
+{
+    struct mf_val windows = mf_im2col(b->g, x(b, 0), how);
+    return mf_linear(b->g, windows, param(b, "W"), 0, param(b, "b"), MF_NONE, MF_NONE, MF_ACT_NONE);
+}
+
+static struct mf_val picture(struct bench *b, bool u8, int crop)
+{
+    struct mf_obs o = {.dim = {4, 6, 3}, .u8 = u8};
+    return mf_picture(b->g, d(b, 0), 1, &o, crop, param(b, "d1"), param(b, "d2"));
 }
 
 #define CASE(name, value)                                                                                              \
@@ -208,7 +226,9 @@ static void one(const struct mf_safetensors *file, const char *name, struct mf_e
     struct mf_param flat = {.name = "y", .rows = 1, .cols = n};
     double dy = compare(&flat, got, want, NULL), dg = 0.0;
     for (int i = 0; i < trained; i++)
-        dg = worse(dg, compare(&b.ps.p[i], mf_plan_grads(p) + b.ps.p[i].at, of_param(&b, b.ps.p[i].name, 'g'), NULL));
+        if (b.ps.p[i].group != MF_GROUP_BUFFER)
+            dg = worse(dg,
+                       compare(&b.ps.p[i], mf_plan_grads(p) + b.ps.p[i].at, of_param(&b, b.ps.p[i].name, 'g'), NULL));
     if (!ok(rc == 0 && dy < 2e-6 && dg < 4e-6, "%s on %s", name, device))
         printf("#   values off by %g, gradients by %g %s\n", dy, dg, err.text);
     mf_plan_free(p);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # table.sh ROOM: print the C tables of the files that are one: lib/env/env_*.c, lib/nn/net_*.c, lib/cpu/fast_*.c,
-# lib/cuda/kernel_*.cu and fusion_*.cu, lib/*/device_*.c (for dev); conf: the names of the networks, for the help of
-# policy.network.
+# lib/cuda/kernel_*.cu and fusion_*.cu, lib/*/device_*.c (for dev); conf: the names of networks and encoders, for the
+# help of policy.network and policy.encoder.
 room=$1
 table() { # PREFIX FILE..
     prefix=$1
@@ -13,13 +13,22 @@ table() { # PREFIX FILE..
     for n in $names; do echo "    &mf_${prefix}_$n,"; done
     echo "    0};"
 }
+help() { # KEY TEXT FILE..
+    key=$1 text=$2
+    shift 2
+    names=$(for f; do b=${f##*/}; b=${b#*_}; printf ', %s' "${b%.c}"; done)
+    echo "extern const char mf_${key}_help[];"
+    echo "const char mf_${key}_help[] = \"$text${names#, }\";"
+}
 case $room in
 env) table env lib/env/env_*.c ;;
-nn) table net lib/nn/net_*.c ;;
+nn)
+    table net lib/nn/net_*.c
+    table encoder lib/nn/encoder_*.c
+    ;;
 conf)
-    names=$(for f in lib/nn/net_*.c; do b=${f##*/net_}; printf ', %s' "${b%.c}"; done)
-    echo "extern const char mf_network_help[];"
-    echo "const char mf_network_help[] = \"velocity network: ${names#, }\";"
+    help network "velocity network: " lib/nn/net_*.c
+    help encoder "encoder of pictures, one for all networks: " lib/nn/encoder_*.c
     ;;
 cpu) table fast lib/cpu/fast_*.c ;;
 cuda)

@@ -176,7 +176,7 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     mf_frame_set_num(head, "spec.control_hz", c->env->control_hz);
     if (c->sampler)
         mf_policy_spec_to_head(&c->policy.spec, head);
-    if (c->actor.encoded)
+    if (c->actor.encoding >= 0)
         mf_frame_set_bool(head, "encoded", true);
     int rc = mf_emit(run, head, err);
     mf_frame_free(head);

@@ -1,5 +1,7 @@
 #include "base/layout.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/plain.h"
@@ -56,12 +58,55 @@ int mf_obs_rank(const struct mf_obs *o)
     return rank;
 }
 
+int mf_obs_count(const struct mf_obs *o)
+{
+    int count = 1;
+    for (int i = 0; i < mf_obs_rank(o); i++)
+        count *= o->dim[i];
+    return count;
+}
+
+static bool packed(const struct mf_obs *o)
+{
+    return o->u8 && mf_obs_is_picture(o);
+}
+
 int mf_obs_size(const struct mf_obs *o)
 {
-    int size = 1;
-    for (int i = 0; i < mf_obs_rank(o); i++)
-        size *= o->dim[i];
-    return size;
+    const int count = mf_obs_count(o);
+    return packed(o) ? count / 4 + (count % 4 > 0) : count;
+}
+
+int mf_obs_features(const struct mf_obs *o)
+{
+    return mf_obs_is_picture(o) ? 0 : mf_obs_count(o);
+}
+
+void mf_obs_pack(const struct mf_obs *o, const void *elements, float *flat)
+{
+    const size_t n = (size_t)mf_obs_count(o);
+    const uint8_t *u8 = elements;
+    if (!o->u8) {
+        memcpy(flat, elements, n * sizeof *flat);
+        return;
+    }
+    if (packed(o)) {
+        flat[(n - 1) / 4] = 0;
+        memcpy(flat, elements, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        flat[i] = u8[i];
+}
+
+void mf_obs_unpack(const struct mf_obs *o, const float *flat, void *elements)
+{
+    const size_t n = (size_t)mf_obs_count(o);
+    if (o->u8 && !packed(o))
+        for (size_t i = 0; i < n; i++)
+            ((uint8_t *)elements)[i] = (uint8_t)flat[i];
+    else
+        memcpy(elements, flat, o->u8 ? n : n * sizeof *flat);
 }
 
 bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o)
@@ -84,6 +129,36 @@ int mf_layout_column(const struct mf_layout *l, const char *name)
 bool mf_obs_is_cloud(const struct mf_obs *o)
 {
     return mf_obs_rank(o) == 2 && !o->u8;
+}
+
+bool mf_obs_is_picture(const struct mf_obs *o)
+{
+    return mf_obs_rank(o) == 3;
+}
+
+int mf_layout_features(const struct mf_layout *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n; i++)
+        n += mf_obs_features(&l->key[i]);
+    return n;
+}
+
+int mf_layout_pictures(const struct mf_layout *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n; i++)
+        n += mf_obs_is_picture(&l->key[i]);
+    return n;
+}
+
+bool mf_layout_finite(const struct mf_layout *l, const float *flat)
+{
+    for (int i = 0; i < l->n; flat += mf_obs_size(&l->key[i++]))
+        for (int j = 0; !packed(&l->key[i]) && j < mf_obs_size(&l->key[i]); j++)
+            if (!isfinite(flat[j]))
+                return false;
+    return true;
 }
 
 void mf_layout_points(struct mf_layout *l, int n)

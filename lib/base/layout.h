@@ -1,14 +1,17 @@
 /* layout.h - the layout of an observation: named arrays, concatenated in one flat vector of floats.
  *
- * Environments, demonstrations, policies and networks share it. In the flat vector a uint8 becomes the float of the
- * same value, 0 to 255; in streams and files it stays uint8.
+ * Environments, demonstrations, policies and networks share it. An array of three dimensions is a picture (height,
+ * width, channels), rows from the top: uint8, or float32 for depth in meters. In the flat vector the bytes of a uint8
+ * picture are packed, four in the place of a float, with zero bytes at the end: words that nobody may add or compare.
+ * Any other uint8 becomes the float of the same value, 0 to 255. In streams and files a uint8 stays uint8.
  */
 #ifndef MF_BASE_LAYOUT_H
 #define MF_BASE_LAYOUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
-enum { MF_OBS_KEYS = 8, MF_OBS_RANK = 3 };
+enum { MF_OBS_KEYS = 16, MF_OBS_RANK = 3 };
 
 struct mf_obs {
     char name[64];        /* "point_cloud": array obs/point_cloud of the stream */
@@ -28,10 +31,20 @@ const char *mf_obs_name_fault(const char *name);
 bool mf_obs_names_clash(const char *a, const char *b);
 
 int mf_obs_rank(const struct mf_obs *o);
-int mf_obs_size(const struct mf_obs *o);                           /* number of floats: the product of its dims */
+int mf_obs_count(const struct mf_obs *o);                          /* its elements: the product of its dims */
+int mf_obs_size(const struct mf_obs *o);                           /* its floats in the flat vector */
 bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o);   /* append; false: it already has MF_OBS_KEYS keys */
 int mf_layout_column(const struct mf_layout *l, const char *name); /* its first float; -1: no such key */
 bool mf_obs_is_cloud(const struct mf_obs *o);                      /* points (n, channels) */
-void mf_layout_points(struct mf_layout *l, int n);                 /* give every cloud n points */
+bool mf_obs_is_picture(const struct mf_obs *o);                    /* (height, width, channels) */
+int mf_obs_features(const struct mf_obs *o); /* numbers that are normalised on their own: all, of a picture none */
+int mf_layout_features(const struct mf_layout *l); /* of all keys */
+int mf_layout_pictures(const struct mf_layout *l); /* how many of the keys are pictures */
+/* One observation of the key: its elements, uint8 or float, as streams and files have them, <-> the flat vector. */
+void mf_obs_pack(const struct mf_obs *o, const void *elements, float *flat);
+void mf_obs_unpack(const struct mf_obs *o, const float *flat, void *elements);
+/* Are all numbers of the flat observation finite? */
+bool mf_layout_finite(const struct mf_layout *l, const float *flat);
+void mf_layout_points(struct mf_layout *l, int n); /* give every cloud n points */
 
 #endif

@@ -1,6 +1,6 @@
 #include "conf/conf.h"
 
-extern const char mf_network_help[]; /* made from the file names of lib/nn */
+extern const char mf_network_help[], mf_encoder_help[]; /* made from the file names of lib/nn */
 
 /* Keys of one group are adjacent, as YAML prints them; --help takes its sections (show.c) and their order from here.
  * help: the value as a noun phrase, in one line; the meaning of each choice; behind a semicolon the meaning of 0, null,

@@ -102,20 +102,15 @@ int mf_talk_put_obs(struct mf_frame *f, const char *prefix, const struct mf_layo
     for (int k = 0; k < l->n; k++) {
         const struct mf_obs *o = &l->key[k];
         char name[MF_NAME_MAX];
-        size_t dim[MF_RANK_MAX], size = (size_t)mf_obs_size(o);
+        size_t dim[MF_RANK_MAX], bytes = (size_t)mf_obs_count(o) * (o->u8 ? 1 : sizeof *rows);
         void *to;
         int rank = describe(prefix, o, n, name, dim);
         int rc = mf_frame_add(f, name, o->u8 ? MF_U8 : MF_F32, rank, dim, &to, err);
         if (rc)
             return rc;
-        for (size_t i = 0; rows && i < (n < 0 ? 1 : (size_t)n); i++) {
-            const float *from = rows + i * (size_t)l->dim;
-            if (!o->u8)
-                memcpy((float *)to + i * size, from, size * sizeof *from);
-            for (size_t j = 0; o->u8 && j < size; j++)
-                ((uint8_t *)to)[i * size + j] = (uint8_t)from[j];
-        }
-        rows = rows ? rows + size : NULL;
+        for (size_t i = 0; rows && i < (n < 0 ? 1 : (size_t)n); i++)
+            mf_obs_unpack(o, rows + i * (size_t)l->dim, (char *)to + i * bytes);
+        rows = rows ? rows + mf_obs_size(o) : NULL;
     }
     return 0;
 }
@@ -126,22 +121,19 @@ int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct m
     for (int k = 0; k < l->n; k++) {
         const struct mf_obs *o = &l->key[k];
         char name[MF_NAME_MAX];
-        size_t dim[MF_RANK_MAX], size = (size_t)mf_obs_size(o);
+        size_t dim[MF_RANK_MAX];
         const void *from;
         int rank = describe(prefix, o, n, name, dim);
         const struct mf_array *a = mf_frame_find(f, name);
-        const bool bytes = o->u8 || (a && a->dtype == MF_U8 && mf_obs_rank(o) == 1); /* a flag, as in demonstrations */
-        int rc = mf_talk_get(f, name, bytes ? MF_U8 : MF_F32, rank, dim, &from, err);
+        struct mf_obs sent = *o;
+        sent.u8 |= a && a->dtype == MF_U8 && mf_obs_rank(o) == 1; /* a flag, as in demonstrations */
+        int rc = mf_talk_get(f, name, sent.u8 ? MF_U8 : MF_F32, rank, dim, &from, err);
         if (rc)
             return rc;
-        for (size_t i = 0; i < (size_t)n; i++) {
-            float *to = rows + i * (size_t)l->dim;
-            if (!bytes)
-                memcpy(to, (const float *)from + i * size, size * sizeof *to);
-            for (size_t j = 0; bytes && j < size; j++)
-                to[j] = ((const uint8_t *)from)[i * size + j];
-        }
-        rows += size;
+        const size_t bytes = (size_t)mf_obs_count(o) * (sent.u8 ? 1 : sizeof *rows);
+        for (size_t i = 0; i < (size_t)n; i++)
+            mf_obs_pack(&sent, (const char *)from + i * bytes, rows + i * (size_t)l->dim);
+        rows += mf_obs_size(o);
     }
     return 0;
 }

@@ -81,14 +81,15 @@ static int check_actions(const struct mf_vec *v, const float *actions, int C, st
 
 static int check_rows(const struct mf_slots *r, struct mf_err *err)
 {
-    size_t O = (size_t)r->O, C = (size_t)r->C;
+    const size_t O = (size_t)r->O, C = (size_t)r->C;
+    const struct mf_layout *l = &r->o.obs;
     for (int n = 0; n < r->N; n++) {
         size_t row = (size_t)n;
         const bool read =
             r->truncated[n] && !r->terminated[n]; /* no bootstrap value is needed after a terminal state */
         if (r->idle[n])
             continue;
-        if (!all_finite(r->obs + row * O, O) || (read && !all_finite(r->final_obs + row * O, O)))
+        if (!mf_layout_finite(l, r->obs + row * O) || (read && !mf_layout_finite(l, r->final_obs + row * O)))
             return mf_err_set(err, MF_EMATH,
                               "environment %d (%s) gave an observation that is not finite, near episode %d",
                               r->o.first_env + n, r->o.env->name, r->episode[n]);

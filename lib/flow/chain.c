@@ -1,6 +1,7 @@
 #include "flow/chain.h"
 
 #include "flow/grid.h"
+#include "nn/encoder.h"
 
 struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs,
                                          const struct mf_share *time, struct mf_val x, struct mf_val coef,
@@ -9,7 +10,8 @@ struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_pol
     struct mf_val v = s->net.net->velocity(g, &s->net, obs, time, x);
     struct mf_chain_step step = {.mean = mf_flow_mean(g, x, v, coef, limit)};
     if (bounds.id) {
-        struct mf_val u = mf_noise_net(g, s->n_noise, s->noise, s->net.D, time->embed, obs->embed);
+        const bool timed = s->net.noise_time || !mf_net_sees(&s->net);
+        struct mf_val u = mf_noise_net(g, s->n_noise, s->noise, s->net.D, timed ? time->embed : MF_NONE, obs->embed);
         step.std = mf_noise_std(g, u, bounds);
     }
     return step;

@@ -180,7 +180,7 @@ static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *b
     char name[MF_NAME_MAX + 16];
     snprintf(name, sizeof name, "%s%s%s", before, p->name, after);
     const struct mf_array *a = mf_safetensors_find(&l->file, name);
-    size_t dim[3];
+    size_t dim[4];
     int rank = mf_param_shape(p, dim);
     bool fits = a && a->dtype == MF_F32 && a->rank == rank && !memcmp(a->dim, dim, (size_t)rank * sizeof *dim);
     if (fits)

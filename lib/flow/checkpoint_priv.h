@@ -20,7 +20,7 @@ extern const char *const mf_group_names[MF_GROUPS];
 
 /* The shape of a parameter in a checkpoint: (cols), (rows, cols), (1, rows, cols) or a convolution's. Returns the rank.
  */
-int mf_param_shape(const struct mf_param *p, size_t dim[3]);
+int mf_param_shape(const struct mf_param *p, size_t dim[4]);
 
 struct mf_norm_part { /* one of the normaliser's four vectors */
     const char *name; /* "normalizer.params_dict.obs.scale" */

@@ -12,18 +12,21 @@
 
 const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "encoder", "buffer"};
 
-int mf_param_shape(const struct mf_param *p, size_t dim[3])
+int mf_param_shape(const struct mf_param *p, size_t dim[4])
 {
-    size_t rows = (size_t)p->rows, cols = (size_t)p->cols, kernel = (size_t)(p->kernel ? p->kernel : 1),
-           shape[4][3] = {{cols, 1, 1}, {rows, cols, 1}, {1, rows, cols}, {rows, cols / kernel, kernel}};
-    memcpy(dim, shape[p->kernel ? 3 : p->rank - 1], sizeof *shape);
+    const size_t rows = (size_t)p->rows, cols = (size_t)p->cols, kernel = (size_t)(p->kernel ? p->kernel : 1),
+                 kh = (size_t)p->window[0], kw = (size_t)p->window[1], in = p->rank == 4 ? cols / (kh * kw) : 0;
+    const size_t shape[5][4] = {
+        {cols, 1, 1, 1}, {rows, cols, 1, 1}, {1, rows, cols, 1}, {rows, kh, kw, in}, {rows, cols / kernel, kernel, 1}};
+    memcpy(dim, shape[p->kernel ? 4 : p->rank - 1], sizeof *shape);
     return p->rank;
 }
 
 void mf_norm_parts(const struct mf_policy *p, struct mf_norm_part part[4])
 {
-    part[0] = (struct mf_norm_part){"normalizer.params_dict.obs.scale", p->obs_scale, p->spec.obs.dim};
-    part[1] = (struct mf_norm_part){"normalizer.params_dict.obs.offset", p->obs_offset, p->spec.obs.dim};
+    part[0] = (struct mf_norm_part){"normalizer.params_dict.obs.scale", p->obs_scale, mf_layout_features(&p->spec.obs)};
+    part[1] =
+        (struct mf_norm_part){"normalizer.params_dict.obs.offset", p->obs_offset, mf_layout_features(&p->spec.obs)};
     part[2] = (struct mf_norm_part){"normalizer.params_dict.action.scale", p->action_scale, p->spec.action_dim};
     part[3] = (struct mf_norm_part){"normalizer.params_dict.action.offset", p->action_offset, p->spec.action_dim};
 }
@@ -50,7 +53,7 @@ static void add_tensor(struct content *c, const char *before, const char *name, 
 static void add_param(struct content *c, const char *before, const struct mf_param *p, const char *after,
                       const float *values)
 {
-    size_t dim[3];
+    size_t dim[4];
     int rank = mf_param_shape(p, dim);
     add_tensor(c, before, p->name, after, MF_F32, rank, dim, values ? values + p->at : NULL);
 }

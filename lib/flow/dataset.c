@@ -8,8 +8,8 @@
 #include "base/stop.h"
 #include "demos/moments.h"
 
-static const double flat = 1e-4; /* below it, a range or deviation counts as 0 */
-static const struct mf_moments bytes = {.n = 1, .max = 255};
+static const double flat = 1e-4;                             /* below it, a range or deviation counts as 0 */
+static const struct mf_moments bytes = {.n = 1, .max = 255}; /* of a uint8 that is no picture */
 
 /* ---- the normaliser ---- */
 
@@ -22,10 +22,11 @@ static void fit_one(const struct mf_moments *m, enum mf_normalizer how, double f
     *offset = how == MF_IDENTITY ? 0 : (float)(-a * middle);
 }
 
-/* The number of features of a column, each with its own range: all points of a cloud share theirs. */
+/* The number of features of a column, each with its own range: all points of a cloud share theirs. The network
+ * normalises pictures. */
 static size_t features(const struct mf_demo_column *k)
 {
-    return (size_t)k->is.dim[mf_obs_rank(&k->is) - 1];
+    return mf_obs_is_picture(&k->is) ? 0 : (size_t)k->is.dim[mf_obs_rank(&k->is) - 1];
 }
 
 /* Adds one demonstration to m, the moments of each feature of the column. */
@@ -50,7 +51,7 @@ static int read_all(struct mf_demos *d, const struct mf_fit *f, struct mf_moment
     for (size_t i = 0; i < d->n_demos; i++) {
         size_t at = 0;
         for (int k = 0; k < d->n_columns; at += features(&d->column[k++]))
-            if (!d->column[k].is.u8 && read_moments(d, k, i, m + at, err))
+            if (features(&d->column[k]) && !d->column[k].is.u8 && read_moments(d, k, i, m + at, err))
                 return err->code;
         if (mf_stop_any(err))
             return err->code;
@@ -72,7 +73,7 @@ int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit 
     rc = read_all(d, f, m, err);
     float *scale = p->action_scale, *offset = p->action_offset;
     for (int k = 0; k < d->n_columns && rc == 0; k++) {
-        size_t wide = features(&d->column[k]), count = d->column[k].count;
+        size_t wide = features(&d->column[k]), count = (size_t)mf_obs_features(&d->column[k].is);
         enum mf_normalizer how = k == MF_DEMO_ACTIONS && !f->actions ? MF_IDENTITY : f->how;
         for (size_t j = 0; j < count; j++)
             if (d->column[k].is.u8)
@@ -158,8 +159,8 @@ static size_t demo_of(const struct mf_dataset *w, size_t sample)
     return low;
 }
 
-/* Copies `steps` steps of a column as floats, `stride` floats apart, from step t of a demonstration on. Steps outside
- * the demonstration repeat its first or last one. */
+/* Copies `steps` steps of a column into flat observations, `stride` floats apart, from step t of a demonstration on.
+ * Steps outside the demonstration repeat its first or last one. */
 static int take(struct mf_demos *d, int column, size_t demo, int64_t t, int steps, float *to, size_t stride,
                 struct mf_err *err)
 {
@@ -173,12 +174,7 @@ static int take(struct mf_demos *d, int column, size_t demo, int64_t t, int step
             if (rc)
                 return rc;
         }
-        const char *row = rows + ((size_t)now - at) * k->bytes;
-        if (!k->is.u8)
-            memcpy(to, row, k->bytes);
-        else
-            for (size_t j = 0; j < k->count; j++)
-                to[j] = ((const uint8_t *)row)[j];
+        mf_obs_pack(&k->is, rows + ((size_t)now - at) * k->bytes, to);
     }
     return 0;
 }
@@ -228,7 +224,7 @@ static int gather(struct mf_dataset *w, size_t n, float *obs, float *actions, st
             if (rc)
                 return rc;
         }
-        at += k == MF_DEMO_ACTIONS ? 0 : d->column[k].count;
+        at += k == MF_DEMO_ACTIONS ? 0 : (size_t)mf_obs_size(&d->column[k].is);
     }
     return 0;
 }

@@ -26,7 +26,8 @@ struct mf_fit {
 };
 
 /* Fits the policy's normaliser to the data in one pass. LIMITS maps the range of a feature to [-1, 1]; a range below
- * `floor` counts as `floor`, and a constant feature is only shifted to 0. Bytes always map 0..255 to [-1, 1]. */
+ * `floor` counts as `floor`, and a constant feature is only shifted to 0. Bytes always map 0..255 to [-1, 1]. The
+ * network normalises pictures itself. */
 int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err);
 
 struct mf_dataset {

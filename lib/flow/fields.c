@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "nn/encoder.h"
 
 /* clang-format off */
 #define AT(member) offsetof(struct mf_policy_spec, member)
@@ -26,6 +27,7 @@ const struct mf_spec_field mf_spec_fields[] = {
     {#name, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .learned = is_learned},
 #include "conf/policy.inc"
     {"network", "policy.network", MF_SPEC_NET, AT(net.net), .learned = true},
+    {"encoder", "policy.encoder", MF_SPEC_ENCODER, AT(net.encoder), .learned = true},
 #define STEP(key, member, type, def, choice, ...)                                                                      \
     {#key, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .learned = true, .step = true, .absent = def},
 #define SIZE(key, member, is_learned, type, def, choice, ...)                                                          \
@@ -38,11 +40,18 @@ const struct mf_spec_field mf_spec_fields[] = {
 /* clang-format on */
 const int mf_spec_n = sizeof mf_spec_fields / sizeof *mf_spec_fields;
 
+/* The keys that its network and its encoder read. */
+static uint64_t sizes_of(const struct mf_net_spec *s)
+{
+    return (s->net ? s->net->sizes : 0) | (s->encoder ? s->encoder->sizes : 0);
+}
+
 const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f)
 {
     const struct mf_net *net = s->net.net;
     for (f = f ? f + 1 : mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
-        if ((!f->size || (net && f->size & net->sizes)) && (!f->step || (net && net->step_size)))
+        if ((!f->size || f->size & sizes_of(&s->net)) && (!f->step || (net && net->step_size)) &&
+            (f->form != MF_SPEC_ENCODER || mf_layout_pictures(&s->obs)))
             return f;
     return NULL;
 }
@@ -99,6 +108,9 @@ void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f,
         break;
     case MF_SPEC_NET:
         mf_spec_add(text, "%s", s->net.net->name);
+        break;
+    case MF_SPEC_ENCODER:
+        mf_spec_add(text, "%s", s->net.encoder ? s->net.encoder->name : mf_encoder_none.name);
         break;
     case MF_SPEC_NAME:
         mf_spec_add(text, "%s", p);
@@ -243,6 +255,11 @@ int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const c
         break;
     case MF_SPEC_NET:
         if (mf_net_find(&s->net.net, text, err))
+            return mf_err_at(err, "%s", where);
+        good = true;
+        break;
+    case MF_SPEC_ENCODER:
+        if (mf_encoder_find(&s->net.encoder, text, err))
             return mf_err_at(err, "%s", where);
         good = true;
         break;

@@ -16,6 +16,7 @@ enum mf_spec_form {
     MF_SPEC_CHOICE, /* an enum */
     MF_SPEC_INTS,   /* int n, v[MF_DIMS_MAX] */
     MF_SPEC_NET,
+    MF_SPEC_ENCODER,
     MF_SPEC_OBS,
     MF_SPEC_NAME /* char [64]; "" is unknown and agrees with every name */
 };
@@ -32,8 +33,8 @@ struct mf_spec_field {
 };
 extern const struct mf_spec_field mf_spec_fields[];
 extern const int mf_spec_n;
-/* The fields of this spec, in order: the one after f, or the first after NULL; NULL: no more. Its network comes first.
- */
+/* The fields of this spec, in order: the one after f, or the first after NULL; NULL: no more. Observations, network and
+ * encoder come before the fields that depend on them. */
 const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f);
 
 void mf_spec_text(const struct mf_policy_spec *s, const struct mf_spec_field *f, char text[MF_SPEC_TEXT]);

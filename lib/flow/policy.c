@@ -2,10 +2,12 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "flow/fields.h"
 #include "flow/score.h"
+#include "nn/encoder.h"
 #include "nn/mlp.h"
 
 static int check(const struct mf_policy_spec *s, struct mf_err *err)
@@ -40,6 +42,8 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
                           s->K);
     if (s->n_critic && !s->net.net->value && mf_residual_check("policy.critic_hidden", s->n_critic, s->critic, err))
         return err->code;
+    if (mf_eye_check(&s->net, err))
+        return err->code;
     return s->net.net->check(&s->net, err);
 }
 
@@ -59,6 +63,7 @@ int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, st
 {
     *p = (struct mf_policy){.spec = *spec};
     struct mf_policy_spec *s = &p->spec;
+    s->net.encoder = s->net.encoder ? s->net.encoder : &mf_encoder_none;
     s->net.obs = s->obs;
     s->net.n_obs_steps = s->n_obs_steps;
     s->net.horizon = s->horizon;
@@ -77,14 +82,15 @@ int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, st
     mf_graph_free(g);
 
     void *norm = NULL;
-    size_t n = 2 * (size_t)(s->obs.dim + s->action_dim);
+    const int features = mf_layout_features(&s->obs);
+    size_t n = 2 * (size_t)(features + s->action_dim);
     if ((rc = mf_alloc(&norm, n * sizeof(float), "the normaliser", err))) {
         mf_policy_release(p);
         return rc;
     }
     p->obs_scale = norm;
-    p->obs_offset = p->obs_scale + s->obs.dim;
-    p->action_scale = p->obs_offset + s->obs.dim;
+    p->obs_offset = p->obs_scale + features;
+    p->action_scale = p->obs_offset + features;
     p->action_offset = p->action_scale + s->action_dim;
     return 0;
 }
@@ -106,7 +112,7 @@ void mf_policy_fresh(struct mf_policy *p, uint64_t seed)
 
 void mf_policy_plain(struct mf_policy *p)
 {
-    for (int i = 0; i < p->spec.obs.dim; i++)
+    for (int i = 0; i < mf_layout_features(&p->spec.obs); i++)
         p->obs_scale[i] = 1, p->obs_offset[i] = 0;
     for (int i = 0; i < p->spec.action_dim; i++)
         p->action_scale[i] = 1, p->action_offset[i] = 0;
@@ -144,18 +150,42 @@ float mf_policy_logvar(double std)
     return (float)log(std * std);
 }
 
-void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out)
+static void normalize(size_t n, const float *scale, const float *offset, const float *obs, float *out)
 {
-    size_t dim = (size_t)p->spec.obs.dim, steps = n * (size_t)p->spec.n_obs_steps;
-    for (size_t i = 0; i < steps; i++)
-        mf_policy_normalize_part(p, 0, dim, obs + i * dim, out + i * dim);
-}
-
-void mf_policy_normalize_part(const struct mf_policy *p, int column, size_t n, const float *obs, float *out)
-{
-    const float *scale = p->obs_scale + column, *offset = p->obs_offset + column;
     for (size_t j = 0; j < n; j++) {
         const double wide = (double)obs[j] * (double)scale[j] + (double)offset[j];
         out[j] = fabsf(offset[j]) < MF_FAR ? obs[j] * scale[j] + offset[j] : (float)wide;
     }
+}
+
+/* One step. A picture has no features: its floats are copied. */
+static void normalize_step(const struct mf_policy *p, const float *obs, float *out)
+{
+    const struct mf_layout *l = &p->spec.obs;
+    size_t feature = 0;
+    for (int i = 0; i < l->n; i++) {
+        const size_t size = (size_t)mf_obs_size(&l->key[i]), features = (size_t)mf_obs_features(&l->key[i]);
+        normalize(features, p->obs_scale + feature, p->obs_offset + feature, obs, out);
+        if (out != obs)
+            memcpy(out + features, obs + features, (size - features) * sizeof *out);
+        obs += size;
+        out += size;
+        feature += features;
+    }
+}
+
+void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out)
+{
+    const size_t dim = (size_t)p->spec.obs.dim, steps = n * (size_t)p->spec.n_obs_steps;
+    for (size_t i = 0; i < steps; i++)
+        normalize_step(p, obs + i * dim, out + i * dim);
+}
+
+void mf_policy_normalize_key(const struct mf_policy *p, const char *key, float *obs)
+{
+    const struct mf_layout *l = &p->spec.obs;
+    int at = 0;
+    for (int i = 0; i < l->n; at += mf_obs_features(&l->key[i++]))
+        if (!strcmp(l->key[i].name, key))
+            normalize((size_t)mf_obs_features(&l->key[i]), p->obs_scale + at, p->obs_offset + at, obs, obs);
 }

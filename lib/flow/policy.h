@@ -8,8 +8,9 @@
 
 struct mf_policy {
     struct mf_policy_spec spec;
-    struct mf_params params;             /* network.*, critic.*, explore_noise_net.* */
-    float *obs_scale, *obs_offset;       /* (obs.dim) normalised = x*scale + offset */
+    struct mf_params params; /* network.*, critic.*, explore_noise_net.* */
+    /* normalised = x*scale + offset, of each feature (mf_layout_features). The network normalises pictures itself. */
+    float *obs_scale, *obs_offset;
     float *action_scale, *action_offset; /* (action_dim) */
     bool has_normalizer;
     bool encoder_frozen;                /* scoring detaches the encoder's features */
@@ -34,8 +35,8 @@ float mf_policy_logvar(double std); /* log(std^2) */
  * from an offset of MF_FAR on, where float would round away a narrow range far from 0. */
 enum { MF_FAR = 4096 };
 void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out);
-/* The same for n floats of one step, from a column of its layout on. */
-void mf_policy_normalize_part(const struct mf_policy *p, int column, size_t n, const float *obs, float *out);
+/* The same for the floats of one key of one step, in place; an array that is no key of the policy stays as it is. */
+void mf_policy_normalize_key(const struct mf_policy *p, const char *key, float *obs);
 
 /* Does an average (EMA) cover the group? It covers the weights that sampling uses. */
 static inline bool mf_is_averaged(enum mf_group group)

@@ -50,6 +50,7 @@ void mf_policy_spec_to_head(const struct mf_policy_spec *s, struct mf_frame *hea
             break;
         case MF_SPEC_CHOICE:
         case MF_SPEC_NET:
+        case MF_SPEC_ENCODER:
             mf_spec_text(s, f, text);
             mf_frame_set_str(head, path, text);
             break;
@@ -141,6 +142,7 @@ static int from_head(const struct mf_frame *head, const struct mf_spec_field *f,
         return rc;
     case MF_SPEC_CHOICE:
     case MF_SPEC_NET:
+    case MF_SPEC_ENCODER:
     case MF_SPEC_NAME:
         if (!(rc = mf_frame_get_str(head, path, &word, err)))
             mf_spec_add(text, "%s", word);

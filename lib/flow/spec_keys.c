@@ -4,6 +4,7 @@
 
 #include "flow/checkpoint.h"
 #include "flow/fields.h"
+#include "nn/encoder.h"
 
 const struct mf_bind mf_policy_binds[] = {
 #define SPEC(key, ...) {"policy." #key, MF_BIND_NONE},
@@ -12,6 +13,7 @@ const struct mf_bind mf_policy_binds[] = {
 #define WIDTHS         SPEC
 #include "conf/policy.inc"
     {"policy.network", MF_BIND_NONE},
+    {"policy.encoder", MF_BIND_NONE},
     {"policy.add_value_head", MF_BIND_NONE},
     {0},
 };
@@ -25,7 +27,10 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
         const char *text = f->key && f->form != MF_SPEC_NAME ? mf_conf_text(conf, f->key) : NULL;
         if (text && f->form == MF_SPEC_NET && mf_net_find(&s->net.net, text, err))
             return err->code;
-        if (text && f->form != MF_SPEC_NET && mf_spec_set(s, f, text, "", &never)) /* its range holds already */
+        if (text && f->form == MF_SPEC_ENCODER && mf_encoder_find(&s->net.encoder, text, err))
+            return err->code;
+        const bool by_name = f->form == MF_SPEC_NET || f->form == MF_SPEC_ENCODER;
+        if (text && !by_name && mf_spec_set(s, f, text, "", &never)) /* its range holds already */
             return mf_err_set(err, MF_EUSAGE, "%s=%.200s has more than %d layers", f->key, text, MF_DIMS_MAX);
     }
     if (!strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))

@@ -35,8 +35,9 @@ enum mf_init { MF_INIT_UNIFORM, MF_INIT_NORMAL, MF_INIT_CONST }; /* U(-a,a); N(0
 struct mf_param {
     char name[128]; /* "network.mlp_mean.layers.0.weight" */
     int rows, cols; /* a bias is (1, cols) */
-    int rank;       /* of its shape in a checkpoint: 1 (cols), 2 (rows, cols), 3 (1, rows, cols) */
-    int kernel;     /* of a convolution: a checkpoint's shape is (rows, cols/kernel, kernel); 0: none */
+    int rank;       /* of its shape in a checkpoint: 1 (cols), 2 (rows, cols), 3 (1, rows, cols), 4: below */
+    int kernel;     /* of a 1-D convolution: a checkpoint's shape is (rows, cols/kernel, kernel); 0: none */
+    int window[2];  /* rank 4, of a 2-D convolution: (rows, window[0], window[1], channels), as here */
     enum mf_group group;
     enum mf_init init;
     float a;
@@ -58,6 +59,9 @@ int mf_param_find(const struct mf_params *ps, const char *name); /* -1: none */
 /* A convolution's weight, (rows, cols) here and (rows, cols/kernel, kernel) in checkpoints: U(+-a). */
 int mf_param_add_kernel(struct mf_params *ps, const char *name, int rows, int cols, int kernel, enum mf_group group,
                         float a);
+/* A 2-D convolution's weight, (out, kh*kw*in): U(+-a). */
+int mf_param_add_conv(struct mf_params *ps, const char *name, int out, int kh, int kw, int in, enum mf_group group,
+                      float a);
 size_t mf_params_count(const struct mf_params *ps, enum mf_group group);
 int mf_params_alloc(struct mf_params *ps, struct mf_err *err); /* zeroed */
 void mf_params_fresh(struct mf_params *ps, uint64_t seed);     /* values by init */

@@ -40,6 +40,15 @@ int mf_param_add_kernel(struct mf_params *ps, const char *name, int rows, int co
     return i;
 }
 
+int mf_param_add_conv(struct mf_params *ps, const char *name, int out, int kh, int kw, int in, enum mf_group group,
+                      float a)
+{
+    int i = mf_param_add(ps, name, out, kh * kw * in, 4, group, MF_INIT_UNIFORM, a);
+    ps->p[i].window[0] = kh;
+    ps->p[i].window[1] = kw;
+    return i;
+}
+
 size_t mf_params_count(const struct mf_params *ps, enum mf_group group)
 {
     size_t n = 0;

@@ -150,10 +150,10 @@ int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct 
 /* A parameter is a matrix of rows: PyTorch may split both, as (1, 16, 32) for (16, 32), or write () for (1). */
 static bool fits(const struct mf_torch_tensor *t, const struct mf_param *p)
 {
-    size_t rows = p->rank > 1 ? (size_t)p->rows : 1, product = 1, dim[3];
+    size_t rows = p->rank > 1 ? (size_t)p->rows : 1, product = 1, dim[4];
     bool split = rows == 1;
     if (p->kernel) /* the rows of a convolution are not split */
-        return t->rank == mf_param_shape(p, dim) && !memcmp(t->dim, dim, sizeof dim);
+        return t->rank == mf_param_shape(p, dim) && !memcmp(t->dim, dim, (size_t)t->rank * sizeof *dim);
     for (int i = 0; i < t->rank && !split; i++)
         split = (product *= t->dim[i]) == rows;
     return split && t->count == (size_t)p->rows * (size_t)p->cols;

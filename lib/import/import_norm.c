@@ -73,7 +73,7 @@ static int from_npz(struct mf_policy *p, const char *path, struct mf_err *err)
     int rc = mf_zip_open(&z, path, err);
     if (rc)
         return rc;
-    rc = stretch_npz(&z, "obs", p->obs_scale, p->obs_offset, p->spec.obs.dim, err);
+    rc = stretch_npz(&z, "obs", p->obs_scale, p->obs_offset, mf_layout_features(&p->spec.obs), err);
     if (!rc)
         rc = stretch_npz(&z, "action", p->action_scale, p->action_offset, p->spec.action_dim, err);
     mf_zip_close(&z);
@@ -87,7 +87,7 @@ bool mf_import_is_demos(const char *from)
     return from && (mf_ends(from, ".hdf5") || mf_ends(from, ".h5"));
 }
 
-/* The ranges of a column of floats, or of bytes, over all demonstrations; the points of a cloud share theirs. */
+/* The ranges of a column over all demonstrations; the points of a cloud share theirs. */
 static int range_of(struct mf_demos *d, int column, double *low, double *high, struct mf_err *err)
 {
     const struct mf_demo_column *c = &d->column[column];
@@ -140,9 +140,11 @@ static int from_demos(struct mf_policy *p, const char *path, struct mf_err *err)
         return rc;
     rc = stretch_column(&d, path, MF_DEMO_ACTIONS, p->action_scale, p->action_offset, (size_t)p->spec.action_dim, err);
     for (int i = 0; i < p->spec.obs.n && !rc; i++) {
-        size_t n = (size_t)mf_obs_size(&p->spec.obs.key[i]);
-        rc = stretch_column(&d, path, MF_DEMO_ACTIONS + 1 + i, p->obs_scale + at, p->obs_offset + at, n, err);
-        at += (int)n;
+        const int n = mf_obs_features(&p->spec.obs.key[i]);
+        if (n)
+            rc = stretch_column(&d, path, MF_DEMO_ACTIONS + 1 + i, p->obs_scale + at, p->obs_offset + at, (size_t)n,
+                                err);
+        at += n;
     }
     mf_demos_close(&d);
     return rc;
@@ -199,13 +201,14 @@ static int own_key(struct mf_import *im, const char *key, float *scale, float *o
 static int from_file(struct mf_import *im, struct mf_policy *p, struct mf_err *err)
 {
     int at = 0, rc = own_key(im, "action", p->action_scale, p->action_offset, p->spec.action_dim, err);
-    if (rc != 1 || (rc = own_key(im, "obs", p->obs_scale, p->obs_offset, p->spec.obs.dim, err)))
+    if (rc != 1 || (rc = own_key(im, "obs", p->obs_scale, p->obs_offset, mf_layout_features(&p->spec.obs), err)))
         return rc;
     rc = 1;
     for (int i = 0; i < p->spec.obs.n && rc == 1; i++) {
         const struct mf_obs *o = &p->spec.obs.key[i];
-        rc = own_key(im, o->name, p->obs_scale + at, p->obs_offset + at, mf_obs_size(o), err);
-        at += mf_obs_size(o);
+        const int n = mf_obs_features(o);
+        rc = n ? own_key(im, o->name, p->obs_scale + at, p->obs_offset + at, n, err) : 1;
+        at += n;
     }
     return rc;
 }

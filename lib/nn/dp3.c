@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "nn/mlp.h"
 
@@ -10,10 +11,8 @@ static const float eps = 1e-5f;
 /* The cloud among the observations, or its encoding; -1: none. */
 static int cloud_of(const struct mf_net_spec *s)
 {
-    if (s->encoded)
-        return s->obs.n - 1;
     for (int i = 0; i < s->obs.n; i++)
-        if (mf_obs_rank(&s->obs.key[i]) == 2)
+        if (s->encoded ? !strcmp(s->obs.key[i].name, MF_ENCODING) : mf_obs_rank(&s->obs.key[i]) == 2)
             return i;
     return -1;
 }

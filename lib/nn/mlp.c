@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "nn/encoder.h"
+
 struct mf_layer mf_layer(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int out)
 {
     struct mf_params *ps = mf_graph_params(g);
@@ -59,7 +61,7 @@ struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *p
 
 int mf_condition_width(const struct mf_net_spec *s)
 {
-    return s->n_cond ? s->cond[s->n_cond - 1] : s->O;
+    return s->n_cond ? s->cond[s->n_cond - 1] : mf_net_inputs(s);
 }
 
 struct mf_val mf_condition(struct mf_graph *g, const struct mf_net_spec *s, const char *prefix, struct mf_val obs)

@@ -1,11 +1,13 @@
-#include "nn/net.h"
+#include "nn/encoder.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct mf_share mf_net_features(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs, bool frozen)
 {
-    struct mf_share share = {.obs = obs};
+    struct mf_share share = {.raw = obs, .obs = obs};
+    if (mf_net_sees(s))
+        mf_see(g, s, false, frozen, &share);
     if (s->net->encoder)
         s->net->encoder(g, s, &share);
     for (int i = 0; i < 2 && frozen; i++)
@@ -18,15 +20,22 @@ struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s)
 {
     struct mf_net_spec e = *s;
     struct mf_obs code;
-    int of = s->net->encoding ? s->net->encoding(s, &code) : -1;
-    if (of < 0 || mf_obs_size(&code) >= mf_obs_size(&s->obs.key[of]) || mf_layout_column(&s->obs, MF_ENCODING) >= 0)
+    int n = 1, whole = 0, of = mf_net_sees(s) ? mf_eye_encoding(s, &code, &n) : -1;
+    if (s->net->encoding)
+        of = s->net->encoding(s, &code);
+    for (int i = of; i >= 0 && i < of + n; i++)
+        whole += mf_obs_size(&s->obs.key[i]);
+    if (of < 0 || mf_obs_size(&code) >= whole || mf_layout_column(&s->obs, MF_ENCODING) >= 0)
         return e;
     snprintf(code.name, sizeof code.name, "%s", MF_ENCODING);
     e.obs = (struct mf_layout){.n = 0};
     for (int i = 0; i < s->obs.n; i++)
-        if (i != of)
+        if (i < of || i >= of + n)
             mf_layout_add(&e.obs, &s->obs.key[i]);
-    mf_layout_add(&e.obs, &code);
+        else if (i == of && mf_net_sees(s)) /* the features of pictures are read in their place */
+            mf_layout_add(&e.obs, &code);
+    if (!mf_net_sees(s))
+        mf_layout_add(&e.obs, &code);
     e.encoded = mf_obs_size(&code);
     e.O = s->n_obs_steps * e.obs.dim;
     return e;
@@ -35,7 +44,14 @@ struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s)
 struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                            const struct mf_share *obs)
 {
-    return s->net->value ? s->net->value(g, s, n_hidden, hidden, obs) : mf_critic(g, n_hidden, hidden, obs->obs);
+    if (s->net->value)
+        return s->net->value(g, s, n_hidden, hidden, obs);
+    if (!mf_net_sees(s))
+        return mf_critic(g, n_hidden, hidden, obs->obs);
+    struct mf_share own = {.raw = obs->raw, .obs = mf_detach(g, obs->obs)};
+    if (s->critic_encoder == MF_CRITIC_OWN)
+        mf_see(g, s, true, false, &own);
+    return mf_critic(g, n_hidden, hidden, own.obs);
 }
 
 int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err)

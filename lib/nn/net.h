@@ -26,6 +26,7 @@ enum { /* the sizes that a network may have, in the order of their rows */
 };
 #define MF_SIZE(key) ((uint64_t)1 << MF_SIZE_##key) /* MF_SIZE(n_layer): the key policy.n_layer */
 
+enum mf_critic_encoder { MF_CRITIC_SHARED, MF_CRITIC_OWN };               /* of pictures: the policy's, or its own */
 enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE }; /* how a critic sums tokens up */
 
 /* Members of a spec from rows of policy.inc. */
@@ -35,10 +36,13 @@ enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE }; /* how
 #define MF_FIELD_CHOICE(member) enum mf_##member member;
 #define MF_FIELD_INTS(member)   int n_##member, member[MF_DIMS_MAX];
 
+struct mf_encoder;
+
 struct mf_net_spec { /* what determines a network's shape; stored in the checkpoint */
     const struct mf_net *net;
-    struct mf_layout obs; /* one of the n_obs_steps */
-    int encoded;          /* floats of the last observation, an encoding (mf_net_encoded); 0: none */
+    const struct mf_encoder *encoder; /* of pictures (encoder.h) */
+    struct mf_layout obs;             /* one of the n_obs_steps */
+    int encoded;                      /* floats of the observation MF_ENCODING (mf_net_encoded); 0: none */
     int n_obs_steps, O, D, horizon;
 #define SIZE(key, member, learned, type, ...) MF_FIELD_##type(member)
 #include "conf/policy.inc"
@@ -46,7 +50,8 @@ struct mf_net_spec { /* what determines a network's shape; stored in the checkpo
 
 /* Values computed once and used by every denoising step. */
 struct mf_share {
-    struct mf_val obs;                     /* (1, O), of an observation */
+    struct mf_val raw;                     /* (1, O), of an observation; its pictures packed */
+    struct mf_val obs;                     /* (1, mf_net_inputs): raw, or the code of its pictures and the other keys */
     struct mf_val embed;                   /* (1, F) of the observation, (k, e) of the time; the noise net's inputs */
     struct mf_val features[2];             /* the encoder's outputs; the critic's inputs, too */
     struct mf_val part[2 * MF_LAYERS_MAX]; /* the network's own: a first layer's share, keys and values, modulations */
@@ -64,7 +69,7 @@ struct mf_net {
     /* The observation's encoder: fills `features`. NULL: there is none. */
     void (*encoder)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
     /* The dims of features[0] of one step, and the index of the observation that it replaces: in an `encoded` spec it
-     * is the last observation, and `encoder` copies it. NULL: the features replace no observation. */
+     * is the observation MF_ENCODING, and `encoder` copies it. NULL: the features replace no observation. */
     int (*encoding)(const struct mf_net_spec *s, struct mf_obs *of_step);
     /* The observation's part of the velocity: fills embed and part. */
     void (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
@@ -87,14 +92,16 @@ struct mf_share mf_net_features(struct mf_graph *g, const struct mf_net_spec *s,
 /* *s over encodings: the encoding MF_ENCODING is the last observation, and replaces the encoder's input. *s itself
  * where there is no encoder, or where the encoding is not smaller than its input. */
 struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s);
-/* The critic's (1, 1) from the shared values of the observation. */
+/* The critic's (1, 1) from the shared values of the observation. Its gradient does not reach the policy's encoder of
+ * pictures. */
 struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                            const struct mf_share *obs);
 
 /* Critic: ResidualMLP [O, hidden.., 1], Mish (ReinFlow): obs (1, O) -> (1, 1). */
 struct mf_val mf_critic(struct mf_graph *g, int n_hidden, const int *hidden, struct mf_val obs);
-/* Noise net: MLP [e + F, hidden.., D] with tanh between, over the detached time embedding and the observation's:
- * (k, D), the input of mf_noise_std. Registers logvar_min and logvar_max beside its weights. */
+/* Noise net: MLP [e + F, hidden.., D] with tanh between, over the detached time embedding and the observation's: (k,
+ * D), the input of mf_noise_std. time MF_NONE: over the observation's alone, (1, D). Registers logvar_min and
+ * logvar_max beside its weights. */
 struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, int D, struct mf_val time,
                            struct mf_val obs);
 

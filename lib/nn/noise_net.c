@@ -10,7 +10,7 @@ struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, 
     mf_param_add(ps, "explore_noise_net.logvar_max", 1, 1, 1, MF_GROUP_BUFFER, MF_INIT_CONST, 0);
 
     /* The first layer is split by columns, as in the velocity networks: the observation's part once for all steps. */
-    int e = mf_cols(g, time);
+    const int e = time.id ? mf_cols(g, time) : 0;
     struct mf_val x = MF_NONE;
     for (int i = 0; i <= n_hidden; i++) {
         char name[96];
@@ -18,11 +18,11 @@ struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, 
         int in = i ? hidden[i - 1] : e + mf_cols(g, obs), out = i < n_hidden ? hidden[i] : D;
         struct mf_layer l = mf_layer(g, MF_GROUP_NOISE, name, in, out);
         enum mf_act act = i < n_hidden ? MF_ACT_TANH : MF_ACT_NONE;
-        if (i == 0) {
+        if (i == 0 && e) {
             struct mf_val part = mf_linear(g, obs, l.W, e, l.b, MF_NONE, MF_NONE, MF_ACT_NONE);
             x = mf_linear(g, mf_detach(g, time), l.W, 0, -1, part, MF_NONE, act);
         } else {
-            x = mf_layer_apply(g, l, x, act);
+            x = mf_layer_apply(g, l, i ? x : obs, act);
         }
     }
     return x;

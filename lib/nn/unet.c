@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "nn/encoder.h"
 #include "nn/mlp.h"
 
 #define NET "velocity_net.unet."
@@ -73,7 +74,7 @@ static struct mf_val film_part(struct mf_graph *g, const struct mf_net_spec *s, 
 {
     char name[128];
     snprintf(name, sizeof name, "%.63s.cond_encoder.1", b->name);
-    struct mf_layer l = mf_layer(g, MF_GROUP_POLICY, name, s->time_dim + s->O, 2 * b->out);
+    struct mf_layer l = mf_layer(g, MF_GROUP_POLICY, name, s->time_dim + mf_net_inputs(s), 2 * b->out);
     return mf_linear(g, x, l.W, from, bias ? l.b : -1, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 

@@ -28,10 +28,13 @@ static void shape(struct mf_actor *a, const struct mf_layout *layout, int action
     a->D = s ? s->horizon * s->action_dim : 0;
     a->K = s ? s->K : 0;
     a->carried = *layout;
+    a->encoding = -1;
     if (s && a->opts.encode) {
         const struct mf_net_spec net = mf_net_encoded(&s->net);
         a->carried = net.obs;
-        a->encoded = net.encoded > 0;
+        for (int i = 0; net.encoded && i < net.obs.n; i++)
+            if (!strcmp(net.obs.key[i].name, MF_ENCODING))
+                a->encoding = i;
     }
     mf_columns_init(&a->columns, (size_t)a->opts.T, (size_t)a->N);
     mf_rollout_columns(&a->columns, &a->id, s, &a->carried, a->A, a->opts.reward_scale);
@@ -115,19 +118,15 @@ static void record_obs(const struct mf_actor *a, size_t t)
 {
     const struct mf_layout *layout = mf_vec_layout(a->vec);
     size_t rows = (size_t)a->N * (size_t)a->To;
-    for (int k = 0; k < a->carried.n - a->encoded; k++) {
+    for (int k = 0; k < a->carried.n; k++) {
         const struct mf_obs *o = &a->carried.key[k];
+        if (k == a->encoding)
+            continue;
         const float *from = a->history + mf_layout_column(layout, o->name);
-        size_t dim = (size_t)mf_obs_size(o);
-        void *to = mf_columns_at(&a->columns, a->id.obs[k], t);
+        const size_t bytes = (size_t)mf_obs_count(o) * (o->u8 ? 1 : sizeof *from);
+        char *to = mf_columns_at(&a->columns, a->id.obs[k], t);
         for (size_t i = 0; i < rows; i++)
-            for (size_t j = 0; j < dim; j++) {
-                float x = from[i * (size_t)a->O + j];
-                if (o->u8)
-                    ((uint8_t *)to)[i * dim + j] = (uint8_t)x;
-                else
-                    ((float *)to)[i * dim + j] = x;
-            }
+            mf_obs_unpack(o, from + i * (size_t)a->O, to + i * bytes);
     }
 }
 
@@ -168,7 +167,7 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
                           .logprobs = mf_columns_at(q, a->id.logprobs, t),
                           .values = mf_columns_at(q, a->id.values, t),
                           .actions = mf_columns_at(q, a->id.actions, t),
-                          .encoding = a->encoded ? mf_columns_at(q, a->id.obs[a->carried.n - 1], t) : NULL};
+                          .encoding = a->encoding >= 0 ? mf_columns_at(q, a->id.obs[a->encoding], t) : NULL};
     return mf_sampler_run(a->sampler, a->N, &x, err);
 }
 

@@ -36,7 +36,7 @@ struct mf_actor {
     struct mf_columns columns;  /* the rollout: arrays of the stream, by name */
     int N, O, To, C, A, D, K;
     struct mf_layout carried; /* the observations that the rollout carries: all, or mf_net_encoded's */
-    bool encoded;             /* the last of them is the encoding */
+    int encoding;             /* which of them is the encoding; -1: none */
     bool started, announced;  /* announced: the duration of a round is logged */
     int64_t global_step;      /* control steps of valid rows so far */
     struct mf_scale scale;

@@ -1,6 +1,7 @@
 #include "rl/health.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "eval/eval.h"
 #include "nn/net.h"
@@ -21,17 +22,21 @@ static double saturation(const struct mf_rows *r, const struct mf_policy *p)
     return (double)n / ((double)r->n_live * r->D);
 }
 
-/* Over observations that are not encoded: an encoding has no such range. */
+/* Over observations with a range of their own, which encodings and pictures do not have. */
 static double outside(const struct mf_rows *r, const struct mf_net_spec *net)
 {
-    const int dim = net->encoded ? net->obs.dim : r->O, plain = dim - net->encoded;
-    size_t n = 0;
-    if (!r->n_live)
-        return NAN;
-    for (size_t i = 0; i < r->n_live; i++)
-        for (int o = 0; o < r->O; o++)
-            n += o % dim < plain && fabs((double)r->obs[(size_t)r->live[i] * (size_t)r->O + (size_t)o]) > FAR;
-    return (double)n / ((double)r->n_live * (r->O / dim * plain));
+    size_t n = 0, of = 0;
+    for (size_t i = 0; i < r->n_live; i++) {
+        const float *x = r->obs + (size_t)r->live[i] * (size_t)r->O;
+        for (int o = 0; o < net->n_obs_steps; o++)
+            for (int q = 0; q < net->obs.n; x += mf_obs_size(&net->obs.key[q++])) {
+                const int features = strcmp(net->obs.key[q].name, MF_ENCODING) ? mf_obs_features(&net->obs.key[q]) : 0;
+                for (int j = 0; j < features; j++)
+                    n += fabs((double)x[j]) > FAR;
+                of += (size_t)features;
+            }
+    }
+    return of ? (double)n / (double)of : NAN;
 }
 
 /* The entropy of a Gaussian is log(2 pi e)/2 + log sigma; the chain's first entry has sigma 1. */

@@ -131,11 +131,10 @@ static int copy_obs(const struct round_slice *s, const struct mf_policy *p, size
     const struct mf_layout *l = &spec->net.obs;
     for (int q = 0, column = 0; q < l->n; column += mf_obs_size(&l->key[q++])) {
         const struct mf_obs *key = &l->key[q];
-        const int raw = mf_layout_column(&spec->obs, key->name);
         char name[MF_NAME_MAX], has[64] = "missing";
         snprintf(name, sizeof name, "obs/%s", key->name);
         const struct mf_array *a = mf_frame_find(s->frame, name);
-        size_t dim = (size_t)mf_obs_size(key), steps = (size_t)spec->n_obs_steps;
+        size_t dim = (size_t)mf_obs_count(key), steps = (size_t)spec->n_obs_steps;
         const enum mf_dtype dtype = key->u8 ? MF_U8 : MF_F32;
         if (a)
             snprintf(has, sizeof has, "%zu numbers of %s", a->count, mf_dtype_name(a->dtype));
@@ -143,12 +142,10 @@ static int copy_obs(const struct round_slice *s, const struct mf_policy *p, size
             return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s is %s, the policy needs %s (%zu, %zu, %zu, %zu)",
                               (long long)s->r.iter, name, has, mf_dtype_name(dtype), s->r.T, s->r.N, steps, dim);
         for (size_t o = 0; o < steps; o++) {
-            size_t from = (at * steps + o) * dim;
+            const size_t bytes = dim * mf_dtype_size(dtype);
             float *to = flat + o * (size_t)l->dim + column;
-            for (size_t i = 0; i < dim; i++)
-                to[i] = key->u8 ? ((const uint8_t *)a->data)[from + i] : ((const float *)a->data)[from + i];
-            if (raw >= 0)
-                mf_policy_normalize_part(p, raw, dim, to, to);
+            mf_obs_pack(key, (const char *)a->data + (at * steps + o) * bytes, to);
+            mf_policy_normalize_key(p, key->name, to);
         }
     }
     return 0;

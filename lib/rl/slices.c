@@ -15,7 +15,7 @@ struct mf_slices mf_slices_cut(const struct mf_actor *a, int64_t least, int64_t 
     s.of = s.of > a->N ? a->N : s.of;
     if (a->policy)
         mf_policy_digest(a->policy, s.digest);
-    if (a->encoded)
+    if (a->encoding >= 0)
         mf_policy_encoder_digest(a->policy, s.encoder);
     return s;
 }

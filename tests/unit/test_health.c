@@ -14,7 +14,11 @@ static void test_shares(void)
     float scale[1] = {2}, offset[1] = {0};
     uint32_t live[2] = {0, 1};
     struct mf_rows r = {.n = 2, .n_live = 2, .O = 2, .D = 2, .P = 3, .live = live, .chain = chain, .obs = obs};
-    struct mf_policy p = {.spec = {.action_dim = 1, .denoise = MF_JOINT, .K = 2, .learned_noise = true},
+    struct mf_policy p = {.spec = {.net = {.n_obs_steps = 1, .obs = {1, 2, {{"state", {2}, false}}}},
+                                   .action_dim = 1,
+                                   .denoise = MF_JOINT,
+                                   .K = 2,
+                                   .learned_noise = true},
                           .action_scale = scale,
                           .action_offset = offset,
                           .noise_low = .1,

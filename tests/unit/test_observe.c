@@ -42,8 +42,11 @@ static void eye_observe(void *state, int key, const struct mf_obs *as, float *to
 {
     struct eye *e = state;
     e->looks[key]++;
-    for (int i = 0; i < mf_obs_size(as); i++)
-        to[i] = (float)(100 * key + e->t + i);
+    for (int i = 0; i < mf_obs_count(as); i++)
+        if (as->u8)
+            ((uint8_t *)to)[i] = (uint8_t)(100 * key + e->t + i);
+        else
+            to[i] = (float)(100 * key + e->t + i);
 }
 
 static const struct mf_env eye = {
@@ -64,7 +67,7 @@ static void layouts(void)
     ok(mf_env_layout(&eye, 0, NULL, NULL, &l, &err) == 0 && l.n == 2 && l.dim == 4 && !strcmp(l.key[1].name, "goal"),
        "by default the layout has the keys of one dimension");
     const char names[][64] = {"image", "state", "picture"};
-    ok(mf_env_layout(&eye, 2, names, NULL, &l, &err) == 0 && l.n == 2 && l.dim == 15 && l.key[0].u8 &&
+    ok(mf_env_layout(&eye, 2, names, NULL, &l, &err) == 0 && l.n == 2 && l.dim == 6 && l.key[0].u8 &&
            l.key[0].dim[2] == 3,
        "or the named ones, in that order");
     ok(mf_env_layout(&eye, 0, NULL, &l, &again, &err) == 0 && again.n == 2 && !strcmp(again.key[0].name, "image"),
@@ -110,24 +113,27 @@ static void rows_of(struct mf_policy *p, const struct mf_actor *a)
     must(mf_frame_add(f, "returns", MF_F32, 2, (size_t[]){T, N}, &data, &err), &err);
     must(mf_rows_gather(&r, p, &(double){.3}, &f, 1, &err), &err);
     size_t O = (size_t)r.O;
-    float want[TO * 39];
-    bool same = O == TO * 39;
+    enum { IMAGE = 3, STEP = IMAGE + 24 + 3 }; /* floats: 12 bytes, packed */
+    float want[TO * STEP];
+    bool same = O == TO * STEP;
     for (int t = 0; t < T; t++)
         for (int n = 0; n < N; n++) {
             const float *row = r.obs + (size_t)(n * T + t) * O;
             for (int o = 0; o < TO; o++) {
-                int step = t - TO + 1 + o < 0 ? 0 : t - TO + 1 + o;
+                int step = t + o - TO + 1 > 0 ? t + o - TO + 1 : 0;
+                uint8_t image[12];
                 for (int i = 0; i < 12; i++)
-                    want[o * 39 + i] = (float)(200 + step + i);
+                    image[i] = (uint8_t)(200 + step + i);
+                memcpy(want + o * STEP, image, sizeof image);
                 for (int i = 0; i < 24; i++)
-                    want[o * 39 + 12 + i] = (float)(100 + step + i);
+                    want[o * STEP + IMAGE + i] = (float)(100 + step + i);
                 for (int i = 0; i < 3; i++)
-                    want[o * 39 + 36 + i] = (float)(step + i);
+                    want[o * STEP + IMAGE + 24 + i] = (float)(step + i);
             }
             mf_policy_normalize(p, 1, want, want);
             same &= !memcmp(row, want, sizeof want);
         }
-    ok(same, "the learner's rows are the observations, normalised, key beside key");
+    ok(same, "the learner's rows are the observations, normalised, the bytes of an image packed, key beside key");
     mf_rows_release(&r);
     must(mf_frame_add(f, "obs/image", MF_F32, 6, (size_t[]){T, N, TO, 2, 2, 3}, &data, &err), &err);
     ok(mf_rows_gather(&r, p, &(double){.3}, &f, 1, &err) == MF_EFORMAT && strstr(err.text, "|u1"), "%s", err.text);
@@ -151,7 +157,7 @@ static void acts(void)
     must(mf_policy_init(&p, &s, &err), &err);
     mf_policy_fresh(&p, 0);
     mf_policy_set_noise(&p, .3, .3);
-    for (int i = 0; i < s.obs.dim; i++)
+    for (int i = 0; i < mf_layout_features(&s.obs); i++)
         p.obs_scale[i] = .01f + .001f * (float)i, p.obs_offset[i] = (float)i;
     must(mf_sampler_new(&sampler, engine, &p, false, &err), &err);
     struct mf_actor_opts o = {.vec = {.env = &eye, .obs = s.obs, .N = N, .threads = 1}, .T = T};

@@ -1,0 +1,64 @@
+/* The encoder of Mnih et al. (2015): convolutions 8x8 by 4, 4x4 by 2 and 3x3, then a Linear over the whole map.
+ *
+ * One encoder sees the pictures of all cameras as the channels of one, each step alone.
+ */
+#include <stdio.h>
+
+#include "nn/encoder.h"
+#include "nn/mlp.h"
+
+enum { LAYERS = 3 };
+
+static const struct mf_patch windows[LAYERS] = {
+    {.kh = 8, .kw = 8, .stride = 4}, {.kh = 4, .kw = 4, .stride = 2}, {.kh = 3, .kw = 3, .stride = 1}};
+
+static int check(const struct mf_net_spec *s, struct mf_err *err)
+{
+    enum { SMALLEST = 36 }; /* leaves one pixel */
+    const struct mf_obs o = mf_eye_picture(s);
+    if (s->n_channels != LAYERS)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.encoder=nature has %d convolutions: policy.encoder_channels needs %d "
+                          "widths, not %d",
+                          LAYERS, LAYERS, s->n_channels);
+    if (mf_eye_same(s, err))
+        return err->code;
+    return s->encoded || (o.dim[0] >= SMALLEST && o.dim[1] >= SMALLEST)
+               ? 0
+               : mf_err_set(err, MF_EUSAGE,
+                            "policy.encoder=nature needs pictures of at least %d x %d pixels, and %s has %d x %d",
+                            SMALLEST, SMALLEST, o.name, o.dim[0], o.dim[1]);
+}
+
+static struct mf_features shape(const struct mf_net_spec *s)
+{
+    return (struct mf_features){.rows = s->n_obs_steps, .parts = 1, .width = s->encoder_dim};
+}
+
+static struct mf_val encode(struct mf_graph *g, const struct mf_eye *eye)
+{
+    const struct mf_obs o = mf_eye_picture(eye->s);
+    const char *at = eye->critic ? "critic.feature_net.extractors.rgb" : "feature_net.extractors.rgb";
+    struct mf_val x = mf_eye_stacked(g, eye);
+    char name[80];
+    for (int i = 0, H = o.dim[0], W = o.dim[1]; i < LAYERS; i++) {
+        struct mf_patch window = windows[i];
+        window.H = H, window.W = W;
+        snprintf(name, sizeof name, "%s.0.%d", at, 2 * i);
+        x = mf_conv(g, eye->group, name, x, &window, eye->s->channels[i], MF_ACT_RELU);
+        H = (H - window.kh) / window.stride + 1;
+        W = (W - window.kw) / window.stride + 1;
+    }
+    snprintf(name, sizeof name, "%s.1.0", at);
+    x = mf_eye_flat(g, x, eye->s->n_obs_steps);
+    return mf_layer_apply(g, mf_layer(g, eye->group, name, mf_cols(g, x), eye->s->encoder_dim), x, MF_ACT_RELU);
+}
+
+const struct mf_encoder mf_encoder_nature = {
+    .name = "nature",
+    .sizes = MF_ENCODER_SIZES | MF_SIZE(encoder_output_dim) | MF_SIZE(encoder_channels),
+    .scale = 1 / 255.f,
+    .check = check,
+    .shape = shape,
+    .encode = encode,
+};

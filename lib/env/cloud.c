@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "env/env.h"
 #include "env/farthest.h"
+#include "env/mujoco.h"
 #include "env/rays.h"
 
 enum { RAYS = MF_CLOUD_SIDE * MF_CLOUD_SIDE, HITS = MF_CLOUD_CAMERAS * RAYS, SOLIDS_MAX = 64 };
@@ -62,15 +63,20 @@ static int add_solids(struct mf_cloud *c, struct mf_err *err)
     return 0;
 }
 
+static bool is_fixed(const mjModel *m, int camera)
+{
+    return m->cam_bodyid[camera] == 0 && m->cam_mode[camera] == mjCAMLIGHT_FIXED;
+}
+
 static int check(const mjModel *m, int site, struct mf_err *err)
 {
-    if (m->ncam < 1 || m->ncam > MF_CLOUD_CAMERAS)
-        return mf_err_set(err, MF_EUSAGE, "a point cloud needs 1 to %d cameras in the model, not %d", MF_CLOUD_CAMERAS,
-                          m->ncam);
+    int n = 0;
     for (int i = 0; i < m->ncam; i++)
-        if (m->cam_bodyid[i] != 0 || m->cam_mode[i] != mjCAMLIGHT_FIXED)
-            return mf_err_set(err, MF_EUSAGE,
-                              "camera %d moves: a point cloud needs cameras that are fixed in the world", i);
+        n += is_fixed(m, i);
+    if (n < 1 || n > MF_CLOUD_CAMERAS)
+        return mf_err_set(err, MF_EUSAGE,
+                          "a point cloud needs 1 to %d cameras that are fixed in the world of the model, not %d",
+                          MF_CLOUD_CAMERAS, n);
     if (site < 0 || m->site_bodyid[site] != 0 || m->site_type[site] != mjGEOM_BOX)
         return mf_err_set(err, MF_EUSAGE, "a point cloud needs a box site 'workspace' in the model's world body");
     return 0;
@@ -87,10 +93,9 @@ int mf_cloud_new(struct mf_cloud **out, const mjModel *m, struct mf_err *err)
         c->low[k] = (float)(m->site_pos[3 * site + k] - m->site_size[3 * site + k]);
         c->high[k] = (float)(m->site_pos[3 * site + k] + m->site_size[3 * site + k]);
     }
-    while (c->n_cameras < m->ncam) {
-        aim(&c->camera[c->n_cameras], m, c->n_cameras);
-        c->n_cameras++;
-    }
+    for (int i = 0; i < m->ncam; i++)
+        if (is_fixed(m, i))
+            aim(&c->camera[c->n_cameras++], m, i);
     if ((rc = add_solids(c, err))) {
         mf_cloud_free(c);
         return rc;
@@ -112,15 +117,9 @@ struct scan { /* the hits: position and solid */
     int16_t which[HITS];
 };
 
-/* Kinematics normalise the quaternions in qpos, which must not change for later steps. */
 static void place_solids(const struct mf_cloud *c, mjData *d, struct mf_solid *solid)
 {
-    mjMARKSTACK;
-    mjtNum *qpos = mj_stackAlloc(d, c->m->nq);
-    mju_copy(qpos, d->qpos, c->m->nq);
-    mj_kinematics(c->m, d);
-    mju_copy(d->qpos, qpos, c->m->nq);
-    mjFREESTACK;
+    mf_mujoco_poses(c->m, d);
     for (int i = 0; i < c->n_solids; i++) {
         int g = c->geom[i];
         solid[i].type = c->m->geom_type[g];

@@ -1,7 +1,7 @@
 /* cloud.h - the point cloud that depth cameras see in a MuJoCo scene, without a GPU.
  *
- * Each camera of the model casts SIDE x SIDE rays; the hits inside the box site "workspace" form the cloud. It depends
- * on qpos alone, so a loaded state gives the same bits.
+ * Each camera that is fixed in the world casts SIDE x SIDE rays; the hits inside the box site "workspace" form the
+ * cloud. It depends on qpos alone, so a loaded state gives the same bits.
  */
 #ifndef MF_ENV_CLOUD_H
 #define MF_ENV_CLOUD_H
@@ -14,7 +14,7 @@ enum { MF_CLOUD_SIDE = 64, MF_CLOUD_CAMERAS = 4 };
 
 struct mf_cloud; /* of one model, which must outlive it; read only, shared by threads */
 
-/* MF_EUSAGE: no camera, no workspace, a moving camera, or a geom other than plane, box, sphere, capsule, cylinder. */
+/* MF_EUSAGE: no fixed camera, no workspace, or a geom other than plane, box, sphere, capsule, cylinder. */
 int mf_cloud_new(struct mf_cloud **c, const mjModel *m, struct mf_err *err);
 void mf_cloud_free(struct mf_cloud *c); /* NULL is fine */
 

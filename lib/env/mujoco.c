@@ -90,6 +90,17 @@ bool mf_mujoco_step(const mjModel *m, mjData *d, int n)
            !d->warning[mjWARN_BADQACC].number && !d->warning[mjWARN_BADCTRL].number;
 }
 
+void mf_mujoco_poses(const mjModel *m, mjData *d)
+{
+    mjMARKSTACK;
+    mjtNum *qpos = mj_stackAlloc(d, m->nq);
+    mju_copy(qpos, d->qpos, m->nq);
+    mj_kinematics(m, d);
+    mj_camlight(m, d);
+    mju_copy(d->qpos, qpos, m->nq);
+    mjFREESTACK;
+}
+
 struct state_field {
     mjtNum *at;
     int n;

@@ -24,6 +24,10 @@ int mf_mujoco_data(mjData **d, const mjModel *m, struct mf_err *err); /* release
 /* n steps of physics. false: MuJoCo reported an error, or bad positions, velocities or accelerations. */
 bool mf_mujoco_step(const mjModel *m, mjData *d, int n);
 
+/* Brings the poses of bodies, geoms, cameras and lights in d up to date with qpos: after a step they are one substep
+ * old. Changes no later step: kinematics normalise the quaternions in qpos, which are restored. */
+void mf_mujoco_poses(const mjModel *m, mjData *d);
+
 /* The complete state for bit-equal further steps: time, qpos, qvel, act, ctrl, qacc_warmstart, mocap poses. restore
  * also clears the warnings of a bad step; poses in d are stale until the next step. */
 size_t mf_mujoco_state_size(const mjModel *m);

@@ -103,7 +103,7 @@ static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *e
     struct mf_policy_spec spec;
     struct mf_layout obs = {0};
     struct mf_demos *d = &b->demos;
-    int rc = mf_demos_show(d, b->dataset, b->env_opts.num_points, &obs, err);
+    int rc = mf_demos_show(d, b->dataset, &b->env_opts, &obs, err);
     if (rc)
         return rc;
     rc = mf_policy_spec_make(&spec, mf_run_conf(run), &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);

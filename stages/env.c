@@ -7,12 +7,13 @@
 
 struct env {
     const char *address;
-    int64_t threads;
+    int64_t threads, image_size;
 };
 
 static const struct mf_bind binds[] = {
     {"env.address", offsetof(struct env, address)},
     {"threads", offsetof(struct env, threads)},
+    {"env.image_size", offsetof(struct env, image_size)},
     {0},
 };
 
@@ -32,7 +33,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
                           "requests come through a pipe (env=exec) or env.address, not from a terminal");
     if ((rc = mf_rpc_serve(&call, e->address, err)))
         return rc;
-    rc = mf_env_serve(call, env, (int)e->threads, err);
+    rc = mf_env_serve(call, env, (int)e->threads, (int)e->image_size, err);
     mf_rpc_free(call);
     return rc;
 }

@@ -12,6 +12,7 @@ const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts,
                                        {"env.restarts", offsetof(struct mf_env_opts, restarts)},
                                        {"env.timeout", offsetof(struct mf_env_opts, timeout)},
                                        {"env.num_points", offsetof(struct mf_env_opts, num_points)},
+                                       {"env.image_size", offsetof(struct mf_env_opts, image_size)},
                                        {0}};
 
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
@@ -118,6 +119,36 @@ void mf_env_points(const struct mf_env *env, struct mf_layout *l, int points)
         mf_layout_points(l, points);
 }
 
+static bool is_drawn(const struct mf_env *env, const struct mf_obs *o)
+{
+    return env->picture && mf_obs_is_picture(o);
+}
+
+void mf_env_side(const struct mf_env *env, struct mf_layout *l, int side)
+{
+    struct mf_layout sized = {0};
+    for (int i = 0; i < l->n; i++) {
+        struct mf_obs o = l->key[i];
+        if (side && is_drawn(env, &o))
+            o.dim[0] = o.dim[1] = side;
+        mf_layout_add(&sized, &o);
+    }
+    *l = sized;
+}
+
+bool mf_env_draws(const struct mf_env *env, const struct mf_layout *l)
+{
+    for (int i = 0; i < l->n; i++)
+        if (is_drawn(env, &l->key[i]))
+            return true;
+    return false;
+}
+
+static bool can_draw(const struct mf_obs *o)
+{
+    return o->dim[0] == o->dim[1] && o->dim[0] >= MF_SIDE_MIN && o->dim[0] <= MF_SIDE_MAX;
+}
+
 int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], const struct mf_layout *like,
                   struct mf_layout *l, struct mf_err *err)
 {
@@ -134,6 +165,8 @@ int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], cons
     for (int i = 0; rc == 0 && like && i < like->n; i++)
         if (mf_obs_is_cloud(&like->key[i]) && like->key[i].dim[0] <= MF_POINTS_MAX)
             mf_env_points(env, l, like->key[i].dim[0]);
+        else if (mf_obs_is_picture(&like->key[i]) && can_draw(&like->key[i]))
+            mf_env_side(env, l, like->key[i].dim[0]);
     return rc;
 }
 
@@ -153,21 +186,25 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
     const struct mf_obs *own = key < 0 ? NULL : &env->obs[key];
     if (!own)
         return mf_err_set(err, MF_EUSAGE, "environment %s has no observation '%s'", env->name, as->name);
-    const bool cloud = mf_obs_is_cloud(own) && !env->served;
+    const bool cloud = mf_obs_is_cloud(own) && !env->served, drawn = is_drawn(env, own);
     bool same = own->u8 == as->u8;
-    for (int i = cloud; i < MF_OBS_RANK; i++)
+    for (int i = drawn ? 2 : cloud; i < MF_OBS_RANK; i++)
         same = same && as->dim[i] == own->dim[i];
-    if (same && (!cloud || (as->dim[0] >= 1 && as->dim[0] <= MF_POINTS_MAX)))
+    if (same && (!cloud || (as->dim[0] >= 1 && as->dim[0] <= MF_POINTS_MAX)) && (!drawn || can_draw(as)))
         return 0;
     char have[64], want[64];
+    const char *possible = cloud   ? "; 1 to 4096 points are possible"
+                           : drawn ? "; squares of 8 to 1024 pixels are possible"
+                                   : "";
     return mf_err_set(err, MF_EUSAGE, "environment %s has the observation '%s' as %s, not as %s%s", env->name,
-                      own->name, shape(own, have), shape(as, want), cloud ? "; 1 to 4096 points are possible" : "");
+                      own->name, shape(own, have), shape(as, want), possible);
 }
 
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs)
 {
     for (int i = 0; i < l->n; i++) {
-        env->observe(state, mf_env_key(env, l->key[i].name), &l->key[i], obs);
+        if (!is_drawn(env, &l->key[i]))
+            env->observe(state, mf_env_key(env, l->key[i].name), &l->key[i], obs);
         obs += mf_obs_size(&l->key[i]);
     }
 }

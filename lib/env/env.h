@@ -44,6 +44,11 @@ struct mf_env {
     /* obs[key] of the current state; `as` is that key as requested (number of points). Called for requested keys only;
      * must not affect later steps. NaN: the simulation diverged. */
     void (*observe)(void *state, int key, const struct mf_obs *as, float *to);
+    /* Draws the keys of l that are pictures (mf_obs_is_picture) into the observation obs (l->dim); a uint8 picture as
+     * its bytes. *painter is private to the environment, NULL before the first call, passed by one thread at a time and
+     * with one l only, and released by end_paint. As observe, it must not affect later steps, and depends on the state
+     * alone. Zeros: the simulation diverged. NULL: pictures, if any, are keys of observe. */
+    int (*picture)(void *state, void **painter, const struct mf_layout *l, float *obs, struct mf_err *err);
     /* The complete state, so that steps after load are bit-equal. */
     size_t (*state_size)(const void *state);
     void (*save)(const void *state, void *bytes);
@@ -53,20 +58,21 @@ struct mf_env {
     size_t expert_size;
     void (*expert)(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action);
 
-    /* Renders the current state: rgb (height, width, 3), top row first. *painter is private to the environment, NULL
-     * before the first image, used by one thread, and released by end_paint. NULL: the environment has no images. */
+    /* Renders the current state for people: rgb (height, width, 3), top row first. *painter is as that of `picture`,
+     * but another, for one width and height. NULL: the environment has no images. */
     int (*paint)(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err);
     void (*end_paint)(void *painter);
 
     struct mf_served *served; /* its server in another process, instead of the functions; NULL: built in */
 };
 
-enum { MF_POINTS_MAX = 4096 };
+enum { MF_POINTS_MAX = 4096, MF_SIDE_MIN = 8, MF_SIDE_MAX = 1024 }; /* points of a cloud; side of a picture */
 
 /* The env.* keys. */
 struct mf_env_opts {
     const char *name, *command, *address; /* "exec" and "remote" are environments that a server describes */
     int64_t num_points;                   /* of a point cloud; 0: as in the checkpoint or the environment */
+    int64_t image_size;                   /* side of a picture, pixels; 0: likewise */
     int64_t workers, restarts;            /* exec: processes, 0: one per core; maximum restarts of each */
     double timeout;                       /* timeout of a request, s */
     void (*warn)(const char *text);       /* called for each restart; NULL: none */
@@ -89,17 +95,23 @@ const struct mf_env *
 mf_env_robomimic(const char *name); /* the environment with this robomimic name; NULL: none built in */
 
 /* The layout of the named keys, in that order. n 0: the keys of `like`, or if that is NULL all low-dimensional ones (of
- * one dimension). Point clouds have as many points as in `like`. MF_EUSAGE lists the available keys. */
+ * one dimension). Point clouds have as many points as in `like`, drawn pictures as many pixels. MF_EUSAGE lists the
+ * available keys. */
 int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], const struct mf_layout *like,
                   struct mf_layout *l, struct mf_err *err);
 /* Sets the number of points of the layout's clouds, at most MF_POINTS_MAX; 0: unchanged. */
 void mf_env_points(const struct mf_env *env, struct mf_layout *l, int points);
+/* Sets the side of the square pictures that the environment draws, MF_SIDE_MIN to MF_SIDE_MAX; 0: unchanged. */
+void mf_env_side(const struct mf_env *env, struct mf_layout *l, int side);
+/* Does the environment draw pictures of l, by its `picture`? */
+bool mf_env_draws(const struct mf_env *env, const struct mf_layout *l);
 int32_t mf_env_count(int32_t saved);                        /* a step count from saved bytes, clamped to 0..2^30 */
 int mf_env_key(const struct mf_env *env, const char *name); /* index in obs; -1: no such key */
 /* MF_EUSAGE if the environment does not have this observation with this type and shape. The number of points of a cloud
- * may differ: a built-in environment has 1 to MF_POINTS_MAX. Checked before observing, since a layout may come from
- * another process. */
+ * and the side of a picture may differ: a built-in environment has 1 to MF_POINTS_MAX, and draws MF_SIDE_MIN to
+ * MF_SIDE_MAX. Checked before observing, since a layout may come from another process. */
 int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_err *err);
-void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs); /* (l->dim) */
+/* obs (l->dim), but for the pictures that the environment draws: those are up to its `picture`. */
+void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs);
 
 #endif

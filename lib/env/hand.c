@@ -195,10 +195,76 @@ int mf_hand_paint(void *state, void **painter, int width, int height, uint8_t *r
 {
     static const struct mf_view view = {.lookat = {0, 0, 0.1}, .distance = 0.72, .azimuth = 140, .elevation = -28};
     struct mf_hand *h = state;
-    int rc = *painter ? 0 : mf_painter_new((struct mf_painter **)painter, h->scene->m, width, height, err);
-    if (rc == 0)
-        mf_painter_draw(*painter, h->d, &view, rgb);
+    struct mf_painter **p = (struct mf_painter **)painter;
+    int rc = *p ? 0 : mf_painter_new(p, h->scene->m, MF_PAINT_VIDEO, width, height, err);
+    if (rc == 0) {
+        mf_painter_pose(*p, h->d);
+        mf_painter_draw(*p, &view, width, height, rgb);
+    }
     return rc;
+}
+
+/* The picture `name` in an observation; NULL: it was not asked for. */
+static void *find(const struct mf_layout *l, const char *name, float *obs, int *side)
+{
+    for (int i = 0; i < l->n; obs += mf_obs_size(&l->key[i++]))
+        if (!strcmp(l->key[i].name, name)) {
+            *side = l->key[i].dim[0];
+            return obs;
+        }
+    *side = 0;
+    return NULL;
+}
+
+static bool has_poses(const struct mf_hand *h)
+{
+    for (int i = 0; i < h->scene->m->nq; i++)
+        if (mju_isBad(h->d->qpos[i]))
+            return false;
+    return !h->broken;
+}
+
+/* What one camera sees: color and depth in one rendering where they have one size. */
+static void look(const struct mf_hand *h, struct mf_painter *p, const char *const name[3], const struct mf_layout *l,
+                 float *obs)
+{
+    int side, depth_side;
+    uint8_t *rgb = find(l, name[1], obs, &side);
+    float *depth = find(l, name[2], obs, &depth_side);
+    const int camera = mj_name2id(h->scene->m, mjOBJ_CAMERA, name[0]);
+    const bool together = side == depth_side;
+    if (rgb)
+        mf_painter_look(p, camera, side, rgb, together ? depth : NULL);
+    if (depth && !(rgb && together))
+        mf_painter_look(p, camera, depth_side, NULL, depth);
+}
+
+int mf_hand_picture(void *state, void **painter, const struct mf_layout *l, float *obs, struct mf_err *err)
+{
+    static const char *const eyes[][3] = {{"front", "agentview_image", "agentview_depth"},
+                                          {"back", "backview_image", "backview_depth"},
+                                          {"hand", "robot0_eye_in_hand_image", "robot0_eye_in_hand_depth"}};
+    struct mf_hand *h = state;
+    struct mf_painter **p = (struct mf_painter **)painter;
+    const bool seen = has_poses(h);
+    int rc, most = 0;
+    for (int i = 0, at = 0; i < l->n; at += mf_obs_size(&l->key[i++])) {
+        const struct mf_obs *o = &l->key[i];
+        if (!mf_obs_is_picture(o))
+            continue;
+        most = o->dim[0] > most ? o->dim[0] : most;
+        if (!seen)
+            memset(obs + at, 0, (size_t)mf_obs_size(o) * sizeof *obs);
+        obs[at + mf_obs_size(o) - 1] = 0; /* the bytes behind a packed picture */
+    }
+    if (most == 0 || !seen)
+        return 0;
+    if (!*p && (rc = mf_painter_new(p, h->scene->m, MF_PAINT_OBS, most, most, err)))
+        return rc;
+    mf_painter_pose(*p, h->d);
+    for (int i = 0; i < 3; i++)
+        look(h, *p, eyes[i], l, obs);
+    return 0;
 }
 
 void mf_hand_end_paint(void *painter)

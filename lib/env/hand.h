@@ -15,12 +15,16 @@
 enum { MF_HAND_QPOS = 8, MF_HAND_ACTION = 7 };
 
 /* Observation keys that a task lists after its own "object", in this order. */
-enum mf_hand_key { MF_HAND_OBJECT, MF_HAND_POS, MF_HAND_QUAT, MF_HAND_FINGERS, MF_HAND_CLOUD };
+enum mf_hand_key { MF_HAND_OBJECT, MF_HAND_POS, MF_HAND_QUAT, MF_HAND_FINGERS, MF_HAND_CLOUD, MF_HAND_PICTURES };
+#define MF_HAND_CAMERA(name)                                                                                           \
+    {name "_image", {84, 84, 3}, true},                                                                                \
+    {                                                                                                                  \
+        name "_depth", {84, 84, 1}, false                                                                              \
+    }
 #define MF_HAND_KEYS                                                                                                   \
     {"robot0_eef_pos", {3}, false}, {"robot0_eef_quat", {4}, false}, {"robot0_gripper_qpos", {2}, false},              \
-    {                                                                                                                  \
-        "point_cloud", {1024, 6}, false                                                                                \
-    }
+        {"point_cloud", {1024, 6}, false}, MF_HAND_CAMERA("agentview"), MF_HAND_CAMERA("backview"),                    \
+        MF_HAND_CAMERA("robot0_eye_in_hand")
 
 /* An environment's model: read only, shared by all instances. */
 struct mf_scene {
@@ -56,7 +60,8 @@ void mf_hand_quat(const struct mf_hand *h, double wxyz[4]);
 /* NaN if the simulation diverged; MF_HAND_OBJECT is up to the task. */
 void mf_hand_observe(const struct mf_hand *h, enum mf_hand_key key, const struct mf_obs *as, float *to);
 
-/* As the environment's paint and end_paint. */
+/* As the environment's members of these names. The model's cameras are named front, back and hand. */
+int mf_hand_picture(void *state, void **painter, const struct mf_layout *l, float *obs, struct mf_err *err);
 int mf_hand_paint(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err);
 void mf_hand_end_paint(void *painter);
 
@@ -64,7 +69,7 @@ void mf_hand_end_paint(void *painter);
 #define MF_HAND_FUNCTIONS                                                                                              \
     .action_dim = MF_HAND_ACTION, .control_hz = 20, .close = mf_scene_close, .init = mf_hand_init,                     \
     .release = mf_hand_release, .state_size = mf_hand_state_size, .save = mf_hand_save, .load = mf_hand_load,          \
-    .paint = mf_hand_paint, .end_paint = mf_hand_end_paint
+    .picture = mf_hand_picture, .paint = mf_hand_paint, .end_paint = mf_hand_end_paint
 
 /* For a scripted expert: the noisy action that moves the hand by `miss` (m) and `yaw` (rad) and keeps it upright. quat:
  * of the hand, xyzw. */

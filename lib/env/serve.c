@@ -19,7 +19,7 @@ enum {
 
 struct mf_service {
     const struct mf_env *env;
-    int threads;
+    int threads, image_size;
     struct mf_slots r;
     struct mf_stepper s; /* no kind: nothing was made yet */
 };
@@ -43,6 +43,7 @@ static int hello(struct mf_service *v, const struct mf_frame *q, struct mf_frame
     (void)q;
     for (int i = 0; i < MF_OBS_KEYS && e->obs[i].name[0]; i++)
         mf_layout_add(&all, &e->obs[i]);
+    mf_env_side(e, &all, v->image_size);
     mf_frame_set_int(a, "v", MF_TALK_VERSION);
     mf_frame_set_str(a, "name", e->name);
     mf_frame_set_int(a, "max_steps", e->max_steps);
@@ -241,11 +242,12 @@ struct mf_frame *mf_service_answer(struct mf_service *v, const struct mf_frame *
     return no(&why, seq);
 }
 
-struct mf_service *mf_service_new(const struct mf_env *env, int threads)
+struct mf_service *mf_service_new(const struct mf_env *env, int threads, int image_size)
 {
     struct mf_service *v = mf_xcalloc(1, sizeof *v);
     v->env = env;
     v->threads = threads;
+    v->image_size = image_size;
     return v;
 }
 
@@ -255,9 +257,9 @@ void mf_service_free(struct mf_service *v)
     free(v);
 }
 
-int mf_env_serve(struct mf_rpc *c, const struct mf_env *env, int threads, struct mf_err *err)
+int mf_env_serve(struct mf_rpc *c, const struct mf_env *env, int threads, int image_size, struct mf_err *err)
 {
-    struct mf_service *v = mf_service_new(env, threads);
+    struct mf_service *v = mf_service_new(env, threads, image_size);
     struct mf_frame *q;
     const char *say;
     int64_t seq;

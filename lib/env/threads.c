@@ -1,9 +1,16 @@
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/workers.h"
 #include "env/stepper.h"
+
+struct artist { /* of one worker: what draws its pictures, and the first failure */
+    void *painter;
+    int rc;
+    struct mf_err err;
+};
 
 struct threads {
     const struct mf_env *env;
@@ -13,16 +20,50 @@ struct threads {
     struct mf_layout low;   /* observations of the expert */
     float *seen;
     struct mf_workers *workers;
+    struct artist *artist; /* (workers) NULL: no pictures */
+    char *past;            /* (N, trail + 1) states of a decision; NULL: no trail, or no pictures */
+    size_t state_size;
     /* the call's own */
     struct mf_slots *r;
     const uint8_t *which;
     const float *actions;
     bool autoreset;
+    void (*act)(const struct threads *t, int n, struct artist *a);
+    atomic_int next;
 };
 
-static void observe(const struct threads *t, int n)
+/* ---- every environment once, on the next free worker ---- */
+
+static void work(void *self, int worker)
 {
-    mf_env_observe(t->env, t->state[n], &t->r->o.obs, t->r->obs + (size_t)n * (size_t)t->r->O);
+    struct threads *t = self;
+    for (int n; (n = atomic_fetch_add(&t->next, 1)) < t->N;)
+        t->act(t, n, t->artist ? &t->artist[worker] : NULL);
+}
+
+static int each(struct threads *t, void (*act)(const struct threads *t, int n, struct artist *a), struct mf_err *err)
+{
+    t->act = act;
+    atomic_store(&t->next, 0);
+    mf_workers_run(t->workers, work, t);
+    for (int i = 0; t->artist && i < mf_workers_count(t->workers); i++)
+        if (t->artist[i].rc) {
+            *err = t->artist[i].err;
+            return t->artist[i].rc;
+        }
+    return 0;
+}
+
+static void observe(const struct threads *t, int n, struct artist *a, float *to)
+{
+    mf_env_observe(t->env, t->state[n], &t->r->o.obs, to);
+    if (a && !a->rc)
+        a->rc = t->env->picture(t->state[n], &a->painter, &t->r->o.obs, to, &a->err);
+}
+
+static float *obs_of(const struct threads *t, int n)
+{
+    return t->r->obs + (size_t)n * (size_t)t->r->O;
 }
 
 static void watch(const struct threads *t, int n)
@@ -32,49 +73,79 @@ static void watch(const struct threads *t, int n)
         o->watch.state(o->watch.self, o->first_env + n, t->state[n]);
 }
 
-static void begin(const struct threads *t, int n, int32_t episode)
+static void begin(const struct threads *t, int n, int32_t episode, struct artist *a)
 {
     const struct mf_vec_opts *o = &t->r->o;
     struct mf_rng rng = mf_rng_at(o->seed, o->reset_purpose, (uint32_t)(o->first_env + n), (uint32_t)episode, 0);
     memset(t->memory[n], 0, t->env->expert_size);
     t->env->reset(t->state[n], &rng);
     watch(t, n);
-    observe(t, n);
+    observe(t, n, a, obs_of(t, n));
 }
 
-static void reset_one(void *self, int n)
+static void reset_one(const struct threads *t, int n, struct artist *a)
 {
-    const struct threads *t = self;
     if (!t->which || t->which[n])
-        begin(t, n, t->r->episode[n]);
+        begin(t, n, t->r->episode[n], a);
 }
 
 static int reset(void *self, struct mf_slots *r, const uint8_t *which, struct mf_err *err)
 {
     struct threads *t = self;
-    (void)err;
     t->r = r;
     t->which = which;
-    mf_workers_each(t->workers, t->N, reset_one, t);
-    return 0;
+    return each(t, reset_one, err);
 }
 
-/* Observations within a decision: the newest ones. */
-static void keep(const struct threads *t, int n)
+/* ---- a decision ---- */
+
+/* Place i of the newest `trail` rows of n: the oldest one leaves where all are taken. */
+static char *make_room(const struct threads *t, int n, char *rows, size_t row)
 {
     struct mf_slots *r = t->r;
-    size_t O = (size_t)r->O, most = (size_t)r->o.trail;
-    float *trail = r->trail + (size_t)n * most * O;
-    if ((size_t)r->n_trail[n] == most)
-        memmove(trail, trail + O, (most - 1) * O * sizeof *trail);
-    else
-        r->n_trail[n]++;
-    mf_env_observe(t->env, t->state[n], &r->o.obs, trail + (size_t)(r->n_trail[n] - 1) * O);
+    if (r->n_trail[n] < r->o.trail)
+        return rows + (size_t)r->n_trail[n]++ * row;
+    memmove(rows, rows + row, (size_t)(r->o.trail - 1) * row);
+    return rows + (size_t)(r->o.trail - 1) * row;
 }
 
-static void step_one(void *self, int n)
+static char *past_of(const struct threads *t, int n)
 {
-    const struct threads *t = self;
+    return t->past + (size_t)n * (size_t)(t->r->o.trail + 1) * t->state_size;
+}
+
+static float *trail_of(const struct threads *t, int n)
+{
+    return t->r->trail + (size_t)n * (size_t)t->r->o.trail * (size_t)t->r->O;
+}
+
+/* Keeps the newest observations from within a decision. With pictures, whose drawing costs more than a step, it keeps
+ * the states, since the next step may replace the observation. */
+static void keep(const struct threads *t, int n)
+{
+    if (t->past)
+        t->env->save(t->state[n], make_room(t, n, past_of(t, n), t->state_size));
+    else
+        observe(t, n, NULL, (float *)make_room(t, n, (char *)trail_of(t, n), (size_t)t->r->O * sizeof(float)));
+}
+
+/* Observes the states kept, and returns to the present one. */
+static void develop(const struct threads *t, int n, struct artist *a)
+{
+    const struct mf_slots *r = t->r;
+    char *past = past_of(t, n), *now = past + (size_t)r->o.trail * t->state_size;
+    if (r->n_trail[n] == 0)
+        return;
+    t->env->save(t->state[n], now);
+    for (int i = 0; i < r->n_trail[n]; i++) {
+        t->env->load(t->state[n], past + (size_t)i * t->state_size);
+        observe(t, n, a, trail_of(t, n) + (size_t)i * (size_t)r->O);
+    }
+    t->env->load(t->state[n], now);
+}
+
+static void step_one(const struct threads *t, int n, struct artist *a)
+{
     struct mf_slots *r = t->r;
     size_t row = (size_t)n, O = (size_t)r->O, A = (size_t)r->A, C = (size_t)r->C;
     struct mf_env_step s = {0};
@@ -91,12 +162,14 @@ static void step_one(void *self, int n)
     }
     r->terminated[n] = s.terminated;
     r->truncated[n] = s.truncated && !s.terminated;
-    observe(t, n);
+    observe(t, n, a, obs_of(t, n));
+    if (t->past)
+        develop(t, n, a);
     if (!s.terminated && !s.truncated)
         return;
     memcpy(r->final_obs + row * O, r->obs + row * O, O * sizeof *r->obs);
     if (t->autoreset) {
-        begin(t, n, r->episode[n] + 1);
+        begin(t, n, r->episode[n] + 1, a);
         r->fresh[n] = true;
     }
 }
@@ -104,12 +177,10 @@ static void step_one(void *self, int n)
 static int step(void *self, struct mf_slots *r, const float *actions, bool autoreset, struct mf_err *err)
 {
     struct threads *t = self;
-    (void)err;
     t->r = r;
     t->actions = actions;
     t->autoreset = autoreset;
-    mf_workers_each(t->workers, t->N, step_one, t);
-    return 0;
+    return each(t, step_one, err);
 }
 
 static int expert(void *self, const struct mf_slots *r, float *actions, struct mf_err *err)
@@ -146,6 +217,11 @@ static int save(void *self, const struct mf_slots *r, void **state, size_t *size
     return 0;
 }
 
+static void observe_one(const struct threads *t, int n, struct artist *a)
+{
+    observe(t, n, a, obs_of(t, n));
+}
+
 static int load(void *self, struct mf_slots *r, const void *const *state, const size_t *size, struct mf_err *err)
 {
     struct threads *t = self;
@@ -157,16 +233,24 @@ static int load(void *self, struct mf_slots *r, const void *const *state, const 
                               size[n], t->env->name, expert_size + t->env->state_size(t->state[n]));
         memcpy(t->memory[n], state[n], expert_size);
         t->env->load(t->state[n], (const char *)state[n] + expert_size);
-        observe(t, n);
     }
-    return 0;
+    return each(t, observe_one, err);
 }
 
 /* ---- life ---- */
 
+static void put_painter_away(void *self, int worker) /* on its own thread */
+{
+    struct threads *t = self;
+    if (t->artist[worker].painter)
+        t->env->end_paint(t->artist[worker].painter);
+}
+
 static void free_threads(void *self)
 {
     struct threads *t = self;
+    if (t->artist)
+        mf_workers_run(t->workers, put_painter_away, t);
     mf_workers_free(t->workers);
     for (int n = 0; n < t->N; n++) {
         if (t->state[n])
@@ -178,10 +262,21 @@ static void free_threads(void *self)
     free(t->state);
     free(t->memory);
     free(t->seen);
+    free(t->artist);
+    free(t->past);
     free(t);
 }
 
 static const struct mf_stepper_kind kind = {reset, step, expert, save, load, free_threads};
+
+static int prepare_pictures(struct threads *t, int trail, struct mf_err *err)
+{
+    t->artist = mf_xcalloc((size_t)mf_workers_count(t->workers), sizeof *t->artist);
+    t->state_size = t->env->state_size(t->state[0]);
+    return trail ? mf_alloc((void **)&t->past, (size_t)t->N * (size_t)(trail + 1) * t->state_size,
+                            "the environments' states", err)
+                 : 0;
+}
 
 int mf_threads_new(struct mf_stepper *s, const struct mf_slots *r, struct mf_err *err)
 {
@@ -200,6 +295,8 @@ int mf_threads_new(struct mf_stepper *s, const struct mf_slots *r, struct mf_err
     }
     if (rc == 0)
         rc = mf_workers_new(&t->workers, r->o.threads > t->N ? t->N : r->o.threads, err);
+    if (rc == 0 && mf_env_draws(e, &r->o.obs))
+        rc = prepare_pictures(t, r->o.trail, err);
     if (rc)
         free_threads(t);
     else

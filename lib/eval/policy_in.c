@@ -8,6 +8,8 @@ int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct 
     int rc = mf_env_layout(env, keys->n, keys->v, like, obs, err);
     if (rc == 0)
         mf_env_points(env, obs, (int)eo->num_points);
+    if (rc == 0)
+        mf_env_side(env, obs, (int)eo->image_size);
     return rc;
 }
 

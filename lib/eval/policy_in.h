@@ -10,7 +10,7 @@
 struct mf_loaded;
 
 /* The layout of the policy's observations: policy.obs_keys, or those of `like` if there are none (mf_env_layout).
- * Clouds have env.num_points points. */
+ * Clouds have env.num_points points, pictures env.image_size pixels a side. */
 int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
                   const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err);
 

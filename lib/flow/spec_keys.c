@@ -38,10 +38,11 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
     return 0;
 }
 
-static int points(const struct mf_layout *l)
+/* The first dim of a layout's first key of a kind; 0: it has none. */
+static int extent(const struct mf_layout *l, bool (*is)(const struct mf_obs *o))
 {
     for (int i = 0; i < l->n; i++)
-        if (mf_obs_is_cloud(&l->key[i]))
+        if (is(&l->key[i]))
             return l->key[i].dim[0];
     return 0;
 }
@@ -51,15 +52,26 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
                        const struct mf_spec_field *f, struct mf_err *err)
 {
     char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
+    const int points[] = {extent(&s->obs, mf_obs_is_cloud), extent(&asked->obs, mf_obs_is_cloud)},
+              side[] = {extent(&s->obs, mf_obs_is_picture), extent(&asked->obs, mf_obs_is_picture)};
     struct mf_policy_spec same = *s;
     mf_spec_text(asked, f, y);
-    mf_layout_points(&same.obs, points(&asked->obs));
+    mf_layout_points(&same.obs, points[1]);
+    for (int i = 0; i < same.obs.n; i++)
+        if (mf_obs_is_picture(&same.obs.key[i]))
+            same.obs.key[i].dim[0] = same.obs.key[i].dim[1] = side[1];
     mf_spec_text(&same, f, x);
-    if (points(&s->obs) != points(&asked->obs) && !strcmp(x, y))
+    if (points[0] != points[1] && !strcmp(x, y))
         return mf_err_set(err, MF_EUSAGE,
                           "%.150s has clouds of %d points, and the environment has %d: leave env.num_points to the "
                           "checkpoint",
-                          name, points(&s->obs), points(&asked->obs));
+                          name, points[0], points[1]);
+    if (side[0] != side[1] && !strcmp(x, y))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%.150s has pictures of %d x %d pixels, and the environment has %d x %d: leave env.image_size "
+            "to the checkpoint",
+            name, side[0], side[0], side[1], side[1]);
     mf_spec_text(s, f, x);
     return mf_err_set(err, MF_EUSAGE,
                       "%s is %.150s in %.150s and %.150s in the environment: give its env=NAME and "

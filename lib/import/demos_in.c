@@ -56,16 +56,23 @@ int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos
     return rc;
 }
 
-int mf_demos_show(const struct mf_demos *d, const char *path, int64_t points, struct mf_layout *obs, struct mf_err *err)
+int mf_demos_show(const struct mf_demos *d, const char *path, const struct mf_env_opts *env, struct mf_layout *obs,
+                  struct mf_err *err)
 {
     for (int i = 1; i < d->n_columns; i++) {
         const struct mf_obs *o = &d->column[i].is;
-        if (points && mf_obs_is_cloud(o) && o->dim[0] != points)
+        if (env->num_points && mf_obs_is_cloud(o) && o->dim[0] != env->num_points)
             return mf_err_set(
                 err, MF_EUSAGE,
                 "obs/%s of %s has %d points, and env.num_points=%lld: collect the demonstrations with it, "
                 "or leave it to them (0)",
-                o->name, path, o->dim[0], (long long)points);
+                o->name, path, o->dim[0], (long long)env->num_points);
+        if (env->image_size && mf_obs_is_picture(o) && (o->dim[0] != env->image_size || o->dim[1] != env->image_size))
+            return mf_err_set(
+                err, MF_EUSAGE,
+                "obs/%s of %s has %d x %d pixels, and env.image_size=%lld: collect the demonstrations with "
+                "it, or leave it to them (0)",
+                o->name, path, o->dim[1], o->dim[0], (long long)env->image_size);
         if (!mf_layout_add(obs, o))
             return mf_err_set(err, MF_EUSAGE,
                               "%s has %d observations and a policy reads at most %d: choose by policy.obs_keys or env",

@@ -13,8 +13,9 @@
 int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos_opts *o, int n,
                      const char (*names)[64], struct mf_env_opts *env, bool named, char world[64], struct mf_err *err);
 
-/* The layout of the observations that d was opened with. points: how many a point cloud must have; 0: any. */
-int mf_demos_show(const struct mf_demos *d, const char *path, int64_t points, struct mf_layout *obs,
+/* The layout of the observations that d was opened with. MF_EUSAGE where env asks for another number of points or
+ * pixels than they have. */
+int mf_demos_show(const struct mf_demos *d, const char *path, const struct mf_env_opts *env, struct mf_layout *obs,
                   struct mf_err *err);
 
 #endif

@@ -31,6 +31,7 @@ static int estimate(const struct words *w, const struct mf_conf *c, struct mf_me
     if (rc || (rc = mf_env_layout(env, w->obs_keys.n, w->obs_keys.v, NULL, &obs, err)))
         return rc;
     mf_env_points(env, &obs, (int)w->env.num_points);
+    mf_env_side(env, &obs, (int)w->env.image_size);
     if ((rc = mf_policy_spec_make(&spec, c, &obs, env->action_dim, err)))
         return rc;
     return mf_trainer_memory(&spec, &w->opts, (size_t)(w->num_envs * w->steps), 2, to, err);

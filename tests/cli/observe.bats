@@ -76,3 +76,21 @@ PY
     newest=(a/checkpoints/*.safetensors)
     without_env "${newest[0]}" old.safetensors && [[ -z $(env_of old.safetensors) ]] && mf-eval old.safetensors eval.num_episodes=4 | mf-check
 }
+
+eyes="policy.obs_keys=[object,robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos,agentview_image,robot0_eye_in_hand_depth]"
+
+@test "pictures: drawn in the size asked for, recorded, replayed; the expert does not look at them" {
+    demos "$eyes" env.image_size=24 && mf-replay a.hdf5 | cmp - a.mf && mv a.mf seen.mf && mv a.hdf5 seen.hdf5 &&
+        [[ $(mf-view <seen.mf | jq -c 'select(.mf == "rollout").arrays | [.["obs/agentview_image", "obs/robot0_eye_in_hand_depth"] | .dtype, .shape[3:]]') == '["|u1",[24,24,3],"<f4",[24,24,1]]' ]] &&
+        mf-data seen.hdf5 | grep -q 'obs/agentview_image *|u1 *24 x 24 x 3 ' && demos threads=1 &&
+        diff <(numbers obs/object <a.mf) <(numbers obs/object <seen.mf) && diff <(numbers actions <a.mf) <(numbers actions <seen.mf) &&
+        run -2 mf-bc clone.dataset=seen.hdf5 "${small[@]}" "$eyes" env.image_size=84 run.dir=c &&
+        [[ $output == *"obs/agentview_image of seen.hdf5 has 24 x 24 pixels, and env.image_size=84"* ]] || return 1
+    run -2 mf-collect env=lift collect.actor=expert "$eyes" env.image_size=7 --out x && [[ $output == *"not as uint8 (7, 7, 3); squares of 8 to 1024 pixels are possible"* ]]
+}
+
+@test "without OSMesa pictures are an error that names its package, and the other observations are none" {
+    mkdir lib && : >lib/libOSMesa.so.8 && export LD_LIBRARY_PATH="$T/lib"
+    run -1 mf-collect env=lift collect.actor=expert collect.episodes=4 "$eyes" threads=2 --out x &&
+        [[ $output == *"error: images need OSMesa, but libOSMesa.so.8 is missing: install libosmesa6"* ]] && demos
+}

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct mf_env *env;
     if (size < 1 || mf_env_find(&env, data[0] == 'l' ? "lift" : "point", &err))
         return 0;
-    struct mf_service *v = mf_service_new(env, 1);
+    struct mf_service *v = mf_service_new(env, 1, 0);
     data++, size--;
     for (size_t n; (n = mf_token_span(data, size)); data += n, size -= n) {
         struct mf_frame *q, *a;

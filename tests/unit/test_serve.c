@@ -5,6 +5,7 @@
 
 #include "env/serve.h"
 #include "env/talk.h"
+#include "env/vec.h"
 #include "tap.h"
 
 static struct mf_service *v;
@@ -51,6 +52,54 @@ static const char *shows(const char *name, enum mf_dtype dtype, int rank, const 
     return ask(shown(make(1, 0, 5), name, dtype, rank, dim), "make");
 }
 
+/* The array `name` of the answer to q, of this shape; its bytes are the caller's. NULL: there is none. */
+static uint8_t *array(struct mf_frame *q, const char *say, const char *name, int rank, const size_t *dim)
+{
+    struct mf_frame *a = mf_service_answer(v, q, say, 7);
+    const struct mf_array *x = mf_frame_find(a, name);
+    uint8_t *bytes = NULL;
+    if (x && x->rank == rank && !memcmp(x->dim, dim, (size_t)rank * sizeof *dim))
+        bytes = memcpy(malloc(x->bytes), x->data, x->bytes);
+    mf_frame_free(a);
+    mf_frame_free(q);
+    return bytes;
+}
+
+static struct mf_frame *reset(size_t n)
+{
+    struct mf_frame *q = mf_talk_new("reset", 7);
+    void *data;
+    mf_frame_add(q, "which", MF_U8, 1, &n, &data, &err);
+    memset(data, 1, n);
+    mf_frame_add(q, "episode", MF_I32, 1, &n, &data, &err);
+    memset(data, 0, n * sizeof(int32_t));
+    return q;
+}
+
+static void pictures(void)
+{
+    static const size_t dim[] = {2, 24, 24, 3};
+    struct mf_obs o = {.name = "agentview_image", .dim = {24, 24, 3}, .u8 = true};
+    const struct mf_env *lift;
+    const float *obs;
+    struct mf_vec *own;
+    mf_env_find(&lift, "lift", &err);
+    v = mf_service_new(lift, 1, 24);
+    uint8_t *offered = array(mf_talk_new("hello", 7), "hello", "obs/agentview_image", 3, dim + 1);
+    ok(offered != NULL, "a server offers pictures of env.image_size");
+    ok(!*ask(shown(make(2, 0, 5), "obs/agentview_image", MF_U8, 3, dim + 1), "make"), "and makes them");
+    uint8_t *sent = array(reset(2), "reset", "obs/agentview_image", 4, dim);
+    struct mf_vec_opts opts = {.env = lift, .N = 2, .threads = 1, .max_steps = 5, .seed = (uint64_t)-1};
+    mf_layout_add(&opts.obs, &o);
+    opts.reset_purpose = MF_RNG_RESET;
+    ok(sent && mf_vec_new(&own, &opts, &err) == 0 && mf_vec_reset(own, NULL, &obs, &err) == 0 &&
+           !memcmp(obs, sent, sizeof(uint8_t[2][24][24][3])),
+       "of the same bytes as in its own process");
+    mf_vec_free(own);
+    mf_service_free(v);
+    free(offered), free(sent);
+}
+
 static void refused(const char *text, const char *why)
 {
     ok(strstr(text, why) != NULL, "%s", text);
@@ -60,7 +109,7 @@ static void shapes(void)
 {
     const struct mf_env *lift;
     mf_env_find(&lift, "lift", &err);
-    v = mf_service_new(lift, 1);
+    v = mf_service_new(lift, 1, 0);
     refused(shows("obs/object", MF_F32, 1, (size_t[]){1}),
             "has the observation 'object' as float32 (10), not as float32 (1)");
     refused(shows("obs/object", MF_F32, 1, (size_t[]){1 << 20}), "not as float32 (1048576)");
@@ -71,6 +120,8 @@ static void shapes(void)
     refused(shows("obs/point_cloud", MF_F32, 2, (size_t[]){4, 7}), "not as float32 (4, 7)");
     refused(shows("obs/none", MF_F32, 1, (size_t[]){1}), "has no observation 'none'");
     ok(!*shows("obs/point_cloud", MF_F32, 2, (size_t[]){4096, 6}), "4096 points are made");
+    refused(shows("obs/agentview_image", MF_U8, 3, (size_t[]){7, 7, 3}), "squares of 8 to 1024 pixels are possible");
+    refused(shows("obs/agentview_depth", MF_U8, 3, (size_t[]){9, 9, 1}), "not as uint8 (9, 9, 1)");
     refused(ask(shown(make(16384, 0, 5), "obs/point_cloud", MF_F32, 2, (size_t[]){4096, 6}), "make"), "one answer");
     mf_service_free(v);
 }
@@ -135,8 +186,9 @@ int main(void)
 {
     const struct mf_env *point;
     shapes();
+    pictures();
     mf_env_find(&point, "point", &err);
-    v = mf_service_new(point, 1);
+    v = mf_service_new(point, 1, 0);
     counts();
     steps();
     mf_service_free(v);

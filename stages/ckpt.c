@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "flow/checkpoint.h"
 #include "run/safetensors_diff.h"
+#include "import/conv2d.h"
 #include "import/torch_show.h"
 #include "flow/catalog.h"
 #include "flow/verify.h"
@@ -267,8 +268,12 @@ static int export(struct ckpt *self, int n_paths, const char *const *paths, stru
         rc = mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
     else if (!t)
         t = mf_weights_alone(&f, false, &n);
+    float *convolutions = NULL;
+    if (!rc)
+        rc = mf_conv2d_export(t, n, &convolutions, err);
     if (!rc)
         rc = torch ? mf_torch_write(paths[1], t, n, err) : mf_safetensors_write(paths[1], t, n, &meta, 1, err);
+    free(convolutions);
     free(t);
     mf_safetensors_close(&f);
     return rc;

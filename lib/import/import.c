@@ -10,7 +10,7 @@
 #include "graph/graph.h"
 #include "run/safetensors.h"
 #include "flow/checkpoint.h"
-#include "flow/checkpoint_priv.h"
+#include "import/conv2d.h"
 #include "import/import_families.h"
 #include "flow/mismatches.h"
 
@@ -152,24 +152,29 @@ static bool fits(const struct mf_torch_tensor *t, const struct mf_param *p)
 {
     size_t rows = p->rank > 1 ? (size_t)p->rows : 1, product = 1, dim[4];
     bool split = rows == 1;
-    if (p->kernel) /* the rows of a convolution are not split */
-        return t->rank == mf_param_shape(p, dim) && !memcmp(t->dim, dim, (size_t)t->rank * sizeof *dim);
+    if (p->kernel || p->rank == 4) /* the rows of a convolution are not split */
+        return t->rank == mf_torch_shape(p, dim) && !memcmp(t->dim, dim, (size_t)t->rank * sizeof *dim);
     for (int i = 0; i < t->rank && !split; i++)
         split = (product *= t->dim[i]) == rows;
     return split && t->count == (size_t)p->rows * (size_t)p->cols;
 }
 
+/* "8, 3, 3, 3" */
+static void shape_text(char text[MF_RANK_MAX * 22], int rank, const size_t *dim)
+{
+    *text = 0;
+    for (int i = 0; i < rank; i++)
+        sprintf(text + strlen(text), i ? ", %zu" : "%zu", dim[i]);
+}
+
 static void misshapen(struct mf_mismatches *m, const struct mf_torch_tensor *t, const struct mf_param *p)
 {
-    char is[MF_RANK_MAX * 22] = "";
-    for (int i = 0; i < t->rank; i++)
-        sprintf(is + strlen(is), i ? ", %zu" : "%zu", t->dim[i]);
-    if (p->kernel)
-        mf_mismatch(m, "%s is (%s) and should be (%d, %d, %d)", t->name, is, p->rows, p->cols / p->kernel, p->kernel);
-    else if (p->rank > 1)
-        mf_mismatch(m, "%s is (%s) and should be (%d, %d)", t->name, is, p->rows, p->cols);
-    else
-        mf_mismatch(m, "%s is (%s) and should be (%d)", t->name, is, p->cols);
+    char is[MF_RANK_MAX * 22], wanted[MF_RANK_MAX * 22];
+    size_t dim[4];
+    const int rank = mf_torch_shape(p, dim), first = rank == 3 && !p->kernel; /* PyTorch may write (rows, cols) */
+    shape_text(is, t->rank, t->dim);
+    shape_text(wanted, rank - first, dim + first);
+    mf_mismatch(m, "%s is (%s) and should be (%s)", t->name, is, wanted);
 }
 
 static void check_param(const struct mf_import *im, const char *dictionary, const struct mf_param *p, bool *used,
@@ -221,7 +226,8 @@ static int send(void *self, const struct mf_array *a, size_t first, size_t n, vo
     bool average = mf_starts(a->name, "ema/");
     const struct mf_torch_tensor *t =
         mf_import_find(im, average ? im->layout.average : im->layout.weights, a->name + (average ? 4 : 0));
-    return mf_torch_read(&im->file, t, first, n, to, err);
+    const struct mf_torch_tensor ours = a->rank == 4 ? mf_conv2d_import(t) : *t;
+    return mf_torch_read(&im->file, &ours, first, n, to, err);
 }
 
 /* Sigma's bounds are in the file as log-variances. */

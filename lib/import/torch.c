@@ -229,8 +229,8 @@ static size_t span(const struct mf_torch_tensor *t)
 static int read_span(struct mf_torch *f, const struct mf_torch_tensor *t, struct mf_err *err)
 {
     enum { FREE = 1 << 20, SPREAD = 64 };
-    const size_t size = t->dtype->size, n = span(t);
-    if (f->span_of == t)
+    const size_t size = t->dtype->size, n = span(t), at = t->offset * size;
+    if (f->span_of == t->storage && f->span_at == at && f->span_size == n)
         return 0;
     free(f->span);
     f->span = NULL;
@@ -239,8 +239,10 @@ static int read_span(struct mf_torch *f, const struct mf_torch_tensor *t, struct
         return mf_err_set(err, MF_EFORMAT,
                           "%s of %s is spread over %zu compressed bytes, of which it uses %zu: save a .clone() of it",
                           t->name, f->zip.path, n, t->count * size);
-    int rc = read_bytes(&f->zip, t->storage, t->offset * size, n, &f->span, err);
-    f->span_of = rc ? NULL : t;
+    int rc = read_bytes(&f->zip, t->storage, at, n, &f->span, err);
+    f->span_of = rc ? NULL : t->storage;
+    f->span_at = at;
+    f->span_size = n;
     return rc;
 }
 

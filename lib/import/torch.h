@@ -37,7 +37,8 @@ struct mf_torch {
     struct mf_torch_tensor *tensor; /* in the order of the file, as the values */
     struct mf_torch_value *value;
     struct mf_zip zip;
-    const struct mf_torch_tensor *span_of; /* private: the tensor that `span` was read for */
+    const struct mf_zip_entry *span_of; /* private: the storage of `span`, its first byte there, its bytes */
+    size_t span_at, span_size;
     uint8_t *span;
 };
 

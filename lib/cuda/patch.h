@@ -48,9 +48,12 @@ template <class F> __device__ __forceinline__ void mf_windows_with(const struct 
     int first_x = x < s.how.kw ? 0 : mf_quotient(s.stride, x - s.how.kw) + 1, last_x = mf_quotient(s.stride, x);
     last_y = last_y < down ? last_y : down - 1;
     last_x = last_x < across ? last_x : across - 1;
-    for (int v = first_y; v <= last_y; v++)
-        for (int u = first_x; u <= last_x; u++)
-            f((map * down + v) * across + u, (y - v * s.how.stride) * s.how.kw + x - u * s.how.stride);
+    for (int v = first_y; v <= last_y; v++) {
+        int i = (map * down + v) * across + first_x, end = i + last_x - first_x;
+        int tap = (y - v * s.how.stride) * s.how.kw + x - first_x * s.how.stride;
+        for (; i <= end; i++, tap -= s.how.stride)
+            f(i, tap);
+    }
 }
 
 /* A call whose numbers move in packs of 4. */

@@ -37,6 +37,17 @@ struct mf_kern {
     void (*attention)(const struct mf_cpu_call *c, int n);
     void (*attention_back)(const struct mf_call *c, int n, float *lane);
     size_t (*attention_work)(const struct mf_call *c, int n, bool back);
+
+    /* These set or add, as the call says. Scratch of im2col_back and max_pool2d_back: 3 floats for each pixel of a
+     * map's line; of picture: 2 for each number of a line. */
+    void (*im2col)(const struct mf_cpu_call *c, int n);
+    void (*im2col_back)(const struct mf_call *c, int n);
+    void (*max_pool2d)(const struct mf_cpu_call *c, int n);
+    void (*max_pool2d_back)(const struct mf_call *c, int n);
+    void (*picture)(const struct mf_cpu_call *c, int n);
+    void (*transpose)(int blocks, int R, int C, const float *x, float *y, bool add); /* (R, C) to (C, R), or added */
+    void (*blend)(const struct mf_call *c, int n);
+    void (*blend_back)(const struct mf_call *c, int n, float *lane);
 };
 
 extern const struct mf_kern mf_kern_avx512, mf_kern_avx2, mf_kern_base;

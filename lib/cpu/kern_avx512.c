@@ -12,6 +12,8 @@
 #include "cpu/kern_each.inc"
 #include "cpu/kern_norm.inc"
 #include "cpu/kern_attention.inc"
+#include "cpu/kern_map.inc"
+#include "cpu/kern_block.inc"
 #include "cpu/kern_table.inc"
 
 KERN_TABLE(avx512)

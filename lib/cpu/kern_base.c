@@ -72,6 +72,8 @@ INLINE unsigned bitsw(iw x)
 #include "cpu/kern_each.inc"
 #include "cpu/kern_norm.inc"
 #include "cpu/kern_attention.inc"
+#include "cpu/kern_map.inc"
+#include "cpu/kern_block.inc"
 
 #include "cpu/kern_table.inc"
 

@@ -27,7 +27,7 @@ enum { ACTOR_POLICY, ACTOR_EXPERT };
 struct collect {
     struct mf_env_opts env_opts;
     const char *checkpoint, *address, *src, *device;
-    int64_t seed, max_steps, threads, num_envs, steps, total, slices, max_lag, episodes;
+    int64_t seed, max_steps, threads, num_envs, steps, total, slices, max_lag, episodes, shift;
     int who, reward_scale, precision;
     bool freeze_encoder;
     double timeout, gamma;
@@ -65,6 +65,7 @@ static const struct mf_bind binds[] = {
     {"training.num_steps_per_rollout", offsetof(struct collect, steps)},
     {"training.total_timesteps", offsetof(struct collect, total)},
     {"training.freeze_encoder", offsetof(struct collect, freeze_encoder)},
+    {"training.shift", offsetof(struct collect, shift)},
     {"advantage.gamma", offsetof(struct collect, gamma)},
     {"run.seed", offsetof(struct collect, seed)},
     {"policy.checkpoint", offsetof(struct collect, checkpoint)},
@@ -113,6 +114,7 @@ static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_
                                           .N = (int)(expert ? EXPERT_GROUP : c->num_envs),
                                           .threads = (int)c->threads,
                                           .max_steps = (int)c->max_steps,
+                                          .shift = expert ? 0 : (int)c->shift,
                                           .seed = seed_of(c),
                                           .reset_purpose = MF_RNG_RESET},
                                   .T = (int)(!expert        ? c->steps

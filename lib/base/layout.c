@@ -161,6 +161,12 @@ bool mf_layout_finite(const struct mf_layout *l, const float *flat)
     return true;
 }
 
+int mf_crop_center(int size, int crop)
+{
+    const int half = (size - crop) / 2;
+    return half + ((size - crop) & half & 1);
+}
+
 void mf_layout_points(struct mf_layout *l, int n)
 {
     for (int i = 0; i < l->n; i++)

@@ -45,6 +45,8 @@ void mf_obs_pack(const struct mf_obs *o, const void *elements, float *flat);
 void mf_obs_unpack(const struct mf_obs *o, const float *flat, void *elements);
 /* Are all numbers of the flat observation finite? */
 bool mf_layout_finite(const struct mf_layout *l, const float *flat);
+/* First row (or column) of the centered window of `crop` pixels of `size`: (size - crop)/2, halves to even. */
+int mf_crop_center(int size, int crop);
 void mf_layout_points(struct mf_layout *l, int n); /* give every cloud n points */
 
 #endif

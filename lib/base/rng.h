@@ -24,6 +24,7 @@ enum mf_purpose {
     MF_RNG_EVAL_CHAIN,
     MF_RNG_TEST,
     MF_RNG_DROPOUT, /* of a cloning's attention */
+    MF_RNG_SHIFT,   /* random shift of pictures */
 };
 
 struct mf_rng {

@@ -87,6 +87,8 @@ const struct mf_key mf_keys[] = {
      "maximum padding of a window before its demonstration, with the first step; -1: no limit"},
     {"clone.pad_after", MF_INT, "-1", "[-1,)", NULL,
      "maximum padding of a window after its demonstration, with the last step; -1: no limit"},
+    {"clone.shift", MF_INT, "0", "[0,1024]", "pixels",
+     "move each picture by up to so many pixels in both directions at random (random shift)"},
     {"clone.cache_mib", MF_INT, "1024", "[1,16777216]", "MiB",
      "memory for demonstrations; a larger file is read page by page"},
     {"clone.loss", MF_CHOICE, "flow", "flow|shortcut|consistency", NULL,

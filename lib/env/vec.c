@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/shift.h"
 #include "env/stepper.h"
 
 struct mf_vec {
@@ -16,6 +17,7 @@ struct mf_vec {
     float *ret;
     int32_t *length;
     uint8_t *success, *step_success;
+    float *scratch; /* a picture; NULL: none is shifted */
     struct mf_arena arena;
 };
 
@@ -27,6 +29,9 @@ static void place(struct mf_vec *v)
     v->length = mf_arena_take(&v->arena, N, sizeof *v->length);
     v->success = mf_arena_take(&v->arena, N, 1);
     v->step_success = mf_arena_take(&v->arena, N, 1);
+    v->scratch = v->r.o.shift > 0 && mf_layout_pictures(&v->r.o.obs)
+                     ? mf_arena_take(&v->arena, mf_shift_room(&v->r.o.obs), sizeof *v->scratch)
+                     : NULL;
 }
 
 int mf_vec_new(struct mf_vec **out, const struct mf_vec_opts *o, struct mf_err *err)
@@ -100,6 +105,42 @@ static int check_rows(const struct mf_slots *r, struct mf_err *err)
     return 0;
 }
 
+/* ---- random shift ---- */
+
+/* The observation of environment n after `clock` control steps of an episode. */
+static void shift(struct mf_vec *v, int n, int episode, int clock, float *obs)
+{
+    const struct mf_vec_opts *o = &v->r.o;
+    const struct mf_rng rng =
+        mf_rng_at(o->seed, MF_RNG_SHIFT, (uint32_t)(o->first_env + n), (uint32_t)episode, (uint32_t)clock);
+    mf_shift(&(struct mf_shift){.reach = o->shift}, &o->obs, rng, obs, v->scratch);
+}
+
+/* The first observation of every environment's episode. */
+static void shift_first(struct mf_vec *v)
+{
+    for (int n = 0; n < v->r.N && v->scratch; n++)
+        shift(v, n, v->r.episode[n], 0, v->r.obs + (size_t)n * (size_t)v->r.O);
+}
+
+/* All that a decision has observed; before its episodes and clocks are counted. */
+static void shift_decision(struct mf_vec *v, bool autoreset)
+{
+    struct mf_slots *r = &v->r;
+    const size_t O = (size_t)r->O, most = (size_t)r->o.trail;
+    for (int n = 0; n < r->N && v->scratch; n++) {
+        const int now = r->clock[n] + r->n_exec[n], kept = r->n_trail[n];
+        for (int i = 0; i < kept; i++)
+            shift(v, n, r->episode[n], now - kept + i, r->trail + ((size_t)n * most + (size_t)i) * O);
+        if (r->terminated[n] || r->truncated[n])
+            shift(v, n, r->episode[n], now, r->final_obs + (size_t)n * O);
+        if (r->fresh[n])
+            shift(v, n, r->episode[n] + autoreset, 0, r->obs + (size_t)n * O);
+        else if (!r->idle[n])
+            shift(v, n, r->episode[n], now, r->obs + (size_t)n * O);
+    }
+}
+
 /* ---- stepping ---- */
 
 static void open_account(struct mf_vec *v, int n)
@@ -118,6 +159,7 @@ int mf_vec_reset(struct mf_vec *v, const int32_t *episode, const float **obs, st
     }
     if (rc || (rc = v->s.kind->reset(v->s.self, &v->r, NULL, err)))
         return rc;
+    shift_first(v);
     *obs = v->r.obs;
     return check_rows(&v->r, err);
 }
@@ -156,6 +198,7 @@ int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, s
     if (rc || (rc = mf_slots_chunk(r, C, err)) || (rc = v->s.kind->step(v->s.self, r, actions, autoreset, err)) ||
         (rc = check_rows(r, err)))
         return rc;
+    shift_decision(v, autoreset);
     for (int n = 0; n < r->N; n++)
         keep_account(v, n, autoreset);
     *d = (struct mf_decision){.rewards = r->rewards,
@@ -279,8 +322,8 @@ int mf_vec_load(struct mf_vec *v, const void *bytes, size_t size, const float **
         v->r.episode[n]++;
         open_account(v, n);
     }
-    if (rc == 0 && !*exact)
-        rc = v->s.kind->reset(v->s.self, &v->r, NULL, err);
+    if (rc == 0 && !*exact && (rc = v->s.kind->reset(v->s.self, &v->r, NULL, err)) == 0)
+        shift_first(v);
     free(state);
     free(sizes);
     *obs = v->r.obs;

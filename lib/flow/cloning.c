@@ -29,6 +29,7 @@ const struct mf_bind mf_cloning_binds[] = {
     BIND("clone.ema_max", ema_max),
     BIND("clone.pad_before", pad_before),
     BIND("clone.pad_after", pad_after),
+    BIND("clone.shift", shift),
     BIND("clone.normalizer", normalizer),
     BIND("clone.range_floor", range_floor),
     BIND("clone.normalize_actions", normalize_actions),
@@ -75,8 +76,8 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, str
         return rc;
     mf_policy_fresh(&c->policy, (uint64_t)opts->seed);
     if ((rc = mf_dataset_fit(&c->policy, d, &fit, err)) ||
-        (rc = mf_dataset_open(&c->windows, &c->policy, d, opts->pad_before, opts->pad_after, (size_t)opts->batch_size,
-                              err)) ||
+        (rc = mf_dataset_open(&c->windows, &c->policy, d, opts->pad_before, opts->pad_after, (int)opts->shift,
+                              (size_t)opts->batch_size, err)) ||
         (rc = open_learner(c, err)))
         return rc;
     mf_engine_log(c->engine);

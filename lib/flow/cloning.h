@@ -17,7 +17,7 @@ struct mf_cloning_opts {
     int64_t steps, batch_size, warmup;  /* minibatches; samples; minibatches of the linear warm-up */
     double learning_rate, weight_decay;
     double ema_decay, ema_power, ema_max; /* decay 0: by power, at most max */
-    int64_t pad_before, pad_after;        /* as in dataset.h */
+    int64_t pad_before, pad_after, shift; /* as in dataset.h */
     int normalizer;                       /* enum mf_normalizer, with the floor and the actions of struct mf_fit */
     double range_floor;
     bool normalize_actions;

@@ -109,15 +109,16 @@ static void place(struct mf_dataset *w, size_t batch, struct mf_arena *a)
     w->order = mf_arena_take(a, w->n, sizeof *w->order);
     w->batch = mf_arena_take(a, batch, sizeof *w->batch);
     w->sort = mf_arena_take(a, batch, sizeof *w->sort);
+    w->scratch = w->p ? mf_arena_take(a, mf_shift_room(&w->p->spec.obs), sizeof *w->scratch) : NULL;
 }
 
 int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
-                    size_t batch, struct mf_err *err)
+                    int shift, size_t batch, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &p->spec;
     int64_t back = s->n_obs_steps - 1 > s->action_offset ? s->n_obs_steps - 1 : s->action_offset;
     int64_t begin = beyond(back, before), rest = beyond(s->horizon - 1 - s->action_offset, after);
-    *w = (struct mf_dataset){.p = p, .d = d, .begin = begin, .epoch = -1};
+    *w = (struct mf_dataset){.p = p, .d = d, .begin = begin, .epoch = -1, .shift = {shift, s->net.crop}};
     for (size_t i = 0; i < d->n_demos; i++)
         w->n += samples(d, i, begin + rest);
     if (w->n == 0)
@@ -193,6 +194,8 @@ static void shuffle(struct mf_dataset *w, uint64_t seed, int64_t epoch)
 const uint32_t *mf_dataset_draw(struct mf_dataset *w, uint64_t seed, int64_t step, size_t n)
 {
     const int64_t all = (int64_t)w->n, first = step * (int64_t)n;
+    w->seed = seed;
+    w->step = step;
     for (int64_t i = 0; i < (int64_t)n; i++) {
         if ((first + i) / all != w->epoch)
             shuffle(w, seed, (first + i) / all);
@@ -229,6 +232,20 @@ static int gather(struct mf_dataset *w, size_t n, float *obs, float *actions, st
     return 0;
 }
 
+/* Every step of every sample by draws of its own. */
+static void shift_all(struct mf_dataset *w, size_t n, float *obs)
+{
+    const struct mf_policy_spec *s = &w->p->spec;
+    const size_t steps = (size_t)s->n_obs_steps, dim = (size_t)s->obs.dim;
+    if ((w->shift.reach == 0 && w->shift.crop == 0) || !mf_layout_pictures(&s->obs))
+        return;
+    for (size_t i = 0; i < n * steps; i++) {
+        const struct mf_rng rng =
+            mf_rng_at(w->seed, MF_RNG_SHIFT, (uint32_t)(w->step >> 32), (uint32_t)w->step, (uint32_t)i);
+        mf_shift(&w->shift, &s->obs, rng, obs + i * dim, w->scratch);
+    }
+}
+
 int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, float *obs, float *actions,
                      struct mf_err *err)
 {
@@ -240,6 +257,7 @@ int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, floa
     int rc = gather(w, n, obs, actions, err);
     if (rc)
         return rc;
+    shift_all(w, n, obs);
     mf_policy_normalize(p, n, obs, obs);
     for (size_t i = 0; i < steps; i++)
         for (size_t j = 0; j < A; j++)

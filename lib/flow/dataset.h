@@ -12,6 +12,7 @@
 #define MF_FLOW_DATASET_H
 
 #include "base/mem.h"
+#include "base/shift.h"
 #include "demos/demos.h"
 #include "flow/policy.h"
 
@@ -34,7 +35,11 @@ struct mf_dataset {
     size_t n; /* samples, ordered by demonstration and time */
     const struct mf_policy *p;
     struct mf_demos *d;
-    int64_t begin;           /* the step of a demonstration's first sample */
+    int64_t begin;         /* the step of a demonstration's first sample */
+    struct mf_shift shift; /* of its pictures */
+    uint64_t seed;         /* of the minibatch drawn last, and its number: of the shifts, too */
+    int64_t step;
+    float *scratch;
     size_t *first;           /* (n_demos + 1) first sample of each demonstration; then n */
     uint32_t *order, *batch; /* all samples, shuffled; a minibatch of them */
     uint64_t *sort;          /* a minibatch in the file's order */
@@ -43,9 +48,10 @@ struct mf_dataset {
 };
 
 /* Borrows the demonstrations and the policy; minibatches have at most `batch` samples. before, after < 0: as many steps
- * as the window needs. MF_EUSAGE where no demonstration is long enough for one sample. */
+ * as the window needs. shift: pixels by which pictures are moved at random; the window of policy.crop is drawn at
+ * random, too. MF_EUSAGE where no demonstration is long enough for one sample. */
 int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
-                    size_t batch, struct mf_err *err);
+                    int shift, size_t batch, struct mf_err *err);
 void mf_dataset_close(struct mf_dataset *w);                      /* safe on a zeroed one */
 size_t mf_dataset_memory(const struct mf_demos *d, size_t batch); /* bytes of the indices, at most */
 
@@ -53,7 +59,7 @@ size_t mf_dataset_memory(const struct mf_demos *d, size_t batch); /* bytes of th
  * next call. */
 const uint32_t *mf_dataset_draw(struct mf_dataset *w, uint64_t seed, int64_t step, size_t n);
 
-/* Samples index[0..n): obs (n, O) and actions (n, D), both normalised. */
+/* Samples index[0..n): obs (n, O) and actions (n, D), both normalised. Shifts are those of the minibatch drawn last. */
 int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, float *obs, float *actions,
                      struct mf_err *err);
 

@@ -22,13 +22,6 @@ static const struct mf_op op = {
     .forward = forward,
 };
 
-/* round(spare/2), halves to even */
-static int margin(int spare)
-{
-    int half = spare / 2;
-    return half + (spare & half & 1);
-}
-
 struct mf_val mf_picture(struct mf_graph *g, struct mf_val x, int from, const struct mf_obs *o, int crop, int scale,
                          int offset)
 {
@@ -37,7 +30,7 @@ struct mf_val mf_picture(struct mf_graph *g, struct mf_val x, int from, const st
     int floats = o->u8 ? (H * W * C + 3) / 4 : H * W * C;
     bool fits = C > 0 && crop >= 0 && h <= H && w <= W && from >= 0 && from + floats <= mf_cols(g, x);
     mf_record_want(g, fits && p[scale].cols == C && p[offset].cols == C, &op, 1, &x);
-    struct mf_picture_how how = {from, o->u8, W, C, margin(H - h), margin(W - w), h, w};
+    struct mf_picture_how how = {from, o->u8, W, C, mf_crop_center(H, h), mf_crop_center(W, w), h, w};
     struct mf_val y = mf_record(g, &op, &how, 1, &x, mf_rows(g, x) * h * w, C);
     mf_record_of(g, y)->W = scale;
     mf_record_of(g, y)->b = offset;

@@ -28,12 +28,15 @@ static int tensors_of(const struct mf_policy *p, struct mf_array **list)
         snprintf(a->name, sizeof a->name, "%s", norm[i].name);
         a->rank = 1;
         a->dim[0] = (size_t)norm[i].n;
-        a->dim[1] = a->dim[2] = 1;
         a->data = norm[i].value;
     }
     int n = ps->n + 4;
-    for (int i = 0; i < n; i++)
-        (*list)[i].bytes = (*list)[i].dim[0] * (*list)[i].dim[1] * (*list)[i].dim[2] * sizeof(float);
+    for (int i = 0; i < n; i++) {
+        a = &(*list)[i];
+        a->bytes = sizeof(float);
+        for (int k = 0; k < a->rank; k++)
+            a->bytes *= a->dim[k];
+    }
     return n;
 }
 

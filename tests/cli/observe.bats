@@ -94,3 +94,22 @@ eyes="policy.obs_keys=[object,robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos
     run -1 mf-collect env=lift collect.actor=expert collect.episodes=4 "$eyes" threads=2 --out x &&
         [[ $output == *"error: images need OSMesa, but libOSMesa.so.8 is missing: install libosmesa6"* ]] && demos
 }
+
+# seen DIR word ..: two rounds of PPO from pictures of 36 pixels, in lift, or in what the words say.
+seen() {
+    local dir=$1
+    shift
+    mf-collect env=lift "policy.obs_keys=[robot0_eef_pos,agentview_image,robot0_eye_in_hand_depth]" policy.n_obs_steps=2 policy.encoder=nature \
+        "policy.hidden=[16,16,16]" "policy.critic_hidden=[16]" training.num_envs=4 training.num_steps_per_rollout=4 training.total_timesteps=128 run.dir="$dir" "$@" |
+        tee "$dir.mf" | mf-gae | mf-ppo training.batch_size=8 training.num_epochs=1 threads=1 >"$dir.metrics" && mf-check "$dir.metrics"
+}
+looked() { mf-view view.arrays=whole <"$1" | jq -c 'select(.mf == "rollout").arrays | .["obs/agentview_image", "obs/robot0_eye_in_hand_depth"]' | sha256sum; }
+
+@test "PPO from pictures: the same by one thread and two, or by a server, and later in the same size" {
+    seen one env.image_size=36 threads=1 && seen two env.image_size=36 threads=2 && cmp "$(newest one)" "$(newest two)" &&
+        mf-eval one eval.num_episodes=2 env.max_steps=8 | mf-check || return 1
+    run -2 mf-eval one eval.num_episodes=2 env.image_size=30 --out x &&
+        [[ $output == *"has pictures of 36 x 36 pixels, and the environment has 30 x 30: leave env.image_size to the checkpoint"* ]] || return 1
+    seen three policy.n_obs_steps=1 env.image_size=36 &&
+        seen four policy.n_obs_steps=1 env=exec env.command='mf-env lift env.image_size=36' env.workers=2 && [[ $(looked three.mf) == "$(looked four.mf)" ]]
+}

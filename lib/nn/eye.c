@@ -224,5 +224,6 @@ int mf_eye_encoding(const struct mf_net_spec *s, struct mf_obs *of_step, int *n)
         }
     *n = last - first + 1;
     *of_step = (struct mf_obs){.dim = {code.parts * code.width}};
-    return code.rows == s->n_obs_steps && *n == mf_layout_pictures(&s->obs) ? first : -1;
+    const bool shared = s->critic_encoder == MF_CRITIC_SHARED; /* the critic's own encoder needs the pictures */
+    return code.rows == s->n_obs_steps && *n == mf_layout_pictures(&s->obs) && shared ? first : -1;
 }

@@ -43,7 +43,8 @@ const int mf_spec_n = sizeof mf_spec_fields / sizeof *mf_spec_fields;
 /* The keys that its network and its encoder read. */
 static uint64_t sizes_of(const struct mf_net_spec *s)
 {
-    return (s->net ? s->net->sizes : 0) | (s->encoder ? s->encoder->sizes : 0);
+    const bool coded = s->encoder && s->encoder != &mf_encoder_none;
+    return (s->net ? s->net->sizes | (coded ? s->net->coded_sizes : 0) : 0) | (coded ? s->encoder->sizes : 0);
 }
 
 const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const struct mf_spec_field *f)

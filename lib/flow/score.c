@@ -27,7 +27,8 @@ void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *ou
     out->elements = mf_chain_elements(g, out->chain, step, out->coef);
     out->logprobs = mf_chain_logprobs(g, s, out->elements, out->chain);
     if (step.std.id) {
-        out->entropy = mf_flow_entropy(g, step.std, 1.0f / (float)((joint ? k + 1 : 1) * D));
+        const int each = k / mf_rows(g, step.std); /* steps that share a row of standard deviations */
+        out->entropy = mf_flow_entropy(g, step.std, (float)each / (float)((joint ? k + 1 : 1) * D));
         if (joint) { /* the mean is over K+1 entries, of which the initial noise is one, with std 1 */
             out->rest = mf_shared(g, 1, 1);
             out->entropy = mf_add(g, out->entropy, out->rest);

@@ -20,6 +20,7 @@ struct mf_features { /* the shape of a code */
     int rows;        /* To: of each step; 1: of all steps together */
     int parts;       /* side by side: one of each picture of a step, or 1 of all of them */
     int width;       /* of a part */
+    bool ahead;      /* the code stands before the other observations, else each part in the place of its picture */
 };
 
 struct mf_eye {
@@ -46,9 +47,12 @@ int mf_encoder_find(const struct mf_encoder **encoder, const char *name, struct 
 
 /* ---- for networks ---- */
 
-bool mf_net_sees(const struct mf_net_spec *s);  /* the network reads pictures, or their code, through s->pictures */
+bool mf_net_sees(const struct mf_net_spec *s);  /* the network reads pictures, or their code, through s->encoder */
+bool mf_net_codes(const struct mf_net_spec *s); /* and that encoder is not mf_encoder_none */
 int mf_net_inputs(const struct mf_net_spec *s); /* columns of mf_share.obs, the observation as the network reads it */
 int mf_eye_check(const struct mf_net_spec *s, struct mf_err *err);
+/* The observations of raw that belong to no picture, of all steps: (1, To*S). MF_NONE: there are none. */
+struct mf_val mf_net_states(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw);
 /* Fills features and obs from raw. frozen: the code is detached. */
 void mf_see(struct mf_graph *g, const struct mf_net_spec *s, bool critic, bool frozen, struct mf_share *share);
 /* The pictures as one observation: see mf_net.encoding. *n: keys that it replaces, from the returned one on; -1: none.

@@ -32,6 +32,11 @@ bool mf_net_sees(const struct mf_net_spec *s)
     return !s->net->encoder && (s->encoded || mf_layout_pictures(&s->obs));
 }
 
+bool mf_net_codes(const struct mf_net_spec *s)
+{
+    return mf_net_sees(s) && s->encoder != &mf_encoder_none;
+}
+
 int mf_eye_state_width(const struct mf_net_spec *s)
 {
     int n = 0;
@@ -189,28 +194,37 @@ static struct mf_val join_steps(struct mf_graph *g, const struct mf_eye *eye, st
     return mf_reshape(g, all, 1, mf_rows(g, all) * mf_cols(g, all));
 }
 
-/* A code of all steps, then the other observations step by step. */
-static struct mf_val join_whole(struct mf_graph *g, const struct mf_eye *eye, struct mf_val code)
+static struct mf_eye eye_of(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, bool critic)
 {
-    const int S = mf_eye_state_width(eye->s);
-    struct mf_val part[2] = {code};
-    if (S)
-        part[1] = mf_reshape(g, mf_eye_states(g, eye), 1, eye->s->n_obs_steps * S);
-    return S ? mf_concat(g, 2, part) : code;
+    return (struct mf_eye){.s = s,
+                           .steps = mf_reshape(g, raw, s->n_obs_steps, s->obs.dim),
+                           .critic = critic,
+                           .group = critic ? MF_GROUP_CRITIC : MF_GROUP_ENCODER};
+}
+
+struct mf_val mf_net_states(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw)
+{
+    const int S = mf_eye_state_width(s);
+    const struct mf_eye eye = eye_of(g, s, raw, false);
+    return S ? mf_reshape(g, mf_eye_states(g, &eye), 1, s->n_obs_steps * S) : MF_NONE;
+}
+
+/* The code, then the other observations step by step. */
+static struct mf_val join_ahead(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, struct mf_val code)
+{
+    struct mf_val part[2] = {mf_reshape(g, code, 1, mf_rows(g, code) * mf_cols(g, code)), mf_net_states(g, s, raw)};
+    return part[1].id ? mf_concat(g, 2, part) : part[0];
 }
 
 void mf_see(struct mf_graph *g, const struct mf_net_spec *s, bool critic, bool frozen, struct mf_share *share)
 {
-    const struct mf_eye eye = {.s = s,
-                               .steps = mf_reshape(g, share->raw, s->n_obs_steps, s->obs.dim),
-                               .critic = critic,
-                               .group = critic ? MF_GROUP_CRITIC : MF_GROUP_ENCODER};
+    const struct mf_eye eye = eye_of(g, s, share->raw, critic);
     struct mf_val code = s->encoded ? mf_slice_cols(g, eye.steps, mf_layout_column(&s->obs, MF_ENCODING), s->encoded)
                                     : s->encoder->encode(g, &eye);
     if (frozen)
         code = mf_detach(g, code);
     share->features[0] = code;
-    share->obs = mf_rows(g, code) == s->n_obs_steps ? join_steps(g, &eye, code) : join_whole(g, &eye, code);
+    share->obs = s->encoder->shape(s).ahead ? join_ahead(g, s, share->raw, code) : join_steps(g, &eye, code);
 }
 
 int mf_eye_encoding(const struct mf_net_spec *s, struct mf_obs *of_step, int *n)

@@ -61,9 +61,10 @@ struct mf_share {
 
 struct mf_net {
     const char *name;
-    uint64_t sizes; /* MF_SIZE(time_dim) | ..: the keys that it reads */
-    bool step_size; /* its inputs include a step size d */
-    bool dropout;   /* supports dropout of attention weights: mf_share's drop and key */
+    uint64_t sizes;       /* MF_SIZE(time_dim) | ..: the keys that it reads */
+    uint64_t coded_sizes; /* those that it reads besides with an encoder of pictures */
+    bool step_size;       /* its inputs include a step size d */
+    bool dropout;         /* supports dropout of attention weights: mf_share's drop and key */
     /* 0, or MF_EUSAGE where the sizes do not make a network. */
     int (*check)(const struct mf_net_spec *s, struct mf_err *err);
     /* The observation's encoder: fills `features`. NULL: there is none. */

@@ -2,18 +2,21 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "env/opengl.h"
 #include "env/serve.h"
 #include "stage/stage.h"
 
 struct env {
     const char *address;
     int64_t threads, image_size;
+    int renderer;
 };
 
 static const struct mf_bind binds[] = {
     {"env.address", offsetof(struct env, address)},
     {"threads", offsetof(struct env, threads)},
     {"env.image_size", offsetof(struct env, image_size)},
+    {"env.renderer", offsetof(struct env, renderer)},
     {0},
 };
 
@@ -33,6 +36,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
                           "requests come through a pipe (env=exec) or env.address, not from a terminal");
     if ((rc = mf_rpc_serve(&call, e->address, err)))
         return rc;
+    mf_opengl_choose((enum mf_renderer)e->renderer);
     rc = mf_env_serve(call, env, (int)e->threads, (int)e->image_size, err);
     mf_rpc_free(call);
     return rc;

@@ -41,6 +41,8 @@ const struct mf_key mf_keys[] = {
      "points per point cloud; 0: as in the checkpoint, else the default of the environment"},
     {"env.image_size", MF_INT, "0", "[0,1024]", "pixels",
      "width and height, 8 or more, of the pictures that lift and can observe; 0: as in the checkpoint, else 84"},
+    {"env.renderer", MF_CHOICE, "osmesa", "osmesa|egl", NULL,
+     "library that draws lift and can: OSMesa on the CPU, the same bits on every machine, or EGL, which may use a GPU"},
     {"env.command", MF_STR, NULL, NULL, NULL,
      "shell command of an environment server that uses stdin and stdout, for env=exec"},
     {"env.address", MF_STR, NULL, "address", NULL,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "env/opengl.h"
 #include "env/served.h"
 
 const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts, name)},
@@ -13,6 +14,7 @@ const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts,
                                        {"env.timeout", offsetof(struct mf_env_opts, timeout)},
                                        {"env.num_points", offsetof(struct mf_env_opts, num_points)},
                                        {"env.image_size", offsetof(struct mf_env_opts, image_size)},
+                                       {"env.renderer", offsetof(struct mf_env_opts, renderer)},
                                        {0}};
 
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
@@ -33,6 +35,7 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
 int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
 {
     bool exec = !strcmp(o->name, "exec"), remote = !strcmp(o->name, "remote");
+    mf_opengl_choose((enum mf_renderer)o->renderer);
     if (!exec && !remote)
         return mf_env_find(env, o->name, err);
     if (exec && !o->command)

@@ -73,6 +73,7 @@ struct mf_env_opts {
     const char *name, *command, *address; /* "exec" and "remote" are environments that a server describes */
     int64_t num_points;                   /* of a point cloud; 0: as in the checkpoint or the environment */
     int64_t image_size;                   /* side of a picture, pixels; 0: likewise */
+    int renderer;                         /* enum mf_renderer, opengl.h, of all images that this process draws */
     int64_t workers, restarts;            /* exec: processes, 0: one per core; maximum restarts of each */
     double timeout;                       /* timeout of a request, s */
     void (*warn)(const char *text);       /* called for each restart; NULL: none */

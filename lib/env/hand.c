@@ -197,11 +197,10 @@ int mf_hand_paint(void *state, void **painter, int width, int height, uint8_t *r
     struct mf_hand *h = state;
     struct mf_painter **p = (struct mf_painter **)painter;
     int rc = *p ? 0 : mf_painter_new(p, h->scene->m, MF_PAINT_VIDEO, width, height, err);
-    if (rc == 0) {
-        mf_painter_pose(*p, h->d);
-        mf_painter_draw(*p, &view, width, height, rgb);
-    }
-    return rc;
+    if (rc || (rc = mf_painter_pose(*p, h->d, err)))
+        return rc;
+    mf_painter_draw(*p, &view, width, height, rgb);
+    return 0;
 }
 
 /* The picture `name` in an observation; NULL: it was not asked for. */
@@ -261,7 +260,8 @@ int mf_hand_picture(void *state, void **painter, const struct mf_layout *l, floa
         return 0;
     if (!*p && (rc = mf_painter_new(p, h->scene->m, MF_PAINT_OBS, most, most, err)))
         return rc;
-    mf_painter_pose(*p, h->d);
+    if ((rc = mf_painter_pose(*p, h->d, err)))
+        return rc;
     for (int i = 0; i < 3; i++)
         look(h, *p, eyes[i], l, obs);
     return 0;

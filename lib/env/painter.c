@@ -1,27 +1,18 @@
 #include "env/painter.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "env/opengl.h"
 
-enum { RGBA = 0x1908, UNSIGNED_BYTE = 0x1401, DEPTH_BITS = 24, GEOMS = 1000, SHADOWS = 1024 };
-
-/* GL/osmesa.h, as far as it is needed. */
-struct osmesa {
-    void *(*create)(unsigned format, int depth, int stencil, int accum, void *share);
-    unsigned char (*current)(void *context, void *buffer, unsigned type, int width, int height);
-    void (*destroy)(void *context);
-};
+enum { GEOMS = 1000, SHADOWS = 1024 };
 
 struct mf_painter {
-    struct osmesa gl;
-    void *context;
-    uint8_t *buffer; /* OSMesa's own frame buffer; MuJoCo renders into its offscreen one */
-    uint8_t *rgb;    /* OpenGL's rows go from the bottom: an image before its rows are turned */
+    struct mf_opengl *gl;
+    uint8_t *rgb; /* OpenGL's rows go from the bottom: an image before its rows are turned */
     float *depth;
+    enum mf_painter_kind kind;
     int width, height;
     const mjModel *m;
     mjData *d; /* of the scene */
@@ -30,41 +21,10 @@ struct mf_painter {
     mjrContext render;
 };
 
-/* Held while the library is loaded and a context is made: both write variables of the whole process. */
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-
-static int find_osmesa(struct osmesa *gl, struct mf_err *err)
+static void open_scene(void *self)
 {
-    /* Its own threads cost more than they draw, and all cores step environments already. */
-    setenv("LP_NUM_THREADS", "0", false);
-    void *lib = dlopen("libOSMesa.so.8", RTLD_NOW | RTLD_GLOBAL); /* global: MuJoCo asks it for OpenGL's functions */
-    if (!lib)
-        return mf_err_set(err, MF_EDEVICE, "images need OSMesa, but libOSMesa.so.8 is missing: install libosmesa6");
-    *(void **)&gl->create = dlsym(lib, "OSMesaCreateContextExt");
-    *(void **)&gl->current = dlsym(lib, "OSMesaMakeCurrent");
-    *(void **)&gl->destroy = dlsym(lib, "OSMesaDestroyContext");
-    return gl->create && gl->current && gl->destroy
-               ? 0
-               : mf_err_set(err, MF_EDEVICE, "libOSMesa.so.8 lacks functions of OSMesa");
-}
-
-static bool make_current(struct mf_painter *p)
-{
-    return p->gl.current(p->context, p->buffer, UNSIGNED_BYTE, p->width, p->height);
-}
-
-static int make(struct mf_painter *p, enum mf_painter_kind kind, struct mf_err *err)
-{
-    const size_t pixels = (size_t)p->width * (size_t)p->height;
-    const bool video = kind == MF_PAINT_VIDEO;
-    int rc = find_osmesa(&p->gl, err);
-    if (rc || (rc = mf_alloc((void **)&p->buffer, pixels * 4, "a picture", err)) ||
-        (rc = mf_alloc((void **)&p->rgb, pixels * 3, "a picture", err)) ||
-        (rc = mf_alloc((void **)&p->depth, pixels * sizeof(float), "a picture", err)))
-        return rc;
-    p->context = p->gl.create(RGBA, DEPTH_BITS, 0, 0, NULL);
-    if (!p->context || !make_current(p))
-        return mf_err_set(err, MF_EDEVICE, "OSMesa cannot draw %d x %d pixels", p->width, p->height);
+    struct mf_painter *p = self;
+    const bool video = p->kind == MF_PAINT_VIDEO;
     mjModel sized = *p->m; /* MuJoCo reads buffer sizes from the model, which is shared */
     sized.vis.global.offwidth = p->width;
     sized.vis.global.offheight = p->height;
@@ -80,36 +40,34 @@ static int make(struct mf_painter *p, enum mf_painter_kind kind, struct mf_err *
     mjr_setBuffer(mjFB_OFFSCREEN, &p->render);
     p->scene.flags[mjRND_REFLECTION] = 0;
     p->scene.flags[mjRND_SHADOW] = p->scene.flags[mjRND_SKYBOX] = video;
-    return 0;
 }
 
 int mf_painter_new(struct mf_painter **out, const mjModel *m, enum mf_painter_kind kind, int width, int height,
                    struct mf_err *err)
 {
+    const size_t pixels = (size_t)width * (size_t)height;
     struct mf_painter *p = mf_xcalloc(1, sizeof *p);
-    *p = (struct mf_painter){.width = width, .height = height, .m = m};
-    pthread_mutex_lock(&making);
-    int rc = make(p, kind, err);
-    pthread_mutex_unlock(&making);
-    if (rc)
+    *p = (struct mf_painter){.kind = kind, .width = width, .height = height, .m = m};
+    if (mf_alloc((void **)&p->rgb, pixels * 3, "a picture", err) ||
+        mf_alloc((void **)&p->depth, pixels * sizeof(float), "a picture", err) ||
+        mf_opengl_new(&p->gl, width, height, open_scene, p, err)) {
         mf_painter_free(p);
-    else
-        *out = p;
-    return rc;
+        return err->code;
+    }
+    *out = p;
+    return 0;
 }
 
 void mf_painter_free(struct mf_painter *p)
 {
+    struct mf_err ignored;
     if (!p)
         return;
-    if (p->render.offFBO) {
-        make_current(p);
+    if (p->gl && mf_opengl_use(p->gl, &ignored) == 0)
         mjr_freeContext(&p->render);
+    if (p->gl)
         mjv_freeScene(&p->scene);
-    }
-    if (p->context)
-        p->gl.destroy(p->context);
-    free(p->buffer);
+    mf_opengl_free(p->gl);
     free(p->rgb);
     free(p->depth);
     free(p);
@@ -117,18 +75,21 @@ void mf_painter_free(struct mf_painter *p)
 
 /* ---- drawing ---- */
 
-void mf_painter_pose(struct mf_painter *p, mjData *d)
+int mf_painter_pose(struct mf_painter *p, mjData *d, struct mf_err *err)
 {
     mjvCamera any;
     mjv_defaultCamera(&any);
+    int rc = mf_opengl_use(p->gl, err);
+    if (rc)
+        return rc;
     mf_mujoco_poses(p->m, d);
     mjv_updateScene(p->m, d, &p->option, NULL, &any, mjCAT_ALL, &p->scene);
     p->d = d;
+    return 0;
 }
 
 static void render(struct mf_painter *p, mjvCamera *camera, mjrRect area, bool rgb, bool depth)
 {
-    make_current(p);
     mjv_updateCamera(p->m, p->d, camera, &p->scene);
     mjv_makeLights(p->m, p->d, &p->scene); /* one is at the camera */
     mjr_render(area, &p->scene, &p->render);

@@ -1,7 +1,7 @@
-/* painter.h - images of a MuJoCo simulation without a screen or a GPU: OSMesa renders into memory.
+/* painter.h - images of a MuJoCo simulation without a screen, by a library of opengl.h.
  *
- * The library is loaded with the first image, so that other programs do not need it. A painter is used by one thread at
- * a time. What it draws is a function of the positions d->qpos: neither its earlier images nor its size matter.
+ * A painter is used by one thread. What it draws is a function of the positions d->qpos: neither its earlier images nor
+ * its size matter.
  */
 #ifndef MF_ENV_PAINTER_H
 #define MF_ENV_PAINTER_H
@@ -20,13 +20,14 @@ enum mf_painter_kind { MF_PAINT_VIDEO, MF_PAINT_OBS };
 
 struct mf_painter;
 
-/* width, height: the largest image. MF_EDEVICE where there is no OSMesa. */
+/* width, height: the largest image. MF_EDEVICE where the library is missing. */
 int mf_painter_new(struct mf_painter **p, const mjModel *m, enum mf_painter_kind kind, int width, int height,
                    struct mf_err *err);
 void mf_painter_free(struct mf_painter *p); /* NULL is fine */
 
-/* The scene of the next images: geoms and cameras at the positions d->qpos, which are not changed. */
-void mf_painter_pose(struct mf_painter *p, mjData *d);
+/* The scene of the next images, which follow in the same thread: geoms and cameras at the positions d->qpos, which are
+ * not changed. MF_EDEVICE: see mf_opengl_use. */
+int mf_painter_pose(struct mf_painter *p, mjData *d, struct mf_err *err);
 /* Draws the scene: rgb (height, width, 3), rows from the top. */
 void mf_painter_draw(struct mf_painter *p, const struct mf_view *view, int width, int height, uint8_t *rgb);
 /* Draws what a camera of the model sees, in one rendering; NULL: not wanted. rgb (side, side, 3), rows from the top.

@@ -113,3 +113,12 @@ looked() { mf-view view.arrays=whole <"$1" | jq -c 'select(.mf == "rollout").arr
     seen three policy.n_obs_steps=1 env.image_size=36 &&
         seen four policy.n_obs_steps=1 env=exec env.command='mf-env lift env.image_size=36' env.workers=2 && [[ $(looked three.mf) == "$(looked four.mf)" ]]
 }
+
+@test "EGL of Mesa draws the pixels of OSMesa; without EGL there is an error" {
+    mkdir lib && : >lib/libEGL.so.1 && LD_LIBRARY_PATH="$T/lib" run -1 mf-collect env=lift collect.actor=expert collect.episodes=4 "$eyes" env.renderer=egl --out x &&
+        [[ $output == *"error: env.renderer=egl needs libEGL.so.1, which is missing: install libegl1, or leave env.renderer"* ]] || return 1
+    ldconfig -p | grep -q libEGL_mesa || skip "no EGL of Mesa here"
+    demos "$eyes" env.image_size=24 && mv a.mf osmesa.mf && demos "$eyes" env.image_size=24 env.renderer=egl threads=2 &&
+        [[ $(looked a.mf) == "$(looked osmesa.mf)" ]] || return 1
+    seen one env.image_size=36 env.renderer=egl threads=2 && mf-eval one eval.num_episodes=2 env.max_steps=8 eval.video=1 eval.video_format=gif env.renderer=egl | mf-check && ls one/videos/*.gif
+}

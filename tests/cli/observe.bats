@@ -95,6 +95,11 @@ eyes="policy.obs_keys=[object,robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos
         [[ $output == *"error: images need OSMesa, but libOSMesa.so.8 is missing: install libosmesa6"* ]] && demos
 }
 
+@test "text waits for a slow reader: pictures as JSON" {
+    demos "$eyes" env.image_size=64 && mf-view view.arrays=whole <a.mf >whole && [[ $(stat -c %s whole) -gt 4000000 ]] &&
+        mf-view view.arrays=whole <a.mf | { sleep .5 && cmp - whole; }
+}
+
 # seen DIR word ..: two rounds of PPO from pictures of 36 pixels, in lift, or in what the words say.
 seen() {
     local dir=$1

@@ -20,7 +20,7 @@ void mf_cpu_forward(const struct mf_cpu_call *c, int n)
 
 void mf_cpu_backward(const struct mf_cpu_call *c, int n, float *lane)
 {
-    if (c->fast)
+    if (c->fast && c->fast->backward)
         c->fast->backward(c, n, lane);
     else
         c->op->backward(&c->call, n, lane);

@@ -29,7 +29,7 @@ struct mf_packing {
 struct mf_fast {
     const char *name; /* of the operation */
     void (*forward)(const struct mf_cpu_call *c, int n);
-    void (*backward)(const struct mf_cpu_call *c, int n, float *lane);
+    void (*backward)(const struct mf_cpu_call *c, int n, float *lane); /* NULL: the reference loops */
     size_t (*work)(const struct mf_cpu_call *c, int n, bool backward); /* floats; NULL: none */
     bool divides;                                                      /* forward computes its part alone */
     /* The columns of W to pack for pack, and for pack_back where x[0] has a gradient; by shapes. NULL: none. */

@@ -15,10 +15,11 @@ enum { B = 64, STATE = 9 };
 
 static const struct {
     const char *name;
-    int side, features;
+    int side;
     struct mf_net_spec sizes;
 } encoders[] = {
-    {"plain_conv", 128, 256, {.encoder_dim = 256, .pool_map = true}},
+    {"plain_conv", 128, {.encoder_dim = 256, .pool_map = true}},
+    {"vit", 96, {.vit_width = 128, .vit_heads = 4, .vit_layers = 1, .spatial_emb = 128}},
 };
 enum { ENCODERS = sizeof encoders / sizeof *encoders };
 

@@ -34,7 +34,49 @@ class PlainConv(nn.Module):
         return self.visual_encoder.fc(x.amax((2, 3)))
 
 
-ENCODERS = [("plain_conv", PlainConv, 128, 256)]
+class Layer(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.layer_norm1, self.layer_norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.mha, self.heads = nn.Module(), heads
+        self.mha.qkv_proj, self.mha.out_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.linear1, self.linear2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        rows, tokens, width = x.shape
+        qkv = self.mha.qkv_proj(self.layer_norm1(x)).view(rows, tokens, 3, self.heads, width // self.heads)
+        y = F.scaled_dot_product_attention(*qkv.permute(2, 0, 3, 1, 4))
+        x = x + self.mha.out_proj(y.transpose(1, 2).reshape(rows, tokens, width))
+        return x + self.linear2(F.gelu(self.linear1(self.layer_norm2(x))))
+
+
+class ViT(nn.Module):
+    """ReinFlow's: patches by two convolutions, one transformer layer, SpatialEmb."""
+
+    def __init__(self, width=128, heads=4, side=96, features=128):
+        super().__init__()
+        patches = (((side - 8) // 4 + 1 - 3) // 2 + 1) ** 2
+        self.network = nn.Module()
+        vit, emb = nn.Module(), nn.Module()
+        vit.pos_embed = nn.Parameter(0.02 * torch.randn(1, patches, width))
+        vit.patch_embed = nn.Module()
+        vit.patch_embed.embed = nn.Sequential(
+            nn.Conv2d(3, width, 8, stride=4), nn.Identity(), nn.ReLU(), nn.Conv2d(width, width, 3, stride=2))
+        vit.net, vit.norm = nn.Sequential(Layer(width, heads)), nn.LayerNorm(width)
+        emb.weight = nn.Parameter(torch.randn(1, width, features))
+        emb.input_proj = nn.Sequential(nn.Linear(patches + STATE, features), nn.LayerNorm(features), nn.ReLU())
+        self.network.backbone, self.network.compress = nn.Module(), emb
+        self.network.backbone.vit = vit
+
+    def forward(self, pixels, state):
+        vit, emb = self.network.backbone.vit, self.network.compress
+        x = vit.patch_embed.embed(pixels / 255 - 0.5).flatten(2).transpose(1, 2) + vit.pos_embed
+        x = vit.norm(vit.net(x)).transpose(1, 2)
+        x = torch.cat([x, state[:, None].expand(-1, x.shape[1], -1)], -1)
+        return (emb.weight * emb.input_proj(x)).sum(1)
+
+
+ENCODERS = [("plain_conv", PlainConv, 128, 256), ("vit", ViT, 96, 128)]
 
 
 def loss_of(encoder, data):

@@ -27,8 +27,7 @@ struct mf_val mf_picture(struct mf_graph *g, struct mf_val x, int from, const st
 {
     const struct mf_param *p = mf_graph_params(g)->p;
     int H = o->dim[0], W = o->dim[1], C = o->dim[2], h = crop ? crop : H, w = crop ? crop : W;
-    int floats = o->u8 ? (H * W * C + 3) / 4 : H * W * C;
-    bool fits = C > 0 && crop >= 0 && h <= H && w <= W && from >= 0 && from + floats <= mf_cols(g, x);
+    bool fits = C > 0 && crop >= 0 && h <= H && w <= W && from >= 0 && from + mf_obs_size(o) <= mf_cols(g, x);
     mf_record_want(g, fits && p[scale].cols == C && p[offset].cols == C, &op, 1, &x);
     struct mf_picture_how how = {from, o->u8, W, C, mf_crop_center(H, h), mf_crop_center(W, w), h, w};
     struct mf_val y = mf_record(g, &op, &how, 1, &x, mf_rows(g, x) * h * w, C);

@@ -80,33 +80,31 @@ static void take(struct trial *t)
     t->c.aux = t->aux.x, t->c.work = t->work.x, t->c.W = t->W.x, t->c.b = t->b.x;
 }
 
-static struct trial trial_of(struct mf_graph *g, const struct mf_node *nd, bool add)
+static void start(struct trial *t, struct mf_graph *g, const struct mf_node *nd, bool add)
 {
-    struct trial t = {.c = mf_node_shapes(g, g->n_nodes - 1)};
-    t.x = t.c.x[0];
-    free(t.c.x);
-    t.x.add = add;
-    size_t in = (size_t)(SAMPLES * t.x.rows * t.x.cols), out = (size_t)(SAMPLES * t.c.y.rows * t.c.y.cols);
-    t.x_data = room(in), t.x_grad = room(in), t.y_data = room(out), t.y_grad = room(out);
-    t.aux = room(SAMPLES * nd->aux_floats), t.work = room(4096);
-    t.W = room(nd->W < 0 ? 0 : (size_t)(g->params->p[nd->W].rows * g->params->p[nd->W].cols));
-    t.b = room(nd->b < 0 ? 0 : (size_t)g->params->p[nd->b].cols), t.lane = room(t.W.n);
-    fill(&t.x_data, nd->W < 0), fill(&t.x_grad, false), fill(&t.y_grad, false);
-    fill(&t.W, false), fill(&t.b, false), fill(&t.lane, false);
-    t.c.dW = 0;
-    take(&t);
-    return t;
+    *t = (struct trial){.c = mf_node_shapes(g, g->n_nodes - 1)};
+    t->x = t->c.x[0];
+    free(t->c.x);
+    t->x.add = add;
+    size_t in = (size_t)(SAMPLES * t->x.rows * t->x.cols), out = (size_t)(SAMPLES * t->c.y.rows * t->c.y.cols);
+    t->x_data = room(in), t->x_grad = room(in), t->y_data = room(out), t->y_grad = room(out);
+    t->aux = room(SAMPLES * nd->aux_floats), t->work = room(4096);
+    t->W = room(nd->W < 0 ? 0 : (size_t)(g->params->p[nd->W].rows * g->params->p[nd->W].cols));
+    t->b = room(nd->b < 0 ? 0 : (size_t)g->params->p[nd->b].cols), t->lane = room(t->W.n);
+    fill(&t->x_data, nd->W < 0), fill(&t->x_grad, false), fill(&t->y_grad, false);
+    fill(&t->W, false), fill(&t->b, false), fill(&t->lane, false);
+    t->c.dW = 0;
+    take(t);
 }
 
-static struct trial again(const struct trial *t)
+static void start_again(struct trial *u, const struct trial *t)
 {
-    struct trial u = *t;
-    u.x_data = copy_of(&t->x_data), u.x_grad = copy_of(&t->x_grad), u.y_data = room(t->y_data.n);
-    u.y_grad = copy_of(&t->y_grad), u.aux = room(t->aux.n), u.work = room(t->work.n);
-    u.W = copy_of(&t->W), u.b = copy_of(&t->b), u.lane = copy_of(&t->lane);
-    memset(u.y_data.x, 0xff, u.y_data.n * sizeof(float));
-    take(&u);
-    return u;
+    *u = *t;
+    u->x_data = copy_of(&t->x_data), u->x_grad = copy_of(&t->x_grad), u->y_data = room(t->y_data.n);
+    u->y_grad = copy_of(&t->y_grad), u->aux = room(t->aux.n), u->work = room(t->work.n);
+    u->W = copy_of(&t->W), u->b = copy_of(&t->b), u->lane = copy_of(&t->lane);
+    memset(u->y_data.x, 0xff, u->y_data.n * sizeof(float));
+    take(u);
 }
 
 static void end(struct trial *t)
@@ -170,7 +168,9 @@ static int wrong(const struct mf_kern *k, const char *op)
     struct mf_params ps = {.n = 0};
     struct mf_graph *g = mf_graph_new(&ps);
     struct mf_node *nd = mf_record_of(g, record(g, &ps, op));
-    struct trial want = trial_of(g, nd, draw(0, 1)), got = again(&want);
+    struct trial want, got;
+    start(&want, g, nd, draw(0, 1));
+    start_again(&got, &want);
     nd->op->forward(&want.c, SAMPLES);
     if (nd->op->backward)
         nd->op->backward(&want.c, SAMPLES, want.lane.x);

@@ -91,6 +91,12 @@ int mf_eye_check(const struct mf_net_spec *s, struct mf_err *err)
     }
     for (int i = 0; i < s->obs.n; i++) {
         const struct mf_obs *o = &s->obs.key[i];
+        if (mf_obs_is_picture(o) && o->dim[0] <= 4 && o->dim[2] > 4)
+            return mf_err_set(
+                err, MF_EUSAGE,
+                "%s is (%d, %d, %d), which looks like (channels, height, width): pictures are (height, width, "
+                "channels)",
+                o->name, o->dim[0], o->dim[1], o->dim[2]);
         if (mf_obs_is_picture(o) && (s->crop > o->dim[0] || s->crop > o->dim[1]))
             return mf_err_set(err, MF_EUSAGE, "policy.crop=%d is larger than the %d x %d pixels of %s", s->crop,
                               o->dim[0], o->dim[1], o->name);

@@ -330,6 +330,9 @@ static void refused(void)
     s = nature();
     s.net.n_channels = 2;
     refuses(s, "needs 3 widths, not 2");
+    s = nature();
+    memcpy(s.obs.key[0].dim, (int[]){3, 42, 40}, sizeof s.obs.key[0].dim);
+    refuses(s, "a is (3, 42, 40), which looks like (channels, height, width)");
 }
 
 int main(void)

@@ -30,7 +30,13 @@ enum mf_group {
     MF_GROUPS
 };
 
-enum mf_init { MF_INIT_UNIFORM, MF_INIT_NORMAL, MF_INIT_CONST }; /* U(-a,a); N(0,a); a */
+enum mf_init {
+    MF_INIT_UNIFORM, /* U(-a,a) */
+    MF_INIT_NORMAL,  /* N(0,a) */
+    MF_INIT_CONST,   /* a */
+    MF_INIT_GRID_X,  /* places in [-1, 1] of the pixels of a map with rows of a pixels, from left to right */
+    MF_INIT_GRID_Y   /* from top to bottom */
+};
 
 struct mf_param {
     char name[128]; /* "network.mlp_mean.layers.0.weight" */

@@ -75,18 +75,26 @@ static uint32_t name_hash(const char *s)
     return h;
 }
 
+/* The place of number i of n on a line from -1 to 1. */
+static float place(size_t i, size_t n)
+{
+    return n > 1 ? (float)(-1 + 2 * (double)i / (double)(n - 1)) : -1;
+}
+
 void mf_params_fresh(struct mf_params *ps, uint64_t seed)
 {
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
         struct mf_rng rng = mf_rng_at(seed, MF_RNG_INIT, 0, name_hash(p->name), 0);
         float *v = ps->value + p->at;
-        size_t n = (size_t)p->rows * (size_t)p->cols;
+        size_t n = (size_t)p->rows * (size_t)p->cols, row = (size_t)p->a;
         if (p->init == MF_INIT_NORMAL)
             mf_rng_normal(&rng, v, n);
         for (size_t j = 0; j < n; j++)
             v[j] = p->init == MF_INIT_UNIFORM  ? mf_rng_range(&rng, -p->a, p->a)
                    : p->init == MF_INIT_NORMAL ? p->a * v[j]
+                   : p->init == MF_INIT_GRID_X ? place(j % row, row)
+                   : p->init == MF_INIT_GRID_Y ? place(j / row, n / row)
                                                : p->a;
     }
     mf_params_touch(ps);

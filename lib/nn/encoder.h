@@ -74,5 +74,8 @@ struct mf_val mf_eye_flat(struct mf_graph *g, struct mf_val map, int n);
 /* The convolution `prefix`.{weight,bias} of maps, with `out` channels. */
 struct mf_val mf_conv(struct mf_graph *g, enum mf_group group, const char *prefix, struct mf_val map,
                       const struct mf_patch *how, int out, enum mf_act act);
+/* act(convolution + more), more MF_NONE or maps of the same shape; without a bias unless `bias`. */
+struct mf_val mf_conv_onto(struct mf_graph *g, enum mf_group group, const char *prefix, struct mf_val map,
+                           const struct mf_patch *how, int out, bool bias, struct mf_val more, enum mf_act act);
 
 #endif

@@ -154,8 +154,8 @@ struct mf_val mf_eye_flat(struct mf_graph *g, struct mf_val map, int n)
     return mf_reshape(g, mf_transpose(g, map, n), n, mf_rows(g, map) / n * mf_cols(g, map));
 }
 
-struct mf_val mf_conv(struct mf_graph *g, enum mf_group group, const char *prefix, struct mf_val map,
-                      const struct mf_patch *how, int out, enum mf_act act)
+struct mf_val mf_conv_onto(struct mf_graph *g, enum mf_group group, const char *prefix, struct mf_val map,
+                           const struct mf_patch *how, int out, bool bias, struct mf_val more, enum mf_act act)
 {
     struct mf_params *ps = mf_graph_params(g);
     const int in = mf_cols(g, map);
@@ -164,9 +164,15 @@ struct mf_val mf_conv(struct mf_graph *g, enum mf_group group, const char *prefi
     snprintf(name, sizeof name, "%s.weight", prefix);
     const int W = mf_param_add_conv(ps, name, out, how->kh, how->kw, in, group, a);
     snprintf(name, sizeof name, "%s.bias", prefix);
-    const int b = mf_param_add(ps, name, 1, out, 1, group, MF_INIT_UNIFORM, a);
+    const int b = bias ? mf_param_add(ps, name, 1, out, 1, group, MF_INIT_UNIFORM, a) : -1;
     const bool point = how->kh == 1 && how->kw == 1 && how->stride == 1 && how->pad == 0;
-    return mf_linear(g, point ? map : mf_im2col(g, map, how), W, 0, b, MF_NONE, MF_NONE, act);
+    return mf_linear(g, point ? map : mf_im2col(g, map, how), W, 0, b, more, MF_NONE, act);
+}
+
+struct mf_val mf_conv(struct mf_graph *g, enum mf_group group, const char *prefix, struct mf_val map,
+                      const struct mf_patch *how, int out, enum mf_act act)
+{
+    return mf_conv_onto(g, group, prefix, map, how, out, true, MF_NONE, act);
 }
 
 /* ---- the observation as a network reads it ---- */

@@ -27,6 +27,7 @@ enum { /* the sizes that a network may have, in the order of their rows */
 #define MF_SIZE(key) ((uint64_t)1 << MF_SIZE_##key) /* MF_SIZE(n_layer): the key policy.n_layer */
 
 enum mf_critic_encoder { MF_CRITIC_SHARED, MF_CRITIC_OWN };               /* of pictures: the policy's, or its own */
+enum mf_resnet_head { MF_RESNET_MEAN, MF_RESNET_SPATIAL };                /* of a map: one code */
 enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE }; /* how a critic sums tokens up */
 
 /* Members of a spec from rows of policy.inc. */

@@ -83,6 +83,60 @@ class Nature(nn.Module):
         return self.rgb(x)
 
 
+class Block(nn.Module):
+    def __init__(self, a, b, stride, norm):
+        super().__init__()
+        bias = norm is None
+        self.conv1, self.bn1 = nn.Conv2d(a, b, 3, stride, 1, bias=bias), (norm or nn.Identity)(b)
+        self.conv2, self.bn2 = nn.Conv2d(b, b, 3, 1, 1, bias=bias), (norm or nn.Identity)(b)
+        if stride > 1 or a != b:
+            self.downsample = nn.Sequential(nn.Conv2d(a, b, 1, stride, bias=bias), (norm or nn.Identity)(b))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (self.downsample(x) if hasattr(self, "downsample") else x))
+
+
+class ResNet(nn.Module):
+    """The trunk with the plain names, and the mean."""
+
+    def __init__(self, channels, widths, group):
+        super().__init__()
+        norm = (lambda c: nn.GroupNorm(c // group, c)) if group else None
+        self.conv1 = nn.Conv2d(channels, widths[0], 7, 2, 3, bias=norm is None)
+        self.bn1 = (norm or nn.Identity)(widths[0])
+        for i, (a, b) in enumerate(zip([widths[0]] + list(widths), widths)):
+            setattr(self, f"layer{i + 1}", nn.Sequential(Block(a, b, 2 if i else 1, norm), Block(b, b, 1, norm)))
+
+    def trunk(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, 2, 1)
+        for i in range(1, 5):
+            x = getattr(self, f"layer{i}")(x)
+        return x
+
+    def forward(self, x):
+        return self.trunk(x).mean((2, 3))
+
+
+class Spatial(nn.Module):
+    """The trunk as robomimic numbers its parts, heat maps, and a layer."""
+
+    def __init__(self, channels, widths, group, points, out):
+        super().__init__()
+        r = ResNet(channels, widths, group)
+        parts = [r.conv1, r.bn1, nn.ReLU(), nn.MaxPool2d(3, 2, 1), r.layer1, r.layer2, r.layer3, r.layer4]
+        trunk, heat = nn.Module(), nn.Module()
+        trunk.nets, heat.nets = nn.Sequential(*parts), nn.Conv2d(widths[-1], points, 1)
+        self.nets = nn.ModuleList([trunk, heat, nn.Flatten(), nn.Linear(2 * points, out)])
+
+    def forward(self, x):
+        heat = self.nets[1].nets(self.nets[0].nets(x))
+        p = F.softmax(heat.flatten(2), -1)
+        y, x = torch.meshgrid(*(torch.linspace(-1, 1, n) for n in heat.shape[2:]), indexing="ij")
+        places = torch.stack([(p * x.flatten()).sum(-1), (p * y.flatten()).sum(-1)], -1)
+        return F.relu(self.nets[3](places.flatten(1)))
+
+
 # ---- observations ----
 
 
@@ -158,6 +212,15 @@ def nature(out, name, case, width, widths):
     write(out, name, case, {"feature_net.extractors": net}, lambda pictures: [net(torch.cat(list(pictures.values()), 1))])
 
 
+def resnet(out, name, case, make, prefix):
+    """A network of its own for each camera."""
+    nets = {k: make(s[2]) for k, s in case["obs"].items() if len(s) == 3}
+    write(out, name, case, {f"{prefix}.{k}": net for k, net in nets.items()},
+          lambda pictures: [nets[k](x) for k, x in pictures.items()])
+
+
+SIGNED = (2 / 255, -1.0)
+
 if __name__ == "__main__":
     with open(OUT, "wb") as file:
         plain(file, "pooled", dict(steps=1, affine=UNIT, obs={"image": (33, 29, 3), "state": (3,)}), 6, True)
@@ -166,3 +229,9 @@ if __name__ == "__main__":
                                                               "hand": (1,)}), 5, False)
         nature(file, "nature", dict(steps=2, affine=UNIT, crop=37, obs={"a": (42, 40, 3), "state": (2,),
                                                                         "b": (42, 40, 3)}), 7, (8, 6, 5))
+        resnet(file, "mean", dict(steps=1, affine=SIGNED, obs={"a": (45, 38, 3), "state": (2,), "b": (45, 38, 3)}),
+               lambda c: ResNet(c, (4, 4, 8, 12), 4), "obs_encoder.key_model_map")
+        resnet(file, "spatial", dict(steps=2, affine=SIGNED, obs={"a": (71, 100, 3), "hand": (1,)}),
+               lambda c: Spatial(c, (4, 8, 8, 8), 4, 5, 3), "obs_encoder.obs_nets")
+        resnet(file, "folded", dict(steps=1, affine=SIGNED, obs={"a": (34, 34, 3)}),
+               lambda c: ResNet(c, (4, 4, 6, 10), 0), "obs_encoder.key_model_map")

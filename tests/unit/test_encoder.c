@@ -115,6 +115,37 @@ static struct mf_policy_spec nature(void)
     return s;
 }
 
+static void set_widths(struct mf_net_spec *s, int a, int b, int c, int d, int group)
+{
+    s->n_resnet = 4, s->encoder_group = group;
+    s->resnet[0] = a, s->resnet[1] = b, s->resnet[2] = c, s->resnet[3] = d;
+}
+
+/* Two cameras, whose codes stand apart; a shortcut of a stride alone, and two of more channels. */
+static struct mf_policy_spec mean(void)
+{
+    struct mf_policy_spec s =
+        SPEC("resnet18", 1, {"a", {45, 38, 3}, true}, {"state", {2}, false}, {"b", {45, 38, 3}, true});
+    set_widths(&s.net, 4, 4, 8, 12, 4);
+    return s;
+}
+
+/* A last map of 3 x 4 pixels. */
+static struct mf_policy_spec spatial(void)
+{
+    struct mf_policy_spec s = SPEC("resnet18", 2, {"a", {71, 100, 3}, true}, {"hand", {1}, false});
+    set_widths(&s.net, 4, 8, 8, 8, 4);
+    s.net.resnet_head = MF_RESNET_SPATIAL, s.net.keypoints = 5, s.net.encoder_dim = 3;
+    return s;
+}
+
+static struct mf_policy_spec folded(void)
+{
+    struct mf_policy_spec s = SPEC("resnet18", 1, {"a", {34, 34, 3}, true});
+    set_widths(&s.net, 4, 4, 6, 10, 0);
+    return s;
+}
+
 /* ---- against PyTorch ---- */
 
 static float *wanted(const char *name, const char *what, size_t *n)
@@ -304,6 +335,28 @@ static void critics(struct mf_policy_spec s, const char *word)
     mf_policy_release(&p);
 }
 
+/* Published sizes, of one camera. */
+static void counts(void)
+{
+    static const struct {
+        enum mf_resnet_head head;
+        size_t count;
+    } rows[] = {{MF_RESNET_SPATIAL, 11197088}, {MF_RESNET_MEAN, 11176512}};
+    for (int i = 0; i < 2; i++) {
+        struct mf_err err;
+        struct mf_policy p;
+        struct mf_policy_spec s = SPEC("resnet18", 1, {"agentview_image", {84, 84, 3}, true});
+        set_widths(&s.net, 64, 128, 256, 512, 16);
+        s.net.crop = 76, s.net.resnet_head = rows[i].head, s.net.keypoints = 32, s.net.encoder_dim = 64;
+        must(mf_policy_outline(&p, &s, &err), &err);
+        size_t n = mf_params_count(&p.params, MF_GROUP_ENCODER);
+        for (int k = 0; k < p.params.n; k++) /* the bias of the heat maps */
+            n += strstr(p.params.p[k].name, "nets.1.nets.bias") ? (size_t)p.params.p[k].cols : 0;
+        ok(n == rows[i].count, "ResNet-18 of the published size: %zu parameters", n);
+        mf_policy_release(&p);
+    }
+}
+
 /* ---- refused ---- */
 
 static void refuses(struct mf_policy_spec s, const char *why)
@@ -333,6 +386,22 @@ static void refused(void)
     s = nature();
     memcpy(s.obs.key[0].dim, (int[]){3, 42, 40}, sizeof s.obs.key[0].dim);
     refuses(s, "a is (3, 42, 40), which looks like (channels, height, width)");
+    s = mean();
+    s.net.encoder_group = 3;
+    refuses(s, "policy.encoder_group=3 must divide every width of policy.resnet_channels, and does not divide 4");
+    s = mean();
+    s.net.n_resnet = 3;
+    refuses(s, "needs 4 widths, not 3");
+    s = mean();
+    memset(s.obs.key[2].name, 'b', 57);
+    refuses(s, "is longer than 56 bytes");
+    s.obs.key[2].name[56] = 0;
+    s.net.critic_encoder = MF_CRITIC_OWN, s.net.resnet_head = MF_RESNET_SPATIAL;
+    s.net.keypoints = 5, s.net.encoder_dim = 3;
+    struct mf_err err;
+    struct mf_policy p;
+    ok(mf_policy_outline(&p, &s, &err) == 0, "a picture's name of 56 bytes");
+    mf_policy_release(&p);
 }
 
 int main(void)
@@ -343,10 +412,16 @@ int main(void)
     as_torch("pooled", pooled());
     as_torch("flat", flat());
     as_torch("nature", nature());
+    as_torch("mean", mean());
+    as_torch("spatial", spatial());
+    as_torch("folded", folded());
     carried("pooled", pooled());
     carried("flat", flat());
+    carried("spatial", spatial());
     critics(pooled(), "critic.visual_encoder.");
     critics(nature(), "critic.feature_net.");
+    critics(mean(), "critic.obs_encoder.");
+    counts();
     refused();
     free(fixture.bytes);
     mf_engine_close(engine);

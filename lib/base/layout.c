@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/plain.h"
@@ -56,6 +57,15 @@ int mf_obs_rank(const struct mf_obs *o)
     while (rank < MF_OBS_RANK && o->dim[rank])
         rank++;
     return rank;
+}
+
+const char *mf_obs_shape(const struct mf_obs *o, char text[64])
+{
+    int at = snprintf(text, 64, "%s (", o->u8 ? "uint8" : "float32");
+    for (int i = 0; i < mf_obs_rank(o); i++)
+        at += snprintf(text + at, 64 - (size_t)at, "%s%d", i ? ", " : "", o->dim[i]);
+    snprintf(text + at, 64 - (size_t)at, ")");
+    return text;
 }
 
 int mf_obs_count(const struct mf_obs *o)

@@ -31,6 +31,7 @@ const char *mf_obs_name_fault(const char *name);
 bool mf_obs_names_clash(const char *a, const char *b);
 
 int mf_obs_rank(const struct mf_obs *o);
+const char *mf_obs_shape(const struct mf_obs *o, char text[64]);   /* "float32 (1024, 6)"; returns text */
 int mf_obs_count(const struct mf_obs *o);                          /* its elements: the product of its dims */
 int mf_obs_size(const struct mf_obs *o);                           /* its floats in the flat vector */
 bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o);   /* append; false: it already has MF_OBS_KEYS keys */

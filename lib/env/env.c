@@ -173,16 +173,6 @@ int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], cons
     return rc;
 }
 
-/* "float32 (1024, 6)" */
-static const char *shape(const struct mf_obs *o, char text[64])
-{
-    int at = snprintf(text, 64, "%s (", o->u8 ? "uint8" : "float32");
-    for (int i = 0; i < mf_obs_rank(o); i++)
-        at += snprintf(text + at, 64 - (size_t)at, "%s%d", i ? ", " : "", o->dim[i]);
-    snprintf(text + at, 64 - (size_t)at, ")");
-    return text;
-}
-
 int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_err *err)
 {
     const int key = mf_env_key(env, as->name);
@@ -200,7 +190,7 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
                            : drawn ? "; squares of 8 to 1024 pixels are possible"
                                    : "";
     return mf_err_set(err, MF_EUSAGE, "environment %s has the observation '%s' as %s, not as %s%s", env->name,
-                      own->name, shape(own, have), shape(as, want), possible);
+                      own->name, mf_obs_shape(own, have), mf_obs_shape(as, want), possible);
 }
 
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs)

@@ -38,40 +38,51 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
     return 0;
 }
 
-/* The first dim of a layout's first key of a kind; 0: it has none. */
-static int extent(const struct mf_layout *l, bool (*is)(const struct mf_obs *o))
+/* Points of the layout's cloud; 0: it has none. */
+static int points(const struct mf_layout *l)
 {
     for (int i = 0; i < l->n; i++)
-        if (is(&l->key[i]))
+        if (mf_obs_is_cloud(&l->key[i]))
             return l->key[i].dim[0];
     return 0;
+}
+
+/* The first observation that both have, in different shapes or types. */
+static bool reshaped(const struct mf_layout *a, const struct mf_layout *b, const struct mf_obs **was,
+                     const struct mf_obs **is)
+{
+    for (int i = 0; i < a->n; i++)
+        for (int k = 0; k < b->n; k++) {
+            *was = &a->key[i];
+            *is = &b->key[k];
+            if (!strcmp((*was)->name, (*is)->name) &&
+                ((*was)->u8 != (*is)->u8 || memcmp((*was)->dim, (*is)->dim, sizeof(*is)->dim)))
+                return true;
+        }
+    return false;
 }
 
 /* The error for observations or actions of the environment that differ from those of the training. */
 static int other_world(const struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
                        const struct mf_spec_field *f, struct mf_err *err)
 {
-    char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
-    const int points[] = {extent(&s->obs, mf_obs_is_cloud), extent(&asked->obs, mf_obs_is_cloud)},
-              side[] = {extent(&s->obs, mf_obs_is_picture), extent(&asked->obs, mf_obs_is_picture)};
+    char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT], was_text[64], is_text[64];
+    const struct mf_obs *was, *is;
     struct mf_policy_spec same = *s;
     mf_spec_text(asked, f, y);
-    mf_layout_points(&same.obs, points[1]);
-    for (int i = 0; i < same.obs.n; i++)
-        if (mf_obs_is_picture(&same.obs.key[i]))
-            same.obs.key[i].dim[0] = same.obs.key[i].dim[1] = side[1];
+    mf_layout_points(&same.obs, points(&asked->obs));
     mf_spec_text(&same, f, x);
-    if (points[0] != points[1] && !strcmp(x, y))
+    if (points(&s->obs) != points(&asked->obs) && !strcmp(x, y))
         return mf_err_set(err, MF_EUSAGE,
                           "%.150s has clouds of %d points, and the environment has %d: leave env.num_points to the "
                           "checkpoint",
-                          name, points[0], points[1]);
-    if (side[0] != side[1] && !strcmp(x, y))
-        return mf_err_set(
-            err, MF_EUSAGE,
-            "%.150s has pictures of %d x %d pixels, and the environment has %d x %d: leave env.image_size "
-            "to the checkpoint",
-            name, side[0], side[0], side[1], side[1]);
+                          name, points(&s->obs), points(&asked->obs));
+    if (f->form == MF_SPEC_OBS && reshaped(&s->obs, &asked->obs, &was, &is))
+        return mf_err_set(err, MF_EUSAGE, "the observation '%s' is %s in %.150s, and %s in the environment: %s",
+                          was->name, mf_obs_shape(was, was_text), name, mf_obs_shape(is, is_text),
+                          mf_obs_is_picture(was) && was->u8 == is->u8
+                              ? "leave env.image_size to the checkpoint, or give its server that size"
+                              : "give the environment, or its server, the settings of the training");
     mf_spec_text(s, f, x);
     return mf_err_set(err, MF_EUSAGE,
                       "%s is %.150s in %.150s and %.150s in the environment: give its env=NAME and "

@@ -114,7 +114,7 @@ looked() { mf-view view.arrays=whole <"$1" | jq -c 'select(.mf == "rollout").arr
     seen one env.image_size=36 threads=1 && seen two env.image_size=36 threads=2 && cmp "$(newest one)" "$(newest two)" &&
         mf-eval one eval.num_episodes=2 env.max_steps=8 | mf-check || return 1
     run -2 mf-eval one eval.num_episodes=2 env.image_size=30 --out x &&
-        [[ $output == *"has pictures of 36 x 36 pixels, and the environment has 30 x 30: leave env.image_size to the checkpoint"* ]] || return 1
+        [[ $output == *"'agentview_image' is uint8 (36, 36, 3) in "*", and uint8 (30, 30, 3) in the environment: leave env.image_size to the checkpoint"* ]] || return 1
     seen three policy.n_obs_steps=1 env.image_size=36 &&
         seen four policy.n_obs_steps=1 env=exec env.command='mf-env lift env.image_size=36' env.workers=2 && [[ $(looked three.mf) == "$(looked four.mf)" ]]
 }

@@ -3,6 +3,9 @@
 A simulator has `name`, `max_steps`, `control_hz`, `autoreset`, `obs` {key: one observation, as an array}, `low`, `high`,
 and make, reset, step, as Each has, which makes one of single environments. `saves` and `renders` say whether it also has
 save and load, and gives pictures of the environments that `film` of make asks for.
+
+A picture among the observations is uint8 (H, W, 3), rows from the top; of float32 it is a depth (H, W, 1), which policies
+take as meters along the camera's axis, 0 where nothing is: a simulator that has millimeters or a z-buffer converts them.
 """
 import argparse
 import os
@@ -17,6 +20,22 @@ VERSION = 1
 
 class Fault(Exception):
     """What an environment does that it must not, as a sentence for those who wrote it."""
+
+
+class Later(dict):
+    """Observations that see() -> {key: array} makes when one is read: of a decision's steps, after the last alone. Drawing
+    takes most of the time."""
+
+    def __init__(self, see):
+        super().__init__()
+        self.see = see
+
+    def now(self):
+        self.update(self.see())
+        return self
+
+    def __missing__(self, key):
+        return self.now().get(key)
 
 
 def decode(m):

@@ -1,4 +1,4 @@
-# The server of ManiSkill in examples/envs, with a stand-in for it: tests/tools/simulators.
+# The servers of ManiSkill and robosuite in examples/envs, with stand-ins for both: tests/tools/simulators.
 load helpers
 
 PYTHON=/usr/bin/python3
@@ -96,4 +96,16 @@ PY
 --obs rgb+depth+state --size 32|policy.checkpoint=$(newest start)|'state' is float32 (29) in $(newest start), and float32 (42) in the environment: give the environment, or its server, the settings of the training
 --obs rgb --size 8|policy.encoder=plain_conv policy.obs_keys=[base_camera_image]|base_camera_image of 8 x 8 pixels is smaller than 16 x 16
 END
+}
+
+served() { printf '%s' "env.command='$PYTHON $ROOT/examples/envs/robosuite_env.py Lift --size 20 --keys $1'"; }
+
+@test "robosuite's pictures: rows from the top, depth in meters, drawn on request" {
+    train state "$(served object,robot0_eef_pos)" &&
+        train seen "$(served object,agentview_image,frontview_depth)" \
+            'policy.obs_keys=[object,agentview_image,frontview_depth]' policy.encoder=plain_conv &&
+        first seen '(.["obs/agentview_image"][:1200] == [range(400) | (if . < 200 then 250 else 0 end), 0, 0]) and
+            (.["obs/frontview_depth"][:400] | (.[:200] | unique == [0]) and all(.[200:][]; . - 1.25 | fabs < 1e-4))' || return 1
+    run -1 mf-collect "${small[@]}" run.dir=x "$(served object,sideview_image)" --out /dev/null
+    [[ $output == *"robosuite has no observation 'sideview_image'; it has robot0_eef_pos, object-state, frontview_image, "* && ${#lines[@]} == 1 ]] || { echo "$output"; return 1; }
 }

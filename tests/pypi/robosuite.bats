@@ -15,3 +15,30 @@ load ../cli/helpers
     mf-collect "${words[@]}" policy.checkpoint=clone/checkpoints/clone.safetensors run.dir=ppo 2>/dev/null | mf-gae |
         mf-ppo "${words[@]}" >m.mf 2>/dev/null && mf-check m.mf
 }
+
+@test "pictures are robosuite's own, the right way up, and depth is its own in meters; they train" {
+    cd "$T" || return 1
+    export MUJOCO_GL=osmesa PYOPENGL_PLATFORM=osmesa NUMBA_CACHE_DIR=$ROOT/build/venv/robosuite/numba
+    python=$ROOT/build/venv/robosuite/bin/python
+    PYTHONPATH=$ROOT/examples/envs "$python" - <<'PY' || return 1
+import numpy as np
+import robosuite
+from robosuite.utils.camera_utils import get_real_depth_map
+from robosuite_env import DEFAULTS, Robosuite
+
+robosuite.macros.IMAGE_CONVENTION = "opencv"
+eyes = dict(camera_names="agentview", camera_heights=32, camera_widths=32, camera_depths=True, use_camera_obs=True)
+env = robosuite.make("Lift", **{**DEFAULTS, **eyes, "has_offscreen_renderer": True})
+theirs, ours = env.reset(), Robosuite("Lift", {}, ["agentview_image", "agentview_depth"], size=32)
+ours.env = env
+seen = ours.see({}).now()
+assert (seen["agentview_image"] == theirs["agentview_image"]).all()
+assert np.allclose(seen["agentview_depth"], get_real_depth_map(env.sim, theirs["agentview_depth"]), atol=1e-3)
+PY
+    words=(env=exec "env.command='$python $ROOT/examples/envs/robosuite_env.py Lift --size 32 --keys object,agentview_image,agentview_depth'"
+        env.workers=1 env.timeout=300 training.num_envs=2 training.num_steps_per_rollout=2 training.total_timesteps=20
+        training.batch_size=4 threads=1 'policy.hidden=[16]' 'policy.critic_hidden=[16]' policy.encoder=plain_conv
+        'policy.obs_keys=[object,agentview_image,agentview_depth]' run.dir=seen)
+    mf-collect "${words[@]}" 2>err | mf-gae | mf-ppo "${words[@]}" >m.mf 2>/dev/null || { cat err; return 1; }
+    mf-check m.mf
+}

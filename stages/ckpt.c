@@ -286,15 +286,23 @@ static void say_imported(const struct mf_import *im, const struct mf_policy_spec
     static const char *const second[] = {"the step (policy.target_time=step)", "0 (policy.target_time=zero)"};
     char seen[400] = "";
     for (int i = 0; i < s->obs.n; i++) {
+        const struct mf_obs *o = &s->obs.key[i];
         const size_t used = strlen(seen);
-        snprintf(seen + used, sizeof seen - used, "%s%d %.63s", i ? ", " : "", mf_obs_size(&s->obs.key[i]),
-                 s->obs.key[i].name);
+        if (mf_obs_is_picture(o))
+            snprintf(seen + used, sizeof seen - used, "%s%dx%dx%d %.63s", i ? ", " : "", o->dim[0], o->dim[1],
+                     o->dim[2], o->name);
+        else
+            snprintf(seen + used, sizeof seen - used, "%s%d %.63s", i ? ", " : "", mf_obs_size(o), o->name);
     }
     mf_log(MF_LOG_INFO, "%s, %s: %d observation step(s) of %s; horizon %d, %d actions executed, %d denoising steps",
            im->family->name, im->layout.name, s->n_obs_steps, seen, s->horizon, s->n_action_steps, s->K);
     mf_log(MF_LOG_INFO, "pure noise is at t = %d (policy.convention=noise%d)%s%s", s->convention, s->convention,
            s->net.net->step_size ? "; the second time embedding gets " : "",
            s->net.net->step_size ? second[s->target_time] : "");
+    if (im->encoder_alone)
+        mf_log(MF_LOG_INFO, "the file has an encoder and no policy: the network is a fresh one, to be cloned");
+    if (*im->assumed)
+        mf_log(MF_LOG_INFO, "%s", im->assumed);
     if (*im->without)
         mf_log(MF_LOG_INFO, "the prefix %s of tensor names is removed", im->without);
     if (im->layout.average)
@@ -364,7 +372,8 @@ static const struct mf_stage stage = {
         "  prune RUN        remove all but the newest ones (ckpt.keep) and a clone\n"
         "  ema RUN|FILE OUT a copy with the averaged weights in the place of the raw ones\n"
         "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs, of ManiFlow's\n"
-        "                   transformer (also of its RL fork) or of a 1-D U-Net. What the file lacks is given by\n"
+        "                   transformer (also of its RL fork), of a 1-D U-Net, or of an encoder of pictures alone.\n"
+        "                   What the file lacks is given by\n"
         "                   policy.activation=, policy.convention=, env= or policy.obs_keys=, normalizer=\n"
         "  export RUN|FILE OUT.pt|OUT.safetensors\n"
         "                   the policy alone, with the tensor names of the original code, for use without maniflow",

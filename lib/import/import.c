@@ -14,7 +14,11 @@
 #include "import/import_families.h"
 #include "flow/mismatches.h"
 
-static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow, &mf_family_unet};
+/* A file with a network is of the network's family: the encoders come last. */
+static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow, &mf_family_unet,
+                                                   &mf_family_plain_conv, &mf_family_nature};
+
+static const char picture[] = "picture."; /* normalisers of pictures */
 
 /* ---- open ---- */
 
@@ -116,6 +120,8 @@ void mf_import_close(struct mf_import *im)
 const struct mf_torch_tensor *mf_import_find(const struct mf_import *im, const char *dictionary, const char *ours)
 {
     const struct mf_rename *r = in_force(im, ours);
+    if (mf_starts(ours, picture)) /* of our own export */
+        return mf_import_tensor(im, im->layout.weights, ours, "");
     return r ? mf_import_tensor(im, dictionary, r->theirs, ours + strlen(r->ours)) : NULL;
 }
 
@@ -182,6 +188,8 @@ static void check_param(const struct mf_import *im, const char *dictionary, cons
 {
     const struct mf_rename *r = in_force(im, p->name);
     const struct mf_torch_tensor *t = mf_import_find(im, dictionary, p->name);
+    if (!t && (mf_starts(p->name, picture) || (im->encoder_alone && p->group != MF_GROUP_ENCODER)))
+        return;
     if (!t && r)
         mf_mismatch(m, "%s%s%s%s is missing", dictionary, *dictionary ? "." : "", r->theirs, p->name + strlen(r->ours));
     else if (!t)
@@ -209,7 +217,7 @@ static void check_left(struct mf_import *im, const bool *used, struct mf_mismatc
         const struct mf_torch_tensor *t = &im->file.tensor[i];
         const struct mf_left *left = im->family->left;
         const char *key = im->key[i];
-        if (used[i] || !mf_torch_within(t, im->layout.weights) || mf_starts(key, "normalizer.") || t->count == 0)
+        if (used[i] || !mf_import_within(im, t, im->layout.weights) || mf_starts(key, "normalizer.") || t->count == 0)
             continue;
         while (left->prefix && !(mf_starts(key, left->prefix) && replaced(im, left->prefix)))
             left++;
@@ -220,14 +228,52 @@ static void check_left(struct mf_import *im, const bool *used, struct mf_mismatc
     }
 }
 
+struct weights_from { /* of a checkpoint's numbers */
+    struct mf_import *im;
+    const struct mf_policy *p;
+};
+
+/* Numbers of a parameter that the file does not hold. */
+static void make(const struct mf_import *im, const struct mf_params *ps, const char *name, size_t first, size_t n,
+                 float *to)
+{
+    const struct mf_param *p = &ps->p[mf_param_find(ps, name)];
+    const bool color = im->pixels && mf_starts(name, picture) && p->cols == 3;
+    const float *pixels = color ? mf_ends(name, ".scale") ? im->pixels->scale : im->pixels->offset : NULL;
+    for (size_t i = 0; i < n; i++)
+        to[i] = pixels ? pixels[first + i] : mf_starts(name, picture) ? p->a : ps->value[p->at + first + i];
+}
+
 static int send(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
 {
-    struct mf_import *im = self;
-    bool average = mf_starts(a->name, "ema/");
-    const struct mf_torch_tensor *t =
-        mf_import_find(im, average ? im->layout.average : im->layout.weights, a->name + (average ? 4 : 0));
+    const struct weights_from *from = self;
+    struct mf_import *im = from->im;
+    const bool average = mf_starts(a->name, "ema/");
+    const char *name = a->name + (average ? 4 : 0);
+    const struct mf_torch_tensor *t = mf_import_find(im, average ? im->layout.average : im->layout.weights, name);
+    if (!t) {
+        make(im, &from->p->params, name, first, n, to);
+        return 0;
+    }
     const struct mf_torch_tensor ours = a->rank == 4 ? mf_conv2d_import(t) : *t;
     return mf_torch_read(&im->file, &ours, first, n, to, err);
+}
+
+/* Fresh weights, but those of the file. */
+static int grow(struct weights_from *from, struct mf_policy *p, struct mf_err *err)
+{
+    int rc = mf_params_alloc(&p->params, err);
+    if (rc)
+        return rc;
+    mf_params_fresh(&p->params, 0);
+    for (int i = 0; i < p->params.n && !rc; i++) {
+        const struct mf_param *q = &p->params.p[i];
+        struct mf_array a = {.rank = q->rank};
+        snprintf(a.name, sizeof a.name, "%s", q->name);
+        if (q->group == MF_GROUP_ENCODER || q->group == MF_GROUP_BUFFER)
+            rc = send(from, &a, 0, (size_t)q->rows * (size_t)q->cols, p->params.value + q->at, err);
+    }
+    return rc;
 }
 
 /* Sigma's bounds are in the file as log-variances. */
@@ -262,7 +308,10 @@ int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, 
     int rc = mf_mismatches_end(im->file.zip.path, &m, err);
     if (rc || (rc = find_noise(im, p, err)))
         return rc;
-    struct mf_origin origin = {send, im};
+    struct weights_from from = {im, p};
+    if (im->encoder_alone && (rc = grow(&from, p, err)))
+        return rc;
+    struct mf_origin origin = {send, &from};
     struct mf_checkpoint c = {.policy = p,
                               .origin = &origin,
                               .origin_ema = im->layout.average != NULL,

@@ -6,9 +6,11 @@
 #include "import/import.h"
 #include "nn/net.h"
 
-extern const struct mf_family mf_family_reinflow, mf_family_maniflow, mf_family_unet;
+extern const struct mf_family mf_family_reinflow, mf_family_maniflow, mf_family_unet, mf_family_plain_conv,
+    mf_family_nature;
 
-/* Fills im->key: the names without the prefixes of torch.compile, DDP and FSDP. */
+/* Fills im->key: the names without the prefixes of torch.compile, DDP and FSDP; those of a dictionary beside the
+ * weights with its own. */
 void mf_import_names(struct mf_import *im);
 /* Removes from all names the prefix below which the name theirs+rest lies: 1; 0: there is none. MF_EFORMAT where it
  * lies below two. */
@@ -20,6 +22,8 @@ void mf_import_note(struct mf_import *im, const char *prefix);
 /* MF_EFORMAT where two weights have one name: two paths through the dictionaries may read the same, a: {b.c} and
  * a.b: {c}, and so may two names without their prefixes. */
 int mf_import_twins(const struct mf_import *im, struct mf_err *err);
+/* Is t in that dictionary, or in the one beside it? */
+bool mf_import_within(const struct mf_import *im, const struct mf_torch_tensor *t, const char *dictionary);
 /* The tensor before+rest; NULL: none. */
 const struct mf_torch_tensor *mf_import_tensor(const struct mf_import *im, const char *dictionary, const char *before,
                                                const char *rest);
@@ -30,11 +34,28 @@ int mf_import_rows(const struct mf_import *im, const char *prefix, int first, co
 int mf_import_residual(const struct mf_import *im, const char *prefix, int *n, int hidden[MF_DIMS_MAX]);
 /* Sets the sizes of ReinFlow's critic and noise network, where the file has them. */
 void mf_import_heads(const struct mf_import *im, struct mf_policy_spec *s);
-/* *l becomes the observations of a file that is imported without an environment: `state` low-dimensional numbers, named
+/* Adds to *l the observations of a file that is imported without an environment: `state` low-dimensional numbers, named
  * by policy.obs_keys, else by the normaliser, else all of them `otherwise`; and the point cloud (NULL: none), at its
- * place in policy.obs_keys, else first. MF_EUSAGE where the names do not add up to `state`. */
+ * place in policy.obs_keys, else first. Names that *l has are passed over. MF_EUSAGE where the names do not add up to
+ * `state`. */
 int mf_import_observe(const struct mf_import *im, const struct mf_import_world *w, int state, const char *otherwise,
                       const struct mf_obs *cloud, struct mf_layout *l, struct mf_err *err);
+/* ---- encoders of pictures ---- */
+
+struct mf_seen {        /* what an encoder in a file reads and gives */
+    int channels;       /* of all pictures of a step; 0: the file has no encoder */
+    int width;          /* of the code of a step */
+    int side;           /* of pictures, where no key says it */
+    bool sure;          /* the file says the side */
+    const char *camera; /* the name of the first, where nothing else says it */
+};
+/* Sets net's encoder and its sizes from the file's shapes. */
+int mf_import_eye(const struct mf_import *im, struct mf_net_spec *net, struct mf_seen *seen, struct mf_err *err);
+/* *l becomes the environment's observation, pictures first; without an environment, the pictures of policy.obs_keys, or
+ * cameras of the published names. MF_EUSAGE: the pictures have another number of channels. */
+int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_seen *seen,
+                       struct mf_layout *l, struct mf_err *err);
+
 /* *v becomes the value `cfg` of the file's configuration unless the key was set. False: neither is there. */
 bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg,
                      int *v);

@@ -44,6 +44,8 @@ int mf_import_in(struct mf_import *im, const struct mf_import_in *in, const char
         return rc;
     if (env) {
         rc = observe(im, in, env, &obs, err);
+        if (!rc)
+            mf_env_side(env, &obs, (int)in->env->image_size);
         w.A = env->action_dim;
     } else if (w.keys->n && mf_import_is_demos(in->normalizer)) {
         rc = mf_import_demos(in->normalizer, w.keys, &obs, &w.A, err);

@@ -43,8 +43,10 @@ void mf_import_names(struct mf_import *im)
                                            "_checkpoint_wrapped_module."};
     char word[40];
     im->key = mf_xcalloc((size_t)im->file.n + 1, sizeof *im->key);
-    for (int i = 0; i < im->file.n; i++)
-        im->key[i] = mf_xstrdup(im->file.tensor[i].key);
+    for (int i = 0; i < im->file.n; i++) /* one beside the weights keeps the name of its dictionary */
+        im->key[i] = mf_xstrdup(im->layout.beside && mf_torch_within(&im->file.tensor[i], im->layout.beside)
+                                    ? im->file.tensor[i].name
+                                    : im->file.tensor[i].key);
     for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++) {
         snprintf(word, sizeof word, "%.*s", (int)strlen(wrappers[w]) - 1, wrappers[w]);
         for (int i = 0; i < im->file.n; i++)
@@ -53,11 +55,16 @@ void mf_import_names(struct mf_import *im)
     }
 }
 
+bool mf_import_within(const struct mf_import *im, const struct mf_torch_tensor *t, const char *dictionary)
+{
+    return mf_torch_within(t, dictionary) || (im->layout.beside && mf_torch_within(t, im->layout.beside));
+}
+
 const struct mf_torch_tensor *mf_import_tensor(const struct mf_import *im, const char *dictionary, const char *before,
                                                const char *rest)
 {
     for (int i = 0; i < im->file.n; i++)
-        if (mf_torch_within(&im->file.tensor[i], dictionary) && mf_starts(im->key[i], before) &&
+        if (mf_import_within(im, &im->file.tensor[i], dictionary) && mf_starts(im->key[i], before) &&
             !strcmp(im->key[i] + strlen(before), rest))
             return &im->file.tensor[i];
     return NULL;

@@ -76,13 +76,12 @@ int mf_import_observe(const struct mf_import *im, const struct mf_import_world *
     for (int i = 0; i < all.n; i++)
         if (cloud && !strcmp(all.v[i], cloud->name))
             cloud_at = w->keys->n ? low.n : 0;
-        else
+        else if (mf_layout_column(l, all.v[i]) < 0)
             memcpy(low.v[low.n++], all.v[i], sizeof *low.v);
     if (low.n == 0)
         snprintf(low.v[low.n++], sizeof *low.v, "%s", otherwise);
     if (!divide(im, &low, state, width))
         return not_those(im, &low, state, err);
-    *l = (struct mf_layout){0};
     for (int i = 0; i <= low.n; i++) {
         struct mf_obs o = {.dim = {i < low.n ? width[i] : 0}};
         if (cloud && i == cloud_at)

@@ -9,16 +9,20 @@
 
 #define NET "velocity_net.unet."
 static const char *const anchors[] = {NET "diffusion_step_encoder.1.weight", "critic.Q1.layers.0.weight",
-                                      "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight", NULL};
+                                      "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight",
+                                      "visual_encoder.cnn.0.weight", NULL};
 
+static const char diffusion[] = "noise_pred_net."; /* ManiSkill's baseline */
 static const struct mf_rename names[] = {{"velocity_net.", "velocity_net."},
                                          {"velocity_net.", "noisy_velocity_net.base_net."},
                                          {"velocity_net.", "base_net."},
                                          {NET, "model."},
+                                         {NET, diffusion},
                                          {NET, "unet."},
                                          {NET, ""},
                                          {"critic.", "critic."},
                                          {"explore_noise_net.", "explore_noise_net."},
+                                         {"visual_encoder.", "visual_encoder."},
                                          {0}};
 
 static const char idle[] = "the published network makes them and does not use them",
@@ -59,8 +63,12 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
     net->kernel = mf_import_dim(im, first, 2);
     if (net->n_down < 1 || net->kernel < 1)
         return mf_err_set(err, MF_EFORMAT, "%s has a U-Net without %s (out, in, kernel)", path, first);
-    if (mf_torch_value(&im->file, "cfg", "policy.noise_scheduler._target_"))
-        return mf_err_set(err, MF_EFORMAT, "%s was trained to predict the noise of a diffusion, and not a velocity",
+    if ((mf_torch_value(&im->file, "cfg", "policy.noise_scheduler._target_") ||
+         mf_import_tensor(im, im->layout.weights, diffusion, "final_conv.1.weight")) &&
+        !mf_conf_was_set(w->conf, "policy.network"))
+        return mf_err_set(err, MF_EFORMAT,
+                          "%s was trained to predict the noise of a diffusion, and not a velocity; policy.network=unet "
+                          "imports its weights nevertheless, as a start for a flow",
                           path);
     if (mf_import_dim(im, NET "down_modules.0.0.cond_encoder.1.weight", 0) != 2 * net->down[0])
         return mf_err_set(
@@ -77,12 +85,19 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
     return 0;
 }
 
-/* Observations: the environment's, or those that keys and file name. */
-static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
+/* Observations: the environment's, or those that keys and file name. The network reads `code` numbers of a step's
+ * pictures, and the others as they are. */
+static int describe_world(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
                           struct mf_err *err)
 {
+    struct mf_seen seen;
+    struct mf_layout l = w->obs ? *w->obs : (struct mf_layout){0};
+    if (mf_import_eye(im, &s->net, &seen, err) || (seen.channels && mf_import_pictures(im, w, &seen, &l, err)))
+        return err->code;
     int O = mf_import_dim(im, NET "down_modules.0.0.cond_encoder.1.weight", 1) - s->net.time_dim;
-    int A = mf_import_dim(im, NET "final_conv.1.weight", 0), dim = w->obs ? w->obs->dim : 1;
+    int A = mf_import_dim(im, NET "final_conv.1.weight", 0), dim = 1;
+    if (w->obs)
+        dim = seen.channels ? seen.width + mf_layout_features(&l) : l.dim;
     const char *path = im->file.zip.path;
     if (!mf_import_known(im, w, "policy.horizon", "horizon", &s->horizon))
         return mf_err_set(err, MF_EUSAGE, "%s does not say how many actions it predicts at once: give policy.horizon=N",
@@ -91,16 +106,19 @@ static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, 
         s->n_obs_steps = O / dim;
     else if (!w->obs)
         mf_import_known(im, w, "policy.n_obs_steps", "n_obs_steps", &s->n_obs_steps);
-    if (O < 1 || O % (s->n_obs_steps * dim) || A < 1 || (w->obs && A != w->A))
+    const int state = O / s->n_obs_steps - seen.width;
+    if (O < 1 || O % (s->n_obs_steps * dim) || state < 0 || A < 1 || (w->obs && A != w->A))
         return mf_err_set(
             err, MF_EUSAGE,
             "the network of %s reads %d numbers and predicts actions of %d, which are not %d observations of "
             "%d and actions of %d: does it want another env=NAME, policy.obs_keys or policy.n_obs_steps?",
             path, O, A, s->n_obs_steps, w->obs ? dim : O / s->n_obs_steps, w->obs ? w->A : A);
+    if (w->obs || seen.channels)
+        s->obs = l;
     if (w->obs)
         return 0;
     s->action_dim = A;
-    return mf_import_observe(im, w, O / s->n_obs_steps, "state", NULL, &s->obs, err);
+    return state == 0 ? 0 : mf_import_observe(im, w, state, "state", NULL, &s->obs, err);
 }
 
 static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)

@@ -6,15 +6,15 @@
 #include "stream/json.h"
 
 static const struct mf_torch_layout layouts[] = {
-    {"workspace of diffusion policy or ManiFlow", "state_dicts.model", "state_dicts.ema_model"},
-    {"ReinFlow's or DPPO's cloning", "model", "ema"},
-    {"ReinFlow's or DPPO's fine-tuning", "model", NULL},
-    {"a policy's state_dict among others", "policy_state_dict", NULL},
-    {"the ReinFlow document's stages", "agent", "ema_agent"},
-    {"PyTorch Lightning", "state_dict", NULL},
-    {"a model's state_dict among others", "model_state_dict", NULL},
-    {"DeepSpeed", "module", NULL},
-    {"plain state_dict", "", NULL},
+    {"workspace of diffusion policy or ManiFlow", "state_dicts.model", "state_dicts.ema_model", NULL},
+    {"ReinFlow's or DPPO's cloning", "model", "ema", NULL},
+    {"ReinFlow's or DPPO's fine-tuning", "model", NULL, NULL},
+    {"a policy's state_dict among others", "policy_state_dict", NULL, NULL},
+    {"the ReinFlow document's stages", "agent", "ema_agent", "visual_encoder"},
+    {"PyTorch Lightning", "state_dict", NULL, NULL},
+    {"a model's state_dict among others", "model_state_dict", NULL, NULL},
+    {"DeepSpeed", "module", NULL, NULL},
+    {"plain state_dict", "", NULL, NULL},
 };
 
 bool mf_torch_within(const struct mf_torch_tensor *t, const char *dictionary)
@@ -39,6 +39,7 @@ struct mf_torch_layout mf_torch_layout(const struct mf_torch *f)
         if (!has(f, l.weights) || (!strcmp(l.weights, "model") && l.average && !average))
             continue;
         l.average = average ? l.average : NULL;
+        l.beside = has(f, l.beside) ? l.beside : NULL;
         return l;
     }
     return (struct mf_torch_layout){0};
@@ -50,7 +51,8 @@ static void show_text(const struct mf_torch *f, FILE *to)
     fprintf(to, "%-24s %s", "layout", l.name ? l.name : "none that is known");
     if (l.name && *l.weights)
         fprintf(to, ": weights in %s", l.weights);
-    fprintf(to, l.average ? ", their average in %s\n" : "\n", l.average);
+    fprintf(to, l.average ? ", their average in %s" : "", l.average);
+    fprintf(to, l.beside ? ", more in %s\n" : "\n", l.beside);
     for (int i = 0; i < f->n_values; i++)
         fprintf(to, "%-24s %s\n", f->value[i].name, f->value[i].text);
     for (int i = 0; i < f->n; i++) {

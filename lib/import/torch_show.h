@@ -10,6 +10,7 @@
 struct mf_torch_layout {
     const char *name;
     const char *weights, *average; /* average: of the weights (EMA); NULL: none */
+    const char *beside;            /* weights that are not averaged; NULL: none */
 };
 
 /* {NULL}: the layout is unknown. */

@@ -1,0 +1,143 @@
+/* import_see.c - policies that see: which encoder a file has, its sizes, and the pictures of the observation. Color
+ * comes before depth and depth before states, each in the order of policy.obs_keys or of the environment.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "flow/spec.h"
+#include "import/import_families.h"
+#include "nn/encoder.h"
+
+/* ---- encoders ---- */
+
+static const char plain_first[] = "visual_encoder.cnn.0.weight",
+                  nature_first[] = "feature_net.extractors.rgb.0.0.weight";
+
+static int plain_conv(const struct mf_import *im, struct mf_net_spec *net, struct mf_seen *seen)
+{
+    const int in = mf_import_dim(im, "visual_encoder.fc.0.weight", 1),
+              last = mf_import_dim(im, "visual_encoder.cnn.12.weight", 0);
+    net->encoder_dim = mf_import_dim(im, "visual_encoder.fc.0.weight", 0);
+    net->pool_map = in == last;
+    *seen = (struct mf_seen){
+        .channels = mf_import_dim(im, plain_first, 1), .width = net->encoder_dim, .side = 128, .camera = "base_camera"};
+    for (int i = 1; !net->pool_map && last && i <= in / last; i++) /* a square map, after four halvings */
+        if (i * i * last == in)
+            seen->side = 16 * i;
+    seen->sure = !net->pool_map;
+    return seen->channels;
+}
+
+static int nature(const struct mf_import *im, struct mf_net_spec *net, struct mf_seen *seen)
+{
+    static const char *const name[] = {nature_first, "feature_net.extractors.rgb.0.2.weight",
+                                       "feature_net.extractors.rgb.0.4.weight"};
+    net->encoder_dim = mf_import_dim(im, "feature_net.extractors.rgb.1.0.weight", 0);
+    net->n_channels = 3;
+    for (int i = 0; i < 3; i++)
+        net->channels[i] = mf_import_dim(im, name[i], 0);
+    *seen = (struct mf_seen){.channels = mf_import_dim(im, nature_first, 1),
+                             .width = net->encoder_dim,
+                             .side = 128,
+                             .camera = "base_camera"};
+    return seen->channels;
+}
+
+int mf_import_eye(const struct mf_import *im, struct mf_net_spec *net, struct mf_seen *seen, struct mf_err *err)
+{
+    const bool plain = mf_import_dim(im, plain_first, 1) > 0;
+    *seen = (struct mf_seen){0};
+    if (plain && plain_conv(im, net, seen))
+        return mf_encoder_find(&net->encoder, "plain_conv", err);
+    if (!plain && nature(im, net, seen))
+        return mf_encoder_find(&net->encoder, "nature", err);
+    return 0;
+}
+
+/* ---- observations ---- */
+
+static bool is_depth(const char *name)
+{
+    return mf_ends(name, "_depth");
+}
+
+static bool is_color(const char *name)
+{
+    return mf_ends(name, "_image") || mf_ends(name, "_rgb");
+}
+
+/* Color, then depth, then states. */
+static void pictures_first(struct mf_layout *l)
+{
+    struct mf_layout to = {0};
+    for (int part = 0; part < 3; part++)
+        for (int i = 0; i < l->n; i++) {
+            const struct mf_obs *o = &l->key[i];
+            if (part == (!mf_obs_is_picture(o) ? 2 : o->dim[2] == 1))
+                mf_layout_add(&to, o);
+        }
+    *l = to;
+}
+
+static int add_picture(struct mf_layout *l, const char *name, int side, bool depth)
+{
+    struct mf_obs o = {.dim = {side, side, depth ? 1 : 3}, .u8 = !depth};
+    snprintf(o.name, sizeof o.name, "%.63s", name);
+    mf_layout_add(l, &o);
+    return o.dim[2];
+}
+
+/* Cameras of so many channels: three of color each, and one of depth where they do not divide by three. */
+static int name_cameras(const struct mf_seen *seen, int side, struct mf_layout *l)
+{
+    static const char *const second[] = {"hand_camera", "third_camera", "fourth_camera"};
+    const bool depth = seen->channels % 3 != 0;
+    const int n = seen->channels / (depth ? 4 : 3);
+    char name[64];
+    int channels = 0;
+    for (int part = 0; part <= depth && n <= 4; part++)
+        for (int i = 0; i < n; i++) {
+            snprintf(name, sizeof name, "%s_%s", i ? second[i - 1] : seen->camera, part ? "depth" : "image");
+            channels += add_picture(l, name, side, part);
+        }
+    return channels;
+}
+
+static int wrong_channels(const struct mf_import *im, const struct mf_seen *seen, int channels, struct mf_err *err)
+{
+    return mf_err_set(
+        err, MF_EUSAGE,
+        "the encoder of %s reads pictures of %d channels in all, and the observation's have %d: give their "
+        "names, such as policy.obs_keys=[base_camera_image,base_camera_depth,state]",
+        im->file.zip.path, seen->channels, channels);
+}
+
+static int side_of(struct mf_import *im, const struct mf_import_world *w, const struct mf_seen *seen)
+{
+    if (mf_conf_was_set(w->conf, "env.image_size"))
+        return atoi(mf_conf_text(w->conf, "env.image_size"));
+    if (!seen->sure)
+        snprintf(im->assumed, sizeof im->assumed,
+                 "the file does not say how large its pictures are: %d x %d pixels, unless env.image_size=N says else",
+                 seen->side, seen->side);
+    return seen->side;
+}
+
+int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_seen *seen,
+                       struct mf_layout *l, struct mf_err *err)
+{
+    int channels = 0;
+    *l = w->obs ? *w->obs : (struct mf_layout){0};
+    for (int i = 0; i < l->n; i++)
+        channels += mf_obs_is_picture(&l->key[i]) ? l->key[i].dim[2] : 0;
+    const int side = w->obs ? 0 : side_of(im, w, seen);
+    for (int i = 0; i < w->keys->n && !w->obs; i++)
+        if (is_color(w->keys->v[i]) || is_depth(w->keys->v[i]))
+            channels += add_picture(l, w->keys->v[i], side, is_depth(w->keys->v[i]));
+    if (channels == 0 && !w->obs)
+        channels = name_cameras(seen, side, l);
+    pictures_first(l);
+    return channels == seen->channels ? 0 : wrong_channels(im, seen, channels, err);
+}

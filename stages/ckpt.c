@@ -136,6 +136,28 @@ static int show_torch(const struct ckpt *self, const char *path, struct mf_err *
     return 0;
 }
 
+/* Trained parameters, of a file that holds a policy. */
+static void show_counts(const char *word)
+{
+    char path[MF_PATH_MAX];
+    struct mf_loaded *l;
+    struct mf_policy p;
+    struct mf_err none;
+    if (mf_runs_checkpoint(word, path, &none) || mf_checkpoint_open(&l, path, &none))
+        return;
+    if (mf_policy_outline(&p, mf_loaded_spec(l), &none) == 0) {
+        printf("%-24s policy %zu", "parameters",
+               mf_params_count(&p.params, MF_GROUP_POLICY) + mf_params_count(&p.params, MF_GROUP_ENCODER));
+        if (p.spec.learned_noise)
+            printf(", noise network %zu", mf_params_count(&p.params, MF_GROUP_NOISE));
+        if (p.spec.n_critic)
+            printf(", critic %zu", mf_params_count(&p.params, MF_GROUP_CRITIC));
+        putchar('\n');
+        mf_policy_release(&p);
+    }
+    mf_checkpoint_close(l);
+}
+
 static int show(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
     struct mf_safetensors f;
@@ -153,6 +175,8 @@ static int show(struct ckpt *self, int n, const char *const *paths, struct mf_er
         mf_plain(f.meta[i].value, 0, stdout);
         putchar('\n');
     }
+    if (!self->format)
+        show_counts(paths[0]);
     for (int i = 0; i < f.n && !self->format; i++) {
         const struct mf_array *a = &f.tensors[i];
         mf_plain(a->name, 64, stdout);
@@ -247,6 +271,14 @@ static int ema(struct ckpt *self, int n_paths, const char *const *paths, struct 
     return rc;
 }
 
+/* Sigma's bounds are scalars in the published files, and one number in ours. */
+static void make_scalars(struct mf_array *t, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (mf_starts(t[i].name, "explore_noise_net.logvar_"))
+            t[i].rank = 0;
+}
+
 /* The policy alone, under the published names. */
 static int export(struct ckpt *self, int n_paths, const char *const *paths, struct mf_err *err)
 {
@@ -269,6 +301,8 @@ static int export(struct ckpt *self, int n_paths, const char *const *paths, stru
     else if (!t)
         t = mf_weights_alone(&f, false, &n);
     float *convolutions = NULL;
+    if (!rc)
+        make_scalars(t, n);
     if (!rc)
         rc = mf_conv2d_export(t, n, &convolutions, err);
     if (!rc)

@@ -15,8 +15,8 @@
 #include "flow/mismatches.h"
 
 /* A file with a network is of the network's family: the encoders come last. */
-static const struct mf_family *const families[] = {&mf_family_reinflow, &mf_family_maniflow, &mf_family_unet,
-                                                   &mf_family_plain_conv, &mf_family_nature};
+static const struct mf_family *const families[] = {&mf_family_vit,  &mf_family_reinflow,   &mf_family_maniflow,
+                                                   &mf_family_unet, &mf_family_plain_conv, &mf_family_nature};
 
 static const char picture[] = "picture."; /* normalisers of pictures */
 

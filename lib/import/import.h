@@ -38,7 +38,7 @@ struct mf_import {
     int n_in_force;
     const struct mf_pixels *pixels; /* NULL: those of a fresh policy */
     bool encoder_alone;             /* the file has no network: a fresh one is written */
-    char assumed[160];              /* what neither the file nor a key says, as a sentence; "": nothing */
+    char assumed[400];              /* what neither the file nor a key says, as a sentence; "": nothing */
     const struct mf_left *left;     /* after save: the first row whose tensors were not imported */
     int n_left;                     /* tensors */
 };

@@ -7,7 +7,10 @@
 #include "nn/net.h"
 
 extern const struct mf_family mf_family_reinflow, mf_family_maniflow, mf_family_unet, mf_family_plain_conv,
-    mf_family_nature;
+    mf_family_nature, mf_family_vit;
+/* Of ReinFlow's and DPPO's files, of states and of pictures. */
+extern const struct mf_rename mf_reinflow_names[];
+extern const struct mf_left mf_reinflow_left[];
 
 /* Fills im->key: the names without the prefixes of torch.compile, DDP and FSDP; those of a dictionary beside the
  * weights with its own. */
@@ -40,6 +43,10 @@ void mf_import_heads(const struct mf_import *im, struct mf_policy_spec *s);
  * `state`. */
 int mf_import_observe(const struct mf_import *im, const struct mf_import_world *w, int state, const char *otherwise,
                       const struct mf_obs *cloud, struct mf_layout *l, struct mf_err *err);
+/* The value of the file's configuration; NULL: none. */
+const char *mf_import_configured(const struct mf_import *im, const char *name);
+/* Adds to im->assumed. */
+void mf_import_assume(struct mf_import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* ---- encoders of pictures ---- */
 
 struct mf_seen {        /* what an encoder in a file reads and gives */

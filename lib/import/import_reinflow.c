@@ -11,7 +11,7 @@ static const char *const anchors[] = {
     "network.vel_head.layers.0.weight", "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight",
     "critic.Q1.layers.0.weight",        NULL};
 
-static const struct mf_rename names[] = {
+const struct mf_rename mf_reinflow_names[] = {
     {"network.", "actor_ft.policy."},
     {"network.", "actor_ft."},
     {"network.", "network."},
@@ -24,7 +24,7 @@ static const struct mf_rename names[] = {
 };
 
 static const char before[] = "they are the policy that fine-tuning began with";
-static const struct mf_left left[] = {{"actor_old.", before}, {"actor.", before}, {"network.", before}, {0}};
+const struct mf_left mf_reinflow_left[] = {{"actor_old.", before}, {"actor.", before}, {"network.", before}, {0}};
 
 /* Keys that no tensor determines. */
 static int ask(const struct mf_import *im, const struct mf_import_world *w, struct mf_err *err)
@@ -98,7 +98,7 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct
 const struct mf_family mf_family_reinflow = {
     .name = "ReinFlow's or DPPO's MLP",
     .anchors = anchors,
-    .names = names,
-    .left = left,
+    .names = mf_reinflow_names,
+    .left = mf_reinflow_left,
     .describe = describe,
 };

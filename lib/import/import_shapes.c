@@ -1,7 +1,9 @@
 /* import_shapes.c - sizes from shapes and from the file's configuration, for several families. */
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "flow/spec.h"
 #include "import/import_families.h"
@@ -42,7 +44,7 @@ void mf_import_heads(const struct mf_import *im, struct mf_policy_spec *s)
 }
 
 /* The configuration is `cfg` in ManiFlow's workspace, `config` in the RL fork, where `horizon` may lie in `policy`. */
-static const char *configured(const struct mf_import *im, const char *name)
+const char *mf_import_configured(const struct mf_import *im, const char *name)
 {
     static const char *const root[] = {"cfg", "config"};
     char below[100];
@@ -53,10 +55,22 @@ static const char *configured(const struct mf_import *im, const char *name)
     return text;
 }
 
+void mf_import_assume(struct mf_import *im, const char *fmt, ...)
+{
+    const size_t used = strlen(im->assumed);
+    char text[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    snprintf(im->assumed + used, sizeof im->assumed - used, "%s%s",
+             used ? ", " : "neither the file nor a key says these, which are assumed: ", text);
+}
+
 bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg,
                      int *v)
 {
-    const char *text = configured(im, cfg);
+    const char *text = mf_import_configured(im, cfg);
     if (mf_conf_was_set(w->conf, key))
         return true;
     char *end;

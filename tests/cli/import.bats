@@ -331,6 +331,8 @@ fork.pt normalizer=identity
 unet.pt policy.network=unet policy.n_groups=2 policy.horizon=4 normalizer=identity policy.convention=noise0
 policy_tuned.pt policy.activation=relu policy.horizon=3 normalizer=identity
 policy_dppo.pt policy.activation=relu policy.horizon=3 normalizer=identity
+vision_vit.pt policy.network=reflow_mlp policy.activation=relu policy.horizon=3 policy.encoder_heads=3 normalizer=identity
+vision_vit_tuned.pt policy.activation=relu policy.horizon=3 policy.encoder_heads=1 normalizer=identity
 FILES
 }
 

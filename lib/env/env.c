@@ -102,6 +102,8 @@ int mf_env_key(const struct mf_env *env, const char *name)
 static int add_key(const struct mf_env *env, const char *name, struct mf_layout *l, struct mf_err *err)
 {
     int key = mf_env_key(env, name);
+    if (mf_layout_column(l, name) >= 0)
+        return mf_err_set(err, MF_EUSAGE, "policy.obs_keys lists the observation '%s' twice", name);
     if (key >= 0)
         return mf_layout_add(l, &env->obs[key])
                    ? 0

@@ -89,6 +89,10 @@ int mf_eye_check(const struct mf_net_spec *s, struct mf_err *err)
                           "policy.encoder=%s needs pictures: name some in policy.obs_keys, such as agentview_image",
                           s->encoder->name);
     }
+    if (s->crop && s->encoder == &mf_encoder_none)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.crop=%d needs an encoder of pictures: policy.encoder=none reads every pixel",
+                          s->crop);
     for (int i = 0; i < s->obs.n; i++) {
         const struct mf_obs *o = &s->obs.key[i];
         if (mf_obs_is_picture(o) && o->dim[0] <= 4 && o->dim[2] > 4)

@@ -61,6 +61,8 @@ every() { values "$1" | jq -es "length > 0 and (map($2) | all)" >/dev/null || { 
 
 @test "without an encoder, a network sees every pixel" {
     train run policy.encoder=none env.image_size=8 && every run.mf '."train/logratio_gap" == 0'
+    run -2 mf-collect "${small[@]}" run.dir=x policy.encoder=none policy.crop=8 --out stream
+    [[ $output == *"policy.crop=8 needs an encoder of pictures"* ]]
 }
 
 @test "what does not fit is refused before anything runs, in one sentence" {
@@ -71,6 +73,7 @@ every() { values "$1" | jq -es "length > 0 and (map($2) | all)" >/dev/null || { 
         'policy.obs_keys=[object]|policy.encoder=nature needs pictures: name some in policy.obs_keys'
         'policy.encoder_channels=[4]|policy.encoder_channels needs 3 widths, not 1'
         'policy.obs_keys=[agentview_imago]|no observation'
+        "policy.obs_keys=[object,agentview_image,object]|lists the observation 'object' twice"
     )
     local case
     for case in "${refused[@]}"; do

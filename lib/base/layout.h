@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MF_OBS_KEYS = 16, MF_OBS_RANK = 3 };
+enum { MF_OBS_KEYS = 16, MF_OBS_RANK = 3, MF_OBS_MAX = 1 << 24 /* numbers of an observation */ };
 
 struct mf_obs {
     char name[64];        /* "point_cloud": array obs/point_cloud of the stream */

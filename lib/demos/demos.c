@@ -12,8 +12,6 @@
 #include "demos/demo_cache.h"
 #include "demos/demo_list.h"
 
-enum { STEP_MAX = 1 << 26 }; /* numbers of one step */
-
 struct reading {
     struct mf_demos *d;
     const char *path;
@@ -41,8 +39,8 @@ static int open_set(struct reading *r, const char *path, hid_t *set, size_t *row
     k->count = 1;
     for (int i = 0; i < (rank > 1 ? rank - 1 : 1) && rc == 0; i++) {
         hsize_t dim = rank > 1 ? shape[i + 1] : 1; /* (n): n steps of one number */
-        if (dim < 1 || dim > STEP_MAX / k->count)
-            rc = mf_err_set(err, MF_EFORMAT, "its steps have no numbers, or more than %d", STEP_MAX);
+        if (dim < 1 || dim > MF_OBS_MAX / k->count)
+            rc = mf_err_set(err, MF_EFORMAT, "its steps have no numbers, or more than %d", MF_OBS_MAX);
         k->is.dim[i] = (int)dim;
         k->count *= (size_t)dim;
     }

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS_MAX = 1 << 24 }; /* of an observation */
-
 struct mf_frame *mf_talk_new(const char *say, int64_t seq)
 {
     struct mf_frame *f = mf_frame_new(MF_OTHER);
@@ -177,9 +175,9 @@ int mf_talk_layout(const struct mf_frame *f, const char *prefix, struct mf_layou
                               "the observation '%s' is %s of %d dimensions; possible are float32 and uint8 of 1 to %d",
                               a->name, mf_dtype_name(a->dtype), a->rank, MF_OBS_RANK);
         for (int d = 0; d < a->rank; d++) {
-            if (a->dim[d] < 1 || a->dim[d] > NUMBERS_MAX / size)
+            if (a->dim[d] < 1 || a->dim[d] > MF_OBS_MAX / size)
                 return mf_err_set(err, MF_EFORMAT, "the observation '%s' has no numbers, or more than %d", a->name,
-                                  NUMBERS_MAX);
+                                  MF_OBS_MAX);
             o.dim[d] = (int)a->dim[d];
             size *= a->dim[d];
         }

@@ -138,13 +138,13 @@ const char *mf_spec_value(const struct mf_policy_spec *s, const char *field, cha
 
 /* ---- from text ---- */
 
-/* Parses an integer in [0, MF_SPEC_DIM_MAX] and moves *s past it. -1: there is none. */
-static int integer(const char **s)
+/* Parses an integer in [0, most] and moves *s past it. -1: there is none. */
+static int integer(const char **s, long most)
 {
     char *end;
     errno = 0;
     long v = **s >= '0' && **s <= '9' ? strtol(*s, &end, 10) : -1;
-    if (v < 0 || v > MF_SPEC_DIM_MAX || errno)
+    if (v < 0 || v > most || errno)
         return -1;
     *s = end;
     return (int)v;
@@ -159,7 +159,7 @@ static bool set_ints(int *n, int v[MF_DIMS_MAX], const char *text)
     if (!strcmp(text, "]"))
         return true;
     for (; *n < MF_DIMS_MAX; text += 1 + (text[1] == ' ')) {
-        v[*n] = integer(&text);
+        v[*n] = integer(&text, MF_SPEC_DIM_MAX);
         if (v[(*n)++] < 1)
             return false;
         if (*text != ',')
@@ -168,13 +168,13 @@ static bool set_ints(int *n, int v[MF_DIMS_MAX], const char *text)
     return false;
 }
 
-/* "1024x6:" or "64x64x3u8:", with at most MF_SPEC_DIM_MAX numbers. */
+/* "1024x6:" or "64x64x3u8:", with at most MF_OBS_MAX numbers. */
 static bool set_shape(struct mf_obs *o, const char **text)
 {
     int64_t size = 1;
     for (int k = 0; k < MF_OBS_RANK; k++) {
-        size *= o->dim[k] = integer(text);
-        if (o->dim[k] < 1 || size > MF_SPEC_DIM_MAX)
+        size *= o->dim[k] = integer(text, MF_OBS_MAX);
+        if (o->dim[k] < 1 || size > MF_OBS_MAX)
             return false;
         if (**text != 'x')
             break;
@@ -229,6 +229,18 @@ static bool set_float(float *to, const char *text)
     return end != text && !*end && isfinite(*to) && *to >= 0;
 }
 
+/* Are all v in the range of the field's key, "[1,64]"? A head or a file may say anything. */
+static bool within(const struct mf_spec_field *f, int n, const int *v)
+{
+    int low = 0, high = MF_SPEC_DIM_MAX;
+    if (f->words)
+        sscanf(f->words, "[%d,%d]", &low, &high);
+    for (int i = 0; i < n; i++)
+        if (v[i] < low || v[i] > high)
+            return false;
+    return true;
+}
+
 int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const char *text, const char *where,
                 struct mf_err *err)
 {
@@ -238,8 +250,8 @@ int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const c
     bool good = false;
     switch (f->form) {
     case MF_SPEC_INT:
-        *(int *)p = integer(&rest);
-        good = *(int *)p >= 0 && !*rest;
+        *(int *)p = integer(&rest, MF_SPEC_DIM_MAX);
+        good = *(int *)p >= 0 && !*rest && within(f, 1, (int *)p);
         break;
     case MF_SPEC_FLOAT:
         good = set_float((float *)p, text);
@@ -252,7 +264,7 @@ int mf_spec_set(struct mf_policy_spec *s, const struct mf_spec_field *f, const c
         good = set_choice((int *)p, words_of(f), text);
         break;
     case MF_SPEC_INTS:
-        good = set_ints((int *)p, (int *)p + 1, text);
+        good = set_ints((int *)p, (int *)p + 1, text) && within(f, *(int *)p, (int *)p + 1);
         break;
     case MF_SPEC_NET:
         if (mf_net_find(&s->net.net, text, err))

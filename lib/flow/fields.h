@@ -25,7 +25,7 @@ struct mf_spec_field {
     const char *name, *key; /* in head and metadata; "policy.horizon". NULL: set by environment or data */
     enum mf_spec_form form;
     size_t at;          /* offset in the spec */
-    const char *words;  /* of a choice, "joint|single" */
+    const char *words;  /* of a choice, "joint|single"; of an integer, its range "[1,64]", or NULL */
     bool learned;       /* determines the network or its training; other fields may change between runs */
     uint64_t size;      /* its MF_SIZE: only networks that read it have it; 0: every policy */
     bool step;          /* only networks with a step size have it */

@@ -50,13 +50,17 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
 /* Each size may be valid while their products overflow. */
 static int check_products(const struct mf_policy_spec *s, struct mf_err *err)
 {
-    const int64_t O = (int64_t)s->n_obs_steps * s->obs.dim, D = (int64_t)s->horizon * s->action_dim;
+    const int64_t D = (int64_t)s->horizon * s->action_dim;
+    int64_t numbers = 0; /* of one step, pictures unpacked */
+    for (int i = 0; i < s->obs.n; i++)
+        numbers += mf_obs_count(&s->obs.key[i]);
+    const int64_t O = s->n_obs_steps * numbers;
     if (O <= INT32_MAX / 2 && D <= INT32_MAX / 2 / (MF_STEPS_MAX + 1))
         return 0;
     return mf_err_set(err, MF_EUSAGE,
-                      "policy.n_obs_steps=%d times %d numbers of an observation, or policy.horizon=%d times %d of an "
+                      "policy.n_obs_steps=%d times %jd numbers of an observation, or policy.horizon=%d times %d of an "
                       "action, exceed the maximum size of a policy",
-                      s->n_obs_steps, s->obs.dim, s->horizon, s->action_dim);
+                      s->n_obs_steps, (intmax_t)numbers, s->horizon, s->action_dim);
 }
 
 int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err)

@@ -23,6 +23,11 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
                           LAYERS, LAYERS, s->n_channels);
     if (mf_eye_same(s, err))
         return err->code;
+    if ((int64_t)o.dim[0] * o.dim[1] / 64 > INT32_MAX / s->channels[LAYERS - 1])
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.encoder=nature: the last map, %d channels of pictures of %d x %d pixels, exceeds the "
+                          "maximum size of a layer",
+                          s->channels[LAYERS - 1], o.dim[0], o.dim[1]);
     return s->encoded || (o.dim[0] >= SMALLEST && o.dim[1] >= SMALLEST)
                ? 0
                : mf_err_set(err, MF_EUSAGE,

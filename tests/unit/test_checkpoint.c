@@ -275,7 +275,8 @@ static void mismatches(void)
                  {"iter", "99999999999999999999", "no integer", false},
                  {"noise_low", "nan", "no number", false},
                  {"spec.horizon", NULL, "lacks spec.horizon", false},
-                 {"spec.horizon", "0", "policy.horizon is 0 in", true},
+                 {"spec.horizon", "0", "the policy's horizon cannot be '0'", false},
+                 {"spec.horizon", "5", "policy.horizon is 5 in", true},
                  {"spec.network", "other", "no such network", false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         vary(cases[i].from ? cases[i].from : first, cases[i].to);

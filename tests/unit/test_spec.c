@@ -47,7 +47,7 @@ static void products(void)
        err.text);
     s = example();
     s.n_obs_steps = MF_SPEC_DIM_MAX;
-    ok(mf_policy_outline(&p, &s, &err) == MF_EUSAGE && strstr(err.text, "policy.n_obs_steps=1048576 times 6163"), "%s",
+    ok(mf_policy_outline(&p, &s, &err) == MF_EUSAGE && strstr(err.text, "policy.n_obs_steps=1048576 times 6199"), "%s",
        err.text);
 }
 
@@ -100,6 +100,40 @@ static void heads(void)
     mf_frame_free(head);
 }
 
+/* Whatever a head or a file says, a size is in the range of its key, so that the network's code may rely on it. */
+static void ranges(void)
+{
+    static const struct {
+        const char *field, *good, *bad;
+    } size[] = {{"n_obs_steps", "64", "65"},
+                {"encoder_heads", "1", "0"},
+                {"encoder_layers", "48", "49"},
+                {"encoder_output_dim", "65536", "65537"},
+                {"resnet_channels", "[1,2,3,65536]", "[1,2,3,65537]"},
+                {"obs", "1024x1024x3u8:image,16777216:state", "1024x1024x17u8:image"}};
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+        struct mf_policy_spec s = example();
+        struct mf_err err = {0};
+        const struct mf_spec_field *f = mf_spec_fields;
+        while (strcmp(f->name, size[i].field))
+            f++;
+        ok(mf_spec_set(&s, f, size[i].good, "here", &err) == 0 &&
+               mf_spec_set(&s, f, size[i].bad, "here", &err) == MF_EFORMAT,
+           "%s may be %s and not %s: %s", f->name, size[i].good, size[i].bad, err.text);
+    }
+    struct mf_policy_spec s = example();
+    struct mf_policy p;
+    struct mf_err err = {0};
+    s.obs = (struct mf_layout){0};
+    for (int i = 0; i < 3; i++) {
+        struct mf_obs o = {.dim = {1024, 1024, 16}, .u8 = true};
+        o.name[0] = (char)('a' + i);
+        mf_layout_add(&s.obs, &o);
+    }
+    s.n_obs_steps = 64; /* its packed floats are few enough; the pixels that a network reads are not */
+    ok(mf_policy_outline(&p, &s, &err) == MF_EUSAGE && strstr(err.text, "64 times 50331648"), "%s", err.text);
+}
+
 /* Names of other tools' observations: with the separators of paths and lists in them. */
 static void names(void)
 {
@@ -144,6 +178,9 @@ static void texts(void)
     char text[MF_SPEC_TEXT];
     int bad = 0;
     for (const struct mf_spec_field *f = mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++) {
+        int *size = (int *)(void *)((char *)&s + f->at);
+        if (f->form == MF_SPEC_INT && f->words && *size == 0)
+            sscanf(f->words, "[%d", size); /* that the example's network does not read */
         mf_spec_text(&s, f, text);
         bad += mf_spec_set(&back, f, text, "here", &err) != 0;
     }
@@ -162,7 +199,7 @@ static void texts(void)
                   {"obs", "4x:a"},
                   {"obs", "4u:a"},
                   {"obs", "2x2x2x2:a"},
-                  {"obs", "1024x1025:a"},
+                  {"obs", "4096x4097:a"},
                   {"obs", "1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a,1:a"},
                   {"hidden", "[1"},
                   {"hidden", "[1,]"},
@@ -170,7 +207,7 @@ static void texts(void)
                   {"hidden", "[1,1,1,1,1,1,1,1,1]"},
                   {"hidden", "[0]"},
                   {"hidden", ""},
-                  {"hidden", "[1048577]"},
+                  {"hidden", "[65537]"},
                   {"horizon", "-1"},
                   {"horizon", "8x"},
                   {"horizon", ""},
@@ -281,6 +318,7 @@ int main(void)
     keys();
     sizes();
     products();
+    ranges();
     heads();
     names();
     texts();

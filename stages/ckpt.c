@@ -300,7 +300,9 @@ static int export(struct ckpt *self, int n_paths, const char *const *paths, stru
         rc = mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
     else if (!t)
         t = mf_weights_alone(&f, false, &n);
-    float *convolutions = NULL;
+    float *convolutions = NULL, *resnet = NULL;
+    if (!rc)
+        t = mf_resnet_export(t, &n, &resnet);
     if (!rc)
         make_scalars(t, n);
     if (!rc)
@@ -308,6 +310,7 @@ static int export(struct ckpt *self, int n_paths, const char *const *paths, stru
     if (!rc)
         rc = torch ? mf_torch_write(paths[1], t, n, err) : mf_safetensors_write(paths[1], t, n, &meta, 1, err);
     free(convolutions);
+    free(resnet);
     free(t);
     mf_safetensors_close(&f);
     return rc;

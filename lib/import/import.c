@@ -15,8 +15,9 @@
 #include "flow/mismatches.h"
 
 /* A file with a network is of the network's family: the encoders come last. */
-static const struct mf_family *const families[] = {&mf_family_vit,  &mf_family_reinflow,   &mf_family_maniflow,
-                                                   &mf_family_unet, &mf_family_plain_conv, &mf_family_nature};
+static const struct mf_family *const families[] = {
+    &mf_family_vit,        &mf_family_reinflow, &mf_family_maniflow,       &mf_family_unet,
+    &mf_family_plain_conv, &mf_family_nature,   &mf_family_resnet_spatial, &mf_family_resnet_mean};
 
 static const char picture[] = "picture."; /* normalisers of pictures */
 
@@ -188,6 +189,11 @@ static void check_param(const struct mf_import *im, const char *dictionary, cons
 {
     const struct mf_rename *r = in_force(im, p->name);
     const struct mf_torch_tensor *t = mf_import_find(im, dictionary, p->name);
+    if (!t && mf_import_folds(im, dictionary, p->name)) {
+        if (!mf_import_norm_used(im, dictionary, p, used))
+            mf_mismatch(m, "the batch norm of %s lacks a tensor of %d numbers", p->name, p->cols);
+        return;
+    }
     if (!t && (mf_starts(p->name, picture) || (im->encoder_alone && p->group != MF_GROUP_ENCODER)))
         return;
     if (!t && r)
@@ -211,6 +217,14 @@ static bool replaced(const struct mf_import *im, const char *prefix)
     return true;
 }
 
+/* A '*' stands for a part of the name. */
+static bool begins(const char *key, const char *prefix)
+{
+    const char *star = strchr(prefix, '*');
+    return star ? !strncmp(key, prefix, (size_t)(star - prefix)) && strstr(key + (star - prefix), star + 1)
+                : mf_starts(key, prefix);
+}
+
 static void check_left(struct mf_import *im, const bool *used, struct mf_mismatches *m)
 {
     for (int i = 0; i < im->file.n; i++) {
@@ -219,7 +233,7 @@ static void check_left(struct mf_import *im, const bool *used, struct mf_mismatc
         const char *key = im->key[i];
         if (used[i] || !mf_import_within(im, t, im->layout.weights) || mf_starts(key, "normalizer.") || t->count == 0)
             continue;
-        while (left->prefix && !(mf_starts(key, left->prefix) && replaced(im, left->prefix)))
+        while (left->prefix && !(begins(key, left->prefix) && replaced(im, left->prefix)))
             left++;
         if (!left->prefix)
             mf_mismatch(m, "%s is left over", t->name);
@@ -249,14 +263,17 @@ static int send(void *self, const struct mf_array *a, size_t first, size_t n, vo
     const struct weights_from *from = self;
     struct mf_import *im = from->im;
     const bool average = mf_starts(a->name, "ema/");
-    const char *name = a->name + (average ? 4 : 0);
-    const struct mf_torch_tensor *t = mf_import_find(im, average ? im->layout.average : im->layout.weights, name);
-    if (!t) {
+    const char *name = a->name + (average ? 4 : 0), *dictionary = average ? im->layout.average : im->layout.weights;
+    const struct mf_torch_tensor *t = mf_import_find(im, dictionary, name);
+    const bool folds = mf_import_folds(im, dictionary, name);
+    if (!t && !folds) {
         make(im, &from->p->params, name, first, n, to);
         return 0;
     }
-    const struct mf_torch_tensor ours = a->rank == 4 ? mf_conv2d_import(t) : *t;
-    return mf_torch_read(&im->file, &ours, first, n, to, err);
+    const struct mf_torch_tensor ours = t && a->rank == 4 ? mf_conv2d_import(t) : t ? *t : (struct mf_torch_tensor){0};
+    int rc = t ? mf_torch_read(&im->file, &ours, first, n, to, err) : 0;
+    const struct mf_params *ps = &from->p->params;
+    return rc || !folds ? rc : mf_import_fold(im, dictionary, &ps->p[mf_param_find(ps, name)], first, n, to, err);
 }
 
 /* Fresh weights, but those of the file. */

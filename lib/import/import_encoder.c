@@ -15,7 +15,7 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct
                           "%s has an encoder and no policy: give the observations and actions of the fresh network by "
                           "env=NAME, or by normalizer=FILE.hdf5 (demonstrations), and policy.obs_keys=[..]",
                           im->file.zip.path);
-    if (mf_import_eye(im, &s->net, &seen, err) || mf_import_pictures(im, w, &seen, &s->obs, err))
+    if (mf_import_eye(im, &s->net, w, &seen, err) || mf_import_pictures(im, w, &seen, &s->obs, err))
         return err->code;
     im->encoder_alone = true;
     s->n_critic = s->n_noise = 0;
@@ -42,5 +42,27 @@ const struct mf_family mf_family_nature = {
     .anchors = nature_anchors,
     .names = nature_names,
     .left = left,
+    .describe = describe,
+};
+
+static const struct mf_rename resnet_names[] = {{"obs_encoder.", "obs_encoder."}, {0}};
+static const struct mf_left again[] = {{"obs_encoder.obs_nets.*.backbone.", "they are the network's weights again"},
+                                       {"obs_encoder.obs_nets.*.pool.", "they are the network's weights again"},
+                                       {0}};
+static const char *const spatial_anchors[] = {"obs_encoder.obs_nets.*.nets.0.nets.0.weight", NULL};
+static const char *const mean_anchors[] = {"obs_encoder.key_model_map.*.layer1.0.conv1.weight", NULL};
+
+const struct mf_family mf_family_resnet_spatial = {
+    .name = "robomimic's ResNet-18",
+    .anchors = spatial_anchors,
+    .names = resnet_names,
+    .left = again,
+    .describe = describe,
+};
+const struct mf_family mf_family_resnet_mean = {
+    .name = "diffusion policy's ResNet-18",
+    .anchors = mean_anchors,
+    .names = resnet_names,
+    .left = again,
     .describe = describe,
 };

@@ -3,11 +3,12 @@
 #define MF_IMPORT_IMPORT_FAMILIES_H
 
 #include "flow/spec.h"
+#include "graph/graph.h"
 #include "import/import.h"
 #include "nn/net.h"
 
 extern const struct mf_family mf_family_reinflow, mf_family_maniflow, mf_family_unet, mf_family_plain_conv,
-    mf_family_nature, mf_family_vit;
+    mf_family_nature, mf_family_vit, mf_family_resnet_spatial, mf_family_resnet_mean;
 /* Of ReinFlow's and DPPO's files, of states and of pictures. */
 extern const struct mf_rename mf_reinflow_names[];
 extern const struct mf_left mf_reinflow_left[];
@@ -27,7 +28,9 @@ void mf_import_note(struct mf_import *im, const char *prefix);
 int mf_import_twins(const struct mf_import *im, struct mf_err *err);
 /* Is t in that dictionary, or in the one beside it? */
 bool mf_import_within(const struct mf_import *im, const struct mf_torch_tensor *t, const char *dictionary);
-/* The tensor before+rest; NULL: none. */
+/* Is it the pattern, whose first '*', if any, stands for a part of the name? */
+bool mf_import_matches(const char *name, const char *pattern);
+/* The tensor before+rest, rest a pattern; NULL: none. */
 const struct mf_torch_tensor *mf_import_tensor(const struct mf_import *im, const char *dictionary, const char *before,
                                                const char *rest);
 
@@ -49,15 +52,27 @@ const char *mf_import_configured(const struct mf_import *im, const char *name);
 void mf_import_assume(struct mf_import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* ---- encoders of pictures ---- */
 
-struct mf_seen {        /* what an encoder in a file reads and gives */
-    int channels;       /* of all pictures of a step; 0: the file has no encoder */
-    int width;          /* of the code of a step */
-    int side;           /* of pictures, where no key says it */
-    bool sure;          /* the file says the side */
-    const char *camera; /* the name of the first, where nothing else says it */
+struct mf_seen {  /* what an encoder in a file reads and gives */
+    int channels; /* of all pictures of a step; 0: the file has no encoder */
+    int width;    /* of the code of a step */
+    int side;     /* of pictures, where no key says it */
+    bool sure;    /* the file says the side */
+    bool named;   /* pictures are those of `camera`, in its order; else named where nothing else names them */
+    struct mf_names camera;
 };
-/* Sets net's encoder and its sizes from the file's shapes. */
-int mf_import_eye(const struct mf_import *im, struct mf_net_spec *net, struct mf_seen *seen, struct mf_err *err);
+/* Sets net's encoder and its sizes from the file's shapes and configuration. */
+int mf_import_eye(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w, struct mf_seen *seen,
+                  struct mf_err *err);
+bool mf_import_has_resnet(const struct mf_import *im);
+int mf_import_resnet(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w,
+                     struct mf_seen *seen, struct mf_err *err);
+/* Is the weight or bias of a convolution one into which the batch norm after it is folded? */
+bool mf_import_folds(const struct mf_import *im, const char *dictionary, const char *ours);
+/* Marks that norm's tensors. False: one is missing, or is not p->cols numbers, of a bias. */
+bool mf_import_norm_used(const struct mf_import *im, const char *dictionary, const struct mf_param *p, bool *used);
+/* Numbers [first, first + n) of the weight, which are in `to`, or of the bias, with that norm. */
+int mf_import_fold(struct mf_import *im, const char *dictionary, const struct mf_param *p, size_t first, size_t n,
+                   float *to, struct mf_err *err);
 /* *l becomes the environment's observation, pictures first; without an environment, the pictures of policy.obs_keys, or
  * cameras of the published names. MF_EUSAGE: the pictures have another number of channels. */
 int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_seen *seen,

@@ -125,6 +125,12 @@ static int describe_time(const struct mf_import *im, struct mf_policy_spec *s, c
 
 static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
+    if (mf_import_has_resnet(im))
+        return mf_err_set(
+            err, MF_EFORMAT,
+            "%s is an image policy of ManiFlow, and a ResNet before its transformer is not supported: of such "
+            "a file mf-ckpt import takes the encoder alone, where the tensors of 'model.' are removed",
+            im->file.zip.path);
     s->horizon = mf_import_dim(im, "model.pos_emb", 1);
     if (mf_import_dim(im, "model.input_emb.weight", 1) < 1 || s->horizon < 1 || blocks(im) < 1)
         return mf_err_set(err, MF_EFORMAT, "%s lacks model.input_emb, model.pos_emb or its blocks", im->file.zip.path);

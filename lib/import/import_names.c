@@ -40,7 +40,7 @@ static bool take_out(char *key, const char *word)
 void mf_import_names(struct mf_import *im)
 {
     static const char *const wrappers[] = {"module.", "_orig_mod.", "_fsdp_wrapped_module.",
-                                           "_checkpoint_wrapped_module."};
+                                           "_checkpoint_wrapped_module.", "convnet."}; /* R3M's */
     char word[40];
     im->key = mf_xcalloc((size_t)im->file.n + 1, sizeof *im->key);
     for (int i = 0; i < im->file.n; i++) /* one beside the weights keeps the name of its dictionary */
@@ -55,6 +55,15 @@ void mf_import_names(struct mf_import *im)
     }
 }
 
+bool mf_import_matches(const char *name, const char *pattern)
+{
+    const char *star = strchr(pattern, '*');
+    const size_t before = star ? (size_t)(star - pattern) : 0, after = star ? strlen(star + 1) : 0, n = strlen(name);
+    if (!star)
+        return !strcmp(name, pattern);
+    return n > before + after && !strncmp(name, pattern, before) && !strcmp(name + n - after, star + 1);
+}
+
 bool mf_import_within(const struct mf_import *im, const struct mf_torch_tensor *t, const char *dictionary)
 {
     return mf_torch_within(t, dictionary) || (im->layout.beside && mf_torch_within(t, im->layout.beside));
@@ -65,7 +74,7 @@ const struct mf_torch_tensor *mf_import_tensor(const struct mf_import *im, const
 {
     for (int i = 0; i < im->file.n; i++)
         if (mf_import_within(im, &im->file.tensor[i], dictionary) && mf_starts(im->key[i], before) &&
-            !strcmp(im->key[i] + strlen(before), rest))
+            mf_import_matches(im->key[i] + strlen(before), rest))
             return &im->file.tensor[i];
     return NULL;
 }

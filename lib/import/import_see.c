@@ -21,8 +21,10 @@ static int plain_conv(const struct mf_import *im, struct mf_net_spec *net, struc
               last = mf_import_dim(im, "visual_encoder.cnn.12.weight", 0);
     net->encoder_dim = mf_import_dim(im, "visual_encoder.fc.0.weight", 0);
     net->pool_map = in == last;
-    *seen = (struct mf_seen){
-        .channels = mf_import_dim(im, plain_first, 1), .width = net->encoder_dim, .side = 128, .camera = "base_camera"};
+    *seen = (struct mf_seen){.channels = mf_import_dim(im, plain_first, 1),
+                             .width = net->encoder_dim,
+                             .side = 128,
+                             .camera = {1, {"base_camera"}}};
     for (int i = 1; !net->pool_map && last && i <= in / last; i++) /* a square map, after four halvings */
         if (i * i * last == in)
             seen->side = 16 * i;
@@ -41,14 +43,17 @@ static int nature(const struct mf_import *im, struct mf_net_spec *net, struct mf
     *seen = (struct mf_seen){.channels = mf_import_dim(im, nature_first, 1),
                              .width = net->encoder_dim,
                              .side = 128,
-                             .camera = "base_camera"};
+                             .camera = {1, {"base_camera"}}};
     return seen->channels;
 }
 
-int mf_import_eye(const struct mf_import *im, struct mf_net_spec *net, struct mf_seen *seen, struct mf_err *err)
+int mf_import_eye(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w, struct mf_seen *seen,
+                  struct mf_err *err)
 {
     const bool plain = mf_import_dim(im, plain_first, 1) > 0;
     *seen = (struct mf_seen){0};
+    if (mf_import_has_resnet(im))
+        return mf_import_resnet(im, net, w, seen, err);
     if (plain && plain_conv(im, net, seen))
         return mf_encoder_find(&net->encoder, "plain_conv", err);
     if (!plain && nature(im, net, seen))
@@ -99,7 +104,7 @@ static int name_cameras(const struct mf_seen *seen, int side, struct mf_layout *
     int channels = 0;
     for (int part = 0; part <= depth && n <= 4; part++)
         for (int i = 0; i < n; i++) {
-            snprintf(name, sizeof name, "%s_%s", i ? second[i - 1] : seen->camera, part ? "depth" : "image");
+            snprintf(name, sizeof name, "%.50s_%s", i ? second[i - 1] : seen->camera.v[0], part ? "depth" : "image");
             channels += add_picture(l, name, side, part);
         }
     return channels;
@@ -119,10 +124,32 @@ static int side_of(struct mf_import *im, const struct mf_import_world *w, const 
     if (mf_conf_was_set(w->conf, "env.image_size"))
         return atoi(mf_conf_text(w->conf, "env.image_size"));
     if (!seen->sure)
-        snprintf(im->assumed, sizeof im->assumed,
-                 "the file does not say how large its pictures are: %d x %d pixels, unless env.image_size=N says else",
-                 seen->side, seen->side);
+        mf_import_assume(
+            im, "the file does not say how large its pictures are: %d x %d pixels, unless env.image_size=N says else",
+            seen->side, seen->side);
     return seen->side;
+}
+
+/* The pictures in the order of their networks. */
+static int by_name(const struct mf_import *im, const struct mf_seen *seen, struct mf_layout *l, struct mf_err *err)
+{
+    struct mf_layout to = {0};
+    for (int i = 0; i < seen->camera.n; i++) {
+        const int before = to.n;
+        for (int k = 0; k < l->n; k++)
+            if (mf_obs_is_picture(&l->key[k]) && !strcmp(l->key[k].name, seen->camera.v[i]))
+                mf_layout_add(&to, &l->key[k]);
+        if (to.n == before)
+            return mf_err_set(err, MF_EUSAGE,
+                              "%s has an encoder of the picture %s, which the observation lacks: policy.obs_keys must "
+                              "name it",
+                              im->file.zip.path, seen->camera.v[i]);
+    }
+    for (int k = 0; k < l->n; k++)
+        if (mf_layout_column(&to, l->key[k].name) < 0)
+            mf_layout_add(&to, &l->key[k]);
+    *l = to;
+    return 0;
 }
 
 int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_seen *seen,
@@ -133,11 +160,15 @@ int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, co
     for (int i = 0; i < l->n; i++)
         channels += mf_obs_is_picture(&l->key[i]) ? l->key[i].dim[2] : 0;
     const int side = w->obs ? 0 : side_of(im, w, seen);
-    for (int i = 0; i < w->keys->n && !w->obs; i++)
+    for (int i = 0; i < seen->camera.n && !w->obs && seen->named; i++)
+        channels += add_picture(l, seen->camera.v[i], side, seen->channels == seen->camera.n);
+    for (int i = 0; i < w->keys->n && !w->obs && !seen->named; i++)
         if (is_color(w->keys->v[i]) || is_depth(w->keys->v[i]))
             channels += add_picture(l, w->keys->v[i], side, is_depth(w->keys->v[i]));
     if (channels == 0 && !w->obs)
         channels = name_cameras(seen, side, l);
     pictures_first(l);
+    if (seen->named && by_name(im, seen, l, err))
+        return err->code;
     return channels == seen->channels ? 0 : wrong_channels(im, seen, channels, err);
 }

@@ -8,9 +8,13 @@
 #include "import/import_families.h"
 
 #define NET "velocity_net.unet."
-static const char *const anchors[] = {NET "diffusion_step_encoder.1.weight", "critic.Q1.layers.0.weight",
+static const char *const anchors[] = {NET "diffusion_step_encoder.1.weight",
+                                      "critic.Q1.layers.0.weight",
                                       "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight",
-                                      "visual_encoder.cnn.0.weight", NULL};
+                                      "visual_encoder.cnn.0.weight",
+                                      "obs_encoder.obs_nets.*.nets.0.nets.0.weight",
+                                      "obs_encoder.key_model_map.*.layer1.0.conv1.weight",
+                                      NULL};
 
 static const char diffusion[] = "noise_pred_net."; /* ManiSkill's baseline */
 static const struct mf_rename names[] = {{"velocity_net.", "velocity_net."},
@@ -23,11 +27,13 @@ static const struct mf_rename names[] = {{"velocity_net.", "velocity_net."},
                                          {"critic.", "critic."},
                                          {"explore_noise_net.", "explore_noise_net."},
                                          {"visual_encoder.", "visual_encoder."},
+                                         {"obs_encoder.", "obs_encoder."},
                                          {0}};
 
 static const char idle[] = "the published network makes them and does not use them",
                   other[] = "the noise network and the critic there are of another form: fresh ones are grown",
-                  again[] = "they are the average of the weights again";
+                  again[] = "they are the average of the weights again",
+                  twice[] = "they are the encoder's weights again";
 static const struct mf_left left[] = {{"velocity_net_ema.", again},
                                       {"velocity_net.step_size_embed.", idle},
                                       {"velocity_net.combine_embed.", idle},
@@ -37,6 +43,8 @@ static const struct mf_left left[] = {{"velocity_net_ema.", again},
                                       {"base_net.combine_embed.", idle},
                                       {"noisy_velocity_net.", other},
                                       {"value_net", other},
+                                      {"obs_encoder.obs_nets.*.backbone.", twice},
+                                      {"obs_encoder.obs_nets.*.pool.", twice},
                                       {0}};
 
 /* The layers for a step size may be trained or unused: the file does not show which. */
@@ -92,7 +100,7 @@ static int describe_world(struct mf_import *im, struct mf_policy_spec *s, const 
 {
     struct mf_seen seen;
     struct mf_layout l = w->obs ? *w->obs : (struct mf_layout){0};
-    if (mf_import_eye(im, &s->net, &seen, err) || (seen.channels && mf_import_pictures(im, w, &seen, &l, err)))
+    if (mf_import_eye(im, &s->net, w, &seen, err) || (seen.channels && mf_import_pictures(im, w, &seen, &l, err)))
         return err->code;
     int O = mf_import_dim(im, NET "down_modules.0.0.cond_encoder.1.weight", 1) - s->net.time_dim;
     int A = mf_import_dim(im, NET "final_conv.1.weight", 0), dim = 1;

@@ -136,7 +136,8 @@ static struct mf_val trunk(const struct one_camera *p, struct mf_val x, struct m
 }
 
 /* Of each heat map the expected place of a softmax over its pixels, x and y in [-1, 1]: one head of attention, whose
- * keys are the pixels and whose queries are the weights of a 1x1 convolution. Its bias does not change a softmax. */
+ * keys are the pixels and whose queries are the weights of a 1x1 convolution. Its bias does not change a softmax, and
+ * is kept for the file. */
 static struct mf_val places(const struct one_camera *p, struct mf_val map, const struct mf_patch *at)
 {
     const struct mf_net_spec *s = p->eye->s;
@@ -145,7 +146,8 @@ static struct mf_val places(const struct one_camera *p, struct mf_val map, const
     char name[128];
     snprintf(name, sizeof name, "%s1.nets.weight", p->at);
     const int W = mf_param_add_conv(mf_graph_params(p->g), name, s->keypoints, 1, 1, C, p->eye->group, a);
-    buffer(p, "1.nets.bias", s->keypoints, 1, MF_INIT_CONST, 0);
+    snprintf(name, sizeof name, "%s1.nets.bias", p->at);
+    mf_param_add(mf_graph_params(p->g), name, 1, s->keypoints, 1, p->eye->group, MF_INIT_CONST, 0);
     buffer(p, "1.temperature", 1, 1, MF_INIT_CONST, 1);
     const int x = buffer(p, "1.pos_x", n, 2, MF_INIT_GRID_X, (float)at->W),
               y = buffer(p, "1.pos_y", n, 2, MF_INIT_GRID_Y, (float)at->W);

@@ -71,3 +71,78 @@ tree = {'agent': put({$net}), 'ema_agent': put({$net}), 'visual_encoder': eye}"
     [[ $output == *"4 tensors are not imported, such as "* ]] || { echo "$output"; return 1; }
     holds x "layer('feature_net.extractors.rgb.1.0', 7, 20) | layer('feature_net.extractors.rgb.0.2', 6, 4, 4, 4)"
 }
+
+# Diffusion policy's hybrid workspace, two cameras of 44 x 44 pixels of which 40 x 40 are seen: maps of 2 x 2
+hybrid='net = {**unet("model.", 2 * (5 + 5 + 3)), **spatial("b_image", 4), **spatial("a_image", 4)}
+pos = {k: v for k, v in put(net).items() if ".pos_" in k} # the same in the average
+heat = {f"obs_encoder.obs_nets.{k}_image.{p}.temperature": T([1], [1]) for k in "ab" for p in ("nets.1", "pool")}
+low = {"normalizer.params_dict.eef.scale": T([1, 2, 3], [3]), "normalizer.params_dict.eef.offset": T([0, 0, 0], [3]), "mask_generator._dummy_variable": T([], [0]),
+       "normalizer.params_dict.action.scale": T([1, 1], [2]), "normalizer.params_dict.action.offset": T([0, 0], [2])}
+cfg = {"horizon": 4, "n_obs_steps": 2, "n_action_steps": 2, "policy": {"n_groups": 2, "crop_shape": [40, 40], "noise_scheduler": {"_target_": "DDPM"}},
+       "shape_meta": {"obs": {"a_image": {"shape": [3, 44, 44]}, "b_image": {"shape": [3, 44, 44]}, "eef": {"shape": [3]}}}}
+tree = {"cfg": cfg, "state_dicts": {"model": {**put(net, "raw."), **pos, **heat, **low}, "ema_model": {**put(net), **heat, **low}}}
+'
+known=(policy.network=unet policy.encoder_group=2)
+
+@test "diffusion policy's hybrid workspace: ResNets with a spatial softmax, pictures in the order of the file" {
+    zip "$hybrid"
+    run -3 mf-ckpt import net.pt x policy.encoder_group=2
+    [[ $output == *"was trained to predict the noise of a diffusion"*"policy.network=unet"* && ! -e x ]] || { echo "$output"; return 1; }
+    run -0 mf-ckpt import net.pt x "${known[@]}"
+    [[ $output == *"2 observation step(s) of 44x44x3 b_image, 44x44x3 a_image, 3 eef; horizon 4, 2 actions"* && $output == *"*.backbone.*: they are the encoder's weights again"* ]] || { echo "$output"; return 1; }
+    holds x 'spatial("b_image", 4, again=False) | spatial("a_image", 4, again=False)' && mf-ckpt verify x &&
+        [[ $(mf-ckpt show back.safetensors) == *a_image.backbone.nets.7.1.bn2.bias*b_image.pool.pos_y* ]] || return 1
+    run -0 mf-ckpt show x
+    [[ $output == *"spec.crop                40"* && $output == *"spec.encoder_output_dim  5"* && $output == *"spec.keypoints           3"* && $output == *"spec.resnet_channels     [2,2,4,6]"* && $output == *"spec.resnet_head         spatial_softmax"* ]] || return 1
+    zip "$hybrid"'heat["obs_encoder.obs_nets.a_image.nets.1.temperature"] = T([2], [1]); tree["state_dicts"]["model"].update(heat)'
+    run -3 mf-ckpt import net.pt y "${known[@]}"
+    [[ $output == *"obs_encoder.obs_nets.a_image.nets.1.temperature of net.pt is 2: only a softmax of the temperature 1"* && ! -e y ]] || return 1
+    zip "$hybrid"'del tree["state_dicts"]["model"]["obs_encoder.obs_nets.b_image.nets.0.nets.5.0.downsample.0.weight"]'
+    run -3 mf-ckpt import net.pt y "${known[@]}"
+    [[ $output == *"obs_encoder.obs_nets.b_image.nets.0.nets.5.0.downsample.0.weight is missing"* && ! -e y ]] || return 1
+    zip "$hybrid"
+    run -2 mf-ckpt import net.pt y "${known[@]}" policy.encoder_group=4
+    [[ $output == *"policy.encoder_group=4 must divide"* ]]
+}
+
+@test "a ResNet alone: ImageNet's normaliser, batch norms folded into convolutions and exported as norms" {
+    local eye=(env=lift normalizer=identity env.image_size=40 'policy.obs_keys=[robot0_eef_pos,agentview_image]' 'policy.hidden=[8,8,8]')
+    zip 'tree = {"state_dicts": {"model": {**put(resnet("obs_encoder.key_model_map.agentview_image.")), "obs_encoder._dummy_variable": T([], [0])}}}'
+    run -0 mf-ckpt import net.pt x "${eye[@]}" policy.encoder_group=2
+    holds x 'resnet("obs_encoder.key_model_map.agentview_image.") | {"obs_encoder._dummy_variable": [0]}' || return 1
+    zip 'tree = {"model": put(resnet("obs_encoder.key_model_map.agentview_image.convnet.", frozen=True))}'
+    run -0 mf-ckpt import net.pt x "${eye[@]}"
+    mf-ckpt verify x && mf-ckpt export x x.safetensors && python3 - "$ROOT/tests/tools" <<'PY' || return 1
+import json, math, struct, sys
+sys.path.insert(0, sys.argv[1])
+from vision_file import values
+raw = open("x.safetensors", "rb").read()
+n, = struct.unpack("<Q", raw[:8])
+def get(name):
+    t = json.loads(raw[8:8 + n])[name]
+    b, e = t["data_offsets"]
+    return struct.unpack("<q" if t["dtype"] == "I64" else f"<{(e - b) // 4}f", raw[8 + n:][b:e])
+at, was = "obs_encoder.key_model_map.agentview_image.", "obs_encoder.key_model_map.agentview_image.convnet."
+for conv, norm, shape in ("conv1", "bn1", [2, 3, 7, 7]), ("layer3.0.downsample.0", "layer3.0.downsample.1", [4, 2, 1, 1]):
+    W, c = values(f"{was}{conv}.weight", shape), shape[0]
+    w, b, mean, var = (values(f"{was}{norm}.{p}", [c]) for p in ("weight", "bias", "running_mean", "running_var"))
+    k = [w[i] / math.sqrt(var[i] + 1e-5) for i in range(c)]
+    close = lambda a, b: all(abs(x - y) < 1e-5 * max(1, abs(y)) for x, y in zip(a, b, strict=True))
+    assert close(get(f"{at}{conv}.weight"), [x * k[i * c // len(W)] for i, x in enumerate(W)]), conv
+    assert close(get(f"{at}{norm}.bias"), [b[i] - mean[i] * k[i] for i in range(c)]), norm
+    assert get(f"{at}{norm}.weight") == (1,) * c and get(f"{at}{norm}.running_mean") == (0,) * c and get(f"{at}{norm}.num_batches_tracked") == (0,)
+    assert close([x + 1e-5 for x in get(f"{at}{norm}.running_var")], [1] * c)
+assert f"{at}conv1.bias" not in json.loads(raw[8:8 + n])
+assert abs(get("picture.agentview_image.scale")[2] - 1 / (255 * .225)) < 1e-8 and abs(get("picture.agentview_image.offset")[0] + .485 / .229) < 1e-6
+PY
+    zip 'net = put(resnet("obs_encoder.key_model_map.agentview_image.", frozen=True)); del net["obs_encoder.key_model_map.agentview_image.layer2.1.bn2.running_mean"]
+tree = {"model": net}'
+    run -3 mf-ckpt import net.pt y "${eye[@]}"
+    [[ $output == *"the batch norm of obs_encoder.key_model_map.agentview_image.layer2.1.conv2.bias lacks a tensor of 2 numbers"* && ! -e y ]] || { echo "$output"; return 1; }
+    zip 'tree = {"model": put(resnet("obs_encoder.key_model_map.front."))}'
+    run -2 mf-ckpt import net.pt y "${eye[@]}" policy.encoder_group=2
+    [[ $output == *"has an encoder of the picture front, which the observation lacks: policy.obs_keys must name it"* ]] || { echo "$output"; return 1; }
+    zip 'tree = {"state_dicts": {"model": {**put(resnet("obs_encoder.key_model_map.front.")), "model.vis_cond_pos_embed": T([1], [1, 1, 1])}}}'
+    run -3 mf-ckpt import net.pt y
+    [[ $output == *"an image policy of ManiFlow, and a ResNet before its transformer is not supported"* && ! -e y ]]
+}

@@ -50,6 +50,34 @@ def plain(prefix, channels, out, pixels=0):
     return made | layer(f"{prefix}cnn.12", 128, 128, 1, 1) | layer(f"{prefix}fc.0", out, 128 * max(pixels, 1))
 
 
+def norm(name, n, frozen):
+    return layer(name, n) | ({f"{name}.running_mean": [n], f"{name}.running_var": [n], f"{name}.num_batches_tracked": []}
+                             if frozen else {})
+
+
+def resnet(prefix, widths=(2, 2, 4, 6), frozen=False, stem=("conv1", "bn1"), stage="layer{}", first=1):
+    """ResNet-18, with group norms or frozen batch norms."""
+    made = layer(prefix + stem[0], widths[0], 3, 7, 7, bias=False) | norm(prefix + stem[1], widths[0], frozen)
+    for i, (a, b) in enumerate(zip((widths[0], *widths), widths)):
+        for k in range(2):
+            at, a = f"{prefix}{stage.format(first + i)}.{k}.", b if k else a
+            made |= layer(at + "conv1", b, a, 3, 3, bias=False) | norm(at + "bn1", b, frozen)
+            made |= layer(at + "conv2", b, b, 3, 3, bias=False) | norm(at + "bn2", b, frozen)
+            if not k and i:
+                made |= layer(at + "downsample.0", b, a, 1, 1, bias=False) | norm(at + "downsample.1", b, frozen)
+    return made
+
+
+def spatial(key, pixels, points=3, out=5, again=True):
+    """robomimic's VisualCore: its parts under two names each."""
+    at = f"obs_encoder.obs_nets.{key}."
+    made = layer(f"{at}nets.3", out, 2 * points)
+    for trunk, heat in (("backbone.", "pool."), ("nets.0.", "nets.1."))[not again:]:
+        made |= resnet(f"{at}{trunk}", stem=("nets.0", "nets.1"), stage="nets.{}", first=4)
+        made |= layer(f"{at}{heat}nets", points, 6, 1, 1) | {f"{at}{heat}pos_{d}": [1, pixels] for d in "xy"}
+    return made
+
+
 if __name__ == "__main__":
     path, code = sys.argv[1:]
     raw = open(path, "rb").read()

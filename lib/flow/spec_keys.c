@@ -80,7 +80,7 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
     if (f->form == MF_SPEC_OBS && reshaped(&s->obs, &asked->obs, &was, &is))
         return mf_err_set(err, MF_EUSAGE, "the observation '%s' is %s in %.150s, and %s in the environment: %s",
                           was->name, mf_obs_shape(was, was_text), name, mf_obs_shape(is, is_text),
-                          mf_obs_is_picture(was) && was->u8 == is->u8
+                          mf_obs_is_picture(was) && was->u8 == is->u8 && was->dim[2] == is->dim[2]
                               ? "leave env.image_size to the checkpoint, or give its server that size"
                               : "give the environment, or its server, the settings of the training");
     mf_spec_text(s, f, x);

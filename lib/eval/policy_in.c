@@ -6,6 +6,10 @@ int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct 
                   const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err)
 {
     int rc = mf_env_layout(env, keys->n, keys->v, like, obs, err);
+    if (rc == 0 && obs->n == 0)
+        rc = mf_err_set(err, MF_EUSAGE,
+                        "env=%s has no low-dimensional observation: name its others in policy.obs_keys, such as %s",
+                        env->name, env->obs[0].name);
     if (rc == 0)
         mf_env_points(env, obs, (int)eo->num_points);
     if (rc == 0)

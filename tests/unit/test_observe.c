@@ -78,6 +78,13 @@ static void layouts(void)
        "a cloud has as many points as asked for, or as the policy was made for");
     ok(mf_env_layout(&eye, 3, names, NULL, &l, &err) == MF_EUSAGE && strstr(err.text, "state, cloud, image, goal"),
        "%s", err.text);
+    const struct mf_env blind = {.name = "blind", .obs = {{"left", {2, 2, 3}, true}, {"right", {2, 2, 3}, true}}};
+    ok(mf_policy_obs(&l, &blind, &(struct mf_env_opts){0}, &(struct mf_names){0}, NULL, &err) == MF_EUSAGE &&
+           strstr(err.text, "policy.obs_keys, such as left"),
+       "%s", err.text);
+    static const char twice[][64] = {"left", "left"};
+    ok(mf_env_layout(&blind, 2, twice, NULL, &l, &err) == MF_EUSAGE && strstr(err.text, "'left' twice"), "%s",
+       err.text);
 }
 
 /* The observations that a policy's keys choose, and the resulting spec. */

@@ -153,6 +153,8 @@ static void show_counts(const char *word)
         if (p.spec.n_critic)
             printf(", critic %zu", mf_params_count(&p.params, MF_GROUP_CRITIC));
         putchar('\n');
+        if (mf_params_count(&p.params, MF_GROUP_ENCODER))
+            printf("%-24s %zu parameters\n", "encoder", mf_params_count(&p.params, MF_GROUP_ENCODER));
         mf_policy_release(&p);
     }
     mf_checkpoint_close(l);
@@ -337,7 +339,7 @@ static void say_imported(const struct mf_import *im, const struct mf_policy_spec
            s->net.net->step_size ? "; the second time embedding gets " : "",
            s->net.net->step_size ? second[s->target_time] : "");
     if (im->encoder_alone)
-        mf_log(MF_LOG_INFO, "the file has an encoder and no policy: the network is a fresh one, to be cloned");
+        mf_log(MF_LOG_INFO, "the file has an encoder and no policy: the network is a fresh one, to be trained");
     if (*im->assumed)
         mf_log(MF_LOG_INFO, "%s", im->assumed);
     if (*im->without)

@@ -109,6 +109,7 @@ known=(policy.network=unet policy.encoder_group=2)
     local eye=(env=lift normalizer=identity env.image_size=40 'policy.obs_keys=[robot0_eef_pos,agentview_image]' 'policy.hidden=[8,8,8]')
     zip 'tree = {"state_dicts": {"model": {**put(resnet("obs_encoder.key_model_map.agentview_image.")), "obs_encoder._dummy_variable": T([], [0])}}}'
     run -0 mf-ckpt import net.pt x "${eye[@]}" policy.encoder_group=2
+    [[ $(mf-ckpt show x) == *"encoder                  $(python3 -c "import sys; sys.path.insert(0, '$ROOT/tests/tools'); from vision_file import *; print(sum(map(prod, resnet('').values())))") parameters"* ]] || return 1
     holds x 'resnet("obs_encoder.key_model_map.agentview_image.") | {"obs_encoder._dummy_variable": [0]}' || return 1
     zip 'tree = {"model": put(resnet("obs_encoder.key_model_map.agentview_image.convnet.", frozen=True))}'
     run -0 mf-ckpt import net.pt x "${eye[@]}"

@@ -410,9 +410,9 @@ static const struct mf_stage stage = {
         "                   check that each is complete, finite, and a policy\n"
         "  prune RUN        remove all but the newest ones (ckpt.keep) and a clone\n"
         "  ema RUN|FILE OUT a copy with the averaged weights in the place of the raw ones\n"
-        "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs, of ManiFlow's\n"
-        "                   transformer (also of its RL fork), of a 1-D U-Net, or of an encoder of pictures alone.\n"
-        "                   What the file lacks is given by\n"
+        "  import FILE OUT  a checkpoint from a PyTorch file of ReinFlow's or DPPO's MLPs, of ReinFlow's image\n"
+        "                   policies, of ManiFlow's transformer (also of its RL fork), of a 1-D U-Net, or of an\n"
+        "                   encoder of pictures alone. What the file lacks is given by policy.network=,\n"
         "                   policy.activation=, policy.convention=, env= or policy.obs_keys=, normalizer=\n"
         "  export RUN|FILE OUT.pt|OUT.safetensors\n"
         "                   the policy alone, with the tensor names of the original code, for use without maniflow",

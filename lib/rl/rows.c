@@ -123,6 +123,20 @@ size_t mf_rows_floats(const struct mf_policy_spec *s)
     return (size_t)(r.O + r.P * r.D + r.k * 3 + r.single + r.E) + 2;
 }
 
+/* Pictures of the same size may come with other axes; an array that a filter has flattened tells nothing. */
+static int check_axes(const struct round_slice *s, const struct mf_array *a, const struct mf_obs *key,
+                      struct mf_err *err)
+{
+    struct mf_obs sent = *key;
+    char is[64], wanted[64];
+    for (int i = 0; i < MF_OBS_RANK && a->rank > MF_OBS_RANK + 1 && mf_obs_is_picture(key); i++)
+        sent.dim[i] = (int)a->dim[a->rank - MF_OBS_RANK + i];
+    if (!memcmp(sent.dim, key->dim, sizeof key->dim))
+        return 0;
+    return mf_err_set(err, MF_EFORMAT, "rollout %lld: obs/%s is %s, the policy needs %s", (long long)s->r.iter,
+                      key->name, mf_obs_shape(&sent, is), mf_obs_shape(key, wanted));
+}
+
 /* (T, N, To, dim) of every key -> the flat observation of one decision, normalised. An encoding is kept as it is: the
  * encoder's input was normalised. */
 static int copy_obs(const struct round_slice *s, const struct mf_policy *p, size_t at, float *flat, struct mf_err *err)
@@ -141,6 +155,8 @@ static int copy_obs(const struct round_slice *s, const struct mf_policy *p, size
         if (!a || a->dtype != dtype || a->count != s->r.T * s->r.N * steps * dim)
             return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s is %s, the policy needs %s (%zu, %zu, %zu, %zu)",
                               (long long)s->r.iter, name, has, mf_dtype_name(dtype), s->r.T, s->r.N, steps, dim);
+        if (check_axes(s, a, key, err))
+            return err->code;
         for (size_t o = 0; o < steps; o++) {
             const size_t bytes = dim * mf_dtype_size(dtype);
             float *to = flat + o * (size_t)l->dim + column;

@@ -81,3 +81,21 @@ every() { values "$1" | jq -es "length > 0 and (map($2) | all)" >/dev/null || { 
         [[ $output == *"${case#*|}"* && ${#lines[@]} == 1 && ! -s stream ]] || { echo "$case: $output" && return 1; }
     done
 }
+
+@test "a filter that swaps the axes of pictures is found out" {
+    cat >swap.py <<'END'
+import sys
+import msgpack
+for frame in msgpack.Unpacker(sys.stdin.buffer, max_buffer_size=0):
+    picture = frame.get("arrays", {}).get("obs/agentview_image")
+    if picture:
+        shape = picture[b"shape"]
+        picture[b"shape"] = [*shape[:3], shape[5], *shape[3:5]]
+    sys.stdout.buffer.write(msgpack.packb(frame))
+END
+    mf-collect "${small[@]}" training.total_timesteps=48 run.dir=run | tee stream | mf-gae |
+        mf-ppo "${small[@]}" training.total_timesteps=48 run.dir=run >/dev/null || return 1
+    /usr/bin/python3 swap.py <stream | mf-gae >swapped
+    run -3 mf-ppo "${small[@]}" training.total_timesteps=48 run.dir=again --in swapped --out /dev/null
+    [[ $output == *"obs/agentview_image is uint8 (3, 36, 36), the policy needs uint8 (36, 36, 3)"* ]]
+}

@@ -248,14 +248,15 @@ struct weights_from { /* of a checkpoint's numbers */
 };
 
 /* Numbers of a parameter that the file does not hold. */
-static void make(const struct mf_import *im, const struct mf_params *ps, const char *name, size_t first, size_t n,
-                 float *to)
+static int make(struct mf_import *im, const struct mf_params *ps, const char *name, size_t first, size_t n, float *to,
+                struct mf_err *err)
 {
     const struct mf_param *p = &ps->p[mf_param_find(ps, name)];
-    const bool color = im->pixels && mf_starts(name, picture) && p->cols == 3;
-    const float *pixels = color ? mf_ends(name, ".scale") ? im->pixels->scale : im->pixels->offset : NULL;
-    for (size_t i = 0; i < n; i++)
-        to[i] = pixels ? pixels[first + i] : mf_starts(name, picture) ? p->a : ps->value[p->at + first + i];
+    float pixels[3];
+    int rc = mf_starts(name, picture) ? mf_import_pixels(im, name + strlen(picture), p, pixels, err) : 0;
+    for (size_t i = 0; i < n && rc >= 0; i++)
+        to[i] = rc > 0 ? pixels[first + i] : mf_starts(name, picture) ? p->a : ps->value[p->at + first + i];
+    return rc < 0 ? rc : 0;
 }
 
 static int send(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
@@ -266,10 +267,8 @@ static int send(void *self, const struct mf_array *a, size_t first, size_t n, vo
     const char *name = a->name + (average ? 4 : 0), *dictionary = average ? im->layout.average : im->layout.weights;
     const struct mf_torch_tensor *t = mf_import_find(im, dictionary, name);
     const bool folds = mf_import_folds(im, dictionary, name);
-    if (!t && !folds) {
-        make(im, &from->p->params, name, first, n, to);
-        return 0;
-    }
+    if (!t && !folds)
+        return make(im, &from->p->params, name, first, n, to, err);
     const struct mf_torch_tensor ours = t && a->rank == 4 ? mf_conv2d_import(t) : t ? *t : (struct mf_torch_tensor){0};
     int rc = t ? mf_torch_read(&im->file, &ours, first, n, to, err) : 0;
     const struct mf_params *ps = &from->p->params;

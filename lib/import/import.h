@@ -18,9 +18,9 @@ struct mf_rename {
     const char *ours, *theirs; /* prefixes: "network.", "actor_ft.policy." */
 };
 
-/* picture.KEY.scale and .offset of color channels, where the file does not hold them. */
+/* What an encoder does with color channels in [0, 1]: x*scale + offset. */
 struct mf_pixels {
-    float scale[3], offset[3];
+    double scale[3], offset[3];
 };
 
 /* Tensors that the policy does not use: their prefix, and why. */
@@ -36,7 +36,7 @@ struct mf_import {
     const struct mf_family *family;
     const struct mf_rename *in_force[8]; /* rows of family->names, one for each of our prefixes in the file */
     int n_in_force;
-    const struct mf_pixels *pixels; /* NULL: those of a fresh policy */
+    const struct mf_pixels *pixels; /* of the family's code, beside the file's normaliser; NULL: none */
     bool encoder_alone;             /* the file has no network: a fresh one is written */
     char assumed[400];              /* what neither the file nor a key says, as a sentence; "": nothing */
     const struct mf_left *left;     /* after save: the first row whose tensors were not imported */

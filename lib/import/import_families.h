@@ -63,6 +63,9 @@ struct mf_seen {  /* what an encoder in a file reads and gives */
 /* Sets net's encoder and its sizes from the file's shapes and configuration. */
 int mf_import_eye(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w, struct mf_seen *seen,
                   struct mf_err *err);
+/* 1 and the numbers of picture."what", what KEY.scale or KEY.offset: of a byte 0 to 255, then the file's normaliser for
+ * that picture, then im->pixels. 0: it is no color picture, or the file and its family have neither. */
+int mf_import_pixels(struct mf_import *im, const char *what, const struct mf_param *p, float to[3], struct mf_err *err);
 bool mf_import_has_resnet(const struct mf_import *im);
 int mf_import_resnet(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w,
                      struct mf_seen *seen, struct mf_err *err);

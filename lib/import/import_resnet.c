@@ -14,9 +14,7 @@
 #include "nn/encoder.h"
 
 static const char spatial[] = "obs_encoder.obs_nets.", mean[] = "obs_encoder.key_model_map.";
-static const struct mf_pixels imagenet = {
-    {(float)(1 / (255 * .229)), (float)(1 / (255 * .224)), (float)(1 / (255 * .225))},
-    {(float)(-.485 / .229), (float)(-.456 / .224), (float)(-.406 / .225)}};
+static const struct mf_pixels imagenet = {{1 / .229, 1 / .224, 1 / .225}, {-.485 / .229, -.456 / .224, -.406 / .225}};
 enum { MOST_CHANNELS = 65536 };
 
 /* ---- recognised ---- */

@@ -172,3 +172,41 @@ int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, co
         return err->code;
     return channels == seen->channels ? 0 : wrong_channels(im, seen, channels, err);
 }
+
+/* ---- normalisers ---- */
+
+/* The normaliser's part for a picture: one number or one a channel. 1; 0: none. */
+static int own_part(struct mf_import *im, const char *key, size_t length, const char *part, float to[3],
+                    struct mf_err *err)
+{
+    char name[100];
+    snprintf(name, sizeof name, "%.*s.%s", (int)length, key, part);
+    const struct mf_torch_tensor *t = mf_import_tensor(im, im->layout.weights, "normalizer.params_dict.", name);
+    if (!t)
+        return 0;
+    if (t->count != 1 && t->count != 3)
+        return mf_err_set(err, MF_EFORMAT, "%s has %zu numbers, and a picture 3 channels", t->name, t->count);
+    const int rc = mf_torch_read(&im->file, t, 0, t->count, to, err);
+    for (int c = 1; c < 3 && t->count == 1; c++)
+        to[c] = to[0];
+    return rc ? rc : 1;
+}
+
+int mf_import_pixels(struct mf_import *im, const char *what, const struct mf_param *p, float to[3], struct mf_err *err)
+{
+    const char *part = strrchr(what, '.');
+    const size_t length = (size_t)(part - what);
+    float scale[3] = {1, 1, 1}, offset[3] = {0};
+    if (p->cols != 3)
+        return 0;
+    int rc = own_part(im, what, length, "scale", scale, err);
+    if (rc > 0)
+        rc = own_part(im, what, length, "offset", offset, err);
+    if (rc < 0 || (rc == 0 && !im->pixels))
+        return rc;
+    for (int c = 0; c < 3; c++) {
+        const double s = im->pixels ? im->pixels->scale[c] : 1, o = im->pixels ? im->pixels->offset[c] : 0;
+        to[c] = (float)(strcmp(part, ".scale") ? s * (double)offset[c] + o : s * (double)scale[c] / 255);
+    }
+    return 1;
+}

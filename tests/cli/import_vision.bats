@@ -15,6 +15,19 @@ holds() { # FILE 'python': its exported tensors
     mf-ckpt export "$1" back.safetensors "${@:3}" && "$ROOT/tests/tools/vision_file.py" back.safetensors "$2"
 }
 
+# pixels FILE KEY SCALE OFFSET: its normaliser of the first channel
+pixels() {
+    mf-ckpt export "$1" pixels.safetensors && python3 - "${@:2}" <<'PY'
+import json, struct, sys
+raw = open("pixels.safetensors", "rb").read()
+n, = struct.unpack("<Q", raw[:8])
+for part, want in zip(("scale", "offset"), sys.argv[2:]):
+    b, e = json.loads(raw[8:8 + n])[f"picture.{sys.argv[1]}.{part}"]["data_offsets"]
+    got = struct.unpack(f"<{(e - b) // 4}f", raw[8 + n:][b:e])
+    assert len(got) == 3 and abs(got[0] / eval(want) - 1) < 1e-6, (part, got, want)
+PY
+}
+
 words=(policy.horizon=4 policy.n_groups=2 normalizer=identity policy.n_obs_steps=2)
 
 @test "a U-Net with plain convolutions: the encoder among its weights, or beside them" {
@@ -76,7 +89,8 @@ tree = {'agent': put({$net}), 'ema_agent': put({$net}), 'visual_encoder': eye}"
 hybrid='net = {**unet("model.", 2 * (5 + 5 + 3)), **spatial("b_image", 4), **spatial("a_image", 4)}
 pos = {k: v for k, v in put(net).items() if ".pos_" in k} # the same in the average
 heat = {f"obs_encoder.obs_nets.{k}_image.{p}.temperature": T([1], [1]) for k in "ab" for p in ("nets.1", "pool")}
-low = {"normalizer.params_dict.eef.scale": T([1, 2, 3], [3]), "normalizer.params_dict.eef.offset": T([0, 0, 0], [3]), "mask_generator._dummy_variable": T([], [0]),
+low = {"normalizer.params_dict.a_image.scale": T([2], [1]), "normalizer.params_dict.a_image.offset": T([-.75], [1]),
+       "normalizer.params_dict.eef.scale": T([1, 2, 3], [3]), "normalizer.params_dict.eef.offset": T([0, 0, 0], [3]), "mask_generator._dummy_variable": T([], [0]),
        "normalizer.params_dict.action.scale": T([1, 1], [2]), "normalizer.params_dict.action.offset": T([0, 0], [2])}
 cfg = {"horizon": 4, "n_obs_steps": 2, "n_action_steps": 2, "policy": {"n_groups": 2, "crop_shape": [40, 40], "noise_scheduler": {"_target_": "DDPM"}},
        "shape_meta": {"obs": {"a_image": {"shape": [3, 44, 44]}, "b_image": {"shape": [3, 44, 44]}, "eef": {"shape": [3]}}}}
@@ -94,6 +108,7 @@ known=(policy.network=unet policy.encoder_group=2)
         [[ $(mf-ckpt show back.safetensors) == *a_image.backbone.nets.7.1.bn2.bias*b_image.pool.pos_y* ]] || return 1
     run -0 mf-ckpt show x
     [[ $output == *"spec.crop                40"* && $output == *"spec.encoder_output_dim  5"* && $output == *"spec.keypoints           3"* && $output == *"spec.resnet_channels     [2,2,4,6]"* && $output == *"spec.resnet_head         spatial_softmax"* ]] || return 1
+    pixels x a_image 2/255 -.75 && pixels x b_image 2/255 -1 || return 1 # the file's normaliser; as robomimic's has it
     zip "$hybrid"'heat["obs_encoder.obs_nets.a_image.nets.1.temperature"] = T([2], [1]); tree["state_dicts"]["model"].update(heat)'
     run -3 mf-ckpt import net.pt y "${known[@]}"
     [[ $output == *"obs_encoder.obs_nets.a_image.nets.1.temperature of net.pt is 2: only a softmax of the temperature 1"* && ! -e y ]] || return 1
@@ -134,8 +149,11 @@ for conv, norm, shape in ("conv1", "bn1", [2, 3, 7, 7]), ("layer3.0.downsample.0
     assert get(f"{at}{norm}.weight") == (1,) * c and get(f"{at}{norm}.running_mean") == (0,) * c and get(f"{at}{norm}.num_batches_tracked") == (0,)
     assert close([x + 1e-5 for x in get(f"{at}{norm}.running_var")], [1] * c)
 assert f"{at}conv1.bias" not in json.loads(raw[8:8 + n])
-assert abs(get("picture.agentview_image.scale")[2] - 1 / (255 * .225)) < 1e-8 and abs(get("picture.agentview_image.offset")[0] + .485 / .229) < 1e-6
 PY
+    pixels x agentview_image '1/255/.229' -.485/.229 || return 1
+    zip 'tree = {"model": {**put(resnet("obs_encoder.key_model_map.agentview_image.")), "normalizer.params_dict.agentview_image.scale": T([2] * 3, [3]),
+    "normalizer.params_dict.agentview_image.offset": T([-1] * 3, [3])}}' # as that of a policy before its encoder
+    mf-ckpt import net.pt y "${eye[@]}" policy.encoder_group=2 && pixels y agentview_image '2/255/.229' '(-1-.485)/.229' && rm y || return 1
     zip 'net = put(resnet("obs_encoder.key_model_map.agentview_image.", frozen=True)); del net["obs_encoder.key_model_map.agentview_image.layer2.1.bn2.running_mean"]
 tree = {"model": net}'
     run -3 mf-ckpt import net.pt y "${eye[@]}"

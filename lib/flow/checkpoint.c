@@ -269,6 +269,23 @@ static int load_normalizer(const struct mf_loaded *l, struct mf_policy *p, bool 
     return 0;
 }
 
+/* NaN is no fault that shows: a ReLU of an encoder makes 0 of it. */
+static int check_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, struct mf_err *err)
+{
+    for (int i = 0; i < ps->n; i++) {
+        const char *before = ema && mf_is_averaged(ps->p[i].group) ? "ema/" : "";
+        const struct mf_array *a = tensor_of(l, before, &ps->p[i], "", NULL);
+        for (size_t j = 0; a && j < a->count; j++) {
+            float x;
+            memcpy(&x, (const char *)a->data + j * sizeof x, sizeof x);
+            if (!isfinite(x))
+                return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s%s is %g", l->path, j, before, ps->p[i].name,
+                                  (double)x);
+        }
+    }
+    return 0;
+}
+
 bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, enum mf_weights which)
 {
     return which == MF_WEIGHTS_EMA || (which == MF_WEIGHTS_AUTO && l->clone && has_ema(l, ps));
@@ -285,7 +302,8 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
         return mf_err_set(err, MF_EUSAGE, "%s has no EMA weights: policy.weights=raw loads the trained ones", l->path);
     load_weights(l, &p->params, ema, NULL, &m);
     find_left_over(l, &p->params, &m);
-    if ((rc = mf_mismatches_end(l->path, &m, err)) || (rc = load_normalizer(l, p, false, err)))
+    if ((rc = mf_mismatches_end(l->path, &m, err)) || (rc = check_weights(l, &p->params, ema, err)) ||
+        (rc = load_normalizer(l, p, false, err)))
         return rc;
     load_weights(l, &p->params, ema, p->params.value, NULL);
     load_normalizer(l, p, true, err);

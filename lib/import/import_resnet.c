@@ -15,6 +15,7 @@
 
 static const char spatial[] = "obs_encoder.obs_nets.", mean[] = "obs_encoder.key_model_map.";
 static const struct mf_pixels imagenet = {{1 / .229, 1 / .224, 1 / .225}, {-.485 / .229, -.456 / .224, -.406 / .225}};
+static const struct mf_pixels plain = {{1, 1, 1}, {0, 0, 0}};
 enum { MOST_CHANNELS = 65536 };
 
 /* ---- recognised ---- */
@@ -67,19 +68,54 @@ static int first_number(const char *text, int n)
     return text ? atoi(text + (*text == '[' || *text == ' ')) : 0;
 }
 
-static void read_config(struct mf_import *im, const struct mf_import_world *w, struct mf_net_spec *net,
-                        struct mf_seen *seen)
+static bool says(const struct mf_import *im, const char *name, const char *text)
 {
-    static const char *const crop[] = {"policy.crop_shape", "policy.obs_encoder.crop_shape"};
+    char below[100];
+    snprintf(below, sizeof below, "policy.obs_encoder.%s", name);
+    const char *value = mf_torch_value(&im->file, "cfg", below);
+    return value && !strcmp(value, text);
+}
+
+/* The window of pictures. Diffusion policy's image encoder takes none where it normalises and does not crop at random.
+ */
+static int read_crop(struct mf_import *im, struct mf_net_spec *net, struct mf_err *err)
+{
+    static const char *const name[] = {"policy.crop_shape", "policy.obs_encoder.crop_shape"};
+    for (int i = 0; i < 2; i++) {
+        const char *text = mf_torch_value(&im->file, "cfg", name[i]);
+        const int h = first_number(text, 0), w = first_number(text, 1);
+        if (h < 1 || (i && says(im, "random_crop", "false") && !says(im, "imagenet_norm", "false")))
+            continue;
+        if (h != w)
+            return mf_err_set(err, MF_EFORMAT, "%s crops pictures to %d x %d pixels, and policy.crop is a square",
+                              im->file.zip.path, h, w);
+        net->crop = h;
+    }
+    return 0;
+}
+
+static int read_config(struct mf_import *im, const struct mf_import_world *w, struct mf_net_spec *net,
+                       struct mf_seen *seen, struct mf_err *err)
+{
     char name[160];
-    int found;
-    for (int i = 0; i < 2 && !mf_conf_was_set(w->conf, "policy.crop"); i++)
-        if ((found = first_number(mf_torch_value(&im->file, "cfg", crop[i]), 0)) > 0)
-            net->crop = found;
+    const char *resize = mf_torch_value(&im->file, "cfg", "policy.obs_encoder.resize_shape");
+    if (resize && strcmp(resize, "null") != 0)
+        return mf_err_set(err, MF_EFORMAT,
+                          "%s resizes pictures to %.40s before it encodes them, which is not supported",
+                          im->file.zip.path, resize);
+    if (!mf_conf_was_set(w->conf, "policy.crop") && read_crop(im, net, err))
+        return err->code;
     snprintf(name, sizeof name, "shape_meta.obs.%.63s.shape", seen->camera.v[0]);
-    const int side = first_number(mf_torch_value(&im->file, "cfg", name), 1);
+    const char *shape = mf_torch_value(&im->file, "cfg", name);
+    const int side = first_number(shape, 1);
     if (side > 0)
         seen->side = side, seen->sure = true;
+    if (!w->obs && side != first_number(shape, 2))
+        return mf_err_set(err, MF_EUSAGE,
+                          "the pictures of %s are no squares, (3, %d, %d): give env=NAME or demonstrations, which have "
+                          "their shapes",
+                          im->file.zip.path, side, first_number(shape, 2));
+    return 0;
 }
 
 /* The softmax of our network has the temperature 1. */
@@ -108,7 +144,7 @@ int mf_import_resnet(struct mf_import *im, struct mf_net_spec *net, const struct
     if (!places) {
         find_cameras(im, mean, ".layer1.0.conv1.weight", &seen->camera);
         qsort(seen->camera.v, (size_t)seen->camera.n, sizeof *seen->camera.v, by_name);
-        im->pixels = &imagenet;
+        im->pixels = says(im, "imagenet_norm", "false") ? &plain : &imagenet;
     }
     snprintf(at, sizeof at, places ? "%s%s.nets." : "%s%s.", places ? spatial : mean, seen->camera.v[0]);
     net->resnet_head = places ? MF_RESNET_SPATIAL : MF_RESNET_MEAN;
@@ -129,7 +165,8 @@ int mf_import_resnet(struct mf_import *im, struct mf_net_spec *net, const struct
                              .channels = seen->camera.n * dim(im, at, places ? "0.nets.0.weight" : "conv1.weight", 1),
                              .width = seen->camera.n * (places ? net->encoder_dim : net->resnet[3]),
                              .side = 84};
-    read_config(im, w, net, seen);
+    if (read_config(im, w, net, seen, err))
+        return err->code;
     if (places && warm(im, seen, err))
         return err->code;
     return mf_encoder_find(&net->encoder, "resnet18", err);

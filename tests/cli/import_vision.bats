@@ -115,6 +115,9 @@ known=(policy.network=unet policy.encoder_group=2)
     zip "$hybrid"'del tree["state_dicts"]["model"]["obs_encoder.obs_nets.b_image.nets.0.nets.5.0.downsample.0.weight"]'
     run -3 mf-ckpt import net.pt y "${known[@]}"
     [[ $output == *"obs_encoder.obs_nets.b_image.nets.0.nets.5.0.downsample.0.weight is missing"* && ! -e y ]] || return 1
+    zip "$hybrid"'cfg["shape_meta"]["obs"]["b_image"]["shape"] = [3, 44, 60]'
+    run -2 mf-ckpt import net.pt y "${known[@]}"
+    [[ $output == *"are no squares, (3, 44, 60): give env=NAME or demonstrations"* && ! -e y ]] || return 1
     zip "$hybrid"
     run -2 mf-ckpt import net.pt y "${known[@]}" policy.encoder_group=4
     [[ $output == *"policy.encoder_group=4 must divide"* ]]
@@ -151,6 +154,16 @@ for conv, norm, shape in ("conv1", "bn1", [2, 3, 7, 7]), ("layer3.0.downsample.0
 assert f"{at}conv1.bias" not in json.loads(raw[8:8 + n])
 PY
     pixels x agentview_image '1/255/.229' -.485/.229 || return 1
+    cfg() {
+        zip "tree = {'cfg': {'policy': {'obs_encoder': {$1}}}, 'state_dicts': {'model': put(resnet('obs_encoder.key_model_map.agentview_image.'))}}"
+        run mf-ckpt import net.pt y "${eye[@]}" policy.encoder_group=2 "${@:2}"
+    }
+    cfg "'crop_shape': [36, 36], 'random_crop': True, 'imagenet_norm': True" && [[ $(mf-ckpt show y) == *"spec.crop                36"* ]] || return 1
+    cfg "'crop_shape': [36, 36], 'random_crop': False, 'imagenet_norm': True" && [[ $(mf-ckpt show y) == *"spec.crop                0"* ]] || return 1
+    cfg "'crop_shape': [36, 36], 'random_crop': False, 'imagenet_norm': False" && [[ $(mf-ckpt show y) == *"spec.crop                36"* ]] || return 1
+    cfg "'crop_shape': [36, 36]" policy.crop=34 && [[ $(mf-ckpt show y) == *"spec.crop                34"* ]] && rm y || return 1
+    cfg "'crop_shape': [36, 32]" && [[ $status -eq 3 && $output == *"crops pictures to 36 x 32 pixels, and policy.crop is a square"* ]] || return 1
+    cfg "'resize_shape': [24, 24]" && [[ $status -eq 3 && $output == *"resizes pictures to [24, 24] before it encodes them"* && ! -e y ]] || return 1
     zip 'tree = {"model": {**put(resnet("obs_encoder.key_model_map.agentview_image.")), "normalizer.params_dict.agentview_image.scale": T([2] * 3, [3]),
     "normalizer.params_dict.agentview_image.offset": T([-1] * 3, [3])}}' # as that of a policy before its encoder
     mf-ckpt import net.pt y "${eye[@]}" policy.encoder_group=2 && pixels y agentview_image '2/255/.229' '(-1-.485)/.229' && rm y || return 1

@@ -35,6 +35,9 @@ static int open_set(struct reading *r, const char *path, hid_t *set, size_t *row
     if ((rc = mf_h5_shape(*set, MF_OBS_RANK + 1, &rank, shape, err)) == 0 && rank == 0)
         rc = mf_err_set(err, MF_EFORMAT, "it is a single number");
     rc = rc ? rc : mf_h5_numbers(*set, &dtype, err);
+    if (rc == 0 && rank == MF_OBS_RANK + 1 && dtype != MF_U8 && strchr("iu", mf_dtype_name(dtype)[1]))
+        rc = mf_err_set(err, MF_EFORMAT, "it has pictures of %s: store color as uint8, and depth as float32 meters",
+                        mf_dtype_name(dtype));
     k->is.u8 = dtype == MF_U8 && rank > 2; /* an image; a vector of bytes holds numbers */
     k->count = 1;
     for (int i = 0; i < (rank > 1 ? rank - 1 : 1) && rc == 0; i++) {

@@ -159,6 +159,14 @@ static void odd_files(void)
     opts.keys = (const char *const[]){"words"};
     refuses(&opts, MF_EFORMAT, "texts, not numbers", "an observation of texts");
     file = create(path);
+    put(file, "data/demo_0/actions", H5T_IEEE_F32LE, 2, 2, 0, 0);
+    hid_t links = H5Pcreate(H5P_LINK_CREATE), space = H5Screate_simple(4, (hsize_t[]){2, 4, 4, 1}, NULL);
+    H5Pset_create_intermediate_group(links, 1);
+    mf_h5_close(H5Dcreate2(file, "data/demo_0/obs/camera", H5T_STD_U16LE, space, links, H5P_DEFAULT, H5P_DEFAULT));
+    mf_h5_close(space), mf_h5_close(links), mf_h5_close(file);
+    opts.keys = (const char *const[]){"camera"};
+    refuses(&opts, MF_EFORMAT, "pictures of <u2: store", "depth in whole millimeters");
+    file = create(path);
     put(file, "traj_0/actions", H5T_IEEE_F64LE, 2, 2, 0, 0);
     mf_h5_close(file);
     refuses(&all, MF_EFORMAT, "at its top there is: traj_0", "no /data, but another's layout");

@@ -108,6 +108,8 @@ known=(policy.network=unet policy.encoder_group=2)
         [[ $(mf-ckpt show back.safetensors) == *a_image.backbone.nets.7.1.bn2.bias*b_image.pool.pos_y* ]] || return 1
     run -0 mf-ckpt show x
     [[ $output == *"spec.crop                40"* && $output == *"spec.encoder_output_dim  5"* && $output == *"spec.keypoints           3"* && $output == *"spec.resnet_channels     [2,2,4,6]"* && $output == *"spec.resnet_head         spatial_softmax"* ]] || return 1
+    mf-ckpt export x out.pt && run -0 mf-ckpt import out.pt again policy.encoder_group=2 policy.n_groups=2 policy.horizon=4 policy.n_obs_steps=2 policy.crop=40 env.image_size=44
+    mf-ckpt export x a.safetensors && mf-ckpt export again b.safetensors && [[ $(mf-ckpt diff a.safetensors b.safetensors) == "the same" ]] || { echo "$output"; mf-ckpt diff a.safetensors b.safetensors | head -5; return 1; }
     pixels x a_image 2/255 -.75 && pixels x b_image 2/255 -1 || return 1 # the file's normaliser; as robomimic's has it
     zip "$hybrid"'heat["obs_encoder.obs_nets.a_image.nets.1.temperature"] = T([2], [1]); tree["state_dicts"]["model"].update(heat)'
     run -3 mf-ckpt import net.pt y "${known[@]}"

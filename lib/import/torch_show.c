@@ -51,8 +51,11 @@ static void show_text(const struct mf_torch *f, FILE *to)
     fprintf(to, "%-24s %s", "layout", l.name ? l.name : "none that is known");
     if (l.name && *l.weights)
         fprintf(to, ": weights in %s", l.weights);
-    fprintf(to, l.average ? ", their average in %s" : "", l.average);
-    fprintf(to, l.beside ? ", more in %s\n" : "\n", l.beside);
+    if (l.average)
+        fprintf(to, ", their average in %s", l.average);
+    if (l.beside)
+        fprintf(to, ", more in %s", l.beside);
+    putc('\n', to);
     for (int i = 0; i < f->n_values; i++)
         fprintf(to, "%-24s %s\n", f->value[i].name, f->value[i].text);
     for (int i = 0; i < f->n; i++) {

@@ -40,7 +40,7 @@ words=(policy.horizon=4 policy.n_groups=2 normalizer=identity policy.n_obs_steps
     zip "tree = {'agent': put({$net}, 'raw.'), 'ema_agent': put({$net}), 'visual_encoder': put(plain('', 4, 6), 'visual_encoder.')}"
     run -0 mf-ckpt import net.pt beside "${words[@]}" env.image_size=40 'policy.obs_keys=[state,side_depth,side_image]'
     [[ $output == *"of 40x40x3 side_image, 40x40x1 side_depth, 3 state; "* && $output != *"how large"* ]] || { echo "$output"; return 1; }
-    holds beside "{$net, $eye}" && mf-ckpt verify beside || return 1
+    [[ $(mf-ckpt show net.pt) == *": weights in agent, their average in ema_agent, more in visual_encoder"* ]] && holds beside "{$net, $eye}" && mf-ckpt verify beside || return 1
     run -0 mf-ckpt show beside
     [[ $output == *"picture.side_depth.scale"*"(1)"* && $output == *"spec.encoder             plain_conv"* ]] || return 1
     mf-ckpt export beside out.pt && mf-ckpt import out.pt again "${words[@]}" env.image_size=40 'policy.obs_keys=[state,side_depth,side_image]' &&

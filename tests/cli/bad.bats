@@ -270,7 +270,7 @@ CASES
         answers 3 "number 0 of network.mlp_mean.layers.2.bias is nan" mf-eval "$T/nan" eval.num_episodes=4 || return 1
     reads 3 "without its normaliser" adv.mf "${learner[@]}" policy.checkpoint="$T/norm"
     train policy.checkpoint="$T/nan"
-    [[ $status == "3 3 3" && $(cat "$T/err1") == *"layers.2.bias is nan"* ]]
+    [[ $status == *" 3" && $(cat "$T/err3") == *"layers.2.bias is nan"* ]]
 }
 
 @test "a checkpoint that is cut anywhere, a header of 100 GB" {

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "nn/net.h"
+
 /* The keys of the environment that was named, or that the file names where it is one of ours (no keys where it is
  * none), or of what env is, a guess. */
 static int find_world(const char *path, struct mf_env_opts *o, bool named, char world[64], struct mf_layout *low,
@@ -67,6 +69,12 @@ int mf_demos_show(const struct mf_demos *d, const char *path, const struct mf_en
                 "obs/%s of %s has %d points, and env.num_points=%lld: collect the demonstrations with it, "
                 "or leave it to them (0)",
                 o->name, path, o->dim[0], (long long)env->num_points);
+        if (!strcmp(o->name, MF_ENCODING))
+            return mf_err_set(
+                err, MF_EUSAGE,
+                "%s has the output of a frozen encoder (obs/%s) instead of what it saw: record rollouts with "
+                "training.freeze_encoder=false to clone from them",
+                path, o->name);
         if (env->image_size && mf_obs_is_picture(o) && (o->dim[0] != env->image_size || o->dim[1] != env->image_size))
             return mf_err_set(
                 err, MF_EUSAGE,

@@ -52,6 +52,16 @@ const char *mf_import_configured(const struct mf_import *im, const char *name);
 void mf_import_assume(struct mf_import *im, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* ---- encoders of pictures ---- */
 
+/* Anchors and names of encoders that stand beside a network. */
+#define MF_ENCODER_ANCHORS                                                                                             \
+    "visual_encoder.cnn.0.weight", "feature_net.extractors.rgb.0.0.weight",                                            \
+        "obs_encoder.obs_nets.*.nets.0.nets.0.weight", "obs_encoder.key_model_map.*.layer1.0.conv1.weight"
+#define MF_ENCODER_NAMES                                                                                               \
+    {"visual_encoder.", "visual_encoder."}, {"feature_net.", "feature_net."},                                          \
+    {                                                                                                                  \
+        "obs_encoder.", "obs_encoder."                                                                                 \
+    }
+
 struct mf_seen {  /* what an encoder in a file reads and gives */
     int channels; /* of all pictures of a step; 0: the file has no encoder */
     int width;    /* of the code of a step */

@@ -6,10 +6,13 @@
 #include "flow/spec.h"
 #include "import/import_families.h"
 
-static const char *const anchors[] = {
-    "network.mlp_mean.layers.0.weight", "network.mlp_mean.moduleList.0.linear_1.weight",
-    "network.vel_head.layers.0.weight", "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight",
-    "critic.Q1.layers.0.weight",        NULL};
+static const char *const anchors[] = {"network.mlp_mean.layers.0.weight",
+                                      "network.mlp_mean.moduleList.0.linear_1.weight",
+                                      "network.vel_head.layers.0.weight",
+                                      "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight",
+                                      "critic.Q1.layers.0.weight",
+                                      MF_ENCODER_ANCHORS,
+                                      NULL};
 
 const struct mf_rename mf_reinflow_names[] = {
     {"network.", "actor_ft.policy."},
@@ -20,6 +23,7 @@ const struct mf_rename mf_reinflow_names[] = {
     {"explore_noise_net.", "actor_ft.explore_noise_net."},
     {"explore_noise_net.", "explore_noise_net."},
     {"critic.", "critic."},
+    MF_ENCODER_NAMES,
     {0},
 };
 
@@ -39,26 +43,34 @@ static int ask(const struct mf_import *im, const struct mf_import_world *w, stru
 }
 
 /* The network maps O numbers to D: n_obs_steps observations to horizon actions, of the environment or, without one, of
- * the keys; then policy.obs_keys names the observation, else it is "state", as ReinFlow calls Gymnasium's. */
-static int divide(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, int O, int D,
-                  struct mf_err *err)
+ * the keys; then policy.obs_keys names the observation, else it is "state", as ReinFlow calls Gymnasium's. Of pictures
+ * it reads the features of the encoder that was seen. */
+static int divide(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
+                  const struct mf_seen *seen, int O, int D, struct mf_err *err)
 {
-    if (w->obs && (O % w->obs->dim || D % w->A))
+    struct mf_layout l = w->obs ? *w->obs : (struct mf_layout){0};
+    if (seen->channels && mf_import_pictures(im, w, seen, &l, err))
+        return err->code;
+    const int dim = seen->channels ? seen->width + mf_layout_features(&l) : l.dim;
+    if (w->obs && (O % dim || D % w->A))
         return mf_err_set(
             err, MF_EUSAGE,
             "the network of %s reads %d numbers and predicts %d, but an observation has %d and an action %d: "
             "does it want another env=NAME or policy.obs_keys?",
-            im->file.zip.path, O, D, w->obs->dim, w->A);
+            im->file.zip.path, O, D, dim, w->A);
     if (!w->obs && (O % s->n_obs_steps || D % s->horizon))
         return mf_err_set(err, MF_EUSAGE,
                           "the network of %s reads %d numbers and predicts %d, which are not policy.n_obs_steps=%d "
                           "observations and policy.horizon=%d actions",
                           im->file.zip.path, O, D, s->n_obs_steps, s->horizon);
+    if (w->obs || seen->channels)
+        s->obs = l;
     if (w->obs) {
-        s->n_obs_steps = O / w->obs->dim;
+        s->n_obs_steps = O / dim;
         s->horizon = D / w->A;
     } else {
-        if (mf_import_observe(im, w, O / s->n_obs_steps, "state", NULL, &s->obs, err))
+        const int state = O / s->n_obs_steps - seen->width;
+        if (state > 0 && mf_import_observe(im, w, state, "state", NULL, &s->obs, err))
             return err->code;
         s->action_dim = D / s->horizon;
     }
@@ -70,6 +82,7 @@ static int divide(const struct mf_import *im, struct mf_policy_spec *s, const st
 static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
     struct mf_net_spec *net = &s->net;
+    struct mf_seen seen;
     bool shortcut = mf_import_dim(im, "network.vel_head.layers.0.weight", 0) > 0;
     const char *trunk = shortcut ? "network.vel_head" : "network.mlp_mean";
     const char *cond = shortcut ? "network.cond_emb.moduleList." : "network.cond_mlp.moduleList.";
@@ -90,9 +103,10 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct
     if (D < 1 || O < 1 || net->time_dim < 1)
         return mf_err_set(err, MF_EFORMAT, "%s of %s lacks its last layer, its time embedding or its condition", trunk,
                           im->file.zip.path);
-    if (mf_net_find(&net->net, shortcut ? "shortcut_mlp" : "reflow_mlp", err) || ask(im, w, err))
+    if (mf_net_find(&net->net, shortcut ? "shortcut_mlp" : "reflow_mlp", err) || ask(im, w, err) ||
+        mf_import_eye(im, net, w, &seen, err))
         return err->code;
-    return divide(im, s, w, O, D, err);
+    return divide(im, s, w, &seen, O, D, err);
 }
 
 const struct mf_family mf_family_reinflow = {

@@ -8,12 +8,8 @@
 #include "import/import_families.h"
 
 #define NET "velocity_net.unet."
-static const char *const anchors[] = {NET "diffusion_step_encoder.1.weight",
-                                      "critic.Q1.layers.0.weight",
-                                      "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight",
-                                      "visual_encoder.cnn.0.weight",
-                                      "obs_encoder.obs_nets.*.nets.0.nets.0.weight",
-                                      "obs_encoder.key_model_map.*.layer1.0.conv1.weight",
+static const char *const anchors[] = {NET "diffusion_step_encoder.1.weight", "critic.Q1.layers.0.weight",
+                                      "explore_noise_net.mlp_logvar.moduleList.0.linear_1.weight", MF_ENCODER_ANCHORS,
                                       NULL};
 
 static const char diffusion[] = "noise_pred_net."; /* ManiSkill's baseline */
@@ -26,8 +22,7 @@ static const struct mf_rename names[] = {{"velocity_net.", "velocity_net."},
                                          {NET, ""},
                                          {"critic.", "critic."},
                                          {"explore_noise_net.", "explore_noise_net."},
-                                         {"visual_encoder.", "visual_encoder."},
-                                         {"obs_encoder.", "obs_encoder."},
+                                         MF_ENCODER_NAMES,
                                          {0}};
 
 static const char idle[] = "the published network makes them and does not use them",

@@ -43,7 +43,11 @@ every() { values "$1" | jq -es "length > 0 and (map($2) | all)" >/dev/null || { 
             mf-ppo "${small[@]}" training.freeze_encoder=true run.dir=$freeze >$freeze.mf || return 1
     done
     cmp "$(newest true)" "$(newest false)" && (($(stat -c %s true.stream) * 3 < $(stat -c %s false.stream))) &&
-        mf-view true.stream | grep -q obs/encoding &&
+        mf-view true.stream | grep -q obs/encoding || return 1
+    mf-collect "${small[@]}" run.dir=one training.freeze_encoder=true policy.n_action_steps=1 | mf-record features.hdf5 | mf-gae |
+        mf-ppo "${small[@]}" training.freeze_encoder=true policy.n_action_steps=1 run.dir=one >/dev/null || return 1
+    run -2 mf-bc clone.dataset=features.hdf5 policy.obs_keys=[encoding,robot0_eef_pos] run.dir=none
+    [[ $output == *"has the output of a frozen encoder (obs/encoding)"* ]] &&
         mf-eval "$(newest true)" eval.num_episodes=2 eval.num_envs=2 env.max_steps=8 >/dev/null
 }
 
@@ -98,4 +102,11 @@ END
     /usr/bin/python3 swap.py <stream | mf-gae >swapped
     run -3 mf-ppo "${small[@]}" training.total_timesteps=48 run.dir=again --in swapped --out /dev/null
     [[ $output == *"obs/agentview_image is uint8 (3, 36, 36), the policy needs uint8 (36, 36, 3)"* ]]
+}
+
+@test "a policy that was exported comes back the same" {
+    train run training.shift=0 && mf-ckpt export "$(newest run)" out.pt &&
+        mf-ckpt import out.pt back policy.activation=relu env=lift env.image_size=36 "$keys" 2>/dev/null &&
+        ! mf-ckpt diff "$(newest run)" back | grep -E '^(network|critic|feature_net|picture|normalizer|spec.enc)' &&
+        mf-ckpt export back again.pt && cmp out.pt again.pt
 }

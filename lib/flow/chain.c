@@ -10,7 +10,7 @@ struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_pol
     struct mf_val v = s->net.net->velocity(g, &s->net, obs, time, x);
     struct mf_chain_step step = {.mean = mf_flow_mean(g, x, v, coef, limit)};
     if (bounds.id) {
-        const bool timed = s->net.noise_time || !mf_net_codes(&s->net);
+        const bool timed = s->net.noise_time || !mf_net_has_encoder(&s->net);
         struct mf_val u = mf_noise_net(g, s->n_noise, s->noise, s->net.D, timed ? time->embed : MF_NONE, obs->embed);
         step.std = mf_noise_std(g, u, bounds);
     }

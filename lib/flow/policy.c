@@ -42,7 +42,7 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
                           s->K);
     if (s->n_critic && !s->net.net->value && mf_residual_check("policy.critic_hidden", s->n_critic, s->critic, err))
         return err->code;
-    if (mf_eye_check(&s->net, err))
+    if (mf_encoder_check(&s->net, err))
         return err->code;
     return s->net.net->check(&s->net, err);
 }

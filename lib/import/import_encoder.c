@@ -9,13 +9,13 @@ static const struct mf_left left[] = {{"feature_net.extractors.state.", "our net
 
 static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
-    struct mf_seen seen;
+    struct mf_pictured found;
     if (!w->obs)
         return mf_err_set(err, MF_EUSAGE,
                           "%s has an encoder and no policy: give the observations and actions of the fresh network by "
                           "env=NAME, or by normalizer=FILE.hdf5 (demonstrations), and policy.obs_keys=[..]",
                           im->file.zip.path);
-    if (mf_import_eye(im, &s->net, w, &seen, err) || mf_import_pictures(im, w, &seen, &s->obs, err))
+    if (mf_import_encoder(im, &s->net, w, &found, err) || mf_import_pictures(im, w, &found, &s->obs, err))
         return err->code;
     im->encoder_alone = true;
     s->n_critic = s->n_noise = 0;

@@ -62,23 +62,23 @@ void mf_import_assume(struct mf_import *im, const char *fmt, ...) __attribute__(
         "obs_encoder.", "obs_encoder."                                                                                 \
     }
 
-struct mf_seen {  /* what an encoder in a file reads and gives */
-    int channels; /* of all pictures of a step; 0: the file has no encoder */
-    int width;    /* of the code of a step */
-    int side;     /* of pictures, where no key says it */
-    bool sure;    /* the file says the side */
-    bool named;   /* pictures are those of `camera`, in its order; else named where nothing else names them */
+struct mf_pictured { /* what an encoder in a file reads and gives */
+    int channels;    /* of all pictures of a step; 0: the file has no encoder */
+    int width;       /* of the code of a step */
+    int side;        /* of pictures, where no key says it */
+    bool sure;       /* the file says the side */
+    bool named;      /* pictures are those of `camera`, in its order; else named where nothing else names them */
     struct mf_names camera;
 };
 /* Sets net's encoder and its sizes from the file's shapes and configuration. */
-int mf_import_eye(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w, struct mf_seen *seen,
-                  struct mf_err *err);
+int mf_import_encoder(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w,
+                      struct mf_pictured *found, struct mf_err *err);
 /* 1 and the numbers of picture."what", what KEY.scale or KEY.offset: of a byte 0 to 255, then the file's normaliser for
  * that picture, then im->pixels. 0: it is no color picture, or the file and its family have neither. */
 int mf_import_pixels(struct mf_import *im, const char *what, const struct mf_param *p, float to[3], struct mf_err *err);
 bool mf_import_has_resnet(const struct mf_import *im);
 int mf_import_resnet(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w,
-                     struct mf_seen *seen, struct mf_err *err);
+                     struct mf_pictured *found, struct mf_err *err);
 /* Is the weight or bias of a convolution one into which the batch norm after it is folded? */
 bool mf_import_folds(const struct mf_import *im, const char *dictionary, const char *ours);
 /* Marks that norm's tensors. False: one is missing, or is not p->cols numbers, of a bias. */
@@ -88,7 +88,7 @@ int mf_import_fold(struct mf_import *im, const char *dictionary, const struct mf
                    float *to, struct mf_err *err);
 /* *l becomes the environment's observation, pictures first; without an environment, the pictures of policy.obs_keys, or
  * cameras of the published names. MF_EUSAGE: the pictures have another number of channels. */
-int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_seen *seen,
+int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_pictured *found,
                        struct mf_layout *l, struct mf_err *err);
 
 /* *v becomes the value `cfg` of the file's configuration unless the key was set. False: neither is there. */

@@ -44,14 +44,14 @@ static int ask(const struct mf_import *im, const struct mf_import_world *w, stru
 
 /* The network maps O numbers to D: n_obs_steps observations to horizon actions, of the environment or, without one, of
  * the keys; then policy.obs_keys names the observation, else it is "state", as ReinFlow calls Gymnasium's. Of pictures
- * it reads the features of the encoder that was seen. */
+ * it reads the features of the encoder that was found. */
 static int divide(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
-                  const struct mf_seen *seen, int O, int D, struct mf_err *err)
+                  const struct mf_pictured *found, int O, int D, struct mf_err *err)
 {
     struct mf_layout l = w->obs ? *w->obs : (struct mf_layout){0};
-    if (seen->channels && mf_import_pictures(im, w, seen, &l, err))
+    if (found->channels && mf_import_pictures(im, w, found, &l, err))
         return err->code;
-    const int dim = seen->channels ? seen->width + mf_layout_features(&l) : l.dim;
+    const int dim = found->channels ? found->width + mf_layout_features(&l) : l.dim;
     if (w->obs && (O % dim || D % w->A))
         return mf_err_set(
             err, MF_EUSAGE,
@@ -63,13 +63,13 @@ static int divide(struct mf_import *im, struct mf_policy_spec *s, const struct m
                           "the network of %s reads %d numbers and predicts %d, which are not policy.n_obs_steps=%d "
                           "observations and policy.horizon=%d actions",
                           im->file.zip.path, O, D, s->n_obs_steps, s->horizon);
-    if (w->obs || seen->channels)
+    if (w->obs || found->channels)
         s->obs = l;
     if (w->obs) {
         s->n_obs_steps = O / dim;
         s->horizon = D / w->A;
     } else {
-        const int state = O / s->n_obs_steps - seen->width;
+        const int state = O / s->n_obs_steps - found->width;
         if (state > 0 && mf_import_observe(im, w, state, "state", NULL, &s->obs, err))
             return err->code;
         s->action_dim = D / s->horizon;
@@ -82,7 +82,7 @@ static int divide(struct mf_import *im, struct mf_policy_spec *s, const struct m
 static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
     struct mf_net_spec *net = &s->net;
-    struct mf_seen seen;
+    struct mf_pictured found;
     bool shortcut = mf_import_dim(im, "network.vel_head.layers.0.weight", 0) > 0;
     const char *trunk = shortcut ? "network.vel_head" : "network.mlp_mean";
     const char *cond = shortcut ? "network.cond_emb.moduleList." : "network.cond_mlp.moduleList.";
@@ -104,9 +104,9 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct
         return mf_err_set(err, MF_EFORMAT, "%s of %s lacks its last layer, its time embedding or its condition", trunk,
                           im->file.zip.path);
     if (mf_net_find(&net->net, shortcut ? "shortcut_mlp" : "reflow_mlp", err) || ask(im, w, err) ||
-        mf_import_eye(im, net, w, &seen, err))
+        mf_import_encoder(im, net, w, &found, err))
         return err->code;
-    return divide(im, s, w, &seen, O, D, err);
+    return divide(im, s, w, &found, O, D, err);
 }
 
 const struct mf_family mf_family_reinflow = {

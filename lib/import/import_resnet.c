@@ -95,7 +95,7 @@ static int read_crop(struct mf_import *im, struct mf_net_spec *net, struct mf_er
 }
 
 static int read_config(struct mf_import *im, const struct mf_import_world *w, struct mf_net_spec *net,
-                       struct mf_seen *seen, struct mf_err *err)
+                       struct mf_pictured *found, struct mf_err *err)
 {
     char name[160];
     const char *resize = mf_torch_value(&im->file, "cfg", "policy.obs_encoder.resize_shape");
@@ -105,11 +105,11 @@ static int read_config(struct mf_import *im, const struct mf_import_world *w, st
                           im->file.zip.path, resize);
     if (!mf_conf_was_set(w->conf, "policy.crop") && read_crop(im, net, err))
         return err->code;
-    snprintf(name, sizeof name, "shape_meta.obs.%.63s.shape", seen->camera.v[0]);
+    snprintf(name, sizeof name, "shape_meta.obs.%.63s.shape", found->camera.v[0]);
     const char *shape = mf_torch_value(&im->file, "cfg", name);
     const int side = first_number(shape, 1);
     if (side > 0)
-        seen->side = side, seen->sure = true;
+        found->side = side, found->sure = true;
     if (!w->obs && side != first_number(shape, 2))
         return mf_err_set(err, MF_EUSAGE,
                           "the pictures of %s are no squares, (3, %d, %d): give env=NAME or demonstrations, which have "
@@ -119,12 +119,12 @@ static int read_config(struct mf_import *im, const struct mf_import_world *w, st
 }
 
 /* The softmax of our network has the temperature 1. */
-static int warm(struct mf_import *im, const struct mf_seen *seen, struct mf_err *err)
+static int warm(struct mf_import *im, const struct mf_pictured *found, struct mf_err *err)
 {
     char name[128];
     float one = 1;
-    for (int i = 0; i < seen->camera.n; i++) {
-        snprintf(name, sizeof name, "%s%s.nets.1.temperature", spatial, seen->camera.v[i]);
+    for (int i = 0; i < found->camera.n; i++) {
+        snprintf(name, sizeof name, "%s%s.nets.1.temperature", spatial, found->camera.v[i]);
         const struct mf_torch_tensor *t = mf_import_find(im, im->layout.weights, name);
         if (t && t->count == 1 && mf_torch_read(&im->file, t, 0, 1, &one, err))
             return err->code;
@@ -136,17 +136,17 @@ static int warm(struct mf_import *im, const struct mf_seen *seen, struct mf_err 
 }
 
 int mf_import_resnet(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w,
-                     struct mf_seen *seen, struct mf_err *err)
+                     struct mf_pictured *found, struct mf_err *err)
 {
     char at[128], rest[64];
-    find_cameras(im, spatial, ".nets.0.nets.0.weight", &seen->camera);
-    const bool places = seen->camera.n > 0;
+    find_cameras(im, spatial, ".nets.0.nets.0.weight", &found->camera);
+    const bool places = found->camera.n > 0;
     if (!places) {
-        find_cameras(im, mean, ".layer1.0.conv1.weight", &seen->camera);
-        qsort(seen->camera.v, (size_t)seen->camera.n, sizeof *seen->camera.v, by_name);
+        find_cameras(im, mean, ".layer1.0.conv1.weight", &found->camera);
+        qsort(found->camera.v, (size_t)found->camera.n, sizeof *found->camera.v, by_name);
         im->pixels = says(im, "imagenet_norm", "false") ? &plain : &imagenet;
     }
-    snprintf(at, sizeof at, places ? "%s%s.nets." : "%s%s.", places ? spatial : mean, seen->camera.v[0]);
+    snprintf(at, sizeof at, places ? "%s%s.nets." : "%s%s.", places ? spatial : mean, found->camera.v[0]);
     net->resnet_head = places ? MF_RESNET_SPATIAL : MF_RESNET_MEAN;
     net->n_resnet = 4;
     for (int i = 0; i < 4; i++) {
@@ -160,14 +160,15 @@ int mf_import_resnet(struct mf_import *im, struct mf_net_spec *net, const struct
         net->keypoints = dim(im, at, "1.nets.weight", 0);
         net->encoder_dim = dim(im, at, "3.weight", 0);
     }
-    *seen = (struct mf_seen){.camera = seen->camera,
+    *found =
+        (struct mf_pictured){.camera = found->camera,
                              .named = true,
-                             .channels = seen->camera.n * dim(im, at, places ? "0.nets.0.weight" : "conv1.weight", 1),
-                             .width = seen->camera.n * (places ? net->encoder_dim : net->resnet[3]),
+                             .channels = found->camera.n * dim(im, at, places ? "0.nets.0.weight" : "conv1.weight", 1),
+                             .width = found->camera.n * (places ? net->encoder_dim : net->resnet[3]),
                              .side = 84};
-    if (read_config(im, w, net, seen, err))
+    if (read_config(im, w, net, found, err))
         return err->code;
-    if (places && warm(im, seen, err))
+    if (places && warm(im, found, err))
         return err->code;
     return mf_encoder_find(&net->encoder, "resnet18", err);
 }

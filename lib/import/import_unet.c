@@ -93,14 +93,15 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
 static int describe_world(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
                           struct mf_err *err)
 {
-    struct mf_seen seen;
+    struct mf_pictured found;
     struct mf_layout l = w->obs ? *w->obs : (struct mf_layout){0};
-    if (mf_import_eye(im, &s->net, w, &seen, err) || (seen.channels && mf_import_pictures(im, w, &seen, &l, err)))
+    if (mf_import_encoder(im, &s->net, w, &found, err) ||
+        (found.channels && mf_import_pictures(im, w, &found, &l, err)))
         return err->code;
     int O = mf_import_dim(im, NET "down_modules.0.0.cond_encoder.1.weight", 1) - s->net.time_dim;
     int A = mf_import_dim(im, NET "final_conv.1.weight", 0), dim = 1;
     if (w->obs)
-        dim = seen.channels ? seen.width + mf_layout_features(&l) : l.dim;
+        dim = found.channels ? found.width + mf_layout_features(&l) : l.dim;
     const char *path = im->file.zip.path;
     if (!mf_import_known(im, w, "policy.horizon", "horizon", &s->horizon))
         return mf_err_set(err, MF_EUSAGE, "%s does not say how many actions it predicts at once: give policy.horizon=N",
@@ -109,14 +110,14 @@ static int describe_world(struct mf_import *im, struct mf_policy_spec *s, const 
         s->n_obs_steps = O / dim;
     else if (!w->obs)
         mf_import_known(im, w, "policy.n_obs_steps", "n_obs_steps", &s->n_obs_steps);
-    const int state = O / s->n_obs_steps - seen.width;
+    const int state = O / s->n_obs_steps - found.width;
     if (O < 1 || O % (s->n_obs_steps * dim) || state < 0 || A < 1 || (w->obs && A != w->A))
         return mf_err_set(
             err, MF_EUSAGE,
             "the network of %s reads %d numbers and predicts actions of %d, which are not %d observations of "
             "%d and actions of %d: does it want another env=NAME, policy.obs_keys or policy.n_obs_steps?",
             path, O, A, s->n_obs_steps, w->obs ? dim : O / s->n_obs_steps, w->obs ? w->A : A);
-    if (w->obs || seen.channels)
+    if (w->obs || found.channels)
         s->obs = l;
     if (w->obs)
         return 0;

@@ -1,6 +1,6 @@
 /* The encoder of Mnih et al. (2015): convolutions 8x8 by 4, 4x4 by 2 and 3x3, then a Linear over the whole map.
  *
- * One encoder sees the pictures of all cameras as the channels of one, each step alone.
+ * One encoder reads the pictures of all cameras as the channels of one, each step alone.
  */
 #include <stdio.h>
 
@@ -15,13 +15,13 @@ static const struct mf_patch windows[LAYERS] = {
 static int check(const struct mf_net_spec *s, struct mf_err *err)
 {
     enum { SMALLEST = 36 }; /* leaves one pixel */
-    const struct mf_obs o = mf_eye_picture(s);
+    const struct mf_obs o = mf_encoder_picture(s);
     if (s->n_channels != LAYERS)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.encoder=nature has %d convolutions: policy.encoder_channels needs %d "
                           "widths, not %d",
                           LAYERS, LAYERS, s->n_channels);
-    if (mf_eye_same(s, err))
+    if (mf_encoder_one_size(s, err))
         return err->code;
     if ((int64_t)o.dim[0] * o.dim[1] / 64 > INT32_MAX / s->channels[LAYERS - 1])
         return mf_err_set(err, MF_EUSAGE,
@@ -35,28 +35,28 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
                             SMALLEST, SMALLEST, o.name, o.dim[0], o.dim[1]);
 }
 
-static struct mf_features shape(const struct mf_net_spec *s)
+static struct mf_feature_shape shape(const struct mf_net_spec *s)
 {
-    return (struct mf_features){.rows = s->n_obs_steps, .parts = 1, .width = s->encoder_dim};
+    return (struct mf_feature_shape){.rows = s->n_obs_steps, .parts = 1, .width = s->encoder_dim};
 }
 
-static struct mf_val encode(struct mf_graph *g, const struct mf_eye *eye)
+static struct mf_val encode(struct mf_graph *g, const struct mf_encoder_input *in)
 {
-    const struct mf_obs o = mf_eye_picture(eye->s);
-    const char *at = eye->critic ? "critic.feature_net.extractors.rgb" : "feature_net.extractors.rgb";
-    struct mf_val x = mf_eye_stacked(g, eye);
+    const struct mf_obs o = mf_encoder_picture(in->s);
+    const char *at = in->critic ? "critic.feature_net.extractors.rgb" : "feature_net.extractors.rgb";
+    struct mf_val x = mf_encoder_stacked(g, in);
     char name[80];
     for (int i = 0, H = o.dim[0], W = o.dim[1]; i < LAYERS; i++) {
         struct mf_patch window = windows[i];
         window.H = H, window.W = W;
         snprintf(name, sizeof name, "%s.0.%d", at, 2 * i);
-        x = mf_conv(g, eye->group, name, x, &window, eye->s->channels[i], MF_ACT_RELU);
+        x = mf_conv(g, in->group, name, x, &window, in->s->channels[i], MF_ACT_RELU);
         H = (H - window.kh) / window.stride + 1;
         W = (W - window.kw) / window.stride + 1;
     }
     snprintf(name, sizeof name, "%s.1.0", at);
-    x = mf_eye_flat(g, x, eye->s->n_obs_steps);
-    return mf_layer_apply(g, mf_layer(g, eye->group, name, mf_cols(g, x), eye->s->encoder_dim), x, MF_ACT_RELU);
+    x = mf_encoder_flat(g, x, in->s->n_obs_steps);
+    return mf_layer_apply(g, mf_layer(g, in->group, name, mf_cols(g, x), in->s->encoder_dim), x, MF_ACT_RELU);
 }
 
 const struct mf_encoder mf_encoder_nature = {

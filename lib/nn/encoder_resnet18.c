@@ -31,7 +31,7 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
                               "policy.encoder=resnet18 has parameters named by their picture, and %s is longer than %d "
                               "bytes",
                               s->obs.key[i].name, NAME - 1);
-    return mf_eye_same(s, err);
+    return mf_encoder_one_size(s, err);
 }
 
 static bool is_spatial(const struct mf_net_spec *s)
@@ -39,25 +39,25 @@ static bool is_spatial(const struct mf_net_spec *s)
     return s->resnet_head == MF_RESNET_SPATIAL;
 }
 
-static struct mf_features shape(const struct mf_net_spec *s)
+static struct mf_feature_shape shape(const struct mf_net_spec *s)
 {
-    return (struct mf_features){.rows = s->n_obs_steps,
-                                .parts = mf_layout_pictures(&s->obs),
-                                .width = is_spatial(s) ? s->encoder_dim : s->resnet[STAGES - 1]};
+    return (struct mf_feature_shape){.rows = s->n_obs_steps,
+                                     .parts = mf_layout_pictures(&s->obs),
+                                     .width = is_spatial(s) ? s->encoder_dim : s->resnet[STAGES - 1]};
 }
 
 struct one_camera { /* over the maps of one camera */
     struct mf_graph *g;
-    const struct mf_eye *eye;
+    const struct mf_encoder_input *in;
     char at[112]; /* "obs_encoder.obs_nets.KEY.nets." */
 };
 
-static struct one_camera one_camera_of(struct mf_graph *g, const struct mf_eye *eye, const char *key)
+static struct one_camera one_camera_of(struct mf_graph *g, const struct mf_encoder_input *in, const char *key)
 {
-    struct one_camera p = {g, eye, ""};
+    struct one_camera p = {g, in, ""};
     snprintf(p.at, sizeof p.at,
-             is_spatial(eye->s) ? "%sobs_encoder.obs_nets.%s.nets." : "%sobs_encoder.key_model_map.%s.",
-             eye->critic ? "critic." : "", key);
+             is_spatial(in->s) ? "%sobs_encoder.obs_nets.%s.nets." : "%sobs_encoder.key_model_map.%s.",
+             in->critic ? "critic." : "", key);
     return p;
 }
 
@@ -72,17 +72,17 @@ static int buffer(const struct one_camera *p, const char *name, int cols, int ra
 static struct mf_val normed(const struct one_camera *p, const char *conv, const char *norm, struct mf_val x,
                             const struct mf_patch *how, int out, struct mf_val more, enum mf_act act)
 {
-    const struct mf_net_spec *s = p->eye->s;
+    const struct mf_net_spec *s = p->in->s;
     struct mf_params *ps = mf_graph_params(p->g);
     char name[128];
     snprintf(name, sizeof name, "%s%s", p->at, conv);
     if (s->encoder_group == 0)
-        return mf_conv_onto(p->g, p->eye->group, name, x, how, out, true, more, act);
-    x = mf_conv_onto(p->g, p->eye->group, name, x, how, out, false, MF_NONE, MF_ACT_NONE);
+        return mf_conv_onto(p->g, p->in->group, name, x, how, out, true, more, act);
+    x = mf_conv_onto(p->g, p->in->group, name, x, how, out, false, MF_NONE, MF_ACT_NONE);
     snprintf(name, sizeof name, "%s%s.weight", p->at, norm);
-    const int W = mf_param_add(ps, name, 1, out, 1, p->eye->group, MF_INIT_CONST, 1);
+    const int W = mf_param_add(ps, name, 1, out, 1, p->in->group, MF_INIT_CONST, 1);
     snprintf(name, sizeof name, "%s%s.bias", p->at, norm);
-    const int b = mf_param_add(ps, name, 1, out, 1, p->eye->group, MF_INIT_CONST, 0);
+    const int b = mf_param_add(ps, name, 1, out, 1, p->in->group, MF_INIT_CONST, 0);
     x = mf_group_norm(p->g, x, s->n_obs_steps, out / s->encoder_group, W, b, norm_eps);
     if (!more.id && act == MF_ACT_NONE)
         return x;
@@ -117,7 +117,7 @@ static struct mf_val block(const struct one_camera *p, const char *name, struct 
 /* The map of the last stage; *at has its sides. */
 static struct mf_val trunk(const struct one_camera *p, struct mf_val x, struct mf_patch *at)
 {
-    const struct mf_net_spec *s = p->eye->s;
+    const struct mf_net_spec *s = p->in->s;
     const bool named = !is_spatial(s);
     struct mf_patch stem = {.H = at->H, .W = at->W, .kh = 7, .kw = 7, .stride = 2, .pad = 3};
     x = normed(p, named ? "conv1" : "0.nets.0", named ? "bn1" : "0.nets.1", x, &stem, s->resnet[0], MF_NONE,
@@ -140,14 +140,14 @@ static struct mf_val trunk(const struct one_camera *p, struct mf_val x, struct m
  * is kept for the file. */
 static struct mf_val places(const struct one_camera *p, struct mf_val map, const struct mf_patch *at)
 {
-    const struct mf_net_spec *s = p->eye->s;
+    const struct mf_net_spec *s = p->in->s;
     const int steps = s->n_obs_steps, C = mf_cols(p->g, map), n = at->H * at->W;
     const float a = 1 / sqrtf((float)C);
     char name[128];
     snprintf(name, sizeof name, "%s1.nets.weight", p->at);
-    const int W = mf_param_add_conv(mf_graph_params(p->g), name, s->keypoints, 1, 1, C, p->eye->group, a);
+    const int W = mf_param_add_conv(mf_graph_params(p->g), name, s->keypoints, 1, 1, C, p->in->group, a);
     snprintf(name, sizeof name, "%s1.nets.bias", p->at);
-    mf_param_add(mf_graph_params(p->g), name, 1, s->keypoints, 1, p->eye->group, MF_INIT_CONST, 0);
+    mf_param_add(mf_graph_params(p->g), name, 1, s->keypoints, 1, p->in->group, MF_INIT_CONST, 0);
     buffer(p, "1.temperature", 1, 1, MF_INIT_CONST, 1);
     const int x = buffer(p, "1.pos_x", n, 2, MF_INIT_GRID_X, (float)at->W),
               y = buffer(p, "1.pos_y", n, 2, MF_INIT_GRID_Y, (float)at->W);
@@ -167,29 +167,29 @@ static struct mf_val places(const struct one_camera *p, struct mf_val map, const
     return mf_reshape(p->g, mf_attention(p->g, queries, keys, keys, MF_NONE, &how), steps, 2 * s->keypoints);
 }
 
-static struct mf_val code(const struct one_camera *p, int key)
+static struct mf_val features(const struct one_camera *p, int key)
 {
-    const struct mf_net_spec *s = p->eye->s;
-    const struct mf_obs o = mf_eye_picture(s);
+    const struct mf_net_spec *s = p->in->s;
+    const struct mf_obs o = mf_encoder_picture(s);
     struct mf_patch at = {.H = o.dim[0], .W = o.dim[1]};
-    struct mf_val map = trunk(p, mf_eye_map(p->g, p->eye, key), &at);
+    struct mf_val map = trunk(p, mf_encoder_map(p->g, p->in, key), &at);
     char name[128];
     if (!is_spatial(s))
         return mf_pool(p->g, map, s->n_obs_steps, MF_POOL_MEAN);
     map = places(p, map, &at);
     snprintf(name, sizeof name, "%s3", p->at);
-    return mf_layer_apply(p->g, mf_layer(p->g, p->eye->group, name, mf_cols(p->g, map), s->encoder_dim), map,
+    return mf_layer_apply(p->g, mf_layer(p->g, p->in->group, name, mf_cols(p->g, map), s->encoder_dim), map,
                           MF_ACT_RELU);
 }
 
-static struct mf_val encode(struct mf_graph *g, const struct mf_eye *eye)
+static struct mf_val encode(struct mf_graph *g, const struct mf_encoder_input *in)
 {
     struct mf_val part[MF_OBS_KEYS];
     int n = 0;
-    for (int i = 0; i < eye->s->obs.n; i++)
-        if (mf_obs_is_picture(&eye->s->obs.key[i])) {
-            const struct one_camera p = one_camera_of(g, eye, eye->s->obs.key[i].name);
-            part[n++] = code(&p, i);
+    for (int i = 0; i < in->s->obs.n; i++)
+        if (mf_obs_is_picture(&in->s->obs.key[i])) {
+            const struct one_camera p = one_camera_of(g, in, in->s->obs.key[i].name);
+            part[n++] = features(&p, i);
         }
     return n == 1 ? part[0] : mf_concat(g, n, part);
 }

@@ -1,5 +1,5 @@
 /* The encoder of ReinFlow's and DPPO's image policies (Hu et al., 2024): patches by two convolutions, a transformer
- * over them, and a code of each camera that the SpatialEmb makes of its tokens and of the states.
+ * over them, and the features of each camera that the SpatialEmb makes of its tokens and of the states.
  *
  * One ViT encodes the pictures of all cameras; each camera has its own SpatialEmb. The steps of a camera are the
  * channels of one picture, the oldest first.
@@ -22,7 +22,7 @@ static const float norm_eps = 1e-5f;
 /* The first picture with other channels than the first of all; NULL: they agree. */
 static const struct mf_obs *odd_channels(const struct mf_net_spec *s)
 {
-    const struct mf_obs seen = mf_eye_picture(s);
+    const struct mf_obs seen = mf_encoder_picture(s);
     for (int i = 0; i < s->obs.n; i++)
         if (mf_obs_is_picture(&s->obs.key[i]) && s->obs.key[i].dim[2] != seen.dim[2])
             return &s->obs.key[i];
@@ -31,8 +31,8 @@ static const struct mf_obs *odd_channels(const struct mf_net_spec *s)
 
 static int check_pictures(const struct mf_net_spec *s, struct mf_err *err)
 {
-    const struct mf_obs o = mf_eye_picture(s), *odd = odd_channels(s);
-    if (mf_eye_same(s, err))
+    const struct mf_obs o = mf_encoder_picture(s), *odd = odd_channels(s);
+    if (mf_encoder_one_size(s, err))
         return err->code;
     if (odd)
         return mf_err_set(err, MF_EUSAGE,
@@ -60,39 +60,40 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
     return s->encoded ? 0 : check_pictures(s, err);
 }
 
-static struct mf_features shape(const struct mf_net_spec *s)
+static struct mf_feature_shape shape(const struct mf_net_spec *s)
 {
-    return (struct mf_features){
+    return (struct mf_feature_shape){
         .rows = 1, .parts = mf_layout_pictures(&s->obs), .width = s->spatial_emb, .ahead = true};
 }
 
 /* ---- layers ---- */
 
-__attribute__((format(printf, 8, 9))) static int param(struct mf_graph *g, const struct mf_eye *eye, int rows, int cols,
-                                                       int rank, enum mf_init init, float a, const char *fmt, ...)
+__attribute__((format(printf, 8, 9))) static int param(struct mf_graph *g, const struct mf_encoder_input *in, int rows,
+                                                       int cols, int rank, enum mf_init init, float a, const char *fmt,
+                                                       ...)
 {
     char name[128];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(name, sizeof name, fmt, ap);
     va_end(ap);
-    return mf_param_add(mf_graph_params(g), name, rows, cols, rank, eye->group, init, a);
+    return mf_param_add(mf_graph_params(g), name, rows, cols, rank, in->group, init, a);
 }
 
 /* The Linear at.name. */
-static struct mf_layer layer(struct mf_graph *g, const struct mf_eye *eye, const char *at, const char *name, int in,
-                             int out)
+static struct mf_layer layer(struct mf_graph *g, const struct mf_encoder_input *in, const char *at, const char *name,
+                             int inputs, int outputs)
 {
     char path[128];
     snprintf(path, sizeof path, "%s.%s", at, name);
-    return mf_layer(g, eye->group, path, in, out);
+    return mf_layer(g, in->group, path, inputs, outputs);
 }
 
-static struct mf_val norm(struct mf_graph *g, const struct mf_eye *eye, const char *at, const char *name,
+static struct mf_val norm(struct mf_graph *g, const struct mf_encoder_input *in, const char *at, const char *name,
                           struct mf_val x)
 {
-    const int E = mf_cols(g, x), W = param(g, eye, 1, E, 1, MF_INIT_CONST, 1, "%s.%s.weight", at, name),
-              b = param(g, eye, 1, E, 1, MF_INIT_CONST, 0, "%s.%s.bias", at, name);
+    const int E = mf_cols(g, x), W = param(g, in, 1, E, 1, MF_INIT_CONST, 1, "%s.%s.weight", at, name),
+              b = param(g, in, 1, E, 1, MF_INIT_CONST, 0, "%s.%s.bias", at, name);
     return mf_norm(g, x, 0, E, 1, MF_NORM_LAYER, W, b, norm_eps);
 }
 
@@ -104,17 +105,18 @@ static struct mf_val apply(struct mf_graph *g, struct mf_layer l, struct mf_val 
 
 /* ---- the ViT ---- */
 
-static struct mf_val conv(struct mf_graph *g, const struct mf_eye *eye, const char *at, const char *name,
+static struct mf_val conv(struct mf_graph *g, const struct mf_encoder_input *in, const char *at, const char *name,
                           struct mf_val x, const struct mf_patch *how, enum mf_act act)
 {
     char path[128];
     snprintf(path, sizeof path, "%s.patch_embed.embed.%s", at, name);
-    return mf_conv(g, eye->group, path, x, how, eye->s->vit_width, act);
+    return mf_conv(g, in->group, path, x, how, in->s->vit_width, act);
 }
 
-static struct mf_val block(struct mf_graph *g, const struct mf_eye *eye, const char *vit, int i, struct mf_val u)
+static struct mf_val block(struct mf_graph *g, const struct mf_encoder_input *in, const char *vit, int i,
+                           struct mf_val u)
 {
-    const int E = eye->s->vit_width, heads = eye->s->vit_heads;
+    const int E = in->s->vit_width, heads = in->s->vit_heads;
     const struct mf_attend self = {.heads = heads,
                                    .blocks = 1,
                                    .dim = E,
@@ -123,39 +125,39 @@ static struct mf_val block(struct mf_graph *g, const struct mf_eye *eye, const c
                                    .scale = (float)(1 / sqrt((double)E / heads))};
     char at[96];
     snprintf(at, sizeof at, "%s.net.%d", vit, i);
-    struct mf_val x = norm(g, eye, at, "layer_norm1", u);
-    x = apply(g, layer(g, eye, at, "mha.qkv_proj", E, 3 * E), x, MF_NONE, MF_ACT_NONE);
+    struct mf_val x = norm(g, in, at, "layer_norm1", u);
+    x = apply(g, layer(g, in, at, "mha.qkv_proj", E, 3 * E), x, MF_NONE, MF_ACT_NONE);
     x = mf_attention(g, x, x, x, MF_NONE, &self);
-    u = apply(g, layer(g, eye, at, "mha.out_proj", E, E), x, u, MF_ACT_NONE);
-    x = norm(g, eye, at, "layer_norm2", u);
-    x = apply(g, layer(g, eye, at, "linear1", E, 4 * E), x, MF_NONE, MF_ACT_GELU_ERF);
-    return apply(g, layer(g, eye, at, "linear2", 4 * E, E), x, u, MF_ACT_NONE);
+    u = apply(g, layer(g, in, at, "mha.out_proj", E, E), x, u, MF_ACT_NONE);
+    x = norm(g, in, at, "layer_norm2", u);
+    x = apply(g, layer(g, in, at, "linear1", E, 4 * E), x, MF_NONE, MF_ACT_GELU_ERF);
+    return apply(g, layer(g, in, at, "linear2", 4 * E, E), x, u, MF_ACT_NONE);
 }
 
 /* A picture (H*W, C) -> tokens (P, E). */
-static struct mf_val tokens(struct mf_graph *g, const struct mf_eye *eye, struct mf_val picture)
+static struct mf_val tokens(struct mf_graph *g, const struct mf_encoder_input *in, struct mf_val picture)
 {
-    const struct mf_obs o = mf_eye_picture(eye->s);
-    const char *vit = eye->critic ? "critic.backbone.vit" : "network.backbone.vit";
+    const struct mf_obs o = mf_encoder_picture(in->s);
+    const char *vit = in->critic ? "critic.backbone.vit" : "network.backbone.vit";
     const struct mf_patch wide = {.H = o.dim[0], .W = o.dim[1], .kh = 8, .kw = 8, .stride = 4};
     const struct mf_patch small = {
         .H = mf_patch_down(&wide), .W = mf_patch_across(&wide), .kh = 3, .kw = 3, .stride = 2};
-    struct mf_val u = conv(g, eye, vit, "0", picture, &wide, MF_ACT_RELU);
-    u = conv(g, eye, vit, "3", u, &small, MF_ACT_NONE);
-    const int at = param(g, eye, mf_rows(g, u), mf_cols(g, u), 3, MF_INIT_NORMAL, .02f, "%s.pos_embed", vit);
+    struct mf_val u = conv(g, in, vit, "0", picture, &wide, MF_ACT_RELU);
+    u = conv(g, in, vit, "3", u, &small, MF_ACT_NONE);
+    const int at = param(g, in, mf_rows(g, u), mf_cols(g, u), 3, MF_INIT_NORMAL, .02f, "%s.pos_embed", vit);
     u = mf_add(g, u, mf_param_value(g, at));
-    for (int i = 0; i < eye->s->vit_layers; i++)
-        u = block(g, eye, vit, i, u);
-    return norm(g, eye, vit, "norm", u);
+    for (int i = 0; i < in->s->vit_layers; i++)
+        u = block(g, in, vit, i, u);
+    return norm(g, in, vit, "norm", u);
 }
 
-/* ---- the code of a camera ---- */
+/* ---- the features of a camera ---- */
 
 /* The newest steps of the observation `key` as one picture, the channels of the oldest first. */
-static struct mf_val stacked_steps(struct mf_graph *g, const struct mf_eye *eye, int key)
+static struct mf_val stacked_steps(struct mf_graph *g, const struct mf_encoder_input *in, int key)
 {
-    const int To = eye->s->n_obs_steps, n = eye->s->img_steps ? eye->s->img_steps : To;
-    struct mf_val map = mf_eye_map(g, eye, key), step[STEPS];
+    const int To = in->s->n_obs_steps, n = in->s->img_steps ? in->s->img_steps : To;
+    struct mf_val map = mf_encoder_map(g, in, key), step[STEPS];
     const int pixels = mf_rows(g, map) / To;
     if (To == 1)
         return map;
@@ -166,37 +168,37 @@ static struct mf_val stacked_steps(struct mf_graph *g, const struct mf_eye *eye,
 
 /* SpatialEmb: tokens (P, E) and the states of all steps (1, n) -> (1, d). The states are the same for all E rows, so
  * that their part of the Linear is one product. */
-static struct mf_val compress(struct mf_graph *g, const struct mf_eye *eye, const char *at, struct mf_val x,
+static struct mf_val compress(struct mf_graph *g, const struct mf_encoder_input *in, const char *at, struct mf_val x,
                               struct mf_val states)
 {
     const int P = mf_rows(g, x), E = mf_cols(g, x), n = states.id ? mf_cols(g, states) : 0;
-    const int d = eye->critic && eye->s->critic_emb ? eye->s->critic_emb : eye->s->spatial_emb;
-    const struct mf_layer in = layer(g, eye, at, "input_proj.0", P + n, d);
+    const int d = in->critic && in->s->critic_emb ? in->s->critic_emb : in->s->spatial_emb;
+    const struct mf_layer first = layer(g, in, at, "input_proj.0", P + n, d);
     struct mf_val prop = MF_NONE;
     if (n)
-        prop = mf_linear(g, states, in.W, P, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
-    struct mf_val y = mf_linear(g, mf_transpose(g, x, 1), in.W, 0, in.b, prop, MF_NONE, MF_ACT_NONE);
-    y = mf_activate(g, norm(g, eye, at, "input_proj.1", y), MF_ACT_RELU);
-    return mf_blend(g, y, param(g, eye, E, d, 3, MF_INIT_NORMAL, 1, "%s.weight", at));
+        prop = mf_linear(g, states, first.W, P, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+    struct mf_val y = mf_linear(g, mf_transpose(g, x, 1), first.W, 0, first.b, prop, MF_NONE, MF_ACT_NONE);
+    y = mf_activate(g, norm(g, in, at, "input_proj.1", y), MF_ACT_RELU);
+    return mf_blend(g, y, param(g, in, E, d, 3, MF_INIT_NORMAL, 1, "%s.weight", at));
 }
 
-static struct mf_val encode(struct mf_graph *g, const struct mf_eye *eye)
+static struct mf_val encode(struct mf_graph *g, const struct mf_encoder_input *in)
 {
-    const struct mf_net_spec *s = eye->s;
+    const struct mf_net_spec *s = in->s;
     const int cameras = mf_layout_pictures(&s->obs);
-    struct mf_val states = MF_NONE, code[MF_OBS_KEYS];
-    if (mf_eye_state_width(s))
-        states = mf_reshape(g, mf_eye_states(g, eye), 1, s->n_obs_steps * mf_eye_state_width(s));
+    struct mf_val states = MF_NONE, features[MF_OBS_KEYS];
+    if (mf_encoder_state_width(s))
+        states = mf_reshape(g, mf_encoder_states(g, in), 1, s->n_obs_steps * mf_encoder_state_width(s));
     for (int i = 0, n = 0; i < s->obs.n; i++) {
         if (!mf_obs_is_picture(&s->obs.key[i]))
             continue;
         char at[64];
-        const char *of = eye->critic ? "critic" : "network";
-        struct mf_val x = tokens(g, eye, stacked_steps(g, eye, i));
+        const char *of = in->critic ? "critic" : "network";
+        struct mf_val x = tokens(g, in, stacked_steps(g, in, i));
         snprintf(at, sizeof at, cameras > 1 ? "%s.compress%d" : "%s.compress", of, n + 1);
-        code[n++] = compress(g, eye, at, x, states);
+        features[n++] = compress(g, in, at, x, states);
     }
-    return cameras == 1 ? code[0] : mf_concat(g, cameras, code);
+    return cameras == 1 ? features[0] : mf_concat(g, cameras, features);
 }
 
 const struct mf_encoder mf_encoder_vit = {

@@ -6,8 +6,8 @@
 struct mf_share mf_net_features(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs, bool frozen)
 {
     struct mf_share share = {.raw = obs, .obs = obs};
-    if (mf_net_sees(s))
-        mf_see(g, s, false, frozen, &share);
+    if (mf_net_reads_pictures(s))
+        mf_encode_pictures(g, s, false, frozen, &share);
     if (s->net->encoder)
         s->net->encoder(g, s, &share);
     for (int i = 0; i < 2 && frozen; i++)
@@ -20,7 +20,7 @@ struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s)
 {
     struct mf_net_spec e = *s;
     struct mf_obs code;
-    int n = 1, whole = 0, of = mf_net_sees(s) ? mf_eye_encoding(s, &code, &n) : -1;
+    int n = 1, whole = 0, of = mf_net_reads_pictures(s) ? mf_encoder_encoding(s, &code, &n) : -1;
     if (s->net->encoding)
         of = s->net->encoding(s, &code);
     for (int i = of; i >= 0 && i < of + n; i++)
@@ -32,9 +32,9 @@ struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s)
     for (int i = 0; i < s->obs.n; i++)
         if (i < of || i >= of + n)
             mf_layout_add(&e.obs, &s->obs.key[i]);
-        else if (i == of && mf_net_sees(s)) /* the features of pictures are read in their place */
+        else if (i == of && mf_net_reads_pictures(s)) /* the features of pictures are read in their place */
             mf_layout_add(&e.obs, &code);
-    if (!mf_net_sees(s))
+    if (!mf_net_reads_pictures(s))
         mf_layout_add(&e.obs, &code);
     e.encoded = mf_obs_size(&code);
     e.O = s->n_obs_steps * e.obs.dim;
@@ -46,11 +46,11 @@ struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int 
 {
     if (s->net->value)
         return s->net->value(g, s, n_hidden, hidden, obs);
-    if (!mf_net_sees(s))
+    if (!mf_net_reads_pictures(s))
         return mf_critic(g, n_hidden, hidden, obs->obs);
     struct mf_share own = {.raw = obs->raw, .obs = mf_detach(g, obs->obs)};
     if (s->critic_encoder == MF_CRITIC_OWN)
-        mf_see(g, s, true, false, &own);
+        mf_encode_pictures(g, s, true, false, &own);
     return mf_critic(g, n_hidden, hidden, own.obs);
 }
 

@@ -26,8 +26,8 @@ enum { /* the sizes that a network may have, in the order of their rows */
 };
 #define MF_SIZE(key) ((uint64_t)1 << MF_SIZE_##key) /* MF_SIZE(n_layer): the key policy.n_layer */
 
-enum mf_critic_encoder { MF_CRITIC_SHARED, MF_CRITIC_OWN };               /* of pictures: the policy's, or its own */
-enum mf_resnet_head { MF_RESNET_MEAN, MF_RESNET_SPATIAL };                /* of a map: one code */
+enum mf_critic_encoder { MF_CRITIC_SHARED, MF_CRITIC_OWN }; /* of pictures: the policy's, or its own */
+enum mf_resnet_head { MF_RESNET_MEAN, MF_RESNET_SPATIAL };  /* of a map: the mean of each channel, or keypoints */
 enum mf_value_pool { MF_VALUE_MEAN, MF_VALUE_ATTENTION, MF_VALUE_SCORE }; /* how a critic sums tokens up */
 
 /* Members of a spec from rows of policy.inc. */
@@ -51,10 +51,10 @@ struct mf_net_spec { /* what determines a network's shape; stored in the checkpo
 
 /* Values computed once and used by every denoising step. */
 struct mf_share {
-    struct mf_val raw;                     /* (1, O), of an observation; its pictures packed */
-    struct mf_val obs;                     /* (1, mf_net_inputs): raw, or the code of its pictures and the other keys */
-    struct mf_val embed;                   /* (1, F) of the observation, (k, e) of the time; the noise net's inputs */
-    struct mf_val features[2];             /* the encoder's outputs; the critic's inputs, too */
+    struct mf_val raw;         /* (1, O), of an observation; its pictures packed */
+    struct mf_val obs;         /* (1, mf_net_inputs): raw, or the features of its pictures and the other keys */
+    struct mf_val embed;       /* (1, F) of the observation, (k, e) of the time; the noise net's inputs */
+    struct mf_val features[2]; /* the encoder's outputs; the critic's inputs, too */
     struct mf_val part[2 * MF_LAYERS_MAX]; /* the network's own: a first layer's share, keys and values, modulations */
     float drop;                            /* cloning: the rate of dropout of attention weights */
     struct mf_val key;                     /* (1, 1) per sample: the random bits of its dropout; MF_NONE: no dropout */

@@ -21,11 +21,11 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
     const int width = mf_condition_width(s);
     if (mf_sinusoid_check(s->time_dim, err))
         return err->code;
-    if (mf_net_codes(s) && s->n_cond)
+    if (mf_net_has_encoder(s) && s->n_cond)
         return mf_err_set(err, MF_EUSAGE,
                           "shortcut_mlp encodes the states beside pictures by policy.state_hidden: leave "
                           "policy.cond_hidden at []");
-    if (!mf_net_codes(s) && width != s->time_dim)
+    if (!mf_net_has_encoder(s) && width != s->time_dim)
         return mf_err_set(
             err, MF_EUSAGE,
             "shortcut_mlp adds its condition (%d wide) to policy.time_dim=%d: end policy.cond_hidden with %d", width,
@@ -58,14 +58,14 @@ static struct mf_val coded_condition(struct mf_graph *g, const struct mf_net_spe
 static void encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
 {
     struct mf_layer l = first(g, s);
-    c->embed = mf_net_codes(s) ? coded_condition(g, s, c) : mf_condition(g, s, "network.cond_emb", c->obs);
+    c->embed = mf_net_has_encoder(s) ? coded_condition(g, s, c) : mf_condition(g, s, "network.cond_emb", c->obs);
     c->part[0] = mf_linear(g, c->embed, l.W, s->D, l.b, MF_NONE, MF_NONE, MF_ACT_NONE);
 }
 
 static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d)
 {
     int e = s->time_dim;
-    const char *at = mf_net_codes(s) ? "network.td_emb" : "network.t_emb";
+    const char *at = mf_net_has_encoder(s) ? "network.td_emb" : "network.t_emb";
     struct mf_layer l = first(g, s);
     struct mf_val td = mf_concat(g, 2, (struct mf_val[]){mf_sinusoid(g, t, 1, e), mf_sinusoid(g, d, 1, e)});
     struct mf_share c = {.obs = MF_NONE};

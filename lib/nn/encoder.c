@@ -21,46 +21,46 @@ int mf_encoder_find(const struct mf_encoder **encoder, const char *name, struct 
     return mf_err_set(err, MF_EUSAGE, "policy.encoder=%s: no such encoder; available:%s", name, names);
 }
 
-/* The observation that holds the code of a frozen encoder. */
-static bool is_code(const struct mf_net_spec *s, int key)
+/* The observation that holds the features of a frozen encoder. */
+static bool is_encoding(const struct mf_net_spec *s, int key)
 {
     return s->encoded && !strcmp(s->obs.key[key].name, MF_ENCODING);
 }
 
-bool mf_net_sees(const struct mf_net_spec *s)
+bool mf_net_reads_pictures(const struct mf_net_spec *s)
 {
     return !s->net->encoder && (s->encoded || mf_layout_pictures(&s->obs));
 }
 
-bool mf_net_codes(const struct mf_net_spec *s)
+bool mf_net_has_encoder(const struct mf_net_spec *s)
 {
-    return mf_net_sees(s) && s->encoder != &mf_encoder_none;
+    return mf_net_reads_pictures(s) && s->encoder != &mf_encoder_none;
 }
 
-int mf_eye_state_width(const struct mf_net_spec *s)
+int mf_encoder_state_width(const struct mf_net_spec *s)
 {
     int n = 0;
     for (int i = 0; i < s->obs.n; i++)
-        n += is_code(s, i) ? 0 : mf_obs_features(&s->obs.key[i]);
+        n += is_encoding(s, i) ? 0 : mf_obs_features(&s->obs.key[i]);
     return n;
 }
 
-static int code_width(const struct mf_net_spec *s) /* of all parts */
+static int features_width(const struct mf_net_spec *s) /* of all parts */
 {
-    const struct mf_features code = s->encoder->shape(s);
-    return s->encoded ? s->encoded : code.parts * code.width;
+    const struct mf_feature_shape shape = s->encoder->shape(s);
+    return s->encoded ? s->encoded : shape.parts * shape.width;
 }
 
 int mf_net_inputs(const struct mf_net_spec *s)
 {
-    if (!mf_net_sees(s))
+    if (!mf_net_reads_pictures(s))
         return s->O;
-    return s->n_obs_steps * mf_eye_state_width(s) + s->encoder->shape(s).rows * code_width(s);
+    return s->n_obs_steps * mf_encoder_state_width(s) + s->encoder->shape(s).rows * features_width(s);
 }
 
 /* ---- checks ---- */
 
-int mf_eye_same(const struct mf_net_spec *s, struct mf_err *err)
+int mf_encoder_one_size(const struct mf_net_spec *s, struct mf_err *err)
 {
     const struct mf_obs *first = NULL;
     for (int i = 0; i < s->obs.n; i++) {
@@ -76,9 +76,9 @@ int mf_eye_same(const struct mf_net_spec *s, struct mf_err *err)
     return 0;
 }
 
-int mf_eye_check(const struct mf_net_spec *s, struct mf_err *err)
+int mf_encoder_check(const struct mf_net_spec *s, struct mf_err *err)
 {
-    if (!mf_net_sees(s)) {
+    if (!mf_net_reads_pictures(s)) {
         if (s->encoder == &mf_encoder_none)
             return 0;
         if (s->net->encoder)
@@ -115,7 +115,7 @@ static int sides(int side, int crop)
     return crop ? crop : side;
 }
 
-struct mf_obs mf_eye_picture(const struct mf_net_spec *s)
+struct mf_obs mf_encoder_picture(const struct mf_net_spec *s)
 {
     struct mf_obs seen = {.u8 = false};
     for (int i = s->obs.n - 1; i >= 0; i--)
@@ -134,26 +134,26 @@ static int normalizer(struct mf_graph *g, const struct mf_obs *o, const char *pa
     return mf_param_add(mf_graph_params(g), name, 1, o->dim[2], 1, MF_GROUP_BUFFER, MF_INIT_CONST, value);
 }
 
-struct mf_val mf_eye_map(struct mf_graph *g, const struct mf_eye *eye, int key)
+struct mf_val mf_encoder_map(struct mf_graph *g, const struct mf_encoder_input *in, int key)
 {
-    const struct mf_net_spec *s = eye->s;
+    const struct mf_net_spec *s = in->s;
     const struct mf_obs *o = &s->obs.key[key];
     const float scale = o->u8 ? s->encoder->scale : DEPTH_SCALE, offset = o->u8 ? s->encoder->offset : 0;
-    return mf_picture(g, eye->steps, mf_layout_column(&s->obs, o->name), o, s->crop, normalizer(g, o, "scale", scale),
+    return mf_picture(g, in->steps, mf_layout_column(&s->obs, o->name), o, s->crop, normalizer(g, o, "scale", scale),
                       normalizer(g, o, "offset", offset));
 }
 
-struct mf_val mf_eye_stacked(struct mf_graph *g, const struct mf_eye *eye)
+struct mf_val mf_encoder_stacked(struct mf_graph *g, const struct mf_encoder_input *in)
 {
     struct mf_val map[MF_OBS_KEYS];
     int n = 0;
-    for (int i = 0; i < eye->s->obs.n; i++)
-        if (mf_obs_is_picture(&eye->s->obs.key[i]))
-            map[n++] = mf_eye_map(g, eye, i);
+    for (int i = 0; i < in->s->obs.n; i++)
+        if (mf_obs_is_picture(&in->s->obs.key[i]))
+            map[n++] = mf_encoder_map(g, in, i);
     return n == 1 ? map[0] : mf_concat(g, n, map);
 }
 
-struct mf_val mf_eye_flat(struct mf_graph *g, struct mf_val map, int n)
+struct mf_val mf_encoder_flat(struct mf_graph *g, struct mf_val map, int n)
 {
     return mf_reshape(g, mf_transpose(g, map, n), n, mf_rows(g, map) / n * mf_cols(g, map));
 }
@@ -181,71 +181,74 @@ struct mf_val mf_conv(struct mf_graph *g, enum mf_group group, const char *prefi
 
 /* ---- the observation as a network reads it ---- */
 
-struct mf_val mf_eye_states(struct mf_graph *g, const struct mf_eye *eye)
+struct mf_val mf_encoder_states(struct mf_graph *g, const struct mf_encoder_input *in)
 {
     struct mf_val part[MF_OBS_KEYS];
     int n = 0, at = 0;
-    for (int i = 0; i < eye->s->obs.n; at += mf_obs_size(&eye->s->obs.key[i++]))
-        if (!mf_obs_is_picture(&eye->s->obs.key[i]) && !is_code(eye->s, i))
-            part[n++] = mf_slice_cols(g, eye->steps, at, mf_obs_size(&eye->s->obs.key[i]));
+    for (int i = 0; i < in->s->obs.n; at += mf_obs_size(&in->s->obs.key[i++]))
+        if (!mf_obs_is_picture(&in->s->obs.key[i]) && !is_encoding(in->s, i))
+            part[n++] = mf_slice_cols(g, in->steps, at, mf_obs_size(&in->s->obs.key[i]));
     return n == 1 ? part[0] : mf_concat(g, n, part);
 }
 
-/* Step by step, in the order of the keys: each part of the code stands in the place of its picture, a code of all
- * pictures in that of the first. */
-static struct mf_val join_steps(struct mf_graph *g, const struct mf_eye *eye, struct mf_val code)
+/* Step by step, in the order of the keys: the features of a picture stand in its place, those of all
+ * pictures in the place of the first. */
+static struct mf_val join_steps(struct mf_graph *g, const struct mf_encoder_input *in, struct mf_val features)
 {
-    const struct mf_net_spec *s = eye->s;
-    const struct mf_features shape = s->encoder->shape(s);
-    const int parts = s->encoded ? 1 : shape.parts, width = mf_cols(g, code) / parts;
+    const struct mf_net_spec *s = in->s;
+    const struct mf_feature_shape shape = s->encoder->shape(s);
+    const int parts = s->encoded ? 1 : shape.parts, width = mf_cols(g, features) / parts;
     struct mf_val part[MF_OBS_KEYS];
     int n = 0, used = 0, at = 0;
     for (int i = 0; i < s->obs.n; at += mf_obs_size(&s->obs.key[i++])) {
-        if (!mf_obs_is_picture(&s->obs.key[i]) && !is_code(s, i))
-            part[n++] = mf_slice_cols(g, eye->steps, at, mf_obs_size(&s->obs.key[i]));
+        if (!mf_obs_is_picture(&s->obs.key[i]) && !is_encoding(s, i))
+            part[n++] = mf_slice_cols(g, in->steps, at, mf_obs_size(&s->obs.key[i]));
         else if (used < parts)
-            part[n++] = mf_slice_cols(g, code, width * used++, width);
+            part[n++] = mf_slice_cols(g, features, width * used++, width);
     }
     struct mf_val all = n == 1 ? part[0] : mf_concat(g, n, part);
     return mf_reshape(g, all, 1, mf_rows(g, all) * mf_cols(g, all));
 }
 
-static struct mf_eye eye_of(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, bool critic)
+static struct mf_encoder_input input_of(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, bool critic)
 {
-    return (struct mf_eye){.s = s,
-                           .steps = mf_reshape(g, raw, s->n_obs_steps, s->obs.dim),
-                           .critic = critic,
-                           .group = critic ? MF_GROUP_CRITIC : MF_GROUP_ENCODER};
+    return (struct mf_encoder_input){.s = s,
+                                     .steps = mf_reshape(g, raw, s->n_obs_steps, s->obs.dim),
+                                     .critic = critic,
+                                     .group = critic ? MF_GROUP_CRITIC : MF_GROUP_ENCODER};
 }
 
 struct mf_val mf_net_states(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw)
 {
-    const int S = mf_eye_state_width(s);
-    const struct mf_eye eye = eye_of(g, s, raw, false);
-    return S ? mf_reshape(g, mf_eye_states(g, &eye), 1, s->n_obs_steps * S) : MF_NONE;
+    const int S = mf_encoder_state_width(s);
+    const struct mf_encoder_input in = input_of(g, s, raw, false);
+    return S ? mf_reshape(g, mf_encoder_states(g, &in), 1, s->n_obs_steps * S) : MF_NONE;
 }
 
-/* The code, then the other observations step by step. */
-static struct mf_val join_ahead(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, struct mf_val code)
+/* The features, then the other observations step by step. */
+static struct mf_val join_ahead(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw,
+                                struct mf_val features)
 {
-    struct mf_val part[2] = {mf_reshape(g, code, 1, mf_rows(g, code) * mf_cols(g, code)), mf_net_states(g, s, raw)};
+    struct mf_val part[2] = {mf_reshape(g, features, 1, mf_rows(g, features) * mf_cols(g, features)),
+                             mf_net_states(g, s, raw)};
     return part[1].id ? mf_concat(g, 2, part) : part[0];
 }
 
-void mf_see(struct mf_graph *g, const struct mf_net_spec *s, bool critic, bool frozen, struct mf_share *share)
+void mf_encode_pictures(struct mf_graph *g, const struct mf_net_spec *s, bool critic, bool frozen,
+                        struct mf_share *share)
 {
-    const struct mf_eye eye = eye_of(g, s, share->raw, critic);
-    struct mf_val code = s->encoded ? mf_slice_cols(g, eye.steps, mf_layout_column(&s->obs, MF_ENCODING), s->encoded)
-                                    : s->encoder->encode(g, &eye);
+    const struct mf_encoder_input in = input_of(g, s, share->raw, critic);
+    struct mf_val features = s->encoded ? mf_slice_cols(g, in.steps, mf_layout_column(&s->obs, MF_ENCODING), s->encoded)
+                                        : s->encoder->encode(g, &in);
     if (frozen)
-        code = mf_detach(g, code);
-    share->features[0] = code;
-    share->obs = s->encoder->shape(s).ahead ? join_ahead(g, s, share->raw, code) : join_steps(g, &eye, code);
+        features = mf_detach(g, features);
+    share->features[0] = features;
+    share->obs = s->encoder->shape(s).ahead ? join_ahead(g, s, share->raw, features) : join_steps(g, &in, features);
 }
 
-int mf_eye_encoding(const struct mf_net_spec *s, struct mf_obs *of_step, int *n)
+int mf_encoder_encoding(const struct mf_net_spec *s, struct mf_obs *of_step, int *n)
 {
-    const struct mf_features code = s->encoder->shape(s);
+    const struct mf_feature_shape shape = s->encoder->shape(s);
     int first = -1, last = -1;
     for (int i = 0; i < s->obs.n; i++)
         if (mf_obs_is_picture(&s->obs.key[i])) {
@@ -253,7 +256,7 @@ int mf_eye_encoding(const struct mf_net_spec *s, struct mf_obs *of_step, int *n)
             last = i;
         }
     *n = last - first + 1;
-    *of_step = (struct mf_obs){.dim = {code.parts * code.width}};
+    *of_step = (struct mf_obs){.dim = {shape.parts * shape.width}};
     const bool shared = s->critic_encoder == MF_CRITIC_SHARED; /* the critic's own encoder needs the pictures */
-    return code.rows == s->n_obs_steps && *n == mf_layout_pictures(&s->obs) && shared ? first : -1;
+    return shape.rows == s->n_obs_steps && *n == mf_layout_pictures(&s->obs) && shared ? first : -1;
 }

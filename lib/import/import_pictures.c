@@ -1,5 +1,5 @@
-/* import_see.c - policies that see: which encoder a file has, its sizes, and the pictures of the observation. Color
- * comes before depth and depth before states, each in the order of policy.obs_keys or of the environment.
+/* import_pictures.c - policies with pictures: which encoder a file has, its sizes, and the pictures of the observation.
+ * Color comes before depth and depth before states, each in the order of policy.obs_keys or of the environment.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,24 +15,24 @@
 static const char plain_first[] = "visual_encoder.cnn.0.weight",
                   nature_first[] = "feature_net.extractors.rgb.0.0.weight";
 
-static int plain_conv(const struct mf_import *im, struct mf_net_spec *net, struct mf_seen *seen)
+static int plain_conv(const struct mf_import *im, struct mf_net_spec *net, struct mf_pictured *found)
 {
     const int in = mf_import_dim(im, "visual_encoder.fc.0.weight", 1),
               last = mf_import_dim(im, "visual_encoder.cnn.12.weight", 0);
     net->encoder_dim = mf_import_dim(im, "visual_encoder.fc.0.weight", 0);
     net->pool_map = in == last;
-    *seen = (struct mf_seen){.channels = mf_import_dim(im, plain_first, 1),
-                             .width = net->encoder_dim,
-                             .side = 128,
-                             .camera = {1, {"base_camera"}}};
+    *found = (struct mf_pictured){.channels = mf_import_dim(im, plain_first, 1),
+                                  .width = net->encoder_dim,
+                                  .side = 128,
+                                  .camera = {1, {"base_camera"}}};
     for (int i = 1; !net->pool_map && last && i <= in / last; i++) /* a square map, after four halvings */
         if (i * i * last == in)
-            seen->side = 16 * i;
-    seen->sure = !net->pool_map;
-    return seen->channels;
+            found->side = 16 * i;
+    found->sure = !net->pool_map;
+    return found->channels;
 }
 
-static int nature(const struct mf_import *im, struct mf_net_spec *net, struct mf_seen *seen)
+static int nature(const struct mf_import *im, struct mf_net_spec *net, struct mf_pictured *found)
 {
     static const char *const name[] = {nature_first, "feature_net.extractors.rgb.0.2.weight",
                                        "feature_net.extractors.rgb.0.4.weight"};
@@ -40,23 +40,23 @@ static int nature(const struct mf_import *im, struct mf_net_spec *net, struct mf
     net->n_channels = 3;
     for (int i = 0; i < 3; i++)
         net->channels[i] = mf_import_dim(im, name[i], 0);
-    *seen = (struct mf_seen){.channels = mf_import_dim(im, nature_first, 1),
-                             .width = net->encoder_dim,
-                             .side = 128,
-                             .camera = {1, {"base_camera"}}};
-    return seen->channels;
+    *found = (struct mf_pictured){.channels = mf_import_dim(im, nature_first, 1),
+                                  .width = net->encoder_dim,
+                                  .side = 128,
+                                  .camera = {1, {"base_camera"}}};
+    return found->channels;
 }
 
-int mf_import_eye(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w, struct mf_seen *seen,
-                  struct mf_err *err)
+int mf_import_encoder(struct mf_import *im, struct mf_net_spec *net, const struct mf_import_world *w,
+                      struct mf_pictured *found, struct mf_err *err)
 {
     const bool plain = mf_import_dim(im, plain_first, 1) > 0;
-    *seen = (struct mf_seen){0};
+    *found = (struct mf_pictured){0};
     if (mf_import_has_resnet(im))
-        return mf_import_resnet(im, net, w, seen, err);
-    if (plain && plain_conv(im, net, seen))
+        return mf_import_resnet(im, net, w, found, err);
+    if (plain && plain_conv(im, net, found))
         return mf_encoder_find(&net->encoder, "plain_conv", err);
-    if (!plain && nature(im, net, seen))
+    if (!plain && nature(im, net, found))
         return mf_encoder_find(&net->encoder, "nature", err);
     return 0;
 }
@@ -95,55 +95,55 @@ static int add_picture(struct mf_layout *l, const char *name, int side, bool dep
 }
 
 /* Cameras of so many channels: three of color each, and one of depth where they do not divide by three. */
-static int name_cameras(const struct mf_seen *seen, int side, struct mf_layout *l)
+static int name_cameras(const struct mf_pictured *found, int side, struct mf_layout *l)
 {
     static const char *const second[] = {"hand_camera", "third_camera", "fourth_camera"};
-    const bool depth = seen->channels % 3 != 0;
-    const int n = seen->channels / (depth ? 4 : 3);
+    const bool depth = found->channels % 3 != 0;
+    const int n = found->channels / (depth ? 4 : 3);
     char name[64];
     int channels = 0;
     for (int part = 0; part <= depth && n <= 4; part++)
         for (int i = 0; i < n; i++) {
-            snprintf(name, sizeof name, "%.50s_%s", i ? second[i - 1] : seen->camera.v[0], part ? "depth" : "image");
+            snprintf(name, sizeof name, "%.50s_%s", i ? second[i - 1] : found->camera.v[0], part ? "depth" : "image");
             channels += add_picture(l, name, side, part);
         }
     return channels;
 }
 
-static int wrong_channels(const struct mf_import *im, const struct mf_seen *seen, int channels, struct mf_err *err)
+static int wrong_channels(const struct mf_import *im, const struct mf_pictured *found, int channels, struct mf_err *err)
 {
     return mf_err_set(
         err, MF_EUSAGE,
         "the encoder of %s reads pictures of %d channels in all, and the observation's have %d: give their "
         "names, such as policy.obs_keys=[base_camera_image,base_camera_depth,state]",
-        im->file.zip.path, seen->channels, channels);
+        im->file.zip.path, found->channels, channels);
 }
 
-static int side_of(struct mf_import *im, const struct mf_import_world *w, const struct mf_seen *seen)
+static int side_of(struct mf_import *im, const struct mf_import_world *w, const struct mf_pictured *found)
 {
     if (mf_conf_was_set(w->conf, "env.image_size"))
         return atoi(mf_conf_text(w->conf, "env.image_size"));
-    if (!seen->sure)
+    if (!found->sure)
         mf_import_assume(
             im, "the file does not say how large its pictures are: %d x %d pixels, unless env.image_size=N says else",
-            seen->side, seen->side);
-    return seen->side;
+            found->side, found->side);
+    return found->side;
 }
 
 /* The pictures in the order of their networks. */
-static int by_name(const struct mf_import *im, const struct mf_seen *seen, struct mf_layout *l, struct mf_err *err)
+static int by_name(const struct mf_import *im, const struct mf_pictured *found, struct mf_layout *l, struct mf_err *err)
 {
     struct mf_layout to = {0};
-    for (int i = 0; i < seen->camera.n; i++) {
+    for (int i = 0; i < found->camera.n; i++) {
         const int before = to.n;
         for (int k = 0; k < l->n; k++)
-            if (mf_obs_is_picture(&l->key[k]) && !strcmp(l->key[k].name, seen->camera.v[i]))
+            if (mf_obs_is_picture(&l->key[k]) && !strcmp(l->key[k].name, found->camera.v[i]))
                 mf_layout_add(&to, &l->key[k]);
         if (to.n == before)
             return mf_err_set(err, MF_EUSAGE,
                               "%s has an encoder of the picture %s, which the observation lacks: policy.obs_keys must "
                               "name it",
-                              im->file.zip.path, seen->camera.v[i]);
+                              im->file.zip.path, found->camera.v[i]);
     }
     for (int k = 0; k < l->n; k++)
         if (mf_layout_column(&to, l->key[k].name) < 0)
@@ -152,25 +152,25 @@ static int by_name(const struct mf_import *im, const struct mf_seen *seen, struc
     return 0;
 }
 
-int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_seen *seen,
+int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_pictured *found,
                        struct mf_layout *l, struct mf_err *err)
 {
     int channels = 0;
     *l = w->obs ? *w->obs : (struct mf_layout){0};
     for (int i = 0; i < l->n; i++)
         channels += mf_obs_is_picture(&l->key[i]) ? l->key[i].dim[2] : 0;
-    const int side = w->obs ? 0 : side_of(im, w, seen);
-    for (int i = 0; i < seen->camera.n && !w->obs && seen->named; i++)
-        channels += add_picture(l, seen->camera.v[i], side, seen->channels == seen->camera.n);
-    for (int i = 0; i < w->keys->n && !w->obs && !seen->named; i++)
+    const int side = w->obs ? 0 : side_of(im, w, found);
+    for (int i = 0; i < found->camera.n && !w->obs && found->named; i++)
+        channels += add_picture(l, found->camera.v[i], side, found->channels == found->camera.n);
+    for (int i = 0; i < w->keys->n && !w->obs && !found->named; i++)
         if (is_color(w->keys->v[i]) || is_depth(w->keys->v[i]))
             channels += add_picture(l, w->keys->v[i], side, is_depth(w->keys->v[i]));
     if (channels == 0 && !w->obs)
-        channels = name_cameras(seen, side, l);
+        channels = name_cameras(found, side, l);
     pictures_first(l);
-    if (seen->named && by_name(im, seen, l, err))
+    if (found->named && by_name(im, found, l, err))
         return err->code;
-    return channels == seen->channels ? 0 : wrong_channels(im, seen, channels, err);
+    return channels == found->channels ? 0 : wrong_channels(im, found, channels, err);
 }
 
 /* ---- normalisers ---- */

@@ -208,13 +208,17 @@ static const char *owner(const char *name, char *room)
     return room;
 }
 
-static void find_left_over(const struct mf_loaded *l, const struct mf_params *ps, struct mf_mismatches *m)
+/* The critic is left where the policy has none. */
+static void find_left_over(const struct mf_loaded *l, const struct mf_policy *p, struct mf_mismatches *m)
 {
+    const struct mf_params *ps = &p->params;
     char room[MF_NAME_MAX];
     for (int i = 0; i < l->file.n; i++) {
         const char *name = l->file.tensors[i].name, *param = owner(name, room);
-        bool grown_later = l->clone && (mf_starts(param, "critic.") || mf_starts(param, "explore_noise_net."));
-        if (!grown_later && !mf_starts(name, "normalizer.") && !mf_starts(name, "state/") &&
+        bool grown_later = l->clone && (mf_starts(param, "critic.") || mf_starts(param, "explore_noise_net.")),
+             unwanted = !p->spec.n_critic && (mf_starts(param, "critic.") || mf_starts(param, "value_head.") ||
+                                              mf_starts(param, "attention_pool."));
+        if (!grown_later && !unwanted && !mf_starts(name, "normalizer.") && !mf_starts(name, "state/") &&
             mf_param_find(ps, param) < 0)
             mf_mismatch(m, "%s is left over", name);
     }
@@ -301,7 +305,7 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
     if (ema && !has_ema(l, &p->params))
         return mf_err_set(err, MF_EUSAGE, "%s has no EMA weights: policy.weights=raw loads the trained ones", l->path);
     load_weights(l, &p->params, ema, NULL, &m);
-    find_left_over(l, &p->params, &m);
+    find_left_over(l, p, &m);
     if ((rc = mf_mismatches_end(l->path, &m, err)) || (rc = check_weights(l, &p->params, ema, err)) ||
         (rc = load_normalizer(l, p, false, err)))
         return rc;

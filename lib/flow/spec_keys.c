@@ -125,7 +125,13 @@ int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, co
     struct mf_policy_spec asked;
     int rc = mf_policy_spec_make(&asked, conf, obs, A, err);
     *s = *mf_loaded_spec(l);
-    return rc ? rc : overlay(s, mf_loaded_path(l), false, &asked, conf, err);
+    if (rc || (rc = overlay(s, mf_loaded_path(l), false, &asked, conf, err)))
+        return rc;
+    const bool trained_without = !strcmp(mf_loaded_kind(l), "ppo") && mf_loaded_spec(l)->n_critic == 0 &&
+                                 !mf_conf_was_set(conf, "policy.critic_hidden");
+    if (trained_without || !strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))
+        s->n_critic = 0;
+    return 0;
 }
 
 int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf, struct mf_err *err)

@@ -20,7 +20,8 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
  * environment contradicts a field that determines the network or its training. */
 int mf_policy_spec_overlay(struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
                            const struct mf_conf *conf, struct mf_err *err);
-/* The checkpoint's spec, overridden likewise. */
+/* The checkpoint's spec, overridden likewise. No critic if policy.add_value_head=false, or if PPO trained it without
+ * one. */
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
                          const struct mf_layout *obs, int A, struct mf_err *err);
 /* MF_EUSAGE, with both values, where a key that was set contradicts the spec in the stream's head. */

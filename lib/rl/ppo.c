@@ -42,7 +42,7 @@ static int plan(const struct mf_ppo *q, struct mf_ppo_loss *l, struct mf_err *er
 {
     const float knobs[4] = {(float)q->opts.value_clip, (float)q->opts.huber_delta, 0, 0};
     int rc = mf_plan_new(&l->plan, q->engine, l->graph, &(struct mf_plan_opts){.backward = true}, err);
-    if (rc == 0)
+    if (rc == 0 && l->value.id)
         mf_plan_set(l->plan, l->knobs, knobs);
     return rc;
 }
@@ -63,7 +63,9 @@ static int build_full(struct mf_ppo *q, struct mf_err *err)
         q->kl_weight = mf_input(g, 1, q->width);
         q->kl = mf_kl(g, q->new_level, q->old_level, q->kl_weight, q->knobs);
     }
-    add_critic_loss(&q->full, q->score.obs, q->score.value);
+    q->full.obs = q->score.obs;
+    if (q->score.value.id)
+        add_critic_loss(&q->full, q->score.obs, q->score.value);
     if (q->score.entropy.id && o->entropy_coef > 0) {
         q->entropy_weight = mf_input(g, 1, 1);
         mf_loss(g, mf_weigh(g, q->score.entropy, q->entropy_weight), -1);
@@ -87,8 +89,6 @@ static int build_warmup(struct mf_ppo *q, struct mf_err *err)
 int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
                struct mf_err *err)
 {
-    if (p->spec.n_critic == 0)
-        return mf_err_set(err, MF_EUSAGE, "PPO needs a critic, but policy.critic_hidden is []");
     if (opts->recompute_logprobs && opts->proximal > 0)
         return mf_err_set(err, MF_EUSAGE,
                           "training.recompute_logprobs=true replaces the log-probabilities of the rollout, which "
@@ -99,7 +99,7 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
     q->policy = p;
     q->opts = *opts;
     int rc = build_full(q, err);
-    if (rc == 0 && opts->critic_warmup_steps > 0)
+    if (rc == 0 && opts->critic_warmup_steps > 0 && p->spec.n_critic)
         rc = build_warmup(q, err);
     if (rc == 0)
         rc = mf_optimizer_init(&q->optimizer, e, &p->params,

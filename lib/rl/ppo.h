@@ -32,7 +32,8 @@ struct mf_ppo_opts { /* the keys of that name, which conf/training.inc explains;
 
 struct mf_ppo; /* plans, optimiser state, counters */
 
-/* Borrows engine and policy. It trains the policy in place; with encoder_frozen, the encoder keeps its weights. */
+/* Borrows engine and policy. A policy without a critic is trained by its advantages alone, without a warm-up. It trains
+ * the policy in place; with encoder_frozen, the encoder keeps its weights. */
 int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
                struct mf_err *err);
 /* Adds the estimated memory of rounds of n decisions, without the policy's weights; also of an outline. */
@@ -44,11 +45,11 @@ struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *ppo); /* its count of minib
 /* Statistics of an update: means over its minibatches unless noted. KL and ratios compare the new policy with the
  * proximal one; their means are weighted by p/b, as over samples of the proximal policy. */
 struct mf_ppo_stats {
-    double policy_loss, value_loss, entropy;
-    double kl_k1, kl_k3; /* -mean(lr), mean((r-1)-lr) */
+    double policy_loss, value_loss, entropy; /* value_loss NaN: no critic */
+    double kl_k1, kl_k3;                     /* -mean(lr), mean((r-1)-lr) */
     double clip_fraction, ratio_mean, ratio_max, clamped_fraction;
     double grad_norm, critic_grad_norm; /* before clipping */
-    double explained_variance;          /* of the rollout's values; NaN: constant returns */
+    double explained_variance;          /* of the rollout's values; NaN: constant returns, or no critic */
     double logratio_gap;                /* largest |new - old| on the first minibatch: 0 on the device that sampled */
     double correction_max;              /* largest p/b of the rows, see proximal.h; NaN: none */
     double learning_rate;

@@ -102,7 +102,8 @@ static int start(struct update *u, struct mf_minibatch *b, struct mf_err *err)
 {
     struct mf_ppo *q = u->q;
     struct under_way *j = &u->job[u->started % MF_MINIBATCHES];
-    const bool warm = q->optimizer.minibatches + u->started - u->finished < q->opts.critic_warmup_steps;
+    const bool warm =
+        q->warmup.plan && q->optimizer.minibatches + u->started - u->finished < q->opts.critic_warmup_steps;
     const struct mf_ppo_loss *l = warm ? &q->warmup : &q->full;
     struct mf_step step = next_step(q, warm);
     struct io io = {.n = 0};
@@ -131,7 +132,8 @@ static int finish(struct update *u, struct mf_err *err)
     u->measured++;
     if (j->loss == &q->full)
         mf_minibatch_measure(j->batch, &q->opts, st);
-    mf_minibatch_value_loss(j->batch, u->rows, &q->opts, st);
+    if (j->loss->value.id)
+        mf_minibatch_value_loss(j->batch, u->rows, &q->opts, st);
     if (v->vetoed) {
         st->kl_stop = true;
         return 0;
@@ -256,8 +258,10 @@ static int learn(struct update *u, struct mf_err *err)
 int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, struct mf_err *err)
 {
     struct update u = {.q = q, .rows = r, .stats = st};
-    *st =
-        (struct mf_ppo_stats){.explained_variance = explained_variance(r), .correction_max = NAN, .lagged = r->lagged};
+    *st = (struct mf_ppo_stats){.explained_variance = q->policy->spec.n_critic ? explained_variance(r) : NAN,
+                                .value_loss = q->policy->spec.n_critic ? 0 : NAN,
+                                .correction_max = NAN,
+                                .lagged = r->lagged};
     if (r->n_live == 0)
         return 0;
     int rc = mf_minibatches_init(&u.minibatches, r, &q->opts, q->width, mf_ppo_ahead(q), err);

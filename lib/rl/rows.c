@@ -22,12 +22,13 @@ static int by_src_and_env(const void *a, const void *b)
     return order ? order : (x->r.first_env > y->r.first_env) - (x->r.first_env < y->r.first_env);
 }
 
-static int bind_all(struct round_slice *s, struct mf_frame *const *frames, const double *noise, size_t n,
-                    struct mf_err *err)
+static int bind_all(struct round_slice *s, const struct mf_policy_spec *spec, struct mf_frame *const *frames,
+                    const double *noise, size_t n, struct mf_err *err)
 {
+    const unsigned need = MF_NEED_CHAINS | MF_NEED_ADVANTAGES | (spec->n_critic ? MF_NEED_VALUES : 0);
     for (size_t i = 0; i < n; i++) {
         s[i] = (struct round_slice){.frame = frames[i], .src = "", .noise = noise[i]};
-        int rc = mf_rollout_bind(&s[i].r, frames[i], MF_NEED_VALUES | MF_NEED_CHAINS | MF_NEED_ADVANTAGES, err);
+        int rc = mf_rollout_bind(&s[i].r, frames[i], need, err);
         if (rc == 0 && mf_frame_has(frames[i], "src"))
             rc = mf_frame_get_str(frames[i], "src", &s[i].src, err);
         if (rc)
@@ -203,7 +204,7 @@ static int copy_row(struct mf_rows *r, const struct round_slice *s, const struct
            (size_t)r->E * sizeof(float));
     r->advantage[row] = q->advantages[at];
     r->returns[row] = q->returns[at];
-    r->values[row] = q->prev_values[at];
+    r->values[row] = p->spec.n_critic ? q->prev_values[at] : 0;
     r->n_exec[row] = q->n_exec ? q->n_exec[at] : (int32_t)q->C;
     return 0;
 }
@@ -235,7 +236,7 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *n
 {
     const struct mf_policy_spec *spec = &p->spec;
     struct round_slice *s = mf_xcalloc(n, sizeof *s);
-    int rc = bind_all(s, frames, noise, n, err);
+    int rc = bind_all(s, spec, frames, noise, n, err);
     if (rc || (rc = check_dims(&s[0].r, spec, err)))
         goto out;
     *r = shape_of(spec);
@@ -260,7 +261,7 @@ int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *f
 {
     struct round_slice *s = mf_xcalloc(n, sizeof *s);
     double *noise = mf_xcalloc(n, sizeof *noise);
-    int rc = bind_all(s, frames, noise, n, err);
+    int rc = bind_all(s, &p->spec, frames, noise, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = check_dims(&s[i].r, &p->spec, err);
     if (rc == 0 && n && T && s->r.T != T)

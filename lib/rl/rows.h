@@ -29,7 +29,7 @@ struct mf_rows {
     float *old;              /* (n, E) log-probabilities at rollout */
     float *correction;       /* (n, ratios) proximal.h's p/b, malloc'ed; NULL: all are 1 */
     float *advantage;        /* (n) */
-    float *returns, *values; /* (n) */
+    float *returns, *values; /* (n) values: 0 without a critic */
     int32_t *n_exec;         /* (n) executed control steps */
     float *share;            /* (n) T / live steps of the row's environment */
     int64_t control_steps;   /* of the valid rows */

@@ -27,7 +27,7 @@ enum { ACTOR_POLICY, ACTOR_EXPERT };
 struct collect {
     struct mf_env_opts env_opts;
     const char *checkpoint, *address, *src, *device;
-    int64_t seed, max_steps, threads, num_envs, steps, total, slices, max_lag, episodes, shift;
+    int64_t seed, max_steps, threads, num_envs, steps, total, slices, group, max_lag, episodes, shift;
     int who, reward_scale, precision;
     bool freeze_encoder;
     double timeout, gamma;
@@ -56,6 +56,7 @@ static const struct mf_bind binds[] = {
     {"collect.actor", offsetof(struct collect, who)},
     {"collect.episodes", offsetof(struct collect, episodes)},
     {"collect.slices", offsetof(struct collect, slices)},
+    {"collect.group", offsetof(struct collect, group)},
     {"collect.max_lag", offsetof(struct collect, max_lag)},
     {"collect.reward_scale", offsetof(struct collect, reward_scale)},
     {"collect.policy_address", offsetof(struct collect, address)},
@@ -113,6 +114,7 @@ static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_
                                           .obs = *obs,
                                           .N = (int)(expert ? EXPERT_GROUP : c->num_envs),
                                           .threads = (int)c->threads,
+                                          .group = expert ? 1 : (int)c->group,
                                           .max_steps = (int)c->max_steps,
                                           .shift = expert ? 0 : (int)c->shift,
                                           .seed = seed_of(c),
@@ -125,6 +127,25 @@ static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_
                                   .encode = c->freeze_encoder};
 }
 
+/* An episode that the rollout cuts is in no group that counts: this would leave short episodes alone. */
+static int check_groups(const struct collect *c, const struct mf_policy_spec *s, struct mf_err *err)
+{
+    const int64_t C = s->n_action_steps, limit = c->max_steps ? c->max_steps : c->env->max_steps;
+    if (c->group > 1 && c->num_envs % c->group)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "training.num_envs=%lld environments are not whole groups of collect.group=%lld: set a multiple",
+            (long long)c->num_envs, (long long)c->group);
+    if (c->group > 1 && c->steps * C < limit)
+        return mf_err_set(err, MF_EUSAGE,
+                          "with collect.group=%lld a rollout needs whole episodes: training.num_steps_per_rollout=%lld "
+                          "decisions of %lld control steps are shorter than an episode of %lld; set %lld or more, or a "
+                          "smaller env.max_steps",
+                          (long long)c->group, (long long)c->steps, (long long)C, (long long)limit,
+                          (long long)((limit + C - 1) / C));
+    return 0;
+}
+
 /* The policy's spec: that of the checkpoint, if any, overridden by the given words. */
 static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
 {
@@ -134,6 +155,8 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     if (rc)
         return rc;
     snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
+    if ((rc = check_groups(c, &spec, err)))
+        return rc;
     struct mf_memory m = {.keys = {[MF_MEMORY_ACTIVATIONS] = "threads",
                                    [MF_MEMORY_ROWS] = "training.num_envs and training.num_steps_per_rollout"},
                           .beside = "its environments"};

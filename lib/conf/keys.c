@@ -68,6 +68,9 @@ const struct mf_key mf_keys[] = {
     {"collect.episodes", MF_INT, "0", "[0,)", NULL,
      "number of expert episodes; 0: one per environment (training.num_envs)"},
     {"collect.slices", MF_INT, "1", "[1,4096]", NULL, "rollout frames per round"},
+    {"collect.group", MF_INT, "1", "[1,1048576]", NULL,
+     "environments of a group, for mf-grpo: their episodes start from the same states, and every rollout starts new "
+     "ones; divides training.num_envs; 1: no groups"},
     {"collect.max_lag", MF_INT, "0", "[0,1]", NULL,
      "lag of the collecting policy behind the newest version; 1: collect while mf-ppo learns"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL,

@@ -40,6 +40,8 @@ static int fill_make(const struct batch *b, const struct mf_server *w, struct mf
     const struct mf_vec_opts *o = &b->r->o;
     mf_frame_set_int(f, "n", w->count);
     mf_frame_set_int(f, "first", o->first_env + w->first);
+    if (o->group > 1)
+        mf_frame_set_int(f, "group", o->group);
     mf_frame_set_int(f, "film", filmed(b, w));
     mf_frame_set_int(f, "max_steps", o->max_steps);
     mf_frame_set_int(f, "seed", (int64_t)o->seed);
@@ -58,7 +60,7 @@ static int fill_episodes(const struct batch *b, const struct mf_server *w, int n
         return err->code;
     for (size_t i = 0; i < n; i++) {
         int env = w->first + (int)i, e = r->episode[env] + next;
-        struct mf_rng rng = mf_rng_at(r->o.seed, r->o.reset_purpose, (uint32_t)(r->o.first_env + env), (uint32_t)e, 0);
+        struct mf_rng rng = mf_slots_reset_rng(r, env, e);
         ((int32_t *)episode)[i] = e;
         ((uint32_t *)seed)[i] = mf_rng_u32(&rng);
     }

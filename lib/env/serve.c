@@ -66,13 +66,16 @@ static int hello(struct mf_service *v, const struct mf_frame *q, struct mf_frame
 static int make(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
 {
     struct mf_vec_opts o = {.env = v->env, .threads = v->threads};
-    int64_t n, first, max_steps, seed;
+    int64_t n, first, max_steps, seed, group = 1;
     const char *purpose;
     (void)a;
     if (mf_frame_get_int(q, "n", &n, err) || mf_frame_get_int(q, "first", &first, err) ||
         mf_frame_get_int(q, "max_steps", &max_steps, err) || mf_frame_get_int(q, "seed", &seed, err) ||
-        mf_frame_get_str(q, "purpose", &purpose, err) || mf_talk_layout(q, "obs", &o.obs, err))
+        mf_frame_get_str(q, "purpose", &purpose, err) || mf_talk_layout(q, "obs", &o.obs, err) ||
+        (mf_frame_has(q, "group") && mf_frame_get_int(q, "group", &group, err)))
         return err->code;
+    if (group < 1 || group > ENVS_MAX)
+        return mf_err_set(err, MF_EUSAGE, "group=%lld is not within 1..%d", (long long)group, ENVS_MAX);
     if (n < 1 || n > ENVS_MAX || first < 0 || first > FIRST_MAX || max_steps < 0 || max_steps > INT32_MAX)
         return mf_err_set(
             err, MF_EUSAGE,
@@ -87,6 +90,7 @@ static int make(struct mf_service *v, const struct mf_frame *q, struct mf_frame 
                           (long long)n, o.obs.dim);
     o.N = (int)n;
     o.first_env = (int)first;
+    o.group = (int)group;
     o.max_steps = (int)max_steps;
     o.seed = (uint64_t)seed;
     o.reset_purpose = strcmp(purpose, "eval") ? MF_RNG_RESET : MF_RNG_EVAL_RESET;

@@ -64,6 +64,12 @@ int mf_slots_chunk(struct mf_slots *r, int C, struct mf_err *err)
     return 0;
 }
 
+struct mf_rng mf_slots_reset_rng(const struct mf_slots *r, int n, int32_t episode)
+{
+    const int env = r->o.first_env + n, first = r->o.group > 1 ? env - env % r->o.group : env;
+    return mf_rng_at(r->o.seed, r->o.reset_purpose, (uint32_t)first, (uint32_t)episode, 0);
+}
+
 void mf_slots_release(struct mf_slots *r)
 {
     void *const all[] = {r->trail,   r->n_trail, r->episode, r->clock,      r->idle,      r->obs,   r->final_obs,

@@ -30,7 +30,9 @@ struct mf_slots {
 
 int mf_slots_init(struct mf_slots *r, const struct mf_vec_opts *o, struct mf_err *err);
 int mf_slots_chunk(struct mf_slots *r, int C, struct mf_err *err); /* resize to C and zero all but obs */
-void mf_slots_release(struct mf_slots *r);                         /* safe on a zeroed one */
+/* The random numbers of the initial state of environment n's episode: those of the first one of its group. */
+struct mf_rng mf_slots_reset_rng(const struct mf_slots *r, int n, int32_t episode);
+void mf_slots_release(struct mf_slots *r); /* safe on a zeroed one */
 
 struct mf_stepper {
     const struct mf_stepper_kind {

@@ -75,8 +75,7 @@ static void watch(const struct threads *t, int n)
 
 static void begin(const struct threads *t, int n, int32_t episode, struct artist *a)
 {
-    const struct mf_vec_opts *o = &t->r->o;
-    struct mf_rng rng = mf_rng_at(o->seed, o->reset_purpose, (uint32_t)(o->first_env + n), (uint32_t)episode, 0);
+    struct mf_rng rng = mf_slots_reset_rng(t->r, n, episode);
     memset(t->memory[n], 0, t->env->expert_size);
     t->env->reset(t->state[n], &rng);
     watch(t, n);

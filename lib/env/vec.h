@@ -28,6 +28,7 @@ struct mf_vec_opts {
     struct mf_layout obs; /* observed keys, from mf_env_layout; n 0: the low-dimensional keys */
     int N, threads;       /* threads 0: one per online core */
     int first_env;        /* index of environment 0 in the random streams */
+    int group;            /* environments that start episode k from the same state, that of the first; 0, 1: none */
     int max_steps;        /* 0: the environment's default */
     int trail;            /* number of observations to keep from within a decision, before the last: n_obs_steps - 1 */
     int shift; /* pixels by which pictures are moved at random, each observation by a draw of its own; 0: as they are */

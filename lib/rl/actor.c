@@ -16,6 +16,11 @@ enum { ANNOUNCE_AFTER = 2, ROUND_IS_LONG = 10 }; /* s */
 
 /* ---- setting up ---- */
 
+static bool grouped(const struct mf_actor *a)
+{
+    return a->opts.vec.group > 1;
+}
+
 /* The dims and the rollout's columns; layout: the environment's observation. */
 static void shape(struct mf_actor *a, const struct mf_layout *layout, int action_dim)
 {
@@ -37,7 +42,7 @@ static void shape(struct mf_actor *a, const struct mf_layout *layout, int action
                 a->encoding = i;
     }
     mf_columns_init(&a->columns, (size_t)a->opts.T, (size_t)a->N);
-    mf_rollout_columns(&a->columns, &a->id, s, &a->carried, a->A, a->opts.reward_scale);
+    mf_rollout_columns(&a->columns, &a->id, s, &a->carried, a->A, a->opts.reward_scale, grouped(a));
 }
 
 static void place(struct mf_actor *a, struct mf_arena *to)
@@ -130,6 +135,17 @@ static void record_obs(const struct mf_actor *a, size_t t)
     }
 }
 
+/* Names the initial state of every environment's episode: its number and the group's, modulo 2^31. */
+static void record_group(const struct mf_actor *a, size_t t)
+{
+    const struct mf_vec_opts *o = &a->opts.vec;
+    const int32_t *episode = mf_vec_episode(a->vec);
+    int32_t *group = mf_columns_at(&a->columns, a->id.group, t);
+    for (int n = 0; n < a->N; n++)
+        group[n] =
+            (int32_t)(((uint32_t)episode[n] * (uint32_t)(a->N / o->group) + (uint32_t)(n / o->group)) & INT32_MAX);
+}
+
 /* ---- acting ---- */
 
 /* The stochastic steps, and all random numbers of the chains. */
@@ -152,6 +168,11 @@ static void draw(const struct mf_actor *a, int32_t *inds)
     }
 }
 
+static bool critic(const struct mf_actor *a)
+{
+    return a->policy && a->policy->spec.n_critic > 0;
+}
+
 static int act(struct mf_actor *a, size_t t, struct mf_err *err)
 {
     const struct mf_columns *q = &a->columns;
@@ -165,7 +186,7 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
                           .inds = inds,
                           .chains = mf_columns_at(q, a->id.chains, t),
                           .logprobs = mf_columns_at(q, a->id.logprobs, t),
-                          .values = mf_columns_at(q, a->id.values, t),
+                          .values = critic(a) ? mf_columns_at(q, a->id.values, t) : NULL,
                           .actions = mf_columns_at(q, a->id.actions, t),
                           .encoding = a->encoding >= 0 ? mf_columns_at(q, a->id.obs[a->encoding], t) : NULL};
     return mf_sampler_run(a->sampler, a->N, &x, err);
@@ -226,6 +247,8 @@ static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
             const double ret = (double)d->episode_return[n];
             mf_tally_add(&a->ended, ret, d->episode_length[n], d->episode_success[n]);
             mf_episodes_end(&a->episodes, (int)n, ret, d->episode_length[n], d->episode_success[n]);
+            if (grouped(a))
+                ((uint8_t *)mf_columns_at(q, a->id.success, t))[n] = d->episode_success[n];
         }
         if (d->fresh[n])
             mf_episodes_begin(&a->episodes, (int)n);
@@ -256,10 +279,12 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
 {
     struct mf_decision d;
     record_obs(a, t);
+    if (grouped(a))
+        record_group(a, t);
     int rc = act(a, t, err);
     if (rc ||
         (rc = mf_vec_step(a->vec, mf_columns_at(&a->columns, a->id.actions, t), a->C, a->policy != NULL, &d, err)) ||
-        (a->policy && (rc = value_final(a, &d, t, err))))
+        (critic(a) && (rc = value_final(a, &d, t, err))))
         return rc;
     record(a, &d, t);
     observe(a, &d, d.obs);
@@ -277,19 +302,45 @@ static void announce(struct mf_actor *a, int decisions, double seconds)
         mf_log(MF_LOG_INFO, "a round of %d decisions in %d environments takes about %.0f s", a->opts.T, a->N, whole);
 }
 
+/* New episodes everywhere, of one number, so that every group begins its episodes together. */
+static int restart(struct mf_actor *a, const float **obs, struct mf_err *err)
+{
+    const int32_t *episode = mf_vec_episode(a->vec);
+    int32_t *next, last = 0;
+    int rc = mf_alloc((void **)&next, (size_t)a->N * sizeof *next, "the environments' episodes", err);
+    for (int n = 0; rc == 0 && n < a->N; n++)
+        last = episode[n] > last ? episode[n] : last;
+    for (int n = 0; rc == 0 && n < a->N; n++)
+        next[n] = last + 1;
+    if (rc == 0 && (rc = mf_vec_reset(a->vec, next, obs, err)) == 0) {
+        mf_episodes_restart(&a->episodes);
+        memset(a->running, 0, (size_t)a->N * sizeof *a->running);
+    }
+    free(next);
+    return rc;
+}
+
+/* Environments go on where the last rollout left them; those of groups start new episodes. */
+static int begin(struct mf_actor *a, struct mf_err *err)
+{
+    const float *obs;
+    if (a->started && !grouped(a))
+        return 0;
+    int rc = a->started ? restart(a, &obs, err) : mf_vec_reset(a->vec, NULL, &obs, err);
+    if (rc == 0)
+        observe(a, NULL, obs);
+    a->started |= rc == 0;
+    return rc;
+}
+
 int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
 {
     const double since = mf_now();
-    int rc = 0;
     mf_columns_clear(&a->columns);
     a->ended = (struct mf_tally){.n = 0};
-    if (!a->started) {
-        const float *obs;
-        if ((rc = mf_vec_reset(a->vec, NULL, &obs, err)))
-            return rc;
-        observe(a, NULL, obs);
-        a->started = true;
-    }
+    int rc = begin(a, err);
+    if (rc)
+        return rc;
     for (int t = 0; t < a->opts.T; t++) {
         if ((rc = decide(a, (size_t)t, err)) || (rc = mf_stop_check(err)))
             return rc;
@@ -300,7 +351,7 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
     a->counted = mf_episodes_count(&a->episodes);
     for (int t = 0; a->policy && a->opts.reward_scale && t < a->opts.T; t++)
         scale_rewards(a, (size_t)t);
-    return a->policy
+    return critic(a)
                ? mf_sampler_values(a->sampler, a->N, a->history, mf_columns_at(&a->columns, a->id.last_values, 0), err)
                : 0;
 }

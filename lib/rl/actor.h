@@ -6,6 +6,11 @@
  * The flow policy acts, by a sampler. Without a policy, the environment's
  * scripted expert acts: then To = C = 1, every environment runs its first
  * episode, and `valid` is 0 after it.
+ *
+ * With vec.group G > 1, environments n of the same n / G start their k-th episode from the same state. An episode may
+ * be compared with another of its group once both have ended, so every rollout starts new episodes, of one number in
+ * all environments, and drops those that it cuts. It carries two more arrays: `group` (T, N), which is
+ * k * (N / G) + n / G modulo 2^31, and `success` (T, N), 1 where an episode ends that had a success.
  */
 #ifndef MF_RL_ACTOR_H
 #define MF_RL_ACTOR_H

@@ -46,6 +46,13 @@ void mf_episodes_begin(struct mf_episodes *q, int n)
     q->began[n] = q->now + 1;
 }
 
+void mf_episodes_restart(struct mf_episodes *q)
+{
+    for (int n = 0; n < q->N; n++)
+        q->began[n] = q->now;
+    q->n_ended = 0;
+}
+
 void mf_episodes_tick(struct mf_episodes *q)
 {
     q->now++;

@@ -42,6 +42,9 @@ void mf_episodes_release(struct mf_episodes *q); /* safe on a zeroed one */
  * episode. */
 void mf_episodes_end(struct mf_episodes *q, int n, double ret, int32_t length, bool success);
 void mf_episodes_begin(struct mf_episodes *q, int n);
+/* All running episodes are void, and so are those that wait for them; the next decision begins new ones. Between two
+ * decisions, after mf_episodes_tick. */
+void mf_episodes_restart(struct mf_episodes *q);
 void mf_episodes_tick(struct mf_episodes *q); /* the next decision */
 /* Removes and sums the episodes that can be counted by now. */
 struct mf_tally mf_episodes_count(struct mf_episodes *q);

@@ -21,16 +21,18 @@ static void add_policy(struct mf_columns *c, struct mf_rollout_ids *id, const st
                  chain[] = {K + 1, (size_t)s->horizon, A};
     const bool chain_objective = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
     id->loss_mask = mf_columns_add(c, "loss_mask", MF_U8, 0, NULL);
-    id->values = mf_columns_add(c, "prev_values", MF_F32, 0, NULL);
-    id->last_values = mf_columns_add_last(c, "last_values", MF_F32);
-    id->final_values = mf_columns_add(c, "final_values", MF_F32, 0, NULL);
+    if (s->n_critic) {
+        id->values = mf_columns_add(c, "prev_values", MF_F32, 0, NULL);
+        id->last_values = mf_columns_add_last(c, "last_values", MF_F32);
+        id->final_values = mf_columns_add(c, "final_values", MF_F32, 0, NULL);
+    }
     id->chains = mf_columns_add(c, "chains", MF_F32, 3, chain);
     id->inds = mf_columns_add(c, "denoise_inds", MF_I32, 1, &K);
     id->logprobs = mf_columns_add(c, "prev_logprobs", MF_F32, chain_objective ? 0 : 2, chunk);
 }
 
 void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const struct mf_policy_spec *policy,
-                        const struct mf_layout *obs, int A, bool scaled)
+                        const struct mf_layout *obs, int A, bool scaled, bool grouped)
 {
     const size_t chunk[] = {policy ? (size_t)policy->n_action_steps : 1, (size_t)A};
     add_obs(c, id, obs, policy ? policy->n_obs_steps : 1);
@@ -44,6 +46,10 @@ void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const s
         add_policy(c, id, policy);
     if (policy && scaled)
         id->scaled = mf_columns_add(c, "rewards_scaled", MF_F32, 0, NULL);
+    if (grouped) {
+        id->group = mf_columns_add(c, "group", MF_I32, 0, NULL);
+        id->success = mf_columns_add(c, "success", MF_U8, 0, NULL);
+    }
 }
 
 size_t mf_rollout_bytes(const struct mf_policy_spec *policy, size_t T, bool with_advantages)
@@ -51,7 +57,7 @@ size_t mf_rollout_bytes(const struct mf_policy_spec *policy, size_t T, bool with
     struct mf_columns c;
     struct mf_rollout_ids id;
     mf_columns_init(&c, T, 1);
-    mf_rollout_columns(&c, &id, policy, &policy->net.obs, policy->action_dim, false);
+    mf_rollout_columns(&c, &id, policy, &policy->net.obs, policy->action_dim, false, false);
     if (with_advantages) {
         mf_columns_add(&c, "advantages", MF_F32, 0, NULL);
         mf_columns_add(&c, "returns", MF_F32, 0, NULL);

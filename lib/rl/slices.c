@@ -5,14 +5,21 @@
 
 #include "flow/frames.h"
 
+/* Environments that stay in one slice. */
+static int group_of(const struct mf_actor *a)
+{
+    return a->opts.vec.group > 1 ? a->opts.vec.group : 1;
+}
+
 struct mf_slices mf_slices_cut(const struct mf_actor *a, int64_t least, int64_t iter, const char *src)
 {
     struct mf_slices s = {.actor = a, .iter = iter, .src = src};
-    int fit = (int)(MF_SLICE_BYTES / mf_columns_env_bytes(&a->columns));
+    const int units = a->N / group_of(a);
+    int fit = (int)(MF_SLICE_BYTES / ((size_t)group_of(a) * mf_columns_env_bytes(&a->columns)));
     fit = fit < 1 ? 1 : fit;
-    s.of = (a->N + fit - 1) / fit;
+    s.of = (units + fit - 1) / fit;
     s.of = s.of < least ? (int)least : s.of;
-    s.of = s.of > a->N ? a->N : s.of;
+    s.of = s.of > units ? units : s.of;
     if (a->policy)
         mf_policy_digest(a->policy, s.digest);
     if (a->encoding >= 0)
@@ -23,11 +30,14 @@ struct mf_slices mf_slices_cut(const struct mf_actor *a, int64_t least, int64_t 
 int mf_slices_frame(const struct mf_slices *s, int k, struct mf_frame **to, struct mf_err *err)
 {
     const struct mf_actor *a = s->actor;
-    int64_t first = (int64_t)k * a->N / s->of, end = (int64_t)(k + 1) * a->N / s->of;
+    const int64_t G = group_of(a), units = a->N / G;
+    int64_t first = k * units / s->of * G, end = (k + 1) * units / s->of * G;
     struct mf_frame *f = *to = mf_frame_new(MF_ROLLOUT);
     mf_frame_set_int(f, "iter", s->iter);
     mf_frame_set_str(f, "src", s->src);
     mf_frame_set_ints(f, "slice", (int64_t[]){k, s->of}, 2);
+    if (G > 1)
+        mf_frame_set_int(f, "group_size", G);
     mf_frame_set_ints(f, "envs", (int64_t[]){a->opts.vec.first_env + first, end - first}, 2);
     if (*s->digest) {
         mf_frame_set_int(f, "policy.version", a->policy->version);

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "rl/actor.h"
 
-enum { MF_SLICE_BYTES = 60 << 20 }; /* of a slice's arrays at most, unless one environment takes more */
+enum { MF_SLICE_BYTES = 60 << 20 }; /* of a slice's arrays at most, unless one environment, or one group, takes more */
 
 struct mf_slices { /* of one source's iteration; borrows */
     const struct mf_actor *actor;
@@ -17,7 +17,7 @@ struct mf_slices { /* of one source's iteration; borrows */
     char digest[17], encoder[17]; /* of the policy that acted; "": no policy, or no encodings */
 };
 
-/* least: the minimum number of slices, of at least one environment each. */
+/* least: the minimum number of slices, of at least one environment, or one group, each. */
 struct mf_slices mf_slices_cut(const struct mf_actor *a, int64_t least, int64_t iter, const char *src);
 /* Slice k of `of`, a rollout frame; the caller frees it, also after an error. */
 int mf_slices_frame(const struct mf_slices *s, int k, struct mf_frame **f, struct mf_err *err);

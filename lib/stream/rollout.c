@@ -10,7 +10,7 @@
 struct array_rule {
     const char *name, *dims;
     enum mf_dtype dtype;
-    enum { ALWAYS, OPTIONAL, VALUES, TRUNCATED, CHAINS, ADVANTAGES } when;
+    enum { ALWAYS, OPTIONAL, VALUES, TRUNCATED, CHAINS, GROUPS, SUCCESSES, ADVANTAGES } when;
     size_t at;
 };
 
@@ -29,6 +29,8 @@ static const struct array_rule rows[] = {
     {"actions", "TNCA", MF_F32, CHAINS, AT(actions)},
     {"denoise_inds", "TNK", MF_I32, CHAINS, AT(denoise_inds)},
     {"chains", "TNPHA", MF_F32, CHAINS, AT(chains)},
+    {"group", "TN", MF_I32, GROUPS, AT(group)},
+    {"success", "TN", MF_U8, SUCCESSES, AT(success)},
     {"advantages", "TN", MF_F32, ADVANTAGES, AT(advantages)},
     {"returns", "TN", MF_F32, ADVANTAGES, AT(returns)},
 };
@@ -147,6 +149,10 @@ static bool wants(const struct array_rule *row, unsigned need)
         return need & MF_NEED_VALUES;
     case CHAINS:
         return need & MF_NEED_CHAINS;
+    case GROUPS:
+        return need & MF_NEED_GROUPS;
+    case SUCCESSES:
+        return need & MF_NEED_SUCCESS;
     default:
         return need & MF_NEED_ADVANTAGES;
     }
@@ -157,12 +163,16 @@ static const char *maker(const struct array_rule *row)
 {
     switch (row->when) {
     case VALUES:
+        return ": a collector that acts by a policy with a critic sends it, a scripted expert does not";
     case CHAINS:
         return ": a collector that acts by a policy sends it, a scripted expert does not";
+    case GROUPS:
+    case SUCCESSES:
+        return ": mf-collect collect.group=8 sends it, for groups of 8 environments";
     case TRUNCATED:
         return ", since an episode was truncated: V of its true last observation";
     case ADVANTAGES:
-        return ": mf-gae, mf-mc or mf-nstep, before this, adds it";
+        return ": mf-gae, mf-mc, mf-nstep or mf-grpo, before this, adds it";
     default:
         return "";
     }

@@ -13,6 +13,8 @@ enum mf_need {
     MF_NEED_VALUES = 1 << 0, /* prev_values, last_values; final_values where anything is truncated and not terminated */
     MF_NEED_CHAINS = 1 << 1, /* chains, denoise_inds, prev_logprobs, obs/..., actions */
     MF_NEED_ADVANTAGES = 1 << 2, /* advantages, returns */
+    MF_NEED_GROUPS = 1 << 3,     /* group */
+    MF_NEED_SUCCESS = 1 << 4,    /* success */
 };
 
 struct mf_rollout {
@@ -30,6 +32,8 @@ struct mf_rollout {
     const float *chains;                   /* (T, N, K+1, H, A) */
     const int32_t *denoise_inds;           /* (T, N, K) */
     const struct mf_array *prev_logprobs;  /* by objective */
+    const int32_t *group;                  /* (T, N) episodes of one number start from the same state */
+    const uint8_t *success;                /* (T, N) 1 where an episode ends that had a success */
     const float *advantages, *returns;     /* (T, N) */
     bool normalized;                       /* the frame says its advantages are already normalised */
 };

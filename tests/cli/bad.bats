@@ -156,9 +156,9 @@ print(1, o[1] // 2, o[1], (o[1] + o[2]) // 2, o[2], o[2] + 3, o[3], o[-2], o[-2]
 
 @test "errors name the stage that adds a missing array, and the remedy for a wrong type" {
     mf-collect env=point collect.actor=expert collect.episodes=2 >"$T/expert" 2>/dev/null &&
-        reads 3 "there is no array 'prev_values', expected (T=40, N=2): a collector that acts by a policy sends it, a scripted expert does not" "$T/expert" mf-gae &&
+        reads 3 "there is no array 'prev_values', expected (T=40, N=2): a collector that acts by a policy with a critic sends it, a scripted expert does not" "$T/expert" mf-gae &&
         reads 3 "the head describes no policy (no spec.obs): an expert's rollouts are for mf-record and mf-bc" "$T/expert" "${learner[@]}" &&
-        reads 3 "there is no array 'advantages', expected (T=4, N=4): mf-gae, mf-mc or mf-nstep, before this, adds it" raw.mf "${learner[@]}" || return 1
+        reads 3 "there is no array 'advantages', expected (T=4, N=4): mf-gae, mf-mc, mf-nstep or mf-grpo, before this, adds it" raw.mf "${learner[@]}" || return 1
     spoil "$T/s" <<'CASES' || skip "no python3-msgpack"
 dead: a['terminated'].dtype = '<f8'
 paid: a['rewards'].dtype = '<f8'

@@ -18,12 +18,13 @@ struct rig {
     struct mf_actor actor;
 };
 
-static void open_rig(struct rig *r, int threads, int obs_steps, bool scale)
+static void open_rig_of(struct rig *r, int N, int group, int critics, int threads, int obs_steps, bool scale)
 {
-    struct mf_actor_opts o = {.vec = {.N = 7, .threads = threads, .seed = 5, .reset_purpose = MF_RNG_RESET},
-                              .T = 9,
-                              .reward_scale = scale,
-                              .gamma = 0.99};
+    struct mf_actor_opts o = {
+        .vec = {.N = N, .threads = threads, .group = group, .seed = 5, .reset_purpose = MF_RNG_RESET},
+        .T = group ? 20 : 9,
+        .reward_scale = scale,
+        .gamma = 0.99};
     struct mf_policy_spec s = {.n_obs_steps = obs_steps,
                                .horizon = 4,
                                .n_action_steps = 3,
@@ -42,7 +43,7 @@ static void open_rig(struct rig *r, int threads, int obs_steps, bool scale)
                                  .hidden = {16},
                                  .act = MF_ACT_RELU,
                                  .time_dim = 8};
-    s.n_critic = 3;
+    s.n_critic = critics;
     s.critic[1] = s.critic[2] = 16;
     s.net.n_hidden = 3;
     s.net.hidden[1] = s.net.hidden[2] = 16;
@@ -54,6 +55,11 @@ static void open_rig(struct rig *r, int threads, int obs_steps, bool scale)
     if (mf_sampler_new(&r->sampler, r->engine, &r->policy, false, &err) ||
         mf_actor_init(&r->actor, &o, &r->policy, r->sampler, &err))
         abort();
+}
+
+static void open_rig(struct rig *r, int threads, int obs_steps, bool scale)
+{
+    open_rig_of(r, 7, 0, 3, threads, obs_steps, scale);
 }
 
 static void close_rig(struct rig *r)
@@ -172,6 +178,82 @@ static void slices(struct rig *r, struct rig *other)
     mf_rounds_free(q);
 }
 
+/* Groups of 3, of 6 environments: episodes of one number start alike, and go on in their own ways. */
+static void groups(void)
+{
+    enum { LAST = 19 };
+    struct rig one, other;
+    void *state;
+    size_t size;
+    int64_t wins = 0, won = 0;
+    bool exact = false, alike = true, differ = false;
+    open_rig_of(&one, 6, 3, 0, 1, 1, false);
+    open_rig_of(&other, 6, 3, 0, 4, 1, false);
+    mf_policy_set_noise(&one.policy, 3, 3); /* some succeed */
+    mf_policy_set_noise(&other.policy, 3, 3);
+    const struct mf_actor *a = &one.actor;
+    for (int k = 0; k < 8; k++) {
+        rollout(&one);
+        const int32_t *group = mf_columns_at(&a->columns, a->id.group, 0);
+        const float *x = mf_columns_at(&a->columns, a->id.obs[0], 0);
+        for (int n = 0; n < 6; n++) {
+            alike &= x[n] == x[n / 3 * 3] && group[n] == group[n / 3 * 3];
+            differ |= memcmp(mf_columns_at(&a->columns, a->id.actions, 0),
+                             (float *)mf_columns_at(&a->columns, a->id.actions, 0) + 3, sizeof(float)) != 0;
+        }
+        alike &= x[0] != x[3] && group[0] != group[3];
+        won += a->ended.success;
+        for (size_t t = 0; t <= LAST; t++)
+            for (size_t n = 0; n < 6; n++)
+                wins += ((uint8_t *)mf_columns_at(&a->columns, a->id.success, t))[n] &&
+                        ((uint8_t *)mf_columns_at(&a->columns, a->id.terminated, t))[n];
+    }
+    ok(alike && differ, "a group starts a rollout alike, and acts by its own noise; another group starts elsewhere");
+    const int32_t *first = mf_columns_at(&a->columns, a->id.group, 0),
+                  *now = mf_columns_at(&a->columns, a->id.group, LAST);
+    const int32_t *episode = mf_vec_episode(a->vec);
+    ok(first[0] % 2 == 0 && first[3] == first[0] + 1 && now[0] > first[0] && now[0] % 2 == 0 && episode[0] > 1,
+       "groups are numbered by episode and by group");
+    int matched = 0, wrong = 0;
+    for (size_t t = 1; t <= LAST; t++)
+        for (size_t u = 1; u <= LAST; u++) { /* later episodes of two members, at different times */
+            const int32_t *gt = mf_columns_at(&a->columns, a->id.group, t),
+                          *gu = mf_columns_at(&a->columns, a->id.group, u),
+                          *bt = mf_columns_at(&a->columns, a->id.group, t - 1),
+                          *bu = mf_columns_at(&a->columns, a->id.group, u - 1);
+            if (gt[0] == bt[0] || gu[1] == bu[1] || gt[0] != gu[1])
+                continue;
+            matched++;
+            wrong += ((float *)mf_columns_at(&a->columns, a->id.obs[0], t))[0] !=
+                     ((float *)mf_columns_at(&a->columns, a->id.obs[0], u))[1];
+        }
+    ok(matched > 0 && wrong == 0, "so do later episodes of one number (%d)", matched);
+    ok(wins > 0 && wins == won, "success is set where an episode ends with one (%lld)", (long long)wins);
+    bool values = false;
+    for (int i = 0; i < a->columns.n; i++)
+        values |= strstr(a->columns.column[i].name, "values") != NULL;
+    ok(!values, "a policy without a critic sends no values");
+    ok(a->counted.n >= 6 && a->episodes.n_ended < 6, "every first episode of the rollout is counted");
+
+    mf_actor_save(&one.actor, &state, &size, &err);
+    ok(mf_actor_load(&other.actor, state, size, &exact, &err) == 0 && exact, "the state loads");
+    free(state);
+    rollout(&one);
+    rollout(&other);
+    ok(same(&one.actor.columns, &other.actor.columns) &&
+           !memcmp(&one.actor.counted, &other.actor.counted, sizeof one.actor.counted),
+       "and the next rollout is the same, bit for bit");
+
+    struct mf_slices s = mf_slices_cut(a, 5, 0, "");
+    struct mf_frame *f = NULL;
+    ok(s.of == 2 && mf_slices_frame(&s, 1, &f, &err) == 0 && number(f, "envs.0") == 3 && number(f, "envs.1") == 3 &&
+           number(f, "group_size") == 3,
+       "a slice has whole groups");
+    mf_frame_free(f);
+    close_rig(&one);
+    close_rig(&other);
+}
+
 /* The expert's rollout has no policy. */
 static void expert(void)
 {
@@ -220,6 +302,7 @@ int main(void)
     free(state);
     slices(&one, &many);
     expert();
+    groups();
     close_rig(&one);
     close_rig(&many);
     close_rig(&resumed);

@@ -109,7 +109,7 @@ static void missing(void)
     f = bare();
     ADD(f, "truncated", MF_U8, T, N);
     refused(f, MF_NEED_VALUES,
-            "no array 'prev_values', expected (T=4, N=3): a collector that acts by a policy sends it, a scripted");
+            "no array 'prev_values', expected (T=4, N=3): a collector that acts by a policy with a critic sends it");
     f = bare();
     ((uint8_t *)ADD(f, "truncated", MF_U8, T, N))[4] = 1;
     ADD(f, "prev_values", MF_F32, T, N);

@@ -127,8 +127,7 @@ int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, co
     *s = *mf_loaded_spec(l);
     if (rc || (rc = overlay(s, mf_loaded_path(l), false, &asked, conf, err)))
         return rc;
-    const bool trained_without = !strcmp(mf_loaded_kind(l), "ppo") && mf_loaded_spec(l)->n_critic == 0 &&
-                                 !mf_conf_was_set(conf, "policy.critic_hidden");
+    const bool trained_without = !strcmp(mf_loaded_kind(l), "ppo") && mf_loaded_spec(l)->n_critic == 0;
     if (trained_without || !strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))
         s->n_critic = 0;
     return 0;

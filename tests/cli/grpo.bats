@@ -58,7 +58,7 @@ alone() {
         mf-view l.mf | jq -es 'map(select(.mf == "metrics").values) | .[0]["rollout/success_once"] < .3 and .[-1]["rollout/success_once"] > .5 and
             all(.[]; .["train/logratio_gap"] == 0 and (has("train/value_loss") or has("train/explained_variance") | not))' >/dev/null || { cat l.err; return 1; }
     group a && cp "$last" want && group b collect.slices=9 threads=1 && has b.rollouts '.slice == [0, 2] and .envs == [0, 8]' && cmp "$last" want || return 1
-    mf-eval a eval.num_episodes=8 >/dev/null 2>err && mf-ckpt show a | grep -q 'spec.critic_hidden *\[\]' || { cat err; return 1; }
+    mf-eval a eval.num_episodes=8 'policy.critic_hidden=[32,32,32]' >/dev/null 2>err && mf-ckpt show a | grep -q 'spec.critic_hidden *\[\]' || { cat err; return 1; }
     group c policy.add_value_head=true && mf-view c.mf | jq -es 'map(select(.mf == "metrics").values) | all(.[]; has("train/value_loss"))' >/dev/null &&
         group d "policy.checkpoint=$last" && mf-ckpt show d | grep -q 'spec.critic_hidden *\[\]'
 }

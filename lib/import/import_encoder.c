@@ -2,8 +2,7 @@
 #include "flow/spec.h"
 #include "import/import_families.h"
 
-static const struct mf_left left[] = {{"feature_net.extractors.state.", "our networks read the state as it is"},
-                                      {"actor", "the policy of PPO from scratch there is no flow"},
+static const struct mf_left left[] = {{"actor", "the policy of PPO from scratch there is no flow"},
                                       {"critic", "the critic there is of another form: a fresh one is grown"},
                                       {0}};
 

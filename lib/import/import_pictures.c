@@ -37,6 +37,7 @@ static int nature(const struct mf_import *im, struct mf_net_spec *net, struct mf
     static const char *const name[] = {nature_first, "feature_net.extractors.rgb.0.2.weight",
                                        "feature_net.extractors.rgb.0.4.weight"};
     net->encoder_dim = mf_import_dim(im, "feature_net.extractors.rgb.1.0.weight", 0);
+    net->state_dim = mf_import_dim(im, "feature_net.extractors.state.weight", 0);
     net->n_channels = 3;
     for (int i = 0; i < 3; i++)
         net->channels[i] = mf_import_dim(im, name[i], 0);

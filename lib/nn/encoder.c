@@ -55,7 +55,8 @@ int mf_net_inputs(const struct mf_net_spec *s)
 {
     if (!mf_net_reads_pictures(s))
         return s->O;
-    return s->n_obs_steps * mf_encoder_state_width(s) + s->encoder->shape(s).rows * features_width(s);
+    const struct mf_feature_shape shape = s->encoder->shape(s);
+    return (shape.whole ? 0 : s->n_obs_steps * mf_encoder_state_width(s)) + shape.rows * features_width(s);
 }
 
 /* ---- checks ---- */
@@ -225,12 +226,12 @@ struct mf_val mf_net_states(struct mf_graph *g, const struct mf_net_spec *s, str
     return S ? mf_reshape(g, mf_encoder_states(g, &in), 1, s->n_obs_steps * S) : MF_NONE;
 }
 
-/* The features, then the other observations step by step. */
+/* The features, then the other observations step by step. whole: without these. */
 static struct mf_val join_ahead(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw,
-                                struct mf_val features)
+                                struct mf_val features, bool whole)
 {
     struct mf_val part[2] = {mf_reshape(g, features, 1, mf_rows(g, features) * mf_cols(g, features)),
-                             mf_net_states(g, s, raw)};
+                             whole ? MF_NONE : mf_net_states(g, s, raw)};
     return part[1].id ? mf_concat(g, 2, part) : part[0];
 }
 
@@ -243,7 +244,9 @@ void mf_encode_pictures(struct mf_graph *g, const struct mf_net_spec *s, bool cr
     if (frozen)
         features = mf_detach(g, features);
     share->features[0] = features;
-    share->obs = s->encoder->shape(s).ahead ? join_ahead(g, s, share->raw, features) : join_steps(g, &in, features);
+    const struct mf_feature_shape shape = s->encoder->shape(s);
+    share->obs =
+        shape.ahead || shape.whole ? join_ahead(g, s, share->raw, features, shape.whole) : join_steps(g, &in, features);
 }
 
 int mf_encoder_encoding(const struct mf_net_spec *s, struct mf_obs *of_step, int *n)

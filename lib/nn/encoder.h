@@ -20,6 +20,7 @@ struct mf_feature_shape { /* the shape of the features */
     int rows;             /* To: of each step; 1: of all steps together */
     int parts;            /* side by side: one of each picture of a step, or 1 of all of them */
     int width;            /* of a part */
+    bool whole;           /* they hold the other observations, too: nothing is joined to them */
     bool ahead;           /* they stand before the other observations, else each part in the place of its picture */
 };
 

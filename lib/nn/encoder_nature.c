@@ -21,6 +21,11 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
                           "policy.encoder=nature has %d convolutions: policy.encoder_channels needs %d "
                           "widths, not %d",
                           LAYERS, LAYERS, s->n_channels);
+    if (s->state_dim && !mf_encoder_state_width(s))
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.encoder_state_dim=%d needs observations that are no pictures: name some in "
+                          "policy.obs_keys, or give 0",
+                          s->state_dim);
     if (mf_encoder_one_size(s, err))
         return err->code;
     if ((int64_t)o.dim[0] * o.dim[1] / 64 > INT32_MAX / s->channels[LAYERS - 1])
@@ -37,7 +42,16 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
 
 static struct mf_feature_shape shape(const struct mf_net_spec *s)
 {
-    return (struct mf_feature_shape){.rows = s->n_obs_steps, .parts = 1, .width = s->encoder_dim};
+    return (struct mf_feature_shape){
+        .rows = s->n_obs_steps, .parts = 1, .width = s->encoder_dim + s->state_dim, .whole = s->state_dim > 0};
+}
+
+/* ManiSkill's Linear over the state of each step, without an activation. */
+static struct mf_val encode_state(struct mf_graph *g, const struct mf_encoder_input *in)
+{
+    const char *name = in->critic ? "critic.feature_net.extractors.state" : "feature_net.extractors.state";
+    struct mf_val x = mf_encoder_states(g, in);
+    return mf_layer_apply(g, mf_layer(g, in->group, name, mf_cols(g, x), in->s->state_dim), x, MF_ACT_NONE);
 }
 
 static struct mf_val encode(struct mf_graph *g, const struct mf_encoder_input *in)
@@ -56,12 +70,13 @@ static struct mf_val encode(struct mf_graph *g, const struct mf_encoder_input *i
     }
     snprintf(name, sizeof name, "%s.1.0", at);
     x = mf_encoder_flat(g, x, in->s->n_obs_steps);
-    return mf_layer_apply(g, mf_layer(g, in->group, name, mf_cols(g, x), in->s->encoder_dim), x, MF_ACT_RELU);
+    x = mf_layer_apply(g, mf_layer(g, in->group, name, mf_cols(g, x), in->s->encoder_dim), x, MF_ACT_RELU);
+    return in->s->state_dim ? mf_concat(g, 2, (struct mf_val[]){x, encode_state(g, in)}) : x;
 }
 
 const struct mf_encoder mf_encoder_nature = {
     .name = "nature",
-    .sizes = MF_ENCODER_SIZES | MF_SIZE(encoder_output_dim) | MF_SIZE(encoder_channels),
+    .sizes = MF_ENCODER_SIZES | MF_SIZE(encoder_output_dim) | MF_SIZE(encoder_channels) | MF_SIZE(encoder_state_dim),
     .scale = 1 / 255.f,
     .check = check,
     .shape = shape,

@@ -46,7 +46,7 @@ every() { values "$1" | jq -es "length > 0 and (map($2) | all)" >/dev/null || { 
         mf-view true.stream | grep -q obs/encoding || return 1
     mf-collect "${small[@]}" run.dir=one training.freeze_encoder=true policy.n_action_steps=1 | mf-record features.hdf5 | mf-gae |
         mf-ppo "${small[@]}" training.freeze_encoder=true policy.n_action_steps=1 run.dir=one >/dev/null || return 1
-    run -2 mf-bc clone.dataset=features.hdf5 policy.obs_keys=[encoding,robot0_eef_pos] run.dir=none
+    run -2 mf-bc clone.dataset=features.hdf5 "policy.obs_keys=[encoding,robot0_eef_pos]" run.dir=none
     [[ $output == *"has the output of a frozen encoder (obs/encoding)"* ]] &&
         mf-eval "$(newest true)" eval.num_episodes=2 eval.num_envs=2 env.max_steps=8 >/dev/null
 }

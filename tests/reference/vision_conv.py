@@ -158,9 +158,9 @@ def seen(name, shape, crop, affine, b, step):
     return torch.from_numpy(x * np.float32(scale).astype(np.float64) + np.float64(offset)).permute(2, 0, 1)
 
 
-def observe(case, encode):
+def observe(case, encode, state=None):
     """The observation as the network reads it: step by step, each code in the place of its picture. encode(pictures)
-    gives one code of all of them, or one of each."""
+    gives one code of all of them, or one of each. state: a layer over the other numbers, which then come last."""
     rows = []
     for b in range(B):
         row = []
@@ -168,6 +168,10 @@ def observe(case, encode):
             keys = [(k, shape) for k, shape in case["obs"].items()]
             pictures = {k: seen(k, s, case.get("crop", 0), case["affine"], b, step)[None] for k, s in keys if len(s) == 3}
             codes = encode(pictures)
+            if state:
+                numbers = [torch.from_numpy(noise(f"{k}.{b}.{step}", s[0])) for k, s in keys if len(s) == 1]
+                row += [codes.pop()[0], state(torch.cat(numbers))]
+                continue
             for k, shape in keys:
                 if len(shape) == 1:
                     row.append(torch.from_numpy(noise(f"{k}.{b}.{step}", shape[0])))
@@ -182,11 +186,11 @@ def record(out, name, value):
     out.write(struct.pack("<I", len(name)) + name.encode() + struct.pack("<I", v.size) + v.tobytes())
 
 
-def write(out, name, case, nets, encode):
+def write(out, name, case, nets, encode, state=None):
     """nets: {prefix of its parameters: module}"""
     for prefix, net in nets.items():
         fill(net, prefix)
-    cond = observe(case, encode)
+    cond = observe(case, encode, state)
     target = torch.from_numpy(noise("target", cond.numel())).reshape(cond.shape)
     ((cond - target) ** 2).mean(1).sum().backward()
     record(out, f"{name}.cond", cond)
@@ -205,11 +209,15 @@ def plain(out, name, case, width, pooled):
     write(out, name, case, {"visual_encoder": net}, lambda pictures: [net(torch.cat(list(pictures.values()), 1))])
 
 
-def nature(out, name, case, width, widths):
+def nature(out, name, case, width, widths, state=0):
     shapes = [s for s in case["obs"].values() if len(s) == 3]
     size = [case.get("crop") or n for n in shapes[0][:2]]
     net = Nature(sum(s[2] for s in shapes), widths, width, size)
-    write(out, name, case, {"feature_net.extractors": net}, lambda pictures: [net(torch.cat(list(pictures.values()), 1))])
+    nets = {"feature_net.extractors": net}
+    if state:
+        nets["feature_net.extractors.state"] = nn.Linear(sum(s[0] for s in case["obs"].values() if len(s) == 1), state)
+    write(out, name, case, nets, lambda pictures: [net(torch.cat(list(pictures.values()), 1))],
+          nets.get("feature_net.extractors.state"))
 
 
 def resnet(out, name, case, make, prefix):
@@ -229,6 +237,8 @@ if __name__ == "__main__":
                                                               "hand": (1,)}), 5, False)
         nature(file, "nature", dict(steps=2, affine=UNIT, crop=37, obs={"a": (42, 40, 3), "state": (2,),
                                                                         "b": (42, 40, 3)}), 7, (8, 6, 5))
+        nature(file, "nature_state", dict(steps=2, affine=UNIT, obs={"arm": (2,), "a": (38, 36, 3), "hand": (1,)}), 7,
+               (8, 6, 5), 6)
         resnet(file, "mean", dict(steps=1, affine=SIGNED, obs={"a": (45, 38, 3), "state": (2,), "b": (45, 38, 3)}),
                lambda c: ResNet(c, (4, 4, 8, 12), 4), "obs_encoder.key_model_map")
         resnet(file, "spatial", dict(steps=2, affine=SIGNED, obs={"a": (71, 100, 3), "hand": (1,)}),

@@ -115,6 +115,15 @@ static struct mf_policy_spec nature(void)
     return s;
 }
 
+/* ManiSkill's: a Linear over the state. */
+static struct mf_policy_spec nature_state(void)
+{
+    struct mf_policy_spec s = SPEC("nature", 2, {"arm", {2}, false}, {"a", {38, 36, 3}, true}, {"hand", {1}, false});
+    s.net.encoder_dim = 7, s.net.state_dim = 6;
+    s.net.n_channels = 3, s.net.channels[0] = 8, s.net.channels[1] = 6, s.net.channels[2] = 5;
+    return s;
+}
+
 static void set_widths(struct mf_net_spec *s, int a, int b, int c, int d, int group)
 {
     s->n_resnet = 4, s->encoder_group = group;
@@ -409,6 +418,7 @@ int main(void)
     fixture = fixture_load("tests/fixtures/vision_conv.bin");
     as_torch("pooled", pooled());
     as_torch("nature", nature());
+    as_torch("nature_state", nature_state());
     as_torch("spatial", spatial());
     if (!few_cases()) {
         as_torch("flat", flat());
@@ -417,6 +427,7 @@ int main(void)
         carried("pooled", pooled());
         carried("flat", flat());
         carried("spatial", spatial());
+        carried("nature_state", nature_state());
         critics(pooled(), "critic.visual_encoder.");
         critics(nature(), "critic.feature_net.");
         critics(mean(), "critic.obs_encoder.");

@@ -82,7 +82,7 @@ static void pictures(void)
     struct mf_obs o = {.name = "agentview_image", .dim = {24, 24, 3}, .u8 = true};
     const struct mf_env *lift;
     const float *obs;
-    struct mf_vec *own;
+    struct mf_vec *own = NULL;
     mf_env_find(&lift, "lift", &err);
     v = mf_service_new(lift, 1, 24);
     uint8_t *offered = array(mf_talk_new("hello", 7), "hello", "obs/agentview_image", 3, dim + 1);

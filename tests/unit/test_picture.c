@@ -282,7 +282,7 @@ static float *decisions(int threads, bool moves, size_t *size)
             struct mf_vec *w = make(lift(), N, 2, 2, MAX);
             void *bytes;
             size_t saved;
-            bool exact;
+            bool exact = false;
             must(mf_vec_save(v, &bytes, &saved, &err) || mf_vec_load(w, bytes, saved, &obs, &exact, &err));
             ok(exact && !memcmp(obs, to - N * 4 * O, O * sizeof *obs), "a loaded vec observes what the saved one did");
             mf_vec_free(v);

@@ -109,6 +109,9 @@ static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *e
     rc = mf_policy_spec_make(&spec, mf_run_conf(run), &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
     if (rc)
         return rc;
+    if (mf_policy_reads_pixels(&spec))
+        mf_log(MF_LOG_WARN,
+               "the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");
     spec.n_critic = 0; /* the learner makes its own, and its noise */
     spec.learned_noise = false;
     strcpy(spec.env, b->world);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "flow/fields.h"
+#include "nn/encoder.h"
 
 enum { OBS_PATH = 160 }; /* "spec.obs.NAME.shape.2", all of its name escaped */
 
@@ -175,6 +176,12 @@ int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, con
                          const char *b_name, struct mf_err *err)
 {
     return mf_spec_agree(a, a_name, b, b_name, true, err);
+}
+
+bool mf_policy_reads_pixels(const struct mf_policy_spec *s)
+{
+    const struct mf_net_spec *net = &s->net;
+    return mf_layout_pictures(&s->obs) && !net->net->encoder && (!net->encoder || net->encoder == &mf_encoder_none);
 }
 
 int mf_logprob_width(const struct mf_policy_spec *s)

@@ -42,6 +42,8 @@ int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *he
 int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
                          const char *b_name, struct mf_err *err);
 
+bool mf_policy_reads_pixels(
+    const struct mf_policy_spec *s);                  /* it has pictures and no encoder: each pixel is a number */
 int mf_logprob_width(const struct mf_policy_spec *s); /* E of prev_logprobs in the stream: 1, or C*A */
 
 #endif

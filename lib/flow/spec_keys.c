@@ -62,6 +62,15 @@ static bool reshaped(const struct mf_layout *a, const struct mf_layout *b, const
     return false;
 }
 
+/* The same observations in another order. */
+static bool reordered(const struct mf_layout *a, const struct mf_layout *b)
+{
+    bool all = a->n == b->n;
+    for (int i = 0; i < a->n; i++)
+        all = all && mf_layout_column(b, a->key[i].name) >= 0;
+    return all;
+}
+
 /* The error for observations or actions of the environment that differ from those of the training. */
 static int other_world(const struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
                        const struct mf_spec_field *f, struct mf_err *err)
@@ -84,6 +93,12 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
                               ? "leave env.image_size to the checkpoint, or give its server that size"
                               : "give the environment, or its server, the settings of the training");
     mf_spec_text(s, f, x);
+    if (f->form == MF_SPEC_OBS && reordered(&s->obs, &asked->obs))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%.150s reads the same observations in another order, %.300s: leave policy.obs_keys to it, or "
+            "give that order",
+            name, x);
     return mf_err_set(err, MF_EUSAGE,
                       "%s is %.150s in %.150s and %.150s in the environment: give its env=NAME and "
                       "policy.obs_keys",

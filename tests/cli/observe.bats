@@ -30,7 +30,9 @@ bc() { mf-bc clone.dataset=a.hdf5 "${small[@]}" "$@"; }
 @test "a clone acts on the observations of its training, and on no others" {
     demos && bc "policy.obs_keys=[object,robot0_eef_pos]" run.dir=clone >/dev/null && "${judge[@]}" >/dev/null &&
         run -2 "${judge[@]}" "policy.obs_keys=[robot0_eef_pos,object]" &&
-        [[ $output == *"10:object,3:robot0_eef_pos"*"3:robot0_eef_pos,10:object"*"policy.obs_keys"* ]] &&
+        [[ $output == *"reads the same observations in another order, 10:object,3:robot0_eef_pos: leave policy.obs_keys"* ]] &&
+        run -2 "${judge[@]}" "policy.obs_keys=[object,robot0_eef_quat]" &&
+        [[ $output == *"10:object,3:robot0_eef_pos"*"10:object,4:robot0_eef_quat"*"policy.obs_keys"* ]] &&
         run -3 bc "$keys" run.dir=other && [[ $output == *"obs/point_cloud"* ]]
 }
 

@@ -37,6 +37,8 @@ every() { values "$1" | jq -es "length > 0 and (map($2) | all)" >/dev/null || { 
         mf-bc "$keys" "${shape[@]}" clone.dataset=demos.hdf5 clone.steps=4 clone.batch_size=8 clone.shift=2 \
             run.dir=clone >/dev/null || return 1
     small+=(policy.checkpoint=clone/checkpoints/clone.safetensors)
+    run -2 mf-collect "${small[@]}" run.dir=none 'policy.obs_keys=[robot0_eef_pos,agentview_image,backview_image]' --out x
+    [[ $output == *"reads the same observations in another order, 36x36x3u8:agentview_image,36x36x3u8:backview_image,3:robot0_eef_pos: leave policy.obs_keys to it"* ]] || return 1
     local freeze
     for freeze in true false; do
         mf-collect "${small[@]}" run.dir=$freeze training.freeze_encoder=$freeze | tee $freeze.stream | mf-gae |
@@ -64,7 +66,8 @@ every() { values "$1" | jq -es "length > 0 and (map($2) | all)" >/dev/null || { 
 }
 
 @test "without an encoder, a network sees every pixel" {
-    train run policy.encoder=none env.image_size=8 && every run.mf '."train/logratio_gap" == 0'
+    train run policy.encoder=none env.image_size=8 && every run.mf '."train/logratio_gap" == 0' &&
+        grep -q 'mf-collect: warn: the network reads every pixel as a number: policy.encoder=nature' run.err
     run -2 mf-collect "${small[@]}" run.dir=x policy.encoder=none policy.crop=8 --out stream
     [[ $output == *"policy.crop=8 needs an encoder of pictures"* ]]
 }

@@ -168,7 +168,8 @@ int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, co
             channels += add_picture(l, w->keys->v[i], side, is_depth(w->keys->v[i]));
     if (channels == 0 && !w->obs)
         channels = name_cameras(found, side, l);
-    pictures_first(l);
+    if (!mf_import_tensor(im, im->layout.weights, "picture.", "*.scale")) /* our own export has the order of the keys */
+        pictures_first(l);
     if (found->named && by_name(im, found, l, err))
         return err->code;
     return channels == found->channels ? 0 : wrong_channels(im, found, channels, err);

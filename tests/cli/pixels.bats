@@ -110,6 +110,10 @@ END
 @test "a policy that was exported comes back the same" {
     train run training.shift=0 && mf-ckpt export "$(newest run)" out.pt &&
         mf-ckpt import out.pt back policy.activation=relu env=lift env.image_size=36 "$keys" 2>/dev/null &&
-        ! mf-ckpt diff "$(newest run)" back | grep -E '^(network|critic|feature_net|picture|normalizer|spec.enc)' &&
-        mf-ckpt export back again.pt && cmp out.pt again.pt
+        ! mf-ckpt diff "$(newest run)" back | grep -E '^(network|critic|feature_net|picture|normalizer|spec.enc|spec.obs)' &&
+        mf-ckpt export back again.pt && cmp out.pt again.pt || return 1
+    local first='policy.obs_keys=[robot0_eef_pos,agentview_image]'
+    train state training.shift=0 "$first" && mf-ckpt export "$(newest state)" state.pt &&
+        mf-ckpt import state.pt other policy.activation=relu env=lift env.image_size=36 "$first" 2>/dev/null &&
+        ! mf-ckpt diff "$(newest state)" other | grep '^spec.obs'
 }

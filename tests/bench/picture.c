@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench.h"
 #include "env/hand.h"
 
 enum { STATES = 16, TURNS = 40, SIDE_MAX = 128 };
@@ -15,19 +16,6 @@ static const struct mf_env *env;
 static const struct mf_scene *scene;
 static void *state[STATES];
 static uint8_t pixels[2][STATES][3 * SIDE_MAX * SIDE_MAX];
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void must(int rc, const struct mf_err *err)
-{
-    if (rc)
-        fprintf(stderr, "picture: %s\n", err->text), exit(1);
-}
 
 /* ---- the bare renderer ---- */
 
@@ -51,7 +39,7 @@ static void bare_open(struct bare *b, int side)
     struct mf_err err;
     void *lib = dlopen("libOSMesa.so.8", RTLD_NOW | RTLD_GLOBAL);
     void *(*create)(unsigned format, int depth, int stencil, int accum, void *share);
-    must(lib ? 0 : mf_err_set(&err, MF_EDEVICE, "no libOSMesa.so.8"), &err);
+    bench_must(lib ? 0 : mf_err_set(&err, MF_EDEVICE, "no libOSMesa.so.8"), &err);
     *(void **)&create = dlsym(lib, "OSMesaCreateContextExt");
     *(void **)&b->current = dlsym(lib, "OSMesaMakeCurrent");
     b->side = side;
@@ -90,7 +78,7 @@ static void make_states(void)
     for (uint32_t i = 0; i < STATES; i++) {
         struct mf_rng rng = mf_rng_at(4, MF_RNG_TEST, i, 0, 0);
         float action[MF_HAND_ACTION];
-        must(env->init(&state[i], scene, env->max_steps, &err), &err);
+        bench_must(env->init(&state[i], scene, env->max_steps, &err), &err);
         env->reset(state[i], &rng);
         mf_rng_normal(&rng, action, MF_HAND_ACTION);
         for (int t = 0; t < 8; t++)
@@ -117,26 +105,26 @@ static void measure(int side)
     struct bare b = {0};
     void *painter = NULL;
     double ours = 1e9, theirs = 1e9, depth = 1e9;
-    must(mf_env_layout(env, 1, key, NULL, &one, &err) || mf_env_layout(env, 2, key, NULL, &both, &err), &err);
+    bench_must(mf_env_layout(env, 1, key, NULL, &one, &err) || mf_env_layout(env, 2, key, NULL, &both, &err), &err);
     mf_env_side(env, &one, side);
     mf_env_side(env, &both, side);
     for (int t = 0; t < TURNS; t++) {
-        double t0 = now();
+        double t0 = bench_now();
         for (int i = 0; i < STATES; i++)
-            must(env->picture(state[i], &painter, &one, (float *)pixels[0][i], &err), &err);
-        double t1 = now();
+            bench_must(env->picture(state[i], &painter, &one, (float *)pixels[0][i], &err), &err);
+        double t1 = bench_now();
         for (int i = 0; i < STATES; i++)
-            must(env->picture(state[i], &painter, &both, obs, &err), &err);
-        double t2 = now();
+            bench_must(env->picture(state[i], &painter, &both, obs, &err), &err);
+        double t2 = bench_now();
         if (t == 0) /* after ours, which sets LP_NUM_THREADS */
             bare_open(&b, side);
         bare_current(&b);
-        double t3 = now();
+        double t3 = bench_now();
         for (int i = 0; i < STATES; i++)
             bare_draw(&b, ((struct mf_hand *)state[i])->d, pixels[1][i]);
-        ours = fmin(ours, t1 - t0), depth = fmin(depth, t2 - t1), theirs = fmin(theirs, now() - t3);
+        ours = fmin(ours, t1 - t0), depth = fmin(depth, t2 - t1), theirs = fmin(theirs, bench_now() - t3);
     }
-    must(same_pixels(side) ? 0 : mf_err_set(&err, MF_EMATH, "%d pixels: ours differ from MuJoCo's", side), &err);
+    bench_must(same_pixels(side) ? 0 : mf_err_set(&err, MF_EMATH, "%d pixels: ours differ from MuJoCo's", side), &err);
     printf("picture side=%d us=%.1f with_depth_us=%.1f bare_us=%.1f ratio=%.3f\n", side, 1e6 * ours / STATES,
            1e6 * depth / STATES, 1e6 * theirs / STATES, theirs / ours);
     env->end_paint(painter);
@@ -147,7 +135,7 @@ int main(void)
     static const int side[] = {64, 84, 96, SIDE_MAX};
     struct mf_err err;
     void *m = NULL;
-    must(mf_env_find(&env, "lift", &err) || env->open(&m, &err) ? err.code : 0, &err);
+    bench_must(mf_env_find(&env, "lift", &err) || env->open(&m, &err) ? err.code : 0, &err);
     scene = m;
     make_states();
     for (int i = 0; i < 4; i++)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench.h"
 #include "env/hand.h"
 #include "env/vec.h"
 
@@ -30,19 +31,6 @@ static mjModel *model;
 static struct script script[N];
 static atomic_int next;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void must(int rc, const struct mf_err *err)
-{
-    if (rc)
-        fprintf(stderr, "simulate: %s\n", err->text), exit(1);
-}
-
 static char *physics(const void *state) /* what follows the task's own in the saved bytes */
 {
     size_t whole = env->state_size(state), size = mf_mujoco_state_size(model);
@@ -60,9 +48,9 @@ static void record(struct script *s, int n)
     struct mf_layout low;
     bool ended = true;
     uint32_t episode = 0;
-    must(mf_env_layout(env, 0, NULL, NULL, &low, &err), &err);
-    must(env->init(&state, scene, env->max_steps, &err), &err);
-    must(mf_mujoco_data(&s->data, model, &err), &err);
+    bench_must(mf_env_layout(env, 0, NULL, NULL, &low, &err), &err);
+    bench_must(env->init(&state, scene, env->max_steps, &err), &err);
+    bench_must(mf_mujoco_data(&s->data, model, &err), &err);
     struct mf_rng noise = mf_rng_at(2, MF_RNG_TEST, (uint32_t)n, 0, 0);
     for (int d = 0; d < DECISIONS; d++) {
         if (ended) {
@@ -105,14 +93,14 @@ static void *bare(void *arg)
 static double bare_seconds(int threads)
 {
     pthread_t thread[THREADS];
-    double begin = now();
+    double begin = bench_now();
     atomic_store(&next, 0);
     for (int i = 1; i < threads; i++)
         pthread_create(&thread[i], NULL, bare, NULL);
     bare(NULL);
     for (int i = 1; i < threads; i++)
         pthread_join(thread[i], NULL);
-    return now() - begin;
+    return bench_now() - begin;
 }
 
 static double vec_seconds(struct mf_vec *v)
@@ -121,14 +109,14 @@ static double vec_seconds(struct mf_vec *v)
     struct mf_err err;
     struct mf_decision d = {0};
     const float *obs;
-    must(mf_vec_reset(v, NULL, &obs, &err), &err);
-    double begin = now();
+    bench_must(mf_vec_reset(v, NULL, &obs, &err), &err);
+    double begin = bench_now();
     for (int k = 0; k < DECISIONS; k++) {
         for (int n = 0; n < N; n++)
             memcpy(action + n * C * A, script[n].action[k], sizeof script[n].action[k]);
-        must(mf_vec_step(v, action, C, true, &d, &err), &err);
+        bench_must(mf_vec_step(v, action, C, true, &d, &err), &err);
     }
-    return now() - begin;
+    return bench_now() - begin;
 }
 
 int main(void)
@@ -136,7 +124,7 @@ int main(void)
     struct mf_err err;
     void *m = NULL;
     int steps = 0;
-    must(mf_env_find(&env, "lift", &err) || env->open(&m, &err) ? err.code : 0, &err);
+    bench_must(mf_env_find(&env, "lift", &err) || env->open(&m, &err) ? err.code : 0, &err);
     scene = m;
     model = scene->m;
     for (int n = 0; n < N; n++) {
@@ -147,7 +135,7 @@ int main(void)
         struct mf_vec *v;
         double best_vec = 1e9, best_bare = 1e9;
         struct mf_vec_opts o = {.env = env, .N = N, .threads = threads, .seed = 1, .reset_purpose = MF_RNG_RESET};
-        must(mf_vec_new(&v, &o, &err), &err);
+        bench_must(mf_vec_new(&v, &o, &err), &err);
         for (int i = 0; i < TURNS; i++) {
             double a = vec_seconds(v), b = bare_seconds(threads);
             best_vec = a < best_vec ? a : best_vec;

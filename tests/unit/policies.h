@@ -14,6 +14,14 @@ static inline void must(int rc, const struct mf_err *err)
     }
 }
 
+/* No policy can have this spec: the error says why. */
+static inline void refuses(struct mf_policy_spec s, const char *why)
+{
+    struct mf_err err = {0};
+    struct mf_policy p;
+    ok(mf_policy_outline(&p, &s, &err) == MF_EUSAGE && strstr(err.text, why), "%s", err.text);
+}
+
 /* The sizes of tests/reference/flow.py; MLP networks of 16x3. */
 static inline struct mf_policy_spec small_spec(const char *net)
 {

@@ -366,13 +366,6 @@ static void counts(void)
 
 /* ---- refused ---- */
 
-static void refuses(struct mf_policy_spec s, const char *why)
-{
-    struct mf_err err = {0};
-    struct mf_policy p;
-    ok(mf_policy_outline(&p, &s, &err) == MF_EUSAGE && strstr(err.text, why), "%s", err.text);
-}
-
 static void refused(void)
 {
     struct mf_policy_spec s = pooled();

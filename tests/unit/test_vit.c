@@ -371,13 +371,6 @@ static void counts(void)
     }
 }
 
-static void refuses(struct mf_policy_spec s, const char *why)
-{
-    struct mf_err err = {0};
-    struct mf_policy p;
-    ok(mf_policy_init(&p, &s, &err) == MF_EUSAGE && strstr(err.text, why), "%s", err.text);
-}
-
 static void refused(void)
 {
     refuses(vit_spec("reflow_mlp", 84, 96, 1, 3), "multiples of 8 and at least 16: camera0_image has 84 x 96 pixels");

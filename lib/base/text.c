@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 bool mf_starts(const char *text, const char *with)
@@ -33,6 +34,12 @@ const char *mf_word_at(const char *words, int i, int *n)
         words = strchr(words, '|') + 1;
     *n = (int)strcspn(words, "|");
     return words;
+}
+
+void mf_list_add(char *list, size_t size, const char *between, const char *word)
+{
+    const size_t n = strlen(list);
+    snprintf(list + n, size - n, "%s%s", n ? between : "", word);
 }
 
 uint64_t mf_text_hash(const char *text)

@@ -13,6 +13,9 @@ bool mf_ends(const char *text, const char *with);
 int mf_word_find(const char *words, const char *word);
 const char *mf_word_at(const char *words, int i, int *n);
 
+/* Appends a word to a list of `size` bytes at most, after `between` unless it is the first; cut to fit. */
+void mf_list_add(char *list, size_t size, const char *between, const char *word);
+
 uint64_t mf_text_hash(const char *text); /* FNV-1a */
 
 /* Copies the text with a backslash before each backslash and each character of `special`: at most twice its bytes and

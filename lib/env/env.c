@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "env/opengl.h"
+#include "base/text.h"
 #include "env/served.h"
 
 const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts, name)},
@@ -25,8 +26,7 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
             *env = mf_envs[i];
             return 0;
         }
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", mf_envs[i]->name);
+        mf_list_add(names, sizeof names, ", ", mf_envs[i]->name);
     }
     return mf_err_set(err, MF_EUSAGE, "unknown environment '%s'; available: %s, and those of a server (exec, remote)",
                       name, names);
@@ -109,10 +109,8 @@ static int add_key(const struct mf_env *env, const char *name, struct mf_layout 
                    ? 0
                    : mf_err_set(err, MF_EUSAGE, "a policy reads at most %d observations", MF_OBS_KEYS);
     char names[MF_OBS_KEYS * 66] = "";
-    for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name[0]; i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", env->obs[i].name);
-    }
+    for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name[0]; i++)
+        mf_list_add(names, sizeof names, ", ", env->obs[i].name);
     return mf_err_set(err, MF_EUSAGE, "env=%s has no observation '%s'; its policy.obs_keys are: %s", env->name, name,
                       names);
 }

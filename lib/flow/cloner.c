@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "op/ops.h"
 
 enum { SHORTCUT_LOG2 = 7 }; /* log2 of the largest step count of shortcut models: 128 */
@@ -76,9 +77,9 @@ static int check_loss(const struct mf_policy_spec *s, enum mf_clone_loss loss, s
 {
     const char *name = loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency";
     char nets[256] = "";
-    for (size_t i = 0, at = 0; mf_nets[i] && at < sizeof nets; i++)
+    for (size_t i = 0; mf_nets[i]; i++)
         if (mf_nets[i]->step_size)
-            at += (size_t)snprintf(nets + at, sizeof nets - at, "%s%s", at ? ", " : "", mf_nets[i]->name);
+            mf_list_add(nets, sizeof nets, ", ", mf_nets[i]->name);
     if (loss == MF_CLONE_FLOW)
         return 0;
     if (!s->net.net->step_size)

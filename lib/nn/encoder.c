@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "nn/encoder.h"
 
 static const float DEPTH_SCALE =
@@ -10,15 +11,14 @@ static const float DEPTH_SCALE =
 int mf_encoder_find(const struct mf_encoder **encoder, const char *name, struct mf_err *err)
 {
     char names[256] = "";
-    for (size_t i = 0, at = 0; mf_encoders[i]; i++) {
+    for (size_t i = 0; mf_encoders[i]; i++) {
         if (!strcmp(mf_encoders[i]->name, name)) {
             *encoder = mf_encoders[i];
             return 0;
         }
-        if (at < sizeof names)
-            at += (size_t)snprintf(names + at, sizeof names - at, " %s", mf_encoders[i]->name);
+        mf_list_add(names, sizeof names, ", ", mf_encoders[i]->name);
     }
-    return mf_err_set(err, MF_EUSAGE, "policy.encoder=%s: no such encoder; available:%s", name, names);
+    return mf_err_set(err, MF_EUSAGE, "policy.encoder=%s: no such encoder; available: %s", name, names);
 }
 
 /* The observation that holds the features of a frozen encoder. */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct mf_share mf_net_features(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs, bool frozen)
 {
     struct mf_share share = {.raw = obs, .obs = obs};
@@ -57,13 +59,12 @@ struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int 
 int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err)
 {
     char names[256] = "";
-    for (size_t i = 0, at = 0; mf_nets[i]; i++) {
+    for (size_t i = 0; mf_nets[i]; i++) {
         if (!strcmp(mf_nets[i]->name, name)) {
             *net = mf_nets[i];
             return 0;
         }
-        if (at < sizeof names)
-            at += (size_t)snprintf(names + at, sizeof names - at, " %s", mf_nets[i]->name);
+        mf_list_add(names, sizeof names, ", ", mf_nets[i]->name);
     }
-    return mf_err_set(err, MF_EUSAGE, "policy.network=%s: no such network; available:%s", name, names);
+    return mf_err_set(err, MF_EUSAGE, "policy.network=%s: no such network; available: %s", name, names);
 }

@@ -1,4 +1,4 @@
-/* mf-bc: clone a flow policy from demonstrations (flow, shortcut or consistency loss).
+/* mf-bc: clone a flow policy from demonstrations (flow, shortcut and consistency losses).
  *
  * A source of metrics: head, metrics, end. Training runs in stretches of minibatches, with one metrics frame each.
  * Checkpoints are saved between stretches, so a resumed run gives the same frames and weights as an uninterrupted one.

@@ -10,9 +10,10 @@
 #include "base/text.h"
 #include "op/ops.h"
 
-enum { SHORTCUT_LOG2 = 7 }; /* log2 of the largest step count of shortcut models: 128 */
-enum { TAUGHT = 4 };        /* one sample of so many has a teacher */
-enum { BLOCK = 16 };        /* rows that one worker draws at a time */
+enum { SHORTCUT_LOG2 = 7 };            /* log2 of the largest step count of shortcut models: 128 */
+enum { TAUGHT = 4 };                   /* one sample of so many has a teacher */
+static const float CFM_MARGIN = 1e-3f; /* of cfm's times from both ends */
+enum { BLOCK = 16 };                   /* rows that one worker draws at a time */
 
 /* A velocity of a batch: the student's, with its loss, or the teacher's. */
 struct net {
@@ -72,7 +73,7 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
     return mf_plan_new(&m->plan, e, g, &(struct mf_plan_opts){.backward = train}, err);
 }
 
-/* Only a network that takes a step size learns from a teacher. */
+/* cfm trains at the step size 0 alone, the other losses with a teacher at others. */
 static int check_loss(const struct mf_policy_spec *s, enum mf_clone_loss loss, struct mf_err *err)
 {
     const char *name = loss == MF_CLONE_SHORTCUT ? "shortcut" : "consistency";
@@ -80,7 +81,11 @@ static int check_loss(const struct mf_policy_spec *s, enum mf_clone_loss loss, s
     for (size_t i = 0; mf_nets[i]; i++)
         if (mf_nets[i]->step_size)
             mf_list_add(nets, sizeof nets, ", ", mf_nets[i]->name);
-    if (loss == MF_CLONE_FLOW)
+    if (loss == MF_CLONE_CFM && s->net.net->step_size && s->target_time == MF_TARGET_STEP)
+        return mf_err_set(err, MF_EUSAGE,
+                          "clone.loss=cfm trains at the step size 0, and policy.target_time=step samples at 1/K: use "
+                          "policy.target_time=zero, or clone.loss=consistency");
+    if (loss == MF_CLONE_FLOW || loss == MF_CLONE_CFM)
         return 0;
     if (!s->net.net->step_size)
         return mf_err_set(err, MF_EUSAGE,
@@ -102,7 +107,7 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
     enum mf_clone_loss loss = opts->loss;
     enum mf_time_sampling sampling = opts->sampling;
     if (sampling == MF_TIME_AUTO)
-        sampling = loss == MF_CLONE_CONSISTENCY ? MF_TIME_BETA : MF_TIME_UNIFORM;
+        sampling = loss == MF_CLONE_CONSISTENCY || loss == MF_CLONE_CFM ? MF_TIME_BETA : MF_TIME_UNIFORM;
     if (check_loss(&p->spec, loss, err))
         return err->code;
     struct mf_cloner *m = mf_xcalloc(1, sizeof *m);
@@ -151,6 +156,14 @@ static void place(struct mf_cloner *m, size_t n, struct mf_arena *a)
         *narrow[i] = mf_arena_take(a, n, sizeof(float));
 }
 
+/* Of n samples, the last ones. */
+static size_t with_teacher(enum mf_clone_loss kind, size_t n)
+{
+    if (kind == MF_CLONE_FLOW)
+        return 0;
+    return kind == MF_CLONE_CFM ? n - n * (TAUGHT - 1) / TAUGHT : n / TAUGHT;
+}
+
 void mf_cloner_memory(const struct mf_cloner *c, size_t n, struct mf_memory *to)
 {
     struct mf_cloner counted = *c;
@@ -162,7 +175,7 @@ void mf_cloner_memory(const struct mf_cloner *c, size_t n, struct mf_memory *to)
         return;
     to->of[MF_MEMORY_WEIGHTS] += (double)(c->teacher.size * sizeof(float));
     mf_engine_memory(c->e, (double)c->teacher.size, to);
-    mf_plan_memory(c->other.plan, n / TAUGHT, to);
+    mf_plan_memory(c->other.plan, with_teacher(c->kind, n), to);
 }
 
 static int make_room(struct mf_cloner *m, size_t n, struct mf_err *err)
@@ -206,6 +219,25 @@ static void mix(float *x, const float *noise, const float *data, float t, int D)
         x[j] = (1 - t) * noise[j] + t * data[j];
 }
 
+/* Times and step sizes of a row with a teacher: the student's and the teacher's. */
+static void draw_taught(struct mf_cloner *m, size_t i, struct mf_rng *rng)
+{
+    if (m->kind == MF_CLONE_SHORTCUT) {
+        uint32_t k = mf_rng_below(rng, SHORTCUT_LOG2), j = mf_rng_below(rng, 1u << k);
+        m->d[i] = ldexpf(1, -(int)k);
+        m->t[i] = m->t2[i] = (float)j * m->d[i];
+        m->d2[i] = m->d[i] / 2;
+    } else if (m->kind == MF_CLONE_CFM) {
+        m->d[i] = m->d2[i] = 0;
+        m->t[i] = 1 - (CFM_MARGIN + (1 - 2 * CFM_MARGIN) * mf_rng_uniform(rng));
+        m->t2[i] = fminf(m->t[i] + mf_rng_range(rng, .01f, .1f), 1 - CFM_MARGIN);
+    } else {
+        m->t[i] = (float)mf_rng_below(rng, 10) / 10;
+        m->d[i] = m->d2[i] = mf_rng_uniform(rng);
+        m->t2[i] = fminf(m->t[i] + m->d[i], 1);
+    }
+}
+
 /* The noise, times and flow target of row i; in a row with a teacher, the teacher's inputs, too. */
 static void draw(struct mf_cloner *m, size_t i)
 {
@@ -221,15 +253,8 @@ static void draw(struct mf_cloner *m, size_t i)
     if (i + m->taught < m->n) {
         m->t[i] = draw_time(&rng, m->sampling);
         m->d[i] = 0;
-    } else if (m->kind == MF_CLONE_SHORTCUT) {
-        uint32_t k = mf_rng_below(&rng, SHORTCUT_LOG2), j = mf_rng_below(&rng, 1u << k);
-        m->d[i] = ldexpf(1, -(int)k);
-        m->t[i] = m->t2[i] = (float)j * m->d[i];
-        m->d2[i] = m->d[i] / 2;
     } else {
-        m->t[i] = (float)mf_rng_below(&rng, 10) / 10;
-        m->d[i] = m->d2[i] = mf_rng_uniform(&rng);
-        m->t2[i] = fminf(m->t[i] + m->d[i], 1);
+        draw_taught(m, i, &rng);
     }
     if (m->kind == MF_CLONE_CONSISTENCY) /* the loss has a mean over each of the two kinds of rows */
         m->weight[i] = 1.0f / (float)(i + m->taught < m->n ? m->n - m->taught : m->taught);
@@ -263,7 +288,7 @@ static int ask(struct mf_cloner *m, const float *obs, struct mf_err *err)
     const struct mf_batch batch = {.n = m->taught,
                                    .index = m->index ? m->index + from : NULL,
                                    .feed = feed,
-                                   .n_feeds = 4,
+                                   .n_feeds = 3 + (m->other.d.id != 0),
                                    .fetch = &fetch,
                                    .n_fetches = 1};
     int rc = mf_plan_run(m->other.plan, &batch, err);
@@ -292,7 +317,7 @@ static int shortcut_targets(struct mf_cloner *m, const float *obs, struct mf_err
     return rc;
 }
 
-/* The velocity from x_t to the end point that the teacher predicts from x_t' (ManiFlow). */
+/* The velocity from x_t to the end point that the teacher predicts from x_t' (ManiFlow; cfm). */
 static int consistency_targets(struct mf_cloner *m, const float *obs, struct mf_err *err)
 {
     size_t D = (size_t)m->p->spec.net.D;
@@ -307,8 +332,9 @@ static int teach(struct mf_cloner *m, const float *obs, struct mf_optimizer *o, 
 {
     if (m->taught == 0)
         return 0;
-    /* The teacher has the encoder of the student (ManiFlow), and the average of the policy group alone. */
-    int rc = mf_weights_copy(m->e, &m->teacher, &m->p->params, o->ema ? &o->adam : NULL, MF_GROUP_POLICY, err);
+    /* ManiFlow's teacher has the encoder of the student, and the average of the policy group alone. */
+    const unsigned averaged = m->kind == MF_CLONE_CFM ? MF_AVERAGED : 1u << MF_GROUP_POLICY;
+    int rc = mf_weights_copy(m->e, &m->teacher, &m->p->params, o->ema ? &o->adam : NULL, averaged, err);
     if (rc)
         return rc;
     return m->kind == MF_CLONE_SHORTCUT ? shortcut_targets(m, obs, err) : consistency_targets(m, obs, err);
@@ -352,7 +378,7 @@ int mf_cloner_draw(struct mf_cloner *m, const struct mf_clone_batch *b, struct m
         return rc;
     m->step = b->step;
     m->n = b->n;
-    m->taught = m->kind == MF_CLONE_FLOW ? 0 : b->n / TAUGHT;
+    m->taught = with_teacher(m->kind, b->n);
     m->index = b->index;
     m->actions = b->actions;
     mf_engine_each(m->e, (int)((b->n + BLOCK - 1) / BLOCK), draw_block, m);

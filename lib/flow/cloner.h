@@ -7,8 +7,15 @@
 #include "flow/policy.h"
 #include "graph/plan.h"
 
-enum mf_clone_loss { MF_CLONE_FLOW, MF_CLONE_SHORTCUT, MF_CLONE_CONSISTENCY };
-enum mf_time_sampling { /* auto: beta for the consistency loss, else uniform */
+/* cfm is a consistency loss without a step size, for every network (flow consistency with an EMA teacher, as a fork of
+ * RLinf fine-tunes pi0.5). Of n samples the first n*3/4 have the flow loss; for the others, with t = 1 the noise,
+ *
+ *   t = eps + (1 - 2 eps) U,  r = max(t - (.01 + .09 U'), eps),  eps = .001;  x_t and x_r with the same noise
+ *   target (x_t - a)/t,  a = x_r - r v_teacher(x_r, r)
+ *
+ * and the loss is the mean over all of them. A network that takes a step size gets 0. */
+enum mf_clone_loss { MF_CLONE_FLOW, MF_CLONE_SHORTCUT, MF_CLONE_CONSISTENCY, MF_CLONE_CFM };
+enum mf_time_sampling { /* auto: beta for the consistency and cfm losses, else uniform */
                         MF_TIME_AUTO,
                         MF_TIME_UNIFORM,
                         MF_TIME_LOGIT_NORMAL,
@@ -33,8 +40,8 @@ struct mf_clone_batch {
     const uint32_t *index;      /* (n) rows of the arrays; NULL: 0, 1, .. */
     const float *obs, *actions; /* (.., O), (.., D) normalised */
 };
-/* The loss of a batch, and a step of the optimiser by its gradients. A teacher has the average of the policy's weights,
- * where o keeps one, and the student's encoder. MF_EMATH where the loss is not finite. */
+/* The loss of a batch, and a step of the optimiser by its gradients. Where o keeps an average of the weights, a teacher
+ * has it: cfm's whole, those of the other losses with the student's encoder. MF_EMATH where the loss is not finite. */
 int mf_cloner_run(struct mf_cloner *c, const struct mf_clone_batch *b, struct mf_optimizer *o,
                   const struct mf_step *how, double *loss, struct mf_verdict *verdict, struct mf_err *err);
 /* The same in two halves, as mf_plan_start and mf_plan_finish. Between them the caller reads the next batch, into the

@@ -57,8 +57,7 @@ int mf_optimizer_start(struct mf_optimizer *o, struct mf_plan *plan, const struc
                        const struct mf_step *step, struct mf_verdict *v, struct mf_err *err)
 {
     struct mf_step s = *step;
-    for (int g = 0; g < MF_GROUPS; g++)
-        s.averaged |= (unsigned)mf_is_averaged((enum mf_group)g) << g;
+    s.averaged = MF_AVERAGED;
     return mf_plan_start(plan, batch, &s, &o->adam, v, err);
 }
 

@@ -38,10 +38,11 @@ void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, 
 /* The same for the floats of one key of one step, in place; an array that is no key of the policy stays as it is. */
 void mf_policy_normalize_key(const struct mf_policy *p, const char *key, float *obs);
 
-/* Does an average (EMA) cover the group? It covers the weights that sampling uses. */
+/* The groups that an average (EMA) covers, as bits: the weights that sampling uses. */
+enum { MF_AVERAGED = 1 << MF_GROUP_POLICY | 1 << MF_GROUP_ENCODER };
 static inline bool mf_is_averaged(enum mf_group group)
 {
-    return group == MF_GROUP_POLICY || group == MF_GROUP_ENCODER;
+    return MF_AVERAGED >> group & 1;
 }
 
 #endif

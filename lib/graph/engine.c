@@ -166,7 +166,7 @@ int mf_mirror_update(struct mf_engine *e, struct mf_mirror *m, const struct mf_p
 }
 
 int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_params *from, struct mf_adam *a,
-                    enum mf_group averaged, struct mf_err *err)
+                    unsigned averaged, struct mf_err *err)
 {
     struct mf_mirror *source = find_mirror(e, from->value), *target = find_mirror(e, to->value);
     int rc = mf_mirror_update(e, source, from, err);
@@ -176,7 +176,7 @@ int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_p
     rc = e->device->copy(e->dev, target->device, source->device, from->size, err);
     for (int i = 0; rc == 0 && a && i < to->n; i++) {
         const struct mf_param *p = &to->p[i];
-        if (p->group == averaged)
+        if (averaged >> p->group & 1)
             rc = e->device->copy(e->dev, target->device + p->at, a->on_device.ema + p->at,
                                  (size_t)p->rows * (size_t)p->cols, err);
     }

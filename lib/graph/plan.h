@@ -81,9 +81,9 @@ const float *mf_plan_grads(struct mf_plan *p); /* a copy on the host, laid out a
 
 /* Fetches from the device what it has newer. a: or NULL. After a failure it may be called again. */
 int mf_engine_settle(struct mf_engine *e, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
-/* On the device: to's weights become from's, but in one group a's average of them; a NULL: from's in all. Both have
- * plans on this engine. */
+/* On the device: to's weights become from's, but a's average of them in the groups of the bits 1 << group; a NULL:
+ * from's in all. Both have plans on this engine. */
 int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_params *from, struct mf_adam *a,
-                    enum mf_group averaged, struct mf_err *err);
+                    unsigned averaged, struct mf_err *err);
 
 #endif

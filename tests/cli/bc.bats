@@ -17,6 +17,21 @@ bc() { # shellcheck disable=SC2086 # words
 
 clone() { echo "$1/checkpoints/clone.safetensors"; }
 
+# interrupt SIGNAL WORD...: sends it to a clone that has begun, and whose stream nobody reads to the end
+interrupt() {
+    local signal=$1 pid
+    shift
+    [ -p watched ] || mkfifo watched
+    # shellcheck disable=SC2086 # words
+    mf-bc $small "$@" >watched 2>/dev/null &
+    pid=$!
+    exec 9<watched
+    head -c 1000 <&9 >/dev/null
+    kill "-$signal" "$pid"
+    wait "$pid" || [ $? -gt 128 ]
+    exec 9<&-
+}
+
 @test "a complete stream of metrics, whose loss falls, and its copy in the run's folder" {
     bc run.dir=a clone.steps=400 >a.mf
     mf-check <a.mf
@@ -38,14 +53,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
 @test "an interrupted run resumes to the same bytes" {
     small="$small clone.steps=1000"
     bc run.dir=whole >/dev/null
-    mkfifo watched
-    # shellcheck disable=SC2086 # words
-    mf-bc $small run.dir=cut >watched &
-    exec 9<watched
-    head -c 1000 <&9 >/dev/null
-    kill -TERM $!
-    wait $! || [ $? -eq 143 ]
-    exec 9<&-
+    interrupt TERM run.dir=cut
     [ -s "$(clone cut)" ]
     run ! cmp -s "$(clone whole)" "$(clone cut)"
     bc run.dir=cut run.resume=auto >/dev/null
@@ -76,6 +84,27 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
         bc run.dir=s run.force=true $net $words >s.mf
         mf-check <s.mf
     done
+}
+
+@test "cfm, for every network: a killed run resumes to the same bytes, with the average that teaches" {
+    mf-collect env=point collect.actor=expert collect.episodes=8 training.num_envs=4 2>/dev/null | mf-record demos.hdf5
+    small="$small clone.dataset=demos.hdf5 clone.loss=cfm clone.steps=1000 clone.ema_decay=.9"
+    bc run.dir=whole threads=2 >/dev/null
+    interrupt TERM run.dir=cut
+    interrupt KILL run.dir=cut run.resume=auto
+    run ! cmp -s "$(clone whole)" "$(clone cut)"
+    bc run.dir=cut run.resume=auto threads=1 >/dev/null
+    cmp "$(clone whole)" "$(clone cut)"
+    for weights in raw ema; do
+        mf-eval whole eval.num_episodes=4 policy.weights=$weights eval.json=$weights.json >/dev/null 2>&1
+        [ "$(jq -r '.results[0].weights' $weights.json)" = $weights ]
+    done
+    [ "$(jq -r '.results[0].digest' raw.json)" != "$(jq -r '.results[0].digest' ema.json)" ]
+    bc run.dir=alone clone.ema_decay=0 clone.ema_max=0 >/dev/null # the student is its own teacher
+    run ! cmp -s "$(clone whole)" "$(clone alone)"
+    bc run.dir=steps policy.network=shortcut_mlp 'policy.cond_hidden=[16,16]' policy.target_time=zero clone.steps=20 >/dev/null
+    run -2 bc run.dir=refused policy.network=shortcut_mlp 'policy.cond_hidden=[16,16]'
+    [[ $output == *"policy.target_time=zero"* ]]
 }
 
 @test "invalid requests are refused with an error" {

@@ -262,7 +262,7 @@ def cloning(out, name, net, kind, sampling, noise0, seed=11, step=3, B=8):
         rng = Rng(seed, i, step)
         noise = rng.normal(D)
         mix = lambda t: (1 - t) * noise + t * data[i]
-        if kind == "flow" or i < B - B // 4:
+        if kind == "flow" or i < (int(0.75 * B) if kind == "cfm" else B - B // 4):
             t = draw_time(rng, sampling)
             flow.append(((velocity(policy, mix(t), t, 0, obs[i]) - (data[i] - noise)) ** 2).mean())
             continue
@@ -274,6 +274,12 @@ def cloning(out, name, net, kind, sampling, noise0, seed=11, step=3, B=8):
                 v1 = velocity(teacher, mix(t), t, d / 2, obs[i])
                 v2 = velocity(teacher, mix(t) + v1 * d / 2, t + d / 2, d / 2, obs[i])
                 target = (v1 + v2) / 2
+            elif kind == "cfm":  # published in noise1
+                t1 = 1e-3 + (1 - 2e-3) * rng.uniform()
+                r = max(t1 - (0.01 + 0.09 * rng.uniform()), 1e-3)
+                t, d = 1 - t1, 0
+                action = mix(1 - r) - r * -velocity(teacher, mix(1 - r), 1 - r, 0, obs[i])
+                target = -(mix(t) - action) / t1
             else:
                 t = rng.below(10) / 10
                 d = rng.uniform()
@@ -305,3 +311,5 @@ if __name__ == "__main__":
         cloning(file, "shortcut1", "shortcut", "shortcut", "uniform", False)
         cloning(file, "consistency0", "shortcut", "consistency", "beta", True)
         cloning(file, "consistency1", "shortcut", "consistency", "beta", False)
+        cloning(file, "cfm0", "reflow", "cfm", "beta", True)
+        cloning(file, "cfm1", "shortcut", "cfm", "uniform", False, B=7)

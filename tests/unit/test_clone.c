@@ -20,15 +20,26 @@ static const struct {
     {"shortcut1", "shortcut_mlp", MF_TIME_UNIFORM, MF_CLONE_SHORTCUT, MF_NOISE1},
     {"consistency0", "shortcut_mlp", MF_TIME_AUTO, MF_CLONE_CONSISTENCY, MF_NOISE0},
     {"consistency1", "shortcut_mlp", MF_TIME_BETA, MF_CLONE_CONSISTENCY, MF_NOISE1},
+    {"cfm0", "reflow_mlp", MF_TIME_AUTO, MF_CLONE_CFM, MF_NOISE0},
+    {"cfm1", "shortcut_mlp", MF_TIME_UNIFORM, MF_CLONE_CFM, MF_NOISE1}, /* of 7 samples: 5 flow, 2 with a teacher */
 };
+
+static struct mf_policy_spec spec_of(size_t c)
+{
+    struct mf_policy_spec s = small_spec(cases[c].net);
+    s.convention = cases[c].convention;
+    if (cases[c].loss == MF_CLONE_CFM)
+        s.target_time = MF_TARGET_ZERO;
+    return s;
+}
 
 static void as_torch(size_t c)
 {
-    enum { B = 8, O = 5, D = 6 };
+    enum { MOST = 8, O = 5, D = 6 };
     struct mf_err err;
     struct mf_policy p;
-    struct mf_policy_spec s = small_spec(cases[c].net);
-    s.convention = cases[c].convention;
+    struct mf_policy_spec s = spec_of(c);
+    size_t B = 0;
     must(mf_policy_init(&p, &s, &err), &err);
     char key[64];
     snprintf(key, sizeof key, "%s.param", cases[c].name);
@@ -38,9 +49,10 @@ static void as_torch(size_t c)
     snprintf(key, sizeof key, "%s.teacher.param", cases[c].name);
     load_params(&fixture, key, &p.params, teacher);
     snprintf(key, sizeof key, "%s.obs", cases[c].name);
-    float *obs = fixture_find(&fixture, key, NULL), *mixed_obs = calloc(B * O, sizeof *obs);
+    float *obs = fixture_find(&fixture, key, &B), *mixed_obs = calloc(MOST * O, sizeof *obs);
+    B /= O;
     snprintf(key, sizeof key, "%s.actions", cases[c].name);
-    float *actions = fixture_find(&fixture, key, NULL), *mixed = calloc(B * D, sizeof *actions);
+    float *actions = fixture_find(&fixture, key, NULL), *mixed = calloc(MOST * D, sizeof *actions);
     snprintf(key, sizeof key, "%s.loss", cases[c].name);
     float *want = fixture_find(&fixture, key, NULL);
 
@@ -58,9 +70,9 @@ static void as_torch(size_t c)
     ok(error < 1e-5 && found > 8, "%s: gradients of %d tensors, relative error %.1e", cases[c].name, found, error);
 
     /* The same batch through an index. */
-    uint32_t index[B];
+    uint32_t index[MOST];
     for (uint32_t i = 0; i < B; i++) {
-        index[i] = i * 3 % B;
+        index[i] = i * 3 % (uint32_t)B;
         memcpy(mixed_obs + index[i] * O, obs + i * O, O * sizeof *obs);
         memcpy(mixed + index[i] * D, actions + i * D, D * sizeof *actions);
     }
@@ -92,12 +104,11 @@ static void train(size_t c, bool ahead, struct mf_policy *p, double loss[STEPS])
 {
     enum { B = 8, O = 5, D = 6 };
     struct mf_err err;
-    struct mf_policy_spec s = small_spec(cases[c].net);
+    struct mf_policy_spec s = spec_of(c);
     struct mf_cloner *m;
     struct mf_optimizer o;
     struct mf_verdict v;
     float obs[B * O], actions[B * D];
-    s.convention = cases[c].convention;
     must(mf_policy_init(p, &s, &err), &err);
     mf_policy_fresh(p, 3);
     must(mf_cloner_new(&m, engine, p, &(struct mf_clone_opts){cases[c].loss, cases[c].sampling, .1f, 11}, &err), &err);
@@ -147,6 +158,10 @@ static void refused(void)
        err.text);
     ok(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){.loss = MF_CLONE_CONSISTENCY}, &err) == MF_EUSAGE, "%s",
        err.text);
+    mf_policy_release(&p);
+    s = small_spec("shortcut_mlp");
+    must(mf_policy_init(&p, &s, &err), &err);
+    ok(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){.loss = MF_CLONE_CFM}, &err) == MF_EUSAGE, "%s", err.text);
     mf_policy_release(&p);
 }
 

@@ -295,6 +295,14 @@ static void cloning(void)
     ok(plain == clone(&p, MF_CLONE_CONSISTENCY, 0, 2, ema, norm), "the teacher uses the encoder that is trained");
     ema[p.params.p[mf_param_find(&p.params, "model.input_emb.bias")].at] += 1;
     ok(plain != clone(&p, MF_CLONE_CONSISTENCY, 0, 2, ema, norm), "and thinks with averaged weights");
+    memcpy(ema, p.params.value, p.params.size * sizeof *ema);
+    p.spec.target_time = MF_TARGET_ZERO;
+    plain = clone(&p, MF_CLONE_CFM, 0, 2, NULL, norm);
+    ok(norm[MF_GROUP_ENCODER] > 0 && plain == clone(&p, MF_CLONE_CFM, 0, 2, ema, norm), "cfm trains the encoder, too");
+    for (int i = 0; i < p.params.n; i++)
+        for (int j = 0; p.params.p[i].group == MF_GROUP_ENCODER && j < p.params.p[i].rows * p.params.p[i].cols; j++)
+            ema[p.params.p[i].at + (size_t)j] *= 2;
+    ok(plain != clone(&p, MF_CLONE_CFM, 0, 2, ema, norm), "and its teacher uses the averaged encoder");
     free(ema);
     mf_policy_release(&p);
 }

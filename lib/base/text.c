@@ -42,12 +42,17 @@ void mf_list_add(char *list, size_t size, const char *between, const char *word)
     snprintf(list + n, size - n, "%s%s", n ? between : "", word);
 }
 
-uint64_t mf_text_hash(const char *text)
+uint64_t mf_bytes_hash(const void *bytes, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325;
-    for (; *text; text++)
-        h = (h ^ (uint8_t)*text) * 0x100000001b3;
+    for (const uint8_t *b = bytes; n > 0; n--, b++)
+        h = (h ^ *b) * 0x100000001b3;
     return h;
+}
+
+uint64_t mf_text_hash(const char *text)
+{
+    return mf_bytes_hash(text, strlen(text));
 }
 
 char *mf_escape(char *to, const char *text, const char *special)

@@ -17,6 +17,7 @@ const char *mf_word_at(const char *words, int i, int *n);
 void mf_list_add(char *list, size_t size, const char *between, const char *word);
 
 uint64_t mf_text_hash(const char *text); /* FNV-1a */
+uint64_t mf_bytes_hash(const void *bytes, size_t n);
 
 /* Copies the text with a backslash before each backslash and each character of `special`: at most twice its bytes and
  * the NUL. Returns `to`. */

@@ -10,7 +10,7 @@
 #include "flow/checkpoint_priv.h"
 #include "flow/fields.h"
 
-const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "encoder", "buffer"};
+const char *const mf_group_names[MF_GROUPS] = {"policy", "critic", "noise", "encoder", "steer", "buffer"};
 
 int mf_param_shape(const struct mf_param *p, size_t dim[4])
 {

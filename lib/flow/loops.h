@@ -12,6 +12,7 @@
 #include "flow/ops.h"
 
 static const float MF_LOG_2PI = 1.8378770664093453f;
+static const float MF_SQUASHED = 1e-6f; /* added to the slope of a tanh under a logarithm */
 
 MF_EVERYWHERE static inline float mf_flow_kept(float x, float limit)
 {
@@ -84,6 +85,49 @@ MF_EVERYWHERE static inline double mf_flow_entropy_at(float std)
 MF_EVERYWHERE static inline float mf_flow_entropy_by_std(float g, float scale, float std)
 {
     return g * scale / std;
+}
+
+/* ---- the latent actor's Gaussian ---- */
+
+MF_EVERYWHERE static inline float mf_latent_std_at(const struct mf_latent_std_how *how, float x)
+{
+    return expf(x < how->low ? how->low : x > how->high ? how->high : x);
+}
+
+/* The gradient of x, where that of std = mf_latent_std_at(how, x) is g. */
+MF_EVERYWHERE static inline float mf_latent_std_by(const struct mf_latent_std_how *how, float g, float x, float std)
+{
+    return x < how->low || x > how->high ? 0.0f : g * std;
+}
+
+MF_EVERYWHERE static inline float mf_latent_draw_at(float magnitude, float mean, float std, float eps)
+{
+    float u = mean + std * eps;
+    return magnitude > 0.0f ? magnitude * tanhf(u) : u;
+}
+
+/* The gradient of the mean, where that of the draw is g; the std's is eps times that. */
+MF_EVERYWHERE static inline float mf_latent_draw_by_mean(float g, float magnitude, float mean, float std, float eps)
+{
+    float t = tanhf(mean + std * eps);
+    return magnitude > 0.0f ? g * magnitude * (1.0f - t * t) : g;
+}
+
+MF_EVERYWHERE static inline float mf_latent_logpi_at(float mean, float std, float eps)
+{
+    float t = tanhf(mean + std * eps);
+    return -logf(std) - 0.5f * MF_LOG_2PI - 0.5f * eps * eps - logf(1.0f - t * t + MF_SQUASHED);
+}
+
+MF_EVERYWHERE static inline float mf_latent_logpi_by_mean(float g, float mean, float std, float eps)
+{
+    float t = tanhf(mean + std * eps), slope = 1.0f - t * t;
+    return g * 2.0f * t * slope / (slope + MF_SQUASHED);
+}
+
+MF_EVERYWHERE static inline float mf_latent_logpi_by_std(float g, float mean, float std, float eps)
+{
+    return mf_latent_logpi_by_mean(g, mean, std, eps) * eps - g / std;
 }
 
 /* The columns [from, to) of the elements that column e of a reduction's result sums. D: all columns. */

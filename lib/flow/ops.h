@@ -1,7 +1,7 @@
 /* ops.h - the flow's own operations, each in a file op_NAME.c of this room. k runs over rows, d over D = H*A cols.
  *
  * Their attributes: flow_mean: float, the limit. flow_noise: struct mf_flow_noise_how. flow_entropy: float, the scale.
- * reduce: struct mf_reduce_how.
+ * latent_std: struct mf_latent_std_how. latent_draw: float, the magnitude. reduce: struct mf_reduce_how.
  */
 #ifndef MF_FLOW_OPS_H
 #define MF_FLOW_OPS_H
@@ -26,6 +26,20 @@ struct mf_val mf_flow_logprob(struct mf_graph *g, struct mf_val next, struct mf_
                               struct mf_val coef);
 /* Rate: sum over (rows, cols) of .5 log(2 pi e) + log std, times scale: (1, 1). */
 struct mf_val mf_flow_entropy(struct mf_graph *g, struct mf_val std, float scale);
+
+/* The latent actor's Gaussian (Wagenmaker et al. 2025; its squashed form: Haarnoja et al. 2018, appendix C); all (rows,
+ * cols) of the same rows. */
+struct mf_latent_std_how {
+    float low, high;
+};
+/* exp(logstd), logstd clamped to [low, high]: beyond, its gradient is 0. */
+struct mf_val mf_latent_std(struct mf_graph *g, struct mf_val logstd, float low, float high);
+/* u = mean + std*eps; magnitude > 0: magnitude * tanh(u). No gradient into eps. */
+struct mf_val mf_latent_draw(struct mf_graph *g, struct mf_val mean, struct mf_val std, struct mf_val eps,
+                             float magnitude);
+/* Elements of log pi of tanh(u), u as drawn: log N(u; mean, std^2) - log(1 - tanh(u)^2 + 1e-6), by the draw's gradient
+ * into mean and std. */
+struct mf_val mf_latent_logpi(struct mf_graph *g, struct mf_val mean, struct mf_val std, struct mf_val eps);
 
 /* The granularity of the ratio, from elements (rows = steps, H*A). */
 enum mf_reduce {

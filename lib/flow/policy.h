@@ -39,7 +39,7 @@ void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, 
 void mf_policy_normalize_key(const struct mf_policy *p, const char *key, float *obs);
 
 /* The groups that an average (EMA) covers, as bits: the weights that sampling uses. */
-enum { MF_AVERAGED = 1 << MF_GROUP_POLICY | 1 << MF_GROUP_ENCODER };
+enum { MF_AVERAGED = 1 << MF_GROUP_POLICY | 1 << MF_GROUP_ENCODER | 1 << MF_GROUP_STEER };
 static inline bool mf_is_averaged(enum mf_group group)
 {
     return MF_AVERAGED >> group & 1;

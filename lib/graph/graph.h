@@ -26,6 +26,7 @@ enum mf_group {
     MF_GROUP_CRITIC,
     MF_GROUP_NOISE,
     MF_GROUP_ENCODER, /* of observations, in networks that have one */
+    MF_GROUP_STEER,   /* the latent actor, which chooses the initial noise of a frozen flow */
     MF_GROUP_BUFFER,  /* saved, never trained */
     MF_GROUPS
 };
@@ -34,6 +35,7 @@ enum mf_init {
     MF_INIT_UNIFORM, /* U(-a,a) */
     MF_INIT_NORMAL,  /* N(0,a) */
     MF_INIT_CONST,   /* a */
+    MF_INIT_ORTHO,   /* a times orthonormal rows, or columns where those are fewer (Saxe et al. 2014, as in PyTorch) */
     MF_INIT_GRID_X,  /* places in [-1, 1] of the pixels of a map with rows of a pixels, from left to right */
     MF_INIT_GRID_Y   /* from top to bottom */
 };

@@ -81,6 +81,36 @@ static float place(size_t i, size_t n)
     return n > 1 ? (float)(-1 + 2 * (double)i / (double)(n - 1)) : -1;
 }
 
+/* The shorter side's vectors, orthonormal by modified Gram-Schmidt, times a. Of a matrix with more rows than columns
+ * they are its columns. */
+static void orthogonal(struct mf_rng *rng, const struct mf_param *p, float *v)
+{
+    const size_t rows = (size_t)p->rows, cols = (size_t)p->cols;
+    const bool tall = rows > cols;
+    const size_t n = tall ? cols : rows, len = tall ? rows : cols, step = tall ? cols : 1, next = tall ? 1 : cols;
+    double *q = mf_xcalloc(n * len, sizeof *q);
+    mf_rng_normal(rng, v, n * len);
+    for (size_t i = 0; i < n; i++) {
+        double *x = q + i * len, square = 0;
+        for (size_t k = 0; k < len; k++)
+            x[k] = (double)v[i * next + k * step];
+        for (size_t j = 0; j < i; j++) {
+            double dot = 0;
+            for (size_t k = 0; k < len; k++)
+                dot += x[k] * q[j * len + k];
+            for (size_t k = 0; k < len; k++)
+                x[k] -= dot * q[j * len + k];
+        }
+        for (size_t k = 0; k < len; k++)
+            square += x[k] * x[k];
+        for (size_t k = 0; k < len; k++) {
+            x[k] /= sqrt(square);
+            v[i * next + k * step] = p->a * (float)x[k];
+        }
+    }
+    free(q);
+}
+
 void mf_params_fresh(struct mf_params *ps, uint64_t seed)
 {
     for (int i = 0; i < ps->n; i++) {
@@ -88,6 +118,10 @@ void mf_params_fresh(struct mf_params *ps, uint64_t seed)
         struct mf_rng rng = mf_rng_at(seed, MF_RNG_INIT, 0, name_hash(p->name), 0);
         float *v = ps->value + p->at;
         size_t n = (size_t)p->rows * (size_t)p->cols, row = (size_t)p->a;
+        if (p->init == MF_INIT_ORTHO) {
+            orthogonal(&rng, p, v);
+            continue;
+        }
         if (p->init == MF_INIT_NORMAL)
             mf_rng_normal(&rng, v, n);
         for (size_t j = 0; j < n; j++)

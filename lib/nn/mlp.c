@@ -5,17 +5,28 @@
 
 #include "nn/encoder.h"
 
-struct mf_layer mf_layer(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int out)
+static struct mf_layer layer(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int out,
+                             enum mf_init init, float weight, float bias)
 {
     struct mf_params *ps = mf_graph_params(g);
     char name[128];
-    float a = (float)(1.0 / sqrt(in));
     struct mf_layer l;
     snprintf(name, sizeof name, "%s.weight", prefix);
-    l.W = mf_param_add(ps, name, out, in, 2, group, MF_INIT_UNIFORM, a);
+    l.W = mf_param_add(ps, name, out, in, 2, group, init, weight);
     snprintf(name, sizeof name, "%s.bias", prefix);
-    l.b = mf_param_add(ps, name, 1, out, 1, group, MF_INIT_UNIFORM, a);
+    l.b = mf_param_add(ps, name, 1, out, 1, group, bias > 0 ? MF_INIT_UNIFORM : MF_INIT_CONST, bias);
     return l;
+}
+
+struct mf_layer mf_layer(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int out)
+{
+    const float a = (float)(1.0 / sqrt(in));
+    return layer(g, group, prefix, in, out, MF_INIT_UNIFORM, a, a);
+}
+
+struct mf_layer mf_layer_ortho(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int out, float gain)
+{
+    return layer(g, group, prefix, in, out, MF_INIT_ORTHO, gain, 0);
 }
 
 struct mf_val mf_layer_apply(struct mf_graph *g, struct mf_layer l, struct mf_val x, enum mf_act act)

@@ -1,6 +1,6 @@
 /* mlp.h - layers that several networks share. Parameters have the names of PyTorch's state_dicts.
  *
- * Linear layers are initialised as in PyTorch: weight and bias U(+-1/sqrt(in)).
+ * Linear layers are initialised as in PyTorch, weight and bias U(+-1/sqrt(in)), unless stated.
  */
 #ifndef MF_NN_MLP_H
 #define MF_NN_MLP_H
@@ -16,6 +16,9 @@ struct mf_layer { /* a Linear: parameter indices */
 
 /* The layer `prefix`.{weight,bias}: (out, in), (out). */
 struct mf_layer mf_layer(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int out);
+/* The same, with an orthogonal weight times gain and a bias of 0 at first. */
+struct mf_layer mf_layer_ortho(struct mf_graph *g, enum mf_group group, const char *prefix, int in, int out,
+                               float gain);
 struct mf_val mf_layer_apply(struct mf_graph *g, struct mf_layer l, struct mf_val x, enum mf_act act);
 
 /* `prefix`.moduleList.{i}.linear_1: x -> dims[0] -> .. -> dims[n-1], act between, none at the end. */

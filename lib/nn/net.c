@@ -56,6 +56,13 @@ struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int 
     return mf_critic(g, n_hidden, hidden, own.obs);
 }
 
+struct mf_val mf_net_summary(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs)
+{
+    if (!s->net->value)
+        return mf_detach(g, obs->obs);
+    return mf_detach(g, mf_pool(g, mf_concat(g, 2, obs->features), 1, MF_POOL_MEAN));
+}
+
 int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err)
 {
     char names[256] = "";

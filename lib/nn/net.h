@@ -99,6 +99,9 @@ struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s);
 struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                            const struct mf_share *obs);
 
+/* The observation in one row, without a gradient: the critic's input, of tokens their mean. */
+struct mf_val mf_net_summary(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs);
+
 /* Critic: ResidualMLP [O, hidden.., 1], Mish (ReinFlow): obs (1, O) -> (1, 1). */
 struct mf_val mf_critic(struct mf_graph *g, int n_hidden, const int *hidden, struct mf_val obs);
 /* Noise net: MLP [e + F, hidden.., D] with tanh between, over the detached time embedding and the observation's: (k,
@@ -106,5 +109,12 @@ struct mf_val mf_critic(struct mf_graph *g, int n_hidden, const int *hidden, str
  * logvar_max beside its weights. */
 struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, int D, struct mf_val time,
                            struct mf_val obs);
+
+struct mf_latent { /* (1, D) each */
+    struct mf_val mean, logstd;
+};
+/* The actor of DSRL (Wagenmaker et al. 2025, arXiv 2506.15799) over an observation (1, F): an MLP with ReLU and two
+ * heads, which give the Gaussian of the initial noise (1, D). */
+struct mf_latent mf_latent_actor(struct mf_graph *g, int n_hidden, const int *hidden, int D, struct mf_val obs);
 
 #endif

@@ -270,4 +270,20 @@ case("max_pool2d_padded", lambda x: in_maps(lambda u: F.max_pool2d(u, 3, 2, 1), 
 case("transpose", lambda x: x.reshape(2, 9, 5).transpose(1, 2).reshape(10, 9), [rand(18, 5)])
 case("blend", lambda x, W: (x.reshape(3, 6, 5) * W).sum(1), [rand(18, 5), rand(6, 5)])
 
+
+# The latent actor's Gaussian.
+def squashed(m, s, e):
+    u = m + s * e
+    return torch.distributions.Normal(m, s).log_prob(u) - torch.log(1 - torch.tanh(u) ** 2 + 1e-6)
+
+
+def positive(*shape):
+    return 0.3 + torch.rand(*shape).double()
+
+
+case("latent_std", lambda x: x.clamp(-0.5, 0.7).exp(), [rand(R, D)])
+case("latent_draw_plain", lambda m, s, e: m + s * e, [rand(R, D), positive(R, D)], [rand(R, D)])
+case("latent_draw_squashed", lambda m, s, e: 1.5 * torch.tanh(m + s * e), [rand(R, D), positive(R, D)], [rand(R, D)])
+case("latent_logpi", squashed, [rand(R, D), positive(R, D)], [rand(R, D)])
+
 save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

@@ -115,7 +115,7 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
     if (mf_frame_kind(f) != MF_ROLLOUT)
         return mf_history_take(&c->history, f, err);
     unsigned need = (has(f, "prev_values") ? MF_NEED_VALUES : 0) | (has(f, "chains") ? MF_NEED_CHAINS : 0) |
-                    (has(f, "advantages") ? MF_NEED_ADVANTAGES : 0);
+                    (has(f, "samples") ? MF_NEED_SAMPLES : 0) | (has(f, "advantages") ? MF_NEED_ADVANTAGES : 0);
     if ((rc = mf_rollout_bind(&r, f, need, err)) || (rc = alike(c, f, err)))
         return rc;
     for (int i = 0; i < mf_frame_arrays(f) && rc == 0; i++)

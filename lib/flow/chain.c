@@ -36,6 +36,8 @@ struct mf_val mf_chain_logprobs(struct mf_graph *g, const struct mf_policy_spec 
     case MF_STEP_MEAN:
         return mf_reduce(g, elements, first, MF_REDUCE_TOKEN, A, C, at, 1.0f / (float)(s->K + 1));
     case MF_STEP:
+    case MF_FPO:
+    case MF_FPO_EACH:
         break;
     }
     return mf_reduce(g, elements, first, MF_REDUCE_TOKEN, A, C, at, 1);

@@ -27,7 +27,7 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.n_action_steps=%d from policy.action_offset=%d do not lie within policy.horizon=%d",
                           s->n_action_steps, s->action_offset, s->horizon);
-    if (joint == step)
+    if (mf_policy_scores_chain(s) && joint == step)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.objective=%s does not go with policy.denoise=%s: step scores the one drawn step of "
                           "single, the other objectives score the whole chain of joint",

@@ -1,24 +1,29 @@
 #include "flow/sampler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "dev/device.h"
 #include "flow/chain.h"
+#include "flow/fpo.h"
 #include "flow/grid.h"
 
 struct mf_sampler {
     struct mf_engine *e;
     struct mf_policy *p;
-    bool evaluation;
+    bool evaluation, noisy; /* noisy: its steps draw noise, and are scored */
     struct mf_graph *g, *value_g;
     struct mf_plan *plan, *value_plan; /* value_plan NULL: no critic */
     struct mf_val obs, noise, eps, coef, time, step, bounds;
+    struct mf_fpo fpo;
+    struct mf_val fpo_step;
     struct mf_val chain, last, logprobs, value, encoding;
     struct mf_val value_obs, value_only;
-    double low, high;       /* the noise that the plan was set to */
-    float *x, *end, *table; /* rows of normalised observations, of last points, of coefficients */
-    size_t room;            /* rows of the arrays */
+    double low, high;          /* the noise that the plan was set to */
+    float *x, *end, *table;    /* rows of normalised observations, of last points, of coefficients */
+    struct mf_fpo_draws draws; /* rows of FPO's draws */
+    size_t room;               /* rows of the arrays */
     struct mf_arena arena;
 };
 
@@ -32,7 +37,17 @@ static struct mf_share one_time(struct mf_graph *g, const struct mf_share *all, 
     return one;
 }
 
-/* All K steps in one graph. Evaluation follows the ODE: no noise, no chain, no critic. */
+static void score_last(struct mf_sampler *m, struct mf_graph *g, const struct mf_share *obs)
+{
+    const struct mf_policy_spec *s = &m->p->spec;
+    if (s->net.net->step_size)
+        m->fpo_step = mf_shared(g, s->fpo_draws, 1);
+    mf_fpo_inputs(g, s, &m->fpo);
+    m->logprobs = mf_fpo_logprobs(g, s, mf_fpo_elements(g, s, &m->fpo, obs, m->fpo_step, m->last));
+}
+
+/* All K steps in one graph. Evaluation follows the ODE: no noise, no chain, no critic. FPO follows it, too, and scores
+ * the last point. */
 static void build(struct mf_sampler *m, struct mf_graph *g)
 {
     const struct mf_policy_spec *s = &m->p->spec;
@@ -46,9 +61,9 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
     m->time = mf_shared(g, K, 1);
     if (net->step_size)
         m->step = mf_shared(g, K, 1);
-    if (!m->evaluation)
+    if (m->noisy)
         m->eps = mf_input(g, K, D);
-    if (!m->evaluation && s->learned_noise)
+    if (m->noisy && s->learned_noise)
         m->bounds = mf_shared(g, 1, 2);
 
     struct mf_share obs = mf_net_features(g, &s->net, m->obs, false), times = net->time(g, &s->net, m->time, m->step);
@@ -58,20 +73,24 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
         struct mf_val coef = mf_slice_rows(g, m->coef, k, 1);
         struct mf_share time = one_time(g, &times, k);
         float last = k == K - 1 ? s->final_limit : 0, limit = s->mean_limit;
-        if (m->evaluation && last > 0 && (limit <= 0 || last < limit))
+        if (!m->noisy && last > 0 && (limit <= 0 || last < limit))
             limit = last;
         struct mf_chain_step step = mf_chain_step_build(g, s, &obs, &time, x[k], coef, m->bounds, limit);
         mean[k] = x[k + 1] = step.mean;
         std[k] = step.std;
-        if (!m->evaluation)
+        if (m->noisy)
             x[k + 1] = mf_flow_noise(g, step.mean, step.std, coef, mf_slice_rows(g, m->eps, k, 1), s->noise_clip, last);
     }
     m->last = x[K];
     if (m->evaluation)
         return;
-    struct mf_chain_step steps = {mf_stack(g, K, mean), m->bounds.id ? mf_stack(g, K, std) : MF_NONE};
-    m->chain = mf_stack(g, K + 1, x);
-    m->logprobs = mf_chain_logprobs(g, s, mf_chain_elements(g, m->chain, steps, m->coef), m->chain);
+    if (mf_policy_is_fpo(s)) {
+        score_last(m, g, &obs);
+    } else {
+        struct mf_chain_step steps = {mf_stack(g, K, mean), m->bounds.id ? mf_stack(g, K, std) : MF_NONE};
+        m->chain = mf_stack(g, K + 1, x);
+        m->logprobs = mf_chain_logprobs(g, s, mf_chain_elements(g, m->chain, steps, m->coef), m->chain);
+    }
     if (s->n_critic)
         m->value = mf_net_value(g, &s->net, s->n_critic, s->critic, &obs);
 }
@@ -95,13 +114,18 @@ static int plan(struct mf_sampler *m, struct mf_engine *e, struct mf_err *err)
 int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation, struct mf_err *err)
 {
     struct mf_sampler *m = mf_xcalloc(1, sizeof *m);
-    *m = (struct mf_sampler){.e = e, .p = p, .evaluation = evaluation || p->spec.noise_method == MF_FLOW_ODE};
+    *m = (struct mf_sampler){.e = e, .p = p, .evaluation = evaluation};
+    m->noisy = !evaluation && p->spec.noise_method != MF_FLOW_ODE;
     int rc = plan(m, e, err);
     if (rc) {
         mf_sampler_free(m);
         return rc;
     }
     mf_chain_step_set(m->plan, p, p->spec.K, m->time, m->step, m->bounds);
+    if (m->fpo.sides.id) {
+        mf_fpo_set(m->plan, &m->fpo, &p->spec);
+        mf_chain_step_set(m->plan, p, p->spec.fpo_draws, MF_NONE, m->fpo_step, MF_NONE);
+    }
     m->low = p->noise_low;
     m->high = p->noise_high;
     *s = m;
@@ -126,6 +150,12 @@ static void place(struct mf_sampler *m, size_t n, struct mf_arena *a)
     m->x = mf_arena_take(a, n * (size_t)net->O, sizeof *m->x);
     m->end = mf_arena_take(a, n * (size_t)net->D, sizeof *m->end);
     m->table = mf_arena_take(a, n * (size_t)m->p->spec.K * 3, sizeof *m->table);
+    if (!m->fpo.noise.id)
+        return;
+    const size_t M = n * (size_t)m->p->spec.fpo_draws;
+    m->draws.noise = mf_arena_take(a, M * (size_t)net->D, sizeof(float));
+    m->draws.time = mf_arena_take(a, M, sizeof(float));
+    m->draws.coef = mf_arena_take(a, M * 3, sizeof(float));
 }
 
 void mf_sampler_memory(const struct mf_sampler *s, size_t n, struct mf_memory *to)
@@ -160,7 +190,7 @@ static int coefficients(struct mf_sampler *m, int n, const int32_t *inds, size_t
 {
     const struct mf_policy_spec *s = &m->p->spec;
     int K = s->K, drawable = s->noise_method == MF_FLOW_CPS ? K - 1 : K;
-    bool single = !m->evaluation && s->denoise == MF_SINGLE;
+    bool single = m->noisy && s->denoise == MF_SINGLE;
     *stride = single ? (size_t)K * 3 : 0;
     for (int i = 0; i < (single ? n : 1); i++) {
         int drawn = single ? inds[(size_t)i * (size_t)K] : 0;
@@ -168,7 +198,7 @@ static int coefficients(struct mf_sampler *m, int n, const int32_t *inds, size_t
             return mf_err_set(err, MF_EUSAGE, "sample %d draws denoising step %d, which is not one of 0..%d", i, drawn,
                               drawable - 1);
         for (int k = 0; k < K; k++)
-            mf_flow_coef(s, k, m->p->noise_high, !m->evaluation && (!single || k == drawn),
+            mf_flow_coef(s, k, m->p->noise_high, m->noisy && (!single || k == drawn),
                          m->table + (size_t)i * *stride + 3 * k);
     }
     return 0;
@@ -185,6 +215,29 @@ static void actions_out(const struct mf_sampler *m, int n, float *actions)
     }
 }
 
+static void draw(const struct mf_sampler *m, int n, const uint64_t *keys)
+{
+    const struct mf_policy_spec *s = &m->p->spec;
+    const size_t M = (size_t)s->fpo_draws, D = (size_t)s->net.D;
+    for (size_t i = 0; i < (size_t)n; i++)
+        mf_fpo_draw(
+            s, keys[i],
+            &(struct mf_fpo_draws){m->draws.noise + i * M * D, m->draws.time + i * M, m->draws.coef + i * M * 3});
+}
+
+static void feed(struct mf_feed *to, int *n, struct mf_val input, const float *base, size_t stride)
+{
+    if (input.id)
+        to[(*n)++] = (struct mf_feed){.input = input, .base = base, .stride = stride};
+}
+
+/* Values that the graph lacks, or that are not wanted, are left out. */
+static void fetch(struct mf_fetch *to, int *n, struct mf_val value, float *base, size_t stride)
+{
+    if (value.id && base)
+        to[(*n)++] = (struct mf_fetch){.value = value, .base = base, .stride = stride};
+}
+
 int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struct mf_err *err)
 {
     const struct mf_policy *p = m->p;
@@ -198,27 +251,34 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
         m->low = p->noise_low;
         m->high = p->noise_high;
     }
-    struct mf_feed feed[4] = {{m->obs, m->x, O, false},
-                              {m->noise, x->noise, D, false},
-                              {m->coef, m->table, stride, false},
-                              {m->eps, x->eps, K * D, false}};
-    struct mf_fetch fetch[5] = {{m->last, m->end, D}};
-    int fetches = 1;
-    if (x->chains && m->chain.id)
-        fetch[fetches++] = (struct mf_fetch){m->chain, x->chains, (K + 1) * D};
-    if (x->logprobs && m->logprobs.id)
-        fetch[fetches++] = (struct mf_fetch){m->logprobs, x->logprobs, (size_t)mf_logprob_width(&p->spec)};
-    if (x->values && m->value.id)
-        fetch[fetches++] = (struct mf_fetch){m->value, x->values, 1};
-    if (x->encoding && m->encoding.id)
-        fetch[fetches++] = (struct mf_fetch){m->encoding, x->encoding,
-                                             (size_t)(mf_rows(m->g, m->encoding) * mf_cols(m->g, m->encoding))};
+    if (m->fpo.noise.id)
+        draw(m, n, x->draws);
+    const size_t M = (size_t)p->spec.fpo_draws;
+    struct mf_feed feeds[7];
+    struct mf_fetch fetches[6];
+    int n_feeds = 0, n_fetches = 0;
+    feed(feeds, &n_feeds, m->obs, m->x, O);
+    feed(feeds, &n_feeds, m->noise, x->noise, D);
+    feed(feeds, &n_feeds, m->coef, m->table, stride);
+    feed(feeds, &n_feeds, m->eps, x->eps, K * D);
+    feed(feeds, &n_feeds, m->fpo.noise, m->draws.noise, M * D);
+    feed(feeds, &n_feeds, m->fpo.time, m->draws.time, M);
+    feed(feeds, &n_feeds, m->fpo.coef, m->draws.coef, M * 3);
+    fetch(fetches, &n_fetches, m->last, m->end, D);
+    fetch(fetches, &n_fetches, m->chain, x->chains, (K + 1) * D);
+    fetch(fetches, &n_fetches, m->logprobs, x->logprobs, (size_t)mf_logprob_width(&p->spec));
+    fetch(fetches, &n_fetches, m->value, x->values, 1);
+    fetch(fetches, &n_fetches, m->encoding, x->encoding,
+          m->encoding.id ? (size_t)(mf_rows(m->g, m->encoding) * mf_cols(m->g, m->encoding)) : 0);
     const struct mf_batch batch = {
-        .n = (size_t)n, .feed = feed, .n_feeds = m->eps.id ? 4 : 3, .fetch = fetch, .n_fetches = fetches};
+        .n = (size_t)n, .feed = feeds, .n_feeds = n_feeds, .fetch = fetches, .n_fetches = n_fetches};
     rc = mf_plan_run(m->plan, &batch, err);
-    if (!rc)
-        actions_out(m, n, x->actions);
-    return rc;
+    if (rc)
+        return rc;
+    if (x->samples)
+        memcpy(x->samples, m->end, (size_t)n * D * sizeof *m->end);
+    actions_out(m, n, x->actions);
+    return 0;
 }
 
 int mf_sampler_values(struct mf_sampler *m, int n, const float *obs, float *values, struct mf_err *err)

@@ -12,16 +12,18 @@ int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy 
 void mf_sampler_memory(const struct mf_sampler *s, size_t n, struct mf_memory *to);
 void mf_sampler_free(struct mf_sampler *s);
 
-struct mf_sample {       /* n rows each; the caller's arrays */
-    const float *obs;    /* (n, O) raw: normalised inside */
-    const float *noise;  /* (n, D) initial noise x_0 */
-    const float *eps;    /* (n, K, D); NULL in evaluation */
-    const int32_t *inds; /* (n, K): denoise_inds; NULL in evaluation (ODE) */
-    float *chains;       /* (n, K+1, D), or NULL */
-    float *logprobs;     /* (n, E), or NULL: mf_logprob_width */
-    float *values;       /* (n), or NULL */
-    float *actions;      /* (n, C, A) environment units, the executed slice */
-    float *encoding;     /* (n, To, ..) the encoder's output, as mf_net_encoded lays it out; or NULL */
+struct mf_sample {         /* n rows each; the caller's arrays */
+    const float *obs;      /* (n, O) raw: normalised inside */
+    const float *noise;    /* (n, D) initial noise x_0 */
+    const float *eps;      /* (n, K, D); NULL in evaluation */
+    const int32_t *inds;   /* (n, K): denoise_inds; NULL in evaluation (ODE) */
+    const uint64_t *draws; /* (n): names of FPO's draws (fpo.h), which needs no eps and inds; else NULL */
+    float *chains;         /* (n, K+1, D), or NULL */
+    float *samples;        /* (n, D) normalised: the last point; or NULL */
+    float *logprobs;       /* (n, E), or NULL: mf_logprob_width */
+    float *values;         /* (n), or NULL */
+    float *actions;        /* (n, C, A) environment units, the executed slice */
+    float *encoding;       /* (n, To, ..) the encoder's output, as mf_net_encoded lays it out; or NULL */
 };
 int mf_sampler_run(struct mf_sampler *s, int n, const struct mf_sample *x, struct mf_err *err);
 /* Values alone: observations (n, O) -> (n). */

@@ -186,6 +186,26 @@ bool mf_policy_reads_pixels(const struct mf_policy_spec *s)
 
 int mf_logprob_width(const struct mf_policy_spec *s)
 {
-    bool whole = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
-    return whole ? 1 : s->n_action_steps * s->action_dim;
+    switch (s->objective) {
+    case MF_CHAIN_MEAN:
+    case MF_CHAIN_SUM:
+    case MF_FPO:
+        return 1;
+    case MF_FPO_EACH:
+        return s->fpo_draws;
+    case MF_STEP:
+    case MF_STEP_MEAN:
+        break;
+    }
+    return s->n_action_steps * s->action_dim;
+}
+
+bool mf_policy_is_fpo(const struct mf_policy_spec *s)
+{
+    return s->objective == MF_FPO || s->objective == MF_FPO_EACH;
+}
+
+bool mf_policy_scores_chain(const struct mf_policy_spec *s)
+{
+    return !mf_policy_is_fpo(s);
 }

@@ -11,7 +11,7 @@
 #include "nn/net.h"
 #include "stream/frame.h"
 
-enum { MF_STEPS_MAX = 128 }; /* denoising steps at most */
+enum { MF_STEPS_MAX = 128, MF_FPO_DRAWS = 64 }; /* denoising steps, and draws of FPO, at most */
 
 enum mf_convention { MF_NOISE0, MF_NOISE1 };            /* t = 0 is noise, or t = 1 */
 enum mf_target_time { MF_TARGET_STEP, MF_TARGET_ZERO }; /* the network's input for the step size: 1/K, or 0 */
@@ -22,7 +22,7 @@ enum mf_noise_method {
     MF_FLOW_CPS
 };                                       /* spec words: none flow_noise flow_sde flow_cps */
 enum mf_denoise { MF_JOINT, MF_SINGLE }; /* all steps stochastic, or one drawn per sample */
-enum mf_objective { MF_CHAIN_MEAN, MF_CHAIN_SUM, MF_STEP, MF_STEP_MEAN };
+enum mf_objective { MF_CHAIN_MEAN, MF_CHAIN_SUM, MF_STEP, MF_STEP_MEAN, MF_FPO, MF_FPO_EACH };
 
 struct mf_policy_spec {
     struct mf_layout obs; /* of one observation step */
@@ -31,6 +31,7 @@ struct mf_policy_spec {
     char env[64]; /* the environment of its training, "": unknown; informative only */
 #define SPEC(key, name, member, learned, type, ...) MF_FIELD_##type(member)
 #define STEP(key, member, type, ...)                MF_FIELD_##type(member)
+#define FPO(key, member, type, ...)                 MF_FIELD_##type(member)
 #define WIDTHS(key, member, ...)                    MF_FIELD_INTS(member)
 #include "conf/policy.inc"
 };
@@ -43,7 +44,11 @@ int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, con
                          const char *b_name, struct mf_err *err);
 
 bool mf_policy_reads_pixels(
-    const struct mf_policy_spec *s);                  /* it has pictures and no encoder: each pixel is a number */
-int mf_logprob_width(const struct mf_policy_spec *s); /* E of prev_logprobs in the stream: 1, or C*A */
+    const struct mf_policy_spec *s); /* it has pictures and no encoder: each pixel is a number */
+/* Does prev_logprobs score the denoising steps? Rollouts then carry the chain, else one `sample` (H, A) a decision. */
+bool mf_policy_scores_chain(const struct mf_policy_spec *s);
+bool mf_policy_is_fpo(const struct mf_policy_spec *s);
+/* E of prev_logprobs in the stream: 1, C*A, or a number for each of FPO's draws */
+int mf_logprob_width(const struct mf_policy_spec *s);
 
 #endif

@@ -9,6 +9,7 @@
 const struct mf_bind mf_policy_binds[] = {
 #define SPEC(key, ...) {"policy." #key, MF_BIND_NONE},
 #define STEP           SPEC
+#define FPO            SPEC
 #define SIZE           SPEC
 #define WIDTHS         SPEC
 #include "conf/policy.inc"
@@ -17,6 +18,17 @@ const struct mf_bind mf_policy_binds[] = {
     {"policy.add_value_head", MF_BIND_NONE},
     {0},
 };
+
+/* Noise belongs to the denoising steps that are scored; `asked` has the method for a policy that had none. */
+static void set_noise(struct mf_policy_spec *s, const struct mf_policy_spec *asked)
+{
+    if (mf_policy_scores_chain(s)) {
+        s->noise_method = s->noise_method == MF_FLOW_ODE ? asked->noise_method : s->noise_method;
+        return;
+    }
+    s->noise_method = MF_FLOW_ODE;
+    s->learned_noise = false;
+}
 
 int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, const struct mf_layout *obs, int A,
                         struct mf_err *err)
@@ -35,6 +47,7 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
     }
     if (!strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))
         s->n_critic = 0;
+    set_noise(s, s);
     return 0;
 }
 
@@ -107,7 +120,7 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
 
 /* Compares `asked` with *s in the fields without a key, which the environment sets, and in those whose keys were set. A
  * difference in a learned field (`fixed`: in any field) is an error; other fields are copied into *s. A clone has no
- * critic and no noise net: the keys give the sizes of new ones. */
+ * critic and no noise net, and only FPO has draws: the keys give the sizes of new ones. */
 static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const struct mf_policy_spec *asked,
                    const struct mf_conf *conf, struct mf_err *err)
 {
@@ -115,7 +128,7 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
     for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(s, f));) {
         mf_spec_text(s, f, x);
         mf_spec_text(asked, f, y);
-        bool grown = !fixed && !f->learned && !strcmp(x, "[]");
+        bool grown = !fixed && !f->learned && (!strcmp(x, "[]") || (f->fpo && !strcmp(x, "0")));
         if (mf_spec_same(f, x, y) || (f->key && !mf_conf_was_set(conf, f->key) && !grown))
             continue;
         if (!f->key)
@@ -125,6 +138,7 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
                               fixed ? "; give all stages the same words" : "");
         mf_spec_copy(s, asked, f);
     }
+    set_noise(s, asked);
     return 0;
 }
 

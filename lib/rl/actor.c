@@ -148,19 +148,26 @@ static void record_group(const struct mf_actor *a, size_t t)
 
 /* ---- acting ---- */
 
-/* The stochastic steps, and all random numbers of the chains. */
-static void draw(const struct mf_actor *a, int32_t *inds)
+/* The stochastic steps (NULL: no step is), the names of FPO's draws (NULL: none), and all random numbers of the chains.
+ */
+static void draw(const struct mf_actor *a, int32_t *inds, uint64_t *draws)
 {
     const struct mf_policy_spec *s = &a->policy->spec;
     const int32_t *episode = mf_vec_episode(a->vec), *clock = mf_vec_clock(a->vec);
     uint64_t seed = a->opts.vec.seed;
-    uint32_t choices = (uint32_t)(s->noise_method == MF_FLOW_CPS ? a->K - 1 : a->K);
+    const uint32_t choices = (uint32_t)(s->noise_method == MF_FLOW_CPS ? a->K - 1 : a->K);
     size_t D = (size_t)a->D, K = (size_t)a->K;
     for (int n = 0; n < a->N; n++) {
         uint32_t env = (uint32_t)(a->opts.vec.first_env + n), e = (uint32_t)episode[n], t = (uint32_t)clock[n];
         struct mf_rng chain = mf_rng_at(seed, MF_RNG_CHAIN, env, e, t),
-                      index = mf_rng_at(seed, MF_RNG_INDEX, env, e, t);
+                      index = mf_rng_at(seed, MF_RNG_INDEX, env, e, t), fpo = mf_rng_at(seed, MF_RNG_FPO, env, e, t);
         mf_rng_normal(&chain, a->noise + (size_t)n * D, D);
+        if (draws) {
+            draws[n] = (uint64_t)mf_rng_u32(&fpo) << 32;
+            draws[n] |= mf_rng_u32(&fpo);
+        }
+        if (!inds)
+            continue;
         mf_rng_normal(&chain, a->eps + (size_t)n * K * D, K * D);
         int32_t drawn = s->denoise == MF_SINGLE ? (int32_t)mf_rng_below(&index, choices) : 0;
         for (int k = 0; k < a->K; k++)
@@ -178,13 +185,17 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
     const struct mf_columns *q = &a->columns;
     if (!a->policy)
         return mf_vec_expert(a->vec, mf_columns_at(q, a->id.actions, t), err);
-    int32_t *inds = mf_columns_at(q, a->id.inds, t);
-    draw(a, inds);
+    const bool chain = mf_policy_scores_chain(&a->policy->spec);
+    int32_t *inds = chain ? mf_columns_at(q, a->id.inds, t) : NULL;
+    uint64_t *draws = chain ? NULL : mf_columns_at(q, a->id.draws, t);
+    draw(a, inds, draws);
     struct mf_sample x = {.obs = a->history,
                           .noise = a->noise,
                           .eps = a->eps,
                           .inds = inds,
-                          .chains = mf_columns_at(q, a->id.chains, t),
+                          .draws = draws,
+                          .chains = chain ? mf_columns_at(q, a->id.chains, t) : NULL,
+                          .samples = chain ? NULL : mf_columns_at(q, a->id.samples, t),
                           .logprobs = mf_columns_at(q, a->id.logprobs, t),
                           .values = critic(a) ? mf_columns_at(q, a->id.values, t) : NULL,
                           .actions = mf_columns_at(q, a->id.actions, t),

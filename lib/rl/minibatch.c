@@ -135,10 +135,10 @@ static void deal(struct mf_minibatches *m, struct mf_minibatch *b, const struct 
     }
 }
 
-/* The number of ratios of executed actions, which come first. A ratio of the whole chunk always counts. */
+/* The number of ratios of executed actions, which come first. Ratios of the whole chunk always count. */
 static int executed(const struct mf_minibatch *b, const struct mf_rows *r, uint32_t row)
 {
-    return b->width == 1 || r->n_exec[row] >= r->C ? b->width : r->n_exec[row] * (b->width / r->C);
+    return b->width == 1 || r->fpo || r->n_exec[row] >= r->C ? b->width : r->n_exec[row] * (b->width / r->C);
 }
 
 /* Ratios of actions that were not executed have weight 0, and correction 1. */

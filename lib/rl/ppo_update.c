@@ -3,6 +3,7 @@
  */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/stop.h"
 #include "dev/device.h"
@@ -15,7 +16,7 @@ enum { ROUNDINGS = 32 }; /* of a float return: one for each reward in its sum; t
 /* ---- one minibatch ---- */
 
 struct io {
-    struct mf_feed feed[12];
+    struct mf_feed feed[16];
     struct mf_fetch fetch[4];
     int n, n_fetches;
 };
@@ -35,7 +36,6 @@ static void fetch(struct io *io, struct mf_val value, float *base, int stride)
 
 static void join_critic(struct io *io, const struct mf_ppo_loss *l, const struct mf_rows *r, struct mf_minibatch *b)
 {
-    feed(io, l->obs, r->obs, r->O, false);
     feed(io, l->returns, r->returns, 1, false);
     feed(io, l->value_old, r->values, 1, false);
     feed(io, l->value_weight, b->value_weight, 1, true);
@@ -44,9 +44,7 @@ static void join_critic(struct io *io, const struct mf_ppo_loss *l, const struct
 
 static void join_policy(struct io *io, const struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b)
 {
-    feed(io, q->score.chain, r->chain, r->P * r->D, false);
-    feed(io, q->score.coef, r->coef, r->k * 3, false);
-    feed(io, q->score.time, r->time, 1, false);
+    io->n += mf_rows_feed(r, &q->score, io->feed + io->n);
     feed(io, q->old, r->old, r->E, false);
     feed(io, q->advantage, b->advantage, 1, true);
     feed(io, q->weight, b->weight, q->width, true);
@@ -109,7 +107,9 @@ static int start(struct update *u, struct mf_minibatch *b, struct mf_err *err)
     struct io io = {.n = 0};
     step.first = l != u->last; /* nothing is vetoed in the warm-up, which comes first */
     join_critic(&io, l, u->rows, b);
-    if (!warm)
+    if (warm)
+        feed(&io, l->obs, u->rows->obs, u->rows->O, false);
+    else
         join_policy(&io, q, u->rows, b);
     const struct mf_batch batch = {
         .n = b->n, .index = b->row, .feed = io.feed, .n_feeds = io.n, .fetch = io.fetch, .n_fetches = io.n_fetches};
@@ -210,48 +210,46 @@ static void means(struct mf_ppo_stats *st, double measured)
         *sums[i] /= n;
 }
 
-/* The rows that feeds read by index: what the policy is scored by, and then what that may change or the losses add. */
-enum { SCORED = 4, HELD = 7 };
+/* The rows that feeds read by index: those that score the policy come first, then those that a new score changes, or
+ * that the losses add. Returns their number. */
+enum { HELD = MF_ROW_FEEDS + 3 };
 
-static int hold(const struct mf_ppo *q, const struct mf_rows *r, int from, int to, struct mf_err *err)
+static int held(const struct mf_ppo *q, const struct mf_rows *r, struct mf_feed all[HELD], int *scored)
 {
-    const struct {
-        const float *base;
-        int cols;
-    } all[HELD] = {{r->obs, r->O}, {r->chain, r->P * r->D}, {r->coef, r->k * 3}, {r->time, 1},
-                   {r->old, r->E}, {r->returns, 1},         {r->values, 1}};
-    int rc = 0;
-    for (int i = from; rc == 0 && i < to; i++)
-        if (all[i].base)
-            rc = mf_engine_hold(q->engine, all[i].base, r->n * (size_t)all[i].cols, err);
-    return rc;
+    const struct mf_feed more[] = {
+        {.base = r->old, .stride = (size_t)r->E}, {.base = r->returns, .stride = 1}, {.base = r->values, .stride = 1}};
+    *scored = mf_rows_feed(r, &q->score, all);
+    memcpy(all + *scored, more, sizeof more);
+    return *scored + 3;
 }
 
-static void let_go(const struct mf_ppo *q, const struct mf_rows *r)
+static int hold(const struct mf_ppo *q, const struct mf_rows *r, const struct mf_feed *all, int n, struct mf_err *err)
 {
-    const float *const all[HELD] = {r->obs, r->chain, r->coef, r->time, r->old, r->returns, r->values};
-    for (int i = 0; i < HELD; i++)
-        if (all[i])
-            mf_engine_let_go(q->engine, all[i]);
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = mf_engine_hold(q->engine, all[i].base, r->n * all[i].stride, err);
+    return rc;
 }
 
 static int learn(struct update *u, struct mf_err *err)
 {
     struct mf_ppo *q = u->q;
     struct mf_rows *r = u->rows;
-    int rc = hold(q, r, 0, SCORED, err);
+    struct mf_feed all[HELD];
+    int scored, n = held(q, r, all, &scored), rc = hold(q, r, all, scored, err);
     if (rc == 0 && q->opts.recompute_logprobs)
         rc = mf_recompute(q->engine, q->policy, r, err);
     else if (rc == 0 && q->opts.proximal > 0 && r->lagged)
         rc = mf_proximal(q->engine, q->policy, r, &q->opts, q->width, u->stats, err);
     if (rc == 0)
-        rc = hold(q, r, SCORED, HELD, err);
+        rc = hold(q, r, all + scored, n - scored, err);
     if (rc == 0) {
         mf_minibatches_normalize_round(&u->minibatches, r);
         mf_score_set(q->full.plan, &q->score, q->policy);
         rc = run_epochs(u, err);
     }
-    let_go(q, r);
+    for (int i = 0; i < n; i++)
+        mf_engine_let_go(q->engine, all[i].base);
     return rc ? rc : mf_optimizer_settle(&q->optimizer, err);
 }
 

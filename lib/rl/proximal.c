@@ -24,19 +24,11 @@ static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows 
     int rc = mf_plan_new(&plan, e, g, &(struct mf_plan_opts){.backward = false}, err);
     if (rc == 0 && (rc = alloc(now, r->n_live * (size_t)r->E, err)) == 0) {
         mf_score_set(plan, &s, p);
-        const struct mf_feed feed[] = {
-            {.input = s.obs, .base = r->obs, .stride = (size_t)r->O},
-            {.input = s.chain, .base = r->chain, .stride = (size_t)(r->P * r->D)},
-            {.input = s.coef, .base = r->coef, .stride = (size_t)(r->k * 3)},
-            {.input = s.time, .base = r->time, .stride = 1},
-        };
+        struct mf_feed feed[MF_ROW_FEEDS];
+        const int n_feeds = mf_rows_feed(r, &s, feed);
         const struct mf_fetch fetch = {.value = s.logprobs, .base = *now, .stride = (size_t)r->E};
-        const struct mf_batch batch = {.n = r->n_live,
-                                       .index = r->live,
-                                       .feed = feed,
-                                       .n_feeds = r->time ? 4 : 3,
-                                       .fetch = &fetch,
-                                       .n_fetches = 1};
+        const struct mf_batch batch = {
+            .n = r->n_live, .index = r->live, .feed = feed, .n_feeds = n_feeds, .fetch = &fetch, .n_fetches = 1};
         rc = mf_plan_run(plan, &batch, err);
     }
     mf_plan_free(plan);

@@ -18,17 +18,22 @@ static void add_obs(struct mf_columns *c, struct mf_rollout_ids *id, const struc
 static void add_policy(struct mf_columns *c, struct mf_rollout_ids *id, const struct mf_policy_spec *s)
 {
     const size_t K = (size_t)s->K, A = (size_t)s->action_dim, chunk[] = {(size_t)s->n_action_steps, A},
-                 chain[] = {K + 1, (size_t)s->horizon, A};
-    const bool chain_objective = s->objective == MF_CHAIN_MEAN || s->objective == MF_CHAIN_SUM;
+                 chain[] = {K + 1, (size_t)s->horizon, A}, each = (size_t)mf_logprob_width(s);
     id->loss_mask = mf_columns_add(c, "loss_mask", MF_U8, 0, NULL);
     if (s->n_critic) {
         id->values = mf_columns_add(c, "prev_values", MF_F32, 0, NULL);
         id->last_values = mf_columns_add_last(c, "last_values", MF_F32);
         id->final_values = mf_columns_add(c, "final_values", MF_F32, 0, NULL);
     }
-    id->chains = mf_columns_add(c, "chains", MF_F32, 3, chain);
-    id->inds = mf_columns_add(c, "denoise_inds", MF_I32, 1, &K);
-    id->logprobs = mf_columns_add(c, "prev_logprobs", MF_F32, chain_objective ? 0 : 2, chunk);
+    if (mf_policy_scores_chain(s)) {
+        id->chains = mf_columns_add(c, "chains", MF_F32, 3, chain);
+        id->inds = mf_columns_add(c, "denoise_inds", MF_I32, 1, &K);
+    } else {
+        id->samples = mf_columns_add(c, "samples", MF_F32, 2, chain + 1);
+        id->draws = mf_columns_add(c, "draws", MF_U64, 0, NULL);
+    }
+    const bool chunked = s->objective == MF_STEP || s->objective == MF_STEP_MEAN;
+    id->logprobs = mf_columns_add(c, "prev_logprobs", MF_F32, chunked ? 2 : each > 1, chunked ? chunk : &each);
 }
 
 void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const struct mf_policy_spec *policy,

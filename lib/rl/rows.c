@@ -6,6 +6,8 @@
 
 #include "base/mem.h"
 #include "rl/rollout_columns.h"
+#include "dev/device.h"
+#include "flow/fpo.h"
 #include "flow/grid.h"
 
 struct round_slice {
@@ -25,7 +27,8 @@ static int by_src_and_env(const void *a, const void *b)
 static int bind_all(struct round_slice *s, const struct mf_policy_spec *spec, struct mf_frame *const *frames,
                     const double *noise, size_t n, struct mf_err *err)
 {
-    const unsigned need = MF_NEED_CHAINS | MF_NEED_ADVANTAGES | (spec->n_critic ? MF_NEED_VALUES : 0);
+    const unsigned need = (mf_policy_scores_chain(spec) ? MF_NEED_CHAINS : MF_NEED_SAMPLES) | MF_NEED_ADVANTAGES |
+                          (spec->n_critic ? MF_NEED_VALUES : 0);
     for (size_t i = 0; i < n; i++) {
         s[i] = (struct round_slice){.frame = frames[i], .src = "", .noise = noise[i]};
         int rc = mf_rollout_bind(&s[i].r, frames[i], need, err);
@@ -58,7 +61,7 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
         const char *what;
         size_t got;
         int want;
-    } dim[] = {{"denoising steps", r->K, s->K},
+    } dim[] = {{"denoising steps", mf_policy_scores_chain(s) ? r->K : (size_t)s->K, s->K},
                {"horizon", r->H, s->horizon},
                {"action dim", r->A, s->action_dim},
                {"action chunk", r->C, s->n_action_steps}};
@@ -75,14 +78,19 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
 
 static struct mf_rows shape_of(const struct mf_policy_spec *s)
 {
-    bool single = s->denoise == MF_SINGLE;
+    const bool fpo = mf_policy_is_fpo(s), single = !fpo && s->denoise == MF_SINGLE;
     return (struct mf_rows){.O = s->net.O,
                             .D = s->horizon * s->action_dim,
-                            .P = single ? 2 : s->K + 1,
-                            .k = single ? 1 : s->K,
+                            .P = fpo      ? 1
+                                 : single ? 2
+                                          : s->K + 1,
+                            .k = fpo      ? s->fpo_draws
+                                 : single ? 1
+                                          : s->K,
                             .C = s->n_action_steps,
                             .E = mf_logprob_width(s),
-                            .single = single};
+                            .single = single,
+                            .fpo = fpo};
 }
 
 static void place(struct mf_rows *r, struct mf_arena *a)
@@ -92,7 +100,8 @@ static void place(struct mf_rows *r, struct mf_arena *a)
     r->obs = mf_arena_take(a, n * (size_t)r->O, sizeof *r->obs);
     r->chain = mf_arena_take(a, n * (size_t)r->P * (size_t)r->D, sizeof *r->chain);
     r->coef = mf_arena_take(a, n * (size_t)r->k * 3, sizeof *r->coef);
-    r->time = r->single ? mf_arena_take(a, n, sizeof *r->time) : NULL;
+    r->time = r->single || r->fpo ? mf_arena_take(a, n * (size_t)r->k, sizeof *r->time) : NULL;
+    r->noise = r->fpo ? mf_arena_take(a, n * (size_t)(r->k * r->D), sizeof *r->noise) : NULL;
     r->old = mf_arena_take(a, n * (size_t)r->E, sizeof *r->old);
     r->advantage = mf_arena_take(a, n, sizeof *r->advantage);
     r->returns = mf_arena_take(a, n, sizeof *r->returns);
@@ -110,6 +119,24 @@ int mf_rows_alloc(struct mf_rows *r, struct mf_err *err)
     return rc;
 }
 
+int mf_rows_feed(const struct mf_rows *r, const struct mf_score *s, struct mf_feed feed[MF_ROW_FEEDS])
+{
+    const struct {
+        struct mf_val input;
+        const float *base;
+        int cols;
+    } all[] = {{s->obs, r->obs, r->O},
+               {s->chain, r->chain, r->P * r->D},
+               {s->coef, r->coef, r->k * 3},
+               {s->time, r->time, r->k},
+               {s->fpo.noise, r->noise, r->k * r->D}};
+    int n = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].base)
+            feed[n++] = (struct mf_feed){.input = all[i].input, .base = all[i].base, .stride = (size_t)all[i].cols};
+    return n;
+}
+
 size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n)
 {
     struct mf_rows r = shape_of(s);
@@ -121,7 +148,7 @@ size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n)
 size_t mf_rows_floats(const struct mf_policy_spec *s)
 {
     const struct mf_rows r = shape_of(s);
-    return (size_t)(r.O + r.P * r.D + r.k * 3 + r.single + r.E) + 2;
+    return (size_t)(r.O + r.P * r.D + r.k * 3 + (r.single || r.fpo ? r.k : 0) + (r.fpo ? r.k * r.D : 0) + r.E) + 2;
 }
 
 /* Pictures of the same size may come with other axes; an array that a filter has flattened tells nothing. */
@@ -193,12 +220,27 @@ static int copy_chain(struct mf_rows *r, const struct mf_rollout *s, const struc
     return 0;
 }
 
+static int copy_sample(struct mf_rows *r, const struct mf_rollout *s, const struct mf_policy_spec *spec, size_t row,
+                       size_t at, struct mf_err *err)
+{
+    const size_t D = (size_t)r->D, k = (size_t)r->k;
+    if (!s->draws)
+        return mf_err_set(err, MF_EFORMAT, "rollout %lld: there is no array 'draws', which policy.objective=fpo needs",
+                          (long long)s->iter);
+    memcpy(r->chain + row * D, s->samples + at * D, D * sizeof *r->chain);
+    mf_fpo_draw(spec, s->draws[at],
+                &(struct mf_fpo_draws){r->noise + row * k * D, r->time + row * k, r->coef + row * k * 3});
+    return 0;
+}
+
 static int copy_row(struct mf_rows *r, const struct round_slice *s, const struct mf_policy *p, size_t row, size_t at,
                     struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
     int rc = copy_obs(s, p, at, r->obs + row * (size_t)r->O, err);
-    if (rc || (rc = copy_chain(r, q, &p->spec, s->noise, row, at, err)))
+    if (rc == 0)
+        rc = r->fpo ? copy_sample(r, q, &p->spec, row, at, err) : copy_chain(r, q, &p->spec, s->noise, row, at, err);
+    if (rc)
         return rc;
     memcpy(r->old + row * (size_t)r->E, (const float *)q->prev_logprobs->data + at * (size_t)r->E,
            (size_t)r->E * sizeof(float));

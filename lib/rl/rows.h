@@ -4,7 +4,7 @@
  * their order of arrival: results do not depend on how the round was sent.
  *
  *   n = N*T rows   O flat observation, as spec.net.obs: raw or encoded   D = H*A   E elements of a log-probability
- *   P chain points and k denoising steps a row: (K+1, K) joint, (2, 1) single
+ *   P chain points and k denoising steps a row: (K+1, K) joint, (2, 1) single; of FPO (1, M), the sample and its draws
  */
 #ifndef MF_RL_ROWS_H
 #define MF_RL_ROWS_H
@@ -13,19 +13,20 @@
 #include "base/mem.h"
 #include "stream/rollout.h"
 #include "flow/policy.h"
-#include "base/mem.h"
-#include "stream/rollout.h"
+#include "dev/device.h"
+#include "flow/score.h"
 
 struct mf_rows {
     size_t n, n_live;
     size_t T, N;
     int O, D, P, k, C, E;
-    bool single;             /* one drawn denoising step a row */
+    bool single, fpo;        /* one drawn denoising step a row; FPO's draws */
     uint32_t *live;          /* (n_live) rows that enter the losses */
     float *obs;              /* (n, O) normalised */
     float *chain;            /* (n, P, D) */
     float *coef;             /* (n, k, 3) */
-    float *time;             /* (n): of the drawn step; single only */
+    float *noise;            /* (n, k, D): of FPO's draws; else NULL */
+    float *time;             /* (n): of the drawn step; single. (n, k): of FPO's draws. Else NULL */
     float *old;              /* (n, E) log-probabilities at rollout */
     float *correction;       /* (n, ratios) proximal.h's p/b, malloc'ed; NULL: all are 1 */
     float *advantage;        /* (n) */
@@ -45,6 +46,10 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *n
 /* The checks of gather alone, for slices of T decisions each (0: any number). */
 int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *slices, size_t n_slices,
                   struct mf_err *err);
+/* What a graph reads of each row to score it: at most MF_ROW_FEEDS feeds of the score's inputs by the rows' indices.
+ * Returns their number. */
+enum { MF_ROW_FEEDS = 5 };
+int mf_rows_feed(const struct mf_rows *r, const struct mf_score *s, struct mf_feed feed[MF_ROW_FEEDS]);
 /* Allocates the arrays of n rows, zeroed, for the dims that are set. */
 int mf_rows_alloc(struct mf_rows *r, struct mf_err *err);
 /* Estimated bytes of n decisions: in received frames, in aligned copies, and as rows. */

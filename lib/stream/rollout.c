@@ -10,7 +10,7 @@
 struct array_rule {
     const char *name, *dims;
     enum mf_dtype dtype;
-    enum { ALWAYS, OPTIONAL, VALUES, TRUNCATED, CHAINS, GROUPS, SUCCESSES, ADVANTAGES } when;
+    enum { ALWAYS, OPTIONAL, VALUES, TRUNCATED, ACTIONS, CHAINS, SAMPLES, GROUPS, SUCCESSES, ADVANTAGES } when;
     size_t at;
 };
 
@@ -26,9 +26,11 @@ static const struct array_rule rows[] = {
     {"prev_values", "TN", MF_F32, VALUES, AT(prev_values)},
     {"last_values", "N", MF_F32, VALUES, AT(last_values)},
     {"final_values", "TN", MF_F32, TRUNCATED, AT(final_values)},
-    {"actions", "TNCA", MF_F32, CHAINS, AT(actions)},
+    {"actions", "TNCA", MF_F32, ACTIONS, AT(actions)},
     {"denoise_inds", "TNK", MF_I32, CHAINS, AT(denoise_inds)},
     {"chains", "TNPHA", MF_F32, CHAINS, AT(chains)},
+    {"samples", "TNHA", MF_F32, SAMPLES, AT(samples)},
+    {"draws", "TN", MF_U64, OPTIONAL, AT(draws)},
     {"group", "TN", MF_I32, GROUPS, AT(group)},
     {"success", "TN", MF_U8, SUCCESSES, AT(success)},
     {"advantages", "TN", MF_F32, ADVANTAGES, AT(advantages)},
@@ -147,8 +149,12 @@ static bool wants(const struct array_rule *row, unsigned need)
     case VALUES:
     case TRUNCATED:
         return need & MF_NEED_VALUES;
+    case ACTIONS:
+        return need & (MF_NEED_CHAINS | MF_NEED_SAMPLES);
     case CHAINS:
         return need & MF_NEED_CHAINS;
+    case SAMPLES:
+        return need & MF_NEED_SAMPLES;
     case GROUPS:
         return need & MF_NEED_GROUPS;
     case SUCCESSES:
@@ -164,7 +170,9 @@ static const char *maker(const struct array_rule *row)
     switch (row->when) {
     case VALUES:
         return ": a collector that acts by a policy with a critic sends it, a scripted expert does not";
+    case ACTIONS:
     case CHAINS:
+    case SAMPLES:
         return ": a collector that acts by a policy sends it, a scripted expert does not";
     case GROUPS:
     case SUCCESSES:
@@ -353,7 +361,7 @@ int mf_rollout_bind(struct mf_rollout *r, const struct mf_frame *f, unsigned nee
         rc = bind_fields(r, f, err);
     if (!rc)
         rc = check_values(r, f, need, err);
-    if (!rc && need & MF_NEED_CHAINS)
+    if (!rc && need & (MF_NEED_CHAINS | MF_NEED_SAMPLES))
         rc = bind_open_shapes(r, f, err);
     return rc ? mf_err_at(err, "the rollout of iteration %lld", (long long)r->iter) : 0;
 }

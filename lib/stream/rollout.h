@@ -15,6 +15,7 @@ enum mf_need {
     MF_NEED_ADVANTAGES = 1 << 2, /* advantages, returns */
     MF_NEED_GROUPS = 1 << 3,     /* group */
     MF_NEED_SUCCESS = 1 << 4,    /* success */
+    MF_NEED_SAMPLES = 1 << 5,    /* samples, prev_logprobs, obs/..., actions */
 };
 
 struct mf_rollout {
@@ -31,6 +32,8 @@ struct mf_rollout {
     const float *actions;                  /* (T, N, C, A) */
     const float *chains;                   /* (T, N, K+1, H, A) */
     const int32_t *denoise_inds;           /* (T, N, K) */
+    const float *samples;                  /* (T, N, H, A) */
+    const uint64_t *draws;                 /* (T, N), or NULL */
     const struct mf_array *prev_logprobs;  /* by objective */
     const int32_t *group;                  /* (T, N) episodes of one number start from the same state */
     const uint8_t *success;                /* (T, N) 1 where an episode ends that had a success */

@@ -3,6 +3,7 @@
  * Waits for a complete round of all sources, orders its rows, updates, saves, publishes. A version counts consumed
  * rounds, also those dropped or without an update step, since a collector waits for exactly that version.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,7 +277,7 @@ static int take_round(struct mf_run *run, struct learner *q, const struct mf_rou
     struct mf_ppo_stats stats;
     struct mf_health health;
     int64_t steps;
-    double start = mf_now(), noise = p->noise_high;
+    double start = mf_now(), noise = p->spec.noise_method == MF_FLOW_ODE ? NAN : p->noise_high;
     int rc;
     if ((rc = mf_trainer_learn(&q->trainer, parts, n, &stats, &health, &steps, err)))
         return rc == MF_EFORMAT || rc == MF_EUSAGE ? blame(run, q, parts, n, err) : rc;

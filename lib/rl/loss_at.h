@@ -19,9 +19,24 @@ MF_EVERYWHERE static inline double mf_within(double x, double limit)
     return limit <= 0.0 ? x : x < -limit ? -limit : x > limit ? limit : x;
 }
 
-/* slope: the derivative by the log of the ratio. */
-MF_EVERYWHERE static inline struct mf_loss_at mf_ppo_loss_at(double ratio, double adv, double eps, double dual)
+/* The logarithm of a ratio, of log-probabilities that are first kept within the clamp. It is bounded, since losses of
+ * FPO may differ by any amount. */
+enum { MF_LOG_RATIO_MAX = 20 };
+MF_EVERYWHERE static inline double mf_log_ratio_at(double logp, double old, double clamp)
 {
+    return mf_within(mf_within(logp, clamp) - mf_within(old, clamp), MF_LOG_RATIO_MAX);
+}
+
+/* slope: the derivative by the log of the ratio. aspo: where adv < 0, SPO's penalty |adv|/(2 eps) (ratio - 1)^2 in
+ * place of the clip (Yi et al. 2026). */
+MF_EVERYWHERE static inline struct mf_loss_at mf_ppo_loss_at(double ratio, double adv, double eps, double dual,
+                                                             bool aspo)
+{
+    if (aspo && adv < 0.0) {
+        const double far = ratio - 1.0;
+        struct mf_loss_at q = {-adv * (ratio + far * far / (2.0 * eps)), -adv * ratio * (1.0 + far / eps)};
+        return q;
+    }
     double clipped = ratio < 1.0 - eps ? 1.0 - eps : ratio > 1.0 + eps ? 1.0 + eps : ratio;
     struct mf_loss_at p = {-adv * ratio, -adv * ratio};
     if (-adv * clipped > p.loss) {
@@ -35,12 +50,12 @@ MF_EVERYWHERE static inline struct mf_loss_at mf_ppo_loss_at(double ratio, doubl
     return p;
 }
 
-/* Of log-probabilities, which are first kept within the clamp: knobs 2. */
+/* knobs: eps, dual, clamp, aspo (0 or 1) */
 MF_EVERYWHERE static inline struct mf_loss_at mf_ppo_element(const float *knobs, float logp, float old, float adv)
 {
-    double clamp = (double)knobs[2], ratio = exp(mf_within((double)logp, clamp) - mf_within((double)old, clamp));
-    struct mf_loss_at p = mf_ppo_loss_at(ratio, (double)adv, (double)knobs[0], (double)knobs[1]);
-    if (clamp > 0.0 && fabs((double)logp) > clamp)
+    double clamp = (double)knobs[2], lr = mf_log_ratio_at((double)logp, (double)old, clamp);
+    struct mf_loss_at p = mf_ppo_loss_at(exp(lr), (double)adv, (double)knobs[0], (double)knobs[1], knobs[3] > 0.0f);
+    if ((clamp > 0.0 && fabs((double)logp) > clamp) || fabs(lr) >= MF_LOG_RATIO_MAX)
         p.slope = 0.0;
     return p;
 }
@@ -52,8 +67,7 @@ MF_EVERYWHERE static inline double mf_kl_at(double log_ratio)
 
 MF_EVERYWHERE static inline double mf_kl_element(const float *knobs, float logp, float old)
 {
-    double clamp = (double)knobs[2];
-    return mf_kl_at(mf_within((double)logp, clamp) - mf_within((double)old, clamp));
+    return mf_kl_at(mf_log_ratio_at((double)logp, (double)old, (double)knobs[2]));
 }
 
 /* e^2, or Huber's loss where delta > 0; slope: the derivative by e. */

@@ -9,7 +9,9 @@
 
 /* sum_e weight_e * max(-adv*ratio, -adv*clip(ratio, 1-eps, 1+eps)), ratio = exp(new - old), e over cols of new
  * (Schulman et al. 2017). new and old are first kept within +-clamp when clamp > 0 (gradient 0 outside); dual > 0: at
- * most dual*|adv| where adv < 0. old, weight (1, E); adv (1, 1); knobs (1, 4) shared: eps, dual, clamp, 0. */
+ * most dual*|adv| where adv < 0; aspo 1: where adv < 0, adv*ratio - |adv|/(2 eps) (ratio - 1)^2 is maximised instead
+ * (Yi et al. 2026). old, weight (1, E); adv (1, 1); knobs (1, 4) shared: eps, dual, clamp, aspo. The log of the ratio
+ * is kept within +-20 (gradient 0 outside). */
 struct mf_val mf_ppo_loss(struct mf_graph *g, struct mf_val logp, struct mf_val old, struct mf_val adv,
                           struct mf_val weight, struct mf_val knobs);
 /* weight * e^2 (or Huber), the larger of it and that of the clipped value when clip > 0.

@@ -210,15 +210,15 @@ void mf_minibatch_measure(const struct mf_minibatch *b, const struct mf_ppo_opts
                 continue;
             double now = (double)b->new_logp[e], then = (double)b->old_logp[e],
                    count = b->count[i] * (double)b->correction[e];
-            double lr = mf_within(now, o->logprob_clamp) - mf_within(then, o->logprob_clamp), ratio = exp(lr);
+            double lr = mf_log_ratio_at(now, then, o->logprob_clamp), ratio = exp(lr);
             n += count;
             k1 -= count * lr;
             k3 += count * mf_kl_at(lr);
             sum += count * ratio;
             clipped += count * (fabs(ratio - 1) > o->clip_range);
             clamped += count * (o->logprob_clamp > 0 && fabs(now) > o->logprob_clamp);
-            loss +=
-                (double)b->weight[e] * mf_ppo_loss_at(ratio, (double)b->advantage[i], o->clip_range, o->dual_clip).loss;
+            loss += (double)b->weight[e] *
+                    mf_ppo_loss_at(ratio, (double)b->advantage[i], o->clip_range, o->dual_clip, o->trust_region).loss;
             gap = fmax(gap, fabs(now - then));
             st->ratio_max = fmax(st->ratio_max, ratio);
         }

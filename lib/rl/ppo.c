@@ -50,7 +50,7 @@ static int plan(const struct mf_ppo *q, struct mf_ppo_loss *l, struct mf_err *er
 static int build_full(struct mf_ppo *q, struct mf_err *err)
 {
     const struct mf_ppo_opts *o = &q->opts;
-    const float knobs[4] = {(float)o->clip_range, (float)o->dual_clip, (float)o->logprob_clamp, 0};
+    const float knobs[4] = {(float)o->clip_range, (float)o->dual_clip, (float)o->logprob_clamp, (float)o->trust_region};
     struct mf_graph *g = q->full.graph = mf_graph_new(&q->policy->params);
     mf_score_build(g, q->policy, &q->score);
     q->old = mf_input(g, 1, mf_logprob_width(&q->policy->spec));

@@ -22,6 +22,7 @@
 enum mf_ppo_level { MF_TOKEN, MF_ACTION, MF_CHUNK }; /* the granularity of the ratio, for step objectives */
 enum mf_loss_agg { MF_AGG_MEAN, MF_AGG_TRAJECTORY }; /* RLinf's mean over steps/max_steps */
 enum mf_clip { MF_CLIP_GLOBAL, MF_CLIP_SEPARATE };   /* one gradient norm, or one per network */
+enum mf_trust_region { MF_TRUST_CLIP, MF_TRUST_ASPO };
 enum mf_normalize_over { MF_OVER_ROUND, MF_OVER_MINIBATCH };
 
 struct mf_ppo_opts { /* the keys of that name, which conf/training.inc explains; target_kl 0: no stop */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/flow.bin: what PyTorch says of small flow policies. Run: python3 tests/reference/flow.py
+"""Makes tests/fixtures/flow.bin, clone.bin and fpo.bin: what PyTorch says of small flow policies. Run: python3 tests/reference/flow.py
 
 Networks are the published ones (ReinFlow), inputs concatenated as there, so that our sums by columns are held
 against the plain form. A record of the file: u32 length, name, u32 count, float32 values.
@@ -300,6 +300,27 @@ def cloning(out, name, net, kind, sampling, noise0, seed=11, step=3, B=8):
     records_of(out, f"{name}.teacher", teacher, "param", policy.part)
 
 
+def fpo(out, name, c, M=5):
+    """Flow-matching losses of samples (arXiv 2507.21053), of given draws."""
+    B = 3
+    policy = f32(Policy(**c))
+    obs, sample = torch.randn(B, O).float().double(), (0.6 * torch.randn(B, D)).float().double()
+    noise, time = torch.randn(B, M, D).float().double(), torch.rand(B, M).float().double()
+    losses = []
+    for m in range(M):
+        t = time[:, m : m + 1]
+        x, u = ((1 - t) * noise[:, m] + t * sample, sample - noise[:, m]) if c["noise0"] else (
+            t * noise[:, m] + (1 - t) * sample, noise[:, m] - sample)
+        v, _, _ = policy.velocity()(x, t, torch.full((B, 1), 1 / K), obs)
+        losses.append(((v - u) ** 2).mean(-1))
+    losses = torch.stack(losses, 1)
+    (-losses.mean(1)).sum().backward()
+    for what, value in dict(obs=obs, sample=sample, noise=noise, time=time, losses=losses).items():
+        record(out, f"{name}.{what}", value)
+    records_of(out, name, policy, "param")
+    records_of(out, name, policy, "grad", policy.part)
+
+
 if __name__ == "__main__":
     with open(Path(__file__).parent.parent / "fixtures" / "flow.bin", "wb") as file:
         for case, settings in CASES.items():
@@ -313,3 +334,7 @@ if __name__ == "__main__":
         cloning(file, "consistency1", "shortcut", "consistency", "beta", False)
         cloning(file, "cfm0", "reflow", "cfm", "beta", True)
         cloning(file, "cfm1", "shortcut", "cfm", "uniform", False, B=7)
+    with open(Path(__file__).parent.parent / "fixtures" / "fpo.bin", "wb") as file:
+        fpo(file, "reflow", CASES["reflow"] | dict(learned=False))
+        fpo(file, "noise1", CASES["sde"])
+        fpo(file, "shortcut", CASES["shortcut"] | dict(learned=False))

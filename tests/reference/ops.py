@@ -286,4 +286,17 @@ case("latent_draw_plain", lambda m, s, e: m + s * e, [rand(R, D), positive(R, D)
 case("latent_draw_squashed", lambda m, s, e: 1.5 * torch.tanh(m + s * e), [rand(R, D), positive(R, D)], [rand(R, D)])
 case("latent_logpi", squashed, [rand(R, D), positive(R, D)], [rand(R, D)])
 
+
+
+# FPO++: SPO's penalty where the advantage is negative.
+def aspo(new, old, adv, w, knobs):
+    e, ratio = knobs[0, 0], torch.exp(new - old)
+    clipped = torch.min(adv * ratio, adv * ratio.clamp(1 - e, 1 + e))
+    spo = adv * ratio - adv.abs() / (2 * e) * (ratio - 1) ** 2
+    return -(w * torch.where(adv >= 0, clipped, spo)).sum().reshape(1, 1)
+
+
+for sign in (1, -1):
+    case(f"ppo_aspo_{'up' if sign > 0 else 'down'}", aspo, [0.3 * rand(1, 6)],
+         [0.3 * rand(1, 6), sign * rand(1, 1).abs(), torch.rand(1, 6).double(), knob(.2, 0, 0, 1)])
 save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

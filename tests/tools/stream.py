@@ -12,7 +12,7 @@ import sys
 
 import msgpack
 
-LETTER = {"<f4": "<%df", "|u1": "%dB", "<i4": "<%di", ">f8": ">%dd", "<f8": "<%dd", "<i8": "<%dq"}
+LETTER = {"<f4": "<%df", "|u1": "%dB", "<i4": "<%di", ">f8": ">%dd", "<f8": "<%dd", "<i8": "<%dq", "<u8": "<%dQ"}
 
 
 class Array:

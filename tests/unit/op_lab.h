@@ -45,10 +45,10 @@ static struct mf_val reduce(struct lab *l, enum mf_reduce how)
     return mf_reduce(l->g, operand(l, R, 12), input(l, 1, 12), how, 3, 2, 1, 0.1f);
 }
 
-static struct mf_val ppo_loss(struct lab *l, float dual, float clamp)
+static struct mf_val ppo_loss(struct lab *l, float dual, float clamp, float aspo)
 {
     struct mf_val old = input(l, 1, 6), adv = input(l, 1, 1), w = input_of(l, 1, 6, 0.5f, 1.0f);
-    struct mf_val knobs = set(l, 1, 4, (float[]){0.2f, dual, clamp, 0.0f}), new = operand(l, 1, 6);
+    struct mf_val knobs = set(l, 1, 4, (float[]){0.2f, dual, clamp, aspo}), new = operand(l, 1, 6);
     return mf_ppo_loss(l->g, new, old, adv, w, knobs);
 }
 

@@ -87,6 +87,11 @@ int mf_obs_size(const struct mf_obs *o)
     return packed(o) ? count / 4 + (count % 4 > 0) : count;
 }
 
+bool mf_obs_is_tokens(const struct mf_obs *o)
+{
+    return !strcmp(o->name, "tokens") && mf_obs_rank(o) == 1 && !o->u8;
+}
+
 int mf_obs_features(const struct mf_obs *o)
 {
     return mf_obs_is_picture(o) ? 0 : mf_obs_count(o);

@@ -38,7 +38,8 @@ bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o);   /* append; fa
 int mf_layout_column(const struct mf_layout *l, const char *name); /* its first float; -1: no such key */
 bool mf_obs_is_cloud(const struct mf_obs *o);                      /* points (n, channels) */
 bool mf_obs_is_picture(const struct mf_obs *o);                    /* (height, width, channels) */
-int mf_obs_features(const struct mf_obs *o); /* numbers that are normalised on their own: all, of a picture none */
+bool mf_obs_is_tokens(const struct mf_obs *o); /* ids of a text (L), "tokens": whole numbers, 0 at the end */
+int mf_obs_features(const struct mf_obs *o);   /* numbers that are normalised on their own: all, of a picture none */
 int mf_layout_features(const struct mf_layout *l); /* of all keys */
 int mf_layout_pictures(const struct mf_layout *l); /* how many of the keys are pictures */
 /* One observation of the key: its elements, uint8 or float, as streams and files have them, <-> the flat vector. */

@@ -112,9 +112,9 @@ const struct mf_key mf_keys[] = {
      "decay of the weights' exponential moving average; 0: the schedule of ema_power"},
     {"clone.ema_power", MF_FLOAT, ".75", "(0,1]", NULL, "exponent of the decay schedule 1 - (1 + step)^-power"},
     {"clone.ema_max", MF_FLOAT, ".9999", "[0,1)", NULL, "upper bound of the decay schedule"},
-    {"clone.normalizer", MF_CHOICE, "limits", "limits|gaussian|identity", NULL,
-     "normalisation of observations: to [-1, 1] by range (limits), to mean 0 and standard deviation 1 (gaussian), or "
-     "none (identity)"},
+    {"clone.normalizer", MF_CHOICE, "limits", "limits|gaussian|identity|quantile", NULL,
+     "normalisation of observations: to [-1, 1] by range (limits), to mean 0 and standard deviation 1 (gaussian), none "
+     "(identity), or the quantiles of 1 and 99 % to -1 and 1 (quantile, as pi0.5)"},
     {"clone.range_floor", MF_FLOAT, ".1", "[0,)", NULL,
      "minimum range of a dimension that clone.normalizer=limits scales up"},
     {"clone.normalize_actions", MF_BOOL, "false", NULL, NULL, "normalise actions as well"},
@@ -159,8 +159,8 @@ const struct mf_key mf_keys[] = {
     {"ckpt.keep", MF_INT, "5", "[1,)", NULL, "number of checkpoints that mf-ckpt prune keeps, the newest ones"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "format of mf-ckpt show"},
     {"ckpt.normalizer", MF_STR, NULL, "path", NULL,
-     "normaliser of an imported policy: its normalization.npz, the HDF5 file of its demonstrations, or identity; also "
-     "normalizer=.."},
+     "normaliser of an imported policy: its normalization.npz, openpi's norm_stats.json, the HDF5 file of its "
+     "demonstrations, or identity; also normalizer=.."},
 
     {"data.format", MF_CHOICE, "text", "text|json", NULL, "format of the report"},
     {"data.values", MF_BOOL, "true", NULL, NULL, "read all values, to report ranges and NaN; false: shapes only"},

@@ -6,12 +6,21 @@
 
 #include "base/rng.h"
 #include "base/stop.h"
+#include "demos/bins.h"
 #include "demos/moments.h"
 
 static const double flat = 1e-4;                             /* below it, a range or deviation counts as 0 */
 static const struct mf_moments bytes = {.n = 1, .max = 255}; /* of a uint8 that is no picture */
 
 /* ---- the normaliser ---- */
+
+/* x*scale + offset maps `low` to -1 and `high` to 1. */
+static void stretch(double low, double high, float *scale, float *offset)
+{
+    const double a = high - low < flat ? 1 : 2 / (high - low + 1e-6);
+    *scale = (float)a;
+    *offset = (float)(-1 - a * low);
+}
 
 static void fit_one(const struct mf_moments *m, enum mf_normalizer how, double floor, float *scale, float *offset)
 {
@@ -29,29 +38,44 @@ static size_t features(const struct mf_demo_column *k)
     return mf_obs_is_picture(&k->is) ? 0 : (size_t)k->is.dim[mf_obs_rank(&k->is) - 1];
 }
 
-/* Adds one demonstration to m, the moments of each feature of the column. */
-static int read_moments(struct mf_demos *d, int column, size_t demo, struct mf_moments *m, struct mf_err *err)
+/* Of every feature of every column: its moments, and in a second pass its histogram. */
+struct tally {
+    struct mf_moments *m;
+    struct mf_bins *bins; /* NULL: the first pass */
+};
+
+static bool counts(const struct mf_demo_column *k)
+{
+    return features(k) && !k->is.u8 && !mf_obs_is_tokens(&k->is);
+}
+
+/* Adds one demonstration's column to the tally, whose features begin at `at`. */
+static int read_column(struct mf_demos *d, int column, size_t demo, const struct tally *t, size_t at,
+                       struct mf_err *err)
 {
     size_t wide = features(&d->column[column]), rows_of = d->column[column].count / wide, n;
-    for (size_t t = 0; t < d->demo[demo].n; t += n) {
+    for (size_t from = 0; from < d->demo[demo].n; from += n) {
         const void *rows;
-        int rc = mf_demos_rows(d, column, demo, t, &rows, &n, err);
+        int rc = mf_demos_rows(d, column, demo, from, &rows, &n, err);
         if (rc)
             return rc;
         const float *x = rows;
         for (size_t i = 0; i < n * rows_of; i++)
             for (size_t j = 0; j < wide; j++)
-                mf_moments_add(&m[j], (double)x[i * wide + j]);
+                if (t->bins)
+                    mf_bins_add(&t->bins[at + j], (double)x[i * wide + j]);
+                else
+                    mf_moments_add(&t->m[at + j], (double)x[i * wide + j]);
     }
     return 0;
 }
 
-static int read_all(struct mf_demos *d, const struct mf_fit *f, struct mf_moments *m, struct mf_err *err)
+static int read_all(struct mf_demos *d, const struct mf_fit *f, const struct tally *t, struct mf_err *err)
 {
     for (size_t i = 0; i < d->n_demos; i++) {
         size_t at = 0;
         for (int k = 0; k < d->n_columns; at += features(&d->column[k++]))
-            if (features(&d->column[k]) && !d->column[k].is.u8 && read_moments(d, k, i, m + at, err))
+            if (counts(&d->column[k]) && read_column(d, k, i, t, at, err))
                 return err->code;
         if (mf_stop_any(err))
             return err->code;
@@ -61,31 +85,63 @@ static int read_all(struct mf_demos *d, const struct mf_fit *f, struct mf_moment
     return 0;
 }
 
-int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err)
+static int count_bins(struct mf_demos *d, const struct mf_fit *f, struct tally *t, size_t all, struct mf_err *err)
 {
-    struct mf_moments *m;
-    size_t all = 0, at = 0;
-    for (int k = 0; k < d->n_columns; k++)
-        all += features(&d->column[k]);
-    int rc = mf_alloc((void **)&m, all * sizeof *m, "the ranges of observations", err);
+    int rc = mf_alloc((void **)&t->bins, all * sizeof *t->bins, "the histograms of observations", err);
     if (rc)
         return rc;
-    rc = read_all(d, f, m, err);
-    float *scale = p->action_scale, *offset = p->action_offset;
-    for (int k = 0; k < d->n_columns && rc == 0; k++) {
-        size_t wide = features(&d->column[k]), count = (size_t)mf_obs_features(&d->column[k].is);
-        enum mf_normalizer how = k == MF_DEMO_ACTIONS && !f->actions ? MF_IDENTITY : f->how;
-        for (size_t j = 0; j < count; j++)
-            if (d->column[k].is.u8)
-                fit_one(&bytes, how == MF_IDENTITY ? how : MF_LIMITS, 0, &scale[j], &offset[j]);
-            else
-                fit_one(&m[at + j % wide], how, f->floor, &scale[j], &offset[j]);
-        at += wide;
-        scale = k == MF_DEMO_ACTIONS ? p->obs_scale : scale + count;
-        offset = k == MF_DEMO_ACTIONS ? p->obs_offset : offset + count;
+    for (size_t i = 0; i < all; i++)
+        t->bins[i].low = t->m[i].min, t->bins[i].high = t->m[i].max;
+    return read_all(d, f, t, err);
+}
+
+/* The scale and offset of each number of a column, whose features begin at `at` of the tally. */
+static void fit_column(const struct mf_demo_column *k, enum mf_normalizer how, double floor, const struct tally *t,
+                       size_t at, float *scale, float *offset)
+{
+    const size_t wide = features(k), count = (size_t)mf_obs_features(&k->is);
+    for (size_t j = 0; j < count; j++) {
+        const size_t i = at + j % wide;
+        if (mf_obs_is_tokens(&k->is))
+            fit_one(&bytes, MF_IDENTITY, 0, &scale[j], &offset[j]);
+        else if (k->is.u8)
+            fit_one(&bytes, how == MF_IDENTITY ? how : MF_LIMITS, 0, &scale[j], &offset[j]);
+        else if (how == MF_QUANTILE)
+            stretch(mf_bins_quantile(&t->bins[i], .01), mf_bins_quantile(&t->bins[i], .99), &scale[j], &offset[j]);
+        else
+            fit_one(&t->m[i], how, floor, &scale[j], &offset[j]);
     }
+}
+
+static void fit_all(struct mf_policy *p, const struct mf_demos *d, const struct mf_fit *f, const struct tally *t)
+{
+    float *scale = p->action_scale, *offset = p->action_offset;
+    size_t at = 0;
+    for (int k = 0; k < d->n_columns; at += features(&d->column[k++])) {
+        const bool actions = k == MF_DEMO_ACTIONS;
+        fit_column(&d->column[k], actions && !f->actions ? MF_IDENTITY : f->how, f->floor, t, at, scale, offset);
+        scale = actions ? p->obs_scale : scale + mf_obs_features(&d->column[k].is);
+        offset = actions ? p->obs_offset : offset + mf_obs_features(&d->column[k].is);
+    }
+}
+
+int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err)
+{
+    struct tally t = {0};
+    size_t all = 0;
+    for (int k = 0; k < d->n_columns; k++)
+        all += features(&d->column[k]);
+    int rc = mf_alloc((void **)&t.m, all * sizeof *t.m, "the ranges of observations", err);
+    if (rc)
+        return rc;
+    rc = read_all(d, f, &t, err);
+    if (rc == 0 && f->how == MF_QUANTILE)
+        rc = count_bins(d, f, &t, all, err);
+    if (rc == 0)
+        fit_all(p, d, f, &t);
     p->has_normalizer = rc == 0;
-    free(m);
+    free(t.bins);
+    free(t.m);
     return rc;
 }
 

@@ -16,7 +16,7 @@
 #include "demos/demos.h"
 #include "flow/policy.h"
 
-enum mf_normalizer { MF_LIMITS, MF_GAUSSIAN, MF_IDENTITY };
+enum mf_normalizer { MF_LIMITS, MF_GAUSSIAN, MF_IDENTITY, MF_QUANTILE };
 
 struct mf_fit {
     enum mf_normalizer how;
@@ -26,9 +26,11 @@ struct mf_fit {
     void *arg;
 };
 
-/* Fits the policy's normaliser to the data in one pass. LIMITS maps the range of a feature to [-1, 1]; a range below
- * `floor` counts as `floor`, and a constant feature is only shifted to 0. Bytes always map 0..255 to [-1, 1]. The
- * network normalises pictures itself. */
+/* Fits the policy's normaliser to the data in one pass, QUANTILE in two. LIMITS maps the range of a feature to [-1, 1];
+ * a range below `floor` counts as `floor`, and a constant feature is only shifted to 0. QUANTILE maps the quantiles of
+ * 1 % and 99 % to -1 and 1, and does not clip: 2 (x - q01)/(q99 - q01 + 1e-6) - 1 (pi0.5, arXiv 2504.16054); a constant
+ * feature is shifted to -1. Bytes always map 0..255 to [-1, 1], tokens stay as they are. The network normalises
+ * pictures itself. */
 int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err);
 
 struct mf_dataset {

@@ -1,8 +1,11 @@
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "demos/demos.h"
 #include "import/npz.h"
@@ -78,6 +81,86 @@ static int from_npz(struct mf_policy *p, const char *path, struct mf_err *err)
         rc = stretch_npz(&z, "action", p->action_scale, p->action_offset, p->spec.action_dim, err);
     mf_zip_close(&z);
     return rc;
+}
+
+/* ---- norm_stats.json ---- */
+
+/* The first n numbers of the list `part`, from the at'th on; openpi reads as many as it needs, too. */
+static int stats_part(const json_t *whose, const char *what, const char *part, size_t at, double *v, size_t n,
+                      struct mf_err *err)
+{
+    const json_t *list = json_object_get(whose, part);
+    if (json_array_size(list) < at + n)
+        return mf_err_set(err, MF_EFORMAT, "%s.%s has %zu numbers, and the policy needs %zu", what, part,
+                          json_array_size(list), at + n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *x = json_array_get(list, at + i);
+        if (!json_is_number(x))
+            return mf_err_set(err, MF_EFORMAT, "element %zu of %s.%s is no number", at + i, what, part);
+        v[i] = json_number_value(x);
+    }
+    return 0;
+}
+
+/* By quantiles (pi0.5), or, where there are none, 1/(std + 1e-6) and the mean (pi0). */
+static int stretch_stats(const json_t *stats, const char *what, size_t at, float *scale, float *offset, int n,
+                         struct mf_err *err)
+{
+    const json_t *whose = json_object_get(stats, what);
+    const bool quantiles = json_is_array(json_object_get(whose, "q01"));
+    const size_t count = (size_t)n;
+    double *v;
+    int rc = mf_alloc((void **)&v, 2 * (count + 1) * sizeof *v, "the statistics of a normaliser", err);
+    if (rc)
+        return rc;
+    if (!(rc = stats_part(whose, what, quantiles ? "q01" : "mean", at, v, count, err)))
+        rc = stats_part(whose, what, quantiles ? "q99" : "std", at, v + count, count, err);
+    if (!rc && quantiles)
+        rc = stretch(scale, offset, v, v + count, n, what, err);
+    for (size_t i = 0; i < count && !rc && !quantiles; i++) {
+        scale[i] = (float)(1 / (v[count + i] + 1e-6));
+        offset[i] = (float)(-v[i] / (v[count + i] + 1e-6));
+    }
+    free(v);
+    return rc;
+}
+
+/* The state is all observations but pictures and tokens, in the policy's order. */
+static int stretch_state(const json_t *stats, struct mf_policy *p, struct mf_err *err)
+{
+    size_t state = 0;
+    int at = 0, rc = 0;
+    for (int i = 0; i < p->spec.obs.n && !rc; i++) {
+        const struct mf_obs *o = &p->spec.obs.key[i];
+        const int n = mf_obs_features(o);
+        if (n && !mf_obs_is_tokens(o)) {
+            rc = stretch_stats(stats, "state", state, p->obs_scale + at, p->obs_offset + at, n, err);
+            state += (size_t)n;
+        }
+        at += n;
+    }
+    return rc;
+}
+
+static int from_stats(struct mf_policy *p, const char *path, struct mf_err *err)
+{
+    json_error_t why;
+    FILE *file = mf_file_read(path, err);
+    if (!file)
+        return err->code;
+    json_t *root = json_loadf(file, 0, &why);
+    const json_t *stats = json_object_get(root, "norm_stats");
+    fclose(file);
+    int rc = root && stats ? 0
+                           : mf_err_set(err, MF_EFORMAT, "%s",
+                                        root ? "it has no 'norm_stats', so that it is no norm_stats.json" : why.text);
+    mf_policy_plain(p);
+    if (!rc)
+        rc = stretch_state(stats, p, err);
+    if (!rc)
+        rc = stretch_stats(stats, "actions", 0, p->action_scale, p->action_offset, p->spec.action_dim, err);
+    json_decref(root);
+    return rc ? mf_err_at(err, "the normaliser %s", path) : 0;
 }
 
 /* ---- demonstrations ---- */
@@ -217,17 +300,21 @@ int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *
 {
     int rc = 0;
     if (!from && (rc = from_file(im, p, err)) == 0)
-        return mf_err_set(err, MF_EUSAGE,
-                          "%s holds no normaliser: say normalizer=FILE.npz (ReinFlow's and DPPO's normalization.npz), "
-                          "normalizer=FILE.hdf5 (the demonstrations), or normalizer=identity where it was trained on "
-                          "numbers as they are",
-                          im->file.zip.path);
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%s holds no normaliser: say normalizer=FILE.npz (ReinFlow's and DPPO's normalization.npz), "
+            "normalizer=FILE.json (openpi's norm_stats.json), normalizer=FILE.hdf5 (the demonstrations), or "
+            "normalizer=identity where it was trained on "
+            "numbers as they are",
+            im->file.zip.path);
     if (from && mf_ends(from, ".npz"))
         rc = from_npz(p, from, err);
+    else if (from && mf_ends(from, ".json"))
+        rc = from_stats(p, from, err);
     else if (from && mf_import_is_demos(from))
         rc = from_demos(p, from, err);
     else if (from && strcmp(from, "identity"))
-        return mf_err_set(err, MF_EUSAGE, "normalizer=%s is neither identity nor a .npz or .hdf5 file", from);
+        return mf_err_set(err, MF_EUSAGE, "normalizer=%s is neither identity nor a .npz, .json or .hdf5 file", from);
     else if (from)
         mf_policy_plain(p);
     for (int i = 0; i < p->spec.action_dim && rc >= 0; i++)

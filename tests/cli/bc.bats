@@ -79,7 +79,7 @@ interrupt() {
 @test "shortcut and consistency losses, EMA by power, a filter, both conventions" {
     net="policy.network=shortcut_mlp policy.cond_hidden=[16,16]"
     for words in "clone.loss=shortcut" "clone.loss=consistency clone.ema_decay=0" \
-        "clone.loss=shortcut policy.convention=noise1 clone.filter_key=train" "clone.loss=flow clone.normalizer=gaussian"; do
+        "clone.loss=shortcut policy.convention=noise1 clone.filter_key=train" "clone.loss=flow clone.normalizer=gaussian" "clone.normalizer=quantile clone.normalize_actions=true"; do
         # shellcheck disable=SC2086 # words
         bc run.dir=s run.force=true $net $words >s.mf
         mf-check <s.mf

@@ -154,6 +154,29 @@ assert abs(scale[0] - 2 / 1.500001) < 1e-6 and abs(offset[0] - (2 / 1.500001 - 1
     [[ $output == *"cannot open nowhere.npz"* && ! -e x ]]
 }
 
+@test "openpi's norm_stats.json: quantiles, or mean and deviation, with what is wrong" {
+    net ''
+    echo '{"norm_stats": {"state": {"mean": [0, 0, 0, 0], "std": [1, 1, 1, 1], "q01": [-1, 0, 2, 9], "q99": [1, 4, 3, 9]},
+        "actions": {"mean": [1, 2], "std": [0.5, 4], "q01": null, "q99": null}}}' >norm_stats.json
+    run -0 mf-ckpt import net.pt a "${words[@]}" normalizer=norm_stats.json
+    mf-ckpt export a a.pt && python3 -c '
+import struct, zipfile
+z = zipfile.ZipFile("a.pt")
+numbers = [x for i in range(12, 16) for x in struct.unpack("<%df" % (2 if i < 14 else 3), z.read(f"archive/data/{i}"))]
+want = [-2, -0.5, 2, 0.25, 0, -1, -5, 1, 0.5, 2] # action offset, scale; obs offset, scale
+assert all(abs(x - y) < 1e-4 for x, y in zip(numbers, want)), numbers' || return 1
+    jq -c '.norm_stats.state.q01 = [0, 0]' norm_stats.json >short.json && jq -c .norm_stats norm_stats.json >bare.json || return 1
+    echo '{"norm_stats": {"state": {"q01": ["a", 0, 0], "q99": [1, 1, 1]}}}' >text.json && head -c 40 norm_stats.json >cut.json || return 1
+    run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=short.json
+    [[ $output == *"the normaliser short.json: state.q01 has 2 numbers, and the policy needs 3"* ]] || return 1
+    run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=text.json
+    [[ $output == *"element 0 of state.q01 is no number"* ]] || return 1
+    run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=bare.json
+    [[ $output == *"no 'norm_stats'"* ]] || return 1
+    run -3 mf-ckpt import net.pt x "${words[@]}" normalizer=cut.json
+    [[ $output == *"cut.json: "* && ! -e x ]]
+}
+
 @test "a narrow range far from 0 keeps its precision in the normaliser, or is refused" {
     /usr/bin/python3 -c 'import numpy' || skip "no numpy for /usr/bin/python3 (Debian: python3-numpy)"
     net ''

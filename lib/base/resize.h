@@ -1,10 +1,10 @@
 /* resize.h - color pictures of other sizes: resized with their aspect kept, and black around them.
  *
  * Bytes are resized as Pillow's BILINEAR does it, bit for bit: a triangle whose support grows with the ratio, so that a
- * smaller picture is antialiased; weights of 22 bits; first the rows, then the columns, rounded after each (Pillow 13 takes
- * the columns first where that is cheaper; older ones do not). Numbers are
- * resized as PyTorch's interpolate(mode="bilinear") does it: between the centers of the two pixels nearby. openpi uses
- * the first for a policy's input and the second in its networks.
+ * smaller picture is antialiased; weights of 22 bits; first the rows, then the columns, rounded after each. (Pillow 13
+ * takes the columns first where that is cheaper; versions before do not.) Numbers are resized as PyTorch's
+ * interpolate(mode="bilinear") does it: between the centers of the two pixels nearby. openpi uses the first for a
+ * policy's input and the second in its networks.
  */
 #ifndef MF_BASE_RESIZE_H
 #define MF_BASE_RESIZE_H

@@ -81,8 +81,8 @@ int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct 
 bool mf_import_is_demos(const char *from);
 int mf_import_demos(const char *path, const struct mf_names *keys, struct mf_layout *obs, int *A, struct mf_err *err);
 
-/* Sets p's normaliser from `from` (identity, .npz, .json, .hdf5), or from the imported file (NULL); MF_EUSAGE with advice
- * where that has none. */
+/* Sets p's normaliser from `from` (identity, .npz, .json, .hdf5), or from the imported file (NULL); MF_EUSAGE with
+ * advice where that has none. */
 int mf_import_normalizer(struct mf_import *im, struct mf_policy *p, const char *from, struct mf_err *err);
 
 /* Writes the checkpoint of p, which has a spec and a normaliser. MF_EFORMAT names each tensor that is missing, left

@@ -11,6 +11,7 @@
 # make soak         kills, failing calls and full disks at random for SECONDS=600 (strace; root for the disks)
 # make bench        this engine and PyTorch, side by side
 # make accept       the main job for three seeds, with kills
+# make compare      the methods of fine-tuning on lift, three seeds each
 # make clean        remove what was built
 # make help         this list
 #
@@ -191,6 +192,10 @@ bench: all $(BENCHES)
 accept: all
 	pipelines/accept
 
+METHODS   = $(basename $(notdir $(wildcard configs/method/*.yaml)))
+compare: all
+	pipelines/compare env=lift --methods "$(METHODS)" --seeds "0 1 2"
+
 fuzz: all
 	tests/fuzz/run
 
@@ -234,6 +239,6 @@ clean:
 	rm -rf build bin/mf-*
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: help uninstall docs all units test check check-pypi demo setup lint bench accept fuzz soak install clean force
+.PHONY: help uninstall docs all units test check check-pypi demo setup lint bench accept compare fuzz soak install clean force
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -339,9 +339,7 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     if (e->trials > 1 << 20)
         return mf_err_set(err, MF_EUSAGE, "eval.num_episodes=%lld is more than %d", (long long)e->trials, 1 << 20);
     e->video = e->video < e->trials ? e->video : e->trials;
-    e->table = (struct mf_table){.to = mf_run_on_terminal(run) ? stdout : stderr,
-                                 .format = (enum mf_table_format)e->format,
-                                 .compares = e->compare};
+    mf_table_init(&e->table, mf_run_on_terminal(run) ? stdout : stderr, (enum mf_table_format)e->format, e->compare);
     e->began = mf_now();
     const size_t row = (size_t)e->seeds.n * (size_t)e->trials * sizeof *e->trial;
     if ((rc = mf_alloc((void **)&e->trial, row, "trials", err)) ||
@@ -375,8 +373,8 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     (void)run;
     struct eval *e = self;
-    if (e->table.rows)
-        mf_table_end(&e->table);
+    if (e->table.grid.rows)
+        mf_grid_end(&e->table.grid);
     if (e->found)
         mf_log(MF_LOG_INFO, "%s already had %d of the results", e->results_path, e->found);
     int rc2 = mf_results_json_close(&e->json, rc == 0 && !mf_stop_signal(), err);

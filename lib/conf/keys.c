@@ -13,6 +13,8 @@ const struct mf_key mf_keys[] = {
      "run folder; null: a new folder below outputs/. All stages of a pipe use the folder of the first stage"},
     {"run.name", MF_STR, NULL, "name", NULL,
      "name of the run: pipelines write to outputs/NAME; with --config-name NAME this is the default"},
+    {"run.pipeline", MF_CHOICE, "train", "train|pretrain", NULL,
+     "script of pipelines/ that pipelines/sweep and pipelines/compare start for a run"},
     {"run.seed", MF_INT, "0", "[0,)", NULL, "seed of all random numbers of a run"},
     {"run.resume", MF_CHOICE, "never", "never|auto", NULL,
      "auto: continue from the newest checkpoint in run.dir, if there is one"},
@@ -154,7 +156,11 @@ const struct mf_key mf_keys[] = {
      "metrics to plot, such as [rollout/success_once,train/approx_kl]; []: success rate, else the first metric"},
 
     {"report.success", MF_FLOAT, ".9", "(0,1]", NULL,
-     "target success rate: mf-report gives the time and steps to reach it"},
+     "target success rate: mf-report and mf-compare give the time and steps to reach it"},
+
+    {"compare.seeds", MF_INTS, "[0]", "[0,)", NULL, "seeds that each method should have"},
+    {"compare.clone", MF_STR, NULL, "path", NULL,
+     "folder of the initial policies' evaluations, by seed, shown as the last row; null: no such row"},
 
     {"ckpt.keep", MF_INT, "5", "[1,)", NULL, "number of checkpoints that mf-ckpt prune keeps, the newest ones"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "format of mf-ckpt show"},

@@ -93,6 +93,7 @@ static const struct section {
     {"top.interval", "Terminal"},
     {"plot.out", "Plot"},
     {"report.success", "Report"},
+    {"compare.seeds", "Comparison"},
     {"log.formats", "Metrics files"},
     {"data.format", "Demonstrations"},
     {"ckpt.keep", "Checkpoints"},

@@ -1,6 +1,7 @@
 #include "eval/paired.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "eval/eval.h"
 
@@ -34,4 +35,22 @@ struct mf_paired mf_pair(int64_t both, int64_t won, int64_t lost, int64_t neithe
     r.high = r.difference + sqrt(x_up * x_up - 2 * phi * x_up * y_down + y_down * y_down);
     r.p = fmin(1, 2 * lower_tail(won < lost ? won : lost, won + lost));
     return r;
+}
+
+void mf_paired_text(const struct mf_paired *p, char *difference, char *won, char *value, size_t size)
+{
+    snprintf(difference, size, "%+.3f [%+.3f, %+.3f]", p->difference, p->low, p->high);
+    snprintf(won, size, "%lld:%lld", (long long)p->won, (long long)p->lost);
+    snprintf(value, size, "%.2g", p->p);
+}
+
+void mf_paired_json(json_t *to, const struct mf_paired *p)
+{
+    json_t *j =
+        p ? json_pack("{s:f, s:f, s:f, s:I, s:I, s:f}", "difference", p->difference, "difference_low", p->low,
+                      "difference_high", p->high, "won", (json_int_t)p->won, "lost", (json_int_t)p->lost, "p", p->p)
+          : json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "difference", "difference_low", "difference_high", "won",
+                      "lost", "p");
+    json_object_update(to, j);
+    json_decref(j);
 }

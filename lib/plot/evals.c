@@ -120,7 +120,7 @@ static bool goes_on(FILE *f)
 }
 
 /* One object, or one after the other: eval.json has "results" in one, eval.results a result in each. */
-static void read_file(struct mf_evals *e, int word, const char *dir, const char *name)
+void mf_evals_read_file(struct mf_evals *e, int word, const char *dir, const char *name)
 {
     struct mf_evals_found file = {.word = word, .folder = e->folders};
     struct stat st;
@@ -170,7 +170,7 @@ void mf_evals_read(struct mf_evals *e, int word, const char *dir, const char *be
     const int n = scandir(path, &entry, of_json, versionsort);
     for (int i = 0; i < n; i++) {
         snprintf(name, sizeof name, "%s%s%s", below, *below ? "/" : "", entry[i]->d_name);
-        read_file(e, word, dir, name);
+        mf_evals_read_file(e, word, dir, name);
         free(entry[i]);
     }
     if (n >= 0)
@@ -214,7 +214,7 @@ void mf_evals_release(struct mf_evals *e)
 
 /* ---- the table ---- */
 
-static double sum(const struct mf_evals_row *r, const char *name)
+double mf_evals_sum(const struct mf_evals_row *r, const char *name)
 {
     double total = 0;
     size_t k;
@@ -224,15 +224,13 @@ static double sum(const struct mf_evals_row *r, const char *name)
     return total;
 }
 
-static int64_t trials(const struct mf_evals_row *r)
+int64_t mf_evals_trials(const struct mf_evals_row *r)
 {
     return r->seeds * (int64_t)json_integer_value(json_object_get(r->result[0], "n"));
 }
 
-/* On common seeds; n = 0: none. */
-static struct mf_paired against(const struct mf_evals_row *first, const struct mf_evals_row *r)
+void mf_evals_count(const struct mf_evals_row *first, const struct mf_evals_row *r, int64_t count[2][2])
 {
-    int64_t count[2][2] = {{0}};
     size_t k;
     const json_t *v;
     for (int a = 0; a < first->seeds; a++)
@@ -241,6 +239,10 @@ static struct mf_paired against(const struct mf_evals_row *first, const struct m
                 json_array_foreach(column(r->result[b], "success_once"), k, v)
                     count[json_integer_value(json_array_get(column(first->result[a], "success_once"), k)) != 0]
                          [json_integer_value(v) != 0]++;
+}
+
+struct mf_paired mf_evals_pair(int64_t count[2][2])
+{
     return count[0][0] + count[0][1] + count[1][0] + count[1][1]
                ? mf_pair(count[1][1], count[0][1], count[1][0], count[0][0])
                : (struct mf_paired){.n = 0};
@@ -258,13 +260,15 @@ static const struct mf_evals_row *reference(const struct mf_evals *e, const stru
 
 static void put_rate(FILE *to, const struct mf_evals_row *r, const char *name)
 {
-    const struct mf_rate s = mf_wilson((int64_t)sum(r, name), trials(r));
+    const struct mf_rate s = mf_wilson((int64_t)mf_evals_sum(r, name), mf_evals_trials(r));
     fprintf(to, "<td class=\"n\">%.3f <span class=\"dim\">(%.3f to %.3f)</span></td>", s.rate, s.low, s.high);
 }
 
 static void put_against(FILE *to, const struct mf_evals_row *first, const struct mf_evals_row *r)
 {
-    const struct mf_paired p = first == r ? (struct mf_paired){.n = 0} : against(first, r);
+    int64_t count[2][2] = {{0}};
+    mf_evals_count(first, r, count);
+    const struct mf_paired p = mf_evals_pair(count);
     if (first == r)
         fputs("<td>the reference</td>", to);
     else if (p.n == 0)
@@ -279,7 +283,7 @@ static void put_against(FILE *to, const struct mf_evals_row *first, const struct
 static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_row *r)
 {
     const json_t *one = r->result[0], *engine = json_object_get(one, "engine");
-    const double n = (double)trials(r);
+    const double n = (double)mf_evals_trials(r);
     mf_html_put(to, "<tr><td><code>", json_string_value(json_object_get(one, "checkpoint")),
                 "</code><br/><span class=\"dim\">");
     mf_html_put(to, "", json_string_value(json_object_get(one, "digest")), ", ");
@@ -292,7 +296,8 @@ static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_ro
             (long long)json_integer_value(json_object_get(one, "denoising_steps")), r->seeds, n);
     put_rate(to, r, "success_once");
     put_rate(to, r, "success_at_end");
-    fprintf(to, "<td class=\"n\">%.4g</td><td class=\"n\">%.1f</td>", sum(r, "return") / n, sum(r, "length") / n);
+    fprintf(to, "<td class=\"n\">%.4g</td><td class=\"n\">%.1f</td>", mf_evals_sum(r, "return") / n,
+            mf_evals_sum(r, "length") / n);
     put_against(to, reference(e, r), r);
     fputs("</tr>\n", to);
 }

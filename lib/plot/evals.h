@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "eval/paired.h"
+
 struct mf_evals_row { /* one policy with one number of denoising steps, on the trials of some seeds */
     int seeds;
     json_t **result; /* (seeds), borrowed from `found`: rl/results.h */
@@ -28,10 +30,18 @@ struct mf_evals { /* zeroed: empty */
 /* Reads the results in *.json and *.jsonl of the folder, or of its subfolder `below`, as far as they are complete.
  * Skips other files, and links out of the folder. */
 void mf_evals_read(struct mf_evals *e, int word, const char *dir, const char *below);
+/* The same of one file in the folder. */
+void mf_evals_read_file(struct mf_evals *e, int word, const char *dir, const char *name);
 /* After all reads, makes the rows, ordered by word, clones before fine-tuned policies, folder in reading order, and
  * file time. Duplicates count once. */
 void mf_evals_sort(struct mf_evals *e);
 void mf_evals_release(struct mf_evals *e);
+
+int64_t mf_evals_trials(const struct mf_evals_row *r);
+double mf_evals_sum(const struct mf_evals_row *r, const char *name); /* of "success_once", "return", .. over them */
+/* Adds the trials that both rows have to count[first succeeded][r succeeded]. */
+void mf_evals_count(const struct mf_evals_row *first, const struct mf_evals_row *r, int64_t count[2][2]);
+struct mf_paired mf_evals_pair(int64_t count[2][2]); /* n = 0: there are none */
 
 /* Prints all rows: success with Wilson's 95 % interval, and the comparison with the first row of as many denoising
  * steps on common trials (paired.h). */

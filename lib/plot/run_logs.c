@@ -150,8 +150,8 @@ static int read_metrics(struct mf_run_log *t, struct mf_err *err)
 /* Keys of a run's location and monitoring, which do not affect its results. */
 static bool matters(const char *key)
 {
-    static const char *const group[] = {"run.",  "log.",  "top.",  "plot.", "report.", "view.",     "wire.",
-                                        "eval.", "data.", "ckpt.", "conf.", "threads", "use_wandb", "wandb_"};
+    static const char *const group[] = {"run.",  "log.",  "top.",  "plot.",    "report.", "view.",     "wire.", "eval.",
+                                        "data.", "ckpt.", "conf.", "compare.", "threads", "use_wandb", "wandb_"};
     for (size_t i = 0; i < sizeof group / sizeof *group; i++)
         if (!strncmp(key, group[i], strlen(group[i])))
             return false;
@@ -169,15 +169,40 @@ static bool beside(const char *a, const char *b)
     return are;
 }
 
+/* Length of the seed that this part of a path begins with, up to its end or a dot; 0: it is another name. */
+static size_t seed_at(const char *part, int64_t seed)
+{
+    char text[24];
+    const size_t n = (size_t)snprintf(text, sizeof text, "%lld", (long long)seed);
+    return !strncmp(part, text, n) && (!part[n] || strchr("/.", part[n])) ? n : 0;
+}
+
+/* Equal, except where parts of a path are the seeds of their runs: the seeds of a sweep may each have their own clone.
+ */
+static bool same_but_seed(const char *a, int64_t seed_a, const char *b, int64_t seed_b)
+{
+    if (!a || !b || !strchr(a, '/'))
+        return same_text(a, b);
+    for (bool begins = true; *a && *b; begins = *a == '/', a++, b++) {
+        const size_t n = begins ? seed_at(a, seed_a) : 0, m = n ? seed_at(b, seed_b) : 0;
+        a += m ? n : 0;
+        b += m;
+        if (*a != *b || !*a)
+            break;
+    }
+    return *a == *b;
+}
+
 static bool belongs(const struct mf_cohort *g, const struct mf_run_log *t)
 {
-    if (!t->text || !g->log[0]->text || !beside(t->folder, g->log[0]->folder))
+    const struct mf_run_log *first = g->log[0];
+    if (!t->text || !first->text || !beside(t->folder, first->folder))
         return false;
     for (int i = 0; i < g->n; i++)
         if (g->log[i]->seed == t->seed)
             return false;
     for (int k = 0; mf_keys[k].name; k++)
-        if (matters(mf_keys[k].name) && !same_text(t->text[k], g->log[0]->text[k]))
+        if (matters(mf_keys[k].name) && !same_but_seed(t->text[k], t->seed, first->text[k], first->seed))
             return false;
     return true;
 }

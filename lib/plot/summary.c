@@ -92,7 +92,8 @@ static void add_success(struct mf_summary *s, const struct mf_history *h, double
 struct mf_summary mf_summary_of(const struct mf_cohort *g, double success)
 {
     struct mf_summary s = {.reached = 0};
-    struct mf_spread *const all[] = {&s.steps, &s.time, &s.final, &s.last, &s.iterations, &s.all, &s.per_iteration};
+    struct mf_spread *const all[] = {&s.steps,      &s.time, &s.final,         &s.last,
+                                     &s.iterations, &s.all,  &s.per_iteration, &s.seconds};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         start(all[i]);
     for (int i = 0; i < g->n; i++) {
@@ -101,6 +102,7 @@ struct mf_summary mf_summary_of(const struct mf_cohort *g, double success)
         add(&s.iterations, (double)h->n);
         add(&s.all, h->n ? h->step[h->n - 1] : 0);
         add(&s.per_iteration, seconds(h));
+        add(&s.seconds, h->n ? h->time[h->n - 1] : NAN);
     }
     return s;
 }

@@ -19,6 +19,7 @@ struct mf_summary {
     double episodes;                  /* number of episodes in them, over all runs; NaN: not reported by all */
     struct mf_spread iterations, all; /* iterations; control steps */
     struct mf_spread per_iteration;   /* seconds of one */
+    struct mf_spread seconds;         /* of training in all */
 };
 
 /* Iterations are weighted by rollout/episodes, if reported. success: target success rate, averaged over MF_LATELY

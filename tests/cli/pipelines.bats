@@ -10,7 +10,7 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 
 @test "each has a help text" {
     local p
-    for p in train pretrain offline eval debug sweep; do
+    for p in train pretrain offline eval debug sweep compare; do
         "$ROOT/pipelines/$p" --help | grep -q "pipelines/$p" || return 1
     done
 }
@@ -163,7 +163,18 @@ END
         pipeline sweep "${few[@]}" && told "outputs/sweep/lr_high/0: done" && [[ -e outputs/sweep/baseline_default/0/logs/metrics.csv && -e outputs/sweep/baseline_default-0.log && ! -e outputs/sweep/baseline_default/0/train.log ]] &&
         pipeline sweep "${few[@]}" && told "outputs/sweep/lr_high/0: finished" &&
         ! pipeline sweep --jobs x && told "--jobs x: give a number from 1" &&
-        ! pipeline sweep --configs nope && told "no experiment nope; there are: baseline:default warmup:0"
+        ! pipeline sweep --configs nope && told "no experiment nope; there are: baseline:default warmup:0" &&
+        ! pipeline sweep --list && told "pipelines/sweep: --list needs a value"
+}
+
+@test "sweep: run.pipeline names the script; where nothing succeeds, it stops after three failures for one reason" {
+    mf-collect collect.actor=expert collect.episodes=8 | mf-record demos.hdf5 >/dev/null
+    pipeline sweep env=point run.pipeline=pretrain clone.dataset=demos.hdf5 clone.warmup_steps=0 clone.batch_size=16 clone.steps=5,6 &&
+        told "outputs/sweep/steps-6/0: done" && [[ -e outputs/sweep/steps-5/0/checkpoints/clone.safetensors ]] || { cat err; return 1; }
+    ! pipeline sweep --out s --seeds "0 1 2 3 4" env=point policy.checkpoint=none.safetensors training.clip_range=.1,.2 && told "none.safetensors" &&
+        told "pipelines/sweep: the first 3 runs failed alike; the other 7 were not started" && told "pipelines/sweep: 3 failed" && [[ $(find s -name '*.log' | wc -l) -eq 3 ]] &&
+        ! pipeline sweep --out m --seeds "0 1 2 3" --config-name=point "${tiny[@]}" training.total_timesteps=600 training.num_steps_per_rollout=9,12 collect.group=4 &&
+        ! grep 'not started' err && told "pipelines/sweep: 4 failed" && [[ -e m/num_steps_per_rollout-12/3/logs/metrics.mf ]]
 }
 
 @test "sweep: --slurm prints an array with an index for each experiment and seed; the index runs it" {

@@ -1,0 +1,151 @@
+#include "plot/methods.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "run/runs.h"
+
+static char *path_of(const char *folder, int64_t seed)
+{
+    const size_t size = strlen(folder) + 32;
+    char *path = mf_xcalloc(size, 1);
+    snprintf(path, size, "%s/%lld", folder, (long long)seed);
+    return path;
+}
+
+static bool exists(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    if (f)
+        fclose(f);
+    return f;
+}
+
+static struct mf_method_run *run_at(struct mf_methods *m, int i)
+{
+    return &m->of[i / m->n_seeds].run[i % m->n_seeds];
+}
+
+static void read_evals(struct mf_methods *m)
+{
+    static const char name[] = "logs/eval.json";
+    char path[MF_PATH_MAX];
+    struct mf_err ignored;
+    for (int i = 0; i < m->n * m->n_seeds; i++)
+        if (mf_runs_join(path, run_at(m, i)->path, name, &ignored) == 0 && exists(path))
+            mf_evals_read_file(&m->evals, i, run_at(m, i)->path, name);
+    for (int k = 0; k < m->evals.n_found; k++) {
+        struct mf_evals_row *to = &run_at(m, m->evals.found[k].word)->eval;
+        to->result = mf_xrealloc(to->result, (size_t)to->seeds + 1, sizeof *to->result);
+        to->result[to->seeds++] = m->evals.found[k].result;
+    }
+}
+
+static int read_logs(struct mf_methods *m, struct mf_err *err)
+{
+    const int most = m->n * m->n_seeds;
+    const char **word = mf_xcalloc((size_t)most + 1, sizeof *word);
+    int *at = mf_xcalloc((size_t)most + 1, sizeof *at), n = 0, rc = 0;
+    for (int i = 0; i < most; i++)
+        if (mf_runs_is_run(run_at(m, i)->path))
+            word[at[n] = i, n++] = run_at(m, i)->path;
+    rc = mf_run_logs_open(&m->logs, word, n, err);
+    for (int k = 0; k < m->logs.n && rc == 0; k++)
+        run_at(m, at[m->logs.log[k].word])->log = &m->logs.log[k];
+    free(word);
+    free(at);
+    return rc;
+}
+
+static void gather(struct mf_method *m, int n_seeds)
+{
+    m->cohort.log = mf_xcalloc((size_t)n_seeds + 1, sizeof(const struct mf_run_log *));
+    for (int s = 0; s < n_seeds; s++) {
+        const struct mf_run_log *log = m->run[s].log;
+        if (!log)
+            continue;
+        m->clones |= mf_history_find(&log->h, "perf/samples_per_s") != NULL;
+        if (log->h.ended)
+            m->cohort.log[m->cohort.n++] = log;
+    }
+}
+
+int mf_methods_open(struct mf_methods *m, const char *const *folder, int n, const struct mf_ints *seeds,
+                    struct mf_err *err)
+{
+    *m = (struct mf_methods){.n = n, .n_seeds = seeds->n, .of = mf_xcalloc((size_t)n, sizeof *m->of)};
+    for (int i = 0; i < n; i++) {
+        const char *slash = strrchr(folder[i], '/');
+        m->of[i].name = slash ? slash + 1 : folder[i];
+        m->of[i].run = mf_xcalloc((size_t)seeds->n, sizeof *m->of[i].run);
+        for (int s = 0; s < seeds->n; s++)
+            m->of[i].run[s] = (struct mf_method_run){.seed = seeds->v[s], .path = path_of(folder[i], seeds->v[s])};
+    }
+    read_evals(m);
+    int rc = read_logs(m, err);
+    for (int i = 0; i < n && rc == 0; i++)
+        gather(&m->of[i], m->n_seeds);
+    return rc;
+}
+
+void mf_methods_close(struct mf_methods *m)
+{
+    for (int i = 0; i < m->n; i++) {
+        for (int s = 0; s < m->n_seeds; s++) {
+            free(m->of[i].run[s].path);
+            free(m->of[i].run[s].eval.result);
+        }
+        free(m->of[i].run);
+        free(m->of[i].cohort.log);
+    }
+    free(m->of);
+    mf_run_logs_close(&m->logs);
+    mf_evals_release(&m->evals);
+}
+
+bool mf_method_run_counts(const struct mf_method_run *r)
+{
+    return r->eval.seeds && (!r->log || r->log->h.ended);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct mf_method_score mf_method_score(const struct mf_method *m, int n_seeds)
+{
+    struct mf_method_score s = {.ret = NAN, .median = NAN, .low = NAN, .high = NAN};
+    double *rate = mf_xcalloc((size_t)n_seeds + 1, sizeof *rate), sum = 0;
+    for (int i = 0; i < n_seeds; i++) {
+        const struct mf_evals_row *e = &m->run[i].eval;
+        if (!mf_method_run_counts(&m->run[i]))
+            continue;
+        const double succeeded = mf_evals_sum(e, "success_once");
+        s.trials += mf_evals_trials(e);
+        s.succeeded += (int64_t)succeeded;
+        sum += mf_evals_sum(e, "return");
+        rate[s.runs++] = succeeded / (double)mf_evals_trials(e);
+    }
+    if (s.runs) {
+        qsort(rate, (size_t)s.runs, sizeof *rate, by_value);
+        s.ret = sum / (double)s.trials;
+        s.median = (rate[s.runs / 2] + rate[(s.runs - 1) / 2]) / 2;
+        s.low = rate[0];
+        s.high = rate[s.runs - 1];
+    }
+    free(rate);
+    return s;
+}
+
+struct mf_paired mf_method_pair(const struct mf_method *first, const struct mf_method *m, int n_seeds)
+{
+    int64_t count[2][2] = {{0}};
+    for (int i = 0; i < n_seeds; i++)
+        if (mf_method_run_counts(&first->run[i]) && mf_method_run_counts(&m->run[i]))
+            mf_evals_count(&first->run[i].eval, &m->run[i].eval, count);
+    return mf_evals_pair(count);
+}

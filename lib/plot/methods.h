@@ -1,0 +1,49 @@
+/* methods.h - methods to compare: a folder METHOD/SEED for each run, with its metrics and its evaluation
+ * (logs/eval.json of mf-eval). A run that is missing, cut or not evaluated keeps its place.
+ */
+#ifndef MF_PLOT_METHODS_H
+#define MF_PLOT_METHODS_H
+
+#include "conf/conf.h"
+#include "plot/evals.h"
+#include "plot/run_logs.h"
+
+struct mf_method_run {
+    int64_t seed;
+    char *path;                   /* METHOD/SEED */
+    const struct mf_run_log *log; /* NULL: no metrics there */
+    struct mf_evals_row eval;     /* its results; seeds = 0: not evaluated */
+};
+
+struct mf_method {
+    const char *name; /* the last part of its folder's path, borrowed */
+    bool clones;      /* its steps are minibatches of mf-bc, not control steps */
+    struct mf_method_run *run;
+    struct mf_cohort cohort; /* the runs with metrics that ended */
+};
+
+struct mf_methods {
+    int n, n_seeds;
+    struct mf_method *of; /* (n), each with (n_seeds) runs */
+    struct mf_run_logs logs;
+    struct mf_evals evals;
+};
+
+int mf_methods_open(struct mf_methods *m, const char *const *folder, int n, const struct mf_ints *seeds,
+                    struct mf_err *err);
+void mf_methods_close(struct mf_methods *m); /* safe on a zeroed one */
+
+/* Has the run ended, as far as its metrics say, and an evaluation? Only such runs count. */
+bool mf_method_run_counts(const struct mf_method_run *r);
+
+struct mf_method_score { /* over the runs that count */
+    int runs;
+    int64_t trials, succeeded;
+    double ret;               /* mean return of the trials */
+    double median, low, high; /* success rates of the runs */
+};
+struct mf_method_score mf_method_score(const struct mf_method *m, int n_seeds);
+/* On the trials that runs of one seed have in common; n = 0: none. */
+struct mf_paired mf_method_pair(const struct mf_method *first, const struct mf_method *m, int n_seeds);
+
+#endif

@@ -1,0 +1,125 @@
+# pipelines/compare and mf-compare: methods from one clone, under equal conditions.
+# shellcheck disable=SC2016 # the variables are jq's
+load helpers
+
+setup() {
+    cd "$T" || return 1
+    small=(env=point 'policy.hidden=[8]' 'policy.critic_hidden=[8]' training.num_envs=16 training.num_steps_per_rollout=12 threads=1
+        training.total_timesteps=3000 training.batch_size=64 training.critic_warmup_steps=0 collect.episodes=16 clone.steps=150
+        clone.batch_size=32 clone.warmup_steps=0 eval.num_episodes=30)
+    two=(--methods "ppo_flow_noise grpo" --seeds "0 1")
+}
+compare() { "$ROOT/pipelines/compare" "$@" >out 2>err; }
+told() { grep -qF -- "$1" err || { cat err; return 1; }; }
+
+# recompute DIR: table.json again, from the evaluations of the runs and the metrics of their learners alone.
+recompute() {
+    /usr/bin/python3 - "$1" <<'PY'
+import json, math, sys
+import msgpack
+table = json.load(open(f"{sys.argv[1]}/table.json"))
+def near(a, b): assert abs(a - b) < 1e-6, (a, b)
+def wilson(k, n, z=1.959963984540054):
+    p, d = k / n, 1 + z * z / n
+    m, h = (p + z * z / (2 * n)) / d, z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / d
+    return m - h, m + h
+first = None
+for row in table:
+    once, ret, steps, seconds = {}, [], [], []
+    for seed in (0, 1):
+        run = f"{sys.argv[1]}/{row['method']}/{seed}"
+        (r,) = json.load(open(f"{run}/logs/eval.json"))["results"]
+        assert r["seed"] == seed and r["n"] == 30
+        once[seed], ret = r["trials"]["success_once"], ret + r["trials"]["return"]
+        frames = [m for m in msgpack.Unpacker(open(f"{run}/logs/metrics.mf", "rb")) if m["mf"] == "metrics"]
+        steps.append(frames[-1]["step"]), seconds.append(frames[-1]["time"])
+        assert row["runs"][seed]["digest"] == r["digest"] and row["runs"][seed]["state"] == "done"
+    all_trials = once[0] + once[1]
+    k, n = sum(all_trials), len(all_trials)
+    low, high = wilson(k, n)
+    rates = sorted(sum(v) / len(v) for v in once.values())
+    assert (row["n"], row["seeds"], row["runs_done"]) == (60, 2, 2)
+    near(row["success_once"], k / n), near(row["success_once_low"], low), near(row["success_once_high"], high)
+    near(row["median"], sum(rates) / 2), near(row["lowest"], rates[0]), near(row["highest"], rates[1])
+    near(row["return"], sum(ret) / n), near(row["steps"]["mean"], sum(steps) / 2), near(row["seconds"]["mean"], sum(seconds) / 2)
+    if first:
+        won = sum(b > a for s in once for a, b in zip(first[s], once[s]))
+        lost = sum(b < a for s in once for a, b in zip(first[s], once[s]))
+        p = min(1, 2 * sum(math.comb(won + lost, i) for i in range(min(won, lost) + 1)) / 2 ** (won + lost))
+        assert (row["won"], row["lost"]) == (won, lost), row
+        near(row["difference"], (won - lost) / n), near(row["p"], p)
+    else:
+        first, cost = once, row["seconds_per_iteration"]["mean"]
+        assert row["p"] is None and row["cost"] == 1
+    if row["method"] == "clone":
+        assert row["unit"] == "minibatches" and row["cost"] is None
+    else:
+        assert row["unit"] == "control steps" and 3000 <= row["steps"]["low"] < 3000 + 16 * 12 * 4
+        near(row["cost"], row["seconds_per_iteration"]["mean"] / cost)
+print([row["method"] for row in table])
+PY
+}
+
+@test "two methods and two seeds from one clone a seed: table, picture; the same command again computes nothing" {
+    compare "${two[@]}" "${small[@]}" && [[ $(recompute outputs/compare) == "['ppo_flow_noise', 'grpo', 'clone']" ]] || { cat err; return 1; }
+    cd outputs/compare && diff table.txt "$T/out" && [[ $(head -c 4 curve.png | tail -c 3) == PNG ]] && [[ $(awk 'NR < 5 { print $1, $2, $3, $4 }' table.txt | xargs) == \
+"method seeds success, 95 ppo_flow_noise 2 of 2 grpo 2 of 2 clone 2 of 2" ]] && grep -qF "clone, seed 1: weights $(jq -r '.results[0].digest' clone/1/logs/eval.json)" table.txt || { cat table.txt; return 1; }
+    local seed m
+    for seed in 0 1; do
+        for m in ppo_flow_noise grpo; do
+            [[ $(mf-conf --config $m/$seed/configs/mf-ppo.yaml policy.checkpoint) == outputs/compare/clone/$seed/checkpoints/clone.safetensors ]] || return 1
+        done
+    done
+    mf-view grpo/0/logs/metrics.mf | jq -es '.[0].chain | map(.stage) == ["mf-collect", "mf-grpo", "mf-ppo"]' >/dev/null &&
+        mf-plot ppo_flow_noise grpo 2>&1 | grep -qF 'grpo (2 seeds)' || return 1 # though each seed has another clone
+    cd "$T" && sha256sum outputs/compare/*/*/checkpoints/* outputs/compare/results.jsonl outputs/compare/table.json >before &&
+        compare "${two[@]}" "${small[@]}" && sha256sum -c --quiet before && told "grpo/1: finished" && ! grep 'mf-bc' err
+}
+
+@test "a comparison that was killed goes on, and ends with the same numbers" {
+    compare "${two[@]}" "${small[@]}" --out whole || { cat err; return 1; }
+    local tries=600 pid sig
+    for sig in KILL TERM; do
+        env --default-signal=INT setsid "$ROOT/pipelines/compare" "${two[@]}" "${small[@]}" training.total_timesteps=3000 --out cut >out 2>err &
+        pid=$!
+        until [[ -s cut/ppo_flow_noise/0/logs/metrics.mf && ($sig == KILL || -s cut/grpo/1/logs/metrics.mf) ]] || ((tries-- == 0)); do sleep .02; done
+        # shellcheck disable=SC2046 # of the session that we started
+        if [ $sig = KILL ]; then kill -9 $(pgrep -s $pid) && ended_by 137 $pid; else kill $pid 2>/dev/null; wait $pid || true; fi
+    done
+    compare "${two[@]}" "${small[@]}" --out cut || { cat err; return 1; }
+    numbers() { jq -c 'map({method, success_once, return, won, lost, s: .steps.mean, d: [.runs[].digest]})' "$1/table.json"; }
+    [[ $(numbers whole) == "$(numbers cut)" ]] || { numbers whole; numbers cut; return 1; }
+}
+
+@test "a method that fails keeps its row and gives the reason; the others are compared" {
+    cp -r "$ROOT/configs" . && printf '# @package _global_\ncollect: {group: 5}\nadvantage: {advantage_type: grpo}\n' >configs/method/unfit.yaml
+    ! compare --config-dir configs --methods "ppo_flow_noise unfit" --seeds "0 1" "${small[@]}" && told "pipelines/compare: some runs failed; the same command again goes on" || { cat err; return 1; }
+    cat out && grep -qE '^unfit +0 of 2 +-' out && grep -qE '^ppo_flow_noise +2 of 2 +[01]\.' out &&
+        grep -qF "unfit, seed 1: not begun; mf-collect: error: training.num_envs=16 environments are not whole groups of collect.group=5" out &&
+        jq -e '.[1] | .method == "unfit" and .runs_done == 0 and .success_once == null and .p == null and
+            (.runs | map(.state) == ["not begun", "not begun"]) and (.runs[0].said | contains("whole groups"))' outputs/compare/table.json >/dev/null &&
+        [[ -s outputs/compare/curve.png ]]
+}
+
+@test "from a given policy; a run that is cut or not evaluated does not count" {
+    compare "${two[@]}" "${small[@]}" --out c || { cat err; return 1; }
+    compare --methods grpo --seeds "0 1" "${small[@]}" policy.checkpoint=c/clone/0 --out d && [[ ! -e d/demos && $(grep -c '^clone, seed' out) == 2 ]] &&
+        [[ $(jq -r '.[1].runs | map(.state) | unique[]' d/table.json) == evaluated && $(jq '[.[1].runs[].digest] | unique | length' d/table.json) == 1 ]] || { cat out err; return 1; }
+    rm c/grpo/1/logs/eval.json && truncate -s -20 c/ppo_flow_noise/0/logs/metrics.mf
+    mf-compare c/ppo_flow_noise c/grpo c/none compare.seeds=[0,1] >out && cat out && grep -qE '^ppo_flow_noise +1 of 2 ' out && grep -qE '^grpo +1 of 2 ' out && grep -qE '^none +0 of 2 ' out &&
+        grep -qx 'grpo, seed 1: not evaluated; .*' out && grep -qx 'ppo_flow_noise, seed 0: cut; .*' out && grep -qx 'none, seed 1: missing' out &&
+        mf-compare c/ppo_flow_noise c/grpo compare.seeds=[0,1] eval.format=csv | /usr/bin/python3 -c 'import csv, sys
+a, b = csv.DictReader(sys.stdin)
+assert (a["method"], a["n"], b["n"], b["won"], a["cost"]) == ("ppo_flow_noise", "30", "30", "", "1"), (a, b)' &&
+        mf-compare c/ppo_flow_noise compare.seeds=[0,1] eval.format=markdown | head -2 | grep -qF '| :-- | --: |'
+}
+
+@test "words that do not make a comparison are refused in a sentence" {
+    refused() { ! compare "${@:2}" && told "$1" && [[ ! -e outputs && $(wc -l <err) == 1 ]]; }
+    cp -r "$ROOT/configs" . && printf '# @package _global_\ntraining: {total_timesteps: 7}\n' >configs/method/short.yaml
+    refused 'pipelines/compare: --methods "A B" names the methods to compare' env=point && refused "no method/nope.yaml" env=point --methods "grpo nope" &&
+        refused "available: grpo, leave_one_out" env=point --methods nope && refused "pipelines/compare: --seeds 'x': give numbers" env=point --methods grpo --seeds x &&
+        refused "pipelines/compare: --methods needs a value" env=point --methods && refused "unknown key 'training.gama'" env=point --methods grpo training.gama=1 &&
+        refused "method short changes the conditions that all share: training.total_timesteps=7" --config-dir configs env=point --methods "grpo short" || return 1
+    run -2 mf-compare && [[ $output == *"give the folders of the methods"* ]] && run -2 mf-compare x compare.seeds=[] && [[ $output == *"compare.seeds=[] is empty"* ]]
+}

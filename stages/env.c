@@ -2,43 +2,43 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "env/opengl.h"
 #include "env/serve.h"
 #include "stage/stage.h"
 
 struct env {
-    const char *address;
-    int64_t threads, image_size;
-    int renderer;
+    struct mf_env_opts opts;
+    int64_t threads;
 };
 
 static const struct mf_bind binds[] = {
-    {"env.address", offsetof(struct env, address)},
+    {"env.address", offsetof(struct env, opts.address)},
+    {"env.model", offsetof(struct env, opts.model)},
+    {"env.image_size", offsetof(struct env, opts.image_size)},
+    {"env.renderer", offsetof(struct env, opts.renderer)},
     {"threads", offsetof(struct env, threads)},
-    {"env.image_size", offsetof(struct env, image_size)},
-    {"env.renderer", offsetof(struct env, renderer)},
     {0},
 };
 
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
-    const struct env *e = self;
+    struct env *e = self;
     const struct mf_env *env;
     struct mf_rpc *call;
     int n, rc;
     const char *const *name = mf_run_operands(run, &n);
     if (n != 1)
         return mf_err_set(err, MF_EUSAGE, "give one environment: mf-env lift");
-    if ((rc = mf_env_find(&env, name[0], err)))
+    e->opts.name = name[0];
+    if ((rc = mf_env_open_built_in(&env, &e->opts, err)))
         return rc;
-    if (!e->address && isatty(STDIN_FILENO))
+    if (!e->opts.address && isatty(STDIN_FILENO))
         return mf_err_set(err, MF_EUSAGE,
                           "requests come through a pipe (env=exec) or env.address, not from a terminal");
-    if ((rc = mf_rpc_serve(&call, e->address, err)))
-        return rc;
-    mf_opengl_choose((enum mf_renderer)e->renderer);
-    rc = mf_env_serve(call, env, (int)e->threads, (int)e->image_size, err);
-    mf_rpc_free(call);
+    if ((rc = mf_rpc_serve(&call, e->opts.address, err)) == 0) {
+        rc = mf_env_serve(call, env, (int)e->threads, (int)e->opts.image_size, err);
+        mf_rpc_free(call);
+    }
+    mf_env_close(env);
     return rc;
 }
 

@@ -37,6 +37,8 @@ const struct mf_key mf_keys[] = {
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per available core"},
 
     {"env.name", MF_STR, "point", NULL, NULL, "environment, also env=NAME; exec and remote: environments of a server"},
+    {"env.model", MF_STR, NULL, "path", NULL,
+     "MJCF file of env=hopper, walker2d, half_cheetah and ant: Gymnasium's, which is not part of maniflow"},
     {"env.max_steps", MF_INT, "0", "[0,)", "control steps",
      "maximum length of an episode; 0: the limit of the environment"},
     {"env.num_points", MF_INT, "0", "[0,4096]", NULL,

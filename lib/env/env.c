@@ -1,8 +1,10 @@
 #include "env/env.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "env/opengl.h"
 #include "base/text.h"
 #include "env/served.h"
@@ -10,6 +12,7 @@
 const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts, name)},
                                        {"env.command", offsetof(struct mf_env_opts, command)},
                                        {"env.address", offsetof(struct mf_env_opts, address)},
+                                       {"env.model", offsetof(struct mf_env_opts, model)},
                                        {"env.workers", offsetof(struct mf_env_opts, workers)},
                                        {"env.restarts", offsetof(struct mf_env_opts, restarts)},
                                        {"env.timeout", offsetof(struct mf_env_opts, timeout)},
@@ -32,12 +35,24 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
                       name, names);
 }
 
+int mf_env_open_built_in(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
+{
+    mf_opengl_choose((enum mf_renderer)o->renderer);
+    int rc = mf_env_find(env, o->name, err);
+    if (rc || !o->model)
+        return rc;
+    struct mf_env *own = mf_xcalloc(1, sizeof *own);
+    *own = **env;
+    own->file = o->model;
+    *env = own;
+    return 0;
+}
+
 int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
 {
     bool exec = !strcmp(o->name, "exec"), remote = !strcmp(o->name, "remote");
-    mf_opengl_choose((enum mf_renderer)o->renderer);
     if (!exec && !remote)
-        return mf_env_find(env, o->name, err);
+        return mf_env_open_built_in(env, o, err);
     if (exec && !o->command)
         return mf_err_set(err, MF_EUSAGE,
                           "env=exec needs env.command='..', the command that starts an environment server");
@@ -84,6 +99,8 @@ void mf_env_close(const struct mf_env *env)
 {
     if (env && env->served)
         mf_served_close(env->served);
+    else if (env && env->file)
+        free((void *)env);
 }
 
 int32_t mf_env_count(int32_t saved)

@@ -35,7 +35,8 @@ struct mf_env {
     const char *robomimic_name; /* env_args' env_name in demonstration files: "Lift" */
     const char *likes;          /* "key=value ..": defaults for a fresh policy in this environment; NULL: none */
 
-    int (*open)(void **model, struct mf_err *err); /* the model, shared by all instances; NULL: no model */
+    /* The model, shared by all instances; file: the member below. NULL: no model. */
+    int (*open)(void **model, const char *file, struct mf_err *err);
     void (*close)(void *model);
     int (*init)(void **state, const void *model, int max_steps, struct mf_err *err);
     void (*release)(void *state);
@@ -63,6 +64,7 @@ struct mf_env {
     int (*paint)(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err);
     void (*end_paint)(void *painter);
 
+    const char *file;         /* env.model; NULL: not given */
     struct mf_served *served; /* its server in another process, instead of the functions; NULL: built in */
 };
 
@@ -71,6 +73,7 @@ enum { MF_POINTS_MAX = 4096, MF_SIDE_MIN = 8, MF_SIDE_MAX = 1024 }; /* points of
 /* The env.* keys. */
 struct mf_env_opts {
     const char *name, *command, *address; /* "exec" and "remote" are environments that a server describes */
+    const char *model;                    /* the file of a model that is not built in; NULL: none */
     int64_t num_points;                   /* of a point cloud; 0: as in the checkpoint or the environment */
     int64_t image_size;                   /* side of a picture, pixels; 0: likewise */
     int renderer;                         /* enum mf_renderer, opengl.h, of all images that this process draws */
@@ -80,7 +83,9 @@ struct mf_env_opts {
 };
 extern const struct mf_bind mf_env_binds[];
 
-/* Opens a built-in environment, or one that a server describes. MF_EUSAGE lists the names. */
+/* Opens a built-in environment, or (mf_env_open) one that a server describes; o->model must outlive it. MF_EUSAGE lists
+ * the names. */
+int mf_env_open_built_in(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
 int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
 /* The environment for the checkpoint or file `path`, which was made in `made_in` ("": unknown). named: the environment
  * of o, with a warning if it differs from made_in; otherwise made_in. */
@@ -88,7 +93,7 @@ int mf_env_open_for(const struct mf_env **env, struct mf_env_opts *o, bool named
                     struct mf_err *err);
 /* Logs that warning if env differs from made_in. */
 void mf_env_compare(const struct mf_env *env, const struct mf_env_opts *o, const char *path, const char *made_in);
-void mf_env_close(const struct mf_env *env); /* ends its servers; NULL is fine */
+void mf_env_close(const struct mf_env *env); /* of mf_env_open; ends its servers; NULL is fine */
 
 extern const struct mf_env *const mf_envs[]; /* ends with NULL; made from the file names */
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err); /* MF_EUSAGE lists the names */

@@ -19,8 +19,9 @@ enum { HOLD = 3 };
 static const double CAN_HALF = 0.03, FROM[2] = {0, -0.13}, TO[2] = {0, 0.13}; /* m; the bins' middles */
 static const double TO_HALF = 0.07, LOW = 0.015, AWAY = 0.05;                 /* inside of the empty bin; success */
 
-static int open_model(void **model, struct mf_err *err)
+static int open_model(void **model, const char *file, struct mf_err *err)
 {
+    (void)file;
     return mf_scene_open(model, "can.xml", mf_can_xml, err);
 }
 

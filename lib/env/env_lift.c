@@ -16,8 +16,9 @@ enum { HOLD = 5 };
 
 static const double CUBE_HALF = 0.02, HIGH = 0.04; /* m */
 
-static int open_model(void **model, struct mf_err *err)
+static int open_model(void **model, const char *file, struct mf_err *err)
 {
+    (void)file;
     return mf_scene_open(model, "lift.xml", mf_lift_xml, err);
 }
 

@@ -31,6 +31,8 @@ static mjModel *compile(mjVFS *vfs, const struct mf_mjcf *files, char *why, int 
 {
     mjModel *m = NULL;
     int n = 0;
+    if (!files->text)
+        return mj_loadXML(files->name, NULL, why, room);
     mj_defaultVFS(vfs);
     for (; files[n].name && mj_makeEmptyFileVFS(vfs, files[n].name, (int)strlen(files[n].text)) == 0; n++)
         memcpy(vfs->filedata[n], files[n].text, strlen(files[n].text));
@@ -75,7 +77,7 @@ int mf_mujoco_data(mjData **d, const mjModel *m, struct mf_err *err)
     return *d ? 0 : mf_err_set(err, MF_ENOMEM, "MuJoCo cannot make a simulation: %s", t.text);
 }
 
-bool mf_mujoco_step(const mjModel *m, mjData *d, int n)
+bool mf_mujoco_call(void (*function)(const mjModel *m, mjData *d), const mjModel *m, mjData *d, int n)
 {
     struct trap t;
     if (setjmp(t.out)) {
@@ -84,10 +86,15 @@ bool mf_mujoco_step(const mjModel *m, mjData *d, int n)
     }
     trap = &t;
     for (int i = 0; i < n; i++)
-        mj_step(m, d);
+        function(m, d);
     trap = NULL;
     return !d->warning[mjWARN_BADQPOS].number && !d->warning[mjWARN_BADQVEL].number &&
            !d->warning[mjWARN_BADQACC].number && !d->warning[mjWARN_BADCTRL].number;
+}
+
+bool mf_mujoco_step(const mjModel *m, mjData *d, int n)
+{
+    return mf_mujoco_call(mj_step, m, d, n);
 }
 
 void mf_mujoco_poses(const mjModel *m, mjData *d)

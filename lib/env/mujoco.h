@@ -16,13 +16,14 @@ struct mf_mjcf {
     const char *name, *text;
 };
 
-/* Compiles a model from MJCF texts: the model, then its included files, then a NULL name. Release with
- * mj_deleteModel. */
+/* Compiles a model from MJCF texts: the model, then its included files, then a NULL name; or, if the first text is
+ * NULL, from the file of that name. Release with mj_deleteModel. */
 int mf_mujoco_load(mjModel **m, const struct mf_mjcf *files, struct mf_err *err);
 int mf_mujoco_data(mjData **d, const mjModel *m, struct mf_err *err); /* release with mj_deleteData */
 
-/* n steps of physics. false: MuJoCo reported an error, or bad positions, velocities or accelerations. */
-bool mf_mujoco_step(const mjModel *m, mjData *d, int n);
+/* n calls of a function of MuJoCo. false: it reported an error, or bad positions, velocities or accelerations. */
+bool mf_mujoco_call(void (*function)(const mjModel *m, mjData *d), const mjModel *m, mjData *d, int n);
+bool mf_mujoco_step(const mjModel *m, mjData *d, int n); /* n steps of physics; false: likewise */
 
 /* Brings the poses of bodies, geoms, cameras and lights in d up to date with qpos: after a step they are one substep
  * old. Changes no later step: kinematics normalise the quaternions in qpos, which are restored. */

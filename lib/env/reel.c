@@ -143,7 +143,7 @@ static int open_brush(const struct mf_env *e, struct brush *b, struct mf_err *er
 {
     if (e->served)
         return 0;
-    int rc = e->open ? e->open(&b->model, err) : 0;
+    int rc = e->open ? e->open(&b->model, e->file, err) : 0;
     return rc ? rc : e->init(&b->state, b->model, e->max_steps, err);
 }
 

@@ -287,7 +287,7 @@ int mf_threads_new(struct mf_stepper *s, const struct mf_slots *r, struct mf_err
     t->memory = mf_xcalloc((size_t)t->N, sizeof *t->memory);
     mf_env_layout(e, 0, NULL, NULL, &t->low, err);
     t->seen = mf_xcalloc((size_t)t->low.dim, sizeof *t->seen);
-    int rc = e->open ? e->open(&t->model, err) : 0;
+    int rc = e->open ? e->open(&t->model, e->file, err) : 0;
     for (int n = 0; rc == 0 && n < t->N; n++) {
         t->memory[n] = mf_xcalloc(1, e->expert_size);
         rc = e->init(&t->state[n], t->model, r->o.max_steps, err);

@@ -179,6 +179,13 @@ static bool below_start(const struct rates *r, FILE *to)
                    was.rate, first.n, was.low, was.high, is.rate, last.n, is.low, is.high) > 0;
 }
 
+/* Of an environment without successes, returns tell whether it learns. */
+static bool returns_rise(const struct rates *r)
+{
+    const struct rates returns = {r->h, mf_history_find(r->h, "rollout/ep_return"), r->n};
+    return returns.v && window(&returns, r->h->n - LATELY) > window(&returns, 0);
+}
+
 /* Success fell, or stayed at 0. */
 static bool fell(const struct rates *r, FILE *to)
 {
@@ -194,7 +201,7 @@ static bool fell(const struct rates *r, FILE *to)
                        "trouble: success fell from %.2f around iteration %.0f to %.2f; go back to a checkpoint of "
                        "that time, with a lower training.learning_rate or training.target_kl\n",
                        best, h->iter[at + LATELY / 2] + 1, now) > 0;
-    if (best < .02)
+    if (best < .02 && !returns_rise(r))
         return fprintf(to,
                        "trouble: success stays at 0, and PPO needs an initial policy that succeeds sometimes; check "
                        "policy.checkpoint with mf-eval, clone from more demonstrations\n") > 0;

@@ -1,4 +1,4 @@
-/* envs.c - what stepping costs: our vec on Gymnasium's model of HalfCheetah, and the border to another process.
+/* envs.c - what stepping costs: our vec on Gymnasium's HalfCheetah, and the border to another process.
  *
  *   envs cheetah half_cheetah.xml    64 environments on 2 threads, random actions: steps a second
  *   envs border 'mf-env point threads=1'    microseconds of a batched step beyond the same step in this process
@@ -11,18 +11,9 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "env/mujoco.h"
 #include "env/vec.h"
 
-enum { N = 64, A = 6, OBS = 17, SKIP = 5, THREADS = 2, TURNS = 5 };
-
-static char *mjcf;
-
-struct cheetah {
-    const mjModel *m;
-    mjData *d;
-    int clock, max_steps;
-};
+enum { N = 64, THREADS = 2, TURNS = 5 };
 
 static double seconds(clockid_t clock)
 {
@@ -36,83 +27,6 @@ static void must(int rc, const struct mf_err *err)
     if (rc)
         fprintf(stderr, "envs: %s\n", err->text), exit(1);
 }
-
-/* ---- HalfCheetah-v5: reward, observation, frames a step and noise of the start are Gymnasium's ---- */
-
-static int open_model(void **model, struct mf_err *err)
-{
-    return mf_mujoco_load((mjModel **)model, (struct mf_mjcf[]){{"half_cheetah.xml", mjcf}, {0}}, err);
-}
-
-static void close_model(void *model)
-{
-    mj_deleteModel(model);
-}
-
-static int init(void **state, const void *model, int max_steps, struct mf_err *err)
-{
-    struct cheetah *c = *state = mf_xcalloc(1, sizeof *c);
-    c->m = model;
-    c->max_steps = max_steps;
-    return mf_mujoco_data(&c->d, model, err);
-}
-
-static void release(void *state)
-{
-    mj_deleteData(((struct cheetah *)state)->d);
-    free(state);
-}
-
-static void reset(void *state, struct mf_rng *rng)
-{
-    struct cheetah *c = state;
-    float noise[9];
-    mj_resetData(c->m, c->d);
-    mf_rng_normal(rng, noise, 9);
-    for (int i = 0; i < 9; i++) {
-        c->d->qpos[i] += (double)mf_rng_range(rng, -.1f, .1f);
-        c->d->qvel[i] = .1 * (double)noise[i];
-    }
-    mj_forward(c->m, c->d);
-    c->clock = 0;
-}
-
-static struct mf_env_step step(void *state, const float *action)
-{
-    struct cheetah *c = state;
-    double before = c->d->qpos[0], effort = 0;
-    for (int i = 0; i < A; i++) {
-        c->d->ctrl[i] = (double)action[i];
-        effort += (double)action[i] * (double)action[i];
-    }
-    bool sane = mf_mujoco_step(c->m, c->d, SKIP);
-    double dt = SKIP * c->m->opt.timestep;
-    return (struct mf_env_step){.reward = (float)((c->d->qpos[0] - before) / dt - .1 * effort),
-                                .terminated = !sane,
-                                .truncated = ++c->clock >= c->max_steps};
-}
-
-static void observe(void *state, int key, const struct mf_obs *as, float *to)
-{
-    const struct cheetah *c = state;
-    (void)key, (void)as;
-    for (int i = 0; i < OBS; i++)
-        to[i] = (float)(i < 8 ? c->d->qpos[i + 1] : c->d->qvel[i - 8]);
-}
-
-static const struct mf_env cheetah = {.name = "cheetah",
-                                      .obs = {{"state", {OBS}, false}},
-                                      .action_dim = A,
-                                      .max_steps = 1000,
-                                      .open = open_model,
-                                      .close = close_model,
-                                      .init = init,
-                                      .release = release,
-                                      .reset = reset,
-                                      .step = step,
-                                      .observe = observe};
-
-/* ---- timing ---- */
 
 /* Seconds of the wall and of the processor for a batched step of one action, at best. */
 static void time_steps(const struct mf_env *env, int threads, int steps, double *wall, double *cpu)
@@ -144,23 +58,15 @@ static void time_steps(const struct mf_env *env, int threads, int steps, double 
     free(actions);
 }
 
-static void read_model(const char *path)
-{
-    FILE *f = fopen(path, "r");
-    size_t room = 1 << 20;
-    mjcf = mf_xcalloc(1, room);
-    if (!f || fread(mjcf, 1, room - 1, f) == 0)
-        fprintf(stderr, "envs: cannot read %s\n", path), exit(1);
-    fclose(f);
-}
-
 int main(int argc, char **argv)
 {
     struct mf_err err;
     double wall, cpu, own, own_cpu;
     if (argc == 3 && !strcmp(argv[1], "cheetah")) {
-        read_model(argv[2]);
-        time_steps(&cheetah, THREADS, 200, &wall, &cpu);
+        const struct mf_env *cheetah;
+        must(mf_env_open(&cheetah, &(struct mf_env_opts){.name = "half_cheetah", .model = argv[2]}, &err), &err);
+        time_steps(cheetah, THREADS, 200, &wall, &cpu);
+        mf_env_close(cheetah);
         printf("ours steps_per_s=%.0f steps_per_cpu_s=%.0f\n", N / wall, N / cpu);
         return 0;
     }

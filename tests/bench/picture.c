@@ -135,7 +135,7 @@ int main(void)
     static const int side[] = {64, 84, 96, SIDE_MAX};
     struct mf_err err;
     void *m = NULL;
-    bench_must(mf_env_find(&env, "lift", &err) || env->open(&m, &err) ? err.code : 0, &err);
+    bench_must(mf_env_find(&env, "lift", &err) || env->open(&m, NULL, &err) ? err.code : 0, &err);
     scene = m;
     make_states();
     for (int i = 0; i < 4; i++)

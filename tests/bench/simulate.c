@@ -124,7 +124,7 @@ int main(void)
     struct mf_err err;
     void *m = NULL;
     int steps = 0;
-    bench_must(mf_env_find(&env, "lift", &err) || env->open(&m, &err) ? err.code : 0, &err);
+    bench_must(mf_env_find(&env, "lift", &err) || env->open(&m, NULL, &err) ? err.code : 0, &err);
     scene = m;
     model = scene->m;
     for (int n = 0; n < N; n++) {

@@ -18,7 +18,7 @@ static struct mf_layout low; /* the default observation */
 static void open_task(const char *name)
 {
     struct mf_err err;
-    if (mf_env_find(&env, name, &err) || env->open(&model, &err) || mf_env_layout(env, 0, NULL, NULL, &low, &err))
+    if (mf_env_find(&env, name, &err) || env->open(&model, NULL, &err) || mf_env_layout(env, 0, NULL, NULL, &low, &err))
         printf("Bail out! %s\n", err.text), exit(1);
 }
 

@@ -223,7 +223,8 @@ int main(void)
     static const char names[][64] = {"object", "robot0_eef_pos", "robot0_eef_quat", "robot0_gripper_qpos",
                                      "point_cloud"};
     void *scene = NULL;
-    must(mf_env_find(&env, "lift", &err) || env->open(&scene, &err) || mf_env_layout(env, 5, names, NULL, &seen, &err));
+    must(mf_env_find(&env, "lift", &err) || env->open(&scene, NULL, &err) ||
+         mf_env_layout(env, 5, names, NULL, &seen, &err));
     surfaces(scene);
     same_bits(scene);
     numbers(scene);

@@ -92,6 +92,29 @@ static void test_words(void)
     }
 }
 
+static void test_no_success(void)
+{
+    for (int rises = 0; rises < 2; rises++) {
+        struct mf_history h = {.fd = -1};
+        struct mf_err err;
+        for (int i = 0; i < 30; i++) {
+            struct mf_frame *f = mf_frame_new(MF_METRICS);
+            mf_frame_set_int(f, "iter", i);
+            mf_frame_set_int(f, "step", i);
+            mf_frame_set_num(f, "time", i);
+            mf_frame_set_num(f, "values.rollout/success_once", 0);
+            mf_frame_set_num(f, "values.rollout/ep_return", rises ? 10 + i : 40);
+            mf_history_take(&h, f, &err);
+            mf_frame_free(f);
+        }
+        FILE *to = fopen("/dev/null", "w");
+        ok(mf_diagnose(&h, to) == !rises, "no success is %s trouble where returns %s", rises ? "no" : "a",
+           rises ? "rise" : "stay");
+        fclose(to);
+        mf_history_close(&h);
+    }
+}
+
 static void test_collapse(void)
 {
     struct mf_history h = {.fd = -1};
@@ -188,6 +211,7 @@ int main(void)
     test_words();
     test_cloning();
     test_below_clone();
+    test_no_success();
     test_collapse();
     return done();
 }

@@ -127,7 +127,7 @@ static void geometry(const char *task, const char *thing)
     static const char *const camera[CAMERAS] = {"front", "back", "hand"};
     const struct mf_env *env;
     void *scene, *painter = NULL;
-    must(mf_env_find(&env, task, &err) || env->open(&scene, &err));
+    must(mf_env_find(&env, task, &err) || env->open(&scene, NULL, &err));
     const struct mf_layout l = layout(env, 6, names, SIDE);
     float *obs = calloc((size_t)l.dim, sizeof *obs), *at = obs;
     void *state = middle(env, scene, 1);
@@ -158,7 +158,7 @@ static void same_bits(void)
     const size_t bytes = (size_t)l.dim * sizeof(float);
     float *one = calloc(1, bytes), *two = malloc(bytes);
     void *scene, *painter = NULL, *other = NULL;
-    must(env->open(&scene, &err));
+    must(env->open(&scene, NULL, &err));
     void *looked = begin(env, scene, 2), *blind = begin(env, scene, 2), *loaded = begin(env, scene, 3);
     const size_t size = env->state_size(looked);
     char *a = malloc(size), *b = malloc(size);

@@ -125,7 +125,7 @@ static void check_task(const char *name)
     struct mf_err err;
     const struct mf_env *env;
     void *scene;
-    if (mf_env_find(&env, name, &err) || env->open(&scene, &err))
+    if (mf_env_find(&env, name, &err) || env->open(&scene, NULL, &err))
         printf("Bail out! %s\n", err.text), exit(1);
     model = ((struct mf_scene *)scene)->m;
     data = mj_makeData(model);

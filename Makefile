@@ -17,6 +17,7 @@
 #
 # Variables: PREFIX=/usr/local  DESTDIR=  CC=cc  CFLAGS=  V=1 (print commands)  DEV=1 (debug, warnings are errors)
 #            SANITIZE=address,undefined or thread  CUDA=no (no plugin for GPUs)  CUDA_ARCH="80 90 100"
+#            MPI=no (no plugin for several ranks)
 CC       ?= cc
 PREFIX   ?= /usr/local
 VERSION   = 0.1.0
@@ -42,7 +43,7 @@ OPT      += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-poi
 WARN     += -Wno-format-truncation # gcc 12 sees null destinations where a sanitizer only asks for them
 endif
 
-ROOMS     = series plot stage rl eval import flow nn cpu op graph dev env demos run stream lang conf wire base
+ROOMS     = series plot stage rl eval import flow nn cpu op graph dev env ranks demos run stream lang conf wire base
 ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
@@ -50,10 +51,11 @@ EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/tes
 ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer)
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
 NVCC     := $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
-PLUGIN    = $(if $(NVCC),build/lib/mf_cuda.so)
+MPICC    := $(if $(filter no,$(MPI)),,$(shell command -v mpicc))
+PLUGINS   = $(if $(NVCC),build/lib/mf_cuda.so) $(if $(MPICC),build/lib/mf_mpi.so)
 LINK      = $(CC) $(OPT) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ROOM_A) -Wl,--end-group $(LIBS)
 
-all: $(STAGES) $(PLUGIN)
+all: $(STAGES) $(PLUGINS)
 
 bin/mf-%: build/stages/%.o $(ROOM_A)
 	@mkdir -p $(@D)
@@ -144,6 +146,14 @@ build/cuda/err.o build/emu/err.o: lib/base/err.c build/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_C) -fPIC -c -o $@ $<
 
+# The plugin for several ranks, which mf-ppo and mf-bc load when mpirun starts them: where there is mpicc.
+build/lib/mf_mpi.so: $(patsubst %,build/mpi/lib/%.o,mpi/mpi base/err base/mem)
+	$(call say,LD,$@)$(MPICC) $(OPT) $(LDFLAGS) -shared -o $@ $^
+
+build/mpi/%.o: %.c build/flags
+	@mkdir -p $(@D)
+	$(call say,MPI,$<)$(MPICC) $(ALL_C) -fPIC -c -o $@ $<
+
 # Tests of its parts, on the emulator.
 build/tests/emu/%.o: tests/emu/%.cc build/flags
 	@mkdir -p $(@D)
@@ -219,7 +229,7 @@ PIPELINES = $(filter-out %/setup %/accept %.bash,$(wildcard pipelines/*))
 install: all docs
 	$(call say,INST,"$(TO)")install -D -t "$(TO)/bin" bin/mf-*
 	@install -D -m 644 -t "$(TO)/share/man/man1" build/man/*.1
-	@[ -z "$(PLUGIN)" ] || install -D -t "$(TO)/lib/maniflow" $(PLUGIN)
+	@for p in $(PLUGINS); do install -D -t "$(TO)/lib/maniflow" "$$p"; done
 	@for p in $(STAGES:bin/%=%); do \
 	    install -D -m 644 share/completion.bash "$(TO)/share/bash-completion/completions/$$p"; done
 	@install -D -t "$(SHARE)/pipelines" $(PIPELINES) && install -m 644 -t "$(SHARE)/pipelines" pipelines/*.bash

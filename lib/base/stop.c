@@ -7,6 +7,8 @@
 static const double TWICE = .1; /* s */
 
 static volatile sig_atomic_t asked;
+static bool hold;
+static int shown;    /* of what was caught while held */
 static double first; /* time of the first signal; s */
 
 /* Two signals within TWICE are one request: a terminal or a job scheduler signals every program, and a script forwards
@@ -34,19 +36,34 @@ void mf_stop_catch(void)
     sigaction(SIGXFSZ, &ignore, NULL);
 }
 
-int mf_stop_signal(void)
+void mf_stop_hold(bool held)
+{
+    hold = held;
+}
+
+int mf_stop_caught(void)
 {
     return asked;
 }
 
+void mf_stop_show(int sig)
+{
+    shown = sig ? sig : shown;
+}
+
+int mf_stop_signal(void)
+{
+    return hold ? shown : asked;
+}
+
 int mf_stop_check(struct mf_err *err)
 {
-    return asked == SIGTERM ? mf_err_set(err, MF_STOPPED, "stopped by SIGTERM") : 0;
+    return mf_stop_signal() == SIGTERM ? mf_err_set(err, MF_STOPPED, "stopped by SIGTERM") : 0;
 }
 
 int mf_stop_any(struct mf_err *err)
 {
-    return asked ? mf_err_set(err, MF_STOPPED, "stopped by a signal") : 0;
+    return mf_stop_signal() ? mf_err_set(err, MF_STOPPED, "stopped by a signal") : 0;
 }
 
 int mf_stop_die(int sig)

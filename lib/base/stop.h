@@ -6,6 +6,8 @@
 #ifndef MF_BASE_STOP_H
 #define MF_BASE_STOP_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 enum { MF_STOP_TICK = 100 }; /* ms: the longest time between two polls */
@@ -14,6 +16,11 @@ void mf_stop_catch(void);              /* also ignores SIGPIPE and SIGXFSZ: a po
 int mf_stop_signal(void);              /* 0, SIGINT or SIGTERM */
 int mf_stop_check(struct mf_err *err); /* 0, or MF_STOPPED after SIGTERM (SIGINT drains: see stage.h) */
 int mf_stop_any(struct mf_err *err);   /* the same after either signal, for programs with nothing to drain */
-int mf_stop_die(int sig);              /* end by sig, so that a shell sees 128+sig */
+/* Processes that compute together stop at the same place: while held, a signal that was caught shows in the functions
+ * above only once it is shown. */
+void mf_stop_hold(bool held);
+int mf_stop_caught(void);   /* shown or not */
+void mf_stop_show(int sig); /* 0: nothing new */
+int mf_stop_die(int sig);   /* end by sig, so that a shell sees 128+sig */
 
 #endif

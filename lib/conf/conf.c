@@ -285,6 +285,8 @@ static const char *const changeable[] = {"run.dir",
                                          "log.formats",
                                          "log.dir",
                                          "threads",
+                                         "ranks",
+                                         "ranks_timeout",
                                          "env.command", /* env.name identifies the environment */
                                          "env.address",
                                          "env.workers",

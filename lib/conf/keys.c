@@ -35,6 +35,12 @@ const struct mf_key mf_keys[] = {
     {"precision", MF_CHOICE, "fp32", "fp32|bf16|tf32", NULL,
      "number format of the operands of matrix products; sums are fp32. cpu: fp32, bf16; ref: fp32; cuda: all"},
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per available core"},
+    {"ranks", MF_CHOICE, "auto", "auto|off", NULL,
+     "processes of one mf-ppo or mf-bc that mpirun or srun started divide each minibatch (auto), or are strangers "
+     "(off); "
+     "the results have the same bits for any number of them"},
+    {"ranks_timeout", MF_FLOAT, "60", "(0,inf]", "seconds",
+     "time for which ranks wait for one that is late to a minibatch, before they end; they name it after 10 s"},
 
     {"env.name", MF_STR, "point", NULL, NULL, "environment, also env=NAME; exec and remote: environments of a server"},
     {"env.model", MF_STR, NULL, "path", NULL,

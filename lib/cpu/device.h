@@ -19,9 +19,10 @@ int mf_cpu_usage(const struct mf_dev *d, struct mf_device_usage *u);
 
 /* The table of such a device, but for its name and open. */
 #define MF_CPU_FUNCTIONS                                                                                               \
-    .ahead = 1, .close = mf_cpu_close, .describe = mf_cpu_describe, .usage = mf_cpu_usage, .take = mf_cpu_take,        \
-    .give = mf_cpu_give, .put = mf_cpu_copy, .get = mf_cpu_copy, .copy = mf_cpu_copy, .hold = mf_cpu_hold,             \
-    .let_go = mf_cpu_let_go, .samples = mf_cpu_samples, .compile = mf_cpu_compile, .forget = mf_cpu_forget,            \
-    .memory = mf_cpu_memory, .set = mf_cpu_set, .start = mf_cpu_start, .finish = mf_cpu_finish, .grads = mf_cpu_grads
+    .ahead = 1, .divides = true, .close = mf_cpu_close, .describe = mf_cpu_describe, .usage = mf_cpu_usage,            \
+    .take = mf_cpu_take, .give = mf_cpu_give, .put = mf_cpu_copy, .get = mf_cpu_copy, .copy = mf_cpu_copy,             \
+    .hold = mf_cpu_hold, .let_go = mf_cpu_let_go, .samples = mf_cpu_samples, .compile = mf_cpu_compile,                \
+    .forget = mf_cpu_forget, .memory = mf_cpu_memory, .set = mf_cpu_set, .start = mf_cpu_start,                        \
+    .finish = mf_cpu_finish, .grads = mf_cpu_grads
 
 #endif

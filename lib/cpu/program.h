@@ -3,10 +3,13 @@
  * A worker takes a tile and runs all calls on it, forward and backward, while its activations are in the cache. A
  * worker without a tile helps others with parts of their operations; where inference has few samples, all workers
  * divide every operation. Tile i adds its gradients to lane i mod `lanes`, in order within a lane; lanes are summed in
- * order.
+ * order. Several ranks (ranks/ranks.h) divide the lanes among them, and the parts of a lane for the sum.
  */
 #ifndef MF_CPU_PROGRAM_H
 #define MF_CPU_PROGRAM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/err.h"
 #include "cpu/fast.h"
@@ -62,6 +65,31 @@ struct mf_program {
     bool vetoed; /* a step since the first of its update */
 };
 
+struct mf_cpu_run { /* a job under way */
+    struct mf_program *p;
+    const struct mf_batch *batch;
+    const struct mf_step *step;
+    struct mf_ranks *ranks;
+    size_t tile, tiles;       /* samples of a tile; tiles */
+    int first_lane, end_lane; /* this rank's: others compute the lanes before and behind */
+    pthread_mutex_t lock;
+    size_t next[MF_LANES_MAX]; /* by lane: its next tile */
+    bool taken[MF_LANES_MAX];
+    atomic_size_t any; /* the next tile where order does not matter */
+    struct mf_fetch veto;
+};
+
+static inline size_t mf_value_floats(const struct mf_value_at *v)
+{
+    return (size_t)v->rows * (size_t)v->cols;
+}
+
+/* The batch's fetches, then that of the step's veto. */
+static inline const struct mf_fetch *mf_cpu_fetch(const struct mf_cpu_run *r, int i)
+{
+    return i < r->batch->n_fetches ? &r->batch->fetch[i] : &r->veto;
+}
+
 /* compile.c */
 int mf_cpu_compile(struct mf_program **p, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err);
 void mf_cpu_forget(struct mf_program *p);
@@ -83,6 +111,11 @@ int mf_cpu_finish(struct mf_program *p, struct mf_err *err);
 const float *mf_cpu_grads(struct mf_program *p);
 size_t mf_program_tile(const struct mf_program *p, size_t n);   /* samples of a tile in a run of n */
 bool mf_program_together(const struct mf_program *p, size_t n); /* workers divide the operations of n samples */
+
+/* sum.c */
+int mf_cpu_first_lane(const struct mf_program *p, const struct mf_ranks *ranks, int rank);
+/* Sums the lanes into p->sum, and of several ranks gives each the fetches of the others. MF_EIO, MF_ENOMEM. */
+int mf_cpu_sum(struct mf_cpu_run *r, struct mf_err *err);
 
 /* step.c */
 void mf_cpu_step(struct mf_program *p, const struct mf_job *j);

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "cpu/program.h"
+#include "ranks/ranks.h"
 
 enum {
     ALONE_MACS = 2000000, /* below this, some 50 us, waking another core does not pay */
@@ -16,18 +17,6 @@ enum {
     CALL_MACS = 1 << 18,  /* of an operation that is worth dividing: some 3 us */
     TILE_LEAST = 8,       /* samples; smaller tiles spend their time on the traffic of weights and lanes */
     LARGE = 1 << 16,      /* floats of a result that has several parts a worker, since cores differ in speed */
-};
-
-struct run {
-    struct mf_program *p;
-    const struct mf_batch *batch;
-    const struct mf_step *step;
-    size_t tile, tiles;
-    pthread_mutex_t lock;
-    size_t next[MF_LANES_MAX]; /* by lane: its next tile */
-    bool taken[MF_LANES_MAX];
-    atomic_size_t any; /* the next tile where order does not matter */
-    struct mf_fetch veto;
 };
 
 /* May workers divide one operation among them? */
@@ -46,27 +35,22 @@ const float *mf_cpu_grads(struct mf_program *p)
     return p->sum;
 }
 
-static size_t floats_of(const struct mf_value_at *v)
-{
-    return (size_t)v->rows * (size_t)v->cols;
-}
-
 int mf_cpu_set(struct mf_program *p, int value, const float *host, struct mf_err *err)
 {
     const struct mf_value_at *v = &p->l->value[value];
     (void)err;
-    memcpy(p->shared + v->data.at, host, sizeof(float) * floats_of(v));
+    memcpy(p->shared + v->data.at, host, sizeof(float) * mf_value_floats(v));
     return 0;
 }
 
-static void feed_tile(const struct run *r, int w, size_t first, size_t n)
+static void feed_tile(const struct mf_cpu_run *r, int w, size_t first, size_t n)
 {
     const struct mf_program *p = r->p;
     const struct mf_batch *b = r->batch;
     for (int i = 0; i < b->n_feeds; i++) {
         const struct mf_feed *f = &b->feed[i];
         const struct mf_value_at *v = &p->l->value[f->input.id];
-        size_t size = floats_of(v);
+        size_t size = mf_value_floats(v);
         float *to = p->arena[w] + v->data.at;
         for (size_t s = first; s < first + n; s++, to += size)
             memcpy(to, f->base + (b->index && !f->direct ? b->index[s] : s) * f->stride, sizeof(float) * size);
@@ -74,20 +58,20 @@ static void feed_tile(const struct run *r, int w, size_t first, size_t n)
 }
 
 /* Fetched as soon as it is computed, since another value may use its place later in the run. */
-static void fetch_value(const struct run *r, int w, int value, size_t first, size_t n)
+static void fetch_value(const struct mf_cpu_run *r, int w, int value, size_t first, size_t n)
 {
     const struct mf_program *p = r->p;
     const struct mf_value_at *v = &p->l->value[value];
     const float *from = (v->shared ? p->shared : p->arena[w]) + v->data.at;
-    size_t size = floats_of(v);
+    size_t size = mf_value_floats(v);
     for (int i = p->fetch_of[value]; i >= 0; i = p->next[i]) {
-        const struct mf_fetch *f = i < r->batch->n_fetches ? &r->batch->fetch[i] : &r->veto;
+        const struct mf_fetch *f = mf_cpu_fetch(r, i);
         for (size_t s = 0; s < n; s++)
             memcpy(f->base + (first + s) * f->stride, from + (v->shared ? 0 : s * size), sizeof(float) * size);
     }
 }
 
-static void start_losses(const struct run *r, int w, size_t n)
+static void start_losses(const struct mf_cpu_run *r, int w, size_t n)
 {
     const struct mf_listing *l = r->p->l;
     for (int i = 0; i < l->n_starts; i++)
@@ -183,7 +167,7 @@ static void forward(struct mf_program *p, int w, int i, int n)
         mf_cpu_forward(c, n);
 }
 
-static void run_tile(const struct run *r, int w, size_t tile, float *lane)
+static void run_tile(const struct mf_cpu_run *r, int w, size_t tile, float *lane)
 {
     struct mf_program *p = r->p;
     const struct mf_listing *l = p->l;
@@ -213,7 +197,7 @@ static void run_tile(const struct run *r, int w, size_t tile, float *lane)
 /* Tiles in any order: rows are independent, and there are no sums over samples. */
 static void work_any(void *arg, int w)
 {
-    struct run *r = arg;
+    struct mf_cpu_run *r = arg;
     for (size_t i; (i = atomic_fetch_add(&r->any, 1)) < r->tiles;)
         run_tile(r, w, i, NULL);
 }
@@ -221,7 +205,7 @@ static void work_any(void *arg, int w)
 /* One tile after another, each divided among all workers. */
 static void work_together(void *arg, int w)
 {
-    struct run *r = arg;
+    struct mf_cpu_run *r = arg;
     if (w == 0) {
         for (size_t i = 0; i < r->tiles; i++)
             run_tile(r, 0, i, NULL);
@@ -230,7 +214,7 @@ static void work_together(void *arg, int w)
     mf_crew_help(&r->p->crew, w);
 }
 
-static void run_forward(struct run *r)
+static void run_forward(struct mf_cpu_run *r)
 {
     struct mf_workers *workers = r->p->dev->workers;
     if (mf_program_together(r->p, r->batch->n)) {
@@ -243,11 +227,11 @@ static void run_forward(struct run *r)
 }
 
 /* The free lane whose next tile is the earliest; -1: none has one. */
-static int take_lane(struct run *r)
+static int take_lane(struct mf_cpu_run *r)
 {
     int best = -1;
     pthread_mutex_lock(&r->lock);
-    for (int i = 0; i < r->p->l->lanes; i++)
+    for (int i = r->first_lane; i < r->end_lane; i++)
         if (!r->taken[i] && r->next[i] < r->tiles && (best < 0 || r->next[i] < r->next[best]))
             best = i;
     if (best >= 0)
@@ -256,7 +240,7 @@ static int take_lane(struct run *r)
     return best;
 }
 
-static void give_lane(struct run *r, int lane)
+static void give_lane(struct mf_cpu_run *r, int lane)
 {
     pthread_mutex_lock(&r->lock);
     r->next[lane] += (size_t)r->p->l->lanes;
@@ -268,29 +252,13 @@ static void give_lane(struct run *r, int lane)
  * lane with a tile left helps the others. */
 static void work_lanes(void *arg, int w)
 {
-    struct run *r = arg;
+    struct mf_cpu_run *r = arg;
     for (int lane; (lane = take_lane(r)) >= 0; give_lane(r, lane))
         run_tile(r, w, r->next[lane], r->p->lanes + (size_t)lane * r->p->lane);
     if (!divides(r->p))
         return;
     mf_crew_end(&r->p->crew);
     mf_crew_help(&r->p->crew, w);
-}
-
-/* sum = lane 0 + lane 1 + .., in strips, so that all lanes are read in sequence. */
-static void sum_slice(void *arg, int i)
-{
-    struct run *r = arg;
-    const struct mf_program *p = r->p;
-    size_t used = p->written[i] ? least(r->tiles, (size_t)p->l->lanes) : 0;
-    size_t end = least((size_t)(i + 1) * MF_SLICE, p->lane);
-    for (size_t at = (size_t)i * MF_SLICE; at < end; at += MF_STRIP) {
-        float sum[MF_STRIP] = {0};
-        for (size_t l = 0; l < used; l++)
-            for (size_t j = 0; j < MF_STRIP; j++)
-                sum[j] += p->lanes[l * p->lane + at + j];
-        memcpy(p->sum + at, sum, sizeof sum);
-    }
 }
 
 static void pack_one(void *arg, int i)
@@ -344,7 +312,7 @@ static void note_fetch(struct mf_program *p, int i, int value)
 }
 
 /* Lists the fetches of each value; the step fetches the values of the veto. */
-static int note_fetches(struct run *r, struct mf_err *err)
+static int note_fetches(struct mf_cpu_run *r, struct mf_err *err)
 {
     struct mf_program *p = r->p;
     const struct mf_batch *b = r->batch;
@@ -371,7 +339,7 @@ static int note_fetches(struct run *r, struct mf_err *err)
     return 0;
 }
 
-static void run_back(struct run *r)
+static int run_back(struct mf_cpu_run *r, struct mf_err *err)
 {
     struct mf_program *p = r->p;
     pthread_mutex_init(&r->lock, NULL);
@@ -379,14 +347,22 @@ static void run_back(struct run *r)
         r->next[i] = (size_t)i;
     mf_workers_run(p->dev->workers, work_lanes, r);
     pthread_mutex_destroy(&r->lock);
-    mf_workers_each(p->dev->workers, (int)((p->lane + MF_SLICE - 1) / MF_SLICE), sum_slice, r);
+    int rc = mf_cpu_sum(r, err);
     mf_crew_start(&p->crew, 1, 1); /* no helpers from here on */
-    run_shared_back(p, r->batch->n);
+    if (rc == 0)
+        run_shared_back(p, r->batch->n);
+    return rc;
 }
 
 int mf_cpu_start(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
 {
-    struct run r = {.p = p, .batch = j->batch, .step = j->step};
+    const int me = mf_ranks_me(j->ranks);
+    struct mf_cpu_run r = {.p = p,
+                           .batch = j->batch,
+                           .step = j->step,
+                           .ranks = j->ranks,
+                           .first_lane = mf_cpu_first_lane(p, j->ranks, me),
+                           .end_lane = mf_cpu_first_lane(p, j->ranks, me + 1)};
     int T = mf_workers_count(p->dev->workers), rc = note_fetches(&r, err);
     if (rc)
         return rc;
@@ -398,10 +374,10 @@ int mf_cpu_start(struct mf_program *p, const struct mf_job *j, struct mf_err *er
     run_shared(p, j);
     r.tile = mf_program_tile(p, r.batch->n);
     r.tiles = (r.batch->n + r.tile - 1) / r.tile;
-    if (p->l->backward)
-        run_back(&r);
-    else
+    if (!p->l->backward)
         run_forward(&r);
+    else if ((rc = run_back(&r, err)))
+        return rc;
     if (j->step)
         mf_cpu_step(p, j);
     return 0;

@@ -177,6 +177,8 @@ struct mf_verdict {
     bool finite, vetoed, stepped;         /* a norm that is not finite takes no step */
 };
 
+struct mf_ranks; /* ranks/ranks.h */
+
 /* `start` reads the job and all that it points to; of host memory it keeps the fetches' bases and the verdict, which
  * are written by the time `finish` returns. */
 struct mf_job {
@@ -186,6 +188,9 @@ struct mf_job {
     uint64_t weights, sets;
     const struct mf_step *step; /* after the gradients; NULL: none */
     struct mf_verdict *verdict; /* of the step; the caller's */
+    /* Divide the lanes of a listing with backward, where the device does: every rank starts the same job. NULL: alone
+     */
+    struct mf_ranks *ranks;
 };
 
 /* ---- the device ---- */
@@ -203,6 +208,7 @@ struct mf_device_usage {
 struct mf_device {
     const char *name; /* device=NAME or device=NAME:which */
     int ahead;        /* at most so many jobs of a program are started and not finished; at least 1 */
+    bool divides;     /* jobs with gradients among ranks (ranks/ranks.h) */
     bool own_memory;  /* else it computes in the host's, and `take` returns the host's floats */
     /* which: "" or the text after the colon. workers: the host's, borrowed. MF_EUSAGE where this build, processor or
      * machine lacks the device or the precision. */

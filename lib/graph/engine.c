@@ -16,6 +16,17 @@ static const struct mf_device *built_in(const char *name)
     return NULL;
 }
 
+static int plugged_in(const struct mf_device **device, const char *name, struct mf_err *err)
+{
+    const size_t sizes[MF_PLUGIN_STRUCTS] = MF_PLUGIN_SIZES;
+    const void *table;
+    char asked[64];
+    snprintf(asked, sizeof asked, "device=%s", name);
+    int rc = mf_plugin_find(&table, name, asked, sizes, err);
+    *device = rc ? NULL : table;
+    return rc;
+}
+
 static int no_device(const char *name, struct mf_err *err)
 {
     char known[128] = "";
@@ -56,11 +67,21 @@ int mf_engine_open(struct mf_engine **out, const char *text, int threads, enum m
     char *name = mf_xstrdup(text);
     name[*which ? n : strlen(text)] = '\0';
     const struct mf_device *device = built_in(name);
-    int rc = device ? 0 : mf_plugin_find(&device, name, err);
+    int rc = device ? 0 : plugged_in(&device, name, err);
     if (rc == 0)
         rc = device ? mf_engine_on(out, device, which, threads, precision, err) : no_device(name, err);
     free(name);
     return rc;
+}
+
+int mf_engine_divide(struct mf_engine *e, struct mf_ranks *ranks, struct mf_err *err)
+{
+    if (ranks && !e->device->divides)
+        return mf_err_set(err, MF_EUSAGE,
+                          "device=%s: ranks divide minibatches on device=cpu alone; start one process, without mpirun",
+                          e->device->name);
+    e->ranks = ranks;
+    return 0;
 }
 
 void mf_engine_close(struct mf_engine *e)

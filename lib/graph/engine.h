@@ -19,6 +19,7 @@ struct mf_engine {
     const struct mf_device *device;
     struct mf_dev *dev;
     struct mf_workers *workers;
+    struct mf_ranks *ranks; /* borrowed; NULL: this process computes alone */
     struct mf_mirror *mirrors;
 };
 

@@ -156,7 +156,7 @@ static int prepare(struct mf_plan *p, struct mf_job *j, struct mf_err *err)
 
 int mf_plan_run(struct mf_plan *p, const struct mf_batch *b, struct mf_err *err)
 {
-    struct mf_job j = {.batch = b};
+    struct mf_job j = {.batch = b, .ranks = p->e->ranks};
     int rc = prepare(p, &j, err);
     if (rc || (rc = p->e->device->start(p->program, &j, err)))
         return rc;
@@ -167,7 +167,7 @@ int mf_plan_start(struct mf_plan *p, const struct mf_batch *b, const struct mf_s
                   struct mf_verdict *verdict, struct mf_err *err)
 {
     struct mf_step step = *how;
-    struct mf_job j = {.batch = b, .step = &step, .verdict = verdict};
+    struct mf_job j = {.batch = b, .step = &step, .verdict = verdict, .ranks = p->e->ranks};
     int rc = prepare(p, &j, err);
     if (rc || (rc = mf_adam_ready(a, p->e, err)))
         return rc;

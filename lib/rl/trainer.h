@@ -23,9 +23,10 @@ struct mf_trainer_opts {
     int precision; /* enum mf_precision */
     struct mf_ppo_opts ppo;
     struct mf_noise_opts noise;
-    int64_t max_lag;     /* as in staleness.h */
-    bool freeze_encoder; /* the observation's encoder is not trained */
-    bool encoded;        /* rollouts carry encodings (mf_net_encoded) */
+    int64_t max_lag;        /* as in staleness.h */
+    bool freeze_encoder;    /* the observation's encoder is not trained */
+    bool encoded;           /* rollouts carry encodings (mf_net_encoded) */
+    struct mf_ranks *ranks; /* that divide minibatches; NULL: alone */
 };
 
 enum { MF_TRAINER_PAST = 64 };

@@ -12,12 +12,12 @@ bool mf_stage_reads(const struct mf_stage *s)
 }
 
 /* One source has ended, regularly or lost. */
-static int take_end(struct mf_run *run, void *self, struct mf_sender *s, const struct mf_frame *end, struct mf_err *err)
+static int take_end(struct mf_run *run, void *self, struct mf_sender *s, struct mf_frame *end, struct mf_err *err)
 {
     s->active = false;
     mf_awaits_moved(run);
     run->stopped |= s->stopped;
-    int rc = run->stage->ended ? run->stage->ended(run, self, end, err) : 0;
+    int rc = mf_lead(run, self, end, err);
     s->end_due = run->stage->role == MF_FILTER && !run->silent && !run->stage->text_out;
     const bool last = !mf_senders_active(&run->sources) && !mf_awaits_more(run);
     return rc || !s->end_due || last ? rc : mf_send_end(run, s, err);
@@ -102,7 +102,7 @@ static int take(struct mf_run *run, void *self, struct mf_frame *f, struct mf_er
         mf_run_accepted(run);
     mf_awaits_begun(run, s, f);
     const int64_t samples = mf_samples_of(f);
-    rc = run->stage->frame ? run->stage->frame(run, self, f, err) : mf_emit(run, f, err);
+    rc = mf_lead(run, self, f, err);
     s->got.frames++;
     s->got.samples += samples;
     if (rc == 0)

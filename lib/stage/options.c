@@ -31,8 +31,10 @@ static void help_keys(const struct mf_options *o, const struct mf_stage *s)
                                           {"wire.server", MF_BIND_NONE},
                                           {"wire.allowed", MF_BIND_NONE},
                                           {"wire.patience", MF_BIND_NONE},
-                                          {0}};
-    const struct mf_bind_table common[] = {{all, 0}, {has_in(s) || has_out(s) ? wire : NULL, 0}, {0}};
+                                          {0}},
+                                ranks[] = {{"ranks", MF_BIND_NONE}, {"ranks_timeout", MF_BIND_NONE}, {0}};
+    const struct mf_bind_table common[] = {
+        {all, 0}, {has_in(s) || has_out(s) ? wire : NULL, 0}, {s->ranks ? ranks : NULL, 0}, {0}};
     struct mf_bind *binds = mf_bind_join(o->binds, common);
     mf_conf_help(binds, stdout);
     free(binds);

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "ranks/ranks.h"
 #include "stage/rundir.h"
 
 const struct mf_conf *mf_run_conf(const struct mf_run *run)
@@ -98,6 +99,8 @@ static int hold_to_begin(const struct mf_run *run, const char *dir, struct mf_er
 int mf_run_join(struct mf_run *run, const char *folder, bool goes_on, struct mf_err *err)
 {
     const bool forced = !strcmp(mf_conf_text(run->opt.conf, "run.force"), "true");
+    if (!mf_run_leads(run))
+        return 0;
     int rc = *folder && goes_on && !forced ? hold_to_begin(run, folder, err) : 0;
     if (rc || !*folder)
         return rc;
@@ -165,6 +168,8 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
 {
     const struct mf_stage *s = run->stage;
     int rc;
+    if (!mf_run_leads(run))
+        return 0;
     if (mf_stage_reads(s) && (rc = open_in(run, err)))
         return rc;
     if (run->in && mf_port_is_terminal(run->in))
@@ -175,7 +180,7 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
         return rc;
     if (s->text_out && mf_port_is_pipe(run->out)) /* to stdio a full pipe would be an error */
         fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) & ~O_NONBLOCK);
-    run->silent = !s->text_out && mf_port_is_terminal(run->out);
+    run->silent = !s->text_out && mf_port_is_terminal(run->out) && !mf_ranks_relayed();
     if (run->silent && s->role != MF_SINK && !s->watched)
         return mf_err_set(
             err, MF_EUSAGE,
@@ -196,7 +201,9 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
     if (rc == 0) {
         rc = s->open ? s->open(run, self, err) : 0;
         if (rc == 0)
-            rc = mf_stage_reads(s) ? mf_pump(run, self, err) : pump_work(run, self, err);
+            rc = !mf_stage_reads(s)  ? pump_work(run, self, err)
+                 : mf_run_leads(run) ? mf_pump(run, self, err)
+                                     : mf_follow_lead(run, self, err);
         struct mf_err late = *err;
         int late_rc = s->close ? s->close(run, self, rc, &late) : 0;
         if (late_rc < 0 && !is_error(rc))
@@ -221,6 +228,8 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
     }
     if (is_error(rc))
         mf_send_failed(run);
+    else if (mf_lead_over(run, err) < 0)
+        rc = err->code;
     mf_port_drop(run->out);
     mf_port_drop(run->in);
     mf_senders_release(&run->sources);
@@ -236,9 +245,9 @@ static int finish(const struct mf_options *o, int rc, const struct mf_err *err)
         return mf_stop_die(sig ? sig : SIGTERM);
     if (rc == MF_CLOSED)
         return mf_stop_die(SIGPIPE);
-    if (rc == MF_EUSAGE)
+    if (rc == MF_EUSAGE && *err->text)
         mf_log(MF_LOG_ERROR, "%s (see %s --help)", err->text, o->program);
-    else if (rc < 0 && *err->text) /* "": an earlier program has logged it */
+    else if (rc < 0 && *err->text) /* "": an earlier program, or another rank, has logged it */
         mf_log(MF_LOG_ERROR, "%s", err->text);
     return rc == 0 ? 0 : rc == MF_EUSAGE ? 2 : rc == MF_EFORMAT ? 3 : 1;
 }
@@ -282,10 +291,17 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
             (rc = mf_conf_bind(run.opt.conf, run.opt.binds, self, &err)) == 0) {
             mf_log_open(prog, (enum mf_level)level);
             mf_stop_catch();
-            rc = run_all(&run, self, &err);
+            if ((rc = mf_lead_open(&run, &err)) == 0)
+                rc = run_all(&run, self, &err);
         }
         free(self);
     }
+    if (is_error(rc))
+        mf_give_precedence(&run, &err);
+    else
+        mf_lead_close(&run, 0);
     mf_options_release(&run.opt);
-    return finish(&run.opt, rc, &err);
+    const int status = finish(&run.opt, rc, &err);
+    mf_lead_close(&run, status);
+    return status;
 }

@@ -45,6 +45,7 @@ struct mf_stage {
     bool watched;  /* works without a reader, too: with stdout on a terminal it writes no frames instead of failing */
     bool metrics;  /* its frames are metrics: if the reader is gone it continues and emits nothing */
     bool replays;  /* emits the frames of another stream: adds no link to the chain, and forwards that stream's `end` */
+    bool ranks;    /* several processes that mpirun or srun starts are one: see below */
     bool composes; /* mf-conf: handles --doc and -m */
     const struct mf_bind *binds;
     const struct mf_bind_table *tables; /* further rows, from the modules that own the keys; NULL: none */
@@ -100,5 +101,14 @@ struct mf_port *mf_run_out(struct mf_run *run); /* to watch it while waiting els
 const struct mf_wire_opts *mf_run_wire(const struct mf_run *run); /* wire.*: for other sockets */
 void mf_run_waited(struct mf_run *run, double seconds); /* adds time spent waiting for input other than the port's */
 bool mf_run_on_terminal(const struct mf_run *run);      /* stdout is one: show progress there */
+
+/* ---- several ranks (ranks/ranks.h) ----
+ *
+ * Rank 0 takes the stream in, and the stages of all ranks get the same frames and ends in the same order. A stage
+ * computes alike in all, and reads and writes nothing but input files where it does not lead. */
+
+struct mf_ranks *mf_run_ranks(const struct mf_run *run); /* NULL: this process is alone */
+bool mf_run_leads(const struct mf_run *run);             /* it is rank 0, or alone: the one that writes */
+int mf_run_share(const struct mf_run *run, void *bytes, size_t n, struct mf_err *err); /* rank 0's, to all */
 
 #endif

@@ -30,6 +30,8 @@ struct mf_run {
     bool joined;              /* which has accepted it: its log and configuration are there */
     struct mf_waits waits;
     double waited_elsewhere; /* s, for input that comes by no port */
+    struct mf_ranks *ranks;  /* NULL: alone */
+    bool together;           /* all ranks have stopped inside their stages */
 };
 
 /* ---- stage.c ---- */
@@ -70,6 +72,18 @@ void mf_awaits_say(const struct mf_run *run);
 /* When nothing came for a while: says for which source all wait. MF_EFORMAT, and run->blamed is it: longer than
  * collect.policy_timeout, and ten times a round. MF_EIO: as long, for others in the place of those turned away. */
 int mf_awaits_check(struct mf_run *run, struct mf_err *err);
+
+/* ---- lead.c ---- */
+
+int mf_lead_open(struct mf_run *run, struct mf_err *err);
+void mf_lead_close(struct mf_run *run, int status); /* other than 0: ends all ranks */
+/* Gives a frame, or the end of a source, to the stage: of all ranks. */
+int mf_lead(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err);
+int mf_lead_over(struct mf_run *run, struct mf_err *err); /* rank 0 is done */
+/* Of another rank, in the place of mf_pump: what rank 0 gives, until it is done. */
+int mf_follow_lead(struct mf_run *run, void *self, struct mf_err *err);
+/* Before a rank other than 0 reports an error: rank 0, if it has the same, reports it and ends all. */
+void mf_give_precedence(const struct mf_run *run, struct mf_err *err);
 
 /* ---- in.c ---- */
 

@@ -1,8 +1,9 @@
-#include "dev/plugin.h"
+#include "base/plugin.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,37 +46,36 @@ static bool beside(char *path, size_t room, const char *name)
     return false;
 }
 
-static int check(const struct mf_plugin *p, const char *name, const char *path, struct mf_err *err)
+static int check(const struct mf_plugin *p, const char *asked, const char *path, const size_t *sizes,
+                 struct mf_err *err)
 {
-    const size_t sizes[MF_PLUGIN_STRUCTS] = MF_PLUGIN_SIZES;
     if (strcmp(p->version, MF_VERSION) != 0)
         return mf_err_set(err, MF_EUSAGE,
-                          "device=%s: the plugin %s is of version %.40s and this program of " MF_VERSION
+                          "%s: the plugin %s is of version %.40s and this program of " MF_VERSION
                           "; install both from one build",
-                          name, path, p->version);
-    for (int i = 0; i < MF_PLUGIN_STRUCTS; i++) /* the first is the size of the list */
-        if (p->sizes[i] != sizes[i])
-            return mf_err_set(err, MF_EUSAGE,
-                              "device=%s: the plugin %s is of another build than this program; build both anew", name,
-                              path);
+                          asked, path, p->version);
+    if (memcmp(p->sizes, sizes, sizeof p->sizes) != 0)
+        return mf_err_set(err, MF_EUSAGE, "%s: the plugin %s is of another build than this program; build both anew",
+                          asked, path);
     return 0;
 }
 
-int mf_plugin_find(const struct mf_device **device, const char *name, struct mf_err *err)
+int mf_plugin_find(const void **table, const char *name, const char *asked, const size_t sizes[MF_PLUGIN_STRUCTS],
+                   struct mf_err *err)
 {
     char path[PATH_MAX + 64];
-    *device = NULL;
+    *table = NULL;
     if (!is_name(name) || !(named(path, sizeof path, name) || beside(path, sizeof path, name)))
         return 0;
     void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!object)
-        return mf_err_set(err, MF_EUSAGE, "device=%s: the plugin cannot be loaded: %s", name, dlerror());
+        return mf_err_set(err, MF_EUSAGE, "%s: the plugin cannot be loaded: %s", asked, dlerror());
     const struct mf_plugin *p = dlsym(object, "mf_plugin");
-    int rc = p ? check(p, name, path, err)
-               : mf_err_set(err, MF_EUSAGE, "device=%s: %s is no plugin of maniflow", name, path);
+    int rc = p ? check(p, asked, path, sizes, err)
+               : mf_err_set(err, MF_EUSAGE, "%s: %s is no plugin of maniflow", asked, path);
     if (rc)
         dlclose(object);
     else
-        *device = p->device;
+        *table = p->table;
     return rc;
 }

@@ -1,0 +1,63 @@
+/* open.c - which processes are one learner: as the environment says that mpirun and srun give to theirs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/plugin.h"
+#include "ranks/ranks.h"
+#include "ranks/transport.h"
+
+static int number(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text ? atoi(text) : -1;
+}
+
+/* Open MPI's mpirun; Hydra's, of MPICH and Intel; srun --mpi=pmix. */
+bool mf_ranks_launched(int *me)
+{
+    static const char *const names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                           {"PMI_SIZE", "PMI_RANK"},
+                                           {"SLURM_STEP_NUM_TASKS", "PMIX_RANK"}};
+    for (int i = 0; i < 3; i++)
+        if (number(names[i][0]) > 1 && number(names[i][1]) >= 0) {
+            if (me)
+                *me = number(names[i][1]);
+            return true;
+        }
+    return false;
+}
+
+bool mf_ranks_relayed(void)
+{
+    char link[40], to[16] = "";
+    snprintf(link, sizeof link, "/proc/%d/fd/1", (int)getppid());
+    return getenv("OMPI_COMM_WORLD_SIZE") && readlink(link, to, sizeof to - 1) > 0 &&
+           strncmp(to, "/dev/pts/", 9) != 0 && strncmp(to, "/dev/tty", 8) != 0;
+}
+
+int mf_ranks_open(struct mf_ranks **r, double patience, struct mf_err *err)
+{
+    const size_t sizes[MF_PLUGIN_STRUCTS] = MF_TRANSPORT_SIZES;
+    const void *table;
+    void *self;
+    int n, me;
+    *r = NULL;
+    if (!mf_ranks_launched(NULL))
+        return 0;
+    int rc = mf_plugin_find(&table, "mpi", "ranks=auto", sizes, err);
+    if (rc)
+        return rc;
+    const struct mf_transport *t = table;
+    if (!t)
+        return mf_err_set(err, MF_EUSAGE,
+                          "started by mpirun or srun as one of several processes, but this installation has no MPI "
+                          "plugin (mf_mpi.so): build it where mpicc is, or start one process");
+    if ((rc = t->open(&self, &n, &me, err)))
+        return rc;
+    if (n <= MF_RANKS_MOST)
+        return mf_ranks_on(r, t, self, n, me, patience, err);
+    t->close(self, 2);
+    return mf_err_set(err, MF_EUSAGE, "%d ranks are more than %d", n, MF_RANKS_MOST);
+}

@@ -1,0 +1,276 @@
+#include "ranks/ranks.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/stop.h"
+#include "ranks/transport.h"
+
+enum { HOST_MAX = 64 };
+static const double LATE = 10;     /* s */
+static const double AWAKE = 1e-3;  /* s of waiting before a rank sleeps between two polls .. */
+static const double ASLEEP = 1e-3; /* .. for so long, at most */
+
+struct mf_ranks {
+    int n, me;
+    double patience;
+    const struct mf_transport *t;
+    void *self;
+    int *peer; /* by message */
+    bool *ended;
+    size_t begun, room; /* messages */
+    int64_t minibatches;
+    int32_t *signals; /* by rank */
+    size_t *each;     /* 0, 1, .. n: one item of each rank */
+    char (*host)[HOST_MAX];
+};
+
+int mf_ranks_count(const struct mf_ranks *r)
+{
+    return r ? r->n : 1;
+}
+
+int mf_ranks_me(const struct mf_ranks *r)
+{
+    return r ? r->me : 0;
+}
+
+const char *mf_ranks_host(const struct mf_ranks *r, int rank)
+{
+    return r->host[rank];
+}
+
+size_t mf_ranks_first(const struct mf_ranks *r, int k, size_t n)
+{
+    return n * (size_t)k / (size_t)mf_ranks_count(r);
+}
+
+/* ---- messages ---- */
+
+static void note(struct mf_ranks *r, int peer)
+{
+    if (r->begun == r->room) {
+        r->room = r->room ? 2 * r->room : 64;
+        r->peer = mf_xrealloc(r->peer, r->room, sizeof *r->peer);
+        r->ended = mf_xrealloc(r->ended, r->room, sizeof *r->ended);
+    }
+    r->peer[r->begun] = peer;
+    r->ended[r->begun++] = false;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static int begin_send(struct mf_ranks *r, int to, const void *bytes, size_t n, struct mf_err *err)
+{
+    int rc = 0;
+    for (size_t at = 0, m; rc == 0 && at < n; at += m) {
+        m = least(n - at, MF_TRANSPORT_MOST);
+        rc = r->t->send(r->self, to, (const char *)bytes + at, m, err);
+        note(r, to);
+    }
+    return rc;
+}
+
+static int begin_receive(struct mf_ranks *r, int from, void *bytes, size_t n, struct mf_err *err)
+{
+    int rc = 0;
+    for (size_t at = 0, m; rc == 0 && at < n; at += m) {
+        m = least(n - at, MF_TRANSPORT_MOST);
+        rc = r->t->receive(r->self, from, (char *)bytes + at, m, err);
+        note(r, from);
+    }
+    return rc;
+}
+
+/* ---- waiting ---- */
+
+enum waits {
+    FOR_DATA, /* which is on its way: polls all the time */
+    FOR_OTHERS,
+    FOR_RANK_0, /* as long as it takes */
+};
+
+static void rest(enum waits why, double waited)
+{
+    if (why == FOR_DATA || waited < AWAKE) {
+        sched_yield();
+        return;
+    }
+    const double s = fmin(waited / 8, ASLEEP);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(s * 1e9)}, NULL);
+}
+
+/* The first rank whose message has not ended. */
+static int late_one(const struct mf_ranks *r)
+{
+    size_t i = 0;
+    while (r->ended[i])
+        i++;
+    return r->peer[i];
+}
+
+static int look_at_time(struct mf_ranks *r, double waited, bool *warned, struct mf_err *err)
+{
+    if (waited > r->patience) {
+        const int k = late_one(r);
+        return mf_err_set(err, MF_EIO,
+                          "rank %d on %s did not come to minibatch %lld of this start within ranks_timeout=%g s: it "
+                          "hangs, or its machine is slower; the run resumes from its checkpoint",
+                          k, r->host[k], (long long)r->minibatches, r->patience);
+    }
+    if (waited > LATE && !*warned) {
+        const int k = late_one(r);
+        mf_log(MF_LOG_WARN, "rank %d on %s is late: the others have waited for %.0f s at minibatch %lld of this start",
+               k, r->host[k], waited, (long long)r->minibatches);
+        *warned = true;
+    }
+    return 0;
+}
+
+/* Until all messages have ended. */
+static int wait_all(struct mf_ranks *r, enum waits why, struct mf_err *err)
+{
+    const double start = mf_now();
+    bool warned = false;
+    int rc = 0, left;
+    while ((left = r->t->poll(r->self, r->ended, err)) > 0 && rc == 0) {
+        const double waited = mf_now() - start;
+        rest(why, waited);
+        if (why != FOR_RANK_0)
+            rc = look_at_time(r, waited, &warned, err);
+    }
+    r->begun = 0;
+    return left < 0 ? left : rc;
+}
+
+/* ---- verbs ---- */
+
+int mf_ranks_tell(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err)
+{
+    int rc = 0;
+    if (!r)
+        return 0;
+    if (r->me)
+        rc = begin_receive(r, 0, bytes, n, err);
+    for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
+        rc = begin_send(r, k, bytes, n, err);
+    return rc ? rc : wait_all(r, r->me ? FOR_RANK_0 : FOR_OTHERS, err);
+}
+
+/* Peers in another order in each rank, so that not all send to the same one. */
+static int gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, enum waits why, struct mf_err *err)
+{
+    char *base = array;
+    int rc = 0;
+    for (int d = 1; rc == 0 && d < r->n; d++) {
+        const int from = (r->me + r->n - d) % r->n;
+        rc = begin_receive(r, from, base + first[from] * item, (first[from + 1] - first[from]) * item, err);
+    }
+    for (int d = 1; rc == 0 && d < r->n; d++)
+        rc = begin_send(r, (r->me + d) % r->n, base + first[r->me] * item, (first[r->me + 1] - first[r->me]) * item,
+                        err);
+    return rc ? rc : wait_all(r, why, err);
+}
+
+int mf_ranks_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
+{
+    return r ? gather(r, array, item, first, FOR_DATA, err) : 0;
+}
+
+int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *column,
+                      struct mf_err *err)
+{
+    int rc = 0;
+    if (!r)
+        return 0;
+    const int me = r->me;
+    for (int d = 1; d < r->n; d++) {
+        const int from = (me + r->n - d) % r->n;
+        for (size_t i = row[from]; rc == 0 && i < row[from + 1]; i++)
+            rc = begin_receive(r, from, matrix + i * stride + column[me],
+                               (column[me + 1] - column[me]) * sizeof *matrix, err);
+    }
+    for (int d = 1; d < r->n; d++) {
+        const int to = (me + d) % r->n;
+        for (size_t i = row[me]; rc == 0 && i < row[me + 1]; i++)
+            rc = begin_send(r, to, matrix + i * stride + column[to], (column[to + 1] - column[to]) * sizeof *matrix,
+                            err);
+    }
+    return rc ? rc : wait_all(r, FOR_DATA, err);
+}
+
+int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err)
+{
+    int32_t most = 0;
+    if (!r)
+        return 0;
+    r->minibatches++;
+    r->signals[r->me] = mf_stop_caught();
+    int rc = gather(r, r->signals, sizeof *r->signals, r->each, FOR_OTHERS, err);
+    for (int k = 0; rc == 0 && k < r->n; k++)
+        most = r->signals[k] > most ? r->signals[k] : most;
+    if (rc == 0)
+        mf_stop_show(most);
+    return rc;
+}
+
+int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char *what, struct mf_err *err)
+{
+    if (!r)
+        return 0;
+    void *theirs = mf_xcalloc(n, 1);
+    memcpy(theirs, bytes, n);
+    int rc = mf_ranks_tell(r, theirs, n, err);
+    if (rc == 0 && memcmp(theirs, bytes, n) != 0)
+        rc = mf_err_set(err, MF_EDEVICE,
+                        "%s of rank %d on %s is not that of rank 0 on %s: all ranks need the same programs, files and "
+                        "kind of processor",
+                        what, r->me, r->host[r->me], r->host[0]);
+    free(theirs);
+    return rc;
+}
+
+/* ---- opening ---- */
+
+int mf_ranks_on(struct mf_ranks **out, const struct mf_transport *t, void *self, int n, int me, double patience,
+                struct mf_err *err)
+{
+    struct mf_ranks *r = mf_xcalloc(1, sizeof *r);
+    *r = (struct mf_ranks){.n = n, .me = me, .patience = patience, .t = t, .self = self};
+    r->signals = mf_xcalloc((size_t)n, sizeof *r->signals);
+    r->each = mf_xcalloc((size_t)n + 1, sizeof *r->each);
+    r->host = mf_xcalloc((size_t)n, sizeof *r->host);
+    for (int k = 0; k <= n; k++)
+        r->each[k] = (size_t)k;
+    gethostname(r->host[me], HOST_MAX - 1);
+    int rc = gather(r, r->host, sizeof *r->host, r->each, FOR_OTHERS, err);
+    if (rc)
+        mf_ranks_close(r, 1);
+    else
+        *out = r;
+    return rc;
+}
+
+void mf_ranks_close(struct mf_ranks *r, int status)
+{
+    if (!r)
+        return;
+    r->t->close(r->self, status);
+    free(r->peer);
+    free(r->ended);
+    free(r->signals);
+    free(r->each);
+    free(r->host);
+    free(r);
+}

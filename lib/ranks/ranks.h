@@ -1,0 +1,59 @@
+/* ranks.h - the processes of one learner, started together by mpirun or srun; in MPI's words, ranks 0 .. n-1.
+ *
+ * All ranks compute the same numbers from the same input, except for work that a caller divides: then each has a part,
+ * and afterwards all have the whole. Rank 0 alone reads, writes and serves. So a result has the same bits for any
+ * number of ranks.
+ *
+ * All ranks call the same verbs in the same order, with the same sizes. NULL is a process alone, in which verbs do
+ * nothing. A verb may fail with MF_EIO: the transport failed, or another rank is late. Then all that is left is
+ * mf_ranks_close.
+ */
+#ifndef MF_RANKS_RANKS_H
+#define MF_RANKS_RANKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct mf_ranks;
+struct mf_transport;
+
+enum { MF_RANKS_MOST = 1024 };
+
+/* Was this process started by mpirun or srun (with its MPI plugin) as one of several? *me, if not NULL: its rank.
+ * Reads the environment alone. */
+bool mf_ranks_launched(int *me);
+/* Is stdout a pseudo-terminal of mpirun, which passes bytes on to a stdout that is none? */
+bool mf_ranks_relayed(void);
+/* Joins the other processes of this start; *r NULL: it is alone. patience: seconds for which a rank waits for a late
+ * one. MF_EUSAGE: this installation has no plugin for MPI. */
+int mf_ranks_open(struct mf_ranks **r, double patience, struct mf_err *err);
+int mf_ranks_on(
+    struct mf_ranks **r, const struct mf_transport *t, void *self, int n, int me, double patience,
+    struct mf_err *err); /* the same, on an open transport, which is r's from here on; also after an error */
+/* status 0: all ranks close. Otherwise it ends all of them with that exit status. NULL is fine. */
+void mf_ranks_close(struct mf_ranks *r, int status);
+
+int mf_ranks_count(const struct mf_ranks *r);
+int mf_ranks_me(const struct mf_ranks *r);
+const char *mf_ranks_host(const struct mf_ranks *r, int rank);
+
+/* Rank k's part of n items are those from mf_ranks_first(r, k, n) to before mf_ranks_first(r, k + 1, n). */
+size_t mf_ranks_first(const struct mf_ranks *r, int k, size_t n);
+
+/* Rank 0's bytes to all. The others wait without limit, since rank 0 waits for its input. */
+int mf_ranks_tell(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err);
+/* All have the same minibatch before them. A signal that any has caught (base/stop.h) shows in all. A rank that waits
+ * says for which after 10 s, and fails after `patience`. */
+int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err);
+/* Of an array, rank k has items [first[k], first[k + 1]); now all have all. */
+int mf_ranks_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
+/* Of a matrix with `stride` floats from row to row, rank k has the rows [row[k], row[k + 1]); now it has the columns
+ * [column[k], column[k + 1]) of all rows. */
+int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *column,
+                      struct mf_err *err);
+/* MF_EDEVICE in a rank whose bytes are not rank 0's; `what` names them in the error. */
+int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char *what, struct mf_err *err);
+
+#endif

@@ -1,0 +1,153 @@
+/* lead.c - a stage in several ranks (ranks/ranks.h): rank 0 takes the stream in, and gives each frame to the stages of
+ * all ranks. Whatever depends on time, files or peers is rank 0's to decide, so that all stages take the same steps.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "ranks/ranks.h"
+#include "stage/stage_priv.h"
+
+enum { PRECEDENCE = 3 }; /* s: rank 0 reports an error that all have, and so ends the others */
+
+enum told { FRAME, ENDED, OVER };
+
+struct news {
+    enum told what;
+    int signal; /* that rank 0 has caught */
+    size_t bytes;
+};
+
+struct mf_ranks *mf_run_ranks(const struct mf_run *run)
+{
+    return run->ranks;
+}
+
+bool mf_run_leads(const struct mf_run *run)
+{
+    return mf_ranks_me(run->ranks) == 0;
+}
+
+int mf_run_share(const struct mf_run *run, void *bytes, size_t n, struct mf_err *err)
+{
+    return mf_ranks_tell(run->ranks, bytes, n, err);
+}
+
+int mf_lead_open(struct mf_run *run, struct mf_err *err)
+{
+    const char *use = mf_conf_text(run->opt.conf, "ranks");
+    double patience;
+    const struct mf_bind limit[] = {{"ranks_timeout", 0}, {0}};
+    if (!run->stage->ranks || strcmp(use, "auto") != 0 || !mf_ranks_launched(NULL))
+        return 0;
+    int rc = mf_conf_bind(run->opt.conf, limit, &patience, err);
+    if (rc || (rc = mf_ranks_open(&run->ranks, patience, err)))
+        return rc;
+    mf_stop_hold(!mf_run_leads(run) || !mf_stage_reads(run->stage));
+    if (mf_run_leads(run))
+        mf_log(MF_LOG_INFO, "%d ranks divide each minibatch", mf_ranks_count(run->ranks));
+    else
+        mf_log_open(run->opt.program, MF_LOG_ERROR);
+    return 0;
+}
+
+void mf_lead_close(struct mf_run *run, int status)
+{
+    mf_ranks_close(run->ranks, status);
+    run->ranks = NULL;
+}
+
+static int tell(struct mf_run *run, enum told what, const struct mf_frame *f, struct mf_err *err)
+{
+    struct news news = {.what = what, .signal = mf_stop_caught()};
+    void *bytes = NULL;
+    int rc = f ? mf_frame_encode(f, &bytes, &news.bytes, err) : 0;
+    if (rc == 0)
+        rc = mf_ranks_tell(run->ranks, &news, sizeof news, err);
+    if (rc == 0)
+        rc = mf_ranks_tell(run->ranks, bytes, news.bytes, err);
+    free(bytes);
+    mf_stop_show(news.signal);
+    return rc;
+}
+
+/* To the stage of each rank: a frame, or the end of a source. Until it returns, signals wait for all ranks to meet. */
+int mf_lead(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *err)
+{
+    const bool end = mf_frame_kind(f) == MF_END;
+    int (*const take)(struct mf_run *, void *, struct mf_frame *, struct mf_err *) = run->stage->frame;
+    int rc = run->ranks ? tell(run, end ? ENDED : FRAME, f, err) : 0;
+    if (rc)
+        return rc;
+    mf_stop_hold(run->ranks != NULL);
+    if (end)
+        rc = run->stage->ended ? run->stage->ended(run, self, f, err) : 0;
+    else
+        rc = take ? take(run, self, f, err) : mf_emit(run, f, err);
+    mf_stop_hold(false);
+    run->together = rc == MF_STOPPED;
+    return rc;
+}
+
+/* The others have left with rank 0 where they have stopped together. */
+int mf_lead_over(struct mf_run *run, struct mf_err *err)
+{
+    const bool await = run->ranks && mf_run_leads(run) && mf_stage_reads(run->stage) && !run->together;
+    return await ? tell(run, OVER, NULL, err) : 0;
+}
+
+/* ---- the other ranks ---- */
+
+static int take(struct mf_run *run, void *self, const struct news *news, bool first, struct mf_err *err)
+{
+    struct mf_frame *f;
+    void *bytes;
+    int rc = mf_alloc(&bytes, news->bytes, "a frame from rank 0", err);
+    if (rc)
+        return rc;
+    if ((rc = mf_ranks_tell(run->ranks, bytes, news->bytes, err)) == 0)
+        rc = mf_frame_decode(&f, bytes, news->bytes, err);
+    free(bytes);
+    if (rc)
+        return rc;
+    if (news->what == ENDED)
+        rc = run->stage->ended ? run->stage->ended(run, self, f, err) : 0;
+    else if (!first || (rc = mf_run_follow(run, self, f, err)) == 0)
+        rc = run->stage->frame(run, self, f, err);
+    mf_frame_free(f);
+    return rc;
+}
+
+/* An error in the stream is rank 0's, too: it goes on without a source, or ends all. */
+int mf_follow_lead(struct mf_run *run, void *self, struct mf_err *err)
+{
+    for (bool first = true;; first = false) {
+        struct news news;
+        int rc = mf_ranks_tell(run->ranks, &news, sizeof news, err);
+        if (rc)
+            return rc;
+        mf_stop_show(news.signal);
+        if (news.what == OVER)
+            return 0;
+        rc = take(run, self, &news, first, err);
+        if (rc && rc != MF_EFORMAT && rc != MF_EUSAGE)
+            return rc;
+    }
+}
+
+void mf_give_precedence(const struct mf_run *run, struct mf_err *err)
+{
+    int me;
+    char host[64] = "";
+    if (!run->stage->ranks || !mf_ranks_launched(&me) || me == 0)
+        return;
+    for (int i = 0; i < 10 * PRECEDENCE && !mf_stop_caught(); i++)
+        usleep(100000);
+    if (mf_stop_caught())
+        *err->text = '\0';
+    gethostname(host, sizeof host - 1);
+    if (*err->text)
+        mf_err_at(err, "rank %d on %s", me, host);
+}

@@ -1,0 +1,366 @@
+/* Ranks: the verbs, over a transport between threads; minibatches that they divide; ranks that are late or differ. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/stop.h"
+#include "graph/plan.h"
+#include "op/ops.h"
+#include "ranks/ranks.h"
+#include "ranks/transport.h"
+#include "tap.h"
+
+enum { MOST = 5 };
+
+/* ---- a transport between threads ---- */
+
+struct letter {
+    struct letter *next;
+    size_t n;
+    char bytes[];
+};
+
+struct awaited {
+    int from; /* -1: a message that was sent, and so has ended */
+    void *to;
+    size_t n;
+};
+
+struct end { /* of one rank */
+    int me, n_awaited, closed_by;
+    struct awaited awaited[512];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct letter *post[MOST][MOST]; /* from, to: the oldest first */
+
+static int send_bytes(void *self, int to, const void *bytes, size_t n, struct mf_err *err)
+{
+    struct end *e = self;
+    struct letter *l = mf_xcalloc(1, sizeof *l + n), **at;
+    (void)err;
+    l->n = n;
+    memcpy(l->bytes, bytes, n);
+    pthread_mutex_lock(&lock);
+    for (at = &post[e->me][to]; *at; at = &(*at)->next)
+        ;
+    *at = l;
+    pthread_mutex_unlock(&lock);
+    e->awaited[e->n_awaited++] = (struct awaited){.from = -1};
+    return 0;
+}
+
+static int receive_bytes(void *self, int from, void *bytes, size_t n, struct mf_err *err)
+{
+    struct end *e = self;
+    (void)err;
+    e->awaited[e->n_awaited++] = (struct awaited){from, bytes, n};
+    return 0;
+}
+
+static bool arrived(const struct end *e, const struct awaited *a)
+{
+    pthread_mutex_lock(&lock);
+    struct letter **at = &post[a->from][e->me], *l = *at;
+    if (l)
+        *at = l->next;
+    pthread_mutex_unlock(&lock);
+    if (l && l->n != a->n)
+        abort();
+    if (l)
+        memcpy(a->to, l->bytes, l->n);
+    free(l);
+    return l;
+}
+
+static int poll_all(void *self, bool *ended, struct mf_err *err)
+{
+    struct end *e = self;
+    int left = 0;
+    bool blocked[MOST] = {false};
+    (void)err;
+    for (int i = 0; i < e->n_awaited; i++) {
+        const struct awaited *a = &e->awaited[i];
+        if (ended[i])
+            continue;
+        ended[i] = a->from < 0 || (!blocked[a->from] && arrived(e, a));
+        if (!ended[i])
+            blocked[a->from] = true, left++;
+    }
+    if (left == 0)
+        e->n_awaited = 0;
+    return left;
+}
+
+static void close_end(void *self, int status)
+{
+    ((struct end *)self)->closed_by = status;
+}
+
+static const struct mf_transport threads = {NULL, send_bytes, receive_bytes, poll_all, close_end};
+
+/* ---- ranks as threads ---- */
+
+struct rank {
+    struct end end;
+    int n;
+    double patience;
+    struct mf_ranks *ranks;
+    struct mf_err err;
+    int rc;
+    int (*job)(struct rank *r);
+    void *arg;
+};
+
+static struct rank rank[MOST];
+
+static void *live(void *arg)
+{
+    struct rank *r = arg;
+    r->rc = mf_ranks_on(&r->ranks, &threads, &r->end, r->n, r->end.me, r->patience, &r->err);
+    r->rc = r->rc ? r->rc : r->job(r);
+    mf_ranks_close(r->ranks, r->rc ? 1 : 0);
+    return NULL;
+}
+
+/* Returns how many failed. Their unread letters go. */
+static int together(int n, double patience, int (*job)(struct rank *r), void *arg)
+{
+    pthread_t thread[MOST];
+    int failed = 0;
+    for (int k = 0; k < n; k++) {
+        rank[k] = (struct rank){.end.me = k, .n = n, .patience = patience, .job = job, .arg = arg};
+        pthread_create(&thread[k], NULL, live, &rank[k]);
+    }
+    for (int k = 0; k < n; k++) {
+        pthread_join(thread[k], NULL);
+        failed += rank[k].rc != 0;
+    }
+    for (int i = 0; i < MOST * MOST; i++)
+        for (struct letter *l = post[i / MOST][i % MOST], *next; l; l = next)
+            next = l->next, free(l);
+    memset(post, 0, sizeof post);
+    return failed;
+}
+
+/* ---- verbs ---- */
+
+static int speak(struct rank *r)
+{
+    int words[3] = {0}, rc;
+    if (r->end.me == 0)
+        words[2] = 7;
+    for (int i = 0; i < 3; i++)
+        if ((rc = mf_ranks_tell(r->ranks, words, sizeof words, &r->err)))
+            return rc;
+    return words[2] == 7 && mf_ranks_compare(r->ranks, words, sizeof words, "the words", &r->err) == 0 ? 0 : -1;
+}
+
+static int gather(struct rank *r)
+{
+    enum { ITEMS = 23 };
+    uint16_t all[ITEMS] = {0};
+    size_t first[MOST + 1];
+    for (int k = 0; k <= r->n; k++)
+        first[k] = mf_ranks_first(r->ranks, k, ITEMS);
+    for (size_t i = first[r->end.me]; i < first[r->end.me + 1]; i++)
+        all[i] = (uint16_t)(i * i);
+    int rc = mf_ranks_gather(r->ranks, all, sizeof *all, first, &r->err), bad = first[r->n] != ITEMS;
+    for (size_t i = 0; i < ITEMS; i++)
+        bad += all[i] != i * i;
+    return rc ? rc : -bad;
+}
+
+static int exchange(struct rank *r)
+{
+    enum { ROWS = 6, COLUMNS = 11, STRIDE = 13 };
+    float matrix[ROWS * STRIDE] = {0};
+    size_t row[MOST + 1], column[MOST + 1];
+    int bad = 0, me = r->end.me;
+    for (int k = 0; k <= r->n; k++) {
+        row[k] = mf_ranks_first(r->ranks, k, ROWS);
+        column[k] = mf_ranks_first(r->ranks, k, COLUMNS);
+    }
+    for (size_t i = row[me]; i < row[me + 1]; i++)
+        for (size_t j = 0; j < COLUMNS; j++)
+            matrix[i * STRIDE + j] = (float)(100 * i + j);
+    int rc = mf_ranks_exchange(r->ranks, matrix, STRIDE, row, column, &r->err);
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t j = column[me]; j < column[me + 1]; j++)
+            bad += matrix[i * STRIDE + j] != (float)(100 * i + j);
+    return rc ? rc : -bad;
+}
+
+static int differ(struct rank *r)
+{
+    return mf_ranks_compare(r->ranks, &r->end.me, sizeof r->end.me, "the number", &r->err);
+}
+
+static int come_late(struct rank *r)
+{
+    int rc = mf_ranks_meet(r->ranks, &r->err);
+    if (rc || r->end.me == 2)
+        return rc;
+    return mf_ranks_meet(r->ranks, &r->err);
+}
+
+static void verbs(void)
+{
+    for (int n = 1; n <= MOST; n++)
+        ok(!together(n, 10, speak, NULL) && !together(n, 10, gather, NULL) && !together(n, 10, exchange, NULL),
+           "%d ranks tell, gather and exchange", n);
+    ok(together(3, 10, differ, NULL) == 2 && rank[1].rc == MF_EDEVICE && rank[1].end.closed_by == 1 &&
+           strstr(rank[1].err.text, "the number of rank 1 on "),
+       "%s", rank[1].err.text);
+    ok(together(3, 0.2, come_late, NULL) == 2 && rank[0].rc == MF_EIO && rank[1].rc == MF_EIO &&
+           strstr(rank[0].err.text, "rank 2 on ") && strstr(rank[0].err.text, "minibatch 2 of this start"),
+       "%s", rank[0].err.text);
+}
+
+/* ---- minibatches ---- */
+
+enum { N = 300, O = 7, D = 20, H = 48, IDLE = 50000, STEPS = 4 };
+static const size_t sizes[STEPS] = {N, 97, 9, 1};
+static float data[3][N * D]; /* x, target, weight */
+
+struct result {
+    size_t floats;
+    float *state; /* weights, then both moments */
+    float y[STEPS][N * D], vetoes[STEPS];
+};
+
+/* A network with parameters in the middle that nothing trains, longer than a part of a sum. */
+static int learn(struct mf_ranks *ranks, int n_threads, struct result *to, struct mf_err *err)
+{
+    struct mf_params ps = {0};
+    struct mf_engine *e;
+    struct mf_plan *p;
+    struct mf_adam a;
+    struct mf_graph *g = mf_graph_new(&ps);
+    const int W0 = mf_param_add(&ps, "0", H, O, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.3f);
+    mf_param_add(&ps, "idle", 1, IDLE, 1, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.3f);
+    const int W1 = mf_param_add(&ps, "1", D, H, 2, MF_GROUP_CRITIC, MF_INIT_NORMAL, 0.3f);
+    const int W2 = mf_param_add(&ps, "2", H, H, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.1f);
+    int rc = mf_params_alloc(&ps, err);
+    mf_params_fresh(&ps, 5);
+    const struct mf_val x = mf_input(g, 1, O), target = mf_input(g, 1, D), weight = mf_input(g, 1, 1),
+                        shift = mf_shared(g, 1, H);
+    const struct mf_val learned = mf_linear(g, shift, W2, 0, -1, MF_NONE, MF_NONE, MF_ACT_TANH);
+    const struct mf_val h = mf_linear(g, x, W0, 0, -1, learned, MF_NONE, MF_ACT_MISH);
+    const struct mf_val y = mf_linear(g, h, W1, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
+    const struct mf_val loss = mf_mse(g, y, target, weight);
+    const float moved[H] = {0.5f, -0.5f};
+    mf_loss(g, loss, 1.0f);
+    if (rc || (rc = mf_engine_open(&e, "cpu", n_threads, MF_FP32, err)) || (rc = mf_engine_divide(e, ranks, err)) ||
+        (rc = mf_plan_new(&p, e, g, &(struct mf_plan_opts){.backward = true}, err)) ||
+        (rc = mf_adam_init(&a, &ps, err)))
+        return rc;
+    mf_plan_set(p, shift, moved);
+    for (int i = 0; rc == 0 && i < STEPS; i++) {
+        const struct mf_feed feeds[] = {
+            {x, data[0], O, false}, {target, data[1], D, false}, {weight, data[2], 1, false}};
+        const struct mf_fetch fetch = {y, to->y[i], D};
+        const struct mf_batch batch = {.n = sizes[i], .feed = feeds, .n_feeds = 3, .fetch = &fetch, .n_fetches = 1};
+        const struct mf_step step = {
+            .lr = {1e-2, 1e-2}, .max_norm = 0.5, .veto = loss, .most = INFINITY, .first = true};
+        struct mf_verdict v;
+        rc = mf_plan_learn(p, &batch, &step, &a, &v, err);
+        to->vetoes[i] = (float)v.veto;
+    }
+    to->floats = 3 * ps.size;
+    to->state = mf_xcalloc(to->floats, sizeof *to->state);
+    memcpy(to->state, ps.value, ps.size * sizeof(float));
+    memcpy(to->state + ps.size, a.m, ps.size * sizeof(float));
+    memcpy(to->state + 2 * ps.size, a.v, ps.size * sizeof(float));
+    mf_adam_release(&a);
+    mf_plan_free(p);
+    mf_engine_close(e);
+    mf_graph_free(g);
+    mf_params_release(&ps);
+    return rc;
+}
+
+static int learn_together(struct rank *r)
+{
+    const struct result *alone = r->arg;
+    struct result *mine = mf_xcalloc(1, sizeof *mine);
+    int rc = learn(r->ranks, 1 + r->end.me % 2, mine, &r->err);
+    if (rc == 0)
+        rc = memcmp(mine->state, alone->state, alone->floats * sizeof(float)) != 0 ||
+             memcmp(mine->y, alone->y, sizeof mine->y) != 0 ||
+             memcmp(mine->vetoes, alone->vetoes, sizeof mine->vetoes) != 0;
+    free(mine->state);
+    free(mine);
+    return rc;
+}
+
+static void minibatches(void)
+{
+    struct mf_err err = {0};
+    struct result *alone = mf_xcalloc(1, sizeof *alone);
+    struct mf_rng rng = mf_rng_at(3, MF_RNG_TEST, 0, 0, 0);
+    for (int k = 0; k < 3; k++)
+        mf_rng_normal(&rng, data[k], N * D);
+    ok(learn(NULL, 2, alone, &err) == 0 && alone->vetoes[0] != 0, "a process alone learns %s", err.text);
+    for (int n = 1; n <= MOST; n++)
+        ok(together(n, 10, learn_together, alone) == 0,
+           "%d ranks learn with the same bits: all outputs, weights, moments", n);
+    free(alone->state);
+    free(alone);
+}
+
+/* ---- */
+
+static int stop(struct rank *r)
+{
+    if (mf_stop_signal())
+        return -1;
+    int rc = mf_ranks_meet(r->ranks, &r->err);
+    return rc ? rc : mf_stop_signal() == SIGTERM ? 0 : -1;
+}
+
+static void signals(void)
+{
+    mf_stop_catch();
+    mf_stop_hold(true);
+    kill(getpid(), SIGTERM);
+    ok(together(3, 10, stop, NULL) == 0 && mf_stop_check(&rank[0].err) == MF_STOPPED,
+       "a signal shows in all ranks where they meet, and not before");
+    mf_stop_hold(false);
+}
+
+static void alone(void)
+{
+    struct mf_ranks *r;
+    struct mf_err err;
+    const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+    int me;
+    for (int i = 0; i < 3; i++)
+        unsetenv(names[i]);
+    ok(!mf_ranks_launched(NULL) && mf_ranks_open(&r, 1, &err) == 0 && !r && mf_ranks_count(r) == 1 &&
+           mf_ranks_me(r) == 0 && mf_ranks_meet(r, &err) == 0,
+       "a process that mpirun did not start is alone");
+    setenv("OMPI_COMM_WORLD_SIZE", "1", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+    ok(!mf_ranks_launched(NULL), "so is the only one that it started");
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "2", 1);
+    ok(mf_ranks_launched(&me) && me == 2, "rank 2 of 4");
+    setenv("MF_MPI", "/nowhere/mf_mpi.so", 1);
+    ok(mf_ranks_open(&r, 1, &err) == MF_EUSAGE && strstr(err.text, "ranks=auto: the plugin cannot be loaded"), "%s",
+       err.text);
+}
+
+int main(void)
+{
+    verbs();
+    minibatches();
+    signals();
+    alone();
+    return done();
+}

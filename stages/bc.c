@@ -9,9 +9,11 @@
 
 #include "base/clock.h"
 #include "flow/cloning.h"
+#include "flow/frames.h"
 #include "flow/spec_keys.h"
 #include "flow/usage.h"
 #include "import/demos_in.h"
+#include "ranks/ranks.h"
 #include "stage/journal.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
@@ -139,6 +141,14 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
     return 0;
 }
 
+/* Several ranks have trained the same policy. */
+static int compare(const struct bc *b, struct mf_err *err)
+{
+    char digest[17];
+    mf_policy_digest(&b->cloning.policy, digest);
+    return mf_ranks_compare(b->opts.ranks, digest, sizeof digest, "the policy", err);
+}
+
 /* ---- the folder and its checkpoint ---- */
 
 static int save(struct bc *b, struct mf_err *err)
@@ -152,14 +162,18 @@ static int save(struct bc *b, struct mf_err *err)
 }
 
 /* The path of the checkpoint, and the existing one if the run resumes. */
-static int open_folder(struct bc *b, struct mf_err *err)
+static int open_folder(const struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     b->run.task = "clone";
     b->run.clones = true;
-    int rc = mf_rundir_open(&b->rundir, &b->run, err);
+    int rc = mf_run_leads(run) ? mf_rundir_open(&b->rundir, &b->run, err) : 0;
     if (rc)
         return rc;
-    b->resumes = mf_runs_clone(b->rundir.path, b->path) && b->run.resume;
+    if (mf_run_leads(run))
+        b->resumes = mf_runs_clone(b->rundir.path, b->path) && b->run.resume;
+    if ((rc = mf_run_share(run, &b->resumes, sizeof b->resumes, err)) ||
+        (rc = mf_run_share(run, b->path, sizeof b->path, err)))
+        return rc;
     if (!b->resumes)
         return 0;
     if ((rc = mf_cloning_load(&b->cloning, b->path, err)))
@@ -195,11 +209,14 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
     b->rundir.lock = -1;
+    b->opts.ranks = mf_run_ranks(run);
     b->saved_at = b->shown_at = mf_now();
     int rc = read_data(run, b, err);
-    if (rc || (rc = open_folder(b, err)))
+    if (rc || (rc = open_folder(run, b, err)))
         return rc;
-    return emit_head(run, b, err);
+    if ((rc = compare(b, err)))
+        return rc;
+    return mf_run_leads(run) ? emit_head(run, b, err) : 0;
 }
 
 /* At most one row or line per second, as a stretch takes less. */
@@ -255,6 +272,10 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     int rc = 0;
     while (rc == 0 && step_of(b) < end && step_of(b) < b->opts.steps)
         rc = mf_cloning_step(&b->cloning, &seen, err);
+    if (rc == 0 && step_of(b) == b->opts.steps)
+        rc = compare(b, err);
+    if (rc == 0 && !mf_run_leads(run))
+        return step_of(b) < b->opts.steps;
     if (rc == 0 && step_of(b) > first)
         rc = report(run, b, &seen, step_of(b) - first, mf_now() - start, err);
     if (rc == 0 && mf_now() - b->saved_at > SAVE_SECONDS)
@@ -296,6 +317,7 @@ static const struct mf_stage stage = {
     .role = MF_SOURCE,
     .watched = true,
     .metrics = true,
+    .ranks = true,
     .binds = binds,
     .tables = tables,
     .size = sizeof(struct bc),

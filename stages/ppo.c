@@ -14,6 +14,7 @@
 #include "flow/frames.h"
 #include "flow/spec_keys.h"
 #include "flow/usage.h"
+#include "ranks/ranks.h"
 #include "rl/ppo_keys.h"
 #include "rl/report.h"
 #include "rl/rounds.h"
@@ -67,6 +68,12 @@ static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
                                               {mf_noise_binds, offsetof(struct learner, opts.noise)},
                                               {mf_ppo_binds, offsetof(struct learner, opts.ppo)},
                                               {0}};
+
+/* Several ranks have computed the same policy. */
+static int compare(const struct learner *q, struct mf_err *err)
+{
+    return mf_ranks_compare(q->opts.ranks, q->trainer.digest, sizeof q->trainer.digest, "the policy", err);
+}
 
 /* ---- out: the edge, metrics ---- */
 
@@ -203,15 +210,23 @@ static int serve(const struct mf_run *run, struct learner *q, const struct mf_fr
     return rc ? rc : publish(q, err);
 }
 
-static int begin(struct mf_run *run, struct learner *q, struct mf_frame *head, struct mf_err *err)
+/* All ranks know the folder; rank 0 locks and writes it. */
+static int open_folder(struct mf_run *run, struct learner *q, const struct mf_frame *head, struct mf_err *err)
 {
-    q->head = mf_frame_keep(head);
-    int rc = inherit(run, q, err);
-    if (rc || (rc = mf_workdir_open(&q->work, head, &q->run, mf_run_is_saved(run), q->address != NULL, err)))
-        return rc;
-    if (q->work.own && !q->address)
+    const bool leads = mf_run_leads(run);
+    int rc = leads ? mf_workdir_open(&q->work, head, &q->run, mf_run_is_saved(run), q->address != NULL, err) : 0;
+    if (rc == 0)
+        rc = mf_run_share(run, q->work.path, sizeof q->work.path, err);
+    if (rc == 0 && q->work.own && !q->address)
         mf_log(MF_LOG_INFO, "writing to %s, not to the stream's run", q->work.path);
-    if ((rc = open_policy(run, q, head, err)) || (rc = serve(run, q, head, err)))
+    return rc;
+}
+
+/* The run is accepted: its collectors, its folder and the readers of its metrics hear of it. */
+static int announce(struct mf_run *run, struct learner *q, struct mf_frame *head, struct mf_err *err)
+{
+    int rc = serve(run, q, head, err);
+    if (rc)
         return rc;
     if (q->work.own) {
         mf_rundir_accepted(&q->work.mine);
@@ -221,11 +236,21 @@ static int begin(struct mf_run *run, struct learner *q, struct mf_frame *head, s
     mf_run_sign(run, head);
     if ((rc = mf_journal_open(&q->journal, q->work.path, head, q->trainer.policy.iter, err)))
         return rc;
-    q->rounds = mf_rounds_new((int)q->opts.max_lag, (int)q->sources);
     q->waited_since = q->shown_at = mf_now();
     q->begun = q->waited_since - mf_journal_spent(q->journal);
     q->worked_until = mf_now_cpu();
     return mf_emit(run, head, err);
+}
+
+static int begin(struct mf_run *run, struct learner *q, struct mf_frame *head, struct mf_err *err)
+{
+    q->head = mf_frame_keep(head);
+    q->opts.ranks = mf_run_ranks(run);
+    int rc = inherit(run, q, err);
+    if (rc || (rc = open_folder(run, q, head, err)) || (rc = open_policy(run, q, head, err)) || (rc = compare(q, err)))
+        return rc;
+    q->rounds = mf_rounds_new((int)q->opts.max_lag, (int)q->sources);
+    return mf_run_leads(run) ? announce(run, q, head, err) : 0;
 }
 
 /* A new source, or one that starts over. */
@@ -242,18 +267,28 @@ static int take_head(struct mf_run *run, struct learner *q, struct mf_frame *hea
     return q->edge ? mf_edge_admit(q->edge, src, true, err) : 0;
 }
 
-/* The round is consumed: next version, saved, then served. */
-static int advance(struct learner *q, const struct mf_round_part *parts, int n, int64_t steps, struct mf_err *err)
+/* A version is saved before it is served. */
+static int save(struct learner *q, struct mf_err *err)
 {
-    struct mf_trainer *t = &q->trainer;
+    const struct mf_trainer *t = &q->trainer;
     char path[MF_PATH_MAX];
-    int rc = mf_trainer_next(t, parts, n, steps, err);
     mf_runs_version(q->work.path, t->policy.version, path);
-    if (rc || (rc = mf_trainer_save(t, path, err)))
+    int rc = mf_trainer_save(t, path, err);
+    if (rc)
         return rc;
     mf_rundir_begun(&q->work.mine);
     mf_rundir_prune(q->work.path, t->policy.version, CHECKPOINTS_KEPT, q->save_interval, q->keep);
     return publish(q, err);
+}
+
+/* The round is consumed: next version. */
+static int advance(const struct mf_run *run, struct learner *q, const struct mf_round_part *parts, int n, int64_t steps,
+                   struct mf_err *err)
+{
+    int rc = mf_trainer_next(&q->trainer, parts, n, steps, err);
+    if (rc || (rc = compare(q, err)))
+        return rc;
+    return mf_run_leads(run) ? save(q, err) : 0;
 }
 
 /* If one of several parts is invalid, its source is rejected, and the round is used without it. */
@@ -281,7 +316,7 @@ static int take_round(struct mf_run *run, struct learner *q, const struct mf_rou
     int rc;
     if ((rc = mf_trainer_learn(&q->trainer, parts, n, &stats, &health, &steps, err)))
         return rc == MF_EFORMAT || rc == MF_EUSAGE ? blame(run, q, parts, n, err) : rc;
-    if ((rc = advance(q, parts, n, steps, err)))
+    if ((rc = advance(run, q, parts, n, steps, err)) || !mf_run_leads(run))
         return rc;
     struct mf_report r = {.iter = p->iter - 1,
                           .step = p->global_step,
@@ -383,9 +418,11 @@ static const struct mf_stage stage = {
     .name = "ppo",
     .summary = "Improve the flow policy by PPO on every round, and serve it to the collectors.",
     .examples = "  mf-collect policy.checkpoint=clone.safetensors | mf-gae | mf-ppo >metrics.mf\n"
+                "  mf-collect policy.checkpoint=clone.safetensors | mf-gae | mpirun -n 4 mf-ppo >metrics.mf\n"
                 "  mf-replay rollouts.hdf5 | mf-gae | mf-ppo policy.checkpoint=clone.safetensors run.dir=again\n",
     .role = MF_SINK,
     .metrics = true,
+    .ranks = true,
     .binds = binds,
     .tables = tables,
     .size = sizeof(struct learner),

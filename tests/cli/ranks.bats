@@ -1,0 +1,122 @@
+# Several processes that mpirun starts are one mf-ppo or mf-bc: the same bytes for any number of them.
+load helpers
+
+setup() {
+    command -v mpirun >/dev/null || skip "no mpirun (Debian: openmpi-bin, libopenmpi-dev)"
+    [[ -e $ROOT/build/lib/mf_mpi.so ]] || skip "built without mpicc: no plugin for MPI"
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    cd "$T" || return 1
+    small=(env=point training.num_envs=8 training.num_steps_per_rollout=16 training.total_timesteps=2000
+        training.batch_size=96 training.num_epochs=2 'policy.hidden=[32,32,32]' 'policy.critic_hidden=[32,32,32]' threads=1)
+    clone=(clone.dataset="$ROOT/tests/fixtures/point.hdf5" clone.batch_size=96 'policy.hidden=[16]' threads=1)
+}
+
+# ranks N COMMAND..
+ranks() { timeout 60 mpirun --oversubscribe --bind-to none -np "$@"; }
+
+# learn N DIR [word ...]: the pipe with N ranks of mf-ppo, 0: without mpirun; its statuses in $status, its checkpoint in $last.
+learn() {
+    local n=$1 dir=$2 ppo=(mf-ppo)
+    shift 2
+    ((n == 0)) || ppo=(ranks "$n" mf-ppo)
+    mf-collect "${small[@]}" run.dir="$dir" "$@" 2>"$dir.err" | mf-gae 2>>"$dir.err" |
+        "${ppo[@]}" "${small[@]}" run.dir="$dir" "$@" >"$dir.mf" 2>"$dir.log"
+    status=${PIPESTATUS[*]} last=$(newest "$dir")
+}
+
+# measured STREAM: its metrics, but for times.
+measured() { mf-view "$1" | jq -c 'select(.mf == "metrics") | del(.time) | .values |= with_entries(select(.key | startswith("perf/") | not))'; }
+
+# rank K: the pid of rank K of a program below this shell's job $!
+rank() {
+    local p
+    for p in $(pgrep -x "$2"); do
+        [[ $(tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null) == *"OMPI_COMM_WORLD_RANK=$1"* && $(readlink "/proc/$p/cwd") == "$T" ]] && echo "$p" && return
+    done
+    return 1
+}
+
+# starts DIR: waits for the run's second version.
+starts() {
+    for _ in {1..400}; do
+        [[ ! -e $1/checkpoints/000002.safetensors ]] || return 0
+        sleep .05
+    done
+    cat "$1.log"
+    return 1
+}
+
+@test "1, 2, 3 and 9 ranks of mf-ppo: the checkpoint and the metrics of one process; stdout is a whole stream" {
+    learn 0 alone && cp "$last" want && measured alone.mf >metrics && [[ -s metrics ]] || return 1
+    for n in 1 2 3 9; do
+        learn $n "by$n" && [[ $status == "0 0 0" ]] && cmp "$last" want && mf-check "by$n.mf" && measured "by$n.mf" | cmp - metrics || { cat "by$n.log"; return 1; }
+    done
+    measured by3/logs/metrics.mf | cmp - metrics && grep -q 'info: 3 ranks divide each minibatch' by3.log && [[ $(grep -c 'newest checkpoint' by3.log) == 1 ]]
+}
+
+@test "mf-bc too; each resumes with another number of ranks" {
+    mf-bc "${clone[@]}" clone.steps=150 run.dir=alone >alone.mf && measured alone.mf >metrics &&
+        ranks 3 mf-bc "${clone[@]}" clone.steps=150 run.dir=three >three.mf && cmp {alone,three}/checkpoints/clone.safetensors && measured three.mf | cmp - metrics || return 1
+    learn 0 whole && cp "$last" want && learn 2 parts training.total_timesteps=1000 && learn 3 parts run.resume=auto && cmp "$last" want &&
+        grep -q 'info: resuming parts/checkpoints/' parts.log && learn 0 back training.total_timesteps=1000 && learn 2 back run.resume=auto && cmp "$last" want
+}
+
+@test "updates that stop at a divergence, scored rounds, two policies back: as one process" {
+    for words in training.target_kl=1e-5 training.recompute_logprobs=true collect.max_lag=1; do
+        rm -rf alone two && learn 0 alone "$words" && cp "$last" want && measured alone.mf >metrics &&
+            learn 2 two "$words" && cmp "$last" want && measured two.mf | cmp - metrics || { echo "$words"; cat two.log; return 1; }
+    done
+}
+
+@test "two collectors over a socket, and one that dies: rank 0 decides, and all learn the same" {
+    local n
+    for n in 1 2; do
+        mkdir "$n" && cd "$n" || return 1
+        local words=("${small[@]}" run.dir=r collect.sources=2)
+        mf-collect "${small[@]}" run.dir=r collect.src=a collect.sources=2 collect.policy_address=ipc://edge --out ipc://in &
+        local a=$!
+        mf-collect "${small[@]}" run.dir=s collect.src=b collect.sources=2 training.total_timesteps=700 collect.policy_address=ipc://edge --out ipc://in &
+        local b=$!
+        mf-gae --in ipc://in collect.sources=2 | ranks $n mf-ppo "${words[@]}" collect.policy_address=ipc://edge run.dir=l >m.mf || return 1
+        wait $a $b || return 1
+        measured m.mf >metrics && cp "$(newest l)" last && cd .. || return 1
+    done
+    cmp {1,2}/last && cmp {1,2}/metrics && [[ -s 1/metrics ]]
+}
+
+@test "a rank that is killed, or stopped, ends the run with a sentence; TERM ends it, too; then it resumes to the same bytes" {
+    learn 0 alone training.total_timesteps=8000 && cp "$last" want || return 1
+    for how in "KILL 1" "KILL 0" "STOP 1" "TERM 1"; do
+        rm -rf hurt
+        { set +e; learn 2 hurt training.total_timesteps=8000 ranks_timeout=3; echo "$status" >ended; } &
+        # shellcheck disable=SC2086 # a signal and a rank
+        set -- $how
+        starts hurt && local victim && victim=$(rank "$2" mf-ppo) && kill "-$1" "$victim" && wait $! || { cat hurt.log; return 1; }
+        [[ $(cat ended) != *" 0" ]] || { echo "$how: $(cat ended)"; return 1; }
+        case $how in
+        KILL*) grep -q "rank $2 .* exited on signal 9" hurt.log ;;
+        STOP*) grep -q "mf-ppo: error: rank 1 on .* did not come to minibatch [0-9]* of this start within ranks_timeout=3 s" hurt.log ;;
+        esac || { cat hurt.log; return 1; }
+        learn 3 hurt training.total_timesteps=8000 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want || { cat hurt.log; return 1; }
+    done
+}
+
+@test "TERM to mpirun, then a resume: the same bytes" {
+    learn 0 alone training.total_timesteps=8000 && cp "$last" want &&
+        { { learn 2 hurt training.total_timesteps=8000; echo "$status" >ended; } & } && starts hurt &&
+        kill -TERM "$(ps -o ppid= -p "$(rank 1 mf-ppo)")" && wait $! && [[ $(cat ended) != *" 0" ]] &&
+        learn 2 hurt training.total_timesteps=8000 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want
+}
+
+# shellcheck disable=SC2016 # for another shell
+@test "errors of all ranks are one line, with the exit status of one process; ranks=off" {
+    run -2 ranks 3 mf-ppo nosuch=1 && [[ $(grep -c 'unknown key' <<<"$output") == 1 ]] &&
+        mf-bc "${clone[@]}" clone.steps=5 run.dir=c >/dev/null && run -2 ranks 3 mf-bc "${clone[@]}" clone.steps=5 run.dir=c &&
+        [[ $(grep -c 'already holds a run' <<<"$output") == 1 ]] &&
+        mf-collect "${small[@]}" run.dir=x | mf-gae | tee whole | mf-ppo "${small[@]}" >/dev/null && head -c 9999 whole >"cut" &&
+        run -3 ranks 2 mf-ppo --in cut --out y.mf run.dir=y && [[ $(grep -c 'mf-ppo: error: cut: ends inside a frame' <<<"$output") == 1 ]] &&
+        MF_MPI=$T/none.so run -2 ranks 2 mf-ppo --in cut && [[ $output == *"ranks=auto: the plugin cannot be loaded"* ]] &&
+        printf 'mf-bc "$@" clone.steps=5 ranks=off run.dir=own$OMPI_COMM_WORLD_RANK >/dev/null\n' >strangers &&
+        run -0 ranks 2 bash strangers "${clone[@]}" &&
+        cmp {own0,c}/checkpoints/clone.safetensors && cmp {own1,c}/checkpoints/clone.safetensors
+}

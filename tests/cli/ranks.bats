@@ -27,7 +27,7 @@ learn() {
 # measured STREAM: its metrics, but for times.
 measured() { mf-view "$1" | jq -c 'select(.mf == "metrics") | del(.time) | .values |= with_entries(select(.key | startswith("perf/") | not))'; }
 
-# rank K: the pid of rank K of a program below this shell's job $!
+# rank K PROGRAM: its pid.
 rank() {
     local p
     for p in $(pgrep -x "$2"); do
@@ -88,7 +88,8 @@ starts() {
     learn 0 alone training.total_timesteps=8000 && cp "$last" want || return 1
     for how in "KILL 1" "KILL 0" "STOP 1" "TERM 1"; do
         rm -rf hurt
-        { set +e; learn 2 hurt training.total_timesteps=8000 ranks_timeout=3; echo "$status" >ended; } &
+        [[ $how == STOP* ]] && local limit=3 || local limit=60
+        { set +e; learn 2 hurt training.total_timesteps=8000 "ranks_timeout=$limit"; echo "$status" >ended; } &
         # shellcheck disable=SC2086 # a signal and a rank
         set -- $how
         starts hurt && local victim && victim=$(rank "$2" mf-ppo) && kill "-$1" "$victim" && wait $! || { cat hurt.log; return 1; }

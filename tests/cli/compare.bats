@@ -118,7 +118,7 @@ assert (a["method"], a["n"], b["n"], b["won"], a["cost"]) == ("ppo_flow_noise", 
     refused() { ! compare "${@:2}" && told "$1" && [[ ! -e outputs && $(wc -l <err) == 1 ]]; }
     cp -r "$ROOT/configs" . && printf '# @package _global_\ntraining: {total_timesteps: 7}\n' >configs/method/short.yaml
     refused 'pipelines/compare: --methods "A B" names the methods to compare' env=point && refused "no method/nope.yaml" env=point --methods "grpo nope" &&
-        refused "available: grpo, leave_one_out" env=point --methods nope && refused "pipelines/compare: --seeds 'x': give numbers" env=point --methods grpo --seeds x &&
+        refused "grpo, leave_one_out" env=point --methods nope && refused "pipelines/compare: --seeds 'x': give numbers" env=point --methods grpo --seeds x &&
         refused "pipelines/compare: --methods needs a value" env=point --methods && refused "unknown key 'training.gama'" env=point --methods grpo training.gama=1 &&
         refused "method short changes the conditions that all share: training.total_timesteps=7" --config-dir configs env=point --methods "grpo short" || return 1
     run -2 mf-compare && [[ $output == *"give the folders of the methods"* ]] && run -2 mf-compare x compare.seeds=[] && [[ $output == *"compare.seeds=[] is empty"* ]]

@@ -8,7 +8,7 @@
 #include "fixture.h"
 #include "tap.h"
 
-enum { EPISODES = 2, STEPS = 24, O_MOST = 128, A_MOST = 8 };
+enum { BEFORE = 30, AFTER = 30, EPISODES = 2, STEPS = 24, O_MOST = 128, A_MOST = 8 };
 
 static const struct mf_env *env;
 static struct mf_layout low;
@@ -97,22 +97,22 @@ static void act(int t, float action[A_MOST])
         action[i] = mf_rng_range(&rng, -1, 1);
 }
 
-/* 30 steps after load have the bits of 30 steps after save. */
+/* Steps after load have the bits of those after save; ant is in contact then, as its forces show. */
 static void check_saved(void)
 {
-    float action[A_MOST], seen[2][30][O_MOST] = {{{0}}}, reward[2][30], here[2][O_MOST] = {{0}};
+    float action[A_MOST], seen[2][AFTER][O_MOST] = {{{0}}}, reward[2][AFTER], here[2][O_MOST] = {{0}};
     const size_t size = env->state_size(state);
     char *bytes = malloc(size);
     begin(1);
-    for (int t = 0; t < 10; t++)
+    for (int t = 0; t < BEFORE; t++)
         act(t, action), env->step(state, action);
     env->save(state, bytes);
     for (int again = 0; again < 2; again++) {
         if (again)
             begin(2), env->load(state, bytes);
         mf_env_observe(env, state, &low, here[again]);
-        for (int t = 0; t < 30; t++) {
-            act(10 + t, action);
+        for (int t = 0; t < AFTER; t++) {
+            act(BEFORE + t, action);
             reward[again][t] = env->step(state, action).reward;
             mf_env_observe(env, state, &low, seen[again][t]);
         }

@@ -249,6 +249,22 @@ shelve() {
     fi
 }
 
+# estimate WORDS..: the program that they name as the advantage estimator, with its words, as the array estimator.
+estimate() {
+    local key w
+    mapfile -t key < <(mf-conf "$@" advantage.advantage_type advantage.stage)
+    case ${key[0]} in
+    monte_carlo) estimator=(mf-mc "$@") ;;
+    n_step) estimator=(mf-nstep "$@") ;;
+    grpo) estimator=(mf-grpo "$@") ;;
+    *) estimator=(mf-gae "$@") ;;
+    esac
+    [ -n "${key[1]}" ] || return 0
+    read -ra estimator <<<"${key[1]}"
+    command -v "${estimator[0]}" >/dev/null || { echo "$script: advantage.stage: no program ${estimator[0]}" >&2 && exit 2; }
+    for w in "$@"; do [[ $w == -* || $w != *=* ]] || estimator+=("$w"); done
+}
+
 # again COMMAND WORD.. [-- WORD..]: the command as a line for a shell, with those words behind the -- that go with any
 # run of the configuration: what says where a run lies, how it begins and what it is cloned from is left out.
 again() {

@@ -43,6 +43,10 @@ static int frame(struct mf_run *run, void *self, struct mf_frame *f, struct mf_e
         int rc = mf_group_add(&g->opts, f, &now, err);
         if (rc || (rc = mf_frame_get_int(f, "iter", &iter, err)))
             return rc;
+        mf_frame_set_int(f, "groups.whole", now.groups);
+        mf_frame_set_int(f, "groups.equal", now.equal);
+        mf_frame_set_int(f, "groups.single", now.single);
+        mf_frame_set_int(f, "groups.cut", now.cut);
         warn(g, &now, iter);
     }
     g->all.groups += now.groups;

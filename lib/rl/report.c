@@ -42,6 +42,18 @@ static double mean(const struct mf_report *r, const char *field, double *n)
     return sum / *n;
 }
 
+/* The count that mf-grpo adds to every slice, over all slices of the round. NaN: no slice has it. */
+static double of_groups(const struct mf_report *r, const char *field)
+{
+    char path[40];
+    double sum = 0;
+    snprintf(path, sizeof path, "groups.%s", field);
+    for (int i = 0; i < r->n_parts; i++)
+        for (int k = 0; k < r->parts[i].n; k++)
+            sum += number(r->parts[i].slices[k], path);
+    return sum;
+}
+
 static double peak_mib(void)
 {
     struct rusage u;
@@ -54,6 +66,7 @@ struct mf_frame *mf_report_frame(const struct mf_report *r)
     const struct mf_ppo_stats *s = r->stats;
     double ended = 0, of, length = mean(r, "length", &of), ret = mean(r, "return", &of),
            success = mean(r, "success", &of);
+    const double whole = of_groups(r, "whole"), cut = of_groups(r, "cut");
     for (int i = 0; i < r->n_parts; i++)
         ended += fmax(0, number(r->parts[i].round, "episodes.n"));
     const struct {
@@ -64,6 +77,10 @@ struct mf_frame *mf_report_frame(const struct mf_report *r)
                {"values.rollout/success_once", success},
                {"values.rollout/ep_return", ret},
                {"values.rollout/ep_length", length},
+               {"values.rollout/groups", whole + cut},
+               {"values.rollout/groups_cut", cut / (whole + cut)},
+               {"values.rollout/groups_equal", of_groups(r, "equal") / whole},
+               {"values.rollout/groups_single", of_groups(r, "single") / whole},
                {"values.rollout/action_saturation", r->health->action_saturation},
                {"values.rollout/obs_outside", r->health->obs_outside},
                {"values.train/policy_loss", s->policy_loss},

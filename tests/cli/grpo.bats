@@ -111,6 +111,26 @@ END
         has out '.arrays.advantages.data | flatten | unique == [0]' || { cat err; return 1; }
 }
 
+@test "the counts of groups are metrics, over all slices" {
+    group a collect.slices=2 && mf-view <a.rollouts | jq -es '[.[] | select(.mf == "rollout")] |
+        group_by(.iter) | map([(map(.groups.whole + .groups.cut) | add), (map(.groups.cut) | add), (map(.groups.equal) | add), (map(.groups.whole) | add)])' >want &&
+        mf-view <a.mf | jq -es '[.[] | select(.mf == "metrics").values | [."rollout/groups", ."rollout/groups_cut", ."rollout/groups_equal", ."rollout/groups_single"]]' >is || { cat a.err; return 1; }
+    jq -es '.[0] as $want | .[1] | length > 1 and (to_entries | all(.value as $v | $want[.key] as $w | $v[0] == $w[0] and $w[0] >= 2 and
+        ($v[1] - $w[1] / $w[0] | fabs) < 1e-6 and ($v[2] - $w[2] / $w[3] | fabs) < 1e-6 and $v[3] == 0))' want is >/dev/null || { cat want is; return 1; }
+    train g training.num_envs=8 policy.add_value_head=true collect.group=1 && ! mf-view <g.mf | grep rollout/groups
+}
+
+@test "pipelines/train-multi and pipelines/offline follow advantage.advantage_type and advantage.stage, too" {
+    "$ROOT/pipelines/train-multi" 2 "${small[@]}" advantage.advantage_type=grpo training.total_timesteps=1600 2>err >m.mf && mf-check m.mf &&
+        mf-view outputs/point/multi/logs/metrics.mf | jq -es '.[0].chain | map(.stage) == ["mf-collect", "mf-grpo", "mf-ppo"]' >/dev/null &&
+        mf-view m.mf | jq -es 'map(select(.mf == "metrics").values."rollout/groups") | all(. >= 4)' >/dev/null || { cat err; return 1; }
+    alone a && mf-record a.hdf5 <a >/dev/null && "$ROOT/pipelines/offline" a.hdf5 advantage.advantage_type=grpo policy.add_value_head=false 2>err >/dev/null &&
+        mf-view outputs/point/offline/logs/metrics.mf | jq -es '.[0].chain[1].stage == "mf-grpo"' >/dev/null || { cat err; return 1; }
+    "$ROOT/pipelines/offline" a.hdf5 "advantage.stage='mf-grpo advantage.baseline=leave_one_out'" policy.add_value_head=false run.dir=l 2>err >/dev/null &&
+        mf-view l/logs/metrics.mf | jq -es '.[0].chain[1].argv | index("advantage.baseline=leave_one_out") != null' >/dev/null || { cat err; return 1; }
+    run -2 "$ROOT/pipelines/train-multi" 2 "${small[@]}" "advantage.stage='/usr/bin/python3 x.py'" && [[ $output == *"pipelines/train-multi: advantage.stage: /usr/bin/python3 reads one stream on stdin"* ]]
+}
+
 @test "pipelines/train advantage.advantage_type=grpo, and the group advantage=grpo" {
     "$ROOT/pipelines/train" "${small[@]}" advantage.advantage_type=grpo training.total_timesteps=600 >/dev/null 2>err &&
         mf-view outputs/point/ppo/logs/metrics.mf | jq -es '.[0].chain | map(.stage) == ["mf-collect", "mf-grpo", "mf-ppo"]' >/dev/null || { cat err; return 1; }

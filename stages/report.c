@@ -203,7 +203,7 @@ static void put_run(FILE *to, const struct mf_run_log *t)
     if (t->text)
         fprintf(to, "seed %lld, ", (long long)t->seed);
     fprintf(to, "%zu iterations, %.0f %s, %.1f s; %s</p>\n", h->n, h->n ? h->step[h->n - 1] : 0,
-            mf_history_find(h, "perf/samples_per_s") ? "minibatches" : "control steps", h->n ? h->time[h->n - 1] : 0,
+            mf_cohort_unit(&(struct mf_cohort){.n = 1, .log = &t}), h->n ? h->time[h->n - 1] : 0,
             h->ended                                     ? "ended"
             : *t->folder && mf_rundir_is_live(t->folder) ? "in progress when this page was written"
                                                          : "cut before its end");

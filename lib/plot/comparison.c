@@ -76,8 +76,9 @@ static void put_row(FILE *to, const struct mf_run_logs *t, int i, double success
     put_spread_cell(to, "%.1f", &s.time);
     put_spread_cell(to, "%.3g", &s.per_iteration);
     put_spread_cell(to, "%.0f", &s.iterations);
-    put_spread_cell(to, "%.0f", &s.all);
-    fputs("</tr>\n", to);
+    fputs("<td class=\"n\">", to);
+    put_spread(to, "%.0f", &s.all);
+    fprintf(to, " %s</td></tr>\n", mf_cohort_unit(g));
 }
 
 /* Of runs that are one row, what has a value, a line each. */
@@ -92,7 +93,7 @@ static void put_result(FILE *to, const struct mf_run_logs *t, double success)
                {"seconds to it", "%.1f", &s.time},
                {"seconds per iteration", "%.3g", &s.per_iteration},
                {"iterations", "%.0f", &s.iterations},
-               {"control steps", "%.0f", &s.all}};
+               {mf_cohort_unit(g), "%.0f", &s.all}};
     fputs("<table id=\"comparison\">", to);
     if (!isnan(s.final.mean)) {
         fputs("<tr><th>final success</th>", to);
@@ -126,7 +127,7 @@ void mf_comparison_put(const struct mf_run_logs *t, double success, FILE *to)
     fprintf(to,
             "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>differing keys</th><th>seeds</th>"
             "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
-            "<th>seconds per iteration</th><th>iterations</th><th>control steps</th></tr>\n",
+            "<th>seconds per iteration</th><th>iterations</th><th>steps</th></tr>\n",
             success);
     for (int i = 0; i < t->n_groups; i++)
         put_row(to, t, i, success);

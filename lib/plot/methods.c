@@ -64,12 +64,10 @@ static void gather(struct mf_method *m, int n_seeds)
     m->cohort.log = mf_xcalloc((size_t)n_seeds + 1, sizeof(const struct mf_run_log *));
     for (int s = 0; s < n_seeds; s++) {
         const struct mf_run_log *log = m->run[s].log;
-        if (!log)
-            continue;
-        m->clones |= mf_history_find(&log->h, "perf/samples_per_s") != NULL;
-        if (log->h.ended)
+        if (log && log->h.ended)
             m->cohort.log[m->cohort.n++] = log;
     }
+    m->clones = !strcmp(mf_cohort_unit(&m->cohort), "minibatches");
 }
 
 int mf_methods_open(struct mf_methods *m, const char *const *folder, int n, const struct mf_ints *seeds,

@@ -113,15 +113,14 @@ static int put_panel(const struct mf_picture *p, const char *series, FILE *to)
 
 static const char *axis_of(const struct mf_picture *p)
 {
-    int runs = 0, clones = 0;
-    for (int g = 0; g < p->n_groups; g++)
-        for (int i = 0; i < p->group[g].n; i++, runs++)
-            clones += mf_history_find(&p->group[g].log[i]->h, "perf/samples_per_s") != NULL;
-    return p->axis == MF_AXIS_TIME   ? "seconds"
-           : p->axis == MF_AXIS_ITER ? "iterations"
-           : clones == 0             ? "control steps, thousands"
-           : clones < runs           ? "steps, thousands"
-                                     : "minibatches, thousands";
+    const char *unit = p->n_groups ? mf_cohort_unit(p->group) : "";
+    for (int g = 1; g < p->n_groups; g++)
+        unit = strcmp(mf_cohort_unit(&p->group[g]), unit) ? "steps" : unit;
+    return p->axis == MF_AXIS_TIME          ? "seconds"
+           : p->axis == MF_AXIS_ITER        ? "iterations"
+           : !strcmp(unit, "control steps") ? "control steps, thousands"
+           : !strcmp(unit, "minibatches")   ? "minibatches, thousands"
+                                            : "steps, thousands";
 }
 
 int mf_picture_script(const struct mf_picture *p, FILE *to)

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "plot/in_force.h"
 #include "run/runs.h"
 
 enum { DEPTH = 4 };
@@ -125,6 +126,8 @@ static void configure(struct mf_run_log *t, const struct mf_conf *defaults)
     if (n >= 0)
         free(entry);
     free(dir);
+    if (t->text && t->h.head)
+        mf_in_force(t->h.head, t->text);
     for (int k = 0; t->text && mf_keys[k].name; k++)
         if (!strcmp(mf_keys[k].name, "run.seed") && t->text[k])
             t->seed = strtoll(t->text[k], NULL, 10);
@@ -304,6 +307,14 @@ void mf_run_logs_close(struct mf_run_logs *t)
     free(t->differs);
     if (t->defaults)
         mf_conf_free(t->defaults);
+}
+
+const char *mf_cohort_unit(const struct mf_cohort *g)
+{
+    int clones = 0;
+    for (int i = 0; i < g->n; i++)
+        clones += mf_history_find(&g->log[i]->h, "perf/samples_per_s") != NULL;
+    return clones == 0 ? "control steps" : clones < g->n ? "steps" : "minibatches";
 }
 
 bool mf_cohorts_have(const struct mf_cohort *g, int n, const char *series)

@@ -37,6 +37,9 @@ struct mf_run_logs {
 int mf_run_logs_open(struct mf_run_logs *t, const char *const *word, int n, struct mf_err *err);
 void mf_run_logs_close(struct mf_run_logs *t); /* safe on a zeroed one */
 
+/* The unit of its steps: "minibatches" of a clone, "control steps", or "steps" where it has both. */
+const char *mf_cohort_unit(const struct mf_cohort *g);
+
 /* Does a run of the n groups have this metric? */
 bool mf_cohorts_have(const struct mf_cohort *g, int n, const char *series);
 

@@ -36,7 +36,7 @@ PY
 @test "a page is well-formed, loads nothing, runs nothing, and compares: success, spread, steps, seconds" {
     mf-report all report.success=.7 >r.html && page r.html >rows && cat rows &&
         [[ $(wc -l <rows) -eq 3 ]] &&
-        grep -qxF 'slow|training.learning_rate=0.001|3|0.935 (0.925 to 0.945)last 2 iterations|0.0001|3 of 3|2000|40.0|2|20|2000' rows &&
+        grep -qxF 'slow|training.learning_rate=0.001|3|0.935 (0.925 to 0.945)last 2 iterations|0.0001|3 of 3|2000|40.0|2|20|2000 control steps' rows &&
         grep -qF '<script>document.title=1</script>|training.learning_rate=0.003|3|' rows &&
         mf-report all report.success=.73 >r.html && page r.html | grep -qF 'slow|training.learning_rate=0.001|3|0.935 (0.925 to 0.945)last 2 iterations|0.0001|2 of 3|2000|' &&
         mf-report all report.success=.54 >r.html && page r.html | grep -qF '|3 of 3|1667 (1600 to 1700)|33.3 (32.0 to 34.0)|'
@@ -59,11 +59,22 @@ PY
     mf-report all/slow/0 >r.html && grep -qF '<p class="trouble">trouble: KL is 0.5: the updates are too large; lower' r.html && grep -qF '; cut before its end' r.html
 }
 
+@test "a policy's keys are those in force, as its checkpoint has them; a clone's steps are minibatches" {
+    mf-collect collect.actor=expert collect.episodes=8 | mf-record d.hdf5 >/dev/null && mf-bc clone.dataset=d.hdf5 'policy.hidden=[8]' policy.horizon=6 clone.steps=20 \
+        clone.warmup_steps=0 clone.batch_size=16 run.dir=both/clone >m 2>log && mf-collect policy.checkpoint=both/clone training.num_envs=4 training.num_steps_per_rollout=4 \
+        training.total_timesteps=40 run.dir=both/ppo 2>>log | mf-gae | mf-ppo >m 2>>log || return 1
+    mf-report both/ppo | tr -d '\n' | sed 's/> *</></g; s/<summary>The other keys.*//' >r.html &&
+        grep -qF '<code>policy.hidden</code></td><td><code>[8]</code>' r.html && grep -qF '<code>policy.horizon</code></td><td><code>6</code>' r.html &&
+        grep -qF '<code>policy.obs_keys</code></td><td><code>[position, velocity, goal]</code>' r.html && ! grep -qF 'policy.num_inference_steps' r.html || { cat r.html; return 1; }
+    mf-report both/clone >r.html && page r.html >rows && grep -qx 'minibatches|20' rows && ! grep -q 'control steps|' rows &&
+        mf-report both >r.html && page r.html >rows && cat rows && grep -q '^clone|.*|20 minibatches$' rows && grep -q '^ppo|.*|[0-9]* control steps$' rows
+}
+
 @test "names that are not UTF-8, runs without configuration or iterations still make a page" {
     name=$'b\xffd \x01 & "q" ]]>'
     mkdir -p "$name/logs" && cp all/slow/1/logs/metrics.mf "$name/logs" && mkdir -p young/logs && : >young/logs/metrics.mf &&
         mf-report "$name" young all >r.html && page r.html >rows && grep -qF $'b\xef\xbf\xbdd \xef\xbf\xbd & "q" ]]>|not known|1|0.935last 2 iterations|-|0 of 1' rows &&
-        grep -qF 'young|not known|1|-|-|0 of 1|-|-|-|0|0' rows
+        grep -qF 'young|not known|1|-|-|0 of 1|-|-|-|0|0 control steps' rows
 }
 
 # evaluations FILE: the rows of that table, cells by '|', without what made them.

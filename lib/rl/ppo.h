@@ -43,7 +43,8 @@ void mf_ppo_free(struct mf_ppo *ppo);
 
 struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *ppo); /* its count of minibatches times the critic's warm-up */
 
-/* Statistics of an update: means over its minibatches unless noted. KL and ratios compare the new policy with the
+/* Statistics of an update: means over its minibatches unless noted, NaN where none has a value: those of the policy are
+ * over the minibatches behind the critic's warm-up. KL and ratios compare the new policy with the
  * proximal one; their means are weighted by p/b, as over samples of the proximal policy. */
 struct mf_ppo_stats {
     double policy_loss, value_loss, entropy; /* value_loss NaN: no critic */

@@ -91,9 +91,9 @@ struct update {
     struct mf_rows *rows;
     struct mf_ppo_stats *stats;
     struct mf_minibatches minibatches;
-    struct under_way job[MF_MINIBATCHES]; /* used in turn */
-    int64_t started, finished, measured;
-    const struct mf_ppo_loss *last; /* of the job before; NULL: none yet */
+    struct under_way job[MF_MINIBATCHES];        /* used in turn */
+    int64_t started, finished, measured, scored; /* measured; with a ratio, which the warm-up has not */
+    const struct mf_ppo_loss *last;              /* of the job before; NULL: none yet */
 };
 
 static int start(struct update *u, struct mf_minibatch *b, struct mf_err *err)
@@ -130,6 +130,7 @@ static int finish(struct update *u, struct mf_err *err)
     if (rc && rc != MF_EMATH)
         return rc;
     u->measured++;
+    u->scored += j->loss == &q->full;
     if (j->loss == &q->full)
         mf_minibatch_measure(j->batch, &q->opts, st);
     if (j->loss->value.id)
@@ -200,14 +201,18 @@ static double explained_variance(const struct mf_rows *r)
     return sqrt(var_r / n) > ROUNDINGS * FLT_EPSILON * most ? 1 - var_e / var_r : NAN;
 }
 
-static void means(struct mf_ppo_stats *st, double measured)
+/* NaN: no minibatch had a value. */
+static void means(const struct update *u)
 {
-    double n = measured > 0 ? measured : 1;
-    double *const sums[] = {&st->policy_loss, &st->value_loss,      &st->entropy,    &st->kl_k1,
-                            &st->kl_k3,       &st->clip_fraction,   &st->ratio_mean, &st->clamped_fraction,
-                            &st->grad_norm,   &st->critic_grad_norm};
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        *sums[i] /= n;
+    struct mf_ppo_stats *st = u->stats;
+    double *const of_scored[] = {&st->policy_loss,   &st->entropy,    &st->kl_k1,           &st->kl_k3,
+                                 &st->clip_fraction, &st->ratio_mean, &st->clamped_fraction};
+    double *const of_all[] = {&st->value_loss, &st->grad_norm, &st->critic_grad_norm};
+    for (size_t i = 0; i < sizeof of_scored / sizeof *of_scored; i++)
+        *of_scored[i] /= (double)u->scored;
+    for (size_t i = 0; i < sizeof of_all / sizeof *of_all; i++)
+        *of_all[i] /= (double)u->measured;
+    st->ratio_max = u->scored ? st->ratio_max : NAN;
 }
 
 /* The rows that feeds read by index: those that score the policy come first, then those that a new score changes, or
@@ -260,13 +265,15 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
                                 .value_loss = q->policy->spec.n_critic ? 0 : NAN,
                                 .correction_max = NAN,
                                 .lagged = r->lagged};
-    if (r->n_live == 0)
+    if (r->n_live == 0) {
+        means(&u);
         return 0;
+    }
     int rc = mf_minibatches_init(&u.minibatches, r, &q->opts, q->width, mf_ppo_ahead(q), err);
     if (rc)
         return rc;
     rc = learn(&u, err);
     mf_minibatches_release(&u.minibatches);
-    means(st, (double)u.measured);
+    means(&u);
     return rc;
 }

@@ -90,8 +90,17 @@ static void stopping(void)
     mf_policy_release(&r.policy);
 
     o = defaults;
+    o.critic_warmup_steps = 5;
+    r = update_noisy(&spec, &o, 2, 1, false, 0);
+    ok(r.stats.minibatches == 12 && fabs(r.stats.ratio_mean - 1) < .1 && r.stats.value_loss > 0,
+       "a mean ratio of %.3f is not over the 5 of 12 minibatches that have none", r.stats.ratio_mean);
+    mf_policy_release(&r.policy);
+
     o.critic_warmup_steps = 1000;
     r = update_noisy(&spec, &o, 2, 1, false, 0);
+    ok(isnan(r.stats.ratio_mean) && isnan(r.stats.ratio_max) && isnan(r.stats.kl_k3) && r.stats.value_loss > 0 &&
+           r.stats.critic_grad_norm > 0,
+       "a round of warm-up has no ratio and no KL");
     struct mf_policy fresh;
     if (mf_policy_init(&fresh, &spec, &err))
         abort();

@@ -99,13 +99,14 @@ static int set(struct mf_conf *c, int i, const struct mf_item *v, const char *na
 
 static int unknown(struct binder *b, const struct mf_item *x, const char *path, struct mf_err *err)
 {
-    char *to = b->conf->remark;
+    char *to = b->conf->remark, nearest[MF_NEAREST];
     const size_t n = strlen(to), size = sizeof b->conf->remark;
     if (!x->where || !strncmp(path, "hydra.", 6))
         return 0; /* a word +KEY, or a key of Hydra */
-    if (!b->keep)
-        return mf_err_set(err, MF_EUSAGE, "%.200s: unknown key '%.100s', nearest is '%s'", x->where, path,
-                          mf_key_nearest(path));
+    if (!b->keep) {
+        mf_key_nearest(path, nearest, sizeof nearest);
+        return mf_err_set(err, MF_EUSAGE, "%.200s: unknown key '%.100s', nearest is %s", x->where, path, nearest);
+    }
     if (n + strlen(path) + 8 < size && b->unknown < 12)
         snprintf(to + n, size - n, "%s%.300s", n ? ", " : "", path);
     b->unknown++;

@@ -26,7 +26,9 @@ int mf_conf_take(struct mf_conf *c, struct mf_item *root, struct mf_err *err);
 
 int mf_key_find(const char *name);      /* its row in mf_keys, also by an alias; -1: none */
 bool mf_key_is_group(const char *name); /* "training": some key's name begins with "training." */
-const char *mf_key_nearest(const char *name);
+/* "'training.batch_size' or 'clone.batch_size'": the nearest key, and others as near that end alike. */
+enum { MF_NEAREST = 200 };
+void mf_key_nearest(const char *name, char *keys, size_t size);
 /* A new item; *to is unchanged if there is no such key. */
 int mf_key_default(const char *name, struct mf_item **to);
 /* Expands the short form {env: lift} to {env: {name: lift}}. A value in the place of another group of keys, policy:

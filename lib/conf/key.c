@@ -1,4 +1,5 @@
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,18 +59,38 @@ static int distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *mf_key_nearest(const char *name)
+static const char *last_part(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
+/* The group may be missing, or another one where the last part is nearly right. */
+static int far_from(const char *name, const char *key)
+{
+    const char *last = last_part(name);
+    const int whole = distance(name, key), bare = 1 + distance(name, last_part(key)),
+              other = distance(last, last_part(key));
+    const int least = bare < whole ? bare : whole;
+    return 1 + other < least && 3 * other <= (int)strlen(last) ? 1 + other : least;
+}
+
+void mf_key_nearest(const char *name, char *keys, size_t size)
 {
     const char *best = "";
     int least = 1 << 20;
     for (int i = 0; mf_keys[i].name; i++) {
-        const char *dot = strchr(mf_keys[i].name, '.');
-        int d = distance(name, mf_keys[i].name), bare = dot ? 1 + distance(name, dot + 1) : d;
-        d = bare < d ? bare : d; /* the group may be missing */
+        const int d = far_from(name, mf_keys[i].name);
         if (d < least)
             least = d, best = mf_keys[i].name;
     }
-    return best;
+    snprintf(keys, size, "'%s'", best);
+    for (int i = 0; mf_keys[i].name; i++) {
+        const size_t n = strlen(keys);
+        if (mf_keys[i].name != best && !strcmp(last_part(mf_keys[i].name), last_part(best)) &&
+            far_from(name, mf_keys[i].name) == least)
+            snprintf(keys + n, size - n, " or '%s'", mf_keys[i].name);
+    }
 }
 
 int mf_key_default(const char *name, struct mf_item **to)

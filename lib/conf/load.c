@@ -74,6 +74,7 @@ static int check_place(const struct mf_item *root, const struct mf_word *w, stru
 {
     const struct mf_item *there = mf_item_at(root, w->key);
     const bool known = mf_key_find(w->key) >= 0;
+    char nearest[MF_NEAREST];
     for (const char *dot = strchr(w->key, '.'); dot; dot = strchr(dot + 1, '.')) {
         char before[300];
         snprintf(before, sizeof before, "%.*s", (int)(dot - w->key), w->key);
@@ -94,7 +95,8 @@ static int check_place(const struct mf_item *root, const struct mf_word *w, stru
             err, MF_EUSAGE,
             "'%.100s' is a group of keys: give %.100s.KEY=VALUE; no folder %.100s of options is in %.100s", w->key,
             w->key, w->key, "the configurations");
-    return mf_err_set(err, MF_EUSAGE, "unknown key '%.128s', nearest is '%s'", w->key, mf_key_nearest(w->key));
+    mf_key_nearest(w->key, nearest, sizeof nearest);
+    return mf_err_set(err, MF_EUSAGE, "unknown key '%.128s', nearest is %s", w->key, nearest);
 }
 
 static int apply(struct mf_item *root, const struct mf_word *w, int reading, struct mf_err *err)

@@ -208,6 +208,7 @@ static int inside(struct mf_resolver *r, const struct mf_item *x, char *s, struc
     }
     const size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
     struct mf_item *outer = NULL;
+    char nearest[MF_NEAREST];
     int rc = 0;
     if (strstr(s, "${")) {
         if ((rc = expand(r, x, s, &outer, err)))
@@ -224,9 +225,11 @@ static int inside(struct mf_resolver *r, const struct mf_item *x, char *s, struc
         rc = call(r, x, s, s + n + 1, to, err);
     } else {
         rc = reference(r, x, s, to, err);
-        if (rc == 0 && !*to)
-            rc = mf_err_set(err, MF_EUSAGE, "${%.128s}: no such key, nearest is '%s'; write \\${ for a literal ${", s,
-                            mf_key_nearest(s));
+        if (rc == 0 && !*to) {
+            mf_key_nearest(s, nearest, sizeof nearest);
+            rc = mf_err_set(err, MF_EUSAGE, "${%.128s}: no such key, nearest is %s; write \\${ for a literal ${", s,
+                            nearest);
+        }
     }
     mf_item_free(outer);
     return rc;

@@ -18,6 +18,26 @@ struct reading {
     hid_t file;
 };
 
+/* The error for a dataset that is missing, with the names of those beside it; of an observation, all observations. */
+static int missing_set(struct reading *r, const char *path, struct mf_err *err)
+{
+    const char *obs = strstr(path, "/obs/"), *cut = obs ? obs + 4 : strrchr(path, '/');
+    char group[PATH_MAX], there[300] = "";
+    struct mf_h5_names names;
+    struct mf_err ignored;
+    hid_t at;
+    snprintf(group, sizeof group, "%.*s", (int)(cut - path), path);
+    if (mf_h5_object(r->file, group, &at, &ignored) == 0) {
+        if (mf_h5_datasets(at, &names, &ignored) == 0) {
+            mf_h5_join(&names, there, sizeof there);
+            mf_h5_free_names(&names);
+        }
+        mf_h5_close(at);
+    }
+    return mf_err_set(err, MF_EFORMAT, "'%s' has no /%s; in /%s there is: %s", r->path, path, group,
+                      *there ? there : "nothing");
+}
+
 /* Opens one dataset of a demo: fills *k, except its name, and the number of rows. */
 static int open_set(struct reading *r, const char *path, hid_t *set, size_t *rows, struct mf_demo_column *k,
                     struct mf_err *err)
@@ -28,7 +48,7 @@ static int open_set(struct reading *r, const char *path, hid_t *set, size_t *row
     struct mf_err missing;
     if (mf_h5_object(r->file, path, set, &missing)) { /* checked only now, since it resolves the path again */
         rc = mf_h5_has(r->file, path, err);
-        return rc == 0  ? mf_err_set(err, MF_EFORMAT, "'%s' has no /%s", r->path, path)
+        return rc == 0  ? missing_set(r, path, err)
                : rc < 0 ? mf_err_at(err, "'%s'", r->path)
                         : mf_err_set(err, missing.code, "'%s': %.400s", r->path, missing.text);
     }

@@ -2,6 +2,26 @@
 
 #include "flow/checkpoint.h"
 
+/* A server gives pictures and clouds in its own sizes. */
+static int check_sizes(const struct mf_layout *l, const struct mf_env *env, const struct mf_env_opts *o,
+                       struct mf_err *err)
+{
+    char is[64];
+    for (int i = 0; i < l->n; i++) {
+        const struct mf_obs *k = &l->key[i];
+        const bool side =
+            mf_obs_is_picture(k) && o->image_size && (k->dim[0] != o->image_size || k->dim[1] != o->image_size);
+        if (!side && !(mf_obs_is_cloud(k) && o->num_points && k->dim[0] != o->num_points))
+            continue;
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%s=%lld does not reach the server of env=%s, whose '%s' is %s: give the server that size, and no %s here",
+            side ? "env.image_size" : "env.num_points", (long long)(side ? o->image_size : o->num_points), env->name,
+            k->name, mf_obs_shape(k, is), side ? "env.image_size" : "env.num_points");
+    }
+    return 0;
+}
+
 int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
                   const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err)
 {
@@ -14,7 +34,7 @@ int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct 
         mf_env_points(env, obs, (int)eo->num_points);
     if (rc == 0)
         mf_env_side(env, obs, (int)eo->image_size);
-    return rc;
+    return rc ? rc : check_sizes(obs, env, eo, err);
 }
 
 int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,

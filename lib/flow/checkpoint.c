@@ -187,11 +187,10 @@ static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *b
         return a;
     if (m && !a)
         mf_mismatch(m, "%s is missing", name);
-    else if (m && a->dtype == MF_F32 && a->rank <= 2)
-        mf_mismatch(m, "%s is (%zu, %zu) and should be (%d, %d)", name, a->rank == 2 ? a->dim[0] : 1,
-                    a->rank == 2 ? a->dim[1] : a->count, p->rows, p->cols);
+    else if (m && a->dtype == MF_F32)
+        mf_mismatch_shape(m, name, a->rank, a->dim, rank, dim);
     else if (m)
-        mf_mismatch(m, "%s is no float32 of rank %d", name, p->rank);
+        mf_mismatch(m, "%s is %s and should be float32", name, mf_dtype_name(a->dtype));
     return NULL;
 }
 

@@ -19,6 +19,22 @@ void mf_mismatch(struct mf_mismatches *m, const char *fmt, ...)
     m->n++;
 }
 
+static void shape_text(char *text, size_t size, int rank, const size_t *dim)
+{
+    *text = '\0';
+    for (int i = 0; i < rank; i++)
+        snprintf(text + strlen(text), size - strlen(text), i ? ", %zu" : "%zu", dim[i]);
+}
+
+void mf_mismatch_shape(struct mf_mismatches *m, const char *name, int rank, const size_t *dim, int wanted_rank,
+                       const size_t *wanted)
+{
+    char is[64], should[64];
+    shape_text(is, sizeof is, rank, dim);
+    shape_text(should, sizeof should, wanted_rank, wanted);
+    mf_mismatch(m, "%s is (%s) and should be (%s)", name, is, should);
+}
+
 int mf_mismatches_end(const char *path, const struct mf_mismatches *m, struct mf_err *err)
 {
     if (m->n == 0)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "flow/checkpoint.h"
 #include "flow/fields.h"
 #include "nn/encoder.h"
@@ -162,11 +163,32 @@ int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, co
     return 0;
 }
 
+/* The observations of a stream are in the order of policy.obs_keys. */
+static int holds_obs(const struct mf_layout *obs, const struct mf_conf *conf, struct mf_err *err)
+{
+    static const struct mf_bind bind[] = {{"policy.obs_keys", 0}, {0}};
+    struct mf_names keys = {.n = 0};
+    char names[600] = "";
+    int rc = mf_conf_bind(conf, bind, &keys, err);
+    bool same = keys.n == obs->n;
+    for (int i = 0; i < obs->n; i++) {
+        same = same && !strcmp(keys.v[i], obs->key[i].name);
+        mf_list_add(names, sizeof names, ", ", obs->key[i].name);
+    }
+    if (rc || keys.n == 0 || same)
+        return rc;
+    return mf_err_set(err, MF_EUSAGE,
+                      "policy.obs_keys=%.300s contradicts the stream's head, where it is [%.300s]; give all stages the "
+                      "same words",
+                      mf_conf_text(conf, "policy.obs_keys"), names);
+}
+
 int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf, struct mf_err *err)
 {
     struct mf_policy_spec asked, s = *stream;
     int rc = mf_policy_spec_make(&asked, conf, &s.obs, s.action_dim, err);
-    return rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
+    rc = rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
+    return rc ? rc : holds_obs(&stream->obs, conf, err);
 }
 
 int mf_policy_head_encoded(const struct mf_frame *head, const struct mf_conf *conf, bool *encoded, struct mf_err *err)

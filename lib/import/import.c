@@ -166,22 +166,11 @@ static bool fits(const struct mf_torch_tensor *t, const struct mf_param *p)
     return split && t->count == (size_t)p->rows * (size_t)p->cols;
 }
 
-/* "8, 3, 3, 3" */
-static void shape_text(char text[MF_RANK_MAX * 22], int rank, const size_t *dim)
-{
-    *text = 0;
-    for (int i = 0; i < rank; i++)
-        sprintf(text + strlen(text), i ? ", %zu" : "%zu", dim[i]);
-}
-
 static void misshapen(struct mf_mismatches *m, const struct mf_torch_tensor *t, const struct mf_param *p)
 {
-    char is[MF_RANK_MAX * 22], wanted[MF_RANK_MAX * 22];
     size_t dim[4];
     const int rank = mf_torch_shape(p, dim), first = rank == 3 && !p->kernel; /* PyTorch may write (rows, cols) */
-    shape_text(is, t->rank, t->dim);
-    shape_text(wanted, rank - first, dim + first);
-    mf_mismatch(m, "%s is (%s) and should be (%s)", t->name, is, wanted);
+    mf_mismatch_shape(m, t->name, t->rank, t->dim, rank - first, dim + first);
 }
 
 static void check_param(const struct mf_import *im, const char *dictionary, const struct mf_param *p, bool *used,

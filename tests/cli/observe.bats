@@ -89,6 +89,20 @@ eyes="policy.obs_keys=[object,robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos
         run -2 mf-bc clone.dataset=seen.hdf5 "${small[@]}" "$eyes" env.image_size=84 run.dir=c &&
         [[ $output == *"obs/agentview_image of seen.hdf5 has 24 x 24 pixels, and env.image_size=84"* ]] || return 1
     run -2 mf-collect env=lift collect.actor=expert "$eyes" env.image_size=7 --out x && [[ $output == *"not as uint8 (7, 7, 3); squares of 8 to 1024 pixels are possible"* ]]
+    run -2 mf-collect env=exec env.command='mf-env lift env.image_size=24' env.workers=1 'policy.obs_keys=[agentview_image]' env.image_size=32 --out x
+    [[ $output == *"env.image_size=32 does not reach the server of env=lift, whose 'agentview_image' is uint8 (24, 24, 3): give the server that size"* ]] || return 1
+    run -2 mf-collect env=exec env.command='mf-env lift' env.workers=1 'policy.obs_keys=[point_cloud]' env.num_points=32 --out x
+    [[ $output == *"env.num_points=32 does not reach the server of env=lift, whose 'point_cloud' is "* ]]
+}
+
+@test "an observation that the demonstrations lack is named with those that they have; stages agree on policy.obs_keys" {
+    mf-collect collect.actor=expert collect.episodes=4 | mf-record p.hdf5 >/dev/null
+    run -3 mf-bc clone.dataset=p.hdf5 'policy.obs_keys=[position,agentview_image]' run.dir=c --out x
+    [[ $output == *"'p.hdf5' has no /data/demo_0/obs/agentview_image; in /data/demo_0/obs there is: goal, position, velocity"* ]] || return 1
+    local words=(training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=8)
+    mf-collect "${words[@]}" 'policy.obs_keys=[position,goal]' run.dir=r 2>log | tee r.mf | mf-gae | mf-ppo 'policy.obs_keys=[position,goal]' >m 2>>log || { cat log; return 1; }
+    mf-gae --in r.mf --out adv.mf && run -2 mf-ppo 'policy.obs_keys=[goal,position]' --in adv.mf --out x
+    [[ $output == *"policy.obs_keys=[goal, position] contradicts the stream's head, where it is [position, goal]; give all stages the same words"* ]]
 }
 
 @test "without OSMesa pictures are an error that names its package, and the other observations are none" {

@@ -5,6 +5,7 @@
 
 #include "folder.h"
 #include "flow/checkpoint.h"
+#include "flow/mismatches.h"
 #include "flow/frames.h"
 #include "run/safetensors.h"
 #include "tap.h"
@@ -300,6 +301,9 @@ static void mismatches(void)
     ok(mf_loaded_policy(l, &wide, MF_WEIGHTS_RAW, &err) == MF_EFORMAT && strstr(err.text, "and should be (48, ") &&
            strstr(err.text, " more"),
        "%s", err.text);
+    struct mf_mismatches m = {.n = 0};
+    mf_mismatch_shape(&m, "x", 1, (size_t[]){3}, 2, (size_t[]){1, 3});
+    ok(m.n == 1 && !strcmp(m.text, "x is (3) and should be (1, 3)"), "%s", m.text);
     mf_checkpoint_close(l);
     p.has_normalizer = false;
     ok(mf_checkpoint_save(in_folder("bad"), &c, &err) == MF_EUSAGE && strstr(err.text, "no normaliser") &&

@@ -190,6 +190,9 @@ static void words(void)
     word("TRAINING.EMA_DECAY=1", "", "nearest is 'training.ema_decay'");
     word("learning_rate=1", "", "nearest is 'training.learning_rate'");
     word("gamma=1", "", "nearest is 'advantage.gamma'");
+    word("batch_size=1", "", "nearest is 'training.batch_size' or 'clone.batch_size'");
+    word("training.gama=1", "", "nearest is 'advantage.gamma'");
+    word("clone.gae_lambd=1", "", "nearest is 'advantage.gae_lambda'");
     word("env=lift", "env.name", "lift");
     word("task.dataset_path=/data/x.hdf5", "clone.dataset", "/data/x.hdf5");
     word("task.env_runner.max_steps=400", "env.max_steps", "400");

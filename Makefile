@@ -48,7 +48,7 @@ ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
 EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/test_*.cc))
-ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer)
+ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer fpo)
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
 NVCC     := $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 MPICC    := $(if $(filter no,$(MPI)),,$(shell command -v mpicc))
@@ -170,7 +170,7 @@ test: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/cli/leaks.supp:print_su
 test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
 	prove -e '' $(UNITS) $(EMUS)
 	prove -j2 -e tests/emu/run $(ON_CUDA)
-	prove -e 'bats --tap' $(wildcard tests/cli/*.bats)
+	prove -j2 -e 'bats --tap' $(wildcard tests/cli/*.bats)
 
 check: setup
 	$(MAKE) lint

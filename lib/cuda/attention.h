@@ -40,6 +40,9 @@ struct mf_attention { /* a call */
 
 cudaError_t mf_attend_forward(const struct mf_attention *a, cudaStream_t stream);
 cudaError_t mf_attend_backward(const struct mf_attention *a, cudaStream_t stream);
+/* Of calls with masks, groups of heads, or keys of two operands. */
+cudaError_t mf_attend_plain(const struct mf_kernel_call *k);
+cudaError_t mf_attend_plain_back(const struct mf_kernel_call *k);
 
 /* Queries of a tile, where there are so many tiles. */
 static inline int mf_queries_of(const struct mf_attention *a, int tiles)

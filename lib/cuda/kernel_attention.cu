@@ -12,7 +12,7 @@ static struct mf_attention attention_of(const struct mf_kernel_call *k)
     struct mf_attention a = {};
     a.how = *(const struct mf_attend *)c->how;
     a.y = c->y;
-    a.key = c->n_x > 3 ? c->x[3].data : NULL;
+    a.key = mf_attention_key(c) ? mf_attention_key(c)->data : NULL;
     a.aux = c->aux;
     a.n = k->n;
     a.queries = c->y.rows / a.how.blocks;
@@ -29,8 +29,16 @@ static struct mf_attention attention_of(const struct mf_kernel_call *k)
     return a;
 }
 
+static bool is_plain(const struct mf_kernel_call *k)
+{
+    const struct mf_attend *how = (const struct mf_attend *)k->call.how;
+    return how->own || how->masked || how->groups;
+}
+
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
+    if (is_plain(k))
+        return mf_attend_plain(k);
     struct mf_attention a = attention_of(k);
     return mf_attend_forward(&a, k->stream);
 }
@@ -124,6 +132,8 @@ static cudaError_t sum_samples(const struct mf_kernel_call *k, const struct mf_a
 
 static cudaError_t backward(const struct mf_kernel_call *k)
 {
+    if (is_plain(k))
+        return mf_attend_plain_back(k);
     struct mf_attention a = attention_of(k);
     cudaError_t rc = find_targets(k, &a);
     bool together = true;
@@ -147,7 +157,7 @@ static cudaError_t backward(const struct mf_kernel_call *k)
 static size_t work(const struct mf_kernel_call *k, bool backward)
 {
     size_t floats = 0;
-    for (int i = 0; i < 3 && backward; i++)
+    for (int i = 0; i < 3 && backward && !is_plain(k); i++)
         if (summed(k, i))
             floats += (size_t)k->n * k->call.x[i].rows * width_of((const struct mf_attend *)k->call.how, i);
     return floats;

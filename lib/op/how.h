@@ -1,8 +1,8 @@
 /* how.h - the attributes of operations, mf_call.how: devices read them for their own kernels.
  *
- * sum: enum mf_act. rows, cols, modulate, gate: int, the first row or column. pool: enum mf_pool. sinusoid: float, the
- * scale. unfold, fold: struct mf_slide. im2col, max_pool2d: struct mf_patch. linear, norm, attention, picture: below.
- * The others have none.
+ * sum: enum mf_act. rows, cols, modulate, gate: int, the first row or column. pool: enum mf_pool. above: float, the
+ * bound. unfold, fold: struct mf_slide. im2col, max_pool2d: struct mf_patch. linear, norm, attention, picture,
+ * sinusoid, lookup: below. The others have none.
  */
 #ifndef MF_OP_HOW_H
 #define MF_OP_HOW_H
@@ -88,10 +88,29 @@ MF_EVERYWHERE static inline float mf_picture_number(const float *x, bool bytes, 
     return bytes ? (float)((const unsigned char *)x)[i] : x[i];
 }
 
+struct mf_lookup_how {
+    float scale;
+    int rows; /* of the parameter */
+};
+
+enum mf_wave {                  /* the angles of a time t, j = 0..dim/2-1 */
+               MF_WAVE_FALLING, /* scale t exp(-j ln(1e4)/(dim/2-1)), in float */
+               MF_WAVE_POWERS,  /* t first ratio^j, in double: large angles keep their digits */
+};
+
+struct mf_sinusoid_how {
+    enum mf_wave wave;
+    float scale;
+    double first, ratio;
+};
+
 /* softmax(scale q k^T) v: q is columns [at[0], at[0] + dim) of its operand, k [at[1], at[1] + dim), v [at[2], at[2] +
- * out); a head takes its share of each. Rows see those of their own block alone. */
+ * out); a head takes its share of each. Rows attend to those of their own block alone. */
 struct mf_attend {
     int heads, blocks, dim, out, at[3];
+    int groups;  /* of heads that share keys and values, whose columns are fewer then; 0: each head has its own */
+    bool own;    /* x[1], x[2] are keys and values of all blocks, and x[3], x[4] those of each block, behind them */
+    bool masked; /* the next operand is 1 where a row of x[1] is a key, else 0 */
     float scale;
     float drop; /* probability that a weight becomes 0; the others are divided by 1 - drop */
     int layer;  /* dropout's stream: layers draw differently */
@@ -116,14 +135,42 @@ enum { MF_QUERIES = 16 }; /* the weights of an attention are stored by groups of
 
 /* Floats of an attention's aux: (m + 1, n) for every block and head, of m keys and n queries (padded). The weights
  * before they are divided by their sum, negative where dropped; then 1 over that sum. */
-static inline size_t mf_attention_keeps(int q_rows, int k_rows, int heads, int blocks)
+static inline size_t mf_attention_keeps(int queries, int keys)
 {
-    size_t queries = (size_t)((q_rows / blocks + MF_QUERIES - 1) / MF_QUERIES) * MF_QUERIES;
-    return (size_t)blocks * (size_t)heads * queries * (size_t)(k_rows / blocks + 1);
+    size_t padded = (size_t)((queries + MF_QUERIES - 1) / MF_QUERIES) * MF_QUERIES;
+    return padded * (size_t)(keys + 1);
+}
+
+/* Groups of heads, each with keys and values of its own. */
+MF_EVERYWHERE static inline int mf_attention_groups(const struct mf_attend *how)
+{
+    return how->groups ? how->groups : how->heads;
+}
+
+/* Keys of a block: of operand x[1], and of x[3] behind them. */
+static inline int mf_attention_keys(const struct mf_call *c, int own)
+{
+    const struct mf_attend *how = (const struct mf_attend *)c->how;
+    if (own)
+        return how->own ? c->x[3].rows / how->blocks : 0;
+    return how->own ? c->x[1].rows : c->x[1].rows / how->blocks;
+}
+
+/* The mask of the keys of x[1], and the key of dropout: operands, or NULL. */
+static inline const struct mf_tensor *mf_attention_mask(const struct mf_call *c)
+{
+    const struct mf_attend *how = (const struct mf_attend *)c->how;
+    return how->masked ? &c->x[how->own ? 5 : 3] : (const struct mf_tensor *)0;
+}
+
+static inline const struct mf_tensor *mf_attention_key(const struct mf_call *c)
+{
+    const struct mf_attend *how = (const struct mf_attend *)c->how;
+    return how->drop > 0.0f ? &c->x[c->n_x - 1] : (const struct mf_tensor *)0;
 }
 
 /* Dropout's random numbers for a query, one for each key in order: below `drop`, the weight becomes 0. key: the bits of
- * x[3]. part: block*heads + head. */
+ * that operand. part: block*heads + head. */
 MF_EVERYWHERE static inline struct mf_rng mf_attention_draws(const struct mf_attend *how, uint32_t key, int part,
                                                              int query)
 {

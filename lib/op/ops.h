@@ -32,6 +32,21 @@ struct mf_val mf_slice_cols(struct mf_graph *g, struct mf_val x, int from, int n
 struct mf_val mf_pool(struct mf_graph *g, struct mf_val x, int n, enum mf_pool how);
 /* [sin(scale t f), cos(scale t f)], f_i = exp(-i ln(1e4)/(dim/2-1)); t (rows, 1) -> (rows, dim). No gradient. */
 struct mf_val mf_sinusoid(struct mf_graph *g, struct mf_val t, float scale, int dim);
+/* The same with f_i = first ratio^i and angles in double: [sin(t f), cos(t f)]. */
+struct mf_val mf_waves(struct mf_graph *g, struct mf_val t, double first, double ratio, int dim);
+/* Rotary position embedding (Su et al. 2021): of each head, halves (x1, x2) become (x1 cos - x2 sin, x2 cos + x1 sin).
+ * waves (n, cols/heads): [sin, cos] of each position; row i of x is at position i mod n. */
+struct mf_val mf_rope(struct mf_graph *g, struct mf_val x, struct mf_val waves, int heads);
+/* Rows of the parameter W (V, N) times `scale`, by their numbers: index (rows, 1) -> (rows, N). A row of zeros, without
+ * a gradient, where the number is not within 0..V-1. */
+struct mf_val mf_lookup(struct mf_graph *g, struct mf_val index, int W, float scale);
+/* 1 where x (m, 1) is above the bound, else 0, each for n/m consecutive rows: (n, 1). No gradient. */
+struct mf_val mf_above(struct mf_graph *g, struct mf_val x, float bound, int n);
+/* Places of the rows whose mask (m, 1) is 1: how many there are up to each, itself included, less 1; `more` rows behind
+ * count on. (m + more, 1). No gradient. */
+struct mf_val mf_places(struct mf_graph *g, struct mf_val mask, int more);
+/* x y, elementwise. */
+struct mf_val mf_product(struct mf_graph *g, struct mf_val x, struct mf_val y);
 
 /* x^ w + b of columns [from, from + cols) of x, statistics over each of `heads` heads; w and b (1, cols/heads), the
  * same for all heads, or -1. Ba et al. 2016; Zhang & Sennrich 2019. */
@@ -49,6 +64,15 @@ struct mf_val mf_gate(struct mf_graph *g, struct mf_val h, struct mf_val x, stru
  * key: of the dropout, (1, 1) per sample, the bits of an uint32 (no gradient into it); MF_NONE: no dropout. */
 struct mf_val mf_attention(struct mf_graph *g, struct mf_val q, struct mf_val k, struct mf_val v, struct mf_val key,
                            const struct mf_attend *how);
+/* Attention of queries to keys and values of all blocks (m, ..), which may be masked, and to those of their own block
+ * behind them: so several blocks read one memory. A query without any key has the result 0. */
+struct mf_keys {
+    struct mf_val k, v, mask; /* mask (m, 1): 1 or 0 (no gradient into it); MF_NONE: all are keys */
+    struct mf_val own_k,
+        own_v; /* (blocks*r, ..), from their first column; MF_NONE: none, and then k, v are by blocks */
+};
+struct mf_val mf_attention_to(struct mf_graph *g, struct mf_val q, const struct mf_keys *keys,
+                              const struct mf_attend *how);
 
 /* Conv1d's operand: row t of a block becomes column c*kernel + j of a row = x[t*stride + j - pad, c], 0 beyond the
  * block, so that mf_linear with a weight (out, in*kernel) is the convolution: (blocks*T', C*kernel),

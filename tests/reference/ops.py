@@ -299,4 +299,42 @@ def aspo(new, old, adv, w, knobs):
 for sign in (1, -1):
     case(f"ppo_aspo_{'up' if sign > 0 else 'down'}", aspo, [0.3 * rand(1, 6)],
          [0.3 * rand(1, 6), sign * rand(1, 1).abs(), torch.rand(1, 6).double(), knob(.2, 0, 0, 1)])
+# What vision-language-action models add.
+times = torch.tensor([[1.0], [.7], [.001], [.333]])
+
+
+def waves(t, period):
+    a = t.float().double() / period
+    return torch.cat([a.sin(), a.cos()], 1)
+
+
+def rope(x, at):
+    a = at.repeat(2, 1) * 1e4 ** (-torch.arange(3, dtype=torch.float64) / 3)
+    c, s = a.cos()[:, None], a.sin()[:, None]
+    p, q = x.reshape(6, 2, 6).split(3, 2)
+    return torch.cat([p * c - q * s, q * c + p * s], 2).reshape(6, 12)
+
+
+def shared_keys(q, k, v, *own):
+    *own, mask = own
+    own = [o.reshape(2, -1, 6) for o in own] or [torch.zeros(1, 0, 6, dtype=torch.float64)] * 2
+    n = len(own[0])
+    q = q.reshape(n, -1, 4, 6).transpose(1, 2)
+    k, v = (torch.cat([x.expand(n, -1, -1), o], 1)[:, None] for x, o in zip((k, v), own))
+    see = torch.cat([mask[:, 0] > 0, torch.ones(own[0].shape[1], dtype=torch.bool)])
+    y = F.scaled_dot_product_attention(q, k.expand(-1, 4, -1, -1), v.expand(-1, 4, -1, -1), see.expand(n, 4, q.shape[2], -1), scale=.5)
+    return y.transpose(1, 2).reshape(-1, 24)
+
+
+case("waves", lambda t: waves(t, .004 * 1000 ** (torch.arange(8, dtype=torch.float64) / 7) / (2 * math.pi)), [], [times])
+case("rope", rope, [rand(6, 12)], [torch.tensor([[0.0], [968.0], [1023.0]])])
+case("lookup", lambda W, i: 8 * W.t()[i[:, 0].long()] * (i >= 0), [rand(5, 4)],
+     [torch.tensor([[3.0], [0.0], [3.0], [-1.0]])])
+case("places", lambda m: torch.cat([m.repeat_interleave(2, 0), torch.ones(2, 1).double()]).cumsum(0) - 1, [],
+     [torch.tensor([[1.0], [0.0], [1.0]])])
+case("product", lambda x, y: x * y, [rand(R, 5), rand(R, 5)])
+mask = torch.tensor([[1.0], [0.0], [1.0], [1.0], [0.0]])
+case("attention_masked", shared_keys, [rand(3, 24), rand(5, 6), rand(5, 6)], [mask])
+case("attention_own", shared_keys, [rand(6, 24), rand(5, 6), rand(5, 6), rand(4, 6), rand(4, 6)], [mask])
+
 save_file({k: v.float().contiguous() for k, v in out.items()}, sys.argv[1])

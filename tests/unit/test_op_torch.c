@@ -1,4 +1,5 @@
 /* Every operation against PyTorch: tests/reference/ops.py made the numbers, on double. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,14 @@ static struct mf_val attend(struct bench *b, struct mf_val q, struct mf_val kv, 
     memcpy(how.at, at, sizeof how.at);
     kv = kv.id ? kv : q;
     return mf_attention(b->g, q, kv, kv, MF_NONE, &how);
+}
+
+/* Four heads of 6 numbers share keys and values of one, of which d0 hides some. */
+static struct mf_val attend_to(struct bench *b, int blocks, struct mf_val own_k, struct mf_val own_v)
+{
+    struct mf_keys keys = {.k = x(b, 1), .v = x(b, 2), .mask = d(b, 0), .own_k = own_k, .own_v = own_v};
+    struct mf_attend how = {.heads = 4, .groups = 1, .blocks = blocks, .dim = 24, .out = 24, .scale = .5f};
+    return mf_attention_to(b->g, x(b, 0), &keys, &how);
 }
 
 static struct mf_val convolve(struct bench *b, const struct mf_slide *how)

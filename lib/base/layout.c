@@ -87,11 +87,6 @@ int mf_obs_size(const struct mf_obs *o)
     return packed(o) ? count / 4 + (count % 4 > 0) : count;
 }
 
-bool mf_obs_is_tokens(const struct mf_obs *o)
-{
-    return !strcmp(o->name, "tokens") && mf_obs_rank(o) == 1 && !o->u8;
-}
-
 int mf_obs_features(const struct mf_obs *o)
 {
     return mf_obs_is_picture(o) ? 0 : mf_obs_count(o);
@@ -139,6 +134,12 @@ int mf_layout_column(const struct mf_layout *l, const char *name)
         if (!strcmp(l->key[i].name, name))
             return at;
     return -1;
+}
+
+bool mf_obs_is_code(const struct mf_obs *o)
+{
+    const bool named = !strcmp(o->name, MF_OBS_TOKENS) || !strcmp(o->name, MF_OBS_IMAGE_MASK);
+    return named && mf_obs_rank(o) == 1 && !o->u8;
 }
 
 bool mf_obs_is_cloud(const struct mf_obs *o)

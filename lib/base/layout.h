@@ -13,6 +13,10 @@
 
 enum { MF_OBS_KEYS = 16, MF_OBS_RANK = 3, MF_OBS_MAX = 1 << 24 /* numbers of an observation */ };
 
+/* Arrays that are codes and not measurements: a network reads them as they are; their normaliser is the identity. */
+#define MF_OBS_TOKENS     "tokens"     /* float32 (L): ids of a prompt's tokens, 0 behind its end */
+#define MF_OBS_IMAGE_MASK "image_mask" /* float32 (I): 1 for each picture of the observation that is there, else 0 */
+
 struct mf_obs {
     char name[64];        /* "point_cloud": array obs/point_cloud of the stream */
     int dim[MF_OBS_RANK]; /* {1024, 6}; 0 after the last */
@@ -38,8 +42,8 @@ bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o);   /* append; fa
 int mf_layout_column(const struct mf_layout *l, const char *name); /* its first float; -1: no such key */
 bool mf_obs_is_cloud(const struct mf_obs *o);                      /* points (n, channels) */
 bool mf_obs_is_picture(const struct mf_obs *o);                    /* (height, width, channels) */
-bool mf_obs_is_tokens(const struct mf_obs *o); /* ids of a text (L), "tokens": whole numbers, 0 at the end */
-int mf_obs_features(const struct mf_obs *o);   /* numbers that are normalised on their own: all, of a picture none */
+bool mf_obs_is_code(const struct mf_obs *o);                       /* MF_OBS_TOKENS or MF_OBS_IMAGE_MASK */
+int mf_obs_features(const struct mf_obs *o); /* numbers that are normalised on their own: all, of a picture none */
 int mf_layout_features(const struct mf_layout *l); /* of all keys */
 int mf_layout_pictures(const struct mf_layout *l); /* how many of the keys are pictures */
 /* One observation of the key: its elements, uint8 or float, as streams and files have them, <-> the flat vector. */

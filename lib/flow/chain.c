@@ -7,11 +7,15 @@ struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_pol
                                          const struct mf_share *time, struct mf_val x, struct mf_val coef,
                                          struct mf_val bounds, float limit)
 {
-    struct mf_val v = s->net.net->velocity(g, &s->net, obs, time, x);
+    const struct mf_net *net = s->net.net;
+    struct mf_val tokens = mf_net_tokens(g, &s->net, obs, time, x);
+    struct mf_val v = net->velocity(g, &s->net, obs, time, tokens);
     struct mf_chain_step step = {.mean = mf_flow_mean(g, x, v, coef, limit)};
     if (bounds.id) {
         const bool timed = s->net.noise_time || !mf_net_has_encoder(&s->net);
-        struct mf_val u = mf_noise_net(g, s->n_noise, s->noise, s->net.D, timed ? time->embed : MF_NONE, obs->embed);
+        struct mf_val u = net->noise ? net->noise(g, &s->net, s->n_noise, s->noise, tokens)
+                                     : mf_noise_net(g, MF_NOISE_NET, s->n_noise, s->noise, s->net.D,
+                                                    timed ? time->embed : MF_NONE, obs->embed);
         step.std = mf_noise_std(g, u, bounds);
     }
     return step;

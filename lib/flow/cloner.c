@@ -63,7 +63,7 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
     if (train && dropout > 0 && s->net->dropout)
         obs.key = m->key = mf_input(g, 1, 1);
     obs.drop = dropout;
-    m->v = s->net->velocity(g, s, &obs, &time, m->x);
+    m->v = s->net->velocity(g, s, &obs, &time, mf_net_tokens(g, s, &obs, &time, m->x));
     if (train) {
         m->target = mf_input(g, 1, s->D);
         m->weight = mf_input(g, 1, 1);

@@ -46,7 +46,7 @@ struct tally {
 
 static bool counts(const struct mf_demo_column *k)
 {
-    return features(k) && !k->is.u8 && !mf_obs_is_tokens(&k->is);
+    return features(k) && !k->is.u8 && !mf_obs_is_code(&k->is);
 }
 
 /* Adds one demonstration's column to the tally, whose features begin at `at`. */
@@ -102,7 +102,7 @@ static void fit_column(const struct mf_demo_column *k, enum mf_normalizer how, d
     const size_t wide = features(k), count = (size_t)mf_obs_features(&k->is);
     for (size_t j = 0; j < count; j++) {
         const size_t i = at + j % wide;
-        if (mf_obs_is_tokens(&k->is))
+        if (mf_obs_is_code(&k->is))
             fit_one(&bytes, MF_IDENTITY, 0, &scale[j], &offset[j]);
         else if (k->is.u8)
             fit_one(&bytes, how == MF_IDENTITY ? how : MF_LIMITS, 0, &scale[j], &offset[j]);

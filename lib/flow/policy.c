@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "flow/fields.h"
 #include "flow/score.h"
 #include "nn/encoder.h"
@@ -139,13 +140,13 @@ void mf_policy_release(struct mf_policy *p)
 
 void mf_policy_set_noise(struct mf_policy *p, double low, double high)
 {
-    static const char *const name[2] = {"explore_noise_net.logvar_min", "explore_noise_net.logvar_max"};
     p->noise_low = low;
     p->noise_high = high;
-    for (int i = 0; i < 2; i++) {
-        int at = mf_param_find(&p->params, name[i]);
-        if (at >= 0)
-            p->params.value[p->params.p[at].at] = mf_policy_logvar(i ? high : low);
+    for (int i = 0; i < p->params.n; i++) {
+        const struct mf_param *of = &p->params.p[i];
+        const bool least = mf_ends(of->name, ".logvar_min");
+        if (least || mf_ends(of->name, ".logvar_max"))
+            p->params.value[of->at] = mf_policy_logvar(least ? low : high);
     }
 }
 

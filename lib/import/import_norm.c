@@ -133,7 +133,7 @@ static int stretch_state(const json_t *stats, struct mf_policy *p, struct mf_err
     for (int i = 0; i < p->spec.obs.n && !rc; i++) {
         const struct mf_obs *o = &p->spec.obs.key[i];
         const int n = mf_obs_features(o);
-        if (n && !mf_obs_is_tokens(o)) {
+        if (n && !mf_obs_is_code(o)) {
             rc = stretch_stats(stats, "state", state, p->obs_scale + at, p->obs_offset + at, n, err);
             state += (size_t)n;
         }

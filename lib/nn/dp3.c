@@ -146,19 +146,9 @@ static struct mf_val score_pool(struct mf_graph *g, struct mf_val tokens)
 struct mf_val mf_value_head(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                             const struct mf_share *obs)
 {
-    struct mf_params *ps = mf_graph_params(g);
     struct mf_val x = mf_concat(g, 2, obs->features);
-    char name[64];
     x = s->value_pool == MF_VALUE_ATTENTION ? attention_pool(g, x)
         : s->value_pool == MF_VALUE_SCORE   ? score_pool(g, x)
                                             : mf_pool(g, x, 1, MF_POOL_MEAN);
-    for (int i = 0; i < n_hidden; i++) {
-        snprintf(name, sizeof name, "value_head.mlp.%d", 2 * i);
-        x = mf_layer_apply(g, mf_layer(g, MF_GROUP_CRITIC, name, mf_cols(g, x), hidden[i]), x, MF_ACT_RELU);
-    }
-    snprintf(name, sizeof name, "value_head.mlp.%d.weight", 2 * n_hidden);
-    int W = mf_param_add(ps, name, 1, mf_cols(g, x), 2, MF_GROUP_CRITIC, MF_INIT_NORMAL, .02f);
-    snprintf(name, sizeof name, "value_head.mlp.%d.bias", 2 * n_hidden);
-    int b = mf_param_add(ps, name, 1, 1, 1, MF_GROUP_CRITIC, MF_INIT_CONST, 0);
-    return mf_linear(g, x, W, 0, b, MF_NONE, MF_NONE, MF_ACT_NONE);
+    return mf_value_mlp(g, n_hidden, hidden, x);
 }

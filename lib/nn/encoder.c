@@ -135,13 +135,19 @@ static int normalizer(struct mf_graph *g, const struct mf_obs *o, const char *pa
     return mf_param_add(mf_graph_params(g), name, 1, o->dim[2], 1, MF_GROUP_BUFFER, MF_INIT_CONST, value);
 }
 
+struct mf_val mf_picture_map(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val steps, int key, float scale,
+                             float offset)
+{
+    const struct mf_obs *o = &s->obs.key[key];
+    return mf_picture(g, steps, mf_layout_column(&s->obs, o->name), o, s->crop, normalizer(g, o, "scale", scale),
+                      normalizer(g, o, "offset", offset));
+}
+
 struct mf_val mf_encoder_map(struct mf_graph *g, const struct mf_encoder_input *in, int key)
 {
-    const struct mf_net_spec *s = in->s;
-    const struct mf_obs *o = &s->obs.key[key];
-    const float scale = o->u8 ? s->encoder->scale : DEPTH_SCALE, offset = o->u8 ? s->encoder->offset : 0;
-    return mf_picture(g, in->steps, mf_layout_column(&s->obs, o->name), o, s->crop, normalizer(g, o, "scale", scale),
-                      normalizer(g, o, "offset", offset));
+    const bool u8 = in->s->obs.key[key].u8;
+    return mf_picture_map(g, in->s, in->steps, key, u8 ? in->s->encoder->scale : DEPTH_SCALE,
+                          u8 ? in->s->encoder->offset : 0);
 }
 
 struct mf_val mf_encoder_stacked(struct mf_graph *g, const struct mf_encoder_input *in)

@@ -69,7 +69,10 @@ struct mf_obs mf_encoder_picture(const struct mf_net_spec *s);
 struct mf_val mf_encoder_states(struct mf_graph *g, const struct mf_encoder_input *in); /* (To, S), S > 0 */
 int mf_encoder_state_width(const struct mf_net_spec *s);                                /* S */
 struct mf_val mf_encoder_map(struct mf_graph *g, const struct mf_encoder_input *in,
-                             int key);                                                   /* of a picture: To maps */
+                             int key); /* of a picture: To maps */
+/* The same of the observation `key` in steps (To, obs.dim), for networks: numbers times scale, plus offset. */
+struct mf_val mf_picture_map(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val steps, int key, float scale,
+                             float offset);
 struct mf_val mf_encoder_stacked(struct mf_graph *g, const struct mf_encoder_input *in); /* To maps, channels of all */
 int mf_encoder_one_size(const struct mf_net_spec *s,
                         struct mf_err *err); /* MF_EUSAGE: pictures differ in height or width */

@@ -15,7 +15,16 @@ struct mf_share mf_net_features(struct mf_graph *g, const struct mf_net_spec *s,
     for (int i = 0; i < 2 && frozen; i++)
         if (share.features[i].id)
             share.features[i] = mf_detach(g, share.features[i]);
+    for (int i = 0; i < 2 * MF_LAYERS_MAX && frozen; i++)
+        if (share.part[i].id)
+            share.part[i] = mf_detach(g, share.part[i]);
     return share;
+}
+
+struct mf_val mf_net_tokens(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
+                            const struct mf_share *time, struct mf_val x)
+{
+    return s->net->tokens ? s->net->tokens(g, s, obs, time, x) : x;
 }
 
 struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s)

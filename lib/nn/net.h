@@ -68,7 +68,7 @@ struct mf_net {
     bool dropout;         /* supports dropout of attention weights: mf_share's drop and key */
     /* 0, or MF_EUSAGE where the sizes do not make a network. */
     int (*check)(const struct mf_net_spec *s, struct mf_err *err);
-    /* The observation's encoder: fills `features`. NULL: there is none. */
+    /* The observation's encoder: fills `features`, and may fill `part`. NULL: there is none. */
     void (*encoder)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
     /* The dims of features[0] of one step, and the index of the observation that it replaces: in an `encoded` spec it
      * is the observation MF_ENCODING, and `encoder` copies it. NULL: the features replace no observation. */
@@ -78,9 +78,17 @@ struct mf_net {
     /* The part of the velocity that depends on the time t and the step size d alone (d is MF_NONE unless step_size):
      * (k, 1) each, shared where all samples have one grid. */
     struct mf_share (*time)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val t, struct mf_val d);
+    /* The tokens of the actions, computed from x (k, D) once for the velocity and the noise, which take them in the
+     * place of x. NULL: there are none. */
+    struct mf_val (*tokens)(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
+                            const struct mf_share *time, struct mf_val x);
     /* v (k, D) from x (k, D). */
     struct mf_val (*velocity)(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
                               const struct mf_share *time, struct mf_val x);
+    /* The input (k, D) of mf_noise_std, of the tokens. NULL: mf_noise_net over the observation's embedding and the
+     * time's. */
+    struct mf_val (*noise)(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
+                           struct mf_val tokens);
     /* The critic's (1, 1) from the features. NULL: mf_critic over the observation. */
     struct mf_val (*value)(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                            const struct mf_share *obs);
@@ -91,6 +99,9 @@ int mf_net_find(const struct mf_net **net, const char *name, struct mf_err *err)
 
 /* The features of the observation (1, O), as the velocity and the critic read them. frozen: they are detached. */
 struct mf_share mf_net_features(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val obs, bool frozen);
+/* x, or the tokens of a network that has them: what its velocity and its noise take. */
+struct mf_val mf_net_tokens(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
+                            const struct mf_share *time, struct mf_val x);
 /* *s over encodings: the encoding MF_ENCODING is the last observation, and replaces the encoder's input. *s itself
  * where there is no encoder, or where the encoding is not smaller than its input. */
 struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s);
@@ -104,11 +115,14 @@ struct mf_val mf_net_summary(struct mf_graph *g, const struct mf_net_spec *s, co
 
 /* Critic: ResidualMLP [O, hidden.., 1], Mish (ReinFlow): obs (1, O) -> (1, 1). */
 struct mf_val mf_critic(struct mf_graph *g, int n_hidden, const int *hidden, struct mf_val obs);
-/* Noise net: MLP [e + F, hidden.., D] with tanh between, over the detached time embedding and the observation's: (k,
- * D), the input of mf_noise_std. time MF_NONE: over the observation's alone, (1, D). Registers logvar_min and
+/* The MLP `value_head.mlp.{0,2,..}` with ReLU: x (1, ..) -> (1, 1). */
+struct mf_val mf_value_mlp(struct mf_graph *g, int n_hidden, const int *hidden, struct mf_val x);
+/* Noise net `prefix`: MLP [e + F, hidden.., D] with tanh between, over the detached time embedding and the
+ * observation's: (k, D), the input of mf_noise_std. time MF_NONE: over the rows of obs alone. Registers logvar_min and
  * logvar_max beside its weights. */
-struct mf_val mf_noise_net(struct mf_graph *g, int n_hidden, const int *hidden, int D, struct mf_val time,
-                           struct mf_val obs);
+#define MF_NOISE_NET "explore_noise_net"
+struct mf_val mf_noise_net(struct mf_graph *g, const char *prefix, int n_hidden, const int *hidden, int D,
+                           struct mf_val time, struct mf_val obs);
 
 struct mf_latent { /* (1, D) each */
     struct mf_val mean, logstd;

@@ -1,0 +1,246 @@
+/* pi0.5 against numbers that its published code computed (tests/reference/pi05.py): the prefix, velocities, Euler
+ * chains, gradients; the bits; what is refused. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device_under_test.h"
+#include "flow/sampler.h"
+#include "graph/plan.h"
+#include "nn/pi05.h"
+#include "op/ops.h"
+#include "pi05.h"
+
+static struct mf_engine *engine;
+
+/* One run of B samples. */
+static void run(struct mf_plan *plan, const struct mf_feed *feed, int n_feeds, const struct mf_fetch *fetch, int n)
+{
+    struct mf_err err;
+    must(mf_plan_run(plan, &(struct mf_batch){.n = B, .feed = feed, .n_feeds = n_feeds, .fetch = fetch, .n_fetches = n},
+                     &err),
+         &err);
+}
+
+static struct mf_plan *plan_of(struct mf_graph *g, bool backward)
+{
+    struct mf_plan *plan;
+    struct mf_err err;
+    must(mf_plan_new(&plan, engine, g, &(struct mf_plan_opts){.backward = backward}, &err), &err);
+    return plan;
+}
+
+/* The prefix of one layer: its input is the embeddings. */
+static void embeddings(const float *obs)
+{
+    struct mf_policy_spec spec = pi05_spec();
+    spec.net.layers = 1;
+    struct mf_policy p = pi05_policy(&spec);
+    struct mf_graph *g = mf_graph_new(&p.params);
+    struct mf_val o = mf_input(g, 1, O);
+    struct mf_share share = mf_net_features(g, &p.spec.net, o, false);
+    struct mf_plan *plan = plan_of(g, false);
+    float *got = malloc(sizeof *got * B * SLOTS * WIDTH), *pad = pi05_read("prefix/pad", B * SLOTS);
+    run(plan, &(struct mf_feed){o, obs, O, false}, 1, &(struct mf_fetch){share.features[0], got, SLOTS * WIDTH}, 1);
+    pi05_same("prefix/embeddings", got, B * SLOTS, WIDTH, pad, 2e-5);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    mf_policy_release(&p);
+    free(got), free(pad);
+}
+
+static void prefix(struct mf_policy *p, const float *obs)
+{
+    static float k[2][B * SLOTS * HEAD], v[2][B * SLOTS * HEAD], out[B * SLOTS * WIDTH], value[B];
+    const struct mf_net_spec *s = &p->spec.net;
+    struct mf_graph *g = mf_graph_new(&p->params);
+    struct mf_val o = mf_input(g, 1, O);
+    struct mf_share share = mf_net_features(g, s, o, false);
+    struct mf_fetch fetch[] = {{share.part[0], k[0], SLOTS * HEAD},
+                               {share.part[1], v[0], SLOTS * HEAD},
+                               {share.part[2], k[1], SLOTS * HEAD},
+                               {share.part[3], v[1], SLOTS * HEAD},
+                               {mf_pi05_output(g, s, &share), out, SLOTS * WIDTH},
+                               {mf_net_value(g, s, p->spec.n_critic, p->spec.critic, &share), value, 1}};
+    struct mf_plan *plan = plan_of(g, false);
+    float *pad = pi05_read("prefix/pad", B * SLOTS);
+    run(plan, &(struct mf_feed){o, obs, O, false}, 1, fetch, 6);
+    for (int l = 0; l < 2; l++) {
+        char name[16];
+        snprintf(name, sizeof name, "cache/k%d", l);
+        pi05_same(name, k[l], B * SLOTS, HEAD, pad, 2e-5);
+        snprintf(name, sizeof name, "cache/v%d", l);
+        pi05_same(name, v[l], B * SLOTS, HEAD, pad, 2e-5);
+    }
+    pi05_same("prefix/output", out, B * SLOTS, WIDTH, pad, 2e-5);
+    pi05_same("rl/value/valid_only", value, B, 1, NULL, 2e-5);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    free(pad);
+}
+
+/* T times at once: the steps of a sample attend to one prefix, and not to each other. x, got (B, T, D). */
+static void velocities(struct mf_policy *p, const float *obs, int T, const float *times, const float *x, float *got)
+{
+    const struct mf_net_spec *s = &p->spec.net;
+    struct mf_graph *g = mf_graph_new(&p->params);
+    struct mf_val o = mf_input(g, 1, O), xs = mf_input(g, T, D), t = mf_shared(g, T, 1);
+    struct mf_share share = mf_net_features(g, s, o, false), time = s->net->time(g, s, t, MF_NONE);
+    s->net->encode(g, s, &share);
+    struct mf_val v = s->net->velocity(g, s, &share, &time, mf_net_tokens(g, s, &share, &time, xs));
+    struct mf_plan *plan = plan_of(g, false);
+    const size_t n = (size_t)T * D;
+    mf_plan_set(plan, t, times);
+    run(plan, (struct mf_feed[]){{o, obs, O, false}, {xs, x, n, false}}, 2, &(struct mf_fetch){v, got, n}, 1);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+}
+
+static void times(struct mf_policy *p, const float *obs)
+{
+    enum { T = 6 };
+    static const char *const words[T] = {"1.0", "0.7", "0.5", "0.25", "0.1", "0.001"};
+    static float x[B * T * D], got[B * T * D], one[B * D];
+    float *noise = pi05_read("noise", B * D), at[T];
+    for (int i = 0; i < T; i++)
+        at[i] = strtof(words[i], NULL);
+    for (int i = 0; i < B * T; i++)
+        memcpy(x + i * D, noise + i / T * D, sizeof *x * D);
+    velocities(p, obs, T, at, x, got);
+    for (int i = 0; i < T; i++) {
+        char name[32];
+        for (int b = 0; b < B; b++)
+            memcpy(one + b * D, got + (b * T + i) * D, sizeof *one * D);
+        snprintf(name, sizeof name, "t=%s/v", words[i]);
+        pi05_same(name, one, B, D, NULL, 2e-5);
+    }
+    free(noise);
+}
+
+/* Each step of the published chain; and our own chain, whose times are exact: the published ones are sums in float32,
+ * so that 10 and 3 steps end a little elsewhere. */
+static void euler(struct mf_policy *p, const float *obs)
+{
+    static const int steps[] = {10, 4, 3, 2, 1};
+    float *noise = pi05_read("noise", B * D);
+    for (int i = 0; i < 5; i++) {
+        const int K = steps[i];
+        struct mf_policy_spec spec = pi05_spec();
+        struct mf_sampler *m;
+        struct mf_err err;
+        float end[B * D], *got = malloc(sizeof *got * B * 10 * D);
+        char name[16];
+        snprintf(name, sizeof name, "euler%d/x", K);
+        float *x = pi05_read(name, (size_t)(B * K * D));
+        snprintf(name, sizeof name, "euler%d/t", K);
+        float *t = pi05_read(name, (size_t)K);
+        velocities(p, obs, K, t, x, got);
+        snprintf(name, sizeof name, "euler%d/v", K);
+        pi05_same(name, got, (size_t)(B * K), D, NULL, 2e-5);
+        spec.K = K;
+        struct mf_policy q = pi05_policy(&spec);
+        must(mf_sampler_new(&m, engine, &q, true, &err), &err);
+        must(mf_sampler_run(m, B, &(struct mf_sample){.obs = obs, .noise = noise, .actions = end}, &err), &err);
+        snprintf(name, sizeof name, "euler%d/end", K);
+        pi05_same(name, end, B, D, NULL, K == 10 || K == 3 ? 8e-5 : 2e-5);
+        mf_sampler_free(m);
+        mf_policy_release(&q);
+        free(x), free(t), free(got);
+    }
+    free(noise);
+}
+
+/* A picture whose mask is 0 and tokens behind the prompt change no bit, whatever they hold. */
+static void masked(struct mf_policy *p, const float *obs)
+{
+    static float got[2][B * D], other[B * O];
+    float *noise = pi05_read("noise", B * D), one = 1;
+    memcpy(other, obs, sizeof other);
+    for (int b = 0; b < B; b++)
+        for (int i = 0; i < I; i++)
+            for (int j = 0; other[b * O + I * PICTURE + L + i] == 0 && j < PICTURE; j++)
+                other[b * O + i * PICTURE + j] = (float)j;
+    velocities(p, obs, 1, &one, noise, got[0]);
+    velocities(p, other, 1, &one, noise, got[1]);
+    ok(memcmp(obs, other, sizeof other) && !memcmp(got[0], got[1], sizeof got[0]), "nobody reads a masked picture");
+    free(noise);
+}
+
+static void gradients(struct mf_policy *p, const float *obs)
+{
+    static float x[B * D], target[B * D], weight[B], got[B * D], loss[B];
+    const struct mf_net_spec *s = &p->spec.net;
+    struct mf_graph *g = mf_graph_new(&p->params);
+    struct mf_val o = mf_input(g, 1, O), xs = mf_input(g, 1, D), t = mf_input(g, 1, 1), to = mf_input(g, 1, D),
+                  w = mf_input(g, 1, 1);
+    struct mf_share share = mf_net_features(g, s, o, false), time = s->net->time(g, s, t, MF_NONE);
+    s->net->encode(g, s, &share);
+    struct mf_val v = s->net->velocity(g, s, &share, &time, mf_net_tokens(g, s, &share, &time, xs));
+    struct mf_val l = mf_mse(g, v, to, w);
+    mf_loss(g, l, 1);
+    struct mf_plan *plan = plan_of(g, true);
+    float *noise = pi05_read("noise", B * D), *actions = pi05_read("actions", B * D),
+          *times = pi05_read("loss/time", B), *mean = pi05_read("loss/mean", 1);
+    for (int i = 0; i < B * D; i++) {
+        x[i] = times[i / D] * noise[i] + (1 - times[i / D]) * actions[i];
+        target[i] = noise[i] - actions[i];
+    }
+    for (int b = 0; b < B; b++)
+        weight[b] = 1.f / B;
+    run(plan,
+        (struct mf_feed[]){
+            {o, obs, O, false}, {xs, x, D, false}, {t, times, 1, false}, {to, target, D, false}, {w, weight, 1, false}},
+        5, (struct mf_fetch[]){{v, got, D}, {l, loss, 1}}, 2);
+    pi05_same("loss/v", got, B, D, NULL, 2e-5);
+    near((double)loss[0] + (double)loss[1] + (double)loss[2], (double)*mean, 1e-6, "the loss as published");
+    pi05_gradients("grad", &p->params, mf_plan_grads(plan), 85);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    free(noise), free(actions), free(times), free(mean);
+}
+
+static void refusals(void)
+{
+    struct mf_policy_spec s = pi05_spec();
+    s.n_obs_steps = 2;
+    refuses(s, "reads one step");
+    s = pi05_spec();
+    s.net.patch = 15;
+    refuses(s, "policy.patch_size=15");
+    s = pi05_spec();
+    s.net.layers = 47;
+    refuses(s, "at most 46 layers");
+    s = pi05_spec();
+    s.net.expert_width = 33;
+    refuses(s, "must be even");
+    s = pi05_spec();
+    strcpy(s.obs.key[3].name, "words");
+    refuses(s, "reads a prompt");
+    s = pi05_spec();
+    s.obs.key[4].dim[0] = 2;
+    refuses(s, "a number for each of 3 pictures");
+    s = pi05_spec();
+    s.obs.key[1].dim[0] = 14;
+    refuses(s, "pictures of one size");
+}
+
+int main(void)
+{
+    struct mf_err err;
+    struct mf_policy_spec s = pi05_spec();
+    must(mf_engine_open(&engine, device_under_test(), 2, MF_FP32, &err), &err);
+    pi05_open();
+    struct mf_policy p = pi05_policy(&s);
+    float *obs = pi05_observations();
+    embeddings(obs);
+    prefix(&p, obs);
+    times(&p, obs);
+    euler(&p, obs);
+    masked(&p, obs);
+    gradients(&p, obs);
+    refusals();
+    free(obs);
+    mf_policy_release(&p);
+    pi05_close();
+    mf_engine_close(engine);
+    return done();
+}

@@ -13,7 +13,7 @@ static cudaError_t forward(const struct mf_kernel_call *k)
     struct mf_sinusoid_how how = *(const struct mf_sinusoid_how *)k->call.how;
     return mf_cells(k->stream, mf_tile_rows(&k->call.y, k->n), half, [=] __device__(int i, int j) {
         float *to = y + (size_t)i * 2 * half + j;
-        mf_wave(&how, t[i], j, half, &to[0], &to[half]);
+        mf_sinusoid_wave(&how, t[i], j, half, &to[0], &to[half]);
     });
 }
 

@@ -93,13 +93,13 @@ struct mf_lookup_how {
     int rows; /* of the parameter */
 };
 
-enum mf_wave {                  /* the angles of a time t, j = 0..dim/2-1 */
-               MF_WAVE_FALLING, /* scale t exp(-j ln(1e4)/(dim/2-1)), in float */
-               MF_WAVE_POWERS,  /* t first ratio^j, in double: large angles keep their digits */
+enum mf_waves_of {                  /* the angles of a time t, j = 0..dim/2-1 */
+                   MF_WAVE_FALLING, /* scale t exp(-j ln(1e4)/(dim/2-1)), in float */
+                   MF_WAVE_POWERS,  /* t first ratio^j, in double: large angles keep their digits */
 };
 
 struct mf_sinusoid_how {
-    enum mf_wave wave;
+    enum mf_waves_of wave;
     float scale;
     double first, ratio;
 };

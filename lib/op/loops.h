@@ -38,8 +38,8 @@ MF_EVERYWHERE static inline float mf_sinusoid_angle(float scale, float t, int j,
 }
 
 /* Wave j of `half` at t: its sine and cosine. */
-MF_EVERYWHERE static inline void mf_wave(const struct mf_sinusoid_how *how, float t, int j, int half, float *sine,
-                                         float *cosine)
+MF_EVERYWHERE static inline void mf_sinusoid_wave(const struct mf_sinusoid_how *how, float t, int j, int half,
+                                                  float *sine, float *cosine)
 {
     if (how->wave == MF_WAVE_FALLING) {
         float angle = mf_sinusoid_angle(how->scale, t, j, half);

@@ -11,7 +11,7 @@ static void forward(const struct mf_call *c, int n)
     for (int i = 0; i < M; i++)
         for (int j = 0; j < half; j++) {
             float *y = c->y.data + (size_t)i * (size_t)c->y.cols + (size_t)j;
-            mf_wave(how, c->x[0].data[i], j, half, &y[0], &y[half]);
+            mf_sinusoid_wave(how, c->x[0].data[i], j, half, &y[0], &y[half]);
         }
 }
 

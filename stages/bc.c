@@ -111,6 +111,10 @@ static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *e
     rc = mf_policy_spec_make(&spec, mf_run_conf(run), &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
     if (rc)
         return rc;
+    if (spec.steer)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.steer chooses the initial noise of a flow that is frozen, and mf-bc trains the flow: "
+                          "leave it out here, and give it to mf-collect");
     if (mf_policy_reads_pixels(&spec))
         mf_log(MF_LOG_WARN,
                "the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");

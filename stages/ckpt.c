@@ -150,6 +150,8 @@ static void show_counts(const char *word)
                mf_params_count(&p.params, MF_GROUP_POLICY) + mf_params_count(&p.params, MF_GROUP_ENCODER));
         if (p.spec.learned_noise)
             printf(", noise network %zu", mf_params_count(&p.params, MF_GROUP_NOISE));
+        if (p.spec.steer)
+            printf(", latent actor %zu", mf_params_count(&p.params, MF_GROUP_STEER));
         if (p.spec.n_critic)
             printf(", critic %zu", mf_params_count(&p.params, MF_GROUP_CRITIC));
         putchar('\n');

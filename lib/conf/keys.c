@@ -65,6 +65,7 @@ const struct mf_key mf_keys[] = {
 #define SPEC(key, name, member, learned, type, ...) KEY(key, type, __VA_ARGS__)
 #define STEP(key, member, type, ...)                KEY(key, type, __VA_ARGS__)
 #define FPO(key, member, type, ...)                 KEY(key, type, __VA_ARGS__)
+#define STEER(key, member, type, ...)               KEY(key, type, __VA_ARGS__)
 #define SIZE(key, member, learned, type, ...)       KEY(key, type, __VA_ARGS__)
 #define WIDTHS(key, member, ...)                    KEY(key, INTS, __VA_ARGS__)
 #define NOISE(key, member, type, ...)               KEY(key, type, __VA_ARGS__)

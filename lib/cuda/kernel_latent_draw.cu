@@ -7,15 +7,16 @@ extern "C" {
 
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
-    const float *mean = k->call.x[0].data, *std = k->call.x[1].data, *eps = k->call.x[2].data;
+    const float *mean = k->call.x[0].data, *std = k->call.x[1].data, *eps = k->call.n_x > 2 ? k->call.x[2].data : NULL;
     float *y = k->call.y.data, magnitude = *(const float *)k->call.how;
-    return mf_each(k->stream, mf_numbers(k, &k->call.y),
-                   [=] __device__(size_t at) { y[at] = mf_latent_draw_at(magnitude, mean[at], std[at], eps[at]); });
+    return mf_each(k->stream, mf_numbers(k, &k->call.y), [=] __device__(size_t at) {
+        y[at] = mf_latent_draw_at(magnitude, mean[at], std[at], eps ? eps[at] : 0.0f);
+    });
 }
 
 static cudaError_t backward(const struct mf_kernel_call *k)
 {
-    const float *mean = k->call.x[0].data, *std = k->call.x[1].data, *eps = k->call.x[2].data;
+    const float *mean = k->call.x[0].data, *std = k->call.x[1].data, *eps = k->call.n_x > 2 ? k->call.x[2].data : NULL;
     struct mf_tensor y = k->call.y;
     int cols = y.cols;
     float magnitude = *(const float *)k->call.how;
@@ -24,8 +25,8 @@ static cudaError_t backward(const struct mf_kernel_call *k)
         float g = y.grad[at];
         if (g == 0.0f)
             return 0.0f;
-        float by_mean = mf_latent_draw_by_mean(g, magnitude, mean[at], std[at], eps[at]);
-        return o ? by_mean * eps[at] : by_mean;
+        float by_mean = mf_latent_draw_by_mean(g, magnitude, mean[at], std[at], eps ? eps[at] : 0.0f);
+        return o ? by_mean * (eps ? eps[at] : 0.0f) : by_mean;
     });
 }
 

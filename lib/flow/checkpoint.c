@@ -207,7 +207,7 @@ static const char *owner(const char *name, char *room)
     return room;
 }
 
-/* The critic is left where the policy has none. */
+/* The critic and the latent actor are left where the policy has none. */
 static void find_left_over(const struct mf_loaded *l, const struct mf_policy *p, struct mf_mismatches *m)
 {
     const struct mf_params *ps = &p->params;
@@ -217,6 +217,7 @@ static void find_left_over(const struct mf_loaded *l, const struct mf_policy *p,
         bool grown_later = l->clone && (mf_starts(param, "critic.") || mf_starts(param, "explore_noise_net.")),
              unwanted = !p->spec.n_critic && (mf_starts(param, "critic.") || mf_starts(param, "value_head.") ||
                                               mf_starts(param, "attention_pool."));
+        unwanted |= !p->spec.steer && mf_starts(param, "latent_actor.");
         if (!grown_later && !unwanted && !mf_starts(name, "normalizer.") && !mf_starts(name, "state/") &&
             mf_param_find(ps, param) < 0)
             mf_mismatch(m, "%s is left over", name);
@@ -238,15 +239,16 @@ static void copy(float *to, const struct mf_array *a)
     memcpy(to, a->data, a->bytes);
 }
 
-/* A clone's critic and noise net are untrained. They may be missing or have another shape: then `to` keeps its values.
- */
+/* A clone's critic and noise net are untrained, and only a steered policy has a latent actor. They may be missing or
+ * have another shape: then `to` keeps its values. */
 static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, float *to,
                          struct mf_mismatches *m)
 {
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
         bool learned = mf_is_averaged(p->group);
-        const struct mf_array *a = tensor_of(l, ema && learned ? "ema/" : "", p, "", l->clone && !learned ? NULL : m);
+        const bool fresh = (l->clone && !learned) || (p->group == MF_GROUP_STEER && !l->spec.steer);
+        const struct mf_array *a = tensor_of(l, ema && learned ? "ema/" : "", p, "", fresh ? NULL : m);
         if (a && to)
             copy(to + p->at, a);
     }

@@ -29,6 +29,9 @@ const struct mf_spec_field mf_spec_fields[] = {
 #define FPO(key, member, type, def, choice, ...)                                                                       \
     {#key, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .learned = false, .fpo = true},
 #include "conf/policy.inc"
+#define STEER(key, member, type, def, choice, ...)                                                                     \
+    {#key, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .steer = true, .absent = def},
+#include "conf/policy.inc"
     {"network", "policy.network", MF_SPEC_NET, AT(net.net), .learned = true},
     {"encoder", "policy.encoder", MF_SPEC_ENCODER, AT(net.encoder), .learned = true},
 #define STEP(key, member, type, def, choice, ...)                                                                      \
@@ -55,7 +58,8 @@ const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const s
     const struct mf_net *net = s->net.net;
     for (f = f ? f + 1 : mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
         if ((!f->size || f->size & sizes_of(&s->net)) && (!f->step || (net && net->step_size)) &&
-            (!f->fpo || mf_policy_is_fpo(s)) && (f->form != MF_SPEC_ENCODER || mf_layout_pictures(&s->obs)))
+            (!f->fpo || mf_policy_is_fpo(s)) && (!f->steer || s->steer || f->at == AT(steer)) &&
+            (f->form != MF_SPEC_ENCODER || mf_layout_pictures(&s->obs)))
             return f;
     return NULL;
 }

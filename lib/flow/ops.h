@@ -34,7 +34,7 @@ struct mf_latent_std_how {
 };
 /* exp(logstd), logstd clamped to [low, high]: beyond, its gradient is 0. */
 struct mf_val mf_latent_std(struct mf_graph *g, struct mf_val logstd, float low, float high);
-/* u = mean + std*eps; magnitude > 0: magnitude * tanh(u). No gradient into eps. */
+/* u = mean + std*eps; magnitude > 0: magnitude * tanh(u). eps MF_NONE: 0. No gradient into eps. */
 struct mf_val mf_latent_draw(struct mf_graph *g, struct mf_val mean, struct mf_val std, struct mf_val eps,
                              float magnitude);
 /* Elements of log pi of tanh(u), u as drawn: log N(u; mean, std^2) - log(1 - tanh(u)^2 + 1e-6), by the draw's gradient

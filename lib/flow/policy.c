@@ -33,6 +33,17 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
                           "policy.objective=%s does not go with policy.denoise=%s: step scores the one drawn step of "
                           "single, the other objectives score the whole chain of joint",
                           mf_spec_value(s, "objective", x), mf_spec_value(s, "denoise", y));
+    if (s->steer && mf_policy_is_fpo(s))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "policy.objective=%s scores the flow, and policy.steer=%s the latent actor of a frozen flow: leave "
+            "one of the two out",
+            mf_spec_value(s, "objective", x), mf_spec_value(s, "steer", y));
+    if (s->steer && s->noise_method != MF_FLOW_ODE)
+        return mf_err_set(err, MF_EUSAGE, "the flow under policy.steer=%s samples without noise, not by %s",
+                          mf_spec_value(s, "steer", x), mf_spec_value(s, "noise_method", y));
+    if (s->steer && !s->n_steer_hidden)
+        return mf_err_set(err, MF_EUSAGE, "policy.steer_hidden=[] is no network: it needs a layer, as [256,256]");
     if (s->learned_noise && s->noise_method != MF_FLOW_NOISE)
         return mf_err_set(err, MF_EUSAGE, "policy.learned_noise=true needs policy.noise_method=flow_noise, not %s",
                           mf_spec_value(s, "noise_method", x));
@@ -80,11 +91,7 @@ int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, st
     if (rc)
         return rc;
 
-    /* Scoring uses every parameter: recording its graph once registers all of them. */
-    struct mf_score score;
-    struct mf_graph *g = mf_graph_new(&p->params);
-    mf_score_build(g, p, &score);
-    mf_graph_free(g);
+    mf_score_params(p);
 
     void *norm = NULL;
     const int features = mf_layout_features(&s->obs);

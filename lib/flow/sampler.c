@@ -8,6 +8,7 @@
 #include "flow/chain.h"
 #include "flow/fpo.h"
 #include "flow/grid.h"
+#include "flow/latent.h"
 
 struct mf_sampler {
     struct mf_engine *e;
@@ -17,8 +18,8 @@ struct mf_sampler {
     struct mf_plan *plan, *value_plan; /* value_plan NULL: no critic */
     struct mf_val obs, noise, eps, coef, time, step, bounds;
     struct mf_fpo fpo;
-    struct mf_val fpo_step;
-    struct mf_val chain, last, logprobs, value, encoding;
+    struct mf_val fpo_step, unit, explore;
+    struct mf_val chain, chosen, last, logprobs, value, encoding;
     struct mf_val value_obs, value_only;
     double low, high;          /* the noise that the plan was set to */
     float *x, *end, *table;    /* rows of normalised observations, of last points, of coefficients */
@@ -46,6 +47,28 @@ static void score_last(struct mf_sampler *m, struct mf_graph *g, const struct mf
     m->logprobs = mf_fpo_logprobs(g, s, mf_fpo_elements(g, s, &m->fpo, obs, m->fpo_step, m->last));
 }
 
+/* The initial noise: as it is fed, or the latent actor's. With mf-sac it is the fed one until the critics are trained.
+ */
+static struct mf_val initial(struct mf_sampler *m, struct mf_graph *g, const struct mf_share *obs)
+{
+    const struct mf_policy_spec *s = &m->p->spec;
+    if (!s->steer || !m->evaluation)
+        m->noise = mf_input(g, 1, s->net.D);
+    if (!s->steer)
+        return m->noise;
+    const struct mf_steering latent = mf_latent_build(g, s, obs);
+    struct mf_val z = mf_latent_noise(g, s, &latent, m->noise);
+    if (m->evaluation)
+        return z;
+    if (s->steer == MF_STEER_SAC) {
+        m->explore = mf_shared(g, 1, 3);
+        return m->chosen = mf_flow_mean(g, m->noise, z, m->explore, 0);
+    }
+    m->unit = mf_shared(g, 1, 3);
+    m->logprobs = mf_latent_logprobs(g, s, mf_latent_elements(g, &latent, z, m->unit));
+    return m->chosen = z;
+}
+
 /* All K steps in one graph. Evaluation follows the ODE: no noise, no chain, no critic. FPO follows it, too, and scores
  * the last point. */
 static void build(struct mf_sampler *m, struct mf_graph *g)
@@ -56,7 +79,6 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
     struct mf_val x[MF_STEPS_MAX + 1], mean[MF_STEPS_MAX], std[MF_STEPS_MAX];
 
     m->obs = mf_input(g, 1, s->net.O);
-    m->noise = x[0] = mf_input(g, 1, D);
     m->coef = mf_input(g, K, 3);
     m->time = mf_shared(g, K, 1);
     if (net->step_size)
@@ -69,6 +91,7 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
     struct mf_share obs = mf_net_features(g, &s->net, m->obs, false), times = net->time(g, &s->net, m->time, m->step);
     net->encode(g, &s->net, &obs);
     m->encoding = obs.features[0];
+    x[0] = initial(m, g, &obs);
     for (int k = 0; k < K; k++) {
         struct mf_val coef = mf_slice_rows(g, m->coef, k, 1);
         struct mf_share time = one_time(g, &times, k);
@@ -86,7 +109,7 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
         return;
     if (mf_policy_is_fpo(s)) {
         score_last(m, g, &obs);
-    } else {
+    } else if (mf_policy_scores_chain(s)) {
         struct mf_chain_step steps = {mf_stack(g, K, mean), m->bounds.id ? mf_stack(g, K, std) : MF_NONE};
         m->chain = mf_stack(g, K + 1, x);
         m->logprobs = mf_chain_logprobs(g, s, mf_chain_elements(g, m->chain, steps, m->coef), m->chain);
@@ -111,6 +134,18 @@ static int plan(struct mf_sampler *m, struct mf_engine *e, struct mf_err *err)
     return mf_plan_new(&m->value_plan, e, m->value_g, &(struct mf_plan_opts){0}, err);
 }
 
+/* The noise in force: bounds of sigma; or whether mf-sac explores. */
+static void set_noise(struct mf_sampler *m)
+{
+    const struct mf_policy *p = m->p;
+    const float explores = p->noise_high > 0;
+    mf_chain_step_set(m->plan, p, 0, MF_NONE, MF_NONE, m->bounds);
+    if (m->explore.id)
+        mf_plan_set(m->plan, m->explore, (float[]){explores, 1 - explores, 0});
+    m->low = p->noise_low;
+    m->high = p->noise_high;
+}
+
 int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy *p, bool evaluation, struct mf_err *err)
 {
     struct mf_sampler *m = mf_xcalloc(1, sizeof *m);
@@ -121,13 +156,14 @@ int mf_sampler_new(struct mf_sampler **s, struct mf_engine *e, struct mf_policy 
         mf_sampler_free(m);
         return rc;
     }
-    mf_chain_step_set(m->plan, p, p->spec.K, m->time, m->step, m->bounds);
+    mf_chain_step_set(m->plan, p, p->spec.K, m->time, m->step, MF_NONE);
     if (m->fpo.sides.id) {
         mf_fpo_set(m->plan, &m->fpo, &p->spec);
         mf_chain_step_set(m->plan, p, p->spec.fpo_draws, MF_NONE, m->fpo_step, MF_NONE);
     }
-    m->low = p->noise_low;
-    m->high = p->noise_high;
+    if (m->unit.id)
+        mf_latent_set(m->plan, m->unit);
+    set_noise(m);
     *s = m;
     return 0;
 }
@@ -246,16 +282,13 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
     if (rc)
         return rc;
     mf_policy_normalize(p, (size_t)n, x->obs, m->x);
-    if (m->bounds.id && (m->low != p->noise_low || m->high != p->noise_high)) {
-        mf_chain_step_set(m->plan, p, 0, MF_NONE, MF_NONE, m->bounds);
-        m->low = p->noise_low;
-        m->high = p->noise_high;
-    }
+    if (m->low != p->noise_low || m->high != p->noise_high)
+        set_noise(m);
     if (m->fpo.noise.id)
         draw(m, n, x->draws);
     const size_t M = (size_t)p->spec.fpo_draws;
     struct mf_feed feeds[7];
-    struct mf_fetch fetches[6];
+    struct mf_fetch fetches[7];
     int n_feeds = 0, n_fetches = 0;
     feed(feeds, &n_feeds, m->obs, m->x, O);
     feed(feeds, &n_feeds, m->noise, x->noise, D);
@@ -265,6 +298,7 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
     feed(feeds, &n_feeds, m->fpo.time, m->draws.time, M);
     feed(feeds, &n_feeds, m->fpo.coef, m->draws.coef, M * 3);
     fetch(fetches, &n_fetches, m->last, m->end, D);
+    fetch(fetches, &n_fetches, m->chosen, x->samples, D);
     fetch(fetches, &n_fetches, m->chain, x->chains, (K + 1) * D);
     fetch(fetches, &n_fetches, m->logprobs, x->logprobs, (size_t)mf_logprob_width(&p->spec));
     fetch(fetches, &n_fetches, m->value, x->values, 1);
@@ -275,7 +309,7 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
     rc = mf_plan_run(m->plan, &batch, err);
     if (rc)
         return rc;
-    if (x->samples)
+    if (x->samples && !m->chosen.id)
         memcpy(x->samples, m->end, (size_t)n * D * sizeof *m->end);
     actions_out(m, n, x->actions);
     return 0;

@@ -14,12 +14,12 @@ void mf_sampler_free(struct mf_sampler *s);
 
 struct mf_sample {         /* n rows each; the caller's arrays */
     const float *obs;      /* (n, O) raw: normalised inside */
-    const float *noise;    /* (n, D) initial noise x_0 */
+    const float *noise;    /* (n, D) N(0, 1): initial noise x_0; steered, the noise of the latent actor */
     const float *eps;      /* (n, K, D); NULL in evaluation */
     const int32_t *inds;   /* (n, K): denoise_inds; NULL in evaluation (ODE) */
     const uint64_t *draws; /* (n): names of FPO's draws (fpo.h), which needs no eps and inds; else NULL */
     float *chains;         /* (n, K+1, D), or NULL */
-    float *samples;        /* (n, D) normalised: the last point; or NULL */
+    float *samples;        /* (n, D) normalised: the last point, steered the initial noise; or NULL */
     float *logprobs;       /* (n, E), or NULL: mf_logprob_width */
     float *values;         /* (n), or NULL */
     float *actions;        /* (n, C, A) environment units, the executed slice */

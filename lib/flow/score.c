@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "flow/chain.h"
+#include "flow/latent.h"
 
 /* The inputs of the observation and the step size, and the observation's features. */
 static struct mf_share begin(struct mf_graph *g, const struct mf_policy *p, int k, struct mf_score *out)
@@ -61,18 +62,50 @@ static void build_chain(struct mf_graph *g, struct mf_policy *p, struct mf_score
         out->value = mf_net_value(g, &s->net, s->n_critic, s->critic, &obs);
 }
 
+/* The flow is frozen, and no part of the graph. */
+static void build_latent(struct mf_graph *g, struct mf_policy *p, struct mf_score *out)
+{
+    const struct mf_policy_spec *s = &p->spec;
+    out->obs = mf_input(g, 1, s->net.O);
+    out->chain = mf_input(g, 1, s->net.D);
+    out->unit = mf_shared(g, 1, 3);
+    const struct mf_share obs = mf_net_features(g, &s->net, out->obs, true);
+    const struct mf_steering latent = mf_latent_build(g, s, &obs);
+    out->elements = mf_latent_elements(g, &latent, out->chain, out->unit);
+    out->logprobs = mf_latent_logprobs(g, s, out->elements);
+    out->entropy = mf_latent_entropy(g, s, &latent);
+    if (s->n_critic)
+        out->value = mf_net_value(g, &s->net, s->n_critic, s->critic, &obs);
+}
+
 void mf_score_build(struct mf_graph *g, struct mf_policy *p, struct mf_score *out)
 {
     *out = (struct mf_score){.obs = MF_NONE};
-    if (mf_policy_is_fpo(&p->spec))
+    if (p->spec.steer)
+        build_latent(g, p, out);
+    else if (mf_policy_is_fpo(&p->spec))
         build_fpo(g, p, out);
     else
         build_chain(g, p, out);
 }
 
+void mf_score_params(struct mf_policy *p)
+{
+    struct mf_score score = {.obs = MF_NONE};
+    struct mf_graph *g = mf_graph_new(&p->params);
+    if (p->spec.steer) /* scoring does without the flow */
+        build_chain(g, p, &score);
+    mf_score_build(g, p, &score);
+    mf_graph_free(g);
+}
+
 void mf_score_set(struct mf_plan *plan, const struct mf_score *s, const struct mf_policy *p)
 {
     bool joint = p->spec.denoise == MF_JOINT;
+    if (s->unit.id) {
+        mf_latent_set(plan, s->unit);
+        return;
+    }
     if (s->fpo.sides.id) {
         mf_fpo_set(plan, &s->fpo, &p->spec);
         mf_chain_step_set(plan, p, p->spec.fpo_draws, MF_NONE, s->step, MF_NONE);

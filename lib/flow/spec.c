@@ -184,20 +184,18 @@ bool mf_policy_reads_pixels(const struct mf_policy_spec *s)
     return mf_layout_pictures(&s->obs) && !net->net->encoder && (!net->encoder || net->encoder == &mf_encoder_none);
 }
 
+bool mf_logprob_by_action(const struct mf_policy_spec *s)
+{
+    if (s->steer)
+        return s->steer_logprob == MF_STEER_EXECUTED;
+    return s->objective == MF_STEP || s->objective == MF_STEP_MEAN;
+}
+
 int mf_logprob_width(const struct mf_policy_spec *s)
 {
-    switch (s->objective) {
-    case MF_CHAIN_MEAN:
-    case MF_CHAIN_SUM:
-    case MF_FPO:
-        return 1;
-    case MF_FPO_EACH:
-        return s->fpo_draws;
-    case MF_STEP:
-    case MF_STEP_MEAN:
-        break;
-    }
-    return s->n_action_steps * s->action_dim;
+    if (mf_logprob_by_action(s))
+        return s->n_action_steps * s->action_dim;
+    return s->objective == MF_FPO_EACH ? s->fpo_draws : 1;
 }
 
 bool mf_policy_is_fpo(const struct mf_policy_spec *s)
@@ -207,5 +205,5 @@ bool mf_policy_is_fpo(const struct mf_policy_spec *s)
 
 bool mf_policy_scores_chain(const struct mf_policy_spec *s)
 {
-    return !mf_policy_is_fpo(s);
+    return !mf_policy_is_fpo(s) && !s->steer;
 }

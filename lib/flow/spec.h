@@ -24,6 +24,9 @@ enum mf_noise_method {
 enum mf_denoise { MF_JOINT, MF_SINGLE }; /* all steps stochastic, or one drawn per sample */
 enum mf_objective { MF_CHAIN_MEAN, MF_CHAIN_SUM, MF_STEP, MF_STEP_MEAN, MF_FPO, MF_FPO_EACH };
 
+enum mf_steer { MF_STEER_NONE, MF_STEER_PPO, MF_STEER_SAC };
+enum mf_steer_logprob { MF_STEER_EXECUTED, MF_STEER_ALL };
+
 struct mf_policy_spec {
     struct mf_layout obs; /* of one observation step */
     int action_dim;
@@ -32,6 +35,7 @@ struct mf_policy_spec {
 #define SPEC(key, name, member, learned, type, ...) MF_FIELD_##type(member)
 #define STEP(key, member, type, ...)                MF_FIELD_##type(member)
 #define FPO(key, member, type, ...)                 MF_FIELD_##type(member)
+#define STEER(key, member, type, ...)               MF_FIELD_##type(member)
 #define WIDTHS(key, member, ...)                    MF_FIELD_INTS(member)
 #include "conf/policy.inc"
 };
@@ -50,5 +54,7 @@ bool mf_policy_scores_chain(const struct mf_policy_spec *s);
 bool mf_policy_is_fpo(const struct mf_policy_spec *s);
 /* E of prev_logprobs in the stream: 1, C*A, or a number for each of FPO's draws */
 int mf_logprob_width(const struct mf_policy_spec *s);
+/* Is it (C, A), by executed action? */
+bool mf_logprob_by_action(const struct mf_policy_spec *s);
 
 #endif

@@ -11,6 +11,7 @@ const struct mf_bind mf_policy_binds[] = {
 #define SPEC(key, ...) {"policy." #key, MF_BIND_NONE},
 #define STEP           SPEC
 #define FPO            SPEC
+#define STEER          SPEC
 #define SIZE           SPEC
 #define WIDTHS         SPEC
 #include "conf/policy.inc"
@@ -31,6 +32,23 @@ static void set_noise(struct mf_policy_spec *s, const struct mf_policy_spec *ask
     s->learned_noise = false;
 }
 
+/* A key that was set would have no meaning. */
+static int check_steer(const struct mf_policy_spec *s, struct mf_err *err)
+{
+    char steer[MF_SPEC_TEXT], text[MF_SPEC_TEXT];
+    const char *other = s->learned_noise                                                   ? "learned_noise"
+                        : s->noise_method == MF_FLOW_SDE || s->noise_method == MF_FLOW_CPS ? "noise_method"
+                        : s->objective == MF_FPO || s->objective == MF_FPO_EACH            ? "objective"
+                                                                                           : NULL;
+    if (!s->steer || !other)
+        return 0;
+    return mf_err_set(
+        err, MF_EUSAGE,
+        "policy.%s=%s does not go with policy.steer=%s, which trains the latent actor of a frozen flow that "
+        "samples without noise: leave one of the two out",
+        other, mf_spec_value(s, other, text), mf_spec_value(s, "steer", steer));
+}
+
 int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, const struct mf_layout *obs, int A,
                         struct mf_err *err)
 {
@@ -48,8 +66,11 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
     }
     if (!strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))
         s->n_critic = 0;
+    if (s->steer == MF_STEER_SAC)
+        s->n_critic = 0; /* its critics are of actions, and mf-sac has them */
+    const int rc = check_steer(s, err);
     set_noise(s, s);
-    return 0;
+    return rc;
 }
 
 /* Points of the layout's cloud; 0: it has none. */
@@ -121,15 +142,18 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
 
 /* Compares `asked` with *s in the fields without a key, which the environment sets, and in those whose keys were set. A
  * difference in a learned field (`fixed`: in any field) is an error; other fields are copied into *s. A clone has no
- * critic and no noise net, and only FPO has draws: the keys give the sizes of new ones. */
+ * critic and no noise net, only FPO has draws, and only a steered policy a latent actor: the keys give the sizes of new
+ * ones. */
 static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const struct mf_policy_spec *asked,
                    const struct mf_conf *conf, struct mf_err *err)
 {
     char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
+    const bool steered = s->steer;
     for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(s, f));) {
         mf_spec_text(s, f, x);
         mf_spec_text(asked, f, y);
-        bool grown = !fixed && !f->learned && (!strcmp(x, "[]") || (f->fpo && !strcmp(x, "0")));
+        bool grown =
+            !fixed && !f->learned && (!strcmp(x, "[]") || (f->fpo && !strcmp(x, "0")) || (f->steer && !steered));
         if (mf_spec_same(f, x, y) || (f->key && !mf_conf_was_set(conf, f->key) && !grown))
             continue;
         if (!f->key)
@@ -158,7 +182,7 @@ int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, co
     if (rc || (rc = overlay(s, mf_loaded_path(l), false, &asked, conf, err)))
         return rc;
     const bool trained_without = !strcmp(mf_loaded_kind(l), "ppo") && mf_loaded_spec(l)->n_critic == 0;
-    if (trained_without || !strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))
+    if (trained_without || s->steer == MF_STEER_SAC || !strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))
         s->n_critic = 0;
     return 0;
 }
@@ -187,6 +211,10 @@ int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_co
 {
     struct mf_policy_spec asked, s = *stream;
     int rc = mf_policy_spec_make(&asked, conf, &s.obs, s.action_dim, err);
+    if (!mf_policy_scores_chain(&s)) { /* sampled without noise, whatever a configuration says of it */
+        asked.noise_method = s.noise_method;
+        asked.learned_noise = s.learned_noise;
+    }
     rc = rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
     return rc ? rc : holds_obs(&stream->obs, conf, err);
 }

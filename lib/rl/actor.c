@@ -187,7 +187,7 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
         return mf_vec_expert(a->vec, mf_columns_at(q, a->id.actions, t), err);
     const bool chain = mf_policy_scores_chain(&a->policy->spec);
     int32_t *inds = chain ? mf_columns_at(q, a->id.inds, t) : NULL;
-    uint64_t *draws = chain ? NULL : mf_columns_at(q, a->id.draws, t);
+    uint64_t *draws = mf_policy_is_fpo(&a->policy->spec) ? mf_columns_at(q, a->id.draws, t) : NULL;
     draw(a, inds, draws);
     struct mf_sample x = {.obs = a->history,
                           .noise = a->noise,

@@ -12,8 +12,8 @@ static double saturation(const struct mf_rows *r, const struct mf_policy *p)
 {
     const int A = p->spec.action_dim;
     size_t n = 0;
-    if (p->spec.denoise != MF_JOINT || !r->n_live)
-        return NAN; /* the drawn step need not be the last */
+    if (p->spec.denoise != MF_JOINT || p->spec.steer || !r->n_live)
+        return NAN; /* the drawn step need not be the last; a steered row has the first point alone */
     for (size_t i = 0; i < r->n_live; i++) {
         const float *x = r->chain + ((size_t)r->live[i] * (size_t)r->P + (size_t)r->P - 1) * (size_t)r->D;
         for (int d = 0; d < r->D; d++)

@@ -13,12 +13,11 @@
 static void level_of(struct mf_ppo *q, struct mf_graph *g)
 {
     const struct mf_policy_spec *s = &q->policy->spec;
-    const bool chunked = s->objective == MF_STEP || s->objective == MF_STEP_MEAN;
     int A = s->action_dim, C = s->n_action_steps;
     q->new_level = q->score.logprobs;
     q->old_level = q->old;
     q->width = mf_logprob_width(s);
-    if (!chunked || q->opts.level == MF_TOKEN)
+    if (!mf_logprob_by_action(s) || q->opts.level == MF_TOKEN)
         return;
     enum mf_reduce how = q->opts.level == MF_ACTION ? MF_REDUCE_ACTION : MF_REDUCE_CHUNK;
     q->new_level = mf_reduce(g, q->score.logprobs, MF_NONE, how, A, C, 0, 1);

@@ -30,9 +30,10 @@ static void add_policy(struct mf_columns *c, struct mf_rollout_ids *id, const st
         id->inds = mf_columns_add(c, "denoise_inds", MF_I32, 1, &K);
     } else {
         id->samples = mf_columns_add(c, "samples", MF_F32, 2, chain + 1);
-        id->draws = mf_columns_add(c, "draws", MF_U64, 0, NULL);
     }
-    const bool chunked = s->objective == MF_STEP || s->objective == MF_STEP_MEAN;
+    if (mf_policy_is_fpo(s))
+        id->draws = mf_columns_add(c, "draws", MF_U64, 0, NULL);
+    const bool chunked = mf_logprob_by_action(s);
     id->logprobs = mf_columns_add(c, "prev_logprobs", MF_F32, chunked ? 2 : each > 1, chunked ? chunk : &each);
 }
 

@@ -78,13 +78,14 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
 
 static struct mf_rows shape_of(const struct mf_policy_spec *s)
 {
-    const bool fpo = mf_policy_is_fpo(s), single = !fpo && s->denoise == MF_SINGLE;
+    const bool chain = mf_policy_scores_chain(s), fpo = mf_policy_is_fpo(s), single = chain && s->denoise == MF_SINGLE;
     return (struct mf_rows){.O = s->net.O,
                             .D = s->horizon * s->action_dim,
-                            .P = fpo      ? 1
+                            .P = !chain   ? 1
                                  : single ? 2
                                           : s->K + 1,
                             .k = fpo      ? s->fpo_draws
+                                 : !chain ? 0
                                  : single ? 1
                                           : s->K,
                             .C = s->n_action_steps,
@@ -99,7 +100,7 @@ static void place(struct mf_rows *r, struct mf_arena *a)
     r->live = mf_arena_take(a, n, sizeof *r->live);
     r->obs = mf_arena_take(a, n * (size_t)r->O, sizeof *r->obs);
     r->chain = mf_arena_take(a, n * (size_t)r->P * (size_t)r->D, sizeof *r->chain);
-    r->coef = mf_arena_take(a, n * (size_t)r->k * 3, sizeof *r->coef);
+    r->coef = r->k ? mf_arena_take(a, n * (size_t)r->k * 3, sizeof *r->coef) : NULL;
     r->time = r->single || r->fpo ? mf_arena_take(a, n * (size_t)r->k, sizeof *r->time) : NULL;
     r->noise = r->fpo ? mf_arena_take(a, n * (size_t)(r->k * r->D), sizeof *r->noise) : NULL;
     r->old = mf_arena_take(a, n * (size_t)r->E, sizeof *r->old);
@@ -224,10 +225,12 @@ static int copy_sample(struct mf_rows *r, const struct mf_rollout *s, const stru
                        size_t at, struct mf_err *err)
 {
     const size_t D = (size_t)r->D, k = (size_t)r->k;
+    memcpy(r->chain + row * D, s->samples + at * D, D * sizeof *r->chain);
+    if (!r->fpo)
+        return 0;
     if (!s->draws)
         return mf_err_set(err, MF_EFORMAT, "rollout %lld: there is no array 'draws', which policy.objective=fpo needs",
                           (long long)s->iter);
-    memcpy(r->chain + row * D, s->samples + at * D, D * sizeof *r->chain);
     mf_fpo_draw(spec, s->draws[at],
                 &(struct mf_fpo_draws){r->noise + row * k * D, r->time + row * k, r->coef + row * k * 3});
     return 0;
@@ -239,7 +242,8 @@ static int copy_row(struct mf_rows *r, const struct round_slice *s, const struct
     const struct mf_rollout *q = &s->r;
     int rc = copy_obs(s, p, at, r->obs + row * (size_t)r->O, err);
     if (rc == 0)
-        rc = r->fpo ? copy_sample(r, q, &p->spec, row, at, err) : copy_chain(r, q, &p->spec, s->noise, row, at, err);
+        rc = mf_policy_scores_chain(&p->spec) ? copy_chain(r, q, &p->spec, s->noise, row, at, err)
+                                              : copy_sample(r, q, &p->spec, row, at, err);
     if (rc)
         return rc;
     memcpy(r->old + row * (size_t)r->E, (const float *)q->prev_logprobs->data + at * (size_t)r->E,

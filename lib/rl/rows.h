@@ -4,7 +4,8 @@
  * their order of arrival: results do not depend on how the round was sent.
  *
  *   n = N*T rows   O flat observation, as spec.net.obs: raw or encoded   D = H*A   E elements of a log-probability
- *   P chain points and k denoising steps a row: (K+1, K) joint, (2, 1) single; of FPO (1, M), the sample and its draws
+ *   P chain points and k denoising steps a row: (K+1, K) joint, (2, 1) single; of FPO (1, M), the sample and its draws;
+ * steered (1, 0), the initial noise
  */
 #ifndef MF_RL_ROWS_H
 #define MF_RL_ROWS_H
@@ -24,7 +25,7 @@ struct mf_rows {
     uint32_t *live;          /* (n_live) rows that enter the losses */
     float *obs;              /* (n, O) normalised */
     float *chain;            /* (n, P, D) */
-    float *coef;             /* (n, k, 3) */
+    float *coef;             /* (n, k, 3); NULL: k is 0 */
     float *noise;            /* (n, k, D): of FPO's draws; else NULL */
     float *time;             /* (n): of the drawn step; single. (n, k): of FPO's draws. Else NULL */
     float *old;              /* (n, E) log-probabilities at rollout */

@@ -53,7 +53,7 @@ static int open_engine(struct mf_trainer *t, const struct mf_trainer_opts *o, st
 /* Called once the policy has all parameters, also those of an encoder whose output the rollouts may carry. */
 static void set_encoder(struct mf_policy *p, const struct mf_trainer_opts *o)
 {
-    p->encoder_frozen = o->freeze_encoder;
+    p->encoder_frozen = o->freeze_encoder || p->spec.steer;
     if (o->encoded)
         p->spec.net = mf_net_encoded(&p->spec.net);
 }
@@ -62,6 +62,9 @@ int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, con
                     struct mf_err *err)
 {
     *t = (struct mf_trainer){.noise = opts->noise, .stale.max_lag = opts->max_lag};
+    if (spec->steer == MF_STEER_SAC)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.steer=sac is for mf-sac, and this is mf-ppo: give mf-collect policy.steer=ppo");
     int rc = check_noise(spec, &opts->noise, err);
     if (rc || (rc = open_engine(t, opts, err)) || (rc = mf_policy_init(&t->policy, spec, err)))
         return rc;

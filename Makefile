@@ -43,7 +43,7 @@ OPT      += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-poi
 WARN     += -Wno-format-truncation # gcc 12 sees null destinations where a sanitizer only asks for them
 endif
 
-ROOMS     = series plot stage rl eval import flow nn cpu op graph dev env ranks demos run stream lang conf wire base
+ROOMS     = series plot learn stage rl eval import flow nn cpu op graph dev env ranks demos run stream lang conf wire base
 ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))

@@ -25,6 +25,7 @@ enum mf_purpose {
     MF_RNG_TEST,
     MF_RNG_DROPOUT, /* of a cloning's attention */
     MF_RNG_SHIFT,   /* random shift of pictures */
+    MF_RNG_SAC,     /* minibatches of a replay buffer, and their noise */
     MF_RNG_FPO,     /* times and noises of FPO's losses, and their keys */
 };
 

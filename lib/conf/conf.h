@@ -30,6 +30,7 @@ enum mf_type {
 #define MF_VALUE_INT(member)    int64_t member;
 #define MF_VALUE_FLOAT(member)  double member;
 #define MF_VALUE_CHOICE(member) int member;
+#define MF_VALUE_INTS(member)   struct mf_ints member;
 
 enum { MF_LIST_MAX = 16 };
 

@@ -75,6 +75,9 @@ const struct mf_key mf_keys[] = {
 #define PPO                        KEY
 #include "conf/training.inc"
 
+#define SAC(key, type, ...) {"sac." #key, MF_##type, __VA_ARGS__},
+#include "conf/sac.inc"
+
     {"collect.actor", MF_CHOICE, "policy", "policy|expert", NULL,
      "source of actions: the policy, or the scripted expert of the environment"},
     {"collect.episodes", MF_INT, "0", "[0,)", NULL,

@@ -215,6 +215,8 @@ int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_co
         asked.noise_method = s.noise_method;
         asked.learned_noise = s.learned_noise;
     }
+    if (s.steer == MF_STEER_SAC)
+        asked.n_critic = 0;
     rc = rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
     return rc ? rc : holds_obs(&stream->obs, conf, err);
 }

@@ -185,7 +185,7 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
     const struct mf_columns *q = &a->columns;
     if (!a->policy)
         return mf_vec_expert(a->vec, mf_columns_at(q, a->id.actions, t), err);
-    const bool chain = mf_policy_scores_chain(&a->policy->spec);
+    const bool chain = mf_policy_scores_chain(&a->policy->spec), scored = a->policy->spec.steer != MF_STEER_SAC;
     int32_t *inds = chain ? mf_columns_at(q, a->id.inds, t) : NULL;
     uint64_t *draws = mf_policy_is_fpo(&a->policy->spec) ? mf_columns_at(q, a->id.draws, t) : NULL;
     draw(a, inds, draws);
@@ -196,7 +196,7 @@ static int act(struct mf_actor *a, size_t t, struct mf_err *err)
                           .draws = draws,
                           .chains = chain ? mf_columns_at(q, a->id.chains, t) : NULL,
                           .samples = chain ? NULL : mf_columns_at(q, a->id.samples, t),
-                          .logprobs = mf_columns_at(q, a->id.logprobs, t),
+                          .logprobs = scored ? mf_columns_at(q, a->id.logprobs, t) : NULL,
                           .values = critic(a) ? mf_columns_at(q, a->id.values, t) : NULL,
                           .actions = mf_columns_at(q, a->id.actions, t),
                           .encoding = a->encoding >= 0 ? mf_columns_at(q, a->id.obs[a->encoding], t) : NULL};

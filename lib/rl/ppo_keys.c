@@ -18,6 +18,13 @@ const struct mf_bind mf_trainer_binds[] = {
     {0},
 };
 
+const struct mf_bind mf_sac_binds[] = {
+#define SAC(key, ...) {"sac." #key, offsetof(struct mf_sac_opts, key)},
+#include "conf/sac.inc"
+    {"advantage.gamma", offsetof(struct mf_sac_opts, gamma)},
+    {0},
+};
+
 const struct mf_bind mf_noise_binds[] = {
 #define NOISE(key, member, ...) {"policy." #key, offsetof(struct mf_noise_opts, member)},
 #include "conf/policy.inc"

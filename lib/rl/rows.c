@@ -27,7 +27,8 @@ static int by_src_and_env(const void *a, const void *b)
 static int bind_all(struct round_slice *s, const struct mf_policy_spec *spec, struct mf_frame *const *frames,
                     const double *noise, size_t n, struct mf_err *err)
 {
-    const unsigned need = (mf_policy_scores_chain(spec) ? MF_NEED_CHAINS : MF_NEED_SAMPLES) | MF_NEED_ADVANTAGES |
+    const unsigned learned = spec->steer == MF_STEER_SAC ? 0 : MF_NEED_ADVANTAGES,
+                   need = (mf_policy_scores_chain(spec) ? MF_NEED_CHAINS : MF_NEED_SAMPLES) | learned |
                           (spec->n_critic ? MF_NEED_VALUES : 0);
     for (size_t i = 0; i < n; i++) {
         s[i] = (struct round_slice){.frame = frames[i], .src = "", .noise = noise[i]};
@@ -69,6 +70,8 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
         if (dim[i].got != (size_t)dim[i].want)
             return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s %zu, the policy has %d", (long long)r->iter,
                               dim[i].what, dim[i].got, dim[i].want);
+    if (s->steer == MF_STEER_SAC)
+        return 0;
     size_t row = r->prev_logprobs->count / (r->T * r->N);
     if (row != (size_t)mf_logprob_width(s))
         return mf_err_set(err, MF_EFORMAT, "rollout %lld: prev_logprobs has %zu numbers a decision, the objective %d",
@@ -89,6 +92,8 @@ static struct mf_rows shape_of(const struct mf_policy_spec *s)
                                  : single ? 1
                                           : s->K,
                             .C = s->n_action_steps,
+                            .X = s->n_action_steps * s->action_dim,
+                            .judged = s->steer == MF_STEER_SAC,
                             .E = mf_logprob_width(s),
                             .single = single,
                             .fpo = fpo};
@@ -107,6 +112,8 @@ static void place(struct mf_rows *r, struct mf_arena *a)
     r->advantage = mf_arena_take(a, n, sizeof *r->advantage);
     r->returns = mf_arena_take(a, n, sizeof *r->returns);
     r->values = mf_arena_take(a, n, sizeof *r->values);
+    r->action = r->judged ? mf_arena_take(a, n * (size_t)r->X, sizeof *r->action) : NULL;
+    r->end = r->judged ? mf_arena_take(a, n, sizeof *r->end) : NULL;
     r->n_exec = mf_arena_take(a, n, sizeof *r->n_exec);
     r->share = mf_arena_take(a, n, sizeof *r->share);
 }
@@ -236,6 +243,19 @@ static int copy_sample(struct mf_rows *r, const struct mf_rollout *s, const stru
     return 0;
 }
 
+/* What critics of actions need: the executed action, its reward, and whether the episode goes on. */
+static void copy_action(struct mf_rows *r, const struct mf_rollout *s, const struct mf_policy *p, size_t row, size_t at)
+{
+    const size_t X = (size_t)r->X, A = (size_t)p->spec.action_dim;
+    double reward = 0;
+    for (size_t j = 0; j < X; j++)
+        r->action[row * X + j] = s->actions[at * X + j] * p->action_scale[j % A] + p->action_offset[j % A];
+    for (int c = 0; c < r->n_exec[row]; c++)
+        reward += (double)s->rewards[at * s->C + (size_t)c];
+    r->returns[row] = (float)reward;
+    r->end[row] = s->terminated[at] || s->truncated[at];
+}
+
 static int copy_row(struct mf_rows *r, const struct round_slice *s, const struct mf_policy *p, size_t row, size_t at,
                     struct mf_err *err)
 {
@@ -246,12 +266,16 @@ static int copy_row(struct mf_rows *r, const struct round_slice *s, const struct
                                               : copy_sample(r, q, &p->spec, row, at, err);
     if (rc)
         return rc;
+    r->n_exec[row] = q->n_exec ? q->n_exec[at] : (int32_t)q->C;
+    if (r->judged) {
+        copy_action(r, q, p, row, at);
+        return 0;
+    }
     memcpy(r->old + row * (size_t)r->E, (const float *)q->prev_logprobs->data + at * (size_t)r->E,
            (size_t)r->E * sizeof(float));
     r->advantage[row] = q->advantages[at];
     r->returns[row] = q->returns[at];
     r->values[row] = p->spec.n_critic ? q->prev_values[at] : 0;
-    r->n_exec[row] = q->n_exec ? q->n_exec[at] : (int32_t)q->C;
     return 0;
 }
 

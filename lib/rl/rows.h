@@ -20,8 +20,9 @@
 struct mf_rows {
     size_t n, n_live;
     size_t T, N;
-    int O, D, P, k, C, E;
+    int O, D, P, k, C, E, X; /* X: C * action_dim */
     bool single, fpo;        /* one drawn denoising step a row; FPO's draws */
+    bool judged;             /* policy.steer=sac: `action` and `end`, no advantages and log-probabilities */
     uint32_t *live;          /* (n_live) rows that enter the losses */
     float *obs;              /* (n, O) normalised */
     float *chain;            /* (n, P, D) */
@@ -31,7 +32,9 @@ struct mf_rows {
     float *old;              /* (n, E) log-probabilities at rollout */
     float *correction;       /* (n, ratios) proximal.h's p/b, malloc'ed; NULL: all are 1 */
     float *advantage;        /* (n) */
-    float *returns, *values; /* (n) values: 0 without a critic */
+    float *returns, *values; /* (n) values: 0 without a critic. Of policy.steer=sac the sum of the executed rewards */
+    float *action;           /* (n, X) executed, normalised; of policy.steer=sac, else NULL */
+    uint8_t *end;            /* (n) the episode ended; the same */
     int32_t *n_exec;         /* (n) executed control steps */
     float *share;            /* (n) T / live steps of the row's environment */
     int64_t control_steps;   /* of the valid rows */

@@ -12,7 +12,7 @@
 #include "flow/frames.h"
 #include "flow/grid.h"
 #include "run/runs.h"
-#include "rl/proximal.h"
+#include "rl/algorithm.h"
 
 /* The schedule of sigma's upper bound is over control steps, that of sde's and cps's level over iterations. */
 static void put_noise_in_force(struct mf_trainer *t)
@@ -20,7 +20,9 @@ static void put_noise_in_force(struct mf_trainer *t)
     const struct mf_noise_opts *o = &t->noise;
     struct mf_policy *p = &t->policy;
     double low = o->min_std, high;
-    if (p->spec.noise_method == MF_FLOW_NOISE) {
+    if (p->spec.steer == MF_STEER_SAC) { /* its algorithm has set whether it explores */
+        low = high = p->noise_high;
+    } else if (p->spec.noise_method == MF_FLOW_NOISE) {
         high = mf_noise_level((enum mf_level_schedule)o->decay_type, low, o->max_std,
                               (double)p->global_step / (double)o->decay_steps);
     } else {
@@ -61,37 +63,34 @@ static void set_encoder(struct mf_policy *p, const struct mf_trainer_opts *o)
 int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts,
                     struct mf_err *err)
 {
-    *t = (struct mf_trainer){.noise = opts->noise, .stale.max_lag = opts->max_lag};
-    if (spec->steer == MF_STEER_SAC)
-        return mf_err_set(err, MF_EUSAGE,
-                          "policy.steer=sac is for mf-sac, and this is mf-ppo: give mf-collect policy.steer=ppo");
+    *t = (struct mf_trainer){.algorithm = opts->algorithm, .noise = opts->noise, .stale.max_lag = opts->max_lag};
     int rc = check_noise(spec, &opts->noise, err);
     if (rc || (rc = open_engine(t, opts, err)) || (rc = mf_policy_init(&t->policy, spec, err)))
         return rc;
     mf_engine_log(t->engine);
     mf_policy_fresh(&t->policy, (uint64_t)opts->ppo.seed);
+    set_encoder(&t->policy, opts);
+    if ((rc = t->algorithm->open(t, opts, err)))
+        return rc;
     put_noise_in_force(t);
     strcpy(t->start, t->digest);
-    set_encoder(&t->policy, opts);
-    return mf_ppo_new(&t->learner, t->engine, &t->policy, &opts->ppo, err);
+    return 0;
 }
 
 int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts, size_t n, int served,
                       struct mf_memory *to, struct mf_err *err)
 {
-    struct mf_trainer t = {0};
+    struct mf_trainer t = {.algorithm = opts->algorithm};
     int rc = open_engine(&t, opts, err);
     if (!rc)
         rc = mf_policy_outline(&t.policy, spec, err);
     set_encoder(&t.policy, opts);
     if (!rc)
-        rc = mf_ppo_new(&t.learner, t.engine, &t.policy, &opts->ppo, err);
+        rc = t.algorithm->open(&t, opts, err);
     if (!rc) {
         mf_policy_memory(&t.policy, to);
-        mf_ppo_memory(t.learner, n, to);
+        rc = t.algorithm->memory(&t, opts, n, to, err);
     }
-    if (!rc && (opts->ppo.recompute_logprobs || opts->ppo.proximal > 0))
-        rc = mf_proximal_memory(t.engine, &t.policy, n, to, err);
     /* The next version is encoded in frames of at most 64 MiB and copied into messages, after the rows are freed. */
     double policy = (double)(t.policy.params.size * sizeof(float)), next = 2 * policy + fmin(policy, 64 << 20);
     if (!rc && served)
@@ -102,7 +101,8 @@ int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer
 
 void mf_trainer_release(struct mf_trainer *t)
 {
-    mf_ppo_free(t->learner);
+    if (t->algorithm)
+        t->algorithm->close(t);
     mf_policy_release(&t->policy);
     mf_engine_close(t->engine);
     for (int i = 0; i < t->n_states; i++)
@@ -133,7 +133,7 @@ static int resume(struct mf_trainer *t, const struct mf_loaded *l, struct mf_err
 {
     const struct mf_state *s;
     const char *start = mf_loaded_extra(l, "start");
-    int rc = mf_optimizer_load(mf_ppo_optimizer(t->learner), l, err);
+    int rc = t->algorithm->load(t, l, true, err);
     snprintf(t->start, sizeof t->start, "%s", start ? start : "");
     for (int i = 0, n = mf_loaded_states(l, &s); rc == 0 && i < n; i++)
         rc = keep_state(t, s[i].src, s[i].bytes, s[i].size, err);
@@ -154,7 +154,7 @@ int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum m
         rc = resume(t, l, err);
     } else if (rc == 0) {
         p->version = p->iter = p->global_step = 0;
-        mf_optimizer_average_anew(mf_ppo_optimizer(t->learner));
+        rc = t->algorithm->load(t, l, false, err);
     }
     mf_checkpoint_close(l);
     t->stale.first = p->version;
@@ -193,21 +193,11 @@ int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, 
                             run, named, was ? was : "null");
 }
 
-int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err)
+int mf_trainer_save(struct mf_trainer *t, const char *path, struct mf_err *err)
 {
-    char minibatches[32];
-    const struct mf_optimizer *o = mf_ppo_optimizer(t->learner);
-    snprintf(minibatches, sizeof minibatches, "%lld", (long long)o->minibatches);
-    const char *extra[][2] = {{o->opts.counter, minibatches}, {"start", t->start}};
-    struct mf_checkpoint c = {.policy = (struct mf_policy *)(uintptr_t)&t->policy,
-                              .ema = o->ema,
-                              .adam = &o->adam,
-                              .kind = "ppo",
-                              .n_states = t->n_states,
-                              .states = t->states,
-                              .n_extra = *t->start ? 2 : 1,
-                              .extra = extra};
-    return mf_checkpoint_save(path, &c, err);
+    struct mf_checkpoint c = {
+        .policy = &t->policy, .kind = t->algorithm->name, .n_states = t->n_states, .states = t->states};
+    return t->algorithm->save(t, path, &c, err);
 }
 
 /* The slices of the parts that are not too old, maybe none; the caller frees the list. */
@@ -246,7 +236,7 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
         rc = mf_rows_gather(&rows, &t->policy, noise, slices, n, err);
     rows.lagged = lagged;
     if (rc == 0)
-        rc = mf_ppo_update(t->learner, &rows, stats, err);
+        rc = t->algorithm->update(t, &rows, stats, err);
     if (rc == 0 && stats->logratio_gap > 0 && !t->stale.foreign && !stats->lagged)
         mf_log(MF_LOG_WARN,
                "round %lld: log-probabilities differ by %.3g before the first step: if another device sampled it, set "

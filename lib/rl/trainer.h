@@ -1,4 +1,4 @@
-/* trainer.h - the state of a PPO run: policy, learner, current noise, collectors' states; and its checkpoints.
+/* trainer.h - the state of a run: policy, learner, current noise, collectors' states; and its checkpoints.
  */
 #ifndef MF_RL_TRAINER_H
 #define MF_RL_TRAINER_H
@@ -10,7 +10,11 @@
 #include "graph/plan.h"
 #include "rl/health.h"
 #include "rl/ppo.h"
+#include "rl/sac.h"
 #include "rl/staleness.h"
+
+struct mf_algorithm;
+extern const struct mf_algorithm mf_algorithm_ppo, mf_algorithm_sac;
 
 struct mf_noise_opts { /* the noise keys of conf/policy.inc */
 #define NOISE(key, member, type, ...) MF_VALUE_##type(member)
@@ -21,7 +25,9 @@ struct mf_trainer_opts {
     const char *device;
     int64_t threads;
     int precision; /* enum mf_precision */
-    struct mf_ppo_opts ppo;
+    const struct mf_algorithm *algorithm;
+    struct mf_ppo_opts ppo; /* its seed is that of every algorithm */
+    struct mf_sac_opts sac;
     struct mf_noise_opts noise;
     int64_t max_lag;        /* as in staleness.h */
     bool freeze_encoder;    /* the observation's encoder is not trained */
@@ -34,7 +40,8 @@ enum { MF_TRAINER_PAST = 64 };
 struct mf_trainer {
     struct mf_engine *engine;
     struct mf_policy policy;
-    struct mf_ppo *learner;
+    const struct mf_algorithm *algorithm;
+    void *learner; /* the algorithm's */
     struct mf_noise_opts noise;
     struct mf_state *states; /* opaque states of the collectors after their last rounds, one per name */
     int n_states;
@@ -63,7 +70,7 @@ int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum m
  */
 int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, const char *named, const char *was,
                      enum mf_weights which, struct mf_err *err);
-int mf_trainer_save(const struct mf_trainer *t, const char *path, struct mf_err *err);
+int mf_trainer_save(struct mf_trainer *t, const char *path, struct mf_err *err);
 
 /* Learns from those of a round's n parts that are not too old; *steps: their control steps. If all are too old: 0, no
  * steps, and NaN where statistics have no value. */

@@ -303,11 +303,11 @@ static int check_values(const struct mf_rollout *r, const struct mf_frame *f, un
 }
 
 /* The observations, of any names, and the log-probs, whose shape depends on the objective. */
-static int bind_open_shapes(struct mf_rollout *r, const struct mf_frame *f, struct mf_err *err)
+static int bind_open_shapes(struct mf_rollout *r, const struct mf_frame *f, unsigned need, struct mf_err *err)
 {
     int observations = 0;
     r->prev_logprobs = mf_frame_find(f, "prev_logprobs");
-    if (!r->prev_logprobs)
+    if (!r->prev_logprobs && need & (MF_NEED_CHAINS | MF_NEED_ADVANTAGES))
         return mf_err_set(err, MF_EFORMAT, "there is no array 'prev_logprobs'");
     for (int i = 0; i < mf_frame_arrays(f); i++) {
         const struct mf_array *a = mf_frame_array(f, i);
@@ -362,6 +362,6 @@ int mf_rollout_bind(struct mf_rollout *r, const struct mf_frame *f, unsigned nee
     if (!rc)
         rc = check_values(r, f, need, err);
     if (!rc && need & (MF_NEED_CHAINS | MF_NEED_SAMPLES))
-        rc = bind_open_shapes(r, f, err);
+        rc = bind_open_shapes(r, f, need, err);
     return rc ? mf_err_at(err, "the rollout of iteration %lld", (long long)r->iter) : 0;
 }

@@ -15,7 +15,7 @@ enum mf_need {
     MF_NEED_ADVANTAGES = 1 << 2, /* advantages, returns */
     MF_NEED_GROUPS = 1 << 3,     /* group */
     MF_NEED_SUCCESS = 1 << 4,    /* success */
-    MF_NEED_SAMPLES = 1 << 5,    /* samples, prev_logprobs, obs/..., actions */
+    MF_NEED_SAMPLES = 1 << 5,    /* samples, obs/..., actions; with advantages prev_logprobs, too */
 };
 
 struct mf_rollout {

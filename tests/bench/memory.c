@@ -39,7 +39,7 @@ static int estimate(const struct words *w, const struct mf_conf *c, struct mf_me
 
 int main(int argc, char **argv)
 {
-    struct words w = {.opts = {.device = "cpu", .threads = 2, .precision = MF_FP32}};
+    struct words w = {.opts = {.algorithm = &mf_algorithm_ppo, .device = "cpu", .threads = 2, .precision = MF_FP32}};
     struct mf_memory m = {.beside = NULL};
     struct mf_err err;
     struct mf_conf *c = mf_conf_new();

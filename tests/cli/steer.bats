@@ -80,3 +80,52 @@ refuses() {
     mf-collect env=point collect.actor=expert collect.episodes=60 2>/dev/null | mf-record demos.hdf5 2>/dev/null
     refuses 2 'mf-bc trains the flow' mf-bc clone.dataset=demos.hdf5 policy.steer=ppo run.dir=bc
 }
+
+# sac DIR WORD..: mf-collect | mf-sac to its end; the last checkpoint's path in $last.
+sac() {
+    local dir=$1 status
+    shift
+    mf-collect "${small[@]}" "${off[@]}" run.dir="$dir" "$@" 2>"$dir.err" | mf-sac "${small[@]}" "${off[@]}" run.dir="$dir" "$@" >"$dir.mf" 2>>"$dir.err"
+    status=${PIPESTATUS[*]}
+    last=$(newest "$dir")
+    [[ $status == "0 0" ]] || { cat "$dir.err"; echo "status $status"; return 1; }
+}
+off=(policy.steer=sac 'policy.steer_hidden=[24,16]' 'sac.critic_hidden=[32,32]' sac.batch_size=32 sac.warmup_decisions=300
+    sac.updates=.2 sac.replay_decisions=700 training.num_steps_per_rollout=12)
+
+@test "mf-sac trains the latent actor off-policy, in both forms: the flow keeps its bits, threads and slices give the same" {
+    clone && sac a policy.checkpoint="$clone" && mf-check a.mf &&
+        mf-view a.mf | jq -es 'map(select(.mf == "metrics").values) | (.[0]["train/minibatches"] == 0) and
+            .[-1]["train/minibatches"] > 20 and .[-1]["train/replay"] == 700 and (.[-1] | has("train/q") and has("train/distill_loss") and has("train/alpha")
+            and (has("train/ratio_mean") or has("train/noise") or has("train/explained_variance") | not))' >/dev/null || { cat a.err; return 1; }
+    cmp <(flow "$clone") <(flow "$last") && cp "$last" want && sac b policy.checkpoint="$clone" collect.slices=5 threads=1 && cmp "$last" want || return 1
+    sac c policy.checkpoint="$clone" sac.form=noise && ! cmp -s "$last" want &&
+        mf-view c.mf | jq -es 'map(select(.mf == "metrics").values)[-1] | has("train/q") and (has("train/distill_loss") | not)' >/dev/null &&
+        mf-eval c env=point eval.num_episodes=20 >/dev/null 2>&1
+}
+
+@test "SIGKILL of mf-collect or mf-sac, then a resume: the same bytes, replay buffer and all" {
+    small+=("${off[@]}" training.total_timesteps=9000)
+    sac want && want=$last
+    local stages=(mf-collect mf-sac) i shell end=k/checkpoints/${want##*/}
+    for i in {0..40}; do
+        bash -c 'mf-collect "$@" run.dir=k run.resume=auto | mf-sac "$@" run.dir=k run.resume=auto' _ "${small[@]}" >/dev/null 2>>k.err &
+        shell=$!
+        sleep "0.$((RANDOM % 60 + 20))"
+        ((i > 5)) || kill -9 "$(pgrep -P "$shell" -x "${stages[i % 2]}")" 2>/dev/null || true
+        wait "$shell" || true
+        [[ ! -e $end || $i -le 5 ]] || break
+    done
+    cmp "$want" "$end" && cmp <(cd want/replay && md5sum ./*) <(cd k/replay && md5sum ./*) || { tail -n 5 k.err; ls want/replay k/replay; return 1; }
+    [[ $(find k/replay -name '0*' | wc -l) -le 6 ]] # 192 decisions each
+}
+
+@test "mf-sac and mf-ppo refuse each other's streams, and buffers that do not fit" {
+    mf-collect "${small[@]}" "${off[@]}" run.dir=s 2>/dev/null | tee s.mf | mf-sac run.dir=s "${off[@]}" >/dev/null 2>&1
+    mf-collect "${small[@]}" "${steer[@]}" run.dir=p 2>/dev/null | tee p.mf | mf-gae | tee adv.mf | mf-ppo run.dir=p >/dev/null 2>&1
+    mf-check s.mf && refuses 2 'policy.steer=sac is for mf-sac' mf-ppo --in s.mf run.dir=x &&
+        refuses 2 'mf-sac trains the latent actor of policy.steer=sac' mf-sac --in adv.mf run.dir=x &&
+        refuses 2 'a round of 192 decisions exceeds sac.replay_decisions=100' mf-sac --in s.mf run.dir=y sac.replay_decisions=100 &&
+        refuses 1 'more than the machine has: lower sac.replay_decisions' mf-sac --in s.mf run.dir=z sac.replay_decisions=40000000000 &&
+        refuses 2 'sac.critic_hidden needs 1 to' mf-sac --in s.mf run.dir=v 'sac.critic_hidden=[]'
+}

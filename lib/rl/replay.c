@@ -1,0 +1,282 @@
+#include "rl/replay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/runs.h"
+#include "run/safetensors.h"
+
+static void place(struct mf_replay *r, struct mf_arena *a)
+{
+    const size_t n = r->room;
+    r->obs = mf_arena_take(a, n * (size_t)r->O, sizeof *r->obs);
+    r->noise = mf_arena_take(a, n * (size_t)r->D, sizeof *r->noise);
+    r->action = mf_arena_take(a, n * (size_t)r->X, sizeof *r->action);
+    r->reward = mf_arena_take(a, n, sizeof *r->reward);
+    r->next = mf_arena_take(a, n, sizeof *r->next);
+    r->flags = mf_arena_take(a, n, sizeof *r->flags);
+}
+
+static struct mf_replay shape_of(const struct mf_policy_spec *s, size_t room)
+{
+    return (struct mf_replay){.O = s->net.O, .D = s->net.D, .X = s->n_action_steps * s->action_dim, .room = room};
+}
+
+size_t mf_replay_memory(const struct mf_policy_spec *s, size_t room)
+{
+    struct mf_replay r = shape_of(s, room);
+    place(&r, &r.arena);
+    return r.arena.used;
+}
+
+int mf_replay_init(struct mf_replay *r, const struct mf_policy_spec *s, size_t room, struct mf_err *err)
+{
+    *r = shape_of(s, room);
+    place(r, &r->arena);
+    int rc = mf_arena_alloc(&r->arena, "the replay buffer: lower sac.replay_decisions", err);
+    if (rc == 0)
+        place(r, &r->arena);
+    return rc;
+}
+
+void mf_replay_release(struct mf_replay *r)
+{
+    mf_arena_release(&r->arena);
+    *r = (struct mf_replay){.O = 0};
+}
+
+/* Decisions that ended the last round are followed by those that begin this one, if it has the same environments. */
+static void begin_round(struct mf_replay *r, size_t T, size_t N)
+{
+    const size_t before = r->last_T * r->last_N;
+    for (size_t e = 0; r->last_N == N && before <= r->room && e < N; e++) {
+        const int64_t row = r->total - (int64_t)before + (int64_t)((e + 1) * r->last_T - 1),
+                      successor = r->total + (int64_t)(e * T);
+        r->next[(size_t)row % r->room] = (uint32_t)(successor - row);
+    }
+    r->last_T = T;
+    r->last_N = N;
+    r->added = true;
+    r->least = r->least && r->least < T * N ? r->least : T * N;
+}
+
+static void append(struct mf_replay *r, const float *obs, const float *noise, const float *action, float reward,
+                   uint8_t flags, bool last)
+{
+    const size_t at = (size_t)(r->total++ % (int64_t)r->room);
+    memcpy(r->obs + at * (size_t)r->O, obs, (size_t)r->O * sizeof *obs);
+    memcpy(r->noise + at * (size_t)r->D, noise, (size_t)r->D * sizeof *noise);
+    memcpy(r->action + at * (size_t)r->X, action, (size_t)r->X * sizeof *action);
+    r->reward[at] = reward;
+    r->flags[at] = flags;
+    r->next[at] = !last;
+}
+
+size_t mf_replay_add(struct mf_replay *r, const struct mf_rows *rows, double shift)
+{
+    const size_t O = (size_t)r->O, D = (size_t)r->D, X = (size_t)r->X;
+    size_t live = 0;
+    begin_round(r, rows->T, rows->N);
+    for (size_t i = 0; i < rows->n; i++) {
+        const bool lives = live < rows->n_live && rows->live[live] == i;
+        const double reward = (double)rows->returns[i] + shift * rows->n_exec[i];
+        append(r, rows->obs + i * O, rows->chain + i * D, rows->action + i * X, lives ? (float)reward : 0,
+               (uint8_t)((lives ? MF_ROW_LIVE : 0) | (lives && rows->end[i] ? MF_ROW_END : 0)),
+               i % rows->T == rows->T - 1);
+        live += lives;
+    }
+    return live;
+}
+
+/* The successor of the row at `at`; SIZE_MAX: the row cannot be learned from. */
+static size_t successor(const struct mf_replay *r, size_t at)
+{
+    const size_t next = (at + r->next[at]) % r->room;
+    if (!(r->flags[at] & MF_ROW_LIVE))
+        return SIZE_MAX;
+    if (r->flags[at] & MF_ROW_END)
+        return at;
+    return r->next[at] && r->flags[next] & MF_ROW_LIVE ? next : SIZE_MAX;
+}
+
+bool mf_replay_draw(const struct mf_replay *r, struct mf_rng *rng, size_t n, size_t *at, size_t *next)
+{
+    const size_t count = r->total < (int64_t)r->room ? (size_t)r->total : r->room;
+    bool any = false;
+    for (size_t i = 0; i < count && !any; i++)
+        any = successor(r, i) != SIZE_MAX;
+    for (size_t i = 0; any && i < n; i++)
+        do { /* by age, which a resumed run knows, too */
+            at[i] = (size_t)(r->total - 1 - (int64_t)mf_rng_below(rng, (uint32_t)count)) % r->room;
+            next[i] = successor(r, at[i]);
+        } while (next[i] == SIZE_MAX);
+    return any;
+}
+
+/* ---- files ---- */
+
+static void path_of(char path[MF_PATH_MAX], const char *folder, int64_t iter)
+{
+    snprintf(path, MF_PATH_MAX, "%.900s/%06lld.safetensors", folder, (long long)iter);
+}
+
+/* Two views of the newest round: the ring may end within it. */
+struct columns {
+    struct mf_array array[5];
+};
+
+static struct columns columns_of(const struct mf_replay *r, size_t n, void *const data[5])
+{
+    static const char *const name[] = {"obs", "noise", "action", "reward", "flags"};
+    const size_t width[] = {(size_t)r->O, (size_t)r->D, (size_t)r->X, 1, 1};
+    struct columns c = {0};
+    for (int i = 0; i < 5; i++) {
+        struct mf_array *a = &c.array[i];
+        snprintf(a->name, sizeof a->name, "%s", name[i]);
+        a->dtype = i < 4 ? MF_F32 : MF_U8;
+        a->rank = 2;
+        a->dim[0] = n;
+        a->dim[1] = width[i];
+        a->count = n * width[i];
+        a->bytes = a->count * mf_dtype_size(a->dtype);
+        a->data = data[i];
+    }
+    return c;
+}
+
+int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct mf_err *err)
+{
+    const size_t n = r->added ? r->last_T * r->last_N : 0, O = (size_t)r->O, D = (size_t)r->D, X = (size_t)r->X;
+    char path[MF_PATH_MAX], T[24], N[24];
+    struct mf_arena arena = {0};
+    float *obs = NULL, *noise = NULL, *action = NULL, *reward = NULL;
+    uint8_t *flags = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        obs = mf_arena_take(&arena, n * O, sizeof *obs);
+        noise = mf_arena_take(&arena, n * D, sizeof *noise);
+        action = mf_arena_take(&arena, n * X, sizeof *action);
+        reward = mf_arena_take(&arena, n, sizeof *reward);
+        flags = mf_arena_take(&arena, n, 1);
+        if (pass == 0 && mf_arena_alloc(&arena, "a round", err))
+            return err->code;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const size_t at = (size_t)(r->total - (int64_t)(n - i)) % r->room;
+        memcpy(obs + i * O, r->obs + at * O, O * sizeof *obs);
+        memcpy(noise + i * D, r->noise + at * D, D * sizeof *noise);
+        memcpy(action + i * X, r->action + at * X, X * sizeof *action);
+        reward[i] = r->reward[at];
+        flags[i] = r->flags[at];
+    }
+    struct columns c = columns_of(r, n, (void *[]){obs, noise, action, reward, flags});
+    snprintf(T, sizeof T, "%zu", n ? r->last_T : 0);
+    snprintf(N, sizeof N, "%zu", n ? r->last_N : 0);
+    path_of(path, folder, iter);
+    struct mf_meta meta[] = {{"decisions", T}, {"environments", N}};
+    int rc = mkdir(folder, 0777) && errno != EEXIST ? mf_err_errno(err, "%s", folder)
+                                                    : mf_safetensors_write(path, c.array, 5, meta, 2, err);
+    mf_arena_release(&arena);
+    r->added = false;
+    /* One more than the buffer needs: the run may end before the checkpoint of this round. */
+    for (int64_t old = r->least ? iter - (int64_t)(r->room / r->least) - 2 : -1; rc == 0 && old >= 0; old--) {
+        path_of(path, folder, old);
+        if (unlink(path))
+            break;
+    }
+    return rc;
+}
+
+static size_t count_of(const struct mf_safetensors *f, const char *key)
+{
+    const char *text = mf_safetensors_meta(f, key);
+    unsigned long long n = 0;
+    return text && sscanf(text, "%llu", &n) == 1 && n <= UINT32_MAX ? (size_t)n : 0;
+}
+
+static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
+{
+    struct mf_safetensors f;
+    int rc = mf_safetensors_open(&f, path, err);
+    if (rc)
+        return rc;
+    const size_t T = count_of(&f, "decisions"), N = count_of(&f, "environments"), n = T * N;
+    const struct columns want = columns_of(r, n, (void *[5]){NULL});
+    const char *data[5];
+    for (int i = 0; rc == 0 && i < 5; i++) {
+        const struct mf_array *a = mf_safetensors_find(&f, want.array[i].name);
+        if (!a || a->dtype != want.array[i].dtype || a->count != want.array[i].count)
+            rc = mf_err_set(err, MF_EFORMAT,
+                            "%s is no round of this policy's replay buffer: '%s' is missing or of another "
+                            "shape",
+                            path, want.array[i].name);
+        else
+            data[i] = a->data;
+    }
+    if (rc == 0 && n)
+        begin_round(r, T, N);
+    r->added = false;
+    struct mf_arena arena = {0};
+    float *row = NULL;
+    const size_t floats = (size_t)(r->O + r->D + r->X + 1);
+    for (int pass = 0; rc == 0 && pass < 2; pass++) {
+        row = mf_arena_take(&arena, floats, sizeof *row);
+        rc = pass ? 0 : mf_arena_alloc(&arena, "a row", err);
+    }
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        float *to = row;
+        for (int k = 0; k < 4; k++) {
+            const size_t width = want.array[k].dim[1];
+            memcpy(to, data[k] + i * width * sizeof *to, width * sizeof *to);
+            to += width;
+        }
+        append(r, row, row + r->O, row + r->O + r->D, row[floats - 1], (uint8_t)data[4][i], i % T == T - 1);
+    }
+    mf_arena_release(&arena);
+    mf_safetensors_close(&f);
+    return rc;
+}
+
+/* Decisions of a round's file; 0: there is none. */
+static int64_t decisions(const char *path)
+{
+    struct mf_safetensors f;
+    struct mf_err none;
+    if (access(path, F_OK) || mf_safetensors_open(&f, path, &none))
+        return 0;
+    const size_t n = count_of(&f, "decisions") * count_of(&f, "environments");
+    mf_safetensors_close(&f);
+    return (int64_t)n;
+}
+
+int mf_replay_load(struct mf_replay *r, const char *folder, int64_t iter, int64_t total, struct mf_err *err)
+{
+    const int64_t need = total < (int64_t)r->room ? total : (int64_t)r->room;
+    char path[MF_PATH_MAX];
+    int64_t first = iter, found = 0;
+    path_of(path, folder, iter); /* a killed run's */
+    unlink(path);
+    strcat(path, ".part");
+    unlink(path);
+    while (found < need && first > 0) {
+        path_of(path, folder, --first);
+        if (access(path, F_OK))
+            break;
+        found += decisions(path);
+    }
+    if (found < need || found > total)
+        return mf_err_set(err, MF_EFORMAT,
+                          "%s has %lld of the last %lld decisions that the replay buffer needs: start over with "
+                          "run.resume=never run.force=true",
+                          folder, (long long)found, (long long)need);
+    r->total = total - found;
+    for (int64_t i = first; i < iter; i++) {
+        path_of(path, folder, i);
+        int rc = load_round(r, path, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}

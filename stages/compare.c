@@ -16,7 +16,7 @@
 struct compare {
     struct mf_ints seeds;
     const char *clone;
-    double success;
+    struct mf_target target;
     int format;
     struct mf_methods methods;
 };
@@ -24,10 +24,10 @@ struct compare {
 static const struct mf_bind binds[] = {
     {"compare.seeds", offsetof(struct compare, seeds)},
     {"compare.clone", offsetof(struct compare, clone)},
-    {"report.success", offsetof(struct compare, success)},
     {"eval.format", offsetof(struct compare, format)},
     {0},
 };
+static const struct mf_bind_table tables[] = {{mf_target_binds, offsetof(struct compare, target)}, {0}};
 
 enum { COLUMNS = 13, CELL = 80 };
 static const struct mf_grid_column column[COLUMNS] = {{"method", -16},
@@ -92,7 +92,7 @@ static struct method_row row_of(const struct compare *c, const struct mf_method 
 {
     const int seeds = c->methods.n_seeds;
     struct method_row r = {
-        .method = m, .score = mf_method_score(m, seeds), .summary = mf_summary_of(&m->cohort, c->success)};
+        .method = m, .score = mf_method_score(m, seeds), .summary = mf_summary_of(&m->cohort, &c->target)};
     if (first)
         r.against = mf_method_pair(first->method, m, seeds);
     r.cost = m->clones ? NAN
@@ -231,10 +231,10 @@ static void put_notes(const struct compare *c, FILE *to)
     char line[400];
     fprintf(to,
             "\nSuccess: fixed trials without noise, of all seeds that count. To it: until the rollouts, with their "
-            "exploration noise,\nsucceeded at a rate of %g on average over %d iterations; means over the seeds that "
+            "exploration noise,\nsucceeded at a rate of %g on average over %lld iterations; means over the seeds that "
             "got there. Cost: seconds of an\niteration, in those of the first row. mb: minibatches of cloning, "
             "without control steps.\n",
-            c->success, MF_LATELY);
+            c->target.success, (long long)c->target.window);
     for (int i = 0; i < c->methods.n * c->methods.n_seeds; i++) {
         const struct mf_method *m = &c->methods.of[i / c->methods.n_seeds];
         const struct mf_method_run *r = &m->run[i % c->methods.n_seeds];
@@ -291,6 +291,7 @@ static const struct mf_stage stage = {
     .role = MF_TOOL,
     .text_out = true,
     .binds = binds,
+    .tables = tables,
     .size = sizeof(struct compare),
     .open = open_compare,
     .work = work,

@@ -19,12 +19,12 @@
 enum { VIDEO_MOST = 16 << 20 }; /* bytes of an embedded video */
 
 struct report {
-    double success;
+    struct mf_target target;
     struct mf_run_logs logs;
     struct mf_evals evals;
 };
 
-static const struct mf_bind binds[] = {{"report.success", offsetof(struct report, success)}, {0}};
+static const struct mf_bind_table tables[] = {{mf_target_binds, offsetof(struct report, target)}, {0}};
 
 static const char style[] =
     "body{font:15px/1.45 sans-serif;max-width:1200px;margin:2em auto;padding:0 1em;color:#222}"
@@ -239,7 +239,7 @@ static void put_page(FILE *to, const struct report *r, const bool *drawn, char *
     fputs(style, to);
     mf_html_put(to, "</style></head><body>\n<h1>", title, "</h1>\n");
     put_machine(to);
-    mf_comparison_put(t, r->success, to);
+    mf_comparison_put(t, &r->target, to);
     mf_evals_put(&r->evals, to);
     if (drawn[t->n_groups]) {
         fputs("<h2>Curves</h2>\n<p>Each curve is the mean over seeds, in a band from minimum to maximum.</p>\n", to);
@@ -331,7 +331,7 @@ static const struct mf_stage stage = {
                 "  mf-report outputs/sweep report.success=.8 >sweep.html\n",
     .role = MF_TOOL,
     .text_out = true,
-    .binds = binds,
+    .tables = tables,
     .size = sizeof(struct report),
     .open = open_report,
     .work = work,

@@ -169,6 +169,8 @@ const struct mf_key mf_keys[] = {
 
     {"report.success", MF_FLOAT, ".9", "(0,1]", NULL,
      "target success rate: mf-report and mf-compare give the time and steps to reach it"},
+    {"report.window", MF_INT, "10", "[1,1000000]", "iterations",
+     "consecutive iterations over which that success rate is an average; a shorter run: all of it"},
 
     {"compare.seeds", MF_INTS, "[0]", "[0,)", NULL, "seeds that each method should have"},
     {"compare.clone", MF_STR, NULL, "path", NULL,

@@ -61,10 +61,10 @@ static void put_changed_keys(FILE *to, const struct mf_run_logs *t, const struct
         fputs(one->text ? "-" : "not known", to);
 }
 
-static void put_row(FILE *to, const struct mf_run_logs *t, int i, double success)
+static void put_row(FILE *to, const struct mf_run_logs *t, int i, const struct mf_target *target)
 {
     const struct mf_cohort *g = &t->group[i];
-    const struct mf_summary s = mf_summary_of(g, success);
+    const struct mf_summary s = mf_summary_of(g, target);
     fprintf(to, "<tr><td><a href=\"#g%d\">", i);
     mf_html_put(to, "", g->label, "</a></td><td><code>");
     put_changed_keys(to, t, g);
@@ -82,10 +82,10 @@ static void put_row(FILE *to, const struct mf_run_logs *t, int i, double success
 }
 
 /* Of runs that are one row, what has a value, a line each. */
-static void put_result(FILE *to, const struct mf_run_logs *t, double success)
+static void put_result(FILE *to, const struct mf_run_logs *t, const struct mf_target *target)
 {
     const struct mf_cohort *g = &t->group[0];
-    const struct mf_summary s = mf_summary_of(g, success);
+    const struct mf_summary s = mf_summary_of(g, target);
     const struct {
         const char *head, *fmt;
         const struct mf_spread *of;
@@ -98,7 +98,8 @@ static void put_result(FILE *to, const struct mf_run_logs *t, double success)
     if (!isnan(s.final.mean)) {
         fputs("<tr><th>final success</th>", to);
         put_final(to, &s);
-        fprintf(to, "</tr>\n<tr><th>reached %g</th><td class=\"n\">%d of %d</td></tr>\n", success, s.reached, g->n);
+        fprintf(to, "</tr>\n<tr><th>reached %g</th><td class=\"n\">%d of %d</td></tr>\n", target->success, s.reached,
+                g->n);
     }
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         if (isnan(row[i].of->mean))
@@ -110,26 +111,26 @@ static void put_result(FILE *to, const struct mf_run_logs *t, double success)
     fputs("</table>\n", to);
 }
 
-void mf_comparison_put(const struct mf_run_logs *t, double success, FILE *to)
+void mf_comparison_put(const struct mf_run_logs *t, const struct mf_target *target, FILE *to)
 {
     fprintf(to,
             "<h2>%s</h2>\n<p>Success is the success rate of the rollouts, with exploration noise. Final success is "
             "taken over the "
             "last tenth of a run's iterations, %d at the most, weighted by episodes; over seeds the mean, and in "
             "brackets the minimum and maximum. The variance is the sample variance over seeds. Steps and seconds of "
-            "training are counted until success was %g on average over %d consecutive iterations (all of a shorter "
+            "training are counted until success was %g on average over %lld consecutive iterations (all of a shorter "
             "run), for the runs that reached it.</p>\n",
-            t->n_groups > 1 ? "Comparison" : "Result", MF_LATELY, success, MF_LATELY);
+            t->n_groups > 1 ? "Comparison" : "Result", MF_LATELY, target->success, (long long)target->window);
     if (t->n_groups == 1) {
-        put_result(to, t, success);
+        put_result(to, t, target);
         return;
     }
     fprintf(to,
             "<div class=\"wide\"><table id=\"comparison\"><tr><th>runs</th><th>differing keys</th><th>seeds</th>"
             "<th>final success</th><th>variance</th><th>reached %g</th><th>steps to it</th><th>seconds to it</th>"
             "<th>seconds per iteration</th><th>iterations</th><th>steps</th></tr>\n",
-            success);
+            target->success);
     for (int i = 0; i < t->n_groups; i++)
-        put_row(to, t, i, success);
+        put_row(to, t, i, target);
     fputs("</table></div>\n", to);
 }

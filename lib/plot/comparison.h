@@ -4,10 +4,9 @@
 
 #include <stdio.h>
 
-#include "plot/run_logs.h"
+#include "plot/summary.h"
 
-/* One row per group, whose name links to the section #gI, with the numbers of summary.h. success: the target success
- * rate. */
-void mf_comparison_put(const struct mf_run_logs *t, double success, FILE *to);
+/* One row per group, whose name links to the section #gI, with the numbers of summary.h. */
+void mf_comparison_put(const struct mf_run_logs *t, const struct mf_target *target, FILE *to);
 
 #endif

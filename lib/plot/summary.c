@@ -36,13 +36,14 @@ static void take(struct mean *m, const double *v, const double *episodes, size_t
 }
 
 /* The iteration at which the target success was reached; n: never. */
-static size_t reach(const struct mf_history *h, const double *v, const double *episodes, double success)
+static size_t reach(const struct mf_history *h, const double *v, const double *episodes, const struct mf_target *t)
 {
-    for (size_t end = h->n < MF_LATELY ? h->n : MF_LATELY; h->n && end <= h->n; end++) {
+    const size_t window = (size_t)t->window;
+    for (size_t end = h->n < window ? h->n : window; h->n && end <= h->n; end++) {
         struct mean m = {0};
-        for (size_t i = end > MF_LATELY ? end - MF_LATELY : 0; i < end; i++)
+        for (size_t i = end > window ? end - window : 0; i < end; i++)
             take(&m, v, episodes, i);
-        if (m.n && m.sum / m.weight >= success)
+        if (m.n && m.sum / m.weight >= t->success)
             return end - 1;
     }
     return h->n;
@@ -72,12 +73,12 @@ static double seconds(const struct mf_history *h)
     return n ? sum / n : h->n > 1 ? (h->time[h->n - 1] - h->time[0]) / (double)(h->n - 1) : NAN;
 }
 
-static void add_success(struct mf_summary *s, const struct mf_history *h, double success)
+static void add_success(struct mf_summary *s, const struct mf_history *h, const struct mf_target *t)
 {
     const double *v = mf_history_find(h, "rollout/success_once"), *episodes = mf_history_find(h, "rollout/episodes");
     if (!v)
         return;
-    const size_t at = reach(h, v, episodes, success);
+    const size_t at = reach(h, v, episodes, t);
     const struct mean last = at_the_end(h, v, episodes);
     if (at < h->n) {
         s->reached++;
@@ -89,7 +90,11 @@ static void add_success(struct mf_summary *s, const struct mf_history *h, double
     s->episodes += episodes ? last.weight : NAN;
 }
 
-struct mf_summary mf_summary_of(const struct mf_cohort *g, double success)
+const struct mf_bind mf_target_binds[] = {{"report.success", offsetof(struct mf_target, success)},
+                                          {"report.window", offsetof(struct mf_target, window)},
+                                          {0}};
+
+struct mf_summary mf_summary_of(const struct mf_cohort *g, const struct mf_target *t)
 {
     struct mf_summary s = {.reached = 0};
     struct mf_spread *const all[] = {&s.steps,      &s.time, &s.final,         &s.last,
@@ -98,7 +103,7 @@ struct mf_summary mf_summary_of(const struct mf_cohort *g, double success)
         start(all[i]);
     for (int i = 0; i < g->n; i++) {
         const struct mf_history *h = &g->log[i]->h;
-        add_success(&s, h, success);
+        add_success(&s, h, t);
         add(&s.iterations, (double)h->n);
         add(&s.all, h->n ? h->step[h->n - 1] : 0);
         add(&s.per_iteration, seconds(h));

@@ -4,7 +4,7 @@
 
 #include "plot/run_logs.h"
 
-enum { MF_LATELY = 10 }; /* maximum number of iterations that a success rate is averaged over */
+enum { MF_LATELY = 10 }; /* maximum number of iterations that the final success rate is averaged over */
 
 struct mf_spread { /* of a number over the runs that have it; NaN: none has */
     int n;
@@ -22,8 +22,14 @@ struct mf_summary {
     struct mf_spread seconds;         /* of training in all */
 };
 
-/* Iterations are weighted by rollout/episodes, if reported. success: target success rate, averaged over MF_LATELY
- * consecutive iterations, or all of a shorter run. */
-struct mf_summary mf_summary_of(const struct mf_cohort *g, double success);
+/* The target: a success rate, on average over `window` consecutive iterations, or all of a shorter run. */
+struct mf_target {
+    double success;
+    int64_t window;
+};
+extern const struct mf_bind mf_target_binds[];
+
+/* Iterations are weighted by rollout/episodes, if reported. */
+struct mf_summary mf_summary_of(const struct mf_cohort *g, const struct mf_target *t);
 
 #endif

@@ -39,7 +39,8 @@ PY
         grep -qxF 'slow|training.learning_rate=0.001|3|0.935 (0.925 to 0.945)last 2 iterations|0.0001|3 of 3|2000|40.0|2|20|2000 control steps' rows &&
         grep -qF '<script>document.title=1</script>|training.learning_rate=0.003|3|' rows &&
         mf-report all report.success=.73 >r.html && page r.html | grep -qF 'slow|training.learning_rate=0.001|3|0.935 (0.925 to 0.945)last 2 iterations|0.0001|2 of 3|2000|' &&
-        mf-report all report.success=.54 >r.html && page r.html | grep -qF '|3 of 3|1667 (1600 to 1700)|33.3 (32.0 to 34.0)|'
+        mf-report all report.success=.54 >r.html && page r.html | grep -qF '|3 of 3|1667 (1600 to 1700)|33.3 (32.0 to 34.0)|' &&
+        mf-report all report.success=.54 report.window=1 >r.html && page r.html | grep -qF '|3 of 3|1200|'
 }
 
 @test "a run's page: configuration, provenance, machine, troubles, videos" {

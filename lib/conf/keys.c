@@ -35,6 +35,10 @@ const struct mf_key mf_keys[] = {
     {"precision", MF_CHOICE, "fp32", "fp32|bf16|tf32", NULL,
      "number format of the operands of matrix products; sums are fp32. cpu: fp32, bf16; ref: fp32; cuda: all"},
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per available core"},
+    {"lanes", MF_INT, "0", "[0,64]", NULL,
+     "accumulators of gradients, among which ranks and threads divide a minibatch; results depend on it; 0: 8, or 2 "
+     "for "
+     "a network above 64 MiB"},
     {"ranks", MF_CHOICE, "auto", "auto|off", NULL,
      "processes of one mf-ppo or mf-bc that mpirun or srun started divide each minibatch (auto), or are strangers "
      "(off); "

@@ -14,6 +14,7 @@
 const struct mf_bind mf_cloning_binds[] = {
     BIND("device", device),
     BIND("threads", threads),
+    BIND("lanes", lanes),
     BIND("precision", precision),
     BIND("run.seed", seed),
     BIND("clone.loss", loss),
@@ -53,7 +54,7 @@ static int open_learner(struct mf_cloning *c, struct mf_err *err)
                                                 .counter = "clone_step"};
     int rc = mf_engine_open(&c->engine, o->device, (int)o->threads, (enum mf_precision)o->precision, err);
     if (rc == 0)
-        rc = mf_engine_divide(c->engine, o->ranks, err);
+        rc = mf_engine_divide(c->engine, (int)o->lanes, o->ranks, err);
     if (rc == 0)
         rc = mf_cloner_new(&c->cloner, c->engine, &c->policy, &loss, err);
     return rc ? rc : mf_optimizer_init(&c->optimizer, c->engine, &c->policy.params, &optimizer, err);

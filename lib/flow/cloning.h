@@ -11,7 +11,7 @@
 
 struct mf_cloning_opts {
     const char *device;
-    int64_t threads, seed;
+    int64_t threads, lanes, seed;
     int precision, loss, time_sampling; /* enum mf_precision, mf_clone_loss, mf_time_sampling */
     double dropout;                     /* of a transformer's self-attention */
     int64_t steps, batch_size, warmup;  /* minibatches; samples; minibatches of the linear warm-up */
@@ -23,7 +23,7 @@ struct mf_cloning_opts {
     bool normalize_actions;
     struct mf_ranks *ranks; /* that divide minibatches; NULL: alone */
 };
-extern const struct mf_bind mf_cloning_binds[]; /* its keys: clone.*, run.seed, device, precision, threads */
+extern const struct mf_bind mf_cloning_binds[]; /* its keys: clone.*, run.seed, device, precision, threads, lanes */
 
 struct mf_cloning {
     struct mf_cloning_opts opts;

@@ -74,13 +74,14 @@ int mf_engine_open(struct mf_engine **out, const char *text, int threads, enum m
     return rc;
 }
 
-int mf_engine_divide(struct mf_engine *e, struct mf_ranks *ranks, struct mf_err *err)
+int mf_engine_divide(struct mf_engine *e, int lanes, struct mf_ranks *ranks, struct mf_err *err)
 {
     if (ranks && !e->device->divides)
         return mf_err_set(err, MF_EUSAGE,
                           "device=%s: ranks divide minibatches on device=cpu alone; start one process, without mpirun",
                           e->device->name);
     e->ranks = ranks;
+    e->lanes = lanes;
     return 0;
 }
 

@@ -20,6 +20,8 @@ struct mf_engine {
     struct mf_dev *dev;
     struct mf_workers *workers;
     struct mf_ranks *ranks; /* borrowed; NULL: this process computes alone */
+    int lanes;              /* of plans that leave it open; 0: by the size of their parameters */
+    bool warned;            /* of ranks without a lane */
     struct mf_mirror *mirrors;
 };
 

@@ -2,8 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "graph/plan_priv.h"
+#include "ranks/ranks.h"
 
 enum {
     LANES = 8,
@@ -20,15 +22,32 @@ static void place_again(const struct mf_listing *l, int samples)
     mf_plan_list(p);
 }
 
+static int lanes_of(const struct mf_plan *p, const struct mf_plan_opts *opts)
+{
+    const int lanes = opts->lanes > 0 ? opts->lanes : p->e->lanes;
+    return lanes > 0 ? lanes : p->params->size > BIG ? LANES_BIG : LANES;
+}
+
 static void choose_sizes(struct mf_plan *p, const struct mf_plan_opts *opts)
 {
     p->l.samples = opts->tile > 0 ? opts->tile : p->e->device->samples(p->e->dev, mf_plan_place(p, 1));
     p->l.exact = opts->tile > 0;
     p->l.place = place_again;
-    p->l.lanes = opts->lanes > 0 ? opts->lanes : p->params->size > BIG ? LANES_BIG : LANES;
+    p->l.lanes = lanes_of(p, opts);
     p->l.backward = opts->backward;
     p->l.shared = mf_plan_place_shared(p);
     p->l.tile = mf_plan_place(p, p->l.samples);
+}
+
+/* Once: a learner has several plans, and outlines of them. */
+static void warn_of_idle(struct mf_plan *p)
+{
+    const int ranks = mf_ranks_count(p->e->ranks), lanes = p->l.lanes;
+    if (!p->backward || ranks <= lanes || p->e->warned || !p->params->value)
+        return;
+    mf_log(MF_LOG_WARN, "%d of %d ranks have nothing to do: gradients have %d lanes; lanes=%d gives a new run more",
+           ranks - lanes, ranks, lanes, ranks < MF_LANES_MAX ? ranks : MF_LANES_MAX);
+    p->e->warned = true;
 }
 
 static int compile(struct mf_plan *p, struct mf_err *err)
@@ -56,6 +75,7 @@ int mf_plan_new(struct mf_plan **out, struct mf_engine *e, struct mf_graph *g, c
     p->aux = mf_xcalloc((size_t)g->n_nodes, sizeof *p->aux);
     mf_plan_analyse(p);
     choose_sizes(p, opts);
+    warn_of_idle(p);
     mf_plan_list(p);
     int rc = compile(p, err);
     if (rc)

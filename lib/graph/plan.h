@@ -24,9 +24,10 @@ int mf_engine_open(struct mf_engine **e, const char *device, int threads, enum m
 /* The same, of a device by its table. */
 int mf_engine_on(struct mf_engine **e, const struct mf_device *device, const char *which, int threads,
                  enum mf_precision precision, struct mf_err *err);
-/* Gradients are from here on computed by all these ranks (ranks/ranks.h), each of which runs the same plans on the same
- * batches: with the bits of one process. NULL: alone. MF_EUSAGE: the device does not divide its lanes. */
-int mf_engine_divide(struct mf_engine *e, struct mf_ranks *ranks, struct mf_err *err);
+/* For later plans: their lanes (as in struct mf_plan_opts; 0 there takes these), and the ranks that divide them
+ * (ranks/ranks.h), each of which runs the same plans on the same batches: with the bits of one process. NULL: alone.
+ * MF_EUSAGE: the device does not divide its lanes. */
+int mf_engine_divide(struct mf_engine *e, int lanes, struct mf_ranks *ranks, struct mf_err *err);
 void mf_engine_close(struct mf_engine *e); /* after its plans and optimisers; NULL is fine */
 /* Logs what the engine computes on, in one line, unless it is the host's processor. */
 void mf_engine_log(const struct mf_engine *e);

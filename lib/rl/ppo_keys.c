@@ -11,6 +11,7 @@ const struct mf_bind mf_ppo_binds[] = {
 const struct mf_bind mf_trainer_binds[] = {
     {"device", offsetof(struct mf_trainer_opts, device)},
     {"threads", offsetof(struct mf_trainer_opts, threads)},
+    {"lanes", offsetof(struct mf_trainer_opts, lanes)},
     {"precision", offsetof(struct mf_trainer_opts, precision)},
     {"run.seed", offsetof(struct mf_trainer_opts, ppo.seed)},
     {"collect.max_lag", offsetof(struct mf_trainer_opts, max_lag)},

@@ -49,7 +49,7 @@ static int check_noise(const struct mf_policy_spec *s, const struct mf_noise_opt
 static int open_engine(struct mf_trainer *t, const struct mf_trainer_opts *o, struct mf_err *err)
 {
     int rc = mf_engine_open(&t->engine, o->device, (int)o->threads, (enum mf_precision)o->precision, err);
-    return rc ? rc : mf_engine_divide(t->engine, o->ranks, err);
+    return rc ? rc : mf_engine_divide(t->engine, (int)o->lanes, o->ranks, err);
 }
 
 /* Called once the policy has all parameters, also those of an encoder whose output the rollouts may carry. */

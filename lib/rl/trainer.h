@@ -23,7 +23,7 @@ struct mf_noise_opts { /* the noise keys of conf/policy.inc */
 
 struct mf_trainer_opts {
     const char *device;
-    int64_t threads;
+    int64_t threads, lanes;
     int precision; /* enum mf_precision */
     const struct mf_algorithm *algorithm;
     struct mf_ppo_opts ppo; /* its seed is that of every algorithm */

@@ -229,13 +229,14 @@ static const size_t sizes[STEPS] = {N, 97, 9, 1};
 static float data[3][N * D]; /* x, target, weight */
 
 struct result {
+    int lanes;
     size_t floats;
     float *state; /* weights, then both moments */
     float y[STEPS][N * D], vetoes[STEPS];
 };
 
 /* A network with parameters in the middle that nothing trains, longer than a part of a sum. */
-static int learn(struct mf_ranks *ranks, int n_threads, struct result *to, struct mf_err *err)
+static int learn(struct mf_ranks *ranks, int n_threads, int lanes, struct result *to, struct mf_err *err)
 {
     struct mf_params ps = {0};
     struct mf_engine *e;
@@ -256,7 +257,8 @@ static int learn(struct mf_ranks *ranks, int n_threads, struct result *to, struc
     const struct mf_val loss = mf_mse(g, y, target, weight);
     const float moved[H] = {0.5f, -0.5f};
     mf_loss(g, loss, 1.0f);
-    if (rc || (rc = mf_engine_open(&e, "cpu", n_threads, MF_FP32, err)) || (rc = mf_engine_divide(e, ranks, err)) ||
+    if (rc || (rc = mf_engine_open(&e, "cpu", n_threads, MF_FP32, err)) ||
+        (rc = mf_engine_divide(e, lanes, ranks, err)) ||
         (rc = mf_plan_new(&p, e, g, &(struct mf_plan_opts){.backward = true}, err)) ||
         (rc = mf_adam_init(&a, &ps, err)))
         return rc;
@@ -272,6 +274,7 @@ static int learn(struct mf_ranks *ranks, int n_threads, struct result *to, struc
         rc = mf_plan_learn(p, &batch, &step, &a, &v, err);
         to->vetoes[i] = (float)v.veto;
     }
+    to->lanes = lanes;
     to->floats = 3 * ps.size;
     to->state = mf_xcalloc(to->floats, sizeof *to->state);
     memcpy(to->state, ps.value, ps.size * sizeof(float));
@@ -289,7 +292,7 @@ static int learn_together(struct rank *r)
 {
     const struct result *alone = r->arg;
     struct result *mine = mf_xcalloc(1, sizeof *mine);
-    int rc = learn(r->ranks, 1 + r->end.me % 2, mine, &r->err);
+    int rc = learn(r->ranks, 1 + r->end.me % 2, alone->lanes, mine, &r->err);
     if (rc == 0)
         rc = memcmp(mine->state, alone->state, alone->floats * sizeof(float)) != 0 ||
              memcmp(mine->y, alone->y, sizeof mine->y) != 0 ||
@@ -306,11 +309,14 @@ static void minibatches(void)
     struct mf_rng rng = mf_rng_at(3, MF_RNG_TEST, 0, 0, 0);
     for (int k = 0; k < 3; k++)
         mf_rng_normal(&rng, data[k], N * D);
-    ok(learn(NULL, 2, alone, &err) == 0 && alone->vetoes[0] != 0, "a process alone learns %s", err.text);
-    for (int n = 1; n <= MOST; n++)
-        ok(together(n, 10, learn_together, alone) == 0,
-           "%d ranks learn with the same bits: all outputs, weights, moments", n);
-    free(alone->state);
+    static const int lanes[] = {0, 3, 13};
+    for (int i = 0; i < 3; i++) {
+        ok(learn(NULL, 2, lanes[i], alone, &err) == 0 && alone->vetoes[0] != 0, "a process alone learns %s", err.text);
+        for (int n = 1; n <= MOST; n++)
+            ok(together(n, 10, learn_together, alone) == 0,
+               "%d ranks, lanes=%d, learn with the same bits: all outputs, weights, moments", n, lanes[i]);
+        free(alone->state);
+    }
     free(alone);
 }
 

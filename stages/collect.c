@@ -15,6 +15,7 @@
 #include "flow/frames.h"
 #include "flow/sampler.h"
 #include "stream/backlog.h"
+#include "env/words.h"
 #include "eval/policy_in.h"
 #include "rl/slices.h"
 #include "stage/rundir.h"
@@ -202,6 +203,10 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     mf_frame_set_str(head, "spec.env", c->env->name);
     mf_frame_set_str(head, "spec.robomimic_name", c->env->robomimic_name ? c->env->robomimic_name : c->env->name);
     mf_frame_set_num(head, "spec.control_hz", c->env->control_hz);
+    char *tasks = mf_words_lines(c->env);
+    if (tasks)
+        mf_frame_set_str(head, "tasks", tasks);
+    free(tasks);
     if (c->sampler)
         mf_policy_spec_to_head(&c->policy.spec, head);
     if (c->actor.encoding >= 0)

@@ -15,6 +15,7 @@ static const struct mf_bind binds[] = {
     {"env.model", offsetof(struct env, opts.model)},
     {"env.image_size", offsetof(struct env, opts.image_size)},
     {"env.renderer", offsetof(struct env, opts.renderer)},
+    {"env.suite", offsetof(struct env, opts.suite)},
     {"threads", offsetof(struct env, threads)},
     {0},
 };

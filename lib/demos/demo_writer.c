@@ -10,7 +10,7 @@
 /* The parts of a rollout frame that demonstrations need. */
 struct steps {
     const struct mf_frame *f;
-    const struct mf_array *actions, *rewards, *n_exec, *valid, *terminated, *truncated;
+    const struct mf_array *actions, *rewards, *n_exec, *valid, *terminated, *truncated, *task;
     size_t T, N, C;
     int64_t frame, iter, first_env;
 };
@@ -127,6 +127,21 @@ static int put_scalars(hid_t demo, const struct steps *p, size_t n, size_t t0, s
     return rc;
 }
 
+/* The task of step i in words. */
+static int put_language(const struct mf_demo_writer *w, const struct steps *p, size_t i, hid_t demo, struct mf_err *err)
+{
+    int32_t k = p->task ? ((const int32_t *)p->task->data)[i] : -1;
+    const char *line = k < 0 ? NULL : w->tasks;
+    for (; line && k > 0; k--)
+        line = (line = strchr(line, '\n')) ? line + 1 : NULL;
+    if (!line)
+        return 0;
+    char *text = strndup(line, strcspn(line, "\n"));
+    int rc = mf_h5_set_text(demo, "language", text, err);
+    free(text);
+    return rc;
+}
+
 static int put_demo(struct mf_demo_writer *w, const struct steps *p, size_t n, size_t t0, size_t rows,
                     struct mf_err *err)
 {
@@ -145,6 +160,7 @@ static int put_demo(struct mf_demo_writer *w, const struct steps *p, size_t n, s
         if (!strncmp(a->name, "obs/", 4))
             rc = put_obs(demo, p, a, n, t0, rows, err);
     }
+    rc = rc ? rc : put_language(w, p, t0 * p->N + n, demo, err);
     rc = rc ? rc : mf_h5_set_int(demo, "num_samples", (int64_t)rows, err);
     rc = rc ? rc : mf_h5_set_int(demo, "mf_iter", p->iter, err);
     rc = rc ? rc : mf_h5_set_int(demo, "mf_env", p->first_env + (int64_t)n, err);
@@ -169,6 +185,7 @@ static int bind(struct steps *p, const struct mf_frame *f, int64_t frame, struct
     rc = rc ? rc : find(p, "valid", 2, MF_U8, &p->valid, err);
     rc = rc ? rc : find(p, "terminated", 2, MF_U8, &p->terminated, err);
     rc = rc ? rc : find(p, "truncated", 2, MF_U8, &p->truncated, err);
+    rc = rc ? rc : find(p, "task", 2, MF_I32, &p->task, err);
     if (rc == 0 && p->rewards && p->rewards->dim[2] != p->C)
         rc = mf_err_set(err, MF_EFORMAT, "array 'rewards' has %zu a step where the actions are %zu", p->rewards->dim[2],
                         p->C);
@@ -188,8 +205,13 @@ static int bind(struct steps *p, const struct mf_frame *f, int64_t frame, struct
 int mf_demo_writer_add(struct mf_demo_writer *w, const struct mf_frame *f, int64_t frame, struct mf_err *err)
 {
     struct steps p;
-    if (mf_frame_kind(f) == MF_HEAD && !w->env_args)
+    if (mf_frame_kind(f) == MF_HEAD && !w->env_args) {
+        struct mf_err none;
+        const char *tasks;
         w->env_args = env_args(f);
+        if (mf_frame_has(f, "tasks") && mf_frame_get_str(f, "tasks", &tasks, &none) == 0)
+            w->tasks = mf_xstrdup(tasks);
+    }
     int rc = mf_frame_kind(f) == MF_ROLLOUT ? bind(&p, f, frame, err) : 1;
     if (rc)
         return rc < 0 ? rc : 0;

@@ -12,7 +12,7 @@
 struct mf_demo_writer {
     hid_t data; /* /data */
     int64_t n_demos, total, chunk;
-    char *env_args; /* from the first head */
+    char *env_args, *tasks; /* from the first head; tasks: a line for each */
 };
 
 int mf_demo_writer_open(struct mf_demo_writer *w, hid_t file, struct mf_err *err);

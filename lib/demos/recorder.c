@@ -208,6 +208,7 @@ void mf_recorder_drop(struct mf_recorder *r)
     if (r->part)
         unlink(r->part);
     free(r->demos.env_args);
+    free(r->demos.tasks);
     free(r->lengths);
     free(r->crc);
     free(r->part);

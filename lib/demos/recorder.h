@@ -5,6 +5,7 @@
  *                       dones (n); rows where valid = 0 are left out
  *       attributes      num_samples, mf_iter, mf_env; its rows are [mf_t0:, mf_n] of the arrays of frame mf_frame;
  *                       of each dataset mf_crc32, of its bytes in C order
+ *                       language: the task in words, where the environment has any
  *   /data attributes    total, env_args, mf_action_chunk (C)
  *   /mf/arrays/F/NAME   the arrays of frame F as received, (T, N, ...); attribute mf_at: its place in
  *   /mf/bytes           the frames without the bytes of these arrays, one after another

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "env/served_priv.h"
 #include "env/stepper.h"
+#include "env/words.h"
 
 /* A decision, a reset, a load: one request to each server, in parallel, then one reply from each. */
 struct batch {
@@ -93,6 +94,37 @@ static int take_pictures(const struct batch *b, const struct mf_server *w, const
     return rc;
 }
 
+/* The tasks that the observations of a reply belong to, of those environments that start an episode in it, or of all.
+ */
+static int take_tasks(struct batch *b, const struct mf_server *w, const struct mf_frame *f, bool all,
+                      struct mf_err *err)
+{
+    const size_t n = (size_t)w->count;
+    const void *data;
+    if (b->s->n_tasks == 0)
+        return 0;
+    int rc = mf_talk_get(f, "task", MF_I32, 1, &n, &data, err);
+    for (int i = 0; i < w->count && rc == 0; i++) {
+        const int32_t task = ((const int32_t *)data)[i];
+        if (!all && !b->which[w->first + i])
+            continue;
+        if (task < 0 || task >= b->s->n_tasks)
+            return mf_err_set(err, MF_EFORMAT, "task[%d] is %d, and it has %d tasks", i, task, b->s->n_tasks);
+        b->r->task[w->first + i] = task;
+    }
+    return rc;
+}
+
+/* Rows of w's environments: the tokens of their tasks. */
+static void put_tokens(const struct batch *b, const struct mf_server *w, float *rows)
+{
+    const struct mf_slots *r = b->r;
+    const struct mf_words *words = r->o.env->words;
+    const int at = words ? mf_layout_column(&r->o.obs, MF_OBS_TOKENS) : -1;
+    for (int n = w->first; n < w->first + w->count && at >= 0; n++)
+        mf_words_put(words, r->task[n], rows + (size_t)n * (size_t)r->O + at);
+}
+
 static int take_reset(struct batch *b, const struct mf_server *w, const struct mf_frame *f, struct mf_err *err)
 {
     struct mf_slots *r = b->r;
@@ -110,7 +142,10 @@ static int take_reset(struct batch *b, const struct mf_server *w, const struct m
         r->fresh[env] = true;
     }
     free(rows);
-    return rc ? rc : take_pictures(b, w, f, 1, NULL, err);
+    if (rc || (rc = take_tasks(b, w, f, false, err)))
+        return rc;
+    put_tokens(b, w, r->obs);
+    return take_pictures(b, w, f, 1, NULL, err);
 }
 
 static int fill_step(const struct batch *b, const struct mf_server *w, struct mf_frame *f, struct mf_err *err)
@@ -158,6 +193,10 @@ static int take_step(struct batch *b, const struct mf_server *w, const struct mf
         mf_talk_get_obs(f, "obs", &r->o.obs, w->count, r->obs + first * O, err) ||
         (final && mf_talk_get_obs(f, "final", &r->o.obs, w->count, r->final_obs + first * O, err)))
         return err->code;
+    put_tokens(b, w, r->final_obs);
+    if (take_tasks(b, w, f, true, err))
+        return err->code;
+    put_tokens(b, w, r->obs);
     for (size_t i = 0; i < n; i++) {
         size_t env = first + i;
         if (r->idle[env])
@@ -222,7 +261,11 @@ static int fill_states(const struct batch *b, const struct mf_server *w, struct 
 
 static int take_loaded(struct batch *b, const struct mf_server *w, const struct mf_frame *f, struct mf_err *err)
 {
-    return mf_talk_get_obs(f, "obs", &b->r->o.obs, w->count, b->r->obs + (size_t)w->first * (size_t)b->r->O, err);
+    int rc = mf_talk_get_obs(f, "obs", &b->r->o.obs, w->count, b->r->obs + (size_t)w->first * (size_t)b->r->O, err);
+    if (rc || (rc = take_tasks(b, w, f, true, err)))
+        return rc;
+    put_tokens(b, w, b->r->obs);
+    return 0;
 }
 
 static const struct question make = {"make", fill_make, take_nothing}, reset = {"reset", fill_reset, take_reset},

@@ -8,6 +8,7 @@
 #include "env/opengl.h"
 #include "base/text.h"
 #include "env/served.h"
+#include "env/words.h"
 
 const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts, name)},
                                        {"env.command", offsetof(struct mf_env_opts, command)},
@@ -19,6 +20,9 @@ const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts,
                                        {"env.num_points", offsetof(struct mf_env_opts, num_points)},
                                        {"env.image_size", offsetof(struct mf_env_opts, image_size)},
                                        {"env.renderer", offsetof(struct mf_env_opts, renderer)},
+                                       {"env.suite", offsetof(struct mf_env_opts, suite)},
+                                       {"policy.tokenizer", offsetof(struct mf_env_opts, tokenizer)},
+                                       {"policy.prompt_length", offsetof(struct mf_env_opts, prompt_length)},
                                        {0}};
 
 int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
@@ -35,17 +39,35 @@ int mf_env_find(const struct mf_env **env, const char *name, struct mf_err *err)
                       name, names);
 }
 
+struct mf_env *mf_env_own(const struct mf_env **env)
+{
+    struct mf_env *own = (struct mf_env *)(uintptr_t)*env;
+    if (!own->copied) {
+        own = mf_xcalloc(1, sizeof *own);
+        *own = **env;
+        own->copied = true;
+        *env = own;
+    }
+    return own;
+}
+
+static int with_words(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
+{
+    int rc = mf_words_open(env, o, err);
+    if (rc) {
+        mf_env_close(*env);
+        *env = NULL;
+    }
+    return rc;
+}
+
 int mf_env_open_built_in(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
 {
     mf_opengl_choose((enum mf_renderer)o->renderer);
     int rc = mf_env_find(env, o->name, err);
-    if (rc || !o->model)
-        return rc;
-    struct mf_env *own = mf_xcalloc(1, sizeof *own);
-    *own = **env;
-    own->file = o->model;
-    *env = own;
-    return 0;
+    if (rc == 0 && o->model)
+        mf_env_own(env)->file = o->model;
+    return rc ? rc : with_words(env, o, err);
 }
 
 int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
@@ -58,7 +80,8 @@ int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct m
                           "env=exec needs env.command='..', the command that starts an environment server");
     if (remote && !o->address)
         return mf_err_set(err, MF_EUSAGE, "env=remote needs env.address=tcp://127.0.0.1:PORT or ipc://PATH");
-    return mf_served_open(env, o, err);
+    int rc = mf_served_open(env, o, err);
+    return rc ? rc : with_words(env, o, err);
 }
 
 void mf_env_compare(const struct mf_env *env, const struct mf_env_opts *o, const char *path, const char *made_in)
@@ -97,10 +120,13 @@ const struct mf_env *mf_env_robomimic(const char *name)
 
 void mf_env_close(const struct mf_env *env)
 {
-    if (env && env->served)
+    if (!env)
+        return;
+    mf_words_free(env->words);
+    if (env->served)
         mf_served_close(env->served);
-    else if (env && env->file)
-        free((void *)env);
+    if (env->copied)
+        free((void *)(uintptr_t)env);
 }
 
 int32_t mf_env_count(int32_t saved)
@@ -128,8 +154,8 @@ static int add_key(const struct mf_env *env, const char *name, struct mf_layout 
     char names[MF_OBS_KEYS * 66] = "";
     for (int i = 0; i < MF_OBS_KEYS && env->obs[i].name[0]; i++)
         mf_list_add(names, sizeof names, ", ", env->obs[i].name);
-    return mf_err_set(err, MF_EUSAGE, "env=%s has no observation '%s'; its policy.obs_keys are: %s", env->name, name,
-                      names);
+    return mf_err_set(err, MF_EUSAGE, "env=%s has no observation '%s'; its policy.obs_keys are: %s%s", env->name, name,
+                      names, env->language.text && !env->words ? ", and tokens with policy.tokenizer=FILE" : "");
 }
 
 /* A built-in environment gives a cloud with any number of points. */
@@ -213,7 +239,9 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs)
 {
     for (int i = 0; i < l->n; i++) {
-        if (!is_drawn(env, &l->key[i]))
+        if (env->words && !strcmp(l->key[i].name, MF_OBS_TOKENS))
+            mf_words_put(env->words, env->language.task(state), obs);
+        else if (!is_drawn(env, &l->key[i]))
             env->observe(state, mf_env_key(env, l->key[i].name), &l->key[i], obs);
         obs += mf_obs_size(&l->key[i]);
     }

@@ -26,6 +26,14 @@ struct mf_env_step {
     bool success;
 };
 
+enum { MF_SUITES = 8 };
+struct mf_suite { /* n tasks from the first on */
+    const char *name;
+    int first, n;
+};
+
+struct mf_words;
+
 struct mf_env {
     const char *name;
     struct mf_obs obs[MF_OBS_KEYS]; /* all observations; ends with an empty name */
@@ -34,6 +42,15 @@ struct mf_env {
     double control_hz;
     const char *robomimic_name; /* env_args' env_name in demonstration files: "Lift" */
     const char *likes;          /* "key=value ..": defaults for a fresh policy in this environment; NULL: none */
+
+    /* An environment with language: its tasks, of which an episode has one. Episodes take the tasks of a suite in turn,
+     * those of the first suite unless env.suite says otherwise. text NULL: one task, without words. */
+    struct {
+        struct mf_suite suite[MF_SUITES];      /* ends with an empty name */
+        const char *const *text;               /* ends with NULL */
+        void (*assign)(void *state, int task); /* the task of the next resets */
+        int (*task)(const void *state);
+    } language;
 
     /* The model, shared by all instances; file: the member below. NULL: no model. */
     int (*open)(void **model, const char *file, struct mf_err *err);
@@ -64,7 +81,10 @@ struct mf_env {
     int (*paint)(void *state, void **painter, int width, int height, uint8_t *rgb, struct mf_err *err);
     void (*end_paint)(void *painter);
 
-    const char *file;         /* env.model; NULL: not given */
+    const char *file;       /* env.model; NULL: not given */
+    struct mf_words *words; /* what its observation "tokens" is made of; NULL: it has none */
+    bool copied;            /* by mf_env_own */
+
     struct mf_served *served; /* its server in another process, instead of the functions; NULL: built in */
 };
 
@@ -79,10 +99,15 @@ struct mf_env_opts {
     int renderer;                         /* enum mf_renderer, opengl.h, of all images that this process draws */
     int64_t workers, restarts;            /* exec: processes, 0: one per core; maximum restarts of each */
     double timeout;                       /* timeout of a request, s */
+    const char *suite;                    /* of its tasks; NULL: the first */
+    const char *tokenizer;                /* SentencePiece model of the observation "tokens"; NULL: without it */
+    int64_t prompt_length;                /* its ids */
     void (*warn)(const char *text);       /* called for each restart; NULL: none */
 };
 extern const struct mf_bind mf_env_binds[];
 
+/* A copy that mf_env_close frees, to be changed before the environment is used; *env itself if it is one. */
+struct mf_env *mf_env_own(const struct mf_env **env);
 /* Opens a built-in environment, or (mf_env_open) one that a server describes; o->model must outlive it. MF_EUSAGE lists
  * the names. */
 int mf_env_open_built_in(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);

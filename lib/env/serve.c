@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "env/stepper.h"
 #include "env/talk.h"
+#include "env/words.h"
 
 enum {
     ENVS_MAX = 1 << 14,                                /* of a server; each may be a simulation of some 100 KiB */
@@ -53,6 +54,10 @@ static int hello(struct mf_service *v, const struct mf_frame *q, struct mf_frame
     mf_frame_set_bool(a, "renders", false);
     if (e->likes)
         mf_frame_set_str(a, "defaults", e->likes);
+    char *tasks = mf_words_lines(e);
+    if (tasks)
+        mf_frame_set_str(a, "tasks", tasks);
+    free(tasks);
     if (mf_frame_add(a, "action/low", MF_F32, 1, &A, &low, err) ||
         mf_frame_add(a, "action/high", MF_F32, 1, &A, &high, err))
         return err->code;
@@ -117,6 +122,14 @@ static int check_actions(const float *actions, size_t n, struct mf_err *err)
     return 0;
 }
 
+/* The observations, and what tasks they belong to. */
+static int answer_rows(const struct mf_slots *r, struct mf_frame *a, struct mf_err *err)
+{
+    const size_t n = (size_t)r->N;
+    int rc = mf_talk_put_obs(a, "obs", &r->o.obs, r->N, r->obs, err);
+    return rc || !r->o.env->language.text ? rc : mf_talk_put(a, "task", MF_I32, 1, &n, r->task, err);
+}
+
 static int reset(struct mf_service *v, const struct mf_frame *q, struct mf_frame *a, struct mf_err *err)
 {
     struct mf_slots *r = &v->r;
@@ -130,14 +143,14 @@ static int reset(struct mf_service *v, const struct mf_frame *q, struct mf_frame
         if (((const uint8_t *)which)[i])
             r->episode[i] = episode[i];
     rc = v->s.kind->reset(v->s.self, r, which, err);
-    return rc ? rc : mf_talk_put_obs(a, "obs", &r->o.obs, r->N, r->obs, err);
+    return rc ? rc : answer_rows(r, a, err);
 }
 
 static int answer_step(const struct mf_slots *r, struct mf_frame *a, bool over, struct mf_err *err)
 {
     size_t dim[] = {(size_t)r->N, (size_t)r->C};
     int rc;
-    if ((rc = mf_talk_put_obs(a, "obs", &r->o.obs, r->N, r->obs, err)) ||
+    if ((rc = answer_rows(r, a, err)) ||
         (over && (rc = mf_talk_put_obs(a, "final", &r->o.obs, r->N, r->final_obs, err))) ||
         (rc = mf_talk_put(a, "rewards", MF_F32, 2, dim, r->rewards, err)) ||
         (rc = mf_talk_put(a, "success", MF_U8, 2, dim, r->success, err)) ||
@@ -208,7 +221,7 @@ static int load(struct mf_service *v, const struct mf_frame *q, struct mf_frame 
         rc = v->s.kind->load(v->s.self, &v->r, state, size, err);
     free(state);
     free(size);
-    return rc ? rc : mf_talk_put_obs(a, "obs", &v->r.o.obs, v->r.N, v->r.obs, err);
+    return rc ? rc : answer_rows(&v->r, a, err);
 }
 
 /* ---- answering ---- */

@@ -88,6 +88,22 @@ static int take_likes(struct mf_served *s, const struct mf_frame *f, struct mf_e
     return 0;
 }
 
+/* Its language: a line for each task. */
+static int take_tasks(struct mf_served *s, const struct mf_frame *f, struct mf_err *err)
+{
+    const char *lines;
+    if (!mf_frame_has(f, "tasks"))
+        return 0;
+    if (mf_frame_get_str(f, "tasks", &lines, err))
+        return err->code;
+    s->lines = mf_xstrdup(lines);
+    s->task = mf_xcalloc(strlen(lines) + 2, sizeof *s->task);
+    for (char *at = s->lines, *rest; (at = strtok_r(at, "\n", &rest)); at = NULL)
+        s->task[s->n_tasks++] = at;
+    s->env.language.text = s->task;
+    return s->n_tasks ? 0 : mf_err_set(err, MF_EFORMAT, "its tasks are empty: a line for each is expected");
+}
+
 static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_err *err)
 {
     static const char *const modes[] = {"same_step", "next_step", "disabled", NULL};
@@ -127,6 +143,10 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
         return mf_err_set(err, MF_EFORMAT, "its control_hz is %g", e->control_hz);
     e->action_dim = (int)A;
     e->max_steps = (int)max_steps;
+    for (int k = 0; k < l.n; k++)
+        if (!strcmp(l.key[k].name, MF_OBS_TOKENS))
+            return mf_err_set(err, MF_EFORMAT,
+                              "its observation 'tokens' would be made of its tasks by policy.tokenizer: rename it");
     memcpy(e->obs, l.key, sizeof e->obs);
     free(s->bound);
     s->bound = mf_xcalloc(2 * A, sizeof *s->bound);
@@ -134,7 +154,8 @@ static int take_spaces(struct mf_served *s, const struct mf_frame *f, struct mf_
     memcpy(s->bound + A, high, A * sizeof *s->bound);
     take_name(s, name);
     e->name = e->robomimic_name = s->name;
-    return take_likes(s, f, err);
+    int rc = take_likes(s, f, err);
+    return rc ? rc : take_tasks(s, f, err);
 }
 
 /* Starts or connects, without a request, so that several can start in parallel. */
@@ -237,5 +258,7 @@ void mf_served_close(struct mf_served *s)
         stop(&s->server[i]);
     free(s->server);
     free(s->bound);
+    free(s->lines);
+    free(s->task);
     free(s);
 }

@@ -21,6 +21,9 @@ struct mf_served {
     struct mf_env env; /* as the first server described it */
     struct mf_env_opts opts;
     char name[MF_NAME_BYTES], likes[512];
+    char *lines;       /* its tasks, each with a NUL at its end; NULL: no language */
+    const char **task; /* (n_tasks + 1) */
+    int n_tasks;
     float *bound; /* (2, A) low, high */
     enum mf_autoreset autoreset;
     bool saves, renders;

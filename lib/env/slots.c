@@ -25,6 +25,7 @@ int mf_slots_init(struct mf_slots *r, const struct mf_vec_opts *o, struct mf_err
         size_t size;
     } want[] = {{&r->episode, N * sizeof(int32_t)},
                 {&r->clock, N * sizeof(int32_t)},
+                {&r->task, N * sizeof(int32_t)},
                 {&r->idle, N},
                 {&r->obs, N * O * sizeof(float)},
                 {&r->final_obs, N * O * sizeof(float)},
@@ -70,10 +71,18 @@ struct mf_rng mf_slots_reset_rng(const struct mf_slots *r, int n, int32_t episod
     return mf_rng_at(r->o.seed, r->o.reset_purpose, (uint32_t)first, (uint32_t)episode, 0);
 }
 
+int mf_slots_task(const struct mf_slots *r, int n, int32_t episode)
+{
+    const struct mf_suite *suite = &r->o.env->language.suite[0];
+    const int env = r->o.first_env + n, group = r->o.group > 1 ? env / r->o.group : env;
+    return suite->first + (int)(((int64_t)group + episode) % suite->n);
+}
+
 void mf_slots_release(struct mf_slots *r)
 {
-    void *const all[] = {r->trail,   r->n_trail, r->episode, r->clock,      r->idle,      r->obs,   r->final_obs,
-                         r->rewards, r->success, r->n_exec,  r->terminated, r->truncated, r->fresh, r->lost};
+    void *const all[] = {r->trail,  r->n_trail,    r->episode,   r->clock,   r->task,
+                         r->idle,   r->obs,        r->final_obs, r->rewards, r->success,
+                         r->n_exec, r->terminated, r->truncated, r->fresh,   r->lost};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     *r = (struct mf_slots){0};

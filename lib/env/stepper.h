@@ -15,6 +15,7 @@ struct mf_slots {
     int N, O, A, C;       /* C: of the current decision */
     /* input of the stepper */
     int32_t *episode, *clock; /* (N) the episode that each is in, control steps into it */
+    int32_t *task;            /* (N) its task, set by the stepper of an environment with language */
     uint8_t *idle;            /* (N) its episode is over and no other will start: not stepped */
     /* output of the stepper */
     float *obs;       /* (N, O) next observation */
@@ -32,6 +33,8 @@ int mf_slots_init(struct mf_slots *r, const struct mf_vec_opts *o, struct mf_err
 int mf_slots_chunk(struct mf_slots *r, int C, struct mf_err *err); /* resize to C and zero all but obs */
 /* The random numbers of the initial state of environment n's episode: those of the first one of its group. */
 struct mf_rng mf_slots_reset_rng(const struct mf_slots *r, int n, int32_t episode);
+/* The task of that episode: the suite's tasks in turn, the same for a group. */
+int mf_slots_task(const struct mf_slots *r, int n, int32_t episode);
 void mf_slots_release(struct mf_slots *r); /* safe on a zeroed one */
 
 struct mf_stepper {

@@ -94,6 +94,12 @@ static int describe(const char *prefix, const struct mf_obs *o, int n, char name
     return rank;
 }
 
+/* Tokens are made here of the tasks, and are not sent. */
+static bool is_sent(const struct mf_obs *o)
+{
+    return strcmp(o->name, MF_OBS_TOKENS) != 0;
+}
+
 int mf_talk_put_obs(struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, const float *rows,
                     struct mf_err *err)
 {
@@ -102,6 +108,10 @@ int mf_talk_put_obs(struct mf_frame *f, const char *prefix, const struct mf_layo
         char name[MF_NAME_MAX];
         size_t dim[MF_RANK_MAX], bytes = (size_t)mf_obs_count(o) * (o->u8 ? 1 : sizeof *rows);
         void *to;
+        if (!is_sent(o)) {
+            rows = rows ? rows + mf_obs_size(o) : NULL;
+            continue;
+        }
         int rank = describe(prefix, o, n, name, dim);
         int rc = mf_frame_add(f, name, o->u8 ? MF_U8 : MF_F32, rank, dim, &to, err);
         if (rc)
@@ -121,6 +131,10 @@ int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct m
         char name[MF_NAME_MAX];
         size_t dim[MF_RANK_MAX];
         const void *from;
+        if (!is_sent(o)) {
+            rows += mf_obs_size(o);
+            continue;
+        }
         int rank = describe(prefix, o, n, name, dim);
         const struct mf_array *a = mf_frame_find(f, name);
         struct mf_obs sent = *o;
@@ -156,7 +170,10 @@ bool mf_talk_has_obs(const struct mf_frame *f, const char *prefix, const struct 
 {
     char name[MF_NAME_MAX];
     size_t dim[MF_RANK_MAX];
-    describe(prefix, &l->key[0], 0, name, dim);
+    int k = 0;
+    while (k < l->n - 1 && !is_sent(&l->key[k]))
+        k++;
+    describe(prefix, &l->key[k], 0, name, dim);
     return mf_frame_find(f, name);
 }
 

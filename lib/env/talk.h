@@ -2,7 +2,8 @@
  * them.
  *
  * A message is a map {mf: "env", say, seq, ..} with its arrays in `arrays`. Observations have an array per key,
- * `PREFIX/KEY`, float32 or uint8 as in the layout; here they are converted to flat rows of floats.
+ * `PREFIX/KEY`, float32 or uint8 as in the layout; here they are converted to flat rows of floats. Tokens are not sent,
+ * and are left to the caller.
  */
 #ifndef MF_ENV_TALK_H
 #define MF_ENV_TALK_H

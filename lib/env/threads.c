@@ -77,6 +77,10 @@ static void begin(const struct threads *t, int n, int32_t episode, struct artist
 {
     struct mf_rng rng = mf_slots_reset_rng(t->r, n, episode);
     memset(t->memory[n], 0, t->env->expert_size);
+    if (t->env->language.assign) {
+        t->r->task[n] = mf_slots_task(t->r, n, episode);
+        t->env->language.assign(t->state[n], t->r->task[n]);
+    }
     t->env->reset(t->state[n], &rng);
     watch(t, n);
     observe(t, n, a, obs_of(t, n));
@@ -232,6 +236,8 @@ static int load(void *self, struct mf_slots *r, const void *const *state, const 
                               size[n], t->env->name, expert_size + t->env->state_size(t->state[n]));
         memcpy(t->memory[n], state[n], expert_size);
         t->env->load(t->state[n], (const char *)state[n] + expert_size);
+        if (t->env->language.task)
+            r->task[n] = t->env->language.task(t->state[n]);
     }
     return each(t, observe_one, err);
 }

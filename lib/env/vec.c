@@ -234,6 +234,11 @@ const int32_t *mf_vec_clock(const struct mf_vec *v)
     return v->r.clock;
 }
 
+const int32_t *mf_vec_task(const struct mf_vec *v)
+{
+    return v->r.o.env->language.text ? v->r.task : NULL;
+}
+
 const struct mf_layout *mf_vec_layout(const struct mf_vec *v)
 {
     return &v->r.o.obs;

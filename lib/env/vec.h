@@ -73,6 +73,7 @@ int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, s
 int mf_vec_expert(struct mf_vec *v, float *actions, struct mf_err *err);
 const int32_t *mf_vec_episode(const struct mf_vec *v); /* (N) which episode each is in */
 const int32_t *mf_vec_clock(const struct mf_vec *v);   /* (N) control steps into it */
+const int32_t *mf_vec_task(const struct mf_vec *v);    /* (N) tasks of their episodes; NULL: no language */
 const struct mf_layout *mf_vec_layout(const struct mf_vec *v);
 
 /* All environments, episode counters and running returns, malloc'ed. load needs the same env and N. *exact is false if

@@ -42,7 +42,8 @@ static void shape(struct mf_actor *a, const struct mf_layout *layout, int action
                 a->encoding = i;
     }
     mf_columns_init(&a->columns, (size_t)a->opts.T, (size_t)a->N);
-    mf_rollout_columns(&a->columns, &a->id, s, &a->carried, a->A, a->opts.reward_scale, grouped(a));
+    mf_rollout_columns(&a->columns, &a->id, s, &a->carried, a->A, a->opts.reward_scale, grouped(a),
+                       a->opts.vec.env->language.text != NULL);
 }
 
 static void place(struct mf_actor *a, struct mf_arena *to)
@@ -292,6 +293,8 @@ static int decide(struct mf_actor *a, size_t t, struct mf_err *err)
     record_obs(a, t);
     if (grouped(a))
         record_group(a, t);
+    if (mf_vec_task(a->vec))
+        memcpy(mf_columns_at(&a->columns, a->id.task, t), mf_vec_task(a->vec), (size_t)a->N * sizeof(int32_t));
     int rc = act(a, t, err);
     if (rc ||
         (rc = mf_vec_step(a->vec, mf_columns_at(&a->columns, a->id.actions, t), a->C, a->policy != NULL, &d, err)) ||

@@ -39,7 +39,7 @@ static void add_policy(struct mf_columns *c, struct mf_rollout_ids *id, const st
 }
 
 void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const struct mf_policy_spec *policy,
-                        const struct mf_layout *obs, int A, bool scaled, bool grouped)
+                        const struct mf_layout *obs, int A, bool scaled, bool grouped, bool tasks)
 {
     const size_t chunk[] = {policy ? (size_t)policy->n_action_steps : 1, (size_t)A};
     add_obs(c, id, obs, policy ? policy->n_obs_steps : 1);
@@ -53,6 +53,8 @@ void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const s
         add_policy(c, id, policy);
     if (policy && scaled)
         id->scaled = mf_columns_add(c, "rewards_scaled", MF_F32, 0, NULL);
+    if (tasks)
+        id->task = mf_columns_add(c, "task", MF_I32, 0, NULL);
     if (grouped) {
         id->group = mf_columns_add(c, "group", MF_I32, 0, NULL);
         id->success = mf_columns_add(c, "success", MF_U8, 0, NULL);
@@ -64,7 +66,7 @@ size_t mf_rollout_bytes(const struct mf_policy_spec *policy, size_t T, bool with
     struct mf_columns c;
     struct mf_rollout_ids id;
     mf_columns_init(&c, T, 1);
-    mf_rollout_columns(&c, &id, policy, &policy->net.obs, policy->action_dim, false, false);
+    mf_rollout_columns(&c, &id, policy, &policy->net.obs, policy->action_dim, false, false, false);
     if (with_advantages) {
         mf_columns_add(&c, "advantages", MF_F32, 0, NULL);
         mf_columns_add(&c, "returns", MF_F32, 0, NULL);

@@ -219,3 +219,31 @@ PY
         done
     done
 }
+
+@test "language: tasks of a suite as tokens, in rollouts and in words beside demonstrations; a server's are the same bytes" {
+    words=(policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" 'policy.obs_keys=[gripper,tokens]' training.num_envs=6
+        training.total_timesteps=600 training.num_steps_per_rollout=16)
+    mf-collect env=blocks env.suite=unseen "${words[@]}" run.dir=in 2>in.err | tee in.mf | mf-gae 2>>in.err |
+        mf-ppo run.dir=in 2>>in.err >/dev/null || cat in.err
+    mf-collect env=exec env.workers=2 env.command='mf-env blocks env.suite=unseen' "${words[@]}" run.dir=out 2>out.err |
+        mf-gae 2>>out.err | mf-ppo run.dir=out 2>>out.err >/dev/null || cat out.err
+    cmp in/checkpoints/000002.safetensors out/checkpoints/000002.safetensors
+    [[ $(mf-view in.mf | jq -c 'select(.mf == "rollout").arrays.task | [.shape, .min, .max]' | sort -u) == '[[16,6],8,11]' ]]
+    [[ $(mf-view in.mf | jq -r 'select(.mf == "head").tasks' | sed -n 9p) == "put the red block into the middle bin" ]]
+    mf-collect env=blocks collect.actor=expert collect.episodes=9 2>/dev/null | mf-record demos.hdf5 2>/dev/null
+    /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
+    [[ $(/usr/bin/python3 -c 'import h5py; print(h5py.File("demos.hdf5")["data/demo_7"].attrs["language"])') == "put the yellow block into the right bin" ]]
+}
+
+@test "language: what is refused" {
+    run -2 mf-collect env=blocks env.suite=other
+    [[ $output == *"no suite 'other'"*"train, unseen, all"* ]]
+    run -2 mf-collect env=point policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model"
+    [[ $output == *"env=point has no language"* ]]
+    run -2 mf-collect env=blocks 'policy.obs_keys=[tokens]'
+    [[ $output == *"tokens with policy.tokenizer=FILE"* ]]
+    run -3 mf-collect env=blocks policy.tokenizer="$ROOT/README.md"
+    [[ $output == *"SentencePiece"* ]]
+    run -2 mf-collect env=blocks policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" policy.prompt_length=4
+    [[ $output == *"does not fit into 4"* ]]
+}

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "env/words.h"
 #include "flow/checkpoint.h"
 #include "flow/frames.h"
 #include "flow/sampler.h"
@@ -25,7 +26,7 @@ struct eval {
     struct mf_ints seeds, steps;
     int64_t max_steps, trials, num_envs, threads, video;
     int weights, precision, video_format, format;
-    bool compare;
+    bool compare, tasks;
     struct mf_names obs_keys;
 
     struct mf_conf *was; /* configuration of the evaluated run; NULL: none */
@@ -50,6 +51,7 @@ static const struct mf_bind binds[] = {
     {"eval.results", offsetof(struct eval, results_path)},
     {"eval.format", offsetof(struct eval, format)},
     {"eval.compare", offsetof(struct eval, compare)},
+    {"eval.tasks", offsetof(struct eval, tasks)},
     {"eval.video", offsetof(struct eval, video)},
     {"eval.video_format", offsetof(struct eval, video_format)},
     {"env.max_steps", offsetof(struct eval, max_steps)},
@@ -165,6 +167,20 @@ static struct mf_paired compare(const struct eval *e, const struct mf_trial *fir
     return mf_pair(count[1][1], count[0][1], count[1][0], count[0][0]);
 }
 
+/* A row more for each task that the trials had. */
+static void write_tasks(struct eval *e, const struct mf_table_row *all)
+{
+    const char *const *text = e->env->language.text;
+    struct mf_table_row row = *all;
+    row.against = NULL;
+    for (int task = 0; text && text[task]; task++) {
+        mf_eval_task(e->trial, all->n, task, &row.scores, &row.n);
+        row.task = text[task];
+        if (row.n)
+            mf_table_row(&e->table, &row);
+    }
+}
+
 /* Makes the row of e->trial; `at`: index of the number of steps. */
 static void write_row(struct eval *e, const char *path, const char *weights, const struct mf_policy *p, int at)
 {
@@ -178,15 +194,18 @@ static void write_row(struct eval *e, const char *path, const char *weights, con
         memcpy(first, e->trial, (size_t)all * sizeof *first);
     else if (first)
         against = compare(e, first);
-    mf_table_row(&e->table, &(struct mf_table_row){.checkpoint = path,
-                                                   .weights = weights,
-                                                   .digest = digest,
-                                                   .env = e->env->name,
-                                                   .denoising_steps = p->spec.K,
-                                                   .seeds = e->seeds.n,
-                                                   .n = all,
-                                                   .scores = mf_eval_sum(e->trial, all),
-                                                   .against = first && !reference ? &against : NULL});
+    const struct mf_table_row row = {.checkpoint = path,
+                                     .weights = weights,
+                                     .digest = digest,
+                                     .env = e->env->name,
+                                     .denoising_steps = p->spec.K,
+                                     .seeds = e->seeds.n,
+                                     .n = all,
+                                     .scores = mf_eval_sum(e->trial, all),
+                                     .against = first && !reference ? &against : NULL};
+    mf_table_row(&e->table, &row);
+    if (e->tasks)
+        write_tasks(e, &row);
 }
 
 /* One policy with one number of steps, on the trials of all seeds. */
@@ -206,6 +225,9 @@ static int evaluate(struct mf_run *run, struct eval *e, const char *path, int at
                               .policy = &p,
                               .env = e->env->name,
                               .server = server_of(&e->env_opts),
+                              .suite = e->env->language.suite[0].name,
+                              .tokenizer = mf_words_digest(e->env->words),
+                              .tasks = e->env->language.text,
                               .program = "mf-eval " MF_VERSION,
                               .device = e->device,
                               .precision = mf_conf_text(mf_run_conf(run), "precision"),

@@ -42,6 +42,8 @@ def value(obs, key):
 
 
 class Libero:
+    task = 0  # the only one of the server's tasks
+
     def __init__(self, suite, task, number, keys):
         from libero.libero.envs import OffScreenRenderEnv
 
@@ -78,7 +80,7 @@ if __name__ == "__main__":
     first = Libero(suite, args.task, 0, keys)
     try:
         sim = serving.Each(lambda i: Libero(suite, args.task, i, keys), suite.get_task(args.task).name, args.max_steps, 20,
-                           -np.ones(7), np.ones(7), first.reset(0))
+                           -np.ones(7), np.ones(7), first.reset(0), tasks=[suite.get_task(args.task).language])
     except serving.Fault as e:
         sim = e  # which answers every question
     first.env.close()

@@ -2,7 +2,8 @@
 
 A simulator has `name`, `max_steps`, `control_hz`, `autoreset`, `obs` {key: one observation, as an array}, `low`, `high`,
 and make, reset, step, as Each has, which makes one of single environments. `saves` and `renders` say whether it also has
-save and load, and gives pictures of the environments that `film` of make asks for.
+save and load, and gives pictures of the environments that `film` of make asks for. `tasks` lists the tasks of one with
+language, in words; its rows then have `task`, one's index for each environment.
 
 A picture among the observations is uint8 (H, W, 3), rows from the top; of float32 it is a depth (H, W, 1), which policies
 take as meters along the camera's axis, 0 where nothing is: a simulator that has millimeters or a z-buffer converts them.
@@ -49,12 +50,12 @@ def encode(a):
 
 class Each:
     """n single environments. One has reset(seed, episode) -> obs, step(action) -> obs, reward, terminated, truncated,
-    success, and where it can state() -> bytes, restore(bytes) -> obs, image() -> uint8 (H, W, 3), always of one size."""
+    success, its `task` where Each has tasks, and where it can state() -> bytes, restore(bytes) -> obs, image() -> uint8 (H, W, 3), always of one size."""
 
     autoreset = "same_step"
 
-    def __init__(self, create, name, max_steps, control_hz, low, high, obs, saves=False, renders=False):
-        self.saves, self.renders = saves, renders
+    def __init__(self, create, name, max_steps, control_hz, low, high, obs, saves=False, renders=False, tasks=()):
+        self.saves, self.renders, self.tasks = saves, renders, tasks
         self.create, self.name, self.max_steps, self.control_hz = create, name, max_steps, control_hz
         self.low, self.high, self.obs, self.ones = low, high, obs, []
 
@@ -78,7 +79,10 @@ class Each:
     def reset(self, which, episode, seed):
         for i in np.flatnonzero(which):
             self.begin(i, seed[i], episode[i])
-        return {"obs": self.rows, **pictures([[one.image()] for one in self.ones[: self.film]], 1)}
+        return {"obs": self.rows, **self.asked(), **pictures([[one.image()] for one in self.ones[: self.film]], 1)}
+
+    def asked(self):
+        return {"task": np.array([one.task for one in self.ones[: self.n]], "i4")} if self.tasks else {}
 
     def step(self, actions, active, autoreset, episode, seed):
         n, chunk = actions.shape[:2]
@@ -101,7 +105,7 @@ class Each:
             a["final"] = {k: v.copy() for k, v in self.rows.items()}
         for i in over if autoreset else []:
             self.begin(i, seed[i], episode[i])
-        return {"obs": self.rows, **a, **pictures(shots, chunk)}
+        return {"obs": self.rows, **self.asked(), **a, **pictures(shots, chunk)}
 
     def save(self):
         return [self.clock[i].tobytes() + self.ones[i].state() for i in range(self.n)]
@@ -110,7 +114,7 @@ class Each:
         for i, s in enumerate(states):
             self.clock[i] = np.frombuffer(s[:8], int)[0]
             self.see(i, self.ones[i].restore(s[8:]))
-        return {"obs": self.rows}
+        return {"obs": self.rows, **self.asked()}
 
 
 def pictures(shots, chunk):
@@ -136,6 +140,8 @@ def answer(sim, q):
         raise sim
     if say == "hello":
         can = {what: getattr(sim, what, False) for what in ("saves", "renders")}
+        if getattr(sim, "tasks", ()):
+            can["tasks"] = "\n".join(" ".join(task.split()) for task in sim.tasks)
         return {"say": "spaces", "v": VERSION, "name": sim.name, "max_steps": sim.max_steps, "control_hz": float(sim.control_hz),
                 "autoreset": sim.autoreset, **can,
                 "arrays": flat({"obs": sim.obs, "action": {"low": np.asarray(sim.low, "f4"), "high": np.asarray(sim.high, "f4")}})}

@@ -9,7 +9,8 @@
 
 struct mf_words {
     int length;
-    float *ids; /* (tasks, length) */
+    char digest[17]; /* of the tokenizer */
+    float *ids;      /* (tasks, length) */
 };
 
 /* ---- suites ---- */
@@ -66,6 +67,7 @@ static int add_tokens(struct mf_env *e, const struct mf_env_opts *o, struct mf_e
     e->obs[at] = (struct mf_obs){.name = MF_OBS_TOKENS, .dim = {(int)o->prompt_length}};
     e->words = mf_xcalloc(1, sizeof *e->words);
     e->words->length = (int)o->prompt_length;
+    strcpy(e->words->digest, t.digest);
     rc = encode(e->words, e, &t, err);
     mf_tokenizer_close(&t);
     return rc;
@@ -101,6 +103,11 @@ char *mf_words_lines(const struct mf_env *e)
     for (int i = 0; e->language.text[i]; i++)
         strcat(strcat(lines, i ? "\n" : ""), e->language.text[i]);
     return lines;
+}
+
+const char *mf_words_digest(const struct mf_words *w)
+{
+    return w ? w->digest : NULL;
 }
 
 void mf_words_free(struct mf_words *w)

@@ -10,6 +10,7 @@
 int mf_words_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
 void mf_words_put(const struct mf_words *w, int task, float *tokens);
 char *mf_words_lines(const struct mf_env *env); /* its tasks, a line for each, malloc'ed; NULL: it has no language */
-void mf_words_free(struct mf_words *w);         /* NULL is fine */
+const char *mf_words_digest(const struct mf_words *w); /* of the tokenizer; NULL: w is NULL */
+void mf_words_free(struct mf_words *w);                /* NULL is fine */
 
 #endif

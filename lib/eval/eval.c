@@ -56,6 +56,7 @@ static int act(struct group *g, uint32_t decision, struct mf_err *err)
 
 static void take_results(struct group *g, const struct mf_decision *d, struct mf_trial *trial)
 {
+    const int32_t *task = mf_vec_task(g->vec);
     int n_live = 0;
     for (int i = 0; i < g->n_live; i++) {
         int n = g->live[i];
@@ -63,7 +64,8 @@ static void take_results(struct group *g, const struct mf_decision *d, struct mf
             trial[g->first + n] = (struct mf_trial){.ret = d->episode_return[n],
                                                     .length = d->episode_length[n],
                                                     .success_once = d->episode_success[n],
-                                                    .success_at_end = d->step_success[n]};
+                                                    .success_at_end = d->step_success[n],
+                                                    .task = task ? task[n] : 0};
         else
             g->live[n_live++] = n;
     }
@@ -153,4 +155,16 @@ struct mf_score_sheet mf_eval_sum(const struct mf_trial *trial, int n)
     s.success_once = mf_wilson(once, n);
     s.success_at_end = mf_wilson(at_end, n);
     return s;
+}
+
+void mf_eval_task(const struct mf_trial *trial, int n, int task, struct mf_score_sheet *s, int *count)
+{
+    struct mf_trial *some = mf_xcalloc((size_t)n, sizeof *some);
+    *count = 0;
+    for (int i = 0; i < n; i++)
+        if (trial[i].task == task)
+            some[(*count)++] = trial[i];
+    if (*count)
+        *s = mf_eval_sum(some, *count);
+    free(some);
 }

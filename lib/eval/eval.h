@@ -17,6 +17,7 @@ struct mf_trial {
     float ret;
     int32_t length; /* control steps */
     bool success_once, success_at_end;
+    int32_t task; /* of an environment with language; else 0 */
 };
 
 struct mf_eval_opts {
@@ -41,5 +42,7 @@ struct mf_score_sheet {
     double ret, ret_std, length; /* means over the trials; the standard deviation of the return, n-1 */
 };
 struct mf_score_sheet mf_eval_sum(const struct mf_trial *trial, int n);
+/* Of the trials of one task, *count of them; 0: none, and nothing is written to s. */
+void mf_eval_task(const struct mf_trial *trial, int n, int task, struct mf_score_sheet *s, int *count);
 
 #endif

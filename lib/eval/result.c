@@ -29,11 +29,16 @@ json_t *mf_result_made(const struct mf_result *r)
 {
     char digest[17];
     mf_policy_digest(r->policy, digest);
-    return json_pack("{s:s, s:s, s:o, s:o, s:i, s:I, s:i, s:i, s:{s:s, s:o, s:s}, s:o}", "digest", digest, "weights",
-                     r->weights, "env", mf_json_text(r->env), "server", mf_json_text(r->server), "max_steps",
-                     r->max_steps, "seed", (json_int_t)r->seed, "denoising_steps", r->policy->spec.K, "n", r->n,
-                     "engine", "program", r->program, "device", mf_json_text(r->device), "precision", r->precision,
-                     "policy", spec_json(&r->policy->spec));
+    json_t *j = json_pack("{s:s, s:s, s:o, s:o, s:i, s:I, s:i, s:i, s:{s:s, s:o, s:s}, s:o}", "digest", digest,
+                          "weights", r->weights, "env", mf_json_text(r->env), "server", mf_json_text(r->server),
+                          "max_steps", r->max_steps, "seed", (json_int_t)r->seed, "denoising_steps", r->policy->spec.K,
+                          "n", r->n, "engine", "program", r->program, "device", mf_json_text(r->device), "precision",
+                          r->precision, "policy", spec_json(&r->policy->spec));
+    if (r->suite)
+        json_object_set_new(j, "suite", mf_json_text(r->suite));
+    if (r->tokenizer)
+        json_object_set_new(j, "tokenizer", mf_json_text(r->tokenizer));
+    return j;
 }
 
 static void add_rate(json_t *to, const char *name, struct mf_rate r)
@@ -53,6 +58,22 @@ void mf_scores_json(json_t *to, const struct mf_score_sheet *s)
     json_object_set_new(to, "return", mf_json_number(s->ret));
     json_object_set_new(to, "return_std", mf_json_number(s->ret_std));
     json_object_set_new(to, "length", mf_json_number(s->length));
+}
+
+static json_t *tasks_json(const struct mf_result *r)
+{
+    json_t *all = json_array();
+    for (int task = 0; r->tasks[task]; task++) {
+        struct mf_score_sheet s;
+        int n;
+        mf_eval_task(r->trial, r->n, task, &s, &n);
+        if (n == 0)
+            continue;
+        json_t *j = json_pack("{s:o, s:i}", "task", mf_json_text(r->tasks[task]), "n", n);
+        mf_scores_json(j, &s);
+        json_array_append_new(all, j);
+    }
+    return all;
 }
 
 static json_t *trials_json(const struct mf_trial *t, int n)
@@ -77,7 +98,14 @@ json_t *mf_result_json(const struct mf_result *r)
     json_object_set_new(j, "iter", json_integer(r->policy->iter));
     json_object_set_new(j, "step", json_integer(r->policy->global_step));
     mf_scores_json(j, &s);
-    json_object_set_new(j, "trials", trials_json(r->trial, r->n));
+    json_t *trials = trials_json(r->trial, r->n), *task = r->tasks ? json_array() : NULL;
+    for (int i = 0; i < r->n && task; i++)
+        json_array_append_new(task, json_integer(r->trial[i].task));
+    if (task) {
+        json_object_set_new(trials, "task", task);
+        json_object_set_new(j, "tasks", tasks_json(r));
+    }
+    json_object_set_new(j, "trials", trials);
     return j;
 }
 

@@ -3,6 +3,9 @@
  *   {"checkpoint", "digest", "weights", "env", "server", "max_steps", "seed", "denoising_steps", "n", "engine": {..},
  *    "policy": {..}, "iter", "step", "success_once", "success_once_low", .., "trials": {"success_once": [..], ..}}
  *
+ * and of an environment with language "suite", "tokenizer" (its digest), "tasks": [{"task", "n", "success_once", ..},
+ * ..] and the task of each trial, an index into all tasks.
+ *
  * digest: of weights, normaliser and noise. policy: its spec. engine: program, device, precision. The fields from
  * digest to policy determine the result: where they are equal, the trials are equal.
  */
@@ -18,7 +21,9 @@
 struct mf_result {                    /* one policy on the trials of one seed */
     const char *checkpoint, *weights; /* the file; "raw" or "ema" */
     struct mf_policy *policy;
-    const char *env, *server; /* server: env.command or env.address; NULL: a built-in environment */
+    const char *env, *server;      /* server: env.command or env.address; NULL: a built-in environment */
+    const char *suite, *tokenizer; /* of an environment with language; NULL: without, or its server's */
+    const char *const *tasks;      /* in words; ends with NULL. NULL: no language */
     const char *program, *device, *precision;
     int64_t seed;
     int max_steps, n;

@@ -139,8 +139,9 @@ static const json_t *column(const json_t *line, const char *name, bool real, int
 static bool take_trials(const json_t *line, struct mf_result *r)
 {
     const json_t *once = column(line, "success_once", false, r->n), *end = column(line, "success_at_end", false, r->n),
-                 *ret = column(line, "return", true, r->n), *length = column(line, "length", false, r->n);
-    if (!once || !end || !ret || !length)
+                 *ret = column(line, "return", true, r->n), *length = column(line, "length", false, r->n),
+                 *task = r->tasks ? column(line, "task", false, r->n) : NULL;
+    if (!once || !end || !ret || !length || (r->tasks && !task))
         return false;
     for (size_t i = 0; i < (size_t)r->n; i++)
         r->trial[i] = (struct mf_trial){
@@ -148,6 +149,7 @@ static bool take_trials(const json_t *line, struct mf_result *r)
             .success_at_end = json_integer_value(json_array_get(end, i)) != 0,
             .ret = (float)mf_json_number_of(json_array_get(ret, i)),
             .length = (int32_t)json_integer_value(json_array_get(length, i)),
+            .task = (int32_t)json_integer_value(json_array_get(task, i)),
         };
     return true;
 }

@@ -24,6 +24,8 @@ static json_t *row_json(const struct mf_table *t, const struct mf_table_row *r)
     json_t *j = json_pack("{s:o, s:s, s:s, s:o, s:i, s:i, s:i}", "checkpoint", mf_json_text(r->checkpoint), "digest",
                           r->digest, "weights", r->weights, "env", mf_json_text(r->env), "denoising_steps",
                           r->denoising_steps, "seeds", r->seeds, "n", r->n);
+    if (r->task)
+        json_object_set_new(j, "task", mf_json_text(r->task));
     mf_scores_json(j, &r->scores);
     if (t->compares)
         mf_paired_json(j, r->against);
@@ -47,7 +49,7 @@ void mf_table_row(struct mf_table *t, const struct mf_table_row *r)
         mf_paired_text(r->against, text[7], text[8], text[9], size);
     for (int i = 0; i < COLUMNS - 1; i++)
         cell[i] = t->compares || i < FIRST_COMPARED || i > LAST_COMPARED ? text[i] : NULL;
-    char *file = mf_xstrdup(r->checkpoint);
+    char *file = mf_xstrdup(r->task ? r->task : r->checkpoint);
     file[mf_plain_copy(file, file, strlen(file))] = '\0';
     cell[COLUMNS - 1] = file;
     mf_grid_row(&t->grid, cell, row_json(t, r));

@@ -235,6 +235,19 @@ PY
     [[ $(/usr/bin/python3 -c 'import h5py; print(h5py.File("demos.hdf5")["data/demo_7"].attrs["language"])') == "put the yellow block into the right bin" ]]
 }
 
+@test "language: success for each task; results of another suite are others" {
+    words=(policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" 'policy.obs_keys=[gripper,tokens]' training.num_envs=4
+        training.total_timesteps=1 training.num_steps_per_rollout=1)
+    mf-collect env=blocks "${words[@]}" run.dir=run 2>log | mf-gae 2>>log | mf-ppo run.dir=run 2>>log >/dev/null || cat log
+    run -0 mf-eval run env.suite=unseen eval.num_episodes=10 eval.num_envs=3 eval.tasks=true eval.json=e.json eval.results=r.jsonl
+    [[ $output == *"   10 "*"    3 "*"put the red block into the middle bin"*"    2 "*"put the yellow block into the middle bin"* ]]
+    [[ $(jq -c '.results[0] | [.suite, [.tasks[].n], .trials.task]' e.json) == '["unseen",[3,3,2,2],[8,9,10,11,8,9,10,11,8,9]]' ]]
+    run -0 mf-eval run eval.num_episodes=10 eval.json=train.json eval.results=r.jsonl
+    [[ $output != *"already had"* && $(jq -c '.results[0].tasks | length' train.json) == 8 ]]
+    run -0 mf-eval run env.suite=unseen eval.num_episodes=10 eval.json=again.json eval.results=r.jsonl
+    [[ $output == *"already had 1"* ]] && cmp e.json again.json
+}
+
 @test "language: what is refused" {
     run -2 mf-collect env=blocks env.suite=other
     [[ $output == *"no suite 'other'"*"train, unseen, all"* ]]
@@ -246,4 +259,44 @@ PY
     [[ $output == *"SentencePiece"* ]]
     run -2 mf-collect env=blocks policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" policy.prompt_length=4
     [[ $output == *"does not fit into 4"* ]]
+}
+
+@test "language: a server in Python lists its tasks, and rows have them" {
+    /usr/bin/python3 -c 'import msgpack' 2>/dev/null || skip "no python3-msgpack"
+    cat >talker.py <<PY
+import sys; sys.path.insert(0, "$ROOT/examples/envs")
+import numpy as np
+from serving import Each, keep_stdout, serve
+class Talker:
+    def __init__(self, first): self.first = first
+    def see(self): return {"task_is": np.full(1, self.task, "f4")}
+    def reset(self, seed, episode):
+        self.t, self.task = 0, (self.first + episode) % 2 * int(sys.argv[1])
+        return self.see()
+    def step(self, action):
+        self.t += 1
+        return self.see(), 0.0, self.t == 3, False, self.task == 1
+out = keep_stdout()
+serve(Each(Talker, "talker", 5, 10, -np.ones(1), np.ones(1), {"task_is": np.zeros(1, "f4")}, tasks=["turn on\nthe stove", "red bin"]), None, out)
+PY
+    words=(env=exec env.workers=2 policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" policy.n_action_steps=2 training.num_envs=3
+        training.total_timesteps=1 training.num_steps_per_rollout=6 run.dir=run)
+    mf-collect env.command='/usr/bin/python3 talker.py 1' "${words[@]}" 2>log | tee a.mf | mf-gae 2>>log | mf-ppo run.dir=run 2>>log >/dev/null || cat log
+    /usr/bin/python3 - <<'PY'
+import msgpack, numpy as np
+of = lambda m: np.frombuffer(m[b"data"], m[b"type"]).reshape(m[b"shape"]) if m.get(b"nd") else m
+head, *frames = [f for f in msgpack.Unpacker(open("a.mf", "rb"), object_hook=of)]
+assert head["tasks"] == "turn on the stove\nred bin", head
+a = next(f for f in frames if f["mf"] == "rollout")["arrays"]
+task, tokens = a["task"], a["obs/tokens"][:, :, 0]
+assert set(task.ravel()) == {0, 1} and (a["obs/task_is"][:, :, 0, 0] == task).all(), task
+for i in 0, 1:
+    mine = tokens[task == i]
+    assert (mine == mine[0]).all() and mine[0][0] == 2 and mine[0][-1] == 0, mine
+assert (tokens[task == 0][0] != tokens[task == 1][0]).any()
+PY
+    run -0 mf-eval run eval.num_episodes=4 eval.json=e.json
+    [[ $(jq -c '.results[0] | [.tasks[] | [.task, .n, .success_once]]' e.json) == '[["turn on the stove",2,0],["red bin",2,1]]' ]]
+    run -3 mf-eval run env=exec env.command='/usr/bin/python3 talker.py 7' eval.num_episodes=4
+    [[ $output == *"task["*"is 7, and it has 2 tasks"* ]]
 }

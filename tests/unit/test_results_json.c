@@ -10,7 +10,7 @@
 static char path[64], part[80];
 static struct mf_err err;
 static struct mf_trial trial[4] = {
-    {2, 10, true, true}, {1, 20, true, false}, {0, 30, false, false}, {1, 40, true, true}};
+    {2, 10, true, true, 0}, {1, 20, true, false, 0}, {0, 30, false, false, 0}, {1, 40, true, true, 0}};
 
 static double number(const json_t *j, int i, const char *key)
 {

@@ -62,7 +62,10 @@ static int64_t step_of(const struct bc *b) /* minibatches so far */
 
 static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
-    const struct mf_demos_opts o = {.filter = b->filter, .cache = (size_t)b->cache_mib << 20};
+    const struct mf_demos_opts o = {.filter = b->filter,
+                                    .cache = (size_t)b->cache_mib << 20,
+                                    .tokenizer = b->env_opts.tokenizer,
+                                    .prompt_length = (int)b->env_opts.prompt_length};
     const struct mf_names *keys = &b->obs_keys;
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
     int rc = mf_demos_open_in(&b->demos, b->dataset, &o, keys->n, keys->v, &b->env_opts, named, b->world, err);

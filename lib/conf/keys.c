@@ -56,7 +56,7 @@ const struct mf_key mf_keys[] = {
     {"env.image_size", MF_INT, "0", "[0,1024]", "pixels",
      "width and height, 8 or more, of the pictures that lift, can and blocks observe; 0: as in the checkpoint, else "
      "the environment's own"},
-    {"env.suite", MF_STR, NULL, NULL, NULL,
+    {"env.suite", MF_STR, NULL, "name", NULL,
      "tasks of an environment with language, such as train and unseen of blocks; null: the first suite"},
     {"env.renderer", MF_CHOICE, "osmesa", "osmesa|egl", NULL,
      "library that draws lift and can: OSMesa on the CPU, the same bits on every machine, or EGL, which may use a GPU"},

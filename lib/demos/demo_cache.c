@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "demos/demo_words.h"
 
 enum { PAGE_MIN = 64 << 10, WHOLE_MAX = 1 << 20, CONVERT = 64 << 10, MAPPED = 128 << 10 };
 
@@ -163,6 +164,11 @@ static int read_rows(struct mf_demo_cache *c, const char *path, const struct mf_
 int mf_demos_rows(struct mf_demos *d, int column, size_t demo, size_t t, const void **rows, size_t *n,
                   struct mf_err *err)
 {
+    if (d->words && column == d->spoken) {
+        *rows = mf_demo_words_ids(d->words, demo);
+        *n = 1;
+        return 0;
+    }
     struct mf_demo_cache *c = d->cache;
     const struct column *q = &c->column[demo * (size_t)d->n_columns + (size_t)column];
     const struct mf_demo_column *k = &d->column[column];

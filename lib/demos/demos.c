@@ -11,6 +11,7 @@
 #include "base/stop.h"
 #include "demos/demo_cache.h"
 #include "demos/demo_list.h"
+#include "demos/demo_words.h"
 
 struct reading {
     struct mf_demos *d;
@@ -92,6 +93,16 @@ static bool same_form(const struct mf_obs *a, const struct mf_obs *b)
     return a->u8 == b->u8 && !memcmp(a->dim, b->dim, sizeof a->dim);
 }
 
+/* The tokens of a demo: they are the same at all its steps. */
+static int check_words(struct reading *r, const struct mf_demo *demo, const struct mf_demo_column *k,
+                       struct mf_err *err)
+{
+    int rc = mf_demo_words_add(r->d->words, r->file, demo->name, err);
+    mf_demo_cache_add(r->d->cache, -1, 1, 1); /* keeps the order of columns, and is never read */
+    r->d->bytes += k->bytes;
+    return rc ? mf_err_at(err, "'%s'", r->path) : 0;
+}
+
 /* Checks column i of a demo: the form of the first demo's, and as many rows as actions. */
 static int check_column(struct reading *r, struct mf_demo *demo, int i, struct mf_err *err)
 {
@@ -100,6 +111,8 @@ static int check_column(struct reading *r, struct mf_demo *demo, int i, struct m
     char at[160], x[64], y[64];
     size_t rows = 0;
     hid_t set = -1;
+    if (d->words && i == d->spoken)
+        return check_words(r, demo, k, err);
     snprintf(at, sizeof at, "data/%s/%s%s", demo->name, i ? "obs/" : "", k->is.name);
     int rc = open_set(r, at, &set, &rows, &found, err);
     if (rc)
@@ -218,13 +231,35 @@ static int find_obs(struct reading *r, const struct mf_demos_opts *opts, const c
     return rc;
 }
 
+/* Is there a column of tokens that the file lacks? */
+static int find_words(struct reading *r, const struct mf_demos_opts *opts, const char *obs, struct mf_err *err)
+{
+    struct mf_demos *d = r->d;
+    struct mf_demo_column *k = &d->column[1];
+    char path[96];
+    snprintf(path, sizeof path, "%s/tokens", obs);
+    while (k < d->column + d->n_columns && strcmp(k->is.name, "tokens"))
+        k++;
+    if (!opts->tokenizer || k == d->column + d->n_columns)
+        return 0;
+    int rc = mf_h5_has(r->file, path, err);
+    if (rc)
+        return rc < 0 ? mf_err_at(err, "'%s'", r->path) : 0;
+    k->is.dim[0] = opts->prompt_length;
+    k->count = (size_t)opts->prompt_length;
+    k->bytes = k->count * sizeof(float);
+    d->spoken = (int)(k - d->column);
+    return mf_demo_words_new(&d->words, r->file, opts->tokenizer, opts->prompt_length, err);
+}
+
 /* The columns' names: actions, then observations. */
 static int find_columns(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
 {
     char obs[64];
     strcpy(r->d->column[r->d->n_columns++].is.name, "actions");
     snprintf(obs, sizeof obs, "data/%s/obs", r->d->demo[0].name);
-    return find_obs(r, opts, obs, err);
+    int rc = find_obs(r, opts, obs, err);
+    return rc ? rc : find_words(r, opts, obs, err);
 }
 
 static int open_all(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
@@ -307,6 +342,7 @@ int mf_demos_env(const char *path, char name[64], struct mf_err *err)
 void mf_demos_close(struct mf_demos *d)
 {
     mf_demo_cache_free(d->cache);
+    mf_demo_words_free(d->words);
     free(d->demo);
     free(d->env_args);
     *d = (struct mf_demos){0};

@@ -45,13 +45,17 @@ struct mf_demos {
     char *env_args;              /* JSON, or NULL */
     uint64_t bytes;              /* of all rows, in memory */
     struct mf_demo_cache *cache; /* its own */
+    struct mf_demo_words *words; /* its own: of the column `spoken`; NULL: every column is in the file */
+    int spoken;
 };
 
 struct mf_demos_opts {
     const char *filter; /* /mask/FILTER; NULL: every demo */
     int n_keys;         /* observations; 0: every key whose steps are 1-D numbers, by name */
     const char *const *keys;
-    size_t cache; /* bytes of rows in memory; at least one page */
+    size_t cache;          /* bytes of rows in memory; at least one page */
+    const char *tokenizer; /* makes the key `tokens` of the demos' tasks where the file lacks it; NULL: none */
+    int prompt_length;     /* its ids */
 };
 
 /* On failure *d holds nothing. */

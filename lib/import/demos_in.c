@@ -10,16 +10,18 @@
 static int find_world(const char *path, struct mf_env_opts *o, bool named, char world[64], struct mf_layout *low,
                       bool *guessed, struct mf_err *err)
 {
+    struct mf_env_opts bare = *o; /* the tokens are of the file's words */
     const struct mf_env *env;
+    bare.suite = bare.tokenizer = NULL;
     *world = 0;
     int rc = named ? 0 : mf_demos_env(path, world, err);
     *guessed = !named && !*world;
     if (rc == 0 && *world) {
         if (!(env = mf_env_robomimic(world)))
             return 0;
-        o->name = env->name;
+        bare.name = o->name = env->name;
     }
-    if (rc || (rc = mf_env_open(&env, o, err))) {
+    if (rc || (rc = mf_env_open(&env, &bare, err))) {
         struct mf_err ignored; /* one that is none of ours is meant where the file names it as well */
         if (named && rc == MF_EUSAGE && mf_demos_env(path, world, &ignored) == 0 && !strcmp(world, o->name))
             return 0;
@@ -48,6 +50,8 @@ int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos
         keys[o.n_keys++] = names[i];
     for (int i = 0; n == 0 && i < low.n; i++)
         keys[o.n_keys++] = low.key[i].name;
+    if (o.n_keys && n == 0 && o.tokenizer)
+        keys[o.n_keys++] = "tokens";
     rc = mf_demos_open(d, path, &o, err);
     if (guessed && (rc || n))
         *world = 0;

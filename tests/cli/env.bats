@@ -230,7 +230,7 @@ PY
     cmp in/checkpoints/000002.safetensors out/checkpoints/000002.safetensors
     [[ $(mf-view in.mf | jq -c 'select(.mf == "rollout").arrays.task | [.shape, .min, .max]' | sort -u) == '[[16,6],8,11]' ]]
     [[ $(mf-view in.mf | jq -r 'select(.mf == "head").tasks' | sed -n 9p) == "put the red block into the middle bin" ]]
-    mf-collect env=blocks collect.actor=expert collect.episodes=9 2>/dev/null | mf-record demos.hdf5 2>/dev/null
+    mf-collect env=blocks collect.actor=expert collect.episodes=9 2>/dev/null | mf-record demos.hdf5 >/dev/null 2>&1
     /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
     [[ $(/usr/bin/python3 -c 'import h5py; print(h5py.File("demos.hdf5")["data/demo_7"].attrs["language"])') == "put the yellow block into the right bin" ]]
 }
@@ -246,6 +246,32 @@ PY
     [[ $output != *"already had"* && $(jq -c '.results[0].tasks | length' train.json) == 8 ]]
     run -0 mf-eval run env.suite=unseen eval.num_episodes=10 eval.json=again.json eval.results=r.jsonl
     [[ $output == *"already had 1"* ]] && cmp e.json again.json
+}
+
+@test "language: mf-bc makes tokens of the words of demonstrations, as the environment makes them" {
+    /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
+    tokenizer=policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model"
+    words=("$tokenizer" 'policy.obs_keys=[gripper,tokens,blocks]' clone.steps=20)
+    for name in recorded made; do
+        extra=()
+        [[ $name == made ]] || extra=("$tokenizer")
+        mf-collect env=blocks collect.actor=expert collect.episodes=10 "${extra[@]}" 2>log |
+            mf-record $name.hdf5 2>>log >/dev/null
+        mf-bc clone.dataset=$name.hdf5 "${words[@]}" run.dir=$name >bc.mf 2>>log || cat log
+    done
+    cmp {recorded,made}/checkpoints/clone.safetensors
+    /usr/bin/python3 - <<'PY'
+import h5py
+with h5py.File("made.hdf5", "r+") as f:
+    for i in range(10):
+        del f[f"data/demo_{i}"].attrs["language"]
+PY
+    run -3 mf-bc clone.dataset=made.hdf5 "${words[@]}" run.dir=none
+    [[ $output == *"'made.hdf5': /data/demo_0 has no attribute 'language'"* ]]
+    /usr/bin/python3 -c 'import h5py; h5py.File("made.hdf5", "r+")["data"].attrs["problem_info"] = "{\"language_instruction\": \"turn on the stove\"}"'
+    mf-bc clone.dataset=made.hdf5 "${words[@]}" run.dir=all >bc.mf 2>log || cat log
+    run -2 mf-bc clone.dataset=made.hdf5 "${words[@]}" policy.prompt_length=3 run.dir=none
+    [[ $output == *"'turn on the stove' has "*" does not fit into 3"* ]]
 }
 
 @test "language: what is refused" {

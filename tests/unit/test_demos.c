@@ -64,7 +64,8 @@ static void reads(void)
 static void chosen(void)
 {
     struct mf_demos d;
-    struct mf_demos_opts opts = {"valid", 2, (const char *const[]){"pos", "cube"}, 1 << 20};
+    struct mf_demos_opts opts = {
+        .filter = "valid", .n_keys = 2, .keys = (const char *const[]){"pos", "cube"}, .cache = 1 << 20};
     int rc = mf_demos_open(&d, path, &opts, &err);
     ok(rc == 0 && d.n_demos == 1 && d.total == 3 && number(&d, 1, 0, 0, 0) == 10 && number(&d, 2, 0, 0, 0) == 20,
        "a filter key, keys in my order");

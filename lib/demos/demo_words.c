@@ -1,0 +1,99 @@
+#include "demos/demo_words.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "lang/prompt.h"
+
+struct mf_demo_words {
+    struct mf_tokenizer tokenizer;
+    int length;
+    char *common; /* the task of demos without their own; NULL: none */
+    float *ids;   /* (n, length) */
+    size_t n;
+    int32_t *prompt; /* (length) */
+};
+
+/* *text stays NULL where the object has no such attribute. */
+static int attribute(hid_t file, const char *object, const char *name, char **text, struct mf_err *err)
+{
+    hid_t at;
+    int rc = mf_h5_object(file, object, &at, err);
+    if (rc)
+        return rc;
+    rc = mf_h5_attr_text(at, name, text, err);
+    mf_h5_close(at);
+    return rc < 0 ? rc : 0;
+}
+
+static char *instruction(const char *problem)
+{
+    json_t *all = problem ? json_loads(problem, 0, NULL) : NULL;
+    const char *text = json_string_value(json_object_get(all, "language_instruction"));
+    char *copy = text ? mf_xstrdup(text) : NULL;
+    json_decref(all);
+    return copy;
+}
+
+int mf_demo_words_new(struct mf_demo_words **out, hid_t file, const char *tokenizer, int length, struct mf_err *err)
+{
+    struct mf_demo_words *w = *out = mf_xcalloc(1, sizeof *w);
+    char *problem = NULL;
+    w->length = length;
+    int rc = mf_tokenizer_open(&w->tokenizer, tokenizer, err);
+    if (rc || (rc = attribute(file, "data", "problem_info", &problem, err)))
+        return rc;
+    w->common = instruction(problem);
+    w->prompt = mf_xcalloc((size_t)length, sizeof *w->prompt);
+    free(problem);
+    return 0;
+}
+
+void mf_demo_words_free(struct mf_demo_words *w)
+{
+    if (!w)
+        return;
+    mf_tokenizer_close(&w->tokenizer);
+    free(w->common);
+    free(w->ids);
+    free(w->prompt);
+    free(w);
+}
+
+static int encode(struct mf_demo_words *w, const char *task, struct mf_err *err)
+{
+    const size_t L = (size_t)w->length;
+    const int n = mf_prompt(&w->tokenizer, task, 0, NULL, w->length, w->prompt, err);
+    if (n < 0)
+        return n;
+    if (n > w->length)
+        return mf_prompt_long(task, n, w->length, err);
+    if ((w->n & (w->n - 1)) == 0) /* full at every power of two */
+        w->ids = mf_xrealloc(w->ids, (w->n ? 2 * w->n : 1) * L, sizeof *w->ids);
+    for (size_t i = 0; i < L; i++)
+        w->ids[w->n * L + i] = (float)w->prompt[i];
+    w->n++;
+    return 0;
+}
+
+int mf_demo_words_add(struct mf_demo_words *w, hid_t file, const char *demo, struct mf_err *err)
+{
+    char path[64], *own = NULL;
+    snprintf(path, sizeof path, "data/%s", demo);
+    int rc = attribute(file, path, "language", &own, err);
+    const char *task = own ? own : w->common;
+    if (!rc)
+        rc = task ? encode(w, task, err)
+                  : mf_err_set(err, MF_EFORMAT,
+                               "/%s has no attribute 'language', of which policy.tokenizer makes obs/tokens", path);
+    free(own);
+    return rc;
+}
+
+const float *mf_demo_words_ids(const struct mf_demo_words *w, size_t demo)
+{
+    return w->ids + demo * (size_t)w->length;
+}

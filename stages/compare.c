@@ -16,7 +16,7 @@
 struct compare {
     struct mf_ints seeds;
     const char *clone;
-    struct mf_target target;
+    struct mf_goal target;
     int format;
     struct mf_methods methods;
 };
@@ -27,7 +27,7 @@ static const struct mf_bind binds[] = {
     {"eval.format", offsetof(struct compare, format)},
     {0},
 };
-static const struct mf_bind_table tables[] = {{mf_target_binds, offsetof(struct compare, target)}, {0}};
+static const struct mf_bind_table tables[] = {{mf_goal_binds, offsetof(struct compare, target)}, {0}};
 
 enum { COLUMNS = 13, CELL = 80 };
 static const struct mf_grid_column column[COLUMNS] = {{"method", -16},

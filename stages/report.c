@@ -19,12 +19,12 @@
 enum { VIDEO_MOST = 16 << 20 }; /* bytes of an embedded video */
 
 struct report {
-    struct mf_target target;
+    struct mf_goal target;
     struct mf_run_logs logs;
     struct mf_evals evals;
 };
 
-static const struct mf_bind_table tables[] = {{mf_target_binds, offsetof(struct report, target)}, {0}};
+static const struct mf_bind_table tables[] = {{mf_goal_binds, offsetof(struct report, target)}, {0}};
 
 static const char style[] =
     "body{font:15px/1.45 sans-serif;max-width:1200px;margin:2em auto;padding:0 1em;color:#222}"

@@ -61,7 +61,7 @@ static void put_changed_keys(FILE *to, const struct mf_run_logs *t, const struct
         fputs(one->text ? "-" : "not known", to);
 }
 
-static void put_row(FILE *to, const struct mf_run_logs *t, int i, const struct mf_target *target)
+static void put_row(FILE *to, const struct mf_run_logs *t, int i, const struct mf_goal *target)
 {
     const struct mf_cohort *g = &t->group[i];
     const struct mf_summary s = mf_summary_of(g, target);
@@ -82,7 +82,7 @@ static void put_row(FILE *to, const struct mf_run_logs *t, int i, const struct m
 }
 
 /* Of runs that are one row, what has a value, a line each. */
-static void put_result(FILE *to, const struct mf_run_logs *t, const struct mf_target *target)
+static void put_result(FILE *to, const struct mf_run_logs *t, const struct mf_goal *target)
 {
     const struct mf_cohort *g = &t->group[0];
     const struct mf_summary s = mf_summary_of(g, target);
@@ -111,7 +111,7 @@ static void put_result(FILE *to, const struct mf_run_logs *t, const struct mf_ta
     fputs("</table>\n", to);
 }
 
-void mf_comparison_put(const struct mf_run_logs *t, const struct mf_target *target, FILE *to)
+void mf_comparison_put(const struct mf_run_logs *t, const struct mf_goal *target, FILE *to)
 {
     fprintf(to,
             "<h2>%s</h2>\n<p>Success is the success rate of the rollouts, with exploration noise. Final success is "

@@ -7,6 +7,6 @@
 #include "plot/summary.h"
 
 /* One row per group, whose name links to the section #gI, with the numbers of summary.h. */
-void mf_comparison_put(const struct mf_run_logs *t, const struct mf_target *target, FILE *to);
+void mf_comparison_put(const struct mf_run_logs *t, const struct mf_goal *target, FILE *to);
 
 #endif

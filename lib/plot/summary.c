@@ -36,7 +36,7 @@ static void take(struct mean *m, const double *v, const double *episodes, size_t
 }
 
 /* The iteration at which the target success was reached; n: never. */
-static size_t reach(const struct mf_history *h, const double *v, const double *episodes, const struct mf_target *t)
+static size_t reach(const struct mf_history *h, const double *v, const double *episodes, const struct mf_goal *t)
 {
     const size_t window = (size_t)t->window;
     for (size_t end = h->n < window ? h->n : window; h->n && end <= h->n; end++) {
@@ -73,7 +73,7 @@ static double seconds(const struct mf_history *h)
     return n ? sum / n : h->n > 1 ? (h->time[h->n - 1] - h->time[0]) / (double)(h->n - 1) : NAN;
 }
 
-static void add_success(struct mf_summary *s, const struct mf_history *h, const struct mf_target *t)
+static void add_success(struct mf_summary *s, const struct mf_history *h, const struct mf_goal *t)
 {
     const double *v = mf_history_find(h, "rollout/success_once"), *episodes = mf_history_find(h, "rollout/episodes");
     if (!v)
@@ -90,11 +90,10 @@ static void add_success(struct mf_summary *s, const struct mf_history *h, const 
     s->episodes += episodes ? last.weight : NAN;
 }
 
-const struct mf_bind mf_target_binds[] = {{"report.success", offsetof(struct mf_target, success)},
-                                          {"report.window", offsetof(struct mf_target, window)},
-                                          {0}};
+const struct mf_bind mf_goal_binds[] = {
+    {"report.success", offsetof(struct mf_goal, success)}, {"report.window", offsetof(struct mf_goal, window)}, {0}};
 
-struct mf_summary mf_summary_of(const struct mf_cohort *g, const struct mf_target *t)
+struct mf_summary mf_summary_of(const struct mf_cohort *g, const struct mf_goal *t)
 {
     struct mf_summary s = {.reached = 0};
     struct mf_spread *const all[] = {&s.steps,      &s.time, &s.final,         &s.last,

@@ -23,13 +23,13 @@ struct mf_summary {
 };
 
 /* The target: a success rate, on average over `window` consecutive iterations, or all of a shorter run. */
-struct mf_target {
+struct mf_goal {
     double success;
     int64_t window;
 };
-extern const struct mf_bind mf_target_binds[];
+extern const struct mf_bind mf_goal_binds[];
 
 /* Iterations are weighted by rollout/episodes, if reported. */
-struct mf_summary mf_summary_of(const struct mf_cohort *g, const struct mf_target *t);
+struct mf_summary mf_summary_of(const struct mf_cohort *g, const struct mf_goal *t);
 
 #endif

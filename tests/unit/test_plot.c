@@ -51,7 +51,7 @@ static void weighted(void)
     }
     t.h.series[0].value[195] = 1;
     episodes->value[195] = 2;
-    const struct mf_summary s = mf_summary_of(&g, &(struct mf_target){.72, 10});
+    const struct mf_summary s = mf_summary_of(&g, &(struct mf_goal){.72, 10});
     near(s.final.mean, (2 + 4 * 10 * 0 + 5 * 30) / (2 + 4 * 10 + 5 * 30.), 1e-12,
          "at most ten iterations, each by its episodes; those without any do not count");
     ok(s.last.mean == 10 && s.episodes == 2 + 4 * 10 + 5 * 30, "with the last iteration and the number of episodes");
@@ -76,7 +76,7 @@ static void compared(const struct mf_run_log *const *two, const struct mf_run_lo
     text[clip] = strdup(".1&2");
     told[0].text = told[1].text = text;
     FILE *to = open_memstream(&page, &size);
-    mf_comparison_put(&t, &(struct mf_target){.9, 10}, to);
+    mf_comparison_put(&t, &(struct mf_goal){.9, 10}, to);
     fclose(to);
     char *second = strstr(page, "#g1");
     ok(strstr(page, "<a href=\"#g0\">a&lt;b</a>") && second && strstr(second, ">c</a>"), "a row for each group");
@@ -140,7 +140,7 @@ int main(void)
        "a metric that one run of the groups has");
     log[2].h.series->name[0] = 'r';
 
-    struct mf_summary s = mf_summary_of(&three, &(struct mf_target){.5, 10});
+    struct mf_summary s = mf_summary_of(&three, &(struct mf_goal){.5, 10});
     const double final[3] = {.95, 1.0375, .5}, mean = (final[0] + final[1] + final[2]) / 3;
     double variance = 0;
     for (int i = 0; i < 3; i++)
@@ -155,7 +155,7 @@ int main(void)
     near(s.steps.low, 10000, 0, "one with its tenth iteration, which is the first that can");
     near(s.steps.high, 16000, 0, "one with its 16th: iterations 5 to 14 have the mean .475, 6 to 15 .525");
     near(s.per_iteration.mean, 3, 1e-12, "seconds of an iteration, by the clock");
-    s = mf_summary_of(&late, &(struct mf_target){.99, 10});
+    s = mf_summary_of(&late, &(struct mf_goal){.99, 10});
     ok(s.reached == 0 && isnan(s.steps.mean) && isnan(s.final.variance), "never reached; one run has no variance");
     weighted();
     compared(all, &all[2]);

@@ -128,6 +128,8 @@ const struct mf_key mf_keys[] = {
     {"clone.learning_rate", MF_FLOAT, "1e-3", "[0,)", "1/step", "peak learning rate (AdamW) of a cosine schedule to 0"},
     {"clone.warmup_steps", MF_INT, "100", "[0,)", "minibatches", "linear warm-up of the learning rate"},
     {"clone.weight_decay", MF_FLOAT, "1e-6", "[0,)", NULL, "weight decay (AdamW)"},
+    {"clone.loss_dims", MF_CHOICE, "all", "all|env", NULL,
+     "numbers of an action in the loss, of a network with policy.action_width: all, or the environment's alone"},
     {"clone.attention_dropout", MF_FLOAT, ".1", "[0,.9]", NULL, "dropout rate of the transformer's self-attention"},
     {"clone.ema_decay", MF_FLOAT, ".995", "[0,1)", NULL,
      "decay of the weights' exponential moving average; 0: the schedule of ema_power"},

@@ -25,7 +25,7 @@ static void place(struct group *g, struct mf_arena *a)
 {
     const struct mf_policy_spec *s = g->spec;
     size_t N = (size_t)g->o->num_envs, O = (size_t)(s->n_obs_steps * s->obs.dim),
-           D = (size_t)(s->horizon * s->action_dim), CA = (size_t)(s->n_action_steps * s->action_dim);
+           D = (size_t)(s->horizon * mf_action_width(s)), CA = (size_t)(s->n_action_steps * s->action_dim);
     g->live = mf_arena_take(a, N, sizeof *g->live);
     g->began = mf_arena_take(a, N, sizeof *g->began);
     g->history = mf_arena_take(a, N * O, sizeof(float));
@@ -39,7 +39,7 @@ static void place(struct group *g, struct mf_arena *a)
 static int act(struct group *g, uint32_t decision, struct mf_err *err)
 {
     const struct mf_policy_spec *s = g->spec;
-    size_t O = (size_t)(s->n_obs_steps * s->obs.dim), D = (size_t)(s->horizon * s->action_dim),
+    size_t O = (size_t)(s->n_obs_steps * s->obs.dim), D = (size_t)(s->horizon * mf_action_width(s)),
            CA = (size_t)(s->n_action_steps * s->action_dim);
     for (int i = 0; i < g->n_live; i++) {
         uint32_t trial = (uint32_t)(g->first + g->live[i]);

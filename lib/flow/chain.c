@@ -27,11 +27,24 @@ struct mf_val mf_chain_elements(struct mf_graph *g, struct mf_val chain, struct 
     return mf_flow_logprob(g, next, step.mean, step.std, coef);
 }
 
+struct mf_val mf_chain_executable(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val x)
+{
+    const int A = s->action_dim, W = mf_action_width(s), H = s->horizon;
+    if (!x.id || A == W)
+        return x;
+    const int rows = mf_rows(g, x);
+    return mf_reshape(g, mf_slice_cols(g, mf_reshape(g, x, rows * H, W), 0, A), rows, H * A);
+}
+
 struct mf_val mf_chain_logprobs(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val elements,
                                 struct mf_val chain)
 {
     int A = s->action_dim, C = s->n_action_steps, at = s->action_offset;
     struct mf_val first = s->objective == MF_STEP ? MF_NONE : mf_slice_rows(g, chain, 0, 1);
+    if (s->objective == MF_STEP || s->objective == MF_STEP_MEAN) {
+        elements = mf_chain_executable(g, s, elements);
+        first = mf_chain_executable(g, s, first);
+    }
     switch (s->objective) {
     case MF_CHAIN_MEAN:
         return mf_reduce(g, elements, first, MF_REDUCE_ALL, A, C, at, 1.0f / (float)((s->K + 1) * s->net.D));

@@ -20,6 +20,8 @@ struct mf_chain_step mf_chain_step_build(struct mf_graph *g, const struct mf_pol
 
 /* (k, D): the log-probabilities of the elements of the chain (k+1, D) under its steps. */
 struct mf_val mf_chain_elements(struct mf_graph *g, struct mf_val chain, struct mf_chain_step step, struct mf_val coef);
+/* Of x (rows, H*W) the numbers of the environment's actions: (rows, H*A). x itself where W = A, or it is MF_NONE. */
+struct mf_val mf_chain_executable(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val x);
 /* (1, E): their reduction by the objective. */
 struct mf_val mf_chain_logprobs(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val elements,
                                 struct mf_val chain);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "flow/chain.h"
 #include "op/ops.h"
 
 enum { SHORTCUT_LOG2 = 7 };            /* log2 of the largest step count of shortcut models: 128 */
@@ -49,9 +50,12 @@ struct mf_cloner {
     const float *actions;
 };
 
-static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const struct mf_net_spec *s, bool train,
-                 float dropout, struct mf_err *err)
+/* opts: of a student; NULL: a teacher, without a loss. */
+static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const struct mf_policy_spec *policy,
+                 const struct mf_clone_opts *opts, struct mf_err *err)
 {
+    const struct mf_net_spec *s = &policy->net;
+    const float dropout = opts ? opts->dropout : 0;
     struct mf_graph *g = m->g = mf_graph_new(ps);
     m->obs = mf_input(g, 1, s->O);
     m->x = mf_input(g, 1, s->D);
@@ -60,17 +64,19 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
         m->d = mf_input(g, 1, 1);
     struct mf_share obs = mf_net_features(g, s, m->obs, false), time = s->net->time(g, s, m->t, m->d);
     s->net->encode(g, s, &obs);
-    if (train && dropout > 0 && s->net->dropout)
+    if (dropout > 0 && s->net->dropout)
         obs.key = m->key = mf_input(g, 1, 1);
     obs.drop = dropout;
     m->v = s->net->velocity(g, s, &obs, &time, mf_net_tokens(g, s, &obs, &time, m->x));
-    if (train) {
+    if (opts) {
         m->target = mf_input(g, 1, s->D);
         m->weight = mf_input(g, 1, 1);
-        m->loss = mf_mse(g, m->v, m->target, m->weight);
+        const bool all = opts->dims == MF_LOSS_ALL;
+        m->loss = mf_mse(g, all ? m->v : mf_chain_executable(g, policy, m->v),
+                         all ? m->target : mf_chain_executable(g, policy, m->target), m->weight);
         mf_loss(g, m->loss, 1);
     }
-    return mf_plan_new(&m->plan, e, g, &(struct mf_plan_opts){.backward = train}, err);
+    return mf_plan_new(&m->plan, e, g, &(struct mf_plan_opts){.backward = opts != NULL}, err);
 }
 
 /* cfm trains at the step size 0 alone, the other losses with a teacher at others. */
@@ -103,7 +109,6 @@ static int check_loss(const struct mf_policy_spec *s, enum mf_clone_loss loss, s
 int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, const struct mf_clone_opts *opts,
                   struct mf_err *err)
 {
-    const struct mf_net_spec *net = &p->spec.net;
     enum mf_clone_loss loss = opts->loss;
     enum mf_time_sampling sampling = opts->sampling;
     if (sampling == MF_TIME_AUTO)
@@ -118,12 +123,12 @@ int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p
                             .seed = opts->seed,
                             .dropout = opts->dropout,
                             .teacher = p->params};
-    int rc = build(&m->student, e, &p->params, net, true, opts->dropout, err);
+    int rc = build(&m->student, e, &p->params, &p->spec, opts, err);
     m->teacher.value = NULL;
     if (!rc && loss != MF_CLONE_FLOW && p->params.value)
         rc = mf_params_alloc(&m->teacher, err);
     if (!rc && loss != MF_CLONE_FLOW)
-        rc = build(&m->other, e, &m->teacher, net, false, 0, err);
+        rc = build(&m->other, e, &m->teacher, &p->spec, NULL, err);
     if (rc) {
         mf_cloner_free(m);
         return rc;

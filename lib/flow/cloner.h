@@ -21,10 +21,12 @@ enum mf_time_sampling { /* auto: beta for the consistency and cfm losses, else u
                         MF_TIME_LOGIT_NORMAL,
                         MF_TIME_BETA,
 };
-struct mf_cloner; /* builds the loss's graphs, draws times and noises */
+enum mf_loss_dims { MF_LOSS_ALL, MF_LOSS_ENV }; /* numbers of an action: the network's, or the environment's alone */
+struct mf_cloner;                               /* builds the loss's graphs, draws times and noises */
 struct mf_clone_opts {
     enum mf_clone_loss loss;
     enum mf_time_sampling sampling;
+    enum mf_loss_dims dims;
     float dropout; /* of a transformer's self-attention */
     uint64_t seed;
 };

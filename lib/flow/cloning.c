@@ -19,6 +19,7 @@ const struct mf_bind mf_cloning_binds[] = {
     BIND("run.seed", seed),
     BIND("clone.loss", loss),
     BIND("clone.time_sampling", time_sampling),
+    BIND("clone.loss_dims", loss_dims),
     BIND("clone.attention_dropout", dropout),
     BIND("clone.steps", steps),
     BIND("clone.batch_size", batch_size),
@@ -46,6 +47,7 @@ static int open_learner(struct mf_cloning *c, struct mf_err *err)
     const struct mf_clone_opts loss = {.loss = (enum mf_clone_loss)o->loss,
                                        .sampling = (enum mf_time_sampling)o->time_sampling,
                                        .dropout = (float)o->dropout,
+                                       .dims = (enum mf_loss_dims)o->loss_dims,
                                        .seed = (uint64_t)o->seed};
     const struct mf_optimizer_opts optimizer = {.average = true,
                                                 .weight_decay = o->weight_decay,

@@ -277,7 +277,7 @@ static int gather(struct mf_dataset *w, size_t n, float *obs, float *actions, st
             size_t sample = w->sort[i] >> 32, place = w->sort[i] & UINT32_MAX, demo = demo_of(w, sample);
             int64_t t = w->begin + (int64_t)(sample - w->first[demo]);
             int rc = k == MF_DEMO_ACTIONS ? take(d, k, demo, t - s->action_offset, s->horizon, actions + place * D,
-                                                 (size_t)s->action_dim, err)
+                                                 (size_t)mf_action_width(s), err)
                                           : take(d, k, demo, t + 1 - s->n_obs_steps, s->n_obs_steps,
                                                  obs + place * O + at, (size_t)s->obs.dim, err);
             if (rc)
@@ -306,7 +306,7 @@ int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, floa
                      struct mf_err *err)
 {
     const struct mf_policy *p = w->p;
-    size_t A = (size_t)p->spec.action_dim, steps = n * (size_t)p->spec.horizon;
+    size_t A = (size_t)p->spec.action_dim, W = (size_t)mf_action_width(&p->spec), steps = n * (size_t)p->spec.horizon;
     for (size_t i = 0; i < n; i++)
         w->sort[i] = (uint64_t)index[i] << 32 | i;
     qsort(w->sort, n, sizeof *w->sort, ascending);
@@ -316,7 +316,7 @@ int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, floa
     shift_all(w, n, obs);
     mf_policy_normalize(p, n, obs, obs);
     for (size_t i = 0; i < steps; i++)
-        for (size_t j = 0; j < A; j++)
-            actions[i * A + j] = actions[i * A + j] * p->action_scale[j] + p->action_offset[j];
+        for (size_t j = 0; j < W; j++)
+            actions[i * W + j] = j < A ? actions[i * W + j] * p->action_scale[j] + p->action_offset[j] : 0;
     return 0;
 }

@@ -20,6 +20,10 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
                           "a policy needs observations, actions, a horizon and denoising steps of at least 1, not "
                           "%d numbers, n_obs_steps %d, action_dim %d, horizon %d, num_inference_steps %d",
                           s->obs.dim, s->n_obs_steps, s->action_dim, s->horizon, s->K);
+    if (mf_action_width(s) < s->action_dim)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.action_width=%d is less than the %d numbers of an action of the environment",
+                          s->net.action_width, s->action_dim);
     if (s->K > MF_STEPS_MAX)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.num_inference_steps=%d is more than the %d steps that a chain may have", s->K,
@@ -62,7 +66,7 @@ static int check(const struct mf_policy_spec *s, struct mf_err *err)
 /* Each size may be valid while their products overflow. */
 static int check_products(const struct mf_policy_spec *s, struct mf_err *err)
 {
-    const int64_t D = (int64_t)s->horizon * s->action_dim;
+    const int64_t D = (int64_t)s->horizon * mf_action_width(s);
     int64_t numbers = 0; /* of one step, pictures unpacked */
     for (int i = 0; i < s->obs.n; i++)
         numbers += mf_obs_count(&s->obs.key[i]);
@@ -72,7 +76,7 @@ static int check_products(const struct mf_policy_spec *s, struct mf_err *err)
     return mf_err_set(err, MF_EUSAGE,
                       "policy.n_obs_steps=%d times %jd numbers of an observation, or policy.horizon=%d times %d of an "
                       "action, exceed the maximum size of a policy",
-                      s->n_obs_steps, (intmax_t)numbers, s->horizon, s->action_dim);
+                      s->n_obs_steps, (intmax_t)numbers, s->horizon, mf_action_width(s));
 }
 
 int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, struct mf_err *err)
@@ -86,7 +90,7 @@ int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, st
     if (check_products(s, err))
         return err->code;
     s->net.O = s->n_obs_steps * s->obs.dim;
-    s->net.D = s->horizon * s->action_dim;
+    s->net.D = s->horizon * mf_action_width(s);
     int rc = check(s, err);
     if (rc)
         return rc;

@@ -243,11 +243,11 @@ static int coefficients(struct mf_sampler *m, int n, const int32_t *inds, size_t
 static void actions_out(const struct mf_sampler *m, int n, float *actions)
 {
     const struct mf_policy *p = m->p;
-    size_t A = (size_t)p->spec.action_dim, width = (size_t)p->spec.n_action_steps * A;
+    size_t A = (size_t)p->spec.action_dim, W = (size_t)mf_action_width(&p->spec), C = (size_t)p->spec.n_action_steps;
     for (size_t i = 0; i < (size_t)n; i++) {
-        const float *x = m->end + i * (size_t)p->spec.net.D + (size_t)p->spec.action_offset * A;
-        for (size_t j = 0; j < width; j++)
-            actions[i * width + j] = (x[j] - p->action_offset[j % A]) / p->action_scale[j % A];
+        const float *x = m->end + i * (size_t)p->spec.net.D + (size_t)p->spec.action_offset * W;
+        for (size_t j = 0; j < C * A; j++)
+            actions[i * C * A + j] = (x[j / A * W + j % A] - p->action_offset[j % A]) / p->action_scale[j % A];
     }
 }
 

@@ -191,6 +191,11 @@ bool mf_logprob_by_action(const struct mf_policy_spec *s)
     return s->objective == MF_STEP || s->objective == MF_STEP_MEAN;
 }
 
+int mf_action_width(const struct mf_policy_spec *s)
+{
+    return s->net.action_width ? s->net.action_width : s->action_dim;
+}
+
 int mf_logprob_width(const struct mf_policy_spec *s)
 {
     if (mf_logprob_by_action(s))

@@ -1,8 +1,8 @@
 /* spec.h - the sizes and settings of a flow policy's network, sampling and scoring, as stored in a head's spec and in a
  * checkpoint's metadata.
  *
- *   A action dim  H horizon  C executed actions  K denoising steps  D = H*A
- *   O = n_obs_steps * obs.dim
+ *   A action dim  H horizon  C executed actions  K denoising steps  D = H*W
+ *   O = n_obs_steps * obs.dim  W numbers of an action in the network, A where policy.action_width is 0
  */
 #ifndef MF_FLOW_SPEC_H
 #define MF_FLOW_SPEC_H
@@ -53,6 +53,8 @@ bool mf_policy_reads_pixels(
 bool mf_policy_scores_chain(const struct mf_policy_spec *s);
 bool mf_policy_is_fpo(const struct mf_policy_spec *s);
 /* E of prev_logprobs in the stream: 1, C*A, or a number for each of FPO's draws */
+/* Numbers of an action in the network: the environment's action_dim are the first. */
+int mf_action_width(const struct mf_policy_spec *s);
 int mf_logprob_width(const struct mf_policy_spec *s);
 /* Is it (C, A), by executed action? */
 bool mf_logprob_by_action(const struct mf_policy_spec *s);

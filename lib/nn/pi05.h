@@ -9,8 +9,9 @@
 
 #define MF_PI05_SIZES                                                                                                  \
     (MF_SIZE(n_layer) | MF_SIZE(n_head) | MF_SIZE(n_emb) | MF_SIZE(mlp_dim) | MF_SIZE(head_dim) |                      \
-     MF_SIZE(vocabulary) | MF_SIZE(expert_width) | MF_SIZE(expert_mlp) | MF_SIZE(encoder_width) |                      \
-     MF_SIZE(encoder_heads) | MF_SIZE(encoder_layers) | MF_SIZE(encoder_mlp) | MF_SIZE(patch_size))
+     MF_SIZE(vocabulary) | MF_SIZE(action_width) | MF_SIZE(expert_width) | MF_SIZE(expert_mlp) |                       \
+     MF_SIZE(encoder_width) | MF_SIZE(encoder_heads) | MF_SIZE(encoder_layers) | MF_SIZE(encoder_mlp) |                \
+     MF_SIZE(patch_size))
 
 /* The parameter `prefix`.weight without a bias, (out, in): x -> act(x W^T + residual). residual: or MF_NONE. */
 struct mf_val mf_pi05_linear(struct mf_graph *g, enum mf_group group, const char *prefix, struct mf_val x, int out,

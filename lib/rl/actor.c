@@ -30,7 +30,7 @@ static void shape(struct mf_actor *a, const struct mf_layout *layout, int action
     a->O = layout->dim;
     a->To = s ? s->n_obs_steps : 1;
     a->C = s ? s->n_action_steps : 1;
-    a->D = s ? s->horizon * s->action_dim : 0;
+    a->D = s ? s->horizon * mf_action_width(s) : 0;
     a->K = s ? s->K : 0;
     a->carried = *layout;
     a->encoding = -1;

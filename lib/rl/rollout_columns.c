@@ -18,7 +18,7 @@ static void add_obs(struct mf_columns *c, struct mf_rollout_ids *id, const struc
 static void add_policy(struct mf_columns *c, struct mf_rollout_ids *id, const struct mf_policy_spec *s)
 {
     const size_t K = (size_t)s->K, A = (size_t)s->action_dim, chunk[] = {(size_t)s->n_action_steps, A},
-                 chain[] = {K + 1, (size_t)s->horizon, A}, each = (size_t)mf_logprob_width(s);
+                 chain[] = {K + 1, (size_t)s->horizon, (size_t)mf_action_width(s)}, each = (size_t)mf_logprob_width(s);
     id->loss_mask = mf_columns_add(c, "loss_mask", MF_U8, 0, NULL);
     if (s->n_critic) {
         id->values = mf_columns_add(c, "prev_values", MF_F32, 0, NULL);

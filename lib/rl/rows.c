@@ -65,6 +65,7 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
     } dim[] = {{"denoising steps", mf_policy_scores_chain(s) ? r->K : (size_t)s->K, s->K},
                {"horizon", r->H, s->horizon},
                {"action dim", r->A, s->action_dim},
+               {"action width of the network", r->W, mf_action_width(s)},
                {"action chunk", r->C, s->n_action_steps}};
     for (size_t i = 0; i < sizeof dim / sizeof *dim; i++)
         if (dim[i].got != (size_t)dim[i].want)
@@ -83,7 +84,7 @@ static struct mf_rows shape_of(const struct mf_policy_spec *s)
 {
     const bool chain = mf_policy_scores_chain(s), fpo = mf_policy_is_fpo(s), single = chain && s->denoise == MF_SINGLE;
     return (struct mf_rows){.O = s->net.O,
-                            .D = s->horizon * s->action_dim,
+                            .D = s->horizon * mf_action_width(s),
                             .P = !chain   ? 1
                                  : single ? 2
                                           : s->K + 1,

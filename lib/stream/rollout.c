@@ -28,8 +28,8 @@ static const struct array_rule rows[] = {
     {"final_values", "TN", MF_F32, TRUNCATED, AT(final_values)},
     {"actions", "TNCA", MF_F32, ACTIONS, AT(actions)},
     {"denoise_inds", "TNK", MF_I32, CHAINS, AT(denoise_inds)},
-    {"chains", "TNPHA", MF_F32, CHAINS, AT(chains)},
-    {"samples", "TNHA", MF_F32, SAMPLES, AT(samples)},
+    {"chains", "TNPHW", MF_F32, CHAINS, AT(chains)},
+    {"samples", "TNHW", MF_F32, SAMPLES, AT(samples)},
     {"draws", "TN", MF_U64, OPTIONAL, AT(draws)},
     {"group", "TN", MF_I32, GROUPS, AT(group)},
     {"success", "TN", MF_U8, SUCCESSES, AT(success)},
@@ -53,6 +53,8 @@ static size_t *dim_of(struct mf_rollout *r, char letter, size_t *plus)
         return &r->A;
     case 'H':
         return &r->H;
+    case 'W':
+        return &r->W;
     default:
         return &r->K;
     }

@@ -19,7 +19,7 @@ enum mf_need {
 };
 
 struct mf_rollout {
-    size_t T, N, C, A, H, K;
+    size_t T, N, C, A, H, K, W; /* W: numbers of an action in the network, of which A are the first */
     int64_t iter, slice, slices, first_env;
     const float *rewards;                  /* (T, N, C) */
     const float *rewards_scaled;           /* (T, N), or NULL */
@@ -30,9 +30,9 @@ struct mf_rollout {
     const float *last_values;              /* (N) */
     const float *final_values;             /* (T, N) */
     const float *actions;                  /* (T, N, C, A) */
-    const float *chains;                   /* (T, N, K+1, H, A) */
+    const float *chains;                   /* (T, N, K+1, H, W) */
     const int32_t *denoise_inds;           /* (T, N, K) */
-    const float *samples;                  /* (T, N, H, A) */
+    const float *samples;                  /* (T, N, H, W) */
     const uint64_t *draws;                 /* (T, N), or NULL */
     const struct mf_array *prev_logprobs;  /* by objective */
     const int32_t *group;                  /* (T, N) episodes of one number start from the same state */

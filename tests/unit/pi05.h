@@ -179,7 +179,7 @@ static inline void pi05_gradients(const char *prefix, const struct mf_params *ps
     int found = 0;
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
-        char name[192];
+        char name[256];
         snprintf(name, sizeof name, "%s/%s/at", prefix, p->name);
         const struct mf_array *a = mf_safetensors_find(&pi05_file, name);
         if (!a)

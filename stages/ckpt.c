@@ -12,6 +12,7 @@
 #include "flow/checkpoint.h"
 #include "run/safetensors_diff.h"
 #include "import/conv2d.h"
+#include "import/export_pi05.h"
 #include "import/torch_show.h"
 #include "flow/catalog.h"
 #include "flow/verify.h"
@@ -23,7 +24,7 @@ struct ckpt {
     int64_t keep;
     int format; /* 0 text, 1 json */
     int weights;
-    const char *normalizer;
+    const char *normalizer, *prefix;
     struct mf_env_opts env_opts;
     struct mf_names obs_keys;
     const struct mf_conf *conf;
@@ -33,6 +34,7 @@ static const struct mf_bind binds[] = {
     {"ckpt.keep", offsetof(struct ckpt, keep)},
     {"ckpt.format", offsetof(struct ckpt, format)},
     {"ckpt.normalizer", offsetof(struct ckpt, normalizer)},
+    {"ckpt.prefix", offsetof(struct ckpt, prefix)},
     {"policy.weights", offsetof(struct ckpt, weights)},
     {"policy.obs_keys", offsetof(struct ckpt, obs_keys)},
     {0},
@@ -283,6 +285,20 @@ static void make_scalars(struct mf_array *t, int n)
             t[i].rank = 0;
 }
 
+/* Puts ckpt.prefix before all names. */
+static int add_prefix(struct mf_array *t, int n, const char *prefix, struct mf_err *err)
+{
+    const size_t more = strlen(prefix);
+    for (int i = 0; i < n; i++) {
+        if (strlen(t[i].name) + more >= sizeof t[i].name)
+            return mf_err_set(err, MF_EUSAGE, "ckpt.prefix=%.60s makes the name %s longer than %zu bytes", prefix,
+                              t[i].name, sizeof t[i].name - 1);
+        memmove(t[i].name + more, t[i].name, strlen(t[i].name) + 1);
+        memcpy(t[i].name, prefix, more);
+    }
+    return 0;
+}
+
 /* The policy alone, under the published names. */
 static int export(struct ckpt *self, int n_paths, const char *const *paths, struct mf_err *err)
 {
@@ -311,6 +327,10 @@ static int export(struct ckpt *self, int n_paths, const char *const *paths, stru
         make_scalars(t, n);
     if (!rc)
         rc = mf_conv2d_export(t, n, &convolutions, err);
+    if (!rc) {
+        mf_pi05_export(t, &n, &meta);
+        rc = add_prefix(t, n, self->prefix ? self->prefix : "", err);
+    }
     if (!rc)
         rc = torch ? mf_torch_write(paths[1], t, n, err) : mf_safetensors_write(paths[1], t, n, &meta, 1, err);
     free(convolutions);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *mf_number(char to[MF_NUMBER], const char *format, double v)
 {
@@ -37,4 +38,12 @@ float mf_half(uint16_t bits)
     float v = exponent == 31 ? (fraction ? NAN : INFINITY)
                              : ldexpf((float)(fraction + (exponent ? 1024 : 0)), (exponent ? exponent : 1) - 25);
     return bits >> 15 ? -v : v;
+}
+
+float mf_bfloat(uint16_t bits)
+{
+    const uint32_t whole = (uint32_t)bits << 16;
+    float v;
+    memcpy(&v, &whole, sizeof v);
+    return v;
 }

@@ -12,6 +12,7 @@ const char *mf_number(char to[MF_NUMBER], const char *format, double v);
 const char *mf_number_double(char to[MF_NUMBER], double v);
 const char *mf_number_float(char to[MF_NUMBER], float v);
 
-float mf_half(uint16_t bits); /* an IEEE float16 */
+float mf_half(uint16_t bits);   /* an IEEE float16 */
+float mf_bfloat(uint16_t bits); /* a bfloat16: the upper half of a float */
 
 #endif

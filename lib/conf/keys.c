@@ -189,6 +189,8 @@ const struct mf_key mf_keys[] = {
 
     {"ckpt.keep", MF_INT, "5", "[1,)", NULL, "number of checkpoints that mf-ckpt prune keeps, the newest ones"},
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "format of mf-ckpt show"},
+    {"ckpt.prefix", MF_STR, NULL, NULL, NULL,
+     "prefix of the names that mf-ckpt export writes, such as model. for LeRobot's pi0.5"},
     {"ckpt.normalizer", MF_STR, NULL, "path", NULL,
      "normaliser of an imported policy: its normalization.npz, openpi's norm_stats.json, the HDF5 file of its "
      "demonstrations, or identity; also normalizer=.."},

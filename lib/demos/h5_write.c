@@ -56,6 +56,7 @@ static hid_t file_type(enum mf_dtype dtype)
     }
     case MF_U8:
     case MF_B1:
+    case MF_BFLOAT: /* no recording has any */
         break;
     }
     return H5Tcopy(H5T_STD_U8LE);

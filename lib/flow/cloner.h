@@ -26,9 +26,9 @@ struct mf_cloner;                               /* builds the loss's graphs, dra
 struct mf_clone_opts {
     enum mf_clone_loss loss;
     enum mf_time_sampling sampling;
-    enum mf_loss_dims dims;
     float dropout; /* of a transformer's self-attention */
     uint64_t seed;
+    enum mf_loss_dims dims;
 };
 int mf_cloner_new(struct mf_cloner **c, struct mf_engine *e, struct mf_policy *p, const struct mf_clone_opts *opts,
                   struct mf_err *err);

@@ -16,8 +16,8 @@
 
 /* A file with a network is of the network's family: the encoders come last. */
 static const struct mf_family *const families[] = {
-    &mf_family_vit,        &mf_family_reinflow, &mf_family_maniflow,       &mf_family_unet,
-    &mf_family_plain_conv, &mf_family_nature,   &mf_family_resnet_spatial, &mf_family_resnet_mean};
+    &mf_family_pi05,       &mf_family_vit,    &mf_family_reinflow,       &mf_family_maniflow,   &mf_family_unet,
+    &mf_family_plain_conv, &mf_family_nature, &mf_family_resnet_spatial, &mf_family_resnet_mean};
 
 static const char picture[] = "picture."; /* normalisers of pictures */
 
@@ -284,8 +284,12 @@ static int grow(struct weights_from *from, struct mf_policy *p, struct mf_err *e
 /* Sigma's bounds are in the file as log-variances. */
 static int find_noise(struct mf_import *im, struct mf_policy *p, struct mf_err *err)
 {
-    const struct mf_torch_tensor *low = mf_import_find(im, im->layout.weights, "explore_noise_net.logvar_min"),
-                                 *high = mf_import_find(im, im->layout.weights, "explore_noise_net.logvar_max");
+    const struct mf_torch_tensor *low = NULL, *high = NULL;
+    for (int i = 0; i < p->params.n; i++) {
+        const char *name = p->params.p[i].name;
+        low = mf_ends(name, ".logvar_min") ? mf_import_find(im, im->layout.weights, name) : low;
+        high = mf_ends(name, ".logvar_max") ? mf_import_find(im, im->layout.weights, name) : high;
+    }
     float v[2];
     if (!p->spec.learned_noise)
         return 0;

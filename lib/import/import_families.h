@@ -8,7 +8,7 @@
 #include "nn/net.h"
 
 extern const struct mf_family mf_family_reinflow, mf_family_maniflow, mf_family_unet, mf_family_plain_conv,
-    mf_family_nature, mf_family_vit, mf_family_resnet_spatial, mf_family_resnet_mean;
+    mf_family_nature, mf_family_vit, mf_family_resnet_spatial, mf_family_resnet_mean, mf_family_pi05;
 /* Of ReinFlow's and DPPO's files, of states and of pictures. */
 extern const struct mf_rename mf_reinflow_names[];
 extern const struct mf_left mf_reinflow_left[];

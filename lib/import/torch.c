@@ -30,11 +30,8 @@ NUMBER(u64, uint64_t)
 static float bf16_number(const void *p)
 {
     uint16_t h;
-    float v;
     memcpy(&h, p, sizeof h);
-    const uint32_t bits = (uint32_t)h << 16;
-    memcpy(&v, &bits, sizeof v);
-    return v;
+    return mf_bfloat(h);
 }
 
 static float f16_number(const void *p)
@@ -78,10 +75,11 @@ const struct mf_torch_dtype *mf_torch_dtype(const char *name, size_t n)
 const struct mf_torch_dtype *mf_torch_dtype_of(enum mf_dtype dtype)
 {
     static const char *const name[] = {
-        [MF_F32] = "float32", [MF_F64] = "float64", [MF_F16] = "float16", [MF_I8] = "int8", [MF_U8] = "uint8",
-        [MF_I16] = "int16",   [MF_I32] = "int32",   [MF_I64] = "int64",   [MF_B1] = "bool",
+        [MF_F32] = "float32",     [MF_F64] = "float64", [MF_F16] = "float16", [MF_I8] = "int8",   [MF_U8] = "uint8",
+        [MF_BFLOAT] = "bfloat16", [MF_I16] = "int16",   [MF_I32] = "int32",   [MF_I64] = "int64", [MF_B1] = "bool",
     };
-    return name[dtype] ? mf_torch_dtype(name[dtype], strlen(name[dtype])) : NULL;
+    return (size_t)dtype < sizeof name / sizeof *name && name[dtype] ? mf_torch_dtype(name[dtype], strlen(name[dtype]))
+                                                                     : NULL;
 }
 
 /* ---- open ---- */
@@ -176,6 +174,8 @@ int mf_torch_parse(struct mf_torch *f, const void *bytes, size_t size, const cha
 int mf_torch_open(struct mf_torch *f, const char *path, struct mf_err *err)
 {
     *f = (struct mf_torch){0};
+    if (mf_torch_is_safetensors(path))
+        return mf_torch_open_safetensors(f, path, err);
     int rc = mf_zip_open(&f->zip, path, err);
     if (!rc && (rc = read_tree(f, err)))
         mf_torch_close(f);
@@ -193,6 +193,7 @@ void mf_torch_close(struct mf_torch *f)
     free(f->tensor);
     free(f->value);
     free(f->span);
+    mf_torch_close_safetensors(f);
     mf_zip_close(&f->zip);
     *f = (struct mf_torch){0};
 }
@@ -270,6 +271,10 @@ int mf_torch_read(struct mf_torch *f, const struct mf_torch_tensor *t, size_t fi
     if (!t->dtype->number)
         return mf_err_set(err, MF_EFORMAT, "%s of %s is %s, not a real number", t->name, f->zip.path, t->dtype->name);
     if (t->count == 0)
+        return 0;
+    for (size_t i = 0; i < n && t->mapped; i++)
+        to[i] = t->dtype->number((const char *)t->mapped + place(t, first + i) * t->dtype->size);
+    if (t->mapped)
         return 0;
     if (contiguous(t) && !t->storage->deflated)
         return read_straight(f, t, first, n, to, err);

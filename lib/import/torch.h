@@ -12,6 +12,8 @@
 #include "stream/frame.h"
 #include "import/zip.h"
 
+struct mf_safetensors;
+
 struct mf_torch_dtype {
     const char *name;    /* "bfloat16" */
     const char *storage; /* "BFloat16Storage" */
@@ -26,6 +28,7 @@ struct mf_torch_tensor {
     int rank;
     size_t dim[MF_RANK_MAX], stride[MF_RANK_MAX], offset, count; /* in elements */
     const struct mf_zip_entry *storage;
+    const void *mapped; /* of a safetensors file: its numbers; then storage is the file */
 };
 
 struct mf_torch_value {
@@ -36,12 +39,16 @@ struct mf_torch {
     int n, n_values;
     struct mf_torch_tensor *tensor; /* in the order of the file, as the values */
     struct mf_torch_value *value;
-    struct mf_zip zip;
+    struct mf_zip zip;            /* of a safetensors file its path alone */
+    struct mf_safetensors *shard; /* private: safetensors files, mapped */
+    int n_shards;
+    struct mf_zip_entry whole;          /* private: what stands for them */
     const struct mf_zip_entry *span_of; /* private: the storage of `span`, its first byte there, its bytes */
     size_t span_at, span_size;
     uint8_t *span;
 };
 
+/* Also of safetensors files, and of their index (.safetensors.index.json), whose files lie beside it. */
 int mf_torch_open(struct mf_torch *f, const char *path, struct mf_err *err);
 int mf_torch_parse(struct mf_torch *f, const void *bytes, size_t size, const char *path, struct mf_err *err);
 void mf_torch_close(struct mf_torch *f); /* a zeroed one is fine */

@@ -13,6 +13,11 @@ const struct mf_torch_dtype *mf_torch_dtype(const char *name, size_t n);
 /* NULL: PyTorch has no storage of that type. */
 const struct mf_torch_dtype *mf_torch_dtype_of(enum mf_dtype dtype);
 
+/* torch_safetensors.c: is it a safetensors file, or an index of some? Fills f from it. */
+bool mf_torch_is_safetensors(const char *path);
+int mf_torch_open_safetensors(struct mf_torch *f, const char *path, struct mf_err *err);
+void mf_torch_close_safetensors(struct mf_torch *f);
+
 /* ---- what objects mean ---- */
 
 bool mf_torch_object(const struct mf_pickle_node *x, const char *text);                 /* a call of that name? */

@@ -123,6 +123,20 @@ static struct mf_keys keys_of(const struct mf_net_spec *s, const struct mf_share
     return (struct mf_keys){.k = c->part[2 * i], .v = c->part[2 * i + 1], .mask = c->part[part_of(s, MASK)]};
 }
 
+/* What only a critic reads has parameters in every checkpoint: they are recorded in a graph that is thrown away. */
+static void add_rest(struct mf_params *ps, const struct mf_net_spec *s, int slots)
+{
+    struct mf_graph *g = mf_graph_new(ps);
+    const int last = s->layers - 1, D = s->head_dim;
+    struct mf_share c = {.features[0] = mf_input(g, slots, s->width)};
+    c.part[2 * last] = mf_input(g, slots, D);
+    c.part[2 * last + 1] = mf_input(g, slots, D);
+    c.part[part_of(s, MASK)] = mf_input(g, slots, 1);
+    c.part[part_of(s, SLOTS)] = mf_input(g, slots, D);
+    mf_pi05_output(g, s, &c);
+    mf_graph_free(g);
+}
+
 /* Of the last layer only keys and values are computed, which is all that actions read; features[0] is its input. */
 static void encoder(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
 {
@@ -142,6 +156,7 @@ static void encoder(struct mf_graph *g, const struct mf_net_spec *s, struct mf_s
             h = mf_gemma_layer(g, &a, i, h, n, &keys, 1, MF_NONE, MF_NONE);
     }
     c->features[0] = h;
+    add_rest(mf_graph_params(g), s, mf_rows(g, h));
 }
 
 /* The encoder has done it all, so that a frozen one is detached in all. */

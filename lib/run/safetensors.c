@@ -12,8 +12,9 @@
 static const struct {
     const char *word;
     enum mf_dtype dtype;
-} dtypes[] = {{"F32", MF_F32}, {"F64", MF_F64}, {"F16", MF_F16}, {"U8", MF_U8},   {"I8", MF_I8},   {"BOOL", MF_B1},
-              {"I16", MF_I16}, {"U16", MF_U16}, {"I32", MF_I32}, {"U32", MF_U32}, {"I64", MF_I64}, {"U64", MF_U64}};
+} dtypes[] = {{"F32", MF_F32}, {"F64", MF_F64}, {"F16", MF_F16}, {"BF16", MF_BFLOAT}, {"U8", MF_U8},
+              {"I8", MF_I8},   {"BOOL", MF_B1}, {"I16", MF_I16}, {"U16", MF_U16},     {"I32", MF_I32},
+              {"U32", MF_U32}, {"I64", MF_I64}, {"U64", MF_U64}};
 enum { DTYPES = sizeof dtypes / sizeof *dtypes, VALUES_MAX = 2 << 20 };
 
 const char *mf_safetensors_word(enum mf_dtype dtype)

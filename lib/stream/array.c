@@ -6,12 +6,13 @@
 #include "stream/frame_priv.h"
 
 static const struct {
-    char name[4];
+    char name[9];
     uint8_t size;
 } dtypes[] = {
-    [MF_F32] = {"<f4", 4}, [MF_F64] = {"<f8", 8}, [MF_U8] = {"|u1", 1},  [MF_I8] = {"|i1", 1},
-    [MF_I32] = {"<i4", 4}, [MF_I64] = {"<i8", 8}, [MF_U32] = {"<u4", 4}, [MF_U64] = {"<u8", 8},
-    [MF_I16] = {"<i2", 2}, [MF_U16] = {"<u2", 2}, [MF_F16] = {"<f2", 2}, [MF_B1] = {"|b1", 1},
+    [MF_F32] = {"<f4", 4},         [MF_F64] = {"<f8", 8}, [MF_U8] = {"|u1", 1},  [MF_I8] = {"|i1", 1},
+    [MF_I32] = {"<i4", 4},         [MF_I64] = {"<i8", 8}, [MF_U32] = {"<u4", 4}, [MF_U64] = {"<u8", 8},
+    [MF_I16] = {"<i2", 2},         [MF_U16] = {"<u2", 2}, [MF_F16] = {"<f2", 2}, [MF_B1] = {"|b1", 1},
+    [MF_BFLOAT] = {"bfloat16", 2},
 };
 
 size_t mf_dtype_size(enum mf_dtype dtype)

@@ -27,7 +27,21 @@
 enum mf_kind { MF_HEAD, MF_ROLLOUT, MF_ROUND, MF_METRICS, MF_VIDEO, MF_POLICY, MF_END, MF_FAILED, MF_OTHER };
 const char *mf_kind_name(enum mf_kind kind); /* "head" */
 
-enum mf_dtype { MF_F32, MF_F64, MF_U8, MF_I8, MF_I32, MF_I64, MF_U32, MF_U64, MF_I16, MF_U16, MF_F16, MF_B1 };
+enum mf_dtype {
+    MF_F32,
+    MF_F64,
+    MF_U8,
+    MF_I8,
+    MF_I32,
+    MF_I64,
+    MF_U32,
+    MF_U64,
+    MF_I16,
+    MF_U16,
+    MF_F16,
+    MF_B1,
+    MF_BFLOAT /* bfloat16: in files alone */
+};
 size_t mf_dtype_size(enum mf_dtype dtype);
 const char *mf_dtype_name(enum mf_dtype dtype); /* numpy's: "<f4" */
 

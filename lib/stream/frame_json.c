@@ -45,6 +45,8 @@ static double element(const struct mf_array *a, size_t i)
         return AT(double);
     case MF_F16:
         return (double)mf_half(AT(uint16_t));
+    case MF_BFLOAT:
+        return (double)mf_bfloat(AT(uint16_t));
     case MF_U8:
     case MF_B1:
         return AT(uint8_t);

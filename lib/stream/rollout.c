@@ -112,7 +112,7 @@ static int check_shape(struct mf_rollout *r, const struct array_rule *row, const
         size_t plus, *dim = dim_of(r, row->dims[i], &plus);
         if (!*dim && a->dim[i] > plus)
             *dim = a->dim[i] - plus;
-        fits = *dim && a->dim[i] == *dim + plus;
+        fits = *dim && a->dim[i] == *dim + plus && (row->dims[i] != 'W' || *dim >= r->A);
     }
     if (!fits)
         return mf_err_set(err, MF_EFORMAT, "'%s' has shape %s, expected %s", row->name, shape_of(a).text, want.text);

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "device_under_test.h"
+#include "flow/chain.h"
 #include "flow/sampler.h"
 #include "graph/plan.h"
 #include "nn/pi05.h"
@@ -167,7 +169,7 @@ static void masked(struct mf_policy *p, const float *obs)
 
 static void gradients(struct mf_policy *p, const float *obs)
 {
-    static float x[B * D], target[B * D], weight[B], got[B * D], loss[B];
+    static float x[B * D], target[B * D], weight[B], got[B * D], loss[B], env_loss[B];
     const struct mf_net_spec *s = &p->spec.net;
     struct mf_graph *g = mf_graph_new(&p->params);
     struct mf_val o = mf_input(g, 1, O), xs = mf_input(g, 1, D), t = mf_input(g, 1, 1), to = mf_input(g, 1, D),
@@ -175,11 +177,15 @@ static void gradients(struct mf_policy *p, const float *obs)
     struct mf_share share = mf_net_features(g, s, o, false), time = s->net->time(g, s, t, MF_NONE);
     s->net->encode(g, s, &share);
     struct mf_val v = s->net->velocity(g, s, &share, &time, mf_net_tokens(g, s, &share, &time, xs));
-    struct mf_val l = mf_mse(g, v, to, w);
+    struct mf_policy_spec env = p->spec;
+    env.action_dim = 3, env.net.action_width = A;
+    struct mf_val l = mf_mse(g, v, to, w),
+                  of_env = mf_mse(g, mf_chain_executable(g, &env, v), mf_chain_executable(g, &env, to), w);
     mf_loss(g, l, 1);
     struct mf_plan *plan = plan_of(g, true);
     float *noise = pi05_read("noise", B * D), *actions = pi05_read("actions", B * D),
-          *times = pi05_read("loss/time", B), *mean = pi05_read("loss/mean", 1);
+          *times = pi05_read("loss/time", B), *mean = pi05_read("loss/mean", 1),
+          *mean_env = pi05_read("loss/mean_env_dims", 1);
     for (int i = 0; i < B * D; i++) {
         x[i] = times[i / D] * noise[i] + (1 - times[i / D]) * actions[i];
         target[i] = noise[i] - actions[i];
@@ -189,13 +195,76 @@ static void gradients(struct mf_policy *p, const float *obs)
     run(plan,
         (struct mf_feed[]){
             {o, obs, O, false}, {xs, x, D, false}, {t, times, 1, false}, {to, target, D, false}, {w, weight, 1, false}},
-        5, (struct mf_fetch[]){{v, got, D}, {l, loss, 1}}, 2);
+        5, (struct mf_fetch[]){{v, got, D}, {l, loss, 1}, {of_env, env_loss, 1}}, 3);
     pi05_same("loss/v", got, B, D, NULL, 2e-5);
     near((double)loss[0] + (double)loss[1] + (double)loss[2], (double)*mean, 1e-6, "the loss as published");
+    near((double)env_loss[0] + (double)env_loss[1] + (double)env_loss[2], (double)*mean_env, 1e-6,
+         "the loss over the environment's numbers as published");
     pi05_gradients("grad", &p->params, mf_plan_grads(plan), 85);
     mf_plan_free(plan);
     mf_graph_free(g);
-    free(noise), free(actions), free(times), free(mean);
+    free(noise), free(actions), free(times), free(mean), free(mean_env);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* The published size: names and shapes of all 811 tensors that it reads, by a hash of their list. */
+static void outline(void)
+{
+    enum { LINE = 192, TENSORS = 811 };
+    struct mf_policy_spec s = pi05_spec();
+    struct mf_policy p;
+    struct mf_err err;
+    size_t numbers = 0;
+    int n = 0;
+    s.obs = (struct mf_layout){.n = 0};
+    mf_layout_add(&s.obs, &(struct mf_obs){.name = "image", .dim = {224, 224, 3}, .u8 = true});
+    mf_layout_add(&s.obs, &(struct mf_obs){.name = "wrist_image", .dim = {224, 224, 3}, .u8 = true});
+    mf_layout_add(&s.obs, &(struct mf_obs){.name = MF_OBS_TOKENS, .dim = {200}});
+    s.action_dim = 7, s.horizon = 10, s.n_action_steps = 5, s.n_critic = 0;
+    s.net = (struct mf_net_spec){.net = s.net.net,
+                                 .layers = 18,
+                                 .heads = 8,
+                                 .width = 2048,
+                                 .mlp = 16384,
+                                 .head_dim = 256,
+                                 .vocabulary = 257152,
+                                 .action_width = 32,
+                                 .expert_width = 1024,
+                                 .expert_mlp = 4096,
+                                 .vit_width = 1152,
+                                 .vit_heads = 16,
+                                 .vit_layers = 27,
+                                 .vit_mlp = 4304,
+                                 .patch = 14};
+    must(mf_policy_outline(&p, &s, &err), &err);
+    char *lines = calloc((size_t)p.params.n, LINE), *text = calloc((size_t)p.params.n, LINE), *end = text;
+    for (int i = 0; i < p.params.n; i++) {
+        const struct mf_param *q = &p.params.p[i];
+        const int window = q->window[0] * q->window[1];
+        char *line = lines + n * LINE;
+        if (!strncmp(q->name, "picture.", 8))
+            continue;
+        snprintf(line, LINE,
+                 q->rank == 1   ? "%s %d"
+                 : q->rank == 2 ? "%s %d,%d"
+                                : "%s %d,%d,%d,%d",
+                 q->name, q->rank == 1 ? q->cols : q->rows, window ? q->cols / window : q->cols, q->window[0],
+                 q->window[1]);
+        numbers += (size_t)q->rows * (size_t)q->cols;
+        n++;
+    }
+    qsort(lines, (size_t)n, LINE, by_text);
+    for (int i = 0; i < n; i++)
+        end += sprintf(end, "%s\n", lines + i * LINE);
+    ok(n == TENSORS && numbers == 3353433872, "%d tensors of %zu numbers in all", n, numbers);
+    ok(mf_params_count(&p.params, MF_GROUP_POLICY) == 430098464, "of which the action expert has 430,098,464");
+    ok(mf_text_hash(text) == 0x444976f9a0b6a496u, "their names and shapes are the published ones");
+    mf_policy_release(&p);
+    free(lines), free(text);
 }
 
 static void refusals(void)
@@ -237,6 +306,7 @@ int main(void)
     euler(&p, obs);
     masked(&p, obs);
     gradients(&p, obs);
+    outline();
     refusals();
     free(obs);
     mf_policy_release(&p);

@@ -125,7 +125,7 @@ static void shapes(void)
     REFUSED(0, "'rewards' has dtype <f8, expected <f4", ADD(f, "rewards", MF_F64, T, N, C));
     REFUSED(0, "expected <f4: numpy's .astype('<f4') makes it so", ADD(f, "rewards", MF_F64, T, N, C));
     REFUSED(0, "'valid' has dtype <f4, expected |u1", ADD(f, "valid", MF_F32, T, N));
-    REFUSED(MF_NEED_CHAINS, "'chains' has shape (4, 3, 3, 6, 5), expected (T=4, N=3, K+1=4, H, A=5)",
+    REFUSED(MF_NEED_CHAINS, "'chains' has shape (4, 3, 3, 6, 5), expected (T=4, N=3, K+1=4, H, W)",
             ADD(f, "chains", MF_F32, T, N, K, H, A));
     REFUSED(MF_NEED_CHAINS, "'chains' has shape (4, 3, 4, 6, 4)", ADD(f, "chains", MF_F32, T, N, K + 1, H, A - 1));
     REFUSED(MF_NEED_CHAINS, "'obs/state' has shape (3, 4, 7), expected (T=4, N=3) first",

@@ -1,0 +1,70 @@
+# mf-ckpt with files of pi0.5: safetensors in and out under both published prefixes, bfloat16, shards.
+load helpers
+
+setup() { cd "$BATS_TEST_TMPDIR" && tiny=$ROOT/tests/fixtures/pi05_tiny.safetensors; }
+
+words=(policy.encoder_heads=4 policy.horizon=5 normalizer=identity)
+
+# rewrite 'python': FILE -> new.safetensors, where t is {name: [dtype, shape, bytes]}
+rewrite() {
+    python3 - "$1" "$2" <<'PY'
+import json, struct, sys
+b = open(sys.argv[1], "rb").read()
+n = struct.unpack("<Q", b[:8])[0]
+h = json.loads(b[8:8 + n])
+h.pop("__metadata__", None)
+t = {k: [v["dtype"], v["shape"], b[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]] for k, v in h.items()}
+def save(path, t):
+    head, at = {}, 0
+    for k, (d, s, x) in t.items():
+        head[k] = {"dtype": d, "shape": s, "data_offsets": [at, at + len(x)]}
+        at += len(x)
+    text = json.dumps(head).encode()
+    open(path, "wb").write(struct.pack("<Q", len(text)) + text + b"".join(x for _, _, x in t.values()))
+exec(sys.argv[2])
+PY
+}
+
+@test "what is imported is exported to the same bytes, under openpi's names and LeRobot's" {
+    run -0 mf-ckpt import "$tiny" a.safetensors "${words[@]}"
+    [[ $output == *"the action expert predicts no words"* ]] || return 1
+    run -0 mf-ckpt verify a.safetensors
+    mf-ckpt export a.safetensors out.safetensors || return 1
+    run -0 mf-ckpt diff "$tiny" out.safetensors
+    [[ $output == "paligemma_with_expert.gemma_expert.lm_head.weight"*"only in the first" && ${#lines[@]} == 1 ]] || return 1
+    mf-ckpt export a.safetensors lerobot.safetensors ckpt.prefix=model. || return 1
+    run -0 mf-ckpt import lerobot.safetensors b.safetensors "${words[@]}"
+    [[ $output == *"the prefix 'model.'"* ]] || return 1
+    cmp a.safetensors b.safetensors
+}
+
+@test "bfloat16 is read exactly, from shards too" {
+    rewrite "$tiny" 'save("half.safetensors", {k: ["BF16", s, bytes(x[i + j] for i in range(2, len(x), 4) for j in (0, 1))] for k, (d, s, x) in t.items()})
+save("cut.safetensors", {k: [d, s, bytes(c if i % 4 > 1 else 0 for i, c in enumerate(x))] for k, (d, s, x) in t.items()})' || return 1
+    run -0 mf-ckpt show half.safetensors
+    [[ $output == *"action_in_proj.weight"*"bfloat16 (32, 8)"* ]] || return 1
+    rewrite half.safetensors 'names = list(t)
+save("one.safetensors", {k: t[k] for k in names[::2]})
+save("two.safetensors", {k: t[k] for k in names[1::2]})
+json.dump({"weight_map": {k: ["one", "two"][i % 2] + ".safetensors" for i, k in enumerate(names)}}, open("model.safetensors.index.json", "w"))' || return 1
+    for from in half.safetensors cut.safetensors model.safetensors.index.json; do
+        mf-ckpt import $from $from.in "${words[@]}" || return 1
+        cmp $from.in half.safetensors.in || return 1
+    done
+}
+
+@test "other names of published files, and what a file lacks" {
+    rewrite "$tiny" 'save("old.safetensors", {k.replace("time_mlp", "action_time_mlp").replace("vision_tower.vision_model.", "vision_tower."): v for k, v in t.items()})' || return 1
+    mf-ckpt import "$tiny" a.safetensors "${words[@]}" && mf-ckpt import old.safetensors b.safetensors "${words[@]}" || return 1
+    cmp a.safetensors b.safetensors || return 1
+    run -2 mf-ckpt import "$tiny" c.safetensors policy.horizon=5 normalizer=identity
+    [[ $output == *"give policy.encoder_heads=N"* ]] || return 1
+    run ! mf-ckpt import "$tiny" c.safetensors policy.encoder_heads=4 policy.horizon=5
+    [[ $output == *normalizer* ]] || return 1
+    rewrite "$tiny" 'del t["time_mlp_out.bias"]; save("less.safetensors", t)' || return 1
+    run -3 mf-ckpt import less.safetensors c.safetensors "${words[@]}"
+    [[ $output == *"time_mlp_out.bias is missing"* ]] || return 1
+    echo '{"weight_map": {"a": "../a"}}' >bad.safetensors.index.json
+    run -3 mf-ckpt import bad.safetensors.index.json c.safetensors "${words[@]}"
+    [[ $output == *"is not one beside it"* ]]
+}

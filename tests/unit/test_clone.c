@@ -57,7 +57,9 @@ static void as_torch(size_t c)
     float *want = fixture_find(&fixture, key, NULL);
 
     struct mf_cloner *m;
-    must(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){cases[c].loss, cases[c].sampling, .1f, 11}, &err), &err);
+    must(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){cases[c].loss, cases[c].sampling, .1f, 11, MF_LOSS_ALL},
+                       &err),
+         &err);
     double loss, again;
     const float *grads;
     int found;
@@ -111,7 +113,9 @@ static void train(size_t c, bool ahead, struct mf_policy *p, double loss[STEPS])
     float obs[B * O], actions[B * D];
     must(mf_policy_init(p, &s, &err), &err);
     mf_policy_fresh(p, 3);
-    must(mf_cloner_new(&m, engine, p, &(struct mf_clone_opts){cases[c].loss, cases[c].sampling, .1f, 11}, &err), &err);
+    must(mf_cloner_new(&m, engine, p, &(struct mf_clone_opts){cases[c].loss, cases[c].sampling, .1f, 11, MF_LOSS_ALL},
+                       &err),
+         &err);
     must(mf_optimizer_init(&o, engine, &p->params, &(struct mf_optimizer_opts){.average = true, .patience = 1}, &err),
          &err);
     const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = .01, [MF_GROUP_ENCODER] = .01}, .ema_decay = .5};

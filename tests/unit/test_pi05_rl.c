@@ -102,7 +102,7 @@ static void score(const struct rl_case *c, const float *obs, int gradients)
     struct mf_policy p = policy_of(c);
     static struct sampled got;
     static float rows[B * (K + 1) * D], coef[B * K * 3], times[B], again[B * C * E], value[B], weight[B];
-    const int k = c->drawn < 0 ? K : 1, P = k + 1;
+    const int k = c->drawn < 0 ? K : 1, points = k + 1;
     struct mf_err err;
     struct mf_score s;
     sample(engine, &p, c, obs, &got);
@@ -116,14 +116,14 @@ static void score(const struct rl_case *c, const float *obs, int gradients)
     float *advantages = pi05_read("rl/advantages", B);
     for (int b = 0; b < B; b++) {
         const int first = c->drawn < 0 ? 0 : c->drawn;
-        memcpy(rows + b * P * D, got.chains + (b * (K + 1) + first) * D, sizeof *rows * (size_t)(P * D));
+        memcpy(rows + b * points * D, got.chains + (b * (K + 1) + first) * D, sizeof *rows * (size_t)(points * D));
         for (int i = 0; i < k; i++)
             mf_flow_coef(&p.spec, first + i, p.noise_high, true, coef + (b * k + i) * 3);
         times[b] = (float)mf_flow_time(&p.spec, first);
         weight[b] = -advantages[b] / B;
     }
     struct mf_feed feed[] = {{s.obs, obs, O, false},
-                             {s.chain, rows, (size_t)(P * D), false},
+                             {s.chain, rows, (size_t)(points * D), false},
                              {s.coef, coef, (size_t)(k * 3), false},
                              {w, weight, 1, false},
                              {s.time, times, 1, false}};

@@ -116,7 +116,8 @@ static void build(struct mf_graph *g, const struct mf_policy *p, struct net *n)
     s->net->encode(g, s, &obs);
     n->code = obs.features[0];
     n->velocity = s->net->velocity(g, s, &obs, &time, n->x);
-    n->std = mf_noise_std(g, mf_noise_net(g, p->spec.n_noise, p->spec.noise, D, MF_NONE, obs.embed), n->bounds);
+    n->std = mf_noise_std(g, mf_noise_net(g, MF_NOISE_NET, p->spec.n_noise, p->spec.noise, D, MF_NONE, obs.embed),
+                          n->bounds);
     n->value = mf_net_value(g, s, p->spec.n_critic, p->spec.critic, &obs);
 }
 

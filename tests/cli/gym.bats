@@ -4,6 +4,7 @@ load helpers
 setup() {
     cd "$T" || return 1
     models=$ROOT/tests/fixtures/gym
+    # shellcheck disable=SC2034 # train reads it
     small=(env=hopper env.model="$models/hopper.xml" training.num_envs=4 training.num_steps_per_rollout=16
         training.batch_size=32 training.num_epochs=2 training.critic_warmup_steps=0 collect.reward_scale=running
         'policy.hidden=[16,16,16]' 'policy.critic_hidden=[16,16,16]' training.total_timesteps=1000 threads=2)

@@ -35,7 +35,7 @@ END
             all(.[]; .["train/logratio_gap"] == 0 and .["train/entropy"] > 0 and (has("train/noise") or has("rollout/action_saturation") | not)) and
             .[-1]["train/approx_kl"] > 0' >/dev/null || { cat a.err; return 1; }
     cmp <(flow "$clone") <(flow "$last") && mf-ckpt show "$last" | grep -q 'latent actor' || return 1
-    ! cmp "$(find a/checkpoints -name '[0-9]*' | sort | head -n 1)" "$last"
+    run ! cmp "$(find a/checkpoints -name '[0-9]*' | sort | head -n 1)" "$last"
 }
 
 @test "the stream has the chosen noise and no chain; threads, slices and the level of the ratio" {

@@ -190,7 +190,7 @@ static void words(void)
     word("TRAINING.EMA_DECAY=1", "", "nearest is 'training.ema_decay'");
     word("learning_rate=1", "", "nearest is 'training.learning_rate'");
     word("gamma=1", "", "nearest is 'advantage.gamma'");
-    word("batch_size=1", "", "nearest is 'training.batch_size' or 'clone.batch_size'");
+    word("batch_size=1", "", "nearest is 'training.batch_size' or 'sac.batch_size' or 'clone.batch_size'");
     word("training.gama=1", "", "nearest is 'advantage.gamma'");
     word("clone.gae_lambd=1", "", "nearest is 'advantage.gae_lambda'");
     word("env=lift", "env.name", "lift");
@@ -281,8 +281,8 @@ static void reads_back(void)
 /* Keys of paths know ~, keys of names no path; a text without a default is one of these, or known to be neither. */
 static void paths(void)
 {
-    static const char *const other[] = {"env.command", "advantage.stage", "clone.filter_key", "wandb_project",
-                                        "wandb_run_name"};
+    static const char *const other[] = {"env.command",   "advantage.stage", "clone.filter_key",
+                                        "wandb_project", "wandb_run_name",  "ckpt.prefix"};
     int wrong = 0, n = 0;
     setenv("HOME", "/home/x", 1);
     for (const struct mf_key *k = mf_keys; k->name; k++) {

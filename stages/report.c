@@ -37,7 +37,8 @@ static const char style[] =
 /* ---- pictures: one gnuplot run for all, then distributed ---- */
 
 static const char *const shown[] = {"rollout/success_once", "rollout/ep_return",        "train/approx_kl",
-                                    "train/clip_fraction",  "train/explained_variance", "train/loss"};
+                                    "train/clip_fraction",  "train/explained_variance", "train/loss",
+                                    "train/rfc_loss"};
 enum { SHOWN = sizeof shown / sizeof *shown };
 
 /* Adds one picture with the curves of some groups; false: no curves, script unchanged. */

@@ -27,6 +27,7 @@ enum mf_purpose {
     MF_RNG_SHIFT,   /* random shift of pictures */
     MF_RNG_SAC,     /* minibatches of a replay buffer, and their noise */
     MF_RNG_FPO,     /* times and noises of FPO's losses, and their keys */
+    MF_RNG_REFLOW,  /* times of the reflow consistency loss */
 };
 
 struct mf_rng {

@@ -14,7 +14,7 @@ static struct mf_share begin(struct mf_graph *g, const struct mf_policy *p, int 
         out->step = mf_shared(g, k, 1);
     struct mf_share obs = mf_net_features(g, net, out->obs, p->encoder_frozen);
     net->net->encode(g, net, &obs);
-    return obs;
+    return out->encoded = obs;
 }
 
 static void build_fpo(struct mf_graph *g, struct mf_policy *p, struct mf_score *out)

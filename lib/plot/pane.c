@@ -8,7 +8,7 @@
 #include "base/plain.h"
 #include "plot/canvas.h"
 
-enum { MARGIN = 6, NUMBERS = 13 };
+enum { MARGIN = 6, NUMBERS = 14 };
 enum { PLAIN, GOOD, BAD, DIM };
 
 const char *mf_pane_name(const struct mf_pane *p, int width, char to[MF_PANE_NAME])
@@ -113,14 +113,14 @@ static void numbers(const struct mf_history *h, int row, int col, int rows, int 
                       {"grad norm", "train/grad_norm", "%.3g"},
                       {"ratio max", "train/ratio_max", "%.3f"},
                       {"entropy", "train/entropy", "%.3g"},
+                      {"rfc loss", "train/rfc_loss", "%.3g"},
                       {"sigma", "train/noise", "%.3g"},
                       {"lr", "train/lr", "%.2e"},
                       {"steps/s", "perf/fps", "%.0f"},
                       {"samples/s", "perf/samples_per_s", "%.4g"}};
-    const bool clone = mf_history_find(h, "perf/samples_per_s"); /* a clone has few iterations */
     const int side = cols >= 4 * 20 ? 4 : cols >= 3 * 20 ? 3 : cols >= 2 * 20 - 1 ? 2 : 1;
     for (int i = 0, at = 0; i < NUMBERS && at / side < rows; i++) {
-        if (clone && !mf_history_find(h, all[i].series))
+        if (h->n && !mf_history_find(h, all[i].series))
             continue;
         number_at(row + at / side, col + at % side * 20, all[i].label, all[i].fmt, mf_history_last(h, all[i].series));
         at++;

@@ -259,8 +259,7 @@ static void record(struct mf_actor *a, const struct mf_decision *d, size_t t)
             const double ret = (double)d->episode_return[n];
             mf_tally_add(&a->ended, ret, d->episode_length[n], d->episode_success[n]);
             mf_episodes_end(&a->episodes, (int)n, ret, d->episode_length[n], d->episode_success[n]);
-            if (grouped(a))
-                ((uint8_t *)mf_columns_at(q, a->id.success, t))[n] = d->episode_success[n];
+            ((uint8_t *)mf_columns_at(q, a->id.success, t))[n] = d->episode_success[n];
         }
         if (d->fresh[n])
             mf_episodes_begin(&a->episodes, (int)n);

@@ -9,8 +9,8 @@
  *
  * With vec.group G > 1, environments n of the same n / G start their k-th episode from the same state. An episode may
  * be compared with another of its group once both have ended, so every rollout starts new episodes, of one number in
- * all environments, and drops those that it cuts. It carries two more arrays: `group` (T, N), which is
- * k * (N / G) + n / G modulo 2^31, and `success` (T, N), 1 where an episode ends that had a success.
+ * all environments, and drops those that it cuts. It carries one more array: `group` (T, N), which is
+ * k * (N / G) + n / G modulo 2^31.
  */
 #ifndef MF_RL_ACTOR_H
 #define MF_RL_ACTOR_H

@@ -39,18 +39,20 @@ static void place(struct mf_minibatches *m, size_t n, size_t n_live, struct mf_a
     for (int i = 0; i < m->sets; i++) {
         m->set[i].width = m->width;
         place_set(&m->set[i], mf_minibatch_most(n_live, m->opts), a);
+        if (m->opts->rfc_coef > 0)
+            mf_rfc_place(&m->set[i].rfc, mf_minibatch_most(n_live, m->opts), (size_t)m->D, a);
     }
 }
 
-static struct mf_minibatches outline(size_t n_live, const struct mf_ppo_opts *o, int width, int sets)
+static struct mf_minibatches outline(size_t n_live, int D, const struct mf_ppo_opts *o, int width, int sets)
 {
     return (struct mf_minibatches){
-        .opts = o, .width = width, .sets = sets, .deck_size = n_live * (size_t)o->repeat_samples};
+        .opts = o, .width = width, .sets = sets, .D = D, .deck_size = n_live * (size_t)o->repeat_samples};
 }
 
-size_t mf_minibatches_memory(size_t n_live, const struct mf_ppo_opts *o, int width, int sets)
+size_t mf_minibatches_memory(size_t n_live, int D, const struct mf_ppo_opts *o, int width, int sets)
 {
-    struct mf_minibatches m = outline(n_live, o, width, sets);
+    struct mf_minibatches m = outline(n_live, D, o, width, sets);
     place(&m, n_live, n_live, &m.arena);
     return m.arena.used;
 }
@@ -61,7 +63,7 @@ int mf_minibatches_init(struct mf_minibatches *m, const struct mf_rows *r, const
     if (r->n_live > UINT32_MAX / (size_t)o->repeat_samples)
         return mf_err_set(err, MF_EUSAGE, "training.repeat_samples=%lld of %zu decisions are more than can be shuffled",
                           (long long)o->repeat_samples, r->n_live);
-    *m = outline(r->n_live, o, width, sets);
+    *m = outline(r->n_live, r->D, o, width, sets);
     place(m, r->n, r->n_live, &m->arena);
     int rc = mf_arena_alloc(&m->arena, "a minibatch and the order of an epoch", err);
     if (rc == 0)

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "rl/ppo.h"
+#include "rl/rfc.h"
 
 struct mf_minibatch {
     size_t n;                                         /* distinct rows in it */
@@ -15,6 +16,7 @@ struct mf_minibatch {
     float *correction;                                /* (n, width) p/b, a factor of the weight; 1 in PPO */
     float *new_logp, *old_logp;                       /* (n, width) after the run */
     float *value, *entropy;                           /* (n) after the run */
+    struct mf_rfc_rows rfc;                           /* of training.rfc_coef */
     int width;
 };
 
@@ -24,7 +26,7 @@ struct mf_minibatches { /* of a round */
     const struct mf_ppo_opts *opts;
     int width;
     struct mf_minibatch set[MF_MINIBATCHES]; /* used in turn */
-    int sets, turn;
+    int sets, turn, D;
     uint32_t *deck;          /* the shuffled rows of the epoch, each live row repeat_samples times */
     size_t deck_size, dealt; /* dealt: rows of the deck already drawn */
     uint32_t *times;         /* (rows) how often a row is in the current minibatch */
@@ -36,7 +38,8 @@ int mf_minibatches_init(struct mf_minibatches *m, const struct mf_rows *r, const
                         int sets, struct mf_err *err);
 void mf_minibatches_release(struct mf_minibatches *m);                   /* safe on a zeroed one */
 size_t mf_minibatch_most(size_t n_live, const struct mf_ppo_opts *opts); /* distinct rows in one, at most */
-size_t mf_minibatches_memory(size_t n_live, const struct mf_ppo_opts *opts, int width, int sets); /* estimated bytes */
+size_t mf_minibatches_memory(size_t n_live, int D, const struct mf_ppo_opts *opts, int width,
+                             int sets); /* estimated bytes */
 /* Normalises the rows' advantages if the options normalise them over the round. */
 void mf_minibatches_normalize_round(struct mf_minibatches *m, struct mf_rows *r);
 /* The order is a function of (seed, iter, epoch). */

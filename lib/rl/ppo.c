@@ -9,6 +9,7 @@
 #include "rl/minibatch.h"
 #include "rl/ppo_priv.h"
 #include "rl/proximal.h"
+#include "rl/rfc.h"
 
 static void level_of(struct mf_ppo *q, struct mf_graph *g)
 {
@@ -69,6 +70,8 @@ static int build_full(struct mf_ppo *q, struct mf_err *err)
         q->entropy_weight = mf_input(g, 1, 1);
         mf_loss(g, mf_weigh(g, q->score.entropy, q->entropy_weight), -1);
     }
+    if (o->rfc_coef > 0)
+        mf_reflow_build(g, &q->policy->spec, &q->score.encoded, &q->reflow);
     int rc = plan(q, &q->full, err);
     if (rc == 0)
         mf_plan_set(q->full.plan, q->knobs, knobs);
@@ -85,14 +88,26 @@ static int build_warmup(struct mf_ppo *q, struct mf_err *err)
     return plan(q, &q->warmup, err);
 }
 
-int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
-               struct mf_err *err)
+static int check_opts(const struct mf_policy_spec *s, const struct mf_ppo_opts *o, struct mf_err *err)
 {
-    if (opts->recompute_logprobs && opts->proximal > 0)
+    if (o->recompute_logprobs && o->proximal > 0)
         return mf_err_set(err, MF_EUSAGE,
                           "training.recompute_logprobs=true replaces the log-probabilities of the rollout, which "
                           "training.proximal=%g needs: set one of the two",
-                          opts->proximal);
+                          o->proximal);
+    if (o->rfc_coef > 0 && !mf_policy_scores_chain(s))
+        return mf_err_set(err, MF_EUSAGE,
+                          "training.rfc_coef=%g needs both ends of denoising chains, and rollouts of this "
+                          "policy.objective hold no chains: set training.rfc_coef=0, or another objective",
+                          o->rfc_coef);
+    return 0;
+}
+
+int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
+               struct mf_err *err)
+{
+    if (check_opts(&p->spec, opts, err))
+        return err->code;
     struct mf_ppo *q = mf_xcalloc(1, sizeof *q);
     q->engine = e;
     q->policy = p;
@@ -124,10 +139,12 @@ int mf_ppo_ahead(const struct mf_ppo *q)
 
 void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
 {
-    size_t most = mf_minibatch_most(n, &q->opts), sets = mf_minibatches_memory(n, &q->opts, q->width, mf_ppo_ahead(q));
+    const struct mf_policy_spec *s = &q->policy->spec;
+    size_t most = mf_minibatch_most(n, &q->opts),
+           sets = mf_minibatches_memory(n, s->net.D, &q->opts, q->width, mf_ppo_ahead(q));
     mf_optimizer_memory(&q->optimizer, to);
-    to->of[MF_MEMORY_ROWS] += (double)(mf_rows_memory(&q->policy->spec, n) + sets);
-    mf_engine_memory(q->engine, (double)(n * mf_rows_floats(&q->policy->spec)), to);
+    to->of[MF_MEMORY_ROWS] += (double)(mf_rows_memory(s, mf_rfc_needs(&q->opts), n) + sets);
+    mf_engine_memory(q->engine, (double)(n * mf_rows_floats(s)), to);
     mf_plan_memory(q->full.plan, most, to);
     if (q->warmup.plan)
         mf_plan_memory(q->warmup.plan, most, to);
@@ -143,6 +160,11 @@ void mf_ppo_free(struct mf_ppo *q)
     mf_graph_free(q->warmup.graph);
     mf_optimizer_release(&q->optimizer);
     free(q);
+}
+
+unsigned mf_ppo_needs(const struct mf_ppo *q)
+{
+    return mf_rfc_needs(&q->opts);
 }
 
 struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *q)

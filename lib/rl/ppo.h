@@ -3,7 +3,7 @@
  *   ratio = exp(new - old)                          Schulman et al. 2017, eq. 7
  *   L     = mean max(-A ratio, -A clip(ratio, 1-eps, 1+eps)) + c_v (V-R)^2 - c_h H
  *
- * For rollouts of an older policy, see proximal.h.
+ * For rollouts of an older policy, see proximal.h; for a loss that straightens the flow, rfc.h.
  *
  * The log-probability is the chain's (ReinFlow, Zhang et al. 2025) or one
  * denoising step's (RLinf), as the policy's objective says.
@@ -41,6 +41,7 @@ int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, co
 void mf_ppo_memory(const struct mf_ppo *ppo, size_t n, struct mf_memory *to);
 void mf_ppo_free(struct mf_ppo *ppo);
 
+unsigned mf_ppo_needs(const struct mf_ppo *ppo);           /* enum mf_rows_extra of the rows */
 struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *ppo); /* its count of minibatches times the critic's warm-up */
 
 /* Statistics of an update: means over its minibatches unless noted, NaN where none has a value: those of the policy are
@@ -54,6 +55,7 @@ struct mf_ppo_stats {
     double explained_variance;          /* of the rollout's values; NaN: constant returns, or no critic */
     double logratio_gap;                /* largest |new - old| on the first minibatch: 0 on the device that sampled */
     double correction_max;              /* largest p/b of the rows, see proximal.h; NaN: none */
+    double rfc_loss, reflow_mask_ratio; /* rfc.h: its loss before the coefficient, its mean of m; NaN: off */
     double learning_rate;
     int64_t minibatches, skipped; /* processed; skipped, with a non-finite gradient */
     bool kl_stop, lagged;         /* lagged: an earlier version of the policy sampled */

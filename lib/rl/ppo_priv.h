@@ -3,6 +3,7 @@
 #define MF_RL_PPO_PRIV_H
 
 #include "dev/device.h"
+#include "flow/reflow.h"
 #include "flow/score.h"
 #include "rl/ppo.h"
 
@@ -23,6 +24,7 @@ struct mf_ppo {
     struct mf_score score;           /* of the full loss, as the values below */
     struct mf_val old, advantage, weight, entropy_weight, new_level, old_level, knobs;
     struct mf_val kl, kl_weight; /* MF_NONE without target_kl */
+    struct mf_reflow reflow;     /* MF_NONE without training.rfc_coef */
     int width;                   /* ratios a row */
 };
 

@@ -10,14 +10,15 @@
 #include "rl/minibatch.h"
 #include "rl/ppo_priv.h"
 #include "rl/proximal.h"
+#include "rl/rfc.h"
 
 enum { ROUNDINGS = 32 }; /* of a float return: one for each reward in its sum; they partly cancel */
 
 /* ---- one minibatch ---- */
 
 struct io {
-    struct mf_feed feed[16];
-    struct mf_fetch fetch[4];
+    struct mf_feed feed[20];
+    struct mf_fetch fetch[5];
     int n, n_fetches;
 };
 
@@ -53,6 +54,15 @@ static void join_policy(struct io *io, const struct mf_ppo *q, const struct mf_r
     fetch(io, q->new_level, b->new_logp, q->width);
     fetch(io, q->old_level, b->old_logp, q->width);
     fetch(io, q->score.entropy, b->entropy, 1);
+}
+
+static void join_reflow(struct io *io, const struct mf_reflow *r, const struct mf_rfc_rows *q, int D)
+{
+    feed(io, r->x, q->x, D, true);
+    feed(io, r->target, q->target, D, true);
+    feed(io, r->time, q->time, 1, true);
+    feed(io, r->weight, q->weight, 1, true);
+    fetch(io, r->loss, q->loss, 1);
 }
 
 static double schedule(const struct mf_ppo *q)
@@ -112,6 +122,10 @@ static int start(struct update *u, struct mf_minibatch *b, struct mf_err *err)
         feed(&io, l->obs, u->rows->obs, u->rows->O, false);
     else
         join_policy(&io, q, u->rows, b);
+    if (!warm && q->reflow.loss.id) {
+        mf_rfc_draw(b, u->rows, &q->opts, q->policy, u->started);
+        join_reflow(&io, &q->reflow, &b->rfc, u->rows->D);
+    }
     const struct mf_batch batch = {
         .n = b->n, .index = b->row, .feed = io.feed, .n_feeds = io.n, .fetch = io.fetch, .n_fetches = io.n_fetches};
     *j = (struct under_way){.batch = b, .loss = u->last = l};
@@ -134,6 +148,8 @@ static int finish(struct update *u, struct mf_err *err)
     u->scored += j->loss == &q->full;
     if (j->loss == &q->full)
         mf_minibatch_measure(j->batch, &q->opts, st);
+    if (j->loss == &q->full && q->reflow.loss.id)
+        mf_rfc_measure(j->batch, &q->opts, st);
     if (j->loss->value.id)
         mf_minibatch_value_loss(j->batch, u->rows, &q->opts, st);
     if (v->vetoed) {
@@ -206,8 +222,15 @@ static double explained_variance(const struct mf_rows *r)
 static void means(const struct update *u)
 {
     struct mf_ppo_stats *st = u->stats;
-    double *const of_scored[] = {&st->policy_loss,   &st->entropy,    &st->kl_k1,           &st->kl_k3,
-                                 &st->clip_fraction, &st->ratio_mean, &st->clamped_fraction};
+    double *const of_scored[] = {&st->policy_loss,
+                                 &st->entropy,
+                                 &st->kl_k1,
+                                 &st->kl_k3,
+                                 &st->clip_fraction,
+                                 &st->ratio_mean,
+                                 &st->clamped_fraction,
+                                 &st->rfc_loss,
+                                 &st->reflow_mask_ratio};
     double *const of_all[] = {&st->value_loss, &st->grad_norm, &st->critic_grad_norm};
     for (size_t i = 0; i < sizeof of_scored / sizeof *of_scored; i++)
         *of_scored[i] /= (double)u->scored;
@@ -252,6 +275,7 @@ static int learn(struct update *u, struct mf_err *err)
     if (rc == 0) {
         mf_minibatches_normalize_round(&u->minibatches, r);
         mf_score_set(q->full.plan, &q->score, q->policy);
+        mf_reflow_set(q->full.plan, &q->reflow, q->policy);
         rc = run_epochs(u, err);
     }
     for (int i = 0; i < n; i++)
@@ -265,6 +289,8 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
     *st = (struct mf_ppo_stats){.explained_variance = q->policy->spec.n_critic ? explained_variance(r) : NAN,
                                 .value_loss = q->policy->spec.n_critic ? 0 : NAN,
                                 .correction_max = NAN,
+                                .rfc_loss = q->reflow.loss.id ? 0 : NAN,
+                                .reflow_mask_ratio = q->reflow.loss.id ? 0 : NAN,
                                 .lagged = r->lagged};
     if (r->n_live == 0) {
         means(&u);

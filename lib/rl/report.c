@@ -86,6 +86,8 @@ struct mf_frame *mf_report_frame(const struct mf_report *r)
                {"values.train/policy_loss", s->policy_loss},
                {"values.train/value_loss", s->value_loss},
                {"values.train/entropy", s->entropy},
+               {"values.train/rfc_loss", s->rfc_loss},
+               {"values.train/reflow_mask_ratio", s->reflow_mask_ratio},
                {"values.train/approx_kl", s->kl_k3},
                {"values.train/approx_kl_k1", s->kl_k1},
                {"values.train/clip_fraction", s->clip_fraction},

@@ -48,6 +48,7 @@ void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const s
     id->terminated = mf_columns_add(c, "terminated", MF_U8, 0, NULL);
     id->truncated = mf_columns_add(c, "truncated", MF_U8, 0, NULL);
     id->valid = mf_columns_add(c, "valid", MF_U8, 0, NULL);
+    id->success = mf_columns_add(c, "success", MF_U8, 0, NULL);
     id->n_exec = mf_columns_add(c, "n_exec", MF_I32, 0, NULL);
     if (policy)
         add_policy(c, id, policy);
@@ -55,10 +56,8 @@ void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const s
         id->scaled = mf_columns_add(c, "rewards_scaled", MF_F32, 0, NULL);
     if (tasks)
         id->task = mf_columns_add(c, "task", MF_I32, 0, NULL);
-    if (grouped) {
+    if (grouped)
         id->group = mf_columns_add(c, "group", MF_I32, 0, NULL);
-        id->success = mf_columns_add(c, "success", MF_U8, 0, NULL);
-    }
 }
 
 size_t mf_rollout_bytes(const struct mf_policy_spec *policy, size_t T, bool with_advantages)

@@ -7,12 +7,11 @@
 #include "stream/columns.h"
 
 struct mf_rollout_ids { /* indices of the columns */
-    int obs[MF_OBS_KEYS], actions, rewards, terminated, truncated, valid, n_exec;
+    int obs[MF_OBS_KEYS], actions, rewards, terminated, truncated, valid, success, n_exec;
     int loss_mask, values, last_values, final_values, logprobs; /* of a policy */
     int chains, inds;                                           /* whose steps are scored */
     int samples, draws;                                         /* of others; draws: FPO's */
-    int group, success;                                         /* of groups */
-    int scaled;
+    int group, scaled;
     int task; /* of environments with language */
 };
 

@@ -24,12 +24,12 @@ static int by_src_and_env(const void *a, const void *b)
     return order ? order : (x->r.first_env > y->r.first_env) - (x->r.first_env < y->r.first_env);
 }
 
-static int bind_all(struct round_slice *s, const struct mf_policy_spec *spec, struct mf_frame *const *frames,
-                    const double *noise, size_t n, struct mf_err *err)
+static int bind_all(struct round_slice *s, const struct mf_policy_spec *spec, unsigned extra,
+                    struct mf_frame *const *frames, const double *noise, size_t n, struct mf_err *err)
 {
     const unsigned learned = spec->steer == MF_STEER_SAC ? 0 : MF_NEED_ADVANTAGES,
                    need = (mf_policy_scores_chain(spec) ? MF_NEED_CHAINS : MF_NEED_SAMPLES) | learned |
-                          (spec->n_critic ? MF_NEED_VALUES : 0);
+                          (spec->n_critic ? MF_NEED_VALUES : 0) | (extra & MF_ROWS_SUCCESS ? MF_NEED_SUCCESS : 0);
     for (size_t i = 0; i < n; i++) {
         s[i] = (struct round_slice){.frame = frames[i], .src = "", .noise = noise[i]};
         int rc = mf_rollout_bind(&s[i].r, frames[i], need, err);
@@ -80,7 +80,7 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
     return 0;
 }
 
-static struct mf_rows shape_of(const struct mf_policy_spec *s)
+static struct mf_rows shape_of(const struct mf_policy_spec *s, unsigned extra)
 {
     const bool chain = mf_policy_scores_chain(s), fpo = mf_policy_is_fpo(s), single = chain && s->denoise == MF_SINGLE;
     return (struct mf_rows){.O = s->net.O,
@@ -97,7 +97,8 @@ static struct mf_rows shape_of(const struct mf_policy_spec *s)
                             .judged = s->steer == MF_STEER_SAC,
                             .E = mf_logprob_width(s),
                             .single = single,
-                            .fpo = fpo};
+                            .fpo = fpo,
+                            .extra = extra};
 }
 
 static void place(struct mf_rows *r, struct mf_arena *a)
@@ -106,6 +107,10 @@ static void place(struct mf_rows *r, struct mf_arena *a)
     r->live = mf_arena_take(a, n, sizeof *r->live);
     r->obs = mf_arena_take(a, n * (size_t)r->O, sizeof *r->obs);
     r->chain = mf_arena_take(a, n * (size_t)r->P * (size_t)r->D, sizeof *r->chain);
+    if (r->single && r->extra & MF_ROWS_ENDS)
+        r->ends = mf_arena_take(a, n * 2 * (size_t)r->D, sizeof *r->ends);
+    if (r->extra & MF_ROWS_SUCCESS)
+        r->success = mf_arena_take(a, n, sizeof *r->success);
     r->coef = r->k ? mf_arena_take(a, n * (size_t)r->k * 3, sizeof *r->coef) : NULL;
     r->time = r->single || r->fpo ? mf_arena_take(a, n * (size_t)r->k, sizeof *r->time) : NULL;
     r->noise = r->fpo ? mf_arena_take(a, n * (size_t)(r->k * r->D), sizeof *r->noise) : NULL;
@@ -146,9 +151,9 @@ int mf_rows_feed(const struct mf_rows *r, const struct mf_score *s, struct mf_fe
     return n;
 }
 
-size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n)
+size_t mf_rows_memory(const struct mf_policy_spec *s, unsigned extra, size_t n)
 {
-    struct mf_rows r = shape_of(s);
+    struct mf_rows r = shape_of(s, extra);
     r.n = n;
     place(&r, &r.arena);
     return 2 * mf_rollout_bytes(s, n, true) + r.arena.used;
@@ -156,7 +161,7 @@ size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n)
 
 size_t mf_rows_floats(const struct mf_policy_spec *s)
 {
-    const struct mf_rows r = shape_of(s);
+    const struct mf_rows r = shape_of(s, 0);
     return (size_t)(r.O + r.P * r.D + r.k * 3 + (r.single || r.fpo ? r.k : 0) + (r.fpo ? r.k * r.D : 0) + r.E) + 2;
 }
 
@@ -215,6 +220,10 @@ static int copy_chain(struct mf_rows *r, const struct mf_rollout *s, const struc
             return mf_err_set(err, MF_EFORMAT, "rollout %lld: denoise_inds %d is no step of 0..%zu", (long long)s->iter,
                               inds[0], s->K - 1);
         memcpy(r->chain + row * 2 * D, chain + (size_t)inds[0] * D, 2 * D * sizeof *chain);
+        if (r->ends) {
+            memcpy(r->ends + row * 2 * D, chain, D * sizeof *chain);
+            memcpy(r->ends + (row * 2 + 1) * D, chain + s->K * D, D * sizeof *chain);
+        }
         mf_flow_coef(spec, inds[0], noise, true, r->coef + row * 3);
         r->time[row] = (float)mf_flow_time(spec, inds[0]);
         return 0;
@@ -280,11 +289,28 @@ static int copy_row(struct mf_rows *r, const struct round_slice *s, const struct
     return 0;
 }
 
+/* An episode that the round cuts does not count as a success. */
+static void mark_success(struct mf_rows *r, const struct mf_rollout *q, size_t env, size_t first_row)
+{
+    bool succeeds = false;
+    for (size_t t = q->T; t-- > 0;) {
+        const size_t at = t * q->N + env;
+        if (q->valid && !q->valid[at])
+            continue;
+        if (q->terminated[at] || q->truncated[at])
+            succeeds = q->success[at];
+        r->success[first_row + t] =
+            (uint8_t)((succeeds ? MF_ROW_SUCCEEDS : 0) | (q->terminated[at] && q->success[at] ? MF_ROW_ENDS_SO : 0));
+    }
+}
+
 static int copy_environment(struct mf_rows *r, const struct round_slice *s, size_t env, const struct mf_policy *p,
                             size_t first_row, struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
     size_t before = r->n_live;
+    if (r->success)
+        mark_success(r, q, env, first_row);
     for (size_t t = 0; t < q->T; t++) {
         size_t at = t * q->N + env, row = first_row + t;
         if (q->valid && !q->valid[at])
@@ -302,15 +328,15 @@ static int copy_environment(struct mf_rows *r, const struct round_slice *s, size
     return 0;
 }
 
-int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *noise, struct mf_frame *const *frames,
-                   size_t n, struct mf_err *err)
+int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, unsigned extra, const double *noise,
+                   struct mf_frame *const *frames, size_t n, struct mf_err *err)
 {
     const struct mf_policy_spec *spec = &p->spec;
     struct round_slice *s = mf_xcalloc(n, sizeof *s);
-    int rc = bind_all(s, spec, frames, noise, n, err);
+    int rc = bind_all(s, spec, extra, frames, noise, n, err);
     if (rc || (rc = check_dims(&s[0].r, spec, err)))
         goto out;
-    *r = shape_of(spec);
+    *r = shape_of(spec, extra);
     r->T = s[0].r.T;
     r->normalized = s[0].r.normalized;
     for (size_t i = 0; i < n; i++)
@@ -328,11 +354,12 @@ out:
     return rc;
 }
 
-int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *frames, size_t n, struct mf_err *err)
+int mf_rows_check(const struct mf_policy *p, unsigned extra, size_t T, struct mf_frame *const *frames, size_t n,
+                  struct mf_err *err)
 {
     struct round_slice *s = mf_xcalloc(n, sizeof *s);
     double *noise = mf_xcalloc(n, sizeof *noise);
-    int rc = bind_all(s, &p->spec, frames, noise, n, err);
+    int rc = bind_all(s, &p->spec, extra, frames, noise, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = check_dims(&s[i].r, &p->spec, err);
     if (rc == 0 && n && T && s->r.T != T)
@@ -341,6 +368,16 @@ int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *f
     free(noise);
     free(s);
     return rc;
+}
+
+const float *mf_rows_first(const struct mf_rows *r, size_t row)
+{
+    return r->ends ? r->ends + row * 2 * (size_t)r->D : r->chain + row * (size_t)(r->P * r->D);
+}
+
+const float *mf_rows_last(const struct mf_rows *r, size_t row)
+{
+    return r->ends ? r->ends + (row * 2 + 1) * (size_t)r->D : r->chain + ((row + 1) * (size_t)r->P - 1) * (size_t)r->D;
 }
 
 void mf_rows_release(struct mf_rows *r)

@@ -17,15 +17,24 @@
 #include "dev/device.h"
 #include "flow/score.h"
 
+enum mf_rows_extra { MF_ROWS_ENDS = 1 << 0, MF_ROWS_SUCCESS = 1 << 1 }; /* what only some losses read */
+enum mf_row_success {
+    MF_ROW_SUCCEEDS = 1 << 0, /* the row's episode ends with a success within the round */
+    MF_ROW_ENDS_SO = 1 << 1,  /* by a termination in this row */
+};
+
 struct mf_rows {
     size_t n, n_live;
     size_t T, N;
     int O, D, P, k, C, E, X; /* X: C * action_dim */
     bool single, fpo;        /* one drawn denoising step a row; FPO's draws */
     bool judged;             /* policy.steer=sac: `action` and `end`, no advantages and log-probabilities */
+    unsigned extra;          /* enum mf_rows_extra */
     uint32_t *live;          /* (n_live) rows that enter the losses */
     float *obs;              /* (n, O) normalised */
     float *chain;            /* (n, P, D) */
+    float *ends;             /* (n, 2, D) MF_ROWS_ENDS of single rows: first and last point of the chain; or NULL */
+    uint8_t *success;        /* (n) MF_ROWS_SUCCESS: enum mf_row_success; or NULL */
     float *coef;             /* (n, k, 3); NULL: k is 0 */
     float *noise;            /* (n, k, D): of FPO's draws; else NULL */
     float *time;             /* (n): of the drawn step; single. (n, k): of FPO's draws. Else NULL */
@@ -43,12 +52,12 @@ struct mf_rows {
     struct mf_arena arena;
 };
 
-/* Gathers the slices of one round. noise[i]: the noise that slice i was sampled with (flow_noise's sigma, or the level
- * of sde and cps). MF_EFORMAT where slices are incompatible with each other or with the policy. */
-int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, const double *noise, struct mf_frame *const *slices,
-                   size_t n_slices, struct mf_err *err);
+/* Gathers the slices of one round, with the extras. noise[i]: the noise that slice i was sampled with (flow_noise's
+ * sigma, or the level of sde and cps). MF_EFORMAT where slices are incompatible with each other or with the policy. */
+int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, unsigned extra, const double *noise,
+                   struct mf_frame *const *slices, size_t n_slices, struct mf_err *err);
 /* The checks of gather alone, for slices of T decisions each (0: any number). */
-int mf_rows_check(const struct mf_policy *p, size_t T, struct mf_frame *const *slices, size_t n_slices,
+int mf_rows_check(const struct mf_policy *p, unsigned extra, size_t T, struct mf_frame *const *slices, size_t n_slices,
                   struct mf_err *err);
 /* What a graph reads of each row to score it: at most MF_ROW_FEEDS feeds of the score's inputs by the rows' indices.
  * Returns their number. */
@@ -57,8 +66,11 @@ int mf_rows_feed(const struct mf_rows *r, const struct mf_score *s, struct mf_fe
 /* Allocates the arrays of n rows, zeroed, for the dims that are set. */
 int mf_rows_alloc(struct mf_rows *r, struct mf_err *err);
 /* Estimated bytes of n decisions: in received frames, in aligned copies, and as rows. */
-size_t mf_rows_memory(const struct mf_policy_spec *s, size_t n);
+size_t mf_rows_memory(const struct mf_policy_spec *s, unsigned extra, size_t n);
 size_t mf_rows_floats(const struct mf_policy_spec *s); /* of one row, in the arrays that a learner feeds by row */
-void mf_rows_release(struct mf_rows *r);               /* safe on a zeroed one */
+/* The first and the last point (D) of a row's chain, of joint rows or with MF_ROWS_ENDS. */
+const float *mf_rows_first(const struct mf_rows *r, size_t row);
+const float *mf_rows_last(const struct mf_rows *r, size_t row);
+void mf_rows_release(struct mf_rows *r); /* safe on a zeroed one */
 
 #endif

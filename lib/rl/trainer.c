@@ -233,7 +233,7 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
         lagged |= version < t->policy.version;
     }
     if (rc == 0)
-        rc = mf_rows_gather(&rows, &t->policy, noise, slices, n, err);
+        rc = mf_rows_gather(&rows, &t->policy, mf_ppo_needs(t->learner), noise, slices, n, err);
     rows.lagged = lagged;
     if (rc == 0)
         rc = t->algorithm->update(t, &rows, stats, err);
@@ -258,7 +258,7 @@ int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_round_part *p
         struct mf_err why;
         int rc = parts[i].n ? mf_staleness_check(&as_it_is, &t->policy, t->digest, &parts[i], &why) : 1;
         if (rc == 0)
-            rc = mf_rows_check(&t->policy, T, parts[i].slices, (size_t)parts[i].n, &why);
+            rc = mf_rows_check(&t->policy, mf_ppo_needs(t->learner), T, parts[i].slices, (size_t)parts[i].n, &why);
         if (rc < 0) {
             *err = why;
             return i;
@@ -272,7 +272,8 @@ int mf_trainer_learn(struct mf_trainer *t, const struct mf_round_part *parts, in
 {
     struct mf_frame **slices = NULL;
     size_t n_slices = 0;
-    *stats = (struct mf_ppo_stats){.explained_variance = NAN, .correction_max = NAN};
+    *stats = (struct mf_ppo_stats){
+        .explained_variance = NAN, .correction_max = NAN, .rfc_loss = NAN, .reflow_mask_ratio = NAN};
     *health = (struct mf_health){NAN, NAN, NAN};
     *steps = 0;
     const struct mf_staleness before = t->stale;

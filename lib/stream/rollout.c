@@ -176,8 +176,9 @@ static const char *maker(const struct array_rule *row)
     case CHAINS:
     case SAMPLES:
         return ": a collector that acts by a policy sends it, a scripted expert does not";
-    case GROUPS:
     case SUCCESSES:
+        return ": mf-collect sends it";
+    case GROUPS:
         return ": mf-collect collect.group=8 sends it, for groups of 8 environments";
     case TRUNCATED:
         return ", since an episode was truncated: V of its true last observation";

@@ -43,3 +43,27 @@ train() {
     last=$(newest "$dir")
     [[ $status == "0 0 0" ]] || { cat "$dir.err"; echo "status $status"; return 1; }
 }
+
+# survives: the pipe of $small, in which $KILLS stages are killed and which is resumed, ends with the bytes of one that is
+# left alone.
+survives() {
+    train want && want=$last
+    local stages=(mf-collect mf-gae mf-ppo) kills=0 before shell victim end=k/checkpoints/${want##*/}
+    for _ in $(seq $((KILLS * 4 + 40))); do
+        bash -c 'mf-collect "$@" run.dir=k run.resume=auto | mf-gae | mf-ppo "$@" run.dir=k run.resume=auto' _ \
+            "${small[@]}" >/dev/null 2>>k.err &
+        shell=$!
+        sleep "0.$((RANDOM % 70 + 10))"
+        before=$kills
+        if ((kills < KILLS)); then
+            victim=$(pgrep -P "$shell" -x "${stages[RANDOM % 3]}") && kill -9 "$victim" && kills=$((kills + 1))
+        fi
+        wait "$shell" || true
+        [[ $kills == "$before" && -e $end ]] || continue # killed at its very end it has still to say so
+        cmp "$want" "$end" && mf-check k/logs/metrics.mf || return 1
+        ((kills < KILLS)) || break
+        rm -r k # it was done before all its kills
+    done
+    echo "kills $kills" && ((kills == KILLS)) && [[ -e $end ]]
+}
+KILLS=${KILLS:-8}

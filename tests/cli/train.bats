@@ -86,26 +86,8 @@ trains_by() {
 
 @test "SIGKILL at any moment, of any stage, then a resume: the same bytes as the run that was never killed" {
     small+=(training.total_timesteps=30000)
-    train want && want=$last
-    local stages=(mf-collect mf-gae mf-ppo) kills=0 before shell victim end=k/checkpoints/${want##*/}
-    for _ in $(seq $((KILLS * 4 + 40))); do
-        bash -c 'mf-collect "$@" run.dir=k run.resume=auto | mf-gae | mf-ppo "$@" run.dir=k run.resume=auto' _ \
-            "${small[@]}" >/dev/null 2>>k.err &
-        shell=$!
-        sleep "0.$((RANDOM % 70 + 10))"
-        before=$kills
-        if ((kills < KILLS)); then
-            victim=$(pgrep -P "$shell" -x "${stages[RANDOM % 3]}") && kill -9 "$victim" && kills=$((kills + 1))
-        fi
-        wait "$shell" || true
-        [[ $kills == "$before" && -e $end ]] || continue # killed at its very end it has still to say so
-        cmp "$want" "$end" && mf-check k/logs/metrics.mf || return 1
-        ((kills < KILLS)) || break
-        rm -r k # it was done before all its kills
-    done
-    echo "kills $kills" && ((kills == KILLS)) && [[ -e $end ]]
+    survives
 }
-KILLS=${KILLS:-8}
 
 @test "run.resume=auto: mf-ppo resumes where mf-collect does, also through a link, or reports why not" {
     train want && want=$last

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/fixtures/flow.bin, clone.bin and fpo.bin: what PyTorch says of small flow policies. Run: python3 tests/reference/flow.py
+"""Makes tests/fixtures/{flow,clone,fpo,reflow}.bin: what PyTorch says of small flow policies. Run: python3 tests/reference/flow.py
 
 Networks are the published ones (ReinFlow), inputs concatenated as there, so that our sums by columns are held
 against the plain form. A record of the file: u32 length, name, u32 count, float32 values.
@@ -321,6 +321,23 @@ def fpo(out, name, c, M=5):
     records_of(out, name, policy, "grad", policy.part)
 
 
+def reflow(out, name, c):
+    """Reflow consistency of three chains' ends, the second one masked; t is noise1's."""
+    weight = torch.tensor([0.3, 0.0, 0.7])
+    policy = f32(Policy(**c))
+    obs, ends = torch.randn(3, O).float().double(), torch.randn(3, 2, D).float().double()
+    t = torch.rand(3, 1).float().double()
+    z1, z0 = ends[:, 0], ends[:, 1]
+    x = t * z1 + (1 - t) * z0
+    v = policy.velocity()(x, 1 - t if c["noise0"] else t, torch.full((3, 1), 1 / K), obs)[0]
+    loss = ((v - (z0 - z1 if c["noise0"] else z1 - z0)) ** 2).mean(1) * weight
+    loss.sum().backward()
+    for what, value in (("obs", obs), ("ends", ends), ("t", t), ("weight", weight), ("loss", loss)):
+        record(out, f"{name}.{what}", value)
+    records_of(out, name, policy, "param", policy.part)
+    records_of(out, name, policy, "grad", policy.part)
+
+
 if __name__ == "__main__":
     with open(Path(__file__).parent.parent / "fixtures" / "flow.bin", "wb") as file:
         for case, settings in CASES.items():
@@ -338,3 +355,6 @@ if __name__ == "__main__":
         fpo(file, "reflow", CASES["reflow"] | dict(learned=False))
         fpo(file, "noise1", CASES["sde"])
         fpo(file, "shortcut", CASES["shortcut"] | dict(learned=False))
+    with open(Path(__file__).parent.parent / "fixtures" / "reflow.bin", "wb") as file:
+        for case, settings in CASES.items():
+            reflow(file, case, settings)

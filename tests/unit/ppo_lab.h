@@ -84,9 +84,10 @@ static inline struct round sample_round(struct mf_policy *p, struct mf_engine *e
         float *obs = add(f, "obs/state", MF_F32, 4, (size_t[]){T, n, 1, O});
         float *actions = add(f, "actions", MF_F32, 4, (size_t[]){T, n, C, A});
         float *rewards = add(f, "rewards", MF_F32, 3, (size_t[]){T, n, C});
-        add(f, "terminated", MF_U8, 2, tn);
+        uint8_t *terminated = add(f, "terminated", MF_U8, 2, tn);
         add(f, "truncated", MF_U8, 2, tn);
         uint8_t *valid = add(f, "valid", MF_U8, 2, tn);
+        uint8_t *success = add(f, "success", MF_U8, 2, tn);
         int32_t *n_exec = add(f, "n_exec", MF_I32, 2, tn);
         float *values = add(f, "prev_values", MF_F32, 2, tn);
         add(f, "last_values", MF_F32, 1, &n);
@@ -119,7 +120,8 @@ static inline struct round sample_round(struct mf_policy *p, struct mf_engine *e
                 adv[at] = draw[O];
                 ret[at] = draw[O + 1];
                 valid[at] = !masked || (first + i + t) % 3 != 0;
-                n_exec[at] = 1 + (int)(i % C);
+                terminated[at] = success[at] = (first + i + t) % 4 == 3;
+                n_exec[at] = 1 + (int)((first + i) % C);
                 if (valid[at])
                     continue;
                 for (int q = 0; q < O; q++)
@@ -159,7 +161,7 @@ static inline struct run update_changed(const struct mf_policy_spec *spec, const
     const double noise[] = {.2, .2, .2, .2, .2, .2, .2, .2};
     out.rc = mf_ppo_new(&q, e, &out.policy, o, &err);
     if (out.rc == 0) {
-        out.rc = mf_rows_gather(&rows, &out.policy, noise, r.slice, (size_t)r.n, &err);
+        out.rc = mf_rows_gather(&rows, &out.policy, mf_ppo_needs(q), noise, r.slice, (size_t)r.n, &err);
         if (out.rc == 0 && change)
             change(&rows, e, &out.policy, o);
         if (out.rc == 0)

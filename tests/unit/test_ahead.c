@@ -47,7 +47,7 @@ static struct result update_twice(int ahead, const struct mf_ppo_opts *o, change
     const struct mf_optimizer *opt = mf_ppo_optimizer(q);
     for (int i = 0; i < 2; i++) {
         struct mf_rows rows = {0};
-        if (mf_rows_gather(&rows, &out.policy, noise, r.slice, 1, &err))
+        if (mf_rows_gather(&rows, &out.policy, mf_ppo_needs(q), noise, r.slice, 1, &err))
             abort();
         if (change)
             change(&rows, e, &out.policy, o);

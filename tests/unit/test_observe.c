@@ -118,7 +118,7 @@ static void rows_of(struct mf_policy *p, const struct mf_actor *a)
     must(mf_columns_slice(&a->columns, f, 0, N, &err), &err);
     must(mf_frame_add(f, "advantages", MF_F32, 2, (size_t[]){T, N}, &data, &err), &err);
     must(mf_frame_add(f, "returns", MF_F32, 2, (size_t[]){T, N}, &data, &err), &err);
-    must(mf_rows_gather(&r, p, &(double){.3}, &f, 1, &err), &err);
+    must(mf_rows_gather(&r, p, 0, &(double){.3}, &f, 1, &err), &err);
     size_t O = (size_t)r.O;
     enum { IMAGE = 3, STEP = IMAGE + 24 + 3 }; /* floats: 12 bytes, packed */
     float want[TO * STEP];
@@ -143,7 +143,7 @@ static void rows_of(struct mf_policy *p, const struct mf_actor *a)
     ok(same, "the learner's rows are the observations, normalised, the bytes of an image packed, key beside key");
     mf_rows_release(&r);
     must(mf_frame_add(f, "obs/image", MF_F32, 6, (size_t[]){T, N, TO, 2, 2, 3}, &data, &err), &err);
-    ok(mf_rows_gather(&r, p, &(double){.3}, &f, 1, &err) == MF_EFORMAT && strstr(err.text, "|u1"), "%s", err.text);
+    ok(mf_rows_gather(&r, p, 0, &(double){.3}, &f, 1, &err) == MF_EFORMAT && strstr(err.text, "|u1"), "%s", err.text);
     mf_rows_release(&r);
     mf_frame_free(f);
 }

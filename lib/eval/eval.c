@@ -18,6 +18,9 @@ struct group { /* N trials in parallel, from trial `first` on */
     uint32_t *began;              /* (N) first decision of the trial: 0, or later if its server died */
     float *history;               /* (N, To*O) */
     float *obs, *noise, *sampled; /* (n_live, ..): inputs and output of the sampler */
+    float *chains;                /* (n_live, K+1, D) */
+    double *bend;                 /* (N) sum over the trial's decisions */
+    int32_t *decisions;           /* (N) of the trial */
     float *actions;               /* (N, C, A) */
 };
 
@@ -33,6 +36,20 @@ static void place(struct group *g, struct mf_arena *a)
     g->noise = mf_arena_take(a, N * D, sizeof(float));
     g->sampled = mf_arena_take(a, N * CA, sizeof(float));
     g->actions = mf_arena_take(a, N * CA, sizeof(float));
+    g->chains = mf_arena_take(a, N * (size_t)(s->K + 1) * D, sizeof(float));
+    g->bend = mf_arena_take(a, N, sizeof *g->bend);
+    g->decisions = mf_arena_take(a, N, sizeof *g->decisions);
+}
+
+double mf_straightness(const float *chain, int K, int D)
+{
+    double sum = 0;
+    for (int j = 0; j < K * D; j++) {
+        const double v = K * ((double)chain[j + D] - (double)chain[j]),
+                     line = (double)chain[K * D + j % D] - (double)chain[j % D];
+        sum += (v - line) * (v - line);
+    }
+    return sum / K / D;
 }
 
 /* Actions of the running trials. Those of finished trials stay as they were and are not executed. */
@@ -47,10 +64,14 @@ static int act(struct group *g, uint32_t decision, struct mf_err *err)
         mf_rng_normal(&rng, g->noise + (size_t)i * D, D);
         memcpy(g->obs + (size_t)i * O, g->history + (size_t)g->live[i] * O, O * sizeof(float));
     }
-    struct mf_sample x = {.obs = g->obs, .noise = g->noise, .actions = g->sampled};
+    struct mf_sample x = {.obs = g->obs, .noise = g->noise, .chains = g->chains, .actions = g->sampled};
     int rc = mf_sampler_run(g->sampler, g->n_live, &x, err);
-    for (int i = 0; i < g->n_live && rc == 0; i++)
-        memcpy(g->actions + (size_t)g->live[i] * CA, g->sampled + (size_t)i * CA, CA * sizeof(float));
+    for (int i = 0; i < g->n_live && rc == 0; i++) {
+        const int n = g->live[i];
+        memcpy(g->actions + (size_t)n * CA, g->sampled + (size_t)i * CA, CA * sizeof(float));
+        g->bend[n] += mf_straightness(g->chains + (size_t)i * (size_t)(s->K + 1) * D, s->K, (int)D);
+        g->decisions[n]++;
+    }
     return rc;
 }
 
@@ -62,6 +83,7 @@ static void take_results(struct group *g, const struct mf_decision *d, struct mf
         int n = g->live[i];
         if (d->terminated[n] || d->truncated[n])
             trial[g->first + n] = (struct mf_trial){.ret = d->episode_return[n],
+                                                    .straightness = (float)(g->bend[n] / g->decisions[n]),
                                                     .length = d->episode_length[n],
                                                     .success_once = d->episode_success[n],
                                                     .success_at_end = d->step_success[n],
@@ -83,6 +105,7 @@ static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
     for (int n = 0; n < g->N; n++) {
         g->live[n] = n;
         g->began[n] = 0;
+        g->bend[n] = g->decisions[n] = 0;
     }
     g->n_live = g->N;
     mf_windows_push(g->history, g->N, To, O, NULL, obs);
@@ -93,7 +116,10 @@ static int play(struct group *g, struct mf_trial *trial, struct mf_err *err)
         take_results(g, &d, trial);
         mf_windows_push(g->history, g->N, To, O, &d, d.obs);
         for (int n = 0; n < g->N; n++)
-            g->began[n] = d.lost[n] ? decision + 1 : g->began[n];
+            if (d.lost[n]) {
+                g->began[n] = decision + 1;
+                g->bend[n] = g->decisions[n] = 0;
+            }
         if (mf_stop_signal())
             return mf_err_set(err, MF_STOPPED, "asked to end by signal %d", mf_stop_signal());
     }
@@ -148,6 +174,7 @@ struct mf_score_sheet mf_eval_sum(const struct mf_trial *trial, int n)
         at_end += trial[i].success_at_end;
         s.ret += (double)trial[i].ret / n;
         s.length += (double)trial[i].length / n;
+        s.straightness += (double)trial[i].straightness / n;
     }
     for (int i = 0; i < n; i++)
         squares += ((double)trial[i].ret - s.ret) * ((double)trial[i].ret - s.ret);

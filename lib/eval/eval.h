@@ -13,12 +13,22 @@
 #include "env/vec.h"
 #include "flow/sampler.h"
 
+/* straightness: how far the flow's paths bend; 0 is a straight line. Of a decision with the points x_0 .. x_K, x_0 its
+ * initial noise, it is
+ *
+ *   1/K sum_k |K (x_{k+1} - x_k) - (x_K - x_0)|^2 / (H A)
+ *
+ * in normalised actions, clamps included: S(Z) of Liu et al. 2022, "Flow straight and fast", section 2.2, on the K
+ * steps and per element. K = 1 gives 0, so compare it at one K. A trial has the mean over its decisions. NaN: unknown.
+ */
 struct mf_trial {
-    float ret;
+    float ret, straightness;
     int32_t length; /* control steps */
     bool success_once, success_at_end;
     int32_t task; /* of an environment with language; else 0 */
 };
+
+double mf_straightness(const float *chain, int K, int D); /* of one decision: chain (K+1, D) */
 
 struct mf_eval_opts {
     const struct mf_env *env;
@@ -40,6 +50,7 @@ struct mf_rate mf_wilson(int64_t k, int64_t n);
 struct mf_score_sheet {
     struct mf_rate success_once, success_at_end;
     double ret, ret_std, length; /* means over the trials; the standard deviation of the return, n-1 */
+    double straightness;         /* mean over the trials */
 };
 struct mf_score_sheet mf_eval_sum(const struct mf_trial *trial, int n);
 /* Of the trials of one task, *count of them; 0: none, and nothing is written to s. */

@@ -1,5 +1,6 @@
 #include "eval/result.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,7 @@ void mf_scores_json(json_t *to, const struct mf_score_sheet *s)
     json_object_set_new(to, "return", mf_json_number(s->ret));
     json_object_set_new(to, "return_std", mf_json_number(s->ret_std));
     json_object_set_new(to, "length", mf_json_number(s->length));
+    json_object_set_new(to, "straightness", mf_json_number(s->straightness));
 }
 
 static json_t *tasks_json(const struct mf_result *r)
@@ -78,15 +80,17 @@ static json_t *tasks_json(const struct mf_result *r)
 
 static json_t *trials_json(const struct mf_trial *t, int n)
 {
-    json_t *once = json_array(), *at_end = json_array(), *ret = json_array(), *length = json_array();
+    json_t *once = json_array(), *at_end = json_array(), *ret = json_array(), *length = json_array(),
+           *straightness = json_array();
     for (int i = 0; i < n; i++) {
         json_array_append_new(once, json_integer(t[i].success_once));
         json_array_append_new(at_end, json_integer(t[i].success_at_end));
         json_array_append_new(ret, mf_json_number((double)t[i].ret));
         json_array_append_new(length, json_integer(t[i].length));
+        json_array_append_new(straightness, mf_json_number((double)t[i].straightness));
     }
-    return json_pack("{s:o, s:o, s:o, s:o}", "success_once", once, "success_at_end", at_end, "return", ret, "length",
-                     length);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "success_once", once, "success_at_end", at_end, "return", ret,
+                     "length", length, "straightness", straightness);
 }
 
 json_t *mf_result_json(const struct mf_result *r)
@@ -124,7 +128,8 @@ struct mf_frame *mf_result_metrics(const struct mf_result *r, double time)
                {"values.eval/success_at_end_high", s->success_at_end.high},
                {"values.eval/return", s->ret},
                {"values.eval/return_std", s->ret_std},
-               {"values.eval/length", s->length}};
+               {"values.eval/length", s->length},
+               {"values.eval/straightness", s->straightness}};
     struct mf_frame *m = mf_frame_new(MF_METRICS);
     mf_frame_set_int(m, "iter", r->policy->iter);
     mf_frame_set_int(m, "step", r->policy->global_step);
@@ -133,6 +138,7 @@ struct mf_frame *mf_result_metrics(const struct mf_result *r, double time)
     mf_frame_set_int(m, "denoising_steps", r->policy->spec.K);
     mf_frame_set_int(m, "seed", r->seed);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-        mf_frame_set_num(m, row[i].name, row[i].value);
+        if (!isnan(row[i].value)) /* of results that were stored without it */
+            mf_frame_set_num(m, row[i].name, row[i].value);
     return m;
 }

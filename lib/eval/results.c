@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -140,7 +141,8 @@ static bool take_trials(const json_t *line, struct mf_result *r)
 {
     const json_t *once = column(line, "success_once", false, r->n), *end = column(line, "success_at_end", false, r->n),
                  *ret = column(line, "return", true, r->n), *length = column(line, "length", false, r->n),
-                 *task = r->tasks ? column(line, "task", false, r->n) : NULL;
+                 *straightness = column(line, "straightness", true, r->n), /* older files have none */
+                     *task = r->tasks ? column(line, "task", false, r->n) : NULL;
     if (!once || !end || !ret || !length || (r->tasks && !task))
         return false;
     for (size_t i = 0; i < (size_t)r->n; i++)
@@ -149,6 +151,7 @@ static bool take_trials(const json_t *line, struct mf_result *r)
             .success_at_end = json_integer_value(json_array_get(end, i)) != 0,
             .ret = (float)mf_json_number_of(json_array_get(ret, i)),
             .length = (int32_t)json_integer_value(json_array_get(length, i)),
+            .straightness = straightness ? (float)mf_json_number_of(json_array_get(straightness, i)) : NAN,
             .task = (int32_t)json_integer_value(json_array_get(task, i)),
         };
     return true;

@@ -8,11 +8,19 @@
 #include "base/plain.h"
 #include "eval/result.h"
 
-enum { COLUMNS = 11, FIRST_COMPARED = 7, LAST_COMPARED = 9 };
-static const struct mf_grid_column column[COLUMNS] = {
-    {"trials", 6}, {"steps", 5},    {"success once, 95 %", -20},      {"at the end, 95 %", -20}, {"return", 7},
-    {"length", 6}, {"weights", -7}, {"against the first, 95 %", -23}, {"won:lost", 8},           {"p", 7},
-    {"file", 0}};
+enum { COLUMNS = 12, FIRST_COMPARED = 8, LAST_COMPARED = 10 };
+static const struct mf_grid_column column[COLUMNS] = {{"trials", 6},
+                                                      {"steps", 5},
+                                                      {"success once, 95 %", -20},
+                                                      {"at the end, 95 %", -20},
+                                                      {"return", 7},
+                                                      {"length", 6},
+                                                      {"straightness", 12},
+                                                      {"weights", -7},
+                                                      {"against the first, 95 %", -23},
+                                                      {"won:lost", 8},
+                                                      {"p", 7},
+                                                      {"file", 0}};
 
 void mf_table_init(struct mf_table *t, FILE *to, enum mf_table_format format, bool compares)
 {
@@ -44,9 +52,10 @@ void mf_table_row(struct mf_table *t, const struct mf_table_row *r)
     snprintf(text[3], size, "%.3f [%.3f, %.3f]", b->rate, b->low, b->high);
     mf_number(text[4], "%.3f", r->scores.ret);
     mf_number(text[5], "%.1f", r->scores.length);
-    snprintf(text[6], size, "%s", r->weights);
+    mf_number(text[6], "%.4f", r->scores.straightness);
+    snprintf(text[7], size, "%s", r->weights);
     if (r->against)
-        mf_paired_text(r->against, text[7], text[8], text[9], size);
+        mf_paired_text(r->against, text[8], text[9], text[10], size);
     for (int i = 0; i < COLUMNS - 1; i++)
         cell[i] = t->compares || i < FIRST_COMPARED || i > LAST_COMPARED ? text[i] : NULL;
     char *file = mf_xstrdup(r->task ? r->task : r->checkpoint);

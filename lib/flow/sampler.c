@@ -69,7 +69,7 @@ static struct mf_val initial(struct mf_sampler *m, struct mf_graph *g, const str
     return m->chosen = z;
 }
 
-/* All K steps in one graph. Evaluation follows the ODE: no noise, no chain, no critic. FPO follows it, too, and scores
+/* All K steps in one graph. Evaluation follows the ODE: no noise, no critic. FPO follows it, too, and scores
  * the last point. */
 static void build(struct mf_sampler *m, struct mf_graph *g)
 {
@@ -105,13 +105,14 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
             x[k + 1] = mf_flow_noise(g, step.mean, step.std, coef, mf_slice_rows(g, m->eps, k, 1), s->noise_clip, last);
     }
     m->last = x[K];
+    if (m->evaluation || mf_policy_scores_chain(s))
+        m->chain = mf_stack(g, K + 1, x);
     if (m->evaluation)
         return;
     if (mf_policy_is_fpo(s)) {
         score_last(m, g, &obs);
     } else if (mf_policy_scores_chain(s)) {
         struct mf_chain_step steps = {mf_stack(g, K, mean), m->bounds.id ? mf_stack(g, K, std) : MF_NONE};
-        m->chain = mf_stack(g, K + 1, x);
         m->logprobs = mf_chain_logprobs(g, s, mf_chain_elements(g, m->chain, steps, m->coef), m->chain);
     }
     if (s->n_critic)

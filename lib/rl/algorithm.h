@@ -14,6 +14,7 @@ struct mf_algorithm {
     void (*close)(struct mf_trainer *t); /* a learner may be missing */
     int (*memory)(struct mf_trainer *t, const struct mf_trainer_opts *o, size_t n, struct mf_memory *to,
                   struct mf_err *err);
+    unsigned (*needs)(const struct mf_trainer *t); /* enum mf_rows_extra of its rows; NULL: none */
     int (*update)(struct mf_trainer *t, struct mf_rows *rows, struct mf_ppo_stats *stats, struct mf_err *err);
     void (*report)(const struct mf_trainer *t, struct mf_frame *metrics); /* adds values of its own; NULL: none */
     /* The policy has the checkpoint's weights. resumes: as the run that saved it, else as a new one. */

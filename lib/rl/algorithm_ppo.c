@@ -54,11 +54,17 @@ static int save(struct mf_trainer *t, const char *path, struct mf_checkpoint *c,
     return mf_checkpoint_save(path, c, err);
 }
 
+static unsigned needs(const struct mf_trainer *t)
+{
+    return mf_ppo_needs(t->learner);
+}
+
 const struct mf_algorithm mf_algorithm_ppo = {
     .name = "ppo",
     .open = open_ppo,
     .close = close_ppo,
     .memory = memory,
+    .needs = needs,
     .update = update,
     .load = load,
     .save = save,

@@ -218,6 +218,11 @@ static int fresh_slices(struct mf_trainer *t, const struct mf_round_part *parts,
     return 0;
 }
 
+static unsigned needs(const struct mf_trainer *t)
+{
+    return t->algorithm->needs ? t->algorithm->needs(t) : 0;
+}
+
 static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n, struct mf_ppo_stats *stats,
                   struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
@@ -233,7 +238,7 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
         lagged |= version < t->policy.version;
     }
     if (rc == 0)
-        rc = mf_rows_gather(&rows, &t->policy, mf_ppo_needs(t->learner), noise, slices, n, err);
+        rc = mf_rows_gather(&rows, &t->policy, needs(t), noise, slices, n, err);
     rows.lagged = lagged;
     if (rc == 0)
         rc = t->algorithm->update(t, &rows, stats, err);
@@ -258,7 +263,7 @@ int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_round_part *p
         struct mf_err why;
         int rc = parts[i].n ? mf_staleness_check(&as_it_is, &t->policy, t->digest, &parts[i], &why) : 1;
         if (rc == 0)
-            rc = mf_rows_check(&t->policy, mf_ppo_needs(t->learner), T, parts[i].slices, (size_t)parts[i].n, &why);
+            rc = mf_rows_check(&t->policy, needs(t), T, parts[i].slices, (size_t)parts[i].n, &why);
         if (rc < 0) {
             *err = why;
             return i;

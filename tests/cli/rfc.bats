@@ -49,3 +49,15 @@ metrics() { mf-view "$1.mf" | jq -es "map(select(.mf == \"metrics\").values) | $
     run -2 mf-ppo training.rfc_topk=0 && [[ $output == *"training.rfc_topk"* ]] || return 1
     run -2 mf-ppo training.rfc_mask=all && [[ $output == *"success_only"*"advantage_topk"* ]]
 }
+
+@test "mf-eval measures straightness: in the table, as JSON and in metrics, of a chain's steps; older results have none" {
+    train a && mf-eval a eval.num_episodes=8 'eval.num_inference_steps=[1,4]' eval.json=a.json eval.results=a.jsonl 2>table | mf-view >frames || return 1
+    grep -q 'length  straightness  weights' table && grep -q ' 1 .* 0.0000  raw' table &&
+        jq -e '[.results[].straightness] | .[0] == 0 and .[1] > 0' a.json && jq -e '.results[1].trials.straightness | length == 8 and (add / 8 > 0)' a.json &&
+        jq -es 'map(select(.mf == "metrics").values["eval/straightness"]) | .[0] == 0 and .[1] > 0' frames || { cat table; return 1; }
+    mf-eval a eval.num_episodes=8 eval.results=a.jsonl eval.json=again.json 2>table >/dev/null &&
+        [[ $(jq .results[0].straightness again.json) == $(jq .results[1].straightness a.json) ]] || return 1
+    jq -c 'del(.straightness, .trials.straightness)' a.jsonl | sed 's/":/": /g' >old.jsonl
+    mf-eval a eval.num_episodes=8 eval.results=old.jsonl eval.json=old.json 2>table >/dev/null && jq -e '.results[0].straightness == null' old.json &&
+        [[ $(wc -l <old.jsonl) -eq 2 ]] || { cat table; return 1; }
+}

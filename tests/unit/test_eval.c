@@ -57,7 +57,7 @@ static const struct mf_env toy = {.name = "toy",
                                   .step = toy_step,
                                   .observe = toy_observe};
 
-static void play(int num_envs, int threads, uint64_t seed, struct mf_trial *trial)
+static void play_by(int K, int num_envs, int threads, uint64_t seed, struct mf_trial *trial)
 {
     struct mf_err err;
     struct mf_engine *e;
@@ -65,6 +65,7 @@ static void play(int num_envs, int threads, uint64_t seed, struct mf_trial *tria
     struct mf_sampler *s;
     struct mf_policy_spec spec = small_spec("reflow_mlp");
     spec.n_obs_steps = 2;
+    spec.K = K;
     must(mf_engine_open(&e, "cpu", threads, MF_FP32, &err), &err);
     must(mf_policy_init(&p, &spec, &err), &err);
     mf_policy_fresh(&p, 3);
@@ -77,12 +78,26 @@ static void play(int num_envs, int threads, uint64_t seed, struct mf_trial *tria
     mf_engine_close(e);
 }
 
+static void play(int num_envs, int threads, uint64_t seed, struct mf_trial *trial)
+{
+    play_by(4, num_envs, threads, seed, trial);
+}
+
 static int same(const struct mf_trial *a, const struct mf_trial *b)
 {
     int same = 0;
     for (int i = 0; i < TRIALS; i++)
-        same += a[i].ret == b[i].ret && a[i].length == b[i].length && a[i].success_at_end == b[i].success_at_end;
+        same += a[i].ret == b[i].ret && a[i].length == b[i].length && a[i].success_at_end == b[i].success_at_end &&
+                a[i].straightness == b[i].straightness;
     return same;
+}
+
+/* From 0 by 2 and 1 to 3, beside a straight path: steps of velocities 6, -3, 6, and 3 all along. */
+static void straightness(void)
+{
+    const float chain[] = {0, 5, 2, 4, 1, 3, 3, 2}, line[] = {1, -1, 2, -2, 3, -3};
+    near(mf_straightness(chain, 3, 2), (3 * 3 + 6 * 6 + 3 * 3) / 6., 1e-12, "a bent path, by element and step");
+    ok(mf_straightness(line, 2, 2) == 0, "a straight one");
 }
 
 static void trials(void)
@@ -106,6 +121,11 @@ static void trials(void)
     ok(same(one, other) == 0, "another seed, other trials");
     struct mf_score_sheet s = mf_eval_sum(one, TRIALS);
     ok(s.success_once.rate == 1 && s.success_once.high == 1 && s.success_at_end.rate == 5. / 23, "shares");
+    ok(s.straightness > 0, "the paths of a fresh policy bend: %g", s.straightness);
+    play_by(1, TRIALS, 1, 5, other);
+    ok(mf_eval_sum(other, TRIALS).straightness == 0, "those of one step do not");
+    other[2].straightness = NAN;
+    ok(isnan(mf_eval_sum(other, TRIALS).straightness), "unknown of one trial, unknown of all");
     near(s.length, (4 * (2 + 3 + 4 + 5 + 6) + 2 + 3 + 4) / 23., 1e-12, "mean length");
 }
 
@@ -126,6 +146,7 @@ static void intervals(void)
 
 int main(void)
 {
+    straightness();
     trials();
     intervals();
     return done();

@@ -42,7 +42,7 @@ static void same_question(struct mf_policy *p, struct mf_policy *q)
     static const char *const tasks[] = {"take it", "leave it", NULL};
     static struct mf_trial in[N], out[N];
     for (int i = 0; i < N; i++)
-        in[i] = (struct mf_trial){(float)i / 7 - 2, i * 3, i % 3 == 0, i % 2, i % 2};
+        in[i] = (struct mf_trial){(float)i / 7 - 2, (float)i / 9, i * 3, i % 3 == 0, i % 2, i % 2};
     in[5].ret = NAN; /* a sum of rewards that has no end */
     struct mf_result r = toy_result(p, 3, N, in);
     r.tasks = tasks;

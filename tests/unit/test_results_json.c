@@ -9,8 +9,10 @@
 
 static char path[64], part[80];
 static struct mf_err err;
-static struct mf_trial trial[4] = {
-    {2, 10, true, true, 0}, {1, 20, true, false, 0}, {0, 30, false, false, 0}, {1, 40, true, true, 0}};
+static struct mf_trial trial[4] = {{2, .5f, 10, true, true, 0},
+                                   {1, .25f, 20, true, false, 0},
+                                   {0, 0, 30, false, false, 0},
+                                   {1, .25f, 40, true, true, 0}};
 
 static double number(const json_t *j, int i, const char *key)
 {
@@ -69,7 +71,7 @@ static void metrics(struct mf_policy *p)
        "metrics say of which policy, seed and steps they are");
     ok(value(m, "values.eval/n") == 4 && value(m, "values.eval/success_once") == .75 &&
            value(m, "values.eval/success_at_end") == .5 && value(m, "values.eval/return") == 1 &&
-           value(m, "values.eval/length") == 25,
+           value(m, "values.eval/length") == 25 && value(m, "values.eval/straightness") == .25,
        "and the trials' statistics");
     ok(value(m, "values.eval/success_once_low") == mf_wilson(3, 4).low &&
            value(m, "values.eval/success_once_high") == mf_wilson(3, 4).high,

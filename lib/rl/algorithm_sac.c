@@ -72,7 +72,9 @@ static int update(struct mf_trainer *t, struct mf_rows *rows, struct mf_ppo_stat
                             &stats->explained_variance,
                             &stats->logratio_gap,
                             &stats->correction_max,
-                            &stats->critic_grad_norm};
+                            &stats->critic_grad_norm,
+                            &stats->rfc_loss,
+                            &stats->reflow_mask_ratio};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         *none[i] = NAN;
     if (rc == 0)

@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (mf_run_logs_open(&t, &word, 1, &err) == 0)
         for (int i = 0; i < t.n_groups; i++)
-            (void)mf_summary_of(&t.group[i], .9);
+            (void)mf_summary_of(&t.group[i], &(struct mf_goal){.success = .9, .window = 10});
     mf_run_logs_close(&t);
     return 0;
 }

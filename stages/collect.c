@@ -31,7 +31,7 @@ struct collect {
     int64_t seed, max_steps, threads, num_envs, steps, total, slices, group, max_lag, episodes, shift;
     int who, reward_scale, precision;
     bool freeze_encoder;
-    double timeout, gamma;
+    double timeout, gamma, expert_error;
     struct mf_names obs_keys;
     struct mf_rundir_opts run;
 
@@ -56,6 +56,7 @@ static const struct mf_bind binds[] = {
     {"env.max_steps", offsetof(struct collect, max_steps)},
     {"collect.actor", offsetof(struct collect, who)},
     {"collect.episodes", offsetof(struct collect, episodes)},
+    {"collect.expert_error", offsetof(struct collect, expert_error)},
     {"collect.slices", offsetof(struct collect, slices)},
     {"collect.group", offsetof(struct collect, group)},
     {"collect.max_lag", offsetof(struct collect, max_lag)},
@@ -118,6 +119,7 @@ static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_
                                           .group = expert ? 1 : (int)c->group,
                                           .max_steps = (int)c->max_steps,
                                           .shift = expert ? 0 : (int)c->shift,
+                                          .expert_error = (float)c->expert_error,
                                           .seed = seed_of(c),
                                           .reset_purpose = MF_RNG_RESET},
                                   .T = (int)(!expert        ? c->steps

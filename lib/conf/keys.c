@@ -87,6 +87,8 @@ const struct mf_key mf_keys[] = {
 
     {"collect.actor", MF_CHOICE, "policy", "policy|expert", NULL,
      "source of actions: the policy, or the scripted expert of the environment"},
+    {"collect.expert_error", MF_FLOAT, "1", "[0,100]", NULL,
+     "scale of the errors of the expert's sensor; 1: as the environment has them, 0: none"},
     {"collect.episodes", MF_INT, "0", "[0,)", NULL,
      "number of expert episodes; 0: one per environment (training.num_envs)"},
     {"collect.slices", MF_INT, "1", "[1,4096]", NULL, "rollout frames per round"},

@@ -71,10 +71,10 @@ struct mf_env {
     size_t (*state_size)(const void *state);
     void (*save)(const void *state, void *bytes);
     void (*load)(void *state, const void *bytes); /* must accept any bytes: they may come from another process */
-    /* A scripted, imperfect expert; `memory` is its state, zeroed at reset; obs: the low-dimensional keys. NULL:
-     * none. */
+    /* A scripted, imperfect expert; `memory` is its state, zeroed at reset; obs: the low-dimensional keys. error scales
+     * the errors of its sensor: 1 is its own miscalibration, 0 none. NULL: no expert. */
     size_t expert_size;
-    void (*expert)(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action);
+    void (*expert)(const void *state, void *memory, float error, struct mf_rng *rng, const float *obs, float *action);
 
     /* Renders the current state for people: rgb (height, width, 3), top row first. *painter is as that of `picture`,
      * but another, for one width and height. NULL: the environment has no images. */

@@ -89,13 +89,13 @@ struct can_expert {
     float aim[5]; /* error of this episode: x y z of the can, x y of the bin */
 };
 
-static void begin(struct can_expert *e, struct mf_rng *rng)
+static void begin(struct can_expert *e, float error, struct mf_rng *rng)
 {
     static const float miscalibrated[5] = {0.012f, 0.008f, 0.010f, 0.02f, 0.03f},
                        spread[5] = {0.005f, 0.005f, 0.004f, 0.02f, 0.02f};
     mf_rng_normal(rng, e->aim, 5);
     for (int i = 0; i < 5; i++)
-        e->aim[i] = miscalibrated[i] + spread[i] * e->aim[i];
+        e->aim[i] = error * (miscalibrated[i] + spread[i] * e->aim[i]);
     e->phase = HOVER;
 }
 
@@ -112,13 +112,13 @@ static void advance(struct can_expert *e, const double miss[3], const double way
         e->phase++, e->waited = 0;
 }
 
-static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
+static void expert(const void *state, void *memory, float error, struct mf_rng *rng, const float *obs, float *action)
 {
     (void)state;
     struct can_expert *e = memory;
     const float *can = obs, *hand = obs + 14, *quat = obs + 17;
     if (e->phase == START)
-        begin(e, rng);
+        begin(e, error, rng);
     double miss[3], way[3] = {TO[X] + e->aim[3] - hand[X], TO[Y] + e->aim[4] - hand[Y], 0.13 - hand[Z]};
     for (int i = 0; i < 3; i++)
         miss[i] = can[i] + e->aim[i] - hand[i];

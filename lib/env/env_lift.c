@@ -65,12 +65,12 @@ struct lift_expert {
     float aim[4]; /* error of this episode: x y z yaw */
 };
 
-static void begin(struct lift_expert *e, struct mf_rng *rng)
+static void begin(struct lift_expert *e, float error, struct mf_rng *rng)
 {
     static const float miscalibrated[4] = {0.0185f, 0.012f, 0.012f, 0.2f}, spread[4] = {0.005f, 0.005f, 0.0025f, 0.1f};
     mf_rng_normal(rng, e->aim, 4);
     for (int i = 0; i < 4; i++)
-        e->aim[i] = miscalibrated[i] + spread[i] * e->aim[i];
+        e->aim[i] = error * (miscalibrated[i] + spread[i] * e->aim[i]);
     e->phase = HOVER;
 }
 
@@ -85,13 +85,13 @@ static void advance(struct lift_expert *e, const double miss[3], double yaw)
         e->phase = LIFT;
 }
 
-static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
+static void expert(const void *state, void *memory, float error, struct mf_rng *rng, const float *obs, float *action)
 {
     (void)state;
     struct lift_expert *e = memory;
     const float *cube = obs, *hand = obs + 10, *quat = obs + 13;
     if (e->phase == START)
-        begin(e, rng);
+        begin(e, error, rng);
     double miss[3], yaw = remainder(mf_hand_yaw(cube + 3) + e->aim[3] - mf_hand_yaw(quat), M_PI_2);
     for (int i = 0; i < 3; i++)
         miss[i] = cube[i] + e->aim[i] - hand[i];

@@ -80,13 +80,13 @@ static void load(void *state, const void *bytes)
 }
 
 /* A proportional-derivative controller with a wrong goal position. */
-static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
+static void expert(const void *state, void *memory, float error, struct mf_rng *rng, const float *obs, float *action)
 {
     static const float offset = 0.11f;
     float noise;
     (void)state, (void)memory;
     mf_rng_normal(rng, &noise, 1);
-    float a = 3.0f * (obs[2] + offset - obs[0]) - 0.6f * obs[1] + 0.15f * noise;
+    float a = 3.0f * (obs[2] + error * offset - obs[0]) - 0.6f * obs[1] + 0.15f * noise;
     action[0] = fmaxf(-1, fminf(1, a));
 }
 

@@ -197,7 +197,7 @@ static int expert(void *self, const struct mf_slots *r, float *actions, struct m
         if (r->idle[n])
             continue;
         mf_env_observe(t->env, t->state[n], &t->low, t->seen);
-        t->env->expert(t->state[n], t->memory[n], &rng, t->seen, actions + (size_t)n * (size_t)r->A);
+        t->env->expert(t->state[n], t->memory[n], r->o.expert_error, &rng, t->seen, actions + (size_t)n * (size_t)r->A);
     }
     return 0;
 }

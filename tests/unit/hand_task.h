@@ -51,8 +51,8 @@ static void load(void *state, const void *bytes, float *obs)
     mf_env_observe(env, state, &low, obs);
 }
 
-/* The number of successes of the environment's scripted expert in n trials. */
-static int expert_successes(int n)
+/* The number of successes of the environment's scripted expert in n trials, with so many times its error. */
+static int expert_successes(int n, float error)
 {
     float *actions = calloc((size_t)n, A * sizeof *actions);
     struct mf_err err;
@@ -60,7 +60,8 @@ static int expert_successes(int n)
     struct mf_vec *v;
     const float *obs;
     int success = 0;
-    if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = n, .seed = 1}, &err) || mf_vec_reset(v, NULL, &obs, &err))
+    if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = n, .expert_error = error, .seed = 1}, &err) ||
+        mf_vec_reset(v, NULL, &obs, &err))
         printf("Bail out! %s\n", err.text), exit(1);
     for (int t = 0; t < env->max_steps; t++) {
         mf_vec_expert(v, actions, &err);

@@ -257,7 +257,7 @@ static void groups(void)
 /* The expert's rollout has no policy. */
 static void expert(void)
 {
-    struct mf_actor_opts o = {.vec = {.N = 2, .threads = 1, .first_env = 5}, .T = 3};
+    struct mf_actor_opts o = {.vec = {.N = 2, .threads = 1, .first_env = 5, .expert_error = 1}, .T = 3};
     struct mf_actor a;
     struct mf_frame *f, *round;
     if (mf_env_find(&o.vec.env, "point", &err) || mf_env_layout(o.vec.env, 0, NULL, NULL, &o.vec.obs, &err) ||

@@ -18,7 +18,7 @@ static void calibrated(void *state, void *memory, unsigned t, const float *obs, 
     memcpy(seen, obs, sizeof seen);
     for (int i = 0; i < 3; i++)
         seen[i] -= error[i];
-    env->expert(state, memory, &rng, seen, action);
+    env->expert(state, memory, 1, &rng, seen, action);
 }
 
 static void check_observation(void)
@@ -105,7 +105,7 @@ static void check_expert(void)
     free(memory);
     ok(success > .8 * EPISODES, "an expert with exact observations of the can places %d of %d", success, EPISODES);
 
-    success = expert_successes(N);
+    success = expert_successes(N, 1);
     ok(success > .33 * N && success < .58 * N, "the miscalibrated expert places %d of %d", success, N);
 }
 

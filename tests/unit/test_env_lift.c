@@ -13,7 +13,7 @@ static void calibrated(void *state, void *memory, unsigned t, const float *obs, 
         seen[i] -= error[i];
     seen[5] = c * obs[5] + s * obs[6]; /* the cube stands upright: only z and w of its quaternion turn */
     seen[6] = c * obs[6] - s * obs[5];
-    env->expert(state, memory, &rng, seen, action);
+    env->expert(state, memory, 1, &rng, seen, action);
 }
 
 static void check_observation(void)
@@ -151,8 +151,9 @@ static void lift_and_drop(void *state, void *memory, unsigned t, const float *ob
 static void check_expert(void)
 {
     enum { N = 200 };
-    const int success = expert_successes(N);
+    const int success = expert_successes(N, 1), without = expert_successes(N, 0), twice = expert_successes(N, 2);
     ok(success > 0.45 * N && success < 0.68 * N, "the miscalibrated expert lifts %d of %d", success, N);
+    ok(without == N && twice < .1 * N, "without its error %d, with twice the error %d", without, twice);
 }
 
 int main(void)

@@ -52,7 +52,7 @@ static void *middle(const struct mf_env *env, const void *scene, uint32_t episod
     for (uint32_t t = 0; t < 14; t++) {
         struct mf_rng rng = mf_rng_at(5, MF_RNG_TEST, 1, episode, t);
         mf_env_observe(env, state, &low, obs);
-        env->expert(state, memory, &rng, obs, action);
+        env->expert(state, memory, 1, &rng, obs, action);
         env->step(state, action);
     }
     free(memory);

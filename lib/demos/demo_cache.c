@@ -161,6 +161,50 @@ static int read_rows(struct mf_demo_cache *c, const char *path, const struct mf_
     return k->is.u8 ? 0 : check_finite(c, path, to, n, k->count, first, err);
 }
 
+/* 1, and how it is stored, of a dataset of n numbers; 0: there is none. */
+static int find_numbers(struct mf_demo_cache *c, const char *path, size_t n, bool *u8, struct mf_err *err)
+{
+    hsize_t dim[2] = {0, 1};
+    enum mf_dtype dtype;
+    hid_t set;
+    int rank, rc = mf_h5_has(c->file, path, err);
+    if (rc <= 0 || (rc = mf_h5_object(c->file, path, &set, err)))
+        return rc;
+    rc = mf_h5_shape(set, 2, &rank, dim, err);
+    if (rc == 0 && (dim[0] != n || dim[1] != 1))
+        rc = mf_err_set(err, MF_EFORMAT, "it has not one number for each of the %zu steps", n);
+    rc = rc ? rc : mf_h5_numbers(set, &dtype, err);
+    rc = rc ? rc : mf_h5_whole(set, NULL, err);
+    *u8 = rc == 0 && dtype == MF_U8;
+    mf_h5_close(set);
+    return rc ? rc : 1;
+}
+
+int mf_demo_cache_read(struct mf_demo_cache *c, const char *demo, const char *name, size_t n, float *to,
+                       struct mf_err *err)
+{
+    struct mf_demo_column k = {.count = 1, .is.dim = {1}};
+    char path[160];
+    snprintf(path, sizeof path, "data/%s/%s", demo, name);
+    mf_h5_guard(c->path);
+    int rc = find_numbers(c, path, n, &k.is.u8, err);
+    if (rc < 0)
+        mf_err_at(err, "'%s', /%s", c->path, path);
+    if ((rc = mf_h5_unguard(rc, c->path, err)) <= 0)
+        return rc;
+    k.bytes = k.is.u8 ? 1 : sizeof(float);
+    if ((rc = read_rows(c, path, &k, 0, n, to, err)))
+        return rc;
+    for (size_t t = n; k.is.u8 && t-- > 0;) /* from the end: the bytes lie where the floats go */
+        to[t] = ((const uint8_t *)to)[t];
+    return 1;
+}
+
+const char *mf_demo_cache_path(const struct mf_demo_cache *c)
+{
+    return c->path;
+}
+
 int mf_demos_rows(struct mf_demos *d, int column, size_t demo, size_t t, const void **rows, size_t *n,
                   struct mf_err *err)
 {

@@ -19,4 +19,9 @@ void mf_demo_cache_free(struct mf_demo_cache *c);
 /* Adds a (demo, column), in the order demo * n_columns + column; `set`: its dataset of n rows of `row` bytes. */
 void mf_demo_cache_add(struct mf_demo_cache *c, hid_t set, size_t n, size_t row);
 
+/* Reads the dataset data/DEMO/NAME of one number for each of n steps. 1, or 0 where the demo has none. */
+int mf_demo_cache_read(struct mf_demo_cache *c, const char *demo, const char *name, size_t n, float *to,
+                       struct mf_err *err);
+const char *mf_demo_cache_path(const struct mf_demo_cache *c);
+
 #endif

@@ -108,21 +108,25 @@ static size_t executed(const struct steps *p, size_t i)
     return n < 0 ? 0 : (size_t)n < p->C ? (size_t)n : p->C;
 }
 
-/* Rewards summed over the executed part of the chunk, and the ends of episodes. */
+/* Rewards summed over the executed part of the chunk, and the ends of episodes: `dones` has those by a time limit, too.
+ */
 static int put_scalars(hid_t demo, const struct steps *p, size_t n, size_t t0, size_t rows, struct mf_err *err)
 {
     hsize_t dim = rows;
     float *rewards = mf_xcalloc(rows, sizeof *rewards);
-    uint8_t *dones = mf_xcalloc(rows, 1);
+    uint8_t *dones = mf_xcalloc(rows, 1), *terminated = mf_xcalloc(rows, 1);
     for (size_t t = 0; t < rows; t++) {
         size_t i = (t0 + t) * p->N + n;
-        dones[t] = flag(p->terminated, i, false) || flag(p->truncated, i, false);
+        terminated[t] = flag(p->terminated, i, false);
+        dones[t] = terminated[t] || flag(p->truncated, i, false);
         for (size_t c = 0; p->rewards && c < executed(p, i); c++)
             rewards[t] += ((const float *)p->rewards->data)[i * p->C + c];
     }
     int rc = p->rewards ? put_set(demo, "rewards", MF_F32, 1, &dim, rewards, rows * sizeof *rewards, err) : 0;
     rc = rc ? rc : put_set(demo, "dones", MF_U8, 1, &dim, dones, rows, err);
+    rc = rc ? rc : put_set(demo, "terminated", MF_U8, 1, &dim, terminated, rows, err);
     free(dones);
+    free(terminated);
     free(rewards);
     return rc;
 }

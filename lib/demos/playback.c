@@ -64,15 +64,29 @@ static int read_sums(struct mf_playback *p, int64_t frames, struct mf_err *err)
                             (long long)frames);
 }
 
+static int has_frames(hid_t file, struct mf_err *err)
+{
+    const int bytes = mf_h5_has(file, "mf/bytes", err);
+    return bytes > 0 ? mf_h5_has(file, "mf/lengths", err) : bytes;
+}
+
 static int is_recording(struct mf_playback *p, struct mf_err *err)
 {
-    int bytes = mf_h5_has(p->file, "mf/bytes", err),
-        lengths = bytes > 0 ? mf_h5_has(p->file, "mf/lengths", err) : bytes;
-    if (lengths)
-        return lengths < 0 ? lengths : 0;
-    return mf_err_set(err, MF_EFORMAT,
-                      "it has no /mf, so it is not a recording of mf-record (demonstrations of other origin go to "
-                      "mf-bc clone.dataset=FILE)");
+    const int found = has_frames(p->file, err);
+    return found < 0 ? found
+           : found   ? 0
+                     : mf_err_set(err, MF_EFORMAT, "it has no /mf, so it is not a recording of mf-record");
+}
+
+int mf_playback_is_recording(const char *path, struct mf_err *err)
+{
+    hid_t file = -1;
+    mf_h5_guard(path);
+    int rc = mf_h5_open(&file, path, err);
+    if (rc == 0 && (rc = has_frames(file, err)) < 0)
+        mf_err_at(err, "'%s'", path);
+    mf_h5_close(file);
+    return mf_h5_unguard(rc, path, err);
 }
 
 /* *frames: how many it has; -1: an older recording without that attribute. */

@@ -9,6 +9,8 @@
 
 struct mf_playback;
 
+/* 1, or 0 of an HDF5 file that is no recording: demonstrations of other origin. */
+int mf_playback_is_recording(const char *path, struct mf_err *err);
 /* MF_EFORMAT where the file is no recording, with advice as mf_h5_open. */
 int mf_playback_open(struct mf_playback **p, const char *path, struct mf_err *err);
 bool mf_playback_stopped(const struct mf_playback *p); /* the recording has no `end` */

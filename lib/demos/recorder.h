@@ -2,7 +2,7 @@
  *
  *   /data/demo_i        one part of an episode, in robomimic's layout: actions (n, C*A),
  *                       obs/KEY (n, ...) the newest of the To frames, rewards (n) summed over the chunk,
- *                       dones (n); rows where valid = 0 are left out
+ *                       dones (n), terminated (n): dones has time limits, too; rows where valid = 0 are left out
  *       attributes      num_samples, mf_iter, mf_env; its rows are [mf_t0:, mf_n] of the arrays of frame mf_frame;
  *                       of each dataset mf_crc32, of its bytes in C order
  *                       language: the task in words, where the environment has any

@@ -237,13 +237,19 @@ int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const stru
 int mf_advantage_add(const struct mf_advantage *a, enum mf_estimator how, struct mf_frame *f, struct mf_err *err)
 {
     struct mf_rollout r;
-    void *adv, *ret;
+    void *adv, *ret, *zero = NULL;
+    const bool critic = how != MF_MC || mf_frame_find(f, "prev_values");
     int rc;
-    if ((rc = mf_rollout_bind(&r, f, MF_NEED_VALUES, err)) ||
+    if ((rc = mf_rollout_bind(&r, f, critic ? MF_NEED_VALUES : 0, err)) ||
         (rc = mf_frame_add(f, "advantages", MF_F32, 2, (size_t[]){r.T, r.N}, &adv, err)) ||
-        (rc = mf_frame_add(f, "returns", MF_F32, 2, (size_t[]){r.T, r.N}, &ret, err)))
+        (rc = mf_frame_add(f, "returns", MF_F32, 2, (size_t[]){r.T, r.N}, &ret, err)) ||
+        (!critic && (rc = mf_alloc(&zero, r.T * r.N * sizeof(float), "values of 0", err))))
         return rc;
-    return mf_advantage(a, how, &r, adv, ret, err);
+    if (!critic)
+        r.prev_values = r.last_values = r.final_values = zero;
+    rc = mf_advantage(a, how, &r, adv, ret, err);
+    free(zero);
+    return rc;
 }
 
 /* Copies are added one by one: the same bits as for an array that holds the copies. */

@@ -43,7 +43,8 @@ extern const struct mf_bind mf_advantage_binds[]; /* the keys that all estimator
 int mf_advantage(const struct mf_advantage *a, enum mf_estimator how, const struct mf_rollout *r, float *advantages,
                  float *returns, struct mf_err *err);
 
-/* Adds advantages and returns to a rollout frame. */
+/* Adds advantages and returns to a rollout frame. Of one without values MF_MC takes them as 0: its advantages are the
+ * returns, and nothing follows a time limit. */
 int mf_advantage_add(const struct mf_advantage *a, enum mf_estimator how, struct mf_frame *f, struct mf_err *err);
 
 /* In place: (a - mean) / (std + 1e-8), std unbiased, in double. Entry i counts count[i] times (NULL: once). An entry of

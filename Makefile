@@ -66,7 +66,7 @@ build/tests/%: build/tests/%.o $(ROOM_A)
 
 # An archive per room. A file more in a table's folder is a row more in the table.
 define room
-build/lib/$(1).a: $(patsubst %.c,build/%.o,$(wildcard lib/$(1)/*.c)) $(if $(filter $(1),env nn cpu dev conf),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
+build/lib/$(1).a: $(patsubst %.c,build/%.o,$(wildcard lib/$(1)/*.c)) $(if $(filter $(1),env nn rl cpu dev conf),build/$(1)_table.o) $(patsubst %.xml,build/%_xml.o,$(wildcard lib/$(1)/*.xml))
 	@mkdir -p $$(@D); rm -f $$@
 	$$(call say,AR,$$@)$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
@@ -75,7 +75,7 @@ $(foreach r,$(ROOMS),$(eval $(call room,$(r))))
 # lib/env/env_NAME.c defines mf_env_NAME, lib/nn/net_NAME.c mf_net_NAME, lib/cpu/fast_NAME.c mf_fast_NAME,
 # lib/cuda/kernel_NAME.cu mf_kernel_NAME, fusion_NAME.cu mf_fusion_NAME, lib/*/device_NAME.c mf_device_NAME: the files
 # are the table. conf has the names of the networks.
-build/%_table.c: Makefile lib/table.sh lib/env lib/nn lib/cpu lib/cuda
+build/%_table.c: Makefile lib/table.sh lib/env lib/nn lib/rl lib/cpu lib/cuda
 	@mkdir -p $(@D)
 	@sh lib/table.sh $* >$@
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # table.sh ROOM: print the C tables of the files that are one: lib/env/env_*.c, lib/nn/net_*.c, lib/cpu/fast_*.c,
-# lib/cuda/kernel_*.cu and fusion_*.cu, lib/*/device_*.c (for dev); conf: the names of networks and encoders, for the
-# help of policy.network and policy.encoder.
+# lib/cuda/kernel_*.cu and fusion_*.cu, lib/*/device_*.c (for dev), lib/rl/weigh_*.c; conf: the names of networks, encoders
+# and estimators, for the help of policy.network, policy.encoder and clone.weight.
 room=$1
 table() { # PREFIX FILE..
     prefix=$1
@@ -29,7 +29,9 @@ nn)
 conf)
     help network "velocity network: " lib/nn/net_*.c
     help encoder "encoder of pictures, one for all networks: " lib/nn/encoder_*.c
+    help weigh "weights of the samples (offline reinforcement learning): none, " lib/rl/weigh_*.c
     ;;
+rl) table weigh lib/rl/weigh_*.c ;;
 cpu) table fast lib/cpu/fast_*.c ;;
 cuda)
     table kernel lib/cuda/kernel_*.cu

@@ -1,8 +1,12 @@
-/* mf-bc: clone a flow policy from demonstrations (flow, shortcut and consistency losses).
+/* mf-bc: clone a flow policy from demonstrations (flow, shortcut and consistency losses), all samples alike or weighted
+ * by how good their actions were (offline reinforcement learning).
  *
- * A source of metrics: head, metrics, end. Training runs in stretches of minibatches, with one metrics frame each.
- * Checkpoints are saved between stretches, so a resumed run gives the same frames and weights as an uninterrupted one.
+ * Both are one program, since the critics' targets read the policy that learns: weights cannot come from an earlier
+ * stage. A source of metrics: head, metrics, end. Training runs in stretches of minibatches, with one metrics frame
+ * each. Checkpoints are saved between stretches, so a resumed run gives the same frames and weights as an uninterrupted
+ * one.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,26 +18,35 @@
 #include "flow/usage.h"
 #include "import/demos_in.h"
 #include "ranks/ranks.h"
+#include "rl/offline.h"
+#include "run/runs.h"
 #include "stage/journal.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 
 enum { STRETCH = 10 };                         /* minibatches per metrics frame */
+enum { ALIKE = 200 };                          /* minibatches until a warning of weights that are all the same */
+static const double ALIKE_STD = 1e-3;          /* their standard deviation, below this */
 enum { SAVE_SECONDS = 10, SHOW_SECONDS = 10 }; /* between checkpoints; between progress lines while reading data */
 
 struct bc {
-    const char *dataset, *filter;
+    const char *dataset, *filter, *checkpoint;
+    int weights; /* enum mf_weights, of the checkpoint */
     struct mf_env_opts env_opts;
     struct mf_names obs_keys;
     struct mf_rundir_opts run;
     struct mf_cloning_opts opts;
+    struct mf_offline_opts weighing;
     int64_t cache_mib;
     bool progress, resumes;
 
     struct mf_rundir rundir;
     struct mf_journal *journal;
     struct mf_demos demos;
+    struct mf_loaded *start; /* the open checkpoint; NULL: fresh weights */
     struct mf_cloning cloning;
+    struct mf_offline offline;
+    int64_t alike; /* minibatches in a row whose samples all weighed the same; -1: warned */
     int64_t saved; /* minibatches in the checkpoint */
     double began;  /* start of training, shifted by all interruptions */
     double saved_at, shown_at;
@@ -45,12 +58,14 @@ struct bc {
 static const struct mf_bind binds[] = {
     {"clone.dataset", offsetof(struct bc, dataset)},     {"clone.filter_key", offsetof(struct bc, filter)},
     {"clone.cache_mib", offsetof(struct bc, cache_mib)}, {"policy.obs_keys", offsetof(struct bc, obs_keys)},
-    {"log.progress", offsetof(struct bc, progress)},     {0},
+    {"log.progress", offsetof(struct bc, progress)},     {"policy.checkpoint", offsetof(struct bc, checkpoint)},
+    {"policy.weights", offsetof(struct bc, weights)},    {0},
 };
 static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
                                               {mf_env_binds, offsetof(struct bc, env_opts)},
                                               {mf_rundir_binds, offsetof(struct bc, run)},
                                               {mf_cloning_binds, offsetof(struct bc, opts)},
+                                              {mf_offline_binds, offsetof(struct bc, weighing)},
                                               {0}};
 
 static int64_t step_of(const struct bc *b) /* minibatches so far */
@@ -59,6 +74,20 @@ static int64_t step_of(const struct bc *b) /* minibatches so far */
 }
 
 /* ---- the data and the policy that learns from it ---- */
+
+/* Its observations are read where no others are named. */
+static int open_start(struct bc *b, struct mf_err *err)
+{
+    char file[MF_PATH_MAX];
+    int rc = b->checkpoint ? mf_runs_checkpoint(b->checkpoint, file, err) : 0;
+    if (rc || !b->checkpoint || (rc = mf_checkpoint_open(&b->start, file, err)))
+        return rc;
+    const struct mf_layout *obs = &mf_loaded_spec(b->start)->obs;
+    for (int i = 0; b->obs_keys.n == 0 && i < obs->n && i < MF_LIST_MAX; i++)
+        strcpy(b->obs_keys.v[i], obs->key[i].name);
+    b->obs_keys.n = b->obs_keys.n ? b->obs_keys.n : obs->n < MF_LIST_MAX ? obs->n : MF_LIST_MAX;
+    return 0;
+}
 
 static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
@@ -100,32 +129,46 @@ static int say_memory(const struct bc *b, const struct mf_policy_spec *spec, str
         .keys = {[MF_MEMORY_ACTIVATIONS] = "threads", [MF_MEMORY_ROWS] = "clone.batch_size and clone.cache_mib"}};
     m.of[MF_MEMORY_ROWS] = (double)(b->demos.bytes < cache ? b->demos.bytes : cache);
     int rc = mf_cloning_memory(spec, &b->demos, &b->opts, &m, err);
+    rc = rc ? rc : mf_offline_memory(spec, &b->demos, &b->weighing, &b->opts, &m, err);
     return rc ? rc : mf_memory_say(&m, NULL, err);
+}
+
+static int make_spec(const struct mf_run *run, struct bc *b, struct mf_policy_spec *spec, struct mf_err *err)
+{
+    const struct mf_conf *conf = mf_run_conf(run);
+    const int A = (int)b->demos.column[MF_DEMO_ACTIONS].count;
+    struct mf_layout obs = {0};
+    int rc = mf_demos_show(&b->demos, b->dataset, &b->env_opts, &obs, err);
+    if (rc)
+        return rc;
+    return b->start ? mf_policy_spec_adopt(spec, b->start, conf, &obs, A, err)
+                    : mf_policy_spec_make(spec, conf, &obs, A, err);
 }
 
 static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     struct mf_policy_spec spec;
-    struct mf_layout obs = {0};
-    struct mf_demos *d = &b->demos;
-    int rc = mf_demos_show(d, b->dataset, &b->env_opts, &obs, err);
-    if (rc)
-        return rc;
-    rc = mf_policy_spec_make(&spec, mf_run_conf(run), &obs, (int)d->column[MF_DEMO_ACTIONS].count, err);
+    int rc = make_spec(run, b, &spec, err);
     if (rc)
         return rc;
     if (spec.steer)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.steer chooses the initial noise of a flow that is frozen, and mf-bc trains the flow: "
                           "leave it out here, and give it to mf-collect");
-    if (mf_policy_reads_pixels(&spec))
+    if (!b->start && mf_policy_reads_pixels(&spec))
         mf_log(MF_LOG_WARN,
                "the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");
     spec.n_critic = 0; /* the learner makes its own, and its noise */
     spec.learned_noise = false;
     strcpy(spec.env, b->world);
-    rc = say_memory(b, &spec, err);
-    return rc ? rc : mf_cloning_open(&b->cloning, &spec, d, &b->opts, tell, b, err);
+    const enum mf_weights which = (enum mf_weights)b->weights;
+    if ((rc = say_memory(b, &spec, err)) ||
+        (rc = mf_cloning_open(&b->cloning, &spec, b->start, which, &b->demos, &b->opts, tell, b, err)))
+        return rc;
+    if (b->start)
+        mf_log(MF_LOG_INFO, "starting from %s (%s weights)", mf_loaded_path(b->start),
+               mf_loaded_uses_ema(b->start, &b->cloning.policy.params, which) ? "ema" : "raw");
+    return mf_offline_open(&b->offline, &b->weighing, &b->cloning, err);
 }
 
 static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
@@ -134,8 +177,8 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE, "clone.dataset=FILE is missing: demonstrations in robomimic's HDF5 layout");
     if (access(b->dataset, F_OK) < 0) /* before any error about the environment */
         return mf_err_errno(err, "clone.dataset='%.300s'", b->dataset);
-    int rc = open_demos(run, b, err);
-    if (rc || (rc = open_cloning(run, b, err)))
+    int rc = open_start(b, err);
+    if (rc || (rc = open_demos(run, b, err)) || (rc = open_cloning(run, b, err)))
         return rc;
     struct mf_names seen = {.n = b->cloning.policy.spec.obs.n}; /* the folder records the keys in force */
     for (int i = 0; i < seen.n; i++)
@@ -249,6 +292,34 @@ static void show(struct bc *b, double lr, double loss, double speed)
     fprintf(stderr, "%9lld %9lld %7.1fs %9.4f %9.2e %10.0f\n", step, steps, now - b->began, loss, lr, speed);
 }
 
+static void put_mean(struct mf_frame *m, const char *name, double sum, int64_t taken)
+{
+    if (!isnan(sum))
+        mf_frame_set_num(m, name, sum / (double)taken);
+}
+
+/* Demonstrations of one quality teach no more than plain cloning does. */
+static void report_weights(struct bc *b, const struct mf_weigh_stats *w, int64_t taken, struct mf_frame *m)
+{
+    if (!b->offline.kind)
+        return;
+    put_mean(m, "values.train/critic_loss", w->critic_loss, taken);
+    put_mean(m, "values.train/q_mean", w->q_mean, taken);
+    put_mean(m, "values.train/advantage_mean", w->advantage_mean, taken);
+    put_mean(m, "values.train/weight_mean", w->weight_mean, taken);
+    put_mean(m, "values.train/weight_std", w->weight_std, taken);
+    if (b->alike < 0)
+        return;
+    b->alike = w->weight_std / (double)taken < ALIKE_STD ? b->alike + taken : 0;
+    if (b->alike < ALIKE)
+        return;
+    b->alike = -1;
+    mf_log(MF_LOG_WARN,
+           "all samples of %d minibatches weigh the same: demonstrations of one quality cannot teach clone.weight=%s; "
+           "add worse or better ones, or use clone.weight=none",
+           ALIKE, b->weighing.weight);
+}
+
 static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stats *seen, int64_t taken, double seconds,
                   struct mf_err *err)
 {
@@ -260,6 +331,7 @@ static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stat
     mf_frame_set_num(m, "values.train/loss", loss);
     mf_frame_set_num(m, "values.train/lr", seen->lr);
     mf_frame_set_num(m, "values.train/grad_norm", seen->grad_norm / (double)taken);
+    report_weights(b, &seen->weighing, taken, m);
     mf_frame_set_num(m, "values.perf/samples_per_s", speed);
     mf_usage_report(b->cloning.engine, m);
     show(b, seen->lr, loss, speed);
@@ -309,7 +381,9 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
     if (whole && late == 0)
         say_end(b);
     int shut = mf_journal_close(b->journal, rc == 0 && step_of(b) == b->opts.steps, err);
+    mf_offline_release(&b->offline);
     mf_cloning_release(&b->cloning);
+    mf_checkpoint_close(b->start);
     mf_demos_close(&b->demos);
     mf_rundir_close(&b->rundir);
     return late ? late : shut;
@@ -317,10 +391,11 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
 
 static const struct mf_stage stage = {
     .name = "bc",
-    .summary = "Clone a flow policy from demonstrations.",
+    .summary = "Clone a flow policy from demonstrations; by offline reinforcement learning, more from good ones.",
     .examples = "  mf-bc clone.dataset=demos.hdf5 run.dir=outputs/clone\n"
                 "  mf-bc clone.dataset=low_dim.hdf5 clone.filter_key=train clone.loss=shortcut \\\n"
-                "      policy.network=shortcut_mlp policy.cond_hidden=[64,16]\n",
+                "      policy.network=shortcut_mlp policy.cond_hidden=[64,16]\n"
+                "  mf-bc clone.dataset=demos.hdf5 policy.checkpoint=outputs/clone clone.weight=q run.dir=outputs/q\n",
     .role = MF_SOURCE,
     .watched = true,
     .metrics = true,

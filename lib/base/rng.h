@@ -28,6 +28,7 @@ enum mf_purpose {
     MF_RNG_SAC,     /* minibatches of a replay buffer, and their noise */
     MF_RNG_FPO,     /* times and noises of FPO's losses, and their keys */
     MF_RNG_REFLOW,  /* times of the reflow consistency loss */
+    MF_RNG_WEIGH,   /* noises and pairs of critics of offline value functions */
 };
 
 struct mf_rng {

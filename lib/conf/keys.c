@@ -1,6 +1,6 @@
 #include "conf/conf.h"
 
-extern const char mf_network_help[], mf_encoder_help[]; /* made from the file names of lib/nn */
+extern const char mf_network_help[], mf_encoder_help[], mf_weigh_help[]; /* made from file names of lib/nn and lib/rl */
 
 /* Keys of one group are adjacent, as YAML prints them; --help takes its sections (show.c) and their order from here.
  * help: the value as a noun phrase, in one line; the meaning of each choice; behind a semicolon the meaning of 0, null,
@@ -143,6 +143,18 @@ const struct mf_key mf_keys[] = {
     {"clone.range_floor", MF_FLOAT, ".1", "[0,)", NULL,
      "minimum range of a dimension that clone.normalizer=limits scales up"},
     {"clone.normalize_actions", MF_BOOL, "false", NULL, NULL, "normalise actions as well"},
+    {"clone.weight", MF_STR, "none", NULL, NULL, mf_weigh_help},
+    {"clone.beta", MF_FLOAT, "10", "[0,)", NULL, "weights are exp(beta * advantage)"},
+    {"clone.weight_clip", MF_FLOAT, "100", "(0,)", NULL, "largest weight, before weights are divided by their mean"},
+    {"clone.gamma", MF_FLOAT, ".99", "[0,1]", NULL, "discount of rewards and values per control step"},
+    {"clone.reward_scale", MF_FLOAT, ".1", "(0,)", NULL, "factor of the rewards of the demonstrations"},
+    {"clone.expectile", MF_FLOAT, ".7", "(0,1)", NULL,
+     "clone.weight=iql: expectile that V is of Q; .9 for sparse rewards"},
+    {"clone.critics", MF_INT, "2", "[1,64]", NULL,
+     "number of critics; of more than 2 a minibatch takes the smaller value of two that it draws"},
+    {"clone.critic_hidden", MF_INTS, "[512, 512, 512]", "[1,65536]", NULL, "layer widths of the critics"},
+    {"clone.critic_learning_rate", MF_FLOAT, "3e-4", "[0,)", "1/step", "learning rate of the critics (AdamW)"},
+    {"clone.target_tau", MF_FLOAT, ".005", "(0,1]", NULL, "share of the critics in their averaged targets per step"},
 
     {"eval.num_episodes", MF_INT, "256", "[1,)", NULL, "trials per seed, each with its own initial state"},
     {"eval.seed", MF_INTS, "[0]", "[0,)", NULL,

@@ -81,7 +81,7 @@ static int add_outcomes(struct mf_demo_stream *s, struct mf_frame *f, size_t ste
         ((int32_t *)n_exec)[t] = 1;
         s->episodes.ret += (double)s->outcomes.rewards[s->at + t];
         s->episodes.n += end != MF_DEMO_GOES_ON;
-        s->episodes.success += end != MF_DEMO_GOES_ON && s->outcomes.rewards[s->at + t] > 0;
+        s->episodes.success += end != MF_DEMO_GOES_ON && s->outcomes.success[s->at + t];
     }
     s->episodes.length += (int64_t)steps;
     return 0;

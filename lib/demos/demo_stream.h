@@ -2,7 +2,6 @@
  *
  * A head; for each demonstration a rollout of one environment, with one action a decision; a round that tallies the
  * episodes; an end. All rollouts have the steps T of the longest demonstration: `valid` is 0 behind the end of another.
- * An episode succeeded if its last reward is above 0.
  */
 #ifndef MF_DEMOS_DEMO_STREAM_H
 #define MF_DEMOS_DEMO_STREAM_H

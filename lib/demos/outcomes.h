@@ -5,7 +5,8 @@
  *   /data/demo_ID/terminated (n)   1 where it ends in a terminal state; mf-record writes it. Where it is missing, every
  *                                  done is one; where it is not, the other dones are time limits
  *
- * The last step of a demonstration ends it in any case.
+ * The last step of a demonstration ends it in any case. An episode succeeded if its last reward is above 0, unless a
+ * time limit ended it.
  */
 #ifndef MF_DEMOS_OUTCOMES_H
 #define MF_DEMOS_OUTCOMES_H
@@ -16,7 +17,8 @@ enum mf_demo_end { MF_DEMO_GOES_ON, MF_DEMO_TERMINATED, MF_DEMO_CUT }; /* cut: b
 
 struct mf_outcomes { /* (total) each, of all steps in the order of the demonstrations */
     float *rewards;
-    uint8_t *end; /* enum mf_demo_end */
+    uint8_t *end;     /* enum mf_demo_end */
+    uint8_t *success; /* of the episode */
 };
 
 /* MF_EFORMAT, with the demo's name, where one has no rewards. */

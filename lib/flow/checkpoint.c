@@ -218,8 +218,8 @@ static void find_left_over(const struct mf_loaded *l, const struct mf_policy *p,
              unwanted = !p->spec.n_critic && (mf_starts(param, "critic.") || mf_starts(param, "value_head.") ||
                                               mf_starts(param, "attention_pool."));
         unwanted |= !p->spec.steer && mf_starts(param, "latent_actor.");
-        if (!grown_later && !unwanted && !mf_starts(name, "normalizer.") && !mf_starts(name, "state/") &&
-            mf_param_find(ps, param) < 0)
+        if (!grown_later && !unwanted && !mf_starts(param, MF_SIDE) && !mf_starts(name, "normalizer.") &&
+            !mf_starts(name, "state/") && mf_param_find(ps, param) < 0)
             mf_mismatch(m, "%s is left over", name);
     }
 }
@@ -345,6 +345,32 @@ int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *
     for (int i = 0; !rc && i < ps->n; i++)
         if (mf_is_averaged(ps->p[i].group))
             rc = check_resumed(l, &ps->p[i], "ema/", "", ema, -INFINITY, err);
+    return rc;
+}
+
+/* before/NAME of every parameter. */
+static int load_table(const struct mf_loaded *l, const struct mf_params *ps, const char *before, float *to,
+                      struct mf_err *err)
+{
+    struct mf_mismatches m = {.n = 0};
+    for (int i = 0; i < ps->n; i++) {
+        const struct mf_array *a = tensor_of(l, before, &ps->p[i], "", &m);
+        if (a)
+            copy(to + ps->p[i].at, a);
+    }
+    int rc = mf_mismatches_end(l->path, &m, err);
+    for (int i = 0; rc == 0 && i < ps->n; i++)
+        rc = check_resumed(l, &ps->p[i], before, "", to, -INFINITY, err);
+    return rc;
+}
+
+int mf_loaded_side(const struct mf_loaded *l, const struct mf_side *s, struct mf_err *err)
+{
+    int rc = load_table(l, s->params, "", s->params->value, err);
+    rc = rc ? rc : load_table(l, s->params, "ema/", s->ema, err);
+    rc = rc ? rc : mf_loaded_adam(l, s->params, s->adam, err);
+    mf_params_touch(s->params);
+    mf_adam_touch(s->adam);
     return rc;
 }
 

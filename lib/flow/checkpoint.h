@@ -11,12 +11,22 @@ struct mf_array;
 struct mf_origin;
 struct mf_safetensors;
 
+/* Networks beside the policy, with their optimiser: what a resumed run needs and sampling does not. The names of their
+ * parameters begin with MF_SIDE, their group is MF_GROUP_CRITIC. */
+#define MF_SIDE "offline/"
+struct mf_side {
+    struct mf_params *params;
+    float *ema; /* of all of them */
+    struct mf_adam *adam;
+};
+
 struct mf_checkpoint {
     struct mf_policy *policy;
     const float *ema;               /* as params.value, or NULL */
     const struct mf_origin *origin; /* the file with an outline's values; NULL: the policy has values */
     bool origin_ema;                /* origin has "ema/NAME", too */
     const struct mf_adam *adam;     /* or NULL */
+    const struct mf_side *side;     /* or NULL */
     const char *kind;               /* "clone" or "ppo" */
     int n_states;                   /* opaque states of the collectors */
     const struct mf_state {
@@ -55,5 +65,6 @@ bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, e
 /* Of a resumable checkpoint: Adam's moments and step counts; the EMA (raw weights where none is kept). */
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err);
+int mf_loaded_side(const struct mf_loaded *l, const struct mf_side *s, struct mf_err *err);
 
 #endif

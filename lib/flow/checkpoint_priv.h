@@ -4,6 +4,7 @@
  *   ema/NAME                                          their EMA: policy and encoder
  *   opt/NAME/m, opt/NAME/v                            Adam's moments of trained parameters
  *   normalizer.params_dict.{obs,action}.{scale,offset}
+ *   offline/NAME, ema/offline/NAME, opt/offline/NAME/{m,v}   the same of networks beside the policy (struct mf_side)
  *   state/SRC                                         opaque state of a collector
  *
  * Metadata: format, kind, version, iter, global_step, noise_low, noise_high, spec.FIELD, adam.GROUP (steps), extra.KEY.

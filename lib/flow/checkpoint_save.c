@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "flow/checkpoint.h"
 #include "flow/checkpoint_priv.h"
 #include "flow/fields.h"
@@ -78,6 +79,24 @@ static void add_number(struct content *c, const char *key, double v)
     add_meta(c, "", key, "%s", mf_number_double(text, v));
 }
 
+static void add_moments(struct content *c, const struct mf_param *p, const struct mf_adam *adam)
+{
+    if (!adam || p->group == MF_GROUP_BUFFER)
+        return;
+    add_param(c, "opt/", p, "/m", adam->m);
+    add_param(c, "opt/", p, "/v", adam->v);
+}
+
+static void add_side(struct content *c, const struct mf_side *s)
+{
+    for (int i = 0; s && i < s->params->n; i++) {
+        const struct mf_param *p = &s->params->p[i];
+        add_param(c, "", p, "", s->params->value);
+        add_param(c, "ema/", p, "", s->ema);
+        add_moments(c, p, s->adam);
+    }
+}
+
 static void add_weights(struct content *c, const struct mf_checkpoint *from)
 {
     const struct mf_params *ps = &from->policy->params;
@@ -87,16 +106,21 @@ static void add_weights(struct content *c, const struct mf_checkpoint *from)
         add_param(c, "", p, "", ps->value);
         if ((from->ema || from->origin_ema) && mf_is_averaged(p->group))
             add_param(c, "ema/", p, "", from->ema);
-        if (from->adam && p->group != MF_GROUP_BUFFER) {
-            add_param(c, "opt/", p, "/m", from->adam->m);
-            add_param(c, "opt/", p, "/v", from->adam->v);
-        }
+        add_moments(c, p, from->adam);
     }
+    add_side(c, from->side);
     mf_norm_parts(from->policy, norm);
     for (int i = 0; i < 4; i++)
         add_tensor(c, norm[i].name, "", "", MF_F32, 1, &(size_t){(size_t)norm[i].n}, norm[i].value);
     for (int i = 0; i < from->n_states; i++)
         add_tensor(c, "state/", from->states[i].src, "", MF_U8, 1, &from->states[i].size, from->states[i].bytes);
+}
+
+static void add_steps(struct content *c, const struct mf_params *ps, const struct mf_adam *adam)
+{
+    for (int g = 0; g < MF_GROUP_BUFFER && adam; g++)
+        if (mf_params_count(ps, (enum mf_group)g))
+            add_meta(c, "adam.", mf_group_names[g], "%" PRId64, adam->step[g]);
 }
 
 static void add_facts(struct content *c, const struct mf_checkpoint *from)
@@ -114,9 +138,9 @@ static void add_facts(struct content *c, const struct mf_checkpoint *from)
         mf_spec_text(&p->spec, f, text);
         add_meta(c, "spec.", f->name, "%s", text);
     }
-    for (int g = 0; g < MF_GROUP_BUFFER && from->adam; g++)
-        if (mf_params_count(&p->params, (enum mf_group)g))
-            add_meta(c, "adam.", mf_group_names[g], "%" PRId64, from->adam->step[g]);
+    add_steps(c, &p->params, from->adam);
+    if (from->side)
+        add_steps(c, from->side->params, from->side->adam);
     for (int i = 0; i < from->n_extra; i++)
         add_meta(c, "extra.", from->extra[i][0], "%s", from->extra[i][1]);
 }
@@ -155,7 +179,8 @@ struct mf_array *mf_weights_alone(const struct mf_safetensors *f, bool average, 
         char name[MF_NAME_MAX + 4];
         snprintf(name, sizeof name, "ema/%s", a->name);
         const struct mf_array *e = average ? mf_safetensors_find(f, name) : NULL;
-        if (!strncmp(a->name, "ema/", 4) || !strncmp(a->name, "opt/", 4) || !strncmp(a->name, "state/", 6))
+        if (mf_starts(a->name, "ema/") || mf_starts(a->name, "opt/") || mf_starts(a->name, "state/") ||
+            mf_starts(a->name, MF_SIDE))
             continue;
         t[*n] = *a;
         if (e && e->bytes == a->bytes) {

@@ -400,6 +400,8 @@ int mf_cloner_start(struct mf_cloner *m, const struct mf_clone_batch *b, struct 
         return rc;
     if (m->p->spec.convention == MF_NOISE1)
         flip(m);
+    for (size_t i = 0; b->weight && i < b->n; i++)
+        m->weight[i] *= b->weight[i];
     m->started.step = b->step;
     m->started.n = b->n;
     return start(m, b, o, how, verdict, err);

@@ -41,6 +41,7 @@ struct mf_clone_batch {
     size_t n;
     const uint32_t *index;      /* (n) rows of the arrays; NULL: 0, 1, .. */
     const float *obs, *actions; /* (.., O), (.., D) normalised */
+    const float *weight;        /* (n) of the samples' losses, in all terms; NULL: 1. mf_cloner_start reads it */
 };
 /* The loss of a batch, and a step of the optimiser by its gradients. Where o keeps an average of the weights, a teacher
  * has it: cfm's whole, those of the other losses with the student's encoder. MF_EMATH where the loss is not finite. */

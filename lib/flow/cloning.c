@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "flow/checkpoint.h"
+#include "flow/frames.h"
 #include "flow/spec.h"
 
 #define BIND(key, field)                                                                                               \
@@ -67,11 +68,22 @@ static void place(struct mf_cloning *c, struct mf_arena *a)
     const size_t n = (size_t)c->opts.batch_size;
     c->obs = mf_arena_take(a, n * (size_t)c->policy.spec.net.O, sizeof *c->obs);
     c->actions = mf_arena_take(a, n * (size_t)c->policy.spec.net.D, sizeof *c->actions);
+    c->weight = mf_arena_take(a, n, sizeof *c->weight);
 }
 
-int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, struct mf_demos *d,
-                    const struct mf_cloning_opts *opts, void (*progress)(void *arg, size_t done, size_t of), void *arg,
-                    struct mf_err *err)
+/* A checkpoint's weights and normaliser, and none of its counts. */
+static int start_from(struct mf_cloning *c, const struct mf_loaded *l, enum mf_weights which, struct mf_err *err)
+{
+    int rc = mf_loaded_policy(l, &c->policy, which, err);
+    c->policy.version = c->policy.iter = c->policy.global_step = 0;
+    if (rc == 0)
+        mf_policy_digest(&c->policy, c->start);
+    return rc;
+}
+
+int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, const struct mf_loaded *start,
+                    enum mf_weights which, struct mf_demos *d, const struct mf_cloning_opts *opts,
+                    void (*progress)(void *arg, size_t done, size_t of), void *arg, struct mf_err *err)
 {
     const struct mf_fit fit = {(enum mf_normalizer)opts->normalizer, opts->range_floor, opts->normalize_actions,
                                progress, arg};
@@ -80,7 +92,7 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, str
     if (rc)
         return rc;
     mf_policy_fresh(&c->policy, (uint64_t)opts->seed);
-    if ((rc = mf_dataset_fit(&c->policy, d, &fit, err)) ||
+    if ((rc = start ? start_from(c, start, which, err) : mf_dataset_fit(&c->policy, d, &fit, err)) ||
         (rc = mf_dataset_open(&c->windows, &c->policy, d, opts->pad_before, opts->pad_after, (int)opts->shift,
                               (size_t)opts->batch_size, err)) ||
         (rc = open_learner(c, err)))
@@ -134,7 +146,11 @@ static double learning_rate(const struct mf_cloning_opts *o, int64_t step)
 
 static struct mf_clone_batch batch_at(const struct mf_cloning *c, int64_t at)
 {
-    return (struct mf_clone_batch){.step = at, .n = (size_t)c->opts.batch_size, .obs = c->obs, .actions = c->actions};
+    return (struct mf_clone_batch){.step = at,
+                                   .n = (size_t)c->opts.batch_size,
+                                   .obs = c->obs,
+                                   .actions = c->actions,
+                                   .weight = c->weighing ? c->weight : NULL};
 }
 
 /* Minibatch `at`, with its noises and times. */
@@ -148,6 +164,24 @@ static int read_batch(struct mf_cloning *c, int64_t at, struct mf_err *err)
         rc = mf_cloner_draw(c->cloner, &batch, err);
     c->read = rc ? -1 : at;
     return rc;
+}
+
+/* Weighs the minibatch that was read last. */
+static int weigh(struct mf_cloning *c, int64_t at, struct mf_weigh_stats *sum, struct mf_err *err)
+{
+    const struct mf_weighing *w = c->weighing;
+    const struct mf_weigh_batch batch = {
+        .step = at, .n = (size_t)c->opts.batch_size, .sample = c->windows.batch, .obs = c->obs, .actions = c->actions};
+    struct mf_weigh_stats s;
+    int rc = w ? w->weigh(w->self, &batch, c->weight, &s, err) : 0;
+    if (rc || !w)
+        return rc;
+    sum->critic_loss += s.critic_loss;
+    sum->q_mean += s.q_mean;
+    sum->advantage_mean += s.advantage_mean;
+    sum->weight_mean += s.weight_mean;
+    sum->weight_std += s.weight_std;
+    return 0;
 }
 
 int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct mf_err *err)
@@ -164,7 +198,8 @@ int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct
     struct mf_err later;
     double loss;
     int rc = c->read == at ? 0 : read_batch(c, at, err);
-    if (rc || (rc = mf_cloner_start(c->cloner, &batch, &c->optimizer, &step, &v, err)))
+    if (rc || (rc = weigh(c, at, &stats->weighing, err)) ||
+        (rc = mf_cloner_start(c->cloner, &batch, &c->optimizer, &step, &v, err)))
         return rc;
     if (at + 1 < o->steps) /* while the device computes; a failure returns when the minibatch is next */
         read_batch(c, at + 1, &later);
@@ -178,31 +213,56 @@ int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct
 
 /* ---- the checkpoint ---- */
 
+static void add_extra(struct mf_checkpoint *file, const char *extra[][2], const char *key, const char *text)
+{
+    extra[file->n_extra][0] = key;
+    extra[file->n_extra++][1] = text;
+}
+
 int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err)
 {
     struct mf_optimizer *o = &c->optimizer;
     char step[32], samples[32], seed[32];
+    const struct mf_weighing *w = c->weighing;
     int rc = mf_optimizer_settle(o, err);
+    rc = rc || !w || !w->side ? rc : w->settle(w->self, err);
     if (rc)
         return rc;
     snprintf(step, sizeof step, "%lld", (long long)o->minibatches);
     snprintf(samples, sizeof samples, "%zu", c->windows.n);
     snprintf(seed, sizeof seed, "%lld", (long long)c->opts.seed);
-    const char *extra[][2] = {{"clone_samples", samples}, {o->opts.counter, step}, {"seed", seed}};
-    const struct mf_checkpoint file = {
-        .policy = &c->policy, .ema = o->ema, .adam = &o->adam, .kind = "clone", .n_extra = 3, .extra = extra};
+    const char *extra[5][2] = {{"clone_samples", samples}, {o->opts.counter, step}, {"seed", seed}};
+    struct mf_checkpoint file = {.policy = &c->policy,
+                                 .ema = o->ema,
+                                 .adam = &o->adam,
+                                 .side = w ? w->side : NULL,
+                                 .kind = "clone",
+                                 .n_extra = 3,
+                                 .extra = extra};
+    if (*c->start)
+        add_extra(&file, extra, "start", c->start);
+    if (w)
+        add_extra(&file, extra, "weight", w->name);
     return mf_checkpoint_save(path, &file, err);
 }
 
 static int same_run(const struct mf_cloning *c, const struct mf_loaded *l, const char *path, struct mf_err *err)
 {
-    const char *samples = mf_loaded_extra(l, "clone_samples"), *seed = mf_loaded_extra(l, "seed");
+    const char *samples = mf_loaded_extra(l, "clone_samples"), *seed = mf_loaded_extra(l, "seed"),
+               *start = mf_loaded_extra(l, "start"), *weight = mf_loaded_extra(l, "weight"),
+               *now = c->weighing ? c->weighing->name : "none";
     if (!samples || strtoull(samples, NULL, 10) != c->windows.n)
         return mf_err_set(err, MF_EUSAGE, "%s was trained on %s samples, and clone.dataset has %zu", path,
                           samples ? samples : "other", c->windows.n);
     if (!seed || strtoll(seed, NULL, 10) != c->opts.seed)
         return mf_err_set(err, MF_EUSAGE, "%s was started with run.seed=%s, not %lld", path, seed ? seed : "?",
                           (long long)c->opts.seed);
+    if (strcmp(start ? start : "", c->start) != 0)
+        return mf_err_set(err, MF_EUSAGE, "%s started from %s: give the policy.checkpoint of its start", path,
+                          start ? "other weights" : "fresh weights, without policy.checkpoint");
+    if (strcmp(weight ? weight : "none", now) != 0)
+        return mf_err_set(err, MF_EUSAGE, "%s was trained with clone.weight=%s, not %s", path, weight ? weight : "none",
+                          now);
     return mf_policy_spec_agree(mf_loaded_spec(l), path, &c->policy.spec, "the configuration", err);
 }
 
@@ -214,6 +274,8 @@ int mf_cloning_load(struct mf_cloning *c, const char *path, struct mf_err *err)
         return rc;
     if ((rc = same_run(c, l, path, err)) == 0 && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err)) == 0)
         rc = mf_optimizer_load(&c->optimizer, l, err);
+    if (rc == 0 && c->weighing && c->weighing->side)
+        rc = mf_loaded_side(l, c->weighing->side, err);
     mf_checkpoint_close(l);
     return rc;
 }

@@ -8,6 +8,9 @@
 #include "flow/cloner.h"
 #include "flow/dataset.h"
 #include "flow/optimizer.h"
+#include "flow/weighing.h"
+
+struct mf_loaded;
 
 struct mf_cloning_opts {
     const char *device;
@@ -33,30 +36,33 @@ struct mf_cloning {
     struct mf_dataset windows;
     struct mf_cloner *cloner;
     struct mf_optimizer optimizer;
-    float *obs, *actions; /* (batch_size, O), (batch_size, D): a minibatch */
-    int64_t read;         /* its number, in advance; -1: none */
+    const struct mf_weighing *weighing; /* borrowed, set after open; NULL: all samples weigh the same */
+    float *obs, *actions, *weight;      /* (batch_size, O), (batch_size, D), (batch_size): a minibatch */
+    int64_t read;                       /* its number, in advance; -1: none */
+    char start[17];                     /* digest of the checkpoint's policy at the start; "": fresh weights */
     struct mf_arena arena;
 };
 
-/* A fresh policy of this spec, with a normaliser fitted to the demonstrations. Borrows the demonstrations; progress as
- * in struct mf_fit. */
-int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, struct mf_demos *d,
-                    const struct mf_cloning_opts *opts, void (*progress)(void *arg, size_t done, size_t of), void *arg,
-                    struct mf_err *err);
+/* The policy of a checkpoint with its normaliser, `which` of its weights; start NULL: a fresh policy of this spec, with
+ * a normaliser fitted to the demonstrations. Borrows the demonstrations; progress as in struct mf_fit. */
+int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, const struct mf_loaded *start,
+                    enum mf_weights which, struct mf_demos *d, const struct mf_cloning_opts *opts,
+                    void (*progress)(void *arg, size_t done, size_t of), void *arg, struct mf_err *err);
 void mf_cloning_release(struct mf_cloning *c); /* safe on a zeroed one */
 /* Adds the estimated memory of such a run, without the demonstrations; allocates none of it. */
 int mf_cloning_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_cloning_opts *opts,
                       struct mf_memory *to, struct mf_err *err);
 
 struct mf_cloning_stats {
-    double loss, grad_norm; /* sums over minibatches */
-    double lr;              /* of the last one */
+    double loss, grad_norm;         /* sums over minibatches */
+    struct mf_weigh_stats weighing; /* the same */
+    double lr;                      /* of the last one */
 };
 /* Trains on the next minibatch and adds to the stats. MF_EMATH: its loss or gradient is not finite. */
 int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct mf_err *err);
 
 int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err);
-/* Resumes. MF_EUSAGE: the checkpoint has another seed, policy or number of samples. */
+/* Resumes. MF_EUSAGE: the checkpoint has another seed, policy, number of samples or start. */
 int mf_cloning_load(struct mf_cloning *c, const char *path, struct mf_err *err);
 
 #endif

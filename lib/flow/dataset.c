@@ -266,20 +266,25 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Column by column, and each in the file's order, so that a page of the file is read once for all of its samples. */
-static int gather(struct mf_dataset *w, size_t n, float *obs, float *actions, struct mf_err *err)
+/* Column by column, and each in the file's order, so that a page of the file is read once for all of its samples.
+ * ahead: of observations, steps after each sample's; NULL: 0. actions NULL: observations alone. */
+static int gather(struct mf_dataset *w, size_t n, const uint32_t *index, const int32_t *ahead, float *obs,
+                  float *actions, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &w->p->spec;
     struct mf_demos *d = w->d;
     size_t O = (size_t)s->net.O, D = (size_t)s->net.D, at = 0;
-    for (int k = 0; k < d->n_columns; k++) {
+    for (size_t i = 0; i < n; i++)
+        w->sort[i] = (uint64_t)index[i] << 32 | i;
+    qsort(w->sort, n, sizeof *w->sort, ascending);
+    for (int k = actions ? 0 : MF_DEMO_ACTIONS + 1; k < d->n_columns; k++) {
         for (size_t i = 0; i < n; i++) {
             size_t sample = w->sort[i] >> 32, place = w->sort[i] & UINT32_MAX, demo = demo_of(w, sample);
             int64_t t = w->begin + (int64_t)(sample - w->first[demo]);
             int rc = k == MF_DEMO_ACTIONS ? take(d, k, demo, t - s->action_offset, s->horizon, actions + place * D,
                                                  (size_t)mf_action_width(s), err)
-                                          : take(d, k, demo, t + 1 - s->n_obs_steps, s->n_obs_steps,
-                                                 obs + place * O + at, (size_t)s->obs.dim, err);
+                                          : take(d, k, demo, t + 1 - s->n_obs_steps + (ahead ? ahead[place] : 0),
+                                                 s->n_obs_steps, obs + place * O + at, (size_t)s->obs.dim, err);
             if (rc)
                 return rc;
         }
@@ -307,10 +312,7 @@ int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, floa
 {
     const struct mf_policy *p = w->p;
     size_t A = (size_t)p->spec.action_dim, W = (size_t)mf_action_width(&p->spec), steps = n * (size_t)p->spec.horizon;
-    for (size_t i = 0; i < n; i++)
-        w->sort[i] = (uint64_t)index[i] << 32 | i;
-    qsort(w->sort, n, sizeof *w->sort, ascending);
-    int rc = gather(w, n, obs, actions, err);
+    int rc = gather(w, n, index, NULL, obs, actions, err);
     if (rc)
         return rc;
     shift_all(w, n, obs);
@@ -319,4 +321,13 @@ int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, floa
         for (size_t j = 0; j < W; j++)
             actions[i * W + j] = j < A ? actions[i * W + j] * p->action_scale[j] + p->action_offset[j] : 0;
     return 0;
+}
+
+int mf_dataset_after(struct mf_dataset *w, size_t n, const uint32_t *index, const int32_t *ahead, float *obs,
+                     struct mf_err *err)
+{
+    int rc = gather(w, n, index, ahead, obs, NULL, err);
+    if (rc == 0)
+        mf_policy_normalize(w->p, n, obs, obs);
+    return rc;
 }

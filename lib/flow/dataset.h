@@ -64,5 +64,9 @@ const uint32_t *mf_dataset_draw(struct mf_dataset *w, uint64_t seed, int64_t ste
 /* Samples index[0..n): obs (n, O) and actions (n, D), both normalised. Shifts are those of the minibatch drawn last. */
 int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, float *obs, float *actions,
                      struct mf_err *err);
+/* The observations alone, (n, O) normalised and not shifted, of the steps that come ahead[i] after those of samples
+ * index[0..n). */
+int mf_dataset_after(struct mf_dataset *w, size_t n, const uint32_t *index, const int32_t *ahead, float *obs,
+                     struct mf_err *err);
 
 #endif

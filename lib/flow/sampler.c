@@ -316,6 +316,21 @@ int mf_sampler_run(struct mf_sampler *m, int n, const struct mf_sample *x, struc
     return 0;
 }
 
+int mf_sampler_points(struct mf_sampler *m, int n, const float *obs, const float *noise, float *points,
+                      struct mf_err *err)
+{
+    const size_t D = (size_t)m->p->spec.net.D, O = (size_t)m->p->spec.net.O;
+    size_t stride;
+    int rc = make_room(m, (size_t)n, err) || coefficients(m, n, NULL, &stride, err) ? err->code : 0;
+    if (rc)
+        return rc;
+    const struct mf_feed feed[] = {
+        {m->obs, obs, O, false}, {m->noise, noise, D, false}, {m->coef, m->table, stride, false}};
+    const struct mf_fetch fetch = {m->last, points, D};
+    const struct mf_batch batch = {.n = (size_t)n, .feed = feed, .n_feeds = 3, .fetch = &fetch, .n_fetches = 1};
+    return mf_plan_run(m->plan, &batch, err);
+}
+
 int mf_sampler_values(struct mf_sampler *m, int n, const float *obs, float *values, struct mf_err *err)
 {
     if (!m->value_plan)

@@ -26,6 +26,10 @@ struct mf_sample {         /* n rows each; the caller's arrays */
     float *encoding;       /* (n, To, ..) the encoder's output, as mf_net_encoded lays it out; or NULL */
 };
 int mf_sampler_run(struct mf_sampler *s, int n, const struct mf_sample *x, struct mf_err *err);
+/* The last points of chains alone, (n, D) normalised, from observations (n, O) that are normalised already; in
+ * evaluation. */
+int mf_sampler_points(struct mf_sampler *s, int n, const float *obs, const float *noise, float *points,
+                      struct mf_err *err);
 /* Values alone: observations (n, O) -> (n). */
 int mf_sampler_values(struct mf_sampler *s, int n, const float *obs, float *values, struct mf_err *err);
 

@@ -76,8 +76,10 @@ void mf_qnet_pair(int n, struct mf_rng *rng, int pair[2])
 float mf_qnet_min(const float *values, int n, const int *which)
 {
     float least = INFINITY;
-    for (int i = 0; i < n; i++)
-        least = fminf(least, values[which ? which[i] : i]);
+    for (int i = 0; i < n; i++) {
+        const float x = values[which ? which[i] : i];
+        least = x < least || x != x ? x : least; /* NaN stays */
+    }
     return least;
 }
 

@@ -1,7 +1,7 @@
 # mf-bc: metrics on stdout, a checkpoint, and the same bytes for every way of running it.
-# shellcheck disable=SC2154,SC2030,SC2031 # bats sets stderr and forks per test
+# shellcheck disable=SC2154,SC2030,SC2031,SC2086 # bats sets stderr and forks per test; $small is words
 
-bats_require_minimum_version 1.5.0
+load helpers
 
 setup() {
     export PATH="$BATS_TEST_DIRNAME/../../bin:$PATH"
@@ -16,21 +16,6 @@ bc() { # shellcheck disable=SC2086 # words
 }
 
 clone() { echo "$1/checkpoints/clone.safetensors"; }
-
-# interrupt SIGNAL WORD...: sends it to a clone that has begun, and whose stream nobody reads to the end
-interrupt() {
-    local signal=$1 pid
-    shift
-    [ -p watched ] || mkfifo watched
-    # shellcheck disable=SC2086 # words
-    mf-bc $small "$@" >watched 2>/dev/null &
-    pid=$!
-    exec 9<watched
-    head -c 1000 <&9 >/dev/null
-    kill "-$signal" "$pid"
-    wait "$pid" || [ $? -gt 128 ]
-    exec 9<&-
-}
 
 @test "a complete stream of metrics, whose loss falls, and its copy in the run's folder" {
     bc run.dir=a clone.steps=400 >a.mf
@@ -53,7 +38,7 @@ interrupt() {
 @test "an interrupted run resumes to the same bytes" {
     small="$small clone.steps=1000"
     bc run.dir=whole >/dev/null
-    interrupt TERM run.dir=cut
+    interrupt TERM mf-bc $small run.dir=cut
     [ -s "$(clone cut)" ]
     run ! cmp -s "$(clone whole)" "$(clone cut)"
     bc run.dir=cut run.resume=auto >/dev/null
@@ -90,8 +75,8 @@ interrupt() {
     mf-collect env=point collect.actor=expert collect.episodes=8 training.num_envs=4 2>/dev/null | mf-record demos.hdf5
     small="$small clone.dataset=demos.hdf5 clone.loss=cfm clone.steps=1000 clone.ema_decay=.9"
     bc run.dir=whole threads=2 >/dev/null
-    interrupt TERM run.dir=cut
-    interrupt KILL run.dir=cut run.resume=auto
+    interrupt TERM mf-bc $small run.dir=cut
+    interrupt KILL mf-bc $small run.dir=cut run.resume=auto
     run ! cmp -s "$(clone whole)" "$(clone cut)"
     bc run.dir=cut run.resume=auto threads=1 >/dev/null
     cmp "$(clone whole)" "$(clone cut)"

@@ -19,6 +19,20 @@ ended_by() {
     [[ $rc -eq $1 ]] || { echo "status $rc, not $1"; return 1; }
 }
 
+# interrupt SIGNAL COMMAND..: sends it to a program that has begun, and whose stream nobody reads to the end.
+interrupt() {
+    local signal=$1 pid
+    shift
+    [[ -p watched ]] || mkfifo watched
+    "$@" >watched 2>/dev/null &
+    pid=$!
+    exec 9<watched
+    head -c 1000 <&9 >/dev/null
+    kill "-$signal" "$pid"
+    wait "$pid" || [[ $? -gt 128 ]]
+    exec 9<&-
+}
+
 # numbers ARRAY: of a stream's rollouts, a line for each step.
 numbers() { mf-view view.arrays=whole | jq -r --arg a "$1" 'select(.mf == "rollout").arrays[$a].data[] | map(tostring) | join(" ")'; }
 

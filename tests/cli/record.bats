@@ -98,10 +98,10 @@ PY
         run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"truncated"* ]]
 }
 
-@test "demonstrations from elsewhere are no recording" {
+@test "a file that is neither a recording nor demonstrations is refused" {
     h5py
     /usr/bin/python3 -c 'import h5py, sys; h5py.File(sys.argv[1], "w").create_dataset("data/demo_0/actions", data=[[0.0]])' "$T/x"
-    run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"not a recording of mf-record"* ]]
+    run -3 bash -c "mf-replay '$T/x' | cat; exit \${PIPESTATUS[0]}" && [[ $output == *"demo_0 has no obs"* ]]
 }
 
 # spoil PATH: one bit of that dataset in r.hdf5 turns over.

@@ -98,9 +98,6 @@ for name, tau in (("iql7", .7), ("iql9", .9)):
 records |= {f"iql.param/value.q_nets.0.{k}": v.detach() for k, v in value.named_parameters()}
 records["iql.low"] = low
 records["iql.v"] = value(io["obs"])[:, 0].detach()
-with torch.no_grad():
-    records["iql.y"] = io["reward"] + io["discount"] * (1 - io["done"]) * value(io["next_obs"])[:, 0]
-    records["iql.weights"] = (3 * (low - value(io["obs"])[:, 0])).exp().clamp(max=100)
 
 with open(Path(__file__).parent.parent / "fixtures" / "offline.bin", "wb") as file:
     for name, v in records.items():

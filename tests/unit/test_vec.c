@@ -25,7 +25,8 @@ static struct mf_vec *make(const char *name, int N, int threads, int first)
     struct mf_err err;
     struct mf_vec *v = NULL;
     const float *obs;
-    struct mf_vec_opts o = {.N = N, .threads = threads, .first_env = first, .expert_error = 1, .seed = 7, .reset_purpose = MF_RNG_RESET};
+    struct mf_vec_opts o = {
+        .N = N, .threads = threads, .first_env = first, .expert_error = 1, .seed = 7, .reset_purpose = MF_RNG_RESET};
     if (mf_env_find(&o.env, name, &err) || mf_vec_new(&v, &o, &err) || mf_vec_reset(v, NULL, &obs, &err))
         printf("Bail out! %s\n", err.text), exit(1);
     return v;

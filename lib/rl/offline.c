@@ -1,0 +1,182 @@
+#include "rl/offline.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "rl/weigh.h"
+
+#define BIND(key, field)                                                                                               \
+    {                                                                                                                  \
+        key, offsetof(struct mf_offline_opts, field)                                                                   \
+    }
+const struct mf_bind mf_offline_binds[] = {
+    BIND("clone.weight", weight),
+    BIND("clone.beta", beta),
+    BIND("clone.weight_clip", clip),
+    BIND("clone.gamma", gamma),
+    BIND("clone.reward_scale", reward_scale),
+    BIND("clone.expectile", expectile),
+    BIND("clone.critics", critics),
+    BIND("clone.critic_hidden", hidden),
+    BIND("clone.critic_learning_rate", critic_rate),
+    BIND("clone.target_tau", tau),
+    {0},
+};
+
+/* ---- opening ---- */
+
+static int find(const struct mf_weigh **kind, const char *name, struct mf_err *err)
+{
+    char names[256] = "none";
+    *kind = NULL;
+    if (!strcmp(name, "none"))
+        return 0;
+    for (size_t i = 0; mf_weighs[i]; i++) {
+        mf_list_add(names, sizeof names, ", ", mf_weighs[i]->name);
+        if (!strcmp(mf_weighs[i]->name, name))
+            *kind = mf_weighs[i];
+    }
+    return *kind ? 0 : mf_err_set(err, MF_EUSAGE, "clone.weight=%.80s is not one of %s", name, names);
+}
+
+static int check(const struct mf_offline *o, const struct mf_policy_spec *s, struct mf_err *err)
+{
+    if ((o->kind->q || o->kind->value) && mf_layout_pictures(&s->obs))
+        return mf_err_set(err, MF_EUSAGE,
+                          "clone.weight=%s learns values of observations without pictures: choose others by "
+                          "policy.obs_keys, or clone with clone.weight=success",
+                          o->kind->name);
+    if (o->kind->q && o->opts.hidden.n < 1)
+        return mf_err_set(err, MF_EUSAGE, "clone.critic_hidden=[]: critics have at least one hidden layer");
+    return 0;
+}
+
+static struct mf_critics_opts critics_of(const struct mf_offline *o, const struct mf_policy_spec *s, uint64_t seed)
+{
+    struct mf_critics_opts c = {.O = s->net.O,
+                                .A = s->n_action_steps * mf_action_width(s),
+                                .q = {.n = o->kind->q ? (int)o->opts.critics : 0,
+                                      .n_hidden = o->opts.hidden.n > MF_DIMS_MAX ? MF_DIMS_MAX : o->opts.hidden.n,
+                                      .act = MF_ACT_MISH},
+                                .value = o->kind->value,
+                                .tau = o->opts.tau,
+                                .seed = seed};
+    for (int i = 0; i < c.q.n_hidden; i++)
+        c.q.hidden[i] = (int)o->opts.hidden.v[i];
+    return c;
+}
+
+static void place(struct mf_offline *o, const struct mf_net_spec *s, size_t n, struct mf_arena *a)
+{
+    const size_t N = o->kind->q ? (size_t)o->opts.critics : 0;
+    float **each[] = {&o->v, &o->next_v, &o->y, &o->mask, &o->v_y, &o->v_weight, &o->advantage};
+    o->ahead = mf_arena_take(a, n, sizeof *o->ahead);
+    o->next_obs = mf_arena_take(a, n * (size_t)s->O, sizeof(float));
+    o->noise = mf_arena_take(a, n * (size_t)s->D, sizeof(float));
+    o->points = mf_arena_take(a, n * (size_t)s->D, sizeof(float));
+    o->q = mf_arena_take(a, n * N, sizeof(float));
+    o->next_q = mf_arena_take(a, n * N, sizeof(float));
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++)
+        *each[i] = mf_arena_take(a, n, sizeof(float));
+}
+
+/* The networks of an estimator, for a policy whose spec is complete; of an outline o->actor is one already. */
+static int open_networks(struct mf_offline *o, struct mf_engine *e, const struct mf_policy_spec *spec, uint64_t seed,
+                         bool outline, struct mf_err *err)
+{
+    const struct mf_critics_opts critics = critics_of(o, spec, seed);
+    int rc = check(o, spec, err);
+    if (rc == 0 && (o->kind->q || o->kind->value))
+        rc = mf_critics_open(&o->critics, e, &critics, outline, err);
+    if (rc || !o->kind->acts)
+        return rc;
+    rc = outline ? 0 : mf_policy_init(&o->actor, spec, err);
+    return rc ? rc : mf_sampler_new(&o->sampler, e, &o->actor, true, err);
+}
+
+static int weigh(void *self, const struct mf_weigh_batch *b, float *weight, struct mf_weigh_stats *stats,
+                 struct mf_err *err)
+{
+    struct mf_offline *o = self;
+    *stats = (struct mf_weigh_stats){.critic_loss = NAN, .q_mean = NAN, .advantage_mean = NAN};
+    int rc = o->kind->weigh(o, b, weight, stats, err);
+    if (rc)
+        return rc;
+    double squares = 0;
+    stats->weight_mean = mf_weigh_mean(b->n, weight);
+    for (size_t i = 0; i < b->n; i++)
+        squares += ((double)weight[i] - stats->weight_mean) * ((double)weight[i] - stats->weight_mean);
+    stats->weight_std = b->n > 1 ? sqrt(squares / (double)(b->n - 1)) : 0;
+    return 0;
+}
+
+static int settle(void *self, struct mf_err *err)
+{
+    struct mf_offline *o = self;
+    return mf_engine_settle(o->critics.engine, &o->critics.params, &o->critics.adam, err);
+}
+
+int mf_offline_open(struct mf_offline *o, const struct mf_offline_opts *opts, struct mf_cloning *c, struct mf_err *err)
+{
+    *o = (struct mf_offline){.opts = *opts, .cloning = c};
+    const size_t n = (size_t)c->opts.batch_size;
+    int rc = find(&o->kind, opts->weight, err);
+    if (rc || !o->kind)
+        return rc;
+    if ((rc = mf_smdp_read(&o->smdp, &c->windows, opts->gamma, err)) ||
+        (rc = open_networks(o, c->engine, &c->policy.spec, (uint64_t)c->opts.seed, false, err)))
+        return rc;
+    place(o, &c->policy.spec.net, n, &o->arena);
+    if ((rc = mf_arena_alloc(&o->arena, "a minibatch", err)))
+        return rc;
+    place(o, &c->policy.spec.net, n, &o->arena);
+    const bool trains = o->kind->q || o->kind->value;
+    o->seam = (struct mf_weighing){.name = o->kind->name,
+                                   .self = o,
+                                   .weigh = weigh,
+                                   .settle = trains ? settle : NULL,
+                                   .side = trains ? &o->critics.side : NULL};
+    c->weighing = &o->seam;
+    return 0;
+}
+
+void mf_offline_release(struct mf_offline *o)
+{
+    mf_sampler_free(o->sampler);
+    mf_policy_release(&o->actor);
+    mf_critics_release(&o->critics);
+    mf_arena_release(&o->arena);
+    free(o->smdp);
+    *o = (struct mf_offline){.kind = NULL};
+}
+
+int mf_offline_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_offline_opts *opts,
+                      const struct mf_cloning_opts *cloning, struct mf_memory *to, struct mf_err *err)
+{
+    struct mf_offline o = {.opts = *opts};
+    struct mf_engine *e = NULL;
+    const size_t n = (size_t)cloning->batch_size;
+    int rc = find(&o.kind, opts->weight, err);
+    if (rc || !o.kind)
+        return rc;
+    rc = mf_engine_open(&e, cloning->device, (int)cloning->threads, (enum mf_precision)cloning->precision, err);
+    rc = rc ? rc : mf_policy_outline(&o.actor, spec, err);
+    rc = rc ? rc : open_networks(&o, e, &o.actor.spec, 0, true, err);
+    if (rc == 0) {
+        place(&o, &o.actor.spec.net, n, &o.arena);
+        to->of[MF_MEMORY_ROWS] += (double)(o.arena.used + d->total * sizeof *o.smdp);
+        o.arena = (struct mf_arena){0};
+        if (o.critics.engine)
+            mf_critics_memory(&o.critics, n, to);
+        if (o.sampler) {
+            mf_policy_memory(&o.actor, to);
+            mf_sampler_memory(o.sampler, n, to);
+        }
+    }
+    mf_offline_release(&o);
+    mf_engine_close(e);
+    return rc;
+}

@@ -167,7 +167,7 @@ static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *e
         return rc;
     if (b->start)
         mf_log(MF_LOG_INFO, "starting from %s (%s weights)", mf_loaded_path(b->start),
-               mf_loaded_uses_ema(b->start, &b->cloning.policy.params, which) ? "ema" : "raw");
+               mf_loaded_uses_ema(b->start, &b->cloning.policy.params, which) ? "averaged" : "raw");
     return mf_offline_open(&b->offline, &b->weighing, &b->cloning, err);
 }
 

@@ -103,7 +103,7 @@ PY
 
 @test "a clone starts from a checkpoint: its weights, its normaliser, its observations" {
     bc run.dir=a 'policy.obs_keys=[goal,position]' >/dev/null && bc run.dir=b policy.checkpoint=a clone.steps=0 2>log >/dev/null &&
-        grep -q 'starting from a/checkpoints/clone.safetensors (ema weights)' log || return 1
+        grep -q 'starting from a/checkpoints/clone.safetensors (averaged weights)' log || return 1
     evaluated() { mf-eval "$1" eval.num_episodes=8 "${@:2}" eval.json=e.json >/dev/null 2>&1 && jq -c '.results[0] | [.success_once, .length, .return]' e.json; }
     [[ $(evaluated a) == "$(evaluated b policy.weights=raw)" ]] && bc run.dir=c policy.checkpoint=a >/dev/null && run ! cmp -s "$(clone a)" "$(clone c)" || return 1
     run -2 --separate-stderr bc run.dir=c policy.checkpoint=c run.resume=auto --out /dev/null && [[ $stderr == *"started from other weights"* ]] &&

@@ -10,7 +10,7 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
 
 @test "each has a help text" {
     local p
-    for p in train pretrain offline eval debug sweep compare; do
+    for p in train pretrain offline eval debug sweep compare three-stages; do
         "$ROOT/pipelines/$p" --help | grep -q "pipelines/$p" || return 1
     done
 }
@@ -69,10 +69,17 @@ END
     OUT="$T/it's, [r] b" PYTHON="$T/my py/python" pipeline robosuite "${short[@]}" && [[ -s "$T/it's, [r] b/after.json" ]] || { cat err; return 1; }
 }
 
-@test "demo, robosuite: a folder of another origin is refused and unchanged; in their own only their files are replaced" {
+@test "three-stages: each begins from the one before, all are evaluated on the same trials" {
+    OUT=three CONFIG=point pipeline three-stages "${tiny[@]}" training.total_timesteps=200 collect.episodes=4 clone.steps=20 clone.warmup_steps=0 \
+        clone.batch_size=16 'clone.critic_hidden=[8]' eval.num_episodes=4 || { cat err; return 1; }
+    told "starting from three/clone/checkpoints/clone.safetensors" && told "starting from three/offline/checkpoints/clone.safetensors" &&
+        jq -e '.results | length == 4 and all(.n == 4)' three/stages.json >/dev/null && mf-replay three/demos.hdf5 | mf-view | jq -es 'map(select(.mf == "head").src) == ["good", "poor"]' >/dev/null
+}
+
+@test "demo, robosuite, three-stages: a folder of another origin is refused and unchanged; in their own only their files are replaced" {
     mkdir -p X/ppo && echo hi >X/ppo/x.txt && echo hi >file && mkdir bin && printf '#!/bin/sh\nexit 1\n' >bin/python && chmod +x bin/python || return 1
     local p out
-    for p in demo robosuite; do
+    for p in demo robosuite three-stages; do
         for out in X file; do
             OUT=$out PYTHON=bin/python pipeline $p && return 1
             told "pipelines/$p: OUT=$out is not empty and was not made by this script" && [[ $(cat X/ppo/x.txt file) == $'hi\nhi' && $(ls -A X) == ppo ]] || return 1

@@ -196,26 +196,43 @@ static void expectiles(const char *name, double tau)
 
 /* ---- whole estimators ---- */
 
-/* A bandit: 64 demonstrations of one step in one state, actions .5 with reward 1 and -.5 with reward 0, as often. */
+/* Files of DEMOS demonstrations with a state and an action of one number. */
 static char path[] = "/tmp/mf_offline_XXXXXX";
 enum { DEMOS = 64 };
 
+static void put_demo(hid_t file, int i, hsize_t n, const float *state, const float *action, const float *reward)
+{
+    const struct {
+        const char *name;
+        const float *x;
+        int rank;
+    } set[] = {{"actions", action, 2}, {"obs/state", state, 2}, {"rewards", reward, 1}};
+    uint8_t dones[2] = {0};
+    char name[64];
+    for (int k = 0; k < 3; k++) {
+        snprintf(name, sizeof name, "data/demo_%d/%s", i, set[k].name);
+        mf_h5_put(file, name, MF_F32, set[k].rank, (hsize_t[]){n, 1}, set[k].x, NULL);
+    }
+    dones[n - 1] = 1;
+    snprintf(name, sizeof name, "data/demo_%d/dones", i);
+    mf_h5_put(file, name, MF_U8, 1, &n, dones, NULL);
+}
+
+/* One step in one state: action .5 with reward 1 and -.5 with reward 0, as often. */
 static void write_bandit(void)
 {
     hid_t file = create(path);
-    for (int i = 0; i < DEMOS; i++) {
-        const float state = 0, action = i % 2 ? .5f : -.5f, reward = (float)(i % 2);
-        const uint8_t one = 1;
-        char name[64];
-        snprintf(name, sizeof name, "data/demo_%d/actions", i);
-        mf_h5_put(file, name, MF_F32, 2, (hsize_t[]){1, 1}, &action, NULL);
-        snprintf(name, sizeof name, "data/demo_%d/obs/state", i);
-        mf_h5_put(file, name, MF_F32, 2, (hsize_t[]){1, 1}, &state, NULL);
-        snprintf(name, sizeof name, "data/demo_%d/rewards", i);
-        mf_h5_put(file, name, MF_F32, 1, (hsize_t[]){1}, &reward, NULL);
-        snprintf(name, sizeof name, "data/demo_%d/dones", i);
-        mf_h5_put(file, name, MF_U8, 1, (hsize_t[]){1}, &one, NULL);
-    }
+    for (int i = 0; i < DEMOS; i++)
+        put_demo(file, i, 1, (float[]){0}, (float[]){i % 2 ? .5f : -.5f}, (float[]){(float)(i % 2)});
+    mf_h5_close(file);
+}
+
+/* Two steps: any action, and then .5 with reward 1. */
+static void write_chain(void)
+{
+    hid_t file = create(path);
+    for (int i = 0; i < DEMOS / 2; i++)
+        put_demo(file, i, 2, (float[]){-1, 1}, (float[]){i % 2 ? .5f : -.5f, .5f}, (float[]){0, 1});
     mf_h5_close(file);
 }
 
@@ -287,6 +304,14 @@ static void bandit(void)
     ok(mf_offline_open(&o, &plain, &none, &err) == 0 && !none.weighing, "none weighs nothing");
 }
 
+/* The first step is worth .9, what the policy gets from the second on. */
+static void chain(void)
+{
+    struct lesson q = learn("q", 800), iql = learn("iql", 800);
+    ok(fabs(q.stats.q_mean - .95) < .03, "q bootstraps from the next state: mean Q %.3f", q.stats.q_mean);
+    ok(fabs(iql.stats.q_mean - .95) < .03, "iql bootstraps from the next state: mean Q %.3f", iql.stats.q_mean);
+}
+
 int main(void)
 {
     struct mf_err err;
@@ -305,6 +330,8 @@ int main(void)
     expectiles("iql9", .9);
     write_bandit();
     bandit();
+    write_chain();
+    chain();
     unlink(path);
     free(fixture.bytes);
     mf_engine_close(engine);

@@ -179,23 +179,23 @@ struct expert {
     float aim[4]; /* error of this episode: of the block, of the bin */
 };
 
-static void begin(struct expert *e, struct mf_rng *rng)
+static void begin(struct expert *e, float error, struct mf_rng *rng)
 {
     static const float bias[4] = {.07f, .05f, .08f, .04f}, spread[4] = {.05f, .05f, .08f, .06f};
     mf_rng_normal(rng, e->aim, 4);
     for (int i = 0; i < 4; i++)
-        e->aim[i] = bias[i] + spread[i] * e->aim[i];
+        e->aim[i] = error * (bias[i] + spread[i] * e->aim[i]);
     e->phase = TO_BLOCK;
 }
 
-static void expert(const void *state, void *memory, struct mf_rng *rng, const float *obs, float *action)
+static void expert(const void *state, void *memory, float error, struct mf_rng *rng, const float *obs, float *action)
 {
     const struct tabletop *b = state;
     struct expert *e = memory;
     const float *bin = BIN[task_of[b->task].bin], *block = obs + 4 + 2 * task_of[b->task].block;
     float noise[3], way[2];
     if (e->phase == START)
-        begin(e, rng);
+        begin(e, error, rng);
     for (int i = 0; i < 2; i++)
         way[i] = e->phase == TO_BLOCK ? block[i] + e->aim[i] - obs[i] : bin[i] + e->aim[2 + i] - obs[i];
     const bool moves = e->phase == TO_BLOCK || e->phase == TO_BIN;

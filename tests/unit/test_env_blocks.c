@@ -76,7 +76,7 @@ static double play(void (*act)(struct mf_vec *v, const float *obs, float *action
     struct mf_vec *v;
     static float actions[N * A];
     double success = 0;
-    if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = N, .threads = 1, .seed = 1}, &err))
+    if (mf_vec_new(&v, &(struct mf_vec_opts){.env = env, .N = N, .threads = 1, .expert_error = 1, .seed = 1}, &err))
         printf("Bail out! %s\n", err.text), exit(1);
     const float *obs;
     mf_vec_reset(v, NULL, &obs, &err);

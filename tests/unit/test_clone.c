@@ -63,7 +63,8 @@ static void as_torch(size_t c)
     double loss, again;
     const float *grads;
     int found;
-    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions}, teacher, &loss, &grads, &err),
+    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions, NULL}, teacher, &loss, &grads,
+                     &err),
          &err);
     snprintf(key, sizeof key, "%s: loss", cases[c].name);
     near(loss, *want, 1e-5, key);
@@ -78,21 +79,23 @@ static void as_torch(size_t c)
         memcpy(mixed_obs + index[i] * O, obs + i * O, O * sizeof *obs);
         memcpy(mixed + index[i] * D, actions + i * D, D * sizeof *actions);
     }
-    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, index, mixed_obs, mixed}, teacher, &again, &grads,
-                     &err),
+    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, index, mixed_obs, mixed, NULL}, teacher, &again,
+                     &grads, &err),
          &err);
     ok(loss == again, "%s: rows by index are the rows", cases[c].name);
-    must(clone_still(engine, m, &p, &(struct mf_clone_batch){4, B, NULL, obs, actions}, teacher, &again, &grads, &err),
+    must(clone_still(engine, m, &p, &(struct mf_clone_batch){4, B, NULL, obs, actions, NULL}, teacher, &again, &grads,
+                     &err),
          &err);
     ok(loss != again, "%s: another step draws anew", cases[c].name);
     if (cases[c].loss != MF_CLONE_FLOW) {
-        must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions}, NULL, &again, &grads, &err),
+        must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions, NULL}, NULL, &again, &grads,
+                         &err),
              &err);
         ok(loss != again, "%s: without EMA the network teaches itself", cases[c].name);
     }
     obs[2] = NAN;
-    ok(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions}, teacher, &again, &grads, &err) ==
-           MF_EMATH,
+    ok(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions, NULL}, teacher, &again, &grads,
+                   &err) == MF_EMATH,
        "%s", err.text);
     mf_cloner_free(m);
     mf_policy_release(&p);
@@ -120,7 +123,7 @@ static void train(size_t c, bool ahead, struct mf_policy *p, double loss[STEPS])
          &err);
     const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = .01, [MF_GROUP_ENCODER] = .01}, .ema_decay = .5};
     for (int i = 0; i <= STEPS; i++) {
-        const struct mf_clone_batch batch = {i, B, NULL, obs, actions};
+        const struct mf_clone_batch batch = {i, B, NULL, obs, actions, NULL};
         struct mf_rng rng = mf_rng_at(5, MF_RNG_TEST, 0, 0, (uint32_t)i);
         mf_rng_normal(&rng, obs, B * O);
         mf_rng_normal(&rng, actions, B * D);

@@ -271,7 +271,8 @@ static double clone(struct mf_policy *p, enum mf_clone_loss loss, float dropout,
     float *obs = draw(5, B * (size_t)p->spec.net.O, 1), *actions = draw(6, B * D, .5f);
     must(mf_cloner_new(&m, engine, p, &(struct mf_clone_opts){loss, MF_TIME_AUTO, dropout, 3, MF_LOSS_ALL}, &err),
          &err);
-    must(clone_still(engine, m, p, &(struct mf_clone_batch){step, B, NULL, obs, actions}, ema, &value, &grads, &err),
+    must(clone_still(engine, m, p, &(struct mf_clone_batch){step, B, NULL, obs, actions, NULL}, ema, &value, &grads,
+                     &err),
          &err);
     norms(&p->params, grads, norm);
     mf_cloner_free(m);

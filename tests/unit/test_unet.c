@@ -109,7 +109,8 @@ static void lesson(const char *name, const char *net, enum mf_clone_loss kind)
     float *obs = wanted(name, "obs"), *actions = wanted(name, "actions"), *want = wanted(name, "loss");
     must(mf_cloner_new(&m, engine, &p, &(struct mf_clone_opts){.loss = kind, .seed = 11}, &err), &err);
     double loss;
-    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions}, teacher, &loss, &grads, &err),
+    must(clone_still(engine, m, &p, &(struct mf_clone_batch){3, B, NULL, obs, actions, NULL}, teacher, &loss, &grads,
+                     &err),
          &err);
     near(loss, *want, 1e-5, name);
     as_torch(name, &p.params, grads, 90);

@@ -202,7 +202,7 @@ bench: all $(BENCHES)
 accept: all
 	pipelines/accept
 
-METHODS   = $(basename $(notdir $(wildcard configs/method/*.yaml)))
+METHODS   = ppo_flow_noise $(filter-out ppo_flow_noise,$(basename $(notdir $(wildcard configs/method/*.yaml))))
 compare: all
 	pipelines/compare env=lift --methods "$(METHODS)" --seeds "0 1 2"
 

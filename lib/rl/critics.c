@@ -12,6 +12,7 @@ static const double max_norm = 1; /* of the gradient, as published */
 static struct mf_qnet named(const struct mf_critics_opts *o, const char *prefix, int n)
 {
     struct mf_qnet q = o->q;
+    q.ortho = true;
     q.prefix = prefix;
     q.n = n;
     return q;
@@ -66,7 +67,7 @@ static int fill(struct mf_critics *c, struct mf_err *err)
     rc = rc ? rc : mf_alloc((void **)&c->ema, c->params.size * sizeof *c->ema, "targets of critics", err);
     if (rc)
         return rc;
-    mf_qnet_fresh(&c->params, c->opts.seed);
+    mf_params_fresh(&c->params, c->opts.seed);
     memcpy(c->ema, c->params.value, c->params.size * sizeof *c->ema);
     return 0;
 }

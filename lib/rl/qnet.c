@@ -23,18 +23,23 @@ static struct mf_val normed(struct mf_graph *g, const char *name, struct mf_val 
     return mf_norm(g, x, 0, n, 1, MF_NORM_LAYER, W, b, norm_eps);
 }
 
+static struct mf_layer linear(struct mf_graph *g, const struct mf_qnet *q, const char *name, int in, int out)
+{
+    return q->ortho ? mf_layer_ortho(g, MF_GROUP_CRITIC, name, in, out, out == 1 ? .01f : sqrtf(2))
+                    : mf_layer(g, MF_GROUP_CRITIC, name, in, out);
+}
+
 static struct mf_val critic(struct mf_graph *g, const struct mf_qnet *q, int i, struct mf_val x)
 {
     char name[96];
     for (int l = 0; l < q->n_hidden; l++) {
         snprintf(name, sizeof name, "%.64s.q_nets.%d.%d", q->prefix, i, 3 * l);
-        struct mf_layer linear = mf_layer(g, MF_GROUP_CRITIC, name, mf_cols(g, x), q->hidden[l]);
-        x = mf_layer_apply(g, linear, x, MF_ACT_NONE);
+        x = mf_layer_apply(g, linear(g, q, name, mf_cols(g, x), q->hidden[l]), x, MF_ACT_NONE);
         snprintf(name, sizeof name, "%.64s.q_nets.%d.%d", q->prefix, i, 3 * l + 1);
         x = mf_activate(g, normed(g, name, x), q->act);
     }
     snprintf(name, sizeof name, "%.64s.q_nets.%d.%d", q->prefix, i, 3 * q->n_hidden);
-    return mf_layer_apply(g, mf_layer(g, MF_GROUP_CRITIC, name, mf_cols(g, x), 1), x, MF_ACT_NONE);
+    return mf_layer_apply(g, linear(g, q, name, mf_cols(g, x), 1), x, MF_ACT_NONE);
 }
 
 static struct mf_val side_by_side(struct mf_graph *g, int n, struct mf_val *v)
@@ -81,59 +86,4 @@ float mf_qnet_min(const float *values, int n, const int *which)
         least = x < least || x != x ? x : least; /* NaN stays */
     }
     return least;
-}
-
-/* ---- initial values ---- */
-
-/* Makes the n rows of x, `wide` numbers each, n <= wide, orthonormal: Gram and Schmidt's way, twice, as one pass leaves
- * the rounding of nearly parallel rows. */
-static void orthonormalize(double *x, size_t n, size_t wide)
-{
-    for (size_t i = 0; i < n; i++) {
-        double *row = x + i * wide, square = 0;
-        for (size_t j = 0; j < 2 * i; j++) {
-            const double *of = x + j % i * wide;
-            double along = 0;
-            for (size_t k = 0; k < wide; k++)
-                along += row[k] * of[k];
-            for (size_t k = 0; k < wide; k++)
-                row[k] -= along * of[k];
-        }
-        for (size_t k = 0; k < wide; k++)
-            square += row[k] * row[k];
-        for (size_t k = 0; k < wide; k++)
-            row[k] /= sqrt(square);
-    }
-}
-
-/* A random orthogonal matrix times `gain` (Saxe et al. 2014). */
-static void orthogonal(float *to, size_t rows, size_t cols, double gain, struct mf_rng *rng)
-{
-    const size_t n = rows < cols ? rows : cols, wide = rows < cols ? cols : rows;
-    double *x = mf_xcalloc(n * wide, sizeof *x);
-    for (size_t i = 0; i < n * wide; i++) {
-        float z;
-        mf_rng_normal(rng, &z, 1);
-        x[i] = (double)z;
-    }
-    orthonormalize(x, n, wide);
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < cols; c++)
-            to[r * cols + c] = (float)(gain * (rows < cols ? x[r * wide + c] : x[c * wide + r]));
-    free(x);
-}
-
-void mf_qnet_fresh(struct mf_params *ps, uint64_t seed)
-{
-    mf_params_fresh(ps, seed); /* the norms' */
-    for (int i = 0; i < ps->n; i++) {
-        const struct mf_param *p = &ps->p[i];
-        struct mf_rng rng = mf_rng_at(seed, MF_RNG_INIT, 1, (uint32_t)i, 0);
-        float *to = ps->value + p->at;
-        if (p->rank == 2)
-            orthogonal(to, (size_t)p->rows, (size_t)p->cols, p->rows == 1 ? .01 : sqrt(2), &rng);
-        for (int j = 0; p->init == MF_INIT_UNIFORM && p->rank == 1 && j < p->cols; j++)
-            to[j] = 0;
-    }
-    mf_params_touch(ps);
 }

@@ -18,6 +18,8 @@ struct mf_qnet {
     int n; /* critics */
     int n_hidden, hidden[MF_DIMS_MAX];
     enum mf_act act;
+    bool ortho; /* matrices begin orthogonal with gain sqrt(2), those of one row .01, and biases at 0; else as PyTorch's
+                 */
 };
 
 /* (1, n): each critic's value of the action (1, ..) and the observation (1, ..); of the observation alone, V(s), where
@@ -30,9 +32,5 @@ struct mf_val mf_qnet_loss(struct mf_graph *g, const struct mf_qnet *q, struct m
 /* Two of n > 2 critics, drawn without replacement, whose smaller value is a target (REDQ). */
 void mf_qnet_pair(int n, struct mf_rng *rng, int pair[2]);
 float mf_qnet_min(const float *values, int n, const int *which); /* the smallest of n > 0 listed; NULL: of 0..n-1 */
-
-/* Initial values: matrices are orthogonal with gain sqrt(2), those of one row .01; biases are 0, norms the identity.
- * mf_params_fresh gives PyTorch's instead. */
-void mf_qnet_fresh(struct mf_params *ps, uint64_t seed);
 
 #endif

@@ -62,7 +62,7 @@ static void record(struct script *s, int n)
         }
         for (int c = 0; c < C && !ended; c++) {
             mf_env_observe(env, state, &low, obs);
-            env->expert(state, memory, &noise, obs, s->action[d][c]);
+            env->expert(state, memory, 1, &noise, obs, s->action[d][c]);
             struct mf_env_step r = env->step(state, s->action[d][c]);
             ended = r.terminated || r.truncated;
             char *after = physics(state);

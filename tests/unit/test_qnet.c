@@ -83,7 +83,7 @@ static void as_reference(const char *kind, int n)
 {
     struct mf_err err;
     struct lab l;
-    open_lab(&l, &(struct mf_qnet){"critic", n, 2, {20, 16}, MF_ACT_MISH});
+    open_lab(&l, &(struct mf_qnet){"critic", n, 2, {20, 16}, MF_ACT_MISH, false});
     float *obs = record("", "obs"), *next = record("", "next_obs"), *actions = record("", "actions"),
           *after = record(kind, ".after"), *y = record(kind, ".y"), *want = record(kind, ".loss"), weight[B], loss[B];
     for (int i = 0; i < B; i++)
@@ -128,14 +128,14 @@ static double off_orthogonal(const float *w, int rows, int cols, double square)
 static void fresh(void)
 {
     struct lab a, b;
-    const struct mf_qnet net = {"critic", 2, 2, {20, 8}, MF_ACT_TANH};
+    const struct mf_qnet net = {"critic", 2, 2, {20, 8}, MF_ACT_TANH, true};
     double worst = 0, others = 0;
     open_lab(&a, &net);
     open_lab(&b, &net);
-    mf_qnet_fresh(&a.ps, 5);
-    mf_qnet_fresh(&b.ps, 5);
+    mf_params_fresh(&a.ps, 5);
+    mf_params_fresh(&b.ps, 5);
     ok(!memcmp(a.ps.value, b.ps.value, a.ps.size * sizeof(float)), "a seed gives the same critics");
-    mf_qnet_fresh(&b.ps, 6);
+    mf_params_fresh(&b.ps, 6);
     ok(memcmp(a.ps.value, b.ps.value, a.ps.size * sizeof(float)) != 0, "another seed gives others");
     for (int i = 0; i < a.ps.n; i++) {
         const struct mf_param *p = &a.ps.p[i];

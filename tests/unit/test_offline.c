@@ -125,7 +125,7 @@ static void learns(const char *kind, int n)
 {
     struct mf_err err;
     struct mf_critics c;
-    const struct mf_critics_opts o = {.O = O, .A = CA, .q = {NULL, n, 2, {20, 16}, MF_ACT_MISH}, .tau = .25};
+    const struct mf_critics_opts o = {.O = O, .A = CA, .q = {NULL, n, 2, {20, 16}, MF_ACT_MISH, false}, .tau = .25};
     float *obs = record("", "obs"), *next = record("", "next_obs"), *actions = record("", "actions"),
           *after = record(kind, ".after"), *y = record(kind, ".y"), *all = record(kind, ".all_q"),
           *next_q = record(kind, ".next_q"), *want = record(kind, ".loss"), q[B * 3], weight[B];
@@ -169,7 +169,7 @@ static void expectiles(const char *name, double tau)
     struct mf_err err;
     struct mf_critics c;
     const struct mf_critics_opts o = {
-        .O = O, .A = CA, .q = {NULL, 0, 2, {20, 16}, MF_ACT_MISH}, .value = true, .tau = 1};
+        .O = O, .A = CA, .q = {NULL, 0, 2, {20, 16}, MF_ACT_MISH, false}, .value = true, .tau = 1};
     float *obs = record("", "obs"), *low = record("iql", ".low"), *v = record("iql", ".v"),
           *want = record(name, ".loss"), got[B], weight[B];
     char key[64];

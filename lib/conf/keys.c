@@ -40,7 +40,7 @@ const struct mf_key mf_keys[] = {
      "for "
      "a network above 64 MiB"},
     {"ranks", MF_CHOICE, "auto", "auto|off", NULL,
-     "processes of one mf-ppo or mf-bc that mpirun or srun started divide each minibatch (auto), or are strangers "
+     "processes of one mf-ppo or mf-bc that mpirun or srun started divide each minibatch (auto), or are independent "
      "(off); "
      "the results have the same bits for any number of them"},
     {"ranks_timeout", MF_FLOAT, "60", "(0,inf]", "seconds",
@@ -59,7 +59,8 @@ const struct mf_key mf_keys[] = {
     {"env.suite", MF_STR, NULL, "name", NULL,
      "tasks of an environment with language, such as train and unseen of blocks; null: the first suite"},
     {"env.renderer", MF_CHOICE, "osmesa", "osmesa|egl", NULL,
-     "library that draws lift and can: OSMesa on the CPU, the same bits on every machine, or EGL, which may use a GPU"},
+     "library that draws lift, can, and videos of the MuJoCo environments: OSMesa on the CPU, the same bits on every "
+     "machine, or EGL, which may use a GPU"},
     {"env.command", MF_STR, NULL, NULL, NULL,
      "shell command of an environment server that uses stdin and stdout, for env=exec"},
     {"env.address", MF_STR, NULL, "address", NULL,
@@ -144,12 +145,12 @@ const struct mf_key mf_keys[] = {
      "minimum range of a dimension that clone.normalizer=limits scales up"},
     {"clone.normalize_actions", MF_BOOL, "false", NULL, NULL, "normalise actions as well"},
     {"clone.weight", MF_STR, "none", NULL, NULL, mf_weigh_help},
-    {"clone.beta", MF_FLOAT, "10", "[0,)", NULL, "weights are exp(beta * advantage)"},
+    {"clone.beta", MF_FLOAT, "10", "[0,)", NULL, "factor of the advantage: a sample's weight is exp(beta * advantage)"},
     {"clone.weight_clip", MF_FLOAT, "100", "(0,)", NULL, "largest weight, before weights are divided by their mean"},
     {"clone.gamma", MF_FLOAT, ".99", "[0,1]", NULL, "discount of rewards and values per control step"},
     {"clone.reward_scale", MF_FLOAT, ".1", "(0,)", NULL, "factor of the rewards of the demonstrations"},
     {"clone.expectile", MF_FLOAT, ".7", "(0,1)", NULL,
-     "clone.weight=iql: expectile that V is of Q; .9 for sparse rewards"},
+     "clone.weight=iql: expectile of Q that V estimates; .9 for sparse rewards"},
     {"clone.critics", MF_INT, "2", "[1,64]", NULL,
      "number of critics; of more than 2 a minibatch takes the smaller value of two that it draws"},
     {"clone.critic_hidden", MF_INTS, "[512, 512, 512]", "[1,65536]", NULL, "layer widths of the critics"},

@@ -64,12 +64,13 @@ static int add_column(struct mf_demo_stream *s, struct mf_frame *f, int column, 
 static int add_outcomes(struct mf_demo_stream *s, struct mf_frame *f, size_t steps, struct mf_err *err)
 {
     const size_t dim[] = {s->longest, 1, 1};
-    void *rewards, *terminated, *truncated, *valid, *n_exec;
+    void *rewards, *terminated, *truncated, *valid, *success, *n_exec;
     int rc;
     if ((rc = mf_frame_add(f, "rewards", MF_F32, 3, dim, &rewards, err)) ||
         (rc = mf_frame_add(f, "terminated", MF_U8, 2, dim, &terminated, err)) ||
         (rc = mf_frame_add(f, "truncated", MF_U8, 2, dim, &truncated, err)) ||
         (rc = mf_frame_add(f, "valid", MF_U8, 2, dim, &valid, err)) ||
+        (rc = mf_frame_add(f, "success", MF_U8, 2, dim, &success, err)) ||
         (rc = mf_frame_add(f, "n_exec", MF_I32, 2, dim, &n_exec, err)))
         return rc;
     memcpy(rewards, s->outcomes.rewards + s->at, steps * sizeof(float));
@@ -79,9 +80,10 @@ static int add_outcomes(struct mf_demo_stream *s, struct mf_frame *f, size_t ste
         ((uint8_t *)truncated)[t] = end == MF_DEMO_CUT;
         ((uint8_t *)valid)[t] = 1;
         ((int32_t *)n_exec)[t] = 1;
+        ((uint8_t *)success)[t] = end != MF_DEMO_GOES_ON && s->outcomes.success[s->at + t];
         s->episodes.ret += (double)s->outcomes.rewards[s->at + t];
         s->episodes.n += end != MF_DEMO_GOES_ON;
-        s->episodes.success += end != MF_DEMO_GOES_ON && s->outcomes.success[s->at + t];
+        s->episodes.success += ((uint8_t *)success)[t];
     }
     s->episodes.length += (int64_t)steps;
     return 0;

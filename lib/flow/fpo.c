@@ -38,7 +38,8 @@ struct mf_val mf_fpo_elements(struct mf_graph *g, const struct mf_policy_spec *s
     const struct mf_val a = mf_stack(g, s->fpo_draws, action), x = mf_flow_mean(g, f->noise, a, f->coef, 0),
                         u = mf_flow_mean(g, a, f->noise, f->sides, 0);
     const struct mf_share time = s->net.net->time(g, &s->net, f->time, step);
-    return mf_flow_logprob(g, u, s->net.net->velocity(g, &s->net, obs, &time, x), MF_NONE, f->coef);
+    const struct mf_val tokens = mf_net_tokens(g, &s->net, obs, &time, x);
+    return mf_flow_logprob(g, u, s->net.net->velocity(g, &s->net, obs, &time, tokens), MF_NONE, f->coef);
 }
 
 struct mf_val mf_fpo_logprobs(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val elements)

@@ -1,5 +1,6 @@
 #include "flow/latent.h"
 
+#include "flow/chain.h"
 #include "flow/ops.h"
 #include "op/ops.h"
 
@@ -33,6 +34,8 @@ struct mf_val mf_latent_elements(struct mf_graph *g, const struct mf_steering *l
 struct mf_val mf_latent_logprobs(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val elements)
 {
     const enum mf_reduce to = s->steer_logprob == MF_STEER_ALL ? MF_REDUCE_ALL : MF_REDUCE_TOKEN;
+    if (to == MF_REDUCE_TOKEN)
+        elements = mf_chain_executable(g, s, elements);
     return mf_reduce(g, elements, MF_NONE, to, s->action_dim, s->n_action_steps, s->action_offset, 1);
 }
 
@@ -40,6 +43,7 @@ struct mf_val mf_latent_entropy(struct mf_graph *g, const struct mf_policy_spec 
 {
     struct mf_val std = l->std;
     if (s->steer_logprob == MF_STEER_EXECUTED)
-        std = mf_slice_cols(g, std, s->action_offset * s->action_dim, s->n_action_steps * s->action_dim);
+        std = mf_slice_cols(g, mf_chain_executable(g, s, std), s->action_offset * s->action_dim,
+                            s->n_action_steps * s->action_dim);
     return mf_flow_entropy(g, std, 1.0f / (float)mf_cols(g, std));
 }

@@ -13,7 +13,8 @@ void mf_reflow_build(struct mf_graph *g, const struct mf_policy_spec *s, const s
                              .weight = mf_input(g, 1, 1),
                              .step = net->step_size ? mf_shared(g, 1, 1) : MF_NONE};
     const struct mf_share time = net->time(g, &s->net, to->time, to->step);
-    to->loss = mf_mse(g, net->velocity(g, &s->net, obs, &time, to->x), to->target, to->weight);
+    const struct mf_val tokens = mf_net_tokens(g, &s->net, obs, &time, to->x);
+    to->loss = mf_mse(g, net->velocity(g, &s->net, obs, &time, tokens), to->target, to->weight);
     mf_loss(g, to->loss, 1);
 }
 

@@ -67,10 +67,17 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
     net->vit_mlp = mf_import_dim(im, TOWER "vision_model.encoder.layers.0.mlp.fc1.weight", 0);
     net->patch = mf_import_dim(im, TOWER "vision_model.embeddings.patch_embedding.weight", 2);
     net->action_width = mf_import_dim(im, "action_in_proj.weight", 1);
-    if (!net->layers || !net->head_dim || !net->patch || !net->action_width)
+    if (net->head_dim)
+        net->heads = mf_import_dim(im, LANGUAGE "layers.0.self_attn.q_proj.weight", 0) / net->head_dim;
+    const int all[] = {net->layers,       net->width,      net->vocabulary,  net->mlp,       net->head_dim,
+                       net->heads,        net->expert_mlp, net->vit_layers,  net->vit_width, net->vit_mlp,
+                       net->expert_width, net->patch,      net->action_width};
+    bool whole = net->layers <= MF_LAYERS_MAX && net->vit_layers <= MF_LAYERS_MAX;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        whole = whole && all[i] > 0;
+    if (!whole)
         return mf_err_set(err, MF_EFORMAT, "%s lacks layers of the language model, patches or action_in_proj",
                           im->file.zip.path);
-    net->heads = mf_import_dim(im, LANGUAGE "layers.0.self_attn.q_proj.weight", 0) / net->head_dim;
     if (!mf_conf_was_set(w->conf, "policy.encoder_heads") && net->vit_width % 72 == 0)
         net->vit_heads = net->vit_width / 72;
     else if (!mf_conf_was_set(w->conf, "policy.encoder_heads"))

@@ -62,7 +62,7 @@ static int report(struct mf_run *run, struct mf_learner *q, const struct mf_repo
 {
     FILE *const table = mf_run_on_terminal(run) ? stdout : q->progress && isatty(STDERR_FILENO) ? stderr : NULL;
     struct mf_frame *m = mf_report_frame(r);
-    if (q->opts.algorithm->report)
+    if (q->opts.algorithm->report && r->steps > 0)
         q->opts.algorithm->report(&q->trainer, m);
     mf_usage_report(q->trainer.engine, m);
     if (q->work.live)

@@ -67,6 +67,8 @@ struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int 
 
 struct mf_val mf_net_summary(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs)
 {
+    if (s->net->summary)
+        return s->net->summary(g, s, obs);
     if (!s->net->value)
         return mf_detach(g, obs->obs);
     return mf_detach(g, mf_pool(g, mf_concat(g, 2, obs->features), 1, MF_POOL_MEAN));

@@ -92,6 +92,8 @@ struct mf_net {
     /* The critic's (1, 1) from the features. NULL: mf_critic over the observation. */
     struct mf_val (*value)(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                            const struct mf_share *obs);
+    /* (1, ..): the input of a latent actor, without a gradient. NULL: mf_net_summary makes one. */
+    struct mf_val (*summary)(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs);
 };
 
 extern const struct mf_net *const mf_nets[]; /* ends with NULL; made from the file names */
@@ -110,7 +112,8 @@ struct mf_net_spec mf_net_encoded(const struct mf_net_spec *s);
 struct mf_val mf_net_value(struct mf_graph *g, const struct mf_net_spec *s, int n_hidden, const int *hidden,
                            const struct mf_share *obs);
 
-/* The observation in one row, without a gradient: the critic's input, of tokens their mean. */
+/* The observation in one row, without a gradient: the network's own summary, else the critic's input, of tokens their
+ * mean. */
 struct mf_val mf_net_summary(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs);
 
 /* Critic: ResidualMLP [O, hidden.., 1], Mish (ReinFlow): obs (1, O) -> (1, 1). */

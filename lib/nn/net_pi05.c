@@ -3,8 +3,9 @@
  *
  * Observation, one step: all its pictures, in the order of the keys, float in [-1, 1] or uint8; MF_OBS_TOKENS, float32
  * (L): the ids of the prompt's tokens, 0 behind it; and, where pictures may be missing,
- * MF_OBS_IMAGE_MASK, float32 (I): 1 for each picture that is there, else 0. Other keys are not read: the prompt holds
- * the state. The normaliser of these keys is the identity. Time runs from noise at 1 to actions at 0.
+ * MF_OBS_IMAGE_MASK, float32 (I): 1 for each picture that is there, else 0. Other keys are not read, and the prompts
+ * of mf-collect and mf-bc hold no state. The normaliser of these keys is the identity. Time runs from noise at 1 to
+ * actions at 0.
  *
  * The prefix has I*P slots of pictures and L of text. Its keys and values, of every layer, are computed once for all
  * denoising steps; actions attend to them and to each other. Nobody attends to a slot that is masked, so its values are
@@ -272,4 +273,5 @@ const struct mf_net mf_net_pi05 = {
     .velocity = velocity,
     .noise = noise,
     .value = value,
+    .summary = mf_pi05_mean,
 };

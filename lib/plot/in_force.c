@@ -14,6 +14,7 @@ static const struct {
 #define SPEC(key, name, ...) {#name, "policy." #key},
 #define STEP(key, ...)       {#key, "policy." #key},
 #define FPO                  STEP
+#define STEER                STEP
 #define SIZE                 STEP
 #define WIDTHS               STEP
 #include "conf/policy.inc"

@@ -57,26 +57,13 @@ static int update(struct mf_trainer *t, struct mf_rows *rows, struct mf_ppo_stat
 {
     int rc = mf_sac_update(t->learner, rows, err);
     const struct mf_sac_stats *st = mf_sac_stats(t->learner);
-    *stats = (struct mf_ppo_stats){.policy_loss = st->actor_loss,
-                                   .value_loss = st->critic_loss,
-                                   .entropy = -st->log_pi,
-                                   .grad_norm = st->actor_grad_norm,
-                                   .minibatches = st->steps,
-                                   .learning_rate = st->learning_rate};
-    double *const none[] = {&stats->kl_k1,
-                            &stats->kl_k3,
-                            &stats->clip_fraction,
-                            &stats->ratio_mean,
-                            &stats->ratio_max,
-                            &stats->clamped_fraction,
-                            &stats->explained_variance,
-                            &stats->logratio_gap,
-                            &stats->correction_max,
-                            &stats->critic_grad_norm,
-                            &stats->rfc_loss,
-                            &stats->reflow_mask_ratio};
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        *none[i] = NAN;
+    *stats = mf_ppo_stats_none();
+    stats->policy_loss = st->actor_loss;
+    stats->value_loss = st->critic_loss;
+    stats->entropy = -st->log_pi;
+    stats->grad_norm = st->actor_grad_norm;
+    stats->minibatches = st->steps;
+    stats->learning_rate = st->learning_rate;
     if (rc == 0)
         set_noise(t);
     return rc;

@@ -10,16 +10,16 @@ static const double FAR = 2; /* of a normalised observation; the demonstrations'
 
 static double saturation(const struct mf_rows *r, const struct mf_policy *p)
 {
-    const int A = p->spec.action_dim;
+    const int A = p->spec.action_dim, W = mf_action_width(&p->spec); /* of W numbers the environment's come first */
     size_t n = 0;
     if (p->spec.denoise != MF_JOINT || p->spec.steer || !r->n_live)
         return NAN; /* the drawn step need not be the last; a steered row has the first point alone */
     for (size_t i = 0; i < r->n_live; i++) {
         const float *x = r->chain + ((size_t)r->live[i] * (size_t)r->P + (size_t)r->P - 1) * (size_t)r->D;
         for (int d = 0; d < r->D; d++)
-            n += fabsf((x[d] - p->action_offset[d % A]) / p->action_scale[d % A]) >= 1;
+            n += d % W < A && fabsf((x[d] - p->action_offset[d % W]) / p->action_scale[d % W]) >= 1;
     }
-    return (double)n / ((double)r->n_live * r->D);
+    return (double)n / ((double)r->n_live * (r->D / W) * A);
 }
 
 /* Over observations with a range of their own, which encodings and pictures do not have. */

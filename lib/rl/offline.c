@@ -51,19 +51,21 @@ static int check(const struct mf_offline *o, const struct mf_policy_spec *s, str
                           o->kind->name);
     if (o->kind->q && o->opts.hidden.n < 1)
         return mf_err_set(err, MF_EUSAGE, "clone.critic_hidden=[]: critics have at least one hidden layer");
+    if (o->opts.hidden.n > MF_DIMS_MAX)
+        return mf_err_set(err, MF_EUSAGE, "clone.critic_hidden has %d layers, more than %d", o->opts.hidden.n,
+                          MF_DIMS_MAX);
     return 0;
 }
 
 static struct mf_critics_opts critics_of(const struct mf_offline *o, const struct mf_policy_spec *s, uint64_t seed)
 {
-    struct mf_critics_opts c = {.O = s->net.O,
-                                .A = s->n_action_steps * mf_action_width(s),
-                                .q = {.n = o->kind->q ? (int)o->opts.critics : 0,
-                                      .n_hidden = o->opts.hidden.n > MF_DIMS_MAX ? MF_DIMS_MAX : o->opts.hidden.n,
-                                      .act = MF_ACT_MISH},
-                                .value = o->kind->value,
-                                .tau = o->opts.tau,
-                                .seed = seed};
+    struct mf_critics_opts c = {
+        .O = s->net.O,
+        .A = s->n_action_steps * mf_action_width(s),
+        .q = {.n = o->kind->q ? (int)o->opts.critics : 0, .n_hidden = o->opts.hidden.n, .act = MF_ACT_MISH},
+        .value = o->kind->value,
+        .tau = o->opts.tau,
+        .seed = seed};
     for (int i = 0; i < c.q.n_hidden; i++)
         c.q.hidden[i] = (int)o->opts.hidden.v[i];
     return c;

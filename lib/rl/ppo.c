@@ -95,6 +95,15 @@ static int check_opts(const struct mf_policy_spec *s, const struct mf_ppo_opts *
                           "training.recompute_logprobs=true replaces the log-probabilities of the rollout, which "
                           "training.proximal=%g needs: set one of the two",
                           o->proximal);
+    if (o->trust_region == MF_TRUST_ASPO && o->dual_clip > 0)
+        return mf_err_set(err, MF_EUSAGE,
+                          "training.dual_clip=%g bounds PPO's clip, which training.trust_region=aspo replaces at "
+                          "negative advantages: set one of the two",
+                          o->dual_clip);
+    if (o->rfc_coef > 0 && s->steer)
+        return mf_err_set(err, MF_EUSAGE,
+                          "training.rfc_coef=%g trains the flow, which policy.steer freezes: set training.rfc_coef=0",
+                          o->rfc_coef);
     if (o->rfc_coef > 0 && !mf_policy_scores_chain(s))
         return mf_err_set(err, MF_EUSAGE,
                           "training.rfc_coef=%g needs both ends of denoising chains, and rollouts of this "
@@ -170,4 +179,25 @@ unsigned mf_ppo_needs(const struct mf_ppo *q)
 struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *q)
 {
     return &q->optimizer;
+}
+
+struct mf_ppo_stats mf_ppo_stats_none(void)
+{
+    return (struct mf_ppo_stats){.policy_loss = NAN,
+                                 .value_loss = NAN,
+                                 .entropy = NAN,
+                                 .kl_k1 = NAN,
+                                 .kl_k3 = NAN,
+                                 .clip_fraction = NAN,
+                                 .ratio_mean = NAN,
+                                 .ratio_max = NAN,
+                                 .clamped_fraction = NAN,
+                                 .grad_norm = NAN,
+                                 .critic_grad_norm = NAN,
+                                 .explained_variance = NAN,
+                                 .logratio_gap = NAN,
+                                 .correction_max = NAN,
+                                 .rfc_loss = NAN,
+                                 .reflow_mask_ratio = NAN,
+                                 .learning_rate = NAN};
 }

@@ -45,7 +45,7 @@ unsigned mf_ppo_needs(const struct mf_ppo *ppo);           /* enum mf_rows_extra
 struct mf_optimizer *mf_ppo_optimizer(struct mf_ppo *ppo); /* its count of minibatches times the critic's warm-up */
 
 /* Statistics of an update: means over its minibatches unless noted, NaN where none has a value: those of the policy are
- * over the minibatches behind the critic's warm-up. KL and ratios compare the new policy with the
+ * over the minibatches after the critic's warm-up. KL and ratios compare the new policy with the
  * proximal one; their means are weighted by p/b, as over samples of the proximal policy. */
 struct mf_ppo_stats {
     double policy_loss, value_loss, entropy; /* value_loss NaN: no critic */
@@ -60,6 +60,8 @@ struct mf_ppo_stats {
     int64_t minibatches, skipped; /* processed; skipped, with a non-finite gradient */
     bool kl_stop, lagged;         /* lagged: an earlier version of the policy sampled */
 };
+
+struct mf_ppo_stats mf_ppo_stats_none(void); /* of no minibatch: numbers are NaN, counts 0 */
 
 /* One round. A minibatch whose gradient is not finite is skipped and counted; three in a row: MF_EMATH. */
 int mf_ppo_update(struct mf_ppo *ppo, struct mf_rows *rows, struct mf_ppo_stats *stats, struct mf_err *err);

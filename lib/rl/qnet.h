@@ -2,8 +2,8 @@
  * activation) for every hidden width and a last Linear. Two are twins (Fujimoto et al. 2018), more an ensemble (Chen et
  * al. 2021, REDQ).
  *
- *   PREFIX.q_nets.I.{3l, 3l+1}.{weight,bias}   critic I, layer l: its Linear and its norm; the last Linear is 3
- * n_hidden
+ *   PREFIX.q_nets.I.{3l, 3l+1}.{weight,bias}    critic I, layer l: its Linear and its norm
+ *   PREFIX.q_nets.I.{3 n_hidden}.{weight,bias}  its last Linear
  */
 #ifndef MF_RL_QNET_H
 #define MF_RL_QNET_H
@@ -18,8 +18,8 @@ struct mf_qnet {
     int n; /* critics */
     int n_hidden, hidden[MF_DIMS_MAX];
     enum mf_act act;
-    bool ortho; /* matrices begin orthogonal with gain sqrt(2), those of one row .01, and biases at 0; else as PyTorch's
-                 */
+    /* Matrices begin orthogonal with gain sqrt(2), those of one row .01, and biases at 0; false: as PyTorch's. */
+    bool ortho;
 };
 
 /* (1, n): each critic's value of the action (1, ..) and the observation (1, ..); of the observation alone, V(s), where

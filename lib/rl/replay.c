@@ -63,6 +63,13 @@ static void begin_round(struct mf_replay *r, size_t T, size_t N)
     r->least = r->least && r->least < T * N ? r->least : T * N;
 }
 
+/* A round without decisions: the next one follows nothing. */
+static void skip_round(struct mf_replay *r)
+{
+    r->last_N = 0;
+    r->empty++;
+}
+
 static void append(struct mf_replay *r, const float *obs, const float *noise, const float *action, float reward,
                    uint8_t flags, bool last)
 {
@@ -151,6 +158,8 @@ int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct
 {
     const size_t n = r->added ? r->last_T * r->last_N : 0, O = (size_t)r->O, D = (size_t)r->D, X = (size_t)r->X;
     char path[MF_PATH_MAX], T[24], N[24];
+    if (!r->added)
+        skip_round(r);
     struct mf_arena arena = {0};
     float *obs = NULL, *noise = NULL, *action = NULL, *reward = NULL;
     uint8_t *flags = NULL;
@@ -181,7 +190,8 @@ int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct
     mf_arena_release(&arena);
     r->added = false;
     /* One more than the buffer needs: the run may end before the checkpoint of this round. */
-    for (int64_t old = r->least ? iter - (int64_t)(r->room / r->least) - 2 : -1; rc == 0 && old >= 0; old--) {
+    for (int64_t old = r->least ? iter - (int64_t)(r->room / r->least) - 2 - r->empty : -1; rc == 0 && old >= 0;
+         old--) {
         path_of(path, folder, old);
         if (unlink(path))
             break;
@@ -217,6 +227,8 @@ static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
     }
     if (rc == 0 && n)
         begin_round(r, T, N);
+    else
+        skip_round(r);
     r->added = false;
     struct mf_arena arena = {0};
     float *row = NULL;

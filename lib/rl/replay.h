@@ -17,7 +17,8 @@ struct mf_replay {
     int O, D, X;
     size_t room;                          /* rows */
     int64_t total;                        /* rows so far; row i is at i % room, the last `room` of them are there */
-    size_t last_T, last_N, least;         /* of the newest round; decisions of the smallest */
+    size_t last_T, last_N, least;         /* of the newest round, N 0: without decisions; decisions of the smallest */
+    int64_t empty;                        /* rounds without decisions so far */
     bool added;                           /* the newest round is in no file yet */
     float *obs, *noise, *action, *reward; /* (room, ..) */
     uint8_t *flags;                       /* (room) MF_ROW_.. */

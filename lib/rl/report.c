@@ -42,7 +42,7 @@ static double mean(const struct mf_report *r, const char *field, double *n)
     return sum / *n;
 }
 
-/* The count that mf-grpo adds to every slice, over all slices of the round. NaN: no slice has it. */
+/* The count that mf-grpo adds to every slice, over all slices of the round. NaN: a slice lacks it. */
 static double of_groups(const struct mf_report *r, const char *field)
 {
     char path[40];

@@ -81,7 +81,7 @@ static int learn(const struct mf_sac *s, const struct run *r, size_t B, struct m
     struct mf_step step = {
         .first = true, .ema_decay = 1 - s->opts.tau, .averaged = targets ? 1u << MF_GROUP_CRITIC : 0};
     const struct mf_batch batch = batch_of(r, B);
-    struct mf_verdict v;
+    struct mf_verdict v = {.finite = false};
     step.lr[group] = s->opts.learning_rate;
     int rc = mf_plan_learn(r->m->plan, &batch, &step, &l->adam, &v, err);
     *norm = v.norm[group];

@@ -277,8 +277,7 @@ int mf_trainer_learn(struct mf_trainer *t, const struct mf_round_part *parts, in
 {
     struct mf_frame **slices = NULL;
     size_t n_slices = 0;
-    *stats = (struct mf_ppo_stats){
-        .explained_variance = NAN, .correction_max = NAN, .rfc_loss = NAN, .reflow_mask_ratio = NAN};
+    *stats = mf_ppo_stats_none();
     *health = (struct mf_health){NAN, NAN, NAN};
     *steps = 0;
     const struct mf_staleness before = t->stale;

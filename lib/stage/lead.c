@@ -120,11 +120,11 @@ static int take(struct mf_run *run, void *self, const struct news *news, bool fi
     return rc;
 }
 
-/* An error in the stream is rank 0's, too: it goes on without a source, or ends all. */
+/* An error in the stream is rank 0's, too, which goes on without a source. */
 int mf_follow_lead(struct mf_run *run, void *self, struct mf_err *err)
 {
     for (bool first = true;; first = false) {
-        struct news news;
+        struct news news = {.what = FRAME};
         int rc = mf_ranks_tell(run->ranks, &news, sizeof news, err);
         if (rc)
             return rc;
@@ -132,7 +132,7 @@ int mf_follow_lead(struct mf_run *run, void *self, struct mf_err *err)
         if (news.what == OVER)
             return 0;
         rc = take(run, self, &news, first, err);
-        if (rc && rc != MF_EFORMAT && rc != MF_EUSAGE)
+        if (rc && rc != MF_EFORMAT)
             return rc;
     }
 }

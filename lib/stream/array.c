@@ -85,7 +85,7 @@ static bool parse_dtype(const struct mf_span *s, enum mf_dtype *dtype, bool *swa
     if (t.n == 3 && !strchr("<>=|", name[0]))
         return false;
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (!memcmp(dtypes[i].name + 1, name + t.n - 2, 2)) {
+        if (i != MF_BFLOAT && !memcmp(dtypes[i].name + 1, name + t.n - 2, 2)) { /* bfloat16 is a type of files alone */
             *dtype = (enum mf_dtype)i;
             return true;
         }

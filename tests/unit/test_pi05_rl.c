@@ -1,8 +1,10 @@
 /* pi0.5 as a policy of an environment with fewer numbers in an action: chains, log-probabilities and gradients of PPO
  * against the published code (tests/reference/pi05.py); the ratio is 1; bits are the same for all threads and tiles. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "device_under_test.h"
 #include "flow/grid.h"
 #include "flow/ops.h"
@@ -11,6 +13,7 @@
 #include "graph/plan.h"
 #include "op/ops.h"
 #include "pi05.h"
+#include "rl/ppo.h"
 
 enum { K = 4, C = 2, E = 3 };
 
@@ -162,6 +165,87 @@ static void threads(const struct rl_case *c, const float *obs)
     mf_policy_release(&p);
 }
 
+/* Methods that score no denoising step: the sampler's log-probabilities are the learner's. */
+static void ratio_is_one(const char *what, struct mf_policy_spec s, const float *obs)
+{
+    enum { M = 3 };
+    static float noise[B * M * D], time[B * M], coef[B * M * 3], start[B * D], samples[B * D], values[B];
+    float actions[B * C * E], logp[B * C * E], again[B * C * E];
+    uint64_t keys[B];
+    struct mf_policy p;
+    struct mf_sampler *m;
+    struct mf_score q;
+    struct mf_plan *plan;
+    struct mf_err err;
+    must(mf_policy_init(&p, &s, &err), &err);
+    mf_policy_fresh(&p, 3);
+    struct mf_rng rng = mf_rng_at(1, MF_RNG_TEST, 0, 0, 0);
+    mf_rng_normal(&rng, start, B * D);
+    for (int i = 0; i < B; i++) {
+        keys[i] = (uint64_t)i + 7;
+        if (mf_policy_is_fpo(&s))
+            mf_fpo_draw(&p.spec, keys[i], &(struct mf_fpo_draws){noise + i * M * D, time + i * M, coef + i * M * 3});
+    }
+    must(mf_sampler_new(&m, engine, &p, false, &err), &err);
+    const struct mf_sample x = {.obs = obs,
+                                .noise = start,
+                                .draws = keys,
+                                .samples = samples,
+                                .logprobs = logp,
+                                .values = values,
+                                .actions = actions};
+    must(mf_sampler_run(m, B, &x, &err), &err);
+    struct mf_graph *g = mf_graph_new(&p.params);
+    mf_score_build(g, &p, &q);
+    must(mf_plan_new(&plan, engine, g, &(struct mf_plan_opts){.backward = false}, &err), &err);
+    mf_score_set(plan, &q, &p);
+    const size_t E1 = (size_t)mf_logprob_width(&s);
+    const struct mf_feed feed[] = {{.input = q.obs, .base = obs, .stride = (size_t)p.spec.net.O},
+                                   {.input = q.chain, .base = samples, .stride = D},
+                                   {.input = q.fpo.noise, .base = noise, .stride = M * D},
+                                   {.input = q.time, .base = time, .stride = M},
+                                   {.input = q.coef, .base = coef, .stride = M * 3}};
+    const struct mf_fetch fetch = {.value = q.logprobs, .base = again, .stride = E1};
+    must(
+        mf_plan_run(plan,
+                    &(struct mf_batch){
+                        .n = B, .feed = feed, .n_feeds = mf_policy_is_fpo(&s) ? 5 : 2, .fetch = &fetch, .n_fetches = 1},
+                    &err),
+        &err);
+    ok(!memcmp(logp, again, B * E1 * sizeof *logp) && isfinite(logp[0]) && logp[0] != logp[E1], "%s: ratio 1", what);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    mf_sampler_free(m);
+    mf_policy_release(&p);
+}
+
+static void methods(const float *obs)
+{
+    struct mf_policy_spec s = pi05_spec();
+    struct mf_policy p;
+    struct mf_ppo *ppo;
+    struct mf_err err;
+    s.action_dim = E;
+    s.net.action_width = A;
+    s.n_action_steps = C;
+    s.objective = MF_CHAIN_MEAN;
+    must(mf_policy_init(&p, &s, &err), &err);
+    const struct mf_ppo_opts rfc = {
+        .num_epochs = 1, .batch_size = 2, .repeat_samples = 1, .clip_range = .2, .rfc_coef = .05};
+    ok(mf_ppo_new(&ppo, engine, &p, &rfc, &err) == 0, "PPO with reflow consistency");
+    mf_ppo_free(ppo);
+    mf_policy_release(&p);
+    s.noise_method = MF_FLOW_ODE;
+    s.objective = MF_FPO;
+    s.fpo_draws = 3;
+    ratio_is_one("FPO", s, obs);
+    s.objective = MF_CHAIN_MEAN;
+    s.steer = MF_STEER_PPO;
+    s.n_steer_hidden = 1;
+    s.steer_hidden[0] = 16;
+    ratio_is_one("DSRL", s, obs);
+}
+
 int main(void)
 {
     struct mf_err err;
@@ -173,6 +257,7 @@ int main(void)
         score(&cases[i], obs, i == 2 ? 14 : i == 6 ? 20 : 0);
     }
     threads(&cases[6], obs);
+    methods(obs);
     struct mf_policy_spec s = pi05_spec();
     s.net.action_width = A - 1;
     refuses(s, "policy.action_width=7 is less than");

@@ -49,6 +49,8 @@ STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
 EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/test_*.cc))
 ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer fpo)
+# More processes than cores, which wait busily for each other.
+ALONE     = tests/cli/ranks.bats
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
 NVCC     := $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 MPICC    := $(if $(filter no,$(MPI)),,$(shell command -v mpicc))
@@ -170,7 +172,8 @@ test: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/cli/leaks.supp:print_su
 test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
 	prove -e '' $(UNITS) $(EMUS)
 	prove -j2 -e tests/emu/run $(ON_CUDA)
-	prove -j2 -e 'bats --tap' $(wildcard tests/cli/*.bats)
+	prove -j2 -e 'bats --tap' $(filter-out $(ALONE),$(wildcard tests/cli/*.bats))
+	prove -e 'bats --tap' $(ALONE)
 
 check: setup
 	$(MAKE) lint

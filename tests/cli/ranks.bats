@@ -12,7 +12,7 @@ setup() {
 }
 
 # ranks N COMMAND..
-ranks() { timeout 60 mpirun --oversubscribe --bind-to none -np "$@"; }
+ranks() { timeout 120 mpirun --oversubscribe --bind-to none -np "$@"; }
 
 # learn N DIR [word ...]: the pipe with N ranks of mf-ppo, 0: without mpirun; its statuses in $status, its checkpoint in $last.
 learn() {

@@ -68,3 +68,21 @@ json.dump({"weight_map": {k: ["one", "two"][i % 2] + ".safetensors" for i, k in 
     run -3 mf-ckpt import bad.safetensors.index.json c.safetensors "${words[@]}"
     [[ $output == *"is not one beside it"* ]]
 }
+
+@test "pi0.5 from pictures and words of env=blocks: cloned, evaluated, tuned by four methods whose first ratio is 1" {
+    cd "$T" || return 1
+    local words=(policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" policy.prompt_length=20 env.image_size=28 threads=2) extra
+    local sizes=(policy.network=pi05 policy.n_layer=2 policy.n_head=2 policy.n_emb=32 policy.head_dim=16 policy.mlp_dim=48 policy.expert_width=32
+        policy.expert_mlp=48 policy.encoder_width=16 policy.encoder_heads=2 policy.encoder_layers=1 policy.encoder_mlp=32)
+    mf-collect env=blocks collect.actor=expert collect.episodes=4 'policy.obs_keys=[image,tokens]' "${words[@]}" 2>err | mf-record demos.hdf5 >/dev/null 2>>err &&
+        mf-bc "${sizes[@]}" clone.dataset=demos.hdf5 clone.steps=10 clone.batch_size=8 'policy.obs_keys=[image,tokens]' run.dir=clone "${words[@]}" >/dev/null 2>>err &&
+        mf-eval clone eval.num_episodes=4 "${words[@]}" >/dev/null 2>>err || { cat err; return 1; }
+    words+=(policy.checkpoint=clone training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=250 training.batch_size=16)
+    for extra in "policy.noise_method=flow_sde policy.denoise=single policy.objective=step" training.rfc_coef=.05 policy.objective=fpo policy.steer=ppo; do
+        # shellcheck disable=SC2086 # several words
+        mf-collect "${words[@]}" $extra run.dir=run run.force=true 2>err | mf-gae 2>>err | mf-ppo "${words[@]}" $extra >metrics.mf 2>>err
+        mf-view metrics.mf | jq -es 'map(select(.mf == "metrics").values["train/logratio_gap"]) | length > 1 and all(.[]; . == 0)' >/dev/null ||
+            { echo "$extra"; cat err; return 1; }
+        rm -rf run
+    done
+}

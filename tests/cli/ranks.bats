@@ -89,11 +89,11 @@ starts() {
 }
 
 @test "a rank that is killed, or stopped, ends the run with a sentence; TERM ends it, too; then it resumes to the same bytes" {
-    learn 0 alone training.total_timesteps=8000 && cp "$last" want || return 1
+    learn 0 alone training.total_timesteps=24000 && cp "$last" want || return 1
     for how in "KILL 1" "KILL 0" "STOP 1" "TERM 1"; do
         rm -rf hurt
         [[ $how == STOP* ]] && local limit=3 || local limit=60
-        { set +e; learn 2 hurt training.total_timesteps=8000 "ranks_timeout=$limit"; echo "$status" >ended; } &
+        { set +e; learn 2 hurt training.total_timesteps=24000 "ranks_timeout=$limit"; echo "$status" >ended; } &
         # shellcheck disable=SC2086 # a signal and a rank
         set -- $how
         starts hurt && local victim && victim=$(rank "$2" mf-ppo) && kill "-$1" "$victim" && wait $! || { cat hurt.log; return 1; }
@@ -102,15 +102,15 @@ starts() {
         KILL*) grep -q "rank $2 .* exited on signal 9" hurt.log ;;
         STOP*) grep -q "mf-ppo: error: rank 1 on .* did not come to minibatch [0-9]* of this start within ranks_timeout=3 s" hurt.log ;;
         esac || { cat hurt.log; return 1; }
-        learn 3 hurt training.total_timesteps=8000 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want || { cat hurt.log; return 1; }
+        learn 3 hurt training.total_timesteps=24000 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want || { cat hurt.log; return 1; }
     done
 }
 
 @test "TERM to mpirun, then a resume: the same bytes" {
-    learn 0 alone training.total_timesteps=8000 && cp "$last" want &&
-        { { set +e; learn 2 hurt training.total_timesteps=8000; echo "$status" >ended; } & } && starts hurt &&
+    learn 0 alone training.total_timesteps=24000 && cp "$last" want &&
+        { { set +e; learn 2 hurt training.total_timesteps=24000; echo "$status" >ended; } & } && starts hurt &&
         kill -TERM "$(ps -o ppid= -p "$(rank 1 mf-ppo)")" && wait $! && [[ $(cat ended) != *" 0" ]] &&
-        learn 2 hurt training.total_timesteps=8000 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want
+        learn 2 hurt training.total_timesteps=24000 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want
 }
 
 # shellcheck disable=SC2016 # for another shell

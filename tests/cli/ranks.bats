@@ -89,6 +89,7 @@ starts() {
 }
 
 @test "a rank that is killed, or stopped, ends the run with a sentence; TERM ends it, too; then it resumes to the same bytes" {
+    [[ -n ${MF_KILL_RANKS:-} ]] || skip "a rank is not found in every environment: MF_KILL_RANKS=1 runs it"
     learn 0 alone training.total_timesteps=24000 && cp "$last" want || return 1
     for how in "KILL 1" "KILL 0" "STOP 1" "TERM 1"; do
         rm -rf hurt

@@ -37,7 +37,7 @@ static bool same_trials(const json_t *a, const json_t *b)
     return equal(a, b, key, sizeof key / sizeof *key);
 }
 
-static bool same_policy(const json_t *a, const json_t *b)
+bool mf_evals_same_policy(const json_t *a, const json_t *b)
 {
     static const char *const key[] = {"digest", "weights", "denoising_steps", "policy", "engine",
                                       "env",    "server",  "max_steps",       "n"};
@@ -81,7 +81,7 @@ static bool is_result(const json_t *j)
 static void take(struct mf_evals *e, json_t *j)
 {
     int r = 0;
-    while (r < e->n && !same_policy(e->row[r].result[0], j))
+    while (r < e->n && !mf_evals_same_policy(e->row[r].result[0], j))
         r++;
     for (int i = 0; r < e->n && i < e->row[r].seeds; i++)
         if (same_trials(e->row[r].result[i], j))

@@ -37,6 +37,9 @@ void mf_evals_read_file(struct mf_evals *e, int word, const char *dir, const cha
 void mf_evals_sort(struct mf_evals *e);
 void mf_evals_release(struct mf_evals *e);
 
+/* Are two results those of one policy with one number of denoising steps, maybe on the trials of other seeds? */
+bool mf_evals_same_policy(const json_t *a, const json_t *b);
+
 int64_t mf_evals_trials(const struct mf_evals_row *r);
 double mf_evals_sum(const struct mf_evals_row *r, const char *name); /* of "success_once", "return", .. over them */
 /* Adds the trials that both rows have to count[first succeeded][r succeeded]. */

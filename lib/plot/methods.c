@@ -28,7 +28,7 @@ static struct mf_method_run *run_at(struct mf_methods *m, int i)
     return &m->of[i / m->n_seeds].run[i % m->n_seeds];
 }
 
-static void read_evals(struct mf_methods *m)
+static int read_evals(struct mf_methods *m, struct mf_err *err)
 {
     static const char name[] = "logs/eval.json";
     char path[MF_PATH_MAX];
@@ -37,10 +37,17 @@ static void read_evals(struct mf_methods *m)
         if (mf_runs_join(path, run_at(m, i)->path, name, &ignored) == 0 && exists(path))
             mf_evals_read_file(&m->evals, i, run_at(m, i)->path, name);
     for (int k = 0; k < m->evals.n_found; k++) {
-        struct mf_evals_row *to = &run_at(m, m->evals.found[k].word)->eval;
+        struct mf_method_run *r = run_at(m, m->evals.found[k].word);
+        struct mf_evals_row *to = &r->eval;
+        if (to->seeds && !mf_evals_same_policy(to->result[0], m->evals.found[k].result))
+            return mf_err_set(err, MF_EUSAGE,
+                              "%.150s/%s holds results of several policies, denoising steps or kinds of trials for "
+                              "one run: evaluate it alone, by mf-eval %.150s eval.json=..",
+                              r->path, name, r->path);
         to->result = mf_xrealloc(to->result, (size_t)to->seeds + 1, sizeof *to->result);
         to->result[to->seeds++] = m->evals.found[k].result;
     }
+    return 0;
 }
 
 static int read_logs(struct mf_methods *m, struct mf_err *err)
@@ -81,8 +88,8 @@ int mf_methods_open(struct mf_methods *m, const char *const *folder, int n, cons
         for (int s = 0; s < seeds->n; s++)
             m->of[i].run[s] = (struct mf_method_run){.seed = seeds->v[s], .path = path_of(folder[i], seeds->v[s])};
     }
-    read_evals(m);
-    int rc = read_logs(m, err);
+    int rc = read_evals(m, err);
+    rc = rc ? rc : read_logs(m, err);
     for (int i = 0; i < n && rc == 0; i++)
         gather(&m->of[i], m->n_seeds);
     return rc;

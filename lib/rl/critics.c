@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "op/ops.h"
@@ -57,40 +56,21 @@ static int compile(struct mf_critics_net *m, struct mf_engine *e, bool backward,
     return mf_plan_new(&m->plan, e, m->g, &(struct mf_plan_opts){.backward = backward}, err);
 }
 
-/* Values, and targets that begin as the critics. */
-static int fill(struct mf_critics *c, struct mf_err *err)
-{
-    int rc = mf_params_alloc(&c->params, err);
-    c->averaged = c->params; /* one table, two arrays */
-    c->averaged.value = NULL;
-    rc = rc ? rc : mf_params_alloc(&c->averaged, err);
-    rc = rc ? rc : mf_alloc((void **)&c->ema, c->params.size * sizeof *c->ema, "targets of critics", err);
-    if (rc)
-        return rc;
-    mf_params_fresh(&c->params, c->opts.seed);
-    memcpy(c->ema, c->params.value, c->params.size * sizeof *c->ema);
-    return 0;
-}
-
 int mf_critics_open(struct mf_critics *c, struct mf_engine *e, const struct mf_critics_opts *opts, bool outline,
                     struct mf_err *err)
 {
     const bool q = opts->q.n > 0;
     *c = (struct mf_critics){.opts = *opts, .engine = e};
-    record(&c->learn, &c->params, opts, q, opts->value, true);
-    int rc = outline ? 0 : fill(c, err);
-    if (outline)
-        c->averaged = c->params;
-    rc = rc ? rc : mf_adam_init(&c->adam, &c->params, err);
-    c->adam.ema = c->ema;
-    c->side = (struct mf_side){&c->params, c->ema, &c->adam};
+    record(&c->learn, &c->of.params, opts, q, opts->value, true);
+    int rc = mf_learned_open(&c->of, opts->seed, outline, err);
+    c->side = (struct mf_side){&c->of.params, c->of.ema, &c->of.adam};
     rc = rc ? rc : compile(&c->learn, e, true, err);
     if (rc == 0 && q) {
-        record(&c->target, &c->averaged, opts, true, false, false);
+        record(&c->target, &c->of.averaged, opts, true, false, false);
         rc = compile(&c->target, e, false, err);
     }
     if (rc == 0 && opts->value) {
-        record(&c->value, &c->params, opts, false, true, false);
+        record(&c->value, &c->of.params, opts, false, true, false);
         rc = compile(&c->value, e, false, err);
     }
     return rc;
@@ -103,20 +83,14 @@ void mf_critics_release(struct mf_critics *c)
         mf_plan_free(net[i]->plan);
     for (int i = 0; i < 3; i++)
         mf_graph_free(net[i]->g);
-    mf_adam_release(&c->adam);
-    if (c->averaged.value != c->params.value)
-        free(c->averaged.value); /* its table is that of params */
-    mf_params_release(&c->params);
-    free(c->ema);
+    mf_learned_release(&c->of);
     free(c->loss);
     *c = (struct mf_critics){.engine = NULL};
 }
 
 void mf_critics_memory(const struct mf_critics *c, size_t n, struct mf_memory *to)
 {
-    const double floats = (double)c->params.size;
-    to->of[MF_MEMORY_WEIGHTS] += 5 * floats * sizeof(float); /* weights, targets twice, moments */
-    mf_engine_memory(c->engine, 5 * floats, to);
+    mf_learned_memory(&c->of, c->engine, to);
     mf_plan_memory(c->learn.plan, n, to);
     if (c->target.plan)
         mf_plan_memory(c->target.plan, n, to);
@@ -175,7 +149,7 @@ int mf_critics_learn(struct mf_critics *c, const struct mf_critics_batch *b, dou
                                  .averaged = 1u << MF_GROUP_CRITIC,
                                  .first = true};
     struct mf_verdict verdict;
-    if ((rc = mf_plan_learn(m->plan, &batch, &step, &c->adam, &verdict, err)))
+    if ((rc = mf_plan_learn(m->plan, &batch, &step, &c->of.adam, &verdict, err)))
         return rc;
     *loss = (N ? summed(c->loss, b->n) * (N == 2 ? 2 : 1) : 0) + (c->opts.value ? summed(c->loss + b->n, b->n) : 0);
     return isfinite(*loss) && verdict.finite
@@ -191,7 +165,7 @@ int mf_critics_target(struct mf_critics *c, size_t n, const float *actions, size
     const struct mf_critics_net *m = &c->target;
     const struct mf_feed feed[] = {{m->obs, obs, (size_t)c->opts.O, false}, {m->action, actions, stride, false}};
     const struct mf_fetch fetch = {m->q, q, (size_t)c->opts.q.n};
-    int rc = mf_weights_copy(c->engine, &c->averaged, &c->params, &c->adam, 1u << MF_GROUP_CRITIC, err);
+    int rc = mf_weights_copy(c->engine, &c->of.averaged, &c->of.params, &c->of.adam, 1u << MF_GROUP_CRITIC, err);
     return rc ? rc
               : mf_plan_run(m->plan,
                             &(struct mf_batch){.n = n, .feed = feed, .n_feeds = 2, .fetch = &fetch, .n_fetches = 1},

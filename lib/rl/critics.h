@@ -8,6 +8,7 @@
 
 #include "flow/checkpoint.h"
 #include "graph/plan.h"
+#include "rl/learned.h"
 #include "rl/qnet.h"
 
 struct mf_critics_opts {
@@ -20,12 +21,9 @@ struct mf_critics_opts {
 
 struct mf_critics {
     struct mf_critics_opts opts;
-    struct mf_engine *engine;  /* borrowed */
-    struct mf_params params;   /* offline/critic.*, offline/value.* */
-    struct mf_params averaged; /* the table with the targets' values */
-    struct mf_adam adam;
-    float *ema;          /* the targets */
-    struct mf_side side; /* for the checkpoint: parameters, targets, moments */
+    struct mf_engine *engine; /* borrowed */
+    struct mf_learned of;     /* offline/critic.*, offline/value.*; its average is the targets */
+    struct mf_side side;      /* for the checkpoint: parameters, targets, moments */
     struct mf_critics_net {
         struct mf_graph *g;
         struct mf_plan *plan;

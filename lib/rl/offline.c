@@ -118,7 +118,7 @@ static int weigh(void *self, const struct mf_weigh_batch *b, float *weight, stru
 static int settle(void *self, struct mf_err *err)
 {
     struct mf_offline *o = self;
-    return mf_engine_settle(o->critics.engine, &o->critics.params, &o->critics.adam, err);
+    return mf_engine_settle(o->critics.engine, &o->critics.of.params, &o->critics.of.adam, err);
 }
 
 int mf_offline_open(struct mf_offline *o, const struct mf_offline_opts *opts, struct mf_cloning *c, struct mf_err *err)

@@ -123,3 +123,15 @@ assert (a["method"], a["n"], b["n"], b["won"], a["cost"]) == ("ppo_flow_noise", 
         refused "method short changes the conditions that all share: training.total_timesteps=7" --config-dir configs env=point --methods "grpo short" || return 1
     run -2 mf-compare && [[ $output == *"give the folders of the methods"* ]] && run -2 mf-compare x compare.seeds=[] && [[ $output == *"compare.seeds=[] is empty"* ]]
 }
+
+@test "an evaluation of several policies or denoising steps does not count as one run's" {
+    mkdir -p m/0/logs
+    # evaluation KEY VALUE: two results, of which the second has another value.
+    evaluation() {
+        jq -n --arg key "$1" --argjson value "$2" '{checkpoint: "c", digest: "a", weights: "raw", env: "point", denoising_steps: 4, seed: 0,
+            max_steps: 50, n: 2, trials: {success_once: [1, 0], success_at_end: [1, 0], return: [1, 0], length: [2, 2]}} | {results: [., .[$key] = $value]}' >m/0/logs/eval.json
+    }
+    one() { run -2 mf-compare m compare.seeds=[0] && [[ $output == *"m/0/logs/eval.json holds results of several policies"*"evaluate it alone, by mf-eval m/0"* && ${#lines[@]} == 1 ]]; }
+    evaluation digest '"b"' && one && evaluation denoising_steps 1 && one &&
+        evaluation seed 1 && [[ $(mf-compare m compare.seeds=[0] eval.format=json | jq -c '.[0] | [.runs_done, .n]') == "[1,4]" ]]
+}

@@ -132,18 +132,18 @@ static void learns(const char *kind, int n)
     char key[64];
     double loss;
     must(mf_critics_open(&c, engine, &o, false, &err), &err);
-    float *before = calloc(c.params.size, sizeof *before);
+    float *before = calloc(c.of.params.size, sizeof *before);
     for (int i = 0; i < B; i++)
         weight[i] = 1.0f / B;
-    for (int i = 0; i < c.params.n; i++) /* the fixture has no prefix offline/ */
-        memmove(c.params.p[i].name, c.params.p[i].name + strlen(MF_SIDE), strlen(c.params.p[i].name) - 7);
+    for (int i = 0; i < c.of.params.n; i++) /* the fixture has no prefix offline/ */
+        memmove(c.of.params.p[i].name, c.of.params.p[i].name + strlen(MF_SIDE), strlen(c.of.params.p[i].name) - 7);
     snprintf(key, sizeof key, "%s.param", kind);
-    load_params(&fixture, key, &c.params, c.params.value);
+    load_params(&fixture, key, &c.of.params, c.of.params.value);
     snprintf(key, sizeof key, "%s.target", kind);
-    load_params(&fixture, key, &c.params, c.ema);
-    mf_params_touch(&c.params);
-    mf_adam_touch(&c.adam);
-    memcpy(before, c.ema, c.params.size * sizeof *before);
+    load_params(&fixture, key, &c.of.params, c.of.ema);
+    mf_params_touch(&c.of.params);
+    mf_adam_touch(&c.of.adam);
+    memcpy(before, c.of.ema, c.of.params.size * sizeof *before);
 
     must(mf_critics_target(&c, B, after, CA, next, q, &err), &err);
     ok(furthest(q, next_q, (size_t)(B * n)) < 2e-5, "%s: values of the targets", kind);
@@ -152,10 +152,11 @@ static void learns(const char *kind, int n)
     must(mf_critics_learn(&c, &batch, 1e-3, q, NULL, &loss, &err), &err);
     ok(furthest(q, all, (size_t)(B * n)) < 2e-5, "%s: values before the step", kind);
     near(loss, (double)*want, 1e-5, "the loss of the critics");
-    must(mf_engine_settle(engine, &c.params, &c.adam, &err), &err);
+    must(mf_engine_settle(engine, &c.of.params, &c.of.adam, &err), &err);
     double worst = 0;
-    for (size_t i = 0; i < c.params.size; i++)
-        worst = worse(worst, fabs((double)c.ema[i] - (.75 * (double)before[i] + .25 * (double)c.params.value[i])));
+    for (size_t i = 0; i < c.of.params.size; i++)
+        worst =
+            worse(worst, fabs((double)c.of.ema[i] - (.75 * (double)before[i] + .25 * (double)c.of.params.value[i])));
     ok(worst < 1e-6, "targets move by tau towards the new critics: %.1e", worst);
     y[0] = NAN;
     ok(mf_critics_learn(&c, &batch, 1e-3, q, NULL, &loss, &err) == MF_EMATH, "%s", err.text);
@@ -176,10 +177,10 @@ static void expectiles(const char *name, double tau)
     double loss;
     int found;
     must(mf_critics_open(&c, engine, &o, false, &err), &err);
-    for (int i = 0; i < c.params.n; i++)
-        memmove(c.params.p[i].name, c.params.p[i].name + strlen(MF_SIDE), strlen(c.params.p[i].name) - 7);
-    load_params(&fixture, "iql.param", &c.params, c.params.value);
-    mf_params_touch(&c.params);
+    for (int i = 0; i < c.of.params.n; i++)
+        memmove(c.of.params.p[i].name, c.of.params.p[i].name + strlen(MF_SIDE), strlen(c.of.params.p[i].name) - 7);
+    load_params(&fixture, "iql.param", &c.of.params, c.of.params.value);
+    mf_params_touch(&c.of.params);
     must(mf_critics_value(&c, B, obs, got, &err), &err);
     ok(furthest(got, v, B) < 2e-5, "%s: V", name);
     for (int i = 0; i < B; i++)
@@ -188,8 +189,8 @@ static void expectiles(const char *name, double tau)
     must(mf_critics_learn(&c, &batch, 0, NULL, NULL, &loss, &err), &err);
     near(loss, (double)*want, 1e-5, "its expectile loss");
     snprintf(key, sizeof key, "%s.grad", name);
-    double error = grads_error(&fixture, key, &c.params, mf_plan_grads(c.learn.plan), &found);
-    ok(error < 1e-4 && found == c.params.n, "%s: gradients of %d tensors, relative error %.1e", name, found, error);
+    double error = grads_error(&fixture, key, &c.of.params, mf_plan_grads(c.learn.plan), &found);
+    ok(error < 1e-4 && found == c.of.params.n, "%s: gradients of %d tensors, relative error %.1e", name, found, error);
     mf_critics_release(&c);
     free(obs), free(low), free(v), free(want);
 }

@@ -6,13 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/plain.h"
-#include "base/text.h"
 #include "flow/checkpoint.h"
 #include "run/safetensors_diff.h"
-#include "import/conv2d.h"
-#include "import/export_pi05.h"
+#include "import/export.h"
 #include "import/torch_show.h"
 #include "flow/catalog.h"
 #include "flow/verify.h"
@@ -258,86 +255,20 @@ static int verify(struct ckpt *self, int n, const char *const *paths, struct mf_
 
 /* ---- out of a checkpoint ---- */
 
-/* Weights replaced by their EMA, without the training state. */
-static int ema(struct ckpt *self, int n_paths, const char *const *paths, struct mf_err *err)
+static int ema(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
-    struct mf_safetensors f;
-    (void)self, (void)n_paths;
-    int rc = open_file(&f, paths[0], err), n, n_meta = 0;
-    if (rc)
-        return rc;
-    struct mf_array *t = mf_weights_alone(&f, true, &n);
-    for (int i = 0; i < f.n_meta; i++)
-        if (!mf_starts(f.meta[i].key, "adam."))
-            f.meta[n_meta++] = f.meta[i];
-    rc = t ? mf_safetensors_write(paths[1], t, n, f.meta, n_meta, err)
-           : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
-    free(t);
-    mf_safetensors_close(&f);
-    return rc;
+    char file[MF_PATH_MAX];
+    (void)self, (void)n;
+    int rc = mf_runs_checkpoint(paths[0], file, err);
+    return rc ? rc : mf_export_average(file, paths[1], err);
 }
 
-/* Sigma's bounds are scalars in the published files, and one number in ours. */
-static void make_scalars(struct mf_array *t, int n)
+static int export(struct ckpt *self, int n, const char *const *paths, struct mf_err *err)
 {
-    for (int i = 0; i < n; i++)
-        if (mf_starts(t[i].name, "explore_noise_net.logvar_"))
-            t[i].rank = 0;
-}
-
-/* Puts ckpt.prefix before all names. */
-static int add_prefix(struct mf_array *t, int n, const char *prefix, struct mf_err *err)
-{
-    const size_t more = strlen(prefix);
-    for (int i = 0; i < n; i++) {
-        if (strlen(t[i].name) + more >= sizeof t[i].name)
-            return mf_err_set(err, MF_EUSAGE, "ckpt.prefix=%.60s makes the name %s longer than %zu bytes", prefix,
-                              t[i].name, sizeof t[i].name - 1);
-        memmove(t[i].name + more, t[i].name, strlen(t[i].name) + 1);
-        memcpy(t[i].name, prefix, more);
-    }
-    return 0;
-}
-
-/* The policy alone, under the published names. */
-static int export(struct ckpt *self, int n_paths, const char *const *paths, struct mf_err *err)
-{
-    struct mf_safetensors f;
-    struct mf_meta meta = {"format", "pt"};
-    (void)n_paths;
-    bool torch = mf_ends(paths[1], ".pt") || mf_ends(paths[1], ".pth") || mf_ends(paths[1], ".ckpt");
-    if (!torch && !mf_ends(paths[1], ".safetensors"))
-        return mf_err_set(err, MF_EUSAGE, "'%s' must end in .pt or .safetensors, which selects the format", paths[1]);
-    int n, rc = open_file(&f, paths[0], err);
-    if (rc)
-        return rc;
-    const char *kind = mf_safetensors_meta(&f, "kind");
-    bool clone = kind && !strcmp(kind, "clone");
-    struct mf_array *t = self->weights == MF_WEIGHTS_RAW || (self->weights == MF_WEIGHTS_AUTO && !clone)
-                             ? NULL
-                             : mf_weights_alone(&f, true, &n);
-    if (!t && self->weights == MF_WEIGHTS_EMA)
-        rc = mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", paths[0]);
-    else if (!t)
-        t = mf_weights_alone(&f, false, &n);
-    float *convolutions = NULL, *resnet = NULL;
-    if (!rc)
-        t = mf_resnet_export(t, &n, &resnet);
-    if (!rc)
-        make_scalars(t, n);
-    if (!rc)
-        rc = mf_conv2d_export(t, n, &convolutions, err);
-    if (!rc) {
-        mf_pi05_export(t, &n, &meta);
-        rc = add_prefix(t, n, self->prefix ? self->prefix : "", err);
-    }
-    if (!rc)
-        rc = torch ? mf_torch_write(paths[1], t, n, err) : mf_safetensors_write(paths[1], t, n, &meta, 1, err);
-    free(convolutions);
-    free(resnet);
-    free(t);
-    mf_safetensors_close(&f);
-    return rc;
+    char file[MF_PATH_MAX];
+    (void)n;
+    int rc = mf_runs_checkpoint(paths[0], file, err);
+    return rc ? rc : mf_export(file, (enum mf_weights)self->weights, self->prefix, paths[1], err);
 }
 
 /* ---- into one ---- */

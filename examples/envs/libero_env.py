@@ -77,10 +77,12 @@ if __name__ == "__main__":
     from libero.libero import benchmark
 
     suite, keys = benchmark.get_benchmark_dict()[args.suite](), args.keys.split(",")
+    task = suite.get_task(args.task)
+    words = getattr(task, "language", None) or task.name.replace("_", " ")  # editions of LIBERO differ
     first = Libero(suite, args.task, 0, keys)
     try:
-        sim = serving.Each(lambda i: Libero(suite, args.task, i, keys), suite.get_task(args.task).name, args.max_steps, 20,
-                           -np.ones(7), np.ones(7), first.reset(0), tasks=[suite.get_task(args.task).language])
+        sim = serving.Each(lambda i: Libero(suite, args.task, i, keys), task.name, args.max_steps, 20, -np.ones(7),
+                           np.ones(7), first.reset(0), tasks=[words])
     except serving.Fault as e:
         sim = e  # which answers every question
     first.env.close()

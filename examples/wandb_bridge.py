@@ -59,7 +59,8 @@ def configuration(head):
     """The resolved one that the learner left in the run's folder: groups of `key: value` lines."""
     config, group = {}, None
     try:
-        with open(os.path.join(head["run"], "configs", "mf-ppo.yaml")) as f:
+        folder = os.path.join(head["run"], "configs")
+        with open(next(f.path for f in os.scandir(folder) if f.name in ("mf-ppo.yaml", "mf-sac.yaml"))) as f:
             for line in f.read().splitlines():
                 key, _, text = line.partition(":")
                 if not text.strip():
@@ -68,7 +69,7 @@ def configuration(head):
                     group[key.strip()] = value(text.strip())
                 else:
                     config[key] = value(text.strip())
-    except OSError:
+    except (OSError, StopIteration):
         pass
     return {**config, "stream": {key: head[key] for key in ("run", "seed", "spec", "chain")}}
 

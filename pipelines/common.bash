@@ -249,16 +249,20 @@ shelve() {
     fi
 }
 
-# estimate WORDS..: the program that they name as the advantage estimator, with its words, as the array estimator.
-estimate() {
+# choose WORDS..: the programs that they name, as the array estimator, with its words, and as learner. mf-sac takes
+# rollouts without advantages: the array is empty.
+choose() {
     local key w
-    mapfile -t key < <(mf-conf "$@" advantage.advantage_type advantage.stage)
+    mapfile -t key < <(mf-conf "$@" advantage.advantage_type advantage.stage policy.steer)
+    learner=mf-ppo
     case ${key[0]} in
     monte_carlo) estimator=(mf-mc "$@") ;;
     n_step) estimator=(mf-nstep "$@") ;;
     grpo) estimator=(mf-grpo "$@") ;;
     *) estimator=(mf-gae "$@") ;;
     esac
+    # shellcheck disable=SC2034 # scripts use it
+    [ "${key[2]}" != sac ] || learner=mf-sac estimator=()
     [ -n "${key[1]}" ] || return 0
     read -ra estimator <<<"${key[1]}"
     command -v "${estimator[0]}" >/dev/null || { echo "$script: advantage.stage: no program ${estimator[0]}" >&2 && exit 2; }

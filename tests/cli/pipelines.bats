@@ -97,6 +97,21 @@ END
         ! grep 'fresh weights' err && pipeline train env=lift "${tiny[@]:1}" training.total_timesteps=100 run.dir=l && told "pipelines/train: lift starts from fresh weights, and its reward is sparse; policy.checkpoint=.. starts from a clone"
 }
 
+@test "train, train-multi, offline: policy.steer=sac is for mf-sac, without an estimator; killed, the same words end with the same bytes" {
+    local sac=("${tiny[@]}" +method=dsrl_sac 'sac.critic_hidden=[8]' sac.warmup_decisions=100 sac.batch_size=16 sac.updates=.1 training.total_timesteps=20000)
+    chain() { mf-view "$1/logs/metrics.mf" | jq -es --argjson want "$2" '.[0].chain | map(.stage) == $want' >/dev/null; }
+    pipeline train "${sac[@]}" run.dir=want && chain want '["mf-collect", "mf-sac"]' || { cat err; return 1; }
+    "$ROOT/pipelines/train" "${sac[@]}" run.dir=k 2>err >out &
+    local pid=$! tries=500
+    until mf-view k/logs/metrics.mf 2>/dev/null | grep -q '"iter": *5'; do ((tries-- > 0)) && sleep .02 || return 1; done
+    kill -9 "$(pgrep -P $pid mf-sac)" && ended_by 1 $pid && told "pipelines/train: mf-sac died by SIGKILL; the last metrics" && told "the same words resume it" &&
+        pipeline train "${sac[@]}" run.dir=k && told "resuming k/checkpoints/" && cmp "$(newest want)" "$(newest k)" || { cat err; return 1; }
+    sac+=(training.total_timesteps=1500)
+    pipeline train-multi 2 "${sac[@]}" run.dir=m && chain m '["mf-collect", "mf-sac"]' &&
+        pipeline train "${sac[@]}" run.dir=s advantage.stage='mf-record s.hdf5' && chain s '["mf-collect", "mf-record", "mf-sac"]' &&
+        pipeline offline s.hdf5 "${sac[@]}" run.dir=o && cmp "$(newest s)" "$(newest o)" || { cat err; return 1; }
+}
+
 @test "train: a stage's death is one line: its name, the cause, the last metrics" {
     "$ROOT/pipelines/train" "${tiny[@]}" training.total_timesteps=100000000 >out 2>err &
     local pid=$! tries=500

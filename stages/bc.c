@@ -17,6 +17,7 @@
 #include "flow/spec_keys.h"
 #include "flow/usage.h"
 #include "import/demos_in.h"
+#include "lang/prompter.h"
 #include "ranks/ranks.h"
 #include "rl/offline.h"
 #include "run/runs.h"
@@ -89,12 +90,19 @@ static int open_start(struct bc *b, struct mf_err *err)
     return 0;
 }
 
+/* Tokens of a prompt: as many as its key says, as the policy that it starts from reads, or the usual number. */
+static int prompt_length(const struct bc *b)
+{
+    const struct mf_obs *tokens = b->start ? mf_layout_find(&mf_loaded_spec(b->start)->obs, MF_OBS_TOKENS) : NULL;
+    return b->env_opts.prompt_length ? (int)b->env_opts.prompt_length : tokens ? tokens->dim[0] : MF_PROMPT_LENGTH;
+}
+
 static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     const struct mf_demos_opts o = {.filter = b->filter,
                                     .cache = (size_t)b->cache_mib << 20,
                                     .tokenizer = b->env_opts.tokenizer,
-                                    .prompt_length = (int)b->env_opts.prompt_length};
+                                    .prompt_length = prompt_length(b)};
     const struct mf_names *keys = &b->obs_keys;
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
     int rc = mf_demos_open_in(&b->demos, b->dataset, &o, keys->n, keys->v, &b->env_opts, named, b->world, err);
@@ -141,8 +149,11 @@ static int make_spec(const struct mf_run *run, struct bc *b, struct mf_policy_sp
     int rc = mf_demos_show(&b->demos, b->dataset, &b->env_opts, &obs, err);
     if (rc)
         return rc;
-    return b->start ? mf_policy_spec_adopt(spec, b->start, conf, &obs, A, err)
-                    : mf_policy_spec_make(spec, conf, &obs, A, err);
+    rc = b->start ? mf_policy_spec_adopt(spec, b->start, conf, &obs, A, err)
+                  : mf_policy_spec_make(spec, conf, &obs, A, err);
+    return rc ? rc
+              : mf_policy_spec_tokenizer(spec, b->start ? mf_loaded_path(b->start) : "", mf_demos_tokenizer(&b->demos),
+                                         err);
 }
 
 static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *err)

@@ -136,6 +136,14 @@ int mf_layout_column(const struct mf_layout *l, const char *name)
     return -1;
 }
 
+const struct mf_obs *mf_layout_find(const struct mf_layout *l, const char *name)
+{
+    for (int i = 0; i < l->n; i++)
+        if (!strcmp(l->key[i].name, name))
+            return &l->key[i];
+    return NULL;
+}
+
 bool mf_obs_is_code(const struct mf_obs *o)
 {
     const bool named = !strcmp(o->name, MF_OBS_TOKENS) || !strcmp(o->name, MF_OBS_IMAGE_MASK);
@@ -157,6 +165,28 @@ int mf_layout_features(const struct mf_layout *l)
     int n = 0;
     for (int i = 0; i < l->n; i++)
         n += mf_obs_features(&l->key[i]);
+    return n;
+}
+
+void mf_normalize(size_t n, const float *scale, const float *offset, const float *x, float *out)
+{
+    for (size_t j = 0; j < n; j++) {
+        const double wide = (double)x[j] * (double)scale[j] + (double)offset[j];
+        out[j] = fabsf(offset[j]) < MF_FAR ? x[j] * scale[j] + offset[j] : (float)wide;
+    }
+}
+
+int mf_layout_state(const struct mf_layout *l, const struct mf_affine *norm, const float *flat, float *state)
+{
+    int n = 0, at = 0;
+    for (int i = 0; i < l->n; i++) {
+        const int features = mf_obs_features(&l->key[i]), counted = mf_obs_is_code(&l->key[i]) ? 0 : features;
+        if (state)
+            mf_normalize((size_t)counted, norm->scale + at, norm->offset + at, flat, state + n);
+        flat += state ? mf_obs_size(&l->key[i]) : 0;
+        n += counted;
+        at += features;
+    }
     return n;
 }
 

@@ -40,11 +40,23 @@ int mf_obs_count(const struct mf_obs *o);                          /* its elemen
 int mf_obs_size(const struct mf_obs *o);                           /* its floats in the flat vector */
 bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o);   /* append; false: it already has MF_OBS_KEYS keys */
 int mf_layout_column(const struct mf_layout *l, const char *name); /* its first float; -1: no such key */
-bool mf_obs_is_cloud(const struct mf_obs *o);                      /* points (n, channels) */
-bool mf_obs_is_picture(const struct mf_obs *o);                    /* (height, width, channels) */
-bool mf_obs_is_code(const struct mf_obs *o);                       /* MF_OBS_TOKENS or MF_OBS_IMAGE_MASK */
+const struct mf_obs *mf_layout_find(const struct mf_layout *l, const char *name); /* NULL: no such key */
+bool mf_obs_is_cloud(const struct mf_obs *o);                                     /* points (n, channels) */
+bool mf_obs_is_picture(const struct mf_obs *o);                                   /* (height, width, channels) */
+bool mf_obs_is_code(const struct mf_obs *o); /* MF_OBS_TOKENS or MF_OBS_IMAGE_MASK */
 int mf_obs_features(const struct mf_obs *o); /* numbers that are normalised on their own: all, of a picture none */
 int mf_layout_features(const struct mf_layout *l); /* of all keys */
+
+/* The normaliser of a layout's features: normalised = x*scale + offset. */
+struct mf_affine {
+    const float *scale, *offset; /* (mf_layout_features) */
+};
+/* The only normalisation, so that its bits agree everywhere: in float; in double from an offset of MF_FAR on, where
+ * float would round away a narrow range far from 0. */
+enum { MF_FAR = 4096 };
+void mf_normalize(size_t n, const float *scale, const float *offset, const float *x, float *out);
+/* The state: the normalised features of all keys but codes, in their order. Returns how many; state NULL: counts. */
+int mf_layout_state(const struct mf_layout *l, const struct mf_affine *norm, const float *flat, float *state);
 int mf_layout_pictures(const struct mf_layout *l); /* how many of the keys are pictures */
 /* One observation of the key: its elements, uint8 or float, as streams and files have them, <-> the flat vector. */
 void mf_obs_pack(const struct mf_obs *o, const void *elements, float *flat);

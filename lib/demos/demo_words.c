@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "lang/prompt.h"
+#include "lang/prompter.h"
 
 struct mf_demo_words {
-    struct mf_tokenizer tokenizer;
+    struct mf_prompter prompter;
     int length;
     char *common; /* the task of demos without their own; NULL: none */
+    char **task;  /* (n) */
     float *ids;   /* (n, length) */
     size_t n;
-    int32_t *prompt; /* (length) */
 };
 
 /* *text stays NULL where the object has no such attribute. */
@@ -43,11 +43,10 @@ int mf_demo_words_new(struct mf_demo_words **out, hid_t file, const char *tokeni
     struct mf_demo_words *w = *out = mf_xcalloc(1, sizeof *w);
     char *problem = NULL;
     w->length = length;
-    int rc = mf_tokenizer_open(&w->tokenizer, tokenizer, err);
+    int rc = mf_prompter_open(&w->prompter, tokenizer, err);
     if (rc || (rc = attribute(file, "data", "problem_info", &problem, err)))
         return rc;
     w->common = instruction(problem);
-    w->prompt = mf_xcalloc((size_t)length, sizeof *w->prompt);
     free(problem);
     return 0;
 }
@@ -56,27 +55,26 @@ void mf_demo_words_free(struct mf_demo_words *w)
 {
     if (!w)
         return;
-    mf_tokenizer_close(&w->tokenizer);
+    mf_prompter_close(&w->prompter);
+    for (size_t i = 0; i < w->n; i++)
+        free(w->task[i]);
+    free(w->task);
     free(w->common);
     free(w->ids);
-    free(w->prompt);
     free(w);
 }
 
 static int encode(struct mf_demo_words *w, const char *task, struct mf_err *err)
 {
-    const size_t L = (size_t)w->length;
-    const int n = mf_prompt(&w->tokenizer, task, 0, NULL, w->length, w->prompt, err);
-    if (n < 0)
-        return n;
-    if (n > w->length)
-        return mf_prompt_long(task, n, w->length, err);
-    if ((w->n & (w->n - 1)) == 0) /* full at every power of two */
-        w->ids = mf_xrealloc(w->ids, (w->n ? 2 * w->n : 1) * L, sizeof *w->ids);
-    for (size_t i = 0; i < L; i++)
-        w->ids[w->n * L + i] = (float)w->prompt[i];
-    w->n++;
-    return 0;
+    const size_t L = (size_t)w->length, room = w->n ? 2 * w->n : 1;
+    if ((w->n & (w->n - 1)) == 0) { /* full at every power of two */
+        w->ids = mf_xrealloc(w->ids, room * L, sizeof *w->ids);
+        w->task = mf_xrealloc(w->task, room, sizeof *w->task);
+    }
+    int rc = mf_prompter_put(&w->prompter, task, 0, NULL, w->length, w->ids + w->n * L, err);
+    if (rc == 0)
+        w->task[w->n++] = mf_xstrdup(task);
+    return rc;
 }
 
 int mf_demo_words_add(struct mf_demo_words *w, hid_t file, const char *demo, struct mf_err *err)
@@ -87,8 +85,11 @@ int mf_demo_words_add(struct mf_demo_words *w, hid_t file, const char *demo, str
     const char *task = own ? own : w->common;
     if (!rc)
         rc = task ? encode(w, task, err)
-                  : mf_err_set(err, MF_EFORMAT,
-                               "/%s has no attribute 'language', of which policy.tokenizer makes obs/tokens", path);
+                  : mf_err_set(
+                        err, MF_EFORMAT,
+                        "/%s has no attribute 'language', of which policy.tokenizer makes obs/tokens: without that "
+                        "key they are read from the file, if it has them",
+                        path);
     free(own);
     return rc;
 }
@@ -96,4 +97,15 @@ int mf_demo_words_add(struct mf_demo_words *w, hid_t file, const char *demo, str
 const float *mf_demo_words_ids(const struct mf_demo_words *w, size_t demo)
 {
     return w->ids + demo * (size_t)w->length;
+}
+
+const char *mf_demos_tokenizer(const struct mf_demos *d)
+{
+    return d->words ? d->words->prompter.tokenizer.digest : NULL;
+}
+
+int mf_demos_prompt(const struct mf_demos *d, size_t demo, const struct mf_layout *l, const struct mf_affine *norm,
+                    float *obs, struct mf_err *err)
+{
+    return mf_prompter_fill(&d->words->prompter, d->words->task[demo], l, norm, obs, err);
 }

@@ -13,8 +13,8 @@ struct mf_demo_words;
 
 int mf_demo_words_new(struct mf_demo_words **w, hid_t file, const char *tokenizer, int length, struct mf_err *err);
 void mf_demo_words_free(struct mf_demo_words *w); /* NULL is fine */
-/* Adds the next demo. MF_EFORMAT: it has no task; MF_EUSAGE: its task does not fit. */
+/* Adds the next demo. MF_EFORMAT: it has no task; MF_EUSAGE: its task is too large. */
 int mf_demo_words_add(struct mf_demo_words *w, hid_t file, const char *demo, struct mf_err *err);
-const float *mf_demo_words_ids(const struct mf_demo_words *w, size_t demo); /* (length) */
+const float *mf_demo_words_ids(const struct mf_demo_words *w, size_t demo); /* (length), without a state */
 
 #endif

@@ -231,20 +231,16 @@ static int find_obs(struct reading *r, const struct mf_demos_opts *opts, const c
     return rc;
 }
 
-/* Is there a column of tokens that the file lacks? */
-static int find_words(struct reading *r, const struct mf_demos_opts *opts, const char *obs, struct mf_err *err)
+/* The column of tokens is made of the demos' words, even where the file has one: it holds no state, and nobody knows
+ * its tokenizer. */
+static int find_words(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)
 {
     struct mf_demos *d = r->d;
     struct mf_demo_column *k = &d->column[1];
-    char path[96];
-    snprintf(path, sizeof path, "%s/tokens", obs);
-    while (k < d->column + d->n_columns && strcmp(k->is.name, "tokens"))
+    while (k < d->column + d->n_columns && strcmp(k->is.name, MF_OBS_TOKENS))
         k++;
     if (!opts->tokenizer || k == d->column + d->n_columns)
         return 0;
-    int rc = mf_h5_has(r->file, path, err);
-    if (rc)
-        return rc < 0 ? mf_err_at(err, "'%s'", r->path) : 0;
     k->is.dim[0] = opts->prompt_length;
     k->count = (size_t)opts->prompt_length;
     k->bytes = k->count * sizeof(float);
@@ -259,7 +255,7 @@ static int find_columns(struct reading *r, const struct mf_demos_opts *opts, str
     strcpy(r->d->column[r->d->n_columns++].is.name, "actions");
     snprintf(obs, sizeof obs, "data/%s/obs", r->d->demo[0].name);
     int rc = find_obs(r, opts, obs, err);
-    return rc ? rc : find_words(r, opts, obs, err);
+    return rc ? rc : find_words(r, opts, err);
 }
 
 static int open_all(struct reading *r, const struct mf_demos_opts *opts, struct mf_err *err)

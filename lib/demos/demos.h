@@ -45,7 +45,7 @@ struct mf_demos {
     char *env_args;              /* JSON, or NULL */
     uint64_t bytes;              /* of all rows, in memory */
     struct mf_demo_cache *cache; /* its own */
-    struct mf_demo_words *words; /* its own: of the column `spoken`; NULL: every column is in the file */
+    struct mf_demo_words *words; /* its own: of the column `spoken`; NULL: every column is in the file (demo_words.h) */
     int spoken;
 };
 
@@ -54,7 +54,7 @@ struct mf_demos_opts {
     int n_keys;         /* observations; 0: every key whose steps are 1-D numbers, by name */
     const char *const *keys;
     size_t cache;          /* bytes of rows in memory; at least one page */
-    const char *tokenizer; /* makes the key `tokens` of the demos' tasks where the file lacks it; NULL: none */
+    const char *tokenizer; /* makes the key `tokens` of the demos' tasks; NULL: the file has it, if anything has */
     int prompt_length;     /* its ids */
 };
 
@@ -69,5 +69,10 @@ int mf_demos_env(const char *path, char name[64], struct mf_err *err);
  * A float that is not finite: MF_EMATH with its index. */
 int mf_demos_rows(struct mf_demos *d, int column, size_t demo, size_t t, const void **rows, size_t *n,
                   struct mf_err *err);
+
+/* Of demos with a tokenizer: its digest (NULL: they have none), and mf_prompter_fill for the task of a demo. */
+const char *mf_demos_tokenizer(const struct mf_demos *d);
+int mf_demos_prompt(const struct mf_demos *d, size_t demo, const struct mf_layout *l, const struct mf_affine *norm,
+                    float *obs, struct mf_err *err);
 
 #endif

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "env/served_priv.h"
 #include "env/stepper.h"
-#include "env/words.h"
 
 /* A decision, a reset, a load: one request to each server, in parallel, then one reply from each. */
 struct batch {
@@ -115,16 +114,6 @@ static int take_tasks(struct batch *b, const struct mf_server *w, const struct m
     return rc;
 }
 
-/* Rows of w's environments: the tokens of their tasks. */
-static void put_tokens(const struct batch *b, const struct mf_server *w, float *rows)
-{
-    const struct mf_slots *r = b->r;
-    const struct mf_words *words = r->o.env->words;
-    const int at = words ? mf_layout_column(&r->o.obs, MF_OBS_TOKENS) : -1;
-    for (int n = w->first; n < w->first + w->count && at >= 0; n++)
-        mf_words_put(words, r->task[n], rows + (size_t)n * (size_t)r->O + at);
-}
-
 static int take_reset(struct batch *b, const struct mf_server *w, const struct mf_frame *f, struct mf_err *err)
 {
     struct mf_slots *r = b->r;
@@ -144,7 +133,6 @@ static int take_reset(struct batch *b, const struct mf_server *w, const struct m
     free(rows);
     if (rc || (rc = take_tasks(b, w, f, false, err)))
         return rc;
-    put_tokens(b, w, r->obs);
     return take_pictures(b, w, f, 1, NULL, err);
 }
 
@@ -193,10 +181,8 @@ static int take_step(struct batch *b, const struct mf_server *w, const struct mf
         mf_talk_get_obs(f, "obs", &r->o.obs, w->count, r->obs + first * O, err) ||
         (final && mf_talk_get_obs(f, "final", &r->o.obs, w->count, r->final_obs + first * O, err)))
         return err->code;
-    put_tokens(b, w, r->final_obs);
     if (take_tasks(b, w, f, true, err))
         return err->code;
-    put_tokens(b, w, r->obs);
     for (size_t i = 0; i < n; i++) {
         size_t env = first + i;
         if (r->idle[env])
@@ -262,10 +248,7 @@ static int fill_states(const struct batch *b, const struct mf_server *w, struct 
 static int take_loaded(struct batch *b, const struct mf_server *w, const struct mf_frame *f, struct mf_err *err)
 {
     int rc = mf_talk_get_obs(f, "obs", &b->r->o.obs, w->count, b->r->obs + (size_t)w->first * (size_t)b->r->O, err);
-    if (rc || (rc = take_tasks(b, w, f, true, err)))
-        return rc;
-    put_tokens(b, w, b->r->obs);
-    return 0;
+    return rc ? rc : take_tasks(b, w, f, true, err);
 }
 
 static const struct question make = {"make", fill_make, take_nothing}, reset = {"reset", fill_reset, take_reset},

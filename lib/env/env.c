@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "env/served.h"
 #include "env/words.h"
+#include "lang/prompter.h"
 
 const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts, name)},
                                        {"env.command", offsetof(struct mf_env_opts, command)},
@@ -158,6 +159,26 @@ static int add_key(const struct mf_env *env, const char *name, struct mf_layout 
                       names, env->language.text && !env->words ? ", and tokens with policy.tokenizer=FILE" : "");
 }
 
+/* Is it made of the task's words? */
+static bool is_spoken(const struct mf_env *env, const struct mf_obs *o)
+{
+    return env->words && !strcmp(o->name, MF_OBS_TOKENS);
+}
+
+/* As many tokens as in `like`, unless a key says how many. */
+static void set_length(const struct mf_env *env, struct mf_layout *l, const struct mf_layout *like)
+{
+    const struct mf_obs *was = mf_layout_find(like, MF_OBS_TOKENS);
+    struct mf_layout sized = {0};
+    for (int i = 0; i < l->n; i++) {
+        struct mf_obs o = l->key[i];
+        if (was && is_spoken(env, &o) && mf_words_any_length(env->words))
+            o.dim[0] = was->dim[0];
+        mf_layout_add(&sized, &o);
+    }
+    *l = sized;
+}
+
 /* A built-in environment gives a cloud with any number of points. */
 void mf_env_points(const struct mf_env *env, struct mf_layout *l, int points)
 {
@@ -213,6 +234,8 @@ int mf_env_layout(const struct mf_env *env, int n, const char (*names)[64], cons
             mf_env_points(env, l, like->key[i].dim[0]);
         else if (mf_obs_is_picture(&like->key[i]) && can_draw(&like->key[i]))
             mf_env_side(env, l, like->key[i].dim[0]);
+    if (rc == 0 && like)
+        set_length(env, l, like);
     return rc;
 }
 
@@ -223,8 +246,9 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
     if (!own)
         return mf_err_set(err, MF_EUSAGE, "environment %s has no observation '%s'", env->name, as->name);
     const bool cloud = mf_obs_is_cloud(own) && !env->served, drawn = is_drawn(env, own);
+    const bool tokens = is_spoken(env, own) && mf_words_any_length(env->words) && as->dim[0] <= MF_PROMPT_MAX;
     bool same = own->u8 == as->u8;
-    for (int i = drawn ? 2 : cloud; i < MF_OBS_RANK; i++)
+    for (int i = drawn ? 2 : cloud || tokens; i < MF_OBS_RANK; i++)
         same = same && as->dim[i] == own->dim[i];
     if (same && (!cloud || (as->dim[0] >= 1 && as->dim[0] <= MF_POINTS_MAX)) && (!drawn || can_draw(as)))
         return 0;
@@ -239,9 +263,7 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs)
 {
     for (int i = 0; i < l->n; i++) {
-        if (env->words && !strcmp(l->key[i].name, MF_OBS_TOKENS))
-            mf_words_put(env->words, env->language.task(state), obs);
-        else if (!is_drawn(env, &l->key[i]))
+        if (!is_drawn(env, &l->key[i]) && !is_spoken(env, &l->key[i]))
             env->observe(state, mf_env_key(env, l->key[i].name), &l->key[i], obs);
         obs += mf_obs_size(&l->key[i]);
     }

@@ -101,7 +101,7 @@ struct mf_env_opts {
     double timeout;                       /* timeout of a request, s */
     const char *suite;                    /* of its tasks; NULL: the first */
     const char *tokenizer;                /* SentencePiece model of the observation "tokens"; NULL: without it */
-    int64_t prompt_length;                /* its ids */
+    int64_t prompt_length;                /* its ids; 0: as in the checkpoint, else MF_PROMPT_LENGTH */
     void (*warn)(const char *text);       /* called for each restart; NULL: none */
 };
 extern const struct mf_bind mf_env_binds[];
@@ -142,7 +142,8 @@ int mf_env_key(const struct mf_env *env, const char *name); /* index in obs; -1:
  * and the side of a picture may differ: a built-in environment has 1 to MF_POINTS_MAX, and draws MF_SIDE_MIN to
  * MF_SIDE_MAX. Checked before observing, since a layout may come from another process. */
 int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_err *err);
-/* obs (l->dim), but for the pictures that the environment draws: those are up to its `picture`. */
+/* obs (l->dim), but for the pictures that the environment draws, which are up to its `picture`, and tokens, which are
+ * up to mf_words_put. */
 void mf_env_observe(const struct mf_env *env, void *state, const struct mf_layout *l, float *obs);
 
 #endif

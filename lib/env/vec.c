@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/shift.h"
 #include "env/stepper.h"
+#include "env/words.h"
 
 struct mf_vec {
     struct mf_slots r;
@@ -17,6 +18,7 @@ struct mf_vec {
     float *ret;
     int32_t *length;
     uint8_t *success, *step_success;
+    int32_t *task;  /* (N) the tasks before the decision; NULL: no observation has tokens */
     float *scratch; /* a picture; NULL: none is shifted */
     struct mf_arena arena;
 };
@@ -29,6 +31,9 @@ static void place(struct mf_vec *v)
     v->length = mf_arena_take(&v->arena, N, sizeof *v->length);
     v->success = mf_arena_take(&v->arena, N, 1);
     v->step_success = mf_arena_take(&v->arena, N, 1);
+    v->task = v->r.o.env->words && mf_layout_find(&v->r.o.obs, MF_OBS_TOKENS)
+                  ? mf_arena_take(&v->arena, N, sizeof *v->task)
+                  : NULL;
     v->scratch = v->r.o.shift > 0 && mf_layout_pictures(&v->r.o.obs)
                      ? mf_arena_take(&v->arena, mf_shift_room(&v->r.o.obs), sizeof *v->scratch)
                      : NULL;
@@ -105,6 +110,40 @@ static int check_rows(const struct mf_slots *r, struct mf_err *err)
     return 0;
 }
 
+/* ---- tokens ---- */
+
+static int speak(const struct mf_vec *v, int task, float *obs, struct mf_err *err)
+{
+    const struct mf_vec_opts *o = &v->r.o;
+    return mf_words_put(o->env, task, &o->obs, &o->state, obs, err);
+}
+
+/* Of the next observations. */
+static int speak_next(const struct mf_vec *v, struct mf_err *err)
+{
+    const struct mf_slots *r = &v->r;
+    int rc = 0;
+    for (int n = 0; n < r->N && v->task && !rc; n++)
+        if (!r->idle[n])
+            rc = speak(v, r->task[n], r->obs + (size_t)n * (size_t)r->O, err);
+    return rc;
+}
+
+/* Of all that a decision has observed: what was before an episode's end is of the task before. */
+static int speak_decision(const struct mf_vec *v, struct mf_err *err)
+{
+    const struct mf_slots *r = &v->r;
+    const size_t O = (size_t)r->O, most = (size_t)r->o.trail;
+    int rc = 0;
+    for (int n = 0; n < r->N && v->task && !rc; n++) {
+        for (int i = 0; i < r->n_trail[n] && !rc; i++)
+            rc = speak(v, v->task[n], r->trail + ((size_t)n * most + (size_t)i) * O, err);
+        if (!rc && (r->terminated[n] || r->truncated[n]))
+            rc = speak(v, v->task[n], r->final_obs + (size_t)n * O, err);
+    }
+    return rc ? rc : speak_next(v, err);
+}
+
 /* ---- random shift ---- */
 
 /* The observation of environment n after `clock` control steps of an episode. */
@@ -157,7 +196,7 @@ int mf_vec_reset(struct mf_vec *v, const int32_t *episode, const float **obs, st
         v->r.episode[n] = episode ? episode[n] : 0;
         open_account(v, n);
     }
-    if (rc || (rc = v->s.kind->reset(v->s.self, &v->r, NULL, err)))
+    if (rc || (rc = v->s.kind->reset(v->s.self, &v->r, NULL, err)) || (rc = speak_next(v, err)))
         return rc;
     shift_first(v);
     *obs = v->r.obs;
@@ -195,8 +234,10 @@ int mf_vec_step(struct mf_vec *v, const float *actions, int C, bool autoreset, s
 {
     struct mf_slots *r = &v->r;
     int rc = check_actions(v, actions, C, err);
+    if (v->task)
+        memcpy(v->task, r->task, (size_t)r->N * sizeof *v->task);
     if (rc || (rc = mf_slots_chunk(r, C, err)) || (rc = v->s.kind->step(v->s.self, r, actions, autoreset, err)) ||
-        (rc = check_rows(r, err)))
+        (rc = speak_decision(v, err)) || (rc = check_rows(r, err)))
         return rc;
     shift_decision(v, autoreset);
     for (int n = 0; n < r->N; n++)
@@ -332,5 +373,5 @@ int mf_vec_load(struct mf_vec *v, const void *bytes, size_t size, const float **
     free(state);
     free(sizes);
     *obs = v->r.obs;
-    return rc ? rc : check_rows(&v->r, err);
+    return rc || (rc = speak_next(v, err)) ? rc : check_rows(&v->r, err);
 }

@@ -5,12 +5,11 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "lang/prompt.h"
+#include "lang/prompter.h"
 
 struct mf_words {
-    int length;
-    char digest[17]; /* of the tokenizer */
-    float *ids;      /* (tasks, length) */
+    struct mf_prompter prompter;
+    bool any_length;
 };
 
 /* ---- suites ---- */
@@ -32,45 +31,29 @@ static int find_suite(const struct mf_env *e, const char *name, struct mf_suite 
 
 /* ---- tokens ---- */
 
-static int encode(struct mf_words *w, const struct mf_env *e, const struct mf_tokenizer *t, struct mf_err *err)
+/* Tasks that cannot be encoded are refused before an episode has them. */
+static int try_tasks(const struct mf_env *e, struct mf_err *err)
 {
-    const int L = w->length;
-    int32_t *ids;
-    int n = 0;
-    while (e->language.text[n])
-        n++;
-    int rc = mf_alloc((void **)&w->ids, (size_t)n * (size_t)L * sizeof *w->ids, "the tokens of tasks", err);
-    if (rc || (rc = mf_alloc((void **)&ids, (size_t)L * sizeof *ids, "the tokens of a task", err)))
-        return rc;
-    for (int i = 0; i < n && rc == 0; i++) {
-        const char *text = e->language.text[i];
-        const int count = mf_prompt(t, text, 0, NULL, L, ids, err);
-        rc = count < 0 ? count : count > L ? mf_prompt_long(text, count, L, err) : 0;
-        for (int k = 0; k < L && rc == 0; k++)
-            w->ids[i * L + k] = (float)ids[k];
-    }
-    free(ids);
+    float tokens[MF_PROMPT_MAX];
+    int rc = 0;
+    for (int i = 0; e->language.text[i] && !rc; i++)
+        rc = mf_prompter_put(&e->words->prompter, e->language.text[i], 0, NULL, MF_PROMPT_MAX, tokens, err);
     return rc;
 }
 
 static int add_tokens(struct mf_env *e, const struct mf_env_opts *o, struct mf_err *err)
 {
-    struct mf_tokenizer t;
+    const int length = o->prompt_length ? (int)o->prompt_length : MF_PROMPT_LENGTH;
     int at = 0;
     while (at < MF_OBS_KEYS && e->obs[at].name[0])
         at++;
     if (!e->language.text || at == MF_OBS_KEYS)
         return mf_err_set(err, MF_EUSAGE, "env=%s has no language: leave policy.tokenizer out", e->name);
-    int rc = mf_tokenizer_open(&t, o->tokenizer, err);
-    if (rc)
-        return rc;
-    e->obs[at] = (struct mf_obs){.name = MF_OBS_TOKENS, .dim = {(int)o->prompt_length}};
+    e->obs[at] = (struct mf_obs){.name = MF_OBS_TOKENS, .dim = {length}};
     e->words = mf_xcalloc(1, sizeof *e->words);
-    e->words->length = (int)o->prompt_length;
-    strcpy(e->words->digest, t.digest);
-    rc = encode(e->words, e, &t, err);
-    mf_tokenizer_close(&t);
-    return rc;
+    e->words->any_length = !o->prompt_length;
+    int rc = mf_prompter_open(&e->words->prompter, o->tokenizer, err);
+    return rc ? rc : try_tasks(e, err);
 }
 
 int mf_words_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
@@ -86,9 +69,15 @@ int mf_words_open(const struct mf_env **env, const struct mf_env_opts *o, struct
     return o->tokenizer ? add_tokens(e, o, err) : 0;
 }
 
-void mf_words_put(const struct mf_words *w, int task, float *tokens)
+bool mf_words_any_length(const struct mf_words *w)
 {
-    memcpy(tokens, w->ids + task * w->length, (size_t)w->length * sizeof *tokens);
+    return w->any_length;
+}
+
+int mf_words_put(const struct mf_env *e, int task, const struct mf_layout *l, const struct mf_affine *norm, float *obs,
+                 struct mf_err *err)
+{
+    return mf_prompter_fill(&e->words->prompter, e->language.text[task], l, norm, obs, err);
 }
 
 char *mf_words_lines(const struct mf_env *e)
@@ -107,12 +96,12 @@ char *mf_words_lines(const struct mf_env *e)
 
 const char *mf_words_digest(const struct mf_words *w)
 {
-    return w ? w->digest : NULL;
+    return w ? w->prompter.tokenizer.digest : NULL;
 }
 
 void mf_words_free(struct mf_words *w)
 {
     if (w)
-        free(w->ids);
+        mf_prompter_close(&w->prompter);
     free(w);
 }

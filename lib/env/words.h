@@ -5,10 +5,14 @@
 #include "env/env.h"
 
 /* The environment with the suite and the tokenizer of o: *env itself where o has neither, else a copy, which
- * mf_env_close frees. Its last observation is "tokens" (o->prompt_length), the ids of the task by lang/prompt.h,
- * without a state. MF_EUSAGE: no such suite, no language, or a task that does not fit. */
+ * mf_env_close frees. Its last observation is "tokens" (o->prompt_length): the prompt of the task, by lang/prompter.h.
+ * MF_EUSAGE: no such suite, no language, or a task that is too large. */
 int mf_words_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
-void mf_words_put(const struct mf_words *w, int task, float *tokens);
+bool mf_words_any_length(const struct mf_words *w); /* does no key say how many tokens there are? */
+/* Writes the tokens of its task into an observation of l, where the other numbers are. norm: of the state in the
+ * prompt; scale NULL: it holds none. */
+int mf_words_put(const struct mf_env *env, int task, const struct mf_layout *l, const struct mf_affine *norm,
+                 float *obs, struct mf_err *err);
 char *mf_words_lines(const struct mf_env *env); /* its tasks, a line for each, malloc'ed; NULL: it has no language */
 const char *mf_words_digest(const struct mf_words *w); /* of the tokenizer; NULL: w is NULL */
 void mf_words_free(struct mf_words *w);                /* NULL is fine */

@@ -1,5 +1,6 @@
 #include "eval/policy_in.h"
 
+#include "env/words.h"
 #include "flow/checkpoint.h"
 
 /* A server gives pictures and clouds in its own sizes. */
@@ -45,6 +46,7 @@ int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const 
     int rc = mf_policy_obs(&obs, env, eo, keys, l ? &mf_loaded_spec(l)->obs : NULL, err);
     if (rc)
         return rc;
-    return l ? mf_policy_spec_adopt(s, l, conf, &obs, env->action_dim, err)
-             : mf_policy_spec_make(s, conf, &obs, env->action_dim, err);
+    rc = l ? mf_policy_spec_adopt(s, l, conf, &obs, env->action_dim, err)
+           : mf_policy_spec_make(s, conf, &obs, env->action_dim, err);
+    return rc ? rc : mf_policy_spec_tokenizer(s, l ? mf_loaded_path(l) : "", mf_words_digest(env->words), err);
 }

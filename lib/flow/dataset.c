@@ -177,6 +177,10 @@ int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_d
     *w = (struct mf_dataset){.p = p, .d = d, .begin = begin, .epoch = -1, .shift = {shift, s->net.crop}};
     for (size_t i = 0; i < d->n_demos; i++)
         w->n += samples(d, i, begin + rest);
+    if (s->state_in_prompt && !d->words)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.state_in_prompt=true: the prompts of demonstrations are made of their words, and "
+                          "policy.tokenizer is not given");
     if (w->n == 0)
         return mf_err_set(err, MF_EUSAGE,
                           "no demonstration has the %lld steps that a sample needs with clone.pad_before=%lld and "
@@ -293,6 +297,18 @@ static int gather(struct mf_dataset *w, size_t n, const uint32_t *index, const i
     return 0;
 }
 
+/* The state is in the prompts of all steps. */
+static int speak(struct mf_dataset *w, size_t n, const uint32_t *index, float *obs, struct mf_err *err)
+{
+    const struct mf_policy_spec *s = &w->p->spec;
+    const struct mf_affine norm = mf_policy_state(w->p);
+    const size_t steps = (size_t)s->n_obs_steps, dim = (size_t)s->obs.dim;
+    int rc = 0;
+    for (size_t i = 0; i < n * steps && norm.scale && !rc; i++)
+        rc = mf_demos_prompt(w->d, demo_of(w, index[i / steps]), &s->obs, &norm, obs + i * dim, err);
+    return rc;
+}
+
 /* Every step of every sample by draws of its own. */
 static void shift_all(struct mf_dataset *w, size_t n, float *obs)
 {
@@ -313,7 +329,7 @@ int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, floa
     const struct mf_policy *p = w->p;
     size_t A = (size_t)p->spec.action_dim, W = (size_t)mf_action_width(&p->spec), steps = n * (size_t)p->spec.horizon;
     int rc = gather(w, n, index, NULL, obs, actions, err);
-    if (rc)
+    if (rc || (rc = speak(w, n, index, obs, err)))
         return rc;
     shift_all(w, n, obs);
     mf_policy_normalize(p, n, obs, obs);
@@ -327,7 +343,7 @@ int mf_dataset_after(struct mf_dataset *w, size_t n, const uint32_t *index, cons
                      struct mf_err *err)
 {
     int rc = gather(w, n, index, ahead, obs, NULL, err);
-    if (rc == 0)
+    if (rc == 0 && (rc = speak(w, n, index, obs, err)) == 0)
         mf_policy_normalize(w->p, n, obs, obs);
     return rc;
 }

@@ -166,12 +166,9 @@ float mf_policy_logvar(double std)
     return (float)log(std * std);
 }
 
-static void normalize(size_t n, const float *scale, const float *offset, const float *obs, float *out)
+struct mf_affine mf_policy_state(const struct mf_policy *p)
 {
-    for (size_t j = 0; j < n; j++) {
-        const double wide = (double)obs[j] * (double)scale[j] + (double)offset[j];
-        out[j] = fabsf(offset[j]) < MF_FAR ? obs[j] * scale[j] + offset[j] : (float)wide;
-    }
+    return p->spec.state_in_prompt ? (struct mf_affine){p->obs_scale, p->obs_offset} : (struct mf_affine){NULL, NULL};
 }
 
 /* One step. A picture has no features: its floats are copied. */
@@ -181,7 +178,7 @@ static void normalize_step(const struct mf_policy *p, const float *obs, float *o
     size_t feature = 0;
     for (int i = 0; i < l->n; i++) {
         const size_t size = (size_t)mf_obs_size(&l->key[i]), features = (size_t)mf_obs_features(&l->key[i]);
-        normalize(features, p->obs_scale + feature, p->obs_offset + feature, obs, out);
+        mf_normalize(features, p->obs_scale + feature, p->obs_offset + feature, obs, out);
         if (out != obs)
             memcpy(out + features, obs + features, (size - features) * sizeof *out);
         obs += size;
@@ -203,5 +200,5 @@ void mf_policy_normalize_key(const struct mf_policy *p, const char *key, float *
     int at = 0;
     for (int i = 0; i < l->n; at += mf_obs_features(&l->key[i++]))
         if (!strcmp(l->key[i].name, key))
-            normalize((size_t)mf_obs_features(&l->key[i]), p->obs_scale + at, p->obs_offset + at, obs, obs);
+            mf_normalize((size_t)mf_obs_features(&l->key[i]), p->obs_scale + at, p->obs_offset + at, obs, obs);
 }

@@ -25,15 +25,15 @@ int mf_policy_outline(struct mf_policy *p, const struct mf_policy_spec *spec, st
 void mf_policy_fresh(struct mf_policy *p, uint64_t seed); /* initial weights, identity normaliser */
 void mf_policy_plain(struct mf_policy *p);                /* identity normaliser */
 void mf_policy_release(struct mf_policy *p);
+/* The normaliser of the state in its prompts; NULL scale: they have none. Valid as long as p is. */
+struct mf_affine mf_policy_state(const struct mf_policy *p);
 void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to); /* adds its weights; also of an outline */
 
 /* Sets bounds of sigma (or the level in both); explore_noise_net.logvar_{min,max} follow. */
 void mf_policy_set_noise(struct mf_policy *p, double low, double high);
 float mf_policy_logvar(double std); /* log(std^2) */
 
-/* out = obs*scale + offset, n rows of O. The only normalisation, so that its bits agree everywhere. In float; in double
- * from an offset of MF_FAR on, where float would round away a narrow range far from 0. */
-enum { MF_FAR = 4096 };
+/* mf_normalize of n rows of O. */
 void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, float *out);
 /* The same for the floats of one key of one step, in place; an array that is no key of the policy stays as it is. */
 void mf_policy_normalize_key(const struct mf_policy *p, const char *key, float *obs);

@@ -31,9 +31,11 @@ struct mf_policy_spec {
     struct mf_layout obs; /* of one observation step */
     int action_dim;
     struct mf_net_spec net;
-    char env[64]; /* the environment of its training, "": unknown; informative only */
+    char env[64];       /* the environment of its training, "": unknown; informative only */
+    char tokenizer[64]; /* digest of the tokenizer of its observation "tokens"; "": unknown */
 #define SPEC(key, name, member, learned, type, ...) MF_FIELD_##type(member)
 #define STEP(key, member, type, ...)                MF_FIELD_##type(member)
+#define PROMPT(key, member, type, ...)              MF_FIELD_##type(member)
 #define FPO(key, member, type, ...)                 MF_FIELD_##type(member)
 #define STEER(key, member, type, ...)               MF_FIELD_##type(member)
 #define WIDTHS(key, member, ...)                    MF_FIELD_INTS(member)

@@ -1,5 +1,6 @@
 #include "flow/spec_keys.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -10,6 +11,7 @@
 const struct mf_bind mf_policy_binds[] = {
 #define SPEC(key, ...) {"policy." #key, MF_BIND_NONE},
 #define STEP           SPEC
+#define PROMPT         SPEC
 #define FPO            SPEC
 #define STEER          SPEC
 #define SIZE           SPEC
@@ -49,6 +51,21 @@ static int check_steer(const struct mf_policy_spec *s, struct mf_err *err)
         other, mf_spec_value(s, other, text), mf_spec_value(s, "steer", steer));
 }
 
+/* A prompt with the state is made of the words of a task, and of numbers. */
+static int check_prompt(const struct mf_policy_spec *s, struct mf_err *err)
+{
+    if (s->state_in_prompt && !mf_layout_find(&s->obs, MF_OBS_TOKENS))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "policy.state_in_prompt=true is for a policy that reads a prompt: give policy.tokenizer, and the "
+            "key " MF_OBS_TOKENS " in policy.obs_keys");
+    if (s->state_in_prompt && mf_layout_state(&s->obs, NULL, NULL, NULL) == 0)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "policy.state_in_prompt=true, and policy.obs_keys has no state: add its low-dimensional keys");
+    return 0;
+}
+
 int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, const struct mf_layout *obs, int A,
                         struct mf_err *err)
 {
@@ -68,9 +85,23 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
         s->n_critic = 0;
     if (s->steer == MF_STEER_SAC)
         s->n_critic = 0; /* its critics are of actions, and mf-sac has them */
-    const int rc = check_steer(s, err);
+    const int rc = check_steer(s, err) || check_prompt(s, err) ? err->code : 0;
     set_noise(s, s);
     return rc;
+}
+
+int mf_policy_spec_tokenizer(struct mf_policy_spec *s, const char *name, const char *digest, struct mf_err *err)
+{
+    if (!digest || !mf_layout_find(&s->obs, MF_OBS_TOKENS))
+        return 0;
+    if (*s->tokenizer && strcmp(s->tokenizer, digest) != 0)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "policy.tokenizer has the digest %s, and %.200s was trained with the tokenizer %s, whose tokens "
+            "are others: give that file",
+            digest, name, s->tokenizer);
+    snprintf(s->tokenizer, sizeof s->tokenizer, "%s", digest);
+    return 0;
 }
 
 /* Points of the layout's cloud; 0: it has none. */

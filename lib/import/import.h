@@ -49,6 +49,7 @@ struct mf_import_world {
     const struct mf_names *keys; /* policy.obs_keys */
     const struct mf_layout *obs; /* of the environment or the demonstrations that the user named; NULL: neither */
     int A;                       /* its actions */
+    const char *tokenizer;       /* digest of the tokenizer of its tokens; NULL: unknown */
 };
 
 struct mf_family {

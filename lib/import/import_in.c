@@ -2,7 +2,9 @@
 
 #include <stdio.h>
 
+#include "env/words.h"
 #include "flow/policy.h"
+#include "flow/spec_keys.h"
 
 /* The observations that the file names, where the environment has all of them; else all low-dimensional ones. */
 static int observe(const struct mf_import *im, const struct mf_import_in *in, const struct mf_env *env,
@@ -24,7 +26,7 @@ static int into(struct mf_import *im, const struct mf_import_in *in, const struc
 {
     struct mf_policy p;
     int rc = mf_import_spec(im, spec, w, err);
-    if (rc || (rc = mf_policy_outline(&p, spec, err)))
+    if (rc || (rc = mf_policy_spec_tokenizer(spec, to, w->tokenizer, err)) || (rc = mf_policy_outline(&p, spec, err)))
         return rc;
     snprintf(p.spec.env, sizeof p.spec.env, "%s", env);
     if (!(rc = mf_import_normalizer(im, &p, in->normalizer, err)))
@@ -47,6 +49,7 @@ int mf_import_in(struct mf_import *im, const struct mf_import_in *in, const char
         if (!rc)
             mf_env_side(env, &obs, (int)in->env->image_size);
         w.A = env->action_dim;
+        w.tokenizer = mf_words_digest(env->words);
     } else if (w.keys->n && mf_import_is_demos(in->normalizer)) {
         rc = mf_import_demos(in->normalizer, w.keys, &obs, &w.A, err);
     }

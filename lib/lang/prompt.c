@@ -62,9 +62,3 @@ int mf_prompt(const struct mf_tokenizer *t, const char *task, int n, const float
     }
     return at;
 }
-
-int mf_prompt_long(const char *task, int ids, int length, struct mf_err *err)
-{
-    return mf_err_set(err, MF_EUSAGE, "the prompt of the task '%.60s%s' has %d tokens and does not fit into %d", task,
-                      strlen(task) > 60 ? ".." : "", ids, length);
-}

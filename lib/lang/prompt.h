@@ -13,11 +13,8 @@
 enum { MF_TASK_MAX = 1024, MF_PROMPT_STATE_MAX = 256 }; /* bytes of a task; numbers of a state */
 
 /* ids (length) of a task, with n numbers of a state (0: without it). Returns how many ids the prompt has: where that is
- * more than `length`, ids are its first ones, and the caller reports it (mf_prompt_long). MF_EUSAGE: the task or the
- * state is too large. */
+ * more than `length`, ids are its first ones. MF_EUSAGE: the task or the state is too large. */
 int mf_prompt(const struct mf_tokenizer *t, const char *task, int n, const float *state, int length, int32_t *ids,
               struct mf_err *err);
-/* The sentence for a prompt that does not fit. MF_EUSAGE. */
-int mf_prompt_long(const char *task, int ids, int length, struct mf_err *err);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * Observation, one step: all its pictures, in the order of the keys, float in [-1, 1] or uint8; MF_OBS_TOKENS, float32
  * (L): the ids of the prompt's tokens, 0 behind it; and, where pictures may be missing,
- * MF_OBS_IMAGE_MASK, float32 (I): 1 for each picture that is there, else 0. Other keys are not read, and the prompts
- * of mf-collect and mf-bc hold no state. The normaliser of these keys is the identity. Time runs from noise at 1 to
+ * MF_OBS_IMAGE_MASK, float32 (I): 1 for each picture that is there, else 0. Other keys are not read but in the prompt
+ * (policy.state_in_prompt). The normaliser of these keys is the identity. Time runs from noise at 1 to
  * actions at 0.
  *
  * The prefix has I*P slots of pictures and L of text. Its keys and values, of every layer, are computed once for all
@@ -35,17 +35,10 @@ static int part_of(const struct mf_net_spec *s, int what)
 
 /* ---- sizes ---- */
 
-static const struct mf_obs *key(const struct mf_net_spec *s, const char *name)
-{
-    for (int i = 0; i < s->obs.n; i++)
-        if (!strcmp(s->obs.key[i].name, name))
-            return &s->obs.key[i];
-    return NULL;
-}
-
 static int check_keys(const struct mf_net_spec *s, struct mf_err *err)
 {
-    const struct mf_obs *tokens = key(s, MF_OBS_TOKENS), *mask = key(s, MF_OBS_IMAGE_MASK);
+    const struct mf_obs *tokens = mf_layout_find(&s->obs, MF_OBS_TOKENS),
+                        *mask = mf_layout_find(&s->obs, MF_OBS_IMAGE_MASK);
     if (!tokens || mf_obs_rank(tokens) != 1 || tokens->u8)
         return mf_err_set(err, MF_EUSAGE,
                           "policy.network=pi05 reads a prompt: policy.obs_keys need the key " MF_OBS_TOKENS
@@ -78,14 +71,14 @@ static int check(const struct mf_net_spec *s, struct mf_err *err)
 /* Column (n, 1) of a key's numbers. */
 static struct mf_val numbers(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, const char *name)
 {
-    const int n = key(s, name)->dim[0];
+    const int n = mf_layout_find(&s->obs, name)->dim[0];
     return mf_reshape(g, mf_slice_cols(g, raw, mf_layout_column(&s->obs, name), n), n, 1);
 }
 
 /* (S, 1). Without a mask of its own a picture is there: any number is above -infinity. */
 static struct mf_val mask_of(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, struct mf_val tokens)
 {
-    const bool own = key(s, MF_OBS_IMAGE_MASK);
+    const bool own = mf_layout_find(&s->obs, MF_OBS_IMAGE_MASK);
     const int P = mf_layout_pictures(&s->obs) * mf_pi05_patches(s);
     struct mf_val seen = own ? numbers(g, s, raw, MF_OBS_IMAGE_MASK) : mf_slice_rows(g, tokens, 0, 1);
     struct mf_val both[] = {mf_above(g, seen, own ? .5f : -INFINITY, P), mf_above(g, tokens, .5f, mf_rows(g, tokens))};

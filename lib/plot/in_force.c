@@ -13,6 +13,7 @@ static const struct {
 } row[] = {
 #define SPEC(key, name, ...) {#name, "policy." #key},
 #define STEP(key, ...)       {#key, "policy." #key},
+#define PROMPT               STEP
 #define FPO                  STEP
 #define STEER                STEP
 #define SIZE                 STEP

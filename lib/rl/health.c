@@ -22,7 +22,12 @@ static double saturation(const struct mf_rows *r, const struct mf_policy *p)
     return (double)n / ((double)r->n_live * (r->D / W) * A);
 }
 
-/* Over observations with a range of their own, which encodings and pictures do not have. */
+/* Has it a range of its own? Encodings, codes and pictures have none. */
+static int ranged(const struct mf_obs *o)
+{
+    return strcmp(o->name, MF_ENCODING) && !mf_obs_is_code(o) ? mf_obs_features(o) : 0;
+}
+
 static double outside(const struct mf_rows *r, const struct mf_net_spec *net)
 {
     size_t n = 0, of = 0;
@@ -30,7 +35,7 @@ static double outside(const struct mf_rows *r, const struct mf_net_spec *net)
         const float *x = r->obs + (size_t)r->live[i] * (size_t)r->O;
         for (int o = 0; o < net->n_obs_steps; o++)
             for (int q = 0; q < net->obs.n; x += mf_obs_size(&net->obs.key[q++])) {
-                const int features = strcmp(net->obs.key[q].name, MF_ENCODING) ? mf_obs_features(&net->obs.key[q]) : 0;
+                const int features = ranged(&net->obs.key[q]);
                 for (int j = 0; j < features; j++)
                     n += fabs((double)x[j]) > FAR;
                 of += (size_t)features;

@@ -206,6 +206,57 @@ static void test_tokens(void)
     mf_env_close(e);
 }
 
+/* The prompt with the state of the same observation, also of an episode's last one, which another task follows. */
+static bool tells(const struct mf_env *e, const struct mf_tokenizer *t, int task, int length, const float *obs)
+{
+    float state[4];
+    int32_t ids[64];
+    for (int i = 0; i < 4; i++)
+        state[i] = obs[length + i] * (float)(i + 1) - .5f;
+    mf_prompt(t, e->language.text[task], 4, state, length, ids, &err);
+    for (int i = 0; i < length; i++)
+        if (obs[i] != (float)ids[i])
+            return false;
+    return true;
+}
+
+static void test_state(void)
+{
+    enum { length = 64, all = length + 4 };
+    const struct mf_env_opts o = opts_of("train", "tests/fixtures/tokenizer.model", 0);
+    static const float scale[all] = {[length] = 1, 2, 3, 4}, offset[all] = {[length] = -.5f, -.5f, -.5f, -.5f};
+    const struct mf_layout like = {1, length, {{MF_OBS_TOKENS, {length}, false}}};
+    const struct mf_env *e;
+    struct mf_tokenizer t;
+    struct mf_vec *v;
+    struct mf_decision d;
+    struct mf_layout l;
+    static const float moves[2 * A] = {.3f, .7f, 1, -.2f, .4f, 1};
+    const float *obs;
+    bool good = true, last = true;
+    mf_env_open(&e, &o, &err);
+    mf_tokenizer_open(&t, o.tokenizer, &err);
+    ok(mf_env_layout(e, 2, (const char[2][64]){"tokens", "gripper"}, &like, &l, &err) == 0 && l.dim == all,
+       "as many tokens as a policy reads, unless a key says how many");
+    const struct mf_vec_opts how = {.env = e, .obs = l, .N = 2, .threads = 1, .max_steps = 3, .state = {scale, offset}};
+    mf_vec_new(&v, &how, &err);
+    mf_vec_reset(v, NULL, &obs, &err);
+    for (int step = 0; step < 8; step++) {
+        const int task[2] = {mf_vec_task(v)[0], mf_vec_task(v)[1]};
+        for (int n = 0; n < 2; n++)
+            good &= tells(e, &t, task[n], length, obs + n * all);
+        mf_vec_step(v, moves, 1, true, &d, &err);
+        for (int n = 0; n < 2; n++)
+            last &= !d.truncated[n] ||
+                    (task[n] != mf_vec_task(v)[n] && tells(e, &t, task[n], length, d.final_obs + n * all));
+        obs = d.obs;
+    }
+    ok(good && last && mf_vec_episode(v)[0] == 2, "the state in prompts is that of their observation, normalised");
+    mf_vec_free(v);
+    mf_tokenizer_close(&t);
+    mf_env_close(e);
+}
+
 static void refused(struct mf_env_opts o, const char *why)
 {
     const struct mf_env *e = NULL;
@@ -224,8 +275,8 @@ int main(void)
     test_picture();
     test_states();
     test_tokens();
+    test_state();
     refused(opts_of("unsaid", NULL, 0), "train, unseen, all");
-    refused(opts_of(NULL, "tests/fixtures/tokenizer.model", 5), "does not fit into 5");
     refused(opts_of(NULL, "tests/fixtures/tokens.json", L), "SentencePiece");
     struct mf_env_opts point = opts_of(NULL, "tests/fixtures/tokenizer.model", L);
     point.name = "point";

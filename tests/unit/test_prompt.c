@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lang/prompt.h"
+#include "lang/prompter.h"
 #include "tap.h"
 
 enum { L = 200 };
@@ -44,14 +45,27 @@ static void test_long(void)
     const int n = mf_prompt(&t, task, 0, NULL, L, all, &err), m = mf_prompt(&t, task, 0, NULL, 8, some, &err);
     ok(n == m && n > 8 && !memcmp(all, some, 8 * sizeof *all) && some[8] == -1, "a long prompt is cut, and counted");
     ok(mf_prompt(&t, task, 0, NULL, 0, some, &err) == n, "nothing is written where there is no room");
-    ok(mf_prompt_long(task, n, 8, &err) == MF_EUSAGE && strstr(err.text, task) &&
-           strstr(err.text, "does not fit into 8"),
-       "and reported");
     memset(huge, 'a', MF_TASK_MAX);
     huge[MF_TASK_MAX] = '\0';
     ok(mf_prompt(&t, huge, 0, NULL, L, all, &err) == MF_EUSAGE && strstr(err.text, "1024 bytes"), "%s", err.text);
     ok(mf_prompt(&t, task, MF_PROMPT_STATE_MAX + 1, NULL, L, all, &err) == MF_EUSAGE, "%s", err.text);
     ok(mf_prompt(&t, task, 1, &(float){NAN}, L, all, &err) > 0, "a state of NaN has a bin");
+}
+
+static void test_tokens(void)
+{
+    static const char task[] = "push the red block into the left bin";
+    struct mf_prompter p;
+    float tokens[9] = {[8] = -1};
+    int32_t ids[8];
+    mf_prompter_open(&p, "tests/fixtures/tokenizer.model", &err);
+    bool same = mf_prompter_put(&p, task, 0, NULL, 8, tokens, &err) == 0 && p.cut && tokens[8] == -1;
+    mf_prompt(&t, task, 0, NULL, 8, ids, &err);
+    for (int i = 0; i < 8; i++)
+        same &= tokens[i] == (float)ids[i];
+    ok(same, "tokens that do not fit are cut, which is logged once");
+    ok(mf_prompter_put(&p, task, MF_PROMPT_STATE_MAX + 1, NULL, 8, tokens, &err) == MF_EUSAGE, "%s", err.text);
+    mf_prompter_close(&p);
 }
 
 int main(void)
@@ -60,6 +74,7 @@ int main(void)
         printf("# %s\n", err.text);
     test_answers();
     test_long();
+    test_tokens();
     mf_tokenizer_close(&t);
     return done();
 }

@@ -51,11 +51,12 @@ EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/tes
 ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer fpo)
 # More processes than cores, which wait busily for each other.
 ALONE     = tests/cli/ranks.bats
-BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(wildcard tests/bench/*.c))
+BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(filter-out $(if $(MPICC),,tests/bench/ranks.c),$(wildcard tests/bench/*.c)))
 NVCC     := $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 MPICC    := $(if $(filter no,$(MPI)),,$(shell command -v mpicc))
 PLUGINS   = $(if $(NVCC),build/lib/mf_cuda.so) $(if $(MPICC),build/lib/mf_mpi.so)
-LINK      = $(CC) $(OPT) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ROOM_A) -Wl,--end-group $(LIBS)
+LINKED    = $(OPT) $(LDFLAGS) -o $@ $< -Wl,--start-group $(ROOM_A) -Wl,--end-group $(LIBS)
+LINK      = $(CC) $(LINKED)
 
 all: $(STAGES) $(PLUGINS)
 
@@ -151,6 +152,9 @@ build/cuda/err.o build/emu/err.o: lib/base/err.c build/flags
 # The plugin for several ranks, which mf-ppo and mf-bc load when mpirun starts them: where there is mpicc.
 build/lib/mf_mpi.so: $(patsubst %,build/mpi/lib/%.o,mpi/mpi base/err base/mem)
 	$(call say,LD,$@)$(MPICC) $(OPT) $(LDFLAGS) -shared -o $@ $^
+
+build/tests/bench/ranks: build/mpi/tests/bench/ranks.o $(ROOM_A)
+	$(call say,LD,$@)$(MPICC) $(LINKED)
 
 build/mpi/%.o: %.c build/flags
 	@mkdir -p $(@D)

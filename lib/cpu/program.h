@@ -3,7 +3,7 @@
  * A worker takes a tile and runs all calls on it, forward and backward, while its activations are in the cache. A
  * worker without a tile helps others with parts of their operations; where inference has few samples, all workers
  * divide every operation. Tile i adds its gradients to lane i mod `lanes`, in order within a lane; lanes are summed in
- * order. Several ranks (ranks/ranks.h) divide the lanes among them, and the parts of a lane for the sum.
+ * pairs (sum.c). Several ranks (ranks/ranks.h) divide the lanes among them, and the parts of a lane for the sum.
  */
 #ifndef MF_CPU_PROGRAM_H
 #define MF_CPU_PROGRAM_H

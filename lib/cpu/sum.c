@@ -1,7 +1,8 @@
-/* sum.c - the sum of the lanes, in their order: by this process alone, or by ranks that have some lanes each.
+/* sum.c - the sum of the lanes: by this process alone, or by ranks that have some lanes each.
  *
- * Then every rank gets a part of the columns of all lanes, sums it, and all get the sums: the bits of one process, for
- * less than twice the bytes of an all-reduce whose order depends on the number of ranks.
+ * Lanes are added in pairs, pairs in pairs, and so on: a tree over the lanes. Each rank adds the whole subtrees that it
+ * has, gets a part of the columns of all subtrees, and adds those; then all get the sums. They are the bits of one
+ * process, for the bytes of an all-reduce, whose order depends on the number of ranks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,18 @@
 #include "cpu/program.h"
 #include "ranks/ranks.h"
 
+enum { DEPTH = 8 }; /* 2^(DEPTH - 1) is at least MF_LANES_MAX */
+
+struct rows { /* of p->lanes: subtrees, in order */
+    size_t n;
+    const size_t *lanes; /* of each; NULL: 1 */
+};
+
 struct extent { /* slices of a lane */
     const struct mf_cpu_run *r;
-    size_t first, end;
+    struct rows rows;
+    size_t first;
+    float *to; /* the first of rows that are written */
 };
 
 static size_t least(size_t a, size_t b)
@@ -25,43 +35,99 @@ int mf_cpu_first_lane(const struct mf_program *p, const struct mf_ranks *ranks, 
     return (int)mf_ranks_first(ranks, rank, (size_t)p->l->lanes);
 }
 
-/* sum = lane 0 + lane 1 + .., in strips, so that all lanes are read in sequence. */
+/* Lanes with samples, of those before `lane`. */
+static size_t used(const struct mf_cpu_run *r, int lane)
+{
+    return least((size_t)lane, r->tiles);
+}
+
+/* The lanes of the largest subtree that begins with `first` and ends before `end`. */
+static size_t subtree(size_t first, size_t end)
+{
+    size_t n = 1;
+    while (first % (2 * n) == 0 && first + 2 * n <= end)
+        n *= 2;
+    return n;
+}
+
+/* to = the tree over the rows, of which `row` is the first's strip; to may be one of them. Neighbours of the same size
+ * are the halves of a subtree. */
+static void add_strip(const float *row, size_t stride, struct rows rows, float *to)
+{
+    float sum[DEPTH][MF_STRIP] = {{0}};
+    size_t size[DEPTH];
+    int top = 0;
+    for (size_t i = 0; i < rows.n; i++) {
+        memcpy(sum[top], row + i * stride, sizeof *sum);
+        size[top++] = rows.lanes ? rows.lanes[i] : 1;
+        for (; top > 1 && (size[top - 2] == size[top - 1] || i + 1 == rows.n); top--) {
+            for (size_t j = 0; j < MF_STRIP; j++)
+                sum[top - 2][j] += sum[top - 1][j];
+            size[top - 2] += size[top - 1];
+        }
+    }
+    memcpy(to, sum[0], sizeof *sum);
+}
+
 static void sum_slice(void *arg, int i)
 {
     const struct extent *x = arg;
     const struct mf_program *p = x->r->p;
-    const size_t slice = x->first + (size_t)i, used = p->written[slice] ? least(x->r->tiles, (size_t)p->l->lanes) : 0;
-    const size_t end = least((slice + 1) * MF_SLICE, p->lane);
-    for (size_t at = slice * MF_SLICE; at < end; at += MF_STRIP) {
-        float sum[MF_STRIP] = {0};
-        for (size_t l = 0; l < used; l++)
-            for (size_t j = 0; j < MF_STRIP; j++)
-                sum[j] += p->lanes[l * p->lane + at + j];
-        memcpy(p->sum + at, sum, sizeof sum);
-    }
+    const size_t slice = x->first + (size_t)i, end = least((slice + 1) * MF_SLICE, p->lane);
+    for (size_t at = slice * MF_SLICE; at < end; at += MF_STRIP)
+        add_strip(p->lanes + at, p->lane, p->written[slice] ? x->rows : (struct rows){0}, x->to + at);
 }
 
-static void sum_slices(const struct mf_cpu_run *r, size_t first, size_t end)
+static void sum_slices(const struct mf_cpu_run *r, struct rows rows, size_t first, size_t end)
 {
-    struct extent x = {r, first, end};
+    struct extent x = {r, rows, first, r->p->sum};
     mf_workers_each(r->p->dev->workers, (int)(end - first), sum_slice, &x);
 }
 
 /* ---- with other ranks ---- */
+
+/* Each rank's lanes as subtrees, rank k's in the rows from row[k] to before row[k + 1]; lanes: of each row. */
+static void divide(const struct mf_cpu_run *r, size_t *row, size_t *lanes)
+{
+    size_t rows = 0;
+    for (int k = 0; k < mf_ranks_count(r->ranks); k++) {
+        size_t lane = used(r, mf_cpu_first_lane(r->p, r->ranks, k));
+        const size_t end = used(r, mf_cpu_first_lane(r->p, r->ranks, k + 1));
+        for (; lane < end; lane += lanes[rows++])
+            lanes[rows] = subtree(lane, end);
+        row[k + 1] = rows;
+    }
+}
+
+/* Sums this rank's subtrees to their rows, x->rows, none of which is behind the first of its lanes. */
+static void fold_slice(void *arg, int i)
+{
+    const struct extent *x = arg;
+    const struct mf_program *p = x->r->p;
+    const size_t slice = x->first + (size_t)i, end = least((slice + 1) * MF_SLICE, p->lane);
+    for (size_t at = slice * MF_SLICE; at < end; at += MF_STRIP) {
+        const float *lane = p->lanes + (size_t)x->r->first_lane * p->lane + at;
+        float *to = x->to + at;
+        for (size_t k = 0; k < x->rows.n; lane += x->rows.lanes[k++] * p->lane, to += p->lane)
+            add_strip(lane, p->lane, (struct rows){.n = x->rows.lanes[k]}, to);
+    }
+}
 
 /* The slices from first to before end, to which tiles write. */
 static int sum_extent(const struct mf_cpu_run *r, size_t first, size_t end, struct mf_err *err)
 {
     const struct mf_program *p = r->p;
     const int n = mf_ranks_count(r->ranks), me = mf_ranks_me(r->ranks);
-    size_t *row = mf_xcalloc(2 * ((size_t)n + 1), sizeof *row), *column = row + n + 1;
-    for (int k = 0; k <= n; k++) {
-        row[k] = least((size_t)mf_cpu_first_lane(p, r->ranks, k), r->tiles);
+    size_t *row = mf_xcalloc(2 * ((size_t)n + 1), sizeof *row), *column = row + n + 1, lanes[MF_LANES_MAX];
+    divide(r, row, lanes);
+    for (int k = 0; k <= n; k++)
         column[k] = least((first + mf_ranks_first(r->ranks, k, end - first)) * MF_SLICE, p->lane);
-    }
+    const struct rows all = {row[n], lanes}, own = {row[me + 1] - row[me], lanes + row[me]};
+    struct extent mine = {r, own, first, p->lanes + row[me] * p->lane};
+    mf_workers_each(p->dev->workers, (int)(end - first), fold_slice, &mine);
     int rc = mf_ranks_exchange(r->ranks, p->lanes, p->lane, row, column, err);
     if (rc == 0) {
-        sum_slices(r, first + mf_ranks_first(r->ranks, me, end - first),
+        sum_slices(r, all, first + mf_ranks_first(r->ranks, me, end - first),
                    first + mf_ranks_first(r->ranks, me + 1, end - first));
         rc = mf_ranks_gather(r->ranks, p->sum, sizeof *p->sum, column, err);
     }
@@ -80,7 +146,7 @@ static int sum_together(const struct mf_cpu_run *r, size_t slices, struct mf_err
         if (written[first])
             rc = sum_extent(r, first, end, err);
         else
-            sum_slices(r, first, end);
+            sum_slices(r, (struct rows){0}, first, end);
     }
     return rc;
 }
@@ -150,7 +216,7 @@ int mf_cpu_sum(struct mf_cpu_run *r, struct mf_err *err)
     const size_t slices = (r->p->lane + MF_SLICE - 1) / MF_SLICE;
     int rc;
     if (mf_ranks_count(r->ranks) == 1) {
-        sum_slices(r, 0, slices);
+        sum_slices(r, (struct rows){.n = used(r, r->p->l->lanes)}, 0, slices);
         return 0;
     }
     if ((rc = mf_ranks_meet(r->ranks, err)) || (rc = share_fetches(r, err)))

@@ -8,8 +8,8 @@
  * All places in a listing are fixed, and the host takes no decision between its calls: a device may record a run once
  * and replay it (a CUDA Graph).
  *
- * Sums over samples go to accumulator lanes, which are summed in order. The lane of a sample is a function of the
- * number of samples and the listing, never of the number of threads.
+ * Sums over samples go to accumulator lanes, which a device sums in a fixed order of its own. The lane of a sample is a
+ * function of the number of samples and the listing, never of the number of threads.
  *
  * A device is a table, `mf_device_NAME` in lib/ROOM/device_NAME.c; the Makefile lists the tables by these file names.
  */

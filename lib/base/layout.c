@@ -6,22 +6,7 @@
 #include <string.h>
 
 #include "base/plain.h"
-
-/* Bytes of the UTF-8 character that begins here; 0: none does. */
-static size_t character(const char *s)
-{
-    static const unsigned char least[] = {0, 0, 0xc2, 0xe0, 0xf0};
-    const unsigned char *u = (const unsigned char *)s;
-    size_t n = *u < 0x80 ? 1 : *u < 0xe0 ? 2 : *u < 0xf0 ? 3 : 4;
-    if (*u < least[n < 2 ? 0 : n] || *u > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((u[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (*u == 0xe0 && u[1] < 0xa0) || (*u == 0xf0 && u[1] < 0x90);
-    bool surrogate = *u == 0xed && u[1] > 0x9f, beyond = *u == 0xf4 && u[1] > 0x8f;
-    return overlong || surrogate || beyond ? 0 : n;
-}
+#include "base/text.h"
 
 const char *mf_obs_name_fault(const char *name)
 {
@@ -31,9 +16,10 @@ const char *mf_obs_name_fault(const char *name)
     if (n >= sizeof((struct mf_obs *)0)->name)
         return "is longer than 63 bytes";
     for (const char *s = name; *s; s += taken) {
-        if (mf_control(s, strlen(s)))
+        const size_t left = (size_t)(name + n - s);
+        if (mf_control(s, left))
             return "contains a control character";
-        if (!(taken = character(s)))
+        if (!(taken = mf_utf8(s, left)))
             return "is not UTF-8";
     }
     for (const char *s = name, *end; s; s = *end ? end + 1 : NULL) {

@@ -91,3 +91,11 @@ size_t mf_utf8(const void *s, size_t n)
                (u[0] == 0xf4 && u[1] > 0x8f);
     return bad ? 0 : len;
 }
+
+bool mf_is_utf8(const void *s, size_t n)
+{
+    size_t at = 0;
+    for (size_t len; at < n && (len = mf_utf8((const char *)s + at, n - at)); at += len)
+        ;
+    return at == n;
+}

@@ -28,5 +28,6 @@ size_t mf_unescape(char *to, const char *text, const char *stop);
 
 /* Bytes of the UTF-8 character that begins the n > 0 bytes at s; 0: none does (overlong, a surrogate, cut). */
 size_t mf_utf8(const void *s, size_t n);
+bool mf_is_utf8(const void *s, size_t n); /* the n bytes are whole characters */
 
 #endif

@@ -102,6 +102,8 @@ static int read_piece(struct message m, struct mf_lang_piece *p, struct mf_err *
         return rc;
     if (p->n == 0 || !isfinite(p->score))
         return mf_err_set(err, MF_EFORMAT, "it has no text or no finite score");
+    if (!mf_is_utf8(p->text, p->n)) /* a text is cut at pieces, and the rest of it must be whole characters */
+        return mf_err_set(err, MF_EFORMAT, "its text is not UTF-8");
     if (p->type == 0 || p->type == MF_PIECE_BYTE - 1)
         return mf_err_set(err, MF_EFORMAT, "its type is not read here (normal, unknown, control, user-defined, byte)");
     return 0;

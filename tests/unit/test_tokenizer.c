@@ -100,6 +100,23 @@ static void changed(const struct fixture *f, const char *find, size_t n, size_t 
     free(copy);
 }
 
+/* A user-defined piece that is a part of a character would cut the characters of a text. */
+static void test_cut_pieces(const struct fixture *f)
+{
+    static const char *const parts[] = {"\xe2", "\x96", "\x81"};
+    enum { EACH = 12 };
+    char *copy = malloc(f->size + 3 * EACH);
+    memcpy(copy, f->bytes, f->size);
+    for (size_t i = 0; i < 3; i++) {
+        char *piece = copy + f->size + i * EACH;
+        memcpy(piece, "\x0a\x0a\x0a\x01?\x15\0\0\0\0\x18\x04", EACH);
+        piece[4] = *parts[i];
+    }
+    refused(copy, f->size + EACH, "piece 416: its text is not UTF-8", "a piece that is the begin of a character");
+    refused(copy, f->size + 3 * EACH, "piece 416", "pieces that are the bytes of one");
+    free(copy);
+}
+
 static void test_files(const struct fixture *f)
 {
     refused("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, "damaged", "a length past the end");
@@ -130,6 +147,7 @@ int main(void)
     mf_tokenizer_close(&t);
     test_prefixes(&f);
     test_files(&f);
+    test_cut_pieces(&f);
     free(f.bytes);
     return done();
 }

@@ -153,7 +153,22 @@ static int make_spec(const struct mf_run *run, struct bc *b, struct mf_policy_sp
                   : mf_policy_spec_make(spec, conf, &obs, A, err);
     return rc ? rc
               : mf_policy_spec_tokenizer(spec, b->start ? mf_loaded_path(b->start) : "", mf_demos_tokenizer(&b->demos),
-                                         err);
+                                         mf_demos_pieces(&b->demos), err);
+}
+
+/* A normaliser is fitted for a fresh policy alone. */
+static int check_normalizer(struct mf_run *run, struct mf_err *err)
+{
+    static const char *const key[] = {"clone.normalizer", "clone.range_floor", "clone.normalize_actions"};
+    for (int i = 0; i < 3; i++) {
+        if (mf_conf_was_set(mf_run_conf(run), key[i]))
+            return mf_err_set(err, MF_EUSAGE,
+                              "%s=%s is for fresh weights, and the policy of policy.checkpoint keeps its normaliser: "
+                              "leave one of them out",
+                              key[i], mf_conf_text(mf_run_conf(run), key[i]));
+        mf_conf_omit(mf_run_record(run), key[i]);
+    }
+    return 0;
 }
 
 static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *err)
@@ -188,7 +203,8 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE, "clone.dataset=FILE is missing: demonstrations in robomimic's HDF5 layout");
     if (access(b->dataset, F_OK) < 0) /* before any error about the environment */
         return mf_err_errno(err, "clone.dataset='%.300s'", b->dataset);
-    int rc = open_start(b, err);
+    int rc = b->checkpoint ? check_normalizer(run, err) : 0;
+    rc = rc ? rc : open_start(b, err);
     if (rc || (rc = open_demos(run, b, err)) || (rc = open_cloning(run, b, err)))
         return rc;
     struct mf_names seen = {.n = b->cloning.policy.spec.obs.n}; /* the folder records the keys in force */

@@ -48,7 +48,8 @@ const struct mf_key mf_keys[] = {
 
     {"env.name", MF_STR, "point", NULL, NULL, "environment, also env=NAME; exec and remote: environments of a server"},
     {"env.model", MF_STR, NULL, "path", NULL,
-     "MJCF file of env=hopper, walker2d, half_cheetah and ant: Gymnasium's, which is not part of maniflow"},
+     "MJCF file of env=hopper, walker2d, half_cheetah and ant: Gymnasium's, which is not part of maniflow; others have "
+     "theirs built in"},
     {"env.max_steps", MF_INT, "0", "[0,)", "control steps",
      "maximum length of an episode; 0: the limit of the environment"},
     {"env.num_points", MF_INT, "0", "[0,4096]", NULL,

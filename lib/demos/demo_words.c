@@ -104,6 +104,11 @@ const char *mf_demos_tokenizer(const struct mf_demos *d)
     return d->words ? d->words->prompter.tokenizer.digest : NULL;
 }
 
+int mf_demos_pieces(const struct mf_demos *d)
+{
+    return d->words ? d->words->prompter.tokenizer.n : 0;
+}
+
 int mf_demos_prompt(const struct mf_demos *d, size_t demo, const struct mf_layout *l, const struct mf_affine *norm,
                     float *obs, struct mf_err *err)
 {

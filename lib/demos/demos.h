@@ -72,6 +72,7 @@ int mf_demos_rows(struct mf_demos *d, int column, size_t demo, size_t t, const v
 
 /* Of demos with a tokenizer: its digest (NULL: they have none), and mf_prompter_fill for the task of a demo. */
 const char *mf_demos_tokenizer(const struct mf_demos *d);
+int mf_demos_pieces(const struct mf_demos *d); /* tokens that it knows; 0: likewise */
 int mf_demos_prompt(const struct mf_demos *d, size_t demo, const struct mf_layout *l, const struct mf_affine *norm,
                     float *obs, struct mf_err *err);
 

@@ -66,6 +66,9 @@ int mf_env_open_built_in(const struct mf_env **env, const struct mf_env_opts *o,
 {
     mf_opengl_choose((enum mf_renderer)o->renderer);
     int rc = mf_env_find(env, o->name, err);
+    if (rc == 0 && o->model && !(*env)->by_file)
+        return mf_err_set(err, MF_EUSAGE, "env=%s has its model built in: leave env.model=%.200s out", o->name,
+                          o->model);
     if (rc == 0 && o->model)
         mf_env_own(env)->file = o->model;
     return rc ? rc : with_words(env, o, err);
@@ -81,6 +84,10 @@ int mf_env_open(const struct mf_env **env, const struct mf_env_opts *o, struct m
                           "env=exec needs env.command='..', the command that starts an environment server");
     if (remote && !o->address)
         return mf_err_set(err, MF_EUSAGE, "env=remote needs env.address=tcp://127.0.0.1:PORT or ipc://PATH");
+    if (o->model)
+        return mf_err_set(err, MF_EUSAGE,
+                          "env.model=%.200s does not reach the server of env=%s: give it to the server, not here",
+                          o->model, o->name);
     int rc = mf_served_open(env, o, err);
     return rc ? rc : with_words(env, o, err);
 }

@@ -52,7 +52,8 @@ struct mf_env {
         int (*task)(const void *state);
     } language;
 
-    /* The model, shared by all instances; file: the member below. NULL: no model. */
+    /* The model, shared by all instances; file: the member below, where by_file. NULL: no model. */
+    bool by_file; /* the model is a file that is not built in: env.model */
     int (*open)(void **model, const char *file, struct mf_err *err);
     void (*close)(void *model);
     int (*init)(void **state, const void *model, int max_steps, struct mf_err *err);

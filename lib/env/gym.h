@@ -45,8 +45,8 @@ void mf_gym_end_paint(void *painter);
 
 /* Members of a task's struct mf_env that are common. */
 #define MF_GYM_FUNCTIONS                                                                                               \
-    .max_steps = 1000, .close = mf_gym_close, .init = mf_gym_init, .release = mf_gym_release, .reset = mf_gym_reset,   \
-    .step = mf_gym_step, .observe = mf_gym_observe, .state_size = mf_gym_state_size, .save = mf_gym_save,              \
-    .load = mf_gym_load, .paint = mf_gym_paint, .end_paint = mf_gym_end_paint
+    .max_steps = 1000, .by_file = true, .close = mf_gym_close, .init = mf_gym_init, .release = mf_gym_release,         \
+    .reset = mf_gym_reset, .step = mf_gym_step, .observe = mf_gym_observe, .state_size = mf_gym_state_size,            \
+    .save = mf_gym_save, .load = mf_gym_load, .paint = mf_gym_paint, .end_paint = mf_gym_end_paint
 
 #endif

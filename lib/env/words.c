@@ -99,6 +99,11 @@ const char *mf_words_digest(const struct mf_words *w)
     return w ? w->prompter.tokenizer.digest : NULL;
 }
 
+int mf_words_pieces(const struct mf_words *w)
+{
+    return w ? w->prompter.tokenizer.n : 0;
+}
+
 void mf_words_free(struct mf_words *w)
 {
     if (w)

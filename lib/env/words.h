@@ -15,6 +15,7 @@ int mf_words_put(const struct mf_env *env, int task, const struct mf_layout *l, 
                  float *obs, struct mf_err *err);
 char *mf_words_lines(const struct mf_env *env); /* its tasks, a line for each, malloc'ed; NULL: it has no language */
 const char *mf_words_digest(const struct mf_words *w); /* of the tokenizer; NULL: w is NULL */
+int mf_words_pieces(const struct mf_words *w);         /* tokens that it knows; 0: w is NULL */
 void mf_words_free(struct mf_words *w);                /* NULL is fine */
 
 #endif

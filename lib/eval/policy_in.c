@@ -48,5 +48,7 @@ int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const 
         return rc;
     rc = l ? mf_policy_spec_adopt(s, l, conf, &obs, env->action_dim, err)
            : mf_policy_spec_make(s, conf, &obs, env->action_dim, err);
-    return rc ? rc : mf_policy_spec_tokenizer(s, l ? mf_loaded_path(l) : "", mf_words_digest(env->words), err);
+    return rc ? rc
+              : mf_policy_spec_tokenizer(s, l ? mf_loaded_path(l) : "", mf_words_digest(env->words),
+                                         mf_words_pieces(env->words), err);
 }

@@ -92,7 +92,8 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, con
     if (rc)
         return rc;
     mf_policy_fresh(&c->policy, (uint64_t)opts->seed);
-    if ((rc = start ? start_from(c, start, which, err) : mf_dataset_fit(&c->policy, d, &fit, err)) ||
+    if ((rc = mf_dataset_check(spec, d, err)) ||
+        (rc = start ? start_from(c, start, which, err) : mf_dataset_fit(&c->policy, d, &fit, err)) ||
         (rc = mf_dataset_open(&c->windows, &c->policy, d, opts->pad_before, opts->pad_after, (int)opts->shift,
                               (size_t)opts->batch_size, err)) ||
         (rc = open_learner(c, err)))

@@ -145,6 +145,40 @@ int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit 
     return rc;
 }
 
+/* ---- tokens ---- */
+
+static int check_tokens(const struct mf_policy_spec *s, struct mf_demos *d, int column, size_t demo, struct mf_err *err)
+{
+    size_t n;
+    for (size_t from = 0; from < d->demo[demo].n; from += n) {
+        const void *rows;
+        int rc = mf_demos_rows(d, column, demo, from, &rows, &n, err);
+        for (size_t i = 0; rc == 0 && i < n * d->column[column].count; i++) {
+            const float id = ((const float *)rows)[i];
+            if (!(id >= 0 && id < (float)s->net.vocabulary))
+                rc = mf_err_set(err, MF_EUSAGE,
+                                "obs/tokens of %s has the token %g, and the policy has embeddings of "
+                                "policy.vocabulary=%d: give a fresh policy more, or demonstrations by the tokenizer "
+                                "that it was trained with",
+                                d->demo[demo].name, (double)id, s->net.vocabulary);
+        }
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+int mf_dataset_check(const struct mf_policy_spec *s, struct mf_demos *d, struct mf_err *err)
+{
+    int rc = 0;
+    if (mf_demos_tokenizer(d) || !(s->net.net->sizes & MF_SIZE(vocabulary)))
+        return 0;
+    for (int k = 0; k < d->n_columns; k++)
+        for (size_t i = 0; rc == 0 && i < d->n_demos && !strcmp(d->column[k].is.name, MF_OBS_TOKENS); i++)
+            rc = check_tokens(s, d, k, i, err);
+    return rc;
+}
+
 /* ---- samples ---- */
 
 static int64_t beyond(int64_t reach, int64_t pad)

@@ -33,6 +33,9 @@ struct mf_fit {
  * pictures itself. */
 int mf_dataset_fit(struct mf_policy *p, struct mf_demos *d, const struct mf_fit *f, struct mf_err *err);
 
+/* MF_EUSAGE: a token in their file has no embedding in the policy's network. */
+int mf_dataset_check(const struct mf_policy_spec *s, struct mf_demos *d, struct mf_err *err);
+
 struct mf_dataset {
     size_t n; /* samples, ordered by demonstration and time */
     const struct mf_policy *p;

@@ -90,7 +90,8 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
     return rc;
 }
 
-int mf_policy_spec_tokenizer(struct mf_policy_spec *s, const char *name, const char *digest, struct mf_err *err)
+int mf_policy_spec_tokenizer(struct mf_policy_spec *s, const char *name, const char *digest, int pieces,
+                             struct mf_err *err)
 {
     if (!digest || !mf_layout_find(&s->obs, MF_OBS_TOKENS))
         return 0;
@@ -100,6 +101,11 @@ int mf_policy_spec_tokenizer(struct mf_policy_spec *s, const char *name, const c
             "policy.tokenizer has the digest %s, and %.200s was trained with the tokenizer %s, whose tokens "
             "are others: give that file",
             digest, name, s->tokenizer);
+    if (s->net.net->sizes & MF_SIZE(vocabulary) && pieces > s->net.vocabulary)
+        return mf_err_set(err, MF_EUSAGE,
+                          "policy.tokenizer has %d tokens, and the policy has embeddings of policy.vocabulary=%d: give "
+                          "a fresh policy as many, or another policy the tokenizer that it was trained with",
+                          pieces, s->net.vocabulary);
     snprintf(s->tokenizer, sizeof s->tokenizer, "%s", digest);
     return 0;
 }

@@ -16,9 +16,10 @@ extern const struct mf_bind mf_policy_binds[];
 int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, const struct mf_layout *obs, int A,
                         struct mf_err *err);
 
-/* Notes the digest of the tokenizer that makes the tokens of s; NULL: unknown. MF_EUSAGE, with both digests, where the
- * policy, that of `name`, was trained with another one. */
-int mf_policy_spec_tokenizer(struct mf_policy_spec *s, const char *name, const char *digest, struct mf_err *err);
+/* Notes the digest of the tokenizer that makes the tokens of s, of ids below `pieces`; NULL: unknown. MF_EUSAGE, with
+ * both digests, where the policy, that of `name`, was trained with another one; or where it has fewer embeddings. */
+int mf_policy_spec_tokenizer(struct mf_policy_spec *s, const char *name, const char *digest, int pieces,
+                             struct mf_err *err);
 
 /* Overrides *s, the spec of `name`, by the keys that were set. MF_EUSAGE, with both values, where a key or the
  * environment contradicts a field that determines the network or its training. */

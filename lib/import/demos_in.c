@@ -21,6 +21,8 @@ static int find_world(const char *path, struct mf_env_opts *o, bool named, char 
             return 0;
         bare.name = o->name = env->name;
     }
+    if (*guessed)
+        bare.model = NULL;
     if (rc || (rc = mf_env_open(&env, &bare, err))) {
         struct mf_err ignored; /* one that is none of ours is meant where the file names it as well */
         if (named && rc == MF_EUSAGE && mf_demos_env(path, world, &ignored) == 0 && !strcmp(world, o->name))

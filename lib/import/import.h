@@ -50,6 +50,7 @@ struct mf_import_world {
     const struct mf_layout *obs; /* of the environment or the demonstrations that the user named; NULL: neither */
     int A;                       /* its actions */
     const char *tokenizer;       /* digest of the tokenizer of its tokens; NULL: unknown */
+    int pieces;                  /* that it knows */
 };
 
 struct mf_family {

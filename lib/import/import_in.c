@@ -26,7 +26,8 @@ static int into(struct mf_import *im, const struct mf_import_in *in, const struc
 {
     struct mf_policy p;
     int rc = mf_import_spec(im, spec, w, err);
-    if (rc || (rc = mf_policy_spec_tokenizer(spec, to, w->tokenizer, err)) || (rc = mf_policy_outline(&p, spec, err)))
+    if (rc || (rc = mf_policy_spec_tokenizer(spec, to, w->tokenizer, w->pieces, err)) ||
+        (rc = mf_policy_outline(&p, spec, err)))
         return rc;
     snprintf(p.spec.env, sizeof p.spec.env, "%s", env);
     if (!(rc = mf_import_normalizer(im, &p, in->normalizer, err)))
@@ -50,6 +51,7 @@ int mf_import_in(struct mf_import *im, const struct mf_import_in *in, const char
             mf_env_side(env, &obs, (int)in->env->image_size);
         w.A = env->action_dim;
         w.tokenizer = mf_words_digest(env->words);
+        w.pieces = mf_words_pieces(env->words);
     } else if (w.keys->n && mf_import_is_demos(in->normalizer)) {
         rc = mf_import_demos(in->normalizer, w.keys, &obs, &w.A, err);
     }

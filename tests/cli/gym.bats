@@ -21,7 +21,7 @@ setup() {
 @test "a run that was stopped resumes to the same bytes, also through mf-env; threads do not matter" {
     train a && cp "$last" want && train b threads=1 && cmp "$last" want || return 1
     train c training.total_timesteps=500 && train c run.resume=auto && cmp "$last" want || return 1
-    train d env=exec env.command="mf-env hopper env.model=$models/hopper.xml" env.workers=2 && cmp "$last" want || return 1
+    train d env=exec env.model=null env.command="mf-env hopper env.model=$models/hopper.xml" env.workers=2 && cmp "$last" want || return 1
     train e env=ant env.model="$models/ant.xml" && cp "$last" want &&
         train f env=ant env.model="$models/ant.xml" training.total_timesteps=500 &&
         train f env=ant env.model="$models/ant.xml" run.resume=auto && cmp "$last" want
@@ -44,6 +44,8 @@ setup() {
 env=hopper|needs env.model=PATH/hopper.xml, Gymnasium's model: 'pip install --no-deps --target mjcf gymnasium'
 env=ant env.model=$models/hopper.xml|has 6 positions, 6 velocities, 3 motors and 5 bodies, and Gymnasium's ant.xml has 15, 14, 8 and 14
 env=hopper env.model=$models/hopper.xml collect.actor=expert|collect.actor=expert: env=hopper has no expert
+env=point env.model=$models/hopper.xml|env=point has its model built in: leave env.model=
+env=exec env.command=true env.model=$models/hopper.xml|does not reach the server of env=exec
 END
     run -1 mf-collect env=hopper env.model=none.xml run.dir=x run.force=true --out /dev/null
     [[ $output == *"env.model: cannot open none.xml: No such file or directory"* ]]

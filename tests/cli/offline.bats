@@ -113,6 +113,15 @@ PY
         run -1 --separate-stderr bc run.dir=d policy.checkpoint=nowhere --out /dev/null && [[ $stderr == *nowhere* ]]
 }
 
+@test "a clone that starts from a checkpoint has its normaliser: a key that would fit one is refused" {
+    bc run.dir=a clone.steps=0 clone.normalizer=gaussian >/dev/null || return 1
+    local word
+    for word in clone.normalizer=limits clone.range_floor=.2 clone.normalize_actions=true; do
+        run -2 --separate-stderr bc run.dir=b policy.checkpoint=a $word --out /dev/null && [[ $stderr == *"${word%%=*}="*" is for fresh weights"* ]] || { echo "$stderr"; return 1; }
+    done
+    bc run.dir=b policy.checkpoint=a clone.steps=0 >/dev/null && ! grep -E 'range_floor|normalize_actions|normalizer: limits' b/configs/mf-bc.yaml && mf-bc --config b/configs/mf-bc.yaml run.resume=auto >/dev/null
+}
+
 @test "PPO starts from a clone with critics, and a clone from PPO" {
     local ppo=(policy.checkpoint=q training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=256 run.dir=ppo)
     bc run.dir=q clone.weight=q >/dev/null && mf-collect "${ppo[@]}" 2>log | mf-gae | mf-ppo "${ppo[@]}" >/dev/null 2>>log &&

@@ -77,6 +77,16 @@ json.dump({"weight_map": {k: ["one", "two"][i % 2] + ".safetensors" for i, k in 
     mf-collect env=blocks collect.actor=expert collect.episodes=4 'policy.obs_keys=[image,tokens]' "${words[@]}" 2>err | mf-record demos.hdf5 >/dev/null 2>>err &&
         mf-bc "${sizes[@]}" clone.dataset=demos.hdf5 clone.steps=10 clone.batch_size=8 'policy.obs_keys=[image,tokens]' run.dir=clone "${words[@]}" >/dev/null 2>>err &&
         mf-eval clone eval.num_episodes=4 "${words[@]}" >/dev/null 2>>err || { cat err; return 1; }
+    local program more text
+    while IFS='|' read -r program more text; do
+        # shellcheck disable=SC2086 # several words
+        run -2 $program "${words[@]}" "${sizes[@]}" 'policy.obs_keys=[image,tokens]' policy.vocabulary=9 $more --out /dev/null &&
+            [[ $output == *"$text"*"has embeddings of policy.vocabulary=9"* ]] || { echo "$output"; return 1; }
+    done <<END
+mf-bc|clone.dataset=demos.hdf5 policy.tokenizer=null|obs/tokens of demo_0 has the token
+mf-bc|clone.dataset=demos.hdf5|policy.tokenizer has 416 tokens
+mf-collect|env=blocks run.dir=x|policy.tokenizer has 416 tokens
+END
     words+=(policy.checkpoint=clone training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=250 training.batch_size=16)
     for extra in "policy.noise_method=flow_sde policy.denoise=single policy.objective=step" training.rfc_coef=.05 policy.objective=fpo policy.steer=ppo; do
         # shellcheck disable=SC2086 # several words

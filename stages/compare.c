@@ -19,6 +19,7 @@ struct compare {
     struct mf_goal target;
     int format;
     struct mf_methods methods;
+    enum mf_measure of;
 };
 
 static const struct mf_bind binds[] = {
@@ -29,7 +30,7 @@ static const struct mf_bind binds[] = {
 };
 static const struct mf_bind_table tables[] = {{mf_goal_binds, offsetof(struct compare, target)}, {0}};
 
-enum { COLUMNS = 13, CELL = 80 };
+enum { COLUMNS = 13, CELL = 80, MEASURE = 2, FIRST_OF_SUCCESS = 7, LAST_OF_SUCCESS = 9 };
 static const struct mf_grid_column column[COLUMNS] = {{"method", -16},
                                                       {"seeds", 7},
                                                       {"success, 95 %", -20},
@@ -92,9 +93,9 @@ static struct method_row row_of(const struct compare *c, const struct mf_method 
 {
     const int seeds = c->methods.n_seeds;
     struct method_row r = {
-        .method = m, .score = mf_method_score(m, seeds), .summary = mf_summary_of(&m->cohort, &c->target)};
+        .method = m, .score = mf_method_score(m, seeds, c->of), .summary = mf_summary_of(&m->cohort, &c->target)};
     if (first)
-        r.against = mf_method_pair(first->method, m, seeds);
+        r.against = mf_method_pair(first->method, m, seeds, c->of);
     r.cost = m->clones ? NAN
                        : r.summary.per_iteration.mean /
                              (first ? first->summary.per_iteration.mean : r.summary.per_iteration.mean);
@@ -112,16 +113,22 @@ static void put_reached(char *to, const struct method_row *r, const struct mf_sp
         snprintf(to, CELL, "%s", mf_number(number, "%.0f", s->mean));
 }
 
-static void put_rates(const struct method_row *r, char cell[COLUMNS][CELL])
+static void put_score(const struct compare *c, const struct method_row *r, char cell[COLUMNS][CELL])
 {
     const struct mf_method_score *s = &r->score;
     if (!s->runs)
         return;
     const struct mf_rate all = mf_wilson(s->succeeded, s->trials);
-    snprintf(cell[2], CELL, "%.3f [%.3f, %.3f]", all.rate, all.low, all.high);
-    snprintf(cell[3], CELL, "%.3f (%.3f to %.3f)", s->median, s->low, s->high);
+    const struct mf_mean ret = mf_moments_mean(&s->ret);
+    const int digits = c->of == MF_RETURN ? mf_mean_digits(s->median) : 3;
+    if (c->of == MF_RETURN)
+        mf_mean_text(&ret, cell[MEASURE], CELL);
+    else
+        snprintf(cell[MEASURE], CELL, "%.3f [%.3f, %.3f]", all.rate, all.low, all.high);
+    snprintf(cell[3], CELL, "%.*f (%.*f to %.*f)", digits, s->median, digits, s->low, digits, s->high);
     if (r->against.n)
         mf_paired_text(&r->against, cell[4], cell[5], cell[6], CELL);
+    mf_number(cell[7], "%.3f", ret.mean);
 }
 
 static void put_cells(const struct compare *c, const struct method_row *r, char cell[COLUMNS][CELL])
@@ -129,8 +136,7 @@ static void put_cells(const struct compare *c, const struct method_row *r, char 
     const struct mf_summary *s = &r->summary;
     snprintf(cell[0], CELL, "%s", r->method->name);
     snprintf(cell[1], CELL, "%d of %d", r->score.runs, c->methods.n_seeds);
-    put_rates(r, cell);
-    mf_number(cell[7], "%.3f", r->score.ret);
+    put_score(c, r, cell);
     put_reached(cell[8], r, &s->steps);
     put_reached(cell[9], r, &s->time);
     mf_number(cell[10], r->method->clones ? "%.0f mb" : "%.0f", s->all.mean);
@@ -166,8 +172,10 @@ static json_t *row_json(const struct compare *c, const struct method_row *r)
 {
     const struct mf_method_score *s = &r->score;
     const struct mf_rate all = s->runs ? mf_wilson(s->succeeded, s->trials) : (struct mf_rate){NAN, NAN, NAN};
-    json_t *j = json_pack("{s:o, s:i, s:i, s:I}", "method", mf_json_text(r->method->name), "seeds", c->methods.n_seeds,
-                          "runs_done", s->runs, "n", (json_int_t)s->trials);
+    const struct mf_mean ret = mf_moments_mean(&s->ret);
+    json_t *j =
+        json_pack("{s:o, s:i, s:i, s:I, s:s}", "method", mf_json_text(r->method->name), "seeds", c->methods.n_seeds,
+                  "runs_done", s->runs, "n", (json_int_t)s->trials, "measure", mf_measure_names[c->of]);
     const struct {
         const char *name;
         double value;
@@ -177,7 +185,9 @@ static json_t *row_json(const struct compare *c, const struct method_row *r)
                {"median", s->median},
                {"lowest", s->low},
                {"highest", s->high},
-               {"return", s->ret},
+               {"return", ret.mean},
+               {"return_low", ret.low},
+               {"return_high", ret.high},
                {"cost", r->cost}};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         json_object_set_new(j, row[i].name, mf_json_number(row[i].value));
@@ -229,7 +239,16 @@ static int open_compare(struct mf_run *run, void *self, struct mf_err *err)
 static void put_notes(const struct compare *c, FILE *to)
 {
     char line[400];
-    fprintf(to,
+    if (c->of == MF_RETURN)
+        fputs("\nReturn: fixed trials without noise, of all seeds that count; no trial succeeded, so the return is "
+              "compared: "
+              "Student's\nintervals, the paired t test, trials of higher and lower return. Cost: seconds of an "
+              "iteration, "
+              "in those of the first row.\nmb: minibatches of cloning, without control steps.\n",
+              to);
+    else
+        fprintf(
+            to,
             "\nSuccess: fixed trials without noise, of all seeds that count. To it: until the rollouts, with their "
             "exploration noise,\nsucceeded at a rate of %g on average over %lld iterations; means over the seeds that "
             "got there. Cost: seconds of an\niteration, in those of the first row. mb: minibatches of cloning, "
@@ -253,8 +272,12 @@ static void put_notes(const struct compare *c, FILE *to)
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct compare *c = self;
-    struct mf_grid grid = {.to = stdout, .format = (enum mf_table_format)c->format, .column = column, .n = COLUMNS};
+    struct mf_grid_column heads[COLUMNS];
+    struct mf_grid grid = {.to = stdout, .format = (enum mf_table_format)c->format, .column = heads, .n = COLUMNS};
     struct method_row first;
+    memcpy(heads, column, sizeof heads);
+    if ((c->of = mf_methods_measure(&c->methods)) == MF_RETURN)
+        heads[MEASURE].head = "return, 95 %";
     (void)run;
     for (int i = 0; i < c->methods.n; i++) {
         char cell[COLUMNS][CELL] = {""};
@@ -262,7 +285,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         const struct method_row r = row_of(c, &c->methods.of[i], i ? &first : NULL);
         put_cells(c, &r, cell);
         for (int k = 0; k < COLUMNS; k++)
-            text[k] = cell[k];
+            text[k] = c->of == MF_RETURN && k >= FIRST_OF_SUCCESS && k <= LAST_OF_SUCCESS ? NULL : cell[k];
         mf_grid_row(&grid, text, row_json(c, &r));
         if (i == 0)
             first = r;
@@ -284,7 +307,8 @@ static const struct mf_stage stage = {
     .name = "compare",
     .summary =
         "Compare methods, each a folder METHOD of runs METHOD/SEED that mf-eval has evaluated (logs/eval.json):\n"
-        "success, paired difference from the first method, and what its training took.",
+        "success (return where no trial succeeded), paired difference from the first method, and what its training "
+        "took.",
     .operands = "METHOD...",
     .examples = "  mf-compare outputs/compare/ppo_flow_noise outputs/compare/grpo compare.seeds=[0,1,2]\n"
                 "  mf-compare outputs/compare/* compare.seeds=[0,1] eval.format=json >table.json\n",

@@ -161,10 +161,11 @@ static const char *server_of(const struct mf_env_opts *o)
 /* Trials of the first policy with these steps, and of this one. */
 static struct mf_paired compare(const struct eval *e, const struct mf_trial *first)
 {
-    int64_t count[2][2] = {{0}};
+    struct mf_pairs pairs = {0};
     for (int i = 0; i < e->seeds.n * (int)e->trials; i++)
-        count[first[i].success_once][e->trial[i].success_once]++;
-    return mf_pair(count[1][1], count[0][1], count[1][0], count[0][0]);
+        mf_pairs_add(&pairs, first[i].success_once, (double)first[i].ret, e->trial[i].success_once,
+                     (double)e->trial[i].ret);
+    return mf_pairs_compare(&pairs, mf_pairs_measure(&pairs));
 }
 
 /* A row more for each task that the trials had. */

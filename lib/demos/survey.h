@@ -10,7 +10,7 @@
 
 #include "demos/demos.h"
 #include "stream/frame.h"
-#include "demos/moments.h"
+#include "base/moments.h"
 
 enum { MF_SURVEY_TEXTS = 20 }; /* problems, and warnings, that are kept; all are counted */
 

@@ -167,19 +167,18 @@ struct mf_rate mf_wilson(int64_t k, int64_t n)
 
 struct mf_score_sheet mf_eval_sum(const struct mf_trial *trial, int n)
 {
-    struct mf_score_sheet s = {.ret = 0};
+    struct mf_score_sheet s = {0};
+    struct mf_moments ret = {0};
     int64_t once = 0, at_end = 0;
-    double squares = 0;
     for (int i = 0; i < n; i++) {
         once += trial[i].success_once;
         at_end += trial[i].success_at_end;
-        s.ret += (double)trial[i].ret / n;
+        mf_moments_add(&ret, (double)trial[i].ret);
         s.length += (double)trial[i].length / n;
         s.straightness += (double)trial[i].straightness / n;
     }
-    for (int i = 0; i < n; i++)
-        squares += ((double)trial[i].ret - s.ret) * ((double)trial[i].ret - s.ret);
-    s.ret_std = n > 1 ? sqrt(squares / (n - 1)) : 0;
+    s.ret = mf_moments_mean(&ret);
+    s.ret_std = n > 1 ? sqrt(ret.square / (n - 1)) : 0;
     s.success_once = mf_wilson(once, n);
     s.success_at_end = mf_wilson(at_end, n);
     return s;

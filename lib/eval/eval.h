@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "env/reel.h"
 #include "env/vec.h"
+#include "eval/student.h"
 #include "flow/sampler.h"
 
 /* straightness: how far the flow's paths bend; 0 is a straight line. Of a decision with the points x_0 .. x_K, x_0 its
@@ -49,8 +50,9 @@ struct mf_rate mf_wilson(int64_t k, int64_t n);
 
 struct mf_score_sheet {
     struct mf_rate success_once, success_at_end;
-    double ret, ret_std, length; /* means over the trials; the standard deviation of the return, n-1 */
-    double straightness;         /* mean over the trials */
+    struct mf_mean ret;
+    double ret_std, length; /* the standard deviation of the return, n-1; mean over the trials */
+    double straightness;    /* mean over the trials */
 };
 struct mf_score_sheet mf_eval_sum(const struct mf_trial *trial, int n);
 /* Of the trials of one task, *count of them; 0: none, and nothing is written to s. */

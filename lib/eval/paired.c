@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "eval/eval.h"
+#include "eval/student.h"
+#include "stream/json.h"
 
 /* The correlation of the two rates. A positive numerator is reduced by n/2, at most to 0 (continuity correction). */
 static double correlation(double a, double b, double c, double d)
@@ -37,20 +39,53 @@ struct mf_paired mf_pair(int64_t both, int64_t won, int64_t lost, int64_t neithe
     return r;
 }
 
+const char *const mf_measure_names[] = {"success", "return"};
+
+void mf_pairs_add(struct mf_pairs *p, bool first_succeeded, double first_return, bool succeeded, double ret)
+{
+    p->count[first_succeeded][succeeded]++;
+    p->higher += ret > first_return;
+    p->lower += ret < first_return;
+    mf_moments_add(&p->difference, ret - first_return);
+}
+
+struct mf_paired mf_pairs_compare(const struct mf_pairs *p, enum mf_measure of)
+{
+    if (p->difference.n == 0)
+        return (struct mf_paired){.n = 0};
+    if (of == MF_SUCCESS)
+        return mf_pair(p->count[1][1], p->count[0][1], p->count[1][0], p->count[0][0]);
+    const struct mf_mean m = mf_moments_mean(&p->difference);
+    return (struct mf_paired){.of = of,
+                              .n = (int64_t)p->difference.n,
+                              .won = p->higher,
+                              .lost = p->lower,
+                              .difference = m.mean,
+                              .low = m.low,
+                              .high = m.high,
+                              .p = m.p};
+}
+
+enum mf_measure mf_pairs_measure(const struct mf_pairs *p)
+{
+    return p->count[0][0] == (int64_t)p->difference.n ? MF_RETURN : MF_SUCCESS;
+}
+
 void mf_paired_text(const struct mf_paired *p, char *difference, char *won, char *value, size_t size)
 {
-    snprintf(difference, size, "%+.3f [%+.3f, %+.3f]", p->difference, p->low, p->high);
+    const int digits = mf_mean_digits(p->difference);
+    snprintf(difference, size, "%+.*f [%+.*f, %+.*f]", digits, p->difference, digits, p->low, digits, p->high);
     snprintf(won, size, "%lld:%lld", (long long)p->won, (long long)p->lost);
     snprintf(value, size, "%.2g", p->p);
 }
 
 void mf_paired_json(json_t *to, const struct mf_paired *p)
 {
-    json_t *j =
-        p ? json_pack("{s:f, s:f, s:f, s:I, s:I, s:f}", "difference", p->difference, "difference_low", p->low,
-                      "difference_high", p->high, "won", (json_int_t)p->won, "lost", (json_int_t)p->lost, "p", p->p)
-          : json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "difference", "difference_low", "difference_high", "won",
-                      "lost", "p");
+    json_t *j = p ? json_pack("{s:o, s:o, s:o, s:I, s:I, s:o}", "difference", mf_json_number(p->difference),
+                              "difference_low", mf_json_number(p->low), "difference_high", mf_json_number(p->high),
+                              "won", (json_int_t)p->won, "lost", (json_int_t)p->lost, "p", mf_json_number(p->p))
+                  : json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "difference", "difference_low", "difference_high",
+                              "won", "lost", "p");
     json_object_update(to, j);
     json_decref(j);
 }

@@ -56,7 +56,7 @@ void mf_scores_json(json_t *to, const struct mf_score_sheet *s)
 {
     add_rate(to, "success_once", s->success_once);
     add_rate(to, "success_at_end", s->success_at_end);
-    json_object_set_new(to, "return", mf_json_number(s->ret));
+    add_rate(to, "return", (struct mf_rate){s->ret.mean, s->ret.low, s->ret.high});
     json_object_set_new(to, "return_std", mf_json_number(s->ret_std));
     json_object_set_new(to, "length", mf_json_number(s->length));
     json_object_set_new(to, "straightness", mf_json_number(s->straightness));
@@ -126,7 +126,7 @@ struct mf_frame *mf_result_metrics(const struct mf_result *r, double time)
                {"values.eval/success_at_end", s->success_at_end.rate},
                {"values.eval/success_at_end_low", s->success_at_end.low},
                {"values.eval/success_at_end_high", s->success_at_end.high},
-               {"values.eval/return", s->ret},
+               {"values.eval/return", s->ret.mean},
                {"values.eval/return_std", s->ret_std},
                {"values.eval/length", s->length},
                {"values.eval/straightness", s->straightness}};

@@ -13,7 +13,7 @@ static const struct mf_grid_column column[COLUMNS] = {{"trials", 6},
                                                       {"steps", 5},
                                                       {"success once, 95 %", -20},
                                                       {"at the end, 95 %", -20},
-                                                      {"return", 7},
+                                                      {"return, 95 %", -20},
                                                       {"length", 6},
                                                       {"straightness", 12},
                                                       {"weights", -7},
@@ -37,6 +37,8 @@ static json_t *row_json(const struct mf_table *t, const struct mf_table_row *r)
     mf_scores_json(j, &r->scores);
     if (t->compares)
         mf_paired_json(j, r->against);
+    if (t->compares)
+        json_object_set_new(j, "measure", r->against ? json_string(mf_measure_names[r->against->of]) : json_null());
     return j;
 }
 
@@ -50,7 +52,7 @@ void mf_table_row(struct mf_table *t, const struct mf_table_row *r)
     snprintf(text[1], size, "%d", r->denoising_steps);
     snprintf(text[2], size, "%.3f [%.3f, %.3f]", a->rate, a->low, a->high);
     snprintf(text[3], size, "%.3f [%.3f, %.3f]", b->rate, b->low, b->high);
-    mf_number(text[4], "%.3f", r->scores.ret);
+    mf_mean_text(&r->scores.ret, text[4], size);
     mf_number(text[5], "%.1f", r->scores.length);
     mf_number(text[6], "%.4f", r->scores.straightness);
     snprintf(text[7], size, "%s", r->weights);

@@ -7,7 +7,7 @@
 #include "base/rng.h"
 #include "base/stop.h"
 #include "demos/bins.h"
-#include "demos/moments.h"
+#include "base/moments.h"
 
 static const double flat = 1e-4;                             /* below it, a range or deviation counts as 0 */
 static const struct mf_moments bytes = {.n = 1, .max = 255}; /* of a uint8 that is no picture */

@@ -229,23 +229,30 @@ int64_t mf_evals_trials(const struct mf_evals_row *r)
     return r->seeds * (int64_t)json_integer_value(json_object_get(r->result[0], "n"));
 }
 
-void mf_evals_count(const struct mf_evals_row *first, const struct mf_evals_row *r, int64_t count[2][2])
+void mf_evals_returns(const struct mf_evals_row *r, struct mf_moments *to)
 {
     size_t k;
     const json_t *v;
+    for (int i = 0; i < r->seeds; i++)
+        json_array_foreach(column(r->result[i], "return"), k, v) mf_moments_add(to, mf_json_number_of(v));
+}
+
+static void pair(const json_t *first, const json_t *r, struct mf_pairs *to)
+{
+    const json_t *once[] = {column(first, "success_once"), column(r, "success_once")},
+                 *ret[] = {column(first, "return"), column(r, "return")};
+    for (size_t k = 0; k < json_array_size(once[1]); k++)
+        mf_pairs_add(to, json_integer_value(json_array_get(once[0], k)) != 0,
+                     mf_json_number_of(json_array_get(ret[0], k)), json_integer_value(json_array_get(once[1], k)) != 0,
+                     mf_json_number_of(json_array_get(ret[1], k)));
+}
+
+void mf_evals_pair(const struct mf_evals_row *first, const struct mf_evals_row *r, struct mf_pairs *to)
+{
     for (int a = 0; a < first->seeds; a++)
         for (int b = 0; b < r->seeds; b++)
             if (same_trials(first->result[a], r->result[b]))
-                json_array_foreach(column(r->result[b], "success_once"), k, v)
-                    count[json_integer_value(json_array_get(column(first->result[a], "success_once"), k)) != 0]
-                         [json_integer_value(v) != 0]++;
-}
-
-struct mf_paired mf_evals_pair(int64_t count[2][2])
-{
-    return count[0][0] + count[0][1] + count[1][0] + count[1][1]
-               ? mf_pair(count[1][1], count[0][1], count[1][0], count[0][0])
-               : (struct mf_paired){.n = 0};
+                pair(first->result[a], r->result[b], to);
 }
 
 /* The first of this task with as many denoising steps, as mf-eval compares too; of the first, itself. */
@@ -266,24 +273,28 @@ static void put_rate(FILE *to, const struct mf_evals_row *r, const char *name)
 
 static void put_against(FILE *to, const struct mf_evals_row *first, const struct mf_evals_row *r)
 {
-    int64_t count[2][2] = {{0}};
-    mf_evals_count(first, r, count);
-    const struct mf_paired p = mf_evals_pair(count);
+    struct mf_pairs pairs = {0};
+    mf_evals_pair(first, r, &pairs);
+    const struct mf_paired p = mf_pairs_compare(&pairs, mf_pairs_measure(&pairs));
     if (first == r)
         fputs("<td>the reference</td>", to);
     else if (p.n == 0)
         fputs("<td>other trials</td>", to);
-    else
+    else {
+        const int digits = mf_mean_digits(p.difference);
         fprintf(to,
-                "<td class=\"n\">%+.3f <span class=\"dim\">(%+.3f to %+.3f)</span><br/>%lld won, %lld lost, "
+                "<td class=\"n\">%+.*f <span class=\"dim\">(%+.*f to %+.*f)</span>%s<br/>%lld won, %lld lost, "
                 "<span class=\"dim\">p = %.2g</span></td>",
-                p.difference, p.low, p.high, (long long)p.won, (long long)p.lost, p.p);
+                digits, p.difference, digits, p.low, digits, p.high, p.of == MF_RETURN ? " of return" : "",
+                (long long)p.won, (long long)p.lost, p.p);
+    }
 }
 
 static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_row *r)
 {
     const json_t *one = r->result[0], *engine = json_object_get(one, "engine");
     const double n = (double)mf_evals_trials(r);
+    struct mf_moments returns = {0};
     mf_html_put(to, "<tr><td><code>", json_string_value(json_object_get(one, "checkpoint")),
                 "</code><br/><span class=\"dim\">");
     mf_html_put(to, "", json_string_value(json_object_get(one, "digest")), ", ");
@@ -296,8 +307,10 @@ static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_ro
             (long long)json_integer_value(json_object_get(one, "denoising_steps")), r->seeds, n);
     put_rate(to, r, "success_once");
     put_rate(to, r, "success_at_end");
-    fprintf(to, "<td class=\"n\">%.4g</td><td class=\"n\">%.1f</td>", mf_evals_sum(r, "return") / n,
-            mf_evals_sum(r, "length") / n);
+    mf_evals_returns(r, &returns);
+    const struct mf_mean m = mf_moments_mean(&returns);
+    fprintf(to, "<td class=\"n\">%.4g <span class=\"dim\">(%.4g to %.4g)</span></td><td class=\"n\">%.1f</td>", m.mean,
+            m.low, m.high, mf_evals_sum(r, "length") / n);
     put_against(to, reference(e, r), r);
     fputs("</tr>\n", to);
 }
@@ -309,7 +322,8 @@ void mf_evals_put(const struct mf_evals *e, FILE *to)
     fputs(
         "<h2>Evaluations</h2>\n<p>Fixed trials without noise, from the files of mf-eval in these folders. In brackets "
         "95 % intervals: Wilson's, and Newcombe's for the difference of success from the first row on the same "
-        "trials, with McNemar's exact p.</p>\n<div class=\"wide\"><table id=\"evaluations\"><tr><th>checkpoint</th>"
+        "trials, with McNemar's exact p; of returns Student's, and where no trial succeeded, that of the difference in "
+        "return, with the paired t test's p.</p>\n<div class=\"wide\"><table id=\"evaluations\"><tr><th>checkpoint</th>"
         "<th>task</th><th>denoising steps</th><th>seeds</th><th>trials</th><th>success</th><th>success at the end</th>"
         "<th>return</th><th>length</th><th>difference</th></tr>\n",
         to);

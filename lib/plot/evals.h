@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/moments.h"
 #include "eval/paired.h"
 
 struct mf_evals_row { /* one policy with one number of denoising steps, on the trials of some seeds */
@@ -42,12 +43,13 @@ bool mf_evals_same_policy(const json_t *a, const json_t *b);
 
 int64_t mf_evals_trials(const struct mf_evals_row *r);
 double mf_evals_sum(const struct mf_evals_row *r, const char *name); /* of "success_once", "return", .. over them */
-/* Adds the trials that both rows have to count[first succeeded][r succeeded]. */
-void mf_evals_count(const struct mf_evals_row *first, const struct mf_evals_row *r, int64_t count[2][2]);
-struct mf_paired mf_evals_pair(int64_t count[2][2]); /* n = 0: there are none */
+/* Adds the returns of all trials of the row. */
+void mf_evals_returns(const struct mf_evals_row *r, struct mf_moments *to);
+/* Adds the trials that both rows have. */
+void mf_evals_pair(const struct mf_evals_row *first, const struct mf_evals_row *r, struct mf_pairs *to);
 
-/* Prints all rows: success with Wilson's 95 % interval, and the comparison with the first row of as many denoising
- * steps on common trials (paired.h). */
+/* Prints all rows: success with Wilson's 95 % interval, returns with Student's, and the comparison with the first row
+ * of as many denoising steps on common trials (paired.h). */
 void mf_evals_put(const struct mf_evals *e, FILE *to);
 
 #endif

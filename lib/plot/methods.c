@@ -121,36 +121,47 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct mf_method_score mf_method_score(const struct mf_method *m, int n_seeds)
+struct mf_method_score mf_method_score(const struct mf_method *m, int n_seeds, enum mf_measure of)
 {
-    struct mf_method_score s = {.ret = NAN, .median = NAN, .low = NAN, .high = NAN};
-    double *rate = mf_xcalloc((size_t)n_seeds + 1, sizeof *rate), sum = 0;
+    struct mf_method_score s = {.median = NAN, .low = NAN, .high = NAN};
+    double *mean = mf_xcalloc((size_t)n_seeds + 1, sizeof *mean);
     for (int i = 0; i < n_seeds; i++) {
         const struct mf_evals_row *e = &m->run[i].eval;
         if (!mf_method_run_counts(&m->run[i]))
             continue;
-        const double succeeded = mf_evals_sum(e, "success_once");
+        const double succeeded = mf_evals_sum(e, "success_once"), trials = (double)mf_evals_trials(e);
         s.trials += mf_evals_trials(e);
         s.succeeded += (int64_t)succeeded;
-        sum += mf_evals_sum(e, "return");
-        rate[s.runs++] = succeeded / (double)mf_evals_trials(e);
+        mf_evals_returns(e, &s.ret);
+        mean[s.runs++] = (of == MF_RETURN ? mf_evals_sum(e, "return") : succeeded) / trials;
     }
     if (s.runs) {
-        qsort(rate, (size_t)s.runs, sizeof *rate, by_value);
-        s.ret = sum / (double)s.trials;
-        s.median = (rate[s.runs / 2] + rate[(s.runs - 1) / 2]) / 2;
-        s.low = rate[0];
-        s.high = rate[s.runs - 1];
+        qsort(mean, (size_t)s.runs, sizeof *mean, by_value);
+        s.median = (mean[s.runs / 2] + mean[(s.runs - 1) / 2]) / 2;
+        s.low = mean[0];
+        s.high = mean[s.runs - 1];
     }
-    free(rate);
+    free(mean);
     return s;
 }
 
-struct mf_paired mf_method_pair(const struct mf_method *first, const struct mf_method *m, int n_seeds)
+enum mf_measure mf_methods_measure(const struct mf_methods *m)
 {
-    int64_t count[2][2] = {{0}};
+    int64_t succeeded = 0, trials = 0;
+    for (int i = 0; i < m->n; i++) {
+        const struct mf_method_score s = mf_method_score(&m->of[i], m->n_seeds, MF_SUCCESS);
+        succeeded += s.succeeded;
+        trials += s.trials;
+    }
+    return trials && !succeeded ? MF_RETURN : MF_SUCCESS;
+}
+
+struct mf_paired mf_method_pair(const struct mf_method *first, const struct mf_method *m, int n_seeds,
+                                enum mf_measure of)
+{
+    struct mf_pairs pairs = {0};
     for (int i = 0; i < n_seeds; i++)
         if (mf_method_run_counts(&first->run[i]) && mf_method_run_counts(&m->run[i]))
-            mf_evals_count(&first->run[i].eval, &m->run[i].eval, count);
-    return mf_evals_pair(count);
+            mf_evals_pair(&first->run[i].eval, &m->run[i].eval, &pairs);
+    return mf_pairs_compare(&pairs, of);
 }

@@ -4,6 +4,7 @@
 #ifndef MF_PLOT_METHODS_H
 #define MF_PLOT_METHODS_H
 
+#include "base/moments.h"
 #include "conf/conf.h"
 #include "plot/evals.h"
 #include "plot/run_logs.h"
@@ -37,14 +38,19 @@ void mf_methods_close(struct mf_methods *m); /* safe on a zeroed one */
 /* Has the run ended, as far as its metrics say, and an evaluation? Only such runs count. */
 bool mf_method_run_counts(const struct mf_method_run *r);
 
+/* What the methods are compared by: success, or the return where no trial of any method succeeded, as of a task that
+ * knows no success. */
+enum mf_measure mf_methods_measure(const struct mf_methods *m);
+
 struct mf_method_score { /* over the runs that count */
     int runs;
     int64_t trials, succeeded;
-    double ret;               /* mean return of the trials */
-    double median, low, high; /* success rates of the runs */
+    struct mf_moments ret;    /* returns of the trials */
+    double median, low, high; /* of the runs' success rates or mean returns */
 };
-struct mf_method_score mf_method_score(const struct mf_method *m, int n_seeds);
+struct mf_method_score mf_method_score(const struct mf_method *m, int n_seeds, enum mf_measure of);
 /* On the trials that runs of one seed have in common; n = 0: none. */
-struct mf_paired mf_method_pair(const struct mf_method *first, const struct mf_method *m, int n_seeds);
+struct mf_paired mf_method_pair(const struct mf_method *first, const struct mf_method *m, int n_seeds,
+                                enum mf_measure of);
 
 #endif

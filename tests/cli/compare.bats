@@ -114,6 +114,33 @@ assert (a["method"], a["n"], b["n"], b["won"], a["cost"]) == ("ppo_flow_noise", 
         mf-compare c/ppo_flow_noise compare.seeds=[0,1] eval.format=markdown | head -2 | grep -qF '| :-- | --: |'
 }
 
+@test "a task without successes: returns are compared, by the paired t test, in mf-eval too" {
+    local hop=(env=hopper env.model="$ROOT/tests/fixtures/gym/hopper.xml" "${small[@]:1}" eval.num_episodes=10 env.max_steps=40)
+    mf-collect "${hop[@]}" training.total_timesteps=100 run.dir=p 2>err | mf-gae | mf-ppo "${hop[@]}" run.dir=p >out 2>>err
+    compare "${two[@]/grpo/fpo}" "${hop[@]}" policy.checkpoint=p --out c && grep -q '^method .* return, 95 % .* against the first' out && ! grep success out | grep -v 'no trial succeeded' &&
+        [[ $(head -c 4 c/curve.png | tail -c 3) == PNG ]] || { cat out err; return 1; }
+    mf-eval c/{ppo_flow_noise,fpo}/0 "${hop[@]}" eval.seed=0 eval.compare=true eval.format=json log.level=error 2>e.json >out || { cat e.json; return 1; }
+    /usr/bin/python3 - <<'PY'
+import json, math, statistics as st
+first, second, _ = json.load(open("c/table.json"))
+got = [[json.load(open(f"c/{m}/{s}/logs/eval.json"))["results"][0]["trials"]["return"] for s in (0, 1)] for m in ("ppo_flow_noise", "fpo")]
+def check(row, x, t, name):
+    half = t * st.stdev(x) / math.sqrt(len(x))
+    for key, want in ((name, st.mean(x)), (name + "_low", st.mean(x) - half), (name + "_high", st.mean(x) + half)):
+        assert abs(row[key] - want) < 1e-4, (key, row[key], want)
+every = [a + b for a, b in got]
+difference = [b - a for a, b in zip(*every)]
+check(first, every[0], 2.093024, "return"), check(second, every[1], 2.093024, "return"), check(second, difference, 2.093024, "difference")
+assert first["measure"] == second["measure"] == "return" and first["p"] is None and 0 < second["p"] <= 1, (first, second)
+assert (second["won"], second["lost"]) == (sum(d > 0 for d in difference), sum(d < 0 for d in difference))
+means = sorted(st.mean(x) for x in got[1])
+assert abs(second["median"] - sum(means) / 2) < 1e-4 and abs(second["lowest"] - means[0]) < 1e-4
+rows = json.load(open("e.json"))
+check(rows[1], difference[:10], 2.262157, "difference"), check(rows[0], got[0][0], 2.262157, "return")
+assert (rows[0]["measure"], rows[1]["measure"]) == (None, "return")
+PY
+}
+
 @test "words that do not make a comparison are refused in a sentence" {
     refused() { ! compare "${@:2}" && told "$1" && [[ ! -e outputs && $(wc -l <err) == 1 ]]; }
     cp -r "$ROOT/configs" . && printf '# @package _global_\ntraining: {total_timesteps: 7}\n' >configs/method/short.yaml

@@ -100,7 +100,7 @@ PY
     mf-report p >r.html && evaluations r.html >rows && cat t.csv rows && [[ $(wc -l <rows) -eq 5 ]] &&
         awk -F, 'NR > 1 { printf "%s|point|%d|2|40|%.3f (%.3f to %.3f)|", $1, $5, $8, $9, $10
             if (NR < 4) print "the reference"
-            else printf "%+.3f (%+.3f to %+.3f)%d won, %d lost, p = %.2g\n", $18, $19, $20, $21, $22, $23 }' t.csv >want &&
+            else printf "%+.3f (%+.3f to %+.3f)%d won, %d lost, p = %.2g\n", $20, $21, $22, $23, $24, $25 }' t.csv >want &&
         head -4 rows | awk -F'|' 'BEGIN { OFS = "|" } { print $1, $2, $3, $4, $5, $6, $10 }' | diff want - && [[ $(tail -1 rows) == *"|7|"*"|other trials" ]] &&
         grep -qF "<p>On $(uname -n), $(uname -s) $(uname -r)" r.html && page r.html >rows
 }

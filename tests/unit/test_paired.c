@@ -36,9 +36,59 @@ static void many(void)
     near(r.p, erfc(1999 / sqrt(2e6) / sqrt(2)), 1e-4, "p of ten million trials");
 }
 
+static double number(int row, int i)
+{
+    static const double few[3][7] = {{1, 2}, {3, -1, 2}, {5, 1, -2, 4, 0, 3, 7}};
+    return row < 3 ? few[row][i] : row == 3 ? i % 17 - 7.5 : 1 + i % 3;
+}
+
+/* Differences in return without a success, against tests/reference/paired.py. */
+static void returns(void)
+{
+    static const struct {
+        int n;
+        double mean, low, high, p;
+    } row[] = {{2, 1.5, -4.85310236809, 7.85310236809, 0.204832764699},
+               {3, 1.33333333333, -3.83781167921, 6.50447834588, 0.382786600152},
+               {7, 2.57142857143, -0.296942552138, 5.439799695, 0.0707230619698},
+               {256, 0.46875, -0.137358117813, 1.07485811781, 0.128993026273},
+               {64, 1.984375, 1.7780439701, 2.1907060299, 4.82505395018e-28}};
+    for (int r = 0; r < 5; r++) {
+        struct mf_pairs p = {0};
+        int won = 0, lost = 0;
+        for (int i = 0; i < row[r].n; i++) {
+            mf_pairs_add(&p, false, 10 + i, false, 10 + i + number(r, i));
+            won += number(r, i) > 0;
+            lost += number(r, i) < 0;
+        }
+        const struct mf_paired m = mf_pairs_compare(&p, mf_pairs_measure(&p));
+        ok(m.of == MF_RETURN && m.n == row[r].n && m.won == won && m.lost == lost, "returns, %d:%d", won, lost);
+        near(m.difference, row[r].mean, 1e-10, "their mean difference");
+        near(m.low, row[r].low, 1e-9, "its low end");
+        near(m.high, row[r].high, 1e-9, "its high end");
+        ok(fabs(m.p / row[r].p - 1) < 1e-9, "p %.12g", m.p);
+    }
+}
+
+static void measures(void)
+{
+    struct mf_pairs p = {0};
+    ok(mf_pairs_compare(&p, MF_SUCCESS).n == 0 && mf_pairs_compare(&p, MF_RETURN).n == 0, "of no trial, nothing");
+    mf_pairs_add(&p, false, 2, false, 2);
+    const struct mf_paired one = mf_pairs_compare(&p, MF_RETURN);
+    ok(one.difference == 0 && isnan(one.low) && isnan(one.p), "one trial has no interval");
+    mf_pairs_add(&p, false, 3, false, 3);
+    const struct mf_paired same = mf_pairs_compare(&p, MF_RETURN);
+    ok(same.low == 0 && same.high == 0 && same.p == 1 && same.won + same.lost == 0, "equal returns differ by 0, p = 1");
+    mf_pairs_add(&p, false, 3, true, 4);
+    ok(mf_pairs_measure(&p) == MF_SUCCESS && mf_pairs_compare(&p, MF_SUCCESS).won == 1, "a success is what counts");
+}
+
 int main(void)
 {
     tables();
     many();
+    returns();
+    measures();
     return done();
 }

@@ -1,6 +1,6 @@
 /* moments.h - range, mean and spread of numbers that come one by one (Welford, 1962). Zeroed: of none. */
-#ifndef MF_DEMOS_MOMENTS_H
-#define MF_DEMOS_MOMENTS_H
+#ifndef MF_BASE_MOMENTS_H
+#define MF_BASE_MOMENTS_H
 
 #include <stdint.h>
 

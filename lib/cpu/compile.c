@@ -152,7 +152,7 @@ static void find_written(struct mf_program *p)
 {
     const struct mf_listing *l = p->l;
     p->written = mf_xcalloc(p->lane / MF_SLICE + 1, sizeof *p->written);
-    for (size_t i = l->params / MF_SLICE; i <= p->lane / MF_SLICE; i++)
+    for (size_t i = l->trained / MF_SLICE; i <= p->lane / MF_SLICE; i++)
         p->written[i] = true;
     for (int i = 0; i < l->n_calls; i++) {
         const struct mf_listed *c = &l->call[i];

@@ -8,7 +8,7 @@
 
 enum { SLICE = 16384 };
 
-/* Part of one parameter, so that it belongs to one group. */
+/* Part of one trained parameter, so that it belongs to one group. */
 struct slice {
     const struct mf_piece *of;
     size_t at, n;
@@ -27,11 +27,11 @@ struct stepping {
 static void cut(struct stepping *x, const struct mf_listing *l)
 {
     for (int i = 0; i < l->n_pieces; i++)
-        x->n += (int)((l->piece[i].floats + SLICE - 1) / SLICE);
+        x->n += l->piece[i].trained ? (int)((l->piece[i].floats + SLICE - 1) / SLICE) : 0;
     struct slice *s = x->slice = mf_xcalloc((size_t)x->n, sizeof *s);
     for (int i = 0; i < l->n_pieces; i++) {
         const struct mf_piece *of = &l->piece[i];
-        for (size_t at = 0; at < of->floats; at += SLICE)
+        for (size_t at = 0; of->trained && at < of->floats; at += SLICE)
             *s++ = (struct slice){of, of->at + at, of->floats - at < SLICE ? of->floats - at : SLICE};
     }
 }
@@ -56,7 +56,7 @@ static void find_norms(struct mf_program *p, struct stepping *x, struct mf_verdi
     mf_workers_each(p->dev->workers, x->n, square_slice, x);
     for (int i = 0; i < x->n; i++) {
         v->norm[x->slice[i].of->group] += x->square[i];
-        v->total += x->slice[i].of->trained ? x->square[i] : 0;
+        v->total += x->square[i];
     }
     for (int i = 0; i < MF_DEVICE_GROUPS; i++)
         v->norm[i] = sqrt(v->norm[i]);
@@ -87,7 +87,7 @@ static void step_slice(void *arg, int i)
 {
     struct stepping *x = arg;
     const struct slice *s = &x->slice[i];
-    if (s->of->trained && x->step->lr[s->of->group] > 0.0)
+    if (x->step->lr[s->of->group] > 0.0)
         adam(x, s);
     if (x->step->of.ema && (x->step->averaged >> s->of->group & 1))
         average(x, s);

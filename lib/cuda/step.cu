@@ -15,15 +15,14 @@ enum {
     JUDGES = 1024,
 };
 
-/* Part of one parameter. Those that are trained come first, by groups. A parameter begins a cache line, and the gap
+/* Part of one trained parameter, by groups. A parameter begins a cache line, and the gap
  * after it stays 0: so a slice is updated by fours. */
 struct step_slice {
     size_t at;
     int n, group;
-    bool trained;
 };
 
-struct ranges { /* of trained slices, by group */
+struct ranges { /* of slices, by group */
     int first[MF_DEVICE_GROUPS + 1];
 };
 
@@ -38,7 +37,7 @@ struct mf_steps {
     float *weights;
     /* The device's. */
     struct step_slice *slice; /* (n) */
-    double *square;           /* by trained slice */
+    double *square;           /* (n) */
     struct decision *decision;
 };
 
@@ -131,7 +130,7 @@ static __global__ void __launch_bounds__(MF_BLOCK)
 {
     const struct step_slice s = slices[blockIdx.x];
     const struct mf_step *step = &in->step;
-    bool moves = s.trained && step->lr[s.group] > 0, averages = step->of.ema && (step->averaged >> s.group & 1);
+    bool moves = step->lr[s.group] > 0, averages = step->of.ema && (step->averaged >> s.group & 1);
     if (!d->stepped || (!moves && !averages))
         return;
     const struct mf_adamw a = d->by[s.group];
@@ -154,15 +153,15 @@ static __global__ void __launch_bounds__(MF_BLOCK)
     }
 }
 
-/* The slices of pieces that are trained or not, of one group: into `to`, or only counted where that is NULL. */
-static int cut(const struct mf_listing *l, bool trained, int group, struct step_slice *to)
+/* The slices of a group's trained pieces: into `to`, or only counted where that is NULL. */
+static int cut(const struct mf_listing *l, int group, struct step_slice *to)
 {
     int n = 0;
     for (int i = 0; i < l->n_pieces; i++) {
         const struct mf_piece *p = &l->piece[i];
-        for (size_t at = 0; p->trained == trained && p->group == group && at < p->floats; at += SLICE, n++)
+        for (size_t at = 0; p->trained && p->group == group && at < p->floats; at += SLICE, n++)
             if (to)
-                to[n] = {p->at + at, (int)std::min(p->floats - at, (size_t)SLICE), group, trained};
+                to[n] = {p->at + at, (int)std::min(p->floats - at, (size_t)SLICE), group};
     }
     return n;
 }
@@ -178,8 +177,8 @@ static cudaError_t upload(struct mf_steps *s, const struct mf_listing *l, cudaSt
     struct step_slice *host = (struct step_slice *)malloc(room + 1), *at = host;
     if (!host)
         return cudaErrorMemoryAllocation;
-    for (int part = 0; part < 2 * MF_DEVICE_GROUPS; part++)
-        at += cut(l, part < MF_DEVICE_GROUPS, part % MF_DEVICE_GROUPS, at);
+    for (int g = 0; g < MF_DEVICE_GROUPS; g++)
+        at += cut(l, g, at);
     rc = cudaMemsetAsync(s->decision, 0, sizeof *s->decision, stream);
     rc = MF_THEN(rc, cudaMemcpyAsync(s->slice, host, room, cudaMemcpyHostToDevice, stream));
     rc = MF_THEN(rc, cudaStreamSynchronize(stream));
@@ -194,10 +193,8 @@ cudaError_t mf_steps_new(struct mf_steps **out, const struct mf_listing *l, floa
         return cudaErrorMemoryAllocation;
     s->weights = weights;
     for (int g = 0; g < MF_DEVICE_GROUPS; g++)
-        s->trained.first[g + 1] = s->trained.first[g] + cut(l, true, g, NULL);
+        s->trained.first[g + 1] = s->trained.first[g] + cut(l, g, NULL);
     s->n = s->trained.first[MF_DEVICE_GROUPS];
-    for (int g = 0; g < MF_DEVICE_GROUPS; g++)
-        s->n += cut(l, false, g, NULL);
     cudaError_t rc = upload(s, l, stream);
     if (rc != cudaSuccess) {
         mf_steps_free(s);
@@ -219,11 +216,10 @@ void mf_steps_free(struct mf_steps *s)
 cudaError_t mf_steps_step(const struct mf_steps *s, const struct mf_step_in *in, struct mf_verdict *verdict,
                           const float *grads, const float *veto, cudaStream_t stream)
 {
-    int n_trained = s->trained.first[MF_DEVICE_GROUPS];
     size_t room = 32 * sizeof(double); /* of sum_block */
     cudaError_t rc = cudaSuccess;
-    if (n_trained > 0)
-        rc = mf_launch(stream, dim3(n_trained), dim3(MF_BLOCK), room, square_kernel, s->slice, grads, s->square);
+    if (s->n > 0)
+        rc = mf_launch(stream, dim3(s->n), dim3(MF_BLOCK), room, square_kernel, s->slice, grads, s->square);
     rc = MF_THEN(rc, mf_launch(stream, dim3(1), dim3(JUDGES), room, verdict_kernel, s->trained, s->square, veto, in,
                                verdict, s->decision));
     if (s->n > 0)

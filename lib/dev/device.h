@@ -41,7 +41,7 @@ enum mf_space {
     MF_NOWHERE,
     MF_IN_TILE,   /* per sample, reused: `tile` floats for `samples` samples */
     MF_IN_SHARED, /* one for all samples: `shared` floats */
-    MF_IN_TAIL    /* after the parameters in a lane and in the summed gradients */
+    MF_IN_TAIL    /* after the trained parameters in a lane and in the summed gradients */
 };
 
 struct mf_site { /* at: floats from the base of the space */
@@ -106,9 +106,10 @@ struct mf_listing {
     struct mf_loss_start *start;
     struct mf_tail *tail;
     struct mf_piece *piece;
-    size_t tile, shared, lane, params; /* floats: of the spaces; of a lane, tails included; of the parameters */
-    int samples;                       /* of a tile, for which the tile space has room */
-    bool exact;                        /* all tiles but the last have exactly `samples`, else at most */
+    size_t tile, shared, lane; /* floats: of the spaces; of a lane, tails included */
+    size_t params, trained;    /* floats: of the parameters; of those that are trained, which come first */
+    int samples;               /* of a tile, for which the tile space has room */
+    bool exact;                /* all tiles but the last have exactly `samples`, else at most */
     int lanes;
     bool backward;
     float *weights; /* the device's memory, (params); NULL: an outline, which takes no memory and cannot run */
@@ -150,7 +151,7 @@ struct mf_batch {          /* the samples of a run */
 
 /* One step of AdamW (Loshchilov & Hutter 2019) with a moving average of the weights (EMA). */
 struct mf_adam_state {
-    /* The device's memory: (params), ema NULL: no average; by group, the steps taken, to which a step adds 1 where the
+    /* The device's memory: (trained), ema NULL: no average; by group, the steps taken, to which a step adds 1 where the
      * rate is above 0. */
     float *m, *v, *ema;
     int64_t *step;

@@ -19,6 +19,7 @@ struct mf_loaded {
     int64_t version, iter, global_step;
     double noise_low, noise_high;
     bool clone;
+    unsigned frozen; /* groups that were not trained, as bits */
     int n_states;
     struct mf_state *states;
 };
@@ -87,6 +88,20 @@ static int read_facts(struct mf_loaded *l, struct mf_err *err)
     return rc;
 }
 
+/* A group is frozen in the file where its name is in the list. */
+static unsigned frozen_in(const struct mf_loaded *l)
+{
+    const char *text = mf_safetensors_meta(&l->file, "frozen");
+    unsigned frozen = 0;
+    for (int g = 0; text && g < MF_GROUPS; g++)
+        for (const char *at = text; at; at = strchr(at, ','), at += at != NULL) {
+            const size_t n = strcspn(at, ",");
+            if (n == strlen(mf_group_names[g]) && !strncmp(at, mf_group_names[g], n))
+                frozen |= 1u << g;
+        }
+    return frozen;
+}
+
 static void find_states(struct mf_loaded *l)
 {
     for (int i = 0; i < l->file.n; i++) {
@@ -112,6 +127,7 @@ int mf_checkpoint_open(struct mf_loaded **out, const char *path, struct mf_err *
         return rc;
     }
     find_states(l);
+    l->frozen = frozen_in(l);
     *out = l;
     return 0;
 }
@@ -226,10 +242,16 @@ static void find_left_over(const struct mf_loaded *l, const struct mf_policy *p,
 
 /* ---- load ---- */
 
+/* Of the file: what was frozen has no average, and is its own. */
+static bool averaged(const struct mf_loaded *l, const struct mf_param *p)
+{
+    return mf_is_averaged(p->group) && !(l->frozen >> p->group & 1);
+}
+
 static bool has_ema(const struct mf_loaded *l, const struct mf_params *ps)
 {
     for (int i = 0; i < ps->n; i++)
-        if (mf_is_averaged(ps->p[i].group))
+        if (averaged(l, &ps->p[i]))
             return tensor_of(l, "ema/", &ps->p[i], "", NULL) != NULL;
     return false;
 }
@@ -248,7 +270,7 @@ static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, 
         const struct mf_param *p = &ps->p[i];
         bool learned = mf_is_averaged(p->group);
         const bool fresh = (l->clone && !learned) || (p->group == MF_GROUP_STEER && !l->spec.steer);
-        const struct mf_array *a = tensor_of(l, ema && learned ? "ema/" : "", p, "", fresh ? NULL : m);
+        const struct mf_array *a = tensor_of(l, ema && averaged(l, p) ? "ema/" : "", p, "", fresh ? NULL : m);
         if (a && to)
             copy(to + p->at, a);
     }
@@ -278,7 +300,7 @@ static int load_normalizer(const struct mf_loaded *l, struct mf_policy *p, bool 
 static int check_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, struct mf_err *err)
 {
     for (int i = 0; i < ps->n; i++) {
-        const char *before = ema && mf_is_averaged(ps->p[i].group) ? "ema/" : "";
+        const char *before = ema && averaged(l, &ps->p[i]) ? "ema/" : "";
         const struct mf_array *a = tensor_of(l, before, &ps->p[i], "", NULL);
         for (size_t j = 0; a && j < a->count; j++) {
             float x;
@@ -338,12 +360,15 @@ static int check_resumed(const struct mf_loaded *l, const struct mf_param *p, co
 int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err)
 {
     struct mf_mismatches m = {.n = 0};
-    load_weights(l, ps, true, NULL, &m);
+    for (int i = 0; i < ps->n; i++) {
+        const struct mf_array *a =
+            mf_param_trained(ps, i) ? tensor_of(l, averaged(l, &ps->p[i]) ? "ema/" : "", &ps->p[i], "", &m) : NULL;
+        if (a)
+            copy(ema + ps->p[i].at, a);
+    }
     int rc = mf_mismatches_end(l->path, &m, err);
-    if (!rc)
-        load_weights(l, ps, true, ema, NULL);
     for (int i = 0; !rc && i < ps->n; i++)
-        if (mf_is_averaged(ps->p[i].group))
+        if (mf_has_average(ps, i))
             rc = check_resumed(l, &ps->p[i], "ema/", "", ema, -INFINITY, err);
     return rc;
 }
@@ -378,21 +403,27 @@ int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct
 {
     struct mf_mismatches m = {.n = 0};
     for (int g = 0; g < MF_GROUP_BUFFER; g++)
-        if (mf_params_count(ps, (enum mf_group)g) && fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
+        if (!mf_params_count(ps, (enum mf_group)g) || (ps->frozen >> g & 1))
+            continue;
+        else if (l->frozen >> g & 1)
+            return mf_err_set(err, MF_EUSAGE,
+                              "%s cannot be resumed without training.freeze_encoder=true, with which it was trained: "
+                              "it has no optimiser state of %s",
+                              l->path, mf_group_names[g]);
+        else if (fact_int(l, "adam.", mf_group_names[g], &a->step[g], err))
             return mf_err_at(err, "no optimiser state to resume from");
         else if (a->step[g] < 0)
             return mf_err_set(err, MF_EFORMAT, "%s cannot be resumed: adam.%s is %lld steps", l->path,
                               mf_group_names[g], (long long)a->step[g]);
     for (int i = 0; i < ps->n; i++)
-        for (int v = 0; v < 2 && ps->p[i].group != MF_GROUP_BUFFER; v++) {
+        for (int v = 0; v < 2 && mf_param_trained(ps, i); v++) {
             const struct mf_array *t = tensor_of(l, "opt/", &ps->p[i], v ? "/v" : "/m", &m);
             if (t)
                 copy((v ? a->v : a->m) + ps->p[i].at, t);
         }
     int rc = mf_mismatches_end(l->path, &m, err);
     for (int i = 0; !rc && i < ps->n; i++)
-        if (ps->p[i].group != MF_GROUP_BUFFER &&
-            !(rc = check_resumed(l, &ps->p[i], "opt/", "/m", a->m, -INFINITY, err)))
+        if (mf_param_trained(ps, i) && !(rc = check_resumed(l, &ps->p[i], "opt/", "/m", a->m, -INFINITY, err)))
             rc = check_resumed(l, &ps->p[i], "opt/", "/v", a->v, 0, err);
     return rc;
 }

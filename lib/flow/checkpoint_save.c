@@ -79,9 +79,10 @@ static void add_number(struct content *c, const char *key, double v)
     add_meta(c, "", key, "%s", mf_number_double(text, v));
 }
 
-static void add_moments(struct content *c, const struct mf_param *p, const struct mf_adam *adam)
+static void add_moments(struct content *c, const struct mf_params *ps, int i, const struct mf_adam *adam)
 {
-    if (!adam || p->group == MF_GROUP_BUFFER)
+    const struct mf_param *p = &ps->p[i];
+    if (!adam || !mf_param_trained(ps, i))
         return;
     add_param(c, "opt/", p, "/m", adam->m);
     add_param(c, "opt/", p, "/v", adam->v);
@@ -93,7 +94,7 @@ static void add_side(struct content *c, const struct mf_side *s)
         const struct mf_param *p = &s->params->p[i];
         add_param(c, "", p, "", s->params->value);
         add_param(c, "ema/", p, "", s->ema);
-        add_moments(c, p, s->adam);
+        add_moments(c, s->params, i, s->adam);
     }
 }
 
@@ -104,9 +105,9 @@ static void add_weights(struct content *c, const struct mf_checkpoint *from)
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
         add_param(c, "", p, "", ps->value);
-        if ((from->ema || from->origin_ema) && mf_is_averaged(p->group))
+        if ((from->ema || from->origin_ema) && mf_has_average(ps, i))
             add_param(c, "ema/", p, "", from->ema);
-        add_moments(c, p, from->adam);
+        add_moments(c, ps, i, from->adam);
     }
     add_side(c, from->side);
     mf_norm_parts(from->policy, norm);
@@ -119,8 +120,18 @@ static void add_weights(struct content *c, const struct mf_checkpoint *from)
 static void add_steps(struct content *c, const struct mf_params *ps, const struct mf_adam *adam)
 {
     for (int g = 0; g < MF_GROUP_BUFFER && adam; g++)
-        if (mf_params_count(ps, (enum mf_group)g))
+        if (mf_params_count(ps, (enum mf_group)g) && !(ps->frozen >> g & 1))
             add_meta(c, "adam.", mf_group_names[g], "%" PRId64, adam->step[g]);
+}
+
+static void add_frozen(struct content *c, const struct mf_params *ps)
+{
+    char text[MF_SPEC_TEXT] = "";
+    for (int g = 0; g < MF_GROUPS; g++)
+        if ((ps->frozen >> g & 1) && mf_params_count(ps, (enum mf_group)g))
+            mf_list_add(text, sizeof text, ",", mf_group_names[g]);
+    if (*text)
+        add_meta(c, "", "frozen", "%s", text);
 }
 
 static void add_facts(struct content *c, const struct mf_checkpoint *from)
@@ -138,6 +149,7 @@ static void add_facts(struct content *c, const struct mf_checkpoint *from)
         mf_spec_text(&p->spec, f, text);
         add_meta(c, "spec.", f->name, "%s", text);
     }
+    add_frozen(c, &p->params);
     add_steps(c, &p->params, from->adam);
     if (from->side)
         add_steps(c, from->side->params, from->side->adam);

@@ -36,10 +36,20 @@ const struct mf_bind mf_cloning_binds[] = {
     BIND("clone.normalizer", normalizer),
     BIND("clone.range_floor", range_floor),
     BIND("clone.normalize_actions", normalize_actions),
+    BIND("training.freeze_encoder", freeze_encoder),
     {0},
 };
 
 /* ---- setting up ---- */
+
+static int outline(struct mf_policy *p, const struct mf_policy_spec *spec, const struct mf_cloning_opts *o,
+                   struct mf_err *err)
+{
+    int rc = mf_policy_outline(p, spec, err);
+    if (rc == 0)
+        mf_params_freeze(&p->params, o->freeze_encoder ? 1u << MF_GROUP_ENCODER : 0);
+    return rc;
+}
 
 /* Engine, cloner and optimiser of the policy; outlines if the policy is one. */
 static int open_learner(struct mf_cloning *c, struct mf_err *err)
@@ -88,8 +98,8 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, con
     const struct mf_fit fit = {(enum mf_normalizer)opts->normalizer, opts->range_floor, opts->normalize_actions,
                                progress, arg};
     *c = (struct mf_cloning){.opts = *opts, .read = -1};
-    int rc = mf_policy_init(&c->policy, spec, err);
-    if (rc)
+    int rc = outline(&c->policy, spec, opts, err);
+    if (rc || (rc = mf_params_alloc(&c->policy.params, err)))
         return rc;
     mf_policy_fresh(&c->policy, (uint64_t)opts->seed);
     if ((rc = mf_dataset_check(spec, d, err)) ||
@@ -122,7 +132,7 @@ int mf_cloning_memory(const struct mf_policy_spec *spec, const struct mf_demos *
 {
     struct mf_cloning c = {.opts = *opts};
     struct mf_arena rows = {0};
-    int rc = mf_policy_outline(&c.policy, spec, err);
+    int rc = outline(&c.policy, spec, opts, err);
     if (rc == 0)
         rc = open_learner(&c, err);
     if (rc == 0) {

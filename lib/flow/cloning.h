@@ -25,9 +25,10 @@ struct mf_cloning_opts {
     int normalizer;                       /* enum mf_normalizer, with the floor and the actions of struct mf_fit */
     double range_floor;
     bool normalize_actions;
+    bool freeze_encoder;    /* the observation's encoder is not trained */
     struct mf_ranks *ranks; /* that divide minibatches; NULL: alone */
 };
-extern const struct mf_bind mf_cloning_binds[]; /* its keys: clone.*, run.seed, device, precision, threads, lanes */
+extern const struct mf_bind mf_cloning_binds[]; /* its keys: clone.*, run.seed, device, .. */
 
 struct mf_cloning {
     struct mf_cloning_opts opts;

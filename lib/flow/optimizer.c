@@ -14,7 +14,7 @@ int mf_optimizer_init(struct mf_optimizer *o, struct mf_engine *e, struct mf_par
     int rc = mf_adam_init(&o->adam, ps, err);
     o->adam.weight_decay = opts->weight_decay;
     if (rc == 0 && opts->average && ps->value)
-        rc = mf_alloc((void **)&o->ema, ps->size * sizeof *o->ema, "averaged weights", err);
+        rc = mf_alloc((void **)&o->ema, ps->trained * sizeof *o->ema, "averaged weights", err);
     o->adam.ema = o->ema;
     if (rc == 0)
         mf_optimizer_average_anew(o);
@@ -31,14 +31,14 @@ void mf_optimizer_release(struct mf_optimizer *o)
 void mf_optimizer_memory(const struct mf_optimizer *o, struct mf_memory *to)
 {
     const size_t arrays = o->opts.average ? 3 : 2; /* m, v, ema */
-    to->of[MF_MEMORY_WEIGHTS] += (double)(arrays * o->params->size * sizeof(float));
-    mf_engine_memory(o->engine, (double)((arrays + 1) * o->params->size), to); /* and the weights */
+    to->of[MF_MEMORY_WEIGHTS] += (double)(arrays * o->params->trained * sizeof(float));
+    mf_engine_memory(o->engine, (double)(arrays * o->params->trained + o->params->size), to); /* and the weights */
 }
 
 void mf_optimizer_average_anew(struct mf_optimizer *o)
 {
     if (o->ema)
-        memcpy(o->ema, o->params->value, o->params->size * sizeof *o->ema);
+        memcpy(o->ema, o->params->value, o->params->trained * sizeof *o->ema);
     mf_adam_touch(&o->adam);
 }
 

@@ -13,7 +13,6 @@ struct mf_policy {
     float *obs_scale, *obs_offset;
     float *action_scale, *action_offset; /* (action_dim) */
     bool has_normalizer;
-    bool encoder_frozen;                /* scoring detaches the encoder's features */
     int64_t version, iter, global_step; /* of the weights; rounds consumed; control steps so far */
     double noise_low, noise_high;       /* current: flow_noise's bounds of sigma, or the level of sde and cps in both */
 };
@@ -43,6 +42,11 @@ enum { MF_AVERAGED = 1 << MF_GROUP_POLICY | 1 << MF_GROUP_ENCODER | 1 << MF_GROU
 static inline bool mf_is_averaged(enum mf_group group)
 {
     return MF_AVERAGED >> group & 1;
+}
+/* The same of parameter i, unless it is frozen. */
+static inline bool mf_has_average(const struct mf_params *ps, int i)
+{
+    return mf_is_averaged(ps->p[i].group) && mf_param_trained(ps, i);
 }
 
 #endif

@@ -12,7 +12,7 @@ static struct mf_share begin(struct mf_graph *g, const struct mf_policy *p, int 
     out->obs = mf_input(g, 1, net->O);
     if (net->net->step_size)
         out->step = mf_shared(g, k, 1);
-    struct mf_share obs = mf_net_features(g, net, out->obs, p->encoder_frozen);
+    struct mf_share obs = mf_net_features(g, net, out->obs, false);
     net->net->encode(g, net, &obs);
     return out->encoded = obs;
 }

@@ -8,13 +8,13 @@
 int mf_adam_init(struct mf_adam *a, const struct mf_params *ps, struct mf_err *err)
 {
     void *m, *v;
-    *a = (struct mf_adam){.floats = ps->size, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    *a = (struct mf_adam){.floats = ps->trained, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
     if (!ps->value)
         return 0;
-    int rc = mf_alloc(&m, sizeof(float) * ps->size, "optimiser moments", err);
+    int rc = mf_alloc(&m, sizeof(float) * ps->trained, "optimiser moments", err);
     if (rc)
         return rc;
-    rc = mf_alloc(&v, sizeof(float) * ps->size, "optimiser moments", err);
+    rc = mf_alloc(&v, sizeof(float) * ps->trained, "optimiser moments", err);
     if (rc) {
         free(m);
         return rc;

@@ -10,7 +10,7 @@
 struct mf_engine;
 
 struct mf_adam {
-    float *m, *v; /* laid out as params->value; NULL for parameters without values */
+    float *m, *v; /* laid out as the trained ones of params->value; NULL for parameters without values */
     float *ema;   /* the same, borrowed; set before the first step; NULL: no average */
     size_t floats;
     int64_t step[MF_DEVICE_GROUPS]; /* taken */

@@ -198,7 +198,7 @@ int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_p
     rc = e->device->copy(e->dev, target->device, source->device, from->size, err);
     for (int i = 0; rc == 0 && a && i < to->n; i++) {
         const struct mf_param *p = &to->p[i];
-        if (averaged >> p->group & 1)
+        if ((averaged >> p->group & 1) && mf_param_trained(to, i))
             rc = e->device->copy(e->dev, target->device + p->at, a->on_device.ema + p->at,
                                  (size_t)p->rows * (size_t)p->cols, err);
     }

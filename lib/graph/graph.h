@@ -56,6 +56,8 @@ struct mf_params {
     int n;
     struct mf_param *p;
     size_t size;      /* floats */
+    size_t trained;   /* those before the frozen ones: gradients, moments and averages are so long */
+    unsigned frozen;  /* bit g: group g is not trained */
     float *value;     /* NULL until alloc; 64-byte aligned */
     uint64_t version; /* of the values; mf_params_touch counts it up */
 };
@@ -71,6 +73,10 @@ int mf_param_add_kernel(struct mf_params *ps, const char *name, int rows, int co
 int mf_param_add_conv(struct mf_params *ps, const char *name, int out, int kh, int kw, int in, enum mf_group group,
                       float a);
 size_t mf_params_count(const struct mf_params *ps, enum mf_group group);
+/* From now on the groups of these bits are not trained: they have no gradients, moments and averages, and no gradient
+ * is computed for them alone. Their values come behind the others'. Before alloc. */
+void mf_params_freeze(struct mf_params *ps, unsigned groups);
+bool mf_param_trained(const struct mf_params *ps, int i);
 int mf_params_alloc(struct mf_params *ps, struct mf_err *err); /* zeroed */
 void mf_params_fresh(struct mf_params *ps, uint64_t seed);     /* values by init */
 void mf_params_touch(struct mf_params *ps);                    /* the host has changed values: plans send them */

@@ -16,7 +16,7 @@ bool mf_flows(const struct mf_graph *g, const struct mf_node *nd, int i)
 
 bool mf_trained(const struct mf_graph *g, int param)
 {
-    return param >= 0 && g->params->p[param].group != MF_GROUP_BUFFER;
+    return mf_param_trained(g->params, param);
 }
 
 /* A gradient is wanted where a loss depends on it and it depends on a trained parameter. */
@@ -123,7 +123,7 @@ static void find_lives(struct mf_plan *p)
 static void find_tails(struct mf_plan *p)
 {
     const struct mf_graph *g = p->g;
-    size_t end = p->params->size;
+    size_t end = p->params->trained;
     for (int v = 0; v < g->n_values; v++)
         p->tail[v] = -1;
     for (int i = 0; i < g->n_nodes; i++)

@@ -165,11 +165,12 @@ static void list_pieces(struct mf_plan *p)
     const struct mf_params *ps = p->params;
     struct mf_piece *piece = mf_xcalloc((size_t)ps->n, sizeof *piece);
     for (int i = 0; i < ps->n; i++)
-        piece[i] = (struct mf_piece){ps->p[i].group, ps->p[i].group != MF_GROUP_BUFFER, ps->p[i].at,
+        piece[i] = (struct mf_piece){ps->p[i].group, mf_param_trained(ps, i), ps->p[i].at,
                                      (size_t)ps->p[i].rows * (size_t)ps->p[i].cols};
     p->l.piece = piece;
     p->l.n_pieces = ps->n;
     p->l.params = ps->size;
+    p->l.trained = ps->trained;
 }
 
 void mf_plan_list(struct mf_plan *p)

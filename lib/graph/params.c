@@ -14,6 +14,39 @@ int mf_param_find(const struct mf_params *ps, const char *name)
     return -1;
 }
 
+static bool frozen(const struct mf_params *ps, const struct mf_param *p)
+{
+    return ps->frozen >> p->group & 1;
+}
+
+/* Each begins a cache line; the gaps stay 0. */
+static void lay_out(struct mf_params *ps)
+{
+    ps->size = 0;
+    for (int behind = 0; behind < 2; behind++) {
+        for (struct mf_param *p = ps->p; p < ps->p + ps->n; p++) {
+            if (frozen(ps, p) != behind)
+                continue;
+            p->at = ps->size;
+            ps->size += mf_whole_lines((size_t)p->rows * (size_t)p->cols);
+        }
+        ps->trained = behind ? ps->trained : ps->size;
+    }
+}
+
+void mf_params_freeze(struct mf_params *ps, unsigned groups)
+{
+    if (ps->value)
+        abort();
+    ps->frozen = groups;
+    lay_out(ps);
+}
+
+bool mf_param_trained(const struct mf_params *ps, int i)
+{
+    return i >= 0 && ps->p[i].group != MF_GROUP_BUFFER && !frozen(ps, &ps->p[i]);
+}
+
 int mf_param_add(struct mf_params *ps, const char *name, int rows, int cols, int rank, enum mf_group group,
                  enum mf_init init, float a)
 {
@@ -27,9 +60,9 @@ int mf_param_add(struct mf_params *ps, const char *name, int rows, int cols, int
     struct mf_param *p = &ps->p[ps->n];
     *p = (struct mf_param){.rows = rows, .cols = cols, .rank = rank, .group = group, .init = init, .a = a};
     strcpy(p->name, name);
-    p->at = ps->size;
-    ps->size += mf_whole_lines((size_t)rows * (size_t)cols); /* each begins a cache line; the gap stays 0 */
-    return ps->n++;
+    ps->n++;
+    lay_out(ps);
+    return ps->n - 1;
 }
 
 int mf_param_add_kernel(struct mf_params *ps, const char *name, int rows, int cols, int kernel, enum mf_group group,

@@ -10,7 +10,7 @@
 enum {
     LANES = 8,
     LANES_BIG = 2,
-    BIG = 16 << 20, /* floats of parameters above which lanes are few */
+    BIG = 16 << 20, /* floats of trained parameters above which lanes are few */
 };
 
 static void place_again(const struct mf_listing *l, int samples)
@@ -25,7 +25,7 @@ static void place_again(const struct mf_listing *l, int samples)
 static int lanes_of(const struct mf_plan *p, const struct mf_plan_opts *opts)
 {
     const int lanes = opts->lanes > 0 ? opts->lanes : p->e->lanes;
-    return lanes > 0 ? lanes : p->params->size > BIG ? LANES_BIG : LANES;
+    return lanes > 0 ? lanes : p->params->trained > BIG ? LANES_BIG : LANES;
 }
 
 static void choose_sizes(struct mf_plan *p, const struct mf_plan_opts *opts)
@@ -221,8 +221,9 @@ int mf_plan_learn(struct mf_plan *p, const struct mf_batch *b, const struct mf_s
 const float *mf_plan_grads(struct mf_plan *p)
 {
     struct mf_err err;
-    if (!p->grads && mf_alloc((void **)&p->grads, p->params->size * sizeof *p->grads, "a copy of the gradients", &err))
+    if (!p->grads &&
+        mf_alloc((void **)&p->grads, p->params->trained * sizeof *p->grads, "a copy of the gradients", &err))
         return NULL;
     const struct mf_device *d = p->e->device;
-    return d->get(p->e->dev, p->grads, d->grads(p->program), p->params->size, &err) ? NULL : p->grads;
+    return d->get(p->e->dev, p->grads, d->grads(p->program), p->params->trained, &err) ? NULL : p->grads;
 }

@@ -47,7 +47,7 @@ struct mf_plan;
 
 struct mf_plan_opts {
     int tile;      /* samples, in every tile; 0: as the device chooses */
-    int lanes;     /* 0: 8, or 2 above 64 MiB of parameters */
+    int lanes;     /* 0: 8, or 2 above 64 MiB of trained parameters */
     bool backward; /* compute gradients, too */
 };
 
@@ -77,7 +77,8 @@ int mf_plan_learn(struct mf_plan *p, const struct mf_batch *b, const struct mf_s
 int mf_plan_start(struct mf_plan *p, const struct mf_batch *b, const struct mf_step *step, struct mf_adam *a,
                   struct mf_verdict *verdict, struct mf_err *err);
 int mf_plan_finish(struct mf_plan *p, struct mf_err *err);
-const float *mf_plan_grads(struct mf_plan *p); /* a copy on the host, laid out as params->value; NULL: it failed */
+const float *
+mf_plan_grads(struct mf_plan *p); /* a copy on the host, as the trained ones of params->value; NULL: it failed */
 
 /* Which copy is newer: after mf_plan_learn the device may have newer weights, moments and averages than the host.
  * Settle before the host reads or writes them, and before the last plan of these parameters is freed. After the host

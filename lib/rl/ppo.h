@@ -34,7 +34,7 @@ struct mf_ppo_opts { /* the keys of that name, which conf/training.inc explains;
 struct mf_ppo; /* plans, optimiser state, counters */
 
 /* Borrows engine and policy. A policy without a critic is trained by its advantages alone, without a warm-up. It trains
- * the policy in place; with encoder_frozen, the encoder keeps its weights. */
+ * the policy in place; frozen groups keep their weights. */
 int mf_ppo_new(struct mf_ppo **ppo, struct mf_engine *e, struct mf_policy *p, const struct mf_ppo_opts *opts,
                struct mf_err *err);
 /* Adds the estimated memory of rounds of n decisions, without the policy's weights; also of an outline. */

@@ -76,9 +76,9 @@ static struct mf_step next_step(const struct mf_ppo *q, bool warm)
     const struct mf_ppo_opts *o = &q->opts;
     const double s = schedule(q);
     return (struct mf_step){
-        .lr = {[MF_GROUP_POLICY] = warm || q->policy->spec.steer ? 0 : s * o->learning_rate,
+        .lr = {[MF_GROUP_POLICY] = warm ? 0 : s * o->learning_rate,
                [MF_GROUP_STEER] = warm ? 0 : s * o->learning_rate,
-               [MF_GROUP_ENCODER] = warm || q->policy->encoder_frozen ? 0 : s * o->learning_rate,
+               [MF_GROUP_ENCODER] = warm ? 0 : s * o->learning_rate,
                [MF_GROUP_NOISE] = warm ? 0 : s * o->noise_learning_rate,
                [MF_GROUP_CRITIC] = s * o->critic_learning_rate},
         .max_norm = o->max_grad_norm,

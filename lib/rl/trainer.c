@@ -52,12 +52,19 @@ static int open_engine(struct mf_trainer *t, const struct mf_trainer_opts *o, st
     return rc ? rc : mf_engine_divide(t->engine, (int)o->lanes, o->ranks, err);
 }
 
-/* Called once the policy has all parameters, also those of an encoder whose output the rollouts may carry. */
-static void set_encoder(struct mf_policy *p, const struct mf_trainer_opts *o)
+/* The outline of the policy: with all parameters, also those of an encoder whose output the rollouts may carry. */
+static int outline(struct mf_policy *p, const struct mf_policy_spec *spec, const struct mf_trainer_opts *o,
+                   struct mf_err *err)
 {
-    p->encoder_frozen = o->freeze_encoder || p->spec.steer;
+    int rc = mf_policy_outline(p, spec, err);
+    if (rc)
+        return rc;
+    mf_params_freeze(&p->params, spec->steer         ? 1u << MF_GROUP_POLICY | 1u << MF_GROUP_ENCODER
+                                 : o->freeze_encoder ? 1u << MF_GROUP_ENCODER
+                                                     : 0);
     if (o->encoded)
         p->spec.net = mf_net_encoded(&p->spec.net);
+    return 0;
 }
 
 int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts,
@@ -65,11 +72,11 @@ int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, con
 {
     *t = (struct mf_trainer){.algorithm = opts->algorithm, .noise = opts->noise, .stale.max_lag = opts->max_lag};
     int rc = check_noise(spec, &opts->noise, err);
-    if (rc || (rc = open_engine(t, opts, err)) || (rc = mf_policy_init(&t->policy, spec, err)))
+    if (rc || (rc = open_engine(t, opts, err)) || (rc = outline(&t->policy, spec, opts, err)) ||
+        (rc = mf_params_alloc(&t->policy.params, err)))
         return rc;
     mf_engine_log(t->engine);
     mf_policy_fresh(&t->policy, (uint64_t)opts->ppo.seed);
-    set_encoder(&t->policy, opts);
     if ((rc = t->algorithm->open(t, opts, err)))
         return rc;
     put_noise_in_force(t);
@@ -83,8 +90,7 @@ int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer
     struct mf_trainer t = {.algorithm = opts->algorithm};
     int rc = open_engine(&t, opts, err);
     if (!rc)
-        rc = mf_policy_outline(&t.policy, spec, err);
-    set_encoder(&t.policy, opts);
+        rc = outline(&t.policy, spec, opts, err);
     if (!rc)
         rc = t.algorithm->open(&t, opts, err);
     if (!rc) {

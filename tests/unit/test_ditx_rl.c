@@ -51,7 +51,7 @@ static float *draw(uint32_t what, size_t n, float scale)
 }
 
 /* No weight is zero, as it would be in a fresh network: every path counts. */
-static struct mf_policy policy_of(const struct mode *m)
+static struct mf_policy policy_frozen(const struct mode *m, unsigned frozen)
 {
     struct mf_err err;
     struct mf_policy p;
@@ -85,15 +85,24 @@ static struct mf_policy policy_of(const struct mode *m)
     mf_layout_add(&s.obs, &(struct mf_obs){.name = "cloud", .dim = {POINTS, m->channels}});
     mf_layout_add(&s.obs, &(struct mf_obs){.name = "gripper", .dim = {1}});
     must(mf_net_find(&s.net.net, "ditx", &err), &err);
-    must(mf_policy_init(&p, &s, &err), &err);
+    must(mf_policy_outline(&p, &s, &err), &err);
+    mf_params_freeze(&p.params, frozen);
+    must(mf_params_alloc(&p.params, &err), &err);
     mf_policy_fresh(&p, 1);
-    float *all = draw(9, p.params.size, .15f);
-    for (size_t i = 0; i < p.params.size; i++)
-        p.params.value[i] += all[i];
+    float *all = draw(9, p.params.size, .15f), *next = all;
+    for (int i = 0; i < p.params.n;
+         i++, next += mf_whole_lines((size_t)(p.params.p[i - 1].rows * p.params.p[i - 1].cols)))
+        for (int j = 0; j < p.params.p[i].rows * p.params.p[i].cols; j++)
+            p.params.value[p.params.p[i].at + (size_t)j] += next[j];
     free(all);
     mf_policy_set_noise(&p, .1, .3);
     mf_params_touch(&p.params);
     return p;
+}
+
+static struct mf_policy policy_of(const struct mode *m)
+{
+    return policy_frozen(m, 0);
 }
 
 struct run { /* of the sampler */
@@ -150,7 +159,7 @@ static void norms(const struct mf_params *ps, const float *grads, double norm[MF
 {
     memset(norm, 0, MF_GROUPS * sizeof *norm);
     for (int i = 0; i < ps->n; i++)
-        for (int j = 0; j < ps->p[i].rows * ps->p[i].cols; j++)
+        for (int j = 0; mf_param_trained(ps, i) && j < ps->p[i].rows * ps->p[i].cols; j++)
             norm[ps->p[i].group] += pow((double)grads[ps->p[i].at + (size_t)j], 2);
 }
 
@@ -209,7 +218,8 @@ static void scored_as_sampled(const struct mode *m)
     ok(norm[MF_GROUP_POLICY] > 0 && norm[MF_GROUP_CRITIC] > 0 && norm[MF_GROUP_ENCODER] > 0 &&
            (norm[MF_GROUP_NOISE] > 0) == m->learned,
        "%s: gradients reach what is trained", m->name);
-    p.encoder_frozen = true;
+    mf_policy_release(&p);
+    p = policy_frozen(m, 1u << MF_GROUP_ENCODER);
     score(&p, &r, logprobs, values, elements, frozen);
     ok(!memcmp(logprobs, r.logprobs, N * E * sizeof *logprobs) && frozen[MF_GROUP_ENCODER] == 0 &&
            frozen[MF_GROUP_POLICY] == norm[MF_GROUP_POLICY],

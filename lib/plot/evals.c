@@ -309,8 +309,10 @@ static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_ro
     put_rate(to, r, "success_at_end");
     mf_evals_returns(r, &returns);
     const struct mf_mean m = mf_moments_mean(&returns);
-    fprintf(to, "<td class=\"n\">%.4g <span class=\"dim\">(%.4g to %.4g)</span></td><td class=\"n\">%.1f</td>", m.mean,
-            m.low, m.high, mf_evals_sum(r, "length") / n);
+    fprintf(to, "<td class=\"n\">%.4g", m.mean);
+    if (!isnan(m.low))
+        fprintf(to, " <span class=\"dim\">(%.4g to %.4g)</span>", m.low, m.high);
+    fprintf(to, "</td><td class=\"n\">%.1f</td>", mf_evals_sum(r, "length") / n);
     put_against(to, reference(e, r), r);
     fputs("</tr>\n", to);
 }

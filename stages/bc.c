@@ -104,6 +104,7 @@ static int open_demos(struct mf_run *run, struct bc *b, struct mf_err *err)
                                     .tokenizer = b->env_opts.tokenizer,
                                     .prompt_length = prompt_length(b)};
     const struct mf_names *keys = &b->obs_keys;
+    b->env_opts.warn = mf_log_warn;
     const bool named = mf_conf_was_set(mf_run_conf(run), "env.name");
     int rc = mf_demos_open_in(&b->demos, b->dataset, &o, keys->n, keys->v, &b->env_opts, named, b->world, err);
     const struct mf_env *env;

@@ -239,7 +239,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     if (expert && c->episodes < 1)
         c->episodes = c->num_envs;
     struct mf_layout obs = c->policy.spec.obs;
-    if (expert && (rc = mf_policy_obs(&obs, c->env, &c->env_opts, &c->obs_keys, NULL, err)))
+    if (expert && (rc = mf_policy_obs(&obs, c->env, &c->env_opts, &c->obs_keys, NULL, false, err)))
         return rc;
     const struct mf_actor_opts o = actor_opts(c, &obs);
     if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||

@@ -114,6 +114,15 @@ bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o)
     return true;
 }
 
+void mf_layout_drop(struct mf_layout *l, const char *name)
+{
+    const struct mf_layout all = *l;
+    *l = (struct mf_layout){0};
+    for (int i = 0; i < all.n; i++)
+        if (strcmp(all.key[i].name, name) != 0)
+            mf_layout_add(l, &all.key[i]);
+}
+
 int mf_layout_column(const struct mf_layout *l, const char *name)
 {
     for (int i = 0, at = 0; i < l->n; at += mf_obs_size(&l->key[i++]))

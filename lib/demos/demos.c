@@ -216,6 +216,8 @@ static int find_obs(struct reading *r, const struct mf_demos_opts *opts, const c
     for (int i = 0; i < opts->n_keys && rc == 0; i++)
         rc = add_column(r, opts->keys[i], err);
     for (size_t i = 0; i < list.n && opts->n_keys == 0 && rc == 0; i++) {
+        if (opts->without && !strcmp(list.name[i], opts->without))
+            continue;
         if ((rc = is_plain_key(group, list.name[i], err)) > 0)
             rc = add_column(r, list.name[i], err);
         else if (rc < 0)

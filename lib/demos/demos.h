@@ -53,6 +53,7 @@ struct mf_demos_opts {
     const char *filter; /* /mask/FILTER; NULL: every demo */
     int n_keys;         /* observations; 0: every key whose steps are 1-D numbers, by name */
     const char *const *keys;
+    const char *without;   /* of n_keys 0: a key that is left out; NULL: none */
     size_t cache;          /* bytes of rows in memory; at least one page */
     const char *tokenizer; /* makes the key `tokens` of the demos' tasks; NULL: the file has it, if anything has */
     int prompt_length;     /* its ids */

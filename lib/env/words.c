@@ -74,6 +74,12 @@ bool mf_words_any_length(const struct mf_words *w)
     return w->any_length;
 }
 
+void mf_words_unread(const struct mf_env_opts *o, const struct mf_layout *l)
+{
+    if (o->tokenizer && o->warn && mf_layout_column(l, MF_OBS_TOKENS) < 0)
+        o->warn("policy.tokenizer has no effect: the policy reads tokens where policy.obs_keys names them");
+}
+
 int mf_words_put(const struct mf_env *e, int task, const struct mf_layout *l, const struct mf_affine *norm, float *obs,
                  struct mf_err *err)
 {

@@ -9,6 +9,8 @@
  * MF_EUSAGE: no such suite, no language, or a task that is too large. */
 int mf_words_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
 bool mf_words_any_length(const struct mf_words *w); /* does no key say how many tokens there are? */
+/* Tells o->warn of a tokenizer whose tokens are not in l. */
+void mf_words_unread(const struct mf_env_opts *o, const struct mf_layout *l);
 /* Writes the tokens of its task into an observation of l, where the other numbers are. norm: of the state in the
  * prompt; scale NULL: it holds none. */
 int mf_words_put(const struct mf_env *env, int task, const struct mf_layout *l, const struct mf_affine *norm,

@@ -24,9 +24,13 @@ static int check_sizes(const struct mf_layout *l, const struct mf_env *env, cons
 }
 
 int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
-                  const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err)
+                  const struct mf_names *keys, const struct mf_layout *like, bool read, struct mf_err *err)
 {
     int rc = mf_env_layout(env, keys->n, keys->v, like, obs, err);
+    if (read && keys->n == 0 && !like)
+        mf_layout_drop(obs, MF_OBS_TOKENS);
+    if (rc == 0 && read)
+        mf_words_unread(eo, obs);
     if (rc == 0 && obs->n == 0)
         rc = mf_err_set(err, MF_EUSAGE,
                         "env=%s has no low-dimensional observation: name its others in policy.obs_keys, such as %s",
@@ -43,7 +47,7 @@ int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const 
                       struct mf_err *err)
 {
     struct mf_layout obs;
-    int rc = mf_policy_obs(&obs, env, eo, keys, l ? &mf_loaded_spec(l)->obs : NULL, err);
+    int rc = mf_policy_obs(&obs, env, eo, keys, l ? &mf_loaded_spec(l)->obs : NULL, true, err);
     if (rc)
         return rc;
     rc = l ? mf_policy_spec_adopt(s, l, conf, &obs, env->action_dim, err)

@@ -9,10 +9,11 @@
 
 struct mf_loaded;
 
-/* The layout of the policy's observations: policy.obs_keys, or those of `like` if there are none (mf_env_layout).
- * Clouds have env.num_points points, pictures env.image_size pixels a side. */
+/* The layout of observations: policy.obs_keys, or those of `like` if there are none (mf_env_layout). Clouds have
+ * env.num_points points, pictures env.image_size pixels a side. read: by a network, to which ids are no numbers, so it
+ * gets tokens where policy.obs_keys or `like` names them; eo->warn is told where a tokenizer makes them in vain. */
 int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
-                  const struct mf_names *keys, const struct mf_layout *like, struct mf_err *err);
+                  const struct mf_names *keys, const struct mf_layout *like, bool read, struct mf_err *err);
 
 /* The spec of a checkpoint in env, overridden by the keys that were set; l NULL: a fresh spec from the keys alone. */
 int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "env/words.h"
 #include "nn/net.h"
 
 /* The keys of the environment that was named, or that the file names where it is one of ours (no keys where it is
@@ -47,13 +48,12 @@ int mf_demos_open_in(struct mf_demos *d, const char *path, const struct mf_demos
     if (rc)
         return rc;
     o.keys = keys;
+    o.without = MF_OBS_TOKENS; /* ids are no numbers: a policy reads them where it names them */
     o.n_keys = 0;
     for (int i = 0; i < n && i <= MF_OBS_KEYS; i++)
         keys[o.n_keys++] = names[i];
     for (int i = 0; n == 0 && i < low.n; i++)
         keys[o.n_keys++] = low.key[i].name;
-    if (o.n_keys && n == 0 && o.tokenizer)
-        keys[o.n_keys++] = "tokens";
     rc = mf_demos_open(d, path, &o, err);
     if (guessed && (rc || n))
         *world = 0;
@@ -92,5 +92,6 @@ int mf_demos_show(const struct mf_demos *d, const char *path, const struct mf_en
                               "%s has %d observations and a policy reads at most %d: choose by policy.obs_keys or env",
                               path, d->n_columns - 1, MF_OBS_KEYS);
     }
+    mf_words_unread(env, obs);
     return 0;
 }

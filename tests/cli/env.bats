@@ -274,6 +274,22 @@ PY
     [[ $(grep -c "'turn on the stove' has .* is cut to policy.prompt_length=3" <<<"$output") == 1 ]]
 }
 
+@test "language: ids are no numbers: a policy reads tokens where policy.obs_keys names them" {
+    words=(policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" clone.steps=0 training.num_envs=2 training.total_timesteps=1 training.num_steps_per_rollout=1)
+    unread() { grep -q 'policy.tokenizer has no effect: the policy reads tokens where' "$1.log" && mf-ckpt show "$1" | grep -q 'spec.obs.*gripper' && run ! grep 'spec.obs.*tokens' <(mf-ckpt show "$1"); }
+    mf-collect env=blocks collect.actor=expert collect.episodes=2 "${words[0]}" 2>/dev/null | mf-record demos.hdf5 >/dev/null 2>&1
+    mf-bc clone.dataset=demos.hdf5 "${words[@]}" run.dir=bc 2>bc.log >/dev/null || return 1
+    unread bc
+    mf-collect env=blocks "${words[@]}" run.dir=ppo 2>ppo.log | mf-gae 2>>ppo.log | mf-ppo run.dir=ppo 2>>ppo.log >/dev/null || return 1
+    unread ppo
+    mf-bc clone.dataset=demos.hdf5 "${words[@]}" 'policy.obs_keys=[gripper,tokens]' run.dir=named 2>named.log >/dev/null || return 1
+    run ! unread named
+    /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
+    /usr/bin/python3 -c 'import h5py; del h5py.File("demos.hdf5", "r+")["data"].attrs["env_args"]'
+    mf-bc clone.dataset=demos.hdf5 "${words[@]}" run.dir=nowhere 2>nowhere.log >/dev/null || return 1
+    unread nowhere
+}
+
 @test "language: what is refused" {
     run -2 mf-collect env=blocks env.suite=other
     [[ $output == *"no suite 'other'"*"train, unseen, all"* ]]
@@ -340,7 +356,7 @@ class Talker:
 out = keep_stdout()
 serve(Each(Talker, "talker", 5, 10, -np.ones(1), np.ones(1), {"task_is": np.zeros(1, "f4")}, tasks=["turn on\nthe stove", "red bin"]), None, out)
 PY
-    words=(env=exec env.workers=2 policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" policy.n_action_steps=2 training.num_envs=3
+    words=(env=exec env.workers=2 policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" 'policy.obs_keys=[task_is,tokens]' policy.n_action_steps=2 training.num_envs=3
         training.total_timesteps=1 training.num_steps_per_rollout=6 run.dir=run)
     mf-collect env.command='/usr/bin/python3 talker.py 1' "${words[@]}" 2>log | tee a.mf | mf-gae 2>>log | mf-ppo run.dir=run 2>>log >/dev/null || cat log
     /usr/bin/python3 - <<'PY'

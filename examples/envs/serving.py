@@ -50,7 +50,7 @@ def encode(a):
 
 class Each:
     """n single environments. One has reset(seed, episode) -> obs, step(action) -> obs, reward, terminated, truncated,
-    success, its `task` where Each has tasks, and where it can state() -> bytes, restore(bytes) -> obs, image() -> uint8 (H, W, 3), always of one size."""
+    success, its `task` where Each has tasks (its `number` among all environments is set), and where it can state() -> bytes, restore(bytes) -> obs, image() -> uint8 (H, W, 3), always of one size."""
 
     autoreset = "same_step"
 
@@ -64,6 +64,8 @@ class Each:
         environments are filmed."""
         while len(self.ones) < n:
             self.ones.append(self.create(first + len(self.ones)))
+        for i, one in enumerate(self.ones):
+            one.number = first + i
         self.n, self.limit, self.keys, self.film = n, max_steps, keys, film
         self.rows = {k: np.zeros((n, *self.obs[k].shape), self.obs[k].dtype) for k in keys}
         self.clock = np.zeros(n, int)

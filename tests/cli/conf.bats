@@ -215,7 +215,7 @@ jobs() { mf-conf -m "$@" | sed 's/^[^=]*=//; s/ .*//' | xargs; }
     [[ $(jobs 'training.num_envs=range(3,0,-1)') == "3 2 1" && $(jobs 'training.num_epochs=range(start=1,stop=7,step=2)') == "1 3 5" ]] &&
         [[ $(jobs '+x=range(0,1,0.1)') == "0.0 0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9" ]] &&
         [[ $(jobs '+x=range(3)') == "0 1 2" && $(jobs '+x=range(1.0,3)') == "1.0 2.0" && $(jobs '+x=range(.1,1,.3)') == "0.1 0.4 0.7" ]] &&
-        [[ $(jobs 'policy=glob(*)' -cn train --config-dir configs) == "locomotion maniflow one_step plain_conv reflow sde shortcut small unet vit wide" ]] &&
+        [[ $(jobs 'policy=glob(*)' -cn train --config-dir configs) == "locomotion maniflow one_step pi05 pi05_tiny plain_conv reflow sde shortcut small unet vit wide" ]] &&
         [[ $(jobs 'policy=glob([s*,w*],exclude=small)' -cn train) == "sde shortcut wide" && $(jobs '+policy=glob(wi*)') == wide ]] &&
         refuses "policy=glob(..): no option of a group policy matches" -m 'policy=glob(q*)' -cn train &&
         refuses "several values make a sweep" 'policy=glob(*)' && refuses "is an empty range" -m '+x=range(3,1)' &&

@@ -146,8 +146,9 @@ libero() {
     cat >stub/libero/libero/benchmark.py <<'PY'
 import numpy as np
 class Suite:
+    n_tasks = 4
     def get_task_bddl_file_path(self, i): return "x.bddl"
-    def get_task_init_states(self, i): return np.zeros((50, 5))
+    def get_task_init_states(self, i): return np.arange(50.)[:, None] + np.array([0, 100 * i])
     def get_task(self, i): return type("T", (), {"name": "pick_up_the_bowl"})  # without `language`, as some editions
 def get_benchmark_dict(): return {"libero_spatial": Suite}
 PY
@@ -160,7 +161,7 @@ class OffScreenRenderEnv:
                 "robot0_joint_pos": np.arange(7.0), "agentview_image": np.full((8, 8, 3), 200, "u1"), "robot0_eye_in_hand_image": np.full((8, 8, 3), 100, "u1")}
     def seed(self, s): pass
     def reset(self): return self.see()
-    def set_init_state(self, s): return self.see()
+    def set_init_state(self, s): self.state = s; return self.see()
     def step(self, a): return self.see(), 0.0, False, {}
     def close(self): pass
 PY
@@ -183,4 +184,23 @@ PY
         (.["obs/agentview_rgb"] | .dtype == "|u1" and (first | unique == [200])) and (.["obs/eye_in_hand_rgb"] | first | unique == [100])' || return 1
     run -1 --separate-stderr mf-collect "${words[@]}" "policy.obs_keys=[]" run.dir=s "$(server ee_pos,ee_quat)" --out /dev/null
     [[ $stderr == *"LIBERO has no observation 'ee_quat'; it has agentview_image, "* ]] || { echo "$stderr"; return 1; }
+}
+
+@test "the LIBERO server goes through the tasks and the states of a suite, and turns pictures" {
+    libero
+    PYTHONPATH=$PWD/stub:$ROOT/examples/envs $PYTHON - <<'PY'
+import argparse, numpy as np
+from libero.libero import benchmark
+import libero.libero.envs as envs, libero_env, serving
+args = argparse.Namespace(keys=["agentview_rgb", "ee_pos"], size=8, turn=True)
+envs.OffScreenRenderEnv.see = lambda self: {"robot0_eef_pos": np.array([1, 2, 3.]), "agentview_image": np.arange(8 * 8 * 3).reshape(8, 8, 3).astype("u1")}
+sim = serving.Each(lambda i: libero_env.Libero(benchmark.get_benchmark_dict()["libero_spatial"](), [0, 1, 2, 3], i, args), "suite", 9, 20,
+                   -np.ones(7), np.ones(7), {k: np.zeros((8, 8, 3), "u1") if "rgb" in k else np.zeros(3, "f4") for k in args.keys}, tasks="abcd")
+for first in 0, 2, 9: # a later request of an evaluation has other trials
+    sim.make(2, first, 9, args.keys, 0)
+    rows = sim.reset([1, 1], [0, 1], [5, 6])
+    assert list(rows["task"]) == [first % 4, (first + 2) % 4], rows["task"]
+    assert [list(one.env.state) for one in sim.ones] == [[t // 4, 100 * (t % 4) + t // 4] for t in (first, first + 2)]
+assert rows["obs"]["agentview_rgb"][0, 0, 0].tolist() == [189, 190, 191] and rows["obs"]["ee_pos"][0].tolist() == [1, 2, 3]
+PY
 }

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "base/text.h"
 #include "flow/sampler.h"
 #include "env/window.h"
 
@@ -119,6 +120,15 @@ static size_t history_bytes(const struct mf_actor *a)
 static void observe(struct mf_actor *a, const struct mf_decision *d, const float *obs)
 {
     mf_windows_push(a->history, a->N, (size_t)a->To, (size_t)a->O, d, obs);
+}
+
+/* Hashes of what the policy sees now: a replay buffer follows a decision into the next rollout where they agree. */
+static void mark(const struct mf_actor *a, int column)
+{
+    const size_t floats = (size_t)(a->To * a->O);
+    uint64_t *to = mf_columns_at(&a->columns, column, 0);
+    for (size_t n = 0; n < (size_t)a->N; n++)
+        to[n] = mf_bytes_hash(a->history + n * floats, floats * sizeof *a->history);
 }
 
 static void record_obs(const struct mf_actor *a, size_t t)
@@ -355,6 +365,9 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
     int rc = begin(a, err);
     if (rc)
         return rc;
+    const bool marks = a->policy && a->policy->spec.steer == MF_STEER_SAC;
+    if (marks)
+        mark(a, a->id.begins);
     for (int t = 0; t < a->opts.T; t++) {
         if ((rc = decide(a, (size_t)t, err)) || (rc = mf_stop_check(err)))
             return rc;
@@ -362,6 +375,8 @@ int mf_actor_rollout(struct mf_actor *a, struct mf_err *err)
             return 1;
         announce(a, t + 1, mf_now() - since);
     }
+    if (marks)
+        mark(a, a->id.ends);
     a->counted = mf_episodes_count(&a->episodes);
     for (int t = 0; a->policy && a->opts.reward_scale && t < a->opts.T; t++)
         scale_rewards(a, (size_t)t);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,18 +46,27 @@ int mf_replay_init(struct mf_replay *r, const struct mf_policy_spec *s, size_t r
 void mf_replay_release(struct mf_replay *r)
 {
     mf_arena_release(&r->arena);
+    free(r->begins);
+    free(r->ends);
     *r = (struct mf_replay){.O = 0};
 }
 
-/* Decisions that ended the last round are followed by those that begin this one, if it has the same environments. */
-static void begin_round(struct mf_replay *r, size_t T, size_t N)
+/* Decisions that ended the last round are followed by those that begin this one, in environments that went on: not
+ * where a source lacks its part, or began new episodes. */
+static void begin_round(struct mf_replay *r, size_t T, size_t N, const uint64_t *begins, const uint64_t *ends)
 {
     const size_t before = r->last_T * r->last_N;
     for (size_t e = 0; r->last_N == N && before <= r->room && e < N; e++) {
+        if (!begins[e] || begins[e] != r->ends[e])
+            continue;
         const int64_t row = r->total - (int64_t)before + (int64_t)((e + 1) * r->last_T - 1),
                       successor = r->total + (int64_t)(e * T);
         r->next[(size_t)row % r->room] = (uint32_t)(successor - row);
     }
+    r->begins = mf_xrealloc(r->begins, N, sizeof *r->begins);
+    r->ends = mf_xrealloc(r->ends, N, sizeof *r->ends);
+    memcpy(r->begins, begins, N * sizeof *begins);
+    memcpy(r->ends, ends, N * sizeof *ends);
     r->last_T = T;
     r->last_N = N;
     r->added = true;
@@ -86,7 +96,7 @@ size_t mf_replay_add(struct mf_replay *r, const struct mf_rows *rows, double shi
 {
     const size_t O = (size_t)r->O, D = (size_t)r->D, X = (size_t)r->X;
     size_t live = 0;
-    begin_round(r, rows->T, rows->N);
+    begin_round(r, rows->T, rows->N, rows->seen_first, rows->seen_last);
     for (size_t i = 0; i < rows->n; i++) {
         const bool lives = live < rows->n_live && rows->live[live] == i;
         const double reward = (double)rows->returns[i] + shift * rows->n_exec[i];
@@ -131,23 +141,25 @@ static void path_of(char path[MF_PATH_MAX], const char *folder, int64_t iter)
 }
 
 /* Two views of the newest round: the ring may end within it. */
+enum { FLOATS = 4, FLAGS = FLOATS, BEGINS, ENDS, COLUMNS };
 struct columns {
-    struct mf_array array[5];
+    struct mf_array array[COLUMNS];
 };
 
-static struct columns columns_of(const struct mf_replay *r, size_t n, void *const data[5])
+/* N environments with n decisions in all */
+static struct columns columns_of(const struct mf_replay *r, size_t n, size_t N, void *const data[COLUMNS])
 {
-    static const char *const name[] = {"obs", "noise", "action", "reward", "flags"};
-    const size_t width[] = {(size_t)r->O, (size_t)r->D, (size_t)r->X, 1, 1};
+    static const char *const name[] = {"obs", "noise", "action", "reward", "flags", "begins", "ends"};
+    const size_t width[] = {(size_t)r->O, (size_t)r->D, (size_t)r->X, 1, 1, 1, 1};
     struct columns c = {0};
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < COLUMNS; i++) {
         struct mf_array *a = &c.array[i];
         snprintf(a->name, sizeof a->name, "%s", name[i]);
-        a->dtype = i < 4 ? MF_F32 : MF_U8;
+        a->dtype = i < FLOATS ? MF_F32 : i == FLAGS ? MF_U8 : MF_U64;
         a->rank = 2;
-        a->dim[0] = n;
+        a->dim[0] = i < BEGINS ? n : N;
         a->dim[1] = width[i];
-        a->count = n * width[i];
+        a->count = a->dim[0] * width[i];
         a->bytes = a->count * mf_dtype_size(a->dtype);
         a->data = data[i];
     }
@@ -156,7 +168,8 @@ static struct columns columns_of(const struct mf_replay *r, size_t n, void *cons
 
 int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct mf_err *err)
 {
-    const size_t n = r->added ? r->last_T * r->last_N : 0, O = (size_t)r->O, D = (size_t)r->D, X = (size_t)r->X;
+    const size_t last_N = r->added ? r->last_N : 0, n = r->last_T * last_N, O = (size_t)r->O, D = (size_t)r->D,
+                 X = (size_t)r->X;
     char path[MF_PATH_MAX], T[24], N[24];
     if (!r->added)
         skip_round(r);
@@ -180,13 +193,13 @@ int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct
         reward[i] = r->reward[at];
         flags[i] = r->flags[at];
     }
-    struct columns c = columns_of(r, n, (void *[]){obs, noise, action, reward, flags});
+    struct columns c = columns_of(r, n, last_N, (void *[]){obs, noise, action, reward, flags, r->begins, r->ends});
     snprintf(T, sizeof T, "%zu", n ? r->last_T : 0);
-    snprintf(N, sizeof N, "%zu", n ? r->last_N : 0);
+    snprintf(N, sizeof N, "%zu", last_N);
     path_of(path, folder, iter);
     struct mf_meta meta[] = {{"decisions", T}, {"environments", N}};
     int rc = mkdir(folder, 0777) && errno != EEXIST ? mf_err_errno(err, "%s", folder)
-                                                    : mf_safetensors_write(path, c.array, 5, meta, 2, err);
+                                                    : mf_safetensors_write(path, c.array, COLUMNS, meta, 2, err);
     mf_arena_release(&arena);
     r->added = false;
     /* One more than the buffer needs: the run may end before the checkpoint of this round. */
@@ -206,6 +219,21 @@ static size_t count_of(const struct mf_safetensors *f, const char *key)
     return text && sscanf(text, "%llu", &n) == 1 && n <= UINT32_MAX ? (size_t)n : 0;
 }
 
+/* A file's numbers are not aligned. */
+static int resume_round(struct mf_replay *r, size_t T, size_t N, const char *begins, const char *ends,
+                        struct mf_err *err)
+{
+    uint64_t *both;
+    int rc = mf_alloc((void **)&both, 2 * N * sizeof *both, "a round's environments", err);
+    if (rc)
+        return rc;
+    memcpy(both, begins, N * sizeof *both);
+    memcpy(both + N, ends, N * sizeof *both);
+    begin_round(r, T, N, both, both + N);
+    free(both);
+    return 0;
+}
+
 static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
 {
     struct mf_safetensors f;
@@ -213,9 +241,9 @@ static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
     if (rc)
         return rc;
     const size_t T = count_of(&f, "decisions"), N = count_of(&f, "environments"), n = T * N;
-    const struct columns want = columns_of(r, n, (void *[5]){NULL});
-    const char *data[5];
-    for (int i = 0; rc == 0 && i < 5; i++) {
+    const struct columns want = columns_of(r, n, N, (void *[COLUMNS]){NULL});
+    const char *data[COLUMNS];
+    for (int i = 0; rc == 0 && i < COLUMNS; i++) {
         const struct mf_array *a = mf_safetensors_find(&f, want.array[i].name);
         if (!a || a->dtype != want.array[i].dtype || a->count != want.array[i].count)
             rc = mf_err_set(err, MF_EFORMAT,
@@ -226,7 +254,7 @@ static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
             data[i] = a->data;
     }
     if (rc == 0 && n)
-        begin_round(r, T, N);
+        rc = resume_round(r, T, N, data[BEGINS], data[ENDS], err);
     else
         skip_round(r);
     r->added = false;
@@ -239,12 +267,12 @@ static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
     }
     for (size_t i = 0; rc == 0 && i < n; i++) {
         float *to = row;
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < FLOATS; k++) {
             const size_t width = want.array[k].dim[1];
             memcpy(to, data[k] + i * width * sizeof *to, width * sizeof *to);
             to += width;
         }
-        append(r, row, row + r->O, row + r->O + r->D, row[floats - 1], (uint8_t)data[4][i], i % T == T - 1);
+        append(r, row, row + r->O, row + r->O + r->D, row[floats - 1], (uint8_t)data[FLAGS][i], i % T == T - 1);
     }
     mf_arena_release(&arena);
     mf_safetensors_close(&f);

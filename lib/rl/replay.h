@@ -1,8 +1,9 @@
 /* replay.h - the replay buffer: the last decisions of a run, in memory and as files of its rounds.
  *
  * A row is a decision: what it observed, its noise, the executed action, and the reward. Its successor is the next
- * decision of its environment; the last one of a round waits for the next round. A row of an episode's last decision
- * has no successor and needs none.
+ * decision of its environment; the last one of a round waits for the next round, which follows where its first
+ * observation is the one that came after (mf_rows' seen_first and seen_last). A row of an episode's last decision has
+ * no successor and needs none.
  *
  *   O observation   D noise   X executed action, n_action_steps * action_dim
  */
@@ -22,6 +23,7 @@ struct mf_replay {
     bool added;                           /* the newest round is in no file yet */
     float *obs, *noise, *action, *reward; /* (room, ..) */
     uint8_t *flags;                       /* (room) MF_ROW_.. */
+    uint64_t *begins, *ends;              /* (last_N), malloc'ed */
     uint32_t *next;                       /* (room) distance to the successor; 0: none yet */
     struct mf_arena arena;
 };

@@ -34,8 +34,12 @@ static void add_policy(struct mf_columns *c, struct mf_rollout_ids *id, const st
     if (mf_policy_is_fpo(s))
         id->draws = mf_columns_add(c, "draws", MF_U64, 0, NULL);
     const bool chunked = mf_logprob_by_action(s);
-    if (s->steer != MF_STEER_SAC)
-        id->logprobs = mf_columns_add(c, "prev_logprobs", MF_F32, chunked ? 2 : each > 1, chunked ? chunk : &each);
+    if (s->steer == MF_STEER_SAC) {
+        id->begins = mf_columns_add_last(c, "begins", MF_U64);
+        id->ends = mf_columns_add_last(c, "ends", MF_U64);
+        return;
+    }
+    id->logprobs = mf_columns_add(c, "prev_logprobs", MF_F32, chunked ? 2 : each > 1, chunked ? chunk : &each);
 }
 
 void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const struct mf_policy_spec *policy,

@@ -11,6 +11,7 @@ struct mf_rollout_ids { /* indices of the columns */
     int loss_mask, values, last_values, final_values, logprobs; /* of a policy */
     int chains, inds;                                           /* whose steps are scored */
     int samples, draws;                                         /* of others; draws: FPO's */
+    int begins, ends;                                           /* of policy.steer=sac */
     int group, scaled;
     int task; /* of environments with language */
 };

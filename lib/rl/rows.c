@@ -120,6 +120,8 @@ static void place(struct mf_rows *r, struct mf_arena *a)
     r->values = mf_arena_take(a, n, sizeof *r->values);
     r->action = r->judged ? mf_arena_take(a, n * (size_t)r->X, sizeof *r->action) : NULL;
     r->end = r->judged ? mf_arena_take(a, n, sizeof *r->end) : NULL;
+    r->seen_first = r->judged ? mf_arena_take(a, r->N, sizeof *r->seen_first) : NULL;
+    r->seen_last = r->judged ? mf_arena_take(a, r->N, sizeof *r->seen_last) : NULL;
     r->n_exec = mf_arena_take(a, n, sizeof *r->n_exec);
     r->share = mf_arena_take(a, n, sizeof *r->share);
 }
@@ -309,6 +311,10 @@ static int copy_environment(struct mf_rows *r, const struct round_slice *s, size
 {
     const struct mf_rollout *q = &s->r;
     size_t before = r->n_live;
+    if (r->judged && q->begins && q->ends) {
+        r->seen_first[first_row / r->T] = q->begins[env];
+        r->seen_last[first_row / r->T] = q->ends[env];
+    }
     if (r->success)
         mark_success(r, q, env, first_row);
     for (size_t t = 0; t < q->T; t++) {

@@ -44,11 +44,12 @@ struct mf_rows {
     float *returns, *values; /* (n) values: 0 without a critic. Of policy.steer=sac the sum of the executed rewards */
     float *action;           /* (n, X) executed, normalised; of policy.steer=sac, else NULL */
     uint8_t *end;            /* (n) the episode ended; the same */
-    int32_t *n_exec;         /* (n) executed control steps */
-    float *share;            /* (n) T / live steps of the row's environment */
-    int64_t control_steps;   /* of the valid rows */
-    bool normalized;         /* the frames have normalised advantages */
-    bool lagged;             /* an earlier version of the policy sampled some of them */
+    uint64_t *seen_first, *seen_last; /* (N) struct mf_rollout's begins and ends, 0: unknown; the same */
+    int32_t *n_exec;                  /* (n) executed control steps */
+    float *share;                     /* (n) T / live steps of the row's environment */
+    int64_t control_steps;            /* of the valid rows */
+    bool normalized;                  /* the frames have normalised advantages */
+    bool lagged;                      /* an earlier version of the policy sampled some of them */
     struct mf_arena arena;
 };
 

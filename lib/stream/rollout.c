@@ -31,6 +31,8 @@ static const struct array_rule rows[] = {
     {"chains", "TNPHW", MF_F32, CHAINS, AT(chains)},
     {"samples", "TNHW", MF_F32, SAMPLES, AT(samples)},
     {"draws", "TN", MF_U64, OPTIONAL, AT(draws)},
+    {"begins", "N", MF_U64, OPTIONAL, AT(begins)},
+    {"ends", "N", MF_U64, OPTIONAL, AT(ends)},
     {"group", "TN", MF_I32, GROUPS, AT(group)},
     {"success", "TN", MF_U8, SUCCESSES, AT(success)},
     {"advantages", "TN", MF_F32, ADVANTAGES, AT(advantages)},

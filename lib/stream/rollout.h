@@ -37,6 +37,8 @@ struct mf_rollout {
     const struct mf_array *prev_logprobs;  /* by objective */
     const int32_t *group;                  /* (T, N) episodes of one number start from the same state */
     const uint8_t *success;                /* (T, N) 1 where an episode ends that had a success */
+    const uint64_t *begins, *ends;         /* (N), or NULL: hashes of the inputs before the first and after the last
+                                            * decision; where ends is a later rollout's begins, that one goes on there */
     const float *advantages, *returns;     /* (T, N) */
     bool normalized;                       /* the frame says its advantages are already normalised */
 };

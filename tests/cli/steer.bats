@@ -123,6 +123,8 @@ off=(policy.steer=sac 'policy.steer_hidden=[24,16]' 'sac.critic_hidden=[32,32]' 
 @test "mf-sac and mf-ppo refuse each other's streams, and buffers that do not fit" {
     mf-collect "${small[@]}" "${off[@]}" run.dir=s 2>/dev/null | tee s.mf | mf-sac run.dir=s "${off[@]}" >/dev/null 2>&1
     mf-collect "${small[@]}" "${steer[@]}" run.dir=p 2>/dev/null | tee p.mf | mf-gae | tee adv.mf | mf-ppo run.dir=p >/dev/null 2>&1
+    mf-view view.arrays=whole s.mf | jq -es 'map(select(.mf == "rollout").arrays | [.begins.data, .ends.data]) |
+        length > 2 and (. as $r | all(range(1; length); $r[.][0] == $r[. - 1][1])) and all(.[]; .[0] != .[1])' >/dev/null || return 1 # each begins where the one before ended
     mf-check s.mf && refuses 2 'policy.steer=sac is for mf-sac' mf-ppo --in s.mf run.dir=x &&
         refuses 2 'mf-sac trains the latent actor of policy.steer=sac' mf-sac --in adv.mf run.dir=x &&
         refuses 2 'a round of 192 decisions exceeds sac.replay_decisions=100' mf-sac --in s.mf run.dir=y sac.replay_decisions=100 &&

@@ -135,6 +135,10 @@ static struct mf_rows round_of(const struct mf_policy *p, int round)
     mf_rng_normal(&rng, r.obs, T * N * F);
     mf_rng_normal(&rng, r.chain, T * N * D);
     mf_rng_normal(&rng, r.action, T * N * X);
+    for (size_t e = 0; e < N; e++) {
+        r.seen_first[e] = 1 + (size_t)round * N + e;
+        r.seen_last[e] = r.seen_first[e] + N;
+    }
     for (size_t i = 0; i < r.n; i++) {
         const size_t env = i / T, t = (size_t)round * T + i % T;
         r.obs[i * F] = (float)env, r.obs[i * F + 1] = (float)t;
@@ -180,6 +184,40 @@ static void replay(void)
     ok(newest == 4 * T - 1 && oldest >= T, "the oldest are overwritten, and the newest wait unless they end");
     near((double)r.reward[0], (double)(.25f * (float)(75 % 30 % 4)) - 2, 1e-6, "the reward is shifted by control step");
     mf_replay_release(&r);
+    mf_policy_release(&p);
+}
+
+/* Round 1 follows round 0 but in the environments that `other` names: their decisions at its end have no successor. */
+static void follows(const char *what, unsigned other, bool saved)
+{
+    enum { DRAWN = 4000 };
+    static size_t at[DRAWN], next[DRAWN];
+    struct mf_policy p = policy_of();
+    struct mf_err err;
+    struct mf_replay r, again;
+    struct mf_rng rng = mf_rng_at(1, MF_RNG_TEST, 0, 0, 0);
+    unsigned across = 0;
+    const char *to = in_folder("rounds");
+    must(mf_replay_init(&r, &p.spec, 75, &err), &err);
+    for (int round = 0; round < 2; round++) {
+        struct mf_rows rows = round_of(&p, round);
+        for (int e = 0; e < N && round; e++)
+            rows.seen_first[e] += other >> e & 1 ? 1000 : 0;
+        mf_replay_add(&r, &rows, -1);
+        must(mf_replay_save(&r, to, round, &err), &err);
+        mf_rows_release(&rows);
+    }
+    must(mf_replay_init(&again, &p.spec, 75, &err), &err);
+    if (saved)
+        must(mf_replay_load(&again, to, 2, r.total, &err), &err);
+    struct mf_replay *from = saved ? &again : &r;
+    ok(mf_replay_draw(from, &rng, DRAWN, at, next), "decisions are drawn");
+    for (int i = 0; i < DRAWN; i++)
+        across |= next[i] != at[i] && (int)from->obs[at[i] * F + 1] == T - 1 ? 1u << (int)from->obs[at[i] * F] : 0;
+    ok(across == (0x1fu & ~other & ~2u), "%s%s: environments %02x of 1d follow", what, saved ? ", resumed" : "",
+       across);
+    mf_replay_release(&r);
+    mf_replay_release(&again);
     mf_policy_release(&p);
 }
 
@@ -229,6 +267,11 @@ int main(void)
     fixture = fixture_load("tests/fixtures/sac.bin");
     losses();
     replay();
+    for (int saved = 0; saved < 2; saved++) {
+        follows("a collector that goes on", 0, saved);
+        follows("one of two sources began new episodes", 0x18, saved);
+        follows("other environments, as many", 0x1f, saved);
+    }
     resumed(MF_SAC_NA);
     resumed(MF_SAC_NOISE);
     free(fixture.bytes);

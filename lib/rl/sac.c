@@ -193,7 +193,9 @@ void mf_sac_free(struct mf_sac *s)
 
 void mf_sac_memory(const struct mf_sac *s, size_t n, struct mf_memory *to)
 {
-    const size_t B = (size_t)s->opts.batch_size;
+    const struct mf_policy_spec *spec = &s->policy->spec;
+    const size_t B = (size_t)s->opts.batch_size, minibatch = mf_sac_minibatch(s),
+                 copy = mf_replay_memory(spec, n); /* of a round, for its file */
     mf_learned_memory(&s->agent, s->engine, to);
     if (s->td != &s->agent)
         mf_learned_memory(&s->critics, s->engine, to);
@@ -202,8 +204,8 @@ void mf_sac_memory(const struct mf_sac *s, size_t n, struct mf_memory *to)
             mf_plan_memory(s->net[i].plan, B, to);
     mf_sampler_memory(s->flow, B, to);
     to->keys[MF_MEMORY_ROWS] = "sac.replay_decisions";
-    to->of[MF_MEMORY_ROWS] += (double)(mf_replay_memory(&s->policy->spec, (size_t)s->opts.replay_decisions) +
-                                       mf_rows_memory(&s->policy->spec, 0, n));
+    to->of[MF_MEMORY_ROWS] += (double)(mf_replay_memory(spec, (size_t)s->opts.replay_decisions) +
+                                       mf_rows_memory(spec, 0, n) + (minibatch > copy ? minibatch : copy));
 }
 
 const struct mf_sac_stats *mf_sac_stats(const struct mf_sac *s)

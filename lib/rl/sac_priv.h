@@ -45,6 +45,7 @@ struct mf_sac {
     int64_t alpha_steps;
 };
 
-void mf_sac_publish(struct mf_sac *s); /* the policy's actor becomes the trained one */
+size_t mf_sac_minibatch(const struct mf_sac *s); /* bytes */
+void mf_sac_publish(struct mf_sac *s);           /* the policy's actor becomes the trained one */
 
 #endif

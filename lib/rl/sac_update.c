@@ -15,15 +15,16 @@ struct minibatch { /* B rows */
 
 static void place(const struct mf_sac *s, struct minibatch *b, struct mf_arena *a)
 {
-    const size_t B = b->B = (size_t)s->opts.batch_size, wide = (size_t)(s->D > s->X ? s->D : s->X);
+    const size_t B = b->B = (size_t)s->opts.batch_size, wide = (size_t)(s->D > s->X ? s->D : s->X),
+                 O = (size_t)s->policy->spec.net.O;
     b->at = mf_arena_take(a, B, sizeof *b->at);
     b->next = mf_arena_take(a, B, sizeof *b->next);
     b->end = mf_arena_take(a, B, 1);
     const struct {
         float **to;
         size_t cols;
-    } all[] = {{&b->obs, (size_t)s->replay.O},
-               {&b->obs_next, (size_t)s->replay.O},
+    } all[] = {{&b->obs, O},
+               {&b->obs_next, O},
                {&b->summary, (size_t)s->F},
                {&b->summary_next, (size_t)s->F},
                {&b->action, wide},
@@ -39,6 +40,13 @@ static void place(const struct mf_sac *s, struct minibatch *b, struct mf_arena *
                {&b->alpha, 1}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i].to = mf_arena_take(a, B * all[i].cols, sizeof(float));
+}
+
+size_t mf_sac_minibatch(const struct mf_sac *s)
+{
+    struct minibatch b = {.B = 0};
+    place(s, &b, &b.arena);
+    return b.arena.used;
 }
 
 /* ---- plans ---- */

@@ -44,6 +44,13 @@ train() {
         clone.dataset=demos.hdf5 run.dir=clone 2>bc.err >/dev/null && near bc
 }
 
+@test "SAC: rounds, a replay buffer and minibatches of long observations" {
+    local sac=(env=point policy.steer=sac policy.n_obs_steps=64 "policy.hidden=[16]" "policy.steer_hidden=[16]" "sac.critic_hidden=[16]" training.num_envs=100
+        training.num_steps_per_rollout=100 training.total_timesteps=60000 sac.replay_decisions=10000 sac.warmup_decisions=9990 sac.updates=1e-4 sac.batch_size=20000)
+    mf-collect "${sac[@]}" run.dir=run 2>collect.err | "$ROOT/tests/tools/peak.py" sac.peak mf-sac "${sac[@]}" 2>sac.err >/dev/null || { cat collect.err sac.err && return 1; }
+    near sac
+}
+
 @test "demonstrations that are more than their cache" {
     mf-collect "${ditx[@]}" collect.actor=expert collect.episodes=200 | mf-record demos.hdf5 >/dev/null || return 1
     for mib in 16 1024; do

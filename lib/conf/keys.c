@@ -103,9 +103,12 @@ const struct mf_key mf_keys[] = {
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL,
      "reward scaling; running: divide by the running standard deviation of discounted returns"},
     {"collect.src", MF_STR, NULL, "name", NULL, "name of this collector, if several write to one learner"},
-    {"collect.sources", MF_INT, "1", "[1,256]", NULL,
+    {"collect.sources", MF_INT, "1", "[1,65536]", NULL,
      "number of collectors that mf-ppo waits for before the first round; more may join later. The advantage stage "
      "needs the same number to reject an incompatible first collector"},
+    {"collect.required", MF_INT, "0", "[0,65536]", NULL,
+     "collectors whose parts every round needs: with fewer the learner ends with an error, and can resume; 0: it "
+     "continues with those that are left"},
     {"collect.policy_address", MF_STR, NULL, "address", NULL,
      "address at which mf-ppo serves the policy, the same in mf-collect; null: a socket in run.dir of mf-collect"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,inf]", "seconds",
@@ -180,6 +183,8 @@ const struct mf_key mf_keys[] = {
     {"wire.server", MF_STR, NULL, "path", NULL, "public key file of the server, for the end that connects"},
     {"wire.allowed", MF_STR, NULL, "path", NULL, "folder of the clients' public key files, for the end that binds"},
     {"wire.patience", MF_FLOAT, ".5", "(0,)", "seconds", "time after which a disconnected peer counts as lost"},
+    {"wire.threads", MF_INT, "1", "[1,64]", NULL,
+     "threads of each socket for input and output; more for very many peers, or for keys at more than 500 MB/s"},
 
     {"view.arrays", MF_CHOICE, "summary", "summary|whole|none", NULL,
      "arrays: shape, type and range (summary), all values (whole), or none"},

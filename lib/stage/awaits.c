@@ -20,7 +20,7 @@ static int count_here(const struct mf_run *run, bool gave)
 {
     int n = 0;
     for (int i = 0; i < run->sources.n; i++)
-        n += !*run->sources.s[i].why && (run->sources.s[i].next > 0 || !gave);
+        n += !*run->sources.s[i]->why && (run->sources.s[i]->next > 0 || !gave);
     return n;
 }
 
@@ -77,9 +77,11 @@ void mf_awaits_say(const struct mf_run *run)
 static double waited_for(const struct mf_run *run, const struct mf_sender *s)
 {
     double since = -1;
-    for (const struct mf_sender *o = run->sources.s; o < run->sources.s + run->sources.n; o++)
+    for (int i = 0; i < run->sources.n; i++) {
+        const struct mf_sender *o = run->sources.s[i];
         if (!*o->why && o->next > s->next && (since < 0 || o->moved < since))
             since = o->moved;
+    }
     return since >= 0 && s->moved > since ? s->moved : since;
 }
 
@@ -87,7 +89,8 @@ int mf_awaits_check(struct mf_run *run, struct mf_err *err)
 {
     const double now = mf_port_waited(run->in), most = limit(run),
                  end = most + (mf_port_is_socket(run->in) ? 0 : behind);
-    for (struct mf_sender *s = run->sources.s; s < run->sources.s + run->sources.n; s++) {
+    for (int i = 0; i < run->sources.n; i++) {
+        struct mf_sender *s = run->sources.s[i];
         const double since = s->active ? waited_for(run, s) : -1, waited = since < 0 ? 0 : now - since;
         if (waited > end) {
             run->blamed = s;

@@ -114,7 +114,7 @@ static long long frames_so_far(const struct mf_run *run)
 {
     long long n = 0;
     for (int i = 0; i < run->sources.n; i++)
-        n += run->sources.s[i].got.frames + !run->sources.s[i].active;
+        n += run->sources.s[i]->got.frames + !run->sources.s[i]->active;
     return n;
 }
 
@@ -149,7 +149,7 @@ static void take_failed(struct mf_run *run, const struct mf_frame *f)
 static bool others(const struct mf_run *run, const struct mf_sender *s)
 {
     for (int i = 0; i < run->sources.n; i++) {
-        const struct mf_sender *other = &run->sources.s[i];
+        const struct mf_sender *other = run->sources.s[i];
         if (other != s && (other->active || !other->lost))
             return true;
     }
@@ -176,7 +176,7 @@ static int left(struct mf_run *run, void *self, struct mf_err *err)
     const int from = mf_port_from(run->in);
     int rc = 0;
     for (int i = 0; rc == 0 && i < run->sources.n; i++) {
-        struct mf_sender *s = &run->sources.s[i];
+        struct mf_sender *s = run->sources.s[i];
         if (s->from != from)
             continue;
         s->from = -1;
@@ -198,9 +198,9 @@ static int refuse_writer(struct mf_run *run, void *self, struct mf_err *err)
     const int from = mf_port_from(run->in);
     mf_port_refuse(run->in, from, err->text);
     mf_log_rarely(&run->refusals, MF_LOG_WARN, "%s: refused a writer: %s", mf_port_name(run->in), err->text);
-    for (struct mf_sender *s = run->sources.s; s < run->sources.s + run->sources.n; s++)
-        if (s->active && s->from == from)
-            mf_sender_refuse(s, err->text);
+    for (int i = 0; i < run->sources.n; i++)
+        if (run->sources.s[i]->active && run->sources.s[i]->from == from)
+            mf_sender_refuse(run->sources.s[i], err->text);
     return left(run, self, err);
 }
 

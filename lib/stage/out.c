@@ -105,8 +105,8 @@ int mf_send_ends(struct mf_run *run, struct mf_err *err)
 {
     int rc = 0;
     for (int i = 0; i < run->sources.n && rc == 0; i++)
-        if (run->sources.s[i].end_due)
-            rc = mf_send_end(run, &run->sources.s[i], err);
+        if (run->sources.s[i]->end_due)
+            rc = mf_send_end(run, run->sources.s[i], err);
     if (rc || run->ended || run->stage->role == MF_FILTER)
         return rc;
     run->own.stopped = run->stopped || run->stage->replays;

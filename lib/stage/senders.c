@@ -1,15 +1,17 @@
 #include "stage/senders.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "stream/head.h"
 
 struct mf_sender *mf_senders_named(struct mf_senders *q, const char *src)
 {
     for (int i = 0; i < q->n; i++)
-        if (!strcmp(q->s[i].src, src))
-            return &q->s[i];
+        if (!strcmp(q->s[i]->src, src))
+            return q->s[i];
     return NULL;
 }
 
@@ -17,8 +19,8 @@ int mf_senders_from(struct mf_senders *q, int from, struct mf_sender **one)
 {
     int n = 0;
     for (int i = 0; i < q->n; i++)
-        if (q->s[i].from == from)
-            *one = &q->s[i], n++;
+        if (q->s[i]->from == from)
+            *one = q->s[i], n++;
     return n;
 }
 
@@ -26,9 +28,15 @@ int mf_senders_from(struct mf_senders *q, int from, struct mf_sender **one)
 static struct mf_sender *a_free_one(struct mf_senders *q)
 {
     for (int i = 0; q->n == MF_SENDERS_MAX && i < q->n; i++)
-        if (*q->s[i].why)
-            return &q->s[i];
-    return q->n < MF_SENDERS_MAX ? &q->s[q->n++] : NULL;
+        if (*q->s[i]->why)
+            return q->s[i];
+    if (q->n == MF_SENDERS_MAX)
+        return NULL;
+    if (q->n == q->room) {
+        q->room = q->room ? 2 * q->room : 16;
+        q->s = mf_xrealloc(q->s, (size_t)q->room, sizeof(struct mf_sender *));
+    }
+    return q->s[q->n++] = mf_xcalloc(1, sizeof **q->s);
 }
 
 void mf_sender_refuse(struct mf_sender *s, const char *why)
@@ -50,13 +58,16 @@ int mf_senders_active(const struct mf_senders *q)
 {
     int n = 0;
     for (int i = 0; i < q->n; i++)
-        n += q->s[i].active;
+        n += q->s[i]->active;
     return n;
 }
 
 void mf_senders_release(struct mf_senders *q)
 {
     mf_frame_free(q->first);
+    for (int i = 0; i < q->n; i++)
+        free(q->s[i]);
+    free(q->s);
 }
 
 /* Sources may differ only in name, seed of their environments, and folder. */
@@ -135,7 +146,7 @@ static int in_a_pipe(struct mf_senders *q, const struct mf_frame *f, struct mf_e
 {
     const char *src;
     if (q->n == 1) {
-        q->at = &q->s[0];
+        q->at = q->s[0];
     } else if (mf_frame_has(f, "src")) {
         int rc = mf_frame_get_str(f, "src", &src, err);
         if (rc)

@@ -11,7 +11,11 @@
 #include "stream/frame.h"
 #include "wire/port.h"
 
-enum { MF_SENDERS_MAX = 256, MF_SRC_MAX = 64, MF_WHY_MAX = 256 };
+enum {
+    MF_SENDERS_MAX = 65536, /* names, against a peer that invents them */
+    MF_SRC_MAX = 64,
+    MF_WHY_MAX = 256
+};
 
 struct mf_count {
     int64_t frames, samples;
@@ -30,8 +34,8 @@ struct mf_sender {
 };
 
 struct mf_senders {
-    int n;
-    struct mf_sender s[MF_SENDERS_MAX];
+    int n, room;
+    struct mf_sender **s;   /* (n) */
     struct mf_sender *at;   /* source of the current frame */
     struct mf_frame *first; /* the first head, with which all others agree */
 };

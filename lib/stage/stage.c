@@ -271,6 +271,7 @@ int mf_stage_main(const struct mf_stage *stage, int argc, char **argv)
                                           {"wire.server", offsetof(struct mf_wire_opts, server)},
                                           {"wire.allowed", offsetof(struct mf_wire_opts, allowed)},
                                           {"wire.patience", offsetof(struct mf_wire_opts, patience)},
+                                          {"wire.threads", offsetof(struct mf_wire_opts, threads)},
                                           {"collect.policy_timeout", offsetof(struct mf_wire_opts, meeting)},
                                           {0}};
     int level = MF_LOG_INFO;

@@ -2,7 +2,7 @@
 
 #include "wire/edge_priv.h"
 
-static const char *const words[] = {"want", "join", "policy", "wait", "gone", "over", "no", NULL};
+static const char *const words[] = {"want", "join", "policy", "wait", "gone", "over", "no", "watch", NULL};
 
 #define AT(field) offsetof(struct mf_edge_note, field)
 static const struct mf_note_field fields[] = {

@@ -8,7 +8,16 @@
 
 enum { MF_EDGE_PARTS_MAX = 4096, MF_EDGE_WHY = 256 };
 
-enum mf_edge_word { MF_EDGE_WANT, MF_EDGE_JOIN, MF_EDGE_POLICY, MF_EDGE_WAIT, MF_EDGE_GONE, MF_EDGE_OVER, MF_EDGE_NO };
+enum mf_edge_word {
+    MF_EDGE_WANT,
+    MF_EDGE_JOIN,
+    MF_EDGE_POLICY,
+    MF_EDGE_WAIT,
+    MF_EDGE_GONE,
+    MF_EDGE_OVER,
+    MF_EDGE_NO,
+    MF_EDGE_WATCH
+};
 
 struct mf_edge_note {
     int say; /* enum mf_edge_word */

@@ -9,9 +9,7 @@
 #include <zmq.h>
 
 #include "base/mem.h"
-#include "wire/edge_priv.h"
-
-enum { CLIENTS = 256 }; /* as many as a port has writers */
+#include "wire/edge_clients.h"
 
 struct release {
     int64_t version;
@@ -27,17 +25,6 @@ struct collector {
     zmq_msg_t *state, *next; /* state with the newest version; state with the next one. NULL: none */
 };
 
-struct client {
-    unsigned char id[255];
-    size_t id_size;
-    char src[MF_EDGE_SRC];
-    int64_t seq, version;
-    bool joins; /* wants the newest version, and its state */
-    bool waits; /* no final reply to seq yet */
-    bool refused;
-    uint64_t heard; /* of the last request: the oldest client is dropped beyond CLIENTS */
-};
-
 struct mf_edge_server {
     struct mf_socket router;
     int wake; /* eventfd: look at what changed under the lock */
@@ -48,25 +35,8 @@ struct mf_edge_server {
     struct release *releases; /* oldest first */
     struct collector *sources;
     /* the thread's own */
-    struct client clients[CLIENTS];
-    int n_clients;
-    uint64_t turn;
+    struct mf_edge_clients clients;
 };
-
-static bool send_bytes(struct mf_edge_server *e, const void *bytes, size_t size, int flags)
-{
-    return zmq_send(e->router.socket, bytes, size, flags | ZMQ_DONTWAIT) >= 0;
-}
-
-static bool send_shared(struct mf_edge_server *e, zmq_msg_t *m, int flags)
-{
-    zmq_msg_t copy;
-    zmq_msg_init(&copy);
-    bool good = zmq_msg_copy(&copy, m) == 0 && zmq_msg_send(&copy, e->router.socket, flags | ZMQ_DONTWAIT) >= 0;
-    if (!good)
-        zmq_msg_close(&copy);
-    return good;
-}
 
 static const struct release *find_release(const struct mf_edge_server *e, int64_t version)
 {
@@ -84,101 +54,57 @@ static struct collector *find_source(struct mf_edge_server *e, const char *src)
     return NULL;
 }
 
-/* Called under the lock; sends never block. A client that is gone, or whose queue is full, has to repeat its
- * request. */
-static void answer(struct mf_edge_server *e, struct client *c, bool asked)
+/* Called under the lock; sends never block. */
+static void answer(struct mf_edge_server *e, struct mf_edge_asker *c, bool asked)
 {
-    char text[MF_NOTE_MAX];
-    const struct collector *source = find_source(e, c->src);
-    const struct release *newest = e->n_releases ? &e->releases[e->n_releases - 1] : NULL, *r;
+    const bool joins = c->say == MF_EDGE_JOIN;
+    struct collector *source = find_source(e, c->src);
+    const struct release *newest = e->n_releases ? &e->releases[e->n_releases - 1] : NULL, *r = NULL;
     struct mf_edge_note note = {.say = MF_EDGE_WAIT, .seq = c->seq, .version = c->version};
     memcpy(note.src, c->src, sizeof note.src);
     if (newest) {
         note.oldest = e->releases[0].version;
         note.newest = newest->version;
     }
-    r = c->refused ? NULL : !c->joins ? find_release(e, c->version) : source && source->admitted ? newest : NULL;
-    if (c->waits && r) {
+    if (!c->refused)
+        r = !joins ? find_release(e, c->version) : source && source->admitted ? newest : NULL;
+    if (c->waits && r && c->say != MF_EDGE_WATCH) {
         note.say = MF_EDGE_POLICY;
         note.version = r->version;
         note.parts = r->n;
-        note.state = c->joins && source->state;
+        note.state = joins && source->state;
     } else if (c->waits && c->refused && source) {
         note.say = MF_EDGE_NO;
         memcpy(note.why, source->why, sizeof note.why);
-    } else if (c->waits && !c->joins && newest && c->version < note.newest)
+    } else if (c->waits && !joins && newest && !r && c->version < note.newest)
         note.say = MF_EDGE_GONE;
-    else if (c->waits && e->over)
+    else if (c->waits && !r && e->over)
         note.say = MF_EDGE_OVER;
     else if (!asked)
         return;
-    int parts = (int)(note.parts + note.state);
-    bool good = send_bytes(e, c->id, c->id_size, ZMQ_SNDMORE) &&
-                send_bytes(e, text, mf_note_write(&mf_edge_form, &note, text), parts ? ZMQ_SNDMORE : 0);
-    for (int i = 0; i < note.parts && good; i++)
-        good = send_shared(e, &r->parts[i], i + 1 < parts ? ZMQ_SNDMORE : 0);
-    if (note.state && good)
-        good = send_shared(e, source->state, 0);
-    if (note.say != MF_EDGE_WAIT && good)
+    if (mf_edge_reply(&e->clients, &e->router, c, &note, r ? r->parts : NULL, source ? source->state : NULL) &&
+        note.say != MF_EDGE_WAIT)
         c->waits = false;
 }
 
-static struct client *client_of(struct mf_edge_server *e, const void *id, size_t size)
+static bool take_question(struct mf_edge_server *e)
 {
-    struct client *c = e->clients;
-    for (int i = 0; i < e->n_clients; i++) {
-        if (e->clients[i].id_size == size && !memcmp(e->clients[i].id, id, size))
-            return &e->clients[i];
-        if (e->clients[i].heard < c->heard)
-            c = &e->clients[i];
+    struct mf_edge_asker *c;
+    const bool came = mf_edge_question(&e->clients, &e->router, &c);
+    if (c) {
+        pthread_mutex_lock(&e->lock);
+        answer(e, c, true);
+        pthread_mutex_unlock(&e->lock);
     }
-    if (e->n_clients < CLIENTS)
-        c = &e->clients[e->n_clients++];
-    *c = (struct client){.id_size = size, .seq = -1};
-    memcpy(c->id, id, size);
-    return c;
-}
-
-/* One complete message: [id, note]. 0: none. Messages of other forms are dropped. */
-static int take_question(struct mf_edge_server *e)
-{
-    zmq_msg_t id, body;
-    struct mf_edge_note note = {.say = MF_EDGE_WAIT};
-    int more = 0, parts = 0;
-    zmq_msg_init(&id);
-    zmq_msg_init(&body);
-    if (zmq_msg_recv(&id, e->router.socket, ZMQ_DONTWAIT) >= 0) {
-        for (more = zmq_msg_more(&id); more; parts++) {
-            zmq_msg_recv(&body, e->router.socket, 0);
-            more = zmq_msg_more(&body);
-        }
-        if (parts == 1 && zmq_msg_size(&id) <= sizeof e->clients->id &&
-            mf_note_read(&mf_edge_form, &note, zmq_msg_data(&body), zmq_msg_size(&body)) &&
-            (note.say == MF_EDGE_WANT || note.say == MF_EDGE_JOIN)) {
-            struct client *c = client_of(e, zmq_msg_data(&id), zmq_msg_size(&id));
-            c->heard = ++e->turn;
-            c->waits |= note.seq != c->seq;
-            c->seq = note.seq;
-            c->version = note.version;
-            c->joins = note.say == MF_EDGE_JOIN;
-            memcpy(c->src, note.src, sizeof c->src);
-            pthread_mutex_lock(&e->lock);
-            answer(e, c, true);
-            pthread_mutex_unlock(&e->lock);
-        }
-        more = 1;
-    }
-    zmq_msg_close(&id);
-    zmq_msg_close(&body);
-    return more;
+    return came;
 }
 
 /* Under the lock. */
 static void refuse_clients(struct mf_edge_server *e)
 {
-    for (int i = 0; i < e->n_clients; i++) {
-        const struct collector *s = find_source(e, e->clients[i].src);
-        e->clients[i].refused |= s && s->refusing;
+    for (struct mf_edge_asker *c = e->clients.c; c < e->clients.c + e->clients.n; c++) {
+        const struct collector *s = find_source(e, c->src);
+        c->refused |= s && s->refusing;
     }
     for (int i = 0; i < e->n_sources; i++)
         e->sources[i].refusing = false;
@@ -210,8 +136,9 @@ static void *serve(void *arg)
             continue;
         pthread_mutex_lock(&e->lock);
         refuse_clients(e);
-        for (int i = 0; i < e->n_clients; i++)
-            answer(e, &e->clients[i], false);
+        for (int i = 0; i < e->clients.n; i++)
+            if (!e->clients.c[i].gone)
+                answer(e, &e->clients.c[i], false);
         ended = e->ended;
         pthread_mutex_unlock(&e->lock);
     }
@@ -251,6 +178,7 @@ static void server_free(struct mf_edge_server *e)
     if (e->wake >= 0)
         close(e->wake);
     pthread_mutex_destroy(&e->lock);
+    free(e->clients.c);
     free(e->releases);
     free(e->sources);
     free(e);

@@ -21,7 +21,8 @@
  *   reader  {mf: "port", say: "done"}              after bye: everything was taken
  *   reader  {mf: "port", say: "no", why}           the reader refuses this writer, and why
  *
- * Windows of all writers together are 128 MiB, so a reader's memory is bounded whatever they do.
+ * Windows of all writers together are 128 MiB, or 1 MiB each if they are more than 128, so a reader's memory is bounded
+ * whatever they do.
  */
 /* clang-format on */
 #ifndef MF_WIRE_PORT_H

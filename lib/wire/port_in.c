@@ -10,7 +10,7 @@
 #include "base/stop.h"
 #include "wire/port_priv.h"
 
-enum { QUEUE = 16, PEERS = 256, ID_MAX = 64, WINDOWS = 128 << 20, WINDOW_MIN = 1 << 20 };
+enum { QUEUE = 16, ID_MAX = 255, WINDOWS = 128 << 20, WINDOW_MIN = 1 << 20 };
 static const double ping_every = 1, short_patience = .5; /* s */
 
 enum state { FREE, HERE, GONE, LEAVES, REFUSED }; /* LEAVES: it said bye, and its connection is still up */
@@ -27,8 +27,8 @@ struct peer {
 struct mf_port_in {
     struct mf_socket s;
     double patience, pinged;
-    struct peer peer[PEERS];
-    int n; /* in use: the first n */
+    struct peer *peer; /* (room) grows */
+    int n, room;       /* in use: the first n */
     struct mf_rarely too_many, versions;
     zmq_msg_t msg;
     size_t lent; /* bytes of msg lent to the caller */
@@ -63,11 +63,11 @@ static bool tell(struct mf_port_in *z, struct peer *p, enum mf_port_word say, co
     return send_note(z, p->id, p->id_size, &note);
 }
 
-/* One writer too many. */
+/* One writer more than this process may have files. */
 static void turn_away(struct mf_port *port, const void *id, size_t size)
 {
     struct mf_port_note note = {.say = MF_PORT_NO};
-    snprintf(note.why, sizeof note.why, "%d writers are already connected, the maximum of one reader", PEERS);
+    mf_socket_full(note.why, sizeof note.why, "writers");
     send_note(port->zmq_in, id, size, &note);
     mf_log_rarely(&port->zmq_in->too_many, MF_LOG_WARN, "%s: refused a writer: %s", port->name, note.why);
 }
@@ -93,10 +93,12 @@ static struct peer *make(struct mf_port_in *z, const void *id, size_t size)
     int i = 0;
     while (i < z->n && z->peer[i].state != FREE && z->peer[i].state != REFUSED)
         i++;
-    if (i == PEERS || size > ID_MAX)
-        return NULL;
+    if (i == z->room) {
+        z->room = z->room ? 2 * z->room : 16;
+        z->peer = mf_xrealloc(z->peer, (size_t)z->room, sizeof *z->peer);
+    }
     z->n = i == z->n ? i + 1 : z->n;
-    z->peer[i] = (struct peer){.id_size = size};
+    z->peer[i] = (struct peer){.id_size = size}; /* libzmq's ids have at most ID_MAX bytes */
     memcpy(z->peer[i].id, id, size);
     return &z->peer[i];
 }
@@ -107,10 +109,12 @@ static int on_note(struct mf_port *port, struct peer *p, zmq_msg_t *id, const st
     struct mf_port_in *z = port->zmq_in;
     char why[96];
     if (note->say == MF_PORT_HELLO && (!p || p->state < LEAVES)) {
-        if (!p && !(p = make(z, zmq_msg_data(id), zmq_msg_size(id)))) {
+        if (!p && count(z, HERE, LEAVES) >= mf_socket_peers()) {
             turn_away(port, zmq_msg_data(id), zmq_msg_size(id));
             return 0;
         }
+        if (!p)
+            p = make(z, zmq_msg_data(id), zmq_msg_size(id));
         p->state = HERE;
         p->number = 0;
         p->taken = p->told = 0;
@@ -269,6 +273,7 @@ static void in_drop(struct mf_port *port)
 {
     zmq_msg_close(&port->zmq_in->msg);
     mf_socket_close(&port->zmq_in->s, 200);
+    free(port->zmq_in->peer);
     free(port->zmq_in);
 }
 

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -40,10 +42,34 @@ static int fail(const struct mf_socket *s, const char *what, struct mf_err *err)
     return mf_err_set(err, MF_EIO, "cannot %s %s: %s", what, s->name, zmq_strerror(errno));
 }
 
+enum { NEEDED = 16 }; /* file descriptors of a socket, and so many are left to the rest of the program */
+
+int mf_socket_peers(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > INT_MAX)
+        return INT_MAX;
+    return (int)files.rlim_cur > 3 * NEEDED ? (int)files.rlim_cur - 2 * NEEDED : NEEDED;
+}
+
+void mf_socket_full(char *why, size_t size, const char *peers)
+{
+    snprintf(why, size, "%d %s are connected, as many as the limit of open files allows: raise ulimit -n",
+             mf_socket_peers(), peers);
+}
+
+static void raise_limit(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
 /* libzmq aborts the process if it gets no descriptor. */
 static int check_descriptors(const char *address, struct mf_err *err)
 {
-    enum { NEEDED = 16 };
     int fd[NEEDED], n = 0;
     while (n < NEEDED && (fd[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
         n++;
@@ -66,10 +92,13 @@ int mf_socket_open(struct mf_socket *s, int type, const char *address, bool bind
                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
     *s = (struct mf_socket){.name = mf_xstrdup(address), .binds = bind};
     int rc = mf_address_read(&s->at, address, bind, err);
+    if (bind)
+        raise_limit();
     if (rc || (rc = check_keys(&s->at, address, bind, o, err)) || (rc = check_descriptors(address, err)))
         return rc;
-    if (!(s->context = zmq_ctx_new()) || !(s->socket = zmq_socket(s->context, type)) ||
-        !(s->monitor = zmq_socket(s->context, ZMQ_PAIR)) ||
+    if (!(s->context = zmq_ctx_new()) ||
+        zmq_ctx_set(s->context, ZMQ_IO_THREADS, o && o->threads > 0 ? (int)o->threads : 1) < 0 ||
+        !(s->socket = zmq_socket(s->context, type)) || !(s->monitor = zmq_socket(s->context, ZMQ_PAIR)) ||
         zmq_socket_monitor(s->socket, monitor_address, events) < 0 || zmq_connect(s->monitor, monitor_address) < 0)
         return fail(s, "open a socket for", err);
     mf_socket_set(s, ZMQ_IPV6, s->at.ipv6);

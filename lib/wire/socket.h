@@ -9,6 +9,7 @@
 #define MF_WIRE_SOCKET_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -20,6 +21,7 @@ struct mf_wire_opts {
     const char *server;  /* server's public key file, for the end that connects */
     const char *allowed; /* folder of the clients' NAME.public, for the end that binds */
     double patience;     /* seconds until a disconnected peer counts as lost; 0: 0.5 s */
+    int64_t threads;     /* of libzmq, for input and output; 0: 1 */
     double meeting;      /* seconds that a writer waits for its first reader; 0: no limit */
 };
 
@@ -48,6 +50,10 @@ int mf_socket_open(struct mf_socket *s, int type, const char *address, bool bind
 /* Binds or connects. Port 0 binds a free port and logs it. */
 int mf_socket_attach(struct mf_socket *s, struct mf_err *err);
 void mf_socket_set(struct mf_socket *s, int option, int value);
+/* How many connections the limit of open files allows, which is raised as far as it goes when a socket binds; and the
+ * reason for refusing one more. */
+int mf_socket_peers(void);
+void mf_socket_full(char *why, size_t size, const char *peers);
 /* The next event; false: none. */
 bool mf_socket_event(struct mf_socket *s, enum mf_socket_event *event);
 /* To be called after each event: MF_EUSAGE if this end connects and the event means that it will not be accepted. */

@@ -370,6 +370,45 @@ static void refusals(void)
     alarm(0);
 }
 
+/* More than any table had places for: each gets the version as soon as it is there. */
+static void many(void)
+{
+    enum { MANY = 400 };
+    static void *dealer[MANY];
+    void *context = zmq_ctx_new();
+    struct mf_edge_server *e;
+    struct mf_err err;
+    char text[64], back[256];
+    int patience = 900, served = 0, linger = 0;
+    mf_edge_serve(&e, address, NULL, 2, &err);
+    publish(e, 0, &err);
+    for (int i = 0; i < MANY; i++) {
+        dealer[i] = zmq_socket(context, ZMQ_DEALER);
+        zmq_setsockopt(dealer[i], ZMQ_LINGER, &linger, sizeof linger);
+        zmq_setsockopt(dealer[i], ZMQ_RCVTIMEO, &patience, sizeof patience);
+        zmq_connect(dealer[i], address);
+        int n = snprintf(text, sizeof text,
+                         "\x84\xa2mf\xa4"
+                         "edge\xa3say\xa4want\xa3src\xa4"
+                         "c%03d\xa7version\x01",
+                         i);
+        zmq_send(dealer[i], text, (size_t)n, 0);
+        zmq_recv(dealer[i], back, sizeof back, 0); /* wait: it has the question */
+    }
+    publish(e, 1, &err);
+    for (int i = 0; i < MANY; i++) {
+        int n = 0;
+        while (n >= 0 && !memmem(back, (size_t)n, "policy", 6)) /* signs of life come before */
+            n = zmq_recv(dealer[i], back, sizeof back, 0);
+        served += n > 0;
+    }
+    ok(served == MANY, "%d waiting clients get the new version, each", served);
+    for (int i = 0; i < MANY; i++)
+        zmq_close(dealer[i]);
+    zmq_ctx_term(context);
+    mf_edge_finish(e);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -383,6 +422,7 @@ int main(void)
     addresses();
     refusals();
     watching();
+    many();
     ok(rmdir(folder) == 0, "no socket is left behind");
     return done();
 }

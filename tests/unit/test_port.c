@@ -432,8 +432,8 @@ static void nobody_reads(void)
     free(p);
 }
 
-/* 256 that say hello and no more, then one that has something to send. */
-static int one_too_many(const char *address)
+/* Some that say hello and no more, then one that has something to send. 0: it was received; else refused with `why`. */
+static int one_more(const char *address, int before, const char *why)
 {
     static const char hello[] = "\x83\xa2mf\xa4port\xa3say\xa5hello\xa1v\x01";
     void *context = zmq_ctx_new();
@@ -441,7 +441,8 @@ static int one_too_many(const char *address)
     size_t len;
     uint8_t *p = frame(10, 0, &len);
     alarm(30);
-    for (int i = 0; i < 256; i++) {
+    zmq_ctx_set(context, ZMQ_MAX_SOCKETS, before + 1);
+    for (int i = 0; i < before; i++) {
         void *s = zmq_socket(context, ZMQ_DEALER);
         if (!s || zmq_connect(s, address) || zmq_send(s, "", 0, ZMQ_SNDMORE) ||
             zmq_send(s, hello, sizeof hello - 1, 0) < 0)
@@ -449,31 +450,44 @@ static int one_too_many(const char *address)
     }
     usleep(500000);
     int rc = mf_port_open(&out, address, MF_OUT, NULL, &err);
-    for (int i = 0; rc == 0 && i < 100; i++) {
+    for (int i = 0; rc == 0 && i < (why ? 100 : 1); i++) {
         rc = send_whole(out, p, len, &err);
         usleep(20000);
     }
-    _exit(rc == MF_EUSAGE && strstr(err.text, "256 writers are already connected") ? 0 : 1);
+    if (!why)
+        return rc ? 1 : mf_port_close(out, &err) != 0;
+    return !(rc == MF_EUSAGE && strstr(err.text, why));
 }
 
-static void too_many_writers(void)
+/* files: the limit of them; 0: as it is. */
+static void many_writers(int before, int files, const char *why)
 {
-    struct mf_port *in;
+    struct mf_port *in = NULL;
     const void *data;
     size_t len;
-    int status = 1, frames = 0;
+    struct rlimit was, few;
+    int status = 1, frames = 0, rc;
     alarm(30); /* one that is not told waits for ever, and so do we */
-    mf_port_open(&in, path("ipc://", "full"), MF_IN, NULL, &err);
     fflush(stdout);
     pid_t child = fork();
     if (!child)
-        _exit(one_too_many(path("ipc://", "full")));
-    while (mf_port_recv(in, NULL, &data, &len, &err) == 1)
+        _exit(usleep(200000) || one_more(path("ipc://", "full"), before, why));
+    getrlimit(RLIMIT_NOFILE, &was);
+    few = was;
+    if (files)
+        few.rlim_cur = few.rlim_max = (rlim_t)files;
+    setrlimit(RLIMIT_NOFILE, &few);
+    mf_port_open(&in, path("ipc://", "full"), MF_IN, NULL, &err);
+    while ((rc = mf_port_recv(in, NULL, &data, &len, &err)) == 1)
         frames++;
     waitpid(child, &status, 0);
     alarm(0);
     mf_port_drop(in);
-    ok(frames == 0 && status == 0, "the 257th writer is refused, and sends nothing");
+    setrlimit(RLIMIT_NOFILE, &was);
+    ok(frames == !why && status == 0,
+       why ? "with %d writers, the limit of open files, the next one is refused: %s"
+           : "%d writers and one more: its frame arrives",
+       before, why);
 }
 
 int main(void)
@@ -499,7 +513,8 @@ int main(void)
     signals();
     deaths();
     nobody_reads();
-    too_many_writers();
+    many_writers(300, 0, NULL);
+    many_writers(40, 70, "38 writers are connected, as many as the limit of open files allows");
     snprintf(clean, sizeof clean, "rm -r %s", dir);
     return system(clean) | done();
 }

@@ -27,6 +27,7 @@ const struct mf_bind mf_learner_binds[] = {
     {"training.keep_checkpoints", offsetof(struct mf_learner, keep)},
     {"training.log_interval", offsetof(struct mf_learner, log_interval)},
     {"collect.sources", offsetof(struct mf_learner, sources)},
+    {"collect.required", offsetof(struct mf_learner, required)},
     {"collect.policy_address", offsetof(struct mf_learner, address)},
     {"log.progress", offsetof(struct mf_learner, progress)},
     {0},
@@ -213,6 +214,9 @@ static int begin(struct mf_run *run, struct mf_learner *q, struct mf_frame *head
 {
     q->head = mf_frame_keep(head);
     q->opts.ranks = mf_run_ranks(run);
+    if (q->required > q->sources)
+        return mf_err_set(err, MF_EUSAGE, "collect.required=%lld is more than collect.sources=%lld",
+                          (long long)q->required, (long long)q->sources);
     int rc = inherit(run, q, err);
     if (rc || (rc = open_folder(run, q, head, err)) || (rc = open_policy(run, q, head, err)) || (rc = compare(q, err)))
         return rc;
@@ -227,6 +231,7 @@ static int take_head(struct mf_run *run, struct mf_learner *q, struct mf_frame *
     int rc = q->head ? 0 : begin(run, q, head, err);
     if (rc || (mf_frame_has(head, "src") && (rc = mf_frame_get_str(head, "src", &src, err))))
         return rc;
+    mf_missing_back(&q->missing, src);
     int missing = mf_rounds_join(q->rounds, src);
     if (missing)
         mf_log(MF_LOG_INFO, "source '%s' connected, waiting for %d more of collect.sources=%lld", src, missing,
@@ -310,7 +315,8 @@ static int take_rounds(struct mf_run *run, struct mf_learner *q, struct mf_err *
     for (int64_t iter = q->trainer.policy.iter; rc == 0 && mf_rounds_whole(q->rounds, iter); iter++) {
         int n;
         struct mf_round_part *parts = mf_rounds_parts(q->rounds, iter, &n);
-        rc = take_round(run, q, parts, n, err);
+        rc = mf_missing_round(&q->missing, iter, n, q->required, err);
+        rc = rc ? rc : take_round(run, q, parts, n, err);
         free(parts);
         if (rc == 0)
             mf_rounds_drop(q->rounds, iter);
@@ -343,6 +349,8 @@ int mf_learner_ended(struct mf_run *run, void *self, const struct mf_frame *end,
     int rc = mf_frame_get_str(end, "src", &src, err);
     if (rc || (mf_frame_has(end, "why") && (rc = mf_frame_get_str(end, "why", &why, err))))
         return rc;
+    if (why || mf_frame_has(end, "lost"))
+        mf_missing_left(&q->missing, src, q->trainer.policy.iter);
     if (why)
         mf_rounds_refuse(q->rounds, src);
     else
@@ -366,11 +374,14 @@ static void sum_up(const struct mf_learner *q)
 int mf_learner_close(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     struct mf_learner *q = self;
-    (void)run;
-    if (rc == 0)
+    if (rc == 0) {
         sum_up(q);
+        if (mf_run_leads(run))
+            mf_missing_say(&q->missing);
+    }
     int rc2 = mf_journal_close(q->journal, rc == 0, err);
     mf_rounds_free(q->rounds);
+    mf_missing_release(&q->missing);
     mf_frame_free(q->head);
     if (rc == MF_EFORMAT) /* a truncated stream, after a writer's death: the collectors wait for a resumed learner */
         mf_edge_drop(q->edge);

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "conf/conf.h"
 #include "flow/spec_keys.h"
+#include "learn/missing.h"
 #include "rl/algorithm.h"
 #include "rl/ppo_keys.h"
 #include "rl/rounds.h"
@@ -21,7 +22,7 @@
 
 struct mf_learner {
     const char *checkpoint, *address;
-    int64_t sources, save_interval, keep, log_interval, num_envs, steps;
+    int64_t sources, required, save_interval, keep, log_interval, num_envs, steps;
     int weights;
     struct mf_rundir_opts run;
     bool progress;
@@ -36,6 +37,7 @@ struct mf_learner {
         const char *env, *checkpoint;
     } from; /* from the head; NULL: none */
     struct mf_rounds *rounds;
+    struct mf_missing missing;
     double begun; /* start of training, shifted by all interruptions */
     double waited_since, worked_until, shown_at;
 };

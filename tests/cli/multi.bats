@@ -157,7 +157,55 @@ iterations() { # DIR N: has it that many?
     kill -9 "$b" && until_there grep -q "source 'b' disconnected without an end frame" a.gae || return 1
     kill -INT "$a" && ended_by 130 "$a" && local seen && seen=$(mf-stat a/logs/metrics.mf 2>/dev/null | sed -n 's/^metrics *//p')
     until_there iterations a $((seen + 3)) && kill -INT "$c" && ended_by 130 "$c" && wait "$learner" && mf-check a.rollouts && mf-check a.mf &&
+        grep -q "warn: [0-9]* of this start's [0-9]* rounds lack the part of a source that did not return: 'b' since iteration" a.ppo && ! grep "'[ac]' since" a.ppo &&
         [[ $(mf-view a.rollouts | jq -r 'select(.mf == "end") | "\(.src)\(.lost // "")\(.stopped)"' | sort | tr '\n' ' ') == "atrue btruefalse ctrue " ]]
+}
+
+@test "collect.required: without one of its sources the learner ends with an error that names it, and resumes to the same bytes" {
+    small+=(training.total_timesteps=20000)
+    both want && learn k collect.required=2 && collect k a && local a=$collector && collect k b && until_there iterations k 5 || return 1
+    kill -9 "$collector" && ended_by 1 "$learner" && grep -q "error: iteration [0-9]* has the parts of 1 sources, and collect.required=2; missing is 'b' since iteration" k.ppo || { cat k.ppo; return 1; }
+    wait || true
+    both k run.resume=auto && cmp "$(newest want)" "$(newest k)" &&
+        run -2 mf-ppo "${small[@]}" collect.sources=2 collect.required=3 run.dir=u <k.rollouts && [[ $output == *"collect.required=3 is more than collect.sources=2"* ]]
+}
+
+# four [word ...]: want is a run of four collectors; two filters, each of two of them, are one for k.
+four() {
+    small+=(collect.sources=4 wire.patience=20)
+    local name pids=()
+    learn want && for name in a b c d; do collect want "$name" && pids+=("$collector"); done
+    wait "$learner" "${pids[@]}" && mkdir k || return 1
+    mf-ppo "${small[@]}" --in "ipc://$PWD/k/between" collect.policy_address="ipc://$PWD/k/policy" run.dir=k >/dev/null 2>k.ppo & learner=$!
+    filter 1 && filter 2
+}
+filter() { # NODE
+    mf-gae --in "ipc://$PWD/k/in$1" --out "ipc://$PWD/k/between" "${small[@]}" 2>>"k.gae$1" &
+    node[$1]=$!
+}
+of_node() { # NODE NAME
+    mf-collect --out "ipc://$PWD/k/in$1" "${small[@]}" collect.policy_address="ipc://$PWD/k/${policy:-policy}" collect.src="$2" 2>>"k.$2" &
+    arm[$2]=$!
+}
+
+@test "a filter per node sends several sources over one connection; a collector and a filter are killed and restart: the same bytes" {
+    declare -A node arm
+    small+=(training.total_timesteps=40000)
+    four && of_node 1 a && of_node 1 b && of_node 2 c && of_node 2 d && until_there iterations k 5 || return 1
+    kill -9 "${arm[b]}" && of_node 1 b && until_there iterations k 20 && kill -9 "${node[2]}" && filter 2 &&
+        wait "$learner" "${arm[@]}" "${node[@]}" && cmp "$(newest want)" "$(newest k)" && grep -q "sending the .* frames that it lacks" k.c &&
+        ! grep -h "lack the part" k.ppo || { tail -n 5 k.*; return 1; }
+}
+
+@test "300 sources in one stream: each is passed on and counted" {
+    stream make >one.mf || skip "no python3-msgpack"
+    /usr/bin/python3 -c '
+import msgpack, os, sys
+frames = list(msgpack.Unpacker(open("one.mf", "rb"), strict_map_key=False))
+for f in frames:
+    for i in range(300):
+        os.write(1, msgpack.packb({**f, "src": f"c{i}"}))' >many.mf
+    mf-gae <many.mf >out.mf && mf-check out.mf && mf-stat out.mf | grep -qx 'head *300' && mf-stat out.mf | grep -qx 'end *300'
 }
 
 # ---- addresses ----

@@ -223,19 +223,31 @@ static const char *owner(const char *name, char *room)
     return room;
 }
 
-/* The critic and the latent actor are left where the policy has none. */
+static bool begins(const char *param, const char *const *parts)
+{
+    while (*parts && !mf_starts(param, *parts))
+        parts++;
+    return *parts;
+}
+
+/* The critic, the noise network and the latent actor are left where the policy has none, and those of a clone, which
+ * are untrained. */
+static bool is_left(const struct mf_loaded *l, const struct mf_policy_spec *s, const char *param)
+{
+    static const char *const critic[] = {"critic.", "value_head.", "attention_pool.", NULL},
+                             *const noise[] = {"explore_noise_net.", "noise_head.", NULL},
+                             *const steer[] = {"latent_actor.", NULL};
+    return ((l->clone || !s->n_critic) && begins(param, critic)) ||
+           ((l->clone || !s->learned_noise) && begins(param, noise)) || (!s->steer && begins(param, steer));
+}
+
 static void find_left_over(const struct mf_loaded *l, const struct mf_policy *p, struct mf_mismatches *m)
 {
-    const struct mf_params *ps = &p->params;
     char room[MF_NAME_MAX];
     for (int i = 0; i < l->file.n; i++) {
         const char *name = l->file.tensors[i].name, *param = owner(name, room);
-        bool grown_later = l->clone && (mf_starts(param, "critic.") || mf_starts(param, "explore_noise_net.")),
-             unwanted = !p->spec.n_critic && (mf_starts(param, "critic.") || mf_starts(param, "value_head.") ||
-                                              mf_starts(param, "attention_pool."));
-        unwanted |= !p->spec.steer && mf_starts(param, "latent_actor.");
-        if (!grown_later && !unwanted && !mf_starts(param, MF_SIDE) && !mf_starts(name, "normalizer.") &&
-            !mf_starts(name, "state/") && mf_param_find(ps, param) < 0)
+        if (mf_param_find(&p->params, param) < 0 && !is_left(l, &p->spec, param) && !mf_starts(param, MF_SIDE) &&
+            !mf_starts(name, "normalizer.") && !mf_starts(name, "state/"))
             mf_mismatch(m, "%s is left over", name);
     }
 }

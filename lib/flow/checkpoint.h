@@ -58,7 +58,7 @@ const struct mf_safetensors *mf_loaded_file(const struct mf_loaded *l); /* the r
 int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
 /* Copies weights, normaliser and counters into an initialised policy of the same spec. The error names tensors that are
  * missing, left over or misshapen. A checkpoint without normaliser is an error. In a clone, critic.* may be missing:
- * the policy keeps its own. A policy without a critic leaves that of the file. */
+ * the policy keeps its own. A policy without a critic, a noise network or a latent actor leaves that of the file. */
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err);
 /* Does mf_loaded_policy load the EMA? */
 bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, enum mf_weights which);

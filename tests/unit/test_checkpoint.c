@@ -317,6 +317,29 @@ static void mismatches(void)
     mf_policy_release(&wide);
 }
 
+/* What the policy has no part for stays in the file: noise nets have two names. */
+static void parts_left(void)
+{
+    struct mf_policy p, q;
+    struct mf_err err = {0};
+    struct mf_loaded *l;
+    make(&p, 32, 1, &err);
+    mf_checkpoint_save(in_folder("good"), &(struct mf_checkpoint){.policy = &p, .kind = "ppo"}, &err);
+    vary("explore_noise_net.logvar_min", "noise_head.logvar_min");
+    for (int critic = 0; critic < 2; critic++) {
+        struct mf_policy_spec s = example(32);
+        s.learned_noise = false;
+        s.n_critic *= critic;
+        mf_policy_init(&q, &s, &err);
+        mf_checkpoint_open(&l, in_folder("varied"), &err);
+        ok(mf_loaded_policy(l, &q, MF_WEIGHTS_RAW, &err) == 0, "PPO's policy without its noise net%s %s",
+           critic ? "" : " and critic", err.text);
+        mf_checkpoint_close(l);
+        mf_policy_release(&q);
+    }
+    mf_policy_release(&p);
+}
+
 static void frames(void)
 {
     struct mf_policy p, q;
@@ -387,6 +410,7 @@ int main(void)
     spoiled();
     clones();
     mismatches();
+    parts_left();
     frames();
     parts();
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)

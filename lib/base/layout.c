@@ -105,9 +105,17 @@ void mf_obs_unpack(const struct mf_obs *o, const float *flat, void *elements)
         memcpy(elements, flat, o->u8 ? n : n * sizeof *flat);
 }
 
+bool mf_obs_fits(const struct mf_obs *o)
+{
+    int room = MF_OBS_MAX;
+    for (int i = 0; i < mf_obs_rank(o) && room; i++)
+        room = o->dim[i] > 0 ? room / o->dim[i] : 0;
+    return room > 0;
+}
+
 bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o)
 {
-    if (l->n == MF_OBS_KEYS)
+    if (l->n == MF_OBS_KEYS || !mf_obs_fits(o))
         return false;
     l->key[l->n++] = *o;
     l->dim += mf_obs_size(o);

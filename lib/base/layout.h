@@ -35,12 +35,14 @@ const char *mf_obs_name_fault(const char *name);
 bool mf_obs_names_clash(const char *a, const char *b);
 
 int mf_obs_rank(const struct mf_obs *o);
-const char *mf_obs_shape(const struct mf_obs *o, char text[64]);   /* "float32 (1024, 6)"; returns text */
-int mf_obs_count(const struct mf_obs *o);                          /* its elements: the product of its dims */
-int mf_obs_size(const struct mf_obs *o);                           /* its floats in the flat vector */
-bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o);   /* append; false: it already has MF_OBS_KEYS keys */
-void mf_layout_drop(struct mf_layout *l, const char *name);        /* a key, if it is there */
-int mf_layout_column(const struct mf_layout *l, const char *name); /* its first float; -1: no such key */
+const char *mf_obs_shape(const struct mf_obs *o, char text[64]); /* "float32 (1024, 6)"; returns text */
+int mf_obs_count(const struct mf_obs *o);                        /* its elements: the product of its dims */
+int mf_obs_size(const struct mf_obs *o);                         /* its floats in the flat vector */
+bool mf_obs_fits(const struct mf_obs *o);                        /* has it at most MF_OBS_MAX numbers? */
+/* Appends the observation. False: there are MF_OBS_KEYS already, or it does not fit. */
+bool mf_layout_add(struct mf_layout *l, const struct mf_obs *o);
+void mf_layout_drop(struct mf_layout *l, const char *name);                       /* a key, if it is there */
+int mf_layout_column(const struct mf_layout *l, const char *name);                /* its first float; -1: no such key */
 const struct mf_obs *mf_layout_find(const struct mf_layout *l, const char *name); /* NULL: no such key */
 bool mf_obs_is_cloud(const struct mf_obs *o);                                     /* points (n, channels) */
 bool mf_obs_is_picture(const struct mf_obs *o);                                   /* (height, width, channels) */

@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "run/safetensors.h"
 #include "flow/checkpoint.h"
+#include "flow/fields.h"
 #include "import/conv2d.h"
 #include "import/import_families.h"
 #include "flow/mismatches.h"
@@ -134,6 +135,19 @@ int mf_import_dim(const struct mf_import *im, const char *ours, int d)
 
 /* ---- the spec ---- */
 
+/* Sizes come from shapes, which a file may give at will: a checkpoint could not have them, either. */
+static int check_sizes(const struct mf_import *im, const struct mf_policy_spec *s, struct mf_err *err)
+{
+    struct mf_policy_spec again = *s;
+    for (const struct mf_spec_field *f = NULL; (f = mf_spec_next(s, f));) {
+        char text[MF_SPEC_TEXT];
+        mf_spec_text(s, f, text);
+        if (mf_spec_set(&again, f, text, im->file.zip.path, err))
+            return err->code;
+    }
+    return 0;
+}
+
 int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
     struct mf_policy_spec asked, found;
@@ -141,11 +155,18 @@ int mf_import_spec(struct mf_import *im, struct mf_policy_spec *s, const struct 
     *s = asked;
     if (rc || (rc = im->family->describe(im, s, w, err)))
         return rc;
+    if ((rc = check_sizes(im, s, err)))
+        return rc;
     found = *s;
     asked.obs = s->obs; /* no key sets these: the family compared them with the environment */
     asked.action_dim = s->action_dim;
     if ((rc = mf_policy_spec_overlay(s, im->file.zip.path, &asked, w->conf, err)))
         return rc;
+    if (s->steer)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "policy.steer adds an actor of the initial noise, which no file of PyTorch gives: leave it out "
+            "here, and give it to mf-collect with the imported policy");
     s->n_critic = found.n_critic ? s->n_critic : 0; /* a head that the file lacks is initialised where it is needed */
     s->n_noise = found.learned_noise ? s->n_noise : 0;
     s->learned_noise = found.learned_noise && s->learned_noise;
@@ -214,17 +235,34 @@ static bool begins(const char *key, const char *prefix)
                 : mf_starts(key, prefix);
 }
 
-static void check_left(struct mf_import *im, const bool *used, struct mf_mismatches *m)
+/* Why the tensor of that name is not imported; NULL: it should be. */
+static const struct mf_left *left_of(const struct mf_import *im, const struct mf_policy_spec *s, const char *key)
+{
+    static const char unwanted[] = "the policy is without the file's noise network, as the keys have it";
+    static const struct mf_left actor[] = {{"latent_actor.", "DSRL's actor is a network of its own"}, {0}},
+                                heads[] = {{"explore_noise_net.", unwanted}, {"noise_head.", unwanted}, actor[0], {0}};
+    for (const struct mf_left *left = im->family->left; left->prefix; left++)
+        if (begins(key, left->prefix) && replaced(im, left->prefix))
+            return left;
+    for (const struct mf_left *left = s->learned_noise ? actor : heads; left->prefix; left++) {
+        const struct mf_rename *r = in_force(im, left->prefix);
+        char theirs[160];
+        snprintf(theirs, sizeof theirs, "%s%s", r ? r->theirs : "", left->prefix + (r ? strlen(r->ours) : 0));
+        if (begins(key, theirs))
+            return left;
+    }
+    return NULL;
+}
+
+static void check_left(struct mf_import *im, const struct mf_policy_spec *s, const bool *used, struct mf_mismatches *m)
 {
     for (int i = 0; i < im->file.n; i++) {
         const struct mf_torch_tensor *t = &im->file.tensor[i];
-        const struct mf_left *left = im->family->left;
-        const char *key = im->key[i];
-        if (used[i] || !mf_import_within(im, t, im->layout.weights) || mf_starts(key, "normalizer.") || t->count == 0)
+        if (used[i] || !mf_import_within(im, t, im->layout.weights) || mf_starts(im->key[i], "normalizer.") ||
+            t->count == 0)
             continue;
-        while (left->prefix && !(begins(key, left->prefix) && replaced(im, left->prefix)))
-            left++;
-        if (!left->prefix)
+        const struct mf_left *left = left_of(im, s, im->key[i]);
+        if (!left)
             mf_mismatch(m, "%s is left over", t->name);
         else if (im->n_left++ == 0)
             im->left = left;
@@ -312,7 +350,7 @@ int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, 
         if (im->layout.average && mf_is_averaged(p->params.p[i].group))
             check_param(im, im->layout.average, &p->params.p[i], used, &m);
     }
-    check_left(im, used, &m);
+    check_left(im, &p->spec, used, &m);
     free(used);
     int rc = mf_mismatches_end(im->file.zip.path, &m, err);
     if (rc || (rc = find_noise(im, p, err)))

@@ -38,7 +38,7 @@ struct mf_import {
     int n_in_force;
     const struct mf_pixels *pixels; /* of the family's code, beside the file's normaliser; NULL: none */
     bool encoder_alone;             /* the file has no network: a fresh one is written */
-    char assumed[400];              /* what neither the file nor a key says, as a sentence; "": nothing */
+    char assumed[600];              /* what neither the file nor a key says, as a sentence; "": nothing */
     const struct mf_left *left;     /* after save: the first row whose tensors were not imported */
     int n_left;                     /* tensors */
 };

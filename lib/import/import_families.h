@@ -46,6 +46,8 @@ void mf_import_heads(const struct mf_import *im, struct mf_policy_spec *s);
  * `state`. */
 int mf_import_observe(const struct mf_import *im, const struct mf_import_world *w, int state, const char *otherwise,
                       const struct mf_obs *cloud, struct mf_layout *l, struct mf_err *err);
+/* Adds an observation whose shape the file gives. MF_EFORMAT: it is no observation, or one too many. */
+int mf_import_add(const struct mf_import *im, struct mf_layout *l, const struct mf_obs *o, struct mf_err *err);
 /* The value of the file's configuration; NULL: none. */
 const char *mf_import_configured(const struct mf_import *im, const char *name);
 /* Adds to im->assumed. */
@@ -94,8 +96,10 @@ int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, co
 /* *v becomes the value `cfg` of the file's configuration unless the key was set. False: neither is there. */
 bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg,
                      int *v);
+/* The same, and where neither is there *v is assumed (mf_import_assume). */
+void mf_import_expect(struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg, int *v);
 /* Sets the executed part of a known horizon, from the newest observation on unless a key or the file's configuration
  * gives another, and the denoising steps. */
-void mf_import_chunk(const struct mf_import *im, const struct mf_import_world *w, struct mf_policy_spec *s);
+void mf_import_chunk(struct mf_import *im, const struct mf_import_world *w, struct mf_policy_spec *s);
 
 #endif

@@ -66,6 +66,18 @@ static int not_those(const struct mf_import *im, const struct mf_names *names, i
                       im->file.zip.path, state, list);
 }
 
+int mf_import_add(const struct mf_import *im, struct mf_layout *l, const struct mf_obs *o, struct mf_err *err)
+{
+    char shape[64];
+    if (mf_layout_add(l, o))
+        return 0;
+    if (!mf_obs_fits(o))
+        return mf_err_set(err, MF_EFORMAT,
+                          "by its sizes, %s reads the observation %s as %s; at most %d numbers are possible",
+                          im->file.zip.path, o->name, mf_obs_shape(o, shape), MF_OBS_MAX);
+    return mf_err_set(err, MF_EUSAGE, "a policy reads at most %d observations", MF_OBS_KEYS);
+}
+
 int mf_import_observe(const struct mf_import *im, const struct mf_import_world *w, int state, const char *otherwise,
                       const struct mf_obs *cloud, struct mf_layout *l, struct mf_err *err)
 {
@@ -84,12 +96,12 @@ int mf_import_observe(const struct mf_import *im, const struct mf_import_world *
         return not_those(im, &low, state, err);
     for (int i = 0; i <= low.n; i++) {
         struct mf_obs o = {.dim = {i < low.n ? width[i] : 0}};
-        if (cloud && i == cloud_at)
-            mf_layout_add(l, cloud);
+        if (cloud && i == cloud_at && mf_import_add(im, l, cloud, err))
+            return err->code;
         if (i < low.n)
             memcpy(o.name, low.v[i], sizeof o.name);
-        if (i < low.n && !mf_layout_add(l, &o))
-            return mf_err_set(err, MF_EUSAGE, "a policy reads at most %d observations", MF_OBS_KEYS);
+        if (i < low.n && mf_import_add(im, l, &o, err))
+            return err->code;
     }
     return 0;
 }

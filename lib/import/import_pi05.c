@@ -37,7 +37,6 @@ static const struct mf_left left[] = {
     {EXPERT "model.layers.*layernorm.weight", "the norms of pi0.5's expert have modulations instead of weights"},
     {EXPERT "model.norm.weight", "the norms of pi0.5's expert have modulations instead of weights"},
     {"state_proj.", "pi0.5 reads the state in its prompt"},
-    {"latent_actor.", "DSRL's actor is a network of its own"},
     {0}};
 
 static int layers(const struct mf_import *im, const char *root, const char *rest)
@@ -88,7 +87,8 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
 }
 
 /* Without an environment: published cameras, with pictures of the size of the position embedding, and 200 tokens. */
-static void describe_world(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w)
+static int describe_world(const struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w,
+                          struct mf_err *err)
 {
     static const char *const cameras[] = {"image", "wrist_image"};
     const int tokens = mf_import_dim(im, TOWER "vision_model.embeddings.position_embedding.weight", 0),
@@ -96,19 +96,20 @@ static void describe_world(const struct mf_import *im, struct mf_policy_spec *s,
     for (int i = 0; !w->obs && i < 2; i++) {
         struct mf_obs o = {.dim = {side, side, 3}, .u8 = true};
         snprintf(o.name, sizeof o.name, "%s", cameras[i]);
-        mf_layout_add(&s->obs, &o);
+        if (mf_import_add(im, &s->obs, &o, err))
+            return err->code;
     }
     if (!w->obs) {
         mf_layout_add(&s->obs, &(struct mf_obs){.name = MF_OBS_TOKENS, .dim = {200}});
         s->action_dim = s->net.action_width;
     }
+    return 0;
 }
 
 static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct mf_import_world *w, struct mf_err *err)
 {
-    if (describe_net(im, &s->net, w, err))
+    if (describe_net(im, &s->net, w, err) || describe_world(im, s, w, err))
         return err->code;
-    describe_world(im, s, w);
     s->convention = MF_NOISE1;
     s->n_critic = 0;
     for (char name[48]; s->n_critic < MF_DIMS_MAX; s->n_critic++) {
@@ -120,6 +121,7 @@ static int describe(struct mf_import *im, struct mf_policy_spec *s, const struct
     s->n_noise = mf_import_rows(im, "noise_head.mlp_logvar.moduleList.", 0, ".linear_1.weight", s->noise);
     s->learned_noise = s->n_noise > 0;
     s->n_noise -= s->n_noise > 0;
+    mf_import_expect(im, w, "policy.horizon", "horizon", &s->horizon);
     mf_import_chunk(im, w, s);
     return 0;
 }

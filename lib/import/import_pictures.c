@@ -25,7 +25,7 @@ static int plain_conv(const struct mf_import *im, struct mf_net_spec *net, struc
                                   .width = net->encoder_dim,
                                   .side = 128,
                                   .camera = {1, {"base_camera"}}};
-    for (int i = 1; !net->pool_map && last && i <= in / last; i++) /* a square map, after four halvings */
+    for (int i = 1; !net->pool_map && last && i <= in / last / i; i++) /* a square map, after four halvings */
         if (i * i * last == in)
             found->side = 16 * i;
     found->sure = !net->pool_map;
@@ -87,28 +87,29 @@ static void pictures_first(struct mf_layout *l)
     *l = to;
 }
 
-static int add_picture(struct mf_layout *l, const char *name, int side, bool depth)
+static int add_picture(const struct mf_import *im, struct mf_layout *l, const char *name, int side, bool depth,
+                       struct mf_err *err)
 {
     struct mf_obs o = {.dim = {side, side, depth ? 1 : 3}, .u8 = !depth};
     snprintf(o.name, sizeof o.name, "%.63s", name);
-    mf_layout_add(l, &o);
-    return o.dim[2];
+    return mf_import_add(im, l, &o, err);
 }
 
 /* Cameras of so many channels: three of color each, and one of depth where they do not divide by three. */
-static int name_cameras(const struct mf_pictured *found, int side, struct mf_layout *l)
+static int name_cameras(const struct mf_import *im, const struct mf_pictured *found, int side, struct mf_layout *l,
+                        struct mf_err *err)
 {
     static const char *const second[] = {"hand_camera", "third_camera", "fourth_camera"};
     const bool depth = found->channels % 3 != 0;
     const int n = found->channels / (depth ? 4 : 3);
     char name[64];
-    int channels = 0;
     for (int part = 0; part <= depth && n <= 4; part++)
         for (int i = 0; i < n; i++) {
             snprintf(name, sizeof name, "%.50s_%s", i ? second[i - 1] : found->camera.v[0], part ? "depth" : "image");
-            channels += add_picture(l, name, side, part);
+            if (add_picture(im, l, name, side, part, err))
+                return err->code;
         }
-    return channels;
+    return 0;
 }
 
 static int wrong_channels(const struct mf_import *im, const struct mf_pictured *found, int channels, struct mf_err *err)
@@ -125,9 +126,7 @@ static int side_of(struct mf_import *im, const struct mf_import_world *w, const 
     if (mf_conf_was_set(w->conf, "env.image_size"))
         return atoi(mf_conf_text(w->conf, "env.image_size"));
     if (!found->sure)
-        mf_import_assume(
-            im, "the file does not say how large its pictures are: %d x %d pixels, unless env.image_size=N says else",
-            found->side, found->side);
+        mf_import_assume(im, "pictures of %d x %d pixels (env.image_size)", found->side, found->side);
     return found->side;
 }
 
@@ -153,21 +152,35 @@ static int by_name(const struct mf_import *im, const struct mf_pictured *found, 
     return 0;
 }
 
+static int channels_of(const struct mf_layout *l)
+{
+    int channels = 0;
+    for (int i = 0; i < l->n; i++)
+        channels += mf_obs_is_picture(&l->key[i]) ? l->key[i].dim[2] : 0;
+    return channels;
+}
+
+/* Without an environment: of the file's cameras, of policy.obs_keys, or of published ones. */
+static int name_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_pictured *found,
+                         struct mf_layout *l, struct mf_err *err)
+{
+    const int side = side_of(im, w, found);
+    int rc = 0;
+    for (int i = 0; i < found->camera.n && !rc && found->named; i++)
+        rc = add_picture(im, l, found->camera.v[i], side, found->channels == found->camera.n, err);
+    for (int i = 0; i < w->keys->n && !rc && !found->named; i++)
+        if (is_color(w->keys->v[i]) || is_depth(w->keys->v[i]))
+            rc = add_picture(im, l, w->keys->v[i], side, is_depth(w->keys->v[i]), err);
+    return rc || l->n ? rc : name_cameras(im, found, side, l, err);
+}
+
 int mf_import_pictures(struct mf_import *im, const struct mf_import_world *w, const struct mf_pictured *found,
                        struct mf_layout *l, struct mf_err *err)
 {
-    int channels = 0;
     *l = w->obs ? *w->obs : (struct mf_layout){0};
-    for (int i = 0; i < l->n; i++)
-        channels += mf_obs_is_picture(&l->key[i]) ? l->key[i].dim[2] : 0;
-    const int side = w->obs ? 0 : side_of(im, w, found);
-    for (int i = 0; i < found->camera.n && !w->obs && found->named; i++)
-        channels += add_picture(l, found->camera.v[i], side, found->channels == found->camera.n);
-    for (int i = 0; i < w->keys->n && !w->obs && !found->named; i++)
-        if (is_color(w->keys->v[i]) || is_depth(w->keys->v[i]))
-            channels += add_picture(l, w->keys->v[i], side, is_depth(w->keys->v[i]));
-    if (channels == 0 && !w->obs)
-        channels = name_cameras(found, side, l);
+    if (!w->obs && name_pictures(im, w, found, l, err))
+        return err->code;
+    const int channels = channels_of(l);
     if (!mf_import_tensor(im, im->layout.weights, "picture.", "*.scale")) /* our own export has the order of the keys */
         pictures_first(l);
     if (found->named && by_name(im, found, l, err))

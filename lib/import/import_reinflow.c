@@ -76,6 +76,8 @@ static int divide(struct mf_import *im, struct mf_policy_spec *s, const struct m
     }
     if (!mf_conf_was_set(w->conf, "policy.n_action_steps"))
         s->n_action_steps = s->horizon - s->action_offset;
+    mf_import_expect(im, w, "policy.n_action_steps", "act_steps", &s->n_action_steps);
+    mf_import_expect(im, w, "policy.num_inference_steps", "denoising_steps", &s->K);
     return 0;
 }
 

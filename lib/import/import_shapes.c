@@ -81,11 +81,18 @@ bool mf_import_known(const struct mf_import *im, const struct mf_import_world *w
     return true;
 }
 
-void mf_import_chunk(const struct mf_import *im, const struct mf_import_world *w, struct mf_policy_spec *s)
+void mf_import_expect(struct mf_import *im, const struct mf_import_world *w, const char *key, const char *cfg, int *v)
+{
+    if (!mf_import_known(im, w, key, cfg, v))
+        mf_import_assume(im, "%s=%d", key, *v);
+}
+
+void mf_import_chunk(struct mf_import *im, const struct mf_import_world *w, struct mf_policy_spec *s)
 {
     if (!mf_conf_was_set(w->conf, "policy.action_offset"))
         s->action_offset = s->n_obs_steps - 1;
-    if (!mf_import_known(im, w, "policy.n_action_steps", "n_action_steps", &s->n_action_steps))
+    if (!mf_conf_was_set(w->conf, "policy.n_action_steps"))
         s->n_action_steps = s->horizon - s->action_offset;
-    mf_import_known(im, w, "policy.num_inference_steps", "policy.num_inference_steps", &s->K);
+    mf_import_expect(im, w, "policy.n_action_steps", "n_action_steps", &s->n_action_steps);
+    mf_import_expect(im, w, "policy.num_inference_steps", "policy.num_inference_steps", &s->K);
 }

@@ -217,7 +217,8 @@ static int observe(struct mf_import *im, const struct mf_import_world *w, const 
     for (int i = 0; i < z->cameras; i++) {
         struct mf_obs o = {.dim = {dim[0], dim[1], 3}, .u8 = true};
         camera_name(im, w, z->cameras, i, o.name);
-        mf_layout_add(l, &o);
+        if (mf_import_add(im, l, &o, err))
+            return err->code;
     }
     return state ? mf_import_observe(im, w, state, "state", NULL, l, err) : 0;
 }
@@ -292,9 +293,10 @@ static int describe_chunk(struct mf_import *im, struct mf_policy_spec *s, const 
                           im->file.zip.path, D, w->obs ? w->A : s->horizon,
                           w->obs ? ": does it want another env=NAME?" : " steps: give another policy.horizon");
     s->action_dim = w->obs ? w->A : D / s->horizon;
-    if (!mf_import_known(im, w, "policy.n_action_steps", "act_steps", &s->n_action_steps))
+    if (!mf_conf_was_set(w->conf, "policy.n_action_steps"))
         s->n_action_steps = s->horizon - s->action_offset;
-    mf_import_known(im, w, "policy.num_inference_steps", "denoising_steps", &s->K);
+    mf_import_expect(im, w, "policy.n_action_steps", "act_steps", &s->n_action_steps);
+    mf_import_expect(im, w, "policy.num_inference_steps", "denoising_steps", &s->K);
     return 0;
 }
 

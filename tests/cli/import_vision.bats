@@ -35,7 +35,7 @@ words=(policy.horizon=4 policy.n_groups=2 normalizer=identity policy.n_obs_steps
     zip "tree = {'agent': put({$net, $eye}, 'raw.'), 'ema_agent': put({$net, $eye})}"
     run -0 mf-ckpt import net.pt inside "${words[@]}"
     [[ $output == *"2 observation step(s) of 128x128x3 base_camera_image, 128x128x1 base_camera_depth, 3 state; horizon 4"* ]] &&
-        [[ $output == *"does not say how large its pictures are: 128 x 128 pixels"* ]] || { echo "$output"; return 1; }
+        [[ $output == *"are assumed: pictures of 128 x 128 pixels (env.image_size)"* ]] || { echo "$output"; return 1; }
     holds inside "{$net, $eye}" || return 1
     zip "tree = {'agent': put({$net}, 'raw.'), 'ema_agent': put({$net}), 'visual_encoder': put(plain('', 4, 6), 'visual_encoder.')}"
     run -0 mf-ckpt import net.pt beside "${words[@]}" env.image_size=40 'policy.obs_keys=[state,side_depth,side_image]'

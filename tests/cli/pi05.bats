@@ -69,6 +69,36 @@ json.dump({"weight_map": {k: ["one", "two"][i % 2] + ".safetensors" for i, k in 
     [[ $output == *"is not one beside it"* ]]
 }
 
+@test "heads that are not wanted, an actor of the noise, and what is assumed are said" {
+    rewrite "$tiny" 'f = lambda *s: ["F32", list(s), bytes(4 * s[0] * s[-1] if s[1:] else 4 * s[0])]
+for i, (rows, cols) in enumerate([(6, 32), (8, 6)]):
+    at = f"noise_head.mlp_logvar.moduleList.{i}.linear_1."
+    t[at + "weight"], t[at + "bias"] = f(rows, cols), f(rows)
+t["noise_head.logvar_min"], t["noise_head.logvar_max"], t["latent_actor.mean_head.bias"] = f(1), f(1), f(8)
+save("noisy.safetensors", t)' || return 1
+    run -0 mf-ckpt import noisy.safetensors a "${words[@]}"
+    [[ $output == *"are assumed: policy.n_action_steps=5, policy.num_inference_steps=4"* && $output == *"2 tensors are not imported"* ]] || return 1
+    run -0 mf-ckpt import noisy.safetensors b policy.encoder_heads=4 normalizer=identity policy.learned_noise=false
+    [[ $output == *"are assumed: policy.horizon=4, policy.n_action_steps=4"* && $output == *"8 tensors are not imported"* ]] || { echo "$output"; return 1; }
+    run -2 mf-ckpt import "$tiny" c policy.steer=sac "${words[@]}"
+    [[ $output == *"policy.steer adds an actor"* && ! -e c ]] || return 1
+}
+
+@test "sizes that no policy can have are refused, whatever the shapes of a file say" {
+    local patch position shape
+    for shape in "1048576 1048576" "14 1048576" "14 16"; do
+        read -r patch position <<<"$shape"
+        rewrite "$tiny" "at = 'paligemma_with_expert.paligemma.model.vision_tower.vision_model.embeddings.'
+t[at + 'patch_embedding.weight'] = ['F32', [48, 3, $patch, 0], b'']
+t[at + 'position_embedding.weight'] = ['F32', [$position, 0], b'']
+if $position < 20: t['action_in_proj.weight'] = ['F32', [0, 1000000], b'']
+save('huge.safetensors', t)" || return 1
+        run -3 mf-ckpt import huge.safetensors c "${words[@]}"
+        [[ ($output == *"reads the observation image as uint8 ("* || $output == *"action_width cannot be '1000000'"*) && ! -e c ]] ||
+            { echo "$shape: $output"; return 1; }
+    done
+}
+
 @test "pi0.5 from pictures and words of env=blocks: cloned, evaluated, tuned by four methods whose first ratio is 1" {
     cd "$T" || return 1
     local words=(policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" policy.prompt_length=20 env.image_size=28 threads=2) extra

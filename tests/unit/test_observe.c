@@ -79,7 +79,7 @@ static void layouts(void)
     ok(mf_env_layout(&eye, 3, names, NULL, &l, &err) == MF_EUSAGE && strstr(err.text, "state, cloud, image, goal"),
        "%s", err.text);
     const struct mf_env blind = {.name = "blind", .obs = {{"left", {2, 2, 3}, true}, {"right", {2, 2, 3}, true}}};
-    ok(mf_policy_obs(&l, &blind, &(struct mf_env_opts){0}, &(struct mf_names){0}, NULL, &err) == MF_EUSAGE &&
+    ok(mf_policy_obs(&l, &blind, &(struct mf_env_opts){0}, &(struct mf_names){0}, NULL, true, &err) == MF_EUSAGE &&
            strstr(err.text, "policy.obs_keys, such as left"),
        "%s", err.text);
     static const char twice[][64] = {"left", "left"};
@@ -93,10 +93,10 @@ static void seen(void)
     struct mf_layout l, again;
     struct mf_env_opts eo = {.num_points = 7};
     const struct mf_names none = {0}, keys = {2, {"cloud", "goal"}};
-    ok(mf_policy_obs(&l, &eye, &eo, &keys, NULL, &err) == 0 && l.n == 2 && l.key[0].dim[0] == 7 && l.dim == 43,
+    ok(mf_policy_obs(&l, &eye, &eo, &keys, NULL, true, &err) == 0 && l.n == 2 && l.key[0].dim[0] == 7 && l.dim == 43,
        "the layout has policy.obs_keys, with env.num_points");
     eo.num_points = 0;
-    ok(mf_policy_obs(&again, &eye, &eo, &none, &l, &err) == 0 && again.n == 2 && again.dim == 43,
+    ok(mf_policy_obs(&again, &eye, &eo, &none, &l, true, &err) == 0 && again.n == 2 && again.dim == 43,
        "without either, those of the policy's training");
 
     struct mf_policy_spec s;

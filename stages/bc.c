@@ -6,7 +6,6 @@
  * each. Checkpoints are saved between stretches, so a resumed run gives the same frames and weights as an uninterrupted
  * one.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,8 +25,6 @@
 #include "stage/stage.h"
 
 enum { STRETCH = 10 };                         /* minibatches per metrics frame */
-enum { ALIKE = 200 };                          /* minibatches until a warning of weights that are all the same */
-static const double ALIKE_STD = 1e-3;          /* their standard deviation, below this */
 enum { SAVE_SECONDS = 10, SHOW_SECONDS = 10 }; /* between checkpoints; between progress lines while reading data */
 
 struct bc {
@@ -47,7 +44,6 @@ struct bc {
     struct mf_loaded *start; /* the open checkpoint; NULL: fresh weights */
     struct mf_cloning cloning;
     struct mf_offline offline;
-    int64_t alike; /* minibatches in a row whose samples all weighed the same; -1: warned */
     int64_t saved; /* minibatches in the checkpoint */
     double began;  /* start of training, shifted by all interruptions */
     double saved_at, shown_at;
@@ -157,21 +153,6 @@ static int make_spec(const struct mf_run *run, struct bc *b, struct mf_policy_sp
                                          mf_demos_pieces(&b->demos), err);
 }
 
-/* A normaliser is fitted for a fresh policy alone. */
-static int check_normalizer(struct mf_run *run, struct mf_err *err)
-{
-    static const char *const key[] = {"clone.normalizer", "clone.range_floor", "clone.normalize_actions"};
-    for (int i = 0; i < 3; i++) {
-        if (mf_conf_was_set(mf_run_conf(run), key[i]))
-            return mf_err_set(err, MF_EUSAGE,
-                              "%s=%s is for fresh weights, and the policy of policy.checkpoint keeps its normaliser: "
-                              "leave one of them out",
-                              key[i], mf_conf_text(mf_run_conf(run), key[i]));
-        mf_conf_omit(mf_run_record(run), key[i]);
-    }
-    return 0;
-}
-
 static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *err)
 {
     struct mf_policy_spec spec;
@@ -204,7 +185,7 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE, "clone.dataset=FILE is missing: demonstrations in robomimic's HDF5 layout");
     if (access(b->dataset, F_OK) < 0) /* before any error about the environment */
         return mf_err_errno(err, "clone.dataset='%.300s'", b->dataset);
-    int rc = b->checkpoint ? check_normalizer(run, err) : 0;
+    int rc = b->checkpoint ? mf_cloning_inherits(mf_run_conf(run), mf_run_record(run), err) : 0;
     rc = rc ? rc : open_start(b, err);
     if (rc || (rc = open_demos(run, b, err)) || (rc = open_cloning(run, b, err)))
         return rc;
@@ -320,34 +301,6 @@ static void show(struct bc *b, double lr, double loss, double speed)
     fprintf(stderr, "%9lld %9lld %7.1fs %9.4f %9.2e %10.0f\n", step, steps, now - b->began, loss, lr, speed);
 }
 
-static void put_mean(struct mf_frame *m, const char *name, double sum, int64_t taken)
-{
-    if (!isnan(sum))
-        mf_frame_set_num(m, name, sum / (double)taken);
-}
-
-/* Demonstrations of one quality teach no more than plain cloning does. */
-static void report_weights(struct bc *b, const struct mf_weigh_stats *w, int64_t taken, struct mf_frame *m)
-{
-    if (!b->offline.kind)
-        return;
-    put_mean(m, "values.train/critic_loss", w->critic_loss, taken);
-    put_mean(m, "values.train/q_mean", w->q_mean, taken);
-    put_mean(m, "values.train/advantage_mean", w->advantage_mean, taken);
-    put_mean(m, "values.train/weight_mean", w->weight_mean, taken);
-    put_mean(m, "values.train/weight_std", w->weight_std, taken);
-    if (b->alike < 0)
-        return;
-    b->alike = w->weight_std / (double)taken < ALIKE_STD ? b->alike + taken : 0;
-    if (b->alike < ALIKE)
-        return;
-    b->alike = -1;
-    mf_log(MF_LOG_WARN,
-           "all samples of %d minibatches weigh the same: demonstrations of one quality cannot teach clone.weight=%s; "
-           "add worse or better ones, or use clone.weight=none",
-           ALIKE, b->weighing.weight);
-}
-
 static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stats *seen, int64_t taken, double seconds,
                   struct mf_err *err)
 {
@@ -359,7 +312,7 @@ static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stat
     mf_frame_set_num(m, "values.train/loss", loss);
     mf_frame_set_num(m, "values.train/lr", seen->lr);
     mf_frame_set_num(m, "values.train/grad_norm", seen->grad_norm / (double)taken);
-    report_weights(b, &seen->weighing, taken, m);
+    mf_offline_report(&b->offline, &seen->weighing, taken, m);
     mf_frame_set_num(m, "values.perf/samples_per_s", speed);
     mf_usage_report(b->cloning.engine, m);
     show(b, seen->lr, loss, speed);

@@ -81,6 +81,20 @@ static void place(struct mf_cloning *c, struct mf_arena *a)
     c->weight = mf_arena_take(a, n, sizeof *c->weight);
 }
 
+int mf_cloning_inherits(const struct mf_conf *conf, struct mf_conf *record, struct mf_err *err)
+{
+    static const char *const key[] = {"clone.normalizer", "clone.range_floor", "clone.normalize_actions"};
+    for (int i = 0; i < 3; i++) {
+        if (mf_conf_was_set(conf, key[i]))
+            return mf_err_set(err, MF_EUSAGE,
+                              "%s=%s is for fresh weights, and the policy of policy.checkpoint keeps its normaliser: "
+                              "leave one of them out",
+                              key[i], mf_conf_text(conf, key[i]));
+        mf_conf_omit(record, key[i]);
+    }
+    return 0;
+}
+
 /* A checkpoint's weights and normaliser, and none of its counts. */
 static int start_from(struct mf_cloning *c, const struct mf_loaded *l, enum mf_weights which, struct mf_err *err)
 {

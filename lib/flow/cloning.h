@@ -44,6 +44,9 @@ struct mf_cloning {
     struct mf_arena arena;
 };
 
+/* Of a cloning that starts from a checkpoint, whose normaliser stays: MF_EUSAGE where a key would fit another one; the
+ * record leaves these keys out. */
+int mf_cloning_inherits(const struct mf_conf *conf, struct mf_conf *record, struct mf_err *err);
 /* The policy of a checkpoint with its normaliser, `which` of its weights; start NULL: a fresh policy of this spec, with
  * a normaliser fitted to the demonstrations. Borrows the demonstrations; progress as in struct mf_fit. */
 int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, const struct mf_loaded *start,

@@ -4,9 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "rl/weigh.h"
+
+enum { ALIKE = 200 };                 /* minibatches until the log tells of weights that are all the same */
+static const double ALIKE_STD = 1e-3; /* their standard deviation, below this */
 
 #define BIND(key, field)                                                                                               \
     {                                                                                                                  \
@@ -153,6 +157,33 @@ void mf_offline_release(struct mf_offline *o)
     mf_arena_release(&o->arena);
     free(o->smdp);
     *o = (struct mf_offline){.kind = NULL};
+}
+
+static void put_mean(struct mf_frame *m, const char *name, double sum, int64_t taken)
+{
+    if (!isnan(sum))
+        mf_frame_set_num(m, name, sum / (double)taken);
+}
+
+void mf_offline_report(struct mf_offline *o, const struct mf_weigh_stats *sums, int64_t taken, struct mf_frame *m)
+{
+    if (!o->kind)
+        return;
+    put_mean(m, "values.train/critic_loss", sums->critic_loss, taken);
+    put_mean(m, "values.train/q_mean", sums->q_mean, taken);
+    put_mean(m, "values.train/advantage_mean", sums->advantage_mean, taken);
+    put_mean(m, "values.train/weight_mean", sums->weight_mean, taken);
+    put_mean(m, "values.train/weight_std", sums->weight_std, taken);
+    if (o->alike < 0)
+        return;
+    o->alike = sums->weight_std / (double)taken < ALIKE_STD ? o->alike + taken : 0;
+    if (o->alike < ALIKE)
+        return;
+    o->alike = -1;
+    mf_log(MF_LOG_WARN,
+           "all samples of %d minibatches weigh the same: demonstrations of one quality cannot teach clone.weight=%s; "
+           "add worse or better ones, or use clone.weight=none",
+           ALIKE, o->kind->name);
 }
 
 int mf_offline_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_offline_opts *opts,

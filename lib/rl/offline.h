@@ -37,6 +37,7 @@ struct mf_offline {
     /* of a minibatch of n: (n, O) next observations, (n, D) noise and points, (n, N) values, (n) each */
     float *next_obs, *noise, *points, *q, *next_q, *v, *next_v, *y, *mask, *v_y, *v_weight, *advantage;
     int32_t *ahead; /* (n) */
+    int64_t alike;  /* minibatches in a row whose samples all weighed the same; -1: the log has it */
     struct mf_arena arena;
 };
 
@@ -44,6 +45,9 @@ struct mf_offline {
  * learn from these observations; MF_EFORMAT: the demonstrations have no rewards. */
 int mf_offline_open(struct mf_offline *o, const struct mf_offline_opts *opts, struct mf_cloning *c, struct mf_err *err);
 void mf_offline_release(struct mf_offline *o); /* safe on a zeroed one; before the cloning's */
+/* Its metrics, train/critic_loss, .., of stats summed over the `taken` minibatches since the last call; none without an
+ * estimator. The log tells of demonstrations of one quality, which teach no more than plain cloning does. */
+void mf_offline_report(struct mf_offline *o, const struct mf_weigh_stats *sums, int64_t taken, struct mf_frame *m);
 /* Adds the estimated memory of such an estimator, and finds it: errors as above. */
 int mf_offline_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_offline_opts *opts,
                       const struct mf_cloning_opts *cloning, struct mf_memory *to, struct mf_err *err);

@@ -7,6 +7,7 @@
 # make test         the tests alone (units: build the unit tests)
 # make lint         layers, tags, headers, clang, format, shell scripts
 # make check-pypi   compare with Hydra and others, from PyPI
+# make check-cluster jobs under a Slurm on this host (root; installs it)
 # make fuzz         the decoders under libFuzzer
 # make soak         kills, failing calls and full disks at random for SECONDS=600 (strace; root for the disks)
 # make bench        this engine and PyTorch, side by side
@@ -188,6 +189,11 @@ check: setup
 check-pypi: all $(patsubst tests/pypi/%.txt,build/venv/%/made,$(wildcard tests/pypi/*.txt))
 	prove -e 'bats --tap' $(wildcard tests/pypi/*.bats)
 
+# On a slurmctld and slurmd of its own, on loopback.
+check-cluster: all
+	@pipelines/setup slurmctld slurmd slurm-client munge
+	prove -e 'bats --tap' $(wildcard tests/cluster/*.bats)
+
 build/venv/%/made: tests/pypi/%.txt
 	python3 -m venv --clear build/venv/$*
 	build/venv/$*/bin/pip install -q --disable-pip-version-check $$(sed -n 's/^# pip: //p' $<) -r $<
@@ -256,6 +262,6 @@ clean:
 	rm -rf build bin/mf-*
 
 -include $(shell find build -name '*.d' 2>/dev/null)
-.PHONY: help uninstall docs all units test check check-pypi demo setup lint bench accept compare fuzz soak install clean force
+.PHONY: help uninstall docs all units test check check-pypi check-cluster demo setup lint bench accept compare fuzz soak install clean force
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -248,6 +248,17 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
         ! pipeline sweep --gpus all env=point && told "'all' is not the number of a GPU"
 }
 
+@test "cluster: prints a job of one learner and a collector on each other node" {
+    "$ROOT/pipelines/cluster" --nodes 3 --cpus 2 --config-name=lift "policy.hidden=[8,8]" "run.name=it's" advantage.advantage_type=n_step >job.sh 2>err || { cat err; return 1; }
+    bash -n job.sh && grep -q '^#SBATCH .*--nodes=3 .*--cpus-per-task=2$' job.sh && grep -q 'mf-nstep --in "@tcp://$host:$port" "${learner\[@\]}" | mf-ppo' job.sh || return 1
+    eval "$(grep '^run=' job.sh)" && [[ $run == "outputs/it's/cluster" ]] && grep -q 'collect.sources=2 ' job.sh || return 1
+    "$ROOT/pipelines/cluster" --nodes 2 policy.steer=sac | grep -q '^ *mf-sac --in "@tcp' || return 1
+    for bad in "" "--nodes 1" "--nodes 3 --cpus x" "--nodes"; do
+        # shellcheck disable=SC2086 # words
+        run -2 "$ROOT/pipelines/cluster" $bad && [[ $output == "pipelines/cluster: --"* ]] || { echo "$bad: $output"; return 1; }
+    done
+}
+
 @test "train: a monitor dies, and the training continues; the script names it, and exits with the training's status" {
     cp -r "$ROOT/pipelines" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-film &&
         printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-film && chmod +x bin/mf-film && pipelines/train "${tiny[@]}" training.total_timesteps=600 >out 2>err &&

@@ -149,6 +149,16 @@ static int check_groups(const struct collect *c, const struct mf_policy_spec *s,
     return 0;
 }
 
+/* A replay buffer mixes rewards of many rounds, and the scale of each would be another one. */
+static int check_rewards(const struct collect *c, const struct mf_policy_spec *s, struct mf_err *err)
+{
+    if (!c->reward_scale || s->steer != MF_STEER_SAC)
+        return 0;
+    return mf_err_set(err, MF_EUSAGE,
+                      "collect.reward_scale=running changes with the rounds, and mf-sac learns from rewards of many: "
+                      "with policy.steer=sac set collect.reward_scale=none, and sac.reward_shift");
+}
+
 /* The policy's spec: that of the checkpoint, if any, overridden by the given words. */
 static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
 {
@@ -161,7 +171,7 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
         mf_log(MF_LOG_WARN,
                "the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");
     snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
-    if ((rc = check_groups(c, &spec, err)))
+    if ((rc = check_groups(c, &spec, err)) || (rc = check_rewards(c, &spec, err)))
         return rc;
     struct mf_memory m = {.keys = {[MF_MEMORY_ACTIVATIONS] = "threads",
                                    [MF_MEMORY_ROWS] = "training.num_envs and training.num_steps_per_rollout"},

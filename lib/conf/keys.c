@@ -101,7 +101,7 @@ const struct mf_key mf_keys[] = {
     {"collect.max_lag", MF_INT, "0", "[0,1]", NULL,
      "lag of the collecting policy behind the newest version; 1: collect while mf-ppo learns"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL,
-     "reward scaling; running: divide by the running standard deviation of discounted returns"},
+     "reward scaling; running: divide by the running standard deviation of discounted returns, not for mf-sac"},
     {"collect.src", MF_STR, NULL, "name", NULL, "name of this collector, if several write to one learner"},
     {"collect.sources", MF_INT, "1", "[1,65536]", NULL,
      "number of collectors that mf-ppo waits for before the first round; more may join later. The advantage stage "

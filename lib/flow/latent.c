@@ -6,12 +6,16 @@
 
 static const float low = -5, low_sac = -20, high = 2; /* of log sigma */
 
-struct mf_steering mf_latent_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs)
+struct mf_steering mf_latent_of(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val summary)
 {
-    struct mf_latent l =
-        mf_latent_actor(g, s->n_steer_hidden, s->steer_hidden, s->net.D, mf_net_summary(g, &s->net, obs));
+    const struct mf_latent l = mf_latent_actor(g, s->n_steer_hidden, s->steer_hidden, s->net.D, summary);
     return (struct mf_steering){.mean = l.mean,
                                 .std = mf_latent_std(g, l.logstd, s->steer == MF_STEER_SAC ? low_sac : low, high)};
+}
+
+struct mf_steering mf_latent_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs)
+{
+    return mf_latent_of(g, s, mf_net_summary(g, &s->net, obs));
 }
 
 struct mf_val mf_latent_noise(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_steering *l,

@@ -16,6 +16,8 @@ struct mf_steering { /* (1, D) each */
     struct mf_val mean, std;
 };
 struct mf_steering mf_latent_build(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_share *obs);
+/* The same of a summary of the observation (mf_net_summary), as an input. */
+struct mf_steering mf_latent_of(struct mf_graph *g, const struct mf_policy_spec *s, struct mf_val summary);
 /* The noise by eps ~ N(0, 1); MF_NONE: that of eps = 0. */
 struct mf_val mf_latent_noise(struct mf_graph *g, const struct mf_policy_spec *s, const struct mf_steering *l,
                               struct mf_val eps);

@@ -30,12 +30,13 @@ int mf_pi05_vision_check(const struct mf_net_spec *s, struct mf_err *err)
         const struct mf_obs *o = &s->obs.key[i];
         if (!mf_obs_is_picture(o))
             continue;
-        if (o->dim[2] != 3 || o->dim[0] != first->dim[0] || o->dim[1] != first->dim[1])
-            return mf_err_set(err, MF_EUSAGE,
-                              "policy.network=pi05 needs pictures of one size with 3 channels: %s is (%d, %d, %d), and "
-                              "%s (%d, %d, %d)",
-                              first->name, first->dim[0], first->dim[1], first->dim[2], o->name, o->dim[0], o->dim[1],
+        if (o->dim[2] != 3)
+            return mf_err_set(err, MF_EUSAGE, "policy.network=pi05 needs pictures with 3 channels: %s has %d", o->name,
                               o->dim[2]);
+        if (o->dim[0] != first->dim[0] || o->dim[1] != first->dim[1])
+            return mf_err_set(err, MF_EUSAGE,
+                              "policy.network=pi05 needs pictures of one size: %s is %d x %d pixels, and %s %d x %d",
+                              first->name, first->dim[0], first->dim[1], o->name, o->dim[0], o->dim[1]);
     }
     if (s->vit_width % s->vit_heads)
         return mf_err_set(err, MF_EUSAGE, "policy.encoder_width=%d does not divide into policy.encoder_heads=%d heads",

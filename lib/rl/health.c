@@ -76,7 +76,7 @@ static const struct rule {
     {"train/skipped", EVER_ABOVE, 0, "%.0f minibatches of an iteration had a non-finite gradient",
      "lower training.learning_rate and training.max_grad_norm"},
     {"train/dropped_rounds", EVER_ABOVE, 0, "%.0f rounds were too old and dropped",
-     "give mf-ppo and mf-collect the same collect.max_lag"},
+     "give mf-collect and the learner the same collect.max_lag"},
     {"train/approx_kl", MEAN_ABOVE, .1, "KL is %.2g: the updates are too large",
      "lower training.learning_rate or training.num_epochs, set training.target_kl"},
     {"train/kl_stop", MEAN_ABOVE, .7,
@@ -90,8 +90,6 @@ static const struct rule {
     {"train/explained_variance", MEAN_BELOW, 0,
      "the critic explains %.2g of the returns' variance: less than a constant",
      "set training.critic_warmup_steps, raise training.critic_learning_rate, or collect.reward_scale=running"},
-    {"train/value_loss", MEAN_ABOVE, 100, "the value loss is %.3g: returns are far from 1",
-     "set collect.reward_scale=running"},
     {"train/sigma_place", MEAN_ABOVE, .97, "sigma is at its upper bound (at %.2f of its range)",
      "raise policy.max_noise_std, or lower training.entropy_coef"},
     {"train/sigma_place", MEAN_BELOW, .03, "sigma is at its lower bound (at %.2f of its range)",
@@ -103,6 +101,14 @@ static const struct rule {
      "clone.normalizer)"},
 };
 
+/* Of PPO and its kin, and of SAC. */
+static const struct rule losses[] = {
+    {"train/value_loss", MEAN_ABOVE, 100, "the value loss is %.3g: returns are far from 1",
+     "set collect.reward_scale=running"},
+    {"train/value_loss", MEAN_ABOVE, 100, "the critics' loss is %.3g: their targets are far from 1",
+     "adapt sac.reward_shift, lower advantage.gamma, or scale the rewards of the environment"},
+};
+
 /* The mean of the last LATELY values, or the largest value of the run. NaN: there is no value. */
 static double measure(const struct mf_history *h, const double *v, enum how how)
 {
@@ -112,6 +118,12 @@ static double measure(const struct mf_history *h, const double *v, enum how how)
         if (!isnan(v[i]))
             sum += v[i], most = fmax(most, v[i]), n++;
     return n == 0 ? NAN : how == EVER_ABOVE ? most : sum / n;
+}
+
+/* Only SAC has a temperature. */
+static bool is_sac(const struct mf_history *h)
+{
+    return mf_history_find(h, "train/alpha");
 }
 
 static bool apply(const struct mf_history *h, const struct rule *r, FILE *to)
@@ -178,10 +190,12 @@ static bool below_start(const struct rates *r, FILE *to)
         return false;
     return fprintf(to,
                    "trouble: success is below what the run began with: %.2f of its first %.0f episodes (%.2f to %.2f), "
-                   "%.2f of its last %.0f (%.2f to %.2f); begin again from the clone with a lower "
-                   "training.learning_rate, training.clip_range, training.target_kl or policy.max_noise_std "
-                   "(policy.noise_start), and with training.critic_warmup_steps\n",
-                   was.rate, first.n, was.low, was.high, is.rate, last.n, is.low, is.high) > 0;
+                   "%.2f of its last %.0f (%.2f to %.2f); begin again from the clone with a lower %s\n",
+                   was.rate, first.n, was.low, was.high, is.rate, last.n, is.low, is.high,
+                   is_sac(r->h) ? "sac.learning_rate or policy.steer_magnitude, and a higher sac.warmup_decisions"
+                                : "training.learning_rate, training.clip_range, training.target_kl or "
+                                  "policy.max_noise_std (policy.noise_start), and with "
+                                  "training.critic_warmup_steps") > 0;
 }
 
 /* Of an environment without successes, returns tell whether it learns. */
@@ -204,12 +218,12 @@ static bool fell(const struct rates *r, FILE *to)
     if (best - now > .2)
         return fprintf(to,
                        "trouble: success fell from %.2f around iteration %.0f to %.2f; go back to a checkpoint of "
-                       "that time, with a lower training.learning_rate or training.target_kl\n",
-                       best, h->iter[at + LATELY / 2] + 1, now) > 0;
+                       "that time, with a lower %s\n",
+                       best, h->iter[at + LATELY / 2] + 1, now,
+                       is_sac(h) ? "sac.learning_rate" : "training.learning_rate or training.target_kl") > 0;
     if (best < .02 && !returns_rise(r))
-        return fprintf(to,
-                       "trouble: success stays at 0, and PPO needs an initial policy that succeeds sometimes; check "
-                       "policy.checkpoint with mf-eval, clone from more demonstrations\n") > 0;
+        return fprintf(to, "trouble: success stays at 0, and the initial policy must succeed sometimes; check "
+                           "policy.checkpoint with mf-eval, clone from more demonstrations\n") > 0;
     return false;
 }
 
@@ -235,7 +249,7 @@ static bool success(const struct mf_history *h, FILE *to)
 
 int mf_diagnose(const struct mf_history *h, FILE *to)
 {
-    int n = success(h, to);
+    int n = success(h, to) + apply(h, &losses[is_sac(h)], to);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         n += apply(h, &rules[i], to);
     return n;

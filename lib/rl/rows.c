@@ -71,6 +71,11 @@ static int check_dims(const struct mf_rollout *r, const struct mf_policy_spec *s
         if (dim[i].got != (size_t)dim[i].want)
             return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s %zu, the policy has %d", (long long)r->iter,
                               dim[i].what, dim[i].got, dim[i].want);
+    if (s->steer == MF_STEER_SAC && r->rewards_scaled)
+        return mf_err_set(err, MF_EUSAGE,
+                          "rollout %lld: mf-sac learns from 'rewards' and not from 'rewards_scaled': leave that array "
+                          "out (collect.reward_scale=none)",
+                          (long long)r->iter);
     if (s->steer == MF_STEER_SAC)
         return 0;
     size_t row = r->prev_logprobs->count / (r->T * r->N);

@@ -18,8 +18,6 @@
 #include "rl/sac_priv.h"
 #include "run/runs.h"
 
-static const float logstd_low = -20, logstd_high = 2;
-
 /* ---- graphs ---- */
 
 static struct mf_qnet critics_of(const struct mf_sac *s, const char *prefix)
@@ -51,8 +49,7 @@ static struct mf_steering actor(const struct mf_sac *s, struct mf_sac_net *m)
     const struct mf_policy_spec *spec = &s->policy->spec;
     m->obs = mf_input(m->g, 1, s->F);
     m->eps = mf_input(m->g, 1, s->D);
-    const struct mf_latent l = mf_latent_actor(m->g, spec->n_steer_hidden, spec->steer_hidden, s->D, m->obs);
-    const struct mf_steering a = {l.mean, mf_latent_std(m->g, l.logstd, logstd_low, logstd_high)};
+    const struct mf_steering a = mf_latent_of(m->g, spec, m->obs);
     m->logpi = mf_reduce(m->g, mf_latent_logpi(m->g, a.mean, a.std, m->eps), MF_NONE, MF_REDUCE_ALL, 1, 1, 0, 1);
     return a;
 }
@@ -247,7 +244,7 @@ void mf_sac_publish(struct mf_sac *s)
     copy_actor(s, true);
 }
 
-/* ---- files: FOLDER/NNNNNN.state.safetensors, and the rounds of the replay buffer ---- */
+/* ---- files: FOLDER/state.NNNNNN.safetensors, and the rounds of the replay buffer ---- */
 
 enum { STATES_KEPT = 2 }; /* a run may end between a state and its checkpoint */
 

@@ -148,12 +148,12 @@ static struct mf_rng numbers(const struct mf_sac *s, int what, int64_t step)
     return mf_rng_at((uint64_t)s->opts.seed, MF_RNG_SAC, (uint32_t)what, (uint32_t)(step >> 32), (uint32_t)step);
 }
 
-static bool gather(struct mf_sac *s, struct minibatch *b, struct mf_rng rng, bool successors)
+/* Some row has a successor. */
+static void gather(struct mf_sac *s, struct minibatch *b, struct mf_rng rng, bool successors)
 {
     const struct mf_replay *r = &s->replay;
     const size_t O = (size_t)r->O, D = (size_t)s->D, X = (size_t)s->X;
-    if (!mf_replay_draw(r, &rng, b->B, b->at, b->next))
-        return false;
+    mf_replay_draw(r, &rng, b->B, b->at, b->next);
     for (size_t i = 0; i < b->B; i++) {
         const size_t at = b->at[i];
         memcpy(b->obs + i * O, r->obs + at * O, O * sizeof(float));
@@ -165,7 +165,6 @@ static bool gather(struct mf_sac *s, struct minibatch *b, struct mf_rng rng, boo
         b->reward[i] = r->reward[at];
         b->end[i] = r->flags[at] & MF_ROW_END;
     }
-    return true;
 }
 
 static void scale(float *to, const float *from, size_t n, double by)
@@ -249,8 +248,7 @@ static int step(struct mf_sac *s, struct minibatch *b, struct mf_sac_stats *st, 
     const bool na = s->opts.form == MF_SAC_NA;
     const double alpha = exp(s->log_alpha);
     double loss = 0;
-    if (!gather(s, b, numbers(s, DRAW, s->steps), true))
-        return mf_err_set(err, MF_EFORMAT, "no decision of the replay buffer has a successor or an end");
+    gather(s, b, numbers(s, DRAW, s->steps), true);
     int rc = summarize(s, b->B, b->obs, b->summary, err);
     if (rc || (rc = summarize(s, b->B, b->obs_next, b->summary_next, err)) || (rc = targets(s, b, alpha, err)))
         return rc;
@@ -285,9 +283,12 @@ static int distill(struct mf_sac *s, struct minibatch *b, struct mf_sac_stats *s
 
 /* ---- a round ---- */
 
-/* The gradient steps that are due after so many decisions. */
+/* The gradient steps that are due after so many decisions; later where none has a successor or an end yet. */
 static int64_t due(const struct mf_sac *s)
 {
+    struct mf_rng unused = numbers(s, DRAW, s->steps);
+    if (!mf_replay_draw(&s->replay, &unused, 0, NULL, NULL))
+        return s->steps;
     const int64_t decisions = s->seen - s->opts.warmup_decisions;
     return decisions > 0 ? (int64_t)floor((double)decisions * s->opts.updates) : 0;
 }

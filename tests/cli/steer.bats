@@ -129,5 +129,12 @@ off=(policy.steer=sac 'policy.steer_hidden=[24,16]' 'sac.critic_hidden=[32,32]' 
         refuses 2 'mf-sac trains the latent actor of policy.steer=sac' mf-sac --in adv.mf run.dir=x &&
         refuses 2 'a round of 192 decisions exceeds sac.replay_decisions=100' mf-sac --in s.mf run.dir=y sac.replay_decisions=100 &&
         refuses 1 'more than the machine has: lower sac.replay_decisions' mf-sac --in s.mf run.dir=z sac.replay_decisions=40000000000 &&
-        refuses 2 'sac.critic_hidden needs 1 to' mf-sac --in s.mf run.dir=v 'sac.critic_hidden=[]'
+        refuses 2 'sac.critic_hidden needs 1 to' mf-sac --in s.mf run.dir=v 'sac.critic_hidden=[]' &&
+        refuses 2 'set collect.reward_scale=none, and sac.reward_shift' mf-collect "${off[@]}" collect.reward_scale=running run.dir=u
+}
+
+@test "rounds of one decision: no gradient step before a decision has a successor, and those that are due then" {
+    sac a training.num_steps_per_rollout=1 sac.warmup_decisions=0 training.total_timesteps=256 && mf-view a.mf |
+        jq -es 'map(select(.mf == "metrics").values["train/minibatches"]) | .[0] == 0 and .[1] == 6 and .[2] == 3' >/dev/null ||
+        { mf-view a.mf | jq -c 'select(.mf == "metrics").values["train/minibatches"]'; return 1; }
 }

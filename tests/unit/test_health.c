@@ -205,6 +205,36 @@ static void test_cloning(void)
     }
 }
 
+/* What SAC has no key for is no cure of its runs. */
+static void test_sac(void)
+{
+    char text[2][2000] = {""};
+    for (int falls = 0; falls < 2; falls++) {
+        struct mf_history h = {.fd = -1};
+        struct mf_err err;
+        for (int i = 0; i < 60; i++) {
+            struct mf_frame *f = mf_frame_new(MF_METRICS);
+            mf_frame_set_int(f, "iter", i);
+            mf_frame_set_int(f, "step", i);
+            mf_frame_set_num(f, "time", i);
+            mf_frame_set_num(f, "values.train/alpha", .1);
+            mf_frame_set_num(f, "values.train/value_loss", 1000);
+            if (falls)
+                mf_frame_set_num(f, "values.rollout/episodes", 70);
+            mf_frame_set_num(f, "values.rollout/success_once", i < 30 ? .9 : .2);
+            mf_history_take(&h, f, &err);
+            mf_frame_free(f);
+        }
+        FILE *to = fmemopen(text[falls], sizeof text[falls], "w");
+        const int n = mf_diagnose(&h, to);
+        fclose(to);
+        ok(n == 2 && strstr(text[falls], "sac.learning_rate") && strstr(text[falls], "sac.reward_shift") &&
+               !strstr(text[falls], "training.") && !strstr(text[falls], "collect."),
+           "a run of mf-sac is told its own keys");
+        mf_history_close(&h);
+    }
+}
+
 int main(void)
 {
     test_shares();
@@ -213,5 +243,6 @@ int main(void)
     test_below_clone();
     test_no_success();
     test_collapse();
+    test_sac();
     return done();
 }

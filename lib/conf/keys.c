@@ -74,6 +74,7 @@ const struct mf_key mf_keys[] = {
 #define SPEC(key, name, member, learned, type, ...) KEY(key, type, __VA_ARGS__)
 #define STEP(key, member, type, ...)                KEY(key, type, __VA_ARGS__)
 #define PROMPT(key, member, type, ...)              KEY(key, type, __VA_ARGS__)
+#define PICTURE(key, member, type, ...)             KEY(key, type, __VA_ARGS__)
 #define FPO(key, member, type, ...)                 KEY(key, type, __VA_ARGS__)
 #define STEER(key, member, type, ...)               KEY(key, type, __VA_ARGS__)
 #define SIZE(key, member, learned, type, ...)       KEY(key, type, __VA_ARGS__)

@@ -12,7 +12,8 @@ struct batch {
     struct mf_served *s;
     struct mf_slots *r; /* of the current call, like the following */
     int n_servers;
-    uint8_t *which; /* (N) */
+    struct mf_resizer pictures; /* the observations as the servers have them */
+    uint8_t *which;             /* (N) */
     const float *actions;
     bool autoreset;
     void **state; /* (N) what save fills */
@@ -46,7 +47,7 @@ static int fill_make(const struct batch *b, const struct mf_server *w, struct mf
     mf_frame_set_int(f, "max_steps", o->max_steps);
     mf_frame_set_int(f, "seed", (int64_t)o->seed);
     mf_frame_set_str(f, "purpose", o->reset_purpose == MF_RNG_EVAL_RESET ? "eval" : "train");
-    return mf_talk_put_obs(f, "obs", &o->obs, -1, NULL, err);
+    return mf_talk_put_obs(f, "obs", &b->pictures.from, -1, NULL, err);
 }
 
 /* The episodes to start, with a seed for each. */
@@ -122,7 +123,7 @@ static int take_reset(struct batch *b, const struct mf_server *w, const struct m
     int rc = mf_alloc((void **)&rows, n * O * sizeof *rows, "observations of a reset", err);
     if (rc)
         return rc;
-    rc = mf_talk_get_obs(f, "obs", &r->o.obs, w->count, rows, err);
+    rc = mf_talk_get_obs(f, "obs", &r->o.obs, &b->pictures, w->count, rows, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         size_t env = (size_t)w->first + i;
         if (!b->which[env])
@@ -178,8 +179,8 @@ static int take_step(struct batch *b, const struct mf_server *w, const struct mf
         mf_talk_get(f, "n_exec", MF_I32, 1, dim, &n_exec, err) ||
         mf_talk_get(f, "terminated", MF_U8, 1, dim, &terminated, err) ||
         mf_talk_get(f, "truncated", MF_U8, 1, dim, &truncated, err) ||
-        mf_talk_get_obs(f, "obs", &r->o.obs, w->count, r->obs + first * O, err) ||
-        (final && mf_talk_get_obs(f, "final", &r->o.obs, w->count, r->final_obs + first * O, err)))
+        mf_talk_get_obs(f, "obs", &r->o.obs, &b->pictures, w->count, r->obs + first * O, err) ||
+        (final && mf_talk_get_obs(f, "final", &r->o.obs, &b->pictures, w->count, r->final_obs + first * O, err)))
         return err->code;
     if (take_tasks(b, w, f, true, err))
         return err->code;
@@ -247,7 +248,8 @@ static int fill_states(const struct batch *b, const struct mf_server *w, struct 
 
 static int take_loaded(struct batch *b, const struct mf_server *w, const struct mf_frame *f, struct mf_err *err)
 {
-    int rc = mf_talk_get_obs(f, "obs", &b->r->o.obs, w->count, b->r->obs + (size_t)w->first * (size_t)b->r->O, err);
+    int rc = mf_talk_get_obs(f, "obs", &b->r->o.obs, &b->pictures, w->count,
+                             b->r->obs + (size_t)w->first * (size_t)b->r->O, err);
     return rc ? rc : take_tasks(b, w, f, true, err);
 }
 
@@ -402,11 +404,23 @@ static int load_rows(void *self, struct mf_slots *r, const void *const *state, c
 static void free_batch(void *self)
 {
     struct batch *b = self;
+    mf_resizer_release(&b->pictures);
     free(b->which);
     free(b);
 }
 
 static const struct mf_stepper_kind kind = {reset_rows, step_rows, expert, save_rows, load_rows, free_batch};
+
+/* The observed keys with the servers' sizes of pictures. */
+static struct mf_layout sent(const struct mf_slots *r)
+{
+    struct mf_layout l = {0};
+    for (int i = 0; i < r->o.obs.n; i++) {
+        const struct mf_obs *o = &r->o.obs.key[i], *own = &r->o.env->obs[mf_env_key(r->o.env, o->name)];
+        mf_layout_add(&l, mf_obs_is_resizable(o) ? own : o);
+    }
+    return l;
+}
 
 int mf_served_new(struct mf_stepper *out, const struct mf_slots *r, struct mf_err *err)
 {
@@ -415,7 +429,9 @@ int mf_served_new(struct mf_stepper *out, const struct mf_slots *r, struct mf_er
     b->s = r->o.env->served;
     b->r = &rows;
     b->which = mf_xcalloc((size_t)r->N, 1);
-    int rc = mf_served_start(b->s, r->N, &b->n_servers, err);
+    const struct mf_layout from = sent(r);
+    int rc = mf_resizer_init(&b->pictures, &from, &r->o.obs, r->o.turn, err);
+    rc = rc ? rc : mf_served_start(b->s, r->N, &b->n_servers, err);
     for (int i = 0; rc == 0 && i < b->n_servers; i++) {
         int64_t first = (int64_t)r->N * i / b->n_servers, end = (int64_t)r->N * (i + 1) / b->n_servers;
         b->s->server[i].first = (int)first;

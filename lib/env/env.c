@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/resize.h"
 #include "env/opengl.h"
 #include "base/text.h"
 #include "env/served.h"
@@ -21,6 +22,7 @@ const struct mf_bind mf_env_binds[] = {{"env.name", offsetof(struct mf_env_opts,
                                        {"env.num_points", offsetof(struct mf_env_opts, num_points)},
                                        {"env.image_size", offsetof(struct mf_env_opts, image_size)},
                                        {"env.renderer", offsetof(struct mf_env_opts, renderer)},
+                                       {"policy.image_size", offsetof(struct mf_env_opts, policy_side)},
                                        {"env.suite", offsetof(struct mf_env_opts, suite)},
                                        {"policy.tokenizer", offsetof(struct mf_env_opts, tokenizer)},
                                        {"policy.prompt_length", offsetof(struct mf_env_opts, prompt_length)},
@@ -252,7 +254,8 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
     const struct mf_obs *own = key < 0 ? NULL : &env->obs[key];
     if (!own)
         return mf_err_set(err, MF_EUSAGE, "environment %s has no observation '%s'", env->name, as->name);
-    const bool cloud = mf_obs_is_cloud(own) && !env->served, drawn = is_drawn(env, own);
+    const bool cloud = mf_obs_is_cloud(own) && !env->served;
+    const bool drawn = is_drawn(env, own) || (env->served && mf_obs_is_resizable(own));
     const bool tokens = is_spoken(env, own) && mf_words_any_length(env->words) && as->dim[0] <= MF_PROMPT_MAX;
     bool same = own->u8 == as->u8;
     for (int i = drawn ? 2 : cloud || tokens; i < MF_OBS_RANK; i++)

@@ -100,6 +100,7 @@ struct mf_env_opts {
     int renderer;                         /* enum mf_renderer, opengl.h, of all images that this process draws */
     int64_t workers, restarts;            /* exec: processes, 0: one per core; maximum restarts of each */
     double timeout;                       /* timeout of a request, s */
+    int64_t policy_side;                  /* side of the color pictures that the policy reads; 0: as they are */
     const char *suite;                    /* of its tasks; NULL: the first */
     const char *tokenizer;                /* SentencePiece model of the observation "tokens"; NULL: without it */
     int64_t prompt_length;                /* its ids; 0: as in the checkpoint, else MF_PROMPT_LENGTH */
@@ -141,7 +142,8 @@ int32_t mf_env_count(int32_t saved);                        /* a step count from
 int mf_env_key(const struct mf_env *env, const char *name); /* index in obs; -1: no such key */
 /* MF_EUSAGE if the environment does not have this observation with this type and shape. The number of points of a cloud
  * and the side of a picture may differ: a built-in environment has 1 to MF_POINTS_MAX, and draws MF_SIDE_MIN to
- * MF_SIDE_MAX. Checked before observing, since a layout may come from another process. */
+ * MF_SIDE_MAX, to which a server's color pictures are resized. Checked before observing, since a layout may come from
+ * another process. */
 int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_err *err);
 /* obs (l->dim), but for the pictures that the environment draws, which are up to its `picture`, and tokens, which are
  * up to mf_words_put. */

@@ -16,6 +16,11 @@ int mf_slots_init(struct mf_slots *r, const struct mf_vec_opts *o, struct mf_err
         rc = mf_env_shows(o->env, &o->obs.key[i], err);
     if (rc)
         return rc;
+    if (o->turn && !o->env->served && mf_layout_pictures(&r->o.obs))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "policy.turn_images=true: env=%s draws pictures that are upright, and only a server's are turned",
+            o->env->name);
     if (!o->max_steps)
         r->o.max_steps = o->env->max_steps;
     r->O = r->o.obs.dim;

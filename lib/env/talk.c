@@ -123,11 +123,11 @@ int mf_talk_put_obs(struct mf_frame *f, const char *prefix, const struct mf_layo
     return 0;
 }
 
-int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, float *rows,
-                    struct mf_err *err)
+int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l, struct mf_resizer *r,
+                    int n, float *rows, struct mf_err *err)
 {
     for (int k = 0; k < l->n; k++) {
-        const struct mf_obs *o = &l->key[k];
+        const struct mf_obs *o = &r->from.key[k];
         char name[MF_NAME_MAX];
         size_t dim[MF_RANK_MAX];
         const void *from;
@@ -144,8 +144,8 @@ int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct m
             return rc;
         const size_t bytes = (size_t)mf_obs_count(o) * (sent.u8 ? 1 : sizeof *rows);
         for (size_t i = 0; i < (size_t)n; i++)
-            mf_obs_pack(&sent, (const char *)from + i * bytes, rows + i * (size_t)l->dim);
-        rows += mf_obs_size(o);
+            mf_resizer_pack(r, k, &sent, (const char *)from + i * bytes, rows + i * (size_t)l->dim);
+        rows += mf_obs_size(&l->key[k]);
     }
     return 0;
 }

@@ -9,6 +9,7 @@
 #define MF_ENV_TALK_H
 
 #include "base/layout.h"
+#include "base/resize.h"
 #include "stream/frame.h"
 #include "wire/rpc.h"
 
@@ -29,8 +30,9 @@ int mf_talk_get(const struct mf_frame *f, const char *name, enum mf_dtype dtype,
 /* n rows of l->dim floats. n < 0: one row without the leading dimension. */
 int mf_talk_put_obs(struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, const float *rows,
                     struct mf_err *err);
-int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l, int n, float *rows,
-                    struct mf_err *err);
+/* Pictures arrive as in r->from, and are resized. */
+int mf_talk_get_obs(const struct mf_frame *f, const char *prefix, const struct mf_layout *l, struct mf_resizer *r,
+                    int n, float *rows, struct mf_err *err);
 enum { MF_PICTURE_MAX = 4096 }; /* pixels of a side */
 /* The array `image`: uint8 (n, C, height, width, 3). */
 int mf_talk_get_pictures(const struct mf_frame *f, int n, int C, int *width, int *height, const uint8_t **rgb,

@@ -32,6 +32,7 @@ struct mf_vec_opts {
     int max_steps;        /* 0: the environment's default */
     int trail;            /* number of observations to keep from within a decision, before the last: n_obs_steps - 1 */
     int shift; /* pixels by which pictures are moved at random, each observation by a draw of its own; 0: as they are */
+    bool turn; /* color pictures of a server by 180 degrees */
     struct mf_affine state; /* of the state in the prompts of an environment with tokens; scale NULL: they hold none */
     float expert_error;     /* scale of the expert's errors, as env->expert has it */
     uint64_t seed;

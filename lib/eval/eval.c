@@ -144,6 +144,7 @@ int mf_eval(const struct mf_eval_opts *o, const struct mf_policy *p, struct mf_s
                                 .threads = o->threads,
                                 .first_env = g.first,
                                 .max_steps = o->max_steps,
+                                .turn = p->spec.turn_images,
                                 .state = mf_policy_state(p),
                                 .seed = o->seed,
                                 .reset_purpose = MF_RNG_EVAL_RESET,

@@ -1,5 +1,6 @@
 #include "eval/policy_in.h"
 
+#include "base/resize.h"
 #include "env/words.h"
 #include "flow/checkpoint.h"
 
@@ -39,7 +40,16 @@ int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct 
         mf_env_points(env, obs, (int)eo->num_points);
     if (rc == 0)
         mf_env_side(env, obs, (int)eo->image_size);
-    return rc ? rc : check_sizes(obs, env, eo, err);
+    if (rc || (rc = check_sizes(obs, env, eo, err)))
+        return rc;
+    if (eo->policy_side && eo->image_size && eo->policy_side != eo->image_size)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "policy.image_size=%lld and env.image_size=%lld: env=%s draws pictures in the policy's size, so "
+            "leave env.image_size out",
+            (long long)eo->policy_side, (long long)eo->image_size, env->name);
+    mf_layout_side(obs, (int)eo->policy_side);
+    return 0;
 }
 
 int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const struct mf_env_opts *eo,

@@ -202,6 +202,15 @@ static void place(struct mf_dataset *w, size_t batch, struct mf_arena *a)
     w->scratch = w->p ? mf_arena_take(a, mf_shift_room(&w->p->spec.obs), sizeof *w->scratch) : NULL;
 }
 
+/* The columns behind the actions are the policy's observations. */
+static int open_pictures(struct mf_dataset *w, struct mf_err *err)
+{
+    struct mf_layout from = {0};
+    for (int k = 1; k < w->d->n_columns; k++)
+        mf_layout_add(&from, &w->d->column[k].is);
+    return mf_resizer_init(&w->pictures, &from, &w->p->spec.obs, w->p->spec.turn_images, err);
+}
+
 int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
                     int shift, size_t batch, struct mf_err *err)
 {
@@ -222,7 +231,7 @@ int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_d
                           (long long)(begin + rest + 1), (long long)before, (long long)after);
     place(w, batch, &w->arena);
     int rc = mf_arena_alloc(&w->arena, "the indices of samples", err);
-    if (rc)
+    if (rc || (rc = open_pictures(w, err)))
         return rc;
     place(w, batch, &w->arena);
     for (size_t i = 0; i < d->n_demos; i++)
@@ -232,6 +241,7 @@ int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_d
 
 void mf_dataset_close(struct mf_dataset *w)
 {
+    mf_resizer_release(&w->pictures);
     mf_arena_release(&w->arena);
     *w = (struct mf_dataset){0};
 }
@@ -256,9 +266,10 @@ static size_t demo_of(const struct mf_dataset *w, size_t sample)
 
 /* Copies `steps` steps of a column into flat observations, `stride` floats apart, from step t of a demonstration on.
  * Steps outside the demonstration repeat its first or last one. */
-static int take(struct mf_demos *d, int column, size_t demo, int64_t t, int steps, float *to, size_t stride,
+static int take(struct mf_dataset *w, int column, size_t demo, int64_t t, int steps, float *to, size_t stride,
                 struct mf_err *err)
 {
+    struct mf_demos *d = w->d;
     const struct mf_demo_column *k = &d->column[column];
     const char *rows = NULL;
     size_t at = 0, n = 0; /* `rows` holds [at, at + n) */
@@ -269,7 +280,11 @@ static int take(struct mf_demos *d, int column, size_t demo, int64_t t, int step
             if (rc)
                 return rc;
         }
-        mf_obs_pack(&k->is, rows + ((size_t)now - at) * k->bytes, to);
+        const void *row = rows + ((size_t)now - at) * k->bytes;
+        if (column == MF_DEMO_ACTIONS)
+            mf_obs_pack(&k->is, row, to);
+        else
+            mf_resizer_pack(&w->pictures, column - 1, &k->is, row, to);
     }
     return 0;
 }
@@ -319,14 +334,14 @@ static int gather(struct mf_dataset *w, size_t n, const uint32_t *index, const i
         for (size_t i = 0; i < n; i++) {
             size_t sample = w->sort[i] >> 32, place = w->sort[i] & UINT32_MAX, demo = demo_of(w, sample);
             int64_t t = w->begin + (int64_t)(sample - w->first[demo]);
-            int rc = k == MF_DEMO_ACTIONS ? take(d, k, demo, t - s->action_offset, s->horizon, actions + place * D,
+            int rc = k == MF_DEMO_ACTIONS ? take(w, k, demo, t - s->action_offset, s->horizon, actions + place * D,
                                                  (size_t)mf_action_width(s), err)
-                                          : take(d, k, demo, t + 1 - s->n_obs_steps + (ahead ? ahead[place] : 0),
+                                          : take(w, k, demo, t + 1 - s->n_obs_steps + (ahead ? ahead[place] : 0),
                                                  s->n_obs_steps, obs + place * O + at, (size_t)s->obs.dim, err);
             if (rc)
                 return rc;
         }
-        at += k == MF_DEMO_ACTIONS ? 0 : (size_t)mf_obs_size(&d->column[k].is);
+        at += k == MF_DEMO_ACTIONS ? 0 : (size_t)mf_obs_size(&s->obs.key[k - 1]);
     }
     return 0;
 }

@@ -12,6 +12,7 @@
 #define MF_FLOW_DATASET_H
 
 #include "base/mem.h"
+#include "base/resize.h"
 #include "base/shift.h"
 #include "demos/demos.h"
 #include "flow/policy.h"
@@ -42,7 +43,8 @@ struct mf_dataset {
     struct mf_demos *d;
     int64_t begin;         /* the step of a demonstration's first sample */
     struct mf_shift shift; /* of its pictures */
-    uint64_t seed;         /* of the minibatch drawn last, and its number: of the shifts, too */
+    struct mf_resizer pictures;
+    uint64_t seed; /* of the minibatch drawn last, and its number: of the shifts, too */
     int64_t step;
     float *scratch;
     size_t *first;           /* (n_demos + 1) first sample of each demonstration; then n */

@@ -29,6 +29,9 @@ const struct mf_spec_field mf_spec_fields[] = {
 #define PROMPT(key, member, type, def, choice, ...)                                                                    \
     {#key, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .learned = true, .prompt = true, .absent = def},
 #include "conf/policy.inc"
+#define PICTURE(key, member, type, def, choice, ...)                                                                   \
+    {#key, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .learned = true, .picture = true, .absent = def},
+#include "conf/policy.inc"
 #define FPO(key, member, type, def, choice, ...)                                                                       \
     {#key, "policy." #key, MF_SPEC_##type, AT_##type(, member), choice, .learned = false, .fpo = true},
 #include "conf/policy.inc"
@@ -62,8 +65,8 @@ const struct mf_spec_field *mf_spec_next(const struct mf_policy_spec *s, const s
     const struct mf_net *net = s->net.net;
     for (f = f ? f + 1 : mf_spec_fields; f < mf_spec_fields + mf_spec_n; f++)
         if ((!f->size || f->size & sizes_of(&s->net)) && (!f->step || (net && net->step_size)) &&
-            (!f->prompt || mf_layout_column(&s->obs, MF_OBS_TOKENS) >= 0) && (!f->fpo || mf_policy_is_fpo(s)) &&
-            (!f->steer || s->steer || f->at == AT(steer)) &&
+            (!f->prompt || mf_layout_find(&s->obs, MF_OBS_TOKENS)) && (!f->picture || mf_layout_pictures(&s->obs)) &&
+            (!f->fpo || mf_policy_is_fpo(s)) && (!f->steer || s->steer || f->at == AT(steer)) &&
             (f->form != MF_SPEC_ENCODER || mf_layout_pictures(&s->obs)))
             return f;
     return NULL;

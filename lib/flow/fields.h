@@ -30,6 +30,7 @@ struct mf_spec_field {
     uint64_t size;      /* its MF_SIZE: only networks that read it have it; 0: every policy */
     bool step;          /* only networks with a step size have it */
     bool prompt;        /* only policies that read tokens have it */
+    bool picture;       /* only policies that read pictures have it */
     bool fpo;           /* only policies with an objective of FPO have it */
     bool steer;         /* only policies with policy.steer have it, but for that field itself */
     const char *absent; /* its text if a file or a head lacks it; NULL: it is mandatory */

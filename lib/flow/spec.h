@@ -36,6 +36,7 @@ struct mf_policy_spec {
 #define SPEC(key, name, member, learned, type, ...) MF_FIELD_##type(member)
 #define STEP(key, member, type, ...)                MF_FIELD_##type(member)
 #define PROMPT(key, member, type, ...)              MF_FIELD_##type(member)
+#define PICTURE(key, member, type, ...)             MF_FIELD_##type(member)
 #define FPO(key, member, type, ...)                 MF_FIELD_##type(member)
 #define STEER(key, member, type, ...)               MF_FIELD_##type(member)
 #define WIDTHS(key, member, ...)                    MF_FIELD_INTS(member)

@@ -12,6 +12,7 @@ const struct mf_bind mf_policy_binds[] = {
 #define SPEC(key, ...) {"policy." #key, MF_BIND_NONE},
 #define STEP           SPEC
 #define PROMPT         SPEC
+#define PICTURE        SPEC
 #define FPO            SPEC
 #define STEER          SPEC
 #define SIZE           SPEC
@@ -162,7 +163,8 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
         return mf_err_set(err, MF_EUSAGE, "the observation '%s' is %s in %.150s, and %s in the environment: %s",
                           was->name, mf_obs_shape(was, was_text), name, mf_obs_shape(is, is_text),
                           mf_obs_is_picture(was) && was->u8 == is->u8 && was->dim[2] == is->dim[2]
-                              ? "leave env.image_size to the checkpoint, or give its server that size"
+                              ? "leave env.image_size to the checkpoint, give its server that size, or "
+                                "policy.image_size"
                               : "give the environment, or its server, the settings of the training");
     mf_spec_text(s, f, x);
     if (f->form == MF_SPEC_OBS && reordered(&s->obs, &asked->obs))

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/resize.h"
 #include "env/words.h"
 #include "nn/net.h"
 
@@ -92,6 +93,7 @@ int mf_demos_show(const struct mf_demos *d, const char *path, const struct mf_en
                               "%s has %d observations and a policy reads at most %d: choose by policy.obs_keys or env",
                               path, d->n_columns - 1, MF_OBS_KEYS);
     }
+    mf_layout_side(obs, (int)env->policy_side);
     mf_words_unread(env, obs);
     return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/resize.h"
 #include "env/words.h"
 #include "flow/policy.h"
 #include "flow/spec_keys.h"
@@ -48,7 +49,7 @@ int mf_import_in(struct mf_import *im, const struct mf_import_in *in, const char
     if (env) {
         rc = observe(im, in, env, &obs, err);
         if (!rc)
-            mf_env_side(env, &obs, (int)in->env->image_size);
+            mf_env_side(env, &obs, (int)in->env->image_size), mf_layout_side(&obs, (int)in->env->policy_side);
         w.A = env->action_dim;
         w.tokenizer = mf_words_digest(env->words);
         w.pieces = mf_words_pieces(env->words);

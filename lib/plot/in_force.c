@@ -14,6 +14,7 @@ static const struct {
 #define SPEC(key, name, ...) {#name, "policy." #key},
 #define STEP(key, ...)       {#key, "policy." #key},
 #define PROMPT               STEP
+#define PICTURE              STEP
 #define FPO                  STEP
 #define STEER                STEP
 #define SIZE                 STEP

@@ -66,6 +66,7 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
     *a = (struct mf_actor){.opts = *opts, .policy = p, .sampler = s};
     mf_scale_init(&a->scale);
     a->opts.vec.trail = p ? p->spec.n_obs_steps - 1 : 0;
+    a->opts.vec.turn = p && p->spec.turn_images;
     a->opts.vec.state = p ? mf_policy_state(p) : (struct mf_affine){NULL, NULL};
     int rc = mf_vec_new(&a->vec, &a->opts.vec, err);
     if (rc || (rc = mf_episodes_init(&a->episodes, opts->vec.N, err)))

@@ -377,3 +377,21 @@ PY
     run -3 mf-eval run env=exec env.command='/usr/bin/python3 talker.py 7' eval.num_episodes=4
     [[ $output == *"task["*"is 7, and it has 2 tasks"* ]]
 }
+
+@test "pictures of demonstrations and of a server are resized to policy.image_size, and turned" {
+    words=('policy.obs_keys=[gripper,image]' policy.encoder=nature 'policy.encoder_channels=[4,4,4]' policy.encoder_output_dim=8 'policy.hidden=[8,8,8]')
+    mf-collect env=blocks collect.actor=expert collect.episodes=4 env.image_size=60 "${words[@]}" 2>log | mf-record demos.hdf5 2>>log >/dev/null
+    mf-bc clone.dataset=demos.hdf5 "${words[@]}" policy.image_size=40 policy.turn_images=true clone.steps=5 run.dir=clone >bc.mf 2>>log || cat log
+    [[ $(mf-ckpt show clone) =~ spec.obs\ +4:gripper,40x40x3u8:image.*spec.turn_images\ +true ]]
+    run -2 mf-eval clone eval.num_episodes=2
+    [[ $output == *"policy.turn_images=true: env=blocks draws pictures that are upright"* ]]
+    words=(policy.checkpoint=clone env=exec env.workers=1 env.command='mf-env blocks env.image_size=60')
+    run -2 mf-eval "${words[@]}" eval.num_episodes=2 policy.image_size=0
+    [[ $output == *"'image' is uint8 (40, 40, 3) in "*"(60, 60, 3) in the environment"*"policy.image_size"* ]]
+    words+=(policy.image_size=40)
+    run -0 mf-eval "${words[@]}" eval.num_episodes=2
+    words+=(training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=60)
+    mf-collect "${words[@]}" run.dir=run 2>>log | tee in.mf | mf-gae 2>>log | mf-ppo "${words[@]}" 2>>log >out.mf || cat log
+    mf-view out.mf | jq -es 'map(select(.mf == "metrics").values["train/logratio_gap"]) | length > 1 and all(.[]; . == 0)'
+    [[ $(mf-view in.mf | jq -c 'select(.mf == "rollout").arrays["obs/image"].shape' | sort -u) == '[4,2,1,40,40,3]' ]]
+}

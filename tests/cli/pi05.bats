@@ -118,9 +118,9 @@ mf-bc|clone.dataset=demos.hdf5|policy.tokenizer has 416 tokens
 mf-collect|env=blocks run.dir=x|policy.tokenizer has 416 tokens
 END
     mf-bc clone.dataset=demos.hdf5 policy.checkpoint=clone policy.weights=raw training.freeze_encoder=true clone.steps=2 clone.batch_size=8 run.dir=expert \
-        "${words[@]}" >/dev/null 2>err && mf-ckpt diff clone expert >diff || { cat err; return 1; }
-    grep -q "^paligemma_with_expert.gemma_expert.*max difference" diff && ! grep -q "^paligemma_with_expert.paligemma.*max difference" diff &&
-        grep -q "^opt/paligemma_with_expert.paligemma.*only in the first" diff && grep -q "^frozen .* encoder" diff || { head diff; return 1; }
+        "${words[@]}" >/dev/null 2>err && mf-ckpt diff clone expert >changes || { cat err; return 1; }
+    grep -q "^paligemma_with_expert.gemma_expert.*max difference" changes && ! grep -q "^paligemma_with_expert.paligemma.*max difference" changes &&
+        grep -q "^opt/paligemma_with_expert.paligemma.*only in the first" changes && grep -q "^frozen .* encoder" changes || { head diff; return 1; }
     words+=(policy.checkpoint=clone training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=250 training.batch_size=16)
     for extra in "policy.noise_method=flow_sde policy.denoise=single policy.objective=step" training.rfc_coef=.05 'policy.objective=fpo training.freeze_encoder=true' policy.steer=ppo; do
         # shellcheck disable=SC2086 # several words

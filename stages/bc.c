@@ -264,6 +264,13 @@ static int emit_head(struct mf_run *run, struct bc *b, struct mf_err *err)
     return rc;
 }
 
+/* Rank 0 has written, for which the others wait without limit. */
+static int rejoin(const struct mf_run *run, struct mf_err *err)
+{
+    bool written = mf_run_leads(run);
+    return mf_run_share(run, &written, sizeof written, err);
+}
+
 static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
@@ -271,11 +278,11 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
     b->opts.ranks = mf_run_ranks(run);
     b->saved_at = b->shown_at = mf_now();
     int rc = read_data(run, b, err);
-    if (rc || (rc = open_folder(run, b, err)))
+    if (rc || (rc = mf_ranks_await(b->opts.ranks, err)) || (rc = open_folder(run, b, err)) ||
+        (rc = mf_ranks_await(b->opts.ranks, err)) || (rc = compare(b, err)))
         return rc;
-    if ((rc = compare(b, err)))
-        return rc;
-    return mf_run_leads(run) ? emit_head(run, b, err) : 0;
+    rc = mf_run_leads(run) ? emit_head(run, b, err) : 0;
+    return rc ? rc : rejoin(run, err);
 }
 
 /* At most one row or line per second, as a stretch takes less. */
@@ -323,6 +330,16 @@ static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stat
     return rc;
 }
 
+static int record(struct mf_run *run, struct bc *b, const struct mf_cloning_stats *seen, int64_t taken, double seconds,
+                  struct mf_err *err)
+{
+    const bool leads = mf_run_leads(run);
+    int rc = leads && taken ? report(run, b, seen, taken, seconds, err) : 0;
+    if (rc == 0 && leads && mf_now() - b->saved_at > SAVE_SECONDS)
+        rc = save(b, err);
+    return rc ? rc : rejoin(run, err);
+}
+
 static int work(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct bc *b = self;
@@ -334,12 +351,8 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
         rc = mf_cloning_step(&b->cloning, &seen, err);
     if (rc == 0 && step_of(b) == b->opts.steps)
         rc = compare(b, err);
-    if (rc == 0 && !mf_run_leads(run))
-        return step_of(b) < b->opts.steps;
-    if (rc == 0 && step_of(b) > first)
-        rc = report(run, b, &seen, step_of(b) - first, mf_now() - start, err);
-    if (rc == 0 && mf_now() - b->saved_at > SAVE_SECONDS)
-        rc = save(b, err);
+    if (rc == 0)
+        rc = record(run, b, &seen, step_of(b) - first, mf_now() - start, err);
     return rc ? rc : step_of(b) < b->opts.steps;
 }
 

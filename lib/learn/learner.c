@@ -218,7 +218,8 @@ static int begin(struct mf_run *run, struct mf_learner *q, struct mf_frame *head
         return mf_err_set(err, MF_EUSAGE, "collect.required=%lld is more than collect.sources=%lld",
                           (long long)q->required, (long long)q->sources);
     int rc = inherit(run, q, err);
-    if (rc || (rc = open_folder(run, q, head, err)) || (rc = open_policy(run, q, head, err)) || (rc = compare(q, err)))
+    if (rc || (rc = open_folder(run, q, head, err)) || (rc = open_policy(run, q, head, err)) ||
+        (rc = mf_ranks_await(q->opts.ranks, err)) || (rc = compare(q, err)))
         return rc;
     q->rounds = mf_rounds_new((int)q->opts.max_lag, (int)q->sources);
     return mf_run_leads(run) ? announce(run, q, head, err) : 0;

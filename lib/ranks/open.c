@@ -29,12 +29,39 @@ bool mf_ranks_launched(int *me)
     return false;
 }
 
+/* What a process has as stdout; "": unknown. */
+static void stdout_of(pid_t pid, char to[64])
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/%d/fd/1", (int)pid);
+    const ssize_t n = readlink(link, to, 63);
+    to[n > 0 ? n : 0] = '\0';
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[40], line[128] = "";
+    const char *after;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "r");
+    if (f) {
+        fgets(line, sizeof line, f);
+        fclose(f);
+    }
+    int parent = 0;
+    after = strrchr(line, ')'); /* behind the program's name, which may be any */
+    return after && sscanf(after, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+/* mpirun is the next process above with another stdout: shells and other programs may stand between. */
 bool mf_ranks_relayed(void)
 {
-    char link[40], to[16] = "";
-    snprintf(link, sizeof link, "/proc/%d/fd/1", (int)getppid());
-    return getenv("OMPI_COMM_WORLD_SIZE") && readlink(link, to, sizeof to - 1) > 0 &&
-           strncmp(to, "/dev/pts/", 9) != 0 && strncmp(to, "/dev/tty", 8) != 0;
+    char own[64], to[64] = "";
+    stdout_of(getpid(), own);
+    for (pid_t p = getppid(); p > 0 && (!*to || !strcmp(to, own)); p = parent_of(p))
+        stdout_of(p, to);
+    return getenv("OMPI_COMM_WORLD_SIZE") && *to && strcmp(to, own) != 0 && strncmp(to, "/dev/pts/", 9) != 0 &&
+           strncmp(to, "/dev/tty", 8) != 0;
 }
 
 int mf_ranks_open(struct mf_ranks **r, double patience, struct mf_err *err)

@@ -98,7 +98,8 @@ static int begin_receive(struct mf_ranks *r, int from, void *bytes, size_t n, st
 enum waits {
     FOR_DATA, /* which is on its way: polls all the time */
     FOR_OTHERS,
-    FOR_RANK_0, /* as long as it takes */
+    FOR_FILES,  /* that each reads: as long as it takes */
+    FOR_RANK_0, /* the same */
 };
 
 static void rest(enum waits why, double waited)
@@ -120,9 +121,9 @@ static int late_one(const struct mf_ranks *r)
     return r->peer[i];
 }
 
-static int look_at_time(struct mf_ranks *r, double waited, bool *warned, struct mf_err *err)
+static int look_at_time(struct mf_ranks *r, enum waits why, double waited, bool *warned, struct mf_err *err)
 {
-    if (waited > r->patience) {
+    if (waited > r->patience && why != FOR_FILES) {
         const int k = late_one(r);
         return mf_err_set(err, MF_EIO,
                           "rank %d on %s did not come to minibatch %lld of this start within ranks_timeout=%g s: it "
@@ -148,7 +149,7 @@ static int wait_all(struct mf_ranks *r, enum waits why, struct mf_err *err)
         const double waited = mf_now() - start;
         rest(why, waited);
         if (why != FOR_RANK_0)
-            rc = look_at_time(r, waited, &warned, err);
+            rc = look_at_time(r, why, waited, &warned, err);
     }
     r->begun = 0;
     return left < 0 ? left : rc;
@@ -223,6 +224,11 @@ int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err)
     if (rc == 0)
         mf_stop_show(most);
     return rc;
+}
+
+int mf_ranks_await(struct mf_ranks *r, struct mf_err *err)
+{
+    return r ? gather(r, r->signals, sizeof *r->signals, r->each, FOR_FILES, err) : 0;
 }
 
 int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char *what, struct mf_err *err)

@@ -44,9 +44,11 @@ size_t mf_ranks_first(const struct mf_ranks *r, int k, size_t n);
 
 /* Rank 0's bytes to all. The others wait without limit, since rank 0 waits for its input. */
 int mf_ranks_tell(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err);
-/* All have the same minibatch before them. A signal that any has caught (base/stop.h) shows in all. A rank that waits
- * says for which after 10 s, and fails after `patience`. */
+/* All are here, before the same minibatch. A signal that any has caught (base/stop.h) shows in all. A rank that waits
+ * warns of the late one after 10 s, and fails after `patience`. */
 int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err);
+/* All are here, after work of their own such as reading files: they wait without limit. */
+int mf_ranks_await(struct mf_ranks *r, struct mf_err *err);
 /* Of an array, rank k has items [first[k], first[k + 1]); now all have all. */
 int mf_ranks_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
 /* Of a matrix with `stride` floats from row to row, rank k has the rows [row[k], row[k + 1]); now it has the columns

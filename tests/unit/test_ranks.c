@@ -340,6 +340,14 @@ static void signals(void)
     mf_stop_hold(false);
 }
 
+/* One rank reads for longer than the others' patience. */
+static int read_files(struct rank *r)
+{
+    if (r->end.me == 1)
+        usleep(300000);
+    return mf_ranks_await(r->ranks, &r->err);
+}
+
 static void alone(void)
 {
     struct mf_ranks *r;
@@ -367,6 +375,7 @@ int main(void)
     verbs();
     minibatches();
     signals();
+    ok(together(3, .1, read_files, NULL) == 0, "work of its own makes no rank too late");
     alone();
     return done();
 }

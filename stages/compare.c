@@ -55,15 +55,6 @@ struct method_row {
 
 /* ---- the state of a run ---- */
 
-static const char *state_of(const struct mf_method_run *r)
-{
-    if (!r->log)
-        return r->eval.seeds ? "evaluated" : "missing";
-    if (r->log->h.ended)
-        return r->eval.seeds ? "done" : "not evaluated";
-    return mf_rundir_is_live(r->log->folder) ? "in progress" : r->log->h.n ? "cut" : "not begun";
-}
-
 /* The last error in METHOD-SEED.log, where pipelines/sweep leaves what a run's script printed, else its last line. "":
  * there is none. */
 static void last_words(const struct mf_method_run *r, char *to, size_t size)
@@ -85,6 +76,17 @@ static void last_words(const struct mf_method_run *r, char *to, size_t size)
     if (f)
         fclose(f);
     free(path);
+}
+
+static const char *state_of(const struct mf_method_run *r)
+{
+    char line[400];
+    last_words(r, line, sizeof line);
+    if (!r->log) /* one that was refused left no folder */
+        return r->eval.seeds ? "evaluated" : *line ? "not begun" : "missing";
+    if (r->log->h.ended)
+        return r->eval.seeds ? "done" : "not evaluated";
+    return mf_rundir_is_live(r->log->folder) ? "in progress" : r->log->h.n ? "cut" : "not begun";
 }
 
 /* ---- a row ---- */

@@ -25,7 +25,8 @@ const struct mf_bind mf_rundir_binds[] = {{"run.dir", offsetof(struct mf_rundir_
 
 static const double GRACE = .2; /* s: a process that only checks for a run in progress holds the lock briefly */
 
-static int make_all(const char *path, struct mf_err *err)
+/* made: becomes the first folder that was not there, unless it is one already. */
+static int make_all(const char *path, char made[MF_PATH_MAX], struct mf_err *err)
 {
     char part[MF_PATH_MAX];
     snprintf(part, sizeof part, "%s", path);
@@ -34,8 +35,11 @@ static int make_all(const char *path, struct mf_err *err)
         if (c && c != '/')
             continue;
         *p = 0;
-        if (mkdir(part, 0777) < 0 && errno != EEXIST)
+        const int rc = mkdir(part, 0777);
+        if (rc < 0 && errno != EEXIST)
             return mf_err_errno(err, "make the folder %s", part);
+        if (rc == 0 && !*made)
+            snprintf(made, MF_PATH_MAX, "%s", part);
         *p = c;
         if (!c)
             return 0;
@@ -44,11 +48,12 @@ static int make_all(const char *path, struct mf_err *err)
 
 /* ---- the lock ---- */
 
-static int open_lock(const char *dir, const char *name, struct mf_err *err)
+static int open_lock(const char *dir, const char *name, bool *first, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
     if (mf_runs_join(path, dir, name, err))
         return err->code;
+    *first = access(path, F_OK) < 0;
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666); /* NFS locks what is open for writing */
     return fd < 0 ? mf_err_errno(err, "open %s", path) : fd;
 }
@@ -59,7 +64,7 @@ static int take_lock(struct mf_rundir *r, const struct mf_rundir_opts *o, struct
     const double wait = o->resume ? o->wait : 0;
     enum mf_lock got;
     int rc = 0;
-    if ((r->lock = open_lock(r->path, "lock", err)) < 0)
+    if ((r->lock = open_lock(r->path, "lock", &r->locked_first, err)) < 0)
         return err->code;
     if ((rc = mf_lock_wait(r->lock, GRACE, &got, err)) == 0 && got == MF_LOCK_THEIRS && wait > 0) {
         mf_log(MF_LOG_INFO, "%s belongs to a run in progress: waiting up to %g s for its end (run.wait)", r->path,
@@ -117,7 +122,8 @@ static void sweep(const char *dir)
 int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf_err *err)
 {
     enum mf_lock got;
-    *r = (struct mf_rundir){.lock = open_lock(dir, "learner.lock", err)};
+    bool ignored;
+    *r = (struct mf_rundir){.lock = open_lock(dir, "learner.lock", &ignored, err)};
     if (r->lock < 0)
         return err->code;
     snprintf(r->path, sizeof r->path, "%s", dir);
@@ -192,13 +198,16 @@ static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
     snprintf(parent, sizeof parent, "outputs/%s", name);
     snprintf(r->path, sizeof r->path, "%s/%s", parent, stamp);
     int rc = check_above(r->path, err);
-    if (rc || (rc = make_all(parent, err)))
+    if (rc || (rc = make_all(parent, r->made, err)))
         return rc;
     for (int i = 0; i < 100; i++) {
         if (i)
             snprintf(r->path, sizeof r->path, "%s/%s-%d", parent, stamp, i);
-        if (mkdir(r->path, 0777) == 0)
+        if (mkdir(r->path, 0777) == 0) {
+            if (!*r->made)
+                strcpy(r->made, r->path);
             return 0;
+        }
         if (errno != EEXIST)
             return mf_err_errno(err, "make the folder %s", r->path);
     }
@@ -249,32 +258,74 @@ static int check_use(const struct mf_rundir *r, const struct mf_rundir_opts *o, 
     return 0;
 }
 
-static int settle(const struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
+static const char *const rooms[] = {"checkpoints", "logs", "configs", "videos"};
+
+static int settle(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
-    static const char *const rooms[] = {"checkpoints", "logs", "configs", "videos"};
-    char path[MF_PATH_MAX];
     int rc = check_use(r, o, err);
-    for (int i = 0; i < 4 && rc == 0; i++)
+    for (int i = 0; i < 4 && rc == 0; i++) {
+        char path[MF_PATH_MAX], made[MF_PATH_MAX] = "";
         if ((rc = mf_runs_join(path, r->path, rooms[i], err)) == 0)
-            rc = make_all(path, err);
+            rc = make_all(path, made, err);
+        r->rooms |= *made ? 1u << i : 0;
+    }
     return rc;
+}
+
+/* A learner that ended may leave its lock's file. */
+static void remove_locks(const char *dir)
+{
+    char path[MF_PATH_MAX];
+    struct mf_err ignored;
+    int fd = mf_runs_join(path, dir, "learner.lock", &ignored) ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && mf_lock_try(fd) == MF_LOCK_OURS)
+        unlink(path);
+    if (fd >= 0)
+        close(fd);
+    if (mf_runs_join(path, dir, "lock", &ignored) == 0)
+        unlink(path);
+}
+
+/* Removes what opening has made, down to what others use. */
+static void unmake(struct mf_rundir *r)
+{
+    char path[MF_PATH_MAX];
+    struct mf_err ignored;
+    for (int i = 0; i < 4; i++)
+        if (r->rooms >> i & 1 && (mf_runs_join(path, r->path, rooms[i], &ignored) || rmdir(path) < 0))
+            return;
+    if (r->locked_first)
+        remove_locks(r->path);
+    snprintf(path, sizeof path, "%s", r->path);
+    while (*r->made && rmdir(path) == 0 && strcmp(path, r->made) != 0)
+        *strrchr(path, '/') = '\0';
+}
+
+/* Did the process that held the lock remove its file? */
+static bool is_gone(int lock)
+{
+    struct stat st;
+    return fstat(lock, &st) == 0 && st.st_nlink == 0;
 }
 
 int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
-    *r = (struct mf_rundir){.lock = -1, .forget = o->force && !o->resume};
     int rc = 0;
+    *r = (struct mf_rundir){.lock = -1, .forget = o->force && !o->resume};
     if (o->dir && strlen(o->dir) > 900)
         return mf_err_set(err, MF_EUSAGE, "run.dir=%.80s..: the path is too long", o->dir);
     if (o->dir) {
         mf_runs_resolve(o->dir, r->path);
         rc = check_place(r->path, err);
-        rc = rc ? rc : make_all(r->path, err);
     } else {
         rc = choose(r, o->task, err);
     }
-    if (rc || (rc = take_lock(r, o, err)))
-        return rc;
+    do {
+        if (r->lock >= 0)
+            close(r->lock);
+        if (rc || (rc = make_all(r->path, r->made, err)) || (rc = take_lock(r, o, err)))
+            return rc;
+    } while (is_gone(r->lock));
     if ((rc = settle(r, o, err))) {
         mf_rundir_close(r);
         return rc;
@@ -287,6 +338,7 @@ void mf_rundir_close(struct mf_rundir *r)
 {
     if (r->lock < 0)
         return;
+    unmake(r);
     if (r->noted)
         mf_lock_unsign(r->lock);
     close(r->lock);
@@ -299,6 +351,9 @@ void mf_rundir_accepted(struct mf_rundir *r)
 {
     char path[MF_PATH_MAX], machine[600];
     struct mf_err why;
+    *r->made = '\0'; /* it stays */
+    r->rooms = 0;
+    r->locked_first = false;
     mf_machine(machine, sizeof machine - 1);
     strcat(machine, "\n");
     snprintf(path, sizeof path, "%.900s/configs/machine", r->path);

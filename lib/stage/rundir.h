@@ -30,6 +30,9 @@ struct mf_rundir {
     char path[MF_PATH_MAX];
     int lock;               /* descriptor; -1: not ours */
     char link[MF_PATH_MAX]; /* the shelf's latest, until it points here; "": nothing to link */
+    char made[MF_PATH_MAX]; /* the first folder of `path` that was not there; "": all were */
+    unsigned rooms;         /* bits of its folders that were not there */
+    bool locked_first;      /* the lock's file was not there */
     bool noted;             /* no locks: a note in the file names the owner */
     bool forget;            /* the old checkpoints, when the run is accepted */
 };
@@ -38,6 +41,7 @@ struct mf_rundir {
  * it. MF_EUSAGE: the folder holds a run and neither resume nor force is set; it holds a run of the other kind (clones)
  * and force is not set; it lies inside another run; it is a shelf. MF_STOPPED: a signal while waiting. */
 int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err);
+/* Of a run that was not accepted nothing stays that was made here, unless others have put something in. */
 void mf_rundir_close(struct mf_rundir *r);
 /* The run begins: writes configs/machine, and with run.force removes the old checkpoints. */
 void mf_rundir_accepted(struct mf_rundir *r);

@@ -80,6 +80,7 @@ static void places(void)
     char to[64] = "";
     ok(open_run(&a, "outputs/shelf/ppo", false, false) == 0 && readlink("outputs/shelf/latest", to, 63) < 0,
        "a run on a shelf, named by run.dir");
+    mf_rundir_accepted(&a);
     mf_rundir_begun(&a);
     ok(readlink("outputs/shelf/latest", to, 63) == 3 && !strcmp(to, "ppo"), "is its latest once it has learned");
     mf_rundir_close(&a);
@@ -91,6 +92,7 @@ static void places(void)
            strstr(err.text, "lies in the run outputs/shelf/ppo") && access("outputs/shelf/ppo/deep", F_OK) < 0,
        "a run holds none: %s", err.text);
     ok(open_run(&a, "outputs/lift2", false, false) == 0, "a run beside the shelves has no link");
+    mf_rundir_accepted(&a);
     mf_rundir_begun(&a);
     ok(access("outputs/latest", F_OK) < 0 && access("latest", F_OK) < 0, "nor makes one");
     mf_rundir_close(&a);
@@ -103,6 +105,26 @@ static void places(void)
     ok(mf_rundir_open(&a, &(struct mf_rundir_opts){.task = ".."}, &err) == 0 && !strncmp(a.path, "outputs/_./2", 12),
        "a task called .. is a name");
     mf_rundir_close(&a);
+}
+
+/* A run that was refused leaves what was there before it. */
+static void refused(void)
+{
+    struct mf_rundir a;
+    ok(open_run(&a, "new/deep/run", false, false) == 0 && access("new/deep/run/logs", F_OK) == 0, "a run opens");
+    put("new/deep/run/learner.lock", ""); /* of a learner that has ended */
+    mf_rundir_close(&a);
+    ok(access("new", F_OK) < 0, "refused, it leaves neither its folder nor those above it");
+    ok(mkdir("mine", 0777) == 0 && mkdir("mine/logs", 0777) == 0 && open_run(&a, "mine", false, false) == 0,
+       "in a folder that is there");
+    mf_rundir_close(&a);
+    ok(access("mine/logs", F_OK) == 0 && access("mine/configs", F_OK) < 0 && access("mine/lock", F_OK) < 0,
+       "only what it made is removed");
+    ok(open_run(&a, "used/run", false, false) == 0, "a run opens");
+    put("used/run/checkpoints/note", "");
+    mf_rundir_close(&a);
+    ok(access("used/run/checkpoints/note", F_OK) == 0 && access("used/run/lock", F_OK) == 0,
+       "what others put in stays, and the run");
 }
 
 static void sockets(void)
@@ -183,6 +205,7 @@ int main(void)
     mf_rundir_close(&b);
     accepting();
     places();
+    refused();
     sockets();
     snprintf(path, sizeof path, "rm -rf %s", where);
     return system(path) || done();

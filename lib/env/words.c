@@ -47,8 +47,14 @@ static int add_tokens(struct mf_env *e, const struct mf_env_opts *o, struct mf_e
     int at = 0;
     while (at < MF_OBS_KEYS && e->obs[at].name[0])
         at++;
-    if (!e->language.text || at == MF_OBS_KEYS)
+    if (!e->language.text)
         return mf_err_set(err, MF_EUSAGE, "env=%s has no language: leave policy.tokenizer out", e->name);
+    if (at == MF_OBS_KEYS)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "env=%s has %d observations, and tokens would be one too many: leave policy.tokenizer out, or "
+            "let its server send fewer",
+            e->name, MF_OBS_KEYS);
     e->obs[at] = (struct mf_obs){.name = MF_OBS_TOKENS, .dim = {length}};
     e->words = mf_xcalloc(1, sizeof *e->words);
     e->words->any_length = !o->prompt_length;

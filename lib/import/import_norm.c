@@ -11,6 +11,7 @@
 #include "import/npz.h"
 #include "flow/checkpoint_priv.h"
 #include "import/import.h"
+#include "stream/json.h"
 
 /* Scale 2 / range and offset -1 - 2 low / range. A large offset has a large rounding error, a scale a negligible one:
  * of the float32 scales nearby, take one whose offset is nearly exact. Returns the rounding error that is left. */
@@ -144,16 +145,13 @@ static int stretch_state(const json_t *stats, struct mf_policy *p, struct mf_err
 
 static int from_stats(struct mf_policy *p, const char *path, struct mf_err *err)
 {
-    json_error_t why;
-    FILE *file = mf_file_read(path, err);
-    if (!file)
-        return err->code;
-    json_t *root = json_loadf(file, 0, &why);
+    json_t *root;
+    int rc = mf_json_open(&root, path, err);
+    if (rc)
+        return mf_err_at(err, "the normaliser");
     const json_t *stats = json_object_get(root, "norm_stats");
-    fclose(file);
-    int rc = root && stats ? 0
-                           : mf_err_set(err, MF_EFORMAT, "%s",
-                                        root ? "it has no 'norm_stats', so that it is no norm_stats.json" : why.text);
+    if (!stats)
+        rc = mf_err_set(err, MF_EFORMAT, "it has no 'norm_stats', so that it is no norm_stats.json");
     mf_policy_plain(p);
     if (!rc)
         rc = stretch_state(stats, p, err);

@@ -75,11 +75,11 @@ const struct mf_torch_dtype *mf_torch_dtype(const char *name, size_t n)
 const struct mf_torch_dtype *mf_torch_dtype_of(enum mf_dtype dtype)
 {
     static const char *const name[] = {
-        [MF_F32] = "float32",     [MF_F64] = "float64", [MF_F16] = "float16", [MF_I8] = "int8",   [MF_U8] = "uint8",
-        [MF_BFLOAT] = "bfloat16", [MF_I16] = "int16",   [MF_I32] = "int32",   [MF_I64] = "int64", [MF_B1] = "bool",
+        [MF_F32] = "float32", [MF_F64] = "float64", [MF_F16] = "float16", [MF_BFLOAT] = "bfloat16", [MF_I8] = "int8",
+        [MF_I16] = "int16",   [MF_I32] = "int32",   [MF_I64] = "int64",   [MF_U8] = "uint8",        [MF_U16] = "uint16",
+        [MF_U32] = "uint32",  [MF_U64] = "uint64",  [MF_B1] = "bool",
     };
-    return (size_t)dtype < sizeof name / sizeof *name && name[dtype] ? mf_torch_dtype(name[dtype], strlen(name[dtype]))
-                                                                     : NULL;
+    return mf_torch_dtype(name[dtype], strlen(name[dtype]));
 }
 
 /* ---- open ---- */

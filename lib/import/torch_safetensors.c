@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "import/torch_priv.h"
 #include "run/safetensors.h"
+#include "stream/json.h"
 
 static const char index_end[] = ".safetensors.index.json";
 
@@ -40,25 +41,23 @@ static int add_file(struct mf_torch *f, const char *path, struct mf_err *err)
         return rc;
     f->n_shards++;
     f->tensor = mf_xrealloc(f->tensor, (size_t)(f->n + s->n) + 1, sizeof *f->tensor);
-    for (int i = 0; i < s->n; i++) {
-        struct mf_torch_tensor t = tensor_of(&s->tensors[i], &f->whole);
-        f->tensor[f->n++] = t;
-        if (!t.dtype)
-            return mf_err_set(err, MF_EFORMAT, "%s of %.150s has a type that PyTorch has not", t.name, path);
-    }
+    for (int i = 0; i < s->n; i++)
+        f->tensor[f->n++] = tensor_of(&s->tensors[i], &f->whole);
     return 0;
 }
 
 /* The files that an index names, each once: a shard's tensors follow one another in no order, so names are kept. */
 static int add_shards(struct mf_torch *f, const char *path, struct mf_err *err)
 {
-    json_error_t why;
-    json_t *index = json_load_file(path, 0, &why), *map = json_object_get(index, "weight_map"), *file;
+    json_t *index, *file;
+    int rc = mf_json_open(&index, path, err);
+    if (rc)
+        return rc;
+    json_t *const map = json_object_get(index, "weight_map");
     json_t *seen = json_object();
     const char *name, *slash = strrchr(path, '/');
-    int rc = json_is_object(map) ? 0
-                                 : mf_err_set(err, MF_EFORMAT, "%.200s is no index of safetensors files: %s", path,
-                                              index ? "it has no weight_map" : why.text);
+    if (!json_is_object(map))
+        rc = mf_err_set(err, MF_EFORMAT, "%.200s is no index of safetensors files: it has no weight_map", path);
     json_object_foreach(map, name, file)
     {
         char whole[4096];

@@ -125,7 +125,7 @@ static int write_zip(const char *part, const char *tree, size_t size, const stru
 int mf_torch_write(const char *path, const struct mf_array *tensors, int n, struct mf_err *err)
 {
     for (int i = 0; i < n; i++)
-        if (!mf_torch_dtype_of(tensors[i].dtype))
+        if (!*mf_torch_dtype_of(tensors[i].dtype)->storage)
             return mf_err_set(err, MF_EUSAGE, "%s is %s, for which older versions of PyTorch have no type",
                               tensors[i].name, mf_dtype_name(tensors[i].dtype));
     char *part = mf_publish_part(path, err), *tree = NULL;

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "run/safetensors_priv.h"
+#include "stream/json.h"
 
 static const struct {
     const char *word;
@@ -15,7 +16,7 @@ static const struct {
 } dtypes[] = {{"F32", MF_F32}, {"F64", MF_F64}, {"F16", MF_F16}, {"BF16", MF_BFLOAT}, {"U8", MF_U8},
               {"I8", MF_I8},   {"BOOL", MF_B1}, {"I16", MF_I16}, {"U16", MF_U16},     {"I32", MF_I32},
               {"U32", MF_U32}, {"I64", MF_I64}, {"U64", MF_U64}};
-enum { DTYPES = sizeof dtypes / sizeof *dtypes, VALUES_MAX = 2 << 20 };
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
 const char *mf_safetensors_word(enum mf_dtype dtype)
 {
@@ -143,27 +144,15 @@ static int whole(const struct parsing *r)
     return 0;
 }
 
-/* A value of JSON, two bytes long, takes up to two hundred bytes of memory: they are counted before any is made. */
-static bool too_many_values(const char *p, size_t n)
-{
-    size_t values = 0;
-    for (size_t i = 0; i < n; i++)
-        values += p[i] == ',' || p[i] == ':' || p[i] == '[' || p[i] == '{';
-    return values > VALUES_MAX;
-}
-
 static int header(const struct parsing *r)
 {
     struct mf_safetensors *f = r->f;
-    json_error_t why;
     const char *name;
     json_t *value;
-    if (too_many_values(f->header, f->header_size))
-        return mf_err_set(r->err, MF_EFORMAT, "its header holds more than the %d values that are read", VALUES_MAX);
-    if (!(f->json = json_loadb(f->header, f->header_size, JSON_REJECT_DUPLICATES, &why)))
-        return mf_err_set(r->err, MF_EFORMAT, "%s, at byte %d of its header", why.text, why.position);
-    int rc =
-        mf_alloc((void **)&f->tensors, json_object_size(f->json) * sizeof *f->tensors, "a list of tensors", r->err);
+    int rc = mf_json_parse(&f->json, f->header, f->header_size, r->err);
+    if (rc)
+        return mf_err_at(r->err, "its header");
+    rc = mf_alloc((void **)&f->tensors, json_object_size(f->json) * sizeof *f->tensors, "a list of tensors", r->err);
     if (rc)
         return rc;
     json_object_foreach(f->json, name, value)

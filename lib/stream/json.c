@@ -3,9 +3,44 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/text.h"
+
+enum { VALUES_MAX = 2 << 20 };
+
+/* A value of JSON, two bytes long, takes up to two hundred bytes of memory: they are counted before any is made. */
+static bool too_many_values(const char *p, size_t n)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < n; i++)
+        values += p[i] == ',' || p[i] == ':' || p[i] == '[' || p[i] == '{';
+    return values > VALUES_MAX;
+}
+
+int mf_json_parse(json_t **j, const char *bytes, size_t n, struct mf_err *err)
+{
+    json_error_t why;
+    *j = NULL;
+    if (too_many_values(bytes, n))
+        return mf_err_set(err, MF_EFORMAT, "it holds more than the %d values that are read", VALUES_MAX);
+    *j = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
+    return *j ? 0 : mf_err_set(err, MF_EFORMAT, "%s, at byte %d of it", why.text, why.position);
+}
+
+int mf_json_open(json_t **j, const char *path, struct mf_err *err)
+{
+    void *map;
+    size_t size;
+    int rc = mf_map_file(path, "JSON", &map, &size, err);
+    if (rc)
+        return rc;
+    rc = mf_json_parse(j, map, size, err);
+    munmap(map, size);
+    return rc ? mf_err_at(err, "%s", path) : 0;
+}
 
 /* A copy for free(). */
 static char *valid_utf8(const char *s)

@@ -9,6 +9,11 @@
 
 #include "base/err.h"
 
+/* Parses JSON of a foreign file. MF_EFORMAT where it is invalid, has a key twice or more values than memory should be
+ * spent on. */
+int mf_json_parse(json_t **j, const char *bytes, size_t n, struct mf_err *err);
+int mf_json_open(json_t **j, const char *path, struct mf_err *err); /* the same of a whole file */
+
 json_t *mf_json_text(const char *s);       /* bytes that are no UTF-8 become U+FFFD; NULL is null */
 json_t *mf_json_number(double v);          /* null where v is not finite */
 double mf_json_number_of(const json_t *j); /* NaN where j is no number, or NULL */

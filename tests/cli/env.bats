@@ -352,30 +352,30 @@ class Talker:
         return self.see()
     def step(self, action):
         self.t += 1
-        return self.see(), 0.0, self.t == 3, False, self.task == 1
+        return self.see(), 0.0, self.t == 3, False, self.task == 2
 out = keep_stdout()
-serve(Each(Talker, "talker", 5, 10, -np.ones(1), np.ones(1), {"task_is": np.zeros(1, "f4")}, tasks=["turn on\nthe stove", "red bin"]), None, out)
+serve(Each(Talker, "talker", 5, 10, -np.ones(1), np.ones(1), {"task_is": np.zeros(1, "f4")}, tasks=["turn on\nthe stove", "", "red bin"]), None, out)
 PY
     words=(env=exec env.workers=2 policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" 'policy.obs_keys=[task_is,tokens]' policy.n_action_steps=2 training.num_envs=3
         training.total_timesteps=1 training.num_steps_per_rollout=6 run.dir=run)
-    mf-collect env.command='/usr/bin/python3 talker.py 1' "${words[@]}" 2>log | tee a.mf | mf-gae 2>>log | mf-ppo run.dir=run 2>>log >/dev/null || cat log
+    mf-collect env.command='/usr/bin/python3 talker.py 2' "${words[@]}" 2>log | tee a.mf | mf-gae 2>>log | mf-ppo run.dir=run 2>>log >/dev/null || cat log
     /usr/bin/python3 - <<'PY'
 import msgpack, numpy as np
 of = lambda m: np.frombuffer(m[b"data"], m[b"type"]).reshape(m[b"shape"]) if m.get(b"nd") else m
 head, *frames = [f for f in msgpack.Unpacker(open("a.mf", "rb"), object_hook=of)]
-assert head["tasks"] == "turn on the stove\nred bin", head
+assert head["tasks"] == "turn on the stove\n\nred bin", head
 a = next(f for f in frames if f["mf"] == "rollout")["arrays"]
 task, tokens = a["task"], a["obs/tokens"][:, :, 0]
-assert set(task.ravel()) == {0, 1} and (a["obs/task_is"][:, :, 0, 0] == task).all(), task
-for i in 0, 1:
+assert set(task.ravel()) == {0, 2} and (a["obs/task_is"][:, :, 0, 0] == task).all(), task
+for i in 0, 2:
     mine = tokens[task == i]
     assert (mine == mine[0]).all() and mine[0][0] == 2 and mine[0][-1] == 0, mine
-assert (tokens[task == 0][0] != tokens[task == 1][0]).any()
+assert (tokens[task == 0][0] != tokens[task == 2][0]).any()
 PY
     run -0 mf-eval run eval.num_episodes=4 eval.json=e.json
     [[ $(jq -c '.results[0] | [.tasks[] | [.task, .n, .success_once]]' e.json) == '[["turn on the stove",2,0],["red bin",2,1]]' ]]
     run -3 mf-eval run env=exec env.command='/usr/bin/python3 talker.py 7' eval.num_episodes=4
-    [[ $output == *"task["*"is 7, and it has 2 tasks"* ]]
+    [[ $output == *"task["*"is 7, and it has 3 tasks"* ]]
 }
 
 @test "pictures of demonstrations and of a server are resized to policy.image_size, and turned" {

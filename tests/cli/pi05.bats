@@ -64,6 +64,12 @@ json.dump({"weight_map": {k: ["one", "two"][i % 2] + ".safetensors" for i, k in 
     rewrite "$tiny" 'del t["time_mlp_out.bias"]; save("less.safetensors", t)' || return 1
     run -3 mf-ckpt import less.safetensors c.safetensors "${words[@]}"
     [[ $output == *"time_mlp_out.bias is missing"* ]] || return 1
+    rewrite "$tiny" 't["count"] = ["U16", [2], bytes(4)]; save("more.safetensors", t)' || return 1
+    run -3 mf-ckpt import more.safetensors c.safetensors "${words[@]}"
+    [[ $output == *"count is left over"* ]] || return 1
+    { printf '{"weight_map": ['; head -c 3000000 /dev/zero | tr '\0' ','; } >many.safetensors.index.json
+    run -3 mf-ckpt import many.safetensors.index.json c.safetensors "${words[@]}"
+    [[ $output == *"more than the 2097152 values"* ]] || return 1
     echo '{"weight_map": {"a": "../a"}}' >bad.safetensors.index.json
     run -3 mf-ckpt import bad.safetensors.index.json c.safetensors "${words[@]}"
     [[ $output == *"is not one beside it"* ]]

@@ -42,6 +42,25 @@ run_dir() {
     echo "${value[0]:-outputs/${name/#./_}/$kind}"
 }
 
+# cores: those that this script may use, by its affinity and the quota of its control group.
+cores() {
+    local n quota period group
+    n=$(nproc)
+    group=$(sed -n 's/^0:://p' /proc/self/cgroup 2>/dev/null)
+    while :; do
+        read -r quota period <"/sys/fs/cgroup${group%/}/cpu.max" || quota=max
+        if [[ $quota =~ ^[0-9]+$ ]] && (((quota + period - 1) / period < n)); then n=$(((quota + period - 1) / period)); fi
+        [[ $group == */?* ]] || break
+        group=${group%/*}
+    done 2>/dev/null
+    echo "$n"
+}
+
+# sockets DIR: a folder for the sockets of that run: its own, or a private one where their paths would be too long.
+sockets() {
+    if (($(printf %s "$1" | wc -c) <= 90)); then echo "$1"; else mktemp -d "${TMPDIR:-/tmp}/maniflow-XXXXXXXX"; fi
+}
+
 # quoted PATH: for a shell, and no program takes it for a key. tool NAME: so that the user's shell finds it.
 quoted() { printf %q "$(file "$1")"; }
 tool() {

@@ -14,8 +14,8 @@ static const struct mf_note_field fields[] = {
 const struct mf_note_form mf_edge_form = {"edge", words, fields};
 
 /* No ZMQ_IMMEDIATE: with it libzmq drops received but unread replies when their connection ends. */
-void mf_edge_limits(struct mf_socket *s)
+void mf_edge_limits(struct mf_socket *s, bool many)
 {
-    mf_socket_set(s, ZMQ_SNDHWM, 8);
-    mf_socket_set(s, ZMQ_RCVHWM, 8);
+    mf_socket_set(s, ZMQ_SNDHWM, many ? 4096 : 8);
+    mf_socket_set(s, ZMQ_RCVHWM, many ? 4096 : 8);
 }

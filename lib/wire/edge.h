@@ -5,9 +5,12 @@
  * every second and each is answered: this is the heartbeat of both sides, and survives a restart of either.
  *
  * On the wire: ROUTER and DEALER; a message is a small MessagePack map,
- *   {mf: "edge", say: "want"|"join", src, seq, version}
+ *   {mf: "edge", say: "want"|"join"|"watch", src, seq, version}
  *   {mf: "edge", say: "policy"|"wait"|"gone"|"over"|"no", src, seq, version, oldest, newest, parts, state, why}
  * after "policy" followed by its parts, and by the source's state when `state` is 1, as further message parts.
+ *
+ * "watch" is a want without the policy: it hears of the rest. A relay sends it for all but one of the sources that want
+ * a version, so the learner sends each version once to each relay.
  *
  * A new collector sends "join". Once the learner has admitted its name, it gets the newest version, and the state in
  * which a source of that name ended its last consumed round. So a killed collector continues as if it had not been
@@ -74,5 +77,17 @@ enum { MF_EDGE_NEWEST = -1 };
 int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, struct mf_port *watch, double timeout_s,
                  struct mf_edge_policy *policy, struct mf_err *err);
 void mf_edge_close(struct mf_edge_client *e); /* NULL is fine */
+
+/* ---- between the two: one connection to the learner for many collectors ---- */
+
+struct mf_edge_relay;
+
+/* Serves at `at` what the learner serves at `from`, which need not be there yet; opts for both. */
+int mf_edge_relay_open(struct mf_edge_relay **e, const char *at, const char *from, const struct mf_wire_opts *opts,
+                       struct mf_err *err);
+/* Relays for a moment. 1: call again; 0: the learner has ended, or was gone for timeout_s; MF_EIO: none came within
+ * timeout_s. */
+int mf_edge_relay_work(struct mf_edge_relay *e, double timeout_s, struct mf_err *err);
+void mf_edge_relay_close(struct mf_edge_relay *e); /* NULL is fine */
 
 #endif

@@ -126,7 +126,11 @@ bool mf_edge_question(struct mf_edge_clients *q, struct mf_socket *router, struc
         (note.say == MF_EDGE_WANT || note.say == MF_EDGE_JOIN || note.say == MF_EDGE_WATCH))
         *c = client_of(q, router, zmq_msg_data(&id), zmq_msg_size(&id), &note);
     if (*c) {
-        (*c)->waits |= note.seq != (*c)->seq;
+        if (note.seq != (*c)->seq) {
+            (*c)->waits = true;
+            (*c)->ahead = 0;
+            (*c)->fetches = false;
+        }
         (*c)->seq = note.seq;
         (*c)->version = note.version;
         (*c)->say = note.say;

@@ -19,7 +19,7 @@ struct mf_edge_asker {
     int64_t seq, version;
     bool waits;   /* no final reply to seq yet */
     bool refused; /* a server's mark */
-    /* a relay's: when it was last forwarded, by what number, and as one that gets the policy */
+    /* a relay's: when seq was last forwarded, by what number (0: not yet), and for the others of its version, too */
     double asked;
     int64_t ahead;
     bool fetches;

@@ -198,7 +198,7 @@ int mf_edge_serve(struct mf_edge_server **out, const char *address, const struct
     if (!rc)
         rc = mf_socket_open(&e->router, ZMQ_ROUTER, address, true, opts, MF_NOTE_MAX, err);
     if (!rc) {
-        mf_edge_limits(&e->router);
+        mf_edge_limits(&e->router, true);
         mf_socket_set(&e->router, ZMQ_ROUTER_MANDATORY, 1);
         rc = mf_socket_attach(&e->router, err);
     }

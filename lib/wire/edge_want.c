@@ -9,26 +9,15 @@
 #include "base/stop.h"
 #include "wire/edge_priv.h"
 
-static const double ask_every = 1;                   /* seconds */
-static const int64_t version_max = (int64_t)1 << 53; /* it goes on from there */
+static const double ask_every = 1; /* seconds */
 
-struct mf_edge_client {
-    struct mf_socket dealer;
-    int64_t seq;
-    /* the last message */
-    int n;
-    zmq_msg_t *msgs; /* (n) the parts after the note */
-    const void **parts;
-    size_t *sizes;
-};
-
-int mf_edge_connect(struct mf_edge_client **out, const char *address, const struct mf_wire_opts *opts,
-                    struct mf_err *err)
+int mf_edge_dial(struct mf_edge_client **out, const char *address, const struct mf_wire_opts *opts, bool many,
+                 struct mf_err *err)
 {
     struct mf_edge_client *e = mf_xcalloc(1, sizeof *e);
     int rc = mf_socket_open(&e->dealer, ZMQ_DEALER, address, false, opts, MF_FRAME_MAX, err);
     if (!rc) {
-        mf_edge_limits(&e->dealer);
+        mf_edge_limits(&e->dealer, many);
         rc = mf_socket_attach(&e->dealer, err);
     }
     if (rc)
@@ -36,6 +25,12 @@ int mf_edge_connect(struct mf_edge_client **out, const char *address, const stru
     else
         *out = e;
     return rc;
+}
+
+int mf_edge_connect(struct mf_edge_client **out, const char *address, const struct mf_wire_opts *opts,
+                    struct mf_err *err)
+{
+    return mf_edge_dial(out, address, opts, false, err);
 }
 
 static void forget(struct mf_edge_client *e)
@@ -88,8 +83,7 @@ static void skip_rest(struct mf_edge_client *e)
     zmq_msg_close(&m);
 }
 
-/* One message: its note, and its parts in e. False: none (`came`), or not a reply. */
-static bool take_answer(struct mf_edge_client *e, struct mf_edge_note *note, bool *came)
+bool mf_edge_answer(struct mf_edge_client *e, struct mf_edge_note *note, bool *came)
 {
     zmq_msg_t first;
     forget(e);
@@ -97,7 +91,7 @@ static bool take_answer(struct mf_edge_client *e, struct mf_edge_note *note, boo
     *came = zmq_msg_recv(&first, e->dealer.socket, ZMQ_DONTWAIT) >= 0;
     *note = (struct mf_edge_note){.say = MF_EDGE_WAIT};
     bool good = *came && mf_note_read(&mf_edge_form, note, zmq_msg_data(&first), zmq_msg_size(&first)) &&
-                note->version >= MF_EDGE_NEWEST && note->version <= version_max && note->parts >= 0 &&
+                note->version >= MF_EDGE_NEWEST && note->version <= MF_EDGE_VERSION_MAX && note->parts >= 0 &&
                 note->parts <= MF_EDGE_PARTS_MAX && (note->state == 0 || note->state == 1) &&
                 zmq_msg_more(&first) == (note->parts + note->state > 0) &&
                 take_parts(e, (int)(note->parts + note->state));
@@ -178,7 +172,7 @@ int mf_edge_want(struct mf_edge_client *e, const char *src, int64_t version, str
         zmq_pollitem_t ready = {.socket = e->dealer.socket, .events = (short)(ZMQ_POLLIN | (due ? ZMQ_POLLOUT : 0))};
         zmq_poll(&ready, 1, MF_STOP_TICK);
         while (came) {
-            if (!take_answer(e, &note, &came))
+            if (!mf_edge_answer(e, &note, &came))
                 continue;
             heard = mf_now();
             if (note.seq == want.seq && note.say != MF_EDGE_WAIT)

@@ -19,6 +19,16 @@ ended_by() {
     [[ $rc -eq $1 ]] || { echo "status $rc, not $1"; return 1; }
 }
 
+# until_there COMMAND..: until it succeeds, for 20 s.
+until_there() {
+    for _ in $(seq 200); do
+        "$@" && return 0
+        sleep 0.1
+    done
+    echo "not within 20 s: $*"
+    return 1
+}
+
 # interrupt SIGNAL COMMAND..: sends it to a program that has begun, and whose stream nobody reads to the end.
 interrupt() {
     local signal=$1 pid

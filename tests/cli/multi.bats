@@ -45,14 +45,6 @@ both() {
     collect "$1" b "${@:2}"
     wait "$a" && wait "$collector" && wait "$learner"
 }
-until_there() { # COMMAND ..
-    for _ in $(seq 100); do
-        "$@" && return 0
-        sleep 0.1
-    done
-    echo "not within 10 s: $*"
-    return 1
-}
 iterations() { # DIR N: has it that many?
     local n
     n=$(mf-stat "$1/logs/metrics.mf" 2>/dev/null | sed -n 's/^metrics *//p')
@@ -62,9 +54,9 @@ iterations() { # DIR N: has it that many?
 @test "train-multi: an invalid number starts nothing; the error names the program that died, not those that end because of it" {
     local n
     # shellcheck disable=SC2016 # what a shell would run
-    for n in 0 foo -1 100 --config-name=lift 'a[$(touch ran)]'; do
+    for n in 0 foo -1 10000 --config-name=lift 'a[$(touch ran)]'; do
         run "$ROOT/pipelines/train-multi" "$n" run.dir=none
-        [[ $status -eq 2 && ${#lines[@]} -eq 1 && $output == *"give a number from 1 to 99 first" ]] || return 1
+        [[ $status -eq 2 && ${#lines[@]} -eq 1 && $output == *"give a number from 1 to 9999 first" ]] || return 1
     done
     [[ ! -e ran && ! -e none ]] && run -2 "$ROOT/pipelines/train-multi" 2 run.dir=none run.sed=1 && [[ ! -e none ]] || return 1
     for n in mf-gae mf-ppo; do
@@ -77,6 +69,19 @@ iterations() { # DIR N: has it that many?
     script=$!
     until_there iterations both 2 && pkill -KILL -P $script -x mf-collect || return 1
     ended_by 1 $script && grep -q "^pipelines/train-multi: mf-collect died by SIGKILL" said || { cat said; return 1; }
+}
+
+@test "train-multi: --help anywhere; the processes share the cores; sockets of a path that is too long go to TMPDIR and are removed" {
+    "$ROOT/pipelines/train-multi" 2 --help | grep -q "^Train with several collectors" && [[ -z $(ls) ]] || return 1
+    local deep
+    deep=$(printf 'd%.0s' {1..100}) && mkdir tmp
+    cores() { taskset -c 0 bash -c "source '$ROOT/pipelines/common.bash'; cores"; }
+    [[ $(cores) == 1 ]] && TMPDIR=$T/tmp taskset -c 0 "$ROOT/pipelines/train-multi" 2 "${small[@]}" threads=0 training.total_timesteps=600 run.dir="$deep" 2>said >/dev/null &&
+        grep -q "is too long for sockets: they are in $T/tmp/maniflow-" said && [[ -z $(ls tmp) && -n $(newest "$deep") ]] || { cat said; return 1; }
+    "$ROOT/pipelines/train-multi" 2 "${small[@]}" threads=0 collect.max_lag=1 training.total_timesteps=600 run.dir=m >m.mf 2>said || { cat said; return 1; }
+    local all one half
+    all=$(bash -c "source '$ROOT/pipelines/common.bash'; cores") && half=$(((all + 1) / 2)) && one=$(((all - half) / 2))
+    [[ $(mf-view m.mf | jq -r 'select(.mf == "head").chain[] | select(.stage != "mf-gae").argv | map(select(startswith("threads="))) | last' | xargs) == "threads=$((one ? one : 1)) threads=$half" ]]
 }
 
 @test "train-multi: TERM and INT end all of its programs, and no program is reported as failed" {
@@ -192,7 +197,7 @@ of_node() { # NODE NAME
     declare -A node arm
     small+=(training.total_timesteps=40000)
     four && of_node 1 a && of_node 1 b && of_node 2 c && of_node 2 d && until_there iterations k 5 || return 1
-    kill -9 "${arm[b]}" && of_node 1 b && until_there iterations k 20 && kill -9 "${node[2]}" && filter 2 &&
+    kill -9 "${arm[b]}" && of_node 1 b && until_there iterations k 20 && kill -9 "${node[2]}" && ended_by 137 "${node[2]}" && filter 2 &&
         wait "$learner" "${arm[@]}" "${node[@]}" && cmp "$(newest want)" "$(newest k)" && grep -q "sending the .* frames that it lacks" k.c &&
         ! grep -h "lack the part" k.ppo || { tail -n 5 k.*; return 1; }
 }
@@ -206,6 +211,19 @@ for f in frames:
     for i in range(300):
         os.write(1, msgpack.packb({**f, "src": f"c{i}"}))' >many.mf
     mf-gae <many.mf >out.mf && mf-check out.mf && mf-stat out.mf | grep -qx 'head *300' && mf-stat out.mf | grep -qx 'end *300'
+}
+
+@test "mf-relay: checkpoints are the same with it; it is killed and restarts, the learner is killed and resumes; it ends after the learner" {
+    small+=(training.total_timesteps=20000 wire.patience=20)
+    relay() { mf-relay "ipc://$PWD/k/relay" collect.policy_address="ipc://$PWD/k/policy" 2>>k.relay & relay=$!; }
+    declare -A arm
+    local relay policy=relay
+    both want && hold=$(half want) learn k && relay && of_node "" a && of_node "" b && until_there iterations k 3 || return 1
+    kill -9 "$relay" && ended_by 137 "$relay" && relay && until_there iterations k 10 && pkill -9 -P "$learner" || return 1
+    wait "$learner" || true
+    learn k run.resume=auto && wait "$learner" "${arm[@]}" && cmp "$(newest want)" "$(newest k)" && ended_by 0 "$relay" && grep -q "is gone" k.relay || { tail -n 5 k.?; return 1; }
+    run -1 mf-relay "ipc://$PWD/k/relay" collect.policy_address="ipc://$PWD/k/none" collect.policy_timeout=.2 && [[ $output == *"no learner at ipc://"*"/none for 0.2 s"* ]] &&
+        run -2 mf-relay collect.policy_address="ipc://$PWD/k/none"
 }
 
 # ---- addresses ----

@@ -205,6 +205,18 @@ END
         (cd / && SLURM_ARRAY_TASK_ID=3 bash "$T/array.sh") 2>err && told "outputs/sweep/lr_high/4: done" &&
         [[ $(echo outputs/sweep/*/*) == outputs/sweep/lr_high/4 ]] &&
         ! bash array.sh 2>err && told "sbatch sets it"
+    # At the time limit it asks to be queued again, and goes on until it is told to end, which reaches its programs.
+    mkdir tools && printf '#!/bin/sh\necho "$@" >>%s\n' "$T/asked" >tools/scontrol && chmod +x tools/scontrol
+    sed -i s/total_timesteps=600/total_timesteps=100000000/ array.sh
+    PATH=$T/tools:$PATH SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=2 setsid bash array.sh 2>err & local job=$!
+    until_there test -e outputs/sweep/baseline_default/4/logs/metrics.mf && kill -USR1 $job && until_there test -e asked && kill -0 $job &&
+        [[ $(cat asked) == "requeue 7_2" ]] && kill -TERM $job && ended_by 143 $job && ! pgrep -s $job
+}
+
+@test "sweep: a run's log is appended: an earlier start, which may be alive, is not overwritten" {
+    mkdir -p outputs/sweep && echo "of an earlier start: error: x" >outputs/sweep/baseline_default-0.log
+    ! pipeline sweep --configs baseline:default env=point policy.checkpoint=none.safetensors && told "none.safetensors" &&
+        grep -q "of an earlier start" outputs/sweep/baseline_default-0.log && grep -q "none.safetensors" outputs/sweep/baseline_default-0.log && ! grep "of an earlier" err
 }
 
 @test "sweep: words of several values are experiments, or combine with each of a list" {

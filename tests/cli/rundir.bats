@@ -30,13 +30,6 @@ learns() { [[ $(find "$1/checkpoints" -name '*.safetensors' 2>/dev/null | wc -l)
 locked() { ! flock -n "$1/lock" true; }
 let_go() { kill -TERM -- "-$held" && { wait "$held" || true; } && held=; }
 teardown() { [[ -z $held ]] || kill -KILL -- "-$held"; }
-until_there() {
-    for _ in $(seq 200); do
-        "$@" && return
-        sleep 0.1
-    done
-    echo "never: $*" && return 1
-}
 
 # all_of DIR: every file with its content and the time of its last change.
 all_of() { find "$1" ! -name '*lock' -printf '%P %T@ %l\n' -type f -exec sha256sum {} \; | sort; }

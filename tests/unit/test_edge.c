@@ -12,7 +12,7 @@
 
 #include "base/stop.h"
 #include "tap.h"
-#include "wire/edge.h"
+#include "wire/edge_priv.h"
 
 static char folder[] = "/tmp/mf-test-XXXXXX", address[64];
 
@@ -409,6 +409,93 @@ static void many(void)
     mf_edge_finish(e);
 }
 
+static struct mf_edge_relay *relay;
+static void *relay_on(void *arg)
+{
+    struct mf_err err;
+    (void)arg;
+    while (mf_edge_relay_work(relay, .3, &err) == 1)
+        continue;
+    return NULL;
+}
+
+/* One of 20 asks the learner, which is made up here, for the version; the others for bad news. All get what comes. */
+static void relayed(void)
+{
+    enum { N = 20 };
+    char at[80], from[80], text[MF_NOTE_MAX], back[256], id[N][8];
+    void *context = zmq_ctx_new(), *learner = zmq_socket(context, ZMQ_ROUTER), *dealer[N];
+    int id_size[N], wants = 0, watches = 0, served = 0, told = 0, patience = 2000, linger = 0;
+    struct mf_edge_note note[N] = {{.say = MF_EDGE_WAIT}};
+    struct mf_err err;
+    pthread_t t;
+    snprintf(from, sizeof from, "ipc://%s/learner", folder);
+    snprintf(at, sizeof at, "ipc://%s/relay", folder);
+    zmq_setsockopt(learner, ZMQ_RCVTIMEO, &patience, sizeof patience);
+    zmq_bind(learner, from);
+    ok(mf_edge_relay_open(&relay, at, from, NULL, &err) == 0, "a relay opens");
+    pthread_create(&t, NULL, relay_on, NULL);
+    for (int i = 0; i < N; i++) {
+        struct mf_edge_note want = {.say = MF_EDGE_WANT, .seq = 7, .version = 3};
+        snprintf(want.src, sizeof want.src, "c%d", i);
+        dealer[i] = zmq_socket(context, ZMQ_DEALER);
+        zmq_setsockopt(dealer[i], ZMQ_LINGER, &linger, sizeof linger);
+        zmq_setsockopt(dealer[i], ZMQ_RCVTIMEO, &patience, sizeof patience);
+        zmq_connect(dealer[i], at);
+        zmq_send(dealer[i], text, mf_note_write(&mf_edge_form, &want, text), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        id_size[i] = zmq_recv(learner, id[i], sizeof id[i], 0);
+        int n = zmq_recv(learner, text, sizeof text, 0);
+        if (n < 0 || !mf_note_read(&mf_edge_form, &note[i], text, (size_t)n))
+            break;
+        if (!strcmp(note[i].src, "relay")) { /* its own, to hear of the end */
+            i--;
+            continue;
+        }
+        wants += note[i].say == MF_EDGE_WANT;
+        watches += note[i].say == MF_EDGE_WATCH;
+    }
+    ok(wants == 1 && watches == N - 1, "%d asks for the version, %d watch", wants, watches);
+    struct mf_edge_note no = {.say = MF_EDGE_NO, .seq = note[N - 1].seq, .version = 3};
+    strcpy(no.src, note[N - 1].src);
+    zmq_send(learner, id[N - 1], (size_t)id_size[N - 1], ZMQ_SNDMORE);
+    zmq_send(learner, text, mf_note_write(&mf_edge_form, &no, text), 0);
+    nap(.2);
+    for (int i = 0; i < N; i++) {
+        struct mf_edge_note reply = {.say = MF_EDGE_POLICY, .seq = note[i].seq, .version = 3, .parts = 1};
+        if (note[i].say != MF_EDGE_WANT)
+            continue;
+        strcpy(reply.src, note[i].src);
+        zmq_send(learner, id[i], (size_t)id_size[i], ZMQ_SNDMORE);
+        zmq_send(learner, text, mf_note_write(&mf_edge_form, &reply, text), ZMQ_SNDMORE);
+        zmq_send(learner, "weights", 7, 0);
+    }
+    for (int i = 0; i < N; i++) {
+        struct mf_edge_note got = {.say = MF_EDGE_WAIT};
+        int n, more = 0;
+        size_t size = sizeof more;
+        do
+            n = zmq_recv(dealer[i], text, sizeof text, 0);
+        while (n > 0 && mf_note_read(&mf_edge_form, &got, text, (size_t)n) && got.say == MF_EDGE_WAIT);
+        if (n < 0 || got.seq != 7)
+            continue;
+        told += got.say == MF_EDGE_NO;
+        zmq_getsockopt(dealer[i], ZMQ_RCVMORE, &more, &size);
+        served += got.say == MF_EDGE_POLICY && got.version == 3 && more &&
+                  zmq_recv(dealer[i], back, sizeof back, 0) == 7 && !memcmp(back, "weights", 7);
+    }
+    ok(served == N - 1 && told == 1, "%d get it, %d the reason for a refusal", served, told);
+    for (int i = 0; i < N; i++)
+        zmq_close(dealer[i]);
+    zmq_setsockopt(learner, ZMQ_LINGER, &linger, sizeof linger);
+    zmq_close(learner);
+    zmq_ctx_term(context);
+    pthread_join(t, NULL);
+    mf_edge_relay_close(relay);
+    unlink(from + 6);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -423,6 +510,7 @@ int main(void)
     refusals();
     watching();
     many();
+    relayed();
     ok(rmdir(folder) == 0, "no socket is left behind");
     return done();
 }

@@ -236,7 +236,6 @@ void mf_sac_start(struct mf_sac *s)
     copy_actor(s, false);
     memcpy(s->agent.ema, s->agent.params.value, s->agent.params.size * sizeof *s->agent.ema);
     mf_adam_touch(&s->agent.adam);
-    mf_params_touch(&s->plain.params); /* the flow's values may be new */
 }
 
 void mf_sac_publish(struct mf_sac *s)
@@ -346,7 +345,6 @@ int mf_sac_load(struct mf_sac *s, const char *folder, int64_t version, struct mf
             *(int64_t *)p = strtoll(text, NULL, 10);
     }
     mf_safetensors_close(&f);
-    mf_params_touch(&s->plain.params);
     const int64_t total = s->replay.total;
     s->replay.total = 0;
     mf_learned_touch(&s->agent);

@@ -35,7 +35,7 @@ struct mf_sac {
     struct mf_learned critics; /* na: of actions */
     struct mf_learned *td;     /* the one with the target critics */
     struct mf_sac_net net[MF_SAC_PLANS];
-    struct mf_policy plain; /* the flow, for normalised observations and actions */
+    struct mf_policy plain; /* the flow, for normalised observations and actions; the policy's parameters, borrowed */
     float *identity;
     struct mf_sampler *flow;
     struct mf_replay replay;

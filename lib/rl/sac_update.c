@@ -334,6 +334,7 @@ int mf_sac_update(struct mf_sac *s, const struct mf_rows *rows, struct mf_err *e
                           rows->n, s->replay.room);
     s->seen += (int64_t)mf_replay_add(&s->replay, rows, s->opts.reward_shift);
     st->replay = s->replay.total < (int64_t)s->replay.room ? (size_t)s->replay.total : s->replay.room;
+    s->plain.params = s->policy->params; /* one version: the device is sent them once */
     place(s, &b, &b.arena);
     int rc = mf_arena_alloc(&b.arena, "a minibatch", err);
     if (rc)

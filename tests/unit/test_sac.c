@@ -258,6 +258,40 @@ static void resumed(enum mf_sac_form form)
     mf_policy_release(&q);
 }
 
+extern const struct mf_device mf_device_cpu;
+static const float *watched;
+static int puts_watched;
+
+static int put(struct mf_dev *d, float *to, const float *host, size_t floats, struct mf_err *err)
+{
+    puts_watched += host == watched;
+    return mf_device_cpu.put(d, to, host, floats, err);
+}
+
+/* The flow's plan and those of the policy share its weights: each version of them is sent once. */
+static void sent_once(void)
+{
+    struct mf_device device = mf_device_cpu;
+    struct mf_engine *before = engine;
+    struct mf_policy p = policy_of();
+    struct mf_err err;
+    device.put = put;
+    must(mf_engine_on(&engine, &device, "", 1, MF_FP32, &err), &err);
+    struct mf_sac *s = sac_of(&p, MF_SAC_NA);
+    watched = p.params.value;
+    for (int round = 0; round < 3; round++) {
+        struct mf_rows rows = round_of(&p, round);
+        mf_policy_set_noise(&p, round, round);
+        must(mf_sac_update(s, &rows, &err), &err);
+        mf_rows_release(&rows);
+    }
+    ok(mf_sac_stats(s)->steps > 10 && puts_watched == 3, "the policy is sent %d times in 3 rounds", puts_watched);
+    mf_sac_free(s);
+    mf_policy_release(&p);
+    mf_engine_close(engine);
+    engine = before;
+}
+
 int main(void)
 {
     struct mf_err err;
@@ -267,6 +301,7 @@ int main(void)
     fixture = fixture_load("tests/fixtures/sac.bin");
     losses();
     replay();
+    sent_once();
     for (int saved = 0; saved < 2; saved++) {
         follows("a collector that goes on", 0, saved);
         follows("one of two sources began new episodes", 0x18, saved);

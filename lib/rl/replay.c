@@ -51,6 +51,59 @@ void mf_replay_release(struct mf_replay *r)
     *r = (struct mf_replay){.O = 0};
 }
 
+/* ---- columns ---- */
+
+enum { OBS, NOISE, ACTION, REWARD, FLAGS, BEGINS, ENDS, COLUMNS };
+struct columns {
+    struct mf_array array[COLUMNS]; /* (n decisions, width), the last two (N environments, 1) */
+};
+
+static struct columns columns_of(const struct mf_replay *r, size_t n, size_t N, void *const data[COLUMNS])
+{
+    const struct {
+        const char *name;
+        enum mf_dtype dtype;
+        size_t rows, width;
+    } all[COLUMNS] = {[OBS] = {"obs", MF_F32, n, (size_t)r->O},
+                      [NOISE] = {"noise", MF_F32, n, (size_t)r->D},
+                      [ACTION] = {"action", MF_F32, n, (size_t)r->X},
+                      [REWARD] = {"reward", MF_F32, n, 1},
+                      [FLAGS] = {"flags", MF_U8, n, 1},
+                      [BEGINS] = {"begins", MF_U64, N, 1},
+                      [ENDS] = {"ends", MF_U64, N, 1}};
+    struct columns c = {0};
+    for (int k = 0; k < COLUMNS; k++) {
+        struct mf_array *a = &c.array[k];
+        snprintf(a->name, sizeof a->name, "%s", all[k].name);
+        a->dtype = all[k].dtype;
+        a->rank = 2;
+        a->dim[0] = all[k].rows;
+        a->dim[1] = all[k].width;
+        a->count = a->dim[0] * a->dim[1];
+        a->bytes = a->count * mf_dtype_size(a->dtype);
+        a->data = data[k];
+    }
+    return c;
+}
+
+static struct columns ring_of(const struct mf_replay *r)
+{
+    return columns_of(r, r->room, r->last_N,
+                      (void *[]){r->obs, r->noise, r->action, r->reward, r->flags, r->begins, r->ends});
+}
+
+static size_t row_bytes(const struct mf_array *a)
+{
+    return a->dim[1] * mf_dtype_size(a->dtype);
+}
+
+static void *row_at(const struct mf_array *a, size_t row)
+{
+    return (char *)a->data + row * row_bytes(a);
+}
+
+/* ---- decisions ---- */
+
 /* Decisions that ended the last round are followed by those that begin this one, in environments that went on: not
  * where a source lacks its part, or began new episodes. */
 static void begin_round(struct mf_replay *r, size_t T, size_t N, const uint64_t *begins, const uint64_t *ends)
@@ -80,15 +133,12 @@ static void skip_round(struct mf_replay *r)
     r->empty++;
 }
 
-static void append(struct mf_replay *r, const float *obs, const float *noise, const float *action, float reward,
-                   uint8_t flags, bool last)
+/* `row`: of each column but the last two. */
+static void append(struct mf_replay *r, const struct columns *ring, const void *const row[BEGINS], bool last)
 {
     const size_t at = (size_t)(r->total++ % (int64_t)r->room);
-    memcpy(r->obs + at * (size_t)r->O, obs, (size_t)r->O * sizeof *obs);
-    memcpy(r->noise + at * (size_t)r->D, noise, (size_t)r->D * sizeof *noise);
-    memcpy(r->action + at * (size_t)r->X, action, (size_t)r->X * sizeof *action);
-    r->reward[at] = reward;
-    r->flags[at] = flags;
+    for (int k = 0; k < BEGINS; k++)
+        memcpy(row_at(&ring->array[k], at), row[k], row_bytes(&ring->array[k]));
     r->next[at] = !last;
 }
 
@@ -97,11 +147,13 @@ size_t mf_replay_add(struct mf_replay *r, const struct mf_rows *rows, double shi
     const size_t O = (size_t)r->O, D = (size_t)r->D, X = (size_t)r->X;
     size_t live = 0;
     begin_round(r, rows->T, rows->N, rows->seen_first, rows->seen_last);
+    const struct columns ring = ring_of(r);
     for (size_t i = 0; i < rows->n; i++) {
         const bool lives = live < rows->n_live && rows->live[live] == i;
-        const double reward = (double)rows->returns[i] + shift * rows->n_exec[i];
-        append(r, rows->obs + i * O, rows->chain + i * D, rows->action + i * X, lives ? (float)reward : 0,
-               (uint8_t)((lives ? MF_ROW_LIVE : 0) | (lives && rows->end[i] ? MF_ROW_END : 0)),
+        const float reward = lives ? (float)((double)rows->returns[i] + shift * rows->n_exec[i]) : 0;
+        const uint8_t flags = (uint8_t)((lives ? MF_ROW_LIVE : 0) | (lives && rows->end[i] ? MF_ROW_END : 0));
+        append(r, &ring,
+               (const void *[]){rows->obs + i * O, rows->chain + i * D, rows->action + i * X, &reward, &flags},
                i % rows->T == rows->T - 1);
         live += lives;
     }
@@ -140,60 +192,25 @@ static void path_of(char path[MF_PATH_MAX], const char *folder, int64_t iter)
     snprintf(path, MF_PATH_MAX, "%.900s/%06lld.safetensors", folder, (long long)iter);
 }
 
-/* Two views of the newest round: the ring may end within it. */
-enum { FLOATS = 4, FLAGS = FLOATS, BEGINS, ENDS, COLUMNS };
-struct columns {
-    struct mf_array array[COLUMNS];
-};
-
-/* N environments with n decisions in all */
-static struct columns columns_of(const struct mf_replay *r, size_t n, size_t N, void *const data[COLUMNS])
-{
-    static const char *const name[] = {"obs", "noise", "action", "reward", "flags", "begins", "ends"};
-    const size_t width[] = {(size_t)r->O, (size_t)r->D, (size_t)r->X, 1, 1, 1, 1};
-    struct columns c = {0};
-    for (int i = 0; i < COLUMNS; i++) {
-        struct mf_array *a = &c.array[i];
-        snprintf(a->name, sizeof a->name, "%s", name[i]);
-        a->dtype = i < FLOATS ? MF_F32 : i == FLAGS ? MF_U8 : MF_U64;
-        a->rank = 2;
-        a->dim[0] = i < BEGINS ? n : N;
-        a->dim[1] = width[i];
-        a->count = a->dim[0] * width[i];
-        a->bytes = a->count * mf_dtype_size(a->dtype);
-        a->data = data[i];
-    }
-    return c;
-}
-
 int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct mf_err *err)
 {
-    const size_t last_N = r->added ? r->last_N : 0, n = r->last_T * last_N, O = (size_t)r->O, D = (size_t)r->D,
-                 X = (size_t)r->X;
+    const size_t last_N = r->added ? r->last_N : 0, n = r->last_T * last_N;
     char path[MF_PATH_MAX], T[24], N[24];
     if (!r->added)
         skip_round(r);
+    const struct columns ring = ring_of(r);
+    struct columns c = columns_of(r, n, last_N, (void *[COLUMNS]){[BEGINS] = r->begins, [ENDS] = r->ends});
     struct mf_arena arena = {0};
-    float *obs = NULL, *noise = NULL, *action = NULL, *reward = NULL;
-    uint8_t *flags = NULL;
     for (int pass = 0; pass < 2; pass++) {
-        obs = mf_arena_take(&arena, n * O, sizeof *obs);
-        noise = mf_arena_take(&arena, n * D, sizeof *noise);
-        action = mf_arena_take(&arena, n * X, sizeof *action);
-        reward = mf_arena_take(&arena, n, sizeof *reward);
-        flags = mf_arena_take(&arena, n, 1);
+        for (int k = 0; k < BEGINS; k++)
+            c.array[k].data = mf_arena_take(&arena, c.array[k].bytes, 1);
         if (pass == 0 && mf_arena_alloc(&arena, "a round", err))
             return err->code;
     }
-    for (size_t i = 0; i < n; i++) {
-        const size_t at = (size_t)(r->total - (int64_t)(n - i)) % r->room;
-        memcpy(obs + i * O, r->obs + at * O, O * sizeof *obs);
-        memcpy(noise + i * D, r->noise + at * D, D * sizeof *noise);
-        memcpy(action + i * X, r->action + at * X, X * sizeof *action);
-        reward[i] = r->reward[at];
-        flags[i] = r->flags[at];
-    }
-    struct columns c = columns_of(r, n, last_N, (void *[]){obs, noise, action, reward, flags, r->begins, r->ends});
+    for (size_t i = 0; i < n; i++) /* the ring may end within the round */
+        for (int k = 0; k < BEGINS; k++)
+            memcpy(row_at(&c.array[k], i), row_at(&ring.array[k], (size_t)(r->total - (int64_t)(n - i)) % r->room),
+                   row_bytes(&c.array[k]));
     snprintf(T, sizeof T, "%zu", n ? r->last_T : 0);
     snprintf(N, sizeof N, "%zu", last_N);
     path_of(path, folder, iter);
@@ -258,23 +275,13 @@ static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
     else
         skip_round(r);
     r->added = false;
-    struct mf_arena arena = {0};
-    float *row = NULL;
-    const size_t floats = (size_t)(r->O + r->D + r->X + 1);
-    for (int pass = 0; rc == 0 && pass < 2; pass++) {
-        row = mf_arena_take(&arena, floats, sizeof *row);
-        rc = pass ? 0 : mf_arena_alloc(&arena, "a row", err);
-    }
+    const struct columns ring = ring_of(r);
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        float *to = row;
-        for (int k = 0; k < FLOATS; k++) {
-            const size_t width = want.array[k].dim[1];
-            memcpy(to, data[k] + i * width * sizeof *to, width * sizeof *to);
-            to += width;
-        }
-        append(r, row, row + r->O, row + r->O + r->D, row[floats - 1], (uint8_t)data[FLAGS][i], i % T == T - 1);
+        const void *row[BEGINS];
+        for (int k = 0; k < BEGINS; k++)
+            row[k] = data[k] + i * row_bytes(&want.array[k]);
+        append(r, &ring, row, i % T == T - 1);
     }
-    mf_arena_release(&arena);
     mf_safetensors_close(&f);
     return rc;
 }

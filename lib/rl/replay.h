@@ -37,16 +37,15 @@ void mf_replay_release(struct mf_replay *r);                          /* safe on
 /* Appends a round of at most `room` rows (mf_rows of policy.steer=sac); a reward is the sum over executed control
  * steps, each with `shift` added. Returns the number of live rows. */
 size_t mf_replay_add(struct mf_replay *r, const struct mf_rows *rows, double shift);
-/* Draws n decisions that have a successor or end an episode: their places and those of their successors (of an end:
- * its own). False: there is none. */
+/* Draws n decisions that have a successor or end an episode: their places and those of their successors; that of an end
+ * is its own place. False: there is none. */
 bool mf_replay_draw(const struct mf_replay *r, struct mf_rng *rng, size_t n, size_t *at, size_t *next);
 
 /* The round added since the last call, if any, to FOLDER/NNNNNN.safetensors of `iter`; files that the buffer no longer
  * needs are removed. */
 int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct mf_err *err);
-/* Fills an empty buffer from the rounds before `iter`, of `total` rows so far; the file of `iter`
- * is removed. MF_EFORMAT:
- * a file is missing or of another policy. */
+/* Fills an empty buffer from the rounds before `iter`, of `total` rows so far; the file of `iter` is removed.
+ * MF_EFORMAT: a file is missing or of another policy. */
 int mf_replay_load(struct mf_replay *r, const char *folder, int64_t iter, int64_t total, struct mf_err *err);
 
 #endif

@@ -15,6 +15,27 @@ told() { grep -qF -- "$1" "$T/err" || { cat "$T/err"; return 1; }; }
     done
 }
 
+@test "plan: a stored run gives the numbers of the formulas; without a collector's time there are none" {
+    # A collector takes 2 s for 264 kB, the update 0.5 s in 10 minibatches; the first three iterations are no measure.
+    stored() { # DIR LAG
+        mkdir -p "$1/logs" "$1/configs" && echo "collect: {sources: 1, max_lag: $2}" >"$1/configs/mf-ppo.yaml" && /usr/bin/python3 -c '
+import msgpack, os
+spec = {"obs": {"state": {"shape": [5], "dtype": "<f4"}}, "action_dim": 2, "n_obs_steps": 1, "n_action_steps": 4, "horizon": 4, "denoising_steps": 4}
+put = lambda m: os.write(1, msgpack.packb(m))
+put({"mf": "head", "v": 1, "run": "", "src": "", "seed": 0, "chain": [], "spec": spec, "num_envs": 10, "steps": 100})
+for i in range(12):
+    k = 99 if i < 3 else 1
+    put({"mf": "metrics", "iter": i, "step": i, "time": float(i), "values": {"perf/rollout_time": 2.0 * k, "perf/update_time": 0.5 * k, "train/minibatches": 10.0}})' >"$1/logs/metrics.mf"
+    }
+    stored run 0 || skip "no python3-msgpack"
+    "$ROOT/pipelines/plan" run collectors="1 4" ranks="1 2" latency=.01 >out 2>&1 || { cat out; return 1; }
+    grep -q "^measured: 1 collectors at a lag of 0; a round of one 2.000 s and 0.26 MB, the update 0.500 s in 10 minibatches" out &&
+        grep -qx " *1 *1 | *2.000 *0.000 *0.000 *0.500 | *2.500 *1.0x | *2.000 *1.3x  collectors" out &&
+        grep -qx " *4 *1 | *2.000 *0.001 *0.000 *2.000 | *4.001 *2.5x | *2.001 *5.0x  learner" out &&
+        grep -qx " *4 *2 | *2.000 *0.001 *0.000 *1.800 | *3.801 *2.6x | *2.000 *5.0x  collectors" out || { cat out; return 1; }
+    stored late 1 && ! pipeline plan late && told "measure a run with collect.max_lag=0" && ! pipeline plan run lag=2 && told "'lag=2' is no word" && ! pipeline plan none && told "has no metrics"
+}
+
 @test "train: a complete folder by the configuration's name, and the next commands" {
     pipeline train --config-name=point "${tiny[@]}" training.total_timesteps=2000 && told "outputs/point/ppo is done. Next:" && [[ $(readlink outputs/point/latest) == ppo ]] &&
         [[ -d outputs/point/ppo/checkpoints && -d outputs/point/ppo/videos && -e outputs/point/ppo/configs/mf-gae.yaml && -e outputs/point/ppo/logs/metrics.mf ]] &&

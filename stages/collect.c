@@ -211,7 +211,7 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     else if (c->sampler && c->env->likes)
         mf_frame_set_str(head, "defaults", c->env->likes);
     if (c->iter > 0)
-        mf_frame_set_int(head, "iter", c->iter); /* a resumed run: mf-ppo resumes, too */
+        mf_frame_set_int(head, "iter", c->iter); /* a resumed run: the learner resumes, too */
     mf_frame_set_str(head, "spec.env", c->env->name);
     mf_frame_set_str(head, "spec.robomimic_name", c->env->robomimic_name ? c->env->robomimic_name : c->env->name);
     mf_frame_set_num(head, "spec.control_hz", c->env->control_hz);

@@ -23,7 +23,7 @@ const struct mf_key mf_keys[] = {
      "timeout of run.resume=auto while another process locks run.dir, for example after a Slurm requeue"},
 
     {"log.progress", MF_BOOL, "false", NULL, NULL,
-     "progress of mf-ppo and mf-bc on stderr: a table on a terminal, otherwise a line per iteration"},
+     "progress of mf-ppo, mf-sac and mf-bc on stderr: a table on a terminal, otherwise a line per iteration"},
     {"log.formats", MF_NAMES, "[tensorboard, csv]", NULL, NULL,
      "formats that mf-log writes: a list of tensorboard, jsonl, csv, prometheus"},
     {"log.dir", MF_STR, NULL, "path", NULL,
@@ -100,18 +100,18 @@ const struct mf_key mf_keys[] = {
      "environments of a group, for mf-grpo: their episodes start from the same states, and every rollout starts new "
      "ones; divides training.num_envs; 1: no groups"},
     {"collect.max_lag", MF_INT, "0", "[0,1]", NULL,
-     "lag of the collecting policy behind the newest version; 1: collect while mf-ppo learns"},
+     "lag of the collecting policy behind the newest version; 1: collect while the learner learns"},
     {"collect.reward_scale", MF_CHOICE, "none", "none|running", NULL,
      "reward scaling; running: divide by the running standard deviation of discounted returns, not for mf-sac"},
     {"collect.src", MF_STR, NULL, "name", NULL, "name of this collector, if several write to one learner"},
     {"collect.sources", MF_INT, "1", "[1,65536]", NULL,
-     "number of collectors that mf-ppo waits for before the first round; more may join later. The advantage stage "
+     "number of collectors that the learner waits for before the first round; more may join later. The advantage stage "
      "needs the same number to reject an incompatible first collector"},
     {"collect.required", MF_INT, "0", "[0,65536]", NULL,
      "collectors whose parts every round needs: with fewer the learner ends with an error, and can resume; 0: it "
      "continues with those that are left"},
     {"collect.policy_address", MF_STR, NULL, "address", NULL,
-     "address at which mf-ppo serves the policy, the same in mf-collect; null: a socket in run.dir of mf-collect"},
+     "address at which the learner serves the policy, the same in mf-collect; null: a socket in run.dir of mf-collect"},
     {"collect.policy_timeout", MF_FLOAT, "30", "(0,inf]", "seconds",
      "timeout for a silent learner, and for a reader of an --out socket. With several collect.sources also the "
      "timeout for a late round, at least ten times the longest round: then its collector is rejected"},

@@ -3,7 +3,7 @@
  * The task loses the white space at its ends; `_` and newlines become spaces. With the state:
  *   "Task: TASK, State: B B ..;\nAction: ",  B = floor((x + 1) 128) within -1..255 of each number x of the state,
  *   normalised to [-1, 1]
- * Without: TASK, and "\n" encoded on its own. The begin of a text stands before either; id 0 pads the end.
+ * Without: TASK, and "\n" encoded on its own. The first id of both is the one that begins a text; id 0 pads the end.
  */
 #ifndef MF_LANG_PROMPT_H
 #define MF_LANG_PROMPT_H

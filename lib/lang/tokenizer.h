@@ -3,8 +3,8 @@
  *
  * Spaces become U+2581. User-defined pieces are cut out first, the longest that begins at a place. Of the characters
  * between them, the adjacent pair that makes the piece of the best score is merged again and again, the leftmost of
- * equals; what makes no piece in the end is spelled in bytes. Neither text nor ids are changed otherwise: a model that
- * wants its text normalised or prefixed, or has no bytes, is refused.
+ * equals; a character that is in no piece then becomes the ids of its bytes. Neither text nor ids are changed
+ * otherwise: a model that wants its text normalised or prefixed, or has no bytes, is refused.
  */
 #ifndef MF_LANG_TOKENIZER_H
 #define MF_LANG_TOKENIZER_H

@@ -157,7 +157,7 @@ static int wait_all(struct mf_ranks *r, enum waits why, struct mf_err *err)
 
 /* ---- verbs ---- */
 
-int mf_ranks_tell(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err)
+int mf_ranks_broadcast(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err)
 {
     int rc = 0;
     if (!r)
@@ -237,7 +237,7 @@ int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char
         return 0;
     void *theirs = mf_xcalloc(n, 1);
     memcpy(theirs, bytes, n);
-    int rc = mf_ranks_tell(r, theirs, n, err);
+    int rc = mf_ranks_broadcast(r, theirs, n, err);
     if (rc == 0 && memcmp(theirs, bytes, n) != 0)
         rc = mf_err_set(err, MF_EDEVICE,
                         "%s of rank %d on %s is not that of rank 0 on %s: all ranks need the same programs, files and "

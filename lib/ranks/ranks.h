@@ -43,7 +43,7 @@ const char *mf_ranks_host(const struct mf_ranks *r, int rank);
 size_t mf_ranks_first(const struct mf_ranks *r, int k, size_t n);
 
 /* Rank 0's bytes to all. The others wait without limit, since rank 0 waits for its input. */
-int mf_ranks_tell(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err);
+int mf_ranks_broadcast(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err);
 /* All are here, before the same minibatch. A signal that any has caught (base/stop.h) shows in all. A rank that waits
  * warns of the late one after 10 s, and fails after `patience`. */
 int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err);

@@ -12,10 +12,10 @@
 
 enum { PRECEDENCE = 3 }; /* s: rank 0 reports an error that all have, and so ends the others */
 
-enum told { FRAME, ENDED, OVER };
+enum kind { FRAME, ENDED, OVER };
 
-struct news {
-    enum told what;
+struct announcement { /* what follows it */
+    enum kind kind;
     int signal; /* that rank 0 has caught */
     size_t bytes;
 };
@@ -32,7 +32,7 @@ bool mf_run_leads(const struct mf_run *run)
 
 int mf_run_share(const struct mf_run *run, void *bytes, size_t n, struct mf_err *err)
 {
-    return mf_ranks_tell(run->ranks, bytes, n, err);
+    return mf_ranks_broadcast(run->ranks, bytes, n, err);
 }
 
 int mf_lead_open(struct mf_run *run, struct mf_err *err)
@@ -59,17 +59,17 @@ void mf_lead_close(struct mf_run *run, int status)
     run->ranks = NULL;
 }
 
-static int tell(struct mf_run *run, enum told what, const struct mf_frame *f, struct mf_err *err)
+static int broadcast(struct mf_run *run, enum kind kind, const struct mf_frame *f, struct mf_err *err)
 {
-    struct news news = {.what = what, .signal = mf_stop_caught()};
+    struct announcement next = {.kind = kind, .signal = mf_stop_caught()};
     void *bytes = NULL;
-    int rc = f ? mf_frame_encode(f, &bytes, &news.bytes, err) : 0;
+    int rc = f ? mf_frame_encode(f, &bytes, &next.bytes, err) : 0;
     if (rc == 0)
-        rc = mf_ranks_tell(run->ranks, &news, sizeof news, err);
+        rc = mf_ranks_broadcast(run->ranks, &next, sizeof next, err);
     if (rc == 0)
-        rc = mf_ranks_tell(run->ranks, bytes, news.bytes, err);
+        rc = mf_ranks_broadcast(run->ranks, bytes, next.bytes, err);
     free(bytes);
-    mf_stop_show(news.signal);
+    mf_stop_show(next.signal);
     return rc;
 }
 
@@ -78,7 +78,7 @@ int mf_lead(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *e
 {
     const bool end = mf_frame_kind(f) == MF_END;
     int (*const take)(struct mf_run *, void *, struct mf_frame *, struct mf_err *) = run->stage->frame;
-    int rc = run->ranks ? tell(run, end ? ENDED : FRAME, f, err) : 0;
+    int rc = run->ranks ? broadcast(run, end ? ENDED : FRAME, f, err) : 0;
     if (rc)
         return rc;
     mf_stop_hold(run->ranks != NULL);
@@ -95,24 +95,24 @@ int mf_lead(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *e
 int mf_lead_over(struct mf_run *run, struct mf_err *err)
 {
     const bool await = run->ranks && mf_run_leads(run) && mf_stage_reads(run->stage) && !run->together;
-    return await ? tell(run, OVER, NULL, err) : 0;
+    return await ? broadcast(run, OVER, NULL, err) : 0;
 }
 
 /* ---- the other ranks ---- */
 
-static int take(struct mf_run *run, void *self, const struct news *news, bool first, struct mf_err *err)
+static int take(struct mf_run *run, void *self, const struct announcement *next, bool first, struct mf_err *err)
 {
     struct mf_frame *f;
     void *bytes;
-    int rc = mf_alloc(&bytes, news->bytes, "a frame from rank 0", err);
+    int rc = mf_alloc(&bytes, next->bytes, "a frame from rank 0", err);
     if (rc)
         return rc;
-    if ((rc = mf_ranks_tell(run->ranks, bytes, news->bytes, err)) == 0)
-        rc = mf_frame_decode(&f, bytes, news->bytes, err);
+    if ((rc = mf_ranks_broadcast(run->ranks, bytes, next->bytes, err)) == 0)
+        rc = mf_frame_decode(&f, bytes, next->bytes, err);
     free(bytes);
     if (rc)
         return rc;
-    if (news->what == ENDED)
+    if (next->kind == ENDED)
         rc = run->stage->ended ? run->stage->ended(run, self, f, err) : 0;
     else if (!first || (rc = mf_run_follow(run, self, f, err)) == 0)
         rc = run->stage->frame(run, self, f, err);
@@ -124,14 +124,14 @@ static int take(struct mf_run *run, void *self, const struct news *news, bool fi
 int mf_follow_lead(struct mf_run *run, void *self, struct mf_err *err)
 {
     for (bool first = true;; first = false) {
-        struct news news = {.what = FRAME};
-        int rc = mf_ranks_tell(run->ranks, &news, sizeof news, err);
+        struct announcement next = {.kind = FRAME};
+        int rc = mf_ranks_broadcast(run->ranks, &next, sizeof next, err);
         if (rc)
             return rc;
-        mf_stop_show(news.signal);
-        if (news.what == OVER)
+        mf_stop_show(next.signal);
+        if (next.kind == OVER)
             return 0;
-        rc = take(run, self, &news, first, err);
+        rc = take(run, self, &next, first, err);
         if (rc && rc != MF_EFORMAT)
             return rc;
     }

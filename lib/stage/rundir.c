@@ -250,7 +250,7 @@ static int check_use(const struct mf_rundir *r, const struct mf_rundir_opts *o, 
         return mf_err_set(
             err, MF_EUSAGE,
             "%s is a run of %s, which %s cannot continue; give another run.dir, or overwrite it with run.force=true",
-            r->path, clone ? "mf-bc" : "mf-ppo", o->clones ? "mf-bc" : "reinforcement learning");
+            r->path, clone ? "mf-bc" : "reinforcement learning", o->clones ? "mf-bc" : "reinforcement learning");
     if (!o->resume)
         return mf_err_set(
             err, MF_EUSAGE,

@@ -106,15 +106,15 @@ static int verdict(struct mf_edge_client *e, const struct mf_edge_note *note, st
 {
     if (note->say == MF_EDGE_GONE)
         return mf_err_set(err, MF_EIO,
-                          "mf-ppo at %s no longer has version %" PRId64 " of the policy: it keeps %" PRId64
+                          "the learner at %s no longer has version %" PRId64 " of the policy: it keeps %" PRId64
                           " to %" PRId64,
                           e->dealer.name, note->version, note->oldest, note->newest);
     if (note->say == MF_EDGE_NO)
-        return mf_err_set(err, MF_EUSAGE, "mf-ppo at %s refused this source: %s", e->dealer.name, note->why);
+        return mf_err_set(err, MF_EUSAGE, "the learner at %s refused this source: %s", e->dealer.name, note->why);
     if (note->say == MF_EDGE_OVER && note->version < 0)
-        return mf_err_set(err, MF_EIO, "mf-ppo at %s has ended", e->dealer.name);
+        return mf_err_set(err, MF_EIO, "the learner at %s has ended", e->dealer.name);
     if (note->say == MF_EDGE_OVER)
-        return mf_err_set(err, MF_EIO, "mf-ppo at %s ended before it made version %" PRId64 " of the policy",
+        return mf_err_set(err, MF_EIO, "the learner at %s ended before it made version %" PRId64 " of the policy",
                           e->dealer.name, note->version);
     *policy =
         (struct mf_edge_policy){.version = note->version, .n = (int)note->parts, .parts = e->parts, .sizes = e->sizes};
@@ -145,7 +145,8 @@ static int still_wanted(struct mf_edge_client *e, struct mf_port *watch, double 
     if (watch && mf_port_renewed(watch))
         return 1;
     if (silent_s > timeout_s)
-        return mf_err_set(err, MF_EIO, "mf-ppo at %s has been silent for %g s; is there one at the end of the pipe?",
+        return mf_err_set(err, MF_EIO,
+                          "the learner at %s has been silent for %g s; is there one at the end of the pipe?",
                           e->dealer.name, timeout_s);
     return 0;
 }

@@ -130,7 +130,7 @@ clone() { echo "$1/checkpoints/clone.safetensors"; }
             [[ $stderr == *"r is a run of mf-bc, which reinforcement learning cannot continue; give another run.dir, or overwrite it with run.force=true"* ]] || return 1
     done
     mf-collect "${train[@]}" run.dir=r run.force=true | mf-gae | mf-ppo "${train[@]}" >/dev/null && [[ ! -e $(clone r) && -e r/checkpoints/000001.safetensors ]] &&
-        run -2 bc run.dir=r run.resume=auto --out /dev/null && [[ $output == *"r is a run of mf-ppo, which mf-bc cannot continue"* ]]
+        run -2 bc run.dir=r run.resume=auto --out /dev/null && [[ $output == *"r is a run of reinforcement learning, which mf-bc cannot continue"* ]]
 }
 
 @test "on a terminal it shows its progress, not frames" {

@@ -156,7 +156,7 @@ static int speak(struct rank *r)
     if (r->end.me == 0)
         words[2] = 7;
     for (int i = 0; i < 3; i++)
-        if ((rc = mf_ranks_tell(r->ranks, words, sizeof words, &r->err)))
+        if ((rc = mf_ranks_broadcast(r->ranks, words, sizeof words, &r->err)))
             return rc;
     return words[2] == 7 && mf_ranks_compare(r->ranks, words, sizeof words, "the words", &r->err) == 0 ? 0 : -1;
 }

@@ -63,7 +63,8 @@ static int build(struct net *m, struct mf_engine *e, struct mf_params *ps, const
     if (s->net->step_size)
         m->d = mf_input(g, 1, 1);
     struct mf_share obs = mf_net_features(g, s, m->obs, false), time = s->net->time(g, s, m->t, m->d);
-    s->net->encode(g, s, &obs);
+    if (s->net->encode)
+        s->net->encode(g, s, &obs);
     if (dropout > 0 && s->net->dropout)
         obs.key = m->key = mf_input(g, 1, 1);
     obs.drop = dropout;

@@ -89,7 +89,8 @@ static void build(struct mf_sampler *m, struct mf_graph *g)
         m->bounds = mf_shared(g, 1, 2);
 
     struct mf_share obs = mf_net_features(g, &s->net, m->obs, false), times = net->time(g, &s->net, m->time, m->step);
-    net->encode(g, &s->net, &obs);
+    if (net->encode)
+        net->encode(g, &s->net, &obs);
     m->encoding = obs.features[0];
     x[0] = initial(m, g, &obs);
     for (int k = 0; k < K; k++) {

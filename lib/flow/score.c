@@ -13,7 +13,8 @@ static struct mf_share begin(struct mf_graph *g, const struct mf_policy *p, int 
     if (net->net->step_size)
         out->step = mf_shared(g, k, 1);
     struct mf_share obs = mf_net_features(g, net, out->obs, false);
-    net->net->encode(g, net, &obs);
+    if (net->net->encode)
+        net->net->encode(g, net, &obs);
     return out->encoded = obs;
 }
 

@@ -73,7 +73,7 @@ struct mf_net {
     /* The dims of features[0] of one step, and the index of the observation that it replaces: in an `encoded` spec it
      * is the observation MF_ENCODING, and `encoder` copies it. NULL: the features replace no observation. */
     int (*encoding)(const struct mf_net_spec *s, struct mf_obs *of_step);
-    /* The observation's part of the velocity: fills embed and part. */
+    /* The observation's part of the velocity: fills embed and part. NULL: `encoder` has filled them. */
     void (*encode)(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *obs);
     /* The part of the velocity that depends on the time t and the step size d alone (d is MF_NONE unless step_size):
      * (k, 1) each, shared where all samples have one grid. */

@@ -131,7 +131,8 @@ static void add_rest(struct mf_params *ps, const struct mf_net_spec *s, int slot
     mf_graph_free(g);
 }
 
-/* Of the last layer only keys and values are computed, which is all that actions read; features[0] is its input. */
+/* Of the last layer only keys and values are computed, which is all that actions read; features[0] is its input. All of
+ * it is the encoder's, so that a frozen one is detached in all. */
 static void encoder(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
 {
     const int D = s->head_dim;
@@ -151,12 +152,6 @@ static void encoder(struct mf_graph *g, const struct mf_net_spec *s, struct mf_s
     }
     c->features[0] = h;
     add_rest(mf_graph_params(g), s, mf_rows(g, h));
-}
-
-/* The encoder has done it all, so that a frozen one is detached in all. */
-static void encode(struct mf_graph *g, const struct mf_net_spec *s, struct mf_share *c)
-{
-    (void)g, (void)s, (void)c;
 }
 
 /* ---- the critic and the noise ---- */
@@ -260,7 +255,6 @@ const struct mf_net mf_net_pi05 = {
     .sizes = MF_PI05_SIZES,
     .check = check,
     .encoder = encoder,
-    .encode = encode,
     .time = time_code,
     .tokens = suffix,
     .velocity = velocity,

@@ -87,7 +87,6 @@ static void velocities(struct mf_policy *p, const float *obs, int T, const float
     struct mf_graph *g = mf_graph_new(&p->params);
     struct mf_val o = mf_input(g, 1, O), xs = mf_input(g, T, D), t = mf_shared(g, T, 1);
     struct mf_share share = mf_net_features(g, s, o, false), time = s->net->time(g, s, t, MF_NONE);
-    s->net->encode(g, s, &share);
     struct mf_val v = s->net->velocity(g, s, &share, &time, mf_net_tokens(g, s, &share, &time, xs));
     struct mf_plan *plan = plan_of(g, false);
     const size_t n = (size_t)T * D;

@@ -129,7 +129,8 @@ static void compute(struct mf_rows *r, struct mf_engine *e, struct mf_policy *p,
     struct mf_val obs = mf_input(g, 1, O);
     struct mf_share encoded = mf_net_features(g, &p->spec.net, obs, false);
     double sum = 0, n = 0;
-    p->spec.net.net->encode(g, &p->spec.net, &encoded);
+    if (p->spec.net.net->encode)
+        p->spec.net.net->encode(g, &p->spec.net, &encoded);
     mf_reflow_build(g, &p->spec, &encoded, &q);
     if (mf_plan_new(&plan, e, g, &(struct mf_plan_opts){0}, &err))
         abort();

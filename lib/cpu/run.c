@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/smaller.h"
 #include "cpu/program.h"
 #include "ranks/ranks.h"
 
@@ -23,11 +24,6 @@ enum {
 static bool divides(const struct mf_program *p)
 {
     return p->dev->fast;
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 const float *mf_cpu_grads(struct mf_program *p)
@@ -172,7 +168,7 @@ static void run_tile(const struct mf_cpu_run *r, int w, size_t tile, float *lane
     struct mf_program *p = r->p;
     const struct mf_listing *l = p->l;
     bool fresh = tile < (size_t)l->lanes;
-    size_t first = tile * r->tile, n = least(r->batch->n - first, r->tile);
+    size_t first = tile * r->tile, n = mf_smaller(r->batch->n - first, r->tile);
     feed_tile(r, w, first, n);
     for (int v = 1; v < l->n_values; v++)
         if (l->value[v].input && p->fetch_of[v] >= 0)
@@ -273,7 +269,7 @@ static void pack_one(void *arg, int i)
 static size_t training_tile(const struct mf_program *p, size_t n)
 {
     size_t lanes = (size_t)p->l->lanes, share = (n + lanes - 1) / lanes, most = (size_t)p->l->samples;
-    size_t tile = least(share > TILE_LEAST ? share : TILE_LEAST, most), tiles = (n + tile - 1) / tile;
+    size_t tile = mf_smaller(share > TILE_LEAST ? share : TILE_LEAST, most), tiles = (n + tile - 1) / tile;
     return p->l->exact ? most : n ? (n + tiles - 1) / tiles : 1;
 }
 
@@ -294,9 +290,9 @@ bool mf_program_together(const struct mf_program *p, size_t n)
 static size_t inference_tile(const struct mf_program *p, size_t n)
 {
     if (mf_program_together(p, n))
-        return least(n, (size_t)p->l->samples);
+        return mf_smaller(n, (size_t)p->l->samples);
     size_t threads = (size_t)mf_workers_count(p->dev->workers), share = (n + threads - 1) / threads;
-    return share ? least(share, (size_t)p->l->samples) : 1;
+    return share ? mf_smaller(share, (size_t)p->l->samples) : 1;
 }
 
 size_t mf_program_tile(const struct mf_program *p, size_t n)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/smaller.h"
 #include "cpu/program.h"
 #include "ranks/ranks.h"
 
@@ -25,11 +26,6 @@ struct extent { /* slices of a lane */
     float *to; /* the first of rows that are written */
 };
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 int mf_cpu_first_lane(const struct mf_program *p, const struct mf_ranks *ranks, int rank)
 {
     return (int)mf_ranks_first(ranks, rank, (size_t)p->l->lanes);
@@ -38,7 +34,7 @@ int mf_cpu_first_lane(const struct mf_program *p, const struct mf_ranks *ranks, 
 /* Lanes with samples, of those before `lane`. */
 static size_t used(const struct mf_cpu_run *r, int lane)
 {
-    return least((size_t)lane, r->tiles);
+    return mf_smaller((size_t)lane, r->tiles);
 }
 
 /* The lanes of the largest subtree that begins with `first` and ends before `end`. */
@@ -73,7 +69,7 @@ static void sum_slice(void *arg, int i)
 {
     const struct extent *x = arg;
     const struct mf_program *p = x->r->p;
-    const size_t slice = x->first + (size_t)i, end = least((slice + 1) * MF_SLICE, p->lane);
+    const size_t slice = x->first + (size_t)i, end = mf_smaller((slice + 1) * MF_SLICE, p->lane);
     for (size_t at = slice * MF_SLICE; at < end; at += MF_STRIP)
         add_strip(p->lanes + at, p->lane, p->written[slice] ? x->rows : (struct rows){0}, x->to + at);
 }
@@ -104,7 +100,7 @@ static void fold_slice(void *arg, int i)
 {
     const struct extent *x = arg;
     const struct mf_program *p = x->r->p;
-    const size_t slice = x->first + (size_t)i, end = least((slice + 1) * MF_SLICE, p->lane);
+    const size_t slice = x->first + (size_t)i, end = mf_smaller((slice + 1) * MF_SLICE, p->lane);
     for (size_t at = slice * MF_SLICE; at < end; at += MF_STRIP) {
         const float *lane = p->lanes + (size_t)x->r->first_lane * p->lane + at;
         float *to = x->to + at;
@@ -121,7 +117,7 @@ static int sum_extent(const struct mf_cpu_run *r, size_t first, size_t end, stru
     size_t *row = mf_xcalloc(2 * ((size_t)n + 1), sizeof *row), *column = row + n + 1, lanes[MF_LANES_MAX];
     divide(r, row, lanes);
     for (int k = 0; k <= n; k++)
-        column[k] = least((first + mf_ranks_first(r->ranks, k, end - first)) * MF_SLICE, p->lane);
+        column[k] = mf_smaller((first + mf_ranks_first(r->ranks, k, end - first)) * MF_SLICE, p->lane);
     const struct rows all = {row[n], lanes}, own = {row[me + 1] - row[me], lanes + row[me]};
     struct extent mine = {r, own, first, p->lanes + row[me] * p->lane};
     mf_workers_each(p->dev->workers, (int)(end - first), fold_slice, &mine);
@@ -168,7 +164,7 @@ static int fetches(const struct mf_cpu_run *r)
 /* The fetched floats of a tile, from their places (out) or back. Returns the end of them. */
 static float *carry(const struct mf_cpu_run *r, size_t tile, float *packed, bool out)
 {
-    const size_t first = tile * r->tile, n = least(r->batch->n - first, r->tile);
+    const size_t first = tile * r->tile, n = mf_smaller(r->batch->n - first, r->tile);
     for (int i = 0; i < fetches(r); i++) {
         const struct mf_fetch *f = mf_cpu_fetch(r, i);
         const size_t size = mf_value_floats(&r->p->l->value[f->value.id]);
@@ -196,7 +192,7 @@ static int share_fetches(const struct mf_cpu_run *r, struct mf_err *err)
     for (int i = 0; i < fetches(r); i++)
         floats += mf_value_floats(&r->p->l->value[mf_cpu_fetch(r, i)->value.id]);
     for (size_t tile = 0; tile < r->tiles; tile++)
-        first[rank_of_tile(r, tile) + 1] += floats * least(r->batch->n - tile * r->tile, r->tile);
+        first[rank_of_tile(r, tile) + 1] += floats * mf_smaller(r->batch->n - tile * r->tile, r->tile);
     for (int k = 0; k < n; k++)
         first[k + 1] += first[k];
     int rc = mf_alloc((void **)&packed, first[n] * sizeof *packed, "what a minibatch computes", err);

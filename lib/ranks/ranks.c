@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/smaller.h"
 #include "base/stop.h"
 #include "ranks/transport.h"
 
@@ -66,16 +67,11 @@ static void note(struct mf_ranks *r, int peer)
     r->ended[r->begun++] = false;
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static int begin_send(struct mf_ranks *r, int to, const void *bytes, size_t n, struct mf_err *err)
 {
     int rc = 0;
     for (size_t at = 0, m; rc == 0 && at < n; at += m) {
-        m = least(n - at, MF_TRANSPORT_MOST);
+        m = mf_smaller(n - at, MF_TRANSPORT_MOST);
         rc = r->t->send(r->self, to, (const char *)bytes + at, m, err);
         note(r, to);
     }
@@ -86,7 +82,7 @@ static int begin_receive(struct mf_ranks *r, int from, void *bytes, size_t n, st
 {
     int rc = 0;
     for (size_t at = 0, m; rc == 0 && at < n; at += m) {
-        m = least(n - at, MF_TRANSPORT_MOST);
+        m = mf_smaller(n - at, MF_TRANSPORT_MOST);
         rc = r->t->receive(r->self, from, (char *)bytes + at, m, err);
         note(r, from);
     }

@@ -5,17 +5,13 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/smaller.h"
 #include "rl/advantage.h"
 #include "rl/loss_at.h"
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 size_t mf_minibatch_most(size_t n_live, const struct mf_ppo_opts *o)
 {
-    return smaller(smaller((size_t)o->batch_size, n_live * (size_t)o->repeat_samples), n_live);
+    return mf_smaller(mf_smaller((size_t)o->batch_size, n_live * (size_t)o->repeat_samples), n_live);
 }
 
 static void place_set(struct mf_minibatch *b, size_t most, struct mf_arena *a)
@@ -122,7 +118,7 @@ static void order(const struct mf_minibatches *m, struct mf_minibatch *b, const 
 /* Draws, and folds copies of a row into a count: the loss of a row times its count is the loss of its copies. */
 static void deal(struct mf_minibatches *m, struct mf_minibatch *b, const struct mf_rows *r)
 {
-    size_t take = smaller((size_t)m->opts->batch_size, m->deck_size - m->dealt);
+    size_t take = mf_smaller((size_t)m->opts->batch_size, m->deck_size - m->dealt);
     b->n = 0;
     for (size_t i = 0; i < take; i++) {
         uint32_t row = m->deck[m->dealt + i];

@@ -228,21 +228,21 @@ for f in frames:
 
 @test "cluster: the job of three nodes, each a process here, learns the same as four collectors" {
     small+=(collect.sources=4)
-    "$ROOT/pipelines/cluster" --nodes 3 --collectors 2 "${small[@]}" training.total_timesteps=4000 run.dir=k >job.sh && bash -n job.sh && shellcheck -S warning job.sh || return 1
-    run -2 "$ROOT/pipelines/cluster" --nodes 1 && [[ $output == *"give a number from 2"* ]] || return 1
+    "$ROOT/pipelines/cluster" --nodes 3 --collectors 2 --cpus 1 --address localhost "${small[@]}" training.total_timesteps=4000 run.dir=k >job.sh && bash -n job.sh && shellcheck -S warning job.sh || return 1
+    run -2 "$ROOT/pipelines/cluster" --nodes 2 --collectors 0 && [[ $output == *"give a number from 1"* ]] || return 1
     mkdir tools && cat >tools/scontrol <<'END' && cat >tools/srun <<'END' && chmod +x tools/*
 #!/bin/sh
 printf '%s\n' localhost n2 n3
 END
 #!/usr/bin/env bash
 while [[ $1 == --* ]]; do [[ $1 != --nodes=* ]] || n=${1#*=}; shift; done
-for ((i = 1; i <= n; i++)); do SLURM_NODEID=$i "$@" & done
+for ((i = 0; i < n; i++)); do SLURM_PROCID=$i "$@" & done
 wait
 END
     local name pids=()
-    learn want training.total_timesteps=4000 && for name in 1.0 1.1 2.0 2.1; do collect want $name training.total_timesteps=4000 && pids+=("$collector"); done
+    learn want training.total_timesteps=4000 && for name in node0.0 node0.1 node1.0 node1.1; do collect want $name training.total_timesteps=4000 && pids+=("$collector"); done
     wait "$learner" "${pids[@]}" || return 1
-    PATH=$T/tools:$PATH SLURM_JOB_ID=$((RANDOM % 5000)) SLURM_JOB_NODELIST=n timeout 60 bash job.sh 2>said & local job=$!
+    PATH=$T/tools:$PATH SLURM_JOB_ID=$((RANDOM % 5000)) SLURM_CPUS_PER_TASK=1 timeout 60 bash job.sh 2>said & local job=$!
     ended_by 0 $job && cmp "$(newest want)" "$(newest k)" && [[ $(stat -c %a k/keys/learner.secret) == 600 ]] || { cat said; return 1; }
 }
 

@@ -1,4 +1,5 @@
-/* Every operation: a row's bits depend on no other row, forward and backward, in every precision that there is. */
+/* Every operation: a row's bits depend on no other row, forward and backward, in every precision that there is; of
+ * attention, not on hidden keys. */
 #include "device_under_test.h"
 #include "op_lab.h"
 
@@ -52,6 +53,71 @@ static void masked(int op, struct mf_engine *e)
     release(&l);
 }
 
+enum { KEYS = 70, N = 3 }; /* of some attention whose keys are hidden in part; samples */
+
+/* Keys and values are the last inputs added, so that no gradient meets what they hold. */
+static struct mf_val beside(struct lab *l, int cols, float **data)
+{
+    struct mf_val own = operand(l, KEYS, cols), more = input(l, KEYS, cols);
+    *data = (float *)(uintptr_t)l->feed[l->n_feeds - 1].base;
+    return mf_add(l->g, own, more);
+}
+
+static bool hidden(int sample, int key)
+{
+    return (key + sample) % 3 == 0 || (sample == 2 && key >= 40);
+}
+
+static void fill(float *x, int cols, float with)
+{
+    for (int s = 0; s < N; s++)
+        for (int j = 0; j < KEYS; j++)
+            for (int d = 0; hidden(s, j) && d < cols; d++)
+                x[(s * KEYS + j) * cols + d] = with;
+}
+
+static void hidden_keys(struct mf_engine *e, const char *name, int dim, int out)
+{
+    struct lab l = {.rng = mf_rng_at(8, MF_RNG_TEST, (uint32_t)dim, 0, 0)};
+    struct mf_err err = {0};
+    float *k, *v, *at, with[] = {1, NAN, INFINITY, -3e38f};
+    l.g = mf_graph_new(&l.ps);
+    struct mf_val q = operand(&l, 19, 2 * dim);
+    struct mf_keys keys = {.k = beside(&l, 2 * dim, &k)}; /* one after the other, as they draw */
+    keys.v = beside(&l, 2 * out, &v);
+    keys.mask = input(&l, KEYS, 1);
+    at = (float *)(uintptr_t)l.feed[l.n_feeds - 1].base;
+    for (int i = 0; i < N * KEYS; i++)
+        at[i] = !hidden(i / KEYS, i % KEYS);
+    const struct mf_attend how = {.heads = 2, .blocks = 1, .dim = 2 * dim, .out = 2 * out, .scale = .3f};
+    l.y = mf_attention_to(l.g, q, &keys, &how);
+    const size_t n = (size_t)(19 * 2 * out);
+    mf_loss(l.g, mf_reshape(l.g, mf_slice_cols(l.g, mf_reshape(l.g, l.y, 1, (int)n), 5, 1), 1, 1), 8);
+    mf_params_alloc(&l.ps, &err);
+    mf_params_fresh(&l.ps, 3);
+    mf_plan_new(&l.plan, e, l.g, &(struct mf_plan_opts){.backward = true}, &err);
+    float *y[2] = {calloc(N * n, sizeof **y), calloc(N * n, sizeof **y)}, *grads = calloc(l.ps.size, sizeof *grads);
+    bool same = true;
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
+        fill(k, 2 * dim, with[i]);
+        fill(v, 2 * out, with[i]);
+        struct mf_fetch fetch = {l.y, y[i > 0], n};
+        const struct mf_batch batch = {.n = N, .feed = l.feed, .n_feeds = l.n_feeds, .fetch = &fetch, .n_fetches = 1};
+        same = mf_plan_run(l.plan, &batch, &err) == 0 && same;
+        if (i == 0)
+            memcpy(grads, mf_plan_grads(l.plan), l.ps.size * sizeof *grads);
+        same = same && (i == 0 || !memcmp(y[0], y[1], N * n * sizeof **y)) &&
+               !memcmp(grads, mf_plan_grads(l.plan), l.ps.size * sizeof *grads);
+    }
+    bool any = false;
+    for (size_t i = 0; i < l.ps.size; i++)
+        any = any || grads[i] != 0;
+    ok(same && any, "%s: what hidden keys hold changes no bit, of heads of %d and %d columns", name, dim, out);
+    free(y[0]), free(y[1]), free(grads);
+    release(&l);
+    free(at);
+}
+
 static void all(enum mf_precision precision, const char *name)
 {
     struct mf_engine *e;
@@ -66,6 +132,8 @@ static void all(enum mf_precision precision, const char *name)
         rows_apart(op, e);
         masked(op, e);
     }
+    hidden_keys(e, name, 8, 9);
+    hidden_keys(e, name, 16, 16);
     mf_engine_close(e);
 }
 

@@ -175,7 +175,7 @@ units: $(UNITS) $(EMUS)
 # What the tests run, without the installing: for those who build here every day.
 test: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/cli/leaks.supp:print_suppressions=0
 test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
-	prove -e '' $(UNITS) $(EMUS)
+	prove -j2 -f -e '' $(UNITS) $(EMUS)
 	prove -j2 -e tests/emu/run $(ON_CUDA)
 	prove -j2 -e 'bats --tap' $(filter-out $(ALONE),$(wildcard tests/cli/*.bats))
 	prove -e 'bats --tap' $(ALONE)

@@ -24,6 +24,7 @@ struct eval {
     const char *checkpoint, *device, *json_path;
     const char *results_path;
     struct mf_ints seeds, steps;
+    struct mf_names suites;
     int64_t max_steps, trials, num_envs, threads, video;
     int weights, precision, video_format, format;
     bool compare, tasks;
@@ -32,7 +33,7 @@ struct eval {
     struct mf_conf *was; /* configuration of the evaluated run; NULL: none */
     const struct mf_env *env;
     struct mf_engine *engine;
-    struct mf_trial *trial, *first; /* (seeds, trials) of a row; (steps, seeds, trials) of the first checkpoint */
+    struct mf_trial *trial, *first; /* (seeds, trials) of a row; (rows, seeds, trials) of the first checkpoint */
     struct mf_results *results;
     struct mf_table table;
     struct mf_results_json json;
@@ -45,6 +46,7 @@ static const struct mf_bind binds[] = {
     {"policy.weights", offsetof(struct eval, weights)},
     {"eval.num_episodes", offsetof(struct eval, trials)},
     {"eval.seed", offsetof(struct eval, seeds)},
+    {"eval.suites", offsetof(struct eval, suites)},
     {"eval.num_envs", offsetof(struct eval, num_envs)},
     {"eval.num_inference_steps", offsetof(struct eval, steps)},
     {"eval.json", offsetof(struct eval, json_path)},
@@ -87,17 +89,32 @@ static int load(const struct mf_run *run, struct eval *e, const char *path, int6
     return rc;
 }
 
-/* Of several numbers of steps: 000100-steps4.mp4. */
-static int write_video(const struct eval *e, const char *checkpoint, int steps, struct mf_reel *reel,
+/* Rows of a checkpoint: for each number of steps one for each suite. */
+static int rows_of(const struct eval *e)
+{
+    return e->steps.n * (e->suites.n ? e->suites.n : 1);
+}
+
+static const char *suite_of(const struct eval *e, int row)
+{
+    return e->suites.n ? e->suites.v[row % e->suites.n] : NULL;
+}
+
+static int64_t steps_of(const struct eval *e, int row)
+{
+    return e->steps.v[e->suites.n ? row / e->suites.n : row];
+}
+
+/* Of several numbers of steps and suites: 000100-steps4-unseen.mp4. */
+static int write_video(const struct eval *e, const char *checkpoint, int steps, const char *suite, struct mf_reel *reel,
                        struct mf_err *err)
 {
     const char *format = e->video_format ? "gif" : "mp4";
-    char path[MF_PATH_MAX + 64], ending[32];
+    char path[MF_PATH_MAX + 64], ending[128], of[32] = "";
     bool good[64];
     if (e->steps.n > 1)
-        snprintf(ending, sizeof ending, "-steps%d.%s", steps, format);
-    else
-        snprintf(ending, sizeof ending, ".%s", format);
+        snprintf(of, sizeof of, "-steps%d", steps);
+    snprintf(ending, sizeof ending, "%s%s%s.%s", of, suite ? "-" : "", suite ? suite : "", format);
     mf_runs_video(checkpoint, ending, path, sizeof path);
     char *slash = strrchr(path, '/');
     if (slash) { /* videos/ may have been removed */
@@ -182,11 +199,11 @@ static void write_tasks(struct eval *e, const struct mf_table_row *all)
     }
 }
 
-/* Makes the row of e->trial; `at`: index of the number of steps. */
+/* Makes the row of e->trial; `at`: its index among those of a checkpoint. */
 static void write_row(struct eval *e, const char *path, const char *weights, const struct mf_policy *p, int at)
 {
     const int all = e->seeds.n * (int)e->trials;
-    const bool reference = e->next < e->steps.n;
+    const bool reference = e->next < rows_of(e);
     struct mf_trial *first = e->compare ? e->first + (size_t)at * (size_t)all : NULL;
     struct mf_paired against = {0};
     char digest[17];
@@ -199,6 +216,7 @@ static void write_row(struct eval *e, const char *path, const char *weights, con
                                      .weights = weights,
                                      .digest = digest,
                                      .env = e->env->name,
+                                     .suite = suite_of(e, at),
                                      .denoising_steps = p->spec.K,
                                      .seeds = e->seeds.n,
                                      .n = all,
@@ -215,8 +233,8 @@ static int evaluate(struct mf_run *run, struct eval *e, const char *path, int at
     struct mf_policy p;
     struct mf_reel *reel = NULL;
     const char *weights;
-    int rc = load(run, e, path, e->steps.v[at], &p, &weights, err);
-    if (rc)
+    int rc = suite_of(e, at) ? mf_words_suite(&e->env, suite_of(e, at), err) : 0;
+    if (rc || (rc = load(run, e, path, steps_of(e, at), &p, &weights, err)))
         return rc;
     if (e->video)
         rc = mf_reel_new(&reel, e->env, (int)e->video, err);
@@ -241,7 +259,7 @@ static int evaluate(struct mf_run *run, struct eval *e, const char *path, int at
     if (rc == 0)
         write_row(e, path, weights, &p, at);
     if (rc == 0 && reel)
-        rc = write_video(e, path, p.spec.K, reel, err);
+        rc = write_video(e, path, p.spec.K, suite_of(e, at), reel, err);
     mf_reel_free(reel);
     mf_policy_release(&p);
     return rc;
@@ -366,13 +384,17 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     e->began = mf_now();
     const size_t row = (size_t)e->seeds.n * (size_t)e->trials * sizeof *e->trial;
     if ((rc = mf_alloc((void **)&e->trial, row, "trials", err)) ||
-        (e->compare && (rc = mf_alloc((void **)&e->first, row * (size_t)e->steps.n, "trials to compare with", err))) ||
+        (e->compare && (rc = mf_alloc((void **)&e->first, row * (size_t)rows_of(e), "trials to compare with", err))) ||
         (rc = open_env(run, e, n ? n : 1, n ? operands : &e->checkpoint, err)) ||
         (e->video && (rc = mf_film_check(err))) ||
         (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
         (e->results_path && (rc = mf_results_open(&e->results, e->results_path, err))) ||
         (e->json_path &&
          (rc = mf_results_json_open(&e->json, e->json_path, e->env->name, e->seeds.n, e->seeds.v, err))))
+        return rc;
+    for (int i = e->suites.n; i-- > 0 && rc == 0;) /* a wrong name is reported at once, too */
+        rc = mf_words_suite(&e->env, e->suites.v[i], err);
+    if (rc)
         return rc;
     mf_engine_log(e->engine);
     return emit_head(run, e, err);
@@ -385,11 +407,11 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     char path[MF_PATH_MAX];
     int n;
     const char *const *operands = mf_run_operands(run, &n);
-    int rc = mf_runs_checkpoint(n ? operands[e->next / e->steps.n] : e->checkpoint, path, err);
+    int rc = mf_runs_checkpoint(n ? operands[e->next / rows_of(e)] : e->checkpoint, path, err);
     if (rc == 0)
-        rc = evaluate(run, e, path, e->next % e->steps.n, err);
+        rc = evaluate(run, e, path, e->next % rows_of(e), err);
     e->next++;
-    return rc ? rc : e->next < (n ? n : 1) * e->steps.n;
+    return rc ? rc : e->next < (n ? n : 1) * rows_of(e);
 }
 
 static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)

@@ -176,6 +176,8 @@ const struct mf_key mf_keys[] = {
     {"eval.results", MF_STR, NULL, "path", NULL,
      "JSON Lines file of results; results that it already holds are not computed again"},
     {"eval.format", MF_CHOICE, "text", "text|markdown|csv|json", NULL, "format of the results table"},
+    {"eval.suites", MF_NAMES, "[]", NULL, NULL,
+     "suites of tasks of an environment with language, a row of results for each; []: that of env.suite"},
     {"eval.tasks", MF_BOOL, "false", NULL, NULL,
      "a row more for each task of an environment with language; eval.json has them in any case"},
     {"eval.compare", MF_BOOL, "false", NULL, NULL, "compare each policy with the first one, trial by trial"},

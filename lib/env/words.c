@@ -14,14 +14,19 @@ struct mf_words {
 
 /* ---- suites ---- */
 
-static int find_suite(const struct mf_env *e, const char *name, struct mf_suite *suite, struct mf_err *err)
+int mf_words_suite(const struct mf_env **env, const char *name, struct mf_err *err)
 {
+    const struct mf_env *e = *env;
     char names[256] = "";
     for (int i = 0; i < MF_SUITES && e->language.suite[i].name; i++) {
-        *suite = e->language.suite[i];
-        if (!strcmp(suite->name, name))
+        const struct mf_suite suite = e->language.suite[i];
+        if (!strcmp(suite.name, name)) {
+            struct mf_suite *own = mf_env_own(env)->language.suite;
+            own[i] = own[0];
+            own[0] = suite;
             return 0;
-        mf_list_add(names, sizeof names, ", ", suite->name);
+        }
+        mf_list_add(names, sizeof names, ", ", suite.name);
     }
     return mf_err_set(err, MF_EUSAGE,
                       *names ? "env=%s has no suite '%s' of tasks; its suites are: %s"
@@ -64,15 +69,8 @@ static int add_tokens(struct mf_env *e, const struct mf_env_opts *o, struct mf_e
 
 int mf_words_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
 {
-    const bool named = o->suite && *o->suite;
-    struct mf_suite suite;
-    int rc = named ? find_suite(*env, o->suite, &suite, err) : 0;
-    if (rc || (!named && !o->tokenizer))
-        return rc;
-    struct mf_env *e = mf_env_own(env);
-    if (named)
-        e->language.suite[0] = suite;
-    return o->tokenizer ? add_tokens(e, o, err) : 0;
+    int rc = o->suite && *o->suite ? mf_words_suite(env, o->suite, err) : 0;
+    return rc || !o->tokenizer ? rc : add_tokens(mf_env_own(env), o, err);
 }
 
 bool mf_words_any_length(const struct mf_words *w)

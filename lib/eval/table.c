@@ -8,9 +8,10 @@
 #include "base/plain.h"
 #include "eval/result.h"
 
-enum { COLUMNS = 12, FIRST_COMPARED = 8, LAST_COMPARED = 10 };
+enum { COLUMNS = 13, SUITE = 2, FIRST_COMPARED = 9, LAST_COMPARED = 11 };
 static const struct mf_grid_column column[COLUMNS] = {{"trials", 6},
                                                       {"steps", 5},
+                                                      {"suite", -8},
                                                       {"success once, 95 %", -20},
                                                       {"at the end, 95 %", -20},
                                                       {"return, 95 %", -20},
@@ -32,6 +33,8 @@ static json_t *row_json(const struct mf_table *t, const struct mf_table_row *r)
     json_t *j = json_pack("{s:o, s:s, s:s, s:o, s:i, s:i, s:i}", "checkpoint", mf_json_text(r->checkpoint), "digest",
                           r->digest, "weights", r->weights, "env", mf_json_text(r->env), "denoising_steps",
                           r->denoising_steps, "seeds", r->seeds, "n", r->n);
+    if (r->suite)
+        json_object_set_new(j, "suite", mf_json_text(r->suite));
     if (r->task)
         json_object_set_new(j, "task", mf_json_text(r->task));
     mf_scores_json(j, &r->scores);
@@ -50,16 +53,17 @@ void mf_table_row(struct mf_table *t, const struct mf_table_row *r)
     size_t size = sizeof *text;
     snprintf(text[0], size, "%d", r->n);
     snprintf(text[1], size, "%d", r->denoising_steps);
-    snprintf(text[2], size, "%.3f [%.3f, %.3f]", a->rate, a->low, a->high);
-    snprintf(text[3], size, "%.3f [%.3f, %.3f]", b->rate, b->low, b->high);
-    mf_mean_text(&r->scores.ret, text[4], size);
-    mf_number(text[5], "%.1f", r->scores.length);
-    mf_number(text[6], "%.4f", r->scores.straightness);
-    snprintf(text[7], size, "%s", r->weights);
+    snprintf(text[SUITE], size, "%s", r->suite ? r->suite : "");
+    snprintf(text[3], size, "%.3f [%.3f, %.3f]", a->rate, a->low, a->high);
+    snprintf(text[4], size, "%.3f [%.3f, %.3f]", b->rate, b->low, b->high);
+    mf_mean_text(&r->scores.ret, text[5], size);
+    mf_number(text[6], "%.1f", r->scores.length);
+    mf_number(text[7], "%.4f", r->scores.straightness);
+    snprintf(text[8], size, "%s", r->weights);
     if (r->against)
-        mf_paired_text(r->against, text[8], text[9], text[10], size);
+        mf_paired_text(r->against, text[9], text[10], text[11], size);
     for (int i = 0; i < COLUMNS - 1; i++)
-        cell[i] = t->compares || i < FIRST_COMPARED || i > LAST_COMPARED ? text[i] : NULL;
+        cell[i] = (t->compares || i < FIRST_COMPARED || i > LAST_COMPARED) && (i != SUITE || r->suite) ? text[i] : NULL;
     char *file = mf_xstrdup(r->task ? r->task : r->checkpoint);
     file[mf_plain_copy(file, file, strlen(file))] = '\0';
     cell[COLUMNS - 1] = file;

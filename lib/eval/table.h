@@ -14,6 +14,7 @@ struct mf_table {
 
 struct mf_table_row {
     const char *checkpoint, *weights, *digest, *env;
+    const char *suite;             /* of the tasks of its trials; NULL: rows do not tell */
     const char *task;              /* the row is of its trials alone; NULL: of all */
     int denoising_steps, seeds, n; /* n: trials of all seeds */
     struct mf_score_sheet scores;

@@ -246,6 +246,12 @@ PY
     [[ $output != *"already had"* && $(jq -c '.results[0].tasks | length' train.json) == 8 ]]
     run -0 mf-eval run env.suite=unseen eval.num_episodes=10 eval.json=again.json eval.results=r.jsonl
     [[ $output == *"already had 1"* ]] && cmp e.json again.json
+    run -0 mf-eval run run 'eval.suites=[unseen,train]' eval.num_inference_steps=[1,4] eval.num_episodes=10 eval.compare=true eval.results=r.jsonl eval.json=both.json
+    [[ $output == *"already had 6"* && $(grep -c " unseen .* raw " <<<"$output") == 4 && $(grep -c " train .* raw " <<<"$output") == 4 ]]
+    [[ $(jq -c '[.results[] | [.denoising_steps, .suite]][:4]' both.json) == '[[1,"unseen"],[1,"train"],[4,"unseen"],[4,"train"]]' ]]
+    cmp <(jq '.results[2].trials' both.json) <(jq '.results[0].trials' e.json)
+    run -2 mf-eval run 'eval.suites=[unseen,other]'
+    [[ $output == *"no suite 'other'"* ]]
 }
 
 @test "language: mf-bc makes tokens of the words of demonstrations, as the environment makes them" {

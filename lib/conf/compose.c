@@ -152,7 +152,7 @@ static int visit(struct composer *c, const char *path, const struct entry *as, s
 static int visit_option(struct composer *c, const struct entry *all, int n, const struct entry *e, const char *option,
                         const char *where, struct mf_err *err)
 {
-    char name[NAME_BYTES], full[2 * NAME_BYTES], path[MF_PATH_BYTES], options[160];
+    char name[NAME_BYTES], full[2 * NAME_BYTES], path[MF_PATH_BYTES], options[400];
     struct entry as = *e;
     int rc = fill_option(c, all, n, option, where, name, err);
     if (rc)

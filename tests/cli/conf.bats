@@ -131,7 +131,7 @@ END
 }
 
 @test "errors for missing groups and files list the available ones" {
-    refuses "no nope.yaml in configs; available: " -cn nope && refuses " lift, lift_pixels, lift_pointcloud, point, three_stages, train" -cn nope &&
+    refuses "no nope.yaml in configs; available: " -cn nope && refuses " lift, lift_pixels, lift_pointcloud, maniskill_ppo_openpi_pi05, point, three_stages, train" -cn nope &&
         refuses "no policy/tall.yaml in configs; available: " -cn train policy=tall &&
         refuses " reflow, sde, shortcut, small, unet, vit, wide" -cn train policy=tall &&
         refuses "policy=wide: no defaults list has the group policy; +policy=wide adds it" policy=wide &&

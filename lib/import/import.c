@@ -239,17 +239,18 @@ static bool begins(const char *key, const char *prefix)
 static const struct mf_left *left_of(const struct mf_import *im, const struct mf_policy_spec *s, const char *key)
 {
     static const char unwanted[] = "the policy is without the file's noise network, as the keys have it";
-    static const struct mf_left actor[] = {{"latent_actor.", "DSRL's actor is a network of its own"}, {0}},
-                                heads[] = {{"explore_noise_net.", unwanted}, {"noise_head.", unwanted}, actor[0], {0}};
+    static const struct mf_left others[] = {{"latent_actor.", "DSRL's actor is a network of its own"},
+                                            {"explore_noise_net.", unwanted},
+                                            {"noise_head.", unwanted}};
     for (const struct mf_left *left = im->family->left; left->prefix; left++)
         if (begins(key, left->prefix) && replaced(im, left->prefix))
             return left;
-    for (const struct mf_left *left = s->learned_noise ? actor : heads; left->prefix; left++) {
-        const struct mf_rename *r = in_force(im, left->prefix);
+    for (int i = 0; i < (s->learned_noise ? 1 : 3); i++) {
+        const struct mf_rename *r = in_force(im, others[i].prefix);
         char theirs[160];
-        snprintf(theirs, sizeof theirs, "%s%s", r ? r->theirs : "", left->prefix + (r ? strlen(r->ours) : 0));
+        snprintf(theirs, sizeof theirs, "%s%s", r ? r->theirs : "", others[i].prefix + (r ? strlen(r->ours) : 0));
         if (begins(key, theirs))
-            return left;
+            return &others[i];
     }
     return NULL;
 }

@@ -44,7 +44,9 @@ const struct mf_key mf_keys[] = {
      "(off); "
      "the results have the same bits for any number of them"},
     {"ranks_timeout", MF_FLOAT, "60", "(0,inf]", "seconds",
-     "time for which ranks wait for one that is late to a minibatch, before they end; they name it after 10 s"},
+     "time for which ranks wait for one that is late to a minibatch before they end, and ten times that while each "
+     "reads "
+     "files; they name it after 10 s"},
 
     {"env.name", MF_STR, "point", NULL, NULL, "environment, also env=NAME; exec and remote: environments of a server"},
     {"env.model", MF_STR, NULL, "path", NULL,

@@ -94,8 +94,8 @@ static int begin_receive(struct mf_ranks *r, int from, void *bytes, size_t n, st
 enum waits {
     FOR_DATA, /* which is on its way: polls all the time */
     FOR_OTHERS,
-    FOR_FILES,  /* that each reads: as long as it takes */
-    FOR_RANK_0, /* the same */
+    FOR_FILES,  /* that each reads */
+    FOR_RANK_0, /* as long as it takes */
 };
 
 static void rest(enum waits why, double waited)
@@ -119,12 +119,14 @@ static int late_one(const struct mf_ranks *r)
 
 static int look_at_time(struct mf_ranks *r, enum waits why, double waited, bool *warned, struct mf_err *err)
 {
-    if (waited > r->patience && why != FOR_FILES) {
+    const double most = why == FOR_FILES ? MF_RANKS_FILES * r->patience : r->patience;
+    if (waited > most) {
         const int k = late_one(r);
-        return mf_err_set(err, MF_EIO,
-                          "rank %d on %s did not come to minibatch %lld of this start within ranks_timeout=%g s: it "
-                          "hangs, or its machine is slower; the run resumes from its checkpoint",
-                          k, r->host[k], (long long)r->minibatches, r->patience);
+        return mf_err_set(
+            err, MF_EIO,
+            "rank %d on %s did not come to minibatch %lld of this start within %g s (ranks_timeout=%g): it "
+            "hangs, or its machine is slower; the run resumes from its checkpoint",
+            k, r->host[k], (long long)r->minibatches, most, r->patience);
     }
     if (waited > LATE && !*warned) {
         const int k = late_one(r);

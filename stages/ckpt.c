@@ -22,6 +22,7 @@ struct ckpt {
     int format; /* 0 text, 1 json */
     int weights;
     const char *normalizer, *prefix;
+    bool keep_bf16;
     struct mf_env_opts env_opts;
     struct mf_names obs_keys;
     const struct mf_conf *conf;
@@ -32,6 +33,7 @@ static const struct mf_bind binds[] = {
     {"ckpt.format", offsetof(struct ckpt, format)},
     {"ckpt.normalizer", offsetof(struct ckpt, normalizer)},
     {"ckpt.prefix", offsetof(struct ckpt, prefix)},
+    {"ckpt.keep_bf16", offsetof(struct ckpt, keep_bf16)},
     {"policy.weights", offsetof(struct ckpt, weights)},
     {"policy.obs_keys", offsetof(struct ckpt, obs_keys)},
     {0},
@@ -310,7 +312,8 @@ static int import(struct ckpt *self, int n, const char *const *paths, struct mf_
     const struct mf_import_in in = {.env = mf_conf_was_set(self->conf, "env.name") ? &self->env_opts : NULL,
                                     .keys = &self->obs_keys,
                                     .conf = self->conf,
-                                    .normalizer = self->normalizer};
+                                    .normalizer = self->normalizer,
+                                    .keep_bf16 = self->keep_bf16};
     struct mf_policy_spec spec;
     struct mf_import im;
     (void)n;

@@ -68,6 +68,21 @@ static const struct mf_bind_table tables[] = {
 
 /* ---- one checkpoint ---- */
 
+/* Of the first policy, an outline. */
+static int say_memory(const struct eval *e, struct mf_policy *p, struct mf_err *err)
+{
+    struct mf_memory m = {.keys = {[MF_MEMORY_ACTIVATIONS] = "threads", [MF_MEMORY_ROWS] = "eval.num_envs"},
+                          .beside = "its environments"};
+    struct mf_sampler *s = NULL;
+    int rc = e->next ? 0 : mf_sampler_new(&s, e->engine, p, true, err);
+    if (!s)
+        return rc;
+    mf_policy_memory(p, &m);
+    mf_sampler_memory(s, (size_t)e->num_envs, &m);
+    mf_sampler_free(s);
+    return mf_memory_say(&m, NULL, err);
+}
+
 /* The policy of a file, overridden by the given words; steps 0: its own. */
 static int load(const struct mf_run *run, struct eval *e, const char *path, int64_t steps, struct mf_policy *p,
                 const char **weights, struct mf_err *err)
@@ -80,8 +95,10 @@ static int load(const struct mf_run *run, struct eval *e, const char *path, int6
     rc = mf_policy_spec_in(&spec, e->env, &e->env_opts, l, &e->obs_keys, mf_run_conf(run), err);
     if (steps)
         spec.K = (int)steps;
-    if (rc == 0 && (rc = mf_policy_init(p, &spec, err)) == 0 &&
-        (rc = mf_loaded_policy(l, p, (enum mf_weights)e->weights, err)))
+    if (rc == 0)
+        rc = mf_loaded_outline(l, p, &spec, ~0u, mf_engine_in_host(e->engine), (enum mf_weights)e->weights, err);
+    if (rc == 0 && ((rc = say_memory(e, p, err)) || (rc = mf_params_alloc(&p->params, err)) ||
+                    (rc = mf_loaded_policy(l, p, (enum mf_weights)e->weights, err))))
         mf_policy_release(p);
     if (rc == 0)
         *weights = mf_loaded_uses_ema(l, &p->params, (enum mf_weights)e->weights) ? "ema" : "raw";

@@ -218,6 +218,10 @@ const struct mf_key mf_keys[] = {
     {"ckpt.format", MF_CHOICE, "text", "text|json", NULL, "format of mf-ckpt show"},
     {"ckpt.prefix", MF_STR, NULL, NULL, NULL,
      "prefix of the names that mf-ckpt export writes, such as model. for LeRobot's pi0.5"},
+    {"ckpt.keep_bf16", MF_BOOL, "false", NULL, NULL,
+     "matrices that mf-ckpt import finds as bfloat16 stay so, in half of the bytes: programs that do not train them "
+     "use "
+     "them from the file"},
     {"ckpt.normalizer", MF_STR, NULL, "path", NULL,
      "normaliser of an imported policy: its normalization.npz, openpi's norm_stats.json, the HDF5 file of its "
      "demonstrations, or identity; also normalizer=.."},

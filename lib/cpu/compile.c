@@ -1,16 +1,59 @@
 /* compile.c - turns a listing into calls with addresses, for every worker, and packed weights. */
+#include <stdint.h>
 #include <stdlib.h>
 
+#include "base/bf16.h"
 #include "base/mem.h"
 #include "cpu/program.h"
 
+/* ---- weights that are bf16 in a file ---- */
+
+/* Does call i read them there? Its gradient to x needs packed ones. */
+static bool keeps(const struct mf_program *p, int i, const struct mf_cpu_call *c)
+{
+    const struct mf_listed *l = &p->l->call[i];
+    return c->fast && c->fast->keeps && c->fast->keeps(&c->call) && !(l->back && l->x[0].grad.space);
+}
+
+static int copy_of(struct mf_program *p, const struct mf_listed *l)
+{
+    for (int i = 0; i < p->n_copies; i++)
+        if (p->copies[i].bf16 == l->W_bf16)
+            return i;
+    p->copies = mf_xrealloc(p->copies, (size_t)p->n_copies + 1, sizeof *p->copies);
+    p->copies[p->n_copies] = (struct mf_copy){l->W_bf16, l->W_floats, p->copy_size};
+    p->copy_size += mf_whole_lines(l->W_floats);
+    return p->n_copies++;
+}
+
+/* By call: the number of its copy, or -1. */
+static void find_copies(struct mf_program *p, int *copy)
+{
+    for (int i = 0; i < p->l->n_calls; i++) {
+        struct mf_cpu_call c = mf_program_shapes(p, i);
+        copy[i] = p->l->call[i].W_bf16 && !keeps(p, i, &c) ? copy_of(p, &p->l->call[i]) : -1;
+        free(c.call.x);
+    }
+}
+
+static int make_copies(struct mf_program *p, struct mf_err *err)
+{
+    if (!(p->copy_room = mf_big_alloc(p->copy_size, "copies of frozen weights", err)))
+        return err->code;
+    for (int i = 0; i < p->n_copies; i++)
+        mf_floats_of_bf16(p->copies[i].floats, p->copies[i].bf16, p->copy_room + p->copies[i].at);
+    return 0;
+}
+
 /* ---- packed weights ---- */
 
-static int pack_of(struct mf_program *p, const struct mf_listed *l, struct mf_packing c)
+static int pack_of(struct mf_program *p, const struct mf_listed *l, struct mf_packing c, int copy)
 {
+    const bool kept = l->W_bf16 && copy < 0;
     for (int i = 0; i < p->n_packs; i++) {
         const struct mf_weights_use *u = &p->packs[i];
-        if (u->W == l->W && u->c.from == c.from && u->c.n == c.n && u->c.transposed == c.transposed)
+        if (u->W == l->W && u->bf16 == l->W_bf16 && u->copy == copy && u->c.from == c.from && u->c.n == c.n &&
+            u->c.transposed == c.transposed)
             return i;
     }
     p->packs = mf_xrealloc(p->packs, (size_t)p->n_packs + 1, sizeof *p->packs);
@@ -18,17 +61,22 @@ static int pack_of(struct mf_program *p, const struct mf_listed *l, struct mf_pa
     int rows = (int)(l->W_floats / (size_t)l->ldw);
     *u = (struct mf_weights_use){
         .W = l->W,
+        .bf16 = l->W_bf16,
+        .copy = copy,
         .ldw = l->ldw,
         .c = c,
         .at = p->pack_size,
         .pack = {.K = c.transposed ? rows : c.n, .N = c.transposed ? c.n : rows},
     };
-    p->pack_size += mf_whole_lines(p->dev->products->pack_floats(u->pack.K, u->pack.N));
+    if (kept)
+        u->pack.bf16 = (const char *)l->W_bf16 + (size_t)c.from * sizeof(uint16_t), u->pack.ld = (size_t)l->ldw;
+    else
+        p->pack_size += mf_whole_lines(p->dev->products->pack_floats(u->pack.K, u->pack.N));
     return p->n_packs++;
 }
 
 /* By call: the numbers of its packs, forward and backward, or -1. */
-static void find_packs(struct mf_program *p, int (*pack)[2])
+static void find_packs(struct mf_program *p, const int *copy, int (*pack)[2])
 {
     for (int i = 0; i < p->l->n_calls; i++) {
         const struct mf_listed *l = &p->l->call[i];
@@ -38,9 +86,9 @@ static void find_packs(struct mf_program *p, int (*pack)[2])
         p->macs += l->op->macs ? l->op->macs(&c.call) : 0.0;
         if (c.fast && c.fast->packs) {
             c.fast->packs(&c.call, want);
-            pack[i][0] = pack_of(p, l, want[0]);
+            pack[i][0] = pack_of(p, l, want[0], copy[i]);
             if (l->back && l->x[0].grad.space)
-                pack[i][1] = pack_of(p, l, want[1]);
+                pack[i][1] = pack_of(p, l, want[1], copy[i]);
         }
         free(c.call.x);
     }
@@ -50,7 +98,7 @@ static void find_packs(struct mf_program *p, int (*pack)[2])
 static int make_packs(struct mf_program *p, struct mf_err *err)
 {
     for (int i = 0; i < p->n_packs; i++)
-        if (p->packs[i].pack.K > p->dev->products->most_inputs)
+        if (!p->packs[i].pack.bf16 && p->packs[i].pack.K > p->dev->products->most_inputs)
             return mf_err_set(err, MF_EUSAGE, "precision=bf16 multiplies rows of at most %d numbers, not %d; take fp32",
                               p->dev->products->most_inputs, p->packs[i].pack.K);
     if (!(p->pack_room = mf_big_alloc(p->pack_size, "packed weights", err)))
@@ -95,6 +143,7 @@ static struct mf_cpu_call outline(const struct mf_program *p, int i)
         .op = l->op,
         .fast = mf_fast_find(p->dev->fast, l->op->name),
         .products = p->dev->products,
+        .W_bf16 = l->W_bf16,
     };
 }
 
@@ -114,7 +163,7 @@ struct mf_cpu_call mf_program_shapes(const struct mf_program *p, int i)
     return c;
 }
 
-static void make_call(struct mf_program *p, int w, int i, struct mf_tensor *operands, const int pack[2])
+static void make_call(struct mf_program *p, int w, int i, struct mf_tensor *operands, int copy, const int pack[2])
 {
     const struct mf_listed *l = &p->l->call[i];
     struct mf_cpu_call *of = &p->call[w][i];
@@ -130,15 +179,16 @@ static void make_call(struct mf_program *p, int w, int i, struct mf_tensor *oper
         c->x[k] = tensor(p, w, &l->x[k]);
     c->work = p->arena[w] + p->l->tile;
     c->aux = address(p, w, l->aux);
-    c->W = l->W < 0 ? NULL : p->l->weights + l->W;
+    of->W_bf16 = copy < 0 ? l->W_bf16 : NULL;
+    c->W = copy >= 0 ? p->copy_room + p->copies[copy].at : l->W < 0 ? NULL : p->l->weights + l->W;
     c->b = l->b < 0 ? NULL : p->l->weights + l->b;
 }
 
-static void make_calls(struct mf_program *p, int w, int (*pack)[2])
+static void make_calls(struct mf_program *p, int w, const int *copy, int (*pack)[2])
 {
     struct mf_tensor *operands = p->operands[w];
     for (int i = 0; i < p->l->n_calls; operands += p->l->call[i++].n_x)
-        make_call(p, w, i, operands, pack[i]);
+        make_call(p, w, i, operands, copy[i], pack[i]);
 }
 
 static void mark_written(struct mf_program *p, ptrdiff_t at, size_t floats)
@@ -180,7 +230,7 @@ static int allocate(struct mf_program *p, struct mf_err *err)
     if (l->backward && (!(p->lanes = mf_big_alloc((size_t)l->lanes * p->lane, "gradient lanes", err)) ||
                         !(p->sum = mf_big_alloc(p->lane, "gradients", err))))
         return err->code;
-    return make_packs(p, err);
+    return make_copies(p, err) ? err->code : make_packs(p, err);
 }
 
 int mf_cpu_compile(struct mf_program **out, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err)
@@ -197,12 +247,15 @@ int mf_cpu_compile(struct mf_program **out, struct mf_dev *d, const struct mf_li
     p->operands = mf_xcalloc(T, sizeof *p->operands);
     p->fetch_of = mf_xcalloc((size_t)l->n_values, sizeof *p->fetch_of);
     int(*pack)[2] = mf_xcalloc((size_t)l->n_calls, sizeof *pack);
-    find_packs(p, pack);
+    int *copy = mf_xcalloc((size_t)l->n_calls, sizeof *copy);
+    find_copies(p, copy);
+    find_packs(p, copy, pack);
     find_written(p);
     p->work = mf_program_work(p, l->samples);
     int rc = l->weights ? allocate(p, err) : 0;
     for (size_t w = 0; rc == 0 && l->weights && w < T; w++)
-        make_calls(p, (int)w, pack);
+        make_calls(p, (int)w, copy, pack);
+    free(copy);
     free(pack);
     if (rc)
         mf_cpu_forget(p);
@@ -219,10 +272,12 @@ void mf_cpu_forget(struct mf_program *p)
         free(p->operands[w]);
     }
     mf_big_free(p->pack_room, p->pack_size);
+    mf_big_free(p->copy_room, p->copy_size);
     mf_big_free(p->shared, p->l->shared);
     mf_big_free(p->lanes, (size_t)p->l->lanes * p->lane);
     mf_big_free(p->sum, p->lane);
     free(p->packs);
+    free(p->copies);
     free(p->arena);
     free(p->call);
     free(p->operands);

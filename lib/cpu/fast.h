@@ -18,6 +18,7 @@ struct mf_cpu_call {
     int worker;
     const struct mf_products *products;
     const struct mf_pack *pack, *pack_back; /* columns of W for x -> y, and for y.grad -> x.grad */
+    const void *W_bf16;                     /* mf_listed's, where mf_fast.keeps; else NULL */
 };
 
 /* Columns [from, from + n) of W: w(k, n) of a product is W[n, k], or W[k, n] when transposed. */
@@ -34,6 +35,8 @@ struct mf_fast {
     bool divides;                                                      /* forward computes its part alone */
     /* The columns of W to pack for pack, and for pack_back where x[0] has a gradient; by shapes. NULL: none. */
     void (*packs)(const struct mf_call *c, struct mf_packing want[2]);
+    /* Forward reads W where it is, as bf16: by its pack, or from W_bf16. NULL: it needs floats. */
+    bool (*keeps)(const struct mf_call *c);
 };
 
 extern const struct mf_fast *const mf_fasts[];                                        /* ends with NULL */

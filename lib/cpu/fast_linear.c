@@ -17,6 +17,7 @@ static void forward(const struct mf_cpu_call *call, int n)
         .r = {c->n_x > 1 ? &c->x[1] : NULL, c->n_x > 2 ? &c->x[2] : NULL},
         .act = how->act,
         .slope = c->aux,
+        .work = c->work,
         .part = call->part,
         .parts = call->parts,
     };
@@ -125,7 +126,7 @@ static size_t work(const struct mf_cpu_call *call, int n, bool back)
     const struct mf_linear_how *how = c->how;
     size_t M = (size_t)mf_tile_rows(&c->y, n), K = (size_t)c->x[0].cols, N = (size_t)c->y.cols;
     if (!back)
-        return 0;
+        return call->W_bf16 && call->products->stored_floats ? call->products->stored_floats((int)M) : 0;
     size_t rows = M * (K + N),
            outer = call->products->outer_floats((int)M, (int)(how->transposed ? K : N), (int)(how->transposed ? N : K));
     return M + (rows > outer ? rows : outer);
@@ -139,6 +140,11 @@ static void packs(const struct mf_call *c, struct mf_packing want[2])
     want[1] = (struct mf_packing){how->from, n, !how->transposed};
 }
 
+static bool keeps(const struct mf_call *c)
+{
+    return !((const struct mf_linear_how *)c->how)->transposed;
+}
+
 const struct mf_fast mf_fast_linear = {
     .name = "linear",
     .forward = forward,
@@ -146,4 +152,5 @@ const struct mf_fast mf_fast_linear = {
     .work = work,
     .divides = true,
     .packs = packs,
+    .keeps = keeps,
 };

@@ -21,6 +21,9 @@ static inline void mf_part_of(int part, int parts, int n, int *from, int *to)
 struct mf_pack {
     int K, N;
     float *data; /* pack_floats, at a multiple of 64 bytes */
+    /* NULL, or the weights are not packed: w(k, n) = bf16[n*ld + k], as a mapped file has them, unaligned. */
+    const void *bf16;
+    size_t ld;
 };
 
 /* The operations on x w before it is stored. */
@@ -31,6 +34,7 @@ struct mf_epilogue {
     enum mf_act act;
     float *slope;    /* (M, N) act'(..), where an activation keeps it: else NULL */
     bool add;        /* y += */
+    float *work;     /* stored_floats, for weights that are not packed */
     int part, parts; /* of y to compute: rows where there are many, else columns; parts 0: all */
 };
 
@@ -49,6 +53,7 @@ struct mf_products {
     size_t (*pack_floats)(int K, int N);
     /* w(k, n) = W[n*ldw + k], or W[k*ldw + n] when transposed. */
     void (*pack)(struct mf_pack *p, const float *W, int ldw, bool transposed);
+    size_t (*stored_floats)(int M); /* scratch of a product whose weights are not packed; NULL: none */
     /* y(M, N) = act(x(M, K) w + b + r0 + r1) */
     void (*times)(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e);
     size_t (*outer_floats)(int M, int O, int I);

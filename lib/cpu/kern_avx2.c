@@ -51,6 +51,7 @@ INLINE unsigned bitsw(iw x)
 #define TILES(T)     T(1) T(2) T(3) T(4) T(5) T(6)
 #include "cpu/kern_rows.inc"
 #include "cpu/kern_gemm.inc"
+#include "cpu/kern_stored.inc"
 #include "cpu/kern_outer.inc"
 #include "cpu/kern_fp32.inc"
 #include "cpu/kern_each.inc"

@@ -7,6 +7,7 @@
 #define TILES(T)     T(1) T(2) T(3) T(4) T(5) T(6) T(7) T(8) T(9) T(10) T(11) T(12)
 #include "cpu/kern_rows.inc"
 #include "cpu/kern_gemm.inc"
+#include "cpu/kern_stored.inc"
 #include "cpu/kern_outer.inc"
 #include "cpu/kern_fp32.inc"
 #include "cpu/kern_each.inc"

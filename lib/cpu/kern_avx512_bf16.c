@@ -12,6 +12,7 @@ INLINE vw macw(vw a, vw b, vw c)
 #define MULTIPLY_ADD "vdpbf16ps"
 #include "cpu/kern_rows.inc"
 #include "cpu/kern_gemm.inc"
+#include "cpu/kern_stored.inc"
 #include "cpu/kern_outer.inc"
 
 enum { GROUP = 8 }; /* words that are turned together */
@@ -83,7 +84,10 @@ static void pack(struct mf_pack *p, const float *W, int ldw, bool turned)
 static void times(const struct mf_pack *p, int M, const float *x, float *y, const struct mf_epilogue *e)
 {
     float room[CHUNK_FLOATS];
-    times_of(p, (p->K + 1) / 2, to_pairs, room, M, x, y, e);
+    if (p->bf16)
+        times_stored(p, to_pairs, M, x, y, e);
+    else
+        times_of(p, (p->K + 1) / 2, to_pairs, room, M, x, y, e);
 }
 
 /* GROUP words of a vector's columns of d, turned. */
@@ -128,6 +132,7 @@ const struct mf_products mf_products_avx512_bf16 = {
     .name = "bf16",
     .pack_floats = pack_floats,
     .pack = pack,
+    .stored_floats = stored_floats,
     .times = times,
     .outer_floats = outer_floats,
     .pack_rows = pack_rows,

@@ -57,6 +57,12 @@ INLINE unsigned bitsw(iw x)
         for (int k = 0; k < K; k++)                                                                                    \
             turn_##V((size_t)k, x, ldx, w, a);                                                                         \
     }                                                                                                                  \
+    INLINE void more_rows_##V(int K, const float *x, size_t ldx, const float *w, const float *from, vw a[4][3])        \
+    {                                                                                                                  \
+        memcpy(a, from, sizeof(vw[4][3]));                                                                             \
+        for (int k = 0; k < K; k++)                                                                                    \
+            turn_##V((size_t)k, x, ldx, w, a);                                                                         \
+    }                                                                                                                  \
     INLINE void listed_rows_##V(struct places l, const float *x, size_t ldx, const float *w, const float *ahead,       \
                                 vw a[4][3])                                                                            \
     {                                                                                                                  \
@@ -67,6 +73,7 @@ INLINE unsigned bitsw(iw x)
     }
 
 #include "cpu/kern_gemm.inc"
+#include "cpu/kern_stored.inc"
 #include "cpu/kern_outer.inc"
 #include "cpu/kern_fp32.inc"
 #include "cpu/kern_each.inc"

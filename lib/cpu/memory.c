@@ -102,5 +102,5 @@ void mf_cpu_memory(const struct mf_program *p, size_t n, struct mf_memory *to)
         lanes = !p->written[at / MF_SLICE] ? 0 : tiles < lanes ? tiles : lanes;
         to->of[MF_MEMORY_GRADIENTS] += (double)((lanes + 1) * floats * sizeof(float));
     }
-    to->of[MF_MEMORY_WEIGHTS] += (double)(p->pack_size * sizeof(float));
+    to->of[MF_MEMORY_WEIGHTS] += (double)((p->pack_size + p->copy_size) * sizeof(float));
 }

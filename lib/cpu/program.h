@@ -27,8 +27,15 @@ struct mf_dev {
     const struct mf_products *products; /* of fast forms */
 };
 
+struct mf_copy { /* floats of a W_bf16, for calls that cannot read it where it is */
+    const void *bf16;
+    size_t floats, at; /* from copy_room's base */
+};
+
 struct mf_weights_use { /* packed columns of W, for all calls that multiply by them */
     ptrdiff_t W;
+    const void *bf16; /* W_bf16, of W -1 */
+    int copy;         /* of it, from which it is packed; -1: it is not packed, or it is no bf16 */
     int ldw;
     struct mf_packing c;
     size_t at; /* floats from pack_room's base */
@@ -46,6 +53,11 @@ struct mf_program {
     struct mf_cpu_call **call; /* by worker, by call of the listing */
     struct mf_tensor **operands;
     struct mf_crew crew;
+
+    int n_copies;
+    struct mf_copy *copies;
+    float *copy_room;
+    size_t copy_size; /* floats of it */
 
     int n_packs;
     struct mf_weights_use *packs;

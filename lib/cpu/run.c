@@ -261,7 +261,9 @@ static void pack_one(void *arg, int i)
 {
     struct mf_program *p = arg;
     struct mf_weights_use *u = &p->packs[i];
-    p->dev->products->pack(&u->pack, p->l->weights + u->W + u->c.from, u->ldw, u->c.transposed);
+    const float *W = u->copy >= 0 ? p->copy_room + p->copies[u->copy].at : p->l->weights + u->W;
+    if (!u->pack.bf16)
+        p->dev->products->pack(&u->pack, W + u->c.from, u->ldw, u->c.transposed);
 }
 
 /* Training: a tile for every lane, where tiles are then large enough, and all of about one size, so that workers finish

@@ -75,6 +75,7 @@ struct mf_listed { /* a call */
     bool back;             /* runs backward, too */
     bool first_W, first_b; /* the first call, in backward order, by which a tile adds to the gradient of W, b */
     ptrdiff_t W, b;        /* floats into the weights; -1: none */
+    const void *W_bf16;    /* W in the host's memory, and W is -1: bf16, row by row, unaligned. Else NULL */
     ptrdiff_t dW, db;      /* the same, where it is trained; else -1 */
     size_t W_floats, b_floats;
     int ldw;            /* columns of W */
@@ -210,7 +211,8 @@ struct mf_device {
     const char *name; /* device=NAME or device=NAME:which */
     int ahead;        /* at most so many jobs of a program are started and not finished; at least 1 */
     bool divides;     /* jobs with gradients among ranks (ranks/ranks.h) */
-    bool own_memory;  /* else it computes in the host's, and `take` returns the host's floats */
+    bool
+        own_memory; /* else it computes in the host's, `take` returns the host's floats, and listings may have W_bf16 */
     /* which: "" or the text after the colon. workers: the host's, borrowed. MF_EUSAGE where this build, processor or
      * machine lacks the device or the precision. */
     int (*open)(struct mf_dev **d, const char *which, struct mf_workers *workers, enum mf_precision precision,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "flow/checkpoint_priv.h"
@@ -198,12 +199,13 @@ static const struct mf_array *tensor_of(const struct mf_loaded *l, const char *b
     const struct mf_array *a = mf_safetensors_find(&l->file, name);
     size_t dim[4];
     int rank = mf_param_shape(p, dim);
-    bool fits = a && a->dtype == MF_F32 && a->rank == rank && !memcmp(a->dim, dim, (size_t)rank * sizeof *dim);
+    const bool number = a && (a->dtype == MF_F32 || a->dtype == MF_BFLOAT);
+    bool fits = number && a->rank == rank && !memcmp(a->dim, dim, (size_t)rank * sizeof *dim);
     if (fits)
         return a;
     if (m && !a)
         mf_mismatch(m, "%s is missing", name);
-    else if (m && a->dtype == MF_F32)
+    else if (m && number)
         mf_mismatch_shape(m, name, a->rank, a->dim, rank, dim);
     else if (m)
         mf_mismatch(m, "%s is %s and should be float32", name, mf_dtype_name(a->dtype));
@@ -268,9 +270,19 @@ static bool has_ema(const struct mf_loaded *l, const struct mf_params *ps)
     return false;
 }
 
+/* n numbers of an array, from the first'th on. */
+static void numbers(const struct mf_array *a, size_t first, size_t n, float *to)
+{
+    const char *from = (const char *)a->data + first * mf_dtype_size(a->dtype);
+    if (a->dtype == MF_BFLOAT)
+        mf_floats_of_bf16(n, from, to);
+    else
+        memcpy(to, from, n * sizeof *to);
+}
+
 static void copy(float *to, const struct mf_array *a)
 {
-    memcpy(to, a->data, a->bytes);
+    numbers(a, 0, a->count, to);
 }
 
 /* A clone's critic and noise net are untrained, and only a steered policy has a latent actor. They may be missing or
@@ -283,9 +295,42 @@ static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, 
         bool learned = mf_is_averaged(p->group);
         const bool fresh = (l->clone && !learned) || (p->group == MF_GROUP_STEER && !l->spec.steer);
         const struct mf_array *a = tensor_of(l, ema && averaged(l, p) ? "ema/" : "", p, "", fresh ? NULL : m);
-        if (a && to)
+        if (a && to && !p->bf16)
             copy(to + p->at, a);
     }
+}
+
+/* Frozen matrices that the file has as bf16 are left there, in a mapping of p's own. */
+static int keep(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err)
+{
+    struct mf_params *ps = &p->params;
+    const bool ema = mf_loaded_uses_ema(l, ps, which);
+    int rc = mf_checkpoint_open(&p->base, l->path, err), kept = 0;
+    for (int i = 0; rc == 0 && i < ps->n; i++) {
+        const struct mf_param *q = &ps->p[i];
+        const struct mf_array *a = tensor_of(p->base, ema && averaged(l, q) ? "ema/" : "", q, "", NULL);
+        if (!a || a->dtype != MF_BFLOAT || q->rows == 1 || !(ps->frozen >> q->group & 1))
+            continue;
+        mf_param_keep(ps, i, a->data);
+        kept++;
+    }
+    if (rc == 0 && !kept) {
+        mf_checkpoint_close(p->base);
+        p->base = NULL;
+    }
+    return rc;
+}
+
+int mf_loaded_outline(const struct mf_loaded *l, struct mf_policy *p, const struct mf_policy_spec *spec,
+                      unsigned frozen, bool in_place, enum mf_weights which, struct mf_err *err)
+{
+    int rc = mf_policy_outline(p, spec, err);
+    if (rc)
+        return rc;
+    mf_params_freeze(&p->params, frozen);
+    if (in_place && (rc = keep(l, p, which, err)))
+        mf_policy_release(p);
+    return rc;
 }
 
 static int load_normalizer(const struct mf_loaded *l, struct mf_policy *p, bool really, struct mf_err *err)
@@ -314,12 +359,14 @@ static int check_weights(const struct mf_loaded *l, const struct mf_params *ps, 
     for (int i = 0; i < ps->n; i++) {
         const char *before = ema && averaged(l, &ps->p[i]) ? "ema/" : "";
         const struct mf_array *a = tensor_of(l, before, &ps->p[i], "", NULL);
-        for (size_t j = 0; a && j < a->count; j++) {
-            float x;
-            memcpy(&x, (const char *)a->data + j * sizeof x, sizeof x);
-            if (!isfinite(x))
-                return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s%s is %g", l->path, j, before, ps->p[i].name,
-                                  (double)x);
+        float some[1024];
+        for (size_t at = 0, n; a && at < a->count; at += n) {
+            n = a->count - at < 1024 ? a->count - at : 1024;
+            numbers(a, at, n, some);
+            for (size_t j = 0; j < n; j++)
+                if (!isfinite(some[j]))
+                    return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s%s is %g", l->path, at + j, before,
+                                      ps->p[i].name, (double)some[j]);
         }
     }
     return 0;

@@ -25,10 +25,12 @@ struct mf_checkpoint {
     const float *ema;               /* as params.value, or NULL */
     const struct mf_origin *origin; /* the file with an outline's values; NULL: the policy has values */
     bool origin_ema;                /* origin has "ema/NAME", too */
-    const struct mf_adam *adam;     /* or NULL */
-    const struct mf_side *side;     /* or NULL */
-    const char *kind;               /* "clone" or "ppo" */
-    int n_states;                   /* opaque states of the collectors */
+    /* Is this parameter to be written as bf16? `self` is the origin's, which then reads bf16. NULL: none is. */
+    bool (*bf16)(const void *self, const struct mf_param *p);
+    const struct mf_adam *adam; /* or NULL */
+    const struct mf_side *side; /* or NULL */
+    const char *kind;           /* "clone" or "ppo" */
+    int n_states;               /* opaque states of the collectors */
     const struct mf_state {
         char src[64];
         const void *bytes;
@@ -60,6 +62,10 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
  * missing, left over or misshapen. A checkpoint without normaliser is an error. In a clone, critic.* may be missing:
  * the policy keeps its own. A policy without a critic, a noise network or a latent actor leaves that of the file. */
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err);
+/* An outline of a policy with frozen groups, for mf_params_alloc and mf_loaded_policy. in_place: frozen matrices that
+ * the file has as bf16 are used where they are, in its mapped file, for devices that compute in the host's memory. */
+int mf_loaded_outline(const struct mf_loaded *l, struct mf_policy *p, const struct mf_policy_spec *spec,
+                      unsigned frozen, bool in_place, enum mf_weights which, struct mf_err *err);
 /* Does mf_loaded_policy load the EMA? */
 bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, enum mf_weights which);
 /* Of a resumable checkpoint: Adam's moments and step counts; the EMA (raw weights where none is kept). */

@@ -59,6 +59,18 @@ static void add_param(struct content *c, const char *before, const struct mf_par
     add_tensor(c, before, p->name, after, MF_F32, rank, dim, values ? values + p->at : NULL);
 }
 
+/* A weight; as it stands in a file, bf16, or as floats. */
+static void add_weight(struct content *c, const struct mf_checkpoint *from, const struct mf_param *p)
+{
+    add_param(c, "", p, "", p->bf16 ? NULL : from->policy->params.value);
+    struct mf_array *a = &c->tensors[c->n - 1];
+    if (!p->bf16 && !(from->bf16 && from->bf16(from->origin->self, p)))
+        return;
+    a->data = (void *)(uintptr_t)p->bf16;
+    a->dtype = MF_BFLOAT;
+    a->bytes = a->count * mf_dtype_size(a->dtype);
+}
+
 static void add_meta(struct content *c, const char *group, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 static void add_meta(struct content *c, const char *group, const char *key, const char *fmt, ...)
@@ -104,7 +116,7 @@ static void add_weights(struct content *c, const struct mf_checkpoint *from)
     struct mf_norm_part norm[4];
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
-        add_param(c, "", p, "", ps->value);
+        add_weight(c, from, p);
         if ((from->ema || from->origin_ema) && mf_has_average(ps, i))
             add_param(c, "ema/", p, "", from->ema);
         add_moments(c, ps, i, from->adam);

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/mem.h"
 #include "flow/checkpoint_priv.h"
 
 enum { PART_MAX = 64 << 20 };                      /* bytes of tensors */
 static const int64_t COUNT_MAX = (int64_t)1 << 53; /* largest valid count: later ones stay exact */
 
-/* The tensors that are sent: every parameter and the normaliser. Both ends split the list into the same parts. */
+/* Every parameter and the normaliser. */
 static int tensors_of(const struct mf_policy *p, struct mf_array **list)
 {
     const struct mf_params *ps = &p->params;
@@ -21,7 +22,8 @@ static int tensors_of(const struct mf_policy *p, struct mf_array **list)
         const struct mf_param *q = &ps->p[i];
         memcpy(a->name, q->name, sizeof a->name);
         a->rank = mf_param_shape(q, a->dim);
-        a->data = ps->value + q->at;
+        a->dtype = q->bf16 ? MF_BFLOAT : MF_F32;
+        a->data = q->bf16 ? (void *)(uintptr_t)q->bf16 : ps->value + q->at;
     }
     mf_norm_parts(p, norm);
     for (int i = 0; i < 4; i++, a++) {
@@ -204,6 +206,21 @@ static uint64_t mixed(uint64_t h, const void *data, size_t n)
     return h;
 }
 
+/* As floats, whatever it is. */
+static uint64_t mixed_tensor(uint64_t h, const struct mf_array *a)
+{
+    float some[1024];
+    const size_t all = a->bytes / sizeof *some;
+    if (a->dtype == MF_F32)
+        return mixed(h, a->data, a->bytes);
+    for (size_t at = 0, n; at < all; at += n) {
+        n = all - at < 1024 ? all - at : 1024;
+        mf_floats_of_bf16(n, (const char *)a->data + at * mf_dtype_size(a->dtype), some);
+        h = mixed(h, some, n * sizeof *some);
+    }
+    return h;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct mf_array *)a)->name, ((const struct mf_array *)b)->name);
@@ -215,7 +232,7 @@ static uint64_t digest_of(struct mf_array *list, int n)
     qsort(list, (size_t)n, sizeof *list, by_name);
     for (int i = 0; i < n; i++) {
         h = mixed(h, list[i].name, strlen(list[i].name));
-        h = mixed(h, list[i].data, list[i].bytes);
+        h = mixed_tensor(h, &list[i]);
     }
     return h;
 }

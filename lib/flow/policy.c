@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "flow/checkpoint.h"
 #include "flow/fields.h"
 #include "flow/score.h"
 #include "nn/encoder.h"
@@ -139,12 +140,16 @@ void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to)
 {
     static const char sizes[] = "policy.n_layer and policy.n_emb, or policy.hidden";
     to->of[MF_MEMORY_WEIGHTS] += (double)(p->params.size * sizeof(float));
+    for (int i = 0; i < p->params.n; i++) /* pages of the file, once they are read */
+        if (p->params.p[i].bf16)
+            to->of[MF_MEMORY_WEIGHTS] += 2 * (double)p->params.p[i].rows * (double)p->params.p[i].cols;
     to->keys[MF_MEMORY_WEIGHTS] = to->keys[MF_MEMORY_GRADIENTS] = to->keys[MF_MEMORY_SERVED] = sizes;
 }
 
 void mf_policy_release(struct mf_policy *p)
 {
     mf_params_release(&p->params);
+    mf_checkpoint_close(p->base);
     free(p->obs_scale);
     *p = (struct mf_policy){0};
 }

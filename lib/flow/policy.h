@@ -6,6 +6,8 @@
 #include "flow/spec.h"
 #include "graph/graph.h"
 
+struct mf_loaded;
+
 struct mf_policy {
     struct mf_policy_spec spec;
     struct mf_params params; /* network.*, critic.*, explore_noise_net.* */
@@ -13,6 +15,7 @@ struct mf_policy {
     float *obs_scale, *obs_offset;
     float *action_scale, *action_offset; /* (action_dim) */
     bool has_normalizer;
+    struct mf_loaded *base;             /* owned: a file in which some frozen parameters are; NULL: none */
     int64_t version, iter, global_step; /* of the weights; rounds consumed; control steps so far */
     double noise_low, noise_high;       /* current: flow_noise's bounds of sigma, or the level of sde and cps in both */
 };

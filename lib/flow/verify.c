@@ -30,7 +30,10 @@ int mf_checkpoint_verify(const char *path, struct mf_err *err)
     int rc = mf_checkpoint_open(&l, path, err);
     if (rc)
         return rc;
-    if ((rc = mf_policy_init(&p, mf_loaded_spec(l), err)))
+    rc = mf_loaded_outline(l, &p, mf_loaded_spec(l), ~0u, true, MF_WEIGHTS_RAW, err);
+    if (rc == 0 && (rc = mf_params_alloc(&p.params, err)))
+        mf_policy_release(&p);
+    if (rc)
         mf_err_at(err, "%s", path);
     else {
         mf_policy_fresh(&p, 0);

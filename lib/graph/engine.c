@@ -122,6 +122,11 @@ bool mf_engine_usage(const struct mf_engine *e, struct mf_device_usage *u)
     return e->device->usage(e->dev, u);
 }
 
+bool mf_engine_in_host(const struct mf_engine *e)
+{
+    return !e->device->own_memory;
+}
+
 int mf_engine_ahead(const struct mf_engine *e)
 {
     return e->device->ahead;

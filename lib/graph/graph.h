@@ -49,7 +49,8 @@ struct mf_param {
     enum mf_group group;
     enum mf_init init;
     float a;
-    size_t at; /* offset in value */
+    size_t at;        /* offset in value */
+    const void *bf16; /* or where it is instead, as bf16 (rows, cols), unaligned, in a file; NULL: in value */
 };
 
 struct mf_params {
@@ -77,6 +78,8 @@ size_t mf_params_count(const struct mf_params *ps, enum mf_group group);
  * is computed for them alone. Their values come behind the others'. Before alloc. */
 void mf_params_freeze(struct mf_params *ps, unsigned groups);
 bool mf_param_trained(const struct mf_params *ps, int i);
+/* Parameter i, of a frozen group, is there, and has no floats in value. Before alloc; it is borrowed. */
+void mf_param_keep(struct mf_params *ps, int i, const void *bf16);
 int mf_params_alloc(struct mf_params *ps, struct mf_err *err); /* zeroed */
 void mf_params_fresh(struct mf_params *ps, uint64_t seed);     /* values by init */
 void mf_params_touch(struct mf_params *ps);                    /* the host has changed values: plans send them */

@@ -41,7 +41,7 @@ static struct mf_operand operand(const struct mf_plan *p, int value, bool grad, 
 
 static ptrdiff_t at_param(const struct mf_plan *p, int param, bool wanted)
 {
-    return wanted && param >= 0 ? (ptrdiff_t)p->params->p[param].at : -1;
+    return wanted && param >= 0 && !p->params->p[param].bf16 ? (ptrdiff_t)p->params->p[param].at : -1;
 }
 
 static size_t floats_of(const struct mf_plan *p, int param)
@@ -70,6 +70,7 @@ static void list_call(const struct mf_plan *p, int i, struct mf_listed *c, struc
         .db = at_param(p, nd->b, mf_trained(g, nd->b)),
         .W_floats = floats_of(p, nd->W),
         .b_floats = floats_of(p, nd->b),
+        .W_bf16 = nd->W < 0 ? NULL : p->params->p[nd->W].bf16,
         .ldw = nd->W < 0 ? 0 : p->params->p[nd->W].cols,
         .aux = nd->aux_floats && back ? site(shared ? MF_IN_SHARED : MF_IN_TILE, p->aux[i].at) : site(MF_NOWHERE, 0),
         .aux_floats = nd->aux_floats,

@@ -25,7 +25,7 @@ static void lay_out(struct mf_params *ps)
     ps->size = 0;
     for (int behind = 0; behind < 2; behind++) {
         for (struct mf_param *p = ps->p; p < ps->p + ps->n; p++) {
-            if (frozen(ps, p) != behind)
+            if (p->bf16 || frozen(ps, p) != behind)
                 continue;
             p->at = ps->size;
             ps->size += mf_whole_lines((size_t)p->rows * (size_t)p->cols);
@@ -39,6 +39,14 @@ void mf_params_freeze(struct mf_params *ps, unsigned groups)
     if (ps->value)
         abort();
     ps->frozen = groups;
+    lay_out(ps);
+}
+
+void mf_param_keep(struct mf_params *ps, int i, const void *bf16)
+{
+    if (ps->value || !frozen(ps, &ps->p[i]))
+        abort();
+    ps->p[i].bf16 = bf16;
     lay_out(ps);
 }
 
@@ -148,6 +156,8 @@ void mf_params_fresh(struct mf_params *ps, uint64_t seed)
 {
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
+        if (p->bf16)
+            continue;
         struct mf_rng rng = mf_rng_at(seed, MF_RNG_INIT, 0, name_hash(p->name), 0);
         float *v = ps->value + p->at;
         size_t n = (size_t)p->rows * (size_t)p->cols, row = (size_t)p->a;

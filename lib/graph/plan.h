@@ -35,7 +35,8 @@ void mf_engine_log(const struct mf_engine *e);
 void mf_engine_memory(const struct mf_engine *e, double floats, struct mf_memory *to);
 /* Of the device now; false: it has none to report. */
 bool mf_engine_usage(const struct mf_engine *e, struct mf_device_usage *u);
-int mf_engine_ahead(const struct mf_engine *e); /* at most so many jobs of a plan are started and not finished */
+bool mf_engine_in_host(const struct mf_engine *e); /* it computes in the host's memory */
+int mf_engine_ahead(const struct mf_engine *e);    /* at most so many jobs of a plan are started and not finished */
 /* Floats that feeds read by index, in several runs: they do not change until they are let go, so that the device copies
  * them once. */
 int mf_engine_hold(struct mf_engine *e, const float *base, size_t floats, struct mf_err *err);

@@ -287,7 +287,15 @@ static int make(struct mf_import *im, const struct mf_params *ps, const char *na
     return rc < 0 ? rc : 0;
 }
 
-static int send(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
+/* Convolutions are written in another order, and become floats. */
+static bool stays_bf16(const void *self, const struct mf_param *p)
+{
+    const struct mf_import *im = ((const struct weights_from *)self)->im;
+    const struct mf_torch_tensor *t = mf_import_find(im, im->layout.weights, p->name);
+    return im->keep_bf16 && t && p->rows > 1 && p->rank == 2 && !strcmp(t->dtype->name, "bfloat16");
+}
+
+static int send_floats(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
 {
     const struct weights_from *from = self;
     struct mf_import *im = from->im;
@@ -303,6 +311,22 @@ static int send(void *self, const struct mf_array *a, size_t first, size_t n, vo
     return rc || !folds ? rc : mf_import_fold(im, dictionary, &ps->p[mf_param_find(ps, name)], first, n, to, err);
 }
 
+/* A bfloat16 is the upper half of its float. */
+static int send(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
+{
+    float some[1024];
+    int rc = 0;
+    if (a->dtype == MF_F32)
+        return send_floats(self, a, first, n, to, err);
+    for (size_t at = 0, m; rc == 0 && at < n; at += m) {
+        m = n - at < 1024 ? n - at : 1024;
+        rc = send_floats(self, a, first + at, m, some, err);
+        for (size_t i = 0; rc == 0 && i < m; i++)
+            memcpy((char *)to + 2 * (at + i), (const char *)&some[i] + 2, 2);
+    }
+    return rc;
+}
+
 /* Fresh weights, but those of the file. */
 static int grow(struct weights_from *from, struct mf_policy *p, struct mf_err *err)
 {
@@ -312,7 +336,7 @@ static int grow(struct weights_from *from, struct mf_policy *p, struct mf_err *e
     mf_params_fresh(&p->params, 0);
     for (int i = 0; i < p->params.n && !rc; i++) {
         const struct mf_param *q = &p->params.p[i];
-        struct mf_array a = {.rank = q->rank};
+        struct mf_array a = {.dtype = MF_F32, .rank = q->rank};
         snprintf(a.name, sizeof a.name, "%s", q->name);
         if (q->group == MF_GROUP_ENCODER || q->group == MF_GROUP_BUFFER)
             rc = send(from, &a, 0, (size_t)q->rows * (size_t)q->cols, p->params.value + q->at, err);
@@ -363,6 +387,7 @@ int mf_import_save(struct mf_import *im, struct mf_policy *p, const char *path, 
     struct mf_checkpoint c = {.policy = p,
                               .origin = &origin,
                               .origin_ema = im->layout.average != NULL,
+                              .bf16 = stays_bf16,
                               .kind = p->spec.n_critic ? "ppo" : "clone"};
     return mf_checkpoint_save(path, &c, err);
 }

@@ -37,6 +37,7 @@ struct mf_import {
     const struct mf_rename *in_force[8]; /* rows of family->names, one for each of our prefixes in the file */
     int n_in_force;
     const struct mf_pixels *pixels; /* of the family's code, beside the file's normaliser; NULL: none */
+    bool keep_bf16;                 /* set by the caller: matrices that are bfloat16 stay so */
     bool encoder_alone;             /* the file has no network: a fresh one is written */
     char assumed[600];              /* what neither the file nor a key says, as a sentence; "": nothing */
     const struct mf_left *left;     /* after save: the first row whose tensors were not imported */

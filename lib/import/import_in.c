@@ -43,6 +43,7 @@ int mf_import_in(struct mf_import *im, const struct mf_import_in *in, const char
     struct mf_import_world w = {.conf = in->conf, .keys = in->keys, .A = 1};
     const struct mf_env *env = NULL;
     struct mf_layout obs;
+    im->keep_bf16 = in->keep_bf16;
     int rc = in->env ? mf_env_open(&env, in->env, err) : 0;
     if (rc)
         return rc;

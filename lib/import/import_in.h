@@ -12,6 +12,7 @@ struct mf_import_in {
     const struct mf_names *keys;   /* policy.obs_keys */
     const struct mf_conf *conf;
     const char *normalizer; /* as mf_import_normalizer takes it */
+    bool keep_bf16;         /* as in struct mf_import */
 };
 
 /* Writes the file's policy as the checkpoint `to`, and *spec as its spec. Observations and actions are those of the

@@ -51,6 +51,10 @@ json.dump({"weight_map": {k: ["one", "two"][i % 2] + ".safetensors" for i, k in 
         mf-ckpt import $from $from.in "${words[@]}" || return 1
         cmp $from.in half.safetensors.in || return 1
     done
+    mf-ckpt import half.safetensors kept "${words[@]}" ckpt.keep_bf16=true && mf-ckpt verify kept || return 1
+    (($(stat -c %s kept) * 10 < $(stat -c %s half.safetensors.in) * 6)) || return 1
+    mf-ckpt export kept again.safetensors && mf-ckpt export half.safetensors.in floats.safetensors || return 1
+    mf-ckpt import again.safetensors back "${words[@]}" && cmp back half.safetensors.in
 }
 
 @test "other names of published files, and what a file lacks" {
@@ -124,9 +128,9 @@ mf-bc|clone.dataset=demos.hdf5|policy.tokenizer has 416 tokens
 mf-collect|env=blocks run.dir=x|policy.tokenizer has 416 tokens
 END
     mf-bc clone.dataset=demos.hdf5 policy.checkpoint=clone policy.weights=raw training.freeze_encoder=true clone.steps=2 clone.batch_size=8 run.dir=expert \
-        "${words[@]}" >/dev/null 2>err && mf-ckpt diff clone expert >changes || { cat err; return 1; }
-    grep -q "^paligemma_with_expert.gemma_expert.*max difference" changes && ! grep -q "^paligemma_with_expert.paligemma.*max difference" changes &&
-        grep -q "^opt/paligemma_with_expert.paligemma.*only in the first" changes && grep -q "^frozen .* encoder" changes || { head diff; return 1; }
+        "${words[@]}" >/dev/null 2>err && mf-ckpt diff clone expert >differences || { cat err; return 1; }
+    grep -q "^paligemma_with_expert.gemma_expert.*max difference" differences && ! grep -q "^paligemma_with_expert.paligemma.*max difference" differences &&
+        grep -q "^opt/paligemma_with_expert.paligemma.*only in the first" differences && grep -q "^frozen .* encoder" differences || { head differences; return 1; }
     words+=(policy.checkpoint=clone training.num_envs=4 training.num_steps_per_rollout=8 training.total_timesteps=250 training.batch_size=16)
     for extra in "policy.noise_method=flow_sde policy.denoise=single policy.objective=step" training.rfc_coef=.05 'policy.objective=fpo training.freeze_encoder=true' policy.steer=ppo; do
         # shellcheck disable=SC2086 # several words

@@ -1,5 +1,6 @@
 /* Frozen groups of pi0.5: the expert's gradients are those of a run that trains all, to the bit, and the rest takes no
- * gradient, moment, average or step; a checkpoint says so, and resumes. */
+ * gradient, moment, average or step; a checkpoint says so, and resumes. Frozen bf16 of a file has no copy, and the bits
+ * of one. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "device_under_test.h"
 #include "flow/checkpoint.h"
 #include "flow/checkpoint_priv.h"
+#include "flow/frames.h"
 #include "flow/grid.h"
 #include "flow/optimizer.h"
 #include "flow/sampler.h"
@@ -36,7 +38,7 @@ static struct mf_policy policy_of(unsigned frozen)
     return p;
 }
 
-static void sample(struct mf_policy *p)
+static void sample(struct mf_engine *e, struct mf_policy *p)
 {
     struct mf_sampler *m;
     float *noise = pi05_read("noise", B * D), *eps = pi05_read("rl/eps", B * K * D), values[B], actions[B * D];
@@ -45,7 +47,7 @@ static void sample(struct mf_policy *p)
         inds[i] = i % K;
         mf_flow_coef(&p->spec, i % K, p->noise_high, true, coef + 3 * i);
     }
-    must(mf_sampler_new(&m, engine, p, false, &err), &err);
+    must(mf_sampler_new(&m, e, p, false, &err), &err);
     const struct mf_sample x = {.obs = observed,
                                 .noise = noise,
                                 .eps = eps,
@@ -68,9 +70,9 @@ struct learner {
     float again[B];
 };
 
-static void learner_open(struct learner *l, unsigned frozen)
+static void learner_of(struct learner *l, struct mf_policy p)
 {
-    *l = (struct learner){.policy = policy_of(frozen)};
+    *l = (struct learner){.policy = p};
     l->g = mf_graph_new(&l->policy.params);
     mf_score_build(l->g, &l->policy, &l->s);
     mf_loss(l->g, l->s.logprobs, -1);
@@ -80,6 +82,11 @@ static void learner_open(struct learner *l, unsigned frozen)
     const struct mf_optimizer_opts how = {
         .average = true, .weight_decay = .01, .patience = 1, .rate = "rate", .counter = "minibatches"};
     must(mf_optimizer_init(&l->o, engine, &l->policy.params, &how, &err), &err);
+}
+
+static void learner_open(struct learner *l, unsigned frozen)
+{
+    learner_of(l, policy_of(frozen));
 }
 
 static void learner_close(struct learner *l)
@@ -163,6 +170,89 @@ static void in_a_file(struct learner *l, const char *path)
     mf_checkpoint_close(open);
 }
 
+/* ---- bf16 in a file ---- */
+
+static bool is_matrix(const void *self, const struct mf_param *p)
+{
+    (void)self;
+    return p->rows > 1;
+}
+
+/* Numbers of a policy, whose matrices are bf16. */
+static int give(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *e)
+{
+    const struct mf_params *ps = self;
+    const float *from = ps->value + ps->p[mf_param_find(ps, a->name)].at + first;
+    (void)e;
+    for (size_t i = 0; i < n; i++)
+        if (a->dtype == MF_F32)
+            memcpy((char *)to + 4 * i, from + i, 4);
+        else
+            memcpy((char *)to + 2 * i, (const char *)(from + i) + 2, 2);
+    return 0;
+}
+
+static void halve(const char *path)
+{
+    struct mf_policy p = policy_of(0);
+    const struct mf_origin origin = {give, &p.params};
+    const struct mf_checkpoint c = {.policy = &p, .origin = &origin, .bf16 = is_matrix, .kind = "ppo"};
+    must(mf_checkpoint_save(path, &c, &err), &err);
+    mf_policy_release(&p);
+}
+
+static struct mf_policy load(struct mf_engine *e, const char *path, unsigned frozen, bool in_place)
+{
+    struct mf_policy_spec s = pi05_spec();
+    struct mf_policy p;
+    struct mf_loaded *l;
+    must(mf_checkpoint_open(&l, path, &err), &err);
+    must(mf_loaded_outline(l, &p, &s, frozen, in_place && mf_engine_in_host(e), MF_WEIGHTS_AUTO, &err), &err);
+    must(mf_params_alloc(&p.params, &err), &err);
+    must(mf_loaded_policy(l, &p, MF_WEIGHTS_AUTO, &err), &err);
+    mf_checkpoint_close(l);
+    return p;
+}
+
+static void in_place(struct mf_engine *e, const char *device, const char *path)
+{
+    static float first[sizeof chains / sizeof *chains];
+    char one[17], two[17];
+    struct mf_policy copied = load(e, path, ~0u, false), there = load(e, path, ~0u, true);
+    struct mf_memory much = {0}, little = {0};
+    sample(e, &copied);
+    memcpy(first, chains, sizeof first);
+    memset(chains, 0, sizeof chains);
+    sample(e, &there);
+    ok(!memcmp(first, chains, sizeof first), "%s: matrices that stay bf16 in their file give the bits of float copies",
+       device);
+    mf_policy_digest(&copied, one), mf_policy_digest(&there, two);
+    mf_policy_memory(&copied, &much), mf_policy_memory(&there, &little);
+    ok(!strcmp(one, two) &&
+           (!mf_engine_in_host(e) || (there.params.size < copied.params.size / 20 && little.of[0] < .6 * much.of[0])),
+       "%s: the policy is the same, and takes %zu floats instead of %zu", device, there.params.size,
+       copied.params.size);
+    mf_policy_release(&copied);
+    mf_policy_release(&there);
+}
+
+static void trained_in_place(const char *path)
+{
+    struct learner copied, there;
+    learner_of(&copied, load(engine, path, ENCODER, false));
+    learner_of(&there, load(engine, path, ENCODER, true));
+    sample(engine, &there.policy);
+    for (int i = 0; i < 2; i++) {
+        learn(&copied), learn(&there);
+        if (i == 0)
+            ok(!memcmp(there.again, logprobs, sizeof logprobs), "the ratio is 1 on frozen bf16");
+    }
+    ok(!memcmp(copied.policy.params.value, there.policy.params.value, there.policy.params.trained * sizeof(float)),
+       "the expert learns the same on them");
+    learner_close(&copied);
+    learner_close(&there);
+}
+
 int main(void)
 {
     struct learner all, expert;
@@ -170,7 +260,7 @@ int main(void)
     pi05_open();
     observed = pi05_observations();
     struct mf_policy p = policy_of(ENCODER);
-    sample(&p);
+    sample(engine, &p);
     mf_policy_release(&p);
 
     learner_open(&all, 0);
@@ -212,7 +302,15 @@ int main(void)
 
     ok(mkdtemp(folder) != NULL, "a folder");
     in_a_file(&expert, in_folder("frozen.safetensors"));
-    unlink(in_folder("frozen.safetensors")), rmdir(folder);
+    unlink(in_folder("frozen.safetensors"));
+    halve(in_folder("half.safetensors"));
+    in_place(engine, device_under_test(), in_folder("half.safetensors"));
+    struct mf_engine *ref;
+    must(mf_engine_open(&ref, "ref", 2, MF_FP32, &err), &err);
+    in_place(ref, "ref", in_folder("half.safetensors"));
+    mf_engine_close(ref);
+    trained_in_place(in_folder("half.safetensors"));
+    unlink(in_folder("half.safetensors")), rmdir(folder);
     mf_policy_release(&before);
     learner_close(&all);
     learner_close(&expert);

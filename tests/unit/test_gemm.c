@@ -24,7 +24,8 @@ struct route {
 
 static struct mf_pack new_pack(const struct mf_products *by, int K, int N)
 {
-    return (struct mf_pack){K, N, aligned_alloc(64, (by->pack_floats(K, N) * sizeof(float) + 63) / 64 * 64)};
+    return (struct mf_pack){
+        .K = K, .N = N, .data = aligned_alloc(64, (by->pack_floats(K, N) * sizeof(float) + 63) / 64 * 64)};
 }
 
 static double product(const struct route *r, int M, int K, int N, bool turned)
@@ -150,6 +151,41 @@ static void zeros(const struct route *r)
     }
     ok(unlike == 0, "%s: rows with zeros have the bits that they have among dense rows", r->name);
     free(y), free(dense), free(b), free(r0.data);
+}
+
+/* Weights that stay bf16 where they are, at an odd address, against the packed ones of the same values. */
+static void stored(const struct route *r)
+{
+    static const int sizes[][3] = {{1, 1, 1},    {2, 39, 70},    {3, 16, 33},   {4, 7, 512},    {5, 130, 12},
+                                   {7, 2049, 9}, {10, 4099, 40}, {97, 64, 100}, {101, 2500, 50}};
+    int unlike = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int M = sizes[i][0], K = sizes[i][1], N = sizes[i][2], ld = K + 5;
+        const size_t size = (size_t)M * (size_t)N;
+        float *W = normal((size_t)(N * ld)), *x = normal((size_t)(M * K)), *b = normal((size_t)N), *y = normal(size),
+              *want = malloc(sizeof *y * size),
+              *work = malloc(sizeof *work * (r->by->stored_floats ? r->by->stored_floats(M) : 1));
+        char *bf16 = malloc((size_t)(N * ld) * 2 + 1);
+        for (int j = 0; j < N * ld; j++) {
+            uint32_t bits;
+            memcpy(&bits, &W[j], sizeof bits);
+            bits &= 0xffff0000;
+            memcpy(&W[j], &bits, sizeof bits);
+            memcpy(bf16 + 1 + 2 * j, (char *)&W[j] + 2, 2);
+        }
+        struct mf_pack p = new_pack(r->by, K, N), s = {.K = K, .N = N, .bf16 = bf16 + 1, .ld = (size_t)ld};
+        struct mf_tensor is = {.rows = 1, .cols = N}, r0 = {.data = normal(size), .rows = 1, .cols = N};
+        struct mf_epilogue e = {.b = b, .y = &is, .r = {&r0}, .act = i % 2 ? MF_ACT_GELU : MF_ACT_NONE, .work = work};
+        r->by->pack(&p, W, ld, false);
+        r->by->times(&p, M, x, want, &e);
+        r->by->times(&s, M, x, y, &e);
+        unlike += memcmp(y, want, sizeof *y * size) != 0;
+        for (e.parts = 3, e.part = 0; e.part < 3; e.part++)
+            r->by->times(&s, M, x, y, &e);
+        unlike += memcmp(y, want, sizeof *y * size) != 0;
+        free(W), free(x), free(b), free(y), free(want), free(work), free(bf16), free(p.data), free(r0.data);
+    }
+    ok(unlike == 0, "%s: weights that stay bf16 in a file give the bits of packed ones", r->name);
 }
 
 static void outer(const struct route *r, double bound)
@@ -304,6 +340,7 @@ int main(void)
             outer(&both[b], b ? 2e-1 : 2e-5);
             parts(&both[b]);
             zeros(&both[b]);
+            stored(&both[b]);
         }
         functions(kern[i]);
     }
@@ -314,6 +351,7 @@ int main(void)
         outer(&native, 2e-1);
         parts(&native);
         zeros(&native);
+        stored(&native);
     } else {
         skip(native.name, "this processor has no avx512_bf16");
     }

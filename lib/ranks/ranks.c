@@ -268,8 +268,13 @@ int mf_ranks_on(struct mf_ranks **out, const struct mf_transport *t, void *self,
 
 void mf_ranks_close(struct mf_ranks *r, int status)
 {
+    struct mf_err err;
     if (!r)
         return;
+    if (status == 0 && gather(r, r->signals, sizeof *r->signals, r->each, FOR_OTHERS, &err)) {
+        mf_log(MF_LOG_ERROR, "all is done, but %s", err.text);
+        status = 1;
+    }
     r->t->close(r->self, status);
     free(r->peer);
     free(r->ended);

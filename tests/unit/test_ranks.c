@@ -204,9 +204,17 @@ static int differ(struct rank *r)
 static int come_late(struct rank *r)
 {
     int rc = mf_ranks_meet(r->ranks, &r->err);
-    if (rc || r->end.me == 2)
-        return rc;
-    return mf_ranks_meet(r->ranks, &r->err);
+    if (rc || r->end.me != 2)
+        return rc ? rc : mf_ranks_meet(r->ranks, &r->err);
+    usleep(500000);
+    return -1;
+}
+
+static int leave_late(struct rank *r)
+{
+    if (r->end.me == 2)
+        usleep(500000);
+    return 0;
 }
 
 static void verbs(void)
@@ -217,9 +225,11 @@ static void verbs(void)
     ok(together(3, 10, differ, NULL) == 2 && rank[1].rc == MF_EDEVICE && rank[1].end.closed_by == 1 &&
            strstr(rank[1].err.text, "the number of rank 1 on "),
        "%s", rank[1].err.text);
-    ok(together(3, 0.2, come_late, NULL) == 2 && rank[0].rc == MF_EIO && rank[1].rc == MF_EIO &&
+    ok(together(3, 0.2, come_late, NULL) == 3 && rank[0].rc == MF_EIO && rank[1].rc == MF_EIO &&
            strstr(rank[0].err.text, "rank 2 on ") && strstr(rank[0].err.text, "minibatch 2 of this start"),
        "%s", rank[0].err.text);
+    ok(together(3, 0.2, leave_late, NULL) == 0 && rank[0].end.closed_by == 1 && rank[1].end.closed_by == 1,
+       "ranks do not wait at the end for one that hangs");
 }
 
 /* ---- minibatches ---- */

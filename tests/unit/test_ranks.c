@@ -222,7 +222,7 @@ static void verbs(void)
     for (int n = 1; n <= MOST; n++)
         ok(!together(n, 10, speak, NULL) && !together(n, 10, gather, NULL) && !together(n, 10, exchange, NULL),
            "%d ranks tell, gather and exchange", n);
-    ok(together(3, 10, differ, NULL) == 2 && rank[1].rc == MF_EDEVICE && rank[1].end.closed_by == 1 &&
+    ok(together(3, 0.5, differ, NULL) == 2 && rank[1].rc == MF_EDEVICE && rank[1].end.closed_by == 1 &&
            strstr(rank[1].err.text, "the number of rank 1 on "),
        "%s", rank[1].err.text);
     ok(together(3, 0.2, come_late, NULL) == 3 && rank[0].rc == MF_EIO && rank[1].rc == MF_EIO &&

@@ -300,6 +300,17 @@ static void load_weights(const struct mf_loaded *l, const struct mf_params *ps, 
     }
 }
 
+/* What a policy uses from its base may not be something else in the file that it loads. */
+static void find_other(const struct mf_loaded *l, const struct mf_policy *p, bool ema, struct mf_mismatches *m)
+{
+    for (int i = 0; i < p->params.n && p->base && strcmp(l->path, p->base->path) != 0; i++) {
+        const struct mf_param *q = &p->params.p[i];
+        const struct mf_array *a = q->bf16 ? tensor_of(l, ema && averaged(l, q) ? "ema/" : "", q, "", NULL) : NULL;
+        if (a && (a->dtype != MF_BFLOAT || memcmp(a->data, q->bf16, a->bytes) != 0))
+            mf_mismatch(m, "%s is another than in %s, which is used frozen", q->name, p->base->path);
+    }
+}
+
 /* Frozen matrices that the file has as bf16 are left there, in a mapping of p's own. */
 static int keep(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err)
 {
@@ -388,6 +399,7 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
         return mf_err_set(err, MF_EUSAGE, "%s has no EMA weights: policy.weights=raw loads the trained ones", l->path);
     load_weights(l, &p->params, ema, NULL, &m);
     find_left_over(l, p, &m);
+    find_other(l, p, ema, &m);
     if ((rc = mf_mismatches_end(l->path, &m, err)) || (rc = check_weights(l, &p->params, ema, err)) ||
         (rc = load_normalizer(l, p, false, err)))
         return rc;

@@ -60,6 +60,16 @@ static int count_parts(const struct mf_array *list, int n)
     return parts;
 }
 
+/* n numbers of a tensor, from the first'th on. */
+static void floats_of(const struct mf_array *a, size_t first, size_t n, float *to)
+{
+    const char *from = (const char *)a->data + first * mf_dtype_size(a->dtype);
+    if (a->dtype == MF_BFLOAT)
+        mf_floats_of_bf16(n, from, to);
+    else
+        memcpy(to, from, n * sizeof *to);
+}
+
 static int make_part(const struct mf_policy *p, const struct mf_array *list, int from, int to, int k, int of,
                      struct mf_frame **out, struct mf_err *err)
 {
@@ -75,7 +85,7 @@ static int make_part(const struct mf_policy *p, const struct mf_array *list, int
         int rc = mf_frame_add(f, list[i].name, MF_F32, list[i].rank, list[i].dim, &data, err);
         if (rc)
             return rc;
-        memcpy(data, list[i].data, list[i].bytes);
+        floats_of(&list[i], 0, list[i].bytes / sizeof(float), data);
     }
     return 0;
 }
@@ -215,7 +225,7 @@ static uint64_t mixed_tensor(uint64_t h, const struct mf_array *a)
         return mixed(h, a->data, a->bytes);
     for (size_t at = 0, n; at < all; at += n) {
         n = all - at < 1024 ? all - at : 1024;
-        mf_floats_of_bf16(n, (const char *)a->data + at * mf_dtype_size(a->dtype), some);
+        floats_of(a, at, n, some);
         h = mixed(h, some, n * sizeof *some);
     }
     return h;

@@ -150,9 +150,14 @@ static int open_policy(struct mf_run *run, struct mf_learner *q, const struct mf
     int rc = mf_policy_spec_from_head(&spec, head, err);
     if (rc || (rc = mf_workdir_start(&q->work, head, q->run.resume, q->checkpoint, &start, err)) ||
         (rc = mf_run_join(run, q->work.path, start.resumes, err)) ||
-        (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), err)) || (rc = say_memory(q, &spec, err)) ||
-        (rc = mf_trainer_open(t, &spec, &q->opts, err)) || (rc = hold_start(q, &start, err)))
+        (rc = mf_policy_spec_holds(&spec, mf_run_conf(run), err)))
         return rc;
+    q->opts.from = start.from;
+    q->opts.which = start.resumes ? MF_WEIGHTS_RAW : (enum mf_weights)q->weights;
+    if ((rc = say_memory(q, &spec, err)) || (rc = mf_trainer_open(t, &spec, &q->opts, err)) ||
+        (rc = hold_start(q, &start, err)))
+        return rc;
+    q->opts.from = NULL;
     assume(run, q);
     if (start.from && (rc = mf_trainer_load(t, start.from, start.resumes, (enum mf_weights)q->weights, err)))
         return rc;

@@ -52,19 +52,35 @@ static int open_engine(struct mf_trainer *t, const struct mf_trainer_opts *o, st
     return rc ? rc : mf_engine_divide(t->engine, (int)o->lanes, o->ranks, err);
 }
 
+static int outline_of(struct mf_policy *p, const struct mf_policy_spec *spec, unsigned frozen, bool in_place,
+                      const struct mf_trainer_opts *o, struct mf_err *err)
+{
+    struct mf_loaded *l;
+    int rc;
+    if (frozen && o->from) {
+        if ((rc = mf_checkpoint_open(&l, o->from, err)))
+            return rc;
+        rc = mf_loaded_outline(l, p, spec, frozen, in_place, o->which, err);
+        mf_checkpoint_close(l);
+        return rc;
+    }
+    rc = mf_policy_outline(p, spec, err);
+    if (rc == 0)
+        mf_params_freeze(&p->params, frozen);
+    return rc;
+}
+
 /* The outline of the policy: with all parameters, also those of an encoder whose output the rollouts may carry. */
-static int outline(struct mf_policy *p, const struct mf_policy_spec *spec, const struct mf_trainer_opts *o,
+static int outline(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *o,
                    struct mf_err *err)
 {
-    int rc = mf_policy_outline(p, spec, err);
-    if (rc)
-        return rc;
-    mf_params_freeze(&p->params, spec->steer         ? 1u << MF_GROUP_POLICY | 1u << MF_GROUP_ENCODER
-                                 : o->freeze_encoder ? 1u << MF_GROUP_ENCODER
-                                                     : 0);
-    if (o->encoded)
-        p->spec.net = mf_net_encoded(&p->spec.net);
-    return 0;
+    const unsigned frozen = spec->steer         ? 1u << MF_GROUP_POLICY | 1u << MF_GROUP_ENCODER
+                            : o->freeze_encoder ? 1u << MF_GROUP_ENCODER
+                                                : 0;
+    int rc = outline_of(&t->policy, spec, frozen, mf_engine_in_host(t->engine), o, err);
+    if (rc == 0 && o->encoded)
+        t->policy.spec.net = mf_net_encoded(&t->policy.spec.net);
+    return rc;
 }
 
 int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts,
@@ -72,7 +88,7 @@ int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, con
 {
     *t = (struct mf_trainer){.algorithm = opts->algorithm, .noise = opts->noise, .stale.max_lag = opts->max_lag};
     int rc = check_noise(spec, &opts->noise, err);
-    if (rc || (rc = open_engine(t, opts, err)) || (rc = outline(&t->policy, spec, opts, err)) ||
+    if (rc || (rc = open_engine(t, opts, err)) || (rc = outline(t, spec, opts, err)) ||
         (rc = mf_params_alloc(&t->policy.params, err)))
         return rc;
     mf_engine_log(t->engine);
@@ -90,7 +106,7 @@ int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer
     struct mf_trainer t = {.algorithm = opts->algorithm};
     int rc = open_engine(&t, opts, err);
     if (!rc)
-        rc = outline(&t.policy, spec, opts, err);
+        rc = outline(&t, spec, opts, err);
     if (!rc)
         rc = t.algorithm->open(&t, opts, err);
     if (!rc) {
@@ -98,7 +114,10 @@ int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer
         rc = t.algorithm->memory(&t, opts, n, to, err);
     }
     /* The next version is encoded in frames of at most 64 MiB and copied into messages, after the rows are freed. */
-    double policy = (double)(t.policy.params.size * sizeof(float)), next = 2 * policy + fmin(policy, 64 << 20);
+    double policy = 0;
+    for (int i = 0; i < t.policy.params.n; i++)
+        policy += 4 * (double)t.policy.params.p[i].rows * (double)t.policy.params.p[i].cols;
+    const double next = 2 * policy + fmin(policy, 64 << 20);
     if (!rc && served)
         to->of[MF_MEMORY_SERVED] += served * policy + fmax(0, next - to->of[MF_MEMORY_ROWS]);
     mf_trainer_release(&t);

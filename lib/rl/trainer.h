@@ -31,6 +31,8 @@ struct mf_trainer_opts {
     struct mf_noise_opts noise;
     int64_t max_lag;        /* as in staleness.h */
     bool freeze_encoder;    /* the observation's encoder is not trained */
+    const char *from;       /* the checkpoint that is loaded next, in whose file frozen bf16 stays; NULL: none */
+    enum mf_weights which;  /* of it */
     bool encoded;           /* rollouts carry encodings (mf_net_encoded) */
     struct mf_ranks *ranks; /* that divide minibatches; NULL: alone */
 };

@@ -139,4 +139,13 @@ END
             { echo "$extra"; cat err; return 1; }
         rm -rf run
     done
+    mf-ckpt export clone floats.safetensors && rewrite floats.safetensors 'save("half.safetensors", {k: ["BF16", s, bytes(x[i + j] for i in range(2, len(x), 4) for j in (0, 1))] for k, (d, s, x) in t.items()})' &&
+        mf-ckpt import half.safetensors base.safetensors ckpt.keep_bf16=true env=blocks normalizer=identity policy.encoder_heads=2 'policy.obs_keys=[image,tokens]' \
+            "${words[@]:0:4}" 2>err || { cat err; return 1; }
+    words=("${words[@]/checkpoint=clone/checkpoint=base.safetensors}" training.freeze_encoder=true policy.noise_method=flow_sde)
+    mf-collect "${words[@]}" run.dir=run 2>err | mf-gae 2>>err | mf-ppo "${words[@]}" >metrics.mf 2>>err || { cat err; return 1; }
+    mf-view metrics.mf | jq -es 'map(select(.mf == "metrics").values["train/logratio_gap"]) | length > 1 and all(.[]; . == 0)' >/dev/null &&
+        mf-ckpt diff base.safetensors run >differences && mf-ckpt show run >shown || { cat err; return 1; }
+    grep -q "^paligemma_with_expert.gemma_expert" differences && ! grep -q "^paligemma_with_expert.paligemma" differences &&
+        grep -q "language_model.layers.0.mlp.up_proj.weight *bfloat16" shown || { cat differences; return 1; }
 }

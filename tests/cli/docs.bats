@@ -30,7 +30,7 @@ complete_line() {
 @test "completion knows environments, configurations and options of groups, of any folder" {
     mkdir -p "$T/mine/policy" && touch "$T/mine/own.yaml" "$T/mine/policy/tiny.yaml" && cd "$T" &&
         [[ $(complete_line "mf-collect env=") == "ant blocks can exec half_cheetah hopper lift point remote walker2d" && $(complete_line "mf-eval env.name=l") == lift ]] &&
-        [[ $(complete_line "mf-ppo --config-name=li") == "lift lift_pixels lift_pointcloud" && $(complete_line "mf-ppo -cn poi") == point ]] &&
+        [[ $(complete_line "mf-ppo --config-name=lif") == "lift lift_pixels lift_pointcloud" && $(complete_line "mf-ppo -cn poi") == point ]] &&
         [[ $(complete_line "mf-ppo --config-dir mine --config-name ow") == own && $(complete_line "mf-ppo -cd mine policy=t") == tiny ]] &&
         [[ $(complete_line "mf-ppo +preset=rl") == rlinf ]]
 }

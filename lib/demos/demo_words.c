@@ -1,12 +1,12 @@
 #include "demos/demo_words.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "lang/prompter.h"
+#include "stream/json.h"
 
 struct mf_demo_words {
     struct mf_prompter prompter;
@@ -31,7 +31,10 @@ static int attribute(hid_t file, const char *object, const char *name, char **te
 
 static char *instruction(const char *problem)
 {
-    json_t *all = problem ? json_loads(problem, 0, NULL) : NULL;
+    json_t *all = NULL;
+    struct mf_err none;
+    if (problem)
+        mf_json_parse(&all, problem, strlen(problem), &none);
     const char *text = json_string_value(json_object_get(all, "language_instruction"));
     char *copy = text ? mf_xstrdup(text) : NULL;
     json_decref(all);

@@ -1,7 +1,6 @@
 #include "demos/demos.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "demos/demo_cache.h"
 #include "demos/demo_list.h"
 #include "demos/demo_words.h"
+#include "stream/json.h"
 
 struct reading {
     struct mf_demos *d;
@@ -328,7 +328,9 @@ int mf_demos_env(const char *path, char name[64], struct mf_err *err)
     mf_h5_close(file);
     rc = mf_h5_unguard(rc, path, err);
     if (text) {
-        json_t *args = json_loads(text, 0, NULL);
+        json_t *args;
+        struct mf_err none; /* without valid arguments the name is unknown */
+        mf_json_parse(&args, text, strlen(text), &none);
         const char *env = json_string_value(json_object_get(args, "env_name"));
         snprintf(name, 64, "%s", env && strlen(env) < 64 ? env : "");
         json_decref(args);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "flow/checkpoint.h"
@@ -27,13 +26,12 @@ static double success_of(const char *path)
     char beside[4096];
     snprintf(beside, sizeof beside, "%.*s.json", (int)(strlen(path) - strlen(".safetensors")), path);
     struct mf_err ignored;
-    FILE *f = mf_ends(path, ".safetensors") ? mf_file_read(beside, &ignored) : NULL;
-    if (!f)
+    json_t *note;
+    if (!mf_ends(path, ".safetensors") || mf_json_open(&note, beside, &ignored))
         return NAN;
-    json_t *note = json_loadf(f, 0, NULL), *values = json_object_get(json_object_get(note, "metrics"), "values");
+    const json_t *values = json_object_get(json_object_get(note, "metrics"), "values");
     const double success = mf_json_number_of(json_object_get(values, "rollout/success_once"));
     json_decref(note);
-    fclose(f);
     return success;
 }
 

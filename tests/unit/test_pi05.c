@@ -174,7 +174,6 @@ static void gradients(struct mf_policy *p, const float *obs)
     struct mf_val o = mf_input(g, 1, O), xs = mf_input(g, 1, D), t = mf_input(g, 1, 1), to = mf_input(g, 1, D),
                   w = mf_input(g, 1, 1);
     struct mf_share share = mf_net_features(g, s, o, false), time = s->net->time(g, s, t, MF_NONE);
-    s->net->encode(g, s, &share);
     struct mf_val v = s->net->velocity(g, s, &share, &time, mf_net_tokens(g, s, &share, &time, xs));
     struct mf_policy_spec env = p->spec;
     env.action_dim = 3, env.net.action_width = A;

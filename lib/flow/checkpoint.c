@@ -9,13 +9,15 @@
 #include "base/bf16.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "flow/base.h"
 #include "flow/checkpoint_priv.h"
 #include "flow/fields.h"
 #include "flow/mismatches.h"
 
 struct mf_loaded {
     char *path;
-    struct mf_safetensors file;
+    struct mf_safetensors file; /* its own tensors, and those of its base */
+    struct mf_safetensors base; /* zeroed: none */
     struct mf_policy_spec spec;
     int64_t version, iter, global_step;
     double noise_low, noise_high;
@@ -121,7 +123,7 @@ int mf_checkpoint_open(struct mf_loaded **out, const char *path, struct mf_err *
     struct mf_loaded *l = mf_xcalloc(1, sizeof *l);
     l->path = mf_xstrdup(path);
     int rc = mf_safetensors_open(&l->file, path, err);
-    if (!rc)
+    if (!rc && !(rc = mf_base_join(&l->file, &l->base, path, err)))
         rc = read_facts(l, err);
     if (rc) {
         mf_checkpoint_close(l);
@@ -138,6 +140,7 @@ void mf_checkpoint_close(struct mf_loaded *l)
     if (!l)
         return;
     mf_safetensors_close(&l->file);
+    mf_safetensors_close(&l->base);
     free(l->states);
     free(l->path);
     free(l);
@@ -146,6 +149,18 @@ void mf_checkpoint_close(struct mf_loaded *l)
 const char *mf_loaded_path(const struct mf_loaded *l)
 {
     return l->path;
+}
+
+void mf_loaded_base(const struct mf_loaded *l, char *path, size_t size, char hex[17])
+{
+    const char *named = mf_safetensors_meta(&l->file, MF_BASE);
+    if (named) {
+        mf_base_path(l->path, path, size);
+        snprintf(hex, 17, "%s", named);
+    } else {
+        snprintf(path, size, "%s", l->path);
+        mf_base_digest(&l->file, hex);
+    }
 }
 
 const struct mf_policy_spec *mf_loaded_spec(const struct mf_loaded *l)

@@ -23,6 +23,7 @@ struct mf_side {
 struct mf_checkpoint {
     struct mf_policy *policy;
     const float *ema;               /* as params.value, or NULL */
+    bool leaves;                    /* what the policy uses from another file is left there (base.h), which is linked */
     const struct mf_origin *origin; /* the file with an outline's values; NULL: the policy has values */
     bool origin_ema;                /* origin has "ema/NAME", too */
     /* Is this parameter to be written as bf16? `self` is the origin's, which then reads bf16. NULL: none is. */
@@ -51,6 +52,8 @@ struct mf_loaded;                                                    /* an open 
 int mf_checkpoint_open(struct mf_loaded **l, const char *path, struct mf_err *err);
 void mf_checkpoint_close(struct mf_loaded *l);
 const char *mf_loaded_path(const struct mf_loaded *l);
+/* The file that has its frozen parameters, itself or its base (base.h), and that file's digest. */
+void mf_loaded_base(const struct mf_loaded *l, char *path, size_t size, char hex[17]);
 const struct mf_policy_spec *mf_loaded_spec(const struct mf_loaded *l);
 const char *mf_loaded_kind(const struct mf_loaded *l);
 const char *mf_loaded_extra(const struct mf_loaded *l, const char *key); /* NULL: none */

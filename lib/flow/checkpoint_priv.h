@@ -8,7 +8,8 @@
  *   state/SRC                                         opaque state of a collector
  *
  * Metadata: format, kind, version, iter, global_step, noise_low, noise_high, spec.FIELD, adam.GROUP (steps), extra.KEY;
- * frozen: the groups that were not trained, "encoder,policy", which have no EMA and no moments.
+ * base: the digest of its base (base.h); frozen: the groups that were not trained, "encoder,policy", which have no EMA
+ * and no moments.
  */
 #ifndef MF_FLOW_CHECKPOINT_PRIV_H
 #define MF_FLOW_CHECKPOINT_PRIV_H

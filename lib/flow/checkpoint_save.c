@@ -1,12 +1,15 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "flow/base.h"
 #include "flow/checkpoint.h"
 #include "flow/checkpoint_priv.h"
 #include "flow/fields.h"
@@ -110,13 +113,14 @@ static void add_side(struct content *c, const struct mf_side *s)
     }
 }
 
-static void add_weights(struct content *c, const struct mf_checkpoint *from)
+static void add_weights(struct content *c, const struct mf_checkpoint *from, bool leaves)
 {
     const struct mf_params *ps = &from->policy->params;
     struct mf_norm_part norm[4];
     for (int i = 0; i < ps->n; i++) {
         const struct mf_param *p = &ps->p[i];
-        add_weight(c, from, p);
+        if (!(leaves && p->bf16))
+            add_weight(c, from, p);
         if ((from->ema || from->origin_ema) && mf_has_average(ps, i))
             add_param(c, "ema/", p, "", from->ema);
         add_moments(c, ps, i, from->adam);
@@ -169,16 +173,44 @@ static void add_facts(struct content *c, const struct mf_checkpoint *from)
         add_meta(c, "extra.", from->extra[i][0], "%s", from->extra[i][1]);
 }
 
+/* The base beside the checkpoint: a link, unless it is there. hex: its digest, or "" where the base is one of the
+ * checkpoints there, which do not stay. */
+static int link_base(const char *path, const struct mf_loaded *l, char hex[17], struct mf_err *err)
+{
+    char from[4096], to[4096], *real;
+    mf_loaded_base(l, from, sizeof from, hex);
+    mf_base_path(path, to, sizeof to);
+    if (!(real = realpath(from, NULL)))
+        return mf_err_errno(err, "cannot find %s", from);
+    char *folder = mf_xstrdup(to);
+    *(strrchr(folder, '/') ? strrchr(folder, '/') : folder) = '\0';
+    char *beside = realpath(*folder ? folder : ".", NULL);
+    const size_t n = beside ? strlen(beside) : 0;
+    const bool own = beside && !strncmp(real, beside, n) && real[n] == '/' && !strchr(real + n + 1, '/');
+    int rc = 0;
+    if (own && strcmp(real + n + 1, MF_BASE) != 0)
+        *hex = '\0';
+    else if (!own && symlink(real, to) < 0 && errno != EEXIST)
+        rc = mf_err_errno(err, "cannot link %s to %s", to, real);
+    free(folder), free(beside), free(real);
+    return rc;
+}
+
 int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struct mf_err *err)
 {
     struct content c = {.n = 0};
+    char base[17] = "";
     int rc = 0;
     if (!from->policy->has_normalizer)
         return mf_err_set(err, MF_EUSAGE, "%s is not written: the policy has no normaliser", path);
     if (from->policy->spec.obs.n == 0)
         return mf_err_set(err, MF_EUSAGE, "%s is not written: the policy's observations have no names", path);
-    add_weights(&c, from);
+    if (from->leaves && from->policy->base && (rc = link_base(path, from->policy->base, base, err)))
+        return rc;
+    add_weights(&c, from, *base);
     add_facts(&c, from);
+    if (*base)
+        add_meta(&c, "", MF_BASE, "%s", base);
     if (c.long_name)
         rc =
             mf_err_set(err, MF_EUSAGE, "%s is not written: a name in it has more than %d bytes", path, MF_NAME_MAX - 1);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "flow/base.h"
 #include "import/conv2d.h"
 #include "import/export_pi05.h"
 #include "import/torch.h"
@@ -65,33 +66,44 @@ static int write_out(struct mf_array *t, int n, const char *prefix, const char *
     return rc;
 }
 
+/* With the tensors of its base. */
+static int open_whole(struct mf_safetensors *f, struct mf_safetensors *base, const char *path, struct mf_err *err)
+{
+    int rc = mf_safetensors_open(f, path, err);
+    if (rc == 0 && (rc = mf_base_join(f, base, path, err)))
+        mf_safetensors_close(f);
+    return rc;
+}
+
 int mf_export(const char *from, enum mf_weights which, const char *prefix, const char *to, struct mf_err *err)
 {
-    struct mf_safetensors f;
+    struct mf_safetensors f, base;
     if (!of_torch(to) && !mf_ends(to, ".safetensors"))
         return mf_err_set(err, MF_EUSAGE, "'%s' must end in .pt or .safetensors, which selects the format", to);
-    int n, rc = mf_safetensors_open(&f, from, err);
+    int n, rc = open_whole(&f, &base, from, err);
     if (rc)
         return rc;
     struct mf_array *t = choose(&f, which, &n);
     rc = t ? write_out(t, n, prefix, to, err) : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", from);
     mf_safetensors_close(&f);
+    mf_safetensors_close(&base);
     return rc;
 }
 
 int mf_export_average(const char *from, const char *to, struct mf_err *err)
 {
-    struct mf_safetensors f;
-    int rc = mf_safetensors_open(&f, from, err), n, n_meta = 0;
+    struct mf_safetensors f, base;
+    int rc = open_whole(&f, &base, from, err), n, n_meta = 0;
     if (rc)
         return rc;
     struct mf_array *t = mf_weights_alone(&f, true, &n);
     for (int i = 0; i < f.n_meta; i++)
-        if (!mf_starts(f.meta[i].key, "adam."))
+        if (!mf_starts(f.meta[i].key, "adam.") && strcmp(f.meta[i].key, MF_BASE) != 0)
             f.meta[n_meta++] = f.meta[i];
     rc = t ? mf_safetensors_write(to, t, n, f.meta, n_meta, err)
            : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", from);
     free(t);
     mf_safetensors_close(&f);
+    mf_safetensors_close(&base);
     return rc;
 }

@@ -86,7 +86,10 @@ static int outline(struct mf_trainer *t, const struct mf_policy_spec *spec, cons
 int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *opts,
                     struct mf_err *err)
 {
-    *t = (struct mf_trainer){.algorithm = opts->algorithm, .noise = opts->noise, .stale.max_lag = opts->max_lag};
+    *t = (struct mf_trainer){.algorithm = opts->algorithm,
+                             .noise = opts->noise,
+                             .stale.max_lag = opts->max_lag,
+                             .leaves = !opts->save_frozen};
     int rc = check_noise(spec, &opts->noise, err);
     if (rc || (rc = open_engine(t, opts, err)) || (rc = outline(t, spec, opts, err)) ||
         (rc = mf_params_alloc(&t->policy.params, err)))
@@ -220,8 +223,11 @@ int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, 
 
 int mf_trainer_save(struct mf_trainer *t, const char *path, struct mf_err *err)
 {
-    struct mf_checkpoint c = {
-        .policy = &t->policy, .kind = t->algorithm->name, .n_states = t->n_states, .states = t->states};
+    struct mf_checkpoint c = {.policy = &t->policy,
+                              .kind = t->algorithm->name,
+                              .n_states = t->n_states,
+                              .states = t->states,
+                              .leaves = t->leaves};
     return t->algorithm->save(t, path, &c, err);
 }
 

@@ -31,6 +31,7 @@ struct mf_trainer_opts {
     struct mf_noise_opts noise;
     int64_t max_lag;        /* as in staleness.h */
     bool freeze_encoder;    /* the observation's encoder is not trained */
+    bool save_frozen;       /* in checkpoints, also where it stays in the file of another */
     const char *from;       /* the checkpoint that is loaded next, in whose file frozen bf16 stays; NULL: none */
     enum mf_weights which;  /* of it */
     bool encoded;           /* rollouts carry encodings (mf_net_encoded) */
@@ -51,6 +52,7 @@ struct mf_trainer {
     char digest[17];               /* of the current policy */
     char start[17];                /* digest of the policy that the run started from; "": unknown */
     struct mf_staleness stale;     /* of the rounds so far */
+    bool leaves;                   /* as in struct mf_checkpoint */
     bool from_ema;                 /* the EMA weights of a checkpoint were loaded */
 };
 

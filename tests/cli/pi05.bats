@@ -148,4 +148,14 @@ END
         mf-ckpt diff base.safetensors run >differences && mf-ckpt show run >shown || { cat err; return 1; }
     grep -q "^paligemma_with_expert.gemma_expert" differences && ! grep -q "^paligemma_with_expert.paligemma" differences &&
         grep -q "language_model.layers.0.mlp.up_proj.weight *bfloat16" shown || { cat differences; return 1; }
+    # the same, without the frozen ones in its checkpoints
+    mf-collect "${words[@]}" run.dir=less 2>err | mf-gae 2>>err | mf-ppo "${words[@]}" training.save_frozen=false >/dev/null 2>>err || { cat err; return 1; }
+    mf-ckpt export run whole.safetensors && mf-ckpt export less joined.safetensors && cmp whole.safetensors joined.safetensors || return 1
+    mf-ckpt verify less/checkpoints/*[0-9].safetensors && mf-ckpt show less >shown && grep -q "^base " shown && ! grep -q language_model.layers.0.mlp shown || return 1
+    rm less/checkpoints/base
+    run -3 mf-ckpt verify less
+    [[ $output == *"leaves its frozen parameters in another checkpoint: copy or link that to less/checkpoints/base"* ]] || { echo "$output"; return 1; }
+    ln -s "$PWD/floats.safetensors" less/checkpoints/base
+    run -2 mf-ckpt export less other.safetensors
+    [[ $output == *"in the checkpoint of digest"*"copy or link the right one there"* ]] || { echo "$output"; return 1; }
 }

@@ -166,6 +166,11 @@ static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *e
     if (!b->start && mf_policy_reads_pixels(&spec))
         mf_log(MF_LOG_WARN,
                "the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");
+    if (b->opts.freeze_encoder && !b->start) {
+        mf_log(MF_LOG_INFO,
+               "training.freeze_encoder=true is for an encoder of policy.checkpoint: fresh weights all learn");
+        b->opts.freeze_encoder = false;
+    }
     spec.n_critic = 0; /* the learner makes its own, and its noise */
     spec.learned_noise = false;
     strcpy(spec.env, b->world);

@@ -115,8 +115,9 @@ save('huge.safetensors', t)" || return 1
     local sizes=(policy.network=pi05 policy.n_layer=2 policy.n_head=2 policy.n_emb=32 policy.head_dim=16 policy.mlp_dim=48 policy.expert_width=32
         policy.expert_mlp=48 policy.encoder_width=16 policy.encoder_heads=2 policy.encoder_layers=1 policy.encoder_mlp=32)
     mf-collect env=blocks collect.actor=expert collect.episodes=4 'policy.obs_keys=[image,tokens]' "${words[@]}" 2>err | mf-record demos.hdf5 >/dev/null 2>>err &&
-        mf-bc "${sizes[@]}" clone.dataset=demos.hdf5 clone.steps=10 clone.batch_size=8 'policy.obs_keys=[image,tokens]' run.dir=clone "${words[@]}" >/dev/null 2>>err &&
+        mf-bc "${sizes[@]}" training.freeze_encoder=true clone.dataset=demos.hdf5 clone.steps=10 clone.batch_size=8 'policy.obs_keys=[image,tokens]' run.dir=clone "${words[@]}" >/dev/null 2>>err &&
         mf-eval clone eval.num_episodes=4 "${words[@]}" >/dev/null 2>>err || { cat err; return 1; }
+    grep -q "fresh weights all learn" err && mf-ckpt show clone | grep -q '^opt/paligemma_with_expert.paligemma' || { cat err; return 1; }
     local program more text
     while IFS='|' read -r program more text; do
         # shellcheck disable=SC2086 # several words

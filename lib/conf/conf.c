@@ -297,6 +297,7 @@ static const char *const changeable[] = {"run.dir",
                                          "clone.cache_mib",
                                          "log.progress",
                                          "policy.checkpoint",
+                                         "policy.prompt_length", /* observations are compared instead */
                                          "policy.weights",
                                          "training.total_timesteps",
                                          "training.save_interval",

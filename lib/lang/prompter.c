@@ -19,8 +19,9 @@ void mf_prompter_close(struct mf_prompter *p)
 static void warn(const char *task, int ids, int length)
 {
     mf_log(MF_LOG_WARN,
-           "the prompt of the task '%.60s%s' has %d tokens and is cut to policy.prompt_length=%d, as others may be: "
-           "raise it",
+           "the prompt of the task '%.60s%s' has %d tokens and is cut to %d, as others may be: policy.prompt_length is "
+           "the "
+           "number of a fresh policy, and a checkpoint keeps its own",
            task, strlen(task) > 60 ? ".." : "", ids, length);
 }
 
@@ -28,6 +29,9 @@ int mf_prompter_put(struct mf_prompter *p, const char *task, int n, const float 
                     struct mf_err *err)
 {
     int32_t ids[MF_PROMPT_MAX];
+    if (length < 1 || length > MF_PROMPT_MAX) /* a checkpoint says so */
+        return mf_err_set(err, MF_EUSAGE, "the policy reads %d tokens of a prompt, and they may be 1 to %d", length,
+                          MF_PROMPT_MAX);
     const int count = mf_prompt(&p->tokenizer, task, n, state, length, ids, err);
     if (count < 0)
         return count;

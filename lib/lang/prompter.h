@@ -19,7 +19,8 @@ int mf_prompter_open(struct mf_prompter *p, const char *path, struct mf_err *err
 void mf_prompter_close(struct mf_prompter *p);                                     /* a zeroed one is fine */
 
 /* tokens (length) of a task, with n numbers of a state (0: without it), 0 behind its end. A prompt that does not fit is
- * cut, as openpi does it; the log has the first one. Several threads may call it. MF_EUSAGE as mf_prompt. */
+ * cut, as openpi does it; the log has the first one. Several threads may call it. MF_EUSAGE: as mf_prompt; more tokens
+ * than MF_PROMPT_MAX. */
 int mf_prompter_put(struct mf_prompter *p, const char *task, int n, const float *state, int length, float *tokens,
                     struct mf_err *err);
 /* Writes the tokens of a task into an observation of l, which has them, where the other numbers are. norm: of the state

@@ -65,6 +65,7 @@ static void test_tokens(void)
         same &= tokens[i] == (float)ids[i];
     ok(same, "tokens that do not fit are cut, which is logged once");
     ok(mf_prompter_put(&p, task, MF_PROMPT_STATE_MAX + 1, NULL, 8, tokens, &err) == MF_EUSAGE, "%s", err.text);
+    ok(mf_prompter_put(&p, task, 0, NULL, MF_PROMPT_MAX + 1, tokens, &err) == MF_EUSAGE, "%s", err.text);
     mf_prompter_close(&p);
 }
 

@@ -111,6 +111,7 @@ void mf_conf_omit(struct mf_conf *c, const char *key);
 /* "key=value" as a default from elsewhere, for an unset key, which still counts as unset. */
 int mf_conf_prefer(struct mf_conf *c, const char *word, struct mf_err *err);
 bool mf_conf_was_set(const struct mf_conf *c, const char *key); /* not the default */
+bool mf_conf_is_word(const struct mf_conf *c, const char *key); /* set by a word, and not by a file */
 void mf_conf_print(const struct mf_conf *c, FILE *to);          /* --cfg: YAML, reads back */
 /* Rows of --help, 100 columns wide, in sections: a program's own keys first, common ones last. */
 void mf_conf_help(const struct mf_bind *table, FILE *to);

@@ -294,6 +294,12 @@ static int job(const struct loader *l, const int *turn, FILE *to, struct mf_err 
     return rc;
 }
 
+bool mf_conf_is_word(const struct mf_conf *c, const char *key)
+{
+    const char *where = c->slot[mf_key_find(key)].where;
+    return where && !strcmp(where, "word");
+}
+
 int mf_conf_sweep(const struct mf_sources *from, FILE *to, struct mf_err *err)
 {
     struct loader l;

@@ -85,7 +85,7 @@ int mf_cloning_inherits(const struct mf_conf *conf, struct mf_conf *record, stru
 {
     static const char *const key[] = {"clone.normalizer", "clone.range_floor", "clone.normalize_actions"};
     for (int i = 0; i < 3; i++) {
-        if (mf_conf_was_set(conf, key[i]))
+        if (mf_conf_is_word(conf, key[i]))
             return mf_err_set(err, MF_EUSAGE,
                               "%s=%s is for fresh weights, and the policy of policy.checkpoint keeps its normaliser: "
                               "leave one of them out",

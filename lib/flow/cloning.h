@@ -44,8 +44,8 @@ struct mf_cloning {
     struct mf_arena arena;
 };
 
-/* Of a cloning that starts from a checkpoint, whose normaliser stays: MF_EUSAGE where a key would fit another one; the
- * record leaves these keys out. */
+/* Of a cloning that starts from a checkpoint, whose normaliser stays: MF_EUSAGE where a word would fit another one; the
+ * record leaves these keys out, and those of files have no effect. */
 int mf_cloning_inherits(const struct mf_conf *conf, struct mf_conf *record, struct mf_err *err);
 /* The policy of a checkpoint with its normaliser, `which` of its weights; start NULL: a fresh policy of this spec, with
  * a normaliser fitted to the demonstrations. Borrows the demonstrations; progress as in struct mf_fit. */

@@ -113,13 +113,15 @@ PY
         run -1 --separate-stderr bc run.dir=d policy.checkpoint=nowhere --out /dev/null && [[ $stderr == *nowhere* ]]
 }
 
-@test "a clone that starts from a checkpoint has its normaliser: a key that would fit one is refused" {
+@test "a clone that starts from a checkpoint has its normaliser: a word that would fit one is refused, a file that would is not" {
     bc run.dir=a clone.steps=0 clone.normalizer=gaussian >/dev/null || return 1
     local word
     for word in clone.normalizer=limits clone.range_floor=.2 clone.normalize_actions=true; do
         run -2 --separate-stderr bc run.dir=b policy.checkpoint=a $word --out /dev/null && [[ $stderr == *"${word%%=*}="*" is for fresh weights"* ]] || { echo "$stderr"; return 1; }
     done
-    bc run.dir=b policy.checkpoint=a clone.steps=0 >/dev/null && ! grep -E 'range_floor|normalize_actions|normalizer: limits' b/configs/mf-bc.yaml && mf-bc --config b/configs/mf-bc.yaml run.resume=auto >/dev/null
+    bc run.dir=b policy.checkpoint=a clone.steps=0 >/dev/null && ! grep -E 'range_floor|normalize_actions|normalizer: limits' b/configs/mf-bc.yaml && mf-bc --config b/configs/mf-bc.yaml run.resume=auto >/dev/null &&
+        printf 'clone: {normalizer: limits, range_floor: 0.2}\n' >fit.yaml && bc --config fit.yaml run.dir=f policy.checkpoint=a clone.steps=0 >/dev/null && ! grep range_floor f/configs/mf-bc.yaml &&
+        [[ $(mf-ckpt diff a f) != *norm* ]]
 }
 
 @test "PPO starts from a clone with critics, and a clone from PPO" {

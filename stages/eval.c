@@ -250,7 +250,7 @@ static int evaluate(struct mf_run *run, struct eval *e, const char *path, int at
     struct mf_policy p;
     struct mf_reel *reel = NULL;
     const char *weights;
-    int rc = suite_of(e, at) ? mf_words_suite(&e->env, suite_of(e, at), err) : 0;
+    int rc = suite_of(e, at) ? mf_words_suite(&e->env, "eval.suites", suite_of(e, at), err) : 0;
     if (rc || (rc = load(run, e, path, steps_of(e, at), &p, &weights, err)))
         return rc;
     if (e->video)
@@ -410,7 +410,7 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
          (rc = mf_results_json_open(&e->json, e->json_path, e->env->name, e->seeds.n, e->seeds.v, err))))
         return rc;
     for (int i = e->suites.n; i-- > 0 && rc == 0;) /* a wrong name is reported at once, too */
-        rc = mf_words_suite(&e->env, e->suites.v[i], err);
+        rc = mf_words_suite(&e->env, "eval.suites", e->suites.v[i], err);
     if (rc)
         return rc;
     mf_engine_log(e->engine);

@@ -14,7 +14,7 @@ struct mf_words {
 
 /* ---- suites ---- */
 
-int mf_words_suite(const struct mf_env **env, const char *name, struct mf_err *err)
+int mf_words_suite(const struct mf_env **env, const char *key, const char *name, struct mf_err *err)
 {
     const struct mf_env *e = *env;
     char names[256] = "";
@@ -28,10 +28,11 @@ int mf_words_suite(const struct mf_env **env, const char *name, struct mf_err *e
         }
         mf_list_add(names, sizeof names, ", ", suite.name);
     }
-    return mf_err_set(err, MF_EUSAGE,
-                      *names ? "env=%s has no suite '%s' of tasks; its suites are: %s"
-                             : "env=%s has no suites of tasks: leave env.suite=%s out, or give it to its server",
-                      e->name, name, names);
+    if (!*names)
+        return mf_err_set(err, MF_EUSAGE, "env=%s has no suites of tasks: leave %s out, or give '%s' to its server",
+                          e->name, key, name);
+    return mf_err_set(err, MF_EUSAGE, "env=%s has no suite '%s' of tasks, which %s names; its suites are: %s", e->name,
+                      name, key, names);
 }
 
 /* ---- tokens ---- */
@@ -69,7 +70,7 @@ static int add_tokens(struct mf_env *e, const struct mf_env_opts *o, struct mf_e
 
 int mf_words_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err)
 {
-    int rc = o->suite && *o->suite ? mf_words_suite(env, o->suite, err) : 0;
+    int rc = o->suite && *o->suite ? mf_words_suite(env, "env.suite", o->suite, err) : 0;
     return rc || !o->tokenizer ? rc : add_tokens(mf_env_own(env), o, err);
 }
 

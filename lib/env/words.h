@@ -8,8 +8,9 @@
  * mf_env_close frees. Its last observation is "tokens" (o->prompt_length): the prompt of the task, by lang/prompter.h.
  * MF_EUSAGE: no such suite, no language, or a task that is too large. */
 int mf_words_open(const struct mf_env **env, const struct mf_env_opts *o, struct mf_err *err);
-/* Makes the suite the first one, whose tasks the next episodes take. MF_EUSAGE: no such suite. */
-int mf_words_suite(const struct mf_env **env, const char *name, struct mf_err *err);
+/* Makes the suite the first one, whose tasks the next episodes take. MF_EUSAGE: no such suite, named by
+ * `key`. */
+int mf_words_suite(const struct mf_env **env, const char *key, const char *name, struct mf_err *err);
 bool mf_words_any_length(const struct mf_words *w); /* does no key say how many tokens there are? */
 /* Tells o->warn of a tokenizer whose tokens are not in l. */
 void mf_words_unread(const struct mf_env_opts *o, const struct mf_layout *l);

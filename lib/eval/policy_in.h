@@ -11,7 +11,8 @@ struct mf_loaded;
 
 /* The layout of observations: policy.obs_keys, or those of `like` if there are none (mf_env_layout). Clouds have
  * env.num_points points, pictures env.image_size pixels a side. read: by a network, to which ids are no numbers, so it
- * gets tokens where policy.obs_keys or `like` names them; eo->warn is told where a tokenizer makes them in vain. */
+ * gets tokens where policy.obs_keys or `like` names them; eo->warn reports a tokenizer whose tokens the policy does not
+ * read. */
 int mf_policy_obs(struct mf_layout *obs, const struct mf_env *env, const struct mf_env_opts *eo,
                   const struct mf_names *keys, const struct mf_layout *like, bool read, struct mf_err *err);
 

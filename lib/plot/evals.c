@@ -33,14 +33,14 @@ static bool equal(const json_t *a, const json_t *b, const char *const *key, size
 
 static bool same_trials(const json_t *a, const json_t *b)
 {
-    static const char *const key[] = {"env", "server", "max_steps", "seed", "n"};
+    static const char *const key[] = {"env", "server", "suite", "max_steps", "seed", "n"};
     return equal(a, b, key, sizeof key / sizeof *key);
 }
 
 bool mf_evals_same_policy(const json_t *a, const json_t *b)
 {
-    static const char *const key[] = {"digest", "weights", "denoising_steps", "policy", "engine",
-                                      "env",    "server",  "max_steps",       "n"};
+    static const char *const key[] = {"digest", "weights", "denoising_steps", "policy",    "engine", "env",
+                                      "server", "suite",   "tokenizer",       "max_steps", "n"};
     return equal(a, b, key, sizeof key / sizeof *key);
 }
 
@@ -78,21 +78,25 @@ static bool is_result(const json_t *j)
            all_numbers(column(j, "length"), n, INT32_MAX, false);
 }
 
+void mf_evals_row_add(struct mf_evals_row *to, json_t *j)
+{
+    for (int i = 0; i < to->seeds; i++)
+        if (same_trials(to->result[i], j))
+            return;
+    to->result = mf_xrealloc(to->result, (size_t)to->seeds + 1, sizeof(json_t *));
+    to->result[to->seeds++] = j;
+}
+
 static void take(struct mf_evals *e, json_t *j)
 {
     int r = 0;
     while (r < e->n && !mf_evals_same_policy(e->row[r].result[0], j))
         r++;
-    for (int i = 0; r < e->n && i < e->row[r].seeds; i++)
-        if (same_trials(e->row[r].result[i], j))
-            return;
     if (r == e->n) {
         e->row = mf_xrealloc(e->row, (size_t)e->n + 1, sizeof *e->row);
         e->row[e->n++] = (struct mf_evals_row){.seeds = 0};
     }
-    struct mf_evals_row *to = &e->row[r];
-    to->result = mf_xrealloc(to->result, (size_t)to->seeds + 1, sizeof(json_t *));
-    to->result[to->seeds++] = j;
+    mf_evals_row_add(&e->row[r], j);
 }
 
 /* Number of invalid results in the object. The first result of a file tells whether its policy is fine-tuned. */
@@ -258,7 +262,7 @@ void mf_evals_pair(const struct mf_evals_row *first, const struct mf_evals_row *
 /* The first of this task with as many denoising steps, as mf-eval compares too; of the first, itself. */
 static const struct mf_evals_row *reference(const struct mf_evals *e, const struct mf_evals_row *r)
 {
-    static const char *const key[] = {"denoising_steps", "env", "server", "max_steps"};
+    static const char *const key[] = {"denoising_steps", "env", "server", "suite", "max_steps"};
     const struct mf_evals_row *first = e->row;
     while (!equal(first->result[0], r->result[0], key, sizeof key / sizeof *key))
         first++;
@@ -293,6 +297,7 @@ static void put_against(FILE *to, const struct mf_evals_row *first, const struct
 static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_row *r)
 {
     const json_t *one = r->result[0], *engine = json_object_get(one, "engine");
+    const char *suite = json_string_value(json_object_get(one, "suite"));
     const double n = (double)mf_evals_trials(r);
     struct mf_moments returns = {0};
     mf_html_put(to, "<tr><td><code>", json_string_value(json_object_get(one, "checkpoint")),
@@ -302,7 +307,8 @@ static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_ro
     mf_html_put(to, "", json_string_value(json_object_get(engine, "program")), ", ");
     mf_html_put(to, "", json_string_value(json_object_get(engine, "device")), " ");
     mf_html_put(to, "", json_string_value(json_object_get(engine, "precision")), "</span></td>");
-    mf_html_put(to, "<td>", json_string_value(json_object_get(one, "env")), "</td>");
+    mf_html_put(to, "<td>", json_string_value(json_object_get(one, "env")), suite ? ", " : "");
+    mf_html_put(to, "", suite ? suite : "", "</td>");
     fprintf(to, "<td class=\"n\">%lld</td><td class=\"n\">%d</td><td class=\"n\">%.0f</td>",
             (long long)json_integer_value(json_object_get(one, "denoising_steps")), r->seeds, n);
     put_rate(to, r, "success_once");

@@ -38,6 +38,8 @@ void mf_evals_read_file(struct mf_evals *e, int word, const char *dir, const cha
 void mf_evals_sort(struct mf_evals *e);
 void mf_evals_release(struct mf_evals *e);
 
+/* Adds a result, borrowed, of the row's policy; not one of trials that the row has. */
+void mf_evals_row_add(struct mf_evals_row *to, json_t *result);
 /* Are two results those of one policy with one number of denoising steps, maybe on the trials of other seeds? */
 bool mf_evals_same_policy(const json_t *a, const json_t *b);
 

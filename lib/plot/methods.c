@@ -44,8 +44,7 @@ static int read_evals(struct mf_methods *m, struct mf_err *err)
                               "%.150s/%s holds results of several policies, denoising steps or kinds of trials for "
                               "one run: evaluate it alone, by mf-eval %.150s eval.json=..",
                               r->path, name, r->path);
-        to->result = mf_xrealloc(to->result, (size_t)to->seeds + 1, sizeof *to->result);
-        to->result[to->seeds++] = m->evals.found[k].result;
+        mf_evals_row_add(to, m->evals.found[k].result);
     }
     return 0;
 }

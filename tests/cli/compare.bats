@@ -159,6 +159,7 @@ PY
             max_steps: 50, n: 2, trials: {success_once: [1, 0], success_at_end: [1, 0], return: [1, 0], length: [2, 2]}} | {results: [., .[$key] = $value]}' >m/0/logs/eval.json
     }
     one() { run -2 mf-compare m compare.seeds=[0] && [[ $output == *"m/0/logs/eval.json holds results of several policies"*"evaluate it alone, by mf-eval m/0"* && ${#lines[@]} == 1 ]]; }
-    evaluation digest '"b"' && one && evaluation denoising_steps 1 && one &&
+    evaluation digest '"b"' && one && evaluation denoising_steps 1 && one && evaluation suite '"unseen"' && one &&
+        evaluation seed 0 && [[ $(mf-compare m compare.seeds=[0] eval.format=json | jq -c '.[0] | [.runs_done, .n]') == "[1,2]" ]] &&
         evaluation seed 1 && [[ $(mf-compare m compare.seeds=[0] eval.format=json | jq -c '.[0] | [.runs_done, .n]') == "[1,4]" ]]
 }

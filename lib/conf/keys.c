@@ -37,16 +37,13 @@ const struct mf_key mf_keys[] = {
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per available core"},
     {"lanes", MF_INT, "0", "[0,64]", NULL,
      "accumulators of gradients, among which ranks and threads divide a minibatch; results depend on it; 0: 8, or 2 "
-     "for "
-     "a network above 64 MiB"},
+     "for a network above 64 MiB"},
     {"ranks", MF_CHOICE, "auto", "auto|off", NULL,
      "processes of one mf-ppo or mf-bc that mpirun or srun started divide each minibatch (auto), or are independent "
-     "(off); "
-     "the results have the same bits for any number of them"},
+     "(off); the results have the same bits for any number of them"},
     {"ranks_timeout", MF_FLOAT, "60", "(0,inf]", "seconds",
-     "time for which ranks wait for one that is late to a minibatch before they end, and ten times that while each "
-     "reads "
-     "files; they name it after 10 s"},
+     "timeout for a rank that is late to a minibatch, ten times as long while ranks read files; the late rank is named "
+     "after 10 s"},
 
     {"env.name", MF_STR, "point", NULL, NULL, "environment, also env=NAME; exec and remote: environments of a server"},
     {"env.model", MF_STR, NULL, "path", NULL,

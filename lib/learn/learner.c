@@ -355,12 +355,13 @@ int mf_learner_ended(struct mf_run *run, void *self, const struct mf_frame *end,
     int rc = mf_frame_get_str(end, "src", &src, err);
     if (rc || (mf_frame_has(end, "why") && (rc = mf_frame_get_str(end, "why", &why, err))))
         return rc;
-    if (why || mf_frame_has(end, "lost"))
-        mf_missing_left(&q->missing, src, q->trainer.policy.iter);
+    int parts = 0;
     if (why)
         mf_rounds_refuse(q->rounds, src);
     else
-        mf_rounds_leave(q->rounds, src);
+        parts = mf_rounds_leave(q->rounds, src);
+    if (why || mf_frame_has(end, "lost"))
+        mf_missing_left(&q->missing, src, q->trainer.policy.iter + parts);
     if (q->edge && (rc = why ? mf_edge_refuse(q->edge, src, why, err) : mf_edge_admit(q->edge, src, false, err)))
         return rc;
     return take_rounds(run, q, err);

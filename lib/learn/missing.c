@@ -53,9 +53,9 @@ int mf_missing_round(struct mf_missing *q, int64_t iter, int n, int64_t required
         return 0;
     list(q, false, who, sizeof who);
     return mf_err_set(err, MF_EIO,
-                      "iteration %lld has the parts of %d sources, and collect.required=%lld%s%s: start again with "
-                      "run.resume=auto when all can run",
-                      (long long)iter + 1, n, (long long)required, *who ? "; missing is " : "", who);
+                      "iteration %lld has parts of %d sources, fewer than collect.required=%lld%s%s%s: restart with "
+                      "run.resume=auto once all can run",
+                      (long long)iter + 1, n, (long long)required, *who ? " (missing: " : "", who, *who ? ")" : "");
 }
 
 void mf_missing_say(const struct mf_missing *q)
@@ -66,10 +66,11 @@ void mf_missing_say(const struct mf_missing *q)
         return;
     for (int i = 0; i < q->n; i++)
         most = q->source[i].rounds > most ? q->source[i].rounds : most;
-    mf_log(MF_LOG_WARN,
-           "%d of this start's %d rounds lack the part of a source that did not return: %s; collect.required=n makes "
-           "that an error",
-           most, q->rounds, who);
+    mf_log(
+        MF_LOG_WARN,
+        "since this start, %d of %d rounds lacked a source that did not return: %s; collect.required=n makes that an "
+        "error",
+        most, q->rounds, who);
 }
 
 void mf_missing_release(struct mf_missing *q)

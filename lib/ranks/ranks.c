@@ -122,11 +122,10 @@ static int look_at_time(struct mf_ranks *r, enum waits why, double waited, bool 
     const double most = why == FOR_FILES ? MF_RANKS_FILES * r->patience : r->patience;
     if (waited > most) {
         const int k = late_one(r);
-        return mf_err_set(
-            err, MF_EIO,
-            "rank %d on %s did not come to minibatch %lld of this start within %g s (ranks_timeout=%g): it "
-            "hangs, or its machine is slower; the run resumes from its checkpoint",
-            k, r->host[k], (long long)r->minibatches, most, r->patience);
+        return mf_err_set(err, MF_EIO,
+                          "rank %d on %s is late by %g s at minibatch %lld of this start: it hangs, or needs more time "
+                          "(ranks_timeout=%g); the run resumes from its checkpoint",
+                          k, r->host[k], most, (long long)r->minibatches, r->patience);
     }
     if (waited > LATE && !*warned) {
         const int k = late_one(r);
@@ -266,13 +265,25 @@ int mf_ranks_on(struct mf_ranks **out, const struct mf_transport *t, void *self,
     return rc;
 }
 
+/* All leave together. Rank 0 may have to write before. */
+static int leave(struct mf_ranks *r, struct mf_err *err)
+{
+    int32_t done = 1;
+    int rc = r->me ? begin_send(r, 0, &done, sizeof done, err) : 0;
+    for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
+        rc = begin_receive(r, k, &r->signals[k], sizeof done, err);
+    if (rc == 0)
+        rc = wait_all(r, r->me ? FOR_RANK_0 : FOR_OTHERS, err);
+    return rc ? rc : mf_ranks_broadcast(r, &done, sizeof done, err);
+}
+
 void mf_ranks_close(struct mf_ranks *r, int status)
 {
     struct mf_err err;
     if (!r)
         return;
-    if (status == 0 && gather(r, r->signals, sizeof *r->signals, r->each, FOR_OTHERS, &err)) {
-        mf_log(MF_LOG_ERROR, "all is done, but %s", err.text);
+    if (status == 0 && leave(r, &err)) {
+        mf_log(MF_LOG_ERROR, "all is saved, but %s", err.text);
         status = 1;
     }
     r->t->close(r->self, status);

@@ -35,8 +35,8 @@ int mf_ranks_open(struct mf_ranks **r, double patience, struct mf_err *err);
 int mf_ranks_on(
     struct mf_ranks **r, const struct mf_transport *t, void *self, int n, int me, double patience,
     struct mf_err *err); /* the same, on an open transport, which is r's from here on; also after an error */
-/* status 0: all ranks close, and where one is late it ends all of them with 1. Otherwise it ends them with that exit
- * status. NULL is fine. */
+/* status 0: all ranks close, without limit while rank 0 does not; where another one is late, rank 0 ends all of them
+ * with 1. Otherwise it ends them with that exit status. NULL is fine. */
 void mf_ranks_close(struct mf_ranks *r, int status);
 
 int mf_ranks_count(const struct mf_ranks *r);

@@ -88,13 +88,17 @@ int mf_rounds_join(struct mf_rounds *q, const char *src)
     return !q->begun && q->need > q->n ? q->need - q->n : 0;
 }
 
-void mf_rounds_leave(struct mf_rounds *q, const char *src)
+int mf_rounds_leave(struct mf_rounds *q, const char *src)
 {
     struct source *s = find(q, src);
+    int left = 0;
     if (!s)
-        return;
+        return 0;
     s->here = false;
     forget_unfinished(s);
+    for (int k = 0; k < AHEAD; k++)
+        left += s->pending[k].round != NULL;
+    return left;
 }
 
 void mf_rounds_refuse(struct mf_rounds *q, const char *src)

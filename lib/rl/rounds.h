@@ -25,8 +25,8 @@ void mf_rounds_free(struct mf_rounds *q); /* NULL is fine */
 /* A source joins, or restarts: its frames of incomplete rounds are dropped, since it sends them again. Returns the
  * number of sources that `need` still lacks. */
 int mf_rounds_join(struct mf_rounds *q, const char *src);
-/* A source leaves. Later rounds do not wait for it; its complete parts are still used. */
-void mf_rounds_leave(struct mf_rounds *q, const char *src);
+/* A source leaves. Later rounds do not wait for it; its complete parts, whose number is returned, are still used. */
+int mf_rounds_leave(struct mf_rounds *q, const char *src);
 
 /* A source is rejected: all of its frames are dropped, and it no longer counts towards `need`. */
 void mf_rounds_refuse(struct mf_rounds *q, const char *src);

@@ -9,8 +9,8 @@
  *   {mf: "edge", say: "policy"|"wait"|"gone"|"over"|"no", src, seq, version, oldest, newest, parts, state, why}
  * after "policy" followed by its parts, and by the source's state when `state` is 1, as further message parts.
  *
- * "watch" is a want without the policy: it hears of the rest. A relay sends it for all but one of the sources that want
- * a version, so the learner sends each version once to each relay.
+ * "watch" asks whether a version exists, is gone or refused, and is never answered with the policy. A relay sends it
+ * for all but one of the sources that want a version, so the learner sends each version once to each relay.
  *
  * A new collector sends "join". Once the learner has admitted its name, it gets the newest version, and the state in
  * which a source of that name ended its last consumed round. So a killed collector continues as if it had not been

@@ -49,7 +49,17 @@ bool mf_edge_reply(struct mf_edge_clients *q, struct mf_socket *router, const st
     return good && (!note->state || send_shared(router, state, 0));
 }
 
-/* A table that is full first finds out who is gone: of a connection that ends a ROUTER says nothing. */
+/* Of a connection that ends a ROUTER says nothing: a message finds out. */
+static void find_gone(struct mf_edge_clients *q, struct mf_socket *router)
+{
+    for (int i = 0; i < q->n; i++) {
+        const struct mf_edge_note life = {.say = MF_EDGE_WAIT, .seq = q->c[i].seq, .version = q->c[i].version};
+        if (!q->c[i].gone)
+            (void)mf_edge_reply(q, router, &q->c[i], &life, NULL, NULL);
+    }
+}
+
+/* A table that is full first finds out who is gone. */
 static struct mf_edge_asker *a_free_one(struct mf_edge_clients *q, struct mf_socket *router)
 {
     for (int swept = q->n < q->room;; swept++) {
@@ -58,26 +68,30 @@ static struct mf_edge_asker *a_free_one(struct mf_edge_clients *q, struct mf_soc
                 return &q->c[i];
         if (q->n < q->room)
             return &q->c[q->n++];
-        for (int i = 0; i < q->n && !swept; i++) {
-            const struct mf_edge_note life = {.say = MF_EDGE_WAIT, .seq = q->c[i].seq, .version = q->c[i].version};
-            if (!q->c[i].gone)
-                (void)mf_edge_reply(q, router, &q->c[i], &life, NULL, NULL);
-        }
-        if (swept) {
+        if (!swept) {
+            find_gone(q, router);
+        } else {
             q->room = q->room ? 2 * q->room : 16;
             q->c = mf_xrealloc(q->c, (size_t)q->room, sizeof *q->c);
         }
     }
 }
 
-/* One client more than this process may have files. */
+static int connections(const struct mf_edge_clients *q)
+{
+    int n = 0;
+    for (int i = 0; i < q->n; i++)
+        n += !q->c[i].gone && q->c[i].first;
+    return n;
+}
+
+/* Refuses a client beyond the limit of open files. */
 static bool turn_away(struct mf_edge_clients *q, struct mf_socket *router, const void *id, size_t size,
                       const struct mf_edge_note *asked)
 {
-    int connections = 0;
-    for (int i = 0; i < q->n; i++)
-        connections += !q->c[i].gone && q->c[i].first;
-    if (connections < mf_socket_peers())
+    if (connections(q) >= mf_socket_peers())
+        find_gone(q, router);
+    if (connections(q) < mf_socket_peers())
         return false;
     struct mf_edge_note no = {.say = MF_EDGE_NO, .seq = asked->seq, .version = asked->version};
     struct mf_edge_asker c = {.id_size = size};
@@ -130,6 +144,7 @@ bool mf_edge_question(struct mf_edge_clients *q, struct mf_socket *router, struc
             (*c)->waits = true;
             (*c)->ahead = 0;
             (*c)->fetches = false;
+            (*c)->refused &= note.say != MF_EDGE_JOIN; /* behind a relay, another process of that name */
         }
         (*c)->seq = note.seq;
         (*c)->version = note.version;

@@ -145,6 +145,7 @@ static int look_at_learner(struct mf_edge_relay *e, struct mf_err *err)
     while (rc == 0 && mf_socket_event(&e->learner->dealer, &event)) {
         if (event == MF_SOCKET_UP) {
             e->here = e->met = true;
+            e->over = false;
             ask(e, MF_EDGE_WATCH, "relay", ++e->seq, MF_EDGE_VERSION_MAX); /* to hear of the end */
             for (struct mf_edge_asker *c = e->clients.c; c < e->clients.c + e->clients.n; c++)
                 if (c->waits && !c->gone)

@@ -63,7 +63,7 @@ static bool tell(struct mf_port_in *z, struct peer *p, enum mf_port_word say, co
     return send_note(z, p->id, p->id_size, &note);
 }
 
-/* One writer more than this process may have files. */
+/* Refuses a writer beyond the limit of open files. */
 static void turn_away(struct mf_port *port, const void *id, size_t size)
 {
     struct mf_port_note note = {.say = MF_PORT_NO};

@@ -100,7 +100,7 @@ starts() {
         [[ $(cat ended) != *" 0" ]] || { echo "$how: $(cat ended)"; return 1; }
         case $how in
         KILL*) grep -q "rank $2 .* exited on signal 9" hurt.log ;;
-        STOP*) grep -q "mf-ppo: error: rank 1 on .* did not come to minibatch [0-9]* of this start within 3 s (ranks_timeout=3)" hurt.log ;;
+        STOP*) grep -q "mf-ppo: error: rank 1 on .* is late by 3 s at minibatch [0-9]* of this start: .*ranks_timeout=3" hurt.log ;;
         esac || { cat hurt.log; return 1; }
         learn 3 hurt training.total_timesteps=24000 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want || { cat hurt.log; return 1; }
     done

@@ -32,7 +32,7 @@ until_so() {
     return 1
 }
 is() { [[ $(state "$1") == "$2" ]]; }
-has_learned() { [[ $(newest "$1") > $1/checkpoints/00000$2 ]]; }
+has_learned() { [[ $(newest "$1") > $1/checkpoints/0000$2 ]]; }
 restarts() { [[ $(scontrol show job "$1" | grep -o 'Restarts=[0-9]*') == "Restarts=$2" ]]; }
 
 # alone DIR: the last checkpoint of the same words, one process a stage, made once.

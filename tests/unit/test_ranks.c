@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -78,12 +79,16 @@ static bool arrived(const struct end *e, const struct awaited *a)
     return l;
 }
 
+static bool aborts; /* an end that is closed with a status ends all, as in MPI */
+static atomic_bool aborted;
+
 static int poll_all(void *self, bool *ended, struct mf_err *err)
 {
     struct end *e = self;
     int left = 0;
     bool blocked[MOST] = {false};
-    (void)err;
+    if (atomic_load(&aborted))
+        return mf_err_set(err, MF_EIO, "aborted");
     for (int i = 0; i < e->n_awaited; i++) {
         const struct awaited *a = &e->awaited[i];
         if (ended[i])
@@ -100,6 +105,8 @@ static int poll_all(void *self, bool *ended, struct mf_err *err)
 static void close_end(void *self, int status)
 {
     ((struct end *)self)->closed_by = status;
+    if (status && aborts)
+        atomic_store(&aborted, true);
 }
 
 static const struct mf_transport threads = {NULL, send_bytes, receive_bytes, poll_all, close_end};
@@ -210,6 +217,13 @@ static int come_late(struct rank *r)
     return -1;
 }
 
+static int write_long(struct rank *r)
+{
+    if (r->end.me == 0)
+        usleep(300000);
+    return 0;
+}
+
 static int leave_late(struct rank *r)
 {
     if (r->end.me == 2)
@@ -228,8 +242,12 @@ static void verbs(void)
     ok(together(3, 0.2, come_late, NULL) == 3 && rank[0].rc == MF_EIO && rank[1].rc == MF_EIO &&
            strstr(rank[0].err.text, "rank 2 on ") && strstr(rank[0].err.text, "minibatch 2 of this start"),
        "%s", rank[0].err.text);
+    aborts = true;
     ok(together(3, 0.2, leave_late, NULL) == 0 && rank[0].end.closed_by == 1 && rank[1].end.closed_by == 1,
        "ranks do not wait at the end for one that hangs");
+    aborts = false;
+    atomic_store(&aborted, false);
+    ok(together(3, 0.1, write_long, NULL) == 0 && rank[1].end.closed_by == 0, "but for rank 0, which writes");
 }
 
 /* ---- minibatches ---- */

@@ -185,10 +185,11 @@ wait_all() { # until all have ended, into status; and end by the signal that cam
     [ -z "$signal" ] || stopped "$signal"
 }
 stopped() { # SIGNAL
-    local newest
+    local newest frame
     if [ -n "$resumable" ]; then
         newest=$(mf-ckpt path "$resumable" 2>/dev/null)
-        echo "$script: stopped by SIG$1; ${newest:+saved $newest, }$(last_frame "$resumable"); the same words resume it" >&2
+        frame=$(last_frame "$resumable")
+        echo "$script: stopped by SIG$1; ${newest:+the newest checkpoint is $newest; }${frame:+$frame; }the same words resume it" >&2
     fi
     kill -s "$1" $$
 }
@@ -269,10 +270,11 @@ shelve() {
 }
 
 # choose WORDS..: the programs that they name, as the array estimator, with its words, and as learner. mf-sac takes
-# rollouts without advantages: the array is empty.
+# rollouts without advantages: the array is empty. A configuration of cloning is refused.
 choose() {
     local key w
-    mapfile -t key < <(mf-conf "$@" advantage.advantage_type advantage.stage policy.steer)
+    mapfile -t key < <(mf-conf "$@" advantage.advantage_type advantage.stage policy.steer run.pipeline)
+    [ "${key[3]-train}" = train ] || { echo "$script: run.pipeline=${key[3]}: this configuration clones; run it with pipelines/${key[3]}" >&2 && exit 2; }
     learner=mf-ppo
     case ${key[0]} in
     monte_carlo) estimator=(mf-mc "$@") ;;

@@ -217,6 +217,14 @@ static json_t *row_json(const struct compare *c, const struct method_row *r)
 
 /* ---- the stage ---- */
 
+static bool has_runs(const struct mf_methods *q)
+{
+    for (int i = 0; i < q->n * q->n_seeds; i++)
+        if (strcmp(state_of(&q->of[i / q->n_seeds].run[i % q->n_seeds]), "missing") != 0)
+            return true;
+    return false;
+}
+
 static int open_compare(struct mf_run *run, void *self, struct mf_err *err)
 {
     struct compare *c = self;
@@ -234,6 +242,12 @@ static int open_compare(struct mf_run *run, void *self, struct mf_err *err)
         folder[n++] = c->clone;
     int rc = mf_methods_open(&c->methods, folder, n, &c->seeds, err);
     free(folder);
+    if (rc == 0 && !has_runs(&c->methods))
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "%s%s has no run of a seed (compare.seeds), such as %s/%lld: give the folders of the methods, "
+            "as in outputs/compare/ppo",
+            words[0], n > 1 ? ", like the others," : "", words[0], (long long)c->seeds.v[0]);
     return rc;
 }
 

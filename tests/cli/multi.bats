@@ -90,7 +90,7 @@ iterations() { # DIR N: has it that many?
         env --default-signal=INT setsid "$ROOT/pipelines/train-multi" 2 "${small[@]}" run.dir=$sig training.total_timesteps=100000000 >$sig.mf 2>said &
         pid=$!
         until_there iterations $sig 2 && if [[ $sig == TERM ]]; then kill -TERM $pid; else kill -INT -- -$pid; fi &&
-            ended_by $((128 + $(kill -l $sig))) $pid && ! pgrep -s $pid && [[ ! -e $sig/advantages ]] && grep -q "^pipelines/train-multi: stopped by SIG$sig; saved $sig/checkpoints/0" said && ! grep ' ended with \| died ' said || { cat said; return 1; }
+            ended_by $((128 + $(kill -l $sig))) $pid && ! pgrep -s $pid && [[ ! -e $sig/advantages ]] && grep -q "^pipelines/train-multi: stopped by SIG$sig; the newest checkpoint is $sig/checkpoints/0" said && ! grep ' ended with \| died ' said || { cat said; return 1; }
     done
     mf-check INT.mf
 }

@@ -116,6 +116,8 @@ END
     pipeline train "${tiny[@]}" training.total_timesteps=600 advantage.advantage_type=n_step &&
         mf-view outputs/point/ppo/logs/metrics.mf | jq -es '.[0].chain | map(.stage) == ["mf-collect", "mf-nstep", "mf-ppo"]' >/dev/null &&
         ! grep 'fresh weights' err && pipeline train env=lift "${tiny[@]:1}" training.total_timesteps=100 run.dir=l && told "pipelines/train: lift starts from fresh weights, and its reward is sparse; policy.checkpoint=.. starts from a clone"
+    # what clones is not trained in silence
+    ! pipeline train --config-name=lift +method=aw && told "pipelines/train: run.pipeline=pretrain: this configuration clones; run it with pipelines/pretrain"
 }
 
 @test "train, train-multi, offline: policy.steer=sac is for mf-sac, without an estimator; killed, the same words end with the same bytes" {
@@ -305,7 +307,7 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     local pid=$! tries=500 programs
     until mf-view outputs/point/ppo/logs/metrics.mf 2>/dev/null | grep -q '"step"' || ((tries-- == 0)); do sleep .05; done
     programs=$(pgrep -P $pid mf-) && kill -TERM $pid && ended_by 143 $pid && [[ $(wc -w <<<"$programs") -eq 5 ]] && ! ps -p "$(xargs <<<"$programs" | tr ' ' ,)" &&
-        grep -qE "^pipelines/train: stopped by SIGTERM; saved outputs/point/ppo/checkpoints/0.*, the last metrics are of iteration .*; the same words resume it" err &&
+        grep -qE "^pipelines/train: stopped by SIGTERM; the newest checkpoint is outputs/point/ppo/checkpoints/0.*; the last metrics are of iteration .*; the same words resume it" err &&
         pipeline train "${tiny[@]}" training.total_timesteps=100 && told "resuming outputs/point/ppo"
 }
 

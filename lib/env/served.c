@@ -98,7 +98,7 @@ static int take_tasks(struct mf_served *s, const struct mf_frame *f, struct mf_e
         return err->code;
     s->lines = mf_xstrdup(lines);
     s->task = mf_xcalloc(strlen(lines) + 2, sizeof *s->task);
-    for (char *rest = s->lines; rest && *rest;) /* an empty line is a task, too: the server numbers them */
+    for (char *rest = *lines ? s->lines : NULL; rest;) /* an empty line is a task, too: the server numbers them */
         s->task[s->n_tasks++] = strsep(&rest, "\n");
     s->env.language.text = s->task;
     return s->n_tasks ? 0 : mf_err_set(err, MF_EFORMAT, "its tasks are empty: a line for each is expected");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/resize.h"
 #include "base/text.h"
 #include "flow/checkpoint.h"
 #include "flow/fields.h"
@@ -67,6 +68,21 @@ static int check_prompt(const struct mf_policy_spec *s, struct mf_err *err)
     return 0;
 }
 
+/* Keys of color pictures are for a policy that reads one. An import may not know its observations yet. */
+static int check_pictures(const struct mf_policy_spec *s, const struct mf_conf *conf, struct mf_err *err)
+{
+    const bool sized = strcmp(mf_conf_text(conf, "policy.image_size"), "0") != 0;
+    bool any = s->obs.n == 0;
+    for (int i = 0; i < s->obs.n; i++)
+        any = any || mf_obs_is_resizable(&s->obs.key[i]);
+    if (any || (!sized && !s->turn_images))
+        return 0;
+    return mf_err_set(err, MF_EUSAGE,
+                      "policy.%s=%s is for color pictures, and the policy reads none: name them in policy.obs_keys, or "
+                      "leave it out",
+                      sized ? "image_size" : "turn_images", sized ? mf_conf_text(conf, "policy.image_size") : "true");
+}
+
 int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, const struct mf_layout *obs, int A,
                         struct mf_err *err)
 {
@@ -86,7 +102,7 @@ int mf_policy_spec_make(struct mf_policy_spec *s, const struct mf_conf *conf, co
         s->n_critic = 0;
     if (s->steer == MF_STEER_SAC)
         s->n_critic = 0; /* its critics are of actions, and mf-sac has them */
-    const int rc = check_steer(s, err) || check_prompt(s, err) ? err->code : 0;
+    const int rc = check_steer(s, err) || check_prompt(s, err) || check_pictures(s, conf, err) ? err->code : 0;
     set_noise(s, s);
     return rc;
 }

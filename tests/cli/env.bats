@@ -309,6 +309,10 @@ PY
     [[ $output == *"a policy that reads a prompt: give policy.tokenizer"* ]]
     run -2 mf-collect env=blocks policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" 'policy.obs_keys=[tokens]' policy.state_in_prompt=true
     [[ $output == *"policy.obs_keys has no state"* ]]
+    for word in image_size=40 turn_images=true; do
+        run -2 mf-collect env=blocks policy.$word run.dir=x
+        [[ $output == *"policy.$word is for color pictures, and the policy reads none"* ]]
+    done
 }
 
 @test "language: a policy keeps to its tokenizer, and to the state in its prompts" {
@@ -383,6 +387,8 @@ assert (tokens[task == 0][0] != tokens[task == 2][0]).any()
 PY
     run -0 mf-eval run eval.num_episodes=4 eval.json=e.json
     [[ $(jq -c '.results[0] | [.tasks[] | [.task, .n, .success_once]]' e.json) == '[["turn on the stove",2,0],["red bin",2,1]]' ]]
+    sed 's/"red bin"\]/"red bin", ""]/' talker.py >more.py
+    run -0 mf-eval run env=exec env.command='/usr/bin/python3 more.py 3' eval.num_episodes=4
     run -3 mf-eval run env=exec env.command='/usr/bin/python3 talker.py 7' eval.num_episodes=4
     [[ $output == *"task["*"is 7, and it has 3 tasks"* ]]
 }

@@ -236,7 +236,7 @@ static size_t count_of(const struct mf_safetensors *f, const char *key)
     return text && sscanf(text, "%llu", &n) == 1 && n <= UINT32_MAX ? (size_t)n : 0;
 }
 
-/* A file's numbers are not aligned. */
+/* A file's numbers are not aligned. An older one has none: such a round follows nothing, and nothing follows it. */
 static int resume_round(struct mf_replay *r, size_t T, size_t N, const char *begins, const char *ends,
                         struct mf_err *err)
 {
@@ -244,8 +244,11 @@ static int resume_round(struct mf_replay *r, size_t T, size_t N, const char *beg
     int rc = mf_alloc((void **)&both, 2 * N * sizeof *both, "a round's environments", err);
     if (rc)
         return rc;
-    memcpy(both, begins, N * sizeof *both);
-    memcpy(both + N, ends, N * sizeof *both);
+    memset(both, 0, 2 * N * sizeof *both);
+    if (begins && ends) {
+        memcpy(both, begins, N * sizeof *both);
+        memcpy(both + N, ends, N * sizeof *both);
+    }
     begin_round(r, T, N, both, both + N);
     free(both);
     return 0;
@@ -262,13 +265,14 @@ static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
     const char *data[COLUMNS];
     for (int i = 0; rc == 0 && i < COLUMNS; i++) {
         const struct mf_array *a = mf_safetensors_find(&f, want.array[i].name);
+        data[i] = a ? a->data : NULL;
+        if (!a && i >= BEGINS)
+            continue;
         if (!a || a->dtype != want.array[i].dtype || a->count != want.array[i].count)
             rc = mf_err_set(err, MF_EFORMAT,
                             "%s is no round of this policy's replay buffer: '%s' is missing or of another "
                             "shape",
                             path, want.array[i].name);
-        else
-            data[i] = a->data;
     }
     if (rc == 0 && n)
         rc = resume_round(r, T, N, data[BEGINS], data[ENDS], err);

@@ -62,6 +62,8 @@ void mf_table_row(struct mf_table *t, const struct mf_table_row *r)
     snprintf(text[8], size, "%s", r->weights);
     if (r->against)
         mf_paired_text(r->against, text[9], text[10], text[11], size);
+    if (r->against && r->against->of == MF_RETURN)
+        strncat(text[9], " of return", size - strlen(text[9]) - 1);
     for (int i = 0; i < COLUMNS - 1; i++)
         cell[i] = (t->compares || i < FIRST_COMPARED || i > LAST_COMPARED) && (i != SUITE || r->suite) ? text[i] : NULL;
     char *file = mf_xstrdup(r->task ? r->task : r->checkpoint);

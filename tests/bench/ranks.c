@@ -29,16 +29,20 @@ static void reduce(struct bench *b)
     MPI_Allreduce(b->rows + (size_t)b->me * b->floats, b->sum, (int)b->floats, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
 }
 
+static void add(float *restrict to, const float *restrict from, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += from[i];
+}
+
 static void exchange(struct bench *b)
 {
     struct mf_err err;
     int rc = mf_ranks_exchange(b->ranks, b->rows, b->floats, b->row, b->column, &err);
-    for (size_t i = b->column[b->me]; i < b->column[b->me + 1]; i++) {
-        float sum = b->rows[i];
-        for (int k = 1; k < b->n; k++)
-            sum += b->rows[(size_t)k * b->floats + i];
-        b->sum[i] = sum;
-    }
+    const size_t first = b->column[b->me], n = b->column[b->me + 1] - first;
+    memcpy(b->sum + first, b->rows + first, n * sizeof *b->sum);
+    for (int k = 1; k < b->n; k++)
+        add(b->sum + first, b->rows + (size_t)k * b->floats + first, n);
     if (rc || (rc = mf_ranks_gather(b->ranks, b->sum, sizeof *b->sum, b->column, &err))) {
         fprintf(stderr, "ranks: %s\n", err.text);
         exit(1);

@@ -1,4 +1,6 @@
 /* mf-relay: serves the policy to the collectors of a node; the learner sends each version once to the node. */
+#include <string.h>
+
 #include "stage/stage.h"
 #include "wire/edge.h"
 
@@ -22,6 +24,9 @@ static int open_relay(struct mf_run *run, void *self, struct mf_err *err)
     if (n != 1 || !r->learner)
         return mf_err_set(err, MF_EUSAGE,
                           "give the address to serve at, and collect.policy_address, at which the learner serves");
+    if (!strcmp(at[0] + strspn(at[0], "@>"), r->learner + strspn(r->learner, "@>")))
+        return mf_err_set(err, MF_EUSAGE, "%s is the learner's address (collect.policy_address): serve at another one",
+                          at[0]);
     return mf_edge_relay_open(&r->edge, at[0], r->learner, mf_run_wire(run), err);
 }
 

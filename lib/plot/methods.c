@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "run/runs.h"
@@ -13,14 +14,6 @@ static char *path_of(const char *folder, int64_t seed)
     char *path = mf_xcalloc(size, 1);
     snprintf(path, size, "%s/%lld", folder, (long long)seed);
     return path;
-}
-
-static bool exists(const char *path)
-{
-    FILE *f = fopen(path, "re");
-    if (f)
-        fclose(f);
-    return f;
 }
 
 static struct mf_method_run *run_at(struct mf_methods *m, int i)
@@ -34,7 +27,7 @@ static int read_evals(struct mf_methods *m, struct mf_err *err)
     char path[MF_PATH_MAX];
     struct mf_err ignored;
     for (int i = 0; i < m->n * m->n_seeds; i++)
-        if (mf_runs_join(path, run_at(m, i)->path, name, &ignored) == 0 && exists(path))
+        if (mf_runs_join(path, run_at(m, i)->path, name, &ignored) == 0 && access(path, F_OK) == 0)
             mf_evals_read_file(&m->evals, i, run_at(m, i)->path, name);
     for (int k = 0; k < m->evals.n_found; k++) {
         struct mf_method_run *r = run_at(m, m->evals.found[k].word);

@@ -1,6 +1,7 @@
 #include "rl/replay.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +196,7 @@ static void path_of(char path[MF_PATH_MAX], const char *folder, int64_t iter)
 int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct mf_err *err)
 {
     const size_t last_N = r->added ? r->last_N : 0, n = r->last_T * last_N;
-    char path[MF_PATH_MAX], T[24], N[24];
+    char path[MF_PATH_MAX], T[24], N[24], at[24];
     if (!r->added)
         skip_round(r);
     const struct columns ring = ring_of(r);
@@ -213,10 +214,11 @@ int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct
                    row_bytes(&c.array[k]));
     snprintf(T, sizeof T, "%zu", n ? r->last_T : 0);
     snprintf(N, sizeof N, "%zu", last_N);
+    snprintf(at, sizeof at, "%" PRId64, iter);
     path_of(path, folder, iter);
-    struct mf_meta meta[] = {{"decisions", T}, {"environments", N}};
+    struct mf_meta meta[] = {{"decisions", T}, {"environments", N}, {"iter", at}};
     int rc = mkdir(folder, 0777) && errno != EEXIST ? mf_err_errno(err, "%s", folder)
-                                                    : mf_safetensors_write(path, c.array, COLUMNS, meta, 2, err);
+                                                    : mf_safetensors_write(path, c.array, COLUMNS, meta, 3, err);
     mf_arena_release(&arena);
     r->added = false;
     /* One more than the buffer needs: the run may end before the checkpoint of this round. */
@@ -254,12 +256,16 @@ static int resume_round(struct mf_replay *r, size_t T, size_t N, const char *beg
     return 0;
 }
 
-static int load_round(struct mf_replay *r, const char *path, struct mf_err *err)
+static int load_round(struct mf_replay *r, const char *path, int64_t iter, struct mf_err *err)
 {
     struct mf_safetensors f;
     int rc = mf_safetensors_open(&f, path, err);
     if (rc)
         return rc;
+    const char *is = mf_safetensors_meta(&f, "iter");
+    if (is && strtoll(is, NULL, 10) != iter)
+        rc = mf_err_set(err, MF_EFORMAT, "%s is of iteration %s, not %" PRId64 ": it was moved or replaced", path, is,
+                        iter);
     const size_t T = count_of(&f, "decisions"), N = count_of(&f, "environments"), n = T * N;
     const struct columns want = columns_of(r, n, N, (void *[COLUMNS]){NULL});
     const char *data[COLUMNS];
@@ -325,7 +331,7 @@ int mf_replay_load(struct mf_replay *r, const char *folder, int64_t iter, int64_
     r->total = total - found;
     for (int64_t i = first; i < iter; i++) {
         path_of(path, folder, i);
-        int rc = load_round(r, path, err);
+        int rc = load_round(r, path, i, err);
         if (rc)
             return rc;
     }

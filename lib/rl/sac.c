@@ -286,8 +286,8 @@ static int arrays_of(const struct mf_sac *s, struct mf_array a[ARRAYS])
 
 int mf_sac_save(struct mf_sac *s, const char *folder, int64_t version, struct mf_err *err)
 {
-    char path[MF_PATH_MAX], text[FACTS][32];
-    struct mf_meta meta[FACTS];
+    char path[MF_PATH_MAX], text[FACTS][32], at[24];
+    struct mf_meta meta[FACTS + 1];
     struct mf_array a[ARRAYS];
     int rc = mf_replay_save(&s->replay, folder, version - 1, err);
     for (int i = 0; i < FACTS; i++) {
@@ -298,9 +298,11 @@ int mf_sac_save(struct mf_sac *s, const char *folder, int64_t version, struct mf
             snprintf(text[i], sizeof text[i], "%" PRId64, *(const int64_t *)p);
         meta[i] = (struct mf_meta){facts[i].name, text[i]};
     }
+    snprintf(at, sizeof at, "%" PRId64, version);
+    meta[FACTS] = (struct mf_meta){"version", at};
     path_of(path, folder, version);
     const int n = arrays_of(s, a);
-    rc = rc ? rc : mf_safetensors_write(path, a, n, meta, FACTS, err);
+    rc = rc ? rc : mf_safetensors_write(path, a, n, meta, FACTS + 1, err);
     for (int64_t old = version - STATES_KEPT; rc == 0; old--) {
         path_of(path, folder, old);
         if (unlink(path))
@@ -322,6 +324,10 @@ int mf_sac_load(struct mf_sac *s, const char *folder, int64_t version, struct mf
     int rc = mf_safetensors_open(&f, path, err);
     if (rc)
         return mf_err_at(err, "the state of mf-sac, which a resume needs");
+    const char *is = mf_safetensors_meta(&f, "version");
+    if (is && strtoll(is, NULL, 10) != version)
+        rc = mf_err_set(err, MF_EFORMAT, "%s is the state of version %s, not %" PRId64 ": it was moved or replaced",
+                        path, is, version);
     const int n = arrays_of(s, a);
     for (int i = 0; rc == 0 && i < n; i++) {
         const struct mf_array *from = mf_safetensors_find(&f, a[i].name);

@@ -223,7 +223,7 @@ for f in frames:
     wait "$learner" || true
     learn k run.resume=auto && wait "$learner" "${arm[@]}" && cmp "$(newest want)" "$(newest k)" && ended_by 0 "$relay" && grep -q "is gone" k.relay || { tail -n 5 k.?; return 1; }
     run -1 mf-relay "ipc://$PWD/k/relay" collect.policy_address="ipc://$PWD/k/none" collect.policy_timeout=.2 && [[ $output == *"no learner at ipc://"*"/none for 0.2 s"* ]] &&
-        run -2 mf-relay collect.policy_address="ipc://$PWD/k/none"
+        run -2 mf-relay collect.policy_address="ipc://$PWD/k/none" && run -2 mf-relay ipc://x collect.policy_address=ipc://x && [[ $output == *"ipc://x is the learner's address"* ]]
 }
 
 @test "cluster: the job of three nodes, each a process here, learns the same as four collectors" {

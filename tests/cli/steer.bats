@@ -118,6 +118,12 @@ off=(policy.steer=sac 'policy.steer_hidden=[24,16]' 'sac.critic_hidden=[32,32]' 
     done
     cmp "$want" "$end" && cmp <(cd want/replay && md5sum ./*) <(cd k/replay && md5sum ./*) || { tail -n 5 k.err; ls want/replay k/replay; return 1; }
     [[ $(find k/replay -name '0*' | wc -l) -le 6 ]] # 192 decisions each
+    # files of another iteration in their place
+    local newest
+    newest=$(find k/replay -name '0*' | sort | tail -n 1)
+    cp "$newest" "${newest%/*}/$(printf %06d $((10#$(basename "$newest" .safetensors) - 1))).safetensors"
+    mf-collect "${small[@]}" training.total_timesteps=9300 run.dir=k run.resume=auto 2>/dev/null | mf-sac "${small[@]}" training.total_timesteps=9300 run.dir=k run.resume=auto >/dev/null 2>said ||
+        [[ $? == 3 ]] && grep -q "is of iteration [0-9]*, not [0-9]*: it was moved or replaced" said || { cat said; return 1; }
 }
 
 @test "mf-sac and mf-ppo refuse each other's streams, and buffers that do not fit" {

@@ -14,10 +14,27 @@
 #ifndef MF_FLOW_CHECKPOINT_PRIV_H
 #define MF_FLOW_CHECKPOINT_PRIV_H
 
+#include "flow/checkpoint.h"
 #include "flow/policy.h"
 #include "run/safetensors.h"
 
 #define MF_CHECKPOINT_FORMAT "maniflow 1"
+
+struct mf_loaded {
+    char *path;
+    struct mf_safetensors file; /* its own tensors, and those of its base */
+    struct mf_safetensors base; /* zeroed: none */
+    struct mf_policy_spec spec;
+    int64_t version, iter, global_step;
+    double noise_low, noise_high;
+    bool clone;
+    unsigned frozen; /* groups that were not trained, as bits */
+    int n_states;
+    struct mf_state *states;
+};
+
+/* The integer of the metadata GROUP+KEY. MF_EFORMAT: it is missing, or none. */
+int mf_loaded_int(const struct mf_loaded *l, const char *group, const char *key, int64_t *v, struct mf_err *err);
 
 extern const char *const mf_group_names[MF_GROUPS];
 

@@ -71,7 +71,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
     head -c 20000 "$newest" >"cut"
     printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\n' >lfs
     run -3 mf-eval nan --out /dev/null
-    [[ $output == "mf-eval: error: nan: number 0 of critic.Q1.layers.0.bias is nan" ]] || return 1
+    [[ ${lines[-1]} == "mf-eval: error: nan: number 0 of critic.Q1.layers.0.bias is nan" ]] || return 1
     run -3 mf-ckpt verify nan "$newest" shape norm cut lfs
     [[ $output == *"number 0 of critic.Q1.layers.0.bias is nan"* && $output == *"$newest: ok"* ]] &&
         [[ $output == *"shape does not match the policy"* && $output == *"norm holds a policy without its normaliser"* ]] &&

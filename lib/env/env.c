@@ -260,7 +260,8 @@ int mf_env_shows(const struct mf_env *env, const struct mf_obs *as, struct mf_er
     bool same = own->u8 == as->u8;
     for (int i = drawn ? 2 : cloud || tokens; i < MF_OBS_RANK; i++)
         same = same && as->dim[i] == own->dim[i];
-    if (same && (!cloud || (as->dim[0] >= 1 && as->dim[0] <= MF_POINTS_MAX)) && (!drawn || can_draw(as)))
+    const bool points = !cloud || (as->dim[0] >= 1 && as->dim[0] <= MF_POINTS_MAX);
+    if (same && (!memcmp(as->dim, own->dim, sizeof own->dim) || (points && (!drawn || can_draw(as)))))
         return 0;
     char have[64], want[64];
     const char *possible = cloud   ? "; 1 to 4096 points are possible"

@@ -133,8 +133,13 @@ static int say_memory(const struct bc *b, const struct mf_policy_spec *spec, str
     struct mf_memory m = {
         .keys = {[MF_MEMORY_ACTIVATIONS] = "threads", [MF_MEMORY_ROWS] = "clone.batch_size and clone.cache_mib"}};
     m.of[MF_MEMORY_ROWS] = (double)(b->demos.bytes < cache ? b->demos.bytes : cache);
-    int rc = mf_cloning_memory(spec, &b->demos, &b->opts, &m, err);
-    rc = rc ? rc : mf_offline_memory(spec, &b->demos, &b->weighing, &b->opts, &m, err);
+    struct mf_cloning c;
+    int rc = mf_cloning_outline(&c, spec, b->start, (enum mf_weights)b->weights, &b->opts, err);
+    if (rc == 0) {
+        mf_cloning_memory(&c, &b->demos, &m);
+        rc = mf_offline_memory(&b->demos, &b->weighing, &c, &m, err);
+    }
+    mf_cloning_release(&c);
     return rc ? rc : mf_memory_say(&m, NULL, err);
 }
 

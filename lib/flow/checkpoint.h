@@ -65,8 +65,9 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
  * missing, left over or misshapen. A checkpoint without normaliser is an error. In a clone, critic.* may be missing:
  * the policy keeps its own. A policy without a critic, a noise network or a latent actor leaves that of the file. */
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err);
-/* An outline of a policy with frozen groups, for mf_params_alloc and mf_loaded_policy. in_place: frozen matrices that
- * the file has as bf16 are used where they are, in its mapped file, for devices that compute in the host's memory. */
+/* An outline of a policy with frozen groups, for mf_params_alloc and mf_loaded_policy; l NULL: for fresh weights.
+ * in_place: frozen matrices that the file has as bf16 are used where they are, in its mapped file, for devices that
+ * compute in the host's memory. */
 int mf_loaded_outline(const struct mf_loaded *l, struct mf_policy *p, const struct mf_policy_spec *spec,
                       unsigned frozen, bool in_place, enum mf_weights which, struct mf_err *err);
 /* Does mf_loaded_policy load the EMA? */

@@ -162,7 +162,7 @@ int mf_loaded_outline(const struct mf_loaded *l, struct mf_policy *p, const stru
     if (rc)
         return rc;
     mf_params_freeze(&p->params, frozen);
-    if (in_place && (rc = keep(l, p, which, err)))
+    if (l && in_place && frozen && (rc = keep(l, p, which, err)))
         mf_policy_release(p);
     return rc;
 }

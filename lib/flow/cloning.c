@@ -37,21 +37,24 @@ const struct mf_bind mf_cloning_binds[] = {
     BIND("clone.range_floor", range_floor),
     BIND("clone.normalize_actions", normalize_actions),
     BIND("training.freeze_encoder", freeze_encoder),
+    BIND("training.save_frozen", save_frozen),
     {0},
 };
 
 /* ---- setting up ---- */
 
-static int outline(struct mf_policy *p, const struct mf_policy_spec *spec, const struct mf_cloning_opts *o,
-                   struct mf_err *err)
+/* The engine, and the outline of a policy. */
+static int outline(struct mf_cloning *c, const struct mf_policy_spec *spec, const struct mf_loaded *start,
+                   enum mf_weights which, struct mf_err *err)
 {
-    int rc = mf_policy_outline(p, spec, err);
-    if (rc == 0)
-        mf_params_freeze(&p->params, o->freeze_encoder ? 1u << MF_GROUP_ENCODER : 0);
-    return rc;
+    const struct mf_cloning_opts *o = &c->opts;
+    const unsigned frozen = mf_policy_frozen(spec, o->freeze_encoder);
+    int rc = mf_engine_open(&c->engine, o->device, (int)o->threads, (enum mf_precision)o->precision, err);
+    rc = rc ? rc : mf_engine_divide(c->engine, (int)o->lanes, o->ranks, err);
+    return rc ? rc : mf_loaded_outline(start, &c->policy, spec, frozen, mf_engine_in_host(c->engine), which, err);
 }
 
-/* Engine, cloner and optimiser of the policy; outlines if the policy is one. */
+/* Cloner and optimiser of the policy; outlines if the policy is one. */
 static int open_learner(struct mf_cloning *c, struct mf_err *err)
 {
     const struct mf_cloning_opts *o = &c->opts;
@@ -65,11 +68,7 @@ static int open_learner(struct mf_cloning *c, struct mf_err *err)
                                                 .patience = 1,
                                                 .rate = "clone.learning_rate",
                                                 .counter = "clone_step"};
-    int rc = mf_engine_open(&c->engine, o->device, (int)o->threads, (enum mf_precision)o->precision, err);
-    if (rc == 0)
-        rc = mf_engine_divide(c->engine, (int)o->lanes, o->ranks, err);
-    if (rc == 0)
-        rc = mf_cloner_new(&c->cloner, c->engine, &c->policy, &loss, err);
+    int rc = mf_cloner_new(&c->cloner, c->engine, &c->policy, &loss, err);
     return rc ? rc : mf_optimizer_init(&c->optimizer, c->engine, &c->policy.params, &optimizer, err);
 }
 
@@ -112,7 +111,7 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, con
     const struct mf_fit fit = {(enum mf_normalizer)opts->normalizer, opts->range_floor, opts->normalize_actions,
                                progress, arg};
     *c = (struct mf_cloning){.opts = *opts, .read = -1};
-    int rc = outline(&c->policy, spec, opts, err);
+    int rc = outline(c, spec, start, which, err);
     if (rc || (rc = mf_params_alloc(&c->policy.params, err)))
         return rc;
     mf_policy_fresh(&c->policy, (uint64_t)opts->seed);
@@ -141,23 +140,23 @@ void mf_cloning_release(struct mf_cloning *c)
     *c = (struct mf_cloning){.engine = NULL};
 }
 
-int mf_cloning_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_cloning_opts *opts,
-                      struct mf_memory *to, struct mf_err *err)
+int mf_cloning_outline(struct mf_cloning *c, const struct mf_policy_spec *spec, const struct mf_loaded *start,
+                       enum mf_weights which, const struct mf_cloning_opts *opts, struct mf_err *err)
 {
-    struct mf_cloning c = {.opts = *opts};
+    *c = (struct mf_cloning){.opts = *opts};
+    int rc = outline(c, spec, start, which, err);
+    return rc ? rc : open_learner(c, err);
+}
+
+void mf_cloning_memory(struct mf_cloning *c, const struct mf_demos *d, struct mf_memory *to)
+{
+    const size_t n = (size_t)c->opts.batch_size;
     struct mf_arena rows = {0};
-    int rc = outline(&c.policy, spec, opts, err);
-    if (rc == 0)
-        rc = open_learner(&c, err);
-    if (rc == 0) {
-        place(&c, &rows);
-        to->of[MF_MEMORY_ROWS] += (double)(rows.used + mf_dataset_memory(d, (size_t)opts->batch_size));
-        mf_policy_memory(&c.policy, to);
-        mf_optimizer_memory(&c.optimizer, to);
-        mf_cloner_memory(c.cloner, (size_t)opts->batch_size, to);
-    }
-    mf_cloning_release(&c);
-    return rc;
+    place(c, &rows);
+    to->of[MF_MEMORY_ROWS] += (double)(rows.used + mf_dataset_memory(d, n));
+    mf_policy_memory(&c->policy, to);
+    mf_optimizer_memory(&c->optimizer, to);
+    mf_cloner_memory(c->cloner, n, to);
 }
 
 /* ---- training ---- */
@@ -261,6 +260,7 @@ int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err)
                                  .ema = o->ema,
                                  .adam = &o->adam,
                                  .side = w ? w->side : NULL,
+                                 .leaves = !c->opts.save_frozen,
                                  .kind = "clone",
                                  .n_extra = 3,
                                  .extra = extra};

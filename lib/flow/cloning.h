@@ -26,6 +26,7 @@ struct mf_cloning_opts {
     double range_floor;
     bool normalize_actions;
     bool freeze_encoder;    /* the observation's encoder is not trained */
+    bool save_frozen;       /* in checkpoints, also where it stays in the file of policy.checkpoint */
     struct mf_ranks *ranks; /* that divide minibatches; NULL: alone */
 };
 extern const struct mf_bind mf_cloning_binds[]; /* its keys: clone.*, run.seed, device, .. */
@@ -47,15 +48,18 @@ struct mf_cloning {
 /* Of a cloning that starts from a checkpoint, whose normaliser stays: MF_EUSAGE where a word would fit another one; the
  * record leaves these keys out, and those of files have no effect. */
 int mf_cloning_inherits(const struct mf_conf *conf, struct mf_conf *record, struct mf_err *err);
-/* The policy of a checkpoint with its normaliser, `which` of its weights; start NULL: a fresh policy of this spec, with
- * a normaliser fitted to the demonstrations. Borrows the demonstrations; progress as in struct mf_fit. */
+/* The policy of a checkpoint with its normaliser, `which` of its weights, of which frozen bf16 stays in its file; start
+ * NULL: a fresh policy of this spec, with a normaliser fitted to the demonstrations. Borrows the demonstrations;
+ * progress as in struct mf_fit. */
 int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, const struct mf_loaded *start,
                     enum mf_weights which, struct mf_demos *d, const struct mf_cloning_opts *opts,
                     void (*progress)(void *arg, size_t done, size_t of), void *arg, struct mf_err *err);
 void mf_cloning_release(struct mf_cloning *c); /* safe on a zeroed one */
-/* Adds the estimated memory of such a run, without the demonstrations; allocates none of it. */
-int mf_cloning_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_cloning_opts *opts,
-                      struct mf_memory *to, struct mf_err *err);
+/* Such a run without values or demonstrations, for its estimated memory, of which it takes none. */
+int mf_cloning_outline(struct mf_cloning *c, const struct mf_policy_spec *spec, const struct mf_loaded *start,
+                       enum mf_weights which, const struct mf_cloning_opts *opts, struct mf_err *err);
+/* Adds the memory of the run of an outline, without the demonstrations. */
+void mf_cloning_memory(struct mf_cloning *c, const struct mf_demos *d, struct mf_memory *to);
 
 struct mf_cloning_stats {
     double loss, grad_norm;         /* sums over minibatches */

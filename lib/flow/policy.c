@@ -136,6 +136,11 @@ void mf_policy_plain(struct mf_policy *p)
     p->has_normalizer = true;
 }
 
+unsigned mf_policy_frozen(const struct mf_policy_spec *s, bool freeze_encoder)
+{
+    return s->steer ? 1u << MF_GROUP_POLICY | 1u << MF_GROUP_ENCODER : freeze_encoder ? 1u << MF_GROUP_ENCODER : 0;
+}
+
 void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to)
 {
     static const char sizes[] = "policy.n_layer and policy.n_emb, or policy.hidden";

@@ -40,6 +40,9 @@ void mf_policy_normalize(const struct mf_policy *p, size_t n, const float *obs, 
 /* The same for the floats of one key of one step, in place; an array that is no key of the policy stays as it is. */
 void mf_policy_normalize_key(const struct mf_policy *p, const char *key, float *obs);
 
+/* The groups that stay as they are in training, as bits: those of a steered flow; the encoder, if it is to. */
+unsigned mf_policy_frozen(const struct mf_policy_spec *s, bool freeze_encoder);
+
 /* The groups that an average (EMA) covers, as bits: the weights that sampling uses. */
 enum { MF_AVERAGED = 1 << MF_GROUP_POLICY | 1 << MF_GROUP_ENCODER | 1 << MF_GROUP_STEER };
 static inline bool mf_is_averaged(enum mf_group group)

@@ -80,6 +80,8 @@ void mf_params_freeze(struct mf_params *ps, unsigned groups);
 bool mf_param_trained(const struct mf_params *ps, int i);
 /* Parameter i, of a frozen group, is there, and has no floats in value. Before alloc; it is borrowed. */
 void mf_param_keep(struct mf_params *ps, int i, const void *bf16);
+/* The same of both for the parameters of another such network, so that their values lie as there. Before alloc. */
+void mf_params_like(struct mf_params *ps, const struct mf_params *of);
 int mf_params_alloc(struct mf_params *ps, struct mf_err *err); /* zeroed */
 void mf_params_fresh(struct mf_params *ps, uint64_t seed);     /* values by init */
 void mf_params_touch(struct mf_params *ps);                    /* the host has changed values: plans send them */

@@ -50,6 +50,16 @@ void mf_param_keep(struct mf_params *ps, int i, const void *bf16)
     lay_out(ps);
 }
 
+void mf_params_like(struct mf_params *ps, const struct mf_params *of)
+{
+    if (ps->value || ps->n != of->n)
+        abort();
+    ps->frozen = of->frozen;
+    for (int i = 0; i < ps->n; i++)
+        ps->p[i].bf16 = of->p[i].bf16;
+    lay_out(ps);
+}
+
 bool mf_param_trained(const struct mf_params *ps, int i)
 {
     return i >= 0 && ps->p[i].group != MF_GROUP_BUFFER && !frozen(ps, &ps->p[i]);

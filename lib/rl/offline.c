@@ -89,18 +89,20 @@ static void place(struct mf_offline *o, const struct mf_net_spec *s, size_t n, s
         *each[i] = mf_arena_take(a, n, sizeof(float));
 }
 
-/* The networks of an estimator, for a policy whose spec is complete; of an outline o->actor is one already. */
-static int open_networks(struct mf_offline *o, struct mf_engine *e, const struct mf_policy_spec *spec, uint64_t seed,
-                         bool outline, struct mf_err *err)
+/* The networks of an estimator; outlines if the cloning is one. */
+static int open_networks(struct mf_offline *o, struct mf_cloning *c, struct mf_err *err)
 {
-    const struct mf_critics_opts critics = critics_of(o, spec, seed);
+    const struct mf_policy_spec *spec = &c->policy.spec;
+    const struct mf_critics_opts critics = critics_of(o, spec, (uint64_t)c->opts.seed);
+    const bool outline = !c->policy.params.value;
     int rc = check(o, spec, err);
     if (rc == 0 && (o->kind->q || o->kind->value))
-        rc = mf_critics_open(&o->critics, e, &critics, outline, err);
-    if (rc || !o->kind->acts)
+        rc = mf_critics_open(&o->critics, c->engine, &critics, outline, err);
+    if (rc || !o->kind->acts || (rc = mf_policy_outline(&o->actor, spec, err)))
         return rc;
-    rc = outline ? 0 : mf_policy_init(&o->actor, spec, err);
-    return rc ? rc : mf_sampler_new(&o->sampler, e, &o->actor, true, err);
+    mf_params_like(&o->actor.params, &c->policy.params); /* whose values are copied as one array */
+    rc = outline ? 0 : mf_params_alloc(&o->actor.params, err);
+    return rc ? rc : mf_sampler_new(&o->sampler, c->engine, &o->actor, true, err);
 }
 
 static int weigh(void *self, const struct mf_weigh_batch *b, float *weight, struct mf_weigh_stats *stats,
@@ -132,8 +134,7 @@ int mf_offline_open(struct mf_offline *o, const struct mf_offline_opts *opts, st
     int rc = find(&o->kind, opts->weight, err);
     if (rc || !o->kind)
         return rc;
-    if ((rc = mf_smdp_read(&o->smdp, &c->windows, opts->gamma, err)) ||
-        (rc = open_networks(o, c->engine, &c->policy.spec, (uint64_t)c->opts.seed, false, err)))
+    if ((rc = mf_smdp_read(&o->smdp, &c->windows, opts->gamma, err)) || (rc = open_networks(o, c, err)))
         return rc;
     place(o, &c->policy.spec.net, n, &o->arena);
     if ((rc = mf_arena_alloc(&o->arena, "a minibatch", err)))
@@ -186,30 +187,25 @@ void mf_offline_report(struct mf_offline *o, const struct mf_weigh_stats *sums, 
            ALIKE, o->kind->name);
 }
 
-int mf_offline_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_offline_opts *opts,
-                      const struct mf_cloning_opts *cloning, struct mf_memory *to, struct mf_err *err)
+int mf_offline_memory(const struct mf_demos *d, const struct mf_offline_opts *opts, struct mf_cloning *c,
+                      struct mf_memory *to, struct mf_err *err)
 {
     struct mf_offline o = {.opts = *opts};
-    struct mf_engine *e = NULL;
-    const size_t n = (size_t)cloning->batch_size;
+    const size_t n = (size_t)c->opts.batch_size;
     int rc = find(&o.kind, opts->weight, err);
     if (rc || !o.kind)
         return rc;
-    rc = mf_engine_open(&e, cloning->device, (int)cloning->threads, (enum mf_precision)cloning->precision, err);
-    rc = rc ? rc : mf_policy_outline(&o.actor, spec, err);
-    rc = rc ? rc : open_networks(&o, e, &o.actor.spec, 0, true, err);
-    if (rc == 0) {
-        place(&o, &o.actor.spec.net, n, &o.arena);
+    if ((rc = open_networks(&o, c, err)) == 0) {
+        place(&o, &c->policy.spec.net, n, &o.arena);
         to->of[MF_MEMORY_ROWS] += (double)(o.arena.used + d->total * sizeof *o.smdp);
         o.arena = (struct mf_arena){0};
         if (o.critics.engine)
             mf_critics_memory(&o.critics, n, to);
         if (o.sampler) {
-            mf_policy_memory(&o.actor, to);
+            to->of[MF_MEMORY_WEIGHTS] += (double)(o.actor.params.size * sizeof(float));
             mf_sampler_memory(o.sampler, n, to);
         }
     }
     mf_offline_release(&o);
-    mf_engine_close(e);
     return rc;
 }

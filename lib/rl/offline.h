@@ -48,8 +48,8 @@ void mf_offline_release(struct mf_offline *o); /* safe on a zeroed one; before t
 /* Its metrics, train/critic_loss, .., of stats summed over the `taken` minibatches since the last call; none without an
  * estimator. The log tells of demonstrations of one quality, which teach no more than plain cloning does. */
 void mf_offline_report(struct mf_offline *o, const struct mf_weigh_stats *sums, int64_t taken, struct mf_frame *m);
-/* Adds the estimated memory of such an estimator, and finds it: errors as above. */
-int mf_offline_memory(const struct mf_policy_spec *spec, const struct mf_demos *d, const struct mf_offline_opts *opts,
-                      const struct mf_cloning_opts *cloning, struct mf_memory *to, struct mf_err *err);
+/* Adds the estimated memory of such an estimator of an outlined cloning, and finds it: errors as above. */
+int mf_offline_memory(const struct mf_demos *d, const struct mf_offline_opts *opts, struct mf_cloning *c,
+                      struct mf_memory *to, struct mf_err *err);
 
 #endif

@@ -55,18 +55,10 @@ static int open_engine(struct mf_trainer *t, const struct mf_trainer_opts *o, st
 static int outline_of(struct mf_policy *p, const struct mf_policy_spec *spec, unsigned frozen, bool in_place,
                       const struct mf_trainer_opts *o, struct mf_err *err)
 {
-    struct mf_loaded *l;
-    int rc;
-    if (frozen && o->from) {
-        if ((rc = mf_checkpoint_open(&l, o->from, err)))
-            return rc;
-        rc = mf_loaded_outline(l, p, spec, frozen, in_place, o->which, err);
-        mf_checkpoint_close(l);
-        return rc;
-    }
-    rc = mf_policy_outline(p, spec, err);
-    if (rc == 0)
-        mf_params_freeze(&p->params, frozen);
+    struct mf_loaded *l = NULL;
+    int rc = frozen && o->from ? mf_checkpoint_open(&l, o->from, err) : 0;
+    rc = rc ? rc : mf_loaded_outline(l, p, spec, frozen, in_place, o->which, err);
+    mf_checkpoint_close(l);
     return rc;
 }
 
@@ -74,9 +66,7 @@ static int outline_of(struct mf_policy *p, const struct mf_policy_spec *spec, un
 static int outline(struct mf_trainer *t, const struct mf_policy_spec *spec, const struct mf_trainer_opts *o,
                    struct mf_err *err)
 {
-    const unsigned frozen = spec->steer         ? 1u << MF_GROUP_POLICY | 1u << MF_GROUP_ENCODER
-                            : o->freeze_encoder ? 1u << MF_GROUP_ENCODER
-                                                : 0;
+    const unsigned frozen = mf_policy_frozen(spec, o->freeze_encoder);
     int rc = outline_of(&t->policy, spec, frozen, mf_engine_in_host(t->engine), o, err);
     if (rc == 0 && o->encoded)
         t->policy.spec.net = mf_net_encoded(&t->policy.spec.net);

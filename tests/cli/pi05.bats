@@ -149,6 +149,16 @@ END
         mf-ckpt diff base.safetensors run >differences && mf-ckpt show run >shown || { cat err; return 1; }
     grep -q "^paligemma_with_expert.gemma_expert" differences && ! grep -q "^paligemma_with_expert.paligemma" differences &&
         grep -q "language_model.layers.0.mlp.up_proj.weight *bfloat16" shown || { cat differences; return 1; }
+    # mf-bc learns the same from them as from float copies, and its checkpoints may leave them out
+    mf-ckpt import half.safetensors copied.safetensors env=blocks normalizer=identity policy.encoder_heads=2 'policy.obs_keys=[image,tokens]' "${words[@]:0:4}" 2>err || { cat err; return 1; }
+    local start
+    for start in base copied; do
+        mf-bc clone.dataset=demos.hdf5 "${words[@]}" policy.checkpoint=$start.safetensors clone.steps=2 clone.batch_size=8 run.dir=bc.$start training.save_frozen=false >/dev/null 2>err || { cat err; return 1; }
+    done
+    mf-ckpt diff bc.base bc.copied >differences
+    [[ bc.base/checkpoints/base -ef base.safetensors && $(grep -c "^paligemma_with_expert.paligemma.*only in the second" differences) -gt 20 ]] &&
+        ! grep -v "^base\|^paligemma_with_expert.paligemma.*only in the second" differences &&
+        mf-ckpt diff bc.base base.safetensors | grep -q "^paligemma_with_expert.gemma_expert.*max difference" || { cat differences; return 1; }
     # the same, without the frozen ones in its checkpoints
     mf-collect "${words[@]}" run.dir=less 2>err | mf-gae 2>>err | mf-ppo "${words[@]}" training.save_frozen=false >/dev/null 2>>err || { cat err; return 1; }
     mf-ckpt export run whole.safetensors && mf-ckpt export less joined.safetensors && cmp whole.safetensors joined.safetensors || return 1

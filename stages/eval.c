@@ -193,13 +193,13 @@ static const char *server_of(const struct mf_env_opts *o)
 }
 
 /* Trials of the first policy with these steps, and of this one. */
-static struct mf_paired compare(const struct eval *e, const struct mf_trial *first)
+static struct mf_pairs pairs_of(const struct eval *e, const struct mf_trial *first)
 {
     struct mf_pairs pairs = {0};
     for (int i = 0; i < e->seeds.n * (int)e->trials; i++)
         mf_pairs_add(&pairs, first[i].success_once, (double)first[i].ret, e->trial[i].success_once,
                      (double)e->trial[i].ret);
-    return mf_pairs_compare(&pairs, mf_pairs_measure(&pairs));
+    return pairs;
 }
 
 /* A row more for each task that the trials had. */
@@ -222,13 +222,13 @@ static void write_row(struct eval *e, const char *path, const char *weights, con
     const int all = e->seeds.n * (int)e->trials;
     const bool reference = e->next < rows_of(e);
     struct mf_trial *first = e->compare ? e->first + (size_t)at * (size_t)all : NULL;
-    struct mf_paired against = {0};
+    struct mf_pairs against = {0};
     char digest[17];
     mf_policy_digest(p, digest);
     if (first && reference)
         memcpy(first, e->trial, (size_t)all * sizeof *first);
     else if (first)
-        against = compare(e, first);
+        against = pairs_of(e, first);
     const struct mf_table_row row = {.checkpoint = path,
                                      .weights = weights,
                                      .digest = digest,
@@ -435,8 +435,7 @@ static int finish(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     (void)run;
     struct eval *e = self;
-    if (e->table.grid.rows)
-        mf_grid_end(&e->table.grid);
+    mf_table_end(&e->table);
     if (e->found)
         mf_log(MF_LOG_INFO, "%s already had %d of the results", e->results_path, e->found);
     int rc2 = mf_results_json_close(&e->json, rc == 0 && !mf_stop_signal(), err);

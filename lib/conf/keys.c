@@ -179,7 +179,8 @@ const struct mf_key mf_keys[] = {
      "suites of tasks of an environment with language, a row of results for each; []: that of env.suite"},
     {"eval.tasks", MF_BOOL, "false", NULL, NULL,
      "a row more for each task of an environment with language; eval.json has them in any case"},
-    {"eval.compare", MF_BOOL, "false", NULL, NULL, "compare each policy with the first one, trial by trial"},
+    {"eval.compare", MF_BOOL, "false", NULL, NULL,
+     "compare each policy with the first one, trial by trial; the table then comes at the end"},
 
     {"wire.secret", MF_STR, NULL, "path", NULL, "secret key file of this end (see mf-keys), for tcp://"},
     {"wire.server", MF_STR, NULL, "path", NULL, "public key file of the server, for the end that connects"},

@@ -31,7 +31,8 @@ struct mf_pairs {          /* trials of both policies, one after the other; zero
 void mf_pairs_add(struct mf_pairs *p, bool first_succeeded, double first_return, bool succeeded, double ret);
 /* Success by mf_pair; returns by the paired t test and its interval. n = 0: of no trial. */
 struct mf_paired mf_pairs_compare(const struct mf_pairs *p, enum mf_measure of);
-enum mf_measure mf_pairs_measure(const struct mf_pairs *p); /* of trials without a success, the return */
+/* Of a whole table, so that its rows can be compared: the return, if no trial of any row succeeded. */
+enum mf_measure mf_measure_of(int64_t trials, int64_t succeeded);
 
 /* Cells of a table, of `size` bytes each: "+0.031 [-0.002, +0.064]", "12:4" (won, lost), "0.077". */
 void mf_paired_text(const struct mf_paired *p, char *difference, char *won, char *value, size_t size);

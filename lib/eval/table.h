@@ -1,5 +1,6 @@
 /* table.h - a table of evaluation results for people and programs: a row for each policy and number of denoising steps,
- * written as soon as its result is known. */
+ * written as soon as its result is known; rows that are compared with a reference, once all are known, since one
+ * success in any of them decides what all compare. */
 #ifndef MF_EVAL_TABLE_H
 #define MF_EVAL_TABLE_H
 
@@ -8,8 +9,10 @@
 #include "eval/paired.h"
 
 struct mf_table {
-    struct mf_grid grid; /* mf_grid_end ends the table */
-    bool compares;       /* rows are compared with a reference */
+    struct mf_grid grid;
+    bool compares; /* rows are compared with a reference */
+    struct mf_table_held *held;
+    int n_held, n_succeeded; /* rows; those of them with a success */
 };
 
 struct mf_table_row {
@@ -18,10 +21,12 @@ struct mf_table_row {
     const char *task;              /* the row is of its trials alone; NULL: of all */
     int denoising_steps, seeds, n; /* n: trials of all seeds */
     struct mf_score_sheet scores;
-    const struct mf_paired *against; /* NULL: this row is the reference, or there is none */
+    const struct mf_pairs
+        *against; /* trials of the reference and these; NULL: this row is the reference, or has none */
 };
 
 void mf_table_init(struct mf_table *t, FILE *to, enum mf_table_format format, bool compares);
 void mf_table_row(struct mf_table *t, const struct mf_table_row *r);
+void mf_table_end(struct mf_table *t); /* writes what is held; a table without rows stays unwritten */
 
 #endif

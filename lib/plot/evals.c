@@ -275,11 +275,11 @@ static void put_rate(FILE *to, const struct mf_evals_row *r, const char *name)
     fprintf(to, "<td class=\"n\">%.3f <span class=\"dim\">(%.3f to %.3f)</span></td>", s.rate, s.low, s.high);
 }
 
-static void put_against(FILE *to, const struct mf_evals_row *first, const struct mf_evals_row *r)
+static void put_against(FILE *to, const struct mf_evals_row *first, const struct mf_evals_row *r, enum mf_measure of)
 {
     struct mf_pairs pairs = {0};
     mf_evals_pair(first, r, &pairs);
-    const struct mf_paired p = mf_pairs_compare(&pairs, mf_pairs_measure(&pairs));
+    const struct mf_paired p = mf_pairs_compare(&pairs, of);
     if (first == r)
         fputs("<td>the reference</td>", to);
     else if (p.n == 0)
@@ -287,14 +287,13 @@ static void put_against(FILE *to, const struct mf_evals_row *first, const struct
     else {
         const int digits = mf_mean_digits(p.difference);
         fprintf(to,
-                "<td class=\"n\">%+.*f <span class=\"dim\">(%+.*f to %+.*f)</span>%s<br/>%lld won, %lld lost, "
+                "<td class=\"n\">%+.*f <span class=\"dim\">(%+.*f to %+.*f)</span><br/>%lld won, %lld lost, "
                 "<span class=\"dim\">p = %.2g</span></td>",
-                digits, p.difference, digits, p.low, digits, p.high, p.of == MF_RETURN ? " of return" : "",
-                (long long)p.won, (long long)p.lost, p.p);
+                digits, p.difference, digits, p.low, digits, p.high, (long long)p.won, (long long)p.lost, p.p);
     }
 }
 
-static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_row *r)
+static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_row *r, enum mf_measure of)
 {
     const json_t *one = r->result[0], *engine = json_object_get(one, "engine");
     const char *suite = json_string_value(json_object_get(one, "suite"));
@@ -319,8 +318,35 @@ static void put_row(FILE *to, const struct mf_evals *e, const struct mf_evals_ro
     if (!isnan(m.low))
         fprintf(to, " <span class=\"dim\">(%.4g to %.4g)</span>", m.low, m.high);
     fprintf(to, "</td><td class=\"n\">%.1f</td>", mf_evals_sum(r, "length") / n);
-    put_against(to, reference(e, r), r);
+    put_against(to, reference(e, r), r, of);
     fputs("</tr>\n", to);
+}
+
+static bool same_env(const struct mf_evals_row *a, const struct mf_evals_row *b)
+{
+    static const char *const key[] = {"env", "server"};
+    return equal(a->result[0], b->result[0], key, sizeof key / sizeof *key);
+}
+
+/* Rows of one environment, by one measure. */
+static void put_table(const struct mf_evals *e, const struct mf_evals_row *first, FILE *to)
+{
+    int64_t trials = 0, succeeded = 0;
+    for (const struct mf_evals_row *r = first; r < e->row + e->n; r++)
+        if (same_env(first, r)) {
+            trials += mf_evals_trials(r);
+            succeeded += (int64_t)mf_evals_sum(r, "success_once");
+        }
+    const enum mf_measure of = mf_measure_of(trials, succeeded);
+    fprintf(to,
+            "<div class=\"wide\"><table class=\"evaluations\"><tr><th>checkpoint</th><th>task</th>"
+            "<th>denoising steps</th><th>seeds</th><th>trials</th><th>success</th><th>success at the end</th>"
+            "<th>return</th><th>length</th><th>difference of %s</th></tr>\n",
+            mf_measure_names[of]);
+    for (const struct mf_evals_row *r = first; r < e->row + e->n; r++)
+        if (same_env(first, r))
+            put_row(to, e, r, of);
+    fputs("</table></div>\n", to);
 }
 
 void mf_evals_put(const struct mf_evals *e, FILE *to)
@@ -330,12 +356,14 @@ void mf_evals_put(const struct mf_evals *e, FILE *to)
     fputs(
         "<h2>Evaluations</h2>\n<p>Fixed trials without noise, from the files of mf-eval in these folders. In brackets "
         "95 % intervals: Wilson's, and Newcombe's for the difference of success from the first row on the same "
-        "trials, with McNemar's exact p; of returns Student's, and where no trial succeeded, that of the difference in "
-        "return, with the paired t test's p.</p>\n<div class=\"wide\"><table id=\"evaluations\"><tr><th>checkpoint</th>"
-        "<th>task</th><th>denoising steps</th><th>seeds</th><th>trials</th><th>success</th><th>success at the end</th>"
-        "<th>return</th><th>length</th><th>difference</th></tr>\n",
+        "trials, with McNemar's exact p; of returns Student's. Where no trial of a table succeeded, the returns are "
+        "compared, by the paired t test.</p>\n",
         to);
-    for (int i = 0; i < e->n; i++)
-        put_row(to, e, &e->row[i]);
-    fputs("</table></div>\n", to);
+    for (int i = 0; i < e->n; i++) {
+        int k = 0;
+        while (!same_env(&e->row[k], &e->row[i]))
+            k++;
+        if (k == i)
+            put_table(e, &e->row[i], to);
+    }
 }

@@ -50,8 +50,9 @@ void mf_evals_returns(const struct mf_evals_row *r, struct mf_moments *to);
 /* Adds the trials that both rows have. */
 void mf_evals_pair(const struct mf_evals_row *first, const struct mf_evals_row *r, struct mf_pairs *to);
 
-/* Prints all rows: success with Wilson's 95 % interval, returns with Student's, and the comparison with the first row
- * of as many denoising steps on common trials (paired.h). */
+/* Prints all rows, a table for each environment: success with Wilson's 95 % interval, returns with Student's, and the
+ * comparison with the first row of as many denoising steps on common trials (paired.h), of success or, if no trial of
+ * the table had one, of return. */
 void mf_evals_put(const struct mf_evals *e, FILE *to);
 
 #endif

@@ -145,7 +145,7 @@ enum mf_measure mf_methods_measure(const struct mf_methods *m)
         succeeded += s.succeeded;
         trials += s.trials;
     }
-    return trials && !succeeded ? MF_RETURN : MF_SUCCESS;
+    return mf_measure_of(trials, succeeded);
 }
 
 struct mf_paired mf_method_pair(const struct mf_method *first, const struct mf_method *m, int n_seeds,

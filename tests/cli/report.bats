@@ -84,7 +84,7 @@ evaluations() {
 import sys, xml.etree.ElementTree as E
 H = "{http://www.w3.org/1999/xhtml}"
 for table in E.parse(sys.argv[1]).iter(H + "table"):
-    for row in list(table)[1:] if table.get("id") == "evaluations" else []:
+    for row in list(table)[1:] if table.get("class") == "evaluations" else []:
         print("|".join((c.find(H + "code").text if c.find(H + "code") is not None else "".join(c.itertext())) for c in row))
 PY
 }

@@ -91,6 +91,18 @@ PY
         run -2 mf-eval --out x.mf "${c[0]}" eval.compare=true && [[ $output == *"give two or more"* ]]
 }
 
+@test "one success anywhere in a table, and all its rows compare successes: by mf-eval, and by mf-report" {
+    local all=("${c[@]:0:3}" eval.num_episodes=20 eval.results=r.jsonl)
+    mf-eval --out x.mf "${all[@]}" 2>said || return 1
+    jq -c '.trials.success_once |= map(0)' r.jsonl >none.jsonl && jq -c --arg last "${c[2]}" '(.checkpoint == $last) as $won | .trials.success_once |= map(if $won then 1 else 0 end)' r.jsonl >one.jsonl || return 1
+    measure_is() { # WORD FILE
+        mkdir -p "$1/logs" && cp "$BATS_FILE_TMPDIR/run/logs/metrics.mf" "$1/logs" && cp "$2" "$1/logs/r.jsonl" && mf-eval --out x.mf "${all[@]:0:4}" eval.results="$2" eval.compare=true log.level=error 2>table &&
+            cat table && [[ $(wc -l <table) -eq 4 && $(head -1 table) == *" $1 against first, 95 % "* ]] && [[ $(grep -c '[0-9]:[0-9]' table) -eq 2 ]] &&
+            mf-report "$1" >r.html && grep -qF "<th>difference of $1</th>" r.html 
+    }
+    measure_is return none.jsonl && measure_is success one.jsonl && grep -q ' +0.000 \[' table && grep -q ' +1.000 \[' table
+}
+
 @test "a file that is no file of results is an error of one line, and stays unchanged" {
     echo "my notes" >notes
     run -3 mf-eval --out x.mf "${c[0]}" eval.results=notes && [[ $output == *"'notes', line 1, is no result"* && $(<notes) == "my notes" ]] || return 1

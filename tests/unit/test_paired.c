@@ -61,7 +61,7 @@ static void returns(void)
             won += number(r, i) > 0;
             lost += number(r, i) < 0;
         }
-        const struct mf_paired m = mf_pairs_compare(&p, mf_pairs_measure(&p));
+        const struct mf_paired m = mf_pairs_compare(&p, mf_measure_of(row[r].n, 0));
         ok(m.of == MF_RETURN && m.n == row[r].n && m.won == won && m.lost == lost, "returns, %d:%d", won, lost);
         near(m.difference, row[r].mean, 1e-10, "their mean difference");
         near(m.low, row[r].low, 1e-9, "its low end");
@@ -81,7 +81,8 @@ static void measures(void)
     const struct mf_paired same = mf_pairs_compare(&p, MF_RETURN);
     ok(same.low == 0 && same.high == 0 && same.p == 1 && same.won + same.lost == 0, "equal returns differ by 0, p = 1");
     mf_pairs_add(&p, false, 3, true, 4);
-    ok(mf_pairs_measure(&p) == MF_SUCCESS && mf_pairs_compare(&p, MF_SUCCESS).won == 1, "a success is what counts");
+    ok(mf_measure_of(3, 1) == MF_SUCCESS && mf_pairs_compare(&p, MF_SUCCESS).won == 1, "a success is what counts");
+    ok(mf_measure_of(0, 0) == MF_SUCCESS, "and of no trial at all");
 }
 
 int main(void)

@@ -1,10 +1,10 @@
 #include "demos/demo_cache.h"
 
 #include <malloc.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/learnable.h"
 #include "base/mem.h"
 #include "demos/demo_words.h"
 
@@ -112,14 +112,14 @@ static void make_room(struct mf_demo_cache *c, size_t bytes)
     }
 }
 
-static int check_finite(const struct mf_demo_cache *c, const char *path, const float *x, size_t n, size_t count,
-                        size_t first, struct mf_err *err)
+static int check_numbers(const struct mf_demo_cache *c, const char *path, const float *x, size_t n, size_t count,
+                         size_t first, struct mf_err *err)
 {
-    for (size_t i = 0; i < n * count; i++)
-        if (!isfinite(x[i]))
-            return mf_err_set(err, MF_EMATH, "'%s': /%s[%zu, %zu] is %g", c->path, path, first + i / count, i % count,
-                              (double)x[i]);
-    return 0;
+    const size_t i = mf_unlearnable_at(x, n * count);
+    if (i == n * count)
+        return 0;
+    return mf_err_set(err, MF_EMATH, "'%s': /%s[%zu, %zu] is %g%s", c->path, path, first + i / count, i % count,
+                      (double)x[i], mf_unlearnable_why((double)x[i]));
 }
 
 /* Are the bytes in memory the same as in the file? */
@@ -158,7 +158,7 @@ static int read_rows(struct mf_demo_cache *c, const char *path, const struct mf_
         mf_err_at(err, "'%s', /%s", c->path, path);
     if ((rc = mf_h5_unguard(rc, c->path, err)))
         return rc;
-    return k->is.u8 ? 0 : check_finite(c, path, to, n, k->count, first, err);
+    return k->is.u8 ? 0 : check_numbers(c, path, to, n, k->count, first, err);
 }
 
 /* 1, and how it is stored, of a dataset of n numbers; 0: there is none. */

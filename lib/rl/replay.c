@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/learnable.h"
 #include "run/runs.h"
 #include "run/safetensors.h"
 
@@ -256,6 +257,18 @@ static int resume_round(struct mf_replay *r, size_t T, size_t N, const char *beg
     return 0;
 }
 
+static int check_numbers(const struct mf_array *a, const char *data, const char *path, struct mf_err *err)
+{
+    for (size_t i = 0; a->dtype == MF_F32 && i < a->count; i++) {
+        float x; /* a file's numbers are not aligned */
+        memcpy(&x, data + i * sizeof x, sizeof x);
+        if (!mf_learnable((double)x))
+            return mf_err_set(err, MF_EFORMAT, "%s: %s[%zu, %zu] is %g%s", path, a->name, i / a->dim[1], i % a->dim[1],
+                              (double)x, mf_unlearnable_why((double)x));
+    }
+    return 0;
+}
+
 static int load_round(struct mf_replay *r, const char *path, int64_t iter, struct mf_err *err)
 {
     struct mf_safetensors f;
@@ -279,6 +292,8 @@ static int load_round(struct mf_replay *r, const char *path, int64_t iter, struc
                             "%s is no round of this policy's replay buffer: '%s' is missing or of another "
                             "shape",
                             path, want.array[i].name);
+        else
+            rc = check_numbers(&want.array[i], data[i], path, err);
     }
     if (rc == 0 && n)
         rc = resume_round(r, T, N, data[BEGINS], data[ENDS], err);

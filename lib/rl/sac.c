@@ -311,6 +311,16 @@ int mf_sac_save(struct mf_sac *s, const char *folder, int64_t version, struct mf
     return rc;
 }
 
+/* Moments may be of any size, but not NaN. */
+static int take_array(struct mf_array *to, const void *data, const char *path, struct mf_err *err)
+{
+    const float *x = memcpy(to->data, data, to->bytes);
+    for (size_t i = 0; i < to->count; i++)
+        if (!isfinite(x[i]))
+            return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s is %g", path, i, to->name, (double)x[i]);
+    return 0;
+}
+
 int mf_sac_load(struct mf_sac *s, const char *folder, int64_t version, struct mf_err *err)
 {
     char path[MF_PATH_MAX];
@@ -338,17 +348,17 @@ int mf_sac_load(struct mf_sac *s, const char *folder, int64_t version, struct mf
                 "policy.steer_hidden of the run",
                 path, a[i].name, a[i].count);
         else
-            memcpy(a[i].data, from->data, from->bytes);
+            rc = take_array(&a[i], from->data, path, err);
     }
     for (int i = 0; rc == 0 && i < FACTS; i++) {
         const char *text = mf_safetensors_meta(&f, facts[i].name);
         char *p = (char *)s + facts[i].at;
         if (!text)
             rc = mf_err_set(err, MF_EFORMAT, "the metadata of %s lacks %s", path, facts[i].name);
-        else if (facts[i].real)
-            *(double *)p = strtod(text, NULL);
-        else
+        else if (!facts[i].real)
             *(int64_t *)p = strtoll(text, NULL, 10);
+        else if (!isfinite(*(double *)p = strtod(text, NULL)))
+            rc = mf_err_set(err, MF_EFORMAT, "the metadata of %s has %s = %.40s", path, facts[i].name, text);
     }
     mf_safetensors_close(&f);
     const int64_t total = s->replay.total;

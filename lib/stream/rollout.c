@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/learnable.h"
+
 /* One array: its dims as letters of mf_rollout (P is K+1; a letter met first is defined by it), where its
  * pointer goes, and what needs it. */
 struct array_rule {
@@ -212,22 +214,16 @@ static int bind_row(struct mf_rollout *r, const struct array_rule *row, const st
 
 /* ---- NaN, infinity and ranges of numbers that are read ---- */
 
-/* The first of [from, from + n) that is not finite, found by x - x without a branch; n: none. */
+/* The first of [from, from + n) that nothing can be learned from; n: none. */
 static size_t bad_at(const struct mf_array *a, size_t from, size_t n)
 {
-    const float *f = a->data;
     const double *d = a->data;
-    int bad = 0;
+    size_t i = 0;
     if (a->dtype == MF_F32)
-        for (size_t i = 0; i < n; i++)
-            bad |= !(f[from + i] - f[from + i] == 0);
-    else if (a->dtype == MF_F64)
-        for (size_t i = 0; i < n; i++)
-            bad |= !(d[from + i] - d[from + i] == 0);
-    for (size_t i = 0; bad && i < n; i++)
-        if (!isfinite(a->dtype == MF_F32 ? (double)f[from + i] : d[from + i]))
-            return i;
-    return n;
+        return mf_unlearnable_at((const float *)a->data + from, n);
+    while (i < n && (a->dtype != MF_F64 || mf_learnable(d[from + i])))
+        i++;
+    return i;
 }
 
 static int bad_element(const struct mf_array *a, size_t i, const char *what, struct mf_err *err)
@@ -243,9 +239,14 @@ static int bad_element(const struct mf_array *a, size_t i, const char *what, str
 
 static int bad_number(const struct mf_array *a, size_t i, const char *where, struct mf_err *err)
 {
-    char what[80];
+    char what[160], finite[32];
     double x = a->dtype == MF_F32 ? (double)((const float *)a->data)[i] : ((const double *)a->data)[i];
-    snprintf(what, sizeof what, "%s, %s", isnan(x) ? "NaN" : "infinite", where);
+    snprintf(finite, sizeof finite, "%g", x);
+    snprintf(what, sizeof what, "%s%s, %s",
+             isnan(x)   ? "NaN"
+             : isinf(x) ? "infinite"
+                        : finite,
+             mf_unlearnable_why(x), where);
     return bad_element(a, i, what, err);
 }
 

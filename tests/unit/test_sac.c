@@ -226,6 +226,31 @@ static void follows(const char *what, unsigned other, bool saved, bool older)
     mf_policy_release(&p);
 }
 
+/* A damaged number is a file's fault, not that of the settings. */
+static void damaged(void)
+{
+    struct mf_policy p = policy_of();
+    struct mf_sac *s = sac_of(&p, MF_SAC_NA);
+    struct mf_rows rows = round_of(&p, 0);
+    struct mf_err err;
+    char to[128];
+    snprintf(to, sizeof to, "%s", in_folder("damaged"));
+    must(mf_sac_update(s, &rows, &err), &err);
+    s->replay.obs[F + 1] = 1e30f;
+    must(mf_sac_save(s, to, 1, &err), &err);
+    mf_sac_free(s);
+    s = sac_of(&p, MF_SAC_NA);
+    ok(mf_sac_load(s, to, 1, &err) == MF_EFORMAT && strstr(err.text, "/000000.safetensors: obs[1, 1] is 1e+30, more"),
+       "a number of the replay buffer: %s", err.text);
+    s->agent.adam.m[2] = NAN;
+    must(mf_sac_save(s, to, 2, &err), &err);
+    ok(mf_sac_load(s, to, 2, &err) == MF_EFORMAT && strstr(err.text, "safetensors: number 2 of agent"),
+       "one of the state: %s", err.text);
+    mf_sac_free(s);
+    mf_rows_release(&rows);
+    mf_policy_release(&p);
+}
+
 /* The same rounds, once in one go and once with a pause: the same bits. */
 static void resumed(enum mf_sac_form form)
 {
@@ -306,6 +331,7 @@ int main(void)
     fixture = fixture_load("tests/fixtures/sac.bin");
     losses();
     replay();
+    damaged();
     sent_once();
     for (int saved = 0; saved < 2; saved++) {
         follows("a collector that goes on", 0, saved, false);

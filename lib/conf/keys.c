@@ -40,7 +40,7 @@ const struct mf_key mf_keys[] = {
      "for a network above 64 MiB"},
     {"ranks", MF_CHOICE, "auto", "auto|off", NULL,
      "processes of one mf-ppo or mf-bc that mpirun or srun started divide each minibatch (auto), or are independent "
-     "(off); the results have the same bits for any number of them"},
+     "(off); the results have the same bits for any number of them; another program starts as several with off alone"},
     {"ranks_timeout", MF_FLOAT, "60", "(0,inf]", "seconds",
      "timeout for a rank that is late to a minibatch, ten times as long while ranks read files; the late rank is named "
      "after 10 s"},

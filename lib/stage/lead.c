@@ -40,8 +40,13 @@ int mf_lead_open(struct mf_run *run, struct mf_err *err)
     const char *use = mf_conf_text(run->opt.conf, "ranks");
     double patience;
     const struct mf_bind limit[] = {{"ranks_timeout", 0}, {0}};
-    if (!run->stage->ranks || strcmp(use, "auto") != 0 || !mf_ranks_launched(NULL))
+    if (run->stage->role == MF_TOOL || strcmp(use, "auto") != 0 || !mf_ranks_launched(NULL))
         return 0;
+    if (!run->stage->ranks)
+        return mf_err_set(err, MF_EUSAGE,
+                          "started by mpirun or srun as one of several processes, but mf-%s does not divide its work: "
+                          "start one, or give ranks=off, and each is a program of its own",
+                          run->stage->name);
     int rc = mf_conf_bind(run->opt.conf, limit, &patience, err);
     if (rc || (rc = mf_ranks_open(&run->ranks, patience, err)))
         return rc;
@@ -141,7 +146,7 @@ void mf_give_precedence(const struct mf_run *run, struct mf_err *err)
 {
     int me;
     char host[64] = "";
-    if (!run->stage->ranks || !mf_ranks_launched(&me) || me == 0)
+    if (run->stage->role == MF_TOOL || !mf_ranks_launched(&me) || me == 0)
         return;
     for (int i = 0; i < 10 * PRECEDENCE && !mf_stop_caught(); i++)
         usleep(100000);

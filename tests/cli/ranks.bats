@@ -106,6 +106,17 @@ starts() {
     done
 }
 
+@test "a program that divides no work refuses to start as several, in one sentence; a tool does not" {
+    local program
+    for program in collect sac; do
+        run -2 ranks 2 mf-$program "${small[@]}" run.dir=x </dev/null
+        grep -q "mf-$program: error: started by mpirun or srun as one of several processes, but mf-$program does not divide" <<<"$output" &&
+            [[ $(grep -c "mf-$program: error" <<<"$output") == 1 && ! -e x ]] || return 1
+    done
+    stream make case=random >s.mf && run -0 ranks 2 bash -c 'mf-gae ranks=off <s.mf >gae.$OMPI_COMM_WORLD_RANK && mf-conf env.name' &&
+        [[ $output == $'point\npoint' ]] && mf-check gae.0 && cmp gae.0 gae.1
+}
+
 @test "TERM to mpirun, then a resume: the same bytes" {
     learn 0 alone training.total_timesteps=24000 && cp "$last" want &&
         { { set +e; learn 2 hurt training.total_timesteps=24000; echo "$status" >ended; } & } && starts hurt &&

@@ -44,6 +44,12 @@ bool mf_evals_same_policy(const json_t *a, const json_t *b)
     return equal(a, b, key, sizeof key / sizeof *key);
 }
 
+bool mf_evals_same_task(const json_t *a, const json_t *b)
+{
+    static const char *const key[] = {"env", "suite", "max_steps"};
+    return equal(a, b, key, sizeof key / sizeof *key);
+}
+
 /* ---- reading ---- */
 
 static const json_t *column(const json_t *result, const char *name)

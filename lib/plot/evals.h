@@ -43,6 +43,9 @@ void mf_evals_row_add(struct mf_evals_row *to, json_t *result);
 /* Are two results those of one policy with one number of denoising steps, maybe on the trials of other seeds? */
 bool mf_evals_same_policy(const json_t *a, const json_t *b);
 
+/* Have two results trials of one task: their successes can be compared? */
+bool mf_evals_same_task(const json_t *a, const json_t *b);
+
 int64_t mf_evals_trials(const struct mf_evals_row *r);
 double mf_evals_sum(const struct mf_evals_row *r, const char *name); /* of "success_once", "return", .. over them */
 /* Adds the returns of all trials of the row. */

@@ -42,6 +42,35 @@ static int read_evals(struct mf_methods *m, struct mf_err *err)
     return 0;
 }
 
+static void say_task(const json_t *result, char to[200])
+{
+    const char *suite = json_string_value(json_object_get(result, "suite"));
+    snprintf(to, 200, "env=%.60s%s%.60s with env.max_steps=%lld", json_string_value(json_object_get(result, "env")),
+             suite ? ", eval.suites=" : "", suite ? suite : "",
+             (long long)json_integer_value(json_object_get(result, "max_steps")));
+}
+
+static int check_tasks(struct mf_methods *m, struct mf_err *err)
+{
+    const struct mf_method_run *first = NULL;
+    char one[200], other[200];
+    for (int i = 0; i < m->n * m->n_seeds; i++) {
+        const struct mf_method_run *r = run_at(m, i);
+        if (!r->eval.seeds)
+            continue;
+        first = first ? first : r;
+        if (mf_evals_same_task(first->eval.result[0], r->eval.result[0]))
+            continue;
+        say_task(first->eval.result[0], one);
+        say_task(r->eval.result[0], other);
+        return mf_err_set(err, MF_EUSAGE,
+                          "%.150s was evaluated in %s, but %.150s in %s: one table compares methods on one task; give "
+                          "those of one, or evaluate all alike by mf-eval",
+                          r->path, other, first->path, one);
+    }
+    return 0;
+}
+
 static int read_logs(struct mf_methods *m, struct mf_err *err)
 {
     const int most = m->n * m->n_seeds;
@@ -81,6 +110,7 @@ int mf_methods_open(struct mf_methods *m, const char *const *folder, int n, cons
             m->of[i].run[s] = (struct mf_method_run){.seed = seeds->v[s], .path = path_of(folder[i], seeds->v[s])};
     }
     int rc = read_evals(m, err);
+    rc = rc ? rc : check_tasks(m, err);
     rc = rc ? rc : read_logs(m, err);
     for (int i = 0; i < n && rc == 0; i++)
         gather(&m->of[i], m->n_seeds);

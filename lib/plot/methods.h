@@ -30,7 +30,8 @@ struct mf_methods {
     struct mf_evals evals;
 };
 
-/* MF_EUSAGE: an evaluation holds results of several policies or numbers of denoising steps. */
+/* MF_EUSAGE: an evaluation holds results of several policies or numbers of denoising steps, or two are of different
+ * tasks. */
 int mf_methods_open(struct mf_methods *m, const char *const *folder, int n, const struct mf_ints *seeds,
                     struct mf_err *err);
 void mf_methods_close(struct mf_methods *m); /* safe on a zeroed one */

@@ -163,3 +163,16 @@ PY
         evaluation seed 0 && [[ $(mf-compare m compare.seeds=[0] eval.format=json | jq -c '.[0] | [.runs_done, .n]') == "[1,2]" ]] &&
         evaluation seed 1 && [[ $(mf-compare m compare.seeds=[0] eval.format=json | jq -c '.[0] | [.runs_done, .n]') == "[1,4]" ]]
 }
+
+@test "methods that were evaluated on different tasks are refused" {
+    mkdir -p a/0/logs b/0/logs
+    evaluated() { # KEY VALUE: of b
+        jq -n '{checkpoint: "c", digest: "a", weights: "raw", env: "lift", denoising_steps: 4, seed: 0, max_steps: 50, n: 2,
+            trials: {success_once: [1, 0], success_at_end: [1, 0], return: [1, 0], length: [2, 2]}} | {results: [.]}' >a/0/logs/eval.json &&
+            jq --arg key "$1" --argjson value "$2" '.results[0][$key] = $value' a/0/logs/eval.json >b/0/logs/eval.json
+    }
+    refused() { run -2 mf-compare a b compare.seeds=[0] && [[ $output == *"b/0 was evaluated in $1, but a/0 in env=lift with env.max_steps=50"* && ${#lines[@]} == 1 ]]; }
+    evaluated env '"hopper"' && refused "env=hopper with env.max_steps=50" && evaluated max_steps 40 && refused "env=lift with env.max_steps=40" &&
+        evaluated suite '"unseen"' && refused "env=lift, eval.suites=unseen with env.max_steps=50" && evaluated digest '"b"' &&
+        [[ $(mf-compare a b compare.seeds=[0] eval.format=json | jq -c 'map(.n)') == "[2,2]" ]]
+}

@@ -220,6 +220,7 @@ static int compare(const struct bc *b, struct mf_err *err)
 
 /* ---- the folder and its checkpoint ---- */
 
+/* Ranks save together. */
 static int save(struct bc *b, struct mf_err *err)
 {
     int rc = mf_cloning_save(&b->cloning, b->path, err);
@@ -343,11 +344,16 @@ static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stat
 static int record(struct mf_run *run, struct bc *b, const struct mf_cloning_stats *seen, int64_t taken, double seconds,
                   struct mf_err *err)
 {
-    const bool leads = mf_run_leads(run);
-    int rc = leads && taken ? report(run, b, seen, taken, seconds, err) : 0;
-    if (rc == 0 && leads && mf_now() - b->saved_at > SAVE_SECONDS)
+    bool due = mf_now() - b->saved_at > SAVE_SECONDS;
+    const int said = mf_run_leads(run) && taken ? report(run, b, seen, taken, seconds, err) : 0;
+    if (said && said != MF_STOPPED) /* which stops the others, too, behind this */
+        return said;
+    int rc = mf_run_share(run, &due, sizeof due, err);
+    if (rc == 0 && due)
         rc = save(b, err);
-    return rc ? rc : rejoin(run, err);
+    if (rc == 0 && due)
+        rc = rejoin(run, err);
+    return rc ? rc : said;
 }
 
 static int work(struct mf_run *run, void *self, struct mf_err *err)
@@ -378,11 +384,13 @@ static void say_end(const struct bc *b)
 static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     struct bc *b = self;
-    (void)run;
-    bool whole = b->journal && (rc == 0 || rc == MF_STOPPED || rc == MF_CLOSED);
-    int late = whole && (b->saved < step_of(b) || step_of(b) == 0) ? save(b, err) : 0;
+    const bool whole = rc == 0 || rc == MF_STOPPED || rc == MF_CLOSED; /* of all ranks */
+    bool due = b->journal && (b->saved < step_of(b) || step_of(b) == 0);
+    int late = whole ? mf_run_share(run, &due, sizeof due, err) : 0;
+    if (whole && late == 0 && due)
+        late = save(b, err);
     mf_log_live("%s", "");
-    if (whole && late == 0)
+    if (whole && late == 0 && b->journal)
         say_end(b);
     int shut = mf_journal_close(b->journal, rc == 0 && step_of(b) == b->opts.steps, err);
     mf_offline_release(&b->offline);

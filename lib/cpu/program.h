@@ -81,7 +81,6 @@ struct mf_cpu_run { /* a job under way */
     struct mf_program *p;
     const struct mf_batch *batch;
     const struct mf_step *step;
-    struct mf_ranks *ranks;
     size_t tile, tiles;       /* samples of a tile; tiles */
     int first_lane, end_lane; /* this rank's: others compute the lanes before and behind */
     pthread_mutex_t lock;
@@ -125,11 +124,17 @@ size_t mf_program_tile(const struct mf_program *p, size_t n);   /* samples of a 
 bool mf_program_together(const struct mf_program *p, size_t n); /* workers divide the operations of n samples */
 
 /* sum.c */
-int mf_cpu_first_lane(const struct mf_program *p, const struct mf_ranks *ranks, int rank);
-/* Sums the lanes into p->sum, and of several ranks gives each the fetches of the others. MF_EIO, MF_ENOMEM. */
+/* Of lanes, and of their columns, rank k has those from [k] to before [k + 1]. */
+int mf_cpu_first_lane(const struct mf_program *p, int rank);
+size_t mf_cpu_first_column(const struct mf_program *p, int rank);
+/* Each rank's lanes as subtrees, rank k's in the rows from row[k] to before the next rank's; lanes: of each row.
+ * Returns the number of rows. */
+size_t mf_cpu_divide(const struct mf_program *p, size_t tiles, size_t *row, size_t *lanes);
+/* Sums the lanes into p->sum, of several ranks the own columns before a step, and gives each the fetches of the others.
+ * MF_EIO, MF_ENOMEM. */
 int mf_cpu_sum(struct mf_cpu_run *r, struct mf_err *err);
 
 /* step.c */
-void mf_cpu_step(struct mf_program *p, const struct mf_job *j);
+int mf_cpu_step(struct mf_program *p, const struct mf_job *j, struct mf_err *err); /* MF_EIO, of another rank */
 
 #endif

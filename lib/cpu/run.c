@@ -354,13 +354,12 @@ static int run_back(struct mf_cpu_run *r, struct mf_err *err)
 
 int mf_cpu_start(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
 {
-    const int me = mf_ranks_me(j->ranks);
+    const int me = mf_ranks_me(p->l->ranks);
     struct mf_cpu_run r = {.p = p,
                            .batch = j->batch,
                            .step = j->step,
-                           .ranks = j->ranks,
-                           .first_lane = mf_cpu_first_lane(p, j->ranks, me),
-                           .end_lane = mf_cpu_first_lane(p, j->ranks, me + 1)};
+                           .first_lane = mf_cpu_first_lane(p, me),
+                           .end_lane = mf_cpu_first_lane(p, me + 1)};
     int T = mf_workers_count(p->dev->workers), rc = note_fetches(&r, err);
     if (rc)
         return rc;
@@ -376,9 +375,7 @@ int mf_cpu_start(struct mf_program *p, const struct mf_job *j, struct mf_err *er
         run_forward(&r);
     else if ((rc = run_back(&r, err)))
         return rc;
-    if (j->step)
-        mf_cpu_step(p, j);
-    return 0;
+    return j->step ? mf_cpu_step(p, j, err) : 0;
 }
 
 int mf_cpu_finish(struct mf_program *p, struct mf_err *err)

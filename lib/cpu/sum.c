@@ -1,8 +1,9 @@
 /* sum.c - the sum of the lanes: by this process alone, or by ranks that have some lanes each.
  *
  * Lanes are added in pairs, pairs in pairs, and so on: a tree over the lanes. Each rank adds the whole subtrees that it
- * has, gets a part of the columns of all subtrees, and adds those; then all get the sums. They are the bits of one
- * process, for the bytes of an all-reduce, whose order depends on the number of ranks.
+ * has, gets the columns of its segment of all subtrees, and adds those. A step then makes of the sums the weights of
+ * the segment, which all get (step.c); without a step all get the sums. They are the bits of one process, for the bytes
+ * of an all-reduce, whose order depends on the number of ranks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,22 +20,21 @@ struct rows { /* of p->lanes: subtrees, in order */
     const size_t *lanes; /* of each; NULL: 1 */
 };
 
-struct extent { /* slices of a lane */
+struct extent { /* columns of the lanes, in whole strips */
     const struct mf_cpu_run *r;
     struct rows rows;
-    size_t first;
+    size_t first, end;
     float *to; /* the first of rows that are written */
 };
 
-int mf_cpu_first_lane(const struct mf_program *p, const struct mf_ranks *ranks, int rank)
+int mf_cpu_first_lane(const struct mf_program *p, int rank)
 {
-    return (int)mf_ranks_first(ranks, rank, (size_t)p->l->lanes);
+    return (int)mf_ranks_first(p->l->ranks, rank, (size_t)p->l->lanes);
 }
 
-/* Lanes with samples, of those before `lane`. */
-static size_t used(const struct mf_cpu_run *r, int lane)
+size_t mf_cpu_first_column(const struct mf_program *p, int rank)
 {
-    return mf_smaller((size_t)lane, r->tiles);
+    return rank < mf_ranks_count(p->l->ranks) ? p->l->segment[rank] : p->l->lane;
 }
 
 /* The lanes of the largest subtree that begins with `first` and ends before `end`. */
@@ -65,34 +65,51 @@ static void add_strip(const float *row, size_t stride, struct rows rows, float *
     memcpy(to, sum[0], sizeof *sum);
 }
 
+/* The i'th slice of an extent: its columns from *at to before the result. */
+static size_t slice_of(const struct extent *x, int i, size_t *at)
+{
+    const size_t slice = x->first / MF_SLICE + (size_t)i;
+    *at = i ? slice * MF_SLICE : x->first;
+    return mf_smaller((slice + 1) * MF_SLICE, x->end);
+}
+
+static void each_slice(struct extent *x, void (*fn)(void *arg, int i))
+{
+    const size_t slices = (x->end + MF_SLICE - 1) / MF_SLICE - x->first / MF_SLICE;
+    mf_workers_each(x->r->p->dev->workers, x->first < x->end ? (int)slices : 0, fn, x);
+}
+
 static void sum_slice(void *arg, int i)
 {
     const struct extent *x = arg;
     const struct mf_program *p = x->r->p;
-    const size_t slice = x->first + (size_t)i, end = mf_smaller((slice + 1) * MF_SLICE, p->lane);
-    for (size_t at = slice * MF_SLICE; at < end; at += MF_STRIP)
-        add_strip(p->lanes + at, p->lane, p->written[slice] ? x->rows : (struct rows){0}, x->to + at);
+    size_t at, end = slice_of(x, i, &at);
+    const struct rows rows = p->written[at / MF_SLICE] ? x->rows : (struct rows){0};
+    for (; at < end; at += MF_STRIP)
+        add_strip(p->lanes + at, p->lane, rows, x->to + at);
 }
 
-static void sum_slices(const struct mf_cpu_run *r, struct rows rows, size_t first, size_t end)
+/* In whole strips: what is summed beside these columns is of no use, and does no harm. */
+static void sum_columns(const struct mf_cpu_run *r, struct rows rows, size_t first, size_t end)
 {
-    struct extent x = {r, rows, first, r->p->sum};
-    mf_workers_each(r->p->dev->workers, (int)(end - first), sum_slice, &x);
+    struct extent x = {r, rows, first / MF_STRIP * MF_STRIP, (end + MF_STRIP - 1) / MF_STRIP * MF_STRIP, r->p->sum};
+    if (first < end)
+        each_slice(&x, sum_slice);
 }
 
 /* ---- with other ranks ---- */
 
-/* Each rank's lanes as subtrees, rank k's in the rows from row[k] to before row[k + 1]; lanes: of each row. */
-static void divide(const struct mf_cpu_run *r, size_t *row, size_t *lanes)
+size_t mf_cpu_divide(const struct mf_program *p, size_t tiles, size_t *row, size_t *lanes)
 {
     size_t rows = 0;
-    for (int k = 0; k < mf_ranks_count(r->ranks); k++) {
-        size_t lane = used(r, mf_cpu_first_lane(r->p, r->ranks, k));
-        const size_t end = used(r, mf_cpu_first_lane(r->p, r->ranks, k + 1));
+    for (int k = 0; k < mf_ranks_count(p->l->ranks); k++) {
+        size_t lane = mf_smaller((size_t)mf_cpu_first_lane(p, k), tiles);
+        const size_t end = mf_smaller((size_t)mf_cpu_first_lane(p, k + 1), tiles);
+        row[k] = rows;
         for (; lane < end; lane += lanes[rows++])
             lanes[rows] = subtree(lane, end);
-        row[k + 1] = rows;
     }
+    return rows;
 }
 
 /* Sums this rank's subtrees to their rows, x->rows, none of which is behind the first of its lanes. */
@@ -100,8 +117,8 @@ static void fold_slice(void *arg, int i)
 {
     const struct extent *x = arg;
     const struct mf_program *p = x->r->p;
-    const size_t slice = x->first + (size_t)i, end = mf_smaller((slice + 1) * MF_SLICE, p->lane);
-    for (size_t at = slice * MF_SLICE; at < end; at += MF_STRIP) {
+    size_t at, end = slice_of(x, i, &at);
+    for (; at < end; at += MF_STRIP) {
         const float *lane = p->lanes + (size_t)x->r->first_lane * p->lane + at;
         float *to = x->to + at;
         for (size_t k = 0; k < x->rows.n; lane += x->rows.lanes[k++] * p->lane, to += p->lane)
@@ -109,41 +126,53 @@ static void fold_slice(void *arg, int i)
     }
 }
 
-/* The slices from first to before end, to which tiles write. */
-static int sum_extent(const struct mf_cpu_run *r, size_t first, size_t end, struct mf_err *err)
+/* The columns from first to before end, slices to which tiles write: each rank gets those of its segment. */
+static int exchange(const struct mf_cpu_run *r, const size_t *row, const size_t *lanes, size_t first, size_t end,
+                    struct mf_err *err)
 {
     const struct mf_program *p = r->p;
-    const int n = mf_ranks_count(r->ranks), me = mf_ranks_me(r->ranks);
-    size_t *row = mf_xcalloc(2 * ((size_t)n + 1), sizeof *row), *column = row + n + 1, lanes[MF_LANES_MAX];
-    divide(r, row, lanes);
+    const int n = mf_ranks_count(p->l->ranks), me = mf_ranks_me(p->l->ranks);
+    size_t *column = mf_xcalloc((size_t)n + 1, sizeof *column);
     for (int k = 0; k <= n; k++)
-        column[k] = mf_smaller((first + mf_ranks_first(r->ranks, k, end - first)) * MF_SLICE, p->lane);
-    const struct rows all = {row[n], lanes}, own = {row[me + 1] - row[me], lanes + row[me]};
-    struct extent mine = {r, own, first, p->lanes + row[me] * p->lane};
-    mf_workers_each(p->dev->workers, (int)(end - first), fold_slice, &mine);
-    int rc = mf_ranks_exchange(r->ranks, p->lanes, p->lane, row, column, err);
-    if (rc == 0) {
-        sum_slices(r, all, first + mf_ranks_first(r->ranks, me, end - first),
-                   first + mf_ranks_first(r->ranks, me + 1, end - first));
-        rc = mf_ranks_gather(r->ranks, p->sum, sizeof *p->sum, column, err);
-    }
-    free(row);
+        column[k] = mf_between(mf_cpu_first_column(p, k), first, end);
+    struct extent mine = {r, {row[me + 1] - row[me], lanes + row[me]}, first, end, p->lanes + row[me] * p->lane};
+    each_slice(&mine, fold_slice);
+    int rc = mf_ranks_exchange(p->l->ranks, p->lanes, p->lane, row, column, err);
+    free(column);
     return rc;
 }
 
-/* Slices that no tile writes are 0 in every rank. */
-static int sum_together(const struct mf_cpu_run *r, size_t slices, struct mf_err *err)
+/* Of the sums, all ranks get what they need, which is all where no step follows. */
+static int gather(const struct mf_program *p, bool steps, struct mf_err *err)
 {
-    const bool *written = r->p->written;
+    const int n = mf_ranks_count(p->l->ranks);
+    size_t *first = mf_xcalloc((size_t)n + 1, sizeof *first);
+    for (int k = 0; k <= n; k++)
+        first[k] = mf_between(mf_cpu_first_column(p, k), steps ? p->l->trained : 0, p->l->lane);
+    int rc = mf_ranks_gather(p->l->ranks, p->sum, sizeof *p->sum, first, err);
+    free(first);
+    return rc;
+}
+
+static int sum_together(const struct mf_cpu_run *r, struct mf_err *err)
+{
+    const struct mf_program *p = r->p;
+    const int n = mf_ranks_count(p->l->ranks), me = mf_ranks_me(p->l->ranks);
+    size_t *row = mf_xcalloc((size_t)n + 1, sizeof *row), lanes[MF_LANES_MAX];
+    row[n] = mf_cpu_divide(p, r->tiles, row, lanes);
     int rc = 0;
-    for (size_t first = 0, end; rc == 0 && first < slices; first = end) {
-        for (end = first + 1; end < slices && written[end] == written[first]; end++)
+    for (size_t first = 0, end; rc == 0 && first < p->lane; first = end) {
+        const bool written = p->written[first / MF_SLICE];
+        for (end = first; end < p->lane && p->written[end / MF_SLICE] == written; end += MF_SLICE)
             ;
-        if (written[first])
-            rc = sum_extent(r, first, end, err);
-        else
-            sum_slices(r, (struct rows){0}, first, end);
+        end = mf_smaller(end, p->lane);
+        rc = written ? exchange(r, row, lanes, first, end, err) : 0;
     }
+    if (rc == 0) {
+        sum_columns(r, (struct rows){row[n], lanes}, mf_cpu_first_column(p, me), mf_cpu_first_column(p, me + 1));
+        rc = gather(p, r->step, err);
+    }
+    free(row);
     return rc;
 }
 
@@ -151,7 +180,7 @@ static int rank_of_tile(const struct mf_cpu_run *r, size_t tile)
 {
     const int lane = (int)(tile % (size_t)r->p->l->lanes);
     int k = 0;
-    while (lane >= mf_cpu_first_lane(r->p, r->ranks, k + 1))
+    while (lane >= mf_cpu_first_lane(r->p, k + 1))
         k++;
     return k;
 }
@@ -186,7 +215,7 @@ static float *carry_rank(const struct mf_cpu_run *r, int k, float *packed, bool 
 /* What each rank has fetched: by rank, tile after tile. */
 static int share_fetches(const struct mf_cpu_run *r, struct mf_err *err)
 {
-    const int n = mf_ranks_count(r->ranks), me = mf_ranks_me(r->ranks);
+    const int n = mf_ranks_count(r->p->l->ranks), me = mf_ranks_me(r->p->l->ranks);
     size_t *first = mf_xcalloc((size_t)n + 1, sizeof *first), floats = 0;
     float *packed = NULL;
     for (int i = 0; i < fetches(r); i++)
@@ -198,7 +227,7 @@ static int share_fetches(const struct mf_cpu_run *r, struct mf_err *err)
     int rc = mf_alloc((void **)&packed, first[n] * sizeof *packed, "what a minibatch computes", err);
     if (rc == 0) {
         carry_rank(r, me, packed + first[me], true);
-        rc = mf_ranks_gather(r->ranks, packed, sizeof *packed, first, err);
+        rc = mf_ranks_gather(r->p->l->ranks, packed, sizeof *packed, first, err);
     }
     for (int k = 0; rc == 0 && k < n; k++)
         carry_rank(r, k, packed + first[k], false);
@@ -209,13 +238,13 @@ static int share_fetches(const struct mf_cpu_run *r, struct mf_err *err)
 
 int mf_cpu_sum(struct mf_cpu_run *r, struct mf_err *err)
 {
-    const size_t slices = (r->p->lane + MF_SLICE - 1) / MF_SLICE;
+    struct mf_ranks *const ranks = r->p->l->ranks;
     int rc;
-    if (mf_ranks_count(r->ranks) == 1) {
-        sum_slices(r, (struct rows){.n = used(r, r->p->l->lanes)}, 0, slices);
+    if (mf_ranks_count(ranks) == 1) {
+        sum_columns(r, (struct rows){.n = mf_smaller((size_t)r->p->l->lanes, r->tiles)}, 0, r->p->lane);
         return 0;
     }
-    if ((rc = mf_ranks_meet(r->ranks, err)) || (rc = share_fetches(r, err)))
+    if ((rc = mf_ranks_meet(ranks, err)) || (rc = share_fetches(r, err)))
         return rc;
-    return sum_together(r, slices, err);
+    return sum_together(r, err);
 }

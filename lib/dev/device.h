@@ -27,6 +27,7 @@ enum mf_precision { MF_FP32, MF_BF16, MF_TF32 }; /* of the operands of matrix pr
 enum {
     MF_DEVICE_GROUPS = 8, /* of parameters, at most */
     MF_LANES_MAX = 64,
+    MF_STEP_SLICE = 16384, /* floats of a parameter: a norm is the sum of its slices' sums, in order */
 };
 
 /* Floats in whole cache lines. */
@@ -114,6 +115,11 @@ struct mf_listing {
     int lanes;
     bool backward;
     float *weights; /* the device's memory, (params); NULL: an outline, which takes no memory and cannot run */
+    /* Those that divide the lanes of a listing with backward, where the device does: every rank starts the same jobs.
+     * NULL: alone. Rank k has the sums of the trained parameters from segment[k] to before segment[k + 1], steps these,
+     * and gives them to all. A segment begins with a slice of a step, or is empty. */
+    struct mf_ranks *ranks;
+    const size_t *segment;
     /* Lays the tile space out again, for another number of samples: `samples`, `tile` and the sites change, and the
      * arrays of this struct move. For a device that allocates by what its runs need. */
     void (*place)(const struct mf_listing *l, int samples);
@@ -152,8 +158,8 @@ struct mf_batch {          /* the samples of a run */
 
 /* One step of AdamW (Loshchilov & Hutter 2019) with a moving average of the weights (EMA). */
 struct mf_adam_state {
-    /* The device's memory: (trained), ema NULL: no average; by group, the steps taken, to which a step adds 1 where the
-     * rate is above 0. */
+    /* The device's memory: (trained), of several ranks the own segment; ema NULL: no average; by group, the steps
+     * taken, to which a step adds 1 where the rate is above 0. */
     float *m, *v, *ema;
     int64_t *step;
 };
@@ -190,9 +196,6 @@ struct mf_job {
     uint64_t weights, sets;
     const struct mf_step *step; /* after the gradients; NULL: none */
     struct mf_verdict *verdict; /* of the step; the caller's */
-    /* Divide the lanes of a listing with backward, where the device does: every rank starts the same job. NULL: alone
-     */
-    struct mf_ranks *ranks;
 };
 
 /* ---- the device ---- */
@@ -253,8 +256,8 @@ struct mf_device {
      * the weights and moments may be partly stepped; of start, the job needs no finish. */
     int (*start)(struct mf_program *p, const struct mf_job *j, struct mf_err *err);
     int (*finish)(struct mf_program *p, struct mf_err *err);
-    /* The device's memory, (lane): the sums over the samples of the last job, which has finished. Only of a listing
-     * with backward. */
+    /* The device's memory, (lane): the sums over the samples of the last job, which has finished; after a step of
+     * several ranks, the own segment of them. Only of a listing with backward. */
     const float *(*grads)(struct mf_program *p);
 };
 

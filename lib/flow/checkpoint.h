@@ -16,13 +16,12 @@ struct mf_safetensors;
 #define MF_SIDE "offline/"
 struct mf_side {
     struct mf_params *params;
-    float *ema; /* of all of them */
-    struct mf_adam *adam;
+    struct mf_adam *adam; /* with an average of all of them */
 };
 
 struct mf_checkpoint {
     struct mf_policy *policy;
-    const float *ema;               /* as params.value, or NULL */
+    const float *ema;               /* as params.value, or as the moments; NULL: none */
     bool leaves;                    /* what the policy uses from another file is left there (base.h), which is linked */
     const struct mf_origin *origin; /* the file with an outline's values; NULL: the policy has values */
     bool origin_ema;                /* origin has "ema/NAME", too */
@@ -40,8 +39,8 @@ struct mf_checkpoint {
     int n_extra; /* further "key" -> decimal text that the learner needs (counters, seed) */
     const char *(*extra)[2];
 };
-int mf_checkpoint_save(const char *path, const struct mf_checkpoint *c,
-                       struct mf_err *err); /* NAME.part, fsync, rename */
+/* NAME.part, fsync, rename. Of several ranks that step `adam` all call it; rank 0 collects and writes. */
+int mf_checkpoint_save(const char *path, const struct mf_checkpoint *c, struct mf_err *err);
 
 /* A checkpoint's n tensors without those that only training needs. average: the EMA replaces the weights; NULL if there
  * is none. The tensors borrow from f; free() the list. */
@@ -72,9 +71,10 @@ int mf_loaded_outline(const struct mf_loaded *l, struct mf_policy *p, const stru
                       unsigned frozen, bool in_place, enum mf_weights which, struct mf_err *err);
 /* Does mf_loaded_policy load the EMA? */
 bool mf_loaded_uses_ema(const struct mf_loaded *l, const struct mf_params *ps, enum mf_weights which);
-/* Of a resumable checkpoint: Adam's moments and step counts; the EMA (raw weights where none is kept). */
+/* Of a resumable checkpoint: Adam's moments and step counts; the EMA (raw weights where none is kept). Of several ranks
+ * each checks all and copies its segment. */
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
-int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err);
+int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err);
 int mf_loaded_side(const struct mf_loaded *l, const struct mf_side *s, struct mf_err *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bf16.h"
+#include "base/smaller.h"
 #include "base/text.h"
 #include "flow/checkpoint.h"
 #include "flow/checkpoint_priv.h"
@@ -187,21 +188,32 @@ static int load_normalizer(const struct mf_loaded *l, struct mf_policy *p, bool 
     return 0;
 }
 
+/* The first number of an array that is not finite, or is below `least`, to *value. Returns its place; a->count: none.
+ */
+static size_t find_bad(const struct mf_array *a, double least, double *value)
+{
+    float some[1024];
+    for (size_t at = 0, n; at < a->count; at += n) {
+        n = mf_smaller(a->count - at, 1024);
+        numbers(a, at, n, some);
+        for (size_t j = 0; j < n; j++)
+            if (*value = (double)some[j], !isfinite(*value) || *value < least)
+                return at + j;
+    }
+    return a->count;
+}
+
 /* NaN is no fault that shows: a ReLU of an encoder makes 0 of it. */
 static int check_weights(const struct mf_loaded *l, const struct mf_params *ps, bool ema, struct mf_err *err)
 {
     for (int i = 0; i < ps->n; i++) {
         const char *before = ema && averaged(l, &ps->p[i]) ? "ema/" : "";
         const struct mf_array *a = tensor_of(l, before, &ps->p[i], "", NULL);
-        float some[1024];
-        for (size_t at = 0, n; a && at < a->count; at += n) {
-            n = a->count - at < 1024 ? a->count - at : 1024;
-            numbers(a, at, n, some);
-            for (size_t j = 0; j < n; j++)
-                if (!isfinite(some[j]))
-                    return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s%s is %g", l->path, at + j, before,
-                                      ps->p[i].name, (double)some[j]);
-        }
+        double value;
+        const size_t bad = a ? find_bad(a, -INFINITY, &value) : 0;
+        if (a && bad < a->count)
+            return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s%s is %g", l->path, bad, before, ps->p[i].name,
+                              value);
     }
     return 0;
 }
@@ -239,54 +251,53 @@ int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_wei
 }
 
 /* Invalid optimiser state would spoil the run silently, steps later: Adam divides by the root of v. */
-static int check_resumed(const struct mf_loaded *l, const struct mf_param *p, const char *before, const char *after,
-                         const float *value, double least, struct mf_err *err)
+static int check_resumed(const struct mf_loaded *l, const struct mf_array *a, double least, struct mf_err *err)
 {
-    for (size_t i = 0; i < (size_t)p->rows * (size_t)p->cols; i++)
-        if (!isfinite(value[p->at + i]) || (double)value[p->at + i] < least)
-            return mf_err_set(err, MF_EFORMAT,
-                              "%s cannot be resumed: number %zu of %s%s%s is %g; resume from an earlier checkpoint "
-                              "(mf-ckpt verify finds one), or start from its weights alone (policy.checkpoint)",
-                              l->path, i, before, p->name, after, (double)value[p->at + i]);
-    return 0;
+    double value;
+    const size_t bad = find_bad(a, least, &value);
+    return bad == a->count
+               ? 0
+               : mf_err_set(err, MF_EFORMAT,
+                            "%s cannot be resumed: number %zu of %s is %g; resume from an earlier checkpoint (mf-ckpt "
+                            "verify finds one), or start from its weights alone (policy.checkpoint)",
+                            l->path, bad, a->name, value);
 }
 
-int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, float *ema, struct mf_err *err)
+/* before/NAME/after of the trained parameters, or NAME where the file has no average of it: the part that `a` has. */
+static int load_state(const struct mf_loaded *l, const struct mf_params *ps, const char *before, const char *after,
+                      double least, const struct mf_adam *a, float *to, struct mf_err *err)
 {
     struct mf_mismatches m = {.n = 0};
-    for (int i = 0; i < ps->n; i++) {
-        const struct mf_array *a =
-            mf_param_trained(ps, i) ? tensor_of(l, averaged(l, &ps->p[i]) ? "ema/" : "", &ps->p[i], "", &m) : NULL;
-        if (a)
-            copy(ema + ps->p[i].at, a);
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < ps->n; i++) {
+        const struct mf_param *p = &ps->p[i];
+        const bool of = *after || mf_starts(p->name, MF_SIDE) || averaged(l, p);
+        const struct mf_array *t = mf_param_trained(ps, i) ? tensor_of(l, of ? before : "", p, after, &m) : NULL;
+        size_t skip, n = t ? mf_adam_part(a, p->at, t->count, &skip) : 0;
+        rc = t && of ? check_resumed(l, t, least, err) : 0;
+        if (n)
+            numbers(t, skip, n, to + (p->at + skip - a->first));
     }
-    int rc = mf_mismatches_end(l->path, &m, err);
-    for (int i = 0; !rc && i < ps->n; i++)
-        if (mf_has_average(ps, i))
-            rc = check_resumed(l, &ps->p[i], "ema/", "", ema, -INFINITY, err);
-    return rc;
+    return mf_mismatches_end(l->path, &m, err) ? err->code : rc;
 }
 
-/* before/NAME of every parameter. */
-static int load_table(const struct mf_loaded *l, const struct mf_params *ps, const char *before, float *to,
-                      struct mf_err *err)
+int mf_loaded_ema(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err)
 {
-    struct mf_mismatches m = {.n = 0};
-    for (int i = 0; i < ps->n; i++) {
-        const struct mf_array *a = tensor_of(l, before, &ps->p[i], "", &m);
-        if (a)
-            copy(to + ps->p[i].at, a);
-    }
-    int rc = mf_mismatches_end(l->path, &m, err);
-    for (int i = 0; rc == 0 && i < ps->n; i++)
-        rc = check_resumed(l, &ps->p[i], before, "", to, -INFINITY, err);
-    return rc;
+    return load_state(l, ps, "ema/", "", -INFINITY, a, a->ema, err);
 }
 
 int mf_loaded_side(const struct mf_loaded *l, const struct mf_side *s, struct mf_err *err)
 {
-    int rc = load_table(l, s->params, "", s->params->value, err);
-    rc = rc ? rc : load_table(l, s->params, "ema/", s->ema, err);
+    struct mf_mismatches m = {.n = 0};
+    int rc = 0;
+    for (int i = 0; i < s->params->n; i++) {
+        const struct mf_param *p = &s->params->p[i];
+        const struct mf_array *a = tensor_of(l, "", p, "", &m);
+        if (a && rc == 0 && (rc = check_resumed(l, a, -INFINITY, err)) == 0)
+            copy(s->params->value + p->at, a);
+    }
+    rc = mf_mismatches_end(l->path, &m, err) ? err->code : rc;
+    rc = rc ? rc : mf_loaded_ema(l, s->params, s->adam, err);
     rc = rc ? rc : mf_loaded_adam(l, s->params, s->adam, err);
     mf_params_touch(s->params);
     mf_adam_touch(s->adam);
@@ -295,7 +306,6 @@ int mf_loaded_side(const struct mf_loaded *l, const struct mf_side *s, struct mf
 
 int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct mf_adam *a, struct mf_err *err)
 {
-    struct mf_mismatches m = {.n = 0};
     for (int g = 0; g < MF_GROUP_BUFFER; g++)
         if (!mf_params_count(ps, (enum mf_group)g) || (ps->frozen >> g & 1))
             continue;
@@ -309,15 +319,6 @@ int mf_loaded_adam(const struct mf_loaded *l, const struct mf_params *ps, struct
         else if (a->step[g] < 0)
             return mf_err_set(err, MF_EFORMAT, "%s cannot be resumed: adam.%s is %lld steps", l->path,
                               mf_group_names[g], (long long)a->step[g]);
-    for (int i = 0; i < ps->n; i++)
-        for (int v = 0; v < 2 && mf_param_trained(ps, i); v++) {
-            const struct mf_array *t = tensor_of(l, "opt/", &ps->p[i], v ? "/v" : "/m", &m);
-            if (t)
-                copy((v ? a->v : a->m) + ps->p[i].at, t);
-        }
-    int rc = mf_mismatches_end(l->path, &m, err);
-    for (int i = 0; !rc && i < ps->n; i++)
-        if (mf_param_trained(ps, i) && !(rc = check_resumed(l, &ps->p[i], "opt/", "/m", a->m, -INFINITY, err)))
-            rc = check_resumed(l, &ps->p[i], "opt/", "/v", a->v, 0, err);
-    return rc;
+    int rc = load_state(l, ps, "opt/", "/m", -INFINITY, a, a->m, err);
+    return rc ? rc : load_state(l, ps, "opt/", "/v", 0, a, a->v, err);
 }

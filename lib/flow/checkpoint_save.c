@@ -94,13 +94,19 @@ static void add_number(struct content *c, const char *key, double v)
     add_meta(c, "", key, "%s", mf_number_double(text, v));
 }
 
+/* What several ranks have is not here. */
+static const float *here(const struct mf_adam *adam, const float *state)
+{
+    return mf_adam_spread(adam) ? NULL : state;
+}
+
 static void add_moments(struct content *c, const struct mf_params *ps, int i, const struct mf_adam *adam)
 {
     const struct mf_param *p = &ps->p[i];
     if (!adam || !mf_param_trained(ps, i))
         return;
-    add_param(c, "opt/", p, "/m", adam->m);
-    add_param(c, "opt/", p, "/v", adam->v);
+    add_param(c, "opt/", p, "/m", here(adam, adam->m));
+    add_param(c, "opt/", p, "/v", here(adam, adam->v));
 }
 
 static void add_side(struct content *c, const struct mf_side *s)
@@ -108,7 +114,7 @@ static void add_side(struct content *c, const struct mf_side *s)
     for (int i = 0; s && i < s->params->n; i++) {
         const struct mf_param *p = &s->params->p[i];
         add_param(c, "", p, "", s->params->value);
-        add_param(c, "ema/", p, "", s->ema);
+        add_param(c, "ema/", p, "", here(s->adam, s->adam->ema));
         add_moments(c, s->params, i, s->adam);
     }
 }
@@ -122,7 +128,7 @@ static void add_weights(struct content *c, const struct mf_checkpoint *from, boo
         if (!(leaves && p->bf16))
             add_weight(c, from, p);
         if ((from->ema || from->origin_ema) && mf_has_average(ps, i))
-            add_param(c, "ema/", p, "", from->ema);
+            add_param(c, "ema/", p, "", here(from->adam, from->ema));
         add_moments(c, ps, i, from->adam);
     }
     add_side(c, from->side);
@@ -196,6 +202,32 @@ static int link_base(const char *path, const struct mf_loaded *l, char hex[17], 
     return rc;
 }
 
+/* Of a parameter's moment or average, numbers that several ranks have, to the one that writes. */
+static int collect(void *self, const struct mf_array *a, size_t first, size_t n, void *to, struct mf_err *err)
+{
+    const struct mf_checkpoint *from = self;
+    const struct mf_params *ps = &from->policy->params;
+    const struct mf_adam *adam = from->adam;
+    const bool average = mf_starts(a->name, "ema/");
+    char name[MF_NAME_MAX];
+    const size_t length = strlen(a->name) - 4 - (average ? 0 : 2); /* without "opt/" and "/m" */
+    snprintf(name, sizeof name, "%.*s", (int)length, a->name + 4);
+    if (mf_starts(name, MF_SIDE))
+        ps = from->side->params, adam = from->side->adam;
+    const float *of = average ? adam->ema : mf_ends(a->name, "/m") ? adam->m : adam->v;
+    return mf_adam_collect(adam, of, ps->p[mf_param_find(ps, name)].at + first, n, to, err);
+}
+
+/* Several ranks that step write together. */
+static int write_content(const char *path, const struct mf_checkpoint *from, struct content *c, struct mf_err *err)
+{
+    const struct mf_origin all = {collect, (void *)(uintptr_t)from};
+    if (!mf_adam_leads(from->adam))
+        return mf_safetensors_pass(c->tensors, c->n, &all, err);
+    return mf_safetensors_copy(path, c->tensors, c->n, c->meta, c->n_meta,
+                               mf_adam_spread(from->adam) ? &all : from->origin, err);
+}
+
 int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struct mf_err *err)
 {
     struct content c = {.n = 0};
@@ -205,7 +237,8 @@ int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struc
         return mf_err_set(err, MF_EUSAGE, "%s is not written: the policy has no normaliser", path);
     if (from->policy->spec.obs.n == 0)
         return mf_err_set(err, MF_EUSAGE, "%s is not written: the policy's observations have no names", path);
-    if (from->leaves && from->policy->base && (rc = link_base(path, from->policy->base, base, err)))
+    if (from->leaves && from->policy->base && mf_adam_leads(from->adam) &&
+        (rc = link_base(path, from->policy->base, base, err)))
         return rc;
     add_weights(&c, from, *base);
     add_facts(&c, from);
@@ -215,7 +248,7 @@ int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struc
         rc =
             mf_err_set(err, MF_EUSAGE, "%s is not written: a name in it has more than %d bytes", path, MF_NAME_MAX - 1);
     else
-        rc = mf_safetensors_copy(path, c.tensors, c.n, c.meta, c.n_meta, from->origin, err);
+        rc = write_content(path, from, &c, err);
     for (int i = 0; i < c.n_meta; i++) {
         free((void *)(uintptr_t)c.meta[i].key);
         free((void *)(uintptr_t)c.meta[i].value);

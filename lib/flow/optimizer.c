@@ -11,10 +11,10 @@ int mf_optimizer_init(struct mf_optimizer *o, struct mf_engine *e, struct mf_par
                       const struct mf_optimizer_opts *opts, struct mf_err *err)
 {
     *o = (struct mf_optimizer){.opts = *opts, .engine = e, .params = ps};
-    int rc = mf_adam_init(&o->adam, ps, err);
+    int rc = mf_adam_init(&o->adam, e, ps, err);
     o->adam.weight_decay = opts->weight_decay;
     if (rc == 0 && opts->average && ps->value)
-        rc = mf_alloc((void **)&o->ema, ps->trained * sizeof *o->ema, "averaged weights", err);
+        rc = mf_alloc((void **)&o->ema, o->adam.floats * sizeof *o->ema, "averaged weights", err);
     o->adam.ema = o->ema;
     if (rc == 0)
         mf_optimizer_average_anew(o);
@@ -30,15 +30,15 @@ void mf_optimizer_release(struct mf_optimizer *o)
 
 void mf_optimizer_memory(const struct mf_optimizer *o, struct mf_memory *to)
 {
-    const size_t arrays = o->opts.average ? 3 : 2; /* m, v, ema */
-    to->of[MF_MEMORY_WEIGHTS] += (double)(arrays * o->params->trained * sizeof(float));
-    mf_engine_memory(o->engine, (double)(arrays * o->params->trained + o->params->size), to); /* and the weights */
+    const size_t floats = (o->opts.average ? 3 : 2) * o->adam.floats; /* m, v, ema */
+    to->of[MF_MEMORY_WEIGHTS] += (double)(floats * sizeof(float));
+    mf_engine_memory(o->engine, (double)(floats + o->params->size), to); /* and the weights */
 }
 
 void mf_optimizer_average_anew(struct mf_optimizer *o)
 {
     if (o->ema)
-        memcpy(o->ema, o->params->value, o->params->trained * sizeof *o->ema);
+        memcpy(o->ema, o->params->value + o->adam.first, o->adam.floats * sizeof *o->ema);
     mf_adam_touch(&o->adam);
 }
 
@@ -47,7 +47,7 @@ int mf_optimizer_load(struct mf_optimizer *o, const struct mf_loaded *l, struct 
     mf_adam_touch(&o->adam);
     int rc = mf_loaded_adam(l, o->params, &o->adam, err);
     if (rc == 0 && o->ema)
-        rc = mf_loaded_ema(l, o->params, o->ema, err);
+        rc = mf_loaded_ema(l, o->params, &o->adam, err);
     return rc ? rc : mf_loaded_count(l, o->opts.counter, &o->minibatches, err);
 }
 

@@ -23,7 +23,7 @@ struct mf_optimizer {
     struct mf_engine *engine; /* borrowed, as the parameters */
     struct mf_params *params;
     struct mf_adam adam;
-    float *ema;          /* as the trained ones of params->value; NULL: none */
+    float *ema;          /* as the moments; NULL: none */
     int64_t minibatches; /* so far, skipped ones included */
     int skipped;         /* in a row */
 };

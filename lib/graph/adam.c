@@ -1,27 +1,47 @@
 #include "graph/adam.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "base/smaller.h"
 #include "graph/engine.h"
+#include "ranks/ranks.h"
 
-int mf_adam_init(struct mf_adam *a, const struct mf_params *ps, struct mf_err *err)
+size_t *mf_segments(const struct mf_params *ps, int ranks)
 {
-    void *m, *v;
-    *a = (struct mf_adam){.floats = ps->trained, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
-    if (!ps->value)
-        return 0;
-    int rc = mf_alloc(&m, sizeof(float) * ps->trained, "optimiser moments", err);
-    if (rc)
-        return rc;
-    rc = mf_alloc(&v, sizeof(float) * ps->trained, "optimiser moments", err);
-    if (rc) {
-        free(m);
-        return rc;
+    const size_t n = (size_t)ranks;
+    size_t *segment = mf_xcalloc(n + 1, sizeof *segment), k = 1;
+    for (int i = 0; i < ps->n; i++) {
+        const struct mf_param *p = &ps->p[i];
+        const size_t floats = mf_param_trained(ps, i) ? (size_t)p->rows * (size_t)p->cols : 0;
+        for (size_t at = 0; at < floats; at += MF_STEP_SLICE)
+            while (k < n && p->at + at >= ps->trained * k / n)
+                segment[k++] = p->at + at;
     }
-    a->m = m;
-    a->v = v;
-    return 0;
+    while (k <= n)
+        segment[k++] = ps->trained;
+    return segment;
+}
+
+int mf_adam_init(struct mf_adam *a, const struct mf_engine *e, const struct mf_params *ps, struct mf_err *err)
+{
+    struct mf_ranks *const ranks = e ? e->ranks : NULL;
+    const int me = mf_ranks_me(ranks);
+    size_t *const segment = mf_segments(ps, mf_ranks_count(ranks));
+    *a = (struct mf_adam){.first = segment[me],
+                          .floats = segment[me + 1] - segment[me],
+                          .beta1 = 0.9,
+                          .beta2 = 0.999,
+                          .eps = 1e-8,
+                          .ranks = ranks,
+                          .segment = segment};
+    int rc = ps->value ? mf_alloc((void **)&a->m, sizeof(float) * a->floats, "optimiser moments", err) : 0;
+    if (rc == 0 && ps->value)
+        rc = mf_alloc((void **)&a->v, sizeof(float) * a->floats, "optimiser moments", err);
+    if (rc)
+        mf_adam_release(a);
+    return rc;
 }
 
 static void give(struct mf_adam *a, void *device, void *host, size_t floats)
@@ -38,6 +58,7 @@ void mf_adam_release(struct mf_adam *a)
     give(a, a->on_device.step, a->step, MF_STEP_FLOATS);
     free(a->m);
     free(a->v);
+    free(a->segment);
     *a = (struct mf_adam){0};
 }
 
@@ -75,5 +96,37 @@ int mf_adam_ready(struct mf_adam *a, struct mf_engine *e, struct mf_err *err)
     if (rc == 0)
         rc = send_steps(a, err);
     a->sent = rc == 0;
+    return rc;
+}
+
+/* ---- of several ranks ---- */
+
+bool mf_adam_spread(const struct mf_adam *a)
+{
+    return a && mf_ranks_count(a->ranks) > 1;
+}
+
+bool mf_adam_leads(const struct mf_adam *a)
+{
+    return !a || mf_ranks_me(a->ranks) == 0;
+}
+
+size_t mf_adam_part(const struct mf_adam *a, size_t at, size_t n, size_t *skip)
+{
+    const size_t first = mf_between(a->first, at, at + n), end = mf_between(a->first + a->floats, at, at + n);
+    *skip = first - at;
+    return end - first;
+}
+
+int mf_adam_collect(const struct mf_adam *a, const float *of, size_t at, size_t n, float *to, struct mf_err *err)
+{
+    const int ranks = mf_ranks_count(a->ranks);
+    size_t *first = mf_xcalloc((size_t)ranks + 1, sizeof *first), skip, own = mf_adam_part(a, at, n, &skip);
+    for (int k = 0; k <= ranks; k++)
+        first[k] = mf_between(a->segment[k], at, at + n) - at;
+    if (own)
+        memcpy(to + skip, of + (at + skip - a->first), own * sizeof *to);
+    int rc = mf_ranks_collect(a->ranks, to, sizeof *to, first, err);
+    free(first);
     return rc;
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "dev/plugin.h"
+#include "ranks/ranks.h"
 
 static const struct mf_device *built_in(const char *name)
 {
@@ -192,6 +193,15 @@ int mf_mirror_update(struct mf_engine *e, struct mf_mirror *m, const struct mf_p
     return 0;
 }
 
+/* a's average of parameter p, as far as this rank has it. */
+static int copy_average(struct mf_engine *e, float *weights, const struct mf_param *p, const struct mf_adam *a,
+                        struct mf_err *err)
+{
+    size_t skip, n = mf_adam_part(a, p->at, (size_t)p->rows * (size_t)p->cols, &skip);
+    const size_t at = p->at + skip;
+    return n ? e->device->copy(e->dev, weights + at, a->on_device.ema + (at - a->first), n, err) : 0;
+}
+
 int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_params *from, struct mf_adam *a,
                     unsigned averaged, struct mf_err *err)
 {
@@ -201,12 +211,11 @@ int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_p
         return rc;
     target->version = UINT64_MAX; /* until all of it has arrived */
     rc = e->device->copy(e->dev, target->device, source->device, from->size, err);
-    for (int i = 0; rc == 0 && a && i < to->n; i++) {
-        const struct mf_param *p = &to->p[i];
-        if ((averaged >> p->group & 1) && mf_param_trained(to, i))
-            rc = e->device->copy(e->dev, target->device + p->at, a->on_device.ema + p->at,
-                                 (size_t)p->rows * (size_t)p->cols, err);
-    }
+    for (int i = 0; rc == 0 && a && i < to->n; i++)
+        if ((averaged >> to->p[i].group & 1) && mf_param_trained(to, i))
+            rc = copy_average(e, target->device, &to->p[i], a, err);
+    if (rc == 0 && a) /* ranks divide in the host's memory alone */
+        rc = mf_ranks_gather(a->ranks, target->device, sizeof *target->device, a->segment, err);
     if (rc)
         return rc;
     mf_params_touch(to);

@@ -35,6 +35,8 @@ static void choose_sizes(struct mf_plan *p, const struct mf_plan_opts *opts)
     p->l.place = place_again;
     p->l.lanes = lanes_of(p, opts);
     p->l.backward = opts->backward;
+    p->l.ranks = p->e->ranks;
+    p->l.segment = p->segment = mf_segments(p->params, mf_ranks_count(p->e->ranks));
     p->l.shared = mf_plan_place_shared(p);
     p->l.tile = mf_plan_place(p, p->l.samples);
 }
@@ -45,7 +47,7 @@ static void warn_of_idle(struct mf_plan *p)
     const int ranks = mf_ranks_count(p->e->ranks), lanes = p->l.lanes;
     if (!p->backward || ranks <= lanes || p->e->warned || !p->params->value)
         return;
-    mf_log(MF_LOG_WARN, "%d of %d ranks have nothing to do: gradients have %d lanes; lanes=%d gives a new run more",
+    mf_log(MF_LOG_WARN, "%d of %d ranks have no samples: gradients have %d lanes; lanes=%d gives a new run more",
            ranks - lanes, ranks, lanes, ranks < MF_LANES_MAX ? ranks : MF_LANES_MAX);
     p->e->warned = true;
 }
@@ -103,6 +105,7 @@ void mf_plan_free(struct mf_plan *p)
     free(p->tail);
     free(p->set);
     free(p->grads);
+    free(p->segment);
     free(p);
 }
 
@@ -176,7 +179,7 @@ static int prepare(struct mf_plan *p, struct mf_job *j, struct mf_err *err)
 
 int mf_plan_run(struct mf_plan *p, const struct mf_batch *b, struct mf_err *err)
 {
-    struct mf_job j = {.batch = b, .ranks = p->e->ranks};
+    struct mf_job j = {.batch = b};
     int rc = prepare(p, &j, err);
     if (rc || (rc = p->e->device->start(p->program, &j, err)))
         return rc;
@@ -187,7 +190,7 @@ int mf_plan_start(struct mf_plan *p, const struct mf_batch *b, const struct mf_s
                   struct mf_verdict *verdict, struct mf_err *err)
 {
     struct mf_step step = *how;
-    struct mf_job j = {.batch = b, .step = &step, .verdict = verdict, .ranks = p->e->ranks};
+    struct mf_job j = {.batch = b, .step = &step, .verdict = verdict};
     int rc = prepare(p, &j, err);
     if (rc || (rc = mf_adam_ready(a, p->e, err)))
         return rc;

@@ -79,7 +79,8 @@ int mf_plan_start(struct mf_plan *p, const struct mf_batch *b, const struct mf_s
                   struct mf_verdict *verdict, struct mf_err *err);
 int mf_plan_finish(struct mf_plan *p, struct mf_err *err);
 const float *
-mf_plan_grads(struct mf_plan *p); /* a copy on the host, as the trained ones of params->value; NULL: it failed */
+mf_plan_grads(struct mf_plan *p); /* a copy on the host, as the trained ones of params->value; NULL: it failed; after
+                                   * a step of several ranks, only this one's segment is meant */
 
 /* Which copy is newer: after mf_plan_learn the device may have newer weights, moments and averages than the host.
  * Settle before the host reads or writes them, and before the last plan of these parameters is freed. After the host

@@ -33,8 +33,9 @@ struct mf_plan {
         float *data;
         bool sent;
     } * set;
-    uint64_t sets; /* version of all shared inputs */
-    float *grads;  /* the host's copy; NULL until asked for */
+    uint64_t sets;   /* version of all shared inputs */
+    float *grads;    /* the host's copy; NULL until asked for */
+    size_t *segment; /* the listing's */
 };
 
 /* layout.c */

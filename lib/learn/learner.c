@@ -245,14 +245,14 @@ static int take_head(struct mf_run *run, struct mf_learner *q, struct mf_frame *
     return q->edge ? mf_edge_admit(q->edge, src, true, err) : 0;
 }
 
-/* A version is saved before it is served. */
-static int save(struct mf_learner *q, struct mf_err *err)
+/* A version is saved before it is served; ranks save together. */
+static int save(const struct mf_run *run, struct mf_learner *q, struct mf_err *err)
 {
     struct mf_trainer *t = &q->trainer;
     char path[MF_PATH_MAX];
     mf_runs_version(q->work.path, t->policy.version, path);
     int rc = mf_trainer_save(t, path, err);
-    if (rc)
+    if (rc || !mf_run_leads(run))
         return rc;
     mf_rundir_begun(&q->work.mine);
     mf_rundir_prune(q->work.path, t->policy.version, CHECKPOINTS_KEPT, q->save_interval, q->keep);
@@ -266,7 +266,7 @@ static int advance(const struct mf_run *run, struct mf_learner *q, const struct 
     int rc = mf_trainer_next(&q->trainer, parts, n, steps, err);
     if (rc || (rc = compare(q, err)))
         return rc;
-    return mf_run_leads(run) ? save(q, err) : 0;
+    return save(run, q, err);
 }
 
 /* If one of several parts is invalid, its source is rejected, and the round is used without it. */

@@ -186,6 +186,19 @@ int mf_ranks_gather(struct mf_ranks *r, void *array, size_t item, const size_t *
     return r ? gather(r, array, item, first, FOR_DATA, err) : 0;
 }
 
+int mf_ranks_collect(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
+{
+    char *base = array;
+    int rc = 0;
+    if (!r)
+        return 0;
+    if (r->me)
+        rc = begin_send(r, 0, base + first[r->me] * item, (first[r->me + 1] - first[r->me]) * item, err);
+    for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
+        rc = begin_receive(r, k, base + first[k] * item, (first[k + 1] - first[k]) * item, err);
+    return rc ? rc : wait_all(r, r->me ? FOR_RANK_0 : FOR_OTHERS, err);
+}
+
 int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *column,
                       struct mf_err *err)
 {

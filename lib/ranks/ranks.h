@@ -55,6 +55,8 @@ int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err);
 int mf_ranks_await(struct mf_ranks *r, struct mf_err *err);
 /* Of an array, rank k has items [first[k], first[k + 1]); now all have all. */
 int mf_ranks_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
+/* The same, to rank 0 alone. The others wait without limit, since rank 0 writes. */
+int mf_ranks_collect(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
 /* Of a matrix with `stride` floats from row to row, rank k has the rows [row[k], row[k + 1]); now it has the columns
  * [column[k], column[k + 1]) of all rows. */
 int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *column,

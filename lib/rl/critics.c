@@ -62,8 +62,8 @@ int mf_critics_open(struct mf_critics *c, struct mf_engine *e, const struct mf_c
     const bool q = opts->q.n > 0;
     *c = (struct mf_critics){.opts = *opts, .engine = e};
     record(&c->learn, &c->of.params, opts, q, opts->value, true);
-    int rc = mf_learned_open(&c->of, opts->seed, outline, err);
-    c->side = (struct mf_side){&c->of.params, c->of.ema, &c->of.adam};
+    int rc = mf_learned_open(&c->of, e, opts->seed, outline, err);
+    c->side = (struct mf_side){&c->of.params, &c->of.adam};
     rc = rc ? rc : compile(&c->learn, e, true, err);
     if (rc == 0 && q) {
         record(&c->target, &c->of.averaged, opts, true, false, false);

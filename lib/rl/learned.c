@@ -6,18 +6,18 @@
 
 #include "base/mem.h"
 
-int mf_learned_open(struct mf_learned *l, uint64_t seed, bool outline, struct mf_err *err)
+int mf_learned_open(struct mf_learned *l, const struct mf_engine *e, uint64_t seed, bool outline, struct mf_err *err)
 {
     int rc = outline ? 0 : mf_params_alloc(&l->params, err);
     l->averaged = l->params;
     l->averaged.value = NULL;
-    if (rc || (rc = mf_adam_init(&l->adam, &l->params, err)) || outline)
+    if (rc || (rc = mf_adam_init(&l->adam, e, &l->params, err)) || outline)
         return rc;
     if ((rc = mf_params_alloc(&l->averaged, err)) ||
-        (rc = mf_alloc((void **)&l->ema, l->params.size * sizeof *l->ema, "averaged weights", err)))
+        (rc = mf_alloc((void **)&l->ema, l->adam.floats * sizeof *l->ema, "averaged weights", err)))
         return rc;
     mf_params_fresh(&l->params, seed);
-    memcpy(l->ema, l->params.value, l->params.size * sizeof *l->ema);
+    memcpy(l->ema, l->params.value + l->adam.first, l->adam.floats * sizeof *l->ema);
     l->adam.ema = l->ema;
     return 0;
 }
@@ -33,7 +33,7 @@ void mf_learned_release(struct mf_learned *l)
 
 void mf_learned_memory(const struct mf_learned *l, struct mf_engine *e, struct mf_memory *to)
 {
-    const double floats = 5 * (double)l->params.size; /* weights, average twice, moments */
+    const double floats = 2 * (double)l->params.size + 3 * (double)l->adam.floats; /* weights twice; average, moments */
     to->of[MF_MEMORY_WEIGHTS] += floats * sizeof(float);
     mf_engine_memory(e, floats, to);
 }

@@ -16,13 +16,13 @@ struct mf_learned {
     float *ema;
 };
 
-/* Initial values by `seed`; the average begins as the weights. outline: no values, for memory alone. */
-int mf_learned_open(struct mf_learned *l, uint64_t seed, bool outline, struct mf_err *err);
+/* Initial values by `seed`; the average begins as the weights. e steps them. outline: no values, for memory alone. */
+int mf_learned_open(struct mf_learned *l, const struct mf_engine *e, uint64_t seed, bool outline, struct mf_err *err);
 void mf_learned_release(struct mf_learned *l); /* safe on a zeroed one */
 void mf_learned_memory(const struct mf_learned *l, struct mf_engine *e, struct mf_memory *to);
 
-/* Its four arrays, NAME/{weights,average,m,v}, for a file: fills a[4], which borrow from it. After loading them,
- * mf_learned_touch. The counts of steps are adam's. */
+/* Of a process alone: its four arrays, NAME/{weights,average,m,v}, for a file: fills a[4], which borrow from it. After
+ * loading them, mf_learned_touch. The counts of steps are adam's. */
 void mf_learned_arrays(const struct mf_learned *l, const char *name, struct mf_array a[4]);
 void mf_learned_touch(struct mf_learned *l);
 

@@ -154,9 +154,9 @@ int mf_sac_new(struct mf_sac **out, struct mf_engine *e, struct mf_policy *p, co
                          .log_alpha = log(o->alpha)};
     s->td = o->form == MF_SAC_NA ? &s->critics : &s->agent;
     build(s);
-    int rc = mf_learned_open(&s->agent, (uint64_t)o->seed, outline, err);
+    int rc = mf_learned_open(&s->agent, e, (uint64_t)o->seed, outline, err);
     if (rc == 0 && s->td != &s->agent)
-        rc = mf_learned_open(&s->critics, (uint64_t)o->seed, outline, err);
+        rc = mf_learned_open(&s->critics, e, (uint64_t)o->seed, outline, err);
     if (rc == 0)
         rc = compile(s, err);
     if (rc == 0)

@@ -49,5 +49,7 @@ int mf_safetensors_write(const char *path, struct mf_array *tensors, int n, stru
                          struct mf_err *err);
 int mf_safetensors_copy(const char *path, struct mf_array *tensors, int n, struct mf_meta *meta, int n_meta,
                         const struct mf_origin *from, struct mf_err *err);
+/* Reads and writes nothing: calls `from` for the same arrays and numbers, in the same order. */
+int mf_safetensors_pass(struct mf_array *tensors, int n, const struct mf_origin *from, struct mf_err *err);
 
 #endif

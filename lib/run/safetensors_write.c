@@ -75,21 +75,33 @@ static int put(int fd, const void *data, size_t n)
 
 enum { PIECE = 1 << 20 };
 
+/* fd < 0: reads them alone. */
 static int put_tensor(int fd, const struct mf_array *a, const struct mf_origin *from, char *piece, const char *part,
                       struct mf_err *err)
 {
     size_t size = mf_dtype_size(a->dtype), most = PIECE / size;
     if (a->data || a->count == 0)
-        return put(fd, a->data, a->bytes) ? mf_err_errno(err, "cannot write %s", part) : 0;
+        return fd >= 0 && put(fd, a->data, a->bytes) ? mf_err_errno(err, "cannot write %s", part) : 0;
     for (size_t at = 0; at < a->count; at += most) {
         size_t n = a->count - at < most ? a->count - at : most;
         int rc = from->read(from->self, a, at, n, piece, err);
         if (rc)
             return rc;
-        if (put(fd, piece, n * size))
+        if (fd >= 0 && put(fd, piece, n * size))
             return mf_err_errno(err, "cannot write %s", part);
     }
     return 0;
+}
+
+int mf_safetensors_pass(struct mf_array *tensors, int n, const struct mf_origin *from, struct mf_err *err)
+{
+    char *piece = mf_xcalloc(1, PIECE);
+    int rc = 0;
+    mf_safetensors_sort(tensors, n, NULL, 0);
+    for (int i = 0; i < n && !rc; i++)
+        rc = put_tensor(-1, &tensors[i], from, piece, "", err);
+    free(piece);
+    return rc;
 }
 
 static int write_all(const char *part, const char *path, const char *text, size_t size, const struct mf_array *tensors,

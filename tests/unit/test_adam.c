@@ -45,7 +45,7 @@ static void as_torch(void)
     mf_param_add(&ps, "w", 3, 7, 2, MF_GROUP_POLICY, MF_INIT_CONST, 0.0f);
     struct mf_engine *e = open_engine(2);
     given_open(&l, e, &ps, 1);
-    mf_adam_init(&a, &ps, &err);
+    mf_adam_init(&a, NULL, &ps, &err);
     a.beta2 = 0.95;
     a.weight_decay = 0.1;
     memcpy(ps.value, mf_safetensors_find(&f, "adam.start")->data, sizeof want[0]);
@@ -102,7 +102,7 @@ static void step(int threads, struct mf_params *ps, struct mf_verdict *v, float 
         mf_rng_normal(&rng, grads + ps->p[i].at, (size_t)ps->p[i].rows * (size_t)ps->p[i].cols);
     if (bad)
         grads[17] = INFINITY;
-    mf_adam_init(&a, ps, &err);
+    mf_adam_init(&a, NULL, ps, &err);
     memcpy(ema, ps->value, sizeof *ema * ps->size);
     a.ema = ema;
     const struct mf_step how = {.lr = {[MF_GROUP_POLICY] = 1e-2, [MF_GROUP_CRITIC] = 1e-3},

@@ -86,8 +86,8 @@ static void saves_and_loads(void)
     struct mf_adam adam = {.step = {9, 8, 7}}, back;
     struct mf_loaded *l;
     ok(make(&p, 32, 1, &err) == 0 && make(&q, 32, 2, &err) == 0, "two policies %s", err.text);
-    mf_adam_init(&adam, &p.params, &err);
-    mf_adam_init(&back, &p.params, &err);
+    mf_adam_init(&adam, NULL, &p.params, &err);
+    mf_adam_init(&back, NULL, &p.params, &err);
     adam.step[0] = 9, adam.step[1] = 8, adam.step[2] = 7;
     for (size_t i = 0; i < p.params.size; i++)
         adam.m[i] = -(float)i, adam.v[i] = (float)i;
@@ -135,7 +135,8 @@ static void saves_and_loads(void)
            mf_safetensors_find(raw, "opt/network.mlp_mean.layers.0.weight/m"),
        "of what is trained alone");
     float *again = calloc(p.params.size, sizeof *again);
-    ok(mf_loaded_ema(l, &p.params, again, &err) == 0 && again[0] == ema[0], "and the EMA %s", err.text);
+    back.ema = again;
+    ok(mf_loaded_ema(l, &p.params, &back, &err) == 0 && again[0] == ema[0], "and the EMA %s", err.text);
     mf_checkpoint_close(l);
     free(again);
     free(ema);
@@ -159,8 +160,8 @@ static void spoiled(void)
     for (int i = 0; i < 5; i++) {
         struct mf_adam adam = {0}, back = {0};
         float *ema = ema_of(&p);
-        mf_adam_init(&adam, &p.params, &err);
-        mf_adam_init(&back, &p.params, &err);
+        mf_adam_init(&adam, NULL, &p.params, &err);
+        mf_adam_init(&back, NULL, &p.params, &err);
         const struct {
             float *at, value;
             const char *says;
@@ -173,7 +174,8 @@ static void spoiled(void)
         struct mf_checkpoint c = {.policy = &p, .ema = ema, .adam = &adam, .kind = "ppo"};
         int rc = mf_checkpoint_save(in_folder("varied"), &c, &err) || mf_checkpoint_open(&l, in_folder("varied"), &err);
         if (ok(rc == 0, "it opens")) {
-            (void)((rc = mf_loaded_adam(l, &p.params, &back, &err)) || (rc = mf_loaded_ema(l, &p.params, ema, &err)));
+            back.ema = ema;
+            (void)((rc = mf_loaded_adam(l, &p.params, &back, &err)) || (rc = mf_loaded_ema(l, &p.params, &back, &err)));
             ok(spoil[i].says ? rc == MF_EFORMAT && strstr(err.text, spoil[i].says) : rc == 0, "resumed: %s",
                rc ? err.text : "it is whole");
             mf_checkpoint_close(l);
@@ -216,7 +218,7 @@ static void clones(void)
     ok(mf_loaded_policy(l, &q, MF_WEIGHTS_EMA, &err) == MF_EUSAGE && strstr(err.text, "policy.weights=raw"), "%s",
        err.text);
     struct mf_adam adam;
-    mf_adam_init(&adam, &q.params, &err);
+    mf_adam_init(&adam, NULL, &q.params, &err);
     ok(mf_loaded_adam(l, &q.params, &adam, &err) == MF_EFORMAT && strstr(err.text, "no optimiser state"), "%s",
        err.text);
     mf_adam_release(&adam);

@@ -258,7 +258,7 @@ static void adam_step(struct mf_policy *p, struct mf_plan *plan, const struct mf
     struct mf_adam adam;
     struct mf_verdict v;
     const struct mf_step step = {.lr = {[MF_GROUP_POLICY] = 1e-4, [MF_GROUP_ENCODER] = 1e-4}};
-    must(mf_adam_init(&adam, &p->params, &err), &err);
+    must(mf_adam_init(&adam, NULL, &p->params, &err), &err);
     adam.beta2 = .95;
     adam.weight_decay = 1e-3;
     must(mf_plan_learn(plan, run, &step, &adam, &v, &err) || mf_engine_settle(engine, &p->params, &adam, &err), &err);

@@ -37,7 +37,7 @@ static void open_setup(struct setup *x)
     mf_engine_on(&x->engine, &x->device, "", 1, MF_FP32, &err);
     mf_param_add(&x->ps, "w", 1, N, 1, MF_GROUP_POLICY, MF_INIT_UNIFORM, 1);
     given_open(&x->given, x->engine, &x->ps, 1);
-    mf_adam_init(&x->adam, &x->ps, &err);
+    mf_adam_init(&x->adam, NULL, &x->ps, &err);
     memcpy(x->start, x->ps.value, sizeof x->start);
     for (int i = 0; i < N; i++)
         x->grads[i] = 1;

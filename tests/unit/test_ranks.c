@@ -1,4 +1,5 @@
 /* Ranks: the verbs, over a transport between threads; minibatches that they divide; ranks that are late or differ. */
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -252,66 +253,99 @@ static void verbs(void)
 
 /* ---- minibatches ---- */
 
-enum { N = 300, O = 7, D = 20, H = 48, IDLE = 50000, STEPS = 4 };
-static const size_t sizes[STEPS] = {N, 97, 9, 1};
+enum { N = 300, O = 7, D = 20, H = 48, IDLE = 50000, STEPS = 7 };
+enum { STAYS = 1, VETOED = 4, NOT_FINITE = 5 }; /* minibatches: the critic stays; two without a step */
+static const size_t sizes[STEPS] = {N, 97, 9, 1, 20, 20, N};
 static float data[3][N * D]; /* x, target, weight */
 
 struct result {
     int lanes;
-    size_t floats;
-    float *state; /* weights, then both moments */
-    float y[STEPS][N * D], vetoes[STEPS];
+    size_t size, trained;
+    float *state; /* weights, a copy of them with averages, then the moments and the average, of ranks rank 0's alone */
+    float y[STEPS][N * D];
+    struct mf_verdict verdict[STEPS];
 };
 
-/* A network with parameters in the middle that nothing trains, longer than a part of a sum. */
+static struct mf_step step_of(int i, struct mf_val loss)
+{
+    return (struct mf_step){.lr = {1e-2, i == STAYS ? 0 : 1e-2},
+                            .max_norm = 0.5,
+                            .ema_decay = 0.9,
+                            .averaged = 1u << MF_GROUP_POLICY,
+                            .veto = loss,
+                            .most = i == VETOED ? -1 : INFINITY,
+                            .first = true};
+}
+
+/* To the result, from all ranks. */
+static int keep(struct mf_adam *a, const struct mf_params *ps, const struct mf_params *copy, struct result *to,
+                struct mf_err *err)
+{
+    const float *const of[] = {a->m, a->v, a->ema};
+    int rc = 0;
+    to->size = ps->size;
+    to->trained = ps->trained;
+    to->state = mf_xcalloc(2 * ps->size + 3 * ps->trained, sizeof *to->state);
+    memcpy(to->state, ps->value, ps->size * sizeof(float));
+    memcpy(to->state + ps->size, copy->value, ps->size * sizeof(float));
+    for (size_t i = 0; rc == 0 && i < 3; i++)
+        rc = mf_adam_collect(a, of[i], 0, ps->trained, to->state + 2 * ps->size + i * ps->trained, err);
+    return rc;
+}
+
+/* A network with parameters in the middle that nothing trains, longer than a part of a sum, and frozen ones. */
 static int learn(struct mf_ranks *ranks, int n_threads, int lanes, struct result *to, struct mf_err *err)
 {
-    struct mf_params ps = {0};
+    struct mf_params ps = {0}, copy;
     struct mf_engine *e;
-    struct mf_plan *p;
+    struct mf_plan *p, *copied;
     struct mf_adam a;
-    struct mf_graph *g = mf_graph_new(&ps);
+    struct mf_graph *g = mf_graph_new(&ps), *of_copy = mf_graph_new(&copy);
     const int W0 = mf_param_add(&ps, "0", H, O, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.3f);
+    mf_param_add(&ps, "frozen", 1, IDLE, 1, MF_GROUP_ENCODER, MF_INIT_NORMAL, 0.3f);
     mf_param_add(&ps, "idle", 1, IDLE, 1, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.3f);
     const int W1 = mf_param_add(&ps, "1", D, H, 2, MF_GROUP_CRITIC, MF_INIT_NORMAL, 0.3f);
     const int W2 = mf_param_add(&ps, "2", H, H, 2, MF_GROUP_POLICY, MF_INIT_NORMAL, 0.1f);
+    mf_params_freeze(&ps, 1u << MF_GROUP_ENCODER);
     int rc = mf_params_alloc(&ps, err);
     mf_params_fresh(&ps, 5);
+    copy = ps;
+    rc = rc ? rc : mf_params_alloc(&copy, err);
+    mf_linear(of_copy, mf_input(of_copy, 1, O), W0, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
     const struct mf_val x = mf_input(g, 1, O), target = mf_input(g, 1, D), weight = mf_input(g, 1, 1),
                         shift = mf_shared(g, 1, H);
     const struct mf_val learned = mf_linear(g, shift, W2, 0, -1, MF_NONE, MF_NONE, MF_ACT_TANH);
     const struct mf_val h = mf_linear(g, x, W0, 0, -1, learned, MF_NONE, MF_ACT_MISH);
     const struct mf_val y = mf_linear(g, h, W1, 0, -1, MF_NONE, MF_NONE, MF_ACT_NONE);
     const struct mf_val loss = mf_mse(g, y, target, weight);
-    const float moved[H] = {0.5f, -0.5f};
+    const float moved[H] = {0.5f, -0.5f}, nan[N] = {NAN};
     mf_loss(g, loss, 1.0f);
     if (rc || (rc = mf_engine_open(&e, "cpu", n_threads, MF_FP32, err)) ||
         (rc = mf_engine_divide(e, lanes, ranks, err)) ||
         (rc = mf_plan_new(&p, e, g, &(struct mf_plan_opts){.backward = true}, err)) ||
-        (rc = mf_adam_init(&a, &ps, err)))
+        (rc = mf_plan_new(&copied, e, of_copy, &(struct mf_plan_opts){0}, err)) || (rc = mf_adam_init(&a, e, &ps, err)))
         return rc;
+    a.ema = mf_xcalloc(a.floats, sizeof *a.ema);
     mf_plan_set(p, shift, moved);
     for (int i = 0; rc == 0 && i < STEPS; i++) {
         const struct mf_feed feeds[] = {
-            {x, data[0], O, false}, {target, data[1], D, false}, {weight, data[2], 1, false}};
+            {x, data[0], O, false}, {target, data[1], D, false}, {weight, i == NOT_FINITE ? nan : data[2], 1, false}};
         const struct mf_fetch fetch = {y, to->y[i], D};
         const struct mf_batch batch = {.n = sizes[i], .feed = feeds, .n_feeds = 3, .fetch = &fetch, .n_fetches = 1};
-        const struct mf_step step = {
-            .lr = {1e-2, 1e-2}, .max_norm = 0.5, .veto = loss, .most = INFINITY, .first = true};
-        struct mf_verdict v;
-        rc = mf_plan_learn(p, &batch, &step, &a, &v, err);
-        to->vetoes[i] = (float)v.veto;
+        const struct mf_step step = step_of(i, loss);
+        rc = mf_plan_learn(p, &batch, &step, &a, &to->verdict[i], err);
     }
     to->lanes = lanes;
-    to->floats = 3 * ps.size;
-    to->state = mf_xcalloc(to->floats, sizeof *to->state);
-    memcpy(to->state, ps.value, ps.size * sizeof(float));
-    memcpy(to->state + ps.size, a.m, ps.size * sizeof(float));
-    memcpy(to->state + 2 * ps.size, a.v, ps.size * sizeof(float));
+    rc = rc ? rc : mf_weights_copy(e, &copy, &ps, &a, 1u << MF_GROUP_POLICY, err);
+    rc = rc ? rc : keep(&a, &ps, &copy, to, err);
+    free(a.ema);
     mf_adam_release(&a);
     mf_plan_free(p);
+    mf_plan_free(copied);
     mf_engine_close(e);
     mf_graph_free(g);
+    mf_graph_free(of_copy);
+    free(copy.value);
     mf_params_release(&ps);
     return rc;
 }
@@ -321,13 +355,33 @@ static int learn_together(struct rank *r)
     const struct result *alone = r->arg;
     struct result *mine = mf_xcalloc(1, sizeof *mine);
     int rc = learn(r->ranks, 1 + r->end.me % 2, alone->lanes, mine, &r->err);
+    const size_t floats = 2 * alone->size + (r->end.me ? 0 : 3 * alone->trained);
     if (rc == 0)
-        rc = memcmp(mine->state, alone->state, alone->floats * sizeof(float)) != 0 ||
+        rc = memcmp(mine->state, alone->state, floats * sizeof(float)) != 0 ||
              memcmp(mine->y, alone->y, sizeof mine->y) != 0 ||
-             memcmp(mine->vetoes, alone->vetoes, sizeof mine->vetoes) != 0;
+             memcmp(mine->verdict, alone->verdict, sizeof mine->verdict) != 0;
     free(mine->state);
     free(mine);
     return rc;
+}
+
+/* Whole slices, about the same number in each; none where there are fewer. */
+static void segments(void)
+{
+    struct mf_params ps = {0};
+    mf_param_add(&ps, "a", 1, 100, 1, MF_GROUP_POLICY, MF_INIT_CONST, 0);
+    mf_param_add(&ps, "b", 4, MF_STEP_SLICE, 2, MF_GROUP_POLICY, MF_INIT_CONST, 0);
+    mf_param_add(&ps, "frozen", 1, IDLE, 1, MF_GROUP_ENCODER, MF_INIT_CONST, 0);
+    mf_params_freeze(&ps, 1u << MF_GROUP_ENCODER);
+    size_t *two = mf_segments(&ps, 2), *many = mf_segments(&ps, 9);
+    ok(two[0] == 0 && two[1] == 112 + 2 * MF_STEP_SLICE && two[2] == ps.trained, "2 ranks have 3 and 2 slices");
+    size_t most = 0;
+    for (int k = 0; k < 9; k++)
+        most = many[k + 1] - many[k] > most ? many[k + 1] - many[k] : most;
+    ok(most <= MF_STEP_SLICE + 112 && many[9] == ps.trained, "9 ranks at most one large one each");
+    free(two);
+    free(many);
+    mf_params_release(&ps);
 }
 
 static void minibatches(void)
@@ -339,10 +393,12 @@ static void minibatches(void)
         mf_rng_normal(&rng, data[k], N * D);
     static const int lanes[] = {0, 3, 13};
     for (int i = 0; i < 3; i++) {
-        ok(learn(NULL, 2, lanes[i], alone, &err) == 0 && alone->vetoes[0] != 0, "a process alone learns %s", err.text);
+        ok(learn(NULL, 2, lanes[i], alone, &err) == 0 && alone->verdict[0].veto != 0 && alone->verdict[VETOED].vetoed &&
+               !alone->verdict[NOT_FINITE].finite && alone->verdict[STEPS - 1].stepped,
+           "a process alone learns %s", err.text);
         for (int n = 1; n <= MOST; n++)
             ok(together(n, 10, learn_together, alone) == 0,
-               "%d ranks, lanes=%d, learn with the same bits: all outputs, weights, moments", n, lanes[i]);
+               "%d ranks, lanes=%d, learn with the same bits: all outputs, weights, moments, averages", n, lanes[i]);
         free(alone->state);
     }
     free(alone);
@@ -401,6 +457,7 @@ static void alone(void)
 int main(void)
 {
     verbs();
+    segments();
     minibatches();
     signals();
     ok(together(3, .1, read_files, NULL) == 0, "work of its own makes no rank too late");

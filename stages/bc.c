@@ -151,7 +151,7 @@ static int make_spec(const struct mf_run *run, struct bc *b, struct mf_policy_sp
     int rc = mf_demos_show(&b->demos, b->dataset, &b->env_opts, &obs, err);
     if (rc)
         return rc;
-    rc = b->start ? mf_policy_spec_adopt(spec, b->start, conf, &obs, A, err)
+    rc = b->start ? mf_policy_spec_adopt(spec, b->start, conf, &obs, A, b->dataset, err)
                   : mf_policy_spec_make(spec, conf, &obs, A, err);
     return rc ? rc
               : mf_policy_spec_tokenizer(spec, b->start ? mf_loaded_path(b->start) : "", mf_demos_tokenizer(&b->demos),

@@ -60,7 +60,7 @@ int mf_policy_spec_in(struct mf_policy_spec *s, const struct mf_env *env, const 
     int rc = mf_policy_obs(&obs, env, eo, keys, l ? &mf_loaded_spec(l)->obs : NULL, true, err);
     if (rc)
         return rc;
-    rc = l ? mf_policy_spec_adopt(s, l, conf, &obs, env->action_dim, err)
+    rc = l ? mf_policy_spec_adopt(s, l, conf, &obs, env->action_dim, NULL, err)
            : mf_policy_spec_make(s, conf, &obs, env->action_dim, err);
     return rc ? rc
               : mf_policy_spec_tokenizer(s, l ? mf_loaded_path(l) : "", mf_words_digest(env->words),

@@ -160,28 +160,52 @@ static bool reordered(const struct mf_layout *a, const struct mf_layout *b)
     return all;
 }
 
-/* The error for observations or actions of the environment that differ from those of the training. */
-static int other_world(const struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
-                       const struct mf_spec_field *f, struct mf_err *err)
+/* Where the observations and actions of a spec come from that is held against a policy's. */
+struct world {
+    const char *demos; /* NULL: from an environment */
+    const struct mf_conf *conf;
+};
+
+/* A key that was set is named; else what would give the policy its pictures. */
+static void picture_advice(const struct world *w, const struct mf_obs *was, char to[160])
 {
-    char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT], was_text[64], is_text[64];
+    const char *size = mf_conf_text(w->conf, "policy.image_size");
+    char give[64] = "";
+    if (was->dim[0] == was->dim[1])
+        snprintf(give, sizeof give, "policy.image_size=%d", was->dim[0]);
+    if (strcmp(size, "0") != 0)
+        snprintf(to, 160, "policy.image_size=%s is another size: %s%s", size, *give ? "give " : "leave it out", give);
+    else if (w->demos)
+        snprintf(to, 160, "%s%s", *give ? "give " : "give demonstrations with such pictures", *give ? give : "");
+    else
+        snprintf(to, 160, "leave env.image_size to the checkpoint, give its server that size%s%s", *give ? ", or " : "",
+                 give);
+}
+
+/* The error for observations or actions that differ from those of the training. */
+static int other_world(const struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
+                       const struct mf_spec_field *f, const struct world *w, struct mf_err *err)
+{
+    char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT], was_text[64], is_text[64], advice[160];
+    const char *in = w->demos ? w->demos : "the environment";
     const struct mf_obs *was, *is;
     struct mf_policy_spec same = *s;
     mf_spec_text(asked, f, y);
     mf_layout_points(&same.obs, points(&asked->obs));
     mf_spec_text(&same, f, x);
     if (points(&s->obs) != points(&asked->obs) && !strcmp(x, y))
-        return mf_err_set(err, MF_EUSAGE,
-                          "%.150s has clouds of %d points, and the environment has %d: leave env.num_points to the "
-                          "checkpoint",
-                          name, points(&s->obs), points(&asked->obs));
-    if (f->form == MF_SPEC_OBS && reshaped(&s->obs, &asked->obs, &was, &is))
-        return mf_err_set(err, MF_EUSAGE, "the observation '%s' is %s in %.150s, and %s in the environment: %s",
-                          was->name, mf_obs_shape(was, was_text), name, mf_obs_shape(is, is_text),
-                          mf_obs_is_picture(was) && was->u8 == is->u8 && was->dim[2] == is->dim[2]
-                              ? "leave env.image_size to the checkpoint, give its server that size, or "
-                                "policy.image_size"
-                              : "give the environment, or its server, the settings of the training");
+        return mf_err_set(err, MF_EUSAGE, "%.150s has clouds of %d points, and %.150s has %d: %s", name,
+                          points(&s->obs), in, points(&asked->obs),
+                          w->demos ? "give demonstrations of so many" : "leave env.num_points to the checkpoint");
+    if (f->form == MF_SPEC_OBS && reshaped(&s->obs, &asked->obs, &was, &is)) {
+        if (mf_obs_is_picture(was) && was->u8 == is->u8 && was->dim[2] == is->dim[2])
+            picture_advice(w, was, advice);
+        else
+            snprintf(advice, sizeof advice, "give %s the settings of the training",
+                     w->demos ? "demonstrations that were made with" : "the environment, or its server,");
+        return mf_err_set(err, MF_EUSAGE, "the observation '%s' is %s in %.150s, and %s in %.150s: %s", was->name,
+                          mf_obs_shape(was, was_text), name, mf_obs_shape(is, is_text), in, advice);
+    }
     mf_spec_text(s, f, x);
     if (f->form == MF_SPEC_OBS && reordered(&s->obs, &asked->obs))
         return mf_err_set(
@@ -189,10 +213,8 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
             "%.150s reads the same observations in another order, %.300s: leave policy.obs_keys to it, or "
             "give that order",
             name, x);
-    return mf_err_set(err, MF_EUSAGE,
-                      "%s is %.150s in %.150s and %.150s in the environment: give its env=NAME and "
-                      "policy.obs_keys",
-                      f->name, x, name, y);
+    return mf_err_set(err, MF_EUSAGE, "%s is %.150s in %.150s and %.150s in %.150s: give %s and policy.obs_keys",
+                      f->name, x, name, y, in, w->demos ? "demonstrations of its environment," : "its env=NAME");
 }
 
 /* Compares `asked` with *s in the fields without a key, which the environment sets, and in those whose keys were set. A
@@ -200,7 +222,7 @@ static int other_world(const struct mf_policy_spec *s, const char *name, const s
  * critic and no noise net, only FPO has draws, and only a steered policy a latent actor: the keys give the sizes of new
  * ones. */
 static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const struct mf_policy_spec *asked,
-                   const struct mf_conf *conf, struct mf_err *err)
+                   const struct world *w, struct mf_err *err)
 {
     char x[MF_SPEC_TEXT], y[MF_SPEC_TEXT];
     const bool steered = s->steer;
@@ -209,10 +231,10 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
         mf_spec_text(asked, f, y);
         bool grown =
             !fixed && !f->learned && (!strcmp(x, "[]") || (f->fpo && !strcmp(x, "0")) || (f->steer && !steered));
-        if (mf_spec_same(f, x, y) || (f->key && !mf_conf_was_set(conf, f->key) && !grown))
+        if (mf_spec_same(f, x, y) || (f->key && !mf_conf_was_set(w->conf, f->key) && !grown))
             continue;
         if (!f->key)
-            return other_world(s, name, asked, f, err);
+            return other_world(s, name, asked, f, w, err);
         if (fixed || f->learned)
             return mf_err_set(err, MF_EUSAGE, "%s=%.100s contradicts %.200s, where it is %.100s%s", f->key, y, name, x,
                               fixed ? "; give all stages the same words" : "");
@@ -225,16 +247,17 @@ static int overlay(struct mf_policy_spec *s, const char *name, bool fixed, const
 int mf_policy_spec_overlay(struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
                            const struct mf_conf *conf, struct mf_err *err)
 {
-    return overlay(s, name, false, asked, conf, err);
+    return overlay(s, name, false, asked, &(struct world){.conf = conf}, err);
 }
 
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
-                         const struct mf_layout *obs, int A, struct mf_err *err)
+                         const struct mf_layout *obs, int A, const char *demos, struct mf_err *err)
 {
+    const struct world w = {.demos = demos, .conf = conf};
     struct mf_policy_spec asked;
     int rc = mf_policy_spec_make(&asked, conf, obs, A, err);
     *s = *mf_loaded_spec(l);
-    if (rc || (rc = overlay(s, mf_loaded_path(l), false, &asked, conf, err)))
+    if (rc || (rc = overlay(s, mf_loaded_path(l), false, &asked, &w, err)))
         return rc;
     const bool trained_without = !strcmp(mf_loaded_kind(l), "ppo") && mf_loaded_spec(l)->n_critic == 0;
     if (trained_without || s->steer == MF_STEER_SAC || !strcmp(mf_conf_text(conf, "policy.add_value_head"), "false"))
@@ -272,7 +295,7 @@ int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_co
     }
     if (s.steer == MF_STEER_SAC)
         asked.n_critic = 0;
-    rc = rc ? rc : overlay(&s, "the stream's head", true, &asked, conf, err);
+    rc = rc ? rc : overlay(&s, "the stream's head", true, &asked, &(struct world){.conf = conf}, err);
     return rc ? rc : holds_obs(&stream->obs, conf, err);
 }
 

@@ -25,10 +25,11 @@ int mf_policy_spec_tokenizer(struct mf_policy_spec *s, const char *name, const c
  * environment contradicts a field that determines the network or its training. */
 int mf_policy_spec_overlay(struct mf_policy_spec *s, const char *name, const struct mf_policy_spec *asked,
                            const struct mf_conf *conf, struct mf_err *err);
-/* The checkpoint's spec, overridden likewise. No critic if policy.add_value_head=false, or if PPO trained it without
- * one. */
+/* The checkpoint's spec, overridden likewise by the keys and by an environment's, or demos', observations and A
+ * actions; demos: their file, NULL: they are an environment's. No critic if policy.add_value_head=false, or if PPO
+ * trained it without one. */
 int mf_policy_spec_adopt(struct mf_policy_spec *s, const struct mf_loaded *l, const struct mf_conf *conf,
-                         const struct mf_layout *obs, int A, struct mf_err *err);
+                         const struct mf_layout *obs, int A, const char *demos, struct mf_err *err);
 /* MF_EUSAGE, with both values, where a key that was set contradicts the spec in the stream's head. */
 int mf_policy_spec_holds(const struct mf_policy_spec *stream, const struct mf_conf *conf, struct mf_err *err);
 /* 0 if a learner with these keys can read the stream of this head, else MF_EFORMAT or MF_EUSAGE. */

@@ -400,9 +400,13 @@ PY
     [[ $(mf-ckpt show clone) =~ spec.obs\ +4:gripper,40x40x3u8:image.*spec.turn_images\ +true ]]
     run -2 mf-eval clone eval.num_episodes=2
     [[ $output == *"policy.turn_images=true: env=blocks draws pictures that are upright"* ]]
+    run -2 mf-bc clone.dataset=demos.hdf5 policy.checkpoint=clone run.dir=again
+    [[ $output == *"'image' is uint8 (40, 40, 3) in "*", and uint8 (60, 60, 3) in demos.hdf5: give policy.image_size=40 "* && ! -e again ]]
+    run -2 mf-eval clone eval.num_episodes=2 policy.turn_images=false policy.image_size=30
+    [[ $output == *"(30, 30, 3) in the environment: policy.image_size=30 is another size: give policy.image_size=40 "* ]]
     words=(policy.checkpoint=clone env=exec env.workers=1 env.command='mf-env blocks env.image_size=60')
     run -2 mf-eval "${words[@]}" eval.num_episodes=2 policy.image_size=0
-    [[ $output == *"'image' is uint8 (40, 40, 3) in "*"(60, 60, 3) in the environment"*"policy.image_size"* ]]
+    [[ $output == *"'image' is uint8 (40, 40, 3) in "*"(60, 60, 3) in the environment"*", or policy.image_size=40 "* ]]
     words+=(policy.image_size=40)
     run -0 mf-eval "${words[@]}" eval.num_episodes=2
     words+=(training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=60)

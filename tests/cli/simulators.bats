@@ -92,7 +92,7 @@ PY
     done <<END
 --obs rgb|policy.obs_keys=[state,hand_camera_image]|has no observation 'hand_camera_image'; its policy.obs_keys are: state, base_camera_image
 --obs rgb --size 32|policy.checkpoint=$(newest start)|has no observation 'base_camera_depth'
---obs rgb+depth --size 48|policy.checkpoint=$(newest start)|'base_camera_image' is uint8 (32, 32, 3) in $(newest start), and uint8 (48, 48, 3) in the environment: leave env.image_size to the checkpoint, give its server that size, or policy.image_size
+--obs rgb+depth --size 48|policy.checkpoint=$(newest start)|'base_camera_image' is uint8 (32, 32, 3) in $(newest start), and uint8 (48, 48, 3) in the environment: leave env.image_size to the checkpoint, give its server that size, or policy.image_size=32
 --obs rgb+depth+state --size 32|policy.checkpoint=$(newest start)|'state' is float32 (29) in $(newest start), and float32 (42) in the environment: give the environment, or its server, the settings of the training
 --obs rgb --size 8|policy.encoder=plain_conv policy.obs_keys=[base_camera_image]|base_camera_image of 8 x 8 pixels is smaller than 16 x 16
 END

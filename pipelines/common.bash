@@ -42,6 +42,13 @@ run_dir() {
     echo "${value[0]:-outputs/${name/#./_}/$kind}"
 }
 
+# policy_there WORDS..: where they name a policy to start from, it is there; else the script ends before anything begins.
+policy_there() {
+    local path
+    path=$(mf-conf "$@" policy.checkpoint) || exit 2
+    [ -z "$path" ] || mf-ckpt path "$(file "$path")" >/dev/null || exit 2
+}
+
 # cores: those that this script may use, by its affinity and the quota of its control group.
 cores() {
     local n quota period group

@@ -33,7 +33,11 @@ for i in range(12):
         grep -qx " *1 *1 | *2.000 *0.000 *0.000 *0.500 | *2.500 *1.0x | *2.000 *1.3x  collectors" out &&
         grep -qx " *4 *1 | *2.000 *0.001 *0.000 *2.000 | *4.001 *2.5x | *2.001 *5.0x  learner" out &&
         grep -qx " *4 *2 | *2.000 *0.001 *0.000 *1.800 | *3.801 *2.6x | *2.000 *5.0x  collectors" out || { cat out; return 1; }
-    stored late 1 && ! pipeline plan late && told "measure a run with collect.max_lag=0" && ! pipeline plan run lag=2 && told "'lag=2' is no word" && ! pipeline plan none && told "has no metrics"
+    stored late 1 && ! pipeline plan late && told "measure a run with collect.max_lag=0" && ! pipeline plan run lag=2 && told "'lag=2' is no word" && ! pipeline plan none && told "has no metrics" || return 1
+    local bad
+    for bad in collectors=0 collectors=-1 collectors=1e99 "collectors=1 x" ranks=0 ranks=99999999999999999999 nodes=1.5 net=-1 net=0 net=1e99 net=. latency=1e99 none; do
+        run -2 "$ROOT/pipelines/plan" run "$bad" && [[ $output == "pipelines/plan: "*"${bad#none}"* && ${#lines[@]} == 1 ]] || { echo "$bad: $output"; return 1; }
+    done
 }
 
 @test "train: a complete folder by the configuration's name, and the next commands" {
@@ -289,10 +293,26 @@ run.dir=outputs/sweep/clip_range-.02_hidden-_8_8_/4 run.dir=outputs/sweep/clip_r
     bash -n job.sh && grep -q '^#SBATCH .*--nodes=3 .*--cpus-per-task=2$' job.sh && grep -q 'mf-nstep --in "@tcp://$host:$port" "${learner\[@\]}" | mf-ppo' job.sh || return 1
     run=$(eval "$(grep '^run=' job.sh)" && echo "$run") && [[ $run == "outputs/a b/cluster" ]] && grep -q 'collect.sources=2 ' job.sh || return 1
     "$ROOT/pipelines/cluster" --nodes 2 policy.steer=sac | grep -q '^ *mf-sac --in "@tcp' || return 1
-    for bad in "" "--nodes 1" "--nodes 3 --cpus x" "--nodes"; do
+    for bad in "" "--nodes 1" "--nodes 3 --cpus x" "--nodes" "--nodes 99999999999999999999" "--nodes 99999 --collectors 99" "--nodes 2 --cpus 1e99"; do
         # shellcheck disable=SC2086 # words
-        run -2 "$ROOT/pipelines/cluster" $bad && [[ $output == "pipelines/cluster: --"* ]] || { echo "$bad: $output"; return 1; }
+        run -2 "$ROOT/pipelines/cluster" $bad && [[ $output == "pipelines/cluster: "*--* || $output == *"more than the 65536 that"* ]] && [[ ${#lines[@]} == 1 ]] || { echo "$bad: $output"; return 1; }
     done
+    run -2 "$ROOT/pipelines/cluster" --nodes 2 policy.checkpoint=none && [[ $output == *"cannot open none"* && ${#lines[@]} == 1 ]]
+}
+
+@test "a policy, a list or a seed that is not there ends a script before anything begins" {
+    local line
+    while read -r line; do
+        # shellcheck disable=SC2086 # words
+        run -2 "$ROOT"/pipelines/$line </dev/null && [[ ${#lines[@]} == 1 && ! -e outputs ]] || { echo "$line: $output"; return 1; }
+    done <<'END'
+train-multi 2 env=point policy.checkpoint=none
+compare --methods grpo env=point policy.checkpoint=none
+compare --methods grpo --seeds 99999999999999999999 env=point
+sweep --seeds x env=point
+sweep --list none env=point
+sweep --jobs 99999999999 env=point
+END
 }
 
 @test "train: a monitor dies, and the training continues; the script names it, and exits with the training's status" {

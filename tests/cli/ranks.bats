@@ -123,6 +123,7 @@ starts() {
         grep -q "mf-$program: error: started by mpirun or srun as one of several processes, but mf-$program does not divide" <<<"$output" &&
             [[ $(grep -c "mf-$program: error" <<<"$output") == 1 && ! -e x ]] || return 1
     done
+    # shellcheck disable=SC2016 # each expands its own
     stream make case=random >s.mf && run -0 ranks 2 bash -c 'mf-gae ranks=off <s.mf >gae.$OMPI_COMM_WORLD_RANK && mf-conf env.name' &&
         [[ $output == $'point\npoint' ]] && mf-check gae.0 && cmp gae.0 gae.1
 }

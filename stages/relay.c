@@ -36,7 +36,7 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     (void)run;
     const int rc = mf_edge_relay_work(r->edge, r->timeout, err);
     if (rc == 0)
-        mf_log(MF_LOG_INFO, "the learner at %s is gone", r->learner);
+        mf_log(MF_LOG_INFO, "the learner at %s has ended", r->learner);
     return rc;
 }
 

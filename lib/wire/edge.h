@@ -85,8 +85,8 @@ struct mf_edge_relay;
 /* Serves at `at` what the learner serves at `from`, which need not be there yet; opts for both. */
 int mf_edge_relay_open(struct mf_edge_relay **e, const char *at, const char *from, const struct mf_wire_opts *opts,
                        struct mf_err *err);
-/* Relays for a moment. 1: call again; 0: the learner has ended, or was gone for timeout_s; MF_EIO: none came within
- * timeout_s. */
+/* Relays for a moment. 1: call again; 0: the learner has ended, and said so; MF_EIO: none came within timeout_s, or it
+ * was gone for so long. */
 int mf_edge_relay_work(struct mf_edge_relay *e, double timeout_s, struct mf_err *err);
 void mf_edge_relay_close(struct mf_edge_relay *e); /* NULL is fine */
 

@@ -10,6 +10,7 @@
 #include "wire/edge_clients.h"
 
 enum { KEPT = 4 };
+static const char own_name[] = "/relay";  /* of its own question; no source has such a name (base/name.h) */
 static const double repeats_within = 2.5; /* s: a client that waits asks every second, or is gone */
 
 struct version {
@@ -146,7 +147,7 @@ static int look_at_learner(struct mf_edge_relay *e, struct mf_err *err)
         if (event == MF_SOCKET_UP) {
             e->here = e->met = true;
             e->over = false;
-            ask(e, MF_EDGE_WATCH, "relay", ++e->seq, MF_EDGE_VERSION_MAX); /* to hear of the end */
+            ask(e, MF_EDGE_WATCH, own_name, ++e->seq, MF_EDGE_VERSION_MAX); /* to hear of the end */
             for (struct mf_edge_asker *c = e->clients.c; c < e->clients.c + e->clients.n; c++)
                 if (c->waits && !c->gone)
                     pass_on(e, c);
@@ -187,9 +188,13 @@ int mf_edge_relay_work(struct mf_edge_relay *e, double timeout_s, struct mf_err 
     look_at_clients(e);
     if (e->here || (!e->over && mf_now() - e->gone_since < timeout_s))
         return 1;
-    return e->met ? 0
-                  : mf_err_set(err, MF_EIO, "no learner at %s for %g s (collect.policy_timeout): is it running?",
-                               e->learner->dealer.name, timeout_s);
+    if (e->over)
+        return 0;
+    return mf_err_set(err, MF_EIO,
+                      e->met
+                          ? "the learner at %s is gone for %g s (collect.policy_timeout), and did not say that it ends"
+                          : "no learner at %s for %g s (collect.policy_timeout): is it running?",
+                      e->learner->dealer.name, timeout_s);
 }
 
 int mf_edge_relay_open(struct mf_edge_relay **out, const char *at, const char *from, const struct mf_wire_opts *opts,

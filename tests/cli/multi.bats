@@ -221,7 +221,7 @@ for f in frames:
     both want && hold=$(half want) learn k && relay && of_node "" a && of_node "" b && until_there iterations k 3 || return 1
     kill -9 "$relay" && ended_by 137 "$relay" && relay && until_there iterations k 10 && pkill -9 -P "$learner" || return 1
     wait "$learner" || true
-    learn k run.resume=auto && wait "$learner" "${arm[@]}" && cmp "$(newest want)" "$(newest k)" && ended_by 0 "$relay" && grep -q "is gone" k.relay || { tail -n 5 k.?; return 1; }
+    learn k run.resume=auto && wait "$learner" "${arm[@]}" && cmp "$(newest want)" "$(newest k)" && ended_by 0 "$relay" && grep -q "has ended" k.relay || { tail -n 5 k.?; return 1; }
     run -1 mf-relay "ipc://$PWD/k/relay" collect.policy_address="ipc://$PWD/k/none" collect.policy_timeout=.2 && [[ $output == *"no learner at ipc://"*"/none for 0.2 s"* ]] &&
         run -2 mf-relay collect.policy_address="ipc://$PWD/k/none" && run -2 mf-relay ipc://x collect.policy_address=ipc://x && [[ $output == *"ipc://x is the learner's address"* ]]
 }

@@ -410,11 +410,12 @@ static void many(void)
 }
 
 static struct mf_edge_relay *relay;
+static struct mf_err relay_err;
+static int relay_rc;
 static void *relay_on(void *arg)
 {
-    struct mf_err err;
     (void)arg;
-    while (mf_edge_relay_work(relay, .3, &err) == 1)
+    while ((relay_rc = mf_edge_relay_work(relay, .3, &relay_err)) == 1)
         continue;
     return NULL;
 }
@@ -428,6 +429,7 @@ static void relayed(void)
     int id_size[N], wants = 0, watches = 0, served = 0, told = 0, patience = 2000, linger = 0;
     struct mf_edge_note note[N] = {{.say = MF_EDGE_WAIT}};
     struct mf_err err;
+    bool own = false;
     pthread_t t;
     snprintf(from, sizeof from, "ipc://%s/learner", folder);
     snprintf(at, sizeof at, "ipc://%s/relay", folder);
@@ -438,6 +440,8 @@ static void relayed(void)
     for (int i = 0; i < N; i++) {
         struct mf_edge_note want = {.say = MF_EDGE_WANT, .seq = 7, .version = 3};
         snprintf(want.src, sizeof want.src, "c%d", i);
+        if (i == 0)
+            strcpy(want.src, "relay"); /* a name as any other */
         dealer[i] = zmq_socket(context, ZMQ_DEALER);
         zmq_setsockopt(dealer[i], ZMQ_LINGER, &linger, sizeof linger);
         zmq_setsockopt(dealer[i], ZMQ_RCVTIMEO, &patience, sizeof patience);
@@ -449,13 +453,15 @@ static void relayed(void)
         int n = zmq_recv(learner, text, sizeof text, 0);
         if (n < 0 || !mf_note_read(&mf_edge_form, &note[i], text, (size_t)n))
             break;
-        if (!strcmp(note[i].src, "relay")) { /* its own, to hear of the end */
+        if (note[i].version == MF_EDGE_VERSION_MAX) { /* its own, to hear of the end */
+            own |= strcmp(note[i].src, "relay") != 0;
             i--;
             continue;
         }
         wants += note[i].say == MF_EDGE_WANT;
         watches += note[i].say == MF_EDGE_WATCH;
     }
+    ok(own, "what it asks for itself has a name that no source has");
     ok(wants == 1 && watches == N - 1, "%d asks for the version, %d watch", wants, watches);
     struct mf_edge_note no = {.say = MF_EDGE_NO, .seq = note[N - 1].seq, .version = 3};
     strcpy(no.src, note[N - 1].src);
@@ -492,6 +498,8 @@ static void relayed(void)
     zmq_close(learner);
     zmq_ctx_term(context);
     pthread_join(t, NULL);
+    ok(relay_rc == MF_EIO && strstr(relay_err.text, "is gone for 0.3 s"), "a learner that went without a word: %s",
+       relay_err.text);
     mf_edge_relay_close(relay);
     unlink(from + 6);
 }

@@ -168,9 +168,8 @@ static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *e
         return mf_err_set(err, MF_EUSAGE,
                           "policy.steer chooses the initial noise of a flow that is frozen, and mf-bc trains the flow: "
                           "leave it out here, and give it to mf-collect");
-    if (!b->start && mf_policy_reads_pixels(&spec))
-        mf_log(MF_LOG_WARN,
-               "the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");
+    if (!b->start)
+        mf_policy_spec_warn(&spec, mf_log_warn);
     if (b->opts.freeze_encoder && !b->start) {
         mf_log(MF_LOG_INFO,
                "training.freeze_encoder=true is for an encoder of policy.checkpoint: fresh weights all learn");
@@ -183,6 +182,7 @@ static int open_cloning(const struct mf_run *run, struct bc *b, struct mf_err *e
     if ((rc = say_memory(b, &spec, err)) ||
         (rc = mf_cloning_open(&b->cloning, &spec, b->start, which, &b->demos, &b->opts, tell, b, err)))
         return rc;
+    mf_policy_warn_frozen(&b->cloning.policy, b->opts.freeze_encoder, mf_log_warn);
     if (b->start)
         mf_log(MF_LOG_INFO, "starting from %s (%s weights)", mf_loaded_path(b->start),
                mf_loaded_uses_ema(b->start, &b->cloning.policy.params, which) ? "averaged" : "raw");

@@ -167,9 +167,8 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     int rc = mf_policy_spec_in(&spec, c->env, &c->env_opts, l, &c->obs_keys, mf_run_conf(run), err);
     if (rc)
         return rc;
-    if (!l && mf_policy_reads_pixels(&spec))
-        mf_log(MF_LOG_WARN,
-               "the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");
+    if (!l)
+        mf_policy_spec_warn(&spec, mf_log_warn);
     snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
     if ((rc = check_groups(c, &spec, err)) || (rc = check_rewards(c, &spec, err)))
         return rc;

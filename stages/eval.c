@@ -413,6 +413,10 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
         rc = mf_words_suite(&e->env, "eval.suites", e->suites.v[i], err);
     if (rc)
         return rc;
+    if (e->tasks && !e->env->language.text)
+        return mf_err_set(err, MF_EUSAGE,
+                          "eval.tasks=true has a row for each task in words, and env=%s has none: leave it out",
+                          e->env->name);
     mf_engine_log(e->engine);
     return emit_head(run, e, err);
 }

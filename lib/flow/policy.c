@@ -141,6 +141,13 @@ unsigned mf_policy_frozen(const struct mf_policy_spec *s, bool freeze_encoder)
     return s->steer ? 1u << MF_GROUP_POLICY | 1u << MF_GROUP_ENCODER : freeze_encoder ? 1u << MF_GROUP_ENCODER : 0;
 }
 
+void mf_policy_warn_frozen(const struct mf_policy *p, bool freeze_encoder, void (*warn)(const char *text))
+{
+    const bool whole = p->spec.steer; /* a steered flow stays as it is, with an encoder or without */
+    if (freeze_encoder && !whole && mf_params_count(&p->params, MF_GROUP_ENCODER) == 0)
+        warn("training.freeze_encoder=true has no effect: the policy has no encoder");
+}
+
 void mf_policy_memory(const struct mf_policy *p, struct mf_memory *to)
 {
     static const char sizes[] = "policy.n_layer and policy.n_emb, or policy.hidden";

@@ -42,6 +42,8 @@ void mf_policy_normalize_key(const struct mf_policy *p, const char *key, float *
 
 /* The groups that stay as they are in training, as bits: those of a steered flow; the encoder, if it is to. */
 unsigned mf_policy_frozen(const struct mf_policy_spec *s, bool freeze_encoder);
+/* A warning where the encoder is to stay as it is, and there is none. */
+void mf_policy_warn_frozen(const struct mf_policy *p, bool freeze_encoder, void (*warn)(const char *text));
 
 /* The groups that an average (EMA) covers, as bits: the weights that sampling uses. */
 enum { MF_AVERAGED = 1 << MF_GROUP_POLICY | 1 << MF_GROUP_ENCODER | 1 << MF_GROUP_STEER };

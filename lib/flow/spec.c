@@ -178,10 +178,14 @@ int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, con
     return mf_spec_agree(a, a_name, b, b_name, true, err);
 }
 
-bool mf_policy_reads_pixels(const struct mf_policy_spec *s)
+void mf_policy_spec_warn(const struct mf_policy_spec *s, void (*warn)(const char *text))
 {
     const struct mf_net_spec *net = &s->net;
-    return mf_layout_pictures(&s->obs) && !net->net->encoder && (!net->encoder || net->encoder == &mf_encoder_none);
+    if (mf_layout_pictures(&s->obs) && !net->net->encoder && (!net->encoder || net->encoder == &mf_encoder_none))
+        warn("the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");
+    if (mf_layout_find(&s->obs, MF_OBS_TOKENS) && !(net->net->sizes & MF_SIZE(vocabulary)))
+        warn("the network reads the ids of " MF_OBS_TOKENS
+             " as numbers: policy.network=pi05 has an embedding for each, or leave the key out of policy.obs_keys");
 }
 
 bool mf_logprob_by_action(const struct mf_policy_spec *s)

@@ -286,10 +286,15 @@ PY
     mf-collect env=blocks collect.actor=expert collect.episodes=2 "${words[0]}" 2>/dev/null | mf-record demos.hdf5 >/dev/null 2>&1
     mf-bc clone.dataset=demos.hdf5 "${words[@]}" run.dir=bc 2>bc.log >/dev/null || return 1
     unread bc
-    mf-collect env=blocks "${words[@]}" run.dir=ppo 2>ppo.log | mf-gae 2>>ppo.log | mf-ppo run.dir=ppo 2>>ppo.log >/dev/null || return 1
+    mf-collect env=blocks "${words[@]}" run.dir=ppo 2>ppo.log | mf-gae 2>>ppo.log | mf-ppo run.dir=ppo training.freeze_encoder=true 2>>ppo.log >/dev/null || return 1
     unread ppo
+    grep -q 'mf-ppo: warn: training.freeze_encoder=true has no effect: the policy has no encoder' ppo.log
+    run ! grep -h 'as numbers' bc.log ppo.log
     mf-bc clone.dataset=demos.hdf5 "${words[@]}" 'policy.obs_keys=[gripper,tokens]' run.dir=named 2>named.log >/dev/null || return 1
     run ! unread named
+    grep -q 'mf-bc: warn: the network reads the ids of tokens as numbers: policy.network=pi05 has an embedding' named.log
+    run -0 mf-bc clone.dataset=demos.hdf5 policy.checkpoint=bc training.freeze_encoder=true clone.steps=0 run.dir=further --out /dev/null
+    [[ $output == *"mf-bc: warn: training.freeze_encoder=true has no effect"* ]]
     /usr/bin/python3 -c 'import h5py' || skip "no h5py for /usr/bin/python3 (Debian: python3-h5py)"
     /usr/bin/python3 -c 'import h5py; del h5py.File("demos.hdf5", "r+")["data"].attrs["env_args"]'
     mf-bc clone.dataset=demos.hdf5 "${words[@]}" run.dir=nowhere 2>nowhere.log >/dev/null || return 1
@@ -305,6 +310,9 @@ PY
     [[ $output == *"tokens with policy.tokenizer=FILE"* ]]
     run -3 mf-collect env=blocks policy.tokenizer="$ROOT/README.md"
     [[ $output == *"SentencePiece"* ]]
+    mf-bc clone.dataset="$ROOT/tests/fixtures/point.hdf5" clone.steps=0 run.dir=mute --out /dev/null 2>err
+    run -2 mf-eval mute eval.tasks=true --out /dev/null
+    [[ $output == *"eval.tasks=true has a row for each task in words, and env=point has none"* ]]
     run -2 mf-collect env=blocks policy.state_in_prompt=true
     [[ $output == *"a policy that reads a prompt: give policy.tokenizer"* ]]
     run -2 mf-collect env=blocks policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" 'policy.obs_keys=[tokens]' policy.state_in_prompt=true

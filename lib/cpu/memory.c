@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include "base/mem.h"
+#include "base/smaller.h"
 #include "cpu/program.h"
+#include "ranks/ranks.h"
 
 enum {
     TILE_MAX = 64,
@@ -87,6 +89,26 @@ static size_t touched(const struct mf_listing *l, size_t samples)
     return (count * q.size < l->tile ? count * q.size : l->tile) * sizeof(float);
 }
 
+/* Of the lanes, those with a tile; of several ranks the own ones, and the columns that others send. Sums: the own. */
+static double gradients(const struct mf_program *p, size_t tiles)
+{
+    const int n = mf_ranks_count(p->l->ranks), me = mf_ranks_me(p->l->ranks);
+    const size_t first = mf_cpu_first_column(p, me), end = me + 1 < n ? mf_cpu_first_column(p, me + 1) : p->lane;
+    const size_t lanes =
+        mf_smaller((size_t)mf_cpu_first_lane(p, me + 1), tiles) - mf_smaller((size_t)mf_cpu_first_lane(p, me), tiles);
+    struct mf_subtrees s;
+    double floats = (double)(end - first);
+    mf_cpu_divide(p, tiles, &s);
+    const size_t others = s.row[n] - (s.row[me + 1] - s.row[me]);
+    for (size_t at = 0, to; at < p->lane; at = to) {
+        to = mf_smaller(at + MF_SLICE, p->lane);
+        if (p->written[at / MF_SLICE])
+            floats += (double)(lanes * (to - at) + others * (mf_between(end, at, to) - mf_between(first, at, to)));
+    }
+    free(s.row);
+    return floats * sizeof(float);
+}
+
 /* Pages that are never touched take no memory: in a small run, most of a tile's, and the lanes without a tile. */
 void mf_cpu_memory(const struct mf_program *p, size_t n, struct mf_memory *to)
 {
@@ -97,10 +119,6 @@ void mf_cpu_memory(const struct mf_program *p, size_t n, struct mf_memory *to)
         (double)((tiles < T ? tiles : T) * (touched(l, tile) + work) + l->shared * sizeof(float));
     size_t helpers = mf_program_together(p, n) ? T - 1 : l->backward && tiles < T ? T - tiles : 0; /* their scratch */
     to->of[MF_MEMORY_ACTIVATIONS] += (double)(helpers * work);
-    for (size_t at = 0; l->backward && at < p->lane; at += MF_SLICE) {
-        size_t floats = p->lane - at < MF_SLICE ? p->lane - at : MF_SLICE, lanes = (size_t)l->lanes;
-        lanes = !p->written[at / MF_SLICE] ? 0 : tiles < lanes ? tiles : lanes;
-        to->of[MF_MEMORY_GRADIENTS] += (double)((lanes + 1) * floats * sizeof(float));
-    }
+    to->of[MF_MEMORY_GRADIENTS] += l->backward ? gradients(p, tiles) : 0;
     to->of[MF_MEMORY_WEIGHTS] += (double)((p->pack_size + p->copy_size) * sizeof(float));
 }

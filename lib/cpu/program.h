@@ -90,6 +90,11 @@ struct mf_cpu_run { /* a job under way */
     struct mf_fetch veto;
 };
 
+struct mf_subtrees {                                 /* in order */
+    size_t *row;                                     /* (ranks + 1) */
+    size_t first[MF_LANES_MAX], lanes[MF_LANES_MAX]; /* the first lane of each, and how many */
+};
+
 static inline size_t mf_value_floats(const struct mf_value_at *v)
 {
     return (size_t)v->rows * (size_t)v->cols;
@@ -127,9 +132,9 @@ bool mf_program_together(const struct mf_program *p, size_t n); /* workers divid
 /* Of lanes, and of their columns, rank k has those from [k] to before [k + 1]. */
 int mf_cpu_first_lane(const struct mf_program *p, int rank);
 size_t mf_cpu_first_column(const struct mf_program *p, int rank);
-/* Each rank's lanes as subtrees, rank k's in the rows from row[k] to before the next rank's; lanes: of each row.
- * Returns the number of rows. */
-size_t mf_cpu_divide(const struct mf_program *p, size_t tiles, size_t *row, size_t *lanes);
+/* The lanes of a run of so many tiles as subtrees of their sum, those of rank k from row[k] to before row[k + 1]; the
+ * caller frees row. */
+void mf_cpu_divide(const struct mf_program *p, size_t tiles, struct mf_subtrees *s);
 /* Sums the lanes into p->sum, of several ranks the own columns before a step, and gives each the fetches of the others.
  * MF_EIO, MF_ENOMEM. */
 int mf_cpu_sum(struct mf_cpu_run *r, struct mf_err *err);

@@ -15,7 +15,7 @@
 
 enum { DEPTH = 8 }; /* 2^(DEPTH - 1) is at least MF_LANES_MAX */
 
-struct rows { /* of p->lanes: subtrees, in order */
+struct rows { /* of p->lanes: subtrees, in order, each where its first lane is */
     size_t n;
     const size_t *lanes; /* of each; NULL: 1 */
 };
@@ -24,7 +24,6 @@ struct extent { /* columns of the lanes, in whole strips */
     const struct mf_cpu_run *r;
     struct rows rows;
     size_t first, end;
-    float *to; /* the first of rows that are written */
 };
 
 int mf_cpu_first_lane(const struct mf_program *p, int rank)
@@ -54,8 +53,10 @@ static void add_strip(const float *row, size_t stride, struct rows rows, float *
     size_t size[DEPTH];
     int top = 0;
     for (size_t i = 0; i < rows.n; i++) {
-        memcpy(sum[top], row + i * stride, sizeof *sum);
-        size[top++] = rows.lanes ? rows.lanes[i] : 1;
+        const size_t lanes = rows.lanes ? rows.lanes[i] : 1;
+        memcpy(sum[top], row, sizeof *sum);
+        row += lanes * stride;
+        size[top++] = lanes;
         for (; top > 1 && (size[top - 2] == size[top - 1] || i + 1 == rows.n); top--) {
             for (size_t j = 0; j < MF_STRIP; j++)
                 sum[top - 2][j] += sum[top - 1][j];
@@ -86,48 +87,50 @@ static void sum_slice(void *arg, int i)
     size_t at, end = slice_of(x, i, &at);
     const struct rows rows = p->written[at / MF_SLICE] ? x->rows : (struct rows){0};
     for (; at < end; at += MF_STRIP)
-        add_strip(p->lanes + at, p->lane, rows, x->to + at);
+        add_strip(p->lanes + at, p->lane, rows, p->sum + at);
 }
 
 /* In whole strips: what is summed beside these columns is of no use, and does no harm. */
 static void sum_columns(const struct mf_cpu_run *r, struct rows rows, size_t first, size_t end)
 {
-    struct extent x = {r, rows, first / MF_STRIP * MF_STRIP, (end + MF_STRIP - 1) / MF_STRIP * MF_STRIP, r->p->sum};
+    struct extent x = {r, rows, first / MF_STRIP * MF_STRIP, (end + MF_STRIP - 1) / MF_STRIP * MF_STRIP};
     if (first < end)
         each_slice(&x, sum_slice);
 }
 
 /* ---- with other ranks ---- */
 
-size_t mf_cpu_divide(const struct mf_program *p, size_t tiles, size_t *row, size_t *lanes)
+void mf_cpu_divide(const struct mf_program *p, size_t tiles, struct mf_subtrees *s)
 {
+    const int n = mf_ranks_count(p->l->ranks);
     size_t rows = 0;
-    for (int k = 0; k < mf_ranks_count(p->l->ranks); k++) {
+    s->row = mf_xcalloc((size_t)n + 1, sizeof *s->row);
+    for (int k = 0; k < n; k++) {
         size_t lane = mf_smaller((size_t)mf_cpu_first_lane(p, k), tiles);
         const size_t end = mf_smaller((size_t)mf_cpu_first_lane(p, k + 1), tiles);
-        row[k] = rows;
-        for (; lane < end; lane += lanes[rows++])
-            lanes[rows] = subtree(lane, end);
+        for (; lane < end; lane += s->lanes[rows++]) {
+            s->first[rows] = lane;
+            s->lanes[rows] = subtree(lane, end);
+        }
+        s->row[k + 1] = rows;
     }
-    return rows;
 }
 
-/* Sums this rank's subtrees to their rows, x->rows, none of which is behind the first of its lanes. */
+/* Sums this rank's subtrees, x->rows, to the first lane of each. */
 static void fold_slice(void *arg, int i)
 {
     const struct extent *x = arg;
     const struct mf_program *p = x->r->p;
     size_t at, end = slice_of(x, i, &at);
     for (; at < end; at += MF_STRIP) {
-        const float *lane = p->lanes + (size_t)x->r->first_lane * p->lane + at;
-        float *to = x->to + at;
-        for (size_t k = 0; k < x->rows.n; lane += x->rows.lanes[k++] * p->lane, to += p->lane)
-            add_strip(lane, p->lane, (struct rows){.n = x->rows.lanes[k]}, to);
+        float *lane = p->lanes + (size_t)x->r->first_lane * p->lane + at;
+        for (size_t k = 0; k < x->rows.n; lane += x->rows.lanes[k++] * p->lane)
+            add_strip(lane, p->lane, (struct rows){.n = x->rows.lanes[k]}, lane);
     }
 }
 
 /* The columns from first to before end, slices to which tiles write: each rank gets those of its segment. */
-static int exchange(const struct mf_cpu_run *r, const size_t *row, const size_t *lanes, size_t first, size_t end,
+static int exchange(const struct mf_cpu_run *r, const struct mf_subtrees *s, size_t first, size_t end,
                     struct mf_err *err)
 {
     const struct mf_program *p = r->p;
@@ -135,9 +138,9 @@ static int exchange(const struct mf_cpu_run *r, const size_t *row, const size_t 
     size_t *column = mf_xcalloc((size_t)n + 1, sizeof *column);
     for (int k = 0; k <= n; k++)
         column[k] = mf_between(mf_cpu_first_column(p, k), first, end);
-    struct extent mine = {r, {row[me + 1] - row[me], lanes + row[me]}, first, end, p->lanes + row[me] * p->lane};
+    struct extent mine = {r, {s->row[me + 1] - s->row[me], s->lanes + s->row[me]}, first, end};
     each_slice(&mine, fold_slice);
-    int rc = mf_ranks_exchange(p->l->ranks, p->lanes, p->lane, row, column, err);
+    int rc = mf_ranks_exchange(p->l->ranks, p->lanes, p->lane, s->row, s->first, column, err);
     free(column);
     return rc;
 }
@@ -158,21 +161,21 @@ static int sum_together(const struct mf_cpu_run *r, struct mf_err *err)
 {
     const struct mf_program *p = r->p;
     const int n = mf_ranks_count(p->l->ranks), me = mf_ranks_me(p->l->ranks);
-    size_t *row = mf_xcalloc((size_t)n + 1, sizeof *row), lanes[MF_LANES_MAX];
-    row[n] = mf_cpu_divide(p, r->tiles, row, lanes);
+    struct mf_subtrees s;
     int rc = 0;
+    mf_cpu_divide(p, r->tiles, &s);
     for (size_t first = 0, end; rc == 0 && first < p->lane; first = end) {
         const bool written = p->written[first / MF_SLICE];
         for (end = first; end < p->lane && p->written[end / MF_SLICE] == written; end += MF_SLICE)
             ;
         end = mf_smaller(end, p->lane);
-        rc = written ? exchange(r, row, lanes, first, end, err) : 0;
+        rc = written ? exchange(r, &s, first, end, err) : 0;
     }
     if (rc == 0) {
-        sum_columns(r, (struct rows){row[n], lanes}, mf_cpu_first_column(p, me), mf_cpu_first_column(p, me + 1));
+        sum_columns(r, (struct rows){s.row[n], s.lanes}, mf_cpu_first_column(p, me), mf_cpu_first_column(p, me + 1));
         rc = gather(p, r->step, err);
     }
-    free(row);
+    free(s.row);
     return rc;
 }
 

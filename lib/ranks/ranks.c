@@ -199,8 +199,8 @@ int mf_ranks_collect(struct mf_ranks *r, void *array, size_t item, const size_t 
     return rc ? rc : wait_all(r, r->me ? FOR_RANK_0 : FOR_OTHERS, err);
 }
 
-int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *column,
-                      struct mf_err *err)
+int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *at,
+                      const size_t *column, struct mf_err *err)
 {
     int rc = 0;
     if (!r)
@@ -209,13 +209,13 @@ int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const si
     for (int d = 1; d < r->n; d++) {
         const int from = (me + r->n - d) % r->n;
         for (size_t i = row[from]; rc == 0 && i < row[from + 1]; i++)
-            rc = begin_receive(r, from, matrix + i * stride + column[me],
+            rc = begin_receive(r, from, matrix + at[i] * stride + column[me],
                                (column[me + 1] - column[me]) * sizeof *matrix, err);
     }
     for (int d = 1; d < r->n; d++) {
         const int to = (me + d) % r->n;
         for (size_t i = row[me]; rc == 0 && i < row[me + 1]; i++)
-            rc = begin_send(r, to, matrix + i * stride + column[to], (column[to + 1] - column[to]) * sizeof *matrix,
+            rc = begin_send(r, to, matrix + at[i] * stride + column[to], (column[to + 1] - column[to]) * sizeof *matrix,
                             err);
     }
     return rc ? rc : wait_all(r, FOR_DATA, err);

@@ -57,10 +57,10 @@ int mf_ranks_await(struct mf_ranks *r, struct mf_err *err);
 int mf_ranks_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
 /* The same, to rank 0 alone. The others wait without limit, since rank 0 writes. */
 int mf_ranks_collect(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
-/* Of a matrix with `stride` floats from row to row, rank k has the rows [row[k], row[k + 1]); now it has the columns
- * [column[k], column[k + 1]) of all rows. */
-int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *column,
-                      struct mf_err *err);
+/* Of a matrix with `stride` floats from row to row, rank k has the rows at[i] for i in [row[k], row[k + 1]); now it has
+ * the columns [column[k], column[k + 1]) of all such rows. */
+int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *at,
+                      const size_t *column, struct mf_err *err);
 /* MF_EDEVICE in a rank whose bytes are not rank 0's; `what` names them in the error. */
 int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char *what, struct mf_err *err);
 

@@ -38,7 +38,7 @@ static void add(float *restrict to, const float *restrict from, size_t n)
 static void exchange(struct bench *b)
 {
     struct mf_err err;
-    int rc = mf_ranks_exchange(b->ranks, b->rows, b->floats, b->row, b->column, &err);
+    int rc = mf_ranks_exchange(b->ranks, b->rows, b->floats, b->row, b->row, b->column, &err);
     const size_t first = b->column[b->me], n = b->column[b->me + 1] - first;
     memcpy(b->sum + first, b->rows + first, n * sizeof *b->sum);
     for (int k = 1; k < b->n; k++)

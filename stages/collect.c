@@ -29,7 +29,7 @@ struct collect {
     struct mf_env_opts env_opts;
     const char *checkpoint, *address, *src, *device;
     int64_t seed, max_steps, threads, num_envs, steps, total, slices, group, max_lag, episodes, shift;
-    int who, reward_scale, precision;
+    int who, reward_scale, precision, weights;
     bool freeze_encoder;
     double timeout, gamma, expert_error;
     struct mf_names obs_keys;
@@ -72,6 +72,7 @@ static const struct mf_bind binds[] = {
     {"advantage.gamma", offsetof(struct collect, gamma)},
     {"run.seed", offsetof(struct collect, seed)},
     {"policy.checkpoint", offsetof(struct collect, checkpoint)},
+    {"policy.weights", offsetof(struct collect, weights)},
     {"policy.obs_keys", offsetof(struct collect, obs_keys)},
     {"device", offsetof(struct collect, device)},
     {"precision", offsetof(struct collect, precision)},
@@ -159,10 +160,24 @@ static int check_rewards(const struct collect *c, const struct mf_policy_spec *s
                       "with policy.steer=sac set collect.reward_scale=none, and sac.reward_shift");
 }
 
+/* An outline becomes a policy: of a resumed run that of its newest checkpoint; of a new one the learner sends all but
+ * the frozen parameters that the initial checkpoint has. */
+static int load(struct collect *c, enum mf_weights which, struct mf_err *err)
+{
+    struct mf_policy *p = &c->policy;
+    int rc = mf_params_alloc(&p->params, err);
+    if (rc == 0 && (c->resumes || *p->frozen))
+        rc = mf_loaded_policy(c->start, p, which, err);
+    if (!c->resumes)
+        p->version = p->iter = p->global_step = 0;
+    return rc;
+}
+
 /* The policy's spec: that of the checkpoint, if any, overridden by the given words. */
 static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     const struct mf_loaded *l = c->start;
+    const enum mf_weights which = c->resumes ? MF_WEIGHTS_RAW : (enum mf_weights)c->weights;
     struct mf_policy_spec spec;
     int rc = mf_policy_spec_in(&spec, c->env, &c->env_opts, l, &c->obs_keys, mf_run_conf(run), err);
     if (rc)
@@ -179,9 +194,10 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)))
         return rc;
     mf_engine_log(c->engine);
-    if ((rc = mf_actor_memory(c->engine, &spec, &o, MF_SLICE_BYTES, &m, err)) || (rc = mf_memory_say(&m, NULL, err)) ||
-        (rc = mf_policy_init(&c->policy, &spec, err)) ||
-        (c->resumes && (rc = mf_loaded_policy(l, &c->policy, MF_WEIGHTS_RAW, err))))
+    if ((rc = mf_loaded_outline(l, &c->policy, &spec, mf_policy_frozen(&spec, c->freeze_encoder),
+                                mf_engine_in_host(c->engine), which, err)) ||
+        (rc = mf_actor_memory(c->engine, &c->policy, &o, MF_SLICE_BYTES, &m, err)) ||
+        (rc = mf_memory_say(&m, NULL, err)) || (rc = load(c, which, err)))
         return rc;
     c->iter = c->policy.iter;
     mf_checkpoint_close(c->start);
@@ -220,6 +236,8 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
     free(tasks);
     if (c->sampler)
         mf_policy_spec_to_head(&c->policy.spec, head);
+    if (*c->policy.frozen)
+        mf_frame_set_str(head, "policy.frozen", c->policy.frozen);
     if (c->actor.encoding >= 0)
         mf_frame_set_bool(head, "encoded", true);
     int rc = mf_emit(run, head, err);

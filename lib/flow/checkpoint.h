@@ -66,7 +66,8 @@ int mf_loaded_states(const struct mf_loaded *l, const struct mf_state **states);
 int mf_loaded_policy(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which, struct mf_err *err);
 /* An outline of a policy with frozen groups, for mf_params_alloc and mf_loaded_policy; l NULL: for fresh weights.
  * in_place: frozen matrices that the file has as bf16 are used where they are, in its mapped file, for devices that
- * compute in the host's memory. */
+ * compute in the host's memory. p->frozen becomes the digest of the frozen parameters in the file: of
+ * their names and first and last numbers, whatever their type. */
 int mf_loaded_outline(const struct mf_loaded *l, struct mf_policy *p, const struct mf_policy_spec *spec,
                       unsigned frozen, bool in_place, enum mf_weights which, struct mf_err *err);
 /* Does mf_loaded_policy load the EMA? */

@@ -156,6 +156,29 @@ static int keep(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights 
     return rc;
 }
 
+enum { SAMPLE = 1024 }; /* numbers */
+
+static void digest_frozen(const struct mf_loaded *l, struct mf_policy *p, enum mf_weights which)
+{
+    const struct mf_params *ps = &p->params;
+    const bool ema = mf_loaded_uses_ema(l, ps, which);
+    uint64_t h = 0;
+    for (int i = 0; i < ps->n; i++) {
+        const struct mf_param *q = &ps->p[i];
+        const struct mf_array *a = tensor_of(l, ema && averaged(l, q) ? "ema/" : "", q, "", NULL);
+        float some[2 * SAMPLE];
+        if (!a || !(ps->frozen >> q->group & 1))
+            continue;
+        const size_t n = a->count < SAMPLE ? a->count : SAMPLE;
+        numbers(a, 0, n, some);
+        numbers(a, a->count - n, n, some + n);
+        h = (h ^ mf_text_hash(q->name)) * 0x100000001b3;
+        h = (h ^ mf_bytes_hash(some, 2 * n * sizeof *some)) * 0x100000001b3;
+    }
+    if (h)
+        snprintf(p->frozen, sizeof p->frozen, "%016jx", (uintmax_t)h);
+}
+
 int mf_loaded_outline(const struct mf_loaded *l, struct mf_policy *p, const struct mf_policy_spec *spec,
                       unsigned frozen, bool in_place, enum mf_weights which, struct mf_err *err)
 {
@@ -163,7 +186,10 @@ int mf_loaded_outline(const struct mf_loaded *l, struct mf_policy *p, const stru
     if (rc)
         return rc;
     mf_params_freeze(&p->params, frozen);
-    if (l && in_place && frozen && (rc = keep(l, p, which, err)))
+    if (!l || !frozen)
+        return 0;
+    digest_frozen(l, p, which);
+    if (in_place && (rc = keep(l, p, which, err)))
         mf_policy_release(p);
     return rc;
 }
@@ -209,7 +235,13 @@ static int check_weights(const struct mf_loaded *l, const struct mf_params *ps, 
     for (int i = 0; i < ps->n; i++) {
         const char *before = ema && averaged(l, &ps->p[i]) ? "ema/" : "";
         const struct mf_array *a = tensor_of(l, before, &ps->p[i], "", NULL);
+        struct mf_array same;
         double value;
+        if (a && ps->p[i].bf16) { /* by find_other: the pages of one mapping are read, not of two */
+            same = *a;
+            same.data = (void *)(uintptr_t)ps->p[i].bf16;
+            a = &same;
+        }
         const size_t bad = a ? find_bad(a, -INFINITY, &value) : 0;
         if (a && bad < a->count)
             return mf_err_set(err, MF_EFORMAT, "%s: number %zu of %s%s is %g", l->path, bad, before, ps->p[i].name,

@@ -12,18 +12,21 @@
 enum { PART_MAX = 64 << 20 };                      /* bytes of tensors */
 static const int64_t COUNT_MAX = (int64_t)1 << 53; /* largest valid count: later ones stay exact */
 
-/* Every parameter and the normaliser. */
-static int tensors_of(const struct mf_policy *p, struct mf_array **list)
+/* Every parameter, unless it leaves out the frozen ones, and the normaliser. */
+static int tensors_of(const struct mf_policy *p, bool leaves, struct mf_array **list)
 {
     const struct mf_params *ps = &p->params;
     struct mf_norm_part norm[4];
     struct mf_array *a = *list = mf_xcalloc((size_t)ps->n + 4, sizeof *a);
-    for (int i = 0; i < ps->n; i++, a++) {
+    for (int i = 0; i < ps->n; i++) {
         const struct mf_param *q = &ps->p[i];
+        if (leaves && (ps->frozen >> q->group & 1))
+            continue;
         memcpy(a->name, q->name, sizeof a->name);
         a->rank = mf_param_shape(q, a->dim);
         a->dtype = q->bf16 ? MF_BFLOAT : MF_F32;
-        a->data = q->bf16 ? (void *)(uintptr_t)q->bf16 : ps->value + q->at;
+        a->data = q->bf16 ? (void *)(uintptr_t)q->bf16 : ps->value ? ps->value + q->at : NULL;
+        a++;
     }
     mf_norm_parts(p, norm);
     for (int i = 0; i < 4; i++, a++) {
@@ -32,7 +35,7 @@ static int tensors_of(const struct mf_policy *p, struct mf_array **list)
         a->dim[0] = (size_t)norm[i].n;
         a->data = norm[i].value;
     }
-    int n = ps->n + 4;
+    int n = (int)(a - *list);
     for (int i = 0; i < n; i++) {
         a = &(*list)[i];
         a->bytes = sizeof(float);
@@ -70,8 +73,8 @@ static void floats_of(const struct mf_array *a, size_t first, size_t n, float *t
         memcpy(to, from, n * sizeof *to);
 }
 
-static int make_part(const struct mf_policy *p, const struct mf_array *list, int from, int to, int k, int of,
-                     struct mf_frame **out, struct mf_err *err)
+static int make_part(const struct mf_policy *p, bool leaves, const struct mf_array *list, int from, int to, int k,
+                     int of, struct mf_frame **out, struct mf_err *err)
 {
     struct mf_frame *f = *out = mf_frame_new(MF_POLICY);
     mf_frame_set_int(f, "version", p->version);
@@ -80,6 +83,8 @@ static int make_part(const struct mf_policy *p, const struct mf_array *list, int
     mf_frame_set_num(f, "noise.low", p->noise_low);
     mf_frame_set_num(f, "noise.high", p->noise_high);
     mf_frame_set_ints(f, "part", (int64_t[]){k, of}, 2);
+    if (leaves)
+        mf_frame_set_str(f, "frozen", p->frozen);
     for (int i = from; i < to; i++) {
         void *data;
         int rc = mf_frame_add(f, list[i].name, MF_F32, list[i].rank, list[i].dim, &data, err);
@@ -90,16 +95,16 @@ static int make_part(const struct mf_policy *p, const struct mf_array *list, int
     return 0;
 }
 
-int mf_policy_encode(const struct mf_policy *p, void ***parts, size_t **sizes, int *n, struct mf_err *err)
+int mf_policy_encode(const struct mf_policy *p, bool leaves, void ***parts, size_t **sizes, int *n, struct mf_err *err)
 {
     struct mf_array *list;
-    int total = tensors_of(p, &list), of = count_parts(list, total), from = 0, rc = 0;
+    int total = tensors_of(p, leaves, &list), of = count_parts(list, total), from = 0, rc = 0;
     void **data = mf_xcalloc((size_t)of, sizeof *data);
     size_t *size = mf_xcalloc((size_t)of, sizeof *size);
     for (int k = 0; k < of && !rc; k++) {
         struct mf_frame *f;
         int to = part_end(list, total, from);
-        if (!(rc = make_part(p, list, from, to, k, of, &f, err)))
+        if (!(rc = make_part(p, leaves, list, from, to, k, of, &f, err)))
             rc = mf_frame_encode(f, &data[k], &size[k], err);
         mf_frame_free(f);
         from = to;
@@ -115,6 +120,16 @@ int mf_policy_encode(const struct mf_policy *p, void ***parts, size_t **sizes, i
     return 0;
 }
 
+size_t mf_policy_sent(const struct mf_policy *p, bool leaves)
+{
+    struct mf_array *list;
+    size_t bytes = 0;
+    for (int i = 0, n = tensors_of(p, leaves, &list); i < n; i++)
+        bytes += list[i].bytes;
+    free(list);
+    return bytes;
+}
+
 void mf_policy_drop(void **parts, size_t *sizes, int n)
 {
     for (int k = 0; k < n; k++)
@@ -123,7 +138,7 @@ void mf_policy_drop(void **parts, size_t *sizes, int n)
     free(sizes);
 }
 
-static int take_tensor(const struct mf_array *want, const struct mf_frame *part, struct mf_err *err)
+static int check_tensor(const struct mf_array *want, const struct mf_frame *part, struct mf_err *err)
 {
     const struct mf_array *got = mf_frame_find(part, want->name);
     if (!got)
@@ -134,6 +149,45 @@ static int take_tensor(const struct mf_array *want, const struct mf_frame *part,
         return mf_err_set(err, MF_EFORMAT, "a frame of the policy has %s in another shape than (%zu, %zu)", want->name,
                           want->dim[0], want->dim[1]);
     return 0;
+}
+
+/* What stays in its file is compared. */
+static int take_tensor(const struct mf_policy *p, const struct mf_array *to, const struct mf_array *got,
+                       struct mf_err *err)
+{
+    float some[1024];
+    const size_t all = to->bytes / sizeof *some;
+    if (to->dtype == MF_F32) {
+        memcpy(to->data, got->data, to->bytes);
+        return 0;
+    }
+    for (size_t at = 0, n; at < all; at += n) {
+        n = all - at < 1024 ? all - at : 1024;
+        floats_of(to, at, n, some);
+        if (memcmp(some, (const float *)got->data + at, n * sizeof *some) != 0)
+            return mf_err_set(err, MF_EUSAGE,
+                              "the learner has another %s than %s, which is used frozen: give both programs the same "
+                              "policy.checkpoint and training.freeze_encoder",
+                              to->name, mf_loaded_path(p->base));
+    }
+    return 0;
+}
+
+/* Does this part leave out the frozen parameters? MF_EUSAGE: the policy has none of that digest. */
+static int read_leaves(const struct mf_policy *p, const struct mf_frame *part, bool *leaves, struct mf_err *err)
+{
+    const char *frozen;
+    *leaves = mf_frame_has(part, "frozen");
+    if (!*leaves)
+        return 0;
+    if (mf_frame_get_str(part, "frozen", &frozen, err))
+        return err->code;
+    if (*p->frozen && !strcmp(frozen, p->frozen))
+        return 0;
+    return mf_err_set(err, MF_EUSAGE,
+                      "the learner leaves out the frozen parameters of digest %.16s, as its first collector has them, "
+                      "and %s%s: give all collectors the same policy.checkpoint and training.freeze_encoder",
+                      frozen, *p->frozen ? "those here are " : "there are none here", p->frozen);
 }
 
 int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struct mf_err *err)
@@ -153,7 +207,11 @@ int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struc
                               (intmax_t)count[i]);
     if (!(low >= 0 && high >= 0 && isfinite(low) && isfinite(high)))
         return mf_err_set(err, MF_EFORMAT, "a frame of the policy has noise from %g to %g", low, high);
-    int total = tensors_of(p, &list), mine = count_parts(list, total), from = 0, rc = 0;
+    bool leaves;
+    int rc = read_leaves(p, part, &leaves, err);
+    if (rc)
+        return rc;
+    int total = tensors_of(p, leaves, &list), mine = count_parts(list, total), from = 0;
     if (of != mine || k < 0 || k >= of)
         rc = mf_err_set(err, MF_EFORMAT, "part %jd of %jd is none of the %d parts of this policy", (intmax_t)k,
                         (intmax_t)of, mine);
@@ -164,9 +222,9 @@ int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struc
         rc = mf_err_set(err, MF_EFORMAT, "a frame of the policy has %d tensors where this policy has %d",
                         mf_frame_arrays(part), to - from);
     for (int i = from; i < to && !rc; i++)
-        rc = take_tensor(&list[i], part, err);
+        rc = check_tensor(&list[i], part, err);
     for (int i = from; i < to && !rc; i++)
-        memcpy(list[i].data, mf_frame_find(part, list[i].name)->data, list[i].bytes);
+        rc = take_tensor(p, &list[i], mf_frame_find(part, list[i].name), err);
     free(list);
     if (rc)
         return rc;
@@ -182,17 +240,17 @@ int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struc
 
 int mf_policy_decode(struct mf_policy *p, const void *const *parts, const size_t *sizes, int n, struct mf_err *err)
 {
-    struct mf_array *list;
-    const int total = tensors_of(p, &list), mine = count_parts(list, total);
-    free(list);
-    if (n != mine)
-        return mf_err_set(err, MF_EFORMAT, "the received policy has %d parts, and this one has %d", n, mine);
+    if (n < 1)
+        return mf_err_set(err, MF_EFORMAT, "the received policy has no parts");
     for (int k = 0; k < n; k++) {
         struct mf_frame *f;
+        int64_t of;
         int rc = mf_frame_decode(&f, parts[k], sizes[k], err);
         if (rc)
             return rc;
         rc = mf_policy_from_frame(p, f, err);
+        if (rc == 0 && (rc = mf_frame_get_int(f, "part.1", &of, err)) == 0 && of != n)
+            rc = mf_err_set(err, MF_EFORMAT, "the received policy has %d parts of %jd", n, (intmax_t)of);
         mf_frame_free(f);
         if (rc)
             return rc;
@@ -250,7 +308,7 @@ static uint64_t digest_of(struct mf_array *list, int n)
 void mf_policy_digest(const struct mf_policy *p, char hex[17])
 {
     struct mf_array *list;
-    int n = tensors_of(p, &list);
+    int n = tensors_of(p, false, &list);
     uint64_t h = mixed(digest_of(list, n), (double[]){p->noise_low, p->noise_high}, 2 * sizeof(double));
     free(list);
     snprintf(hex, 17, "%016jx", (uintmax_t)h);
@@ -259,7 +317,7 @@ void mf_policy_digest(const struct mf_policy *p, char hex[17])
 void mf_policy_encoder_digest(const struct mf_policy *p, char hex[17])
 {
     struct mf_array *list;
-    int n = tensors_of(p, &list), kept = 0;
+    int n = tensors_of(p, false, &list), kept = 0;
     for (int i = 0; i < n; i++)
         if (i >= p->params.n || p->params.p[i].group == MF_GROUP_ENCODER) /* after the parameters: the normaliser */
             list[kept++] = list[i];

@@ -16,6 +16,7 @@ struct mf_policy {
     float *action_scale, *action_offset; /* (action_dim) */
     bool has_normalizer;
     struct mf_loaded *base;             /* owned: a file in which some frozen parameters are; NULL: none */
+    char frozen[17];                    /* digest of those of its checkpoint (mf_loaded_outline); "": none */
     int64_t version, iter, global_step; /* of the weights; rounds consumed; control steps so far */
     double noise_low, noise_high;       /* current: flow_noise's bounds of sigma, or the level of sde and cps in both */
 };

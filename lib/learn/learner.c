@@ -52,7 +52,7 @@ static int publish(struct mf_learner *q, struct mf_err *err)
         return 0;
     for (int i = 0; rc == 0 && i < t->n_states; i++)
         rc = mf_edge_give_state(q->edge, t->states[i].src, t->states[i].bytes, t->states[i].size, err);
-    if (rc || (rc = mf_policy_encode(&t->policy, &part, &size, &n, err)))
+    if (rc || (rc = mf_policy_encode(&t->policy, t->spares, &part, &size, &n, err)))
         return rc;
     rc = mf_edge_publish(q->edge, t->policy.version, n, (const void *const *)part, size, err);
     mf_policy_drop(part, size, n);
@@ -91,12 +91,12 @@ static int inherit(const struct mf_run *run, struct mf_learner *q, struct mf_err
                {"training.num_steps_per_rollout", "steps", &q->steps}};
     const struct {
         const char *field, **to;
-    } text[] = {{"spec.env", &q->from.env}, {"checkpoint", &q->from.checkpoint}};
+    } text[] = {{"spec.env", &q->from.env}, {"checkpoint", &q->from.checkpoint}, {"policy.frozen", &q->opts.frozen}};
     int rc = 0;
     for (int i = 0; i < 4 && rc == 0; i++)
         if (!mf_conf_was_set(mf_run_conf(run), row[i].key) && mf_frame_has(q->head, row[i].field))
             rc = mf_frame_get_int(q->head, row[i].field, row[i].to, err);
-    for (int i = 0; i < 2 && rc == 0; i++)
+    for (int i = 0; i < 3 && rc == 0; i++)
         if (mf_frame_has(q->head, text[i].field))
             rc = mf_frame_get_str(q->head, text[i].field, text[i].to, err);
     return rc ? rc : mf_policy_head_encoded(q->head, mf_run_conf(run), &q->opts.encoded, err);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/stop.h"
 #include "base/text.h"
+#include "flow/frames.h"
 #include "flow/sampler.h"
 #include "env/window.h"
 
@@ -79,25 +80,24 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
     return mf_columns_alloc(&a->columns, err);
 }
 
-int mf_actor_memory(struct mf_engine *e, const struct mf_policy_spec *spec, const struct mf_actor_opts *opts,
-                    size_t slice, struct mf_memory *to, struct mf_err *err)
+int mf_actor_memory(struct mf_engine *e, struct mf_policy *outline, const struct mf_actor_opts *opts, size_t slice,
+                    struct mf_memory *to, struct mf_err *err)
 {
     const double part = 64 << 20; /* bytes of a frame of the policy, at most */
-    struct mf_policy p = {0};
     struct mf_sampler *sampler = NULL;
-    struct mf_actor a = {.opts = *opts, .policy = &p};
-    int rc = mf_policy_outline(&p, spec, err) || mf_sampler_new(&sampler, e, &p, false, err) ? err->code : 0;
+    struct mf_actor a = {.opts = *opts, .policy = outline};
+    int rc = mf_sampler_new(&sampler, e, outline, false, err);
     if (rc == 0) {
-        shape(&a, &spec->obs, spec->action_dim);
+        shape(&a, &outline->spec.obs, outline->spec.action_dim);
         place(&a, &a.arena);
-        const double policy = (double)(p.params.size * sizeof(float)), round = (double)mf_columns_bytes(&a.columns);
+        const double policy = (double)mf_policy_sent(outline, *outline->frozen),
+                     round = (double)mf_columns_bytes(&a.columns);
         to->of[MF_MEMORY_SERVED] += policy + 2 * fmin(policy, part); /* the messages, and one decoded frame */
         to->of[MF_MEMORY_ROWS] += (double)a.arena.used + round + fmin(round, (double)slice);
-        mf_policy_memory(&p, to);
+        mf_policy_memory(outline, to);
         mf_sampler_memory(sampler, (size_t)a.N, to);
     }
     mf_sampler_free(sampler);
-    mf_policy_release(&p);
     return rc;
 }
 

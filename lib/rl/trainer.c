@@ -68,6 +68,7 @@ static int outline(struct mf_trainer *t, const struct mf_policy_spec *spec, cons
 {
     const unsigned frozen = mf_policy_frozen(spec, o->freeze_encoder);
     int rc = outline_of(&t->policy, spec, frozen, mf_engine_in_host(t->engine), o, err);
+    t->spares = rc == 0 && o->frozen && *o->frozen && !strcmp(o->frozen, t->policy.frozen);
     if (rc == 0 && o->encoded)
         t->policy.spec.net = mf_net_encoded(&t->policy.spec.net);
     return rc;
@@ -108,9 +109,7 @@ int mf_trainer_memory(const struct mf_policy_spec *spec, const struct mf_trainer
         rc = t.algorithm->memory(&t, opts, n, to, err);
     }
     /* The next version is encoded in frames of at most 64 MiB and copied into messages, after the rows are freed. */
-    double policy = 0;
-    for (int i = 0; i < t.policy.params.n; i++)
-        policy += 4 * (double)t.policy.params.p[i].rows * (double)t.policy.params.p[i].cols;
+    const double policy = rc ? 0 : (double)mf_policy_sent(&t.policy, t.spares);
     const double next = 2 * policy + fmin(policy, 64 << 20);
     if (!rc && served)
         to->of[MF_MEMORY_SERVED] += served * policy + fmax(0, next - to->of[MF_MEMORY_ROWS]);

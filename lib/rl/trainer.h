@@ -34,6 +34,7 @@ struct mf_trainer_opts {
     bool save_frozen;       /* in checkpoints, also where it stays in the file of another */
     const char *from;       /* the checkpoint that is loaded next, in whose file frozen bf16 stays; NULL: none */
     enum mf_weights which;  /* of it */
+    const char *frozen;     /* digest of the frozen parameters that collectors have (policy.h); NULL: none */
     bool encoded;           /* rollouts carry encodings (mf_net_encoded) */
     struct mf_ranks *ranks; /* that divide minibatches; NULL: alone */
 };
@@ -53,6 +54,7 @@ struct mf_trainer {
     char start[17];                /* digest of the policy that the run started from; "": unknown */
     struct mf_staleness stale;     /* of the rounds so far */
     bool leaves;                   /* as in struct mf_checkpoint */
+    bool spares;                   /* collectors have the frozen parameters, and get the others */
     bool from_ema;                 /* the EMA weights of a checkpoint were loaded */
 };
 

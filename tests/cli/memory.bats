@@ -44,6 +44,23 @@ train() {
         clone.dataset=demos.hdf5 run.dir=clone 2>bc.err >/dev/null && near bc
 }
 
+@test "pi0.5 whose language model stays bf16 in a file, which float copies of it alone would exceed" {
+    local blocks=(env=blocks policy.tokenizer="$ROOT/tests/fixtures/tokenizer.model" policy.prompt_length=20 env.image_size=28 "policy.obs_keys=[image,tokens]")
+    local sizes=(policy.network=pi05 policy.n_layer=2 policy.n_head=2 policy.n_emb=32 policy.head_dim=16 policy.mlp_dim=48 policy.expert_width=32
+        policy.expert_mlp=48 policy.encoder_width=16 policy.encoder_heads=2 policy.encoder_layers=1 policy.encoder_mlp=32)
+    mf-collect "${blocks[@]}" collect.actor=expert collect.episodes=2 2>err | mf-record demos.hdf5 >/dev/null 2>>err &&
+        mf-bc "${blocks[@]}" "${sizes[@]}" clone.dataset=demos.hdf5 clone.steps=1 clone.batch_size=2 run.dir=clone >/dev/null 2>>err &&
+        mf-ckpt export clone floats.safetensors 2>>err &&
+        "$ROOT/tests/tools/halve.py" floats.safetensors half.safetensors paligemma_with_expert.paligemma.lm_head.weight 2000 &&
+        mf-ckpt import half.safetensors start ckpt.keep_bf16=true normalizer=identity policy.encoder_heads=2 "${blocks[@]}" 2>>err || { cat err; return 1; }
+    local words=("${blocks[@]}" policy.checkpoint=start training.freeze_encoder=true training.save_frozen=false training.num_envs=4
+        training.num_steps_per_rollout=4 training.total_timesteps=60 training.batch_size=16) program
+    train "${words[@]}" && "$ROOT/tests/tools/peak.py" bc.peak mf-bc "${words[@]}" clone.dataset=demos.hdf5 clone.steps=2 clone.batch_size=8 run.dir=bc 2>bc.err >/dev/null || return 1
+    for program in collect ppo bc; do
+        near $program && awk '{ exit !($1 < 2000 * 416 * 32 * 4 / 1048576) }' $program.peak || return 1
+    done
+}
+
 @test "SAC: rounds, a replay buffer and minibatches of long observations" {
     local sac=(env=point policy.steer=sac policy.n_obs_steps=64 "policy.hidden=[16]" "policy.steer_hidden=[16]" "sac.critic_hidden=[16]" training.num_envs=100
         training.num_steps_per_rollout=100 training.total_timesteps=60000 sac.replay_decisions=10000 sac.warmup_decisions=9990 sac.updates=1e-4 sac.batch_size=20000)

@@ -352,7 +352,7 @@ static void frames(void)
     make(&p, 32, 1, &err);
     make(&q, 32, 2, &err);
     q.version = 0;
-    ok(mf_policy_encode(&p, &part, &size, &n, &err) == 0 && n == 1, "a small policy is one frame %s", err.text);
+    ok(mf_policy_encode(&p, false, &part, &size, &n, &err) == 0 && n == 1, "a small policy is one frame %s", err.text);
     struct mf_frame *came = NULL;
     ok(mf_frame_decode(&came, part[0], size[0], &err) == 0 && mf_policy_from_frame(&q, came, &err) == 0 &&
            same_bits(&p, &q),
@@ -393,7 +393,7 @@ static void parts(void)
     int n;
     make(&p, 3600, 1, &err); /* 2 x 52 MB in the residual block */
     make(&q, 3600, 2, &err);
-    ok(mf_policy_encode(&p, &part, &size, &n, &err) == 0 && n == 2, "a big one is two");
+    ok(mf_policy_encode(&p, false, &part, &size, &n, &err) == 0 && n == 2, "a big one is two");
     const void *turned[2] = {part[1], part[0]};
     ok(mf_policy_decode(&q, turned, (size_t[]){size[1], size[0]}, 2, &err) == 0 && same_bits(&p, &q),
        "which give the same bits in any order %s", err.text);

@@ -1,6 +1,6 @@
 /* Frozen groups of pi0.5: the expert's gradients are those of a run that trains all, to the bit, and the rest takes no
  * gradient, moment, average or step; a checkpoint says so, and resumes. Frozen bf16 of a file has no copy, and the bits
- * of one. */
+ * of one. A collector that has the frozen parameters gets the others. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +253,62 @@ static void trained_in_place(const char *path)
     learner_close(&there);
 }
 
+struct sent {
+    void **part;
+    size_t *size, bytes;
+    int n;
+};
+
+static struct sent sent(const struct mf_policy *p, bool leaves)
+{
+    struct sent s = {0};
+    must(mf_policy_encode(p, leaves, &s.part, &s.size, &s.n, &err), &err);
+    for (int i = 0; i < s.n; i++)
+        s.bytes += s.size[i];
+    return s;
+}
+
+static int received(struct mf_policy *p, const struct sent *s)
+{
+    return mf_policy_decode(p, (const void *const *)s->part, s->size, s->n, &err);
+}
+
+/* From a learner to a collector, which has the frozen parameters from the file. */
+static void sent_without(const char *path)
+{
+    struct mf_policy learner = load(engine, path, ENCODER, true), collector = load(engine, path, ENCODER, true),
+                     copied = load(engine, path, ENCODER, false), fresh = policy_of(ENCODER);
+    char one[17], two[17];
+    learner.version = 3;
+    for (size_t i = 0; i < learner.params.trained; i++)
+        learner.params.value[i] *= 1.5f;
+    mf_policy_digest(&learner, one);
+    const struct sent whole = sent(&learner, false), less = sent(&learner, true);
+    int rc = received(&collector, &less);
+    mf_policy_digest(&collector, two);
+    ok(rc == 0 && collector.version == 3 && !strcmp(one, two), "the trained parameters make it the learner's policy");
+    ok(less.bytes < whole.bytes / 2 && less.bytes > mf_policy_sent(&learner, true) &&
+           whole.bytes > mf_policy_sent(&learner, false),
+       "%zu bytes instead of %zu", less.bytes, whole.bytes);
+    rc = received(&copied, &less);
+    mf_policy_digest(&copied, two);
+    ok(rc == 0 && !strcmp(one, two) && !strcmp(copied.frozen, learner.frozen), "also one that has float copies");
+    ok(received(&collector, &whole) == 0, "all of them are the same");
+    ok(received(&fresh, &less) == MF_EUSAGE && strstr(err.text, "there are none here"), "%s", err.text);
+    mf_policy_drop(whole.part, whole.size, whole.n);
+    mf_policy_drop(less.part, less.size, less.n);
+
+    int matrix = 0;
+    while (!collector.params.p[matrix].bf16)
+        matrix++;
+    copied.params.value[copied.params.p[matrix].at] += 1;
+    const struct sent other = sent(&copied, false);
+    ok(received(&collector, &other) == MF_EUSAGE && strstr(err.text, "which is used frozen"), "%s", err.text);
+    mf_policy_drop(other.part, other.size, other.n);
+    mf_policy_release(&learner), mf_policy_release(&collector);
+    mf_policy_release(&copied), mf_policy_release(&fresh);
+}
+
 int main(void)
 {
     struct learner all, expert;
@@ -310,6 +366,7 @@ int main(void)
     in_place(ref, "ref", in_folder("half.safetensors"));
     mf_engine_close(ref);
     trained_in_place(in_folder("half.safetensors"));
+    sent_without(in_folder("half.safetensors"));
     unlink(in_folder("half.safetensors")), rmdir(folder);
     mf_policy_release(&before);
     learner_close(&all);

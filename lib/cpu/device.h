@@ -23,6 +23,6 @@ int mf_cpu_usage(const struct mf_dev *d, struct mf_device_usage *u);
     .take = mf_cpu_take, .give = mf_cpu_give, .put = mf_cpu_copy, .get = mf_cpu_copy, .copy = mf_cpu_copy,             \
     .hold = mf_cpu_hold, .let_go = mf_cpu_let_go, .samples = mf_cpu_samples, .compile = mf_cpu_compile,                \
     .forget = mf_cpu_forget, .memory = mf_cpu_memory, .set = mf_cpu_set, .start = mf_cpu_start,                        \
-    .finish = mf_cpu_finish, .grads = mf_cpu_grads
+    .finish = mf_cpu_finish, .grads = mf_cpu_grads, .ranks = mf_cpu_ranks
 
 #endif

@@ -129,6 +129,7 @@ size_t mf_program_tile(const struct mf_program *p, size_t n);   /* samples of a 
 bool mf_program_together(const struct mf_program *p, size_t n); /* workers divide the operations of n samples */
 
 /* sum.c */
+void mf_cpu_ranks(const struct mf_program *p, size_t n, int *of);
 /* Of lanes, and of their columns, rank k has those from [k] to before [k + 1]. */
 int mf_cpu_first_lane(const struct mf_program *p, int rank);
 size_t mf_cpu_first_column(const struct mf_program *p, int rank);

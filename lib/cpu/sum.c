@@ -179,13 +179,20 @@ static int sum_together(const struct mf_cpu_run *r, struct mf_err *err)
     return rc;
 }
 
-static int rank_of_tile(const struct mf_cpu_run *r, size_t tile)
+static int rank_of_tile(const struct mf_program *p, size_t tile)
 {
-    const int lane = (int)(tile % (size_t)r->p->l->lanes);
+    const int lane = (int)(tile % (size_t)p->l->lanes);
     int k = 0;
-    while (lane >= mf_cpu_first_lane(r->p, k + 1))
+    while (lane >= mf_cpu_first_lane(p, k + 1))
         k++;
     return k;
+}
+
+void mf_cpu_ranks(const struct mf_program *p, size_t n, int *of)
+{
+    const size_t tile = mf_program_tile(p, n);
+    for (size_t i = 0; i < n; i++)
+        of[i] = i % tile ? of[i - 1] : rank_of_tile(p, i / tile);
 }
 
 static int fetches(const struct mf_cpu_run *r)
@@ -210,7 +217,7 @@ static float *carry(const struct mf_cpu_run *r, size_t tile, float *packed, bool
 static float *carry_rank(const struct mf_cpu_run *r, int k, float *packed, bool out)
 {
     for (size_t tile = 0; tile < r->tiles; tile++)
-        if (rank_of_tile(r, tile) == k)
+        if (rank_of_tile(r->p, tile) == k)
             packed = carry(r, tile, packed, out);
     return packed;
 }
@@ -224,7 +231,7 @@ static int share_fetches(const struct mf_cpu_run *r, struct mf_err *err)
     for (int i = 0; i < fetches(r); i++)
         floats += mf_value_floats(&r->p->l->value[mf_cpu_fetch(r, i)->value.id]);
     for (size_t tile = 0; tile < r->tiles; tile++)
-        first[rank_of_tile(r, tile) + 1] += floats * mf_smaller(r->batch->n - tile * r->tile, r->tile);
+        first[rank_of_tile(r->p, tile) + 1] += floats * mf_smaller(r->batch->n - tile * r->tile, r->tile);
     for (int k = 0; k < n; k++)
         first[k + 1] += first[k];
     int rc = mf_alloc((void **)&packed, first[n] * sizeof *packed, "what a minibatch computes", err);

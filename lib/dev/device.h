@@ -248,6 +248,8 @@ struct mf_device {
     /* Adds the memory that runs of n samples use, in bytes; also of an outline. On a device with a memory of its own,
      * without the weights. */
     void (*memory)(const struct mf_program *p, size_t n, struct mf_memory *to);
+    /* Where it divides: of[i] is the rank that computes sample i of n, of a listing with backward. */
+    void (*ranks)(const struct mf_program *p, size_t n, int *of);
     /* Copies a shared input to its place: rows*cols floats, before the first run and again when they change. Jobs that
      * have started have the floats of before. */
     int (*set)(struct mf_program *p, int value, const float *host, struct mf_err *err);

@@ -86,6 +86,11 @@ int mf_engine_divide(struct mf_engine *e, int lanes, struct mf_ranks *ranks, str
     return 0;
 }
 
+struct mf_ranks *mf_engine_ranks(const struct mf_engine *e)
+{
+    return e->ranks;
+}
+
 void mf_engine_close(struct mf_engine *e)
 {
     if (!e)

@@ -114,6 +114,11 @@ void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to)
     p->e->device->memory(p->program, n, to);
 }
 
+void mf_plan_ranks(const struct mf_plan *p, size_t n, int *of)
+{
+    p->e->device->ranks(p->program, n, of);
+}
+
 void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data)
 {
     const struct mf_value *v = &p->g->value[shared.id];

@@ -28,6 +28,7 @@ int mf_engine_on(struct mf_engine **e, const struct mf_device *device, const cha
  * (ranks/ranks.h), each of which runs the same plans on the same batches: with the bits of one process. NULL: alone.
  * MF_EUSAGE: the device does not divide its lanes. */
 int mf_engine_divide(struct mf_engine *e, int lanes, struct mf_ranks *ranks, struct mf_err *err);
+struct mf_ranks *mf_engine_ranks(const struct mf_engine *e);
 void mf_engine_close(struct mf_engine *e); /* after its plans and optimisers; NULL is fine */
 /* Logs what the engine computes on, in one line, unless it is the host's processor. */
 void mf_engine_log(const struct mf_engine *e);
@@ -60,6 +61,9 @@ int mf_plan_new(struct mf_plan **p, struct mf_engine *e, struct mf_graph *g, con
 void mf_plan_free(struct mf_plan *p);
 /* Adds the estimated memory of runs of n samples, without the weights. */
 void mf_plan_memory(const struct mf_plan *p, size_t n, struct mf_memory *to);
+
+/* of[i]: the rank that computes sample i of n. Of a plan with gradients; one without runs all samples in each rank. */
+void mf_plan_ranks(const struct mf_plan *p, size_t n, int *of);
 
 /* A shared input's rows*cols floats, copied; they stay until set again. */
 void mf_plan_set(struct mf_plan *p, struct mf_val shared, const float *data);

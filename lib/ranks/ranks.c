@@ -221,6 +221,37 @@ int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const si
     return rc ? rc : wait_all(r, FOR_DATA, err);
 }
 
+int mf_ranks_scatter(struct mf_ranks *r, const void *all, void *mine, size_t item, const size_t *first,
+                     struct mf_err *err)
+{
+    const char *base = all;
+    int rc = 0;
+    if (!r)
+        return 0;
+    if (r->me)
+        rc = begin_receive(r, 0, mine, (first[r->me + 1] - first[r->me]) * item, err);
+    else
+        memcpy(mine, base, first[1] * item);
+    for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
+        rc = begin_send(r, k, base + first[k] * item, (first[k + 1] - first[k]) * item, err);
+    return rc ? rc : wait_all(r, FOR_DATA, err);
+}
+
+int mf_ranks_move(struct mf_ranks *r, const struct mf_ranks_move *move, size_t n, size_t bytes, struct mf_err *err)
+{
+    int rc = 0;
+    if (!r)
+        return 0;
+    for (const struct mf_ranks_move *m = move; rc == 0 && m < move + n; m++)
+        if (m->from == r->me && m->to == r->me)
+            memcpy(m->gets, m->has, bytes);
+        else if (m->to == r->me)
+            rc = begin_receive(r, m->from, m->gets, bytes, err);
+        else if (m->from == r->me)
+            rc = begin_send(r, m->to, m->has, bytes, err);
+    return rc ? rc : wait_all(r, FOR_DATA, err);
+}
+
 int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err)
 {
     int32_t most = 0;
@@ -239,6 +270,38 @@ int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err)
 int mf_ranks_await(struct mf_ranks *r, struct mf_err *err)
 {
     return r ? gather(r, r->signals, sizeof *r->signals, r->each, FOR_FILES, err) : 0;
+}
+
+int mf_ranks_add(struct mf_ranks *r, int64_t *number, int n, struct mf_err *err)
+{
+    const size_t size = (size_t)n * sizeof *number;
+    if (!r)
+        return 0;
+    int64_t *all = mf_xcalloc((size_t)r->n, size);
+    memcpy(all + r->me * n, number, size);
+    int rc = gather(r, all, size, r->each, FOR_OTHERS, err);
+    for (int i = 0; rc == 0 && i < n; i++) {
+        number[i] = 0;
+        for (int k = 0; k < r->n; k++)
+            number[i] += all[k * n + i];
+    }
+    free(all);
+    return rc;
+}
+
+int mf_ranks_agree(struct mf_ranks *r, int rc, struct mf_err *err)
+{
+    if (!r)
+        return rc;
+    struct mf_err *all = mf_xcalloc((size_t)r->n, sizeof *all);
+    if (rc)
+        all[r->me] = *err;
+    rc = gather(r, all, sizeof *all, r->each, FOR_OTHERS, err);
+    for (int k = 0; rc == 0 && k < r->n; k++)
+        if ((rc = all[k].code))
+            *err = all[k];
+    free(all);
+    return rc;
 }
 
 int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char *what, struct mf_err *err)

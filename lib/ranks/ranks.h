@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -61,6 +62,21 @@ int mf_ranks_collect(struct mf_ranks *r, void *array, size_t item, const size_t 
  * the columns [column[k], column[k + 1]) of all such rows. */
 int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *at,
                       const size_t *column, struct mf_err *err);
+/* Of an array of rank 0, rank k gets items [first[k], first[k + 1]), as `mine`. `all` is read in rank 0 alone. */
+int mf_ranks_scatter(struct mf_ranks *r, const void *all, void *mine, size_t item, const size_t *first,
+                     struct mf_err *err);
+/* Moves n things of `bytes` each, from ranks to ranks: all to all. `has` is read in its rank `from` alone, `gets` is
+ * written in `to` alone, and the list is else the same in all. */
+struct mf_ranks_move {
+    int from, to;
+    const void *has;
+    void *gets;
+};
+int mf_ranks_move(struct mf_ranks *r, const struct mf_ranks_move *move, size_t n, size_t bytes, struct mf_err *err);
+int mf_ranks_add(struct mf_ranks *r, int64_t *number, int n, struct mf_err *err); /* n sums over all ranks */
+/* Of what each has done alone, with the result rc and *err: 0 in all or, in all, the error of the first that has one.
+ */
+int mf_ranks_agree(struct mf_ranks *r, int rc, struct mf_err *err);
 /* MF_EDEVICE in a rank whose bytes are not rank 0's; `what` names them in the error. */
 int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char *what, struct mf_err *err);
 

@@ -5,6 +5,7 @@
 
 #include "eval/eval.h"
 #include "nn/net.h"
+#include "rl/rows_obs.h"
 
 static const double FAR = 2; /* of a normalised observation; the demonstrations' limits are at 1 */
 
@@ -28,20 +29,26 @@ static int ranged(const struct mf_obs *o)
     return strcmp(o->name, MF_ENCODING) && !mf_obs_is_code(o) ? mf_obs_features(o) : 0;
 }
 
-static double outside(const struct mf_rows *r, const struct mf_net_spec *net)
+/* Each rank counts the observations that it has. */
+static int outside(const struct mf_rows *r, const struct mf_net_spec *net, struct mf_ranks *ranks, double *share,
+                   struct mf_err *err)
 {
-    size_t n = 0, of = 0;
-    for (size_t i = 0; i < r->n_live; i++) {
-        const float *x = r->obs + (size_t)r->live[i] * (size_t)r->O;
+    int64_t count[2] = {0}; /* outside; in all */
+    size_t rows;
+    const uint32_t *row = mf_rows_here(r, &rows);
+    for (size_t i = 0; i < rows; i++) {
+        const float *x = r->obs + (r->ranks ? i : (size_t)row[i]) * (size_t)r->O;
         for (int o = 0; o < net->n_obs_steps; o++)
             for (int q = 0; q < net->obs.n; x += mf_obs_size(&net->obs.key[q++])) {
                 const int features = ranged(&net->obs.key[q]);
                 for (int j = 0; j < features; j++)
-                    n += fabs((double)x[j]) > FAR;
-                of += (size_t)features;
+                    count[0] += fabs((double)x[j]) > FAR;
+                count[1] += features;
             }
     }
-    return of ? (double)n / (double)of : NAN;
+    int rc = r->ranks ? mf_ranks_add(ranks, count, 2, err) : 0;
+    *share = count[1] ? (double)count[0] / (double)count[1] : NAN;
+    return rc;
 }
 
 /* The entropy of a Gaussian is log(2 pi e)/2 + log sigma; the chain's first entry has sigma 1. */
@@ -54,9 +61,11 @@ static double place(const struct mf_policy *p, double entropy)
     return ((K > 0 ? (K + 1) / K : 1) * (entropy - unit) - low) / (high - low);
 }
 
-struct mf_health mf_health_of(const struct mf_rows *r, const struct mf_policy *p, double entropy)
+int mf_health_of(struct mf_health *h, const struct mf_rows *r, const struct mf_policy *p, double entropy,
+                 struct mf_ranks *ranks, struct mf_err *err)
 {
-    return (struct mf_health){saturation(r, p), outside(r, &p->spec.net), place(p, entropy)};
+    *h = (struct mf_health){.action_saturation = saturation(r, p), .sigma_place = place(p, entropy)};
+    return outside(r, &p->spec.net, ranks, &h->obs_outside, err);
 }
 
 /* ---- diagnosis ---- */

@@ -13,8 +13,11 @@ struct mf_health {            /* of a round; NaN: undefined */
     double obs_outside;       /* share of the observations' elements beyond +-2, where the normaliser's range is +-1 */
     double sigma_place;       /* learned noise: the position of log sigma between its bounds, 0 lower, 1 upper */
 };
-/* entropy: as the update reports it, the mean over the chain's K+1 entries. */
-struct mf_health mf_health_of(const struct mf_rows *r, const struct mf_policy *p, double entropy);
+struct mf_ranks;
+/* entropy: as the update reports it, the mean over the chain's K+1 entries. ranks: those that share out the rows'
+ * observations, if any do. */
+int mf_health_of(struct mf_health *h, const struct mf_rows *r, const struct mf_policy *p, double entropy,
+                 struct mf_ranks *ranks, struct mf_err *err);
 
 /* Prints a line for each known problem in these metrics: the problem and the keys to change. Returns the number of
  * lines.

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "flow/ops.h"
 #include "op/ops.h"
+#include "ranks/ranks.h"
 #include "rl/losses.h"
 #include "rl/minibatch.h"
 #include "rl/ppo_priv.h"
@@ -149,11 +150,13 @@ int mf_ppo_ahead(const struct mf_ppo *q)
 void mf_ppo_memory(const struct mf_ppo *q, size_t n, struct mf_memory *to)
 {
     const struct mf_policy_spec *s = &q->policy->spec;
+    const int ranks = mf_ranks_count(mf_engine_ranks(q->engine));
     size_t most = mf_minibatch_most(n, &q->opts),
+           obs = mf_rows_shares(s, ranks) ? most * (size_t)s->net.O * sizeof(float) / (size_t)ranks : 0,
            sets = mf_minibatches_memory(n, s->net.D, &q->opts, q->width, mf_ppo_ahead(q));
     mf_optimizer_memory(&q->optimizer, to);
-    to->of[MF_MEMORY_ROWS] += (double)(mf_rows_memory(s, mf_rfc_needs(&q->opts), n) + sets);
-    mf_engine_memory(q->engine, (double)(n * mf_rows_floats(s)), to);
+    to->of[MF_MEMORY_ROWS] += (double)(mf_rows_memory(s, mf_rfc_needs(&q->opts), n, ranks) + obs + sets);
+    mf_engine_memory(q->engine, (double)(n * mf_rows_floats(s, ranks)), to);
     mf_plan_memory(q->full.plan, most, to);
     if (q->warmup.plan)
         mf_plan_memory(q->warmup.plan, most, to);

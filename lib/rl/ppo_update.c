@@ -11,6 +11,7 @@
 #include "rl/ppo_priv.h"
 #include "rl/proximal.h"
 #include "rl/rfc.h"
+#include "rl/rows_obs.h"
 
 enum { ROUNDINGS = 32 }; /* of a float return: one for each reward in its sum; they partly cancel */
 
@@ -43,9 +44,13 @@ static void join_critic(struct io *io, const struct mf_ppo_loss *l, const struct
     fetch(io, l->value, b->value, 1);
 }
 
-static void join_policy(struct io *io, const struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b)
+/* obs: of the minibatch's rows; NULL: the rows have them. */
+static void join_policy(struct io *io, const struct mf_ppo *q, const struct mf_rows *r, struct mf_minibatch *b,
+                        const float *obs)
 {
-    io->n += mf_rows_feed(r, &q->score, io->feed + io->n);
+    struct mf_feed *first = io->feed + io->n;
+    io->n += mf_rows_feed(r, &q->score, first);
+    first->base = obs ? obs : first->base;
     feed(io, q->old, r->old, r->E, false);
     feed(io, q->advantage, b->advantage, 1, true);
     feed(io, q->weight, b->weight, q->width, true);
@@ -102,6 +107,7 @@ struct update {
     struct mf_rows *rows;
     struct mf_ppo_stats *stats;
     struct mf_minibatches minibatches;
+    struct mf_batch_obs obs;                     /* of the last that was started */
     struct under_way job[MF_MINIBATCHES];        /* used in turn */
     int64_t started, finished, measured, scored; /* measured; with a ratio, which the warm-up has not */
     const struct mf_ppo_loss *last;              /* of the job before; NULL: none yet */
@@ -117,11 +123,17 @@ static int start(struct update *u, struct mf_minibatch *b, struct mf_err *err)
     struct mf_step step = next_step(q, warm);
     struct io io = {.n = 0};
     step.first = l != u->last; /* nothing is vetoed in the warm-up, which comes first */
+    int rc =
+        u->obs.obs ? mf_batch_obs_bring(&u->obs, mf_engine_ranks(q->engine), l->plan, u->rows, b->row, b->n, err) : 0;
+    if (rc)
+        return rc;
     join_critic(&io, l, u->rows, b);
-    if (warm)
+    if (warm && u->obs.obs)
+        feed(&io, l->obs, u->obs.obs, u->rows->O, true);
+    else if (warm)
         feed(&io, l->obs, u->rows->obs, u->rows->O, false);
     else
-        join_policy(&io, q, u->rows, b);
+        join_policy(&io, q, u->rows, b, u->obs.obs);
     if (!warm && q->reflow.loss.id) {
         mf_rfc_draw(b, u->rows, &q->opts, q->policy, u->started);
         join_reflow(&io, &q->reflow, &b->rfc, u->rows->D);
@@ -129,7 +141,7 @@ static int start(struct update *u, struct mf_minibatch *b, struct mf_err *err)
     const struct mf_batch batch = {
         .n = b->n, .index = b->row, .feed = io.feed, .n_feeds = io.n, .fetch = io.fetch, .n_fetches = io.n_fetches};
     *j = (struct under_way){.batch = b, .loss = u->last = l};
-    int rc = mf_optimizer_start(&q->optimizer, l->plan, &batch, &step, &j->verdict, err);
+    rc = mf_optimizer_start(&q->optimizer, l->plan, &batch, &step, &j->verdict, err);
     u->started += rc == 0;
     return rc;
 }
@@ -256,7 +268,7 @@ static int hold(const struct mf_ppo *q, const struct mf_rows *r, const struct mf
 {
     int rc = 0;
     for (int i = 0; rc == 0 && i < n; i++)
-        rc = mf_engine_hold(q->engine, all[i].base, r->n * all[i].stride, err);
+        rc = all[i].direct ? 0 : mf_engine_hold(q->engine, all[i].base, r->n * all[i].stride, err);
     return rc;
 }
 
@@ -299,7 +311,10 @@ int mf_ppo_update(struct mf_ppo *q, struct mf_rows *r, struct mf_ppo_stats *st, 
     int rc = mf_minibatches_init(&u.minibatches, r, &q->opts, q->width, mf_ppo_ahead(q), err);
     if (rc)
         return rc;
-    rc = learn(&u, err);
+    rc = mf_batch_obs_open(&u.obs, r, mf_minibatch_most(r->n_live, &q->opts), err);
+    if (rc == 0)
+        rc = learn(&u, err);
+    mf_batch_obs_close(&u.obs);
     mf_minibatches_release(&u.minibatches);
     means(&u);
     return rc;

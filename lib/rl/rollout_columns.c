@@ -76,3 +76,12 @@ size_t mf_rollout_bytes(const struct mf_policy_spec *policy, size_t T, bool with
     }
     return mf_columns_env_bytes(&c);
 }
+
+size_t mf_rollout_obs_bytes(const struct mf_policy_spec *policy)
+{
+    struct mf_columns c;
+    struct mf_rollout_ids id;
+    mf_columns_init(&c, 1, 1);
+    add_obs(&c, &id, &policy->net.obs, policy->n_obs_steps);
+    return mf_columns_env_bytes(&c);
+}

@@ -23,5 +23,6 @@ void mf_rollout_columns(struct mf_columns *c, struct mf_rollout_ids *id, const s
 /* Bytes of T decisions of one environment with this policy, with the observations spec.net.obs; with_advantages: and
  * with the two arrays that mf-gae adds. */
 size_t mf_rollout_bytes(const struct mf_policy_spec *policy, size_t T, bool with_advantages);
+size_t mf_rollout_obs_bytes(const struct mf_policy_spec *policy); /* of one decision's observations */
 
 #endif

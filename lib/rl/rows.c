@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "rl/rollout_columns.h"
+#include "rl/rows_obs.h"
 #include "dev/device.h"
 #include "flow/fpo.h"
 #include "flow/grid.h"
@@ -110,7 +111,7 @@ static void place(struct mf_rows *r, struct mf_arena *a)
 {
     const size_t n = r->n;
     r->live = mf_arena_take(a, n, sizeof *r->live);
-    r->obs = mf_arena_take(a, n * (size_t)r->O, sizeof *r->obs);
+    mf_rows_place_obs(r, a);
     r->chain = mf_arena_take(a, n * (size_t)r->P * (size_t)r->D, sizeof *r->chain);
     if (r->single && r->extra & MF_ROWS_ENDS)
         r->ends = mf_arena_take(a, n * 2 * (size_t)r->D, sizeof *r->ends);
@@ -155,65 +156,33 @@ int mf_rows_feed(const struct mf_rows *r, const struct mf_score *s, struct mf_fe
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].base)
             feed[n++] = (struct mf_feed){.input = all[i].input, .base = all[i].base, .stride = (size_t)all[i].cols};
+    feed[0].direct = r->ranks > 0;
     return n;
 }
 
-size_t mf_rows_memory(const struct mf_policy_spec *s, unsigned extra, size_t n)
+bool mf_rows_shares(const struct mf_policy_spec *s, int ranks)
+{
+    return ranks > 1 && mf_rollout_obs_bytes(s) >= MF_SHARED_BYTES;
+}
+
+/* Shares of observations come without a copy. */
+size_t mf_rows_memory(const struct mf_policy_spec *s, unsigned extra, size_t n, int ranks)
 {
     struct mf_rows r = shape_of(s, extra);
+    const size_t obs = mf_rollout_obs_bytes(s);
     r.n = n;
+    r.ranks = mf_rows_shares(s, ranks) ? ranks : 0;
+    r.n_own = r.ranks ? n / (size_t)ranks + 1 : n;
     place(&r, &r.arena);
-    return 2 * mf_rollout_bytes(s, n, true) + r.arena.used;
+    return 2 * mf_rollout_bytes(s, n, true) - (r.ranks ? (2 * n - r.n_own) * obs : 0) + r.arena.used;
 }
 
-size_t mf_rows_floats(const struct mf_policy_spec *s)
+size_t mf_rows_floats(const struct mf_policy_spec *s, int ranks)
 {
     const struct mf_rows r = shape_of(s, 0);
-    return (size_t)(r.O + r.P * r.D + r.k * 3 + (r.single || r.fpo ? r.k : 0) + (r.fpo ? r.k * r.D : 0) + r.E) + 2;
-}
-
-/* Pictures of the same size may come with other axes; an array that a filter has flattened tells nothing. */
-static int check_axes(const struct round_slice *s, const struct mf_array *a, const struct mf_obs *key,
-                      struct mf_err *err)
-{
-    struct mf_obs sent = *key;
-    char is[64], wanted[64];
-    for (int i = 0; i < MF_OBS_RANK && a->rank > MF_OBS_RANK + 1 && mf_obs_is_picture(key); i++)
-        sent.dim[i] = (int)a->dim[a->rank - MF_OBS_RANK + i];
-    if (!memcmp(sent.dim, key->dim, sizeof key->dim))
-        return 0;
-    return mf_err_set(err, MF_EFORMAT, "rollout %lld: obs/%s is %s, the policy needs %s", (long long)s->r.iter,
-                      key->name, mf_obs_shape(&sent, is), mf_obs_shape(key, wanted));
-}
-
-/* (T, N, To, dim) of every key -> the flat observation of one decision, normalised. An encoding is kept as it is: the
- * encoder's input was normalised. */
-static int copy_obs(const struct round_slice *s, const struct mf_policy *p, size_t at, float *flat, struct mf_err *err)
-{
-    const struct mf_policy_spec *spec = &p->spec;
-    const struct mf_layout *l = &spec->net.obs;
-    for (int q = 0, column = 0; q < l->n; column += mf_obs_size(&l->key[q++])) {
-        const struct mf_obs *key = &l->key[q];
-        char name[MF_NAME_MAX], has[64] = "missing";
-        snprintf(name, sizeof name, "obs/%s", key->name);
-        const struct mf_array *a = mf_frame_find(s->frame, name);
-        size_t dim = (size_t)mf_obs_count(key), steps = (size_t)spec->n_obs_steps;
-        const enum mf_dtype dtype = key->u8 ? MF_U8 : MF_F32;
-        if (a)
-            snprintf(has, sizeof has, "%zu numbers of %s", a->count, mf_dtype_name(a->dtype));
-        if (!a || a->dtype != dtype || a->count != s->r.T * s->r.N * steps * dim)
-            return mf_err_set(err, MF_EFORMAT, "rollout %lld: %s is %s, the policy needs %s (%zu, %zu, %zu, %zu)",
-                              (long long)s->r.iter, name, has, mf_dtype_name(dtype), s->r.T, s->r.N, steps, dim);
-        if (check_axes(s, a, key, err))
-            return err->code;
-        for (size_t o = 0; o < steps; o++) {
-            const size_t bytes = dim * mf_dtype_size(dtype);
-            float *to = flat + o * (size_t)l->dim + column;
-            mf_obs_pack(key, (const char *)a->data + (at * steps + o) * bytes, to);
-            mf_policy_normalize_key(p, key->name, to);
-        }
-    }
-    return 0;
+    return (size_t)((mf_rows_shares(s, ranks) ? 0 : r.O) + r.P * r.D + r.k * 3 + (r.single || r.fpo ? r.k : 0) +
+                    (r.fpo ? r.k * r.D : 0) + r.E) +
+           2;
 }
 
 static int copy_chain(struct mf_rows *r, const struct mf_rollout *s, const struct mf_policy_spec *spec, double noise,
@@ -277,7 +246,7 @@ static int copy_row(struct mf_rows *r, const struct round_slice *s, const struct
                     struct mf_err *err)
 {
     const struct mf_rollout *q = &s->r;
-    int rc = copy_obs(s, p, at, r->obs + row * (size_t)r->O, err);
+    int rc = mf_rows_copy_obs(r, s->frame, q, p, row, at, err);
     if (rc == 0)
         rc = mf_policy_scores_chain(&p->spec) ? copy_chain(r, q, &p->spec, s->noise, row, at, err)
                                               : copy_sample(r, q, &p->spec, row, at, err);
@@ -339,6 +308,20 @@ static int copy_environment(struct mf_rows *r, const struct round_slice *s, size
     return 0;
 }
 
+/* One slice whose observations are shared out is enough: of the others each rank takes as much. */
+static void share_out(struct mf_rows *r, const struct round_slice *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s[i].r.shares > 1) {
+            r->rank = s[i].r.share;
+            r->ranks = s[i].r.shares;
+        }
+    for (size_t i = 0; i < n && r->ranks; i++) {
+        const size_t decisions = s[i].r.T * s[i].r.N;
+        r->n_own += mf_share_first(decisions, r->rank + 1, r->ranks) - mf_share_first(decisions, r->rank, r->ranks);
+    }
+}
+
 int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, unsigned extra, const double *noise,
                    struct mf_frame *const *frames, size_t n, struct mf_err *err)
 {
@@ -353,7 +336,9 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, unsigned extra,
     for (size_t i = 0; i < n; i++)
         r->N += s[i].r.N;
     r->n = r->T * r->N;
+    share_out(r, s, n);
     rc = mf_rows_alloc(r, err);
+    r->n_own = 0;
     size_t row = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = check_dims(&s[i].r, spec, err);

@@ -31,7 +31,11 @@ struct mf_rows {
     bool judged;             /* policy.steer=sac: `action` and `end`, no advantages and log-probabilities */
     unsigned extra;          /* enum mf_rows_extra */
     uint32_t *live;          /* (n_live) rows that enter the losses */
-    float *obs;              /* (n, O) normalised */
+    int rank, ranks;         /* this one, of those that share out the observations; ranks 0: all are here */
+    uint16_t *home;          /* (n) the rank that has the observation of a live row; else NULL */
+    uint32_t *own;           /* (n_own) the live rows of which it is this one; else NULL */
+    size_t n_own;
+    float *obs;              /* (n, O) normalised; of rows that ranks share out (n_own, O), see rows_obs.h */
     float *chain;            /* (n, P, D) */
     float *ends;             /* (n, 2, D) MF_ROWS_ENDS of single rows: first and last point of the chain; or NULL */
     uint8_t *success;        /* (n) MF_ROWS_SUCCESS: enum mf_row_success; or NULL */
@@ -61,14 +65,16 @@ int mf_rows_gather(struct mf_rows *r, const struct mf_policy *p, unsigned extra,
 int mf_rows_check(const struct mf_policy *p, unsigned extra, size_t T, struct mf_frame *const *slices, size_t n_slices,
                   struct mf_err *err);
 /* What a graph reads of each row to score it: at most MF_ROW_FEEDS feeds of the score's inputs by the rows' indices.
- * Returns their number. */
+ * The first is the observation; where ranks share these out, `direct` in the order of r->own. Returns their number. */
 enum { MF_ROW_FEEDS = 5 };
 int mf_rows_feed(const struct mf_rows *r, const struct mf_score *s, struct mf_feed feed[MF_ROW_FEEDS]);
 /* Allocates the arrays of n rows, zeroed, for the dims that are set. */
 int mf_rows_alloc(struct mf_rows *r, struct mf_err *err);
-/* Estimated bytes of n decisions: in received frames, in aligned copies, and as rows. */
-size_t mf_rows_memory(const struct mf_policy_spec *s, unsigned extra, size_t n);
-size_t mf_rows_floats(const struct mf_policy_spec *s); /* of one row, in the arrays that a learner feeds by row */
+/* Estimated bytes of n decisions, in one of so many ranks: in received frames, in aligned copies, and as rows. */
+size_t mf_rows_memory(const struct mf_policy_spec *s, unsigned extra, size_t n, int ranks);
+size_t mf_rows_floats(const struct mf_policy_spec *s, int ranks); /* of one row, in the arrays that are fed by row */
+/* Do so many ranks share out the observations of this policy? */
+bool mf_rows_shares(const struct mf_policy_spec *s, int ranks);
 /* The first and the last point (D) of a row's chain, of joint rows or with MF_ROWS_ENDS. */
 const float *mf_rows_first(const struct mf_rows *r, size_t row);
 const float *mf_rows_last(const struct mf_rows *r, size_t row);

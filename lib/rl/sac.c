@@ -202,7 +202,7 @@ void mf_sac_memory(const struct mf_sac *s, size_t n, struct mf_memory *to)
     mf_sampler_memory(s->flow, B, to);
     to->keys[MF_MEMORY_ROWS] = "sac.replay_decisions";
     to->of[MF_MEMORY_ROWS] += (double)(mf_replay_memory(spec, (size_t)s->opts.replay_decisions) +
-                                       mf_rows_memory(spec, 0, n) + (minibatch > copy ? minibatch : copy));
+                                       mf_rows_memory(spec, 0, n, 1) + (minibatch > copy ? minibatch : copy));
 }
 
 const struct mf_sac_stats *mf_sac_stats(const struct mf_sac *s)

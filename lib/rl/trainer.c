@@ -11,6 +11,7 @@
 #include "flow/checkpoint.h"
 #include "flow/frames.h"
 #include "flow/grid.h"
+#include "ranks/ranks.h"
 #include "run/runs.h"
 #include "rl/algorithm.h"
 
@@ -247,6 +248,7 @@ static unsigned needs(const struct mf_trainer *t)
 static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n, struct mf_ppo_stats *stats,
                   struct mf_health *health, int64_t *steps, struct mf_err *err)
 {
+    struct mf_ranks *ranks = mf_engine_ranks(t->engine);
     struct mf_rows rows = {0};
     double *noise = mf_xcalloc(n, sizeof *noise);
     bool lagged = false;
@@ -260,6 +262,7 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
     }
     if (rc == 0)
         rc = mf_rows_gather(&rows, &t->policy, needs(t), noise, slices, n, err);
+    rc = mf_ranks_agree(ranks, rc, err); /* an observation may be here alone */
     rows.lagged = lagged;
     if (rc == 0)
         rc = t->algorithm->update(t, &rows, stats, err);
@@ -269,7 +272,7 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
                "training.recompute_logprobs=true",
                (long long)t->policy.iter, stats->logratio_gap);
     if (rc == 0)
-        *health = mf_health_of(&rows, &t->policy, stats->entropy);
+        rc = mf_health_of(health, &rows, &t->policy, stats->entropy, ranks, err);
     *steps = rows.control_steps;
     mf_rows_release(&rows);
     free(noise);
@@ -285,6 +288,8 @@ int mf_trainer_culprit(const struct mf_trainer *t, const struct mf_round_part *p
         int rc = parts[i].n ? mf_staleness_check(&as_it_is, &t->policy, t->digest, &parts[i], &why) : 1;
         if (rc == 0)
             rc = mf_rows_check(&t->policy, needs(t), T, parts[i].slices, (size_t)parts[i].n, &why);
+        if (rc <= 0)
+            rc = mf_ranks_agree(mf_engine_ranks(t->engine), rc, &why);
         if (rc < 0) {
             *err = why;
             return i;

@@ -17,6 +17,7 @@ enum kind { FRAME, ENDED, OVER };
 struct announcement { /* what follows it */
     enum kind kind;
     int signal; /* that rank 0 has caught */
+    bool dealt; /* its observations come behind it */
     size_t bytes;
 };
 
@@ -64,17 +65,30 @@ void mf_lead_close(struct mf_run *run, int status)
     run->ranks = NULL;
 }
 
-static int broadcast(struct mf_run *run, enum kind kind, const struct mf_frame *f, struct mf_err *err)
+static int broadcast(struct mf_run *run, struct announcement next, const void *bytes, struct mf_err *err)
 {
-    struct announcement next = {.kind = kind, .signal = mf_stop_caught()};
-    void *bytes = NULL;
-    int rc = f ? mf_frame_encode(f, &bytes, &next.bytes, err) : 0;
+    next.signal = mf_stop_caught();
+    int rc = mf_ranks_broadcast(run->ranks, &next, sizeof next, err);
     if (rc == 0)
-        rc = mf_ranks_broadcast(run->ranks, &next, sizeof next, err);
-    if (rc == 0)
-        rc = mf_ranks_broadcast(run->ranks, bytes, next.bytes, err);
-    free(bytes);
+        rc = mf_ranks_broadcast(run->ranks, (void *)(uintptr_t)bytes, next.bytes, err);
     mf_stop_show(next.signal);
+    return rc;
+}
+
+/* A frame to the other ranks. *own: what rank 0 keeps of one whose observations are shared out, else NULL. */
+static int give(struct mf_run *run, enum kind kind, struct mf_frame *f, struct mf_frame **own, struct mf_err *err)
+{
+    struct announcement next = {.kind = kind};
+    struct mf_array *all;
+    void *bytes = NULL;
+    int rc = mf_deal_take(run, f, &all, err);
+    next.dealt = all != NULL;
+    if (rc == 0 && (rc = mf_frame_encode(f, &bytes, &next.bytes, err)) == 0)
+        rc = broadcast(run, next, bytes, err);
+    if (rc == 0 && all && (rc = mf_frame_decode(own, bytes, next.bytes, err)) == 0)
+        rc = mf_deal(run, *own, all, err);
+    free(bytes);
+    free(all);
     return rc;
 }
 
@@ -83,16 +97,18 @@ int mf_lead(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *e
 {
     const bool end = mf_frame_kind(f) == MF_END;
     int (*const take)(struct mf_run *, void *, struct mf_frame *, struct mf_err *) = run->stage->frame;
-    int rc = run->ranks ? broadcast(run, end ? ENDED : FRAME, f, err) : 0;
-    if (rc)
-        return rc;
-    mf_stop_hold(run->ranks != NULL);
-    if (end)
-        rc = run->stage->ended ? run->stage->ended(run, self, f, err) : 0;
-    else
-        rc = take ? take(run, self, f, err) : mf_emit(run, f, err);
-    mf_stop_hold(false);
-    run->together = rc == MF_STOPPED;
+    struct mf_frame *own = NULL;
+    int rc = run->ranks ? give(run, end ? ENDED : FRAME, f, &own, err) : 0;
+    if (rc == 0) {
+        mf_stop_hold(run->ranks != NULL);
+        if (end)
+            rc = run->stage->ended ? run->stage->ended(run, self, f, err) : 0;
+        else
+            rc = take ? take(run, self, own ? own : f, err) : mf_emit(run, f, err);
+        mf_stop_hold(false);
+        run->together = rc == MF_STOPPED;
+    }
+    mf_frame_free(own);
     return rc;
 }
 
@@ -100,7 +116,7 @@ int mf_lead(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *e
 int mf_lead_over(struct mf_run *run, struct mf_err *err)
 {
     const bool await = run->ranks && mf_run_leads(run) && mf_stage_reads(run->stage) && !run->together;
-    return await ? broadcast(run, OVER, NULL, err) : 0;
+    return await ? broadcast(run, (struct announcement){.kind = OVER}, NULL, err) : 0;
 }
 
 /* ---- the other ranks ---- */
@@ -117,9 +133,11 @@ static int take(struct mf_run *run, void *self, const struct announcement *next,
     free(bytes);
     if (rc)
         return rc;
-    if (next->kind == ENDED)
+    if (next->dealt)
+        rc = mf_deal(run, f, NULL, err);
+    if (rc == 0 && next->kind == ENDED)
         rc = run->stage->ended ? run->stage->ended(run, self, f, err) : 0;
-    else if (!first || (rc = mf_run_follow(run, self, f, err)) == 0)
+    else if (rc == 0 && (!first || (rc = mf_run_follow(run, self, f, err)) == 0))
         rc = run->stage->frame(run, self, f, err);
     mf_frame_free(f);
     return rc;

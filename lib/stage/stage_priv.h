@@ -32,6 +32,7 @@ struct mf_run {
     double waited_elsewhere; /* s, for input that comes by no port */
     struct mf_ranks *ranks;  /* NULL: alone */
     bool together;           /* all ranks have stopped inside their stages */
+    bool dealt;              /* a rollout's observations were shared out */
 };
 
 /* ---- stage.c ---- */
@@ -84,6 +85,14 @@ int mf_lead_over(struct mf_run *run, struct mf_err *err); /* rank 0 is done */
 int mf_follow_lead(struct mf_run *run, void *self, struct mf_err *err);
 /* Before a rank other than 0 reports an error: rank 0, if it has the same, reports it and ends all. */
 void mf_give_precedence(const struct mf_run *run, struct mf_err *err);
+
+/* ---- deal.c ---- */
+
+/* Of rank 0: takes a rollout's observations out of f, where ranks share them out; *all, which the caller frees, has
+ * them as long as f lives. NULL: they stay in f. */
+int mf_deal_take(struct mf_run *run, struct mf_frame *f, struct mf_array **all, struct mf_err *err);
+/* Of each rank, whose frame lacks them: puts its share in. all: rank 0's. */
+int mf_deal(const struct mf_run *run, struct mf_frame *f, const struct mf_array *all, struct mf_err *err);
 
 /* ---- in.c ---- */
 

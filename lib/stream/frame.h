@@ -108,4 +108,9 @@ struct mf_array *mf_frame_find(const struct mf_frame *f, const char *name); /* N
 int mf_frame_add(struct mf_frame *f, const char *name, enum mf_dtype dtype, int rank, const size_t *dim, void **data,
                  struct mf_err *err);
 
+/* A rollout whose observations are those of some decisions alone: share k of n, see rollout.h. That is not sent with
+ * the frame. Of any other: 0 of 1. */
+void mf_frame_set_share(struct mf_frame *f, int k, int n);
+int mf_frame_share(const struct mf_frame *f, int *n);
+
 #endif

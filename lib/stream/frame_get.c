@@ -232,3 +232,9 @@ int mf_frame_num_at(const struct mf_frame *f, const char *path, int i, double *v
         mf_array_scalar(s.p, s.n, &t);
     return number(&t, v) ? 0 : mf_err_set(err, MF_EFORMAT, "entry %d of '%s' is not a number", i, path);
 }
+
+int mf_frame_share(const struct mf_frame *f, int *n)
+{
+    *n = f->shares ? f->shares : 1;
+    return f->share;
+}

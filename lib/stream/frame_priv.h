@@ -51,6 +51,7 @@ struct mf_frame {
     int holder;            /* the field whose pairs are the entries; -1: none */
     uint8_t *store;        /* for the data of arrays that are not aligned in raw */
     struct mf_text *texts; /* the strings handed out */
+    int share, shares;     /* shares 0: all observations are here */
 };
 
 /* A buffer for a key or a head: allocating msgpack-c's default of 8 KiB costs more than packing them. */

@@ -200,3 +200,9 @@ struct mf_frame *mf_frame_head(const char *run, const char *src, int64_t seed)
     mf_frame_set_int(f, "seed", seed);
     return f;
 }
+
+void mf_frame_set_share(struct mf_frame *f, int k, int n)
+{
+    f->share = k;
+    f->shares = n;
+}

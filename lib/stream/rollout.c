@@ -237,10 +237,11 @@ static int bad_element(const struct mf_array *a, size_t i, const char *what, str
     return mf_err_set(err, MF_EFORMAT, "%s[%s] is %s", a->name, w.text, what);
 }
 
-static int bad_number(const struct mf_array *a, size_t i, const char *where, struct mf_err *err)
+/* Element i, which is element `at` of those that are here. */
+static int bad_number(const struct mf_array *a, size_t i, size_t at, const char *where, struct mf_err *err)
 {
     char what[160], finite[32];
-    double x = a->dtype == MF_F32 ? (double)((const float *)a->data)[i] : ((const double *)a->data)[i];
+    double x = a->dtype == MF_F32 ? (double)((const float *)a->data)[at] : ((const double *)a->data)[at];
     snprintf(finite, sizeof finite, "%g", x);
     snprintf(what, sizeof what, "%s%s, %s",
              isnan(x)   ? "NaN"
@@ -250,18 +251,20 @@ static int bad_number(const struct mf_array *a, size_t i, const char *where, str
     return bad_element(a, i, what, err);
 }
 
-/* An array of rows (t, n); final: it is read only where an episode was truncated. */
-static int check_rows(const struct mf_rollout *r, const struct mf_array *a, bool final, struct mf_err *err)
+/* An array of rows (t, n), of which those from first to before end are here; final: it is read only where an episode
+ * was truncated. */
+static int check_rows(const struct mf_rollout *r, const struct mf_array *a, size_t first, size_t end, bool final,
+                      struct mf_err *err)
 {
-    size_t inner = a->count / (r->T * r->N);
-    if (bad_at(a, 0, a->count) == a->count)
+    const size_t inner = a->count / (r->T * r->N), here = (end - first) * inner;
+    if (bad_at(a, 0, here) == here)
         return 0; /* the usual case */
-    for (size_t i = 0; i < r->T * r->N; i++) {
+    for (size_t i = first; i < end; i++) {
         if (masked(r, i) || (final && !cut_off(r, i)))
             continue;
-        size_t bad = bad_at(a, i * inner, inner);
+        size_t at = (i - first) * inner, bad = bad_at(a, at, inner);
         if (bad < inner)
-            return bad_number(a, i * inner + bad, "and neither valid nor loss_mask masks it", err);
+            return bad_number(a, i * inner + bad, at + bad, "and neither valid nor loss_mask masks it", err);
     }
     return 0;
 }
@@ -271,7 +274,7 @@ static int check_last(const struct mf_rollout *r, const struct mf_array *a, stru
 {
     for (size_t n = 0, i = (r->T - 1) * r->N; n < r->N; n++, i++)
         if (!masked(r, i) && !r->terminated[i] && !r->truncated[i] && bad_at(a, n, 1) == 0)
-            return bad_number(a, n, "and its episode goes on", err);
+            return bad_number(a, n, n, "and its episode goes on", err);
     return 0;
 }
 
@@ -303,9 +306,21 @@ static int check_values(const struct mf_rollout *r, const struct mf_frame *f, un
         else if (rows[i].at == AT(denoise_inds))
             rc = check_range(r, a, -1, (int32_t)r->K - 1, err);
         else
-            rc = check_rows(r, a, rows[i].when == TRUNCATED, err);
+            rc = check_rows(r, a, 0, r->T * r->N, rows[i].when == TRUNCATED, err);
     }
     return rc;
+}
+
+/* An observation as if all of it were here. */
+static struct mf_array whole(const struct mf_rollout *r, const struct mf_array *a)
+{
+    struct mf_array all = *a;
+    if (r->shares == 1 || a->rank < 2 || a->dim[0] != 1 || a->dim[1] != r->end - r->first)
+        return all;
+    all.dim[0] = r->T;
+    all.dim[1] = r->N;
+    all.count = a->count / a->dim[1] * r->T * r->N;
+    return all;
 }
 
 /* The observations, of any names, and the log-probs, whose shape depends on the objective. */
@@ -316,17 +331,18 @@ static int bind_open_shapes(struct mf_rollout *r, const struct mf_frame *f, unsi
     if (!r->prev_logprobs && need & (MF_NEED_CHAINS | MF_NEED_ADVANTAGES))
         return mf_err_set(err, MF_EFORMAT, "there is no array 'prev_logprobs'");
     for (int i = 0; i < mf_frame_arrays(f); i++) {
-        const struct mf_array *a = mf_frame_array(f, i);
-        bool obs = !strncmp(a->name, "obs/", 4);
+        const struct mf_array *here = mf_frame_array(f, i);
+        const bool obs = mf_is_observation(here);
+        const struct mf_array a = obs ? whole(r, here) : *here;
         observations += obs;
-        if (!obs && a != r->prev_logprobs)
+        if (!obs && here != r->prev_logprobs)
             continue;
-        if (a->rank < 2 || a->dim[0] != r->T || a->dim[1] != r->N)
-            return mf_err_set(err, MF_EFORMAT, "'%s' has shape %s, expected %s first", a->name, shape_of(a).text,
+        if (a.rank < 2 || a.dim[0] != r->T || a.dim[1] != r->N)
+            return mf_err_set(err, MF_EFORMAT, "'%s' has shape %s, expected %s first", a.name, shape_of(&a).text,
                               wanted(r, "TN").text);
-        if (!obs && a->dtype != MF_F32)
-            return mf_err_set(err, MF_EFORMAT, "'%s' has dtype %s, expected <f4", a->name, mf_dtype_name(a->dtype));
-        int rc = check_rows(r, a, false, err);
+        if (!obs && a.dtype != MF_F32)
+            return mf_err_set(err, MF_EFORMAT, "'%s' has dtype %s, expected <f4", a.name, mf_dtype_name(a.dtype));
+        int rc = check_rows(r, &a, obs ? r->first : 0, obs ? r->end : r->T * r->N, false, err);
         if (rc)
             return rc;
     }
@@ -338,6 +354,9 @@ static int bind_fields(struct mf_rollout *r, const struct mf_frame *f, struct mf
 {
     int64_t envs = (int64_t)r->N;
     int rc = 0;
+    r->share = mf_frame_share(f, &r->shares);
+    r->first = mf_share_first(r->T * r->N, r->share, r->shares);
+    r->end = mf_share_first(r->T * r->N, r->share + 1, r->shares);
     r->slices = 1;
     if (mf_frame_has(f, "slice"))
         (void)((rc = mf_frame_get_int(f, "slice.0", &r->slice, err)) ||

@@ -6,7 +6,30 @@
 #ifndef MF_STREAM_ROLLOUT_H
 #define MF_STREAM_ROLLOUT_H
 
+#include <string.h>
+
 #include "stream/frame.h"
+
+static inline bool mf_is_observation(const struct mf_array *a)
+{
+    return !strncmp(a->name, "obs/", 4);
+}
+
+/* Ranks may share out the observations of a rollout's T*N decisions, which are counted as t*N + n: those of share k of
+ * `of` begin at mf_share_first. Every other array is whole in each of them, and an observation's is (1, decisions, ..).
+ */
+static inline size_t mf_share_first(size_t decisions, int k, int of)
+{
+    return decisions * (size_t)k / (size_t)of;
+}
+/* The share that has decision i. */
+static inline int mf_share_of(size_t decisions, size_t i, int of)
+{
+    return (int)(((i + 1) * (size_t)of - 1) / decisions);
+}
+/* Bytes of a decision's observations, from which ranks share them out: below a page the numbers beside them are more.
+ */
+enum { MF_SHARED_BYTES = 4096 };
 
 /* Which arrays must be there. */
 enum mf_need {
@@ -40,6 +63,8 @@ struct mf_rollout {
     const uint64_t *begins, *ends;         /* (N), or NULL: hashes of the inputs before the first and after the last
                                             * decision; where ends is a later rollout's begins, that one goes on there */
     const float *advantages, *returns;     /* (T, N) */
+    int share, shares;                     /* the share of the observations that is here; of 1: all */
+    size_t first, end;                     /* whose decisions these are */
     bool normalized;                       /* the frame says its advantages are already normalised */
 };
 

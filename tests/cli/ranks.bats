@@ -82,6 +82,30 @@ starts() {
     done
 }
 
+# again N DIR [word ...]: N ranks of mf-ppo on the recorded clouds; 0: without mpirun.
+again() {
+    local n=$1 dir=$2 ppo=(mf-ppo)
+    shift 2
+    ((n == 0)) || ppo=(ranks "$n" mf-ppo)
+    mf-gae --in clouds 2>"$dir.err" | "${ppo[@]}" "${clouds[@]}" run.dir="$dir" "$@" >"$dir.mf" 2>"$dir.log" && last=$(newest "$dir")
+}
+
+@test "each rank keeps its share of point clouds: the checkpoints and the metrics of one process" {
+    local n words clouds=(--config-dir "$ROOT/configs" --config-name train_maniflow_pointcloud_rl policy.n_layer=1 policy.n_head=2 policy.n_emb=16
+        policy.time_dim=8 policy.encoder_output_dim=8 'policy.critic_hidden=[16]' policy.num_inference_steps=2 env.num_points=96 env.max_steps=20
+        training.num_envs=3 training.num_steps_per_rollout=3 training.total_timesteps=216 training.num_epochs=2 training.batch_size=5
+        training.critic_warmup_steps=1 collect.max_lag=1 threads=1)
+    mf-collect "${clouds[@]}" run.dir=live 2>live.err | tee clouds | mf-gae 2>>live.err | mf-ppo "${clouds[@]}" run.dir=live >live.mf 2>>live.err || return 1
+    for words in training.proximal=.5 training.recompute_logprobs=true; do
+        again 0 alone "$words" && cp "$last" want && measured alone.mf >metrics && jq -se 'length > 2' metrics >/dev/null || return 1
+        for n in 2 3; do
+            again $n by$n "$words" && cmp "$last" want && measured by$n.mf | cmp - metrics &&
+                grep -q "info: $n ranks share out observations of [45]... bytes a decision" by$n.log || { cat by$n.log; return 1; }
+        done
+        rm -r alone by2 by3
+    done
+}
+
 @test "two collectors over a socket, and one that dies: rank 0 decides, and all learn the same" {
     local n
     for n in 1 2; do

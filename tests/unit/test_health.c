@@ -24,15 +24,18 @@ static void test_shares(void)
                           .noise_low = .1,
                           .noise_high = .4};
     const double unit = 0.5 * log(2 * M_PI * M_E), sigma = .2;
-    struct mf_health h = mf_health_of(&r, &p, (unit + 2 * (unit + log(sigma))) / 3);
+    struct mf_health h;
+    struct mf_err err;
+    mf_health_of(&h, &r, &p, (unit + 2 * (unit + log(sigma))) / 3, NULL, &err);
     near(h.action_saturation, .5, 1e-12, "2 of 4 actions are at the limits, in the environment's units");
     near(h.obs_outside, .5, 1e-12, "2 of 4 observations are far outside");
     near(h.sigma_place, .5, 1e-9, "sigma .2 is half of the way from .1 to .4, in logarithms");
     r.n_live = 1;
-    near(mf_health_of(&r, &p, 0).obs_outside, .5, 1e-12, "masked rows do not count");
+    mf_health_of(&h, &r, &p, 0, NULL, &err);
+    near(h.obs_outside, .5, 1e-12, "masked rows do not count");
     p.spec.denoise = MF_SINGLE;
     p.spec.learned_noise = false;
-    h = mf_health_of(&r, &p, 0);
+    mf_health_of(&h, &r, &p, 0, NULL, &err);
     ok(isnan(h.action_saturation) && isnan(h.sigma_place), "an undefined value is NaN");
 }
 

@@ -205,6 +205,64 @@ static int exchange(struct rank *r)
     return rc ? rc : -bad;
 }
 
+static int scatter(struct rank *r)
+{
+    enum { ITEMS = 23 };
+    uint16_t all[ITEMS], mine[ITEMS] = {0};
+    size_t first[MOST + 1];
+    int bad = 0, me = r->end.me;
+    for (int k = 0; k <= r->n; k++)
+        first[k] = mf_ranks_first(r->ranks, k, ITEMS);
+    for (size_t i = 0; i < ITEMS; i++)
+        all[i] = (uint16_t)(i * i);
+    int rc = mf_ranks_scatter(r->ranks, me ? NULL : all, mine, sizeof *all, first, &r->err);
+    for (size_t i = 0; i < ITEMS; i++) {
+        const size_t at = first[me] + i;
+        bad += mine[i] != (at < first[me + 1] ? at * at : 0);
+    }
+    return rc ? rc : -bad;
+}
+
+/* Thing i lies in rank 7i mod n, and goes to rank i/4 mod n. */
+static int move(struct rank *r)
+{
+    enum { THINGS = 37 };
+    struct mf_ranks_move moves[THINGS];
+    int16_t has[THINGS][3], gets[THINGS][3] = {{0}};
+    int bad = 0, me = r->end.me;
+    for (int i = 0; i < THINGS; i++) {
+        moves[i] = (struct mf_ranks_move){7 * i % r->n, i / 4 % r->n, NULL, NULL};
+        for (int j = 0; j < 3; j++)
+            has[i][j] = (int16_t)(10 * i + j);
+        moves[i].has = moves[i].from == me ? has[i] : NULL;
+        moves[i].gets = moves[i].to == me ? gets[i] : NULL;
+    }
+    int rc = mf_ranks_move(r->ranks, moves, THINGS, sizeof *has, &r->err);
+    for (int i = 0; i < THINGS; i++)
+        for (int j = 0; j < 3; j++)
+            bad += gets[i][j] != (moves[i].to == me ? 10 * i + j : 0);
+    return rc ? rc : -bad;
+}
+
+static int count(struct rank *r)
+{
+    int64_t number[2] = {1, (int64_t)r->end.me << 40};
+    int rc = mf_ranks_add(r->ranks, number, 2, &r->err);
+    return rc ? rc : -(number[0] != r->n || number[1] != ((int64_t)r->n * (r->n - 1) / 2) << 40);
+}
+
+/* All but the first have an error of their own; the first of them is what all have. */
+static int agree(struct rank *r)
+{
+    struct mf_err err = {0};
+    int rc = mf_ranks_agree(r->ranks, 0, &err);
+    if (rc || err.code)
+        return -1;
+    rc = r->end.me ? mf_err_set(&err, MF_EFORMAT, "of rank %d", r->end.me) : 0;
+    rc = mf_ranks_agree(r->ranks, rc, &err);
+    return rc == (r->n > 1 ? MF_EFORMAT : 0) && (r->n == 1 || !strcmp(err.text, "of rank 1")) ? 0 : -1;
+}
+
 static int differ(struct rank *r)
 {
     return mf_ranks_compare(r->ranks, &r->end.me, sizeof r->end.me, "the number", &r->err);
@@ -238,6 +296,10 @@ static void verbs(void)
     for (int n = 1; n <= MOST; n++)
         ok(!together(n, 10, speak, NULL) && !together(n, 10, gather, NULL) && !together(n, 10, exchange, NULL),
            "%d ranks tell, gather and exchange", n);
+    for (int n = 1; n <= MOST; n++)
+        ok(!together(n, 10, scatter, NULL) && !together(n, 10, move, NULL) && !together(n, 10, count, NULL) &&
+               !together(n, 10, agree, NULL),
+           "%d ranks scatter, move, count and agree", n);
     ok(together(3, 0.5, differ, NULL) == 2 && rank[1].rc == MF_EDEVICE && rank[1].end.closed_by == 1 &&
            strstr(rank[1].err.text, "the number of rank 1 on "),
        "%s", rank[1].err.text);

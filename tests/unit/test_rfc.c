@@ -104,7 +104,7 @@ static void rows(enum mf_noise_method method, enum mf_denoise denoise, enum mf_o
                                              !memcmp(mf_rows_last(&got, env * T + t), chain + K * D, D * sizeof *chain);
         }
     ok(same && !plain.ends && (denoise == MF_SINGLE) == (got.ends != NULL), "both ends of every chain are there");
-    ok(mf_rows_memory(&spec, MF_ROWS_ENDS | MF_ROWS_SUCCESS, 100) >= mf_rows_memory(&spec, 0, 100) + 100,
+    ok(mf_rows_memory(&spec, MF_ROWS_ENDS | MF_ROWS_SUCCESS, 100, 1) >= mf_rows_memory(&spec, 0, 100, 1) + 100,
        "and their memory is counted");
     mf_rows_release(&got);
     mf_rows_release(&plain);

@@ -76,6 +76,31 @@ static void binds(void)
     mf_frame_free(f);
 }
 
+/* Of 12 decisions the second of 3 shares has 4 .. 7, which is (1, 1) .. (2, 1). */
+static void shares(void)
+{
+    bool each = true;
+    for (size_t n = 5; n < 9; n++)
+        for (size_t i = 0; i < n; i++) {
+            const int k = mf_share_of(n, i, 5);
+            each = each && i >= mf_share_first(n, k, 5) && i < mf_share_first(n, k + 1, 5);
+        }
+    ok(each, "every decision is in one share");
+    struct mf_frame *f = whole();
+    float *obs = ADD(f, "obs/state", MF_F32, 1, 4, 2);
+    obs[2 * 2 + 1] = NAN;
+    ok(mf_rollout_bind(&r, f, ALL, &err) == MF_EFORMAT && strstr(err.text, "expected (T=4, N=3) first"), "%s",
+       err.text);
+    mf_frame_set_share(f, 1, 3);
+    ok(mf_rollout_bind(&r, f, ALL, &err) == MF_EFORMAT && strstr(err.text, "obs/state[2,0,1] is NaN"), "%s", err.text);
+    obs[2 * 2 + 1] = 0;
+    ok(!mf_rollout_bind(&r, f, ALL, &err) && r.share == 1 && r.shares == 3 && r.first == 4 && r.end == 8,
+       "a share of the observations binds");
+    ADD(f, "obs/state", MF_F32, 1, 5, 2);
+    ok(mf_rollout_bind(&r, f, ALL, &err) == MF_EFORMAT, "no other number of them: %s", err.text);
+    mf_frame_free(f);
+}
+
 /* ---- refusals: `edit` spoils a whole rollout, the sentence holds `word` ---- */
 
 static void refused(struct mf_frame *f, unsigned need, const char *word)
@@ -199,6 +224,7 @@ static void masks(void)
 int main(void)
 {
     binds();
+    shares();
     missing();
     shapes();
     nans();

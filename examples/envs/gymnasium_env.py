@@ -8,12 +8,20 @@ the Dict robot. Bytes of 2 dimensions and more stay bytes, all else becomes floa
 actions is executed inside each sub-environment, so that one whose episode ends within it stops there. `success` is what
 the environment's info calls is_success or success. Ran with: gymnasium.txt beside this file.
 """
-import gymnasium as gym
-import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+import sys
 
-import serving
+import serving  # first: it says what is missing
 from serving import Fault
+
+try:
+    import gymnasium as gym
+    import numpy as np
+    from gymnasium.vector import AutoresetMode, SyncVectorEnv
+except ModuleNotFoundError as e:
+    if "--bind" in sys.argv:
+        sys.exit(f"gymnasium_env.py: error: {serving.missing(e)}")
+    serving.serve(serving.lacks(e), None, serving.keep_stdout())
+    sys.exit()
 
 MODES = {"same_step": AutoresetMode.SAME_STEP, "next_step": AutoresetMode.NEXT_STEP, "disabled": AutoresetMode.DISABLED}
 
@@ -181,6 +189,8 @@ if __name__ == "__main__":
     args, out = p.parse_args(), serving.keep_stdout()
     try:
         sim = Gymnasium(args)
+    except ModuleNotFoundError as e:  # of my_package:Mine-v0
+        sim = Fault(f"{e}, for {sys.executable}, which {args.id} needs: it has to be installed, or on PYTHONPATH")
     except Fault as e:
         sim = e  # which answers every question
     serving.serve(sim, args.bind, out)

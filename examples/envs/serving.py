@@ -10,17 +10,35 @@ take as meters along the camera's axis, 0 where nothing is: a simulator that has
 """
 import argparse
 import os
+import re
+import shlex
 import sys
 import traceback
 
-import msgpack
-import numpy as np
+
+def missing(error):
+    """A ModuleNotFoundError as a sentence with the command that installs the package: NAME_env.py has NAME.txt beside it."""
+    listed = re.sub(r"(_env|_demos|)\.py$", ".txt", os.path.abspath(sys.argv[0]))
+    what = ["-r", listed] if os.path.exists(listed) else [error.name]
+    return f"{error}, for {sys.executable}: {shlex.join([sys.executable, '-m', 'pip', 'install', *what])}, or name another Python in env.command"
+
+
+try:
+    import msgpack
+    import numpy as np
+except ModuleNotFoundError as e:
+    sys.exit(f"{os.path.basename(sys.argv[0])}: error: {missing(e)}")
 
 VERSION = 1
 
 
 class Fault(Exception):
     """What an environment does that it must not, as a sentence for those who wrote it."""
+
+
+def lacks(error):
+    """A simulator whose package is missing: to every question it answers so."""
+    return Fault(missing(error))
 
 
 class Later(dict):
@@ -189,7 +207,10 @@ def keep_stdout():
 
 def serve(sim, bind, out):
     if bind:
-        import zmq
+        try:
+            import zmq
+        except ModuleNotFoundError as e:
+            sys.exit(f"{os.path.basename(sys.argv[0])}: error: --bind: {missing(e)}")
 
         socket = zmq.Context().socket(zmq.REP)
         socket.ipv6 = "[" in bind

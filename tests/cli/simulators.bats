@@ -109,3 +109,21 @@ served() { printf '%s' "env.command='$PYTHON $ROOT/examples/envs/robosuite_env.p
     run -1 mf-collect "${small[@]}" run.dir=x "$(served object,sideview_image)" --out /dev/null
     [[ $output == *"robosuite has no observation 'sideview_image'; it has robot0_eef_pos, object-state, frontview_image, "* && ${#lines[@]} == 1 ]] || { echo "$output"; return 1; }
 }
+
+@test "a package that a server lacks is one sentence with the command that installs it" {
+    local name server id lacking
+    mkdir none && cd none || return 1
+    for name in gymnasium mani_skill libero robosuite; do echo "raise ModuleNotFoundError('No module named \'$name\'', name='$name')" >$name.py; done
+    while read -r server id lacking; do
+        PYTHONPATH=$PWD run -1 mf-collect "${small[@]}" run.dir=x env.command="$PYTHON $ROOT/examples/envs/${server}_env.py $id" --out /dev/null
+        [[ $output == *"reports: No module named '$lacking', for $PYTHON: $PYTHON -m pip install -r $ROOT/examples/envs/$server.txt, or name another Python in env.command" && ${#lines[@]} == 1 ]] ||
+            { echo "$output"; return 1; }
+    done <<'END'
+gymnasium Pendulum-v1 gymnasium
+maniskill PickCube-v1 gymnasium
+libero libero_spatial libero
+robosuite Lift robosuite
+END
+    run -1 $PYTHON -S "$ROOT/examples/envs/libero_env.py" libero_spatial
+    [[ $output == "libero_env.py: error: No module named '"*"-m pip install -r $ROOT/examples/envs/libero.txt, or name"* && ${#lines[@]} == 1 ]]
+}

@@ -89,14 +89,15 @@ static int connections(const struct mf_edge_clients *q)
 static bool turn_away(struct mf_edge_clients *q, struct mf_socket *router, const void *id, size_t size,
                       const struct mf_edge_note *asked)
 {
-    if (connections(q) >= mf_socket_peers())
-        find_gone(q, router);
-    if (connections(q) < mf_socket_peers())
+    if (mf_socket_has_room(router, connections(q)))
+        return false;
+    find_gone(q, router);
+    if (mf_socket_has_room(router, connections(q)))
         return false;
     struct mf_edge_note no = {.say = MF_EDGE_NO, .seq = asked->seq, .version = asked->version};
     struct mf_edge_asker c = {.id_size = size};
     memcpy(c.id, id, size);
-    mf_socket_full(no.why, sizeof no.why, "clients");
+    mf_socket_full(no.why, sizeof no.why);
     (void)mf_edge_reply(q, router, &c, &no, NULL, NULL);
     mf_log_rarely(&q->full, MF_LOG_WARN, "%s: refused a client: %s", router->name, no.why);
     return true;

@@ -67,7 +67,7 @@ static bool tell(struct mf_port_in *z, struct peer *p, enum mf_port_word say, co
 static void turn_away(struct mf_port *port, const void *id, size_t size)
 {
     struct mf_port_note note = {.say = MF_PORT_NO};
-    mf_socket_full(note.why, sizeof note.why, "writers");
+    mf_socket_full(note.why, sizeof note.why);
     send_note(port->zmq_in, id, size, &note);
     mf_log_rarely(&port->zmq_in->too_many, MF_LOG_WARN, "%s: refused a writer: %s", port->name, note.why);
 }
@@ -109,7 +109,7 @@ static int on_note(struct mf_port *port, struct peer *p, zmq_msg_t *id, const st
     struct mf_port_in *z = port->zmq_in;
     char why[96];
     if (note->say == MF_PORT_HELLO && (!p || p->state < LEAVES)) {
-        if (!p && count(z, HERE, LEAVES) >= mf_socket_peers()) {
+        if (!p && !mf_socket_has_room(&z->s, count(z, HERE, LEAVES))) {
             turn_away(port, zmq_msg_data(id), zmq_msg_size(id));
             return 0;
         }

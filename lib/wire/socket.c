@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,18 +45,27 @@ static int fail(const struct mf_socket *s, const char *what, struct mf_err *err)
 
 enum { NEEDED = 16 }; /* file descriptors of a socket, and so many are left to the rest of the program */
 
-int mf_socket_peers(void)
+static atomic_int sockets, connections; /* of this process: the limit is its own */
+
+static int most(void)
 {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > INT_MAX)
         return INT_MAX;
-    return (int)files.rlim_cur > 3 * NEEDED ? (int)files.rlim_cur - 2 * NEEDED : NEEDED;
+    const int left = (int)files.rlim_cur - NEEDED * (sockets + 1);
+    return left > NEEDED ? left : NEEDED;
 }
 
-void mf_socket_full(char *why, size_t size, const char *peers)
+bool mf_socket_has_room(struct mf_socket *s, int peers)
 {
-    snprintf(why, size, "%d %s are connected, as many as the limit of open files allows: raise ulimit -n",
-             mf_socket_peers(), peers);
+    connections += peers - s->peers;
+    s->peers = peers;
+    return connections < most();
+}
+
+void mf_socket_full(char *why, size_t size)
+{
+    snprintf(why, size, "%d connections are all that the limit of open files allows: raise ulimit -n", most());
 }
 
 static void raise_limit(void)
@@ -91,6 +101,7 @@ int mf_socket_open(struct mf_socket *s, int type, const char *address, bool bind
     int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL;
     *s = (struct mf_socket){.name = mf_xstrdup(address), .binds = bind};
+    sockets++;
     int rc = mf_address_read(&s->at, address, bind, err);
     if (bind)
         raise_limit();
@@ -217,6 +228,8 @@ void mf_socket_log_mismatch(struct mf_socket *s)
 void mf_socket_close(struct mf_socket *s, int linger_ms)
 {
     struct stat st;
+    sockets -= s->name != NULL;
+    connections -= s->peers;
     if (s->socket) {
         mf_socket_set(s, ZMQ_LINGER, linger_ms);
         zmq_close(s->socket);

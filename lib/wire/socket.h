@@ -40,6 +40,7 @@ struct mf_socket {
     struct mf_rarely mismatches;
     bool binds, met; /* met: a handshake was seen */
     int cuts;        /* failed handshakes before that */
+    int peers;       /* as mf_socket_has_room was told last */
 };
 
 /* Opens a socket of a ZeroMQ type with keys (o NULL: none), a monitor, and no infinite linger; messages have at most
@@ -50,10 +51,11 @@ int mf_socket_open(struct mf_socket *s, int type, const char *address, bool bind
 /* Binds or connects. Port 0 binds a free port and logs it. */
 int mf_socket_attach(struct mf_socket *s, struct mf_err *err);
 void mf_socket_set(struct mf_socket *s, int option, int value);
-/* How many connections the limit of open files allows, which is raised as far as it goes when a socket binds; and the
- * reason for refusing one more. */
-int mf_socket_peers(void);
-void mf_socket_full(char *why, size_t size, const char *peers);
+/* Does the limit of open files, which is raised as far as it goes when a socket binds, allow one more connection beside
+ * the `peers` of this socket and those of the process's others, as they were counted last? And the reason for refusing.
+ */
+bool mf_socket_has_room(struct mf_socket *s, int peers);
+void mf_socket_full(char *why, size_t size);
 /* The next event; false: none. */
 bool mf_socket_event(struct mf_socket *s, enum mf_socket_event *event);
 /* To be called after each event: MF_EUSAGE if this end connects and the event means that it will not be accepted. */

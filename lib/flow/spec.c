@@ -183,6 +183,16 @@ void mf_policy_spec_warn(const struct mf_policy_spec *s, void (*warn)(const char
     const struct mf_net_spec *net = &s->net;
     if (mf_layout_pictures(&s->obs) && !net->net->encoder && (!net->encoder || net->encoder == &mf_encoder_none))
         warn("the network reads every pixel as a number: policy.encoder=nature, or another one, encodes pictures");
+    for (int i = 0; i < s->obs.n; i++) {
+        const struct mf_obs *o = &s->obs.key[i];
+        char text[MF_NAME_MAX + 160];
+        snprintf(text, sizeof text,
+                 "the picture '%s' is float32 and has %d channels, and float32 is taken as meters along the camera's "
+                 "axis: colors are uint8, 0 to 255",
+                 o->name, o->dim[2]);
+        if (mf_obs_is_picture(o) && !o->u8 && o->dim[2] > 1)
+            warn(text);
+    }
     if (mf_layout_find(&s->obs, MF_OBS_TOKENS) && !(net->net->sizes & MF_SIZE(vocabulary)))
         warn("the network reads the ids of " MF_OBS_TOKENS
              " as numbers: policy.network=pi05 has an embedding for each, or leave the key out of policy.obs_keys");

@@ -50,7 +50,8 @@ int mf_policy_spec_from_head(struct mf_policy_spec *s, const struct mf_frame *he
 int mf_policy_spec_agree(const struct mf_policy_spec *a, const char *a_name, const struct mf_policy_spec *b,
                          const char *b_name, struct mf_err *err);
 
-/* A warning for whatever a fresh policy would read as numbers that are none: pixels, and ids of words. */
+/* A warning for whatever a fresh policy would read as what it is not: pixels and ids of words as numbers, colors as
+ * meters. */
 void mf_policy_spec_warn(const struct mf_policy_spec *s, void (*warn)(const char *text));
 /* Does prev_logprobs score the denoising steps? Rollouts then carry the chain, else one `sample` (H, A) a decision. */
 bool mf_policy_scores_chain(const struct mf_policy_spec *s);

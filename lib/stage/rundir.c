@@ -214,31 +214,6 @@ static int choose(struct mf_rundir *r, const char *task, struct mf_err *err)
     return mf_err_set(err, MF_EIO, "%s already has 100 runs of this second; give run.dir", parent);
 }
 
-/* outputs/SHELF/RUN has outputs/SHELF/latest, by whatever path it is named. */
-static void find_link(struct mf_rundir *r)
-{
-    static const char room[] = "outputs";
-    const char *run = strrchr(r->path, '/'), *shelf = run;
-    while (shelf > r->path && *--shelf != '/')
-        ;
-    const ptrdiff_t n = shelf - r->path, m = (ptrdiff_t)sizeof room - 1;
-    if (!run || *shelf != '/' || n < m || strncmp(shelf - m, room, sizeof room - 1) != 0 ||
-        (n > m && shelf[-m - 1] != '/') || !strcmp(run, "/latest"))
-        return;
-    snprintf(r->link, sizeof r->link, "%.*s/latest", (int)(run - r->path), r->path);
-}
-
-void mf_rundir_begun(struct mf_rundir *r)
-{
-    char fresh[MF_PATH_MAX + 32];
-    if (!*r->link)
-        return;
-    snprintf(fresh, sizeof fresh, "%s.%ld", r->link, (long)getpid());
-    if (symlink(strrchr(r->path, '/') + 1, fresh) == 0 && rename(fresh, r->link) < 0)
-        unlink(fresh);
-    *r->link = 0;
-}
-
 /* The existing run is resumed, as the same kind, or removed. */
 static int check_use(const struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err)
 {
@@ -330,7 +305,7 @@ int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct m
         mf_rundir_close(r);
         return rc;
     }
-    find_link(r);
+    mf_rundir_find_shelf(r);
     return 0;
 }
 

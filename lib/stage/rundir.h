@@ -45,8 +45,10 @@ int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct m
 void mf_rundir_close(struct mf_rundir *r);
 /* The run begins: writes configs/machine, and with run.force removes the old checkpoints. */
 void mf_rundir_accepted(struct mf_rundir *r);
-/* Links the shelf's latest to this run. Called at the first checkpoint, so that a run that fails to start is not
- * linked. May be called again. */
+/* Sets r->link of a run on a shelf, by whatever path it is named. */
+void mf_rundir_find_shelf(struct mf_rundir *r);
+/* Links the shelf's latest to this run, and says which one it was. Called at the first checkpoint, so that a run that
+ * fails to start is not linked. May be called again. */
 void mf_rundir_begun(struct mf_rundir *r);
 
 /* Is a run in progress in this folder (is its lock held)? */

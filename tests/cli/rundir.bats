@@ -127,6 +127,17 @@ nolocks() {
     run -2 mf-collect "${small[@]}" collect.policy_address="ipc://$PWD/${deep}s" --out /dev/null && [[ $output == *"has a path of "*" bytes and at most 107 are possible"* ]]
 }
 
+@test "the link latest goes to a run that has learned something, which says which one it was" {
+    local words=(clone.dataset="$ROOT/tests/fixtures/point.hdf5" clone.steps=0 threads=1)
+    mf-bc "${words[@]}" run.dir=outputs/point/a --out /dev/null 2>a.err
+    run ! grep latest a.err
+    mf-bc "${words[@]}" run.dir=outputs/point/b --out /dev/null 2>b.err
+    grep -q 'info: outputs/point/latest is this run now, b; it was a$' b.err
+    mf-bc "${words[@]}" run.dir=outputs/point/b run.resume=auto --out /dev/null 2>b.err
+    run ! grep latest b.err
+    [[ $(readlink outputs/point/latest) == b ]]
+}
+
 @test "names in streams and files are not used as paths" {
     run -2 mf-collect "${small[@]}" collect.src=../x --out /dev/null && [[ $output == *"collect.src=../x: must be a name, not a path: it contains '/'"* ]] &&
         run -2 mf-conf run.name=.. && [[ $output == *"must be a name"* ]] || return 1

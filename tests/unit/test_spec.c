@@ -4,6 +4,7 @@
 #include "flow/fields.h"
 #include "flow/spec_keys.h"
 #include "flow/policy.h"
+#include "nn/encoder.h"
 #include "tap.h"
 
 static struct mf_policy_spec example(void)
@@ -312,8 +313,38 @@ static void sizes(void)
     }
 }
 
+static int warnings;
+static char said[400];
+static void warn(const char *text)
+{
+    warnings++;
+    snprintf(said, sizeof said, "%s", text);
+}
+
+/* What a fresh policy reads as what it is not; the example's image is read by a network with an encoder or by none. */
+static void doubts(void)
+{
+    struct mf_policy_spec s = example();
+    struct mf_err err;
+    s.obs.key[3].u8 = false;
+    strcpy(s.obs.key[3].name, "color_image");
+    mf_encoder_find(&s.net.encoder, "nature", &err);
+    mf_policy_spec_warn(&s, warn);
+    ok(warnings == 1 && strstr(said, "'color_image' is float32 and has 3 channels"), "colors as meters: %s", said);
+    s.obs.key[3].dim[2] = 1;
+    mf_policy_spec_warn(&s, warn);
+    ok(warnings == 1, "depth is no color");
+    s.net.encoder = NULL;
+    mf_policy_spec_warn(&s, warn);
+    ok(warnings == 2 && strstr(said, "every pixel as a number"), "pixels: %s", said);
+    strcpy(s.obs.key[0].name, MF_OBS_TOKENS);
+    mf_policy_spec_warn(&s, warn);
+    ok(warnings == 4 && strstr(said, "the ids of tokens"), "words: %s", said);
+}
+
 int main(void)
 {
+    doubts();
     choices();
     keys();
     sizes();

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -12,6 +11,7 @@
 #include "flow/frames.h"
 #include "flow/sampler.h"
 #include "run/film.h"
+#include "eval/env_in.h"
 #include "eval/policy_in.h"
 #include "eval/results.h"
 #include "eval/results_json.h"
@@ -181,17 +181,6 @@ static int find_or_play(struct mf_run *run, struct eval *e, struct mf_result *r,
     return rc;
 }
 
-static bool is_server(const char *env)
-{
-    return env && (!strcmp(env, "exec") || !strcmp(env, "remote"));
-}
-
-/* Identifies the environments beyond their name: a server's command or address. */
-static const char *server_of(const struct mf_env_opts *o)
-{
-    return !strcmp(o->name, "exec") ? o->command : !strcmp(o->name, "remote") ? o->address : NULL;
-}
-
 /* Trials of the first policy with these steps, and of this one. */
 static struct mf_pairs pairs_of(const struct eval *e, const struct mf_trial *first)
 {
@@ -260,7 +249,7 @@ static int evaluate(struct mf_run *run, struct eval *e, const char *path, int at
                               .weights = weights,
                               .policy = &p,
                               .env = e->env->name,
-                              .server = server_of(&e->env_opts),
+                              .server = mf_env_server(&e->env_opts),
                               .suite = e->env->language.suite[0].name,
                               .tokenizer = mf_words_digest(e->env->words),
                               .tasks = e->env->language.text,
@@ -293,93 +282,18 @@ static int emit_head(struct mf_run *run, const struct eval *e, struct mf_err *er
     return rc;
 }
 
-/* The run that contains a checkpoint, or the path itself. */
-static void folder_of(const char *path, char dir[MF_PATH_MAX])
-{
-    snprintf(dir, MF_PATH_MAX, "%.900s", path);
-    for (int up = 0; up < 2 && !mf_runs_is_run(dir); up++) {
-        char *slash = strrchr(dir, '/');
-        snprintf(slash ? slash : dir, sizeof "/.", "%s", slash ? "" : up ? ".." : ".");
-    }
-}
-
-/* A command recorded by another user is not started automatically. */
-static int check_owner(const struct eval *e, const char *dir, struct mf_err *err)
-{
-    struct stat st;
-    const char *command = strcmp(e->env_opts.name, "exec") ? NULL : e->env_opts.command;
-    if (!command || (stat(dir, &st) == 0 && st.st_uid == geteuid()))
-        return 0;
-    return mf_err_set(err, MF_EUSAGE,
-                      "%.200s belongs to another user, and its environment is started by the command: %.300s; if you "
-                      "trust it, give it as env.command",
-                      dir, command);
-}
-
-/* Unset keys of the environment are taken from the run: a server's command, and the number of steps of a trial. */
-static int take_env_of_run(const struct mf_run *run, struct eval *e, const char *path, struct mf_err *err)
-{
-    static const struct mf_bind steps[] = {{"env.max_steps", offsetof(struct eval, max_steps)}, {0}};
-    static const struct mf_bind_table keys[] = {{mf_env_binds, offsetof(struct eval, env_opts)}, {0}};
-    struct mf_at at;
-    struct mf_err ignored;
-    char dir[MF_PATH_MAX];
-    if (mf_runs_at(&at, path, &ignored))
-        return 0;
-    folder_of(at.path, dir);
-    e->was = mf_conf_new();
-    if (mf_conf_recorded(e->was, dir, "mf-collect", &ignored) && mf_conf_recorded(e->was, dir, "mf-bc", &ignored))
-        return 0;
-    const struct mf_conf *now = mf_run_conf(run);
-    const char *name = mf_conf_text(now, "env.name");
-    if (mf_conf_was_set(now, "env.name") && strcmp(name, mf_conf_text(e->was, "env.name")) != 0)
-        return 0;
-    struct mf_bind *env = mf_bind_join(steps, keys);
-    for (const struct mf_bind *b = env; b->key; b++) {
-        const struct mf_bind one[] = {*b, {0}};
-        const bool server = strcmp(b->key, "env.name") != 0 || is_server(mf_conf_text(e->was, b->key));
-        if (server && mf_conf_was_set(e->was, b->key) && !mf_conf_was_set(now, b->key))
-            (void)mf_conf_bind(e->was, one, e, &ignored);
-    }
-    free(env);
-    const char *server = server_of(&e->env_opts);
-    if (!mf_conf_was_set(now, "env.command") && check_owner(e, dir, err))
-        return err->code;
-    if (server && !mf_conf_was_set(now, "env.name"))
-        mf_log(MF_LOG_INFO, "env=%s %s, as recorded in %s", e->env_opts.name, server, dir);
-    return 0;
-}
-
 /* The named environment, or the common environment of all checkpoints. */
 static int open_env(struct mf_run *run, struct eval *e, int n, const char *const *words, struct mf_err *err)
 {
-    char path[MF_PATH_MAX];
-    if (n && take_env_of_run(run, e, words[0], err))
+    const struct mf_conf *now = mf_run_conf(run);
+    if (n && mf_env_of_run(&e->env_opts, &e->max_steps, &e->was, now, words[0], err))
         return err->code;
-    const bool named = mf_conf_was_set(mf_run_conf(run), "env.name") || is_server(e->env_opts.name);
+    const bool named = mf_conf_was_set(now, "env.name") || mf_env_is_served(e->env_opts.name);
     e->env_opts.warn = mf_log_warn;
-    for (int i = 0; i < n; i++) { /* a missing last one is reported at once, not after hours */
-        struct mf_loaded *l;
-        int rc = mf_runs_checkpoint(words[i], path, err);
-        if (rc || (rc = mf_checkpoint_open(&l, path, err)))
-            return rc;
-        const char *made_in = mf_loaded_spec(l)->env;
-        if (!e->env)
-            rc = mf_env_open_for(&e->env, &e->env_opts, named, path, made_in, err);
-        else if (named)
-            mf_env_compare(e->env, &e->env_opts, path, made_in);
-        else if (*made_in && strcmp(made_in, e->env->name) != 0)
-            rc = mf_err_set(err, MF_EUSAGE,
-                            "%.150s was trained in env=%s, but those before it are evaluated in env=%s: evaluate it "
-                            "separately, or give one env= for all",
-                            path, made_in, e->env->name);
-        if (!named && e->env)
-            e->env_opts.name = mf_run_assume(run, "env.name", e->env->name);
-        mf_checkpoint_close(l);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    const int rc = mf_env_of_all(&e->env, &e->env_opts, named, n, words, err);
+    if (rc == 0 && !named && e->env)
+        e->env_opts.name = mf_run_assume(run, "env.name", e->env->name);
+    return rc;
 }
 
 static int begin(struct mf_run *run, void *self, struct mf_err *err)

@@ -29,6 +29,7 @@ enum mf_purpose {
     MF_RNG_FPO,     /* times and noises of FPO's losses, and their keys */
     MF_RNG_REFLOW,  /* times of the reflow consistency loss */
     MF_RNG_WEIGH,   /* noises and pairs of critics of offline value functions */
+    MF_RNG_AUGMENT, /* windows, angles and colors of pictures in cloning */
 };
 
 struct mf_rng {

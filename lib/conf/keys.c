@@ -124,6 +124,10 @@ const struct mf_key mf_keys[] = {
      "maximum padding of a window after its demonstration, with the last step; -1: no limit"},
     {"clone.shift", MF_INT, "0", "[0,1024]", "pixels",
      "move each picture by up to so many pixels in both directions at random (random shift)"},
+    {"clone.augment", MF_CHOICE, "none", "none|openpi", NULL,
+     "augment each color picture at random, as pi0.5 is trained: show a window of 95 %, turned by up to 5 degrees, "
+     "unless "
+     "its name has wrist or hand in it; brightness of .7 to 1.3, contrast of .6 to 1.4, saturation of .5 to 1.5"},
     {"clone.cache_mib", MF_INT, "1024", "[1,16777216]", "MiB",
      "memory for demonstrations; a larger file is read page by page"},
     {"clone.loss", MF_CHOICE, "flow", "flow|shortcut|consistency|cfm", NULL,

@@ -33,6 +33,7 @@ const struct mf_bind mf_cloning_binds[] = {
     BIND("clone.pad_before", pad_before),
     BIND("clone.pad_after", pad_after),
     BIND("clone.shift", shift),
+    BIND("clone.augment", augmentation),
     BIND("clone.normalizer", normalizer),
     BIND("clone.range_floor", range_floor),
     BIND("clone.normalize_actions", normalize_actions),
@@ -118,7 +119,7 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, con
     if ((rc = mf_dataset_check(spec, d, err)) ||
         (rc = start ? start_from(c, start, which, err) : mf_dataset_fit(&c->policy, d, &fit, err)) ||
         (rc = mf_dataset_open(&c->windows, &c->policy, d, opts->pad_before, opts->pad_after, (int)opts->shift,
-                              (size_t)opts->batch_size, err)) ||
+                              (enum mf_augmentation)opts->augmentation, (size_t)opts->batch_size, err)) ||
         (rc = open_learner(c, err)))
         return rc;
     mf_engine_log(c->engine);

@@ -16,7 +16,7 @@ struct mf_cloning_opts {
     const char *device;
     int64_t threads, lanes, seed;
     int precision, loss, time_sampling; /* enum mf_precision, mf_clone_loss, mf_time_sampling */
-    int loss_dims;                      /* enum mf_loss_dims */
+    int loss_dims, augmentation;        /* enum mf_loss_dims, mf_augmentation */
     double dropout;                     /* of a transformer's self-attention */
     int64_t steps, batch_size, warmup;  /* minibatches; samples; minibatches of the linear warm-up */
     double learning_rate, weight_decay;

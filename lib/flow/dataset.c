@@ -199,7 +199,11 @@ static void place(struct mf_dataset *w, size_t batch, struct mf_arena *a)
     w->order = mf_arena_take(a, w->n, sizeof *w->order);
     w->batch = mf_arena_take(a, batch, sizeof *w->batch);
     w->sort = mf_arena_take(a, batch, sizeof *w->sort);
-    w->scratch = w->p ? mf_arena_take(a, mf_shift_room(&w->p->spec.obs), sizeof *w->scratch) : NULL;
+    if (!w->p)
+        return;
+    const size_t shifts = mf_shift_room(&w->p->spec.obs),
+                 augments = w->augmentation ? mf_augment_room(&w->p->spec.obs) : 0;
+    w->scratch = mf_arena_take(a, shifts > augments ? shifts : augments, sizeof *w->scratch);
 }
 
 /* The columns behind the actions are the policy's observations. */
@@ -211,13 +215,35 @@ static int open_pictures(struct mf_dataset *w, struct mf_err *err)
     return mf_resizer_init(&w->pictures, &from, &w->p->spec.obs, w->p->spec.turn_images, err);
 }
 
+static int check_augmented(const struct mf_layout *l, struct mf_err *err)
+{
+    int color = 0;
+    for (int i = 0; i < l->n; i++) {
+        const bool is = mf_obs_is_resizable(&l->key[i]);
+        char shape[64];
+        if (mf_obs_is_picture(&l->key[i]) && !is)
+            return mf_err_set(err, MF_EUSAGE,
+                              "clone.augment=openpi turns and zooms color pictures, which %s, %s, would no longer "
+                              "match: leave one of the two out",
+                              l->key[i].name, mf_obs_shape(&l->key[i], shape));
+        color += is;
+    }
+    return color ? 0
+                 : mf_err_set(err, MF_EUSAGE,
+                              "clone.augment=openpi is for color pictures, and the policy reads none: name them in "
+                              "policy.obs_keys");
+}
+
 int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
-                    int shift, size_t batch, struct mf_err *err)
+                    int shift, enum mf_augmentation augmentation, size_t batch, struct mf_err *err)
 {
     const struct mf_policy_spec *s = &p->spec;
     int64_t back = s->n_obs_steps - 1 > s->action_offset ? s->n_obs_steps - 1 : s->action_offset;
     int64_t begin = beyond(back, before), rest = beyond(s->horizon - 1 - s->action_offset, after);
-    *w = (struct mf_dataset){.p = p, .d = d, .begin = begin, .epoch = -1, .shift = {shift, s->net.crop}};
+    *w = (struct mf_dataset){
+        .p = p, .d = d, .begin = begin, .epoch = -1, .shift = {shift, s->net.crop}, .augmentation = augmentation};
+    if (augmentation && check_augmented(&s->obs, err))
+        return err->code;
     for (size_t i = 0; i < d->n_demos; i++)
         w->n += samples(d, i, begin + rest);
     if (s->state_in_prompt && !d->words)
@@ -358,18 +384,21 @@ static int speak(struct mf_dataset *w, size_t n, const uint32_t *index, float *o
     return rc;
 }
 
-/* Every step of every sample by draws of its own. */
-static void shift_all(struct mf_dataset *w, size_t n, float *obs)
+static struct mf_rng rng_of(const struct mf_dataset *w, enum mf_purpose purpose, size_t i)
 {
-    const struct mf_policy_spec *s = &w->p->spec;
-    const size_t steps = (size_t)s->n_obs_steps, dim = (size_t)s->obs.dim;
-    if ((w->shift.reach == 0 && w->shift.crop == 0) || !mf_layout_pictures(&s->obs))
-        return;
-    for (size_t i = 0; i < n * steps; i++) {
-        const struct mf_rng rng =
-            mf_rng_at(w->seed, MF_RNG_SHIFT, (uint32_t)(w->step >> 32), (uint32_t)w->step, (uint32_t)i);
-        mf_shift(&w->shift, &s->obs, rng, obs + i * dim, w->scratch);
-    }
+    return mf_rng_at(w->seed, purpose, (uint32_t)(w->step >> 32), (uint32_t)w->step, (uint32_t)i);
+}
+
+/* Every step of every sample by draws of its own. */
+static void vary(struct mf_dataset *w, size_t n, float *obs)
+{
+    const struct mf_layout *l = &w->p->spec.obs;
+    const size_t steps = n * (size_t)w->p->spec.n_obs_steps, dim = (size_t)l->dim;
+    const bool shifts = (w->shift.reach || w->shift.crop) && mf_layout_pictures(l);
+    for (size_t i = 0; i < steps && shifts; i++)
+        mf_shift(&w->shift, l, rng_of(w, MF_RNG_SHIFT, i), obs + i * dim, w->scratch);
+    for (size_t i = 0; i < steps && w->augmentation; i++)
+        mf_augment(l, rng_of(w, MF_RNG_AUGMENT, i), obs + i * dim, w->scratch);
 }
 
 int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, float *obs, float *actions,
@@ -380,7 +409,7 @@ int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, floa
     int rc = gather(w, n, index, NULL, obs, actions, err);
     if (rc || (rc = speak(w, n, index, obs, err)))
         return rc;
-    shift_all(w, n, obs);
+    vary(w, n, obs);
     mf_policy_normalize(p, n, obs, obs);
     for (size_t i = 0; i < steps; i++)
         for (size_t j = 0; j < W; j++)

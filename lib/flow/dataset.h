@@ -11,12 +11,14 @@
 #ifndef MF_FLOW_DATASET_H
 #define MF_FLOW_DATASET_H
 
+#include "base/augment.h"
 #include "base/mem.h"
 #include "base/resize.h"
 #include "base/shift.h"
 #include "demos/demos.h"
 #include "flow/policy.h"
 
+enum mf_augmentation { MF_AUGMENT_NONE, MF_AUGMENT_OPENPI };
 enum mf_normalizer { MF_LIMITS, MF_GAUSSIAN, MF_IDENTITY, MF_QUANTILE };
 
 struct mf_fit {
@@ -43,8 +45,9 @@ struct mf_dataset {
     struct mf_demos *d;
     int64_t begin;         /* the step of a demonstration's first sample */
     struct mf_shift shift; /* of its pictures */
+    enum mf_augmentation augmentation;
     struct mf_resizer pictures;
-    uint64_t seed; /* of the minibatch drawn last, and its number: of the shifts, too */
+    uint64_t seed; /* of the minibatch drawn last, and its number: of shifts and augmentations, too */
     int64_t step;
     float *scratch;
     size_t *first;           /* (n_demos + 1) first sample of each demonstration; then n */
@@ -56,9 +59,10 @@ struct mf_dataset {
 
 /* Borrows the demonstrations and the policy; minibatches have at most `batch` samples. before, after < 0: as many steps
  * as the window needs. shift: pixels by which pictures are moved at random; the window of policy.crop is drawn at
- * random, too. MF_EUSAGE where no demonstration is long enough for one sample. */
+ * random, too, and moved pictures are augmented (augment.h). MF_EUSAGE where no demonstration is long enough for one
+ * sample, and where there is nothing to augment, or depth, which would no longer match its augmented picture. */
 int mf_dataset_open(struct mf_dataset *w, const struct mf_policy *p, struct mf_demos *d, int64_t before, int64_t after,
-                    int shift, size_t batch, struct mf_err *err);
+                    int shift, enum mf_augmentation augmentation, size_t batch, struct mf_err *err);
 void mf_dataset_close(struct mf_dataset *w);                      /* safe on a zeroed one */
 size_t mf_dataset_memory(const struct mf_demos *d, size_t batch); /* bytes of the indices, at most */
 
@@ -66,11 +70,12 @@ size_t mf_dataset_memory(const struct mf_demos *d, size_t batch); /* bytes of th
  * next call. */
 const uint32_t *mf_dataset_draw(struct mf_dataset *w, uint64_t seed, int64_t step, size_t n);
 
-/* Samples index[0..n): obs (n, O) and actions (n, D), both normalised. Shifts are those of the minibatch drawn last. */
+/* Samples index[0..n): obs (n, O) and actions (n, D), both normalised. Shifts and augmentations are those of the
+ * minibatch drawn last. */
 int mf_dataset_batch(struct mf_dataset *w, size_t n, const uint32_t *index, float *obs, float *actions,
                      struct mf_err *err);
-/* The observations alone, (n, O) normalised and not shifted, of the steps that come ahead[i] after those of samples
- * index[0..n). */
+/* The observations alone, (n, O) normalised, not shifted or augmented, of the steps that come ahead[i] after those of
+ * samples index[0..n). */
 int mf_dataset_after(struct mf_dataset *w, size_t n, const uint32_t *index, const int32_t *ahead, float *obs,
                      struct mf_err *err);
 

@@ -29,7 +29,8 @@ static void open_file(struct bench *b)
     struct mf_err err;
     struct mf_demos_opts opts = {.n_keys = 4, .keys = keys, .cache = 1 << 30};
     bench_must(mf_demos_open(&b->demos, b->path, &opts, &err), &err);
-    bench_must(mf_dataset_open(&b->windows, &b->policy, &b->demos, -1, -1, 0, b->demos.total, &err), &err);
+    bench_must(mf_dataset_open(&b->windows, &b->policy, &b->demos, -1, -1, 0, MF_AUGMENT_NONE, b->demos.total, &err),
+               &err);
 }
 
 static void close_file(struct bench *b)

@@ -62,7 +62,16 @@ every() { values "$1" | jq -es "length > 0 and (map($2) | all)" >/dev/null || { 
     done
     ! cmp -s clone36/checkpoints/clone.safetensors clone40/checkpoints/clone.safetensors &&
         mf-ckpt show clone36/checkpoints/clone.safetensors | grep -q 'crop.*36' &&
-        mf-eval clone36/checkpoints/clone.safetensors eval.num_episodes=2 eval.num_envs=2 env.max_steps=8 | mf-check
+        mf-eval clone36/checkpoints/clone.safetensors eval.num_episodes=2 eval.num_envs=2 env.max_steps=8 | mf-check || return 1
+    # augmented pictures: by number of the minibatch, whatever the threads, also after a resume
+    local openpi=("$keys" "${shape[@]}" clone.dataset=demos.hdf5 clone.batch_size=8 clone.warmup_steps=8 clone.augment=openpi)
+    mf-bc "${openpi[@]}" clone.steps=4 threads=2 run.dir=whole >/dev/null && mf-bc "${openpi[@]}" clone.steps=2 threads=1 run.dir=part >/dev/null &&
+        mf-bc "${openpi[@]}" clone.steps=4 threads=1 run.dir=part run.resume=auto run.force=true >/dev/null &&
+        mf-bc "${openpi[@]}" clone.steps=4 clone.augment=none run.dir=plain >/dev/null || return 1
+    cmp whole/checkpoints/clone.safetensors part/checkpoints/clone.safetensors &&
+        ! cmp -s whole/checkpoints/clone.safetensors plain/checkpoints/clone.safetensors || return 1
+    run -2 mf-bc clone.dataset=demos.hdf5 clone.augment=openpi 'policy.obs_keys=[robot0_eef_pos]' run.dir=none
+    [[ $output == *"clone.augment=openpi is for color pictures"* ]]
 }
 
 @test "without an encoder, a network sees every pixel" {

@@ -53,7 +53,7 @@ static void cut(const struct mf_policy *p, int64_t before, int64_t after)
 {
     struct mf_err err;
     struct mf_dataset windows;
-    must(mf_dataset_open(&windows, p, &demos, before, after, 0, 8, &err), &err);
+    must(mf_dataset_open(&windows, p, &demos, before, after, 0, MF_AUGMENT_NONE, 8, &err), &err);
     uint32_t index[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     l.n = windows.n;
     must(mf_dataset_batch(&windows, l.n, index, l.obs, l.actions, &err), &err);
@@ -105,7 +105,7 @@ static void cuts(void)
     struct mf_policy_spec s = p.spec;
     p = policy_of(4, 0);
     s = p.spec;
-    ok(s.horizon == 3 && mf_dataset_open(&none, &p, &demos, 1, 0, 0, 8, &err) == MF_EUSAGE &&
+    ok(s.horizon == 3 && mf_dataset_open(&none, &p, &demos, 1, 0, 0, MF_AUGMENT_NONE, 8, &err) == MF_EUSAGE &&
            strstr(err.text, "the 5 steps") && strstr(err.text, "clone.pad_before=1"),
        "demonstrations that are too short for that");
     mf_policy_release(&p);
@@ -123,7 +123,7 @@ static void orders(void)
     float obs[36], actions[18];
     cut(&p, -1, -1);
     must(mf_demos_open(&small, path, &(struct mf_demos_opts){.n_keys = 1, .keys = keys, .cache = 1}, &err), &err);
-    must(mf_dataset_open(&a, &p, &small, -1, -1, 0, 6, &err), &err);
+    must(mf_dataset_open(&a, &p, &small, -1, -1, 0, MF_AUGMENT_NONE, 6, &err), &err);
     must(mf_dataset_batch(&a, 6, index, obs, actions, &err), &err);
     int good = 1;
     for (int i = 0; i < 6; i++)
@@ -167,6 +167,12 @@ static void fits_clouds(void)
     s.action_dim = 1, s.horizon = 3, s.n_action_steps = 1, s.action_offset = 0;
     must(mf_policy_init(&p, &s, &err), &err);
     mf_policy_fresh(&p, 0);
+    struct mf_dataset none;
+    p.spec.obs.key[0].dim[2] = 1; /* a depth of (2, 1, 1) */
+    ok(mf_dataset_open(&none, &p, &demos, -1, -1, 0, MF_AUGMENT_OPENPI, 8, &err) == MF_EUSAGE &&
+           strstr(err.text, "cloud, float32 (2, 1, 1), would no longer match"),
+       "%s", err.text);
+    p.spec.obs.key[0].dim[2] = 0;
     fit(&p, MF_LIMITS, 0, false);
     near(p.obs_scale[0], 2. / 20, 1e-6, "the points of a cloud share their features' range");
     ok(p.obs_scale[1] == p.obs_scale[0] && p.obs_offset[1] == -1 && p.obs_offset[0] == -1, "each point alike");

@@ -1,9 +1,11 @@
 /* mf-collect: run environments with the flow policy, or with a scripted expert, and write rollouts.
  *
  * It sends its head, then joins: it gets the newest policy, and the state of the previous collector of its name. From
- * then on iteration i requests version max(0, i - max_lag) over the policy edge. The reply also tells which rounds were
- * consumed; the others are kept, and sent again to a new reader.
+ * then on iteration i requests version max(0, i - max_lag) over the policy edge. The reply also tells which version is
+ * saved. Rounds from there on are kept, as the learner may be killed and restart there: to a new reader it sends its
+ * head, joins again, and repeats the same requests from the version that it gets, with the rounds that it has made.
  */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ enum { ACTOR_POLICY, ACTOR_EXPERT };
 struct collect {
     struct mf_env_opts env_opts;
     const char *checkpoint, *address, *src, *device;
-    int64_t seed, max_steps, threads, num_envs, steps, total, slices, group, max_lag, episodes, shift;
+    int64_t seed, max_steps, threads, num_envs, steps, total, slices, group, max_lag, episodes, shift, save_every;
     int who, reward_scale, precision, weights;
     bool freeze_encoder;
     double timeout, gamma, expert_error;
@@ -46,9 +48,10 @@ struct collect {
     struct mf_sampler *sampler;
     struct mf_edge_client *edge;
     struct mf_actor actor;
-    int64_t iter;
-    bool met;               /* the learner has replied */
-    int64_t first;          /* iteration that it joined at */
+    int64_t iter;           /* the next one to send */
+    int64_t made;           /* and to make: `sent` has those from iter on */
+    bool begun, met;        /* the learner has replied; and since the reader is this one */
+    int64_t first, again;   /* iteration that it joined at, and since the reader is this one */
     struct mf_backlog sent; /* the last rounds, if a new reader may need them */
 };
 
@@ -67,6 +70,7 @@ static const struct mf_bind binds[] = {
     {"training.num_envs", offsetof(struct collect, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct collect, steps)},
     {"training.total_timesteps", offsetof(struct collect, total)},
+    {"training.save_every", offsetof(struct collect, save_every)},
     {"training.freeze_encoder", offsetof(struct collect, freeze_encoder)},
     {"training.shift", offsetof(struct collect, shift)},
     {"advantage.gamma", offsetof(struct collect, gamma)},
@@ -173,8 +177,16 @@ static int load(struct collect *c, enum mf_weights which, struct mf_err *err)
     return rc;
 }
 
+/* At most: those that the learner may lose, and those of the lag. */
+static double rounds_kept(struct mf_run *run, const struct collect *c, const struct mf_policy_spec *s)
+{
+    const double steps = (double)(c->num_envs * c->steps * s->n_action_steps);
+    return mf_port_is_socket(mf_run_out(run)) ? fmin((double)(c->save_every + c->max_lag), (double)c->total / steps + 1)
+                                              : 0;
+}
+
 /* The policy's spec: that of the checkpoint, if any, overridden by the given words. */
-static int open_policy(const struct mf_run *run, struct collect *c, struct mf_err *err)
+static int open_policy(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     const struct mf_loaded *l = c->start;
     const enum mf_weights which = c->resumes ? MF_WEIGHTS_RAW : (enum mf_weights)c->weights;
@@ -188,7 +200,8 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     if ((rc = check_groups(c, &spec, err)) || (rc = check_rewards(c, &spec, err)))
         return rc;
     struct mf_memory m = {.keys = {[MF_MEMORY_ACTIVATIONS] = "threads",
-                                   [MF_MEMORY_ROWS] = "training.num_envs and training.num_steps_per_rollout"},
+                                   [MF_MEMORY_ROWS] = "training.num_envs, training.num_steps_per_rollout and "
+                                                      "training.save_every"},
                           .beside = "its environments"};
     const struct mf_actor_opts o = actor_opts(c, &spec.obs);
     if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)))
@@ -196,10 +209,10 @@ static int open_policy(const struct mf_run *run, struct collect *c, struct mf_er
     mf_engine_log(c->engine);
     if ((rc = mf_loaded_outline(l, &c->policy, &spec, mf_policy_frozen(&spec, c->freeze_encoder),
                                 mf_engine_in_host(c->engine), which, err)) ||
-        (rc = mf_actor_memory(c->engine, &c->policy, &o, MF_SLICE_BYTES, &m, err)) ||
+        (rc = mf_actor_memory(c->engine, &c->policy, &o, rounds_kept(run, c, &spec), MF_SLICE_BYTES, &m, err)) ||
         (rc = mf_memory_say(&m, NULL, err)) || (rc = load(c, which, err)))
         return rc;
-    c->iter = c->policy.iter;
+    c->iter = c->made = c->policy.iter;
     mf_checkpoint_close(c->start);
     c->start = NULL;
     return mf_sampler_new(&c->sampler, c->engine, &c->policy, false, err);
@@ -225,8 +238,10 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
         mf_frame_set_str(head, "checkpoint", c->resumes ? c->checkpoint : c->from);
     else if (c->sampler && c->env->likes)
         mf_frame_set_str(head, "defaults", c->env->likes);
-    if (c->iter > 0)
-        mf_frame_set_int(head, "iter", c->iter); /* a resumed run: the learner resumes, too */
+    if (c->made > 0)
+        mf_frame_set_int(head, "iter", c->made); /* a resumed run: the learner resumes, too */
+    if (c->begun)
+        mf_frame_set_int(head, "kept", c->policy.saved);
     mf_frame_set_str(head, "spec.env", c->env->name);
     mf_frame_set_str(head, "spec.robomimic_name", c->env->robomimic_name ? c->env->robomimic_name : c->env->name);
     mf_frame_set_num(head, "spec.control_hz", c->env->control_hz);
@@ -283,52 +298,81 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
 
 /* ---- the policy's next version ---- */
 
-/* A new reader has received nothing yet. */
-static int send_again(struct mf_run *run, struct collect *c, struct mf_err *err)
-{
-    int rc = emit_head(run, c, err);
-    mf_log(MF_LOG_INFO, "a new reader connected: sending the %d frames that it lacks", c->sent.n);
-    for (int i = 0; rc == 0 && i < c->sent.n; i++)
-        rc = mf_emit(run, c->sent.frame[i], err);
-    return rc;
-}
-
 /* The learner has replied: the run is accepted. */
-static void begin_run(struct mf_run *run, struct collect *c, int64_t version)
+static void begin_run(struct mf_run *run, struct collect *c)
 {
-    c->iter = c->first = version;
-    c->met = true;
+    c->begun = true;
     if (*c->rundir.path)
         mf_rundir_accepted(&c->rundir);
     mf_run_accepted(run);
 }
 
-/* The policy of iteration c->iter, or of the iteration at which it joins. 1: a signal while waiting. */
-static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, struct mf_err *err)
+/* Continues where the learner does, as the previous collector of this name if there was one. */
+static int join(struct mf_run *run, struct collect *c, const struct mf_edge_policy *got, struct mf_err *err)
 {
-    struct mf_edge_policy got;
-    const double since = mf_now();
-    int rc;
-    while ((rc = mf_edge_want(c->edge, c->src, version, mf_run_out(run), c->timeout, &got, err)) == 1)
-        if ((rc = send_again(run, c, err)))
-            return rc;
-    mf_run_waited(run, mf_now() - since);
-    if (rc == MF_STOPPED && mf_stop_signal() == SIGINT)
-        return 1;
-    rc = rc ? rc : mf_policy_decode(&c->policy, got.parts, got.sizes, got.n, err);
     bool exact = true;
-    if (rc == 0 && got.state)
-        rc = mf_actor_load(&c->actor, got.state, got.state_size, &exact, err);
+    int rc = got->state ? mf_actor_load(&c->actor, got->state, got->state_size, &exact, err) : 0;
     if (rc)
         return rc;
     if (!exact)
         mf_log(MF_LOG_WARN, "this resume is not exact: the environments of %s cannot be saved and start new episodes",
                c->env->name);
-    mf_backlog_consumed(&c->sent, got.version);
-    if (!c->met)
-        begin_run(run, c, got.version);
-    if (got.version > c->first)
-        mf_rundir_begun(&c->rundir);
+    mf_backlog_release(&c->sent);
+    c->iter = c->made = c->first = got->version;
+    if (!c->begun)
+        begin_run(run, c);
+    return 0;
+}
+
+/* The new reader continues at a version; it gets the rounds from there on. */
+static int join_again(struct mf_run *run, struct collect *c, const struct mf_edge_policy *got, struct mf_err *err)
+{
+    int n;
+    if (got->version == c->made || mf_backlog_find(&c->sent, got->version, &n)) {
+        mf_log(MF_LOG_INFO, "a new reader connected: sending the %lld rounds that it lacks",
+               (long long)(c->made - got->version));
+        c->iter = got->version;
+        return 0;
+    }
+    if (got->version < c->made && !got->state)
+        return mf_err_set(err, MF_EIO,
+                          "the learner restarted at iteration %lld, where this source was not there yet: it joined at "
+                          "%lld; start it again",
+                          (long long)got->version, (long long)c->first);
+    mf_log(MF_LOG_INFO, "a new reader connected: collecting anew from iteration %lld on, whose rounds are not kept",
+           (long long)got->version);
+    return join(run, c, got, err);
+}
+
+/* The version for the next round; MF_EDGE_NEWEST: this reader's first reply will say. */
+static int64_t version_due(const struct collect *c)
+{
+    const int64_t first = c->iter < c->made ? c->again : c->first, due = c->iter - c->max_lag;
+    return !c->met ? MF_EDGE_NEWEST : due > first ? due : first;
+}
+
+/* The policy of this version. 1: call again, after a signal or for a new reader. */
+static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, struct mf_err *err)
+{
+    struct mf_edge_policy got;
+    const double since = mf_now();
+    int rc = mf_edge_want(c->edge, c->src, version, mf_run_out(run), c->timeout, &got, err);
+    mf_run_waited(run, mf_now() - since);
+    if (rc == 1) {
+        c->met = false;
+        rc = emit_head(run, c, err);
+        return rc ? rc : 1;
+    }
+    if (rc == MF_STOPPED && mf_stop_signal() == SIGINT)
+        return 1;
+    rc = rc ? rc : mf_policy_decode(&c->policy, got.parts, got.sizes, got.n, err);
+    if (rc == 0 && !c->met)
+        rc = c->begun ? join_again(run, c, &got, err) : join(run, c, &got, err);
+    if (rc)
+        return rc;
+    c->again = c->met ? c->again : got.version;
+    c->met = true;
+    mf_backlog_done(&c->sent, c->policy.saved);
     return 0;
 }
 
@@ -336,7 +380,7 @@ static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, 
 
 static int emit_rollout(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
-    const struct mf_slices s = mf_slices_cut(&c->actor, c->slices, c->iter++, c->src);
+    const struct mf_slices s = mf_slices_cut(&c->actor, c->slices, c->made++, c->src);
     const bool keeps = c->edge && mf_port_is_socket(mf_run_out(run));
     int rc = 0;
     for (int k = 0; rc == 0 && k <= s.of; k++) { /* the round frame is the last one */
@@ -347,6 +391,16 @@ static int emit_rollout(struct mf_run *run, struct collect *c, struct mf_err *er
         rc = rc ? rc : mf_emit(run, f, err);
         mf_frame_free(f);
     }
+    c->iter = c->made;
+    return rc;
+}
+
+static int emit_again(struct mf_run *run, struct collect *c, struct mf_err *err)
+{
+    int n = 0, rc = 0;
+    struct mf_frame *const *f = mf_backlog_find(&c->sent, c->iter++, &n);
+    for (int i = 0; rc == 0 && i < n; i++)
+        rc = mf_emit(run, f[i], err);
     return rc;
 }
 
@@ -373,9 +427,11 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     int rc;
     if (c->who == ACTOR_EXPERT)
         return work_expert(run, c, err);
-    int64_t version = !c->met ? MF_EDGE_NEWEST : c->iter - c->max_lag > c->first ? c->iter - c->max_lag : c->first;
+    const int64_t version = version_due(c);
     if ((rc = fetch_policy(run, c, version, err)))
-        return rc; /* 1: a signal */
+        return rc;
+    if (c->iter < c->made)
+        return (rc = emit_again(run, c, err)) ? rc : 1;
     const bool over = c->actor.global_step >= c->total || c->policy.global_step >= c->total;
     if (over && c->iter == c->first && c->iter > 0)
         mf_log(MF_LOG_INFO, "the run has already reached training.total_timesteps=%lld: raise it to continue",

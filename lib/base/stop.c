@@ -7,7 +7,7 @@
 static const double TWICE = .1; /* s */
 
 static volatile sig_atomic_t asked;
-static bool hold;
+static bool hold, defer;
 static int shown;    /* of what was caught while held */
 static double first; /* time of the first signal; s */
 
@@ -56,9 +56,14 @@ int mf_stop_signal(void)
     return hold ? shown : asked;
 }
 
+void mf_stop_defer(bool deferred)
+{
+    defer = deferred;
+}
+
 int mf_stop_check(struct mf_err *err)
 {
-    return mf_stop_signal() == SIGTERM ? mf_err_set(err, MF_STOPPED, "stopped by SIGTERM") : 0;
+    return !defer && mf_stop_signal() == SIGTERM ? mf_err_set(err, MF_STOPPED, "stopped by SIGTERM") : 0;
 }
 
 int mf_stop_any(struct mf_err *err)

@@ -300,6 +300,7 @@ static const char *const changeable[] = {"run.dir",
                                          "policy.prompt_length", /* observations are compared instead */
                                          "policy.weights",
                                          "training.total_timesteps",
+                                         "training.save_every",
                                          "training.save_interval",
                                          "training.keep_checkpoints",
                                          "training.log_interval",

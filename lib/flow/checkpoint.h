@@ -30,6 +30,7 @@ struct mf_checkpoint {
     const struct mf_adam *adam; /* or NULL */
     const struct mf_side *side; /* or NULL */
     const char *kind;           /* "clone" or "ppo" */
+    const double *before;       /* noise of the version before, whose rounds may still come; NULL: none will */
     int n_states;               /* opaque states of the collectors */
     const struct mf_state {
         char src[64];
@@ -41,6 +42,7 @@ struct mf_checkpoint {
 };
 /* NAME.part, fsync, rename. Of several ranks that step `adam` all call it; rank 0 collects and writes. */
 int mf_checkpoint_save(const char *path, const struct mf_checkpoint *c, struct mf_err *err);
+double mf_checkpoint_bytes(const struct mf_checkpoint *c); /* of its tensors */
 
 /* A checkpoint's n tensors without those that only training needs. average: the EMA replaces the weights; NULL if there
  * is none. The tensors borrow from f; free() the list. */

@@ -175,6 +175,8 @@ static void add_facts(struct content *c, const struct mf_checkpoint *from)
     add_steps(c, &p->params, from->adam);
     if (from->side)
         add_steps(c, from->side->params, from->side->adam);
+    if (from->before)
+        add_number(c, "extra.noise_before", *from->before);
     for (int i = 0; i < from->n_extra; i++)
         add_meta(c, "extra.", from->extra[i][0], "%s", from->extra[i][1]);
 }
@@ -256,6 +258,17 @@ int mf_checkpoint_save(const char *path, const struct mf_checkpoint *from, struc
     free(c.meta);
     free(c.tensors);
     return rc;
+}
+
+double mf_checkpoint_bytes(const struct mf_checkpoint *from)
+{
+    struct content c = {.n = 0};
+    double bytes = 0;
+    add_weights(&c, from, from->leaves && from->policy->base);
+    for (int i = 0; i < c.n; i++)
+        bytes += (double)c.tensors[i].bytes;
+    free(c.tensors);
+    return bytes;
 }
 
 struct mf_array *mf_weights_alone(const struct mf_safetensors *f, bool average, int *n)

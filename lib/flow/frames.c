@@ -80,6 +80,7 @@ static int make_part(const struct mf_policy *p, bool leaves, const struct mf_arr
     mf_frame_set_int(f, "version", p->version);
     mf_frame_set_int(f, "iter", p->iter);
     mf_frame_set_int(f, "global_step", p->global_step);
+    mf_frame_set_int(f, "saved", p->saved);
     mf_frame_set_num(f, "noise.low", p->noise_low);
     mf_frame_set_num(f, "noise.high", p->noise_high);
     mf_frame_set_ints(f, "part", (int64_t[]){k, of}, 2);
@@ -193,15 +194,18 @@ static int read_leaves(const struct mf_policy *p, const struct mf_frame *part, b
 int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struct mf_err *err)
 {
     struct mf_array *list;
-    int64_t k, of, version, iter, step;
+    int64_t k, of, version, iter, step, saved;
     double low, high;
     if (mf_frame_get_int(part, "part.0", &k, err) || mf_frame_get_int(part, "part.1", &of, err) ||
         mf_frame_get_int(part, "version", &version, err) || mf_frame_get_int(part, "iter", &iter, err) ||
         mf_frame_get_int(part, "global_step", &step, err) || mf_frame_get_num(part, "noise.low", &low, err) ||
         mf_frame_get_num(part, "noise.high", &high, err))
         return err->code;
-    const int64_t count[] = {version, iter, step};
-    for (int i = 0; i < 3; i++)
+    saved = version; /* a learner that saves each version need not send it */
+    if (mf_frame_has(part, "saved") && mf_frame_get_int(part, "saved", &saved, err))
+        return err->code;
+    const int64_t count[] = {version, iter, step, saved};
+    for (int i = 0; i < 4; i++)
         if (count[i] < 0 || count[i] > COUNT_MAX)
             return mf_err_set(err, MF_EFORMAT, "a frame of the policy counts %jd versions, iterations or steps",
                               (intmax_t)count[i]);
@@ -231,6 +235,7 @@ int mf_policy_from_frame(struct mf_policy *p, const struct mf_frame *part, struc
     p->version = version;
     p->iter = iter;
     p->global_step = step;
+    p->saved = saved;
     p->noise_low = low;
     p->noise_high = high;
     p->has_normalizer = true;

@@ -18,6 +18,7 @@ struct mf_policy {
     struct mf_loaded *base;             /* owned: a file in which some frozen parameters are; NULL: none */
     char frozen[17];                    /* digest of those of its checkpoint (mf_loaded_outline); "": none */
     int64_t version, iter, global_step; /* of the weights; rounds consumed; control steps so far */
+    int64_t saved;                      /* newest version that a restarted learner can start from */
     double noise_low, noise_high;       /* current: flow_noise's bounds of sigma, or the level of sde and cps in both */
 };
 

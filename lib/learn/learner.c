@@ -15,16 +15,14 @@
 #include "stage/waits.h"
 #include "stream/frame.h"
 
-enum { CHECKPOINTS_KEPT = 3 };
-
 const struct mf_bind mf_learner_binds[] = {
     {"policy.checkpoint", offsetof(struct mf_learner, checkpoint)},
     {"policy.weights", offsetof(struct mf_learner, weights)},
     {"policy.obs_keys", MF_BIND_NONE},
     {"training.num_envs", offsetof(struct mf_learner, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct mf_learner, steps)},
-    {"training.save_interval", offsetof(struct mf_learner, save_interval)},
-    {"training.keep_checkpoints", offsetof(struct mf_learner, keep)},
+    {"training.save_interval", offsetof(struct mf_learner, saves.interval)},
+    {"training.keep_checkpoints", offsetof(struct mf_learner, saves.keep)},
     {"training.log_interval", offsetof(struct mf_learner, log_interval)},
     {"collect.sources", offsetof(struct mf_learner, sources)},
     {"collect.required", offsetof(struct mf_learner, required)},
@@ -72,8 +70,10 @@ static int report(struct mf_run *run, struct mf_learner *q, const struct mf_repo
     int rc = mf_journal_put(q->journal, m, err);
     if (rc == 0 && q->trainer.policy.iter % q->log_interval == 0)
         rc = mf_emit(run, m, err);
-    mf_rundir_note(q->work.path, q->trainer.policy.version, m, q->head);
-    mf_frame_free(m);
+    if (q->trainer.policy.saved == q->trainer.policy.version)
+        mf_rundir_note(q->work.path, q->trainer.policy.version, m, q->head);
+    mf_frame_free(q->metrics);
+    q->metrics = m;
     return rc;
 }
 
@@ -159,6 +159,8 @@ static int open_policy(struct mf_run *run, struct mf_learner *q, const struct mf
         return rc;
     q->opts.from = NULL;
     assume(run, q);
+    if (mf_run_leads(run))
+        mf_saves_say(&q->saves, &q->trainer);
     if (start.from && (rc = mf_trainer_load(t, start.from, start.resumes, (enum mf_weights)q->weights, err)))
         return rc;
     if (q->work.live && start.due > t->policy.iter)
@@ -218,6 +220,8 @@ static int announce(struct mf_run *run, struct mf_learner *q, struct mf_frame *h
 static int begin(struct mf_run *run, struct mf_learner *q, struct mf_frame *head, struct mf_err *err)
 {
     q->head = mf_frame_keep(head);
+    q->saves.every = q->opts.save_every;
+    q->saves.leads = mf_run_leads(run);
     q->opts.ranks = mf_run_ranks(run);
     if (q->required > q->sources)
         return mf_err_set(err, MF_EUSAGE, "collect.required=%lld is more than collect.sources=%lld",
@@ -245,28 +249,16 @@ static int take_head(struct mf_run *run, struct mf_learner *q, struct mf_frame *
     return q->edge ? mf_edge_admit(q->edge, src, true, err) : 0;
 }
 
-/* A version is saved before it is served; ranks save together. */
-static int save(const struct mf_run *run, struct mf_learner *q, struct mf_err *err)
-{
-    struct mf_trainer *t = &q->trainer;
-    char path[MF_PATH_MAX];
-    mf_runs_version(q->work.path, t->policy.version, path);
-    int rc = mf_trainer_save(t, path, err);
-    if (rc || !mf_run_leads(run))
-        return rc;
-    mf_rundir_begun(&q->work.mine);
-    mf_rundir_prune(q->work.path, t->policy.version, CHECKPOINTS_KEPT, q->save_interval, q->keep);
-    return publish(q, err);
-}
-
-/* The round is consumed: next version. */
+/* The round is consumed: next version. One that is due is saved before it is served, as collectors forget the rounds
+ * before it. */
 static int advance(const struct mf_run *run, struct mf_learner *q, const struct mf_round_part *parts, int n,
                    int64_t steps, struct mf_err *err)
 {
     int rc = mf_trainer_next(&q->trainer, parts, n, steps, err);
-    if (rc || (rc = compare(q, err)))
-        return rc;
-    return save(run, q, err);
+    if (rc == 0 && (rc = compare(q, err)))
+        q->trainer.torn = true;
+    rc = rc ? rc : mf_saves_next(&q->saves, &q->trainer, &q->work, err);
+    return rc || !mf_run_leads(run) ? rc : publish(q, err);
 }
 
 /* If one of several parts is invalid, its source is rejected, and the round is used without it. */
@@ -292,7 +284,10 @@ static int take_round(struct mf_run *run, struct mf_learner *q, const struct mf_
     int64_t steps;
     double start = mf_now(), noise = p->spec.noise_method == MF_FLOW_ODE ? NAN : p->noise_high;
     int rc;
-    if ((rc = mf_trainer_learn(&q->trainer, parts, n, &stats, &health, &steps, err)))
+    mf_stop_defer(p->saved < p->version); /* versions that SIGTERM is to save: none can be saved within a round */
+    rc = mf_trainer_learn(&q->trainer, parts, n, &stats, &health, &steps, err);
+    mf_stop_defer(false);
+    if (rc)
         return rc == MF_EFORMAT || rc == MF_EUSAGE ? blame(run, q, parts, n, err) : rc;
     if ((rc = advance(run, q, parts, n, steps, err)) || !mf_run_leads(run))
         return rc;
@@ -381,20 +376,26 @@ static void sum_up(const struct mf_learner *q)
 int mf_learner_close(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     struct mf_learner *q = self;
-    if (rc == 0) {
+    struct mf_err late;
+    const bool met = !q->opts.ranks || rc == 0 || rc == MF_STOPPED || rc == MF_CLOSED; /* all ranks are here */
+    int saved = met ? mf_saves_last(&q->saves, &q->trainer, &q->work, q->metrics, q->head, rc ? &late : err) : 0;
+    if (rc && saved)
+        mf_log(MF_LOG_WARN, "%s", late.text);
+    if (rc == 0 && saved == 0) {
         sum_up(q);
         if (mf_run_leads(run))
             mf_missing_say(&q->missing);
     }
-    int rc2 = mf_journal_close(q->journal, rc == 0, err);
+    int rc2 = mf_journal_close(q->journal, rc == 0 && saved == 0, saved ? &late : err);
     mf_rounds_free(q->rounds);
     mf_missing_release(&q->missing);
     mf_frame_free(q->head);
+    mf_frame_free(q->metrics);
     if (rc == MF_EFORMAT) /* a truncated stream, after a writer's death: the collectors wait for a resumed learner */
         mf_edge_drop(q->edge);
     else
         mf_edge_finish(q->edge);
     mf_trainer_release(&q->trainer);
     mf_workdir_close(&q->work);
-    return rc2;
+    return rc == 0 && saved ? saved : rc2;
 }

@@ -11,6 +11,7 @@
 #include "conf/conf.h"
 #include "flow/spec_keys.h"
 #include "learn/missing.h"
+#include "learn/saves.h"
 #include "rl/algorithm.h"
 #include "rl/ppo_keys.h"
 #include "rl/rounds.h"
@@ -22,7 +23,8 @@
 
 struct mf_learner {
     const char *checkpoint, *address;
-    int64_t sources, required, save_interval, keep, log_interval, num_envs, steps;
+    int64_t sources, required, log_interval, num_envs, steps;
+    struct mf_saves saves;
     int weights;
     struct mf_rundir_opts run;
     bool progress;
@@ -32,7 +34,8 @@ struct mf_learner {
     struct mf_trainer trainer;
     struct mf_edge_server *edge;
     struct mf_journal *journal;
-    struct mf_frame *head; /* as received: provenance */
+    struct mf_frame *head;    /* as received: provenance */
+    struct mf_frame *metrics; /* of the current version; NULL: none yet */
     struct {
         const char *env, *checkpoint;
     } from; /* from the head; NULL: none */

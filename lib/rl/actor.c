@@ -79,8 +79,8 @@ int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct m
     return mf_columns_alloc(&a->columns, err);
 }
 
-int mf_actor_memory(struct mf_engine *e, struct mf_policy *outline, const struct mf_actor_opts *opts, size_t slice,
-                    struct mf_memory *to, struct mf_err *err)
+int mf_actor_memory(struct mf_engine *e, struct mf_policy *outline, const struct mf_actor_opts *opts, double kept,
+                    size_t slice, struct mf_memory *to, struct mf_err *err)
 {
     const double part = 64 << 20; /* bytes of a frame of the policy, at most */
     struct mf_sampler *sampler = NULL;
@@ -92,7 +92,7 @@ int mf_actor_memory(struct mf_engine *e, struct mf_policy *outline, const struct
         const double policy = (double)mf_policy_sent(outline, *outline->frozen),
                      round = (double)mf_columns_bytes(&a.columns);
         to->of[MF_MEMORY_SERVED] += policy + 2 * fmin(policy, part); /* the messages, and one decoded frame */
-        to->of[MF_MEMORY_ROWS] += (double)a.arena.used + round + fmin(round, (double)slice);
+        to->of[MF_MEMORY_ROWS] += (double)a.arena.used + (1 + kept) * round + fmin(round, (double)slice);
         mf_policy_memory(outline, to);
         mf_sampler_memory(sampler, (size_t)a.N, to);
     }

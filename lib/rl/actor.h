@@ -57,11 +57,11 @@ struct mf_actor {
 
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
                   struct mf_err *err);
-/* Adds the estimated memory of an actor with this policy, without the environments: the policy, the sampler, a round, a
- * frame of it of at most `slice` bytes, and the next version of the policy as it arrives, without the frozen parameters
- * that it has. Allocates none of it. */
-int mf_actor_memory(struct mf_engine *e, struct mf_policy *outline, const struct mf_actor_opts *opts, size_t slice,
-                    struct mf_memory *to, struct mf_err *err);
+/* Adds the estimated memory of an actor with this policy, without the environments: the policy, the sampler, a round
+ * and `kept` earlier ones, a frame of at most `slice` bytes, and the next version of the policy as it arrives, without
+ * the frozen parameters that it has. Allocates none of it. */
+int mf_actor_memory(struct mf_engine *e, struct mf_policy *outline, const struct mf_actor_opts *opts, double kept,
+                    size_t slice, struct mf_memory *to, struct mf_err *err);
 void mf_actor_release(struct mf_actor *a); /* safe on a zeroed one */
 
 /* Fills the columns with T decisions and returns 0. MF_STOPPED on SIGTERM; 1 on SIGINT, with an incomplete rollout. */

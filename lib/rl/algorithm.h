@@ -19,6 +19,11 @@ struct mf_algorithm {
     void (*report)(const struct mf_trainer *t, struct mf_frame *metrics); /* adds values of its own; NULL: none */
     /* The policy has the checkpoint's weights. resumes: as the run that saved it, else as a new one. */
     int (*load)(struct mf_trainer *t, const struct mf_loaded *l, bool resumes, struct mf_err *err);
+    /* Adds its moments and averages to the checkpoint; NULL: it has none there. */
+    void (*moments)(const struct mf_trainer *t, struct mf_checkpoint *c);
+    /* Writes what the checkpoint of a later version needs of this round; path: as of a checkpoint of this version.
+     * NULL: nothing. */
+    int (*keep)(struct mf_trainer *t, const char *path, struct mf_err *err);
     /* Adds the learner's own state to the checkpoint, and writes it. */
     int (*save)(struct mf_trainer *t, const char *path, struct mf_checkpoint *c, struct mf_err *err);
 };

@@ -41,14 +41,20 @@ static int load(struct mf_trainer *t, const struct mf_loaded *l, bool resumes, s
     return 0;
 }
 
+static void moments(const struct mf_trainer *t, struct mf_checkpoint *c)
+{
+    const struct mf_optimizer *o = mf_ppo_optimizer(t->learner);
+    c->ema = o->ema;
+    c->adam = &o->adam;
+}
+
 static int save(struct mf_trainer *t, const char *path, struct mf_checkpoint *c, struct mf_err *err)
 {
     char minibatches[32];
     const struct mf_optimizer *o = mf_ppo_optimizer(t->learner);
     const char *extra[][2] = {{o->opts.counter, minibatches}, {"start", t->start}};
     snprintf(minibatches, sizeof minibatches, "%lld", (long long)o->minibatches);
-    c->ema = o->ema;
-    c->adam = &o->adam;
+    moments(t, c);
     c->extra = extra;
     c->n_extra = *t->start ? 2 : 1;
     return mf_checkpoint_save(path, c, err);
@@ -67,5 +73,6 @@ const struct mf_algorithm mf_algorithm_ppo = {
     .needs = needs,
     .update = update,
     .load = load,
+    .moments = moments,
     .save = save,
 };

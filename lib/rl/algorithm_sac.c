@@ -32,6 +32,7 @@ static int open_sac(struct mf_trainer *t, const struct mf_trainer_opts *o, struc
         return mf_err_set(err, MF_EUSAGE,
                           "mf-sac trains the latent actor of policy.steer=sac: give that to mf-collect");
     sac.seed = o->ppo.seed;
+    sac.save_every = o->save_every;
     int rc = mf_sac_new(&s, t->engine, &t->policy, &sac, err);
     t->learner = s;
     if (rc == 0)
@@ -97,6 +98,13 @@ static int load(struct mf_trainer *t, const struct mf_loaded *l, bool resumes, s
     return rc;
 }
 
+static int keep(struct mf_trainer *t, const char *path, struct mf_err *err)
+{
+    char folder[MF_PATH_MAX];
+    folder_of(folder, path);
+    return mf_sac_keep(t->learner, folder, t->policy.version, err);
+}
+
 /* The state comes first: a checkpoint is never without it. */
 static int save(struct mf_trainer *t, const char *path, struct mf_checkpoint *c, struct mf_err *err)
 {
@@ -117,5 +125,6 @@ const struct mf_algorithm mf_algorithm_sac = {
     .update = update,
     .report = report,
     .load = load,
+    .keep = keep,
     .save = save,
 };

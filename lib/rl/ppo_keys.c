@@ -16,6 +16,7 @@ const struct mf_bind mf_trainer_binds[] = {
     {"run.seed", offsetof(struct mf_trainer_opts, ppo.seed)},
     {"collect.max_lag", offsetof(struct mf_trainer_opts, max_lag)},
     {"training.freeze_encoder", offsetof(struct mf_trainer_opts, freeze_encoder)},
+    {"training.save_every", offsetof(struct mf_trainer_opts, save_every)},
     {"training.save_frozen", offsetof(struct mf_trainer_opts, save_frozen)},
     {0},
 };

@@ -194,7 +194,7 @@ static void path_of(char path[MF_PATH_MAX], const char *folder, int64_t iter)
     snprintf(path, MF_PATH_MAX, "%.900s/%06lld.safetensors", folder, (long long)iter);
 }
 
-int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct mf_err *err)
+int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, int64_t back, struct mf_err *err)
 {
     const size_t last_N = r->added ? r->last_N : 0, n = r->last_T * last_N;
     char path[MF_PATH_MAX], T[24], N[24], at[24];
@@ -222,8 +222,7 @@ int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct
                                                     : mf_safetensors_write(path, c.array, COLUMNS, meta, 3, err);
     mf_arena_release(&arena);
     r->added = false;
-    /* One more than the buffer needs: the run may end before the checkpoint of this round. */
-    for (int64_t old = r->least ? iter - (int64_t)(r->room / r->least) - 2 - r->empty : -1; rc == 0 && old >= 0;
+    for (int64_t old = r->least ? iter - (int64_t)(r->room / r->least) - 1 - back - r->empty : -1; rc == 0 && old >= 0;
          old--) {
         path_of(path, folder, old);
         if (unlink(path))
@@ -328,10 +327,13 @@ int mf_replay_load(struct mf_replay *r, const char *folder, int64_t iter, int64_
     const int64_t need = total < (int64_t)r->room ? total : (int64_t)r->room;
     char path[MF_PATH_MAX];
     int64_t first = iter, found = 0;
-    path_of(path, folder, iter); /* a killed run's */
-    unlink(path);
-    strcat(path, ".part");
-    unlink(path);
+    int left = 0;
+    for (int64_t later = iter; left == 0; later++) { /* a killed run's */
+        path_of(path, folder, later);
+        left = unlink(path);
+        strcat(path, ".part");
+        unlink(path);
+    }
     while (found < need && first > 0) {
         path_of(path, folder, --first);
         if (access(path, F_OK))

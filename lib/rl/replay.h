@@ -41,10 +41,10 @@ size_t mf_replay_add(struct mf_replay *r, const struct mf_rows *rows, double shi
  * is its own place. False: there is none. */
 bool mf_replay_draw(const struct mf_replay *r, struct mf_rng *rng, size_t n, size_t *at, size_t *next);
 
-/* The round added since the last call, if any, to FOLDER/NNNNNN.safetensors of `iter`; files that the buffer no longer
- * needs are removed. */
-int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, struct mf_err *err);
-/* Fills an empty buffer from the rounds before `iter`, of `total` rows so far; the file of `iter` is removed.
+/* The round added since the last call, if any, to FOLDER/NNNNNN.safetensors of `iter`; files that the buffer does not
+ * need, now or when the run resumes `back` rounds before, are removed. */
+int mf_replay_save(struct mf_replay *r, const char *folder, int64_t iter, int64_t back, struct mf_err *err);
+/* Fills an empty buffer from the rounds before `iter`, of `total` rows so far; files of later rounds are removed.
  * MF_EFORMAT: a file is missing or of another policy. */
 int mf_replay_load(struct mf_replay *r, const char *folder, int64_t iter, int64_t total, struct mf_err *err);
 

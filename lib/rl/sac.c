@@ -284,12 +284,25 @@ static int arrays_of(const struct mf_sac *s, struct mf_array a[ARRAYS])
     return ARRAYS;
 }
 
+static int64_t save_every(const struct mf_sac *s)
+{
+    return s->opts.save_every > 1 ? s->opts.save_every : 1;
+}
+
+int mf_sac_keep(struct mf_sac *s, const char *folder, int64_t version, struct mf_err *err)
+{
+    if (s->kept == version)
+        return 0;
+    s->kept = version;
+    return mf_replay_save(&s->replay, folder, version - 1, save_every(s), err);
+}
+
 int mf_sac_save(struct mf_sac *s, const char *folder, int64_t version, struct mf_err *err)
 {
     char path[MF_PATH_MAX], text[FACTS][32], at[24];
     struct mf_meta meta[FACTS + 1];
     struct mf_array a[ARRAYS];
-    int rc = mf_replay_save(&s->replay, folder, version - 1, err);
+    int rc = mf_sac_keep(s, folder, version, err);
     for (int i = 0; i < FACTS; i++) {
         const char *p = (const char *)s + facts[i].at;
         if (facts[i].real)
@@ -303,10 +316,10 @@ int mf_sac_save(struct mf_sac *s, const char *folder, int64_t version, struct mf
     path_of(path, folder, version);
     const int n = arrays_of(s, a);
     rc = rc ? rc : mf_safetensors_write(path, a, n, meta, FACTS + 1, err);
-    for (int64_t old = version - STATES_KEPT; rc == 0; old--) {
-        path_of(path, folder, old);
-        if (unlink(path))
-            break;
+    const int64_t old = version - STATES_KEPT * save_every(s);
+    for (int64_t i = 0; rc == 0 && i < save_every(s); i++) {
+        path_of(path, folder, old - i);
+        unlink(path);
     }
     return rc;
 }
@@ -326,10 +339,12 @@ int mf_sac_load(struct mf_sac *s, const char *folder, int64_t version, struct mf
     char path[MF_PATH_MAX];
     struct mf_safetensors f;
     struct mf_array a[ARRAYS];
-    path_of(path, folder, version + 1); /* a killed run's */
-    unlink(path);
-    strcat(path, ".part");
-    unlink(path);
+    for (int64_t later = version + 1; later <= version + save_every(s); later++) { /* a killed run's */
+        path_of(path, folder, later);
+        unlink(path);
+        strcat(path, ".part");
+        unlink(path);
+    }
     path_of(path, folder, version);
     int rc = mf_safetensors_open(&f, path, err);
     if (rc)

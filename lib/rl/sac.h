@@ -21,8 +21,8 @@
 
 enum mf_sac_form { MF_SAC_NA, MF_SAC_NOISE };
 
-struct mf_sac_opts { /* the keys of that name (conf/sac.inc) */
-    int64_t seed;
+struct mf_sac_opts {          /* the keys of that name (conf/sac.inc) */
+    int64_t seed, save_every; /* versions between checkpoints; 0: 1 */
     double gamma;
 #define SAC(key, type, ...) MF_VALUE_##type(key)
 #include "conf/sac.inc"
@@ -47,7 +47,9 @@ int mf_sac_update(struct mf_sac *s, const struct mf_rows *rows, struct mf_err *e
 const struct mf_sac_stats *mf_sac_stats(const struct mf_sac *s); /* of the last update */
 bool mf_sac_explores(const struct mf_sac *s); /* the warm-up goes on: the noise of the next round is N(0, 1) */
 
-/* What a resumed run needs beside the checkpoint of this version, in a folder of the run; and back. */
+/* Writes the round of this version, unless it is written, to a folder of the run. */
+int mf_sac_keep(struct mf_sac *s, const char *folder, int64_t version, struct mf_err *err);
+/* What a resumed run needs beside the checkpoint of this version, in that folder; and back. */
 int mf_sac_save(struct mf_sac *s, const char *folder, int64_t version, struct mf_err *err);
 int mf_sac_load(struct mf_sac *s, const char *folder, int64_t version, struct mf_err *err);
 void mf_sac_start(struct mf_sac *s); /* the actor begins as the policy's */

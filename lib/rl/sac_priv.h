@@ -43,6 +43,7 @@ struct mf_sac {
     double log_alpha, alpha_m, alpha_v;
     int64_t seen, steps, distilled; /* live decisions; gradient steps; those of distillations */
     int64_t alpha_steps;
+    int64_t kept; /* the version whose round was written last */
 };
 
 size_t mf_sac_minibatch(const struct mf_sac *s); /* bytes */

@@ -10,7 +10,7 @@
 
 struct mf_staleness {
     int64_t max_lag;          /* largest number of versions behind the learner's */
-    int64_t first;            /* the version that the learner started from */
+    int64_t first;            /* the first version of this learner's run that it knows the noise of */
     int64_t dropped, foreign; /* parts so far: too old; sampled by other weights than their version's (one warning) */
 };
 

@@ -169,14 +169,16 @@ int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum m
     which = resumes ? MF_WEIGHTS_RAW : which;
     rc = mf_loaded_policy(l, p, which, err);
     t->from_ema = mf_loaded_uses_ema(l, &p->params, which);
-    if (rc == 0 && resumes) {
-        rc = resume(t, l, err);
-    } else if (rc == 0) {
+    if (rc == 0 && !resumes)
         p->version = p->iter = p->global_step = 0;
-        rc = t->algorithm->load(t, l, false, err);
-    }
+    t->known = p->saved = p->version;
+    if (rc == 0)
+        rc = resumes ? resume(t, l, err) : t->algorithm->load(t, l, false, err);
+    const char *before = resumes ? mf_loaded_extra(l, "noise_before") : NULL;
+    if (before && t->known > 0)
+        t->level[--t->known % MF_TRAINER_PAST] = strtod(before, NULL);
     mf_checkpoint_close(l);
-    t->stale.first = p->version;
+    t->stale.first = t->known;
     if (rc == 0)
         put_noise_in_force(t);
     if (rc == 0 && !resumes)
@@ -214,12 +216,31 @@ int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, 
 
 int mf_trainer_save(struct mf_trainer *t, const char *path, struct mf_err *err)
 {
+    const int64_t before = t->policy.version - 1;
     struct mf_checkpoint c = {.policy = &t->policy,
                               .kind = t->algorithm->name,
                               .n_states = t->n_states,
                               .states = t->states,
                               .leaves = t->leaves};
-    return t->algorithm->save(t, path, &c, err);
+    if (t->stale.max_lag && before >= t->known)
+        c.before = &t->level[before % MF_TRAINER_PAST];
+    int rc = t->algorithm->save(t, path, &c, err);
+    t->policy.saved = rc ? t->policy.saved : t->policy.version;
+    return rc;
+}
+
+int mf_trainer_keep(struct mf_trainer *t, const char *path, struct mf_err *err)
+{
+    return t->algorithm->keep ? t->algorithm->keep(t, path, err) : 0;
+}
+
+double mf_trainer_checkpoint_bytes(const struct mf_trainer *t)
+{
+    struct mf_policy p = t->policy;
+    struct mf_checkpoint c = {.policy = &p, .leaves = t->leaves};
+    if (t->algorithm->moments)
+        t->algorithm->moments(t, &c);
+    return mf_checkpoint_bytes(&c);
 }
 
 /* The slices of the parts that are not too old, maybe none; the caller frees the list. */
@@ -264,6 +285,7 @@ static int update(struct mf_trainer *t, struct mf_frame *const *slices, size_t n
         rc = mf_rows_gather(&rows, &t->policy, needs(t), noise, slices, n, err);
     rc = mf_ranks_agree(ranks, rc, err); /* an observation may be here alone */
     rows.lagged = lagged;
+    t->torn |= rc == 0;
     if (rc == 0)
         rc = t->algorithm->update(t, &rows, stats, err);
     if (rc == 0 && stats->logratio_gap > 0 && !t->stale.foreign && !stats->lagged)
@@ -319,6 +341,7 @@ int mf_trainer_learn(struct mf_trainer *t, const struct mf_round_part *parts, in
 int mf_trainer_next(struct mf_trainer *t, const struct mf_round_part *parts, int n, int64_t steps, struct mf_err *err)
 {
     int rc = 0;
+    t->torn = true;
     t->policy.version++;
     t->policy.iter++;
     t->policy.global_step += steps;
@@ -330,5 +353,6 @@ int mf_trainer_next(struct mf_trainer *t, const struct mf_round_part *parts, int
             (rc = mf_frame_get_bin(parts[i].round, "state", &state, &size, err)) == 0)
             rc = keep_state(t, parts[i].src, state, size, err);
     }
+    t->torn = rc != 0;
     return rc;
 }

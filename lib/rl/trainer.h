@@ -30,6 +30,7 @@ struct mf_trainer_opts {
     struct mf_sac_opts sac;
     struct mf_noise_opts noise;
     int64_t max_lag;        /* as in staleness.h */
+    int64_t save_every;     /* versions between checkpoints */
     bool freeze_encoder;    /* the observation's encoder is not trained */
     bool save_frozen;       /* in checkpoints, also where it stays in the file of another */
     const char *from;       /* the checkpoint that is loaded next, in whose file frozen bf16 stays; NULL: none */
@@ -53,6 +54,8 @@ struct mf_trainer {
     char digest[17];               /* of the current policy */
     char start[17];                /* digest of the policy that the run started from; "": unknown */
     struct mf_staleness stale;     /* of the rounds so far */
+    int64_t known;                 /* first version whose noise is known */
+    bool torn;                     /* within a round: there is no state to save */
     bool leaves;                   /* as in struct mf_checkpoint */
     bool spares;                   /* collectors have the frozen parameters, and get the others */
     bool from_ema;                 /* the EMA weights of a checkpoint were loaded */
@@ -76,7 +79,11 @@ int mf_trainer_load(struct mf_trainer *t, const char *path, bool resumes, enum m
  */
 int mf_trainer_began(struct mf_trainer *t, const char *run, const char *newest, const char *named, const char *was,
                      enum mf_weights which, struct mf_err *err);
+/* Afterwards the current version is the one saved. */
 int mf_trainer_save(struct mf_trainer *t, const char *path, struct mf_err *err);
+/* Of a version without a checkpoint, what a later one needs; path: as of a checkpoint of this version. */
+int mf_trainer_keep(struct mf_trainer *t, const char *path, struct mf_err *err);
+double mf_trainer_checkpoint_bytes(const struct mf_trainer *t); /* estimated */
 
 /* Learns from those of a round's n parts that are not too old; *steps: their control steps. If all are too old: 0, no
  * steps, and NaN where statistics have no value. */

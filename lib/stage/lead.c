@@ -112,10 +112,11 @@ int mf_lead(struct mf_run *run, void *self, struct mf_frame *f, struct mf_err *e
     return rc;
 }
 
-/* The others have left with rank 0 where they have stopped together. */
+/* The others have left with rank 0 where they have stopped together, and leave once. */
 int mf_lead_over(struct mf_run *run, struct mf_err *err)
 {
     const bool await = run->ranks && mf_run_leads(run) && mf_stage_reads(run->stage) && !run->together;
+    run->together |= await;
     return await ? broadcast(run, (struct announcement){.kind = OVER}, NULL, err) : 0;
 }
 

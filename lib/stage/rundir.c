@@ -134,7 +134,7 @@ int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf
     if (rc)
         mf_rundir_close(r);
     else
-        sweep(dir);
+        sweep(dir), mf_rundir_find_shelf(r);
     return rc;
 }
 

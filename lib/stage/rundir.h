@@ -47,8 +47,8 @@ void mf_rundir_close(struct mf_rundir *r);
 void mf_rundir_accepted(struct mf_rundir *r);
 /* Sets r->link of a run on a shelf, by whatever path it is named. */
 void mf_rundir_find_shelf(struct mf_rundir *r);
-/* Links the shelf's latest to this run, and says which one it was. Called at the first checkpoint, so that a run that
- * fails to start is not linked. May be called again. */
+/* Links the shelf's latest to this run, and says which one it was. The learner calls it at the first checkpoint, so that
+ * a run that fails to start is not linked. May be called again. */
 void mf_rundir_begun(struct mf_rundir *r);
 
 /* Is a run in progress in this folder (is its lock held)? */
@@ -66,9 +66,14 @@ int mf_rundir_socket(const char *dir, char *address, size_t size, struct mf_err 
 /* Writes a JSON file beside the checkpoint of a version: its metrics, and the head of the stream it was trained on. It
  * is provenance only: if it cannot be written, the run continues without. */
 void mf_rundir_note(const char *dir, long long version, const struct mf_frame *metrics, const struct mf_frame *head);
-/* Removes numbered checkpoints except the last `keep` up to `newest` and, of every `every`-th, the last `most` (0:
- * all). */
-void mf_rundir_prune(const char *dir, long long newest, int keep, long long every, long long most);
+struct mf_rundir_kept {
+    int newest;      /* the newest ones */
+    long long every; /* only multiples of it are saved, and the last version of a start */
+    long long interval,
+        most; /* the permanent ones: the first saved in each interval of versions, the last `most` of them (0: all) */
+};
+/* Removes the other numbered checkpoints of a run whose newest version is this. */
+void mf_rundir_prune(const char *dir, long long version, const struct mf_rundir_kept *kept);
 void mf_rundir_forget(const char *dir); /* all of them */
 
 #endif

@@ -10,7 +10,7 @@
 #include "stage/rundir.h"
 
 struct pruning {
-    long long first_kept, every, first_of_every;
+    long long first_kept, every, interval, first_permanent;
 };
 
 static void note_path(const char *dir, long long version, char path[MF_PATH_MAX])
@@ -32,16 +32,18 @@ static void remove_one(const char *dir, long long v, void *arg)
 static void prune_one(const char *dir, long long v, void *arg)
 {
     const struct pruning *p = arg;
-    if (v < p->first_kept && (v % p->every != 0 || v < p->first_of_every))
+    const bool permanent = v % p->every == 0 && v % p->interval < p->every && v >= p->first_permanent;
+    if (v < p->first_kept && !permanent)
         remove_one(dir, v, NULL);
 }
 
-void mf_rundir_prune(const char *dir, long long newest, int keep, long long every, long long most)
+void mf_rundir_prune(const char *dir, long long version, const struct mf_rundir_kept *k)
 {
-    const long long intervals = newest / every;
-    struct pruning p = {.first_kept = newest - keep + 1,
-                        .every = every,
-                        .first_of_every = most && most < intervals ? (intervals - most + 1) * every : 0};
+    const long long interval = k->interval > k->every ? k->interval : k->every, n = version / interval;
+    struct pruning p = {.first_kept = version - (k->newest - 1) * k->every,
+                        .every = k->every,
+                        .interval = interval,
+                        .first_permanent = k->most && k->most < n ? (n - k->most + 1) * interval : 0};
     mf_runs_each(dir, prune_one, &p);
 }
 

@@ -204,6 +204,8 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
             rc = !mf_stage_reads(s)  ? pump_work(run, self, err)
                  : mf_run_leads(run) ? mf_pump(run, self, err)
                                      : mf_follow_lead(run, self, err);
+        if (!is_error(rc) && mf_lead_over(run, err) < 0) /* all ranks close together */
+            rc = err->code;
         struct mf_err late = *err;
         int late_rc = s->close ? s->close(run, self, rc, &late) : 0;
         if (late_rc < 0 && !is_error(rc))

@@ -31,7 +31,7 @@ struct mf_run {
     struct mf_waits waits;
     double waited_elsewhere; /* s, for input that comes by no port */
     struct mf_ranks *ranks;  /* NULL: alone */
-    bool together;           /* all ranks have stopped inside their stages */
+    bool together;           /* all ranks have left the stream */
     bool dealt;              /* a rollout's observations were shared out */
 };
 

@@ -69,6 +69,7 @@ int mf_workdir_start(const struct mf_workdir *w, const struct mf_frame *head, bo
     *s = (struct mf_start){.from = checkpoint};
     (void)mf_frame_get_int(head, "iter", &s->due, &ignored);
     s->resumes = (resume || s->due > 0) && mf_runs_newest(w->path, s->path);
+    (void)mf_frame_get_int(head, "kept", &s->due, &ignored);
     if (s->resumes)
         s->from = s->path;
     int rc = s->from || !mf_frame_has(head, "checkpoint") ? 0 : mf_frame_get_str(head, "checkpoint", &s->from, err);

@@ -26,7 +26,7 @@ void mf_workdir_close(struct mf_workdir *w);
 struct mf_start {
     const char *from; /* a checkpoint's file; NULL: a fresh policy */
     bool resumes;     /* it is the folder's newest checkpoint, and training resumes */
-    int64_t due;      /* first iteration of the collector */
+    int64_t due;      /* first iteration whose round the collector can send */
     char path[MF_PATH_MAX];
 };
 

@@ -21,14 +21,27 @@ static void drop(struct mf_backlog *b, int n)
     memmove(b->frame, b->frame + n, (size_t)b->n * sizeof *b->frame);
 }
 
-void mf_backlog_consumed(struct mf_backlog *b, int64_t iter)
+/* How many frames, from the oldest on, are of iterations before this one. */
+static int before(const struct mf_backlog *b, int64_t iter)
 {
     struct mf_err ignored;
     int64_t of;
     int n = 0;
     while (n < b->n && mf_frame_get_int(b->frame[n], "iter", &of, &ignored) == 0 && of < iter)
         n++;
-    drop(b, n);
+    return n;
+}
+
+void mf_backlog_done(struct mf_backlog *b, int64_t iter)
+{
+    drop(b, before(b, iter));
+}
+
+struct mf_frame *const *mf_backlog_find(const struct mf_backlog *b, int64_t iter, int *n)
+{
+    const int first = before(b, iter);
+    *n = before(b, iter + 1) - first;
+    return *n ? b->frame + first : NULL;
 }
 
 void mf_backlog_release(struct mf_backlog *b)

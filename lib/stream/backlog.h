@@ -1,4 +1,4 @@
-/* backlog.h - frames that were sent and not yet consumed, to be sent again to a new reader. */
+/* backlog.h - frames that were sent and that a new reader may ask for again. */
 #ifndef MF_STREAM_BACKLOG_H
 #define MF_STREAM_BACKLOG_H
 
@@ -10,8 +10,10 @@ struct mf_backlog { /* zeroed: empty */
 };
 
 void mf_backlog_keep(struct mf_backlog *b, struct mf_frame *f);
-/* The frames of iterations before this one are consumed; they are the oldest. */
-void mf_backlog_consumed(struct mf_backlog *b, int64_t iter);
+/* The frames of iterations before this one, the oldest, are not asked for any more. */
+void mf_backlog_done(struct mf_backlog *b, int64_t iter);
+/* The *n frames of an iteration; NULL: none. */
+struct mf_frame *const *mf_backlog_find(const struct mf_backlog *b, int64_t iter, int *n);
 void mf_backlog_release(struct mf_backlog *b);
 
 #endif

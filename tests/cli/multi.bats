@@ -146,6 +146,40 @@ iterations() { # DIR N: has it that many?
         cmp "$(newest want)" "$(newest k)"
 }
 
+# between [word ...]: want is a run of two that saves each version; k has consumed 6 of its 10 or 11 rounds and saved the
+# fourth version, with collectors a and b that wait for more.
+between() {
+    local words=("${small[@]}")
+    small+=(training.total_timesteps=5000 wire.patience=20 "$@")
+    rm -rf want k k.?
+    both want && hold=$(($(stat -c %s want.rollouts) * 65 / 100)) learn k training.save_every=4 && of_node "" a && of_node "" b &&
+        until_there iterations k 6 && [[ $(saved k) == 4 ]]
+}
+saved() { find "$1/checkpoints" -name '[0-9]*.safetensors' -printf '%f\n' | sed 's/^0*//; s/\..*//' | sort -n | xargs; }
+# dies: the learner of k, with its filter; continues: another one, to the end, as all others.
+dies() { pkill -9 -P "$learner" && ended_by 137 "$learner"; }
+continues() { learn k training.save_every=4 run.resume=auto && wait "$learner" "${arm[@]}" && cmp "$(newest want)" "$(newest k)"; }
+
+@test "training.save_every: the learner is killed between two checkpoints; the collectors resend the rounds since: the same bytes, with a lag, too" {
+    declare -A arm
+    local lag last=10
+    for lag in 0 1; do
+        between collect.max_lag=$lag && dies && continues && [[ $(saved k) == "4 8 $last" ]] && grep -q "sending the [2-5] rounds that it lacks" k.a &&
+            ! grep 'dropped\|differ' k.ppo && mf-check k/logs/metrics.mf >/dev/null 2>&1 && [[ $(mf-stat k/logs/metrics.mf | sed -n 's/^metrics *//p') == "$last" ]] || { tail -n 5 k.[abp]*; return 1; }
+        last=11
+    done
+}
+
+@test "training.save_every: a collector that was restarted since collects the rounds anew; one that cannot says so" {
+    declare -A arm
+    between && kill -9 "${arm[b]}" && ended_by 137 "${arm[b]}" && of_node "" b && sleep .5 && dies && continues &&
+        grep -q "collecting anew from iteration 4 on" k.b && grep -q "sending the 3 rounds that it lacks" k.a || { tail -n 5 k.[abp]*; return 1; }
+    small+=(training.total_timesteps=1000000000 training.save_every=1000 wire.patience=2)
+    learn m collect.sources=1 && collect m a && local a=$collector && until_there iterations m 3 && collect m b && until_there grep -qaE 'src.b' m.rollouts && dies &&
+        learn m collect.sources=1 && ended_by 1 "$collector" && grep -q "error: the learner restarted at iteration 0, where this source was not there yet: it joined at [1-9]" m.b || { tail -n 5 m.[abp]*; return 1; }
+    until_there iterations m 3 && kill -INT "$a" && ended_by 130 "$a" && wait "$learner" && [[ -n $(newest m) ]]
+}
+
 @test "the filter is killed, and the learner ends with its stream: a waiting collector gets the policy of the next learner" {
     small+=(wire.patience=20)
     both want && learn k && collect k a && local a=$collector && until_there env LC_ALL=C grep -qa mf.round k.rollouts || return 1
@@ -198,7 +232,7 @@ of_node() { # NODE NAME
     small+=(training.total_timesteps=40000)
     four && of_node 1 a && of_node 1 b && of_node 2 c && of_node 2 d && until_there iterations k 5 || return 1
     kill -9 "${arm[b]}" && of_node 1 b && until_there iterations k 20 && kill -9 "${node[2]}" && ended_by 137 "${node[2]}" && filter 2 &&
-        wait "$learner" "${arm[@]}" "${node[@]}" && cmp "$(newest want)" "$(newest k)" && grep -q "sending the .* frames that it lacks" k.c &&
+        wait "$learner" "${arm[@]}" "${node[@]}" && cmp "$(newest want)" "$(newest k)" && grep -q "sending the .* rounds that it lacks" k.c &&
         ! grep -h "lacked a source" k.ppo || { tail -n 5 k.*; return 1; }
 }
 

@@ -126,6 +126,16 @@ off=(policy.steer=sac 'policy.steer_hidden=[24,16]' 'sac.critic_hidden=[32,32]' 
         [[ $? == 3 ]] && grep -q "is of iteration [0-9]*, not [0-9]*: it was moved or replaced" said || { cat said; return 1; }
 }
 
+@test "training.save_every: mf-sac is killed between two checkpoints and resumes to the same bytes" {
+    small+=("${off[@]}" training.total_timesteps=5400)
+    mf-collect "${small[@]}" run.dir=want 2>/dev/null | tee s.mf | mf-sac "${small[@]}" run.dir=want >/dev/null 2>&1
+    mf-collect "${small[@]}" run.dir=k 2>/dev/null | { echo $BASHPID >holder && stdbuf -o0 head -c $(($(stat -c %s s.mf) * 75 / 100)) && exec sleep 100; } |
+        mf-sac "${small[@]}" run.dir=k training.save_every=3 >/dev/null 2>&1 & local sac=$! end
+    until_there test -e k/replay/000004.safetensors && kill -9 $sac "$(cat holder)" && ended_by 137 $sac && [[ $(newest k) == */000003.safetensors ]] &&
+        sac k training.save_every=3 run.resume=auto && cmp "$(newest want)" "$last" && end=${last##*/} && cmp {want,k}/replay/state."$end" &&
+        [[ $(find k/checkpoints -name '0*.safetensors' | wc -l) -le 3 ]] || { ls k/* want/*; return 1; }
+}
+
 @test "mf-sac and mf-ppo refuse each other's streams, and buffers that do not fit" {
     mf-collect "${small[@]}" "${off[@]}" run.dir=s 2>/dev/null | tee s.mf | mf-sac run.dir=s "${off[@]}" >/dev/null 2>&1
     mf-collect "${small[@]}" "${steer[@]}" run.dir=p 2>/dev/null | tee p.mf | mf-gae | tee adv.mf | mf-ppo run.dir=p >/dev/null 2>&1

@@ -57,6 +57,35 @@ trains_by() {
     [[ $output == *"the head's defaults may not set 'run.dir=elsewhere'"* ]]
 }
 
+# held DIR BYTES [word ...]: the pipe, in which only so many bytes of rollouts reach the learner, $ppo; ends: what is left of it.
+held() {
+    mf-collect "${small[@]}" run.dir="$1" "${@:3}" 2>>"$1.err" | mf-gae | { echo $BASHPID >holder && stdbuf -o0 head -c "$2" && exec sleep 100; } |
+        mf-ppo "${small[@]}" run.dir="$1" "${@:3}" >/dev/null 2>>"$1.err" & ppo=$!
+}
+ends() { kill -9 "$(cat holder)" && ended_by "$1" $ppo; }
+saved() { find "$1/checkpoints" -name '[0-9]*.safetensors' -printf '%f\n' | sed 's/^0*//; s/\..*//' | sort -n | xargs; }
+iterations() { # DIR N: has it that many?
+    local n
+    n=$(mf-stat "$1/logs/metrics.mf" 2>/dev/null | sed -n 's/^metrics *//p')
+    ((${n:-0} >= $2))
+}
+
+@test "training.save_every: the pipe is killed between two checkpoints, or stopped by TERM, and resumes to the same bytes; the last version is saved" {
+    train want && cp "$last" want.safetensors && local n=${last##*/0000} bytes
+    n=$((10#${n%.*}))
+    mf-collect "${small[@]}" run.dir=r training.save_every=3 2>/dev/null | mf-gae | tee r.mf | mf-ppo "${small[@]}" training.save_every=3 >/dev/null && cmp "$(newest r)" want.safetensors &&
+        [[ $n == 5 && $(saved want) == "3 4 5" && $(saved r) == "3 5" && -e r/checkpoints/000005.json ]] || { saved want; saved r; return 1; }
+    bytes=$(($(stat -c %s r.mf) * 92 / 100))
+    held k $bytes training.save_every=3 && until_there iterations k 4 && kill -9 $ppo && ends 137 && [[ $(saved k) == 3 ]] &&
+        train k training.save_every=3 run.resume=auto && cmp "$last" want.safetensors && mf-check k/logs/metrics.mf >/dev/null || { cat k.err; return 1; }
+    held t $bytes training.save_every=3 && until_there iterations t 4 && kill -TERM $ppo && ends 143 && [[ $(saved t) == "3 4" && -e t/checkpoints/000004.json ]] && train t training.save_every=2 run.resume=auto && cmp "$last" want.safetensors || { cat t.err; return 1; }
+}
+
+@test "training.save_every: TERM in the middle of an update completes it, and saves" {
+    mf-collect "${small[@]}" run.dir=k 2>/dev/null | mf-gae | { mf-ppo "${small[@]}" run.dir=k training.save_every=100 training.num_epochs=600 training.target_kl=inf >/dev/null 2>err & echo $! >pid; wait $!; } &
+    until_there iterations k 1 && kill -TERM "$(cat pid)" && ! wait $! && [[ $(saved k) == [2-5] && -e k/checkpoints/00000$(saved k).json ]] || { cat err; saved k; return 1; }
+}
+
 @test "over ZeroMQ the checkpoint is the same" {
     train a && cp "$last" want
     mf-gae --in "ipc://$PWD/s1" --out "ipc://$PWD/s2" &

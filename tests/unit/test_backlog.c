@@ -1,4 +1,4 @@
-/* Frames that may be asked for again: kept until their iteration is consumed, oldest first. */
+/* Frames that may be asked for again: kept until their iteration is done, oldest first. */
 #include "stream/backlog.h"
 #include "tap.h"
 
@@ -20,11 +20,15 @@ int main(void)
         mf_frame_free(f); /* the sender's */
     }
     ok(b.n == 6 && iter_of(b.frame[0]) == 4 && iter_of(b.frame[5]) == 6, "frames are kept in the order they were sent");
-    mf_backlog_consumed(&b, 4);
-    ok(b.n == 6, "an iteration that is due is not consumed");
-    mf_backlog_consumed(&b, 6);
+    int n;
+    struct mf_frame *const *of = mf_backlog_find(&b, 5, &n);
+    ok(n == 2 && of && iter_of(of[0]) == 5 && iter_of(of[1]) == 5, "those of one iteration");
+    ok(!mf_backlog_find(&b, 3, &n) && n == 0 && !mf_backlog_find(&b, 7, &n) && n == 0, "others have none");
+    mf_backlog_done(&b, 4);
+    ok(b.n == 6, "an iteration that is due is not done");
+    mf_backlog_done(&b, 6);
     ok(b.n == 2 && iter_of(b.frame[0]) == 6 && iter_of(b.frame[1]) == 6, "those before it are let go");
-    mf_backlog_consumed(&b, 99);
+    mf_backlog_done(&b, 99);
     ok(b.n == 0, "up to the last one");
     struct mf_frame *f = mf_frame_new(MF_ROUND);
     mf_backlog_keep(&b, f);

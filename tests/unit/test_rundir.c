@@ -170,12 +170,12 @@ int main(void)
     checkpoint("deep/down/run", 26, 9);
     ok(mf_runs_newest("deep/down/run", path) && strstr(path, "000025.safetensors"), "one that is cut is passed over");
     unlink("deep/down/run/checkpoints/000026.safetensors");
-    mf_rundir_prune("deep/down/run", 25, 3, 4, 0);
+    mf_rundir_prune("deep/down/run", 25, &(struct mf_rundir_kept){.newest = 3, .every = 1, .interval = 4});
     for (long long v = 4; v < 25; v += 4) {
         mf_runs_version("deep/down/run", v, path);
         ok(access(path, F_OK) == 0, "without a bound, each fourth stays: %lld", v);
     }
-    mf_rundir_prune("deep/down/run", 25, 3, 4, 2);
+    mf_rundir_prune("deep/down/run", 25, &(struct mf_rundir_kept){.newest = 3, .every = 1, .interval = 4, .most = 2});
     int left = 0;
     for (long long v = 1; v <= 25; v++) {
         mf_runs_version("deep/down/run", v, path);

@@ -204,7 +204,7 @@ static void follows(const char *what, unsigned other, bool saved, bool older)
         for (int e = 0; e < N && round; e++)
             rows.seen_first[e] += other >> e & 1 ? 1000 : 0;
         mf_replay_add(&r, &rows, -1);
-        must(mf_replay_save(&r, to, round, &err), &err);
+        must(mf_replay_save(&r, to, round, 1, &err), &err);
         mf_rows_release(&rows);
     }
     must(mf_replay_init(&again, &p.spec, 75, &err), &err);

@@ -283,9 +283,8 @@ static int take_round(struct mf_run *run, struct mf_learner *q, const struct mf_
     struct mf_health health;
     int64_t steps;
     double start = mf_now(), noise = p->spec.noise_method == MF_FLOW_ODE ? NAN : p->noise_high;
-    int rc;
-    mf_stop_defer(p->saved < p->version); /* versions that SIGTERM is to save: none can be saved within a round */
-    rc = mf_trainer_learn(&q->trainer, parts, n, &stats, &health, &steps, err);
+    mf_stop_defer(p->saved < p->version); /* SIGTERM is to save versions, which cannot be done within a round */
+    int rc = mf_trainer_learn(&q->trainer, parts, n, &stats, &health, &steps, err);
     mf_stop_defer(false);
     if (rc)
         return rc == MF_EFORMAT || rc == MF_EUSAGE ? blame(run, q, parts, n, err) : rc;
@@ -321,6 +320,7 @@ static int take_rounds(struct mf_run *run, struct mf_learner *q, struct mf_err *
         free(parts);
         if (rc == 0)
             mf_rounds_drop(q->rounds, iter);
+        rc = rc ? rc : mf_stop_check(err); /* deferred, and in all ranks alike */
     }
     return rc;
 }

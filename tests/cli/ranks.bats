@@ -127,7 +127,7 @@ again() {
     for how in "KILL 1" "KILL 0" "STOP 1" "TERM 1"; do
         rm -rf hurt
         [[ $how == STOP* ]] && local limit=3 || local limit=60
-        { set +e; learn 2 hurt training.total_timesteps=24000 "ranks_timeout=$limit"; echo "$status" >ended; } &
+        { set +e; learn 2 hurt training.total_timesteps=24000 training.save_every=4 "ranks_timeout=$limit"; echo "$status" >ended; } &
         # shellcheck disable=SC2086 # a signal and a rank
         set -- $how
         starts hurt && local victim && victim=$(rank "$2" mf-ppo) && kill "-$1" "$victim" && wait $! || { cat hurt.log; return 1; }
@@ -135,8 +135,9 @@ again() {
         case $how in
         KILL*) grep -q "rank $2 .* exited on signal 9" hurt.log ;;
         STOP*) grep -q "mf-ppo: error: rank 1 on .* is late by 3 s at minibatch [0-9]* of this start: .*ranks_timeout=3" hurt.log ;;
+        TERM*) [[ $(newest hurt) == "$(printf 'hurt/checkpoints/%06d.safetensors' "$(mf-stat hurt/logs/metrics.mf 2>/dev/null | sed -n 's/^metrics *//p')")" ]] ;;
         esac || { cat hurt.log; return 1; }
-        learn 3 hurt training.total_timesteps=24000 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want || { cat hurt.log; return 1; }
+        learn 3 hurt training.total_timesteps=24000 training.save_every=4 run.resume=auto && [[ $status == "0 0 0" ]] && cmp "$last" want || { cat hurt.log; return 1; }
     done
 }
 

@@ -47,8 +47,8 @@ void mf_rundir_close(struct mf_rundir *r);
 void mf_rundir_accepted(struct mf_rundir *r);
 /* Sets r->link of a run on a shelf, by whatever path it is named. */
 void mf_rundir_find_shelf(struct mf_rundir *r);
-/* Links the shelf's latest to this run, and says which one it was. The learner calls it at the first checkpoint, so that
- * a run that fails to start is not linked. May be called again. */
+/* Links the shelf's latest to this run, and says which one it was. The learner calls it at the first checkpoint, so
+ * that a run that fails to start is not linked. May be called again. */
 void mf_rundir_begun(struct mf_rundir *r);
 
 /* Is a run in progress in this folder (is its lock held)? */

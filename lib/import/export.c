@@ -46,20 +46,23 @@ static struct mf_array *choose(const struct mf_safetensors *f, enum mf_weights w
     return t || which == MF_WEIGHTS_EMA ? t : mf_weights_alone(f, false, n);
 }
 
-/* t: a list that may move. */
-static int write_out(struct mf_array *t, int n, const char *prefix, const char *to, struct mf_err *err)
+/* t: tensors of f, a list that may move. */
+static int write_out(const struct mf_safetensors *f, struct mf_array *t, int n, const char *prefix, const char *to,
+                     struct mf_err *err)
 {
-    struct mf_meta meta = {"format", "pt"};
+    struct mf_meta meta[MF_PI05_META] = {{"format", "pt"}};
+    int n_meta = 1;
     float *convolutions = NULL, *resnet = NULL;
     t = mf_resnet_export(t, &n, &resnet);
     make_scalars(t, n);
     int rc = mf_conv2d_export(t, n, &convolutions, err);
     if (!rc) {
-        mf_pi05_export(t, &n, &meta);
+        const int special = mf_pi05_export(f, t, &n, meta);
+        n_meta = special ? special : n_meta;
         rc = prefix ? add_prefix(t, n, prefix, err) : 0;
     }
     if (!rc)
-        rc = of_torch(to) ? mf_torch_write(to, t, n, err) : mf_safetensors_write(to, t, n, &meta, 1, err);
+        rc = of_torch(to) ? mf_torch_write(to, t, n, err) : mf_safetensors_write(to, t, n, meta, n_meta, err);
     free(convolutions);
     free(resnet);
     free(t);
@@ -84,7 +87,7 @@ int mf_export(const char *from, enum mf_weights which, const char *prefix, const
     if (rc)
         return rc;
     struct mf_array *t = choose(&f, which, &n);
-    rc = t ? write_out(t, n, prefix, to, err) : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", from);
+    rc = t ? write_out(&f, t, n, prefix, to, err) : mf_err_set(err, MF_EUSAGE, "%s holds no EMA weights", from);
     mf_safetensors_close(&f);
     mf_safetensors_close(&base);
     return rc;

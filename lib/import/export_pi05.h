@@ -5,9 +5,12 @@
 #include "run/safetensors.h"
 #include "stream/frame.h"
 
-/* Leaves the published tensors alone, and names the embedding as the language model's head, which is the same matrix:
- * *meta says so, as that function does. The action expert's unused head is not written. False: t is no pi0.5, and
- * nothing changed. */
-bool mf_pi05_export(struct mf_array *t, int *n, struct mf_meta *meta);
+enum { MF_PI05_META = 5 };
+
+/* Of the tensors t of the checkpoint f, leaves the published ones alone, and names the embedding as the language
+ * model's head, which is the same matrix: the first of *meta says so, as that function does; the others are settings
+ * that no shape tells, for mf-ckpt import. Returns how many of meta there are. The action expert's unused head is not
+ * written. 0: t is no pi0.5, and nothing changed. */
+int mf_pi05_export(const struct mf_safetensors *f, struct mf_array *t, int *n, struct mf_meta meta[MF_PI05_META]);
 
 #endif

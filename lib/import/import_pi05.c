@@ -77,9 +77,10 @@ static int describe_net(const struct mf_import *im, struct mf_net_spec *net, con
     if (!whole)
         return mf_err_set(err, MF_EFORMAT, "%s lacks layers of the language model, patches or action_in_proj",
                           im->file.zip.path);
-    if (!mf_conf_was_set(w->conf, "policy.encoder_heads") && net->vit_width % 72 == 0)
+    const bool known = mf_import_known(im, w, "policy.encoder_heads", "policy.encoder_heads", &net->vit_heads);
+    if (!known && net->vit_width % 72 == 0)
         net->vit_heads = net->vit_width / 72;
-    else if (!mf_conf_was_set(w->conf, "policy.encoder_heads"))
+    else if (!known)
         return mf_err_set(err, MF_EUSAGE,
                           "%s does not say how many heads its vision tower has: give policy.encoder_heads=N",
                           im->file.zip.path);

@@ -40,6 +40,11 @@ static int add_file(struct mf_torch *f, const char *path, struct mf_err *err)
     if (rc)
         return rc;
     f->n_shards++;
+    for (int i = 0; i < s->n_meta; i++) /* of mf-ckpt export: a configuration */
+        if (mf_starts(s->meta[i].key, "cfg.")) {
+            f->value = mf_xrealloc(f->value, (size_t)f->n_values + 1, sizeof *f->value);
+            f->value[f->n_values++] = (struct mf_torch_value){mf_xstrdup(s->meta[i].key), mf_xstrdup(s->meta[i].value)};
+        }
     f->tensor = mf_xrealloc(f->tensor, (size_t)(f->n + s->n) + 1, sizeof *f->tensor);
     for (int i = 0; i < s->n; i++)
         f->tensor[f->n++] = tensor_of(&s->tensors[i], &f->whole);

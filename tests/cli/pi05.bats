@@ -31,10 +31,11 @@ PY
     run -0 mf-ckpt verify a.safetensors
     mf-ckpt export a.safetensors out.safetensors || return 1
     run -0 mf-ckpt diff "$tiny" out.safetensors
-    [[ $output == "paligemma_with_expert.gemma_expert.lm_head.weight"*"only in the first" && ${#lines[@]} == 1 ]] || return 1
+    [[ $(grep -v "^cfg\..*(nothing) and [0-9]*$" <<<"$output") == "paligemma_with_expert.gemma_expert.lm_head.weight"*"only in the first" && ${#lines[@]} == 5 ]] || return 1
+    # what no shape tells comes along
     mf-ckpt export a.safetensors lerobot.safetensors ckpt.prefix=model. || return 1
-    run -0 mf-ckpt import lerobot.safetensors b.safetensors "${words[@]}"
-    [[ $output == *"the prefix 'model.'"* ]] || return 1
+    run -0 mf-ckpt import lerobot.safetensors b.safetensors normalizer=identity
+    [[ $output == *"the prefix 'model.'"* && $output != *"are assumed"* ]] || return 1
     cmp a.safetensors b.safetensors
 }
 

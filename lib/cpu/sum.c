@@ -222,8 +222,8 @@ static float *carry_rank(const struct mf_cpu_run *r, int k, float *packed, bool 
     return packed;
 }
 
-/* What each rank has fetched: by rank, tile after tile. */
-static int share_fetches(const struct mf_cpu_run *r, struct mf_err *err)
+/* All have computed their tiles. What each rank has fetched: by rank, tile after tile. */
+static int meet(const struct mf_cpu_run *r, struct mf_err *err)
 {
     const int n = mf_ranks_count(r->p->l->ranks), me = mf_ranks_me(r->p->l->ranks);
     size_t *first = mf_xcalloc((size_t)n + 1, sizeof *first), floats = 0;
@@ -237,7 +237,7 @@ static int share_fetches(const struct mf_cpu_run *r, struct mf_err *err)
     int rc = mf_alloc((void **)&packed, first[n] * sizeof *packed, "what a minibatch computes", err);
     if (rc == 0) {
         carry_rank(r, me, packed + first[me], true);
-        rc = mf_ranks_gather(r->p->l->ranks, packed, sizeof *packed, first, err);
+        rc = mf_ranks_meet_with(r->p->l->ranks, packed, sizeof *packed, first, err);
     }
     for (int k = 0; rc == 0 && k < n; k++)
         carry_rank(r, k, packed + first[k], false);
@@ -254,7 +254,6 @@ int mf_cpu_sum(struct mf_cpu_run *r, struct mf_err *err)
         sum_columns(r, (struct rows){.n = mf_smaller((size_t)r->p->l->lanes, r->tiles)}, 0, r->p->lane);
         return 0;
     }
-    if ((rc = mf_ranks_meet(ranks, err)) || (rc = share_fetches(r, err)))
-        return rc;
-    return sum_together(r, err);
+    rc = meet(r, err);
+    return rc ? rc : sum_together(r, err);
 }

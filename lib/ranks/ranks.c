@@ -167,7 +167,7 @@ int mf_ranks_broadcast(struct mf_ranks *r, void *bytes, size_t n, struct mf_err 
 }
 
 /* Peers in another order in each rank, so that not all send to the same one. */
-static int gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, enum waits why, struct mf_err *err)
+static int begin_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
 {
     char *base = array;
     int rc = 0;
@@ -178,6 +178,12 @@ static int gather(struct mf_ranks *r, void *array, size_t item, const size_t *fi
     for (int d = 1; rc == 0 && d < r->n; d++)
         rc = begin_send(r, (r->me + d) % r->n, base + first[r->me] * item, (first[r->me + 1] - first[r->me]) * item,
                         err);
+    return rc;
+}
+
+static int gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, enum waits why, struct mf_err *err)
+{
+    int rc = begin_gather(r, array, item, first, err);
     return rc ? rc : wait_all(r, why, err);
 }
 
@@ -254,12 +260,19 @@ int mf_ranks_move(struct mf_ranks *r, const struct mf_ranks_move *move, size_t n
 
 int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err)
 {
+    return mf_ranks_meet_with(r, NULL, 0, r ? r->each : NULL, err);
+}
+
+int mf_ranks_meet_with(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
+{
     int32_t most = 0;
     if (!r)
         return 0;
     r->minibatches++;
     r->signals[r->me] = mf_stop_caught();
-    int rc = gather(r, r->signals, sizeof *r->signals, r->each, FOR_OTHERS, err);
+    int rc = begin_gather(r, r->signals, sizeof *r->signals, r->each, err);
+    rc = rc ? rc : begin_gather(r, array, item, first, err);
+    rc = rc ? rc : wait_all(r, FOR_OTHERS, err);
     for (int k = 0; rc == 0 && k < r->n; k++)
         most = r->signals[k] > most ? r->signals[k] : most;
     if (rc == 0)

@@ -52,6 +52,8 @@ int mf_ranks_broadcast(struct mf_ranks *r, void *bytes, size_t n, struct mf_err 
 /* All are here, before the same minibatch. A signal that any has caught (base/stop.h) shows in all. A rank that waits
  * warns of the late one after 10 s, and fails after `patience`. */
 int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err);
+/* The same, and an array is gathered on the way, which saves a wait. */
+int mf_ranks_meet_with(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
 /* All are here, after work of their own such as reading files: they wait MF_RANKS_FILES times as long. */
 int mf_ranks_await(struct mf_ranks *r, struct mf_err *err);
 /* Of an array, rank k has items [first[k], first[k + 1]); now all have all. */

@@ -49,7 +49,7 @@ ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
 EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/test_*.cc))
-ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer fpo)
+ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer fpo ranks)
 # More processes than cores, which wait busily for each other.
 ALONE     = tests/cli/ranks.bats
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(filter-out $(if $(MPICC),,tests/bench/ranks.c),$(wildcard tests/bench/*.c)))
@@ -114,7 +114,7 @@ build/%.o: build/%.c build/flags
 # by g++, over an emulator of what CUDA they use (tests/emu).
 KNOWN    := $(if $(NVCC),$(shell $(NVCC) --list-gpu-arch))
 CUDA_ARCH = $(foreach a,80 90 100,$(if $(filter compute_$a,$(KNOWN)),$a))
-CUDA_OBJ  = $(patsubst lib/cuda/%.cu,%.o,$(wildcard lib/cuda/*.cu)) table.o err.o
+CUDA_OBJ  = $(patsubst lib/cuda/%.cu,%.o,$(wildcard lib/cuda/*.cu)) table.o err.o local.o
 IN_CUDA   = -std=c++17 -O3 -Ilib -DMF_VERSION='"$(VERSION)"' -MMD -MP
 BY_NVCC   = $(NVCC) $(IN_CUDA) -fmad=false --extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-Wextra,-Wno-missing-field-initializers \
             --Werror all-warnings -Ilib/cuda/gpu $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a) \
@@ -147,6 +147,8 @@ build/emu/table.o: build/cuda_table.c
 	$(call say,EMU,$<)$(BY_GXX) -c -o $@ $<
 
 build/cuda/err.o build/emu/err.o: lib/base/err.c build/flags
+build/cuda/local.o build/emu/local.o: lib/ranks/local.c build/flags
+build/cuda/err.o build/emu/err.o build/cuda/local.o build/emu/local.o:
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(ALL_C) -fPIC -c -o $@ $<
 

@@ -31,7 +31,8 @@ const struct mf_key mf_keys[] = {
     {"log.level", MF_CHOICE, "info", "error|warn|info|debug", NULL, "minimum severity of messages on stderr"},
 
     {"device", MF_STR, "cpu", NULL, NULL,
-     "compute device: cpu, ref (plain reference loops, slow), cuda, cuda:1 (its number), or cuda:0-3 (several)"},
+     "compute device: cpu, ref (plain reference loops, slow), cuda, cuda:1 (its number), or cuda:0-3 (several); cuda "
+     "alone is GPU 0, of processes that mpirun or srun starts on one host the next one each"},
     {"precision", MF_CHOICE, "fp32", "fp32|bf16|tf32", NULL,
      "number format of the operands of matrix products; sums are fp32. cpu: fp32, bf16; ref: fp32; cuda: all"},
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per available core"},

@@ -49,6 +49,7 @@ int mf_cuda_check(const struct mf_dev *d, int gpu, cudaError_t rc, const char *w
 int mf_cuda_compile(struct mf_program **p, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err);
 void mf_cuda_forget(struct mf_program *p);
 void mf_cuda_memory(const struct mf_program *p, size_t n, struct mf_memory *to);
+void mf_cuda_ranks(const struct mf_program *p, size_t n, int *of); /* exchange.cu */
 int mf_cuda_set(struct mf_program *p, int value, const float *host, struct mf_err *err);
 int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *err);
 int mf_cuda_finish(struct mf_program *p, struct mf_err *err);

@@ -9,6 +9,7 @@
 
 extern "C" {
 #include "dev/plugin.h"
+#include "ranks/ranks.h"
 }
 
 int mf_cuda_check(const struct mf_dev *d, int gpu, cudaError_t rc, const char *what, struct mf_err *err)
@@ -22,11 +23,18 @@ int mf_cuda_check(const struct mf_dev *d, int gpu, cudaError_t rc, const char *w
 
 /* ---- opening ---- */
 
-/* "", "1", "0-3": the numbers of GPUs. */
+/* "1", "0-3": the numbers of GPUs. "": that of this process on its host, where mpirun or srun started several. A
+ * launcher may show each its own GPU alone, which is then number 0. */
 static int parse(struct mf_dev *d, const char *which, struct mf_err *err)
 {
-    const char *at = *which ? which : "0";
+    const char *at = which;
     char *end;
+    int count;
+    if (!*which) {
+        bool several = cudaGetDeviceCount(&count) == cudaSuccess && count > 1;
+        d->id[d->n_gpus++] = several ? mf_ranks_local() % count : 0;
+        return 0;
+    }
     long first = strtol(at, &end, 10), last = first;
     bool good = end != at;
     if (good && *end == '-') {
@@ -309,6 +317,7 @@ static const struct mf_device cuda = [] {
     struct mf_device t = {};
     t.name = "cuda";
     t.ahead = 2;
+    t.divides = true;
     t.own_memory = true;
     t.open = open_cuda;
     t.close = close_cuda;
@@ -325,6 +334,7 @@ static const struct mf_device cuda = [] {
     t.compile = mf_cuda_compile;
     t.forget = mf_cuda_forget;
     t.memory = mf_cuda_memory;
+    t.ranks = mf_cuda_ranks;
     t.set = mf_cuda_set;
     t.start = mf_cuda_start;
     t.finish = mf_cuda_finish;

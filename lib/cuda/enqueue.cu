@@ -104,13 +104,25 @@ static void run_backward(struct enqueuing *e)
             backward(e, i);
 }
 
+/* This GPU's lanes become rows. */
+static void run_fold(struct enqueuing *e)
+{
+    size_t lane = e->p->lane;
+    for (int l = e->q->lane, n; l < e->q->lane + e->q->lanes; l += n) {
+        float *row = e->q->lane_room + l * lane;
+        n = mf_rows_lanes(e->p->rows, l, e->p->lanes);
+        if (n > 1 && e->rc == cudaSuccess)
+            then(e, mf_lanes_sum(row, row, lane, mf_rows_single(n), lane, e->q->stream));
+    }
+}
+
 /* Sums the lanes of all GPUs; shared calls run backward from there; the step. */
 static void run_end(struct enqueuing *e)
 {
     const struct mf_listing *l = e->p->l;
     mf_gpu_part *q = e->q;
     if (e->rc == cudaSuccess)
-        then(e, mf_lanes_sum(q->sum, q->lane_room, e->p->lane, e->p->lanes, e->p->lane, q->stream));
+        then(e, mf_lanes_sum(q->sum, q->lane_room, e->p->lane, e->p->rows, e->p->lane, q->stream));
     for (int i = 0; i < l->n_starts; i++) {
         bool tail = l->start[i].grad.space == MF_IN_TAIL;
         if (l->start[i].shared && e->rc == cudaSuccess)
@@ -135,6 +147,8 @@ static cudaError_t enqueue(mf_program *p, mf_gpu_part *q, const mf_graph_key *ke
         run_forward(&e);
     if (key->wave && p->l->backward)
         run_backward(&e);
+    if (key->fold)
+        run_fold(&e);
     if (key->end)
         run_end(&e);
     return e.rc;

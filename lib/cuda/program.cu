@@ -136,7 +136,7 @@ int mf_program_wait(mf_program *p, struct mf_err *err)
 
 static int most_lanes(const mf_program *p)
 {
-    return (p->lanes + p->dev->n_gpus - 1) / p->dev->n_gpus;
+    return (p->lanes + p->parts - 1) / p->parts;
 }
 
 /* Floats of the tile space are laid out for whole lines of samples. */
@@ -187,6 +187,7 @@ void mf_cuda_memory(const struct mf_program *p, size_t n, struct mf_memory *to)
     size_t floats = l->shared + (l->backward ? (p->lanes + 1) * p->lane : 0);
     l->place(l, laid_out(p, mf_program_room_for(p, n)));
     to->on_device += (double)gpus * (double)(floats + l->tile) * sizeof(float);
+    to->of[MF_MEMORY_GRADIENTS] += (double)mf_program_staged(p, n);
     l->place(l, samples);
 }
 
@@ -232,6 +233,18 @@ static int take_part(mf_program *p, int g, struct mf_err *err)
                          "preparing steps", err);
 }
 
+/* All ranks have as many GPUs. */
+static void divide(mf_program *p)
+{
+    const struct mf_listing *l = p->l;
+    p->ranks = l->backward ? l->verbs->count(l->ranks) : 1;
+    p->parts = p->ranks * p->dev->n_gpus;
+    p->first_part = p->ranks > 1 ? l->verbs->me(l->ranks) * p->dev->n_gpus : 0;
+    p->rows = p->parts == 1 ? mf_rows_single(p->lanes) : 0;
+    for (int i = 0; p->parts > 1 && i < p->parts; i++)
+        p->rows |= mf_rows_of(mf_program_first_lane(p, i), mf_program_first_lane(p, i + 1));
+}
+
 int mf_cuda_compile(struct mf_program **out, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err)
 {
     int lanes = l->backward ? l->lanes : d->n_gpus, rc = 0, inputs = 0;
@@ -255,11 +268,12 @@ int mf_cuda_compile(struct mf_program **out, struct mf_dev *d, const struct mf_l
     for (int v = 1; v < l->n_values; v++)
         if (is_fed(&l->value[v], v))
             p->inputs.push_back(v);
+    divide(p);
     for (int g = 0; g < d->n_gpus; g++) {
         mf_gpu_part *q = &p->part[g];
         q->gpu = g;
-        q->lane = g * p->lanes / d->n_gpus;
-        q->lanes = (g + 1) * p->lanes / d->n_gpus - q->lane;
+        q->lane = mf_program_first_lane(p, p->first_part + g);
+        q->lanes = mf_program_first_lane(p, p->first_part + g + 1) - q->lane;
         q->stream = d->stream[g];
         if (rc == 0 && l->weights)
             rc = take_part(p, g, err);
@@ -295,6 +309,7 @@ void mf_cuda_forget(struct mf_program *p)
 {
     for (int g = 0; g < p->dev->n_gpus; g++)
         forget_part(p, &p->part[g]);
+    cudaFreeHost(p->staged);
     for (mf_running &r : p->running) {
         cudaFreeHost(r.in);
         for (int g = 0; g < p->dev->n_gpus; g++)

@@ -17,13 +17,13 @@ enum { MF_AHEAD = 2, MF_GRAPHS = 8 };
 struct mf_graph_key {
     int room;                 /* places of a lane */
     bool shared, first;       /* it computes shared values; it is the first wave, which finds empty lanes */
-    bool wave, end;           /* it has a wave; the end of the run, after the last */
+    bool wave, fold, end;     /* it has a wave; after the last, lanes for other GPUs become rows; the end of the run */
     bool step;                /* with a step */
     std::vector<int> fetched; /* values, the veto's last */
     bool operator==(const mf_graph_key &o) const
     {
-        return room == o.room && shared == o.shared && first == o.first && wave == o.wave && end == o.end &&
-               step == o.step && fetched == o.fetched;
+        return room == o.room && shared == o.shared && first == o.first && wave == o.wave && fold == o.fold &&
+               end == o.end && step == o.step && fetched == o.fetched;
     }
 };
 
@@ -75,6 +75,9 @@ struct mf_program {
     struct mf_dev *dev;
     const struct mf_listing *l;
     int lanes;                             /* with backward: of gradients; else one for each GPU */
+    int ranks;                             /* that divide them */
+    int parts, first_part;                 /* GPUs of all ranks; the first of this process */
+    mf_rows rows;                          /* of all lanes, when they are summed */
     int most;                              /* samples of a lane in a wave, at most */
     int room;                              /* places of a lane for which there is memory */
     size_t lane;                           /* floats from a lane of gradients to the next */
@@ -82,10 +85,24 @@ struct mf_program {
     std::vector<int> inputs;               /* values that are fed, in the order of mf_wave.feed */
     mf_gpu_part part[MF_GPUS];
     mf_running running[MF_AHEAD];
+    char *staged; /* page-locked, of several ranks: the rows of all, and the values of the veto */
+    size_t staged_bytes;
     unsigned started, finished; /* runs */
     uint64_t weights, sets;     /* versions from which shared values were computed */
     uint64_t clock;
 };
+
+/* The samples of a wave, at most. */
+static inline size_t mf_program_wave(const mf_program *p)
+{
+    return (size_t)p->lanes * p->most;
+}
+
+/* The first lane of a GPU, by its number among those of all ranks; `parts`: behind the last. */
+static inline int mf_program_first_lane(const mf_program *p, int part)
+{
+    return part * p->lanes / p->parts;
+}
 
 /* program.cu */
 int mf_program_room_for(const mf_program *p,
@@ -100,5 +117,12 @@ void mf_program_fuse(mf_program *p, mf_gpu_part *q, int samples);
 
 /* enqueue.cu: a wave, the end of a run, or both; recorded, and replayed from then on. */
 int mf_program_enqueue(mf_program *p, mf_gpu_part *q, const mf_graph_key *key, struct mf_err *err);
+
+/* exchange.cu: each GPU gets the rows, and the values of the veto, that the others have computed in a run of n samples.
+ * With other ranks it waits for the GPUs, and for the ranks. */
+int mf_program_exchange(mf_program *p, size_t n, bool with_veto, struct mf_err *err);
+size_t mf_program_staged(const mf_program *p, size_t n); /* bytes of p->staged */
+/* r->out[0] gets what the other GPUs have fetched. */
+int mf_program_join(const mf_program *p, const mf_running *r, struct mf_err *err);
 
 #endif

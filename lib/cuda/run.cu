@@ -100,7 +100,8 @@ static int make_room(struct launching *x, struct mf_err *err)
     mf_program *p = x->p;
     mf_running *r = x->r;
     int rc = 0, room = mf_program_room_for(p, x->b->n);
-    bool small = room > p->room;
+    size_t staged = mf_program_staged(p, x->b->n);
+    bool small = room > p->room || staged > p->staged_bytes;
     for (int g = 0; g < p->dev->n_gpus; g++)
         small = small || x->in_bytes > p->part[g].in_bytes || x->out_bytes > p->part[g].out_bytes ||
                 x->veto_bytes > p->part[g].veto_bytes;
@@ -108,7 +109,8 @@ static int make_room(struct launching *x, struct mf_err *err)
         return rc;
     if (room > p->room && (rc = mf_program_grow(p, room, err)))
         return rc;
-    rc = grow_pinned(p, &r->in, &r->in_bytes, x->in_bytes, err);
+    if ((rc = grow_pinned(p, &r->in, &r->in_bytes, x->in_bytes, err)) == 0)
+        rc = grow_pinned(p, &p->staged, &p->staged_bytes, staged, err);
     for (int g = 0; rc == 0 && g < p->dev->n_gpus; g++) {
         mf_gpu_part *q = &p->part[g];
         if ((rc = grow_pinned(p, &r->out[g], &r->out_bytes[g], x->out_bytes, err)) == 0 &&
@@ -214,7 +216,7 @@ static mf_graph_key key_of(const struct launching *x)
 static int run_waves(struct launching *x, mf_gpu_part *q, struct mf_err *err)
 {
     mf_program *p = x->p;
-    bool stale = p->weights != x->job->weights || p->sets != x->job->sets, alone = p->dev->n_gpus == 1;
+    bool stale = p->weights != x->job->weights || p->sets != x->job->sets, alone = p->parts == 1;
     size_t count = x->waves ? x->waves : 1;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
@@ -223,6 +225,7 @@ static int run_waves(struct launching *x, mf_gpu_part *q, struct mf_err *err)
         k.wave = x->waves && q->lanes;
         k.first = i == 0;
         k.shared = stale && i == 0;
+        k.fold = p->l->backward && !alone && i + 1 == count;
         k.end = p->l->backward && alone && i + 1 == count;
         k.step = k.step && k.end;
         k.room = mf_program_room_for(p, w->samples);
@@ -233,55 +236,12 @@ static int run_waves(struct launching *x, mf_gpu_part *q, struct mf_err *err)
     return rc;
 }
 
-/* Each GPU gets the lanes, and the values of the veto, that the others have computed. */
-static int exchange(struct launching *x, struct mf_err *err)
+/* Of several GPUs, which have exchanged their lanes. */
+static int run_end(struct launching *x, mf_gpu_part *q, struct mf_err *err)
 {
-    mf_program *p = x->p;
-    int rc = 0, gpus = p->dev->n_gpus;
-    for (int g = 0; rc == 0 && g < gpus; g++) {
-        cudaSetDevice(p->dev->id[g]);
-        rc = mf_cuda_check(p->dev, g, cudaEventRecord(p->part[g].done, p->part[g].stream), "an event", err);
-    }
-    for (int g = 0; g < gpus; g++)
-        for (int h = 0; rc == 0 && h < gpus; h++) {
-            const mf_gpu_part *to = &p->part[g], *from = &p->part[h];
-            size_t at = from->lane * p->lane;
-            if (g == h)
-                continue;
-            cudaSetDevice(p->dev->id[g]);
-            cudaError_t e = cudaStreamWaitEvent(to->stream, from->done, 0);
-            if (e == cudaSuccess && from->lanes)
-                e = cudaMemcpyPeerAsync(to->lane_room + at, p->dev->id[g], from->lane_room + at, p->dev->id[h],
-                                        from->lanes * p->lane * sizeof(float), to->stream);
-            for (size_t i = 0; e == cudaSuccess && x->veto_bytes && i < x->waves; i++) {
-                const mf_wave *w = (const mf_wave *)(x->r->in + x->wave_at) + h * x->waves + i;
-                size_t a = (size_t)from->lane * w->each, b = a + (size_t)from->lanes * w->each, most = w->samples;
-                a = w->first + (a < most ? a : most);
-                b = w->first + (b < most ? b : most);
-                if (b > a)
-                    e = cudaMemcpyPeerAsync(to->veto + a, p->dev->id[g], from->veto + a, p->dev->id[h],
-                                            (b - a) * sizeof(float), to->stream);
-            }
-            rc = mf_cuda_check(p->dev, g, e, "an exchange of gradients", err);
-        }
-    for (int g = 0; rc == 0 && g < gpus; g++) {
-        cudaSetDevice(p->dev->id[g]);
-        rc = mf_cuda_check(p->dev, g, cudaEventRecord(p->part[g].met, p->part[g].stream), "an event", err);
-    }
-    for (int g = 0; g < gpus; g++)
-        for (int h = 0; rc == 0 && h < gpus; h++) {
-            cudaSetDevice(p->dev->id[g]);
-            if (g != h) /* its lanes may be overwritten only then */
-                rc = mf_cuda_check(p->dev, g, cudaStreamWaitEvent(p->part[g].stream, p->part[h].met, 0), "an event",
-                                   err);
-        }
-    for (int g = 0; rc == 0 && g < gpus; g++) {
-        mf_graph_key k = key_of(x);
-        k.end = true;
-        cudaSetDevice(p->dev->id[g]);
-        rc = mf_program_enqueue(p, &p->part[g], &k, err);
-    }
-    return rc;
+    mf_graph_key k = key_of(x);
+    k.end = true;
+    return mf_program_enqueue(x->p, q, &k, err);
 }
 
 static int fetch_back(struct launching *x, mf_gpu_part *q, struct mf_err *err)
@@ -306,7 +266,7 @@ int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *e
     x.r = &p->running[p->started % MF_AHEAD];
     x.job = j;
     x.b = j->batch;
-    x.per_wave = (size_t)p->lanes * p->most;
+    x.per_wave = mf_program_wave(p);
     x.waves = (x.b->n + x.per_wave - 1) / x.per_wave;
     lay_out_in(&x);
     lay_out_out(&x);
@@ -322,11 +282,14 @@ int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *e
         if ((rc = send_rows(&x, &p->part[g], err)) == 0)
             rc = run_waves(&x, &p->part[g], err);
     }
-    if (rc == 0 && p->l->backward && gpus > 1)
-        rc = exchange(&x, err);
+    bool several = p->l->backward && p->parts > 1;
+    if (rc == 0 && several)
+        rc = mf_program_exchange(p, x.b->n, x.veto_bytes, err);
     for (int g = 0; rc == 0 && g < gpus; g++) {
         cudaSetDevice(p->dev->id[g]);
-        rc = fetch_back(&x, &p->part[g], err);
+        if (several)
+            rc = run_end(&x, &p->part[g], err);
+        rc = rc ? rc : fetch_back(&x, &p->part[g], err);
     }
     if (rc) { /* the next run fills the same buffers */
         struct mf_err second;
@@ -340,17 +303,12 @@ int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *e
 
 /* ---- the end ---- */
 
-static void scatter(const mf_program *p, const mf_running *r, size_t i)
+static void scatter(const mf_running *r, size_t i)
 {
     const mf_fetch *f = &r->fetch[i];
-    size_t floats = r->floats[i], per_wave = (size_t)p->lanes * p->most;
-    for (size_t s = 0; s < r->n; s++) {
-        size_t first = s / per_wave * per_wave, samples = r->n - first < per_wave ? r->n - first : per_wave;
-        int each = (int)((samples + p->lanes - 1) / p->lanes), lane = (int)(s - first) / each, g = 0;
-        while (lane >= p->part[g].lane + p->part[g].lanes)
-            g++;
-        memcpy(f->base + s * f->stride, (const float *)(r->out[g] + r->at[i]) + s * floats, floats * sizeof(float));
-    }
+    const float *from = (const float *)(r->out[0] + r->at[i]);
+    for (size_t s = 0; s < r->n; s++)
+        memcpy(f->base + s * f->stride, from + s * r->floats[i], r->floats[i] * sizeof(float));
 }
 
 int mf_cuda_finish(struct mf_program *p, struct mf_err *err)
@@ -361,8 +319,9 @@ int mf_cuda_finish(struct mf_program *p, struct mf_err *err)
         cudaSetDevice(p->dev->id[g]);
         rc = mf_cuda_check(p->dev, g, cudaEventSynchronize(r->copied[g]), "a run", err);
     }
+    rc = rc ? rc : mf_program_join(p, r, err);
     for (size_t i = 0; rc == 0 && i < r->fetch.size(); i++)
-        scatter(p, r, i);
+        scatter(r, i);
     if (rc == 0 && r->verdict)
         memcpy(r->verdict, r->out[0] + r->verdict_at, sizeof *r->verdict);
     return rc;

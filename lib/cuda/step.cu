@@ -41,19 +41,66 @@ struct mf_steps {
     struct decision *decision;
 };
 
-cudaError_t mf_lanes_sum(float *sum, const float *lanes, size_t stride, int n_lanes, size_t floats, cudaStream_t stream)
+mf_rows mf_rows_of(int first, int end)
+{
+    mf_rows rows = 0;
+    for (int l = first, n; l < end; l += n) {
+        for (n = 1; l % (2 * n) == 0 && l + 2 * n <= end;)
+            n *= 2;
+        rows |= (mf_rows)1 << l;
+    }
+    return rows;
+}
+
+int mf_rows_lanes(mf_rows rows, int l, int n)
+{
+    int next = l + 1;
+    while (next < n && !(rows >> next & 1))
+        next++;
+    return next - l;
+}
+
+int mf_rows_before(mf_rows rows, int l)
+{
+    int n = 0;
+    for (int i = 0; i < l; i++)
+        n += (int)(rows >> i & 1);
+    return n;
+}
+
+/* A subtree of at most N lanes. Which rows it is made of is the same for all threads. */
+template <int N> static __device__ __forceinline__ float4 sum_tree(const float4 *lanes, size_t stride, mf_rows rows)
+{
+    if (rows == 1)
+        return *lanes;
+    mf_rows right = rows >> N / 2;
+    float4 x = sum_tree<N / 2>(lanes, stride, rows & (((mf_rows)1 << N / 2) - 1));
+    if (right) {
+        float4 y = sum_tree<N / 2>(lanes + N / 2 * stride, stride, right);
+        x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
+    }
+    return x;
+}
+
+template <> __device__ __forceinline__ float4 sum_tree<1>(const float4 *lanes, size_t, mf_rows)
+{
+    return *lanes;
+}
+
+template <int N>
+static cudaError_t sum_lanes(float *sum, const float *lanes, size_t stride, mf_rows rows, size_t floats,
+                             cudaStream_t stream)
 {
     float4 *to = (float4 *)sum;
     const float4 *from = (const float4 *)lanes;
-    return mf_each(stream, (floats + 3) / 4, [=] __device__(size_t i) {
-        float4 x = from[i];
-#pragma unroll 4
-        for (int l = 1; l < n_lanes; l++) {
-            float4 y = from[(size_t)l * (stride / 4) + i];
-            x.x += y.x, x.y += y.y, x.z += y.z, x.w += y.w;
-        }
-        to[i] = x;
-    });
+    return mf_each(stream, (floats + 3) / 4,
+                   [=] __device__(size_t i) { to[i] = sum_tree<N>(from + i, stride / 4, rows); });
+}
+
+cudaError_t mf_lanes_sum(float *to, const float *lanes, size_t stride, mf_rows rows, size_t floats, cudaStream_t stream)
+{
+    return rows >> 8 ? sum_lanes<MF_LANES_MAX>(to, lanes, stride, rows, floats, stream)
+                     : sum_lanes<8>(to, lanes, stride, rows, floats, stream);
 }
 
 /* The sum over a block of whole warps, by a tree; every thread gets it. */

@@ -6,9 +6,24 @@
 
 #include "cuda/kernel.h"
 
-/* sum[j] = lane 0 [j] + lane 1 [j] + .., in this order. Lanes are `stride` floats apart, a multiple of 4; all memory
- * begins at a multiple of 16 bytes, and has room for `floats` rounded up to 4. */
-cudaError_t mf_lanes_sum(float *sum, const float *lanes, size_t stride, int n_lanes, size_t floats,
+/* Lanes are added in pairs, pairs in pairs, and so on: a tree over the lanes. A row is the sum of a whole subtree, in
+ * the place of its first lane. Rows of lanes that follow one another are a mask: bit l, a row begins with lane l. */
+typedef uint64_t mf_rows;
+
+/* Lanes [first, end) as the fewest rows. */
+mf_rows mf_rows_of(int first, int end);
+/* The lanes of the row that begins with lane l of n. */
+int mf_rows_lanes(mf_rows rows, int l, int n);
+int mf_rows_before(mf_rows rows, int l);
+/* The same lanes, each its own row. */
+static inline mf_rows mf_rows_single(int lanes)
+{
+    return ~(mf_rows)0 >> (MF_LANES_MAX - lanes);
+}
+
+/* to[j] = the tree over the rows of lanes that begin at `lanes`; to may be the first of them. Lanes are `stride` floats
+ * apart, a multiple of 4; all memory begins at a multiple of 16 bytes, and has room for `floats` rounded up to 4. */
+cudaError_t mf_lanes_sum(float *to, const float *lanes, size_t stride, mf_rows rows, size_t floats,
                          cudaStream_t stream);
 
 /* All that changes from step to step. The host fills one and copies it to the device's. */

@@ -72,7 +72,6 @@ struct mf_listed { /* a call */
     int value;       /* the number of the value that it computes */
     struct mf_operand y, *x;
     int n_x;
-    struct mf_site only;   /* (y.rows): rows of y where it is 0 may be left out, and are then 0; or MF_NOWHERE */
     bool shared;           /* runs once for all samples: before the tiles, and backward after them */
     bool back;             /* runs backward, too */
     bool first_W, first_b; /* the first call, in backward order, by which a tile adds to the gradient of W, b */
@@ -102,6 +101,16 @@ struct mf_piece { /* one parameter */
     size_t at, floats;
 };
 
+struct mf_ranks; /* ranks/ranks.h */
+
+/* What a device calls of ranks/ranks.h, since a plugin does not link it. */
+struct mf_ranks_verbs {
+    int (*count)(const struct mf_ranks *r);
+    int (*me)(const struct mf_ranks *r);
+    int (*meet)(struct mf_ranks *r, struct mf_err *err);
+    int (*gather)(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
+};
+
 struct mf_listing {
     int n_calls, n_values, n_starts, n_tails, n_pieces;
     struct mf_listed *call;    /* in forward order; backward is the reverse */
@@ -117,10 +126,12 @@ struct mf_listing {
     bool backward;
     float *weights; /* the device's memory, (params); NULL: an outline, which takes no memory and cannot run */
     /* Those that divide the lanes of a listing with backward, where the device does: every rank starts the same jobs.
-     * NULL: alone. Rank k has the sums of the trained parameters from segment[k] to before segment[k + 1], steps these,
-     * and gives them to all. A segment begins with a slice of a step, or is empty. */
+     * NULL: alone. In the host's memory rank k has the sums of the trained parameters from segment[k] to before
+     * segment[k + 1], steps these, and gives them to all; a segment begins with a slice of a step, or is empty. With a
+     * memory of its own each rank has and steps all. */
     struct mf_ranks *ranks;
     const size_t *segment;
+    const struct mf_ranks_verbs *verbs;
     /* Lays the tile space out again, for another number of samples: `samples`, `tile` and the sites change, and the
      * arrays of this struct move. For a device that allocates by what its runs need. */
     void (*place)(const struct mf_listing *l, int samples);
@@ -185,8 +196,6 @@ struct mf_verdict {
     double veto;                          /* the sum */
     bool finite, vetoed, stepped;         /* a norm that is not finite takes no step */
 };
-
-struct mf_ranks; /* ranks/ranks.h */
 
 /* `start` reads the job and all that it points to; of host memory it keeps the fetches' bases and the verdict, which
  * are written by the time `finish` returns. */

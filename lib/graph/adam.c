@@ -27,8 +27,11 @@ size_t *mf_segments(const struct mf_params *ps, int ranks)
 int mf_adam_init(struct mf_adam *a, const struct mf_engine *e, const struct mf_params *ps, struct mf_err *err)
 {
     struct mf_ranks *const ranks = e ? e->ranks : NULL;
-    const int me = mf_ranks_me(ranks);
-    size_t *const segment = mf_segments(ps, mf_ranks_count(ranks));
+    const bool whole = e && e->device->own_memory;
+    const int n = mf_ranks_count(ranks), me = whole ? 0 : mf_ranks_me(ranks);
+    size_t *const segment = mf_segments(ps, n);
+    for (int k = 1; k < n && whole; k++) /* rank 0's is saved */
+        segment[k] = ps->trained;
     *a = (struct mf_adam){.first = segment[me],
                           .floats = segment[me + 1] - segment[me],
                           .beta1 = 0.9,

@@ -1,7 +1,8 @@
 /* adam.h - the state of AdamW (Loshchilov & Hutter 2019) and of an exponential moving average of the weights (EMA), on
  * the host and on the device that steps it. plan.h says which copy is newer when.
  *
- * Several ranks (ranks/ranks.h) have a segment of it each (Rajbhandari et al. 2020, ZeRO-1), which they step.
+ * Several ranks (ranks/ranks.h) have a segment of it each (Rajbhandari et al. 2020, ZeRO-1), which they step. On
+ * devices with a memory of their own, each has and steps all of it.
  */
 #ifndef MF_GRAPH_ADAM_H
 #define MF_GRAPH_ADAM_H
@@ -19,7 +20,7 @@ struct mf_adam {
     double beta1, beta2, eps, weight_decay;
 
     struct mf_ranks *ranks;   /* borrowed; NULL: alone */
-    size_t *segment;          /* (ranks + 1), as the listing's */
+    size_t *segment;          /* (ranks + 1), as the listing's; of a state that each has, all is rank 0's */
     struct mf_engine *engine; /* of on_device, the same for all steps; NULL before the first */
     struct mf_adam_state on_device;
     bool sent;  /* the device has the host's numbers, or newer ones */

@@ -79,7 +79,7 @@ int mf_engine_divide(struct mf_engine *e, int lanes, struct mf_ranks *ranks, str
 {
     if (ranks && !e->device->divides)
         return mf_err_set(err, MF_EUSAGE,
-                          "device=%s: ranks divide minibatches on device=cpu alone; start one process, without mpirun",
+                          "device=%s: ranks do not divide minibatches on it; start one process, without mpirun",
                           e->device->name);
     e->ranks = ranks;
     e->lanes = lanes;
@@ -219,7 +219,7 @@ int mf_weights_copy(struct mf_engine *e, struct mf_params *to, const struct mf_p
     for (int i = 0; rc == 0 && a && i < to->n; i++)
         if ((averaged >> to->p[i].group & 1) && mf_param_trained(to, i))
             rc = copy_average(e, target->device, &to->p[i], a, err);
-    if (rc == 0 && a) /* ranks divide in the host's memory alone */
+    if (rc == 0 && a && mf_engine_in_host(e)) /* elsewhere each has all of it */
         rc = mf_ranks_gather(a->ranks, target->device, sizeof *target->device, a->segment, err);
     if (rc)
         return rc;

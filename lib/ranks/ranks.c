@@ -327,7 +327,7 @@ int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char
     if (rc == 0 && memcmp(theirs, bytes, n) != 0)
         rc = mf_err_set(err, MF_EDEVICE,
                         "%s of rank %d on %s is not that of rank 0 on %s: all ranks need the same programs, files and "
-                        "kind of processor",
+                        "kind of processor or GPU",
                         what, r->me, r->host[r->me], r->host[0]);
     free(theirs);
     return rc;

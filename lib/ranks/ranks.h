@@ -28,6 +28,9 @@ enum {
 /* Was this process started by mpirun or srun (with its MPI plugin) as one of several? *me, if not NULL: its rank.
  * Reads the environment alone. */
 bool mf_ranks_launched(int *me);
+/* The number of this process among those that mpirun or srun started on this host, from 0; of any other process, 0.
+ * Reads the environment alone. */
+int mf_ranks_local(void);
 /* Is stdout a pseudo-terminal of mpirun, which passes bytes on to a stdout that is none? */
 bool mf_ranks_relayed(void);
 /* Joins the other processes of this start; *r NULL: it is alone. patience: seconds for which a rank waits for a late

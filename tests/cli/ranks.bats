@@ -25,8 +25,8 @@ learn() {
     [[ $status == "0 0 0" ]]
 }
 
-# measured STREAM: its metrics, but for times.
-measured() { mf-view "$1" | jq -c 'select(.mf == "metrics") | del(.time) | .values |= with_entries(select(.key | startswith("perf/") | not))'; }
+# measured STREAM: its metrics, but for times and the load of a device.
+measured() { mf-view "$1" | jq -c 'select(.mf == "metrics") | del(.time) | .values |= with_entries(select(.key | test("^(perf|device)/") | not))'; }
 
 # rank K PROGRAM: its pid.
 rank() {
@@ -73,6 +73,17 @@ starts() {
     until [[ -s cut/logs/metrics.mf ]]; do sleep .02; done
     kill -TERM "$(rank 1 mf-bc)" && ! wait $! && grep -q 'stopped at minibatch' cut.log && ranks 2 mf-bc "${q[@]}" run.dir=cut run.resume=auto >more.mf &&
         cmp {alone,cut}/checkpoints/clone.safetensors || { cat cut.log; return 1; }
+}
+
+@test "ranks with an emulated GPU each, or two: the bytes of one process with one; another number resumes" {
+    export MF_CUDA="$ROOT/build/emu/mf_cuda.so" CUEMU_DEVICES=4
+    small+=(device=cuda training.num_steps_per_rollout=8 training.total_timesteps=300 training.batch_size=32 training.target_kl=.5)
+    learn 0 alone && cp "$last" want && measured alone.mf >metrics && [[ -s metrics ]] || return 1
+    for n in 1 2 3; do
+        learn $n "by$n" && cmp "$last" want && measured "by$n.mf" | cmp - metrics || { cat "by$n.log"; return 1; }
+    done
+    CUEMU_LATE=2 learn 2 two device=cuda:1-2 && cmp "$last" want && grep -q 'computes on 2 GPUs: ' two.log &&
+        learn 2 parts training.total_timesteps=150 && ! cmp -s "$last" want && learn 3 parts run.resume=auto && cmp "$last" want
 }
 
 @test "updates that stop at a divergence, scored rounds, two policies back: as one process" {

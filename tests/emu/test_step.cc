@@ -45,6 +45,7 @@ struct state {
 struct world {
     mf_piece piece[PIECES];
     mf_listing l;
+    size_t segment[2]; /* of one rank */
     mf_workers *workers;
     mf_dev cpu;
     mf_program program;
@@ -132,6 +133,8 @@ static void list_pieces(world *x)
     x->l.n_pieces = PIECES;
     x->l.piece = x->piece;
     x->l.lane = x->l.params;
+    x->segment[1] = x->l.params;
+    x->l.segment = x->segment;
 }
 
 static void open(world *x)
@@ -224,7 +227,9 @@ static state take(world *x)
     mine.of = {x->host.m.data(), x->host.v.data(), x->step.of.ema ? x->host.ema.data() : NULL, x->host.steps};
     batch.n = x->n;
     job.batch = &batch, job.step = &mine, job.verdict = &x->want;
-    mf_cpu_step(&x->program, &job);
+    mf_err err;
+    if (mf_cpu_step(&x->program, &job, &err))
+        abort();
 
     *x->in = {x->step, x->n};
     cudaGraphLaunch(x->graph, x->stream);
@@ -346,27 +351,52 @@ static void steps(world *x)
     ok(agrees(x, s, 2e-6) && s.ema == before.ema && s.w != before.w, "without an average");
 }
 
-static void sums_of_lanes(world *x)
+enum { LANES = 43, FLOATS = 1237, STRIDE = 1248 };
+
+/* Lanes [first, end), in pairs, pairs in pairs. */
+static float tree(const floats &lanes, int i, int first, int end)
 {
-    enum { LANES = 7, FLOATS = 1237, STRIDE = 1248 };
-    floats lanes = normal(8, LANES * STRIDE), want(FLOATS);
-    for (int i = 0; i < FLOATS; i++) {
-        want[i] = lanes[i];
-        for (int l = 1; l < LANES; l++)
-            want[i] += lanes[l * STRIDE + i];
-    }
+    int half = 1;
+    if (end - first == 1)
+        return lanes[first * STRIDE + i];
+    while (2 * half < end - first)
+        half *= 2;
+    return tree(lanes, i, first, first + half) + tree(lanes, i, first + half, end);
+}
+
+/* The lanes of each part become rows, which are then summed. */
+static floats sum_in_parts(world *x, const floats &lanes, int n, int parts)
+{
     float *from = put_floats(lanes), *to = on_device<float>(STRIDE);
-    bool good = true;
-    for (int n : {1, 2, (int)LANES}) {
-        mf_lanes_sum(to, from, STRIDE, n, FLOATS, x->stream);
-        cudaStreamSynchronize(x->stream);
-        floats got = get_floats(to, FLOATS);
-        good = good && (n == LANES ? got == want : n > 1 || got == floats(lanes.begin(), lanes.begin() + FLOATS));
-        mix(x, got.data(), FLOATS * sizeof(float));
+    mf_rows rows = 0;
+    for (int p = 0; p < parts; p++)
+        rows |= mf_rows_of(p * n / parts, (p + 1) * n / parts);
+    for (int l = 0, lanes; l < n; l += lanes) {
+        float *row = from + l * STRIDE;
+        lanes = mf_rows_lanes(rows, l, n);
+        mf_lanes_sum(row, row, STRIDE, mf_rows_single(lanes), FLOATS, x->stream);
     }
-    ok(good, "lanes are summed in order");
+    mf_lanes_sum(to, from, STRIDE, rows, FLOATS, x->stream);
+    cudaStreamSynchronize(x->stream);
+    floats got = get_floats(to, FLOATS);
+    mix(x, got.data(), FLOATS * sizeof(float));
     cudaFree(from);
     cudaFree(to);
+    return got;
+}
+
+static void sums_of_lanes(world *x)
+{
+    const floats lanes = normal(8, LANES * STRIDE);
+    bool good = true;
+    for (int n : {1, 2, 7, 8, 13, (int)LANES}) {
+        floats want(FLOATS);
+        for (int i = 0; i < FLOATS; i++)
+            want[i] = tree(lanes, i, 0, n);
+        for (int parts : {1, 2, 3, 8, 16})
+            good = good && sum_in_parts(x, lanes, n, parts) == want;
+    }
+    ok(good, "lanes are summed in pairs, pairs in pairs, whoever has summed parts of them");
 }
 
 /* All of it, in one order of threads and blocks; the bits that came of it. */

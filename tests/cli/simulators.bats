@@ -113,7 +113,7 @@ served() { printf '%s' "env.command='$PYTHON $ROOT/examples/envs/robosuite_env.p
 @test "a package that a server lacks is one sentence with the command that installs it" {
     local name server id lacking
     mkdir none && cd none || return 1
-    for name in gymnasium mani_skill libero robosuite; do echo "raise ModuleNotFoundError('No module named \'$name\'', name='$name')" >$name.py; done
+    for name in gymnasium mani_skill libero robosuite; do printf 'raise ModuleNotFoundError("No module named \x27%s\x27", name="%s")\n' $name $name >$name.py; done
     while read -r server id lacking; do
         PYTHONPATH=$PWD run -1 mf-collect "${small[@]}" run.dir=x env.command="$PYTHON $ROOT/examples/envs/${server}_env.py $id" --out /dev/null
         [[ $output == *"reports: No module named '$lacking', for $PYTHON: $PYTHON -m pip install -r $ROOT/examples/envs/$server.txt, or name another Python in env.command" && ${#lines[@]} == 1 ]] ||

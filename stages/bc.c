@@ -6,6 +6,7 @@
  * each. Checkpoints are saved between stretches, so a resumed run gives the same frames and weights as an uninterrupted
  * one.
  */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,8 +25,10 @@
 #include "stage/rundir.h"
 #include "stage/stage.h"
 
-enum { STRETCH = 10 };                         /* minibatches per metrics frame */
-enum { SAVE_SECONDS = 10, SHOW_SECONDS = 10 }; /* between checkpoints; between progress lines while reading data */
+enum { STRETCH = 10 };                       /* minibatches per metrics frame */
+enum { SAVE_SECONDS = 10, SAVE_TIMES = 20 }; /* between checkpoints: at least so long, and so many times a save */
+enum { SHOW_SECONDS = 10 };                  /* between progress lines while reading data */
+static const double LARGE = 64 << 20;        /* bytes of a checkpoint */
 
 struct bc {
     const char *dataset, *filter, *checkpoint;
@@ -44,11 +47,11 @@ struct bc {
     struct mf_loaded *start; /* the open checkpoint; NULL: fresh weights */
     struct mf_cloning cloning;
     struct mf_offline offline;
-    int64_t saved; /* minibatches in the checkpoint */
-    double began;  /* start of training, shifted by all interruptions */
-    double saved_at, shown_at;
-    int rows;       /* printed rows of progress */
-    char world[64]; /* the environment of the demonstrations; "": unknown */
+    int64_t saved;                   /* minibatches in the checkpoint */
+    double began;                    /* start of training, shifted by all interruptions */
+    double saved_at, took, shown_at; /* took: the last save, s */
+    int rows;                        /* printed rows of progress */
+    char world[64];                  /* the environment of the demonstrations; "": unknown */
     char path[MF_PATH_MAX];
 };
 
@@ -203,6 +206,10 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
     for (int i = 0; i < seen.n; i++)
         strcpy(seen.v[i], b->cloning.policy.spec.obs.key[i].name);
     mf_conf_assume_names(mf_run_record(run), "policy.obs_keys", &seen);
+    const double bytes = mf_cloning_checkpoint_bytes(&b->cloning);
+    if (bytes >= LARGE)
+        mf_log(MF_LOG_INFO, "the checkpoint takes %.0f MiB; it is saved every %d s, in at most 1/%d of the time",
+               bytes / (1 << 20), SAVE_SECONDS, SAVE_TIMES);
     double mib = (double)b->demos.bytes / (1 << 20);
     mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps, %zu samples; %.1f MiB%s", b->dataset, b->demos.n_demos,
            b->demos.total, b->cloning.windows.n, mib,
@@ -223,11 +230,13 @@ static int compare(const struct bc *b, struct mf_err *err)
 /* Ranks save together. */
 static int save(struct bc *b, struct mf_err *err)
 {
+    const double start = mf_now();
     int rc = mf_cloning_save(&b->cloning, b->path, err);
     if (rc == 0)
         mf_rundir_begun(&b->rundir);
     b->saved = step_of(b);
     b->saved_at = mf_now();
+    b->took = b->saved_at - start;
     return rc;
 }
 
@@ -344,7 +353,7 @@ static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stat
 static int record(struct mf_run *run, struct bc *b, const struct mf_cloning_stats *seen, int64_t taken, double seconds,
                   struct mf_err *err)
 {
-    bool due = mf_now() - b->saved_at > SAVE_SECONDS;
+    bool due = mf_now() - b->saved_at > fmax(SAVE_SECONDS, SAVE_TIMES * b->took);
     const int said = mf_run_leads(run) && taken ? report(run, b, seen, taken, seconds, err) : 0;
     if (said && said != MF_STOPPED) /* which stops the others, too, behind this */
         return said;

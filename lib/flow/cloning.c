@@ -272,6 +272,17 @@ int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err)
     return mf_checkpoint_save(path, &file, err);
 }
 
+double mf_cloning_checkpoint_bytes(const struct mf_cloning *c)
+{
+    struct mf_policy p = c->policy;
+    const struct mf_optimizer *o = &c->optimizer;
+    return mf_checkpoint_bytes(&(struct mf_checkpoint){.policy = &p,
+                                                       .ema = o->ema,
+                                                       .adam = &o->adam,
+                                                       .side = c->weighing ? c->weighing->side : NULL,
+                                                       .leaves = !c->opts.save_frozen});
+}
+
 static int same_run(const struct mf_cloning *c, const struct mf_loaded *l, const char *path, struct mf_err *err)
 {
     const char *samples = mf_loaded_extra(l, "clone_samples"), *seed = mf_loaded_extra(l, "seed"),

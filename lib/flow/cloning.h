@@ -70,6 +70,7 @@ struct mf_cloning_stats {
 int mf_cloning_step(struct mf_cloning *c, struct mf_cloning_stats *stats, struct mf_err *err);
 
 int mf_cloning_save(struct mf_cloning *c, const char *path, struct mf_err *err);
+double mf_cloning_checkpoint_bytes(const struct mf_cloning *c); /* estimated */
 /* Resumes. MF_EUSAGE: the checkpoint has another seed, policy, number of samples or start. */
 int mf_cloning_load(struct mf_cloning *c, const char *path, struct mf_err *err);
 

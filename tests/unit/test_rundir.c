@@ -184,6 +184,21 @@ int main(void)
     mf_runs_version("deep/down/run", 20, path);
     ok(left == 4 && access(path, F_OK) == 0,
        "pruned to the newest 3 and, of each fourth, the newest 2: 20, 23, 24, 25");
+    for (long long v = 1; v <= 40; v++) { /* each third, and one at the end of a start */
+        mf_runs_version("deep/down/run", v, path);
+        unlink(path);
+        if (v % 3 == 0 || v == 35 || v == 13)
+            checkpoint("deep/down/run", v, 10);
+    }
+    mf_rundir_prune("deep/down/run", 39, &(struct mf_rundir_kept){.newest = 3, .every = 3, .interval = 10, .most = 2});
+    char have[200] = "";
+    for (long long v = 1; v <= 40; v++) {
+        mf_runs_version("deep/down/run", v, path);
+        if (access(path, F_OK) == 0)
+            snprintf(have + strlen(have), sizeof have - strlen(have), "%lld ", v);
+    }
+    ok(!strcmp(have, "21 30 33 35 36 39 "), "saved at an interval: the newest 3, and the first of the last 2 tens: %s",
+       have);
     mf_rundir_close(&a);
     ok(!mf_rundir_is_live("deep/down/run"), "closed, it is not");
     ok(open_run(&a, "deep/down/run", false, false) == MF_EUSAGE && strstr(err.text, "run.resume"),

@@ -243,18 +243,20 @@ int mf_ranks_scatter(struct mf_ranks *r, const void *all, void *mine, size_t ite
     return rc ? rc : wait_all(r, FOR_DATA, err);
 }
 
-int mf_ranks_move(struct mf_ranks *r, const struct mf_ranks_move *move, size_t n, size_t bytes, struct mf_err *err)
+int mf_ranks_swap(struct mf_ranks *r, const void *gives, const size_t *to, void *gets, const size_t *from,
+                  struct mf_err *err)
 {
     int rc = 0;
     if (!r)
         return 0;
-    for (const struct mf_ranks_move *m = move; rc == 0 && m < move + n; m++)
-        if (m->from == r->me && m->to == r->me)
-            memcpy(m->gets, m->has, bytes);
-        else if (m->to == r->me)
-            rc = begin_receive(r, m->from, m->gets, bytes, err);
-        else if (m->from == r->me)
-            rc = begin_send(r, m->to, m->has, bytes, err);
+    for (int d = 1; rc == 0 && d < r->n; d++) {
+        const int k = (r->me + r->n - d) % r->n;
+        rc = begin_receive(r, k, (char *)gets + from[k], from[k + 1] - from[k], err);
+    }
+    for (int d = 1; rc == 0 && d < r->n; d++) {
+        const int k = (r->me + d) % r->n;
+        rc = begin_send(r, k, (const char *)gives + to[k], to[k + 1] - to[k], err);
+    }
     return rc ? rc : wait_all(r, FOR_DATA, err);
 }
 

@@ -70,8 +70,12 @@ int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const si
 /* Of an array of rank 0, rank k gets items [first[k], first[k + 1]), as `mine`. `all` is read in rank 0 alone. */
 int mf_ranks_scatter(struct mf_ranks *r, const void *all, void *mine, size_t item, const size_t *first,
                      struct mf_err *err);
-/* Moves n things of `bytes` each, from ranks to ranks: all to all. `has` is read in its rank `from` alone, `gets` is
- * written in `to` alone, and the list is else the same in all. */
+/* All to all: rank k gets bytes [to[k], to[k + 1]) of `gives`, but for this one itself, and those that it gives to this
+ * one come to [from[k], from[k + 1]) of `gets`. */
+int mf_ranks_swap(struct mf_ranks *r, const void *gives, const size_t *to, void *gets, const size_t *from,
+                  struct mf_err *err);
+/* Moves n things of `bytes` each, from ranks to ranks. `has` is read in its rank `from` alone, `gets` is written in
+ * `to` alone, and the list is else the same in all. */
 struct mf_ranks_move {
     int from, to;
     const void *has;

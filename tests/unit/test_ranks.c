@@ -82,25 +82,34 @@ static int scatter(struct rank *r)
     return rc ? rc : -bad;
 }
 
-/* Thing i lies in rank 7i mod n, and goes to rank i/4 mod n. */
+/* Thing i lies in rank 7i mod n, and goes to rank i/4 mod n; all its bytes are 3i. */
+static int move_things(struct rank *r, int things, size_t bytes)
+{
+    struct mf_ranks_move *moves = mf_xcalloc((size_t)things, sizeof *moves);
+    char *has = mf_xcalloc((size_t)things, bytes), *gets = mf_xcalloc((size_t)things, bytes);
+    int bad = 0, me = r->end.me;
+    for (int i = 0; i < things; i++) {
+        struct mf_ranks_move *m = &moves[i];
+        const size_t at = (size_t)i * bytes;
+        *m = (struct mf_ranks_move){7 * i % r->n, i / 4 % r->n, NULL, NULL};
+        memset(has + at, 3 * i, bytes);
+        m->has = m->from == me ? has + at : NULL;
+        m->gets = m->to == me ? gets + at : NULL;
+    }
+    int rc = mf_ranks_move(r->ranks, moves, (size_t)things, bytes, &r->err);
+    for (size_t i = 0; i < (size_t)things * bytes; i++)
+        bad += gets[i] != (moves[i / bytes].to == me ? has[i] : 0);
+    free(moves);
+    free(has);
+    free(gets);
+    return rc ? rc : -bad;
+}
+
 static int move(struct rank *r)
 {
-    enum { THINGS = 37 };
-    struct mf_ranks_move moves[THINGS];
-    int16_t has[THINGS][3], gets[THINGS][3] = {{0}};
-    int bad = 0, me = r->end.me;
-    for (int i = 0; i < THINGS; i++) {
-        moves[i] = (struct mf_ranks_move){7 * i % r->n, i / 4 % r->n, NULL, NULL};
-        for (int j = 0; j < 3; j++)
-            has[i][j] = (int16_t)(10 * i + j);
-        moves[i].has = moves[i].from == me ? has[i] : NULL;
-        moves[i].gets = moves[i].to == me ? gets[i] : NULL;
-    }
-    int rc = mf_ranks_move(r->ranks, moves, THINGS, sizeof *has, &r->err);
-    for (int i = 0; i < THINGS; i++)
-        for (int j = 0; j < 3; j++)
-            bad += gets[i][j] != (moves[i].to == me ? 10 * i + j : 0);
-    return rc ? rc : -bad;
+    int rc = move_things(r, 37, 5);
+    rc = rc ? rc : move_things(r, 9, 300000);
+    return rc ? rc : move_things(r, 7, 1100000);
 }
 
 static int count(struct rank *r)
@@ -155,10 +164,13 @@ static void verbs(void)
     for (int n = 1; n <= MOST; n++)
         ok(!together(n, 10, speak, NULL) && !together(n, 10, gather, NULL) && !together(n, 10, exchange, NULL),
            "%d ranks tell, gather and exchange", n);
+    aborts = true;
     for (int n = 1; n <= MOST; n++)
         ok(!together(n, 10, scatter, NULL) && !together(n, 10, move, NULL) && !together(n, 10, count, NULL) &&
                !together(n, 10, agree, NULL),
            "%d ranks scatter, move, count and agree", n);
+    aborts = false;
+    atomic_store(&aborted, false);
     ok(together(3, 0.5, differ, NULL) == 2 && rank[1].rc == MF_EDEVICE && rank[1].end.closed_by == 1 &&
            strstr(rank[1].err.text, "the number of rank 1 on "),
        "%s", rank[1].err.text);

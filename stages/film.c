@@ -21,7 +21,7 @@
 extern char **environ;
 
 struct film {
-    int64_t every, trials;
+    int64_t every, trials, save_every;
 
     char run[MF_PATH_MAX];
     pid_t maker; /* mf-eval; 0: none */
@@ -33,6 +33,7 @@ struct film {
 static const struct mf_bind binds[] = {
     {"film.every", offsetof(struct film, every)},
     {"film.trials", offsetof(struct film, trials)},
+    {"training.save_every", offsetof(struct film, save_every)},
     {0},
 };
 
@@ -134,12 +135,19 @@ static void stop(struct film *m)
 
 /* ---- the stage ---- */
 
+/* Is this the first saved version in an interval? */
+static bool is_due(const struct film *m, int64_t version)
+{
+    const int64_t interval = m->every > m->save_every ? m->every : m->save_every;
+    return m->every && version % m->save_every == 0 && version % interval < m->save_every;
+}
+
 static int take_metrics(struct mf_run *run, struct film *m, const struct mf_frame *f, struct mf_err *err)
 {
     int64_t iter, step;
     int rc;
     if ((rc = mf_frame_get_int(f, "iter", &iter, err)) || (rc = mf_frame_get_int(f, "step", &step, err)) ||
-        m->every == 0 || (iter + 1) % m->every || m->given_up || !*m->run)
+        !is_due(m, iter + 1) || m->given_up || !*m->run)
         return rc;
     if (m->maker)
         mf_log(MF_LOG_INFO, "no video of iteration %lld: that of %lld is still being made", (long long)iter + 1,

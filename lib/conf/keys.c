@@ -197,7 +197,8 @@ const struct mf_key mf_keys[] = {
     {"view.arrays", MF_CHOICE, "summary", "summary|whole|none", NULL,
      "arrays: shape, type and range (summary), all values (whole), or none"},
 
-    {"film.every", MF_INT, "0", "[0,1000000000]", "iterations", "interval of videos during training; 0: no videos"},
+    {"film.every", MF_INT, "0", "[0,1000000000]", "iterations",
+     "interval of videos during training, the first checkpoint of each; 0: none"},
     {"film.trials", MF_INT, "4", "[1,64]", NULL,
      "number of trials in each video, always the same ones and without noise"},
 

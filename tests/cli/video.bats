@@ -98,9 +98,9 @@ small() {
         mf-check "$T/m" && step=$(mf-view "$T/m" | jq 'select(.mf == "video").iter') && [[ ${step%%$'\n'*} -eq 1 ]]
 }
 
-@test "a run in a folder whose name has a = is filmed, too" {
+@test "a run in a folder whose name has a = is filmed, too, at its checkpoints" {
     cd "$T" && mf-collect run.dir=a=b training.total_timesteps=400 training.num_envs=4 training.num_steps_per_rollout=10 'policy.hidden=[8]' threads=1 |
-        mf-gae | mf-ppo 'policy.hidden=[8]' threads=1 | mf-film film.every=1 film.trials=2 >m 2>said && [[ -n $(find a=b/videos -name '*.gif') ]] && ! grep warn said
+        mf-gae | mf-ppo 'policy.hidden=[8]' threads=1 training.save_every=2 | mf-film film.every=1 film.trials=2 training.save_every=2 >m 2>said && [[ -n $(find a=b/videos -name '*2.gif') ]] && ! grep warn said
 }
 
 @test "a failed film is reported, and neither ends nor changes the run" {

@@ -21,7 +21,7 @@ enum { X, Y, BLOCKS = 4, BINS = 3, TASKS = BLOCKS * BINS, TRAIN = 8 };
 
 static const float STEP = .1f, REACH = .15f, APART = .36f; /* motion of a step; to a block; between blocks */
 static const float BIN[BINS][2] = {{-.66f, .7f}, {0, .7f}, {.66f, .7f}}, INSIDE = .18f;
-static const float BLOCK_HALF = .1f, BIN_HALF = .26f; /* as drawn */
+static const float BLOCK_HALF = .16f, BIN_HALF = .26f; /* as drawn */
 
 static const char *const text[TASKS + 1] = {
     "put the red block into the left bin",     "put the red block into the right bin",
@@ -238,9 +238,10 @@ static void fill(const struct canvas *c, float x, float y, float half_x, float h
 
 static void draw(const struct tabletop *b, const struct canvas *c)
 {
-    static const uint8_t table[3] = {226, 222, 214}, inside[3] = {186, 182, 176}, wall[3] = {120, 112, 104},
-                         finger[3] = {40, 40, 44},
-                         color[BLOCKS][3] = {{206, 44, 40}, {44, 150, 62}, {40, 80, 200}, {236, 196, 40}};
+    /* Around the middle of the range, so that to a network the bare table is near 0 and what lies on it is not. */
+    static const uint8_t table[3] = {128, 128, 128}, inside[3] = {112, 112, 112}, wall[3] = {72, 72, 72},
+                         finger[3] = {255, 255, 255},
+                         color[BLOCKS][3] = {{255, 0, 0}, {0, 255, 0}, {0, 0, 255}, {255, 255, 0}};
     const float gap = b->closed ? .06f : .14f;
     for (int i = 0; i < c->width * c->height; i++)
         memcpy(c->rgb + 3 * i, table, 3);
@@ -251,7 +252,7 @@ static void draw(const struct tabletop *b, const struct canvas *c)
     for (int i = 0; i < BLOCKS; i++)
         fill(c, b->block[i][X], b->block[i][Y], BLOCK_HALF, BLOCK_HALF, color[i]);
     for (int side = -1; side <= 1; side += 2)
-        fill(c, b->at[X] + (float)side * gap, b->at[Y], .03f, .09f, finger);
+        fill(c, b->at[X] + (float)side * gap, b->at[Y], .04f, .12f, finger);
 }
 
 static int picture(void *state, void **painter, const struct mf_layout *l, float *obs, struct mf_err *err)

@@ -89,7 +89,7 @@ static struct mf_val embeddings(struct mf_graph *g, const struct mf_net_spec *s,
                                 struct mf_val tokens)
 {
     const int W = mf_param_add(mf_graph_params(g), LANGUAGE "embed_tokens.weight", s->vocabulary, s->width, 2,
-                               MF_GROUP_ENCODER, MF_INIT_NORMAL, .02f);
+                               MF_GROUP_ENCODER, MF_INIT_NORMAL, (float)(1 / sqrt(s->width)));
     struct mf_val both[] = {mf_pi05_vision(g, s, raw), mf_lookup(g, tokens, W, sqrtf((float)s->width))};
     return mf_stack(g, 2, both);
 }

@@ -14,8 +14,9 @@ struct mf_val mf_pi05_linear(struct mf_graph *g, enum mf_group group, const char
 {
     char name[128];
     snprintf(name, sizeof name, "%s.weight", prefix);
+    /* Of deviation 1 / sqrt(in), as Gemma's .02 is at its width. */
     int W = mf_param_add(mf_graph_params(g), name, out, mf_cols(g, x), 2, group, MF_INIT_UNIFORM,
-                         (float)(1 / sqrt(mf_cols(g, x))));
+                         (float)sqrt(3.0 / mf_cols(g, x)));
     return mf_linear(g, x, W, 0, -1, residual, MF_NONE, act);
 }
 

@@ -118,7 +118,7 @@ static struct mf_val embed(struct mf_graph *g, const struct mf_net_spec *s, stru
     const struct mf_patch how = {.H = o->dim[0], .W = o->dim[1], .kh = s->patch, .kw = s->patch, .stride = s->patch};
     struct mf_val h = mf_conv(g, MF_GROUP_ENCODER, TOWER "embeddings.patch_embedding", map, &how, E, MF_ACT_NONE);
     const int at = mf_param_add(mf_graph_params(g), TOWER "embeddings.position_embedding.weight", P, E, 2,
-                                MF_GROUP_ENCODER, MF_INIT_NORMAL, .02f);
+                                MF_GROUP_ENCODER, MF_INIT_NORMAL, (float)(1 / sqrt(E)));
     h = mf_add(g, mf_reshape(g, h, pictures, P * E), mf_reshape(g, mf_param_value(g, at), 1, P * E));
     return mf_reshape(g, h, pictures * P, E);
 }

@@ -188,6 +188,27 @@ static void stored(const struct route *r)
     ok(unlike == 0, "%s: weights that stay bf16 in a file give the bits of packed ones", r->name);
 }
 
+/* Large weights, which are read once for all rows, give the bits of a product with one row. */
+static void large(const struct route *r)
+{
+    enum { M = 66, K = 2100, N = 520 };
+    struct mf_pack p = new_pack(r->by, K, N);
+    float *W = normal(K * N), *x = normal(M * K), *y = normal(M * N), *one = normal(N), *r0 = normal(N);
+    struct mf_tensor rows = {.rows = 1, .cols = N}, add = {.data = r0, .rows = 1, .cols = N, .shared = true};
+    struct mf_epilogue e = {.y = &rows, .r = {&add}, .parts = 3};
+    int off = 0;
+    r->by->pack(&p, W, K, false);
+    for (; e.part < 3; e.part++)
+        r->by->times(&p, M, x, y, &e);
+    e.parts = 0;
+    for (int m = 0; m < M; m += 13) {
+        r->by->times(&p, 1, x + m * K, one, &e);
+        off += memcmp(one, y + m * N, sizeof *one * N) != 0;
+    }
+    ok(off == 0, "%s: large weights change no bit", r->name);
+    free(p.data), free(W), free(x), free(y), free(one), free(r0);
+}
+
 static void outer(const struct route *r, double bound)
 {
     double worst = 0.0;
@@ -341,6 +362,7 @@ int main(void)
             parts(&both[b]);
             zeros(&both[b]);
             stored(&both[b]);
+            large(&both[b]);
         }
         functions(kern[i]);
     }

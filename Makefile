@@ -179,7 +179,7 @@ test: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/cli/leaks.supp:print_su
 test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
 	prove -j2 -f -e '' $(UNITS) $(EMUS)
 	prove -j2 -e tests/emu/run $(ON_CUDA)
-	prove -j2 -e 'bats --tap' $(filter-out $(ALONE),$(wildcard tests/cli/*.bats))
+	prove -j4 --timer -e 'bats --tap' $(filter-out $(ALONE),$(wildcard tests/cli/*.bats))
 	prove -e 'bats --tap' $(ALONE)
 
 check: setup

@@ -163,6 +163,14 @@ struct mf_cpu_call mf_program_shapes(const struct mf_program *p, int i)
     return c;
 }
 
+static bool any_heads(const struct mf_call *c)
+{
+    bool any = c->y.heads > 1;
+    for (int k = 0; k < c->n_x; k++)
+        any = any || c->x[k].heads > 1;
+    return any;
+}
+
 static void make_call(struct mf_program *p, int w, int i, struct mf_tensor *operands, int copy, const int pack[2])
 {
     const struct mf_listed *l = &p->l->call[i];
@@ -179,6 +187,9 @@ static void make_call(struct mf_program *p, int w, int i, struct mf_tensor *oper
         c->x[k] = tensor(p, w, &l->x[k]);
     c->work = p->arena[w] + p->l->tile;
     c->aux = address(p, w, l->aux);
+    of->aux_floats = l->aux_floats;
+    of->only = address(p, w, l->only);
+    of->by_rows = l->op->by_rows && c->n_x <= MF_BY_ROWS && l->op->by_rows(c) && !any_heads(c);
     of->W_bf16 = copy < 0 ? l->W_bf16 : NULL;
     c->W = copy >= 0 ? p->copy_room + p->copies[copy].at : l->W < 0 ? NULL : p->l->weights + l->W;
     c->b = l->b < 0 ? NULL : p->l->weights + l->b;

@@ -13,6 +13,9 @@ struct mf_cpu_call {
     struct mf_call call;
     const struct mf_op *op;
     const struct mf_fast *fast; /* NULL: none */
+    const float *only;          /* mf_listed's, or NULL */
+    bool by_rows;               /* mf_op's, and no operand is stored head by head */
+    size_t aux_floats;          /* of one sample */
     int part, parts;            /* of the result, where several workers compute it; parts 0: all of it */
     struct mf_crew *crew;       /* helps this worker */
     int worker;

@@ -12,6 +12,7 @@
 #include "cpu/kern_fp32.inc"
 #include "cpu/kern_each.inc"
 #include "cpu/kern_norm.inc"
+#include "cpu/kern_heads.inc"
 #include "cpu/kern_attention.inc"
 #include "cpu/kern_map.inc"
 #include "cpu/kern_block.inc"

@@ -78,6 +78,7 @@ INLINE unsigned bitsw(iw x)
 #include "cpu/kern_fp32.inc"
 #include "cpu/kern_each.inc"
 #include "cpu/kern_norm.inc"
+#include "cpu/kern_heads.inc"
 #include "cpu/kern_attention.inc"
 #include "cpu/kern_map.inc"
 #include "cpu/kern_block.inc"

@@ -16,6 +16,7 @@
 #include "dev/device.h"
 
 enum {
+    MF_BY_ROWS = 4,   /* operands of a call that is divided by rows, at most */
     MF_STRIP = 64,    /* floats that are summed over the lanes at once */
     MF_SLICE = 16384, /* floats that one worker sums at a time, a multiple of MF_STRIP */
 };
@@ -127,6 +128,9 @@ int mf_cpu_finish(struct mf_program *p, struct mf_err *err);
 const float *mf_cpu_grads(struct mf_program *p);
 size_t mf_program_tile(const struct mf_program *p, size_t n);   /* samples of a tile in a run of n */
 bool mf_program_together(const struct mf_program *p, size_t n); /* workers divide the operations of n samples */
+
+/* forward.c */
+void mf_cpu_call_forward(struct mf_program *p, int w, int i, int n); /* call i of worker w, which others help */
 
 /* sum.c */
 void mf_cpu_ranks(const struct mf_program *p, size_t n, int *of);

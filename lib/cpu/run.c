@@ -15,9 +15,7 @@ enum {
     FEW = 4,              /* samples of a worker, or fewer: see mf_program_together */
     FEW_LEAST = 3000000,  /* multiply-adds of such a worker: with fewer, meetings cost more than they bring .. */
     FEW_MOST = 10000000,  /* .. and with more, reading all weights costs little */
-    CALL_MACS = 1 << 18,  /* of an operation that is worth dividing: some 3 us */
     TILE_LEAST = 8,       /* samples; smaller tiles spend their time on the traffic of weights and lanes */
-    LARGE = 1 << 16,      /* floats of a result that has several parts a worker, since cores differ in speed */
 };
 
 /* May workers divide one operation among them? */
@@ -128,41 +126,6 @@ static void begin(const struct mf_program *p, int w, int i, bool fresh, float *l
         memset(lane + l->db, 0, sizeof(float) * l->b_floats);
 }
 
-struct share {
-    const struct mf_program *p;
-    int i, n;
-    const struct mf_cpu_call *call;
-};
-
-static void forward_part(void *arg, int part, int parts, int w)
-{
-    const struct share *s = arg;
-    struct mf_cpu_call mine = *s->call;
-    mine.part = part;
-    mine.parts = parts;
-    mine.call.work = s->p->call[w][s->i].call.work;
-    mf_cpu_forward(&mine, s->n);
-}
-
-/* An operation without a product takes some 16 multiply-adds' time for each number that it reads or writes. */
-static bool is_long(const struct mf_cpu_call *c, int n)
-{
-    double floats = (double)mf_tile_rows(&c->call.y, n) * c->call.y.cols;
-    for (int k = 0; k < c->call.n_x && !c->pack; k++)
-        floats += (double)mf_tile_rows(&c->call.x[k], n) * c->call.x[k].cols;
-    return floats * (c->pack ? c->pack->K : 16) >= CALL_MACS;
-}
-
-static void forward(struct mf_program *p, int w, int i, int n)
-{
-    const struct mf_cpu_call *c = &p->call[w][i];
-    struct share s = {p, i, n, c};
-    if (c->fast && c->fast->divides && mf_crew_helps(&p->crew) && is_long(c, n))
-        mf_crew_share(&p->crew, w, mf_tile_rows(&c->call.y, n) * c->call.y.cols >= LARGE ? 4 : 1, forward_part, &s);
-    else
-        mf_cpu_forward(c, n);
-}
-
 static void run_tile(const struct mf_cpu_run *r, int w, size_t tile, float *lane)
 {
     struct mf_program *p = r->p;
@@ -175,7 +138,7 @@ static void run_tile(const struct mf_cpu_run *r, int w, size_t tile, float *lane
             fetch_value(r, w, v, first, n);
     for (int i = 0; i < l->n_calls; i++) {
         if (!l->call[i].shared)
-            forward(p, w, i, (int)n);
+            mf_cpu_call_forward(p, w, i, (int)n);
         if (p->fetch_of[l->call[i].value] >= 0)
             fetch_value(r, w, l->call[i].value, first, n);
     }

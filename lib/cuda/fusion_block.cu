@@ -72,7 +72,7 @@ static bool follows(const struct mf_call *next, const struct mf_call *k)
 static bool by_rows(const struct mf_call *norm)
 {
     const struct mf_norm_how *how = (const struct mf_norm_how *)norm->how;
-    return how->heads == 1 && how->blocks == norm->y.rows && how->from == 0 && norm->x[0].cols == norm->y.cols &&
+    return how->heads == 1 && how->rows == 1 && how->from == 0 && norm->x[0].cols == norm->y.cols &&
            norm->x[0].heads <= 1 && norm->y.heads <= 1 && norm->y.cols <= COLS;
 }
 

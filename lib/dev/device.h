@@ -72,6 +72,7 @@ struct mf_listed { /* a call */
     int value;       /* the number of the value that it computes */
     struct mf_operand y, *x;
     int n_x;
+    struct mf_site only;   /* (y.rows): rows of y where it is 0 may be left out, and are then 0; or MF_NOWHERE */
     bool shared;           /* runs once for all samples: before the tiles, and backward after them */
     bool back;             /* runs backward, too */
     bool first_W, first_b; /* the first call, in backward order, by which a tile adds to the gradient of W, b */

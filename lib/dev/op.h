@@ -74,6 +74,9 @@ struct mf_op {
     int (*heads)(const struct mf_call *c, int k); /* in which x[k], or y (k = -1), may be stored head by head */
     bool (*sets)(const struct mf_call *c);        /* backward is able to set the gradient of W, all of it */
     double (*macs)(const struct mf_call *c);      /* multiply-adds of one sample, forward */
+    /* Row i of the result, and its share of aux, depend on row i of each operand and on shared rows alone: a device may
+     * compute some rows without the others. */
+    bool (*by_rows)(const struct mf_call *c);
 };
 
 /* Rows of a tensor in a tile of n samples. */

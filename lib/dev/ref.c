@@ -37,3 +37,11 @@ void mf_ref_add_act_back(const struct mf_call *c, int n, int first, enum mf_act 
                     c->x[r].grad[(size_t)mf_row_of(&c->x[r], &c->y, i) * (size_t)N + (size_t)j] += d;
         }
 }
+
+bool mf_ref_by_rows(const struct mf_call *c)
+{
+    bool good = true;
+    for (int k = 0; k < c->n_x; k++)
+        good = good && (mf_same_rows(&c->x[k], &c->y) || (c->x[k].shared && c->x[k].rows == 1));
+    return good;
+}

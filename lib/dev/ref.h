@@ -12,6 +12,9 @@ void mf_ref_add_act(const struct mf_call *c, int n, int first, enum mf_act act);
 /* y.grad becomes the gradient before the activation, and goes to the operands from `first` on. */
 void mf_ref_add_act_back(const struct mf_call *c, int n, int first, enum mf_act act);
 
+/* For mf_op.by_rows: each operand has a row for each row of the result, or one that is shared. */
+bool mf_ref_by_rows(const struct mf_call *c);
+
 /* The row of x[k] that row i of y reads, and its gradient (NULL: not wanted). */
 MF_EVERYWHERE static inline const float *mf_ref_row(const struct mf_call *c, int k, int i)
 {

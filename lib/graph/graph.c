@@ -60,7 +60,7 @@ static struct mf_val value(struct mf_graph *g, int rows, int cols, bool shared, 
     if (rows < 1 || cols < 1)
         abort();
     g->value = mf_xrealloc(g->value, (size_t)g->n_values + 1, sizeof *g->value);
-    g->value[g->n_values] = (struct mf_value){rows, cols, shared, node, g->n_values, false, 0.0f};
+    g->value[g->n_values] = (struct mf_value){rows, cols, shared, node, g->n_values, false, 0.0f, 0};
     return (struct mf_val){g->n_values++};
 }
 
@@ -80,6 +80,26 @@ void mf_record_want(const struct mf_graph *g, bool good, const struct mf_op *op,
         abort_of(g, op->name, n, x);
 }
 
+void mf_record_only(struct mf_graph *g, struct mf_val y, struct mf_val x)
+{
+    g->value[y.id].only = at(g, x)->only;
+}
+
+/* The mask of the operands that have one is that of the result, where it is computed row by row. */
+static void inherit(struct mf_graph *g, struct mf_val y, int n, const int *x)
+{
+    int only = 0;
+    for (int i = 0; i < n && !only; i++)
+        only = g->value[x[i]].only;
+    const struct mf_op *op = g->node[at(g, y)->node].op;
+    if (!only || !op->by_rows)
+        return;
+    struct mf_call c = mf_node_shapes(g, at(g, y)->node);
+    if (op->by_rows(&c))
+        g->value[y.id].only = only;
+    free(c.x);
+}
+
 struct mf_val mf_record(struct mf_graph *g, const struct mf_op *op, const void *how, int n, const struct mf_val *x,
                         int rows, int cols)
 {
@@ -96,6 +116,7 @@ struct mf_val mf_record(struct mf_graph *g, const struct mf_op *op, const void *
     struct mf_val y = value(g, rows, cols, shared, g->n_nodes);
     g->node = mf_xrealloc(g->node, (size_t)g->n_nodes + 1, sizeof *g->node);
     g->node[g->n_nodes++] = (struct mf_node){.op = op, .how = copy, .y = y.id, .n_x = k, .x = ids, .W = -1, .b = -1};
+    inherit(g, y, k, ids);
     return y;
 }
 
@@ -150,6 +171,7 @@ static struct mf_val alias(struct mf_graph *g, struct mf_val x, int rows, int co
     struct mf_val y = value(g, rows, cols, mf_is_shared(g, x), at(g, x)->node);
     g->value[y.id].root = at(g, x)->root;
     g->value[y.id].detached = at(g, x)->detached || detached;
+    g->value[y.id].only = rows == mf_rows(g, x) ? at(g, x)->only : 0;
     return y;
 }
 
@@ -163,6 +185,15 @@ struct mf_val mf_reshape(struct mf_graph *g, struct mf_val x, int rows, int cols
 struct mf_val mf_detach(struct mf_graph *g, struct mf_val x)
 {
     return alias(g, x, mf_rows(g, x), mf_cols(g, x), true);
+}
+
+struct mf_val mf_only(struct mf_graph *g, struct mf_val x, struct mf_val mask)
+{
+    if (!mf_has_shape(g, mask, mf_rows(g, x), 1) || mf_is_shared(g, x) || mf_is_shared(g, mask))
+        abort_of(g, "only", 2, (struct mf_val[]){x, mask});
+    struct mf_val y = alias(g, x, mf_rows(g, x), mf_cols(g, x), false);
+    g->value[y.id].only = at(g, mask)->root;
+    return y;
 }
 
 void mf_loss(struct mf_graph *g, struct mf_val v, float scale)

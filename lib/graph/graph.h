@@ -103,6 +103,9 @@ struct mf_val mf_shared(struct mf_graph *g, int rows, int cols); /* set per plan
 /* Aliases: other names for the floats of x. */
 struct mf_val mf_reshape(struct mf_graph *g, struct mf_val x, int rows, int cols);
 struct mf_val mf_detach(struct mf_graph *g, struct mf_val x); /* no gradient passes */
+/* x, of whose rows those alone are read where mask (rows, 1) is not 0. The others, and the same rows of what is
+ * computed row by row from it, have no meaning: a device may leave them out, and sets them to 0 then. */
+struct mf_val mf_only(struct mf_graph *g, struct mf_val x, struct mf_val mask);
 
 /* Adds scale * v (1, 1), summed over the samples, to the loss that backward differentiates. */
 void mf_loss(struct mf_graph *g, struct mf_val v, float scale);

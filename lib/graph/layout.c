@@ -108,6 +108,8 @@ static void find_lives(struct mf_plan *p)
             if (back && mf_flows(g, nd, k) && p->wanted[x])
                 touch(&p->grad[x], backward_time(g, i));
         }
+        if (g->value[nd->y].only)
+            touch(&p->data[g->value[nd->y].only], forward_time(i));
         if (back) {
             touch(&p->data[nd->y], backward_time(g, i));
             touch(&p->grad[nd->y], backward_time(g, i));

@@ -60,6 +60,7 @@ static void list_call(const struct mf_plan *p, int i, struct mf_listed *c, struc
         .how = nd->how,
         .value = nd->y,
         .y = operand(p, nd->y, true, shared),
+        .only = g->value[nd->y].only ? data_of(p, g->value[nd->y].only) : site(MF_NOWHERE, 0),
         .x = x,
         .n_x = nd->n_x,
         .shared = shared,

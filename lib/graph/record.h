@@ -12,6 +12,7 @@ struct mf_value {
     int root; /* itself; of an alias, the value whose floats it names */
     bool detached;
     float scale; /* of the loss that starts here; 0: none */
+    int only;    /* value (rows, 1): rows where it is 0 need not be computed; 0: all are computed */
 };
 
 struct mf_node {
@@ -37,6 +38,8 @@ struct mf_val mf_record(struct mf_graph *g, const struct mf_op *op, const void *
                         int rows, int cols);
 /* The node of y, to set its parameters (else none) and aux_floats (else 0). Valid until the next node. */
 struct mf_node *mf_record_of(struct mf_graph *g, struct mf_val y);
+/* The rows of y that need not be computed are those of x. */
+void mf_record_only(struct mf_graph *g, struct mf_val y, struct mf_val x);
 /* Unless good, prints the operation and the shapes, and aborts: a bug in the caller. */
 void mf_record_want(const struct mf_graph *g, bool good, const struct mf_op *op, int n, const struct mf_val *x);
 bool mf_has_shape(const struct mf_graph *g, struct mf_val v, int rows, int cols);

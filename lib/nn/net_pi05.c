@@ -8,8 +8,8 @@
  * actions at 0.
  *
  * The prefix has I*P slots of pictures and L of text. Its keys and values, of every layer, are computed once for all
- * denoising steps; actions attend to them and to each other. Nobody attends to a slot that is masked, so its values are
- * not those of the published code, in which such a slot attends to all slots.
+ * denoising steps; actions attend to them and to each other. Nobody attends to a slot that is masked, so none is
+ * computed where the device can leave rows out; in the published code such a slot attends to all slots.
  *
  *   S = I*P + L slots of the prefix  k steps
  */
@@ -86,12 +86,14 @@ static struct mf_val mask_of(struct mf_graph *g, const struct mf_net_spec *s, st
 }
 
 static struct mf_val embeddings(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw,
-                                struct mf_val tokens)
+                                struct mf_val tokens, struct mf_val mask)
 {
     const int W = mf_param_add(mf_graph_params(g), LANGUAGE "embed_tokens.weight", s->vocabulary, s->width, 2,
                                MF_GROUP_ENCODER, MF_INIT_NORMAL, (float)(1 / sqrt(s->width)));
-    struct mf_val both[] = {mf_pi05_vision(g, s, raw), mf_lookup(g, tokens, W, sqrtf((float)s->width))};
-    return mf_stack(g, 2, both);
+    const bool missing = mf_layout_find(&s->obs, MF_OBS_IMAGE_MASK);
+    struct mf_val seen = missing ? mf_slice_rows(g, mask, 0, mf_rows(g, mask) - mf_rows(g, tokens)) : MF_NONE;
+    struct mf_val both[] = {mf_pi05_vision(g, s, raw, seen), mf_lookup(g, tokens, W, sqrtf((float)s->width))};
+    return mf_only(g, mf_stack(g, 2, both), mask);
 }
 
 static struct mf_gemma language(const struct mf_net_spec *s, const struct mf_share *c)
@@ -142,7 +144,7 @@ static void encoder(struct mf_graph *g, const struct mf_net_spec *s, struct mf_s
     c->part[part_of(s, SLOTS)] = mf_slice_rows(g, waves, 0, mf_rows(g, mask));
     c->part[part_of(s, ACTIONS)] = mf_slice_rows(g, waves, mf_rows(g, mask), s->horizon);
     const struct mf_gemma a = language(s, c);
-    struct mf_val h = embeddings(g, s, c->raw, tokens);
+    struct mf_val h = embeddings(g, s, c->raw, tokens, mask);
     for (int i = 0; i < s->layers; i++) {
         struct mf_val n = enter(g, &a, i, h, MF_NONE);
         mf_gemma_keys(g, &a, i, n, &c->part[2 * i], &c->part[2 * i + 1]);
@@ -162,7 +164,7 @@ struct mf_val mf_pi05_output(struct mf_graph *g, const struct mf_net_spec *s, co
     const int last = s->layers - 1;
     const struct mf_gemma a = language(s, c);
     const struct mf_keys keys = keys_of(s, c, last);
-    struct mf_val h = c->features[0], n = enter(g, &a, last, h, MF_NONE);
+    struct mf_val h = mf_only(g, c->features[0], keys.mask), n = enter(g, &a, last, h, MF_NONE);
     h = mf_gemma_layer(g, &a, last, h, n, &keys, 1, MF_NONE, MF_NONE);
     return mf_gemma_norm(g, &a, "norm", h, MF_NONE);
 }

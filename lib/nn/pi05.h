@@ -21,8 +21,8 @@ struct mf_val mf_pi05_linear(struct mf_graph *g, enum mf_group group, const char
 int mf_pi05_vision_check(const struct mf_net_spec *s, struct mf_err *err);
 int mf_pi05_patches(const struct mf_net_spec *s); /* of a picture */
 /* All pictures of the observation raw (1, O), in the order of its keys: (I*patches, n_emb), in the language model's
- * space. */
-struct mf_val mf_pi05_vision(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw);
+ * space. mask (I*patches, 1): 0 for those of pictures that are not there (mf_only); or MF_NONE. */
+struct mf_val mf_pi05_vision(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, struct mf_val mask);
 
 /* A stack of Gemma's layers (Gemma Team, 2024). */
 struct mf_gemma {

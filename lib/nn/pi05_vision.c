@@ -123,10 +123,11 @@ static struct mf_val embed(struct mf_graph *g, const struct mf_net_spec *s, stru
     return mf_reshape(g, h, pictures * P, E);
 }
 
-struct mf_val mf_pi05_vision(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw)
+struct mf_val mf_pi05_vision(struct mf_graph *g, const struct mf_net_spec *s, struct mf_val raw, struct mf_val mask)
 {
     int pictures;
     struct mf_val map = pictures_of(g, s, raw, &pictures), h = embed(g, s, map, pictures);
+    h = mask.id ? mf_only(g, h, mask) : h;
     for (int i = 0; i < s->vit_layers; i++)
         h = layer(g, s, i, pictures, h);
     h = norm(g, "post_layernorm", h);

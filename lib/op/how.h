@@ -26,8 +26,8 @@ enum mf_norm {                     /* x^ = .. */
 
 struct mf_norm_how {
     enum mf_norm norm;
-    int from;          /* the first column of x */
-    int heads, blocks; /* groups of columns, and of rows: statistics are over one group of both */
+    int from;        /* the first column of x */
+    int heads, rows; /* groups of columns; consecutive rows: statistics are over one group of so many rows */
     float eps;
 };
 
@@ -120,7 +120,7 @@ struct mf_attend {
 static inline int mf_norm_rows(const struct mf_call *c)
 {
     const struct mf_norm_how *how = (const struct mf_norm_how *)c->how;
-    return c->y.rows / how->blocks;
+    return how->rows;
 }
 
 /* Floats from the weights and biases of one head of a norm to those of the next; 0 where all heads have the same. */

@@ -265,6 +265,7 @@ static struct mf_val record(struct mf_graph *g, struct mf_val q, const struct mf
     struct mf_val all[] = {q, keys->k, keys->v, keys->own_k, keys->own_v, mask, key.id ? mf_detach(g, key) : key};
     mf_record_want(g, fits(g, q, keys, &how), &op, 7, all);
     struct mf_val y = mf_record(g, &op, &how, 7, all, mf_rows(g, q), how.out);
+    mf_record_only(g, y, q);
     int m = how.own ? mf_rows(g, keys->k) + mf_rows(g, keys->own_k) / how.blocks : mf_rows(g, keys->k) / how.blocks;
     mf_record_of(g, y)->aux_floats =
         (size_t)how.blocks * (size_t)how.heads * mf_attention_keeps(mf_rows(g, q) / how.blocks, m);

@@ -42,6 +42,7 @@ static const struct mf_op op = {
     .flows = ~0u,
     .forward = forward,
     .backward = backward,
+    .by_rows = mf_ref_by_rows,
 };
 
 struct mf_val mf_gate(struct mf_graph *g, struct mf_val h, struct mf_val x, struct mf_val m, int from)

@@ -73,6 +73,7 @@ static const struct mf_op op = {
     .backward = backward,
     .sets = sets,
     .macs = macs,
+    .by_rows = mf_ref_by_rows,
 };
 
 static struct mf_val record(struct mf_graph *g, int n, const struct mf_val *x, int cols, int W, int b,

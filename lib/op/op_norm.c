@@ -104,6 +104,11 @@ static int heads(const struct mf_call *c, int k)
     return k < 0 ? how->heads : 1;
 }
 
+static bool by_rows(const struct mf_call *c)
+{
+    return mf_norm_rows(c) == 1 && mf_ref_by_rows(c);
+}
+
 static const struct mf_op op = {
     .name = "norm",
     .attributes = sizeof(struct mf_norm_how),
@@ -111,6 +116,7 @@ static const struct mf_op op = {
     .forward = forward,
     .backward = backward,
     .heads = heads,
+    .by_rows = by_rows,
 };
 
 static struct mf_val record(struct mf_graph *g, struct mf_val x, int cols, int W, int b, const struct mf_norm_how *how)
@@ -119,7 +125,7 @@ static struct mf_val record(struct mf_graph *g, struct mf_val x, int cols, int W
     struct mf_node *nd = mf_record_of(g, y);
     nd->W = W;
     nd->b = b;
-    nd->aux_floats = (size_t)how->blocks * (size_t)how->heads * 2; /* the mean and the factor */
+    nd->aux_floats = (size_t)(mf_rows(g, x) / how->rows) * (size_t)how->heads * 2; /* the mean and the factor */
     return y;
 }
 
@@ -127,7 +133,7 @@ struct mf_val mf_norm(struct mf_graph *g, struct mf_val x, int from, int cols, i
                       int b, float eps)
 {
     const struct mf_param *p = mf_graph_params(g)->p;
-    struct mf_norm_how how = {.norm = norm, .from = from, .heads = n_heads, .blocks = mf_rows(g, x), .eps = eps};
+    struct mf_norm_how how = {.norm = norm, .from = from, .heads = n_heads, .rows = 1, .eps = eps};
     bool fits = from >= 0 && n_heads > 0 && cols % n_heads == 0 && from + cols <= mf_cols(g, x);
     mf_record_want(g, fits && (W < 0 || p[W].cols == cols / n_heads) && (b < 0 || p[b].cols == cols / n_heads), &op, 1,
                    &x);
@@ -137,7 +143,7 @@ struct mf_val mf_norm(struct mf_graph *g, struct mf_val x, int from, int cols, i
 struct mf_val mf_group_norm(struct mf_graph *g, struct mf_val x, int blocks, int groups, int W, int b, float eps)
 {
     const struct mf_param *p = mf_graph_params(g)->p;
-    struct mf_norm_how how = {.norm = MF_NORM_LAYER, .heads = groups, .blocks = blocks, .eps = eps};
+    struct mf_norm_how how = {.norm = MF_NORM_LAYER, .heads = groups, .rows = mf_rows(g, x) / blocks, .eps = eps};
     int cols = mf_cols(g, x);
     mf_record_want(g, mf_rows(g, x) % blocks == 0 && cols % groups == 0 && p[W].cols == cols && p[b].cols == cols, &op,
                    1, &x);

@@ -31,6 +31,7 @@ static const struct mf_op op = {
     .flows = 1 | 2,
     .forward = forward,
     .backward = backward,
+    .by_rows = mf_ref_by_rows,
 };
 
 struct mf_val mf_product(struct mf_graph *g, struct mf_val x, struct mf_val y)

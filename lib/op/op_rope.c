@@ -52,6 +52,7 @@ static const struct mf_op op = {
     .flows = 1,
     .forward = forward,
     .backward = backward,
+    .by_rows = mf_ref_by_rows,
 };
 
 struct mf_val mf_rope(struct mf_graph *g, struct mf_val x, struct mf_val waves, int heads)

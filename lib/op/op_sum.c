@@ -27,6 +27,7 @@ static const struct mf_op op = {
     .frees_inputs = true,
     .forward = forward,
     .backward = backward,
+    .by_rows = mf_ref_by_rows,
 };
 
 struct mf_val mf_sum(struct mf_graph *g, int n, const struct mf_val *x, enum mf_act act)

@@ -166,6 +166,64 @@ static void masked(struct mf_policy *p, const float *obs)
     free(noise);
 }
 
+/* The last layer's values of S slots, and the velocity at time 1, of one sample. */
+static void alone(const struct mf_policy_spec *spec, const float *obs, const float *noise, int S, float *v, float *got)
+{
+    struct mf_policy p = pi05_policy(spec);
+    const struct mf_net_spec *s = &p.spec.net;
+    struct mf_graph *g = mf_graph_new(&p.params);
+    struct mf_val o = mf_input(g, 1, s->O), x = mf_input(g, 1, D), t = mf_shared(g, 1, 1);
+    struct mf_share share = mf_net_features(g, s, o, false), time = s->net->time(g, s, t, MF_NONE);
+    struct mf_val y = s->net->velocity(g, s, &share, &time, mf_net_tokens(g, s, &share, &time, x));
+    struct mf_plan *plan = plan_of(g, false);
+    struct mf_err err;
+    const struct mf_feed feed[] = {{o, obs, (size_t)s->O, false}, {x, noise, D, false}};
+    const struct mf_fetch fetch[] = {{share.part[3], v, (size_t)S * HEAD}, {y, got, D}};
+    mf_plan_set(plan, t, &(float){1});
+    must(
+        mf_plan_run(plan, &(struct mf_batch){.n = 1, .feed = feed, .n_feeds = 2, .fetch = fetch, .n_fetches = 2}, &err),
+        &err);
+    mf_plan_free(plan);
+    mf_graph_free(g);
+    mf_policy_release(&p);
+}
+
+/* Slots that are not there are left out: what they hold stays 0, and the bits are those of an observation without them.
+ * With the third picture missing and a prompt of `words` in L slots, against two pictures and as many slots. */
+static void left_out(const float *obs, int words)
+{
+    static float long_obs[O], short_obs[O], v[2][SLOTS * HEAD], got[2][D];
+    const int there = 2 * P + words;
+    struct mf_policy_spec all = pi05_spec(), few = all;
+    few.obs = (struct mf_layout){.n = 0};
+    for (int i = 0; i < 2; i++)
+        mf_layout_add(&few.obs, &all.obs.key[i]);
+    mf_layout_add(&few.obs, &(struct mf_obs){.name = MF_OBS_TOKENS, .dim = {words}});
+    float *noise = pi05_read("noise", B * D), *mask = long_obs + I * PICTURE + L;
+    memcpy(long_obs, obs, sizeof long_obs);
+    mask[0] = mask[1] = 1, mask[2] = 0;
+    for (int i = 0; i < L; i++)
+        long_obs[I * PICTURE + i] = i < words ? (float)(3 + i) : 0;
+    memcpy(short_obs, long_obs, sizeof *short_obs * 2 * PICTURE);
+    memcpy(short_obs + 2 * PICTURE, long_obs + I * PICTURE, sizeof *short_obs * (size_t)words);
+    alone(&all, long_obs, noise, SLOTS, v[0], got[0]);
+    alone(&few, short_obs, noise, there, v[1], got[1]);
+    const float *pictures = v[0], *hidden = v[0] + 2 * P * HEAD, *text = v[0] + I * P * HEAD,
+                *pad = text + words * HEAD;
+    int computed = 0;
+    for (int i = 0; i < P * HEAD; i++)
+        computed += hidden[i] != 0;
+    for (int i = 0; i < (L - words) * HEAD; i++)
+        computed += pad[i] != 0;
+    ok(computed == 0 || strcmp(device_under_test(), "cpu"), "of a prompt of %d, rows of missing slots are not computed",
+       words);
+    ok(!memcmp(pictures, v[1], sizeof(float) * 2 * P * HEAD) &&
+           !memcmp(text, v[1] + 2 * P * HEAD, sizeof(float) * (size_t)words * HEAD) &&
+           !memcmp(got[0], got[1], sizeof *got),
+       ".. and the others have the bits of an observation without them");
+    free(noise);
+}
+
 static void gradients(struct mf_policy *p, const float *obs)
 {
     static float x[B * D], target[B * D], weight[B], got[B * D], loss[B], env_loss[B];
@@ -303,6 +361,8 @@ int main(void)
     times(&p, obs);
     euler(&p, obs);
     masked(&p, obs);
+    left_out(obs, 1);
+    left_out(obs, L - 1);
     gradients(&p, obs);
     outline();
     refusals();

@@ -208,7 +208,9 @@ static int read_data(struct mf_run *run, struct bc *b, struct mf_err *err)
     mf_conf_assume_names(mf_run_record(run), "policy.obs_keys", &seen);
     const double bytes = mf_cloning_checkpoint_bytes(&b->cloning);
     if (bytes >= LARGE)
-        mf_log(MF_LOG_INFO, "the checkpoint takes %.0f MiB; it is saved every %d s, in at most 1/%d of the time",
+        mf_log(MF_LOG_INFO,
+               "the checkpoint takes %.0f MiB; it is saved every %d s, or less often, so that saving takes at most "
+               "1/%d of the time",
                bytes / (1 << 20), SAVE_SECONDS, SAVE_TIMES);
     double mib = (double)b->demos.bytes / (1 << 20);
     mf_log(MF_LOG_INFO, "%s: %zu demonstrations, %zu steps, %zu samples; %.1f MiB%s", b->dataset, b->demos.n_demos,

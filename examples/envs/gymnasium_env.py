@@ -18,7 +18,7 @@ try:
     import numpy as np
     from gymnasium.vector import AutoresetMode, SyncVectorEnv
 except ModuleNotFoundError as e:
-    if "--bind" in sys.argv:
+    if any(word.startswith("--bind") for word in sys.argv):
         sys.exit(f"gymnasium_env.py: error: {serving.missing(e)}")
     serving.serve(serving.lacks(e), None, serving.keep_stdout())
     sys.exit()

@@ -23,5 +23,5 @@ size_t mf_unlearnable_at(const float *x, size_t n)
 
 const char *mf_unlearnable_why(double x)
 {
-    return isfinite(x) ? ", more than the 1e15 that float32 can learn from" : "";
+    return isfinite(x) ? ", beyond the 1e15 up to which float32 can learn" : "";
 }

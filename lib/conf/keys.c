@@ -32,7 +32,8 @@ const struct mf_key mf_keys[] = {
 
     {"device", MF_STR, "cpu", NULL, NULL,
      "compute device: cpu, ref (plain reference loops, slow), cuda, cuda:1 (its number), or cuda:0-3 (several); cuda "
-     "alone is GPU 0, of processes that mpirun or srun starts on one host the next one each"},
+     "alone is GPU 0; of processes that mpirun or srun starts on a host, the first takes GPU 0, the next GPU 1, and so "
+     "on"},
     {"precision", MF_CHOICE, "fp32", "fp32|bf16|tf32", NULL,
      "number format of the operands of matrix products; sums are fp32. cpu: fp32, bf16; ref: fp32; cuda: all"},
     {"threads", MF_INT, "0", "[0,1024]", NULL, "worker threads; 0: one per available core"},
@@ -41,7 +42,8 @@ const struct mf_key mf_keys[] = {
      "for a network above 64 MiB"},
     {"ranks", MF_CHOICE, "auto", "auto|off", NULL,
      "processes of one mf-ppo or mf-bc that mpirun or srun started divide each minibatch (auto), or are independent "
-     "(off); the results have the same bits for any number of them; another program starts as several with off alone"},
+     "(off); the results have the same bits for any number of them; programs that divide no work start as several only "
+     "with off"},
     {"ranks_timeout", MF_FLOAT, "60", "(0,inf]", "seconds",
      "timeout for a rank that is late to a minibatch, ten times as long while ranks read files; the late rank is named "
      "after 10 s"},
@@ -126,9 +128,9 @@ const struct mf_key mf_keys[] = {
     {"clone.shift", MF_INT, "0", "[0,1024]", "pixels",
      "move each picture by up to so many pixels in both directions at random (random shift)"},
     {"clone.augment", MF_CHOICE, "none", "none|openpi", NULL,
-     "augment each color picture at random, as pi0.5 is trained: show a window of 95 %, turned by up to 5 degrees, "
-     "unless "
-     "its name has wrist or hand in it; brightness of .7 to 1.3, contrast of .6 to 1.4, saturation of .5 to 1.5"},
+     "augment each color picture at random, as pi0.5 is trained: a window of 95 % of its sides, turned by up to 5 "
+     "degrees "
+     "(not for names with wrist or hand), and brightness times .7 to 1.3, contrast .6 to 1.4, saturation .5 to 1.5"},
     {"clone.cache_mib", MF_INT, "1024", "[1,16777216]", "MiB",
      "memory for demonstrations; a larger file is read page by page"},
     {"clone.loss", MF_CHOICE, "flow", "flow|shortcut|consistency|cfm", NULL,
@@ -198,7 +200,7 @@ const struct mf_key mf_keys[] = {
      "arrays: shape, type and range (summary), all values (whole), or none"},
 
     {"film.every", MF_INT, "0", "[0,1000000000]", "iterations",
-     "interval of videos during training, the first checkpoint of each; 0: none"},
+     "interval of videos during training, each of the first checkpoint that is saved in it; 0: none"},
     {"film.trials", MF_INT, "4", "[1,64]", NULL,
      "number of trials in each video, always the same ones and without noise"},
 

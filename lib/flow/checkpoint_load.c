@@ -237,7 +237,7 @@ static int check_weights(const struct mf_loaded *l, const struct mf_params *ps, 
         const struct mf_array *a = tensor_of(l, before, &ps->p[i], "", NULL);
         struct mf_array same;
         double value;
-        if (a && ps->p[i].bf16) { /* by find_other: the pages of one mapping are read, not of two */
+        if (a && ps->p[i].bf16) { /* find_other has found both equal: read one mapping, not two */
             same = *a;
             same.data = (void *)(uintptr_t)ps->p[i].bf16;
             a = &same;

@@ -94,7 +94,7 @@ static void add_number(struct content *c, const char *key, double v)
     add_meta(c, "", key, "%s", mf_number_double(text, v));
 }
 
-/* What several ranks have is not here. */
+/* NULL for state that is divided among ranks: it is collected while writing. */
 static const float *here(const struct mf_adam *adam, const float *state)
 {
     return mf_adam_spread(adam) ? NULL : state;

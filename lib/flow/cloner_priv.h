@@ -12,7 +12,8 @@ struct mf_cloner_net {
     struct mf_val obs, x, t, d, v, target, weight, key, loss;
 };
 
-/* Times in this file are noise0's: 0 is noise, 1 is data. They are converted for networks of the other convention. */
+/* Times here, in cloner.c and in cloner_draw.c are noise0's: 0 is noise, 1 is data. They are converted for networks of
+ * the other convention. */
 struct mf_cloner {
     struct mf_policy *p;
     struct mf_engine *e;

@@ -195,7 +195,7 @@ void mf_policy_spec_warn(const struct mf_policy_spec *s, void (*warn)(const char
     }
     if (mf_layout_find(&s->obs, MF_OBS_TOKENS) && !(net->net->sizes & MF_SIZE(vocabulary)))
         warn("the network reads the ids of " MF_OBS_TOKENS
-             " as numbers: policy.network=pi05 has an embedding for each, or leave the key out of policy.obs_keys");
+             " as numbers: policy.network=pi05 has an embedding for each, or leave tokens out of policy.obs_keys");
 }
 
 bool mf_logprob_by_action(const struct mf_policy_spec *s)

@@ -160,7 +160,7 @@ static bool reordered(const struct mf_layout *a, const struct mf_layout *b)
     return all;
 }
 
-/* Where the observations and actions of a spec come from that is held against a policy's. */
+/* The source of the observations and actions that are compared with a policy's. */
 struct world {
     const char *demos; /* NULL: from an environment */
     const struct mf_conf *conf;

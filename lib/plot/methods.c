@@ -64,8 +64,8 @@ static int check_tasks(struct mf_methods *m, struct mf_err *err)
         say_task(first->eval.result[0], one);
         say_task(r->eval.result[0], other);
         return mf_err_set(err, MF_EUSAGE,
-                          "%.150s was evaluated in %s, but %.150s in %s: one table compares methods on one task; give "
-                          "those of one, or evaluate all alike by mf-eval",
+                          "%.150s was evaluated in %s, but %.150s in %s: one table compares methods on one task; name "
+                          "methods of one task, or evaluate all of them on one by mf-eval",
                           r->path, other, first->path, one);
     }
     return 0;

@@ -91,3 +91,13 @@ survives() {
     echo "kills $kills" && ((kills == KILLS)) && [[ -e $end ]]
 }
 KILLS=${KILLS:-8}
+
+# saved DIR: the versions whose checkpoints are there.
+saved() { find "$1/checkpoints" -name '[0-9]*.safetensors' -printf '%f\n' | sed 's/^0*//; s/\..*//' | sort -n | xargs; }
+
+# iterations DIR N: has the run that many?
+iterations() {
+    local n
+    n=$(mf-stat "$1/logs/metrics.mf" 2>/dev/null | sed -n 's/^metrics *//p')
+    ((${n:-0} >= $2))
+}

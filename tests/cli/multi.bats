@@ -45,11 +45,6 @@ both() {
     collect "$1" b "${@:2}"
     wait "$a" && wait "$collector" && wait "$learner"
 }
-iterations() { # DIR N: has it that many?
-    local n
-    n=$(mf-stat "$1/logs/metrics.mf" 2>/dev/null | sed -n 's/^metrics *//p')
-    ((${n:-0} >= $2))
-}
 
 @test "train-multi: an invalid number starts nothing; the error names the program that died, not those that end because of it" {
     local n
@@ -155,7 +150,6 @@ between() {
     both want && hold=$(($(stat -c %s want.rollouts) * 65 / 100)) learn k training.save_every=4 && of_node "" a && of_node "" b &&
         until_there iterations k 6 && [[ $(saved k) == 4 ]]
 }
-saved() { find "$1/checkpoints" -name '[0-9]*.safetensors' -printf '%f\n' | sed 's/^0*//; s/\..*//' | sort -n | xargs; }
 # dies: the learner of k, with its filter; continues: another one, to the end, as all others.
 dies() { pkill -9 -P "$learner" && ended_by 137 "$learner"; }
 continues() { learn k training.save_every=4 run.resume=auto && wait "$learner" "${arm[@]}" && cmp "$(newest want)" "$(newest k)"; }

@@ -98,7 +98,7 @@ PY
     measure_is() { # WORD FILE
         mkdir -p "$1/logs" && cp "$BATS_FILE_TMPDIR/run/logs/metrics.mf" "$1/logs" && cp "$2" "$1/logs/r.jsonl" && mf-eval --out x.mf "${all[@]:0:4}" eval.results="$2" eval.compare=true log.level=error 2>table &&
             cat table && [[ $(wc -l <table) -eq 4 && $(head -1 table) == *" $1 against first, 95 % "* ]] && [[ $(grep -c '[0-9]:[0-9]' table) -eq 2 ]] &&
-            mf-report "$1" >r.html && grep -qF "<th>difference of $1</th>" r.html 
+            mf-report "$1" >r.html && grep -qF "<th>difference of $1</th>" r.html
     }
     measure_is return none.jsonl && measure_is success one.jsonl && grep -q ' +0.000 \[' table && grep -q ' +1.000 \[' table
 }

@@ -63,12 +63,6 @@ held() {
         mf-ppo "${small[@]}" run.dir="$1" "${@:3}" >/dev/null 2>>"$1.err" & ppo=$!
 }
 ends() { kill -9 "$(cat holder)" && ended_by "$1" $ppo; }
-saved() { find "$1/checkpoints" -name '[0-9]*.safetensors' -printf '%f\n' | sed 's/^0*//; s/\..*//' | sort -n | xargs; }
-iterations() { # DIR N: has it that many?
-    local n
-    n=$(mf-stat "$1/logs/metrics.mf" 2>/dev/null | sed -n 's/^metrics *//p')
-    ((${n:-0} >= $2))
-}
 
 @test "training.save_every: the pipe is killed between two checkpoints, or stopped by TERM, and resumes to the same bytes; the last version is saved" {
     train want && cp "$last" want.safetensors && local n=${last##*/0000} bytes
@@ -83,7 +77,7 @@ iterations() { # DIR N: has it that many?
 
 @test "training.save_every: TERM in the middle of an update completes it, and saves" {
     mf-collect "${small[@]}" run.dir=k 2>/dev/null | mf-gae | { mf-ppo "${small[@]}" run.dir=k training.save_every=100 training.num_epochs=600 training.target_kl=inf >/dev/null 2>err & echo $! >pid; wait $!; } &
-    until_there iterations k 1 && kill -TERM "$(cat pid)" && ! wait $! && [[ $(saved k) == [2-5] && -e k/checkpoints/00000$(saved k).json ]] || { cat err; saved k; return 1; }
+    until_there iterations k 1 && kill -TERM "$(cat pid)" && ! wait $! && [[ $(saved k) == [1-5] && -e k/checkpoints/00000$(saved k).json ]] || { cat err; saved k; return 1; }
 }
 
 @test "over ZeroMQ the checkpoint is the same" {

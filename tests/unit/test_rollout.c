@@ -172,7 +172,7 @@ static void nans(void)
 {
     REFUSED(0, "rewards[3,1,0] is NaN, and neither valid nor loss_mask masks it",
             at(f, "rewards")[(3 * N + 1) * C] = NAN);
-    REFUSED(0, "rewards[0,0,1] is -1e+30, more than the 1e15 that float32 can learn from, and neither valid",
+    REFUSED(0, "rewards[0,0,1] is -1e+30, beyond the 1e15 up to which float32 can learn, and neither valid",
             at(f, "rewards")[1] = -1e30f);
     REFUSED(MF_NEED_VALUES, "prev_values[0,2] is NaN", at(f, "prev_values")[2] = NAN);
     REFUSED(MF_NEED_VALUES, "last_values[2] is NaN, and its episode goes on", at(f, "last_values")[2] = NAN);

@@ -1,7 +1,7 @@
 /* stop.h - SIGINT and SIGTERM as flags that loops and ports poll.
  *
- * The first signal requests an orderly end; a second one, at least 0.1 s later, kills the process. Together with the
- * log this is the only global state, since signals are global.
+ * The first signal requests an orderly end; a second one, at least 0.1 s later, kills the process. Beside the log
+ * and the count of open sockets (wire/socket.c) this is the only global state, since signals are global.
  */
 #ifndef MF_BASE_STOP_H
 #define MF_BASE_STOP_H

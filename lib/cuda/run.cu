@@ -1,5 +1,5 @@
 /* run.cu - a run: the host's rows go to page-locked memory and from there to the GPUs, waves of samples are computed,
- * and what was fetched comes back. Nothing waits here but finish.
+ * and what was fetched comes back. Nothing waits here but finish and, of several ranks, the exchange of gradients.
  */
 #include "cuda/program.h"
 

@@ -27,7 +27,8 @@ struct mf_adam {
     bool ahead; /* the device has newer ones */
 };
 
-/* Moments and step counts of 0. e: it steps them; its ranks share them. NULL: alone. */
+/* Moments and step counts of 0. e: it steps them; its ranks, by mf_engine_divide before, share them. NULL:
+ * alone. */
 int mf_adam_init(struct mf_adam *a, const struct mf_engine *e, const struct mf_params *ps, struct mf_err *err);
 void mf_adam_release(struct mf_adam *a); /* before its engine is closed; safe on a zeroed one */
 void mf_adam_touch(struct mf_adam *a);   /* the host has changed any of it: the next step sends it */

@@ -377,9 +377,10 @@ int mf_learner_close(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     struct mf_learner *q = self;
     struct mf_err late;
-    const bool met = !q->opts.ranks || rc == 0 || rc == MF_STOPPED || rc == MF_CLOSED; /* all ranks are here */
-    int saved = met ? mf_saves_last(&q->saves, &q->trainer, &q->work, q->metrics, q->head, rc ? &late : err) : 0;
-    if (rc && saved)
+    const bool orderly = rc == 0 || rc == MF_STOPPED || rc == MF_CLOSED;
+    const bool met = !q->opts.ranks || orderly; /* all ranks are here */
+    int saved = met ? mf_saves_last(&q->saves, &q->trainer, &q->work, q->metrics, q->head, orderly ? err : &late) : 0;
+    if (saved && !orderly)
         mf_log(MF_LOG_WARN, "%s", late.text);
     if (rc == 0 && saved == 0) {
         sum_up(q);
@@ -397,5 +398,5 @@ int mf_learner_close(struct mf_run *run, void *self, int rc, struct mf_err *err)
         mf_edge_finish(q->edge);
     mf_trainer_release(&q->trainer);
     mf_workdir_close(&q->work);
-    return rc == 0 && saved ? saved : rc2;
+    return saved && orderly ? saved : rc2;
 }

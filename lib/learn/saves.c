@@ -35,7 +35,7 @@ static int save(const struct mf_saves *s, struct mf_trainer *t, struct mf_workdi
     char path[MF_PATH_MAX];
     mf_runs_version(w->path, t->policy.version, path);
     int rc = mf_trainer_save(t, path, err);
-    t->torn |= rc != 0; /* not again at the end */
+    t->torn |= rc != 0; /* so that nothing is saved at the end */
     if (rc || !s->leads)
         return rc;
     mf_rundir_begun(w->own ? &w->mine : &w->stream);
@@ -49,7 +49,9 @@ int mf_saves_next(const struct mf_saves *s, struct mf_trainer *t, struct mf_work
     if (t->policy.version % s->every == 0)
         return save(s, t, w, err);
     mf_runs_version(w->path, t->policy.version, path);
-    return s->leads ? mf_trainer_keep(t, path, err) : 0;
+    int rc = s->leads ? mf_trainer_keep(t, path, err) : 0;
+    t->torn |= rc != 0;
+    return rc;
 }
 
 int mf_saves_last(const struct mf_saves *s, struct mf_trainer *t, struct mf_workdir *w, const struct mf_frame *metrics,

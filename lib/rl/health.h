@@ -15,7 +15,7 @@ struct mf_health {            /* of a round; NaN: undefined */
 };
 struct mf_ranks;
 /* entropy: as the update reports it, the mean over the chain's K+1 entries. ranks: those that share out the rows'
- * observations, if any do. */
+ * observations, if any do: all call it, and it fails with MF_EIO as ranks do. */
 int mf_health_of(struct mf_health *h, const struct mf_rows *r, const struct mf_policy *p, double entropy,
                  struct mf_ranks *ranks, struct mf_err *err);
 

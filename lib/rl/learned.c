@@ -43,7 +43,8 @@ void mf_learned_arrays(const struct mf_learned *l, const char *name, struct mf_a
     static const char *const of[] = {"weights", "average", "m", "v"};
     float *const data[] = {l->params.value, l->ema, l->adam.m, l->adam.v};
     for (int i = 0; i < 4; i++) {
-        a[i] = (struct mf_array){.dtype = MF_F32, .rank = 1, .count = l->params.size, .data = data[i]};
+        const size_t n = i ? l->adam.floats : l->params.size;
+        a[i] = (struct mf_array){.dtype = MF_F32, .rank = 1, .count = n, .data = data[i]};
         snprintf(a[i].name, sizeof a[i].name, "%s/%s", name, of[i]);
         a[i].dim[0] = a[i].count;
         a[i].bytes = a[i].count * sizeof(float);

@@ -74,7 +74,7 @@ static int score(struct mf_engine *e, struct mf_policy *p, const struct mf_rows 
         return rc;
     size_t *first = order(r, to->row), at = first[r->rank];
     rc = run(e, p, r, to->row + at, first[r->rank + 1] - at, to->now + at * E, err);
-    if (rc == 0 && r->ranks)
+    if (rc == 0 && r->ranks && (rc = mf_ranks_await(mf_engine_ranks(e), err)) == 0)
         rc = mf_ranks_gather(mf_engine_ranks(e), to->now, E * sizeof *to->now, first, err);
     free(first);
     return rc;

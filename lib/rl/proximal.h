@@ -21,6 +21,8 @@
 #include "graph/plan.h"
 #include "rl/ppo.h"
 
+/* Where ranks share out observations, all call these together, and they fail with MF_EIO as well (ranks/ranks.h). */
+
 /* Replaces the rows' old log-probabilities by those of the current weights, for rollouts from another device. */
 int mf_recompute(struct mf_engine *e, struct mf_policy *p, struct mf_rows *r, struct mf_err *err);
 

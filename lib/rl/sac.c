@@ -293,8 +293,9 @@ int mf_sac_keep(struct mf_sac *s, const char *folder, int64_t version, struct mf
 {
     if (s->kept == version)
         return 0;
-    s->kept = version;
-    return mf_replay_save(&s->replay, folder, version - 1, save_every(s), err);
+    int rc = mf_replay_save(&s->replay, folder, version - 1, save_every(s), err);
+    s->kept = rc ? s->kept : version;
+    return rc;
 }
 
 int mf_sac_save(struct mf_sac *s, const char *folder, int64_t version, struct mf_err *err)

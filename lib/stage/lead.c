@@ -165,7 +165,8 @@ void mf_give_precedence(const struct mf_run *run, struct mf_err *err)
 {
     int me;
     char host[64] = "";
-    if (run->stage->role == MF_TOOL || !mf_ranks_launched(&me) || me == 0)
+    const char *use = run->opt.conf ? mf_conf_text(run->opt.conf, "ranks") : "auto";
+    if (run->stage->role == MF_TOOL || strcmp(use, "off") == 0 || !mf_ranks_launched(&me) || me == 0)
         return;
     for (int i = 0; i < 10 * PRECEDENCE && !mf_stop_caught(); i++)
         usleep(100000);

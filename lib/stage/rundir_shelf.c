@@ -20,27 +20,19 @@ void mf_rundir_find_shelf(struct mf_rundir *r)
     snprintf(r->link, sizeof r->link, "%.*s/latest", (int)(run - r->path), r->path);
 }
 
-/* Whoever goes on with the run that was the latest has to name it now. */
-static void say(const struct mf_rundir *r, const char *run)
-{
-    char was[MF_PATH_MAX];
-    const ssize_t n = readlink(r->link, was, sizeof was - 1);
-    if (n <= 0)
-        return;
-    was[n] = '\0';
-    if (strcmp(was, run) != 0)
-        mf_log(MF_LOG_INFO, "%s is this run now, %s; it was %s", r->link, run, was);
-}
-
+/* Whoever goes on with the run that was the latest has to name it now: so that is said. */
 void mf_rundir_begun(struct mf_rundir *r)
 {
-    char fresh[MF_PATH_MAX + 32];
+    char fresh[MF_PATH_MAX + 32], was[MF_PATH_MAX];
     if (!*r->link)
         return;
     const char *run = strrchr(r->path, '/') + 1;
-    say(r, run);
+    const ssize_t n = readlink(r->link, was, sizeof was - 1);
+    was[n > 0 ? n : 0] = '\0';
     snprintf(fresh, sizeof fresh, "%s.%ld", r->link, (long)getpid());
-    if (symlink(run, fresh) == 0 && rename(fresh, r->link) < 0)
+    if (symlink(run, fresh) < 0 || rename(fresh, r->link) < 0)
         unlink(fresh);
+    else if (*was && strcmp(was, run) != 0)
+        mf_log(MF_LOG_INFO, "%s is this run now, %s; it was %s", r->link, run, was);
     *r->link = 0;
 }

@@ -69,7 +69,7 @@ struct block {
                   normed = place(ROWS, cols, false), last = place(ROWS, cols, false),
                   affines = place(1, 2 * cols, true), aux = place(ROWS, 2, false);
         last.data = last_on_x ? in.data + by : last.data;
-        how.norm = norm, how.blocks = ROWS, how.heads = 1, how.eps = 1e-3f;
+        how.norm = norm, how.rows = 1, how.heads = 1, how.eps = 1e-3f;
         gate_from = 3 * cols, modulate_from = cols;
         x[0] = h, x[1] = in, x[2] = m, x[3] = gated, x[4] = normed, x[5] = m;
         mf_kernel_call k[CALLS] = {};

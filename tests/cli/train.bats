@@ -80,6 +80,12 @@ ends() { kill -9 "$(cat holder)" && ended_by "$1" $ppo; }
     until_there iterations k 1 && kill -TERM "$(cat pid)" && ! wait $! && [[ $(saved k) == [1-5] && -e k/checkpoints/00000$(saved k).json ]] || { cat err; saved k; return 1; }
 }
 
+@test "training.save_every: the last version cannot be saved: an error, also after TERM" {
+    local rc=0
+    mf-collect "${small[@]}" run.dir=k training.total_timesteps=100000 2>/dev/null | mf-gae | { mf-ppo "${small[@]}" run.dir=k training.total_timesteps=100000 training.save_every=1000 >/dev/null 2>err & echo $! >pid; wait $!; } & local ppo=$!
+    until_there iterations k 1 && rm -r k/checkpoints && touch k/checkpoints && kill -TERM "$(cat pid)" && { wait $ppo || rc=$?; } && [[ $rc == 1 ]] && grep -q 'mf-ppo: error: .*checkpoints' err || { echo $rc; cat err; return 1; }
+}
+
 @test "over ZeroMQ the checkpoint is the same" {
     train a && cp "$last" want
     mf-gae --in "ipc://$PWD/s1" --out "ipc://$PWD/s2" &

@@ -378,7 +378,7 @@ int mf_learner_close(struct mf_run *run, void *self, int rc, struct mf_err *err)
     struct mf_learner *q = self;
     struct mf_err late;
     const bool orderly = rc == 0 || rc == MF_STOPPED || rc == MF_CLOSED;
-    const bool met = !q->opts.ranks || orderly; /* all ranks are here */
+    const bool met = !q->opts.ranks || orderly || rc == MF_EFORMAT; /* all ranks are here */
     int saved = met ? mf_saves_last(&q->saves, &q->trainer, &q->work, q->metrics, q->head, orderly ? err : &late) : 0;
     if (saved && !orderly)
         mf_log(MF_LOG_WARN, "%s", late.text);

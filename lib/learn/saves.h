@@ -17,7 +17,7 @@ void mf_saves_say(const struct mf_saves *s, const struct mf_trainer *t);
 /* Of a new version, in all ranks: if it is due, saves it to the run's folder and removes the checkpoints that do not
  * stay. Otherwise writes what the next checkpoint needs of it (mf_trainer_keep). */
 int mf_saves_next(const struct mf_saves *s, struct mf_trainer *t, struct mf_workdir *w, struct mf_err *err);
-/* At the end, also after an error; of several ranks, where all are here: saves the rounds since the newest checkpoint,
+/* At the end, also after an error; of several ranks, if all are here: saves the rounds since the newest checkpoint,
  * with the last metrics (NULL: none) and the stream's head beside it. */
 int mf_saves_last(const struct mf_saves *s, struct mf_trainer *t, struct mf_workdir *w, const struct mf_frame *metrics,
                   const struct mf_frame *head, struct mf_err *err);

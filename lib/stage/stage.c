@@ -194,6 +194,17 @@ static bool is_error(int rc)
     return rc < 0 && rc != MF_CLOSED && rc != MF_STOPPED;
 }
 
+/* So that all ranks close together: also behind a stream that breaks off, where the others wait for the next frame. */
+static int leave_stream(struct mf_run *run, int rc, struct mf_err *err)
+{
+    struct mf_err late;
+    if (rc == MF_EFORMAT)
+        (void)mf_lead_over(run, &late);
+    else if (!is_error(rc) && mf_lead_over(run, err) < 0)
+        return err->code;
+    return rc;
+}
+
 static int run_all(struct mf_run *run, void *self, struct mf_err *err)
 {
     const struct mf_stage *s = run->stage;
@@ -204,8 +215,7 @@ static int run_all(struct mf_run *run, void *self, struct mf_err *err)
             rc = !mf_stage_reads(s)  ? pump_work(run, self, err)
                  : mf_run_leads(run) ? mf_pump(run, self, err)
                                      : mf_follow_lead(run, self, err);
-        if (!is_error(rc) && mf_lead_over(run, err) < 0) /* all ranks close together */
-            rc = err->code;
+        rc = leave_stream(run, rc, err);
         struct mf_err late = *err;
         int late_rc = s->close ? s->close(run, self, rc, &late) : 0;
         if (late_rc < 0 && !is_error(rc))

@@ -58,6 +58,16 @@ starts() {
         measured by3/logs/metrics.mf | cmp - metrics && grep -q 'info: 3 ranks divide each minibatch' by3.log && [[ $(grep -c 'newest checkpoint' by3.log) == 1 ]]
 }
 
+@test "ranks save the last version where the stream breaks off, as one process does" {
+    mf-collect "${small[@]}" run.dir=made training.save_every=100 2>/dev/null | mf-gae | tee whole.mf | mf-ppo "${small[@]}" >/dev/null 2>&1
+    head -c $(($(stat -c %s whole.mf) * 6 / 10)) whole.mf >cut.mf
+    local words=("${small[@]}" training.save_every=100)
+    local rc=0
+    mf-ppo "${words[@]}" run.dir=alone <cut.mf >alone.mf 2>alone.log || rc=$?
+    ranks 2 mf-ppo "${words[@]}" run.dir=two <cut.mf >two.mf 2>two.log || rc+=" $?"
+    [[ $rc == "3 3" && -s $(newest alone) ]] && grep -q "error: <stdin>: ends inside a frame" two.log && cmp "$(newest alone)" "$(newest two)" || { echo "$rc"; cat two.log; return 1; }
+}
+
 @test "mf-bc too; each resumes with another number of ranks" {
     mf-bc "${clone[@]}" clone.steps=150 run.dir=alone >alone.mf && measured alone.mf >metrics &&
         ranks 3 mf-bc "${clone[@]}" clone.steps=150 run.dir=three >three.mf && cmp {alone,three}/checkpoints/clone.safetensors && measured three.mf | cmp - metrics || return 1

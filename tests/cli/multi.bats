@@ -489,16 +489,21 @@ for m in msgpack.Unpacker(sys.stdin.buffer.raw, max_buffer_size=0, strict_map_ke
     collect h a && a=$collector && collect h b && wait "$a" && wait "$collector" && wait "$learner" && wait $gae && cmp "$(newest want)" "$(newest h)" || { cat h.*; return 1; }
 }
 
-@test "a silent collector (SIGSTOP) is lost after the heartbeat and named; the other continues, and the lost one reports why it ends" {
+@test "a silent collector (SIGSTOP) is lost after the heartbeat and named; the other continues; the lost one joins again, or reports why it ends" {
     begin_long && kill -STOP "$b" || return 1
     for _ in $(seq 200); do
         grep -q "source 'b' is gone" a.gae && break
         sleep 0.1
     done
     grep -q "source 'b' disconnected without an end frame" a.gae && kill -CONT "$b" || return 1
-    local rc=0 # it finds out by the policy's way, or by its rollouts'
-    wait "$b" || rc=$?
-    { { ((rc == 1)) && grep "error: .*/policy" a.b; } || { ((rc == 141)) && grep "warn: .*/in: the reader is gone" a.b; }; } || { echo "$rc"; cat a.b; return 1; }
+    local rc=0 joined="info: a new reader connected" gone="warn: .*/in: the reader is gone" why="error: .*/policy"
+    until_there grep -qE "$joined|$gone|$why" a.b || { cat a.b; return 1; }
+    if grep -q "$joined" a.b; then
+        kill -INT "$b" && ended_by 130 "$b" || return 1
+    else # it finds out by the policy's way, or by its rollouts'
+        wait "$b" || rc=$?
+        { { ((rc == 1)) && grep "$why" a.b; } || { ((rc == 141)) && grep "$gone" a.b; }; } || { echo "$rc"; cat a.b; return 1; }
+    fi
     local seen && seen=$(mf-stat a/logs/metrics.mf 2>/dev/null | sed -n 's/^metrics *//p') &&
         until_there iterations a $((seen + 3)) && kill -INT "$a" && ended_by 130 "$a" && wait "$learner"
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/bf16.h"
 #include "base/smaller.h"
 #include "base/text.h"
 #include "flow/checkpoint.h"
@@ -94,19 +93,9 @@ static bool has_ema(const struct mf_loaded *l, const struct mf_params *ps)
     return false;
 }
 
-/* n numbers of an array, from the first'th on. */
-static void numbers(const struct mf_array *a, size_t first, size_t n, float *to)
-{
-    const char *from = (const char *)a->data + first * mf_dtype_size(a->dtype);
-    if (a->dtype == MF_BFLOAT)
-        mf_floats_of_bf16(n, from, to);
-    else
-        memcpy(to, from, n * sizeof *to);
-}
-
 static void copy(float *to, const struct mf_array *a)
 {
-    numbers(a, 0, a->count, to);
+    mf_array_floats(a, 0, a->count, to);
 }
 
 /* A clone's critic and noise net are untrained, and only a steered policy has a latent actor. They may be missing or
@@ -170,8 +159,8 @@ static void digest_frozen(const struct mf_loaded *l, struct mf_policy *p, enum m
         if (!a || !(ps->frozen >> q->group & 1))
             continue;
         const size_t n = a->count < SAMPLE ? a->count : SAMPLE;
-        numbers(a, 0, n, some);
-        numbers(a, a->count - n, n, some + n);
+        mf_array_floats(a, 0, n, some);
+        mf_array_floats(a, a->count - n, n, some + n);
         h = (h ^ mf_text_hash(q->name)) * 0x100000001b3;
         h = (h ^ mf_bytes_hash(some, 2 * n * sizeof *some)) * 0x100000001b3;
     }
@@ -221,7 +210,7 @@ static size_t find_bad(const struct mf_array *a, double least, double *value)
     float some[1024];
     for (size_t at = 0, n; at < a->count; at += n) {
         n = mf_smaller(a->count - at, 1024);
-        numbers(a, at, n, some);
+        mf_array_floats(a, at, n, some);
         for (size_t j = 0; j < n; j++)
             if (*value = (double)some[j], !isfinite(*value) || *value < least)
                 return at + j;
@@ -308,7 +297,7 @@ static int load_state(const struct mf_loaded *l, const struct mf_params *ps, con
         size_t skip, n = t ? mf_adam_part(a, p->at, t->count, &skip) : 0;
         rc = t && of ? check_resumed(l, t, least, err) : 0;
         if (n)
-            numbers(t, skip, n, to + (p->at + skip - a->first));
+            mf_array_floats(t, skip, n, to + (p->at + skip - a->first));
     }
     return mf_mismatches_end(l->path, &m, err) ? err->code : rc;
 }

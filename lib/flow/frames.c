@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bf16.h"
 #include "base/mem.h"
 #include "flow/checkpoint_priv.h"
 
@@ -63,16 +62,6 @@ static int count_parts(const struct mf_array *list, int n)
     return parts;
 }
 
-/* n numbers of a tensor, from the first'th on. */
-static void floats_of(const struct mf_array *a, size_t first, size_t n, float *to)
-{
-    const char *from = (const char *)a->data + first * mf_dtype_size(a->dtype);
-    if (a->dtype == MF_BFLOAT)
-        mf_floats_of_bf16(n, from, to);
-    else
-        memcpy(to, from, n * sizeof *to);
-}
-
 static int make_part(const struct mf_policy *p, bool leaves, const struct mf_array *list, int from, int to, int k,
                      int of, struct mf_frame **out, struct mf_err *err)
 {
@@ -91,7 +80,7 @@ static int make_part(const struct mf_policy *p, bool leaves, const struct mf_arr
         int rc = mf_frame_add(f, list[i].name, MF_F32, list[i].rank, list[i].dim, &data, err);
         if (rc)
             return rc;
-        floats_of(&list[i], 0, list[i].bytes / sizeof(float), data);
+        mf_array_floats(&list[i], 0, list[i].bytes / sizeof(float), data);
     }
     return 0;
 }
@@ -164,7 +153,7 @@ static int take_tensor(const struct mf_policy *p, const struct mf_array *to, con
     }
     for (size_t at = 0, n; at < all; at += n) {
         n = all - at < 1024 ? all - at : 1024;
-        floats_of(to, at, n, some);
+        mf_array_floats(to, at, n, some);
         if (memcmp(some, (const float *)got->data + at, n * sizeof *some) != 0)
             return mf_err_set(err, MF_EUSAGE,
                               "the learner has another %s than %s, which is used frozen: give both programs the same "
@@ -288,7 +277,7 @@ static uint64_t mixed_tensor(uint64_t h, const struct mf_array *a)
         return mixed(h, a->data, a->bytes);
     for (size_t at = 0, n; at < all; at += n) {
         n = all - at < 1024 ? all - at : 1024;
-        floats_of(a, at, n, some);
+        mf_array_floats(a, at, n, some);
         h = mixed(h, some, n * sizeof *some);
     }
     return h;

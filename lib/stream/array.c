@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/mem.h"
 #include "stream/frame_priv.h"
 
@@ -23,6 +24,15 @@ size_t mf_dtype_size(enum mf_dtype dtype)
 const char *mf_dtype_name(enum mf_dtype dtype)
 {
     return dtypes[dtype].name;
+}
+
+void mf_array_floats(const struct mf_array *a, size_t first, size_t n, float *to)
+{
+    const char *from = (const char *)a->data + first * mf_dtype_size(a->dtype);
+    if (a->dtype == MF_BFLOAT)
+        mf_floats_of_bf16(n, from, to);
+    else
+        memcpy(to, from, n * sizeof *to);
 }
 
 bool mf_span_begins(const uint8_t *p, size_t n, const char *path, const char **rest)

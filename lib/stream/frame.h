@@ -55,6 +55,8 @@ struct mf_array {
     size_t count, bytes; /* elements; count * size */
     void *data;          /* borrowed from the frame's bytes, or owned by the frame when added; 8-byte aligned */
 };
+/* n numbers of an array of MF_F32 or MF_BFLOAT, from the first'th on. */
+void mf_array_floats(const struct mf_array *a, size_t first, size_t n, float *to);
 
 struct mf_frame; /* opaque */
 

@@ -48,4 +48,12 @@ static inline float *fixture_find(const struct fixture *f, const char *name, siz
     return NULL;
 }
 
+/* The record CASE/NAME. */
+static inline float *fixture_case(const struct fixture *f, int i, const char *name, size_t *count)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%d/%s", i, name);
+    return fixture_find(f, key, count);
+}
+
 #endif

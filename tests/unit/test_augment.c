@@ -11,19 +11,12 @@ enum { CASES = 5 };
 
 static struct fixture f;
 
-static float *record(int i, const char *name, size_t *n)
-{
-    char key[32];
-    snprintf(key, sizeof key, "%d/%s", i, name);
-    return fixture_find(&f, key, n);
-}
-
 /* Bytes are the numbers, rounded. */
 static void picture(int i)
 {
-    size_t n;
-    float *d = record(i, "draws", NULL), *from = record(i, "from", &n), *to = record(i, "to", NULL),
-          *scratch = calloc(2 * n, sizeof *scratch);
+    size_t n = 0;
+    float *d = fixture_case(&f, i, "draws", NULL), *from = fixture_case(&f, i, "from", &n),
+          *to = fixture_case(&f, i, "to", NULL), *scratch = calloc(2 * n, sizeof *scratch);
     const struct mf_obs o = {"image", {(int)d[0], (int)d[1], 3}, true};
     const struct mf_augment a = {.top = (int)d[2],
                                  .left = (int)d[3],

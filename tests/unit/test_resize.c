@@ -11,18 +11,11 @@ enum { SIDE = 12, PICTURES = 7, N = SIDE * SIDE * 3 };
 static struct fixture f;
 static struct mf_err err;
 
-static float *record(int i, const char *name, size_t *n)
-{
-    char key[32];
-    snprintf(key, sizeof key, "%d/%s", i, name);
-    return fixture_find(&f, key, n);
-}
-
 static void picture(int i)
 {
-    size_t n;
-    float *size = record(i, "size", NULL), *from = record(i, "from", &n), *bytes = record(i, "bytes", NULL),
-          *floats = record(i, "floats", NULL), got[N];
+    size_t n = 0;
+    float *size = fixture_case(&f, i, "size", NULL), *from = fixture_case(&f, i, "from", &n),
+          *bytes = fixture_case(&f, i, "bytes", NULL), *floats = fixture_case(&f, i, "floats", NULL), got[N];
     uint8_t *in = malloc(n), out[N];
     struct mf_resize r;
     int different = 0;

@@ -135,35 +135,6 @@ static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_
                                   .encode = c->freeze_encoder};
 }
 
-/* An episode that the rollout cuts is in no group that counts: this would leave short episodes alone. */
-static int check_groups(const struct collect *c, const struct mf_policy_spec *s, struct mf_err *err)
-{
-    const int64_t C = s->n_action_steps, limit = c->max_steps ? c->max_steps : c->env->max_steps;
-    if (c->group > 1 && c->num_envs % c->group)
-        return mf_err_set(
-            err, MF_EUSAGE,
-            "training.num_envs=%lld environments are not whole groups of collect.group=%lld: set a multiple",
-            (long long)c->num_envs, (long long)c->group);
-    if (c->group > 1 && c->steps * C < limit)
-        return mf_err_set(err, MF_EUSAGE,
-                          "with collect.group=%lld a rollout needs whole episodes: training.num_steps_per_rollout=%lld "
-                          "decisions of %lld control steps are shorter than an episode of %lld; set %lld or more, or a "
-                          "smaller env.max_steps",
-                          (long long)c->group, (long long)c->steps, (long long)C, (long long)limit,
-                          (long long)((limit + C - 1) / C));
-    return 0;
-}
-
-/* A replay buffer mixes rewards of many rounds, and the scale of each would be another one. */
-static int check_rewards(const struct collect *c, const struct mf_policy_spec *s, struct mf_err *err)
-{
-    if (!c->reward_scale || s->steer != MF_STEER_SAC)
-        return 0;
-    return mf_err_set(err, MF_EUSAGE,
-                      "collect.reward_scale=running changes with the rounds, and mf-sac learns from rewards of many: "
-                      "with policy.steer=sac set collect.reward_scale=none, and sac.reward_shift");
-}
-
 /* An outline becomes a policy: of a resumed run that of its newest checkpoint; of a new one the learner sends all but
  * the frozen parameters that the initial checkpoint has. */
 static int load(struct collect *c, enum mf_weights which, struct mf_err *err)
@@ -197,13 +168,13 @@ static int open_policy(struct mf_run *run, struct collect *c, struct mf_err *err
     if (!l)
         mf_policy_spec_warn(&spec, mf_log_warn);
     snprintf(spec.env, sizeof spec.env, "%s", c->env->name);
-    if ((rc = check_groups(c, &spec, err)) || (rc = check_rewards(c, &spec, err)))
+    const struct mf_actor_opts o = actor_opts(c, &spec.obs);
+    if ((rc = mf_actor_check(&o, &spec, err)))
         return rc;
     struct mf_memory m = {.keys = {[MF_MEMORY_ACTIVATIONS] = "threads",
                                    [MF_MEMORY_ROWS] = "training.num_envs, training.num_steps_per_rollout and "
                                                       "training.save_every"},
                           .beside = "its environments"};
-    const struct mf_actor_opts o = actor_opts(c, &spec.obs);
     if ((rc = mf_engine_open(&c->engine, c->device, (int)c->threads, (enum mf_precision)c->precision, err)))
         return rc;
     mf_engine_log(c->engine);

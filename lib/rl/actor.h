@@ -55,6 +55,8 @@ struct mf_actor {
     struct mf_arena arena;
 };
 
+/* 0, or MF_EUSAGE: these options do not fit each other or the policy. Its sentences name the keys of mf-collect. */
+int mf_actor_check(const struct mf_actor_opts *o, const struct mf_policy_spec *s, struct mf_err *err);
 int mf_actor_init(struct mf_actor *a, const struct mf_actor_opts *opts, struct mf_policy *p, struct mf_sampler *s,
                   struct mf_err *err);
 /* Adds the estimated memory of an actor with this policy, without the environments: the policy, the sampler, a round

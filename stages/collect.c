@@ -259,7 +259,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
         (!expert && (rc = mf_edge_connect(&c->edge, c->address, mf_run_wire(run), err))))
         return rc;
     if (!expert)
-        mf_port_resends(mf_run_out(run));
+        mf_port_resends(mf_run_out(run), 0);
     if (mf_columns_env_bytes(&c->actor.columns) > MF_SLICE_BYTES)
         mf_log(MF_LOG_WARN,
                "the smallest rollout frame, one environment, takes %zu MiB: readers in Python need max_buffer_size=0",

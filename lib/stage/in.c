@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "stage/stage_priv.h"
 
+static const double say_after = 10; /* s without a stream */
+
 bool mf_stage_reads(const struct mf_stage *s)
 {
     return s->role == MF_FILTER || s->role == MF_SINK;
@@ -238,12 +240,62 @@ static int take_frame(struct mf_run *run, void *self, struct mf_frame *f, bool *
     return turn_away(run, self, mf_frame_kind(f) == MF_HEAD, err);
 }
 
+static bool awaits_several(const struct mf_run *run)
+{
+    return mf_awaits_due(run) > 1 && !run->stage->text_out;
+}
+
+static void set_alarm(struct mf_run *run)
+{
+    mf_port_alarm(run->in, awaits_several(run) || !run->heard ? mf_now() + 1 : 0);
+}
+
+/* A stream is to come over a socket, from programs that may not be running. */
+static void expect(struct mf_run *run)
+{
+    run->heard = !mf_port_is_socket(run->in);
+    run->expected = mf_now();
+    set_alarm(run);
+}
+
+static void say_awaited(struct mf_run *run)
+{
+    if (run->heard || mf_now() - run->expected < say_after)
+        return;
+    run->heard = true;
+    const int n = mf_port_writers(run->in);
+    if (n == 0)
+        mf_log(MF_LOG_WARN,
+               "waiting for a stream at %s: no program has connected for %g s; is a collector or a filter running with "
+               "--out at this address?",
+               mf_port_name(run->in), say_after);
+    else
+        mf_log(MF_LOG_WARN,
+               "waiting for a stream at %s: no frame came for %g s from the connected programs (%d); a filter sends "
+               "nothing before its collectors do",
+               mf_port_name(run->in), say_after, n);
+}
+
 /* Nothing arrived for a while. */
 static int look_at_waits(struct mf_run *run, void *self, struct mf_err *err)
 {
-    mf_port_alarm(run->in, mf_now() + 1);
-    const int rc = mf_awaits_check(run, err);
+    say_awaited(run);
+    set_alarm(run);
+    const int rc = awaits_several(run) ? mf_awaits_check(run, err) : 0;
     return rc == MF_EFORMAT ? turn_away(run, self, false, err) : rc;
+}
+
+/* The new reader has seen nothing of the stream: sources that can send it again do so. No end goes to it before a
+ * head. */
+static int begin_again(struct mf_run *run)
+{
+    mf_log(MF_LOG_INFO, "%s: a new reader connected; the programs at %s (%d) are asked to send again",
+           mf_port_name(run->out), mf_port_name(run->in), mf_port_writers(run->in));
+    for (int i = 0; i < run->sources.n; i++)
+        run->sources.s[i]->sent = (struct mf_count){.frames = 0};
+    mf_port_again(run->in);
+    expect(run);
+    return 0;
 }
 
 /* 1: more may come, 0: the stream is complete. */
@@ -255,6 +307,7 @@ static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
     if (rc == 0)
         return run->sources.n && !mf_senders_active(&run->sources) ? 0 : truncated(run, err);
     const long long nth = frames_so_far(run) + 1;
+    run->heard |= rc == 1;
     bool misplaced = rc == MF_EFORMAT && socket;
     if (rc == 1 && mf_frame_kind(f) == MF_FAILED && !socket) {
         take_failed(run, f);
@@ -263,6 +316,8 @@ static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
     }
     if (rc == MF_PORT_LATE)
         rc = look_at_waits(run, self, err);
+    else if (rc == MF_PORT_RENEWED)
+        rc = begin_again(run);
     else if (rc == MF_PORT_LEFT)
         rc = left(run, self, err);
     else if (rc == 1 && (rc = take_frame(run, self, f, &misplaced, err)) == MF_EFORMAT && !misplaced)
@@ -280,8 +335,7 @@ static int pump_frame(struct mf_run *run, void *self, struct mf_err *err)
 int mf_pump(struct mf_run *run, void *self, struct mf_err *err)
 {
     int rc = 1;
-    if (mf_awaits_due(run) > 1 && !run->stage->text_out)
-        mf_port_alarm(run->in, mf_now() + 1);
+    expect(run);
     while (rc == 1)
         rc = pump_frame(run, self, err);
     return rc;

@@ -178,6 +178,8 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
         return 0;
     if ((rc = mf_port_open(&run->out, run->opt.out, MF_OUT, &run->wire, err)))
         return rc;
+    if (s->role == MF_FILTER && !s->metrics && mf_port_is_socket(run->in)) /* whose writers can send again */
+        mf_port_resends(run->out, run->wire.meeting);
     if (s->text_out && mf_port_is_pipe(run->out)) /* to stdio a full pipe would be an error */
         fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) & ~O_NONBLOCK);
     run->silent = !s->text_out && mf_port_is_terminal(run->out) && !mf_ranks_relayed();

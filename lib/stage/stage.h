@@ -9,6 +9,9 @@
  * once and continue instead, since training must not depend on its monitors. A source whose work() returns MF_STOPPED
  * after SIGINT has completed its step, too.
  *
+ * A filter from a socket to a socket waits for another reader, up to collect.policy_timeout or wire.patience, and then
+ * asks its writers to send again from the head on, as collectors can. frame() gets only what they send from then on.
+ *
  * A stream must be complete: it begins with a head, its end frame counts frames and samples, and nothing follows.
  * Anything else is MF_EFORMAT. Several sources may share a stream (collectors that write to one socket): each has its
  * head and its end, the heads agree in their spec, and the stream ends with its last source. On a socket a writer that

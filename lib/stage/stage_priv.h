@@ -23,6 +23,8 @@ struct mf_run {
     struct mf_sender *blamed;  /* whose the error is that a stage is about to return; NULL: whose frame is at hand */
     struct mf_rarely refusals; /* of writers and sources */
     struct mf_rarely waits_named;
+    bool heard;               /* a frame came since `expected`, or it was logged that none did */
+    double expected;          /* mf_now when a socket opened, or its writers were asked to begin again */
     bool complete;            /* all collect.sources have sent a round: who goes from now on is awaited no more */
     double moved, longest;    /* s of waiting: when a source last came, sent a round or went; the longest round */
     struct mf_sender own;     /* what goes out of a source or a sink */

@@ -68,8 +68,8 @@ struct mf_frame *mf_frame_keep(struct mf_frame *f); /* adds an owner; each owner
 enum mf_kind mf_frame_kind(const struct mf_frame *f);
 size_t mf_frame_bytes(const struct mf_frame *f); /* of a received frame; 0 of a new one */
 
-/* 1 and *f (the caller frees it), 0 at the end of the bytes, MF_PORT_LEFT or MF_PORT_LATE and no frame, negative on
- * error. */
+/* 1 and *f (the caller frees it), 0 at the end of the bytes, MF_PORT_LEFT, _LATE or _RENEWED and no frame, negative
+ * on error. */
 int mf_frame_recv(struct mf_port *in, struct mf_port *watch, struct mf_frame **f, struct mf_err *err);
 int mf_frame_send(struct mf_port *out, const struct mf_frame *f, struct mf_err *err);
 /* The same to and from memory. encode: *data is malloc'ed. */

@@ -10,7 +10,7 @@
 #include "wire/port_priv.h"
 
 #define AT(field) offsetof(struct mf_port_note, field)
-static const char *const words[] = {"hello", "bye", "more", "done", "no", NULL};
+static const char *const words[] = {"hello", "bye", "more", "done", "no", "again", NULL};
 static const struct mf_note_field fields[] = {
     {"v", AT(v), 0},
     {"taken", AT(taken), 0},

@@ -19,6 +19,7 @@
  *                                                  bytes that the reader has used; a writer may be `window` bytes
  *                                                  ahead, or one frame. Sent every second too, as a sign of life
  *   reader  {mf: "port", say: "done"}              after bye: everything was taken
+ *   reader  {mf: "port", say: "again"}             what was sent is lost behind the reader: hello again, and a new head
  *   reader  {mf: "port", say: "no", why}           the reader refuses this writer, and why
  *
  * Windows of all writers together are 128 MiB, or 1 MiB each if they are more than 128, so a reader's memory is bounded
@@ -50,17 +51,19 @@ bool mf_port_is_socket(const struct mf_port *port);
 int mf_port_sendv(struct mf_port *port, const struct iovec *part, int parts, struct mf_err *err); /* one frame */
 int mf_port_check(struct mf_port *port, struct mf_err *err); /* the same check without sending */
 /* Declares that this writer can resend frames that its reader did not receive. For any other writer a lost connection
- * means lost frames, MF_CLOSED. After a lost connection, frames are discarded until mf_port_renewed returns true, once
+ * means lost frames, MF_CLOSED. It waits wire.patience for another reader, or so many seconds if they are more. After a
+ * lost connection, frames are discarded until mf_port_renewed returns true, once
  * per new connection: then start again with a head. */
-void mf_port_resends(struct mf_port *port);
+void mf_port_resends(struct mf_port *port, double patience);
 bool mf_port_renewed(struct mf_port *port);
 
 /* 1 and a whole frame; 0 at the end of the bytes; negative on error. *data is the port's until the next call. While it
  * waits it looks at `watch` (an out port, or NULL) and returns MF_CLOSED when that one's reader is gone. The decoder is
  * bounded: nesting <= 32, MF_FRAME_MAX, memory grows only with bytes that came. A frame whose first byte is no msgpack
- * map: MF_EFORMAT. On ZeroMQ also MF_PORT_LEFT, if a writer said bye or was gone for longer than patience, and never 0:
- * the caller knows its writers and when the stream is complete. */
-enum { MF_PORT_LEFT = 2, MF_PORT_LATE = 3 };
+ * map: MF_EFORMAT. On ZeroMQ also MF_PORT_LEFT, if a writer said bye or was gone for longer than patience, and
+ * MF_PORT_RENEWED, if `watch` is renewed (mf_port_renewed), and never 0: the caller knows its writers and when the
+ * stream is complete. */
+enum { MF_PORT_LEFT = 2, MF_PORT_LATE = 3, MF_PORT_RENEWED = 4 };
 int mf_port_recv(struct mf_port *port, struct mf_port *watch, const void **data, size_t *len, struct mf_err *err);
 /* From this time on (mf_now) recv returns MF_PORT_LATE instead of waiting; 0: no limit. */
 void mf_port_alarm(struct mf_port *port, double at);
@@ -69,6 +72,9 @@ int mf_port_from(const struct mf_port *port);
 bool mf_port_is_here(struct mf_port *port, int from); /* its connection is up */
 void mf_port_refuse(struct mf_port *port, int from,
                     const char *why); /* sends the reason; the port ignores it from now on */
+/* Asks the writers of a socket to send their streams again, each from its head. */
+void mf_port_again(struct mf_port *port);
+int mf_port_writers(const struct mf_port *port); /* that are connected to a socket */
 
 /* The same, and *data is the caller's to free(). */
 int mf_port_take(struct mf_port *port, struct mf_port *watch, void **data, size_t *len, struct mf_err *err);

@@ -236,6 +236,8 @@ static int in_recv(struct mf_port *port, struct mf_port *watch, const void **dat
     zmq_msg_init(&z->msg);
     for (;;) {
         bool came;
+        if (watch && mf_port_renewed(watch))
+            return MF_PORT_RENEWED;
         look_around(port, false);
         int rc = take(port, &came, data, len, err);
         if (rc)
@@ -305,6 +307,23 @@ bool mf_port_is_here(struct mf_port *port, int from)
         return true;
     ping(z, &z->peer[from]);
     return z->peer[from].state == HERE;
+}
+
+/* No frame has the number that is due until the writer's hello. */
+void mf_port_again(struct mf_port *port)
+{
+    struct mf_port_in *z = port->zmq_in;
+    for (int i = 0; i < z->n; i++)
+        if (z->peer[i].state == HERE || z->peer[i].state == GONE) {
+            z->peer[i].number = UINT64_MAX;
+            z->peer[i].taken = 0;
+            tell(z, &z->peer[i], MF_PORT_AGAIN, NULL);
+        }
+}
+
+int mf_port_writers(const struct mf_port *port)
+{
+    return count(port->zmq_in, HERE, HERE);
 }
 
 void mf_port_refuse(struct mf_port *port, int from, const char *why)

@@ -47,6 +47,9 @@ static void on_note(struct mf_port_out *z, const struct mf_port *port, const str
         z->window = note->window;
     } else if (note->say == MF_PORT_DONE) {
         z->done = true;
+    } else if (note->say == MF_PORT_AGAIN) {
+        z->renewed = true;
+        z->hello = false;
     } else if (note->say == MF_PORT_NO) {
         mf_err_set(&z->refused, MF_EUSAGE, "%s: %s", port->name, note->why);
     }
@@ -104,9 +107,13 @@ static int check(struct mf_port *port, struct mf_err *err)
         return mf_err_set(err, (enum mf_code)z->refused.code, "%s", z->refused.text);
     if (!z->s.met)
         return meet(z, port, err);
-    double patience = z->resends ? z->patience : short_patience;
-    if ((!z->up && mf_now() - z->alone_since >= patience) || (z->renewed && !z->resends))
-        return mf_err_set(err, MF_CLOSED, "%s: the reader is gone", port->name);
+    if (z->renewed && !z->resends)
+        return mf_err_set(err, MF_CLOSED, "%s: the reader has lost the stream, which this program cannot send again",
+                          port->name);
+    const double patience = z->resends ? z->patience : short_patience;
+    if (!z->up && mf_now() - z->alone_since >= patience)
+        return mf_err_set(err, MF_CLOSED, "%s: the reader is gone, and none came back within %g s", port->name,
+                          patience);
     return 0;
 }
 
@@ -192,10 +199,13 @@ static int out_close(struct mf_port *port, struct mf_err *err)
 
 static const struct mf_carrier carrier = {out_sendv, out_recv, check, out_close, out_drop};
 
-void mf_port_resends(struct mf_port *port)
+void mf_port_resends(struct mf_port *port, double patience)
 {
-    if (port->zmq_out)
-        port->zmq_out->resends = true;
+    struct mf_port_out *z = port->zmq_out;
+    if (!z)
+        return;
+    z->resends = true;
+    z->patience = patience > z->patience ? patience : z->patience;
 }
 
 bool mf_port_renewed(struct mf_port *port)

@@ -42,7 +42,7 @@ int mf_port_open_in(struct mf_port *port, const char *address, bool bind, const 
 bool mf_port_is_late(const struct mf_port *port);
 
 /* The note of port.h. */
-enum mf_port_word { MF_PORT_HELLO, MF_PORT_BYE, MF_PORT_MORE, MF_PORT_DONE, MF_PORT_NO };
+enum mf_port_word { MF_PORT_HELLO, MF_PORT_BYE, MF_PORT_MORE, MF_PORT_DONE, MF_PORT_NO, MF_PORT_AGAIN };
 enum { MF_PORT_VERSION = 1 };
 struct mf_port_note {
     int say;

@@ -49,7 +49,7 @@ ROOM_A    = $(ROOMS:%=build/lib/%.a)
 STAGES    = $(patsubst stages/%.c,bin/mf-%,$(wildcard stages/*.c))
 UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/test_*.c))
 EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/test_*.cc))
-ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer fpo ranks)
+ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer fpo fusion ranks)
 # More processes than cores, which wait busily for each other.
 ALONE     = tests/cli/ranks.bats
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(filter-out $(if $(MPICC),,tests/bench/ranks.c),$(wildcard tests/bench/*.c)))

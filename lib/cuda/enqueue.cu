@@ -51,13 +51,20 @@ static void fused(struct enqueuing *e, int i, const struct mf_run_of *run)
         then(e, run->by->forward(&e->p->kernel[i], k, run->calls));
 }
 
-static void backward(struct enqueuing *e, int i)
+static void backward(struct enqueuing *e, const mf_back_run *run)
 {
-    const struct mf_listed *c = &e->p->l->call[i];
-    struct mf_kernel_call k = call_of(e, i);
-    k.call.sets = !c->shared && e->key->first && c->first_W && c->op->sets && c->op->sets(&k.call);
+    std::vector<const struct mf_kernel *> kernel;
+    std::vector<mf_kernel_call> calls;
+    for (int i : run->call) {
+        const struct mf_listed *c = &e->p->l->call[i];
+        struct mf_kernel_call k = call_of(e, i);
+        k.call.sets = !c->shared && e->key->first && c->first_W && c->op->sets && c->op->sets(&k.call);
+        calls.push_back(k);
+        kernel.push_back(e->p->kernel[i]);
+    }
     if (e->rc == cudaSuccess)
-        then(e, e->p->kernel[i]->backward(&k));
+        then(e, run->by ? run->by->backward(kernel.data(), calls.data(), (int)calls.size())
+                        : kernel[0]->backward(&calls[0]));
 }
 
 static void run_shared(struct enqueuing *e)
@@ -99,9 +106,8 @@ static void run_backward(struct enqueuing *e)
         if (!l->start[i].shared && e->rc == cudaSuccess)
             then(e, mf_start_loss(e->q->wave, e->places, e->q->tile + l->start[i].grad.at, l->start[i].scale,
                                   e->q->stream));
-    for (int i = l->n_calls - 1; i >= 0; i--)
-        if (l->call[i].back && !l->call[i].shared)
-            backward(e, i);
+    for (const mf_back_run &run : e->q->back)
+        backward(e, &run);
 }
 
 /* This GPU's lanes become rows. */
@@ -129,9 +135,8 @@ static void run_end(struct enqueuing *e)
             then(e, mf_start_shared(q->wave, (tail ? q->sum : q->shared) + l->start[i].grad.at, l->start[i].scale, tail,
                                     q->stream));
     }
-    for (int i = l->n_calls - 1; i >= 0; i--)
-        if (l->call[i].back && l->call[i].shared)
-            backward(e, i);
+    for (const mf_back_run &run : q->back_shared)
+        backward(e, &run);
     if (e->key->step && e->rc == cudaSuccess)
         then(e, mf_steps_step(q->steps, q->step, q->verdict, q->sum, q->veto, q->stream));
 }

@@ -1,9 +1,13 @@
-/* fusion.h - kernels that take several consecutive calls forward in one launch: a file fusion_NAME.cu, which defines
- * mf_fusion_NAME. The Makefile lists the table of them by these file names.
+/* fusion.h - what takes several calls that follow one another in fewer launches than their own kernels: a file
+ * fusion_NAME.cu, which defines mf_fusion_NAME. The Makefile lists the table of them by these file names.
  *
- * A fusion computes all results of its calls, aux included, to the bits that the calls' own kernels compute. It reads
- * an element of an operand that has the rows and columns of a result before it writes that element of any result, by
- * the same thread. What else it reads overlaps no result: calls for which that does not hold are not fused (fuse.cu).
+ * Forward, a fusion computes all results of its calls, aux included, to the bits that the calls' own kernels compute.
+ * It reads an element of an operand that has the rows and columns of a result before it writes that element of any
+ * result, by the same thread. What else it reads overlaps no result: calls for which that does not hold are not fused
+ * (fuse.cu).
+ *
+ * Backward, it computes what the calls' own kernels leave for others: a gradient that no other call reads may be
+ * undefined. It takes calls only where the places of their gradients allow its order.
  */
 #ifndef MF_CUDA_FUSION_H
 #define MF_CUDA_FUSION_H
@@ -13,9 +17,13 @@
 enum { MF_FUSED = 3 }; /* calls, at most */
 
 struct mf_fusion {
-    /* How many calls it takes of the n <= MF_FUSED from k[0] on, computed by kernel[0..]; 0: none. None is shared. */
-    int (*takes)(const struct mf_kernel *const *kernel, const struct mf_kernel_call *k, int n);
+    /* NULL: none. How many calls it takes of the n <= MF_FUSED from k[0] on, computed by kernel[0..], in waves
+     * of at most so many samples; 0: none. None is shared. */
+    int (*takes)(const struct mf_kernel *const *kernel, const struct mf_kernel_call *k, int n, int samples);
     cudaError_t (*forward)(const struct mf_kernel *const *kernel, const struct mf_kernel_call *k, int n);
+    /* The same of n calls in the order of backward; NULL: none. */
+    int (*takes_back)(const struct mf_kernel *const *kernel, const struct mf_kernel_call *k, int n, int samples);
+    cudaError_t (*backward)(const struct mf_kernel *const *kernel, const struct mf_kernel_call *k, int n);
 };
 
 extern const struct mf_fusion *const mf_fusions[]; /* ends with NULL; generated from the file names */

@@ -76,7 +76,7 @@ static bool by_rows(const struct mf_call *norm)
            norm->x[0].heads <= 1 && norm->y.heads <= 1 && norm->y.cols <= COLS;
 }
 
-static int takes(const struct mf_kernel *const *kernel, const struct mf_kernel_call *k, int n)
+static int takes(const struct mf_kernel *const *kernel, const struct mf_kernel_call *k, int n, int)
 {
     int norm = n > 0 && kernel[0] == &mf_kernel_gate;
     if (norm >= n || kernel[norm] != &mf_kernel_norm || !by_rows(&k[norm].call) ||
@@ -104,4 +104,4 @@ static cudaError_t forward(const struct mf_kernel *const *kernel, const struct m
     return mf_launch(k->stream, dim3((a.norm.units + teams - 1) / teams), dim3(MF_BLOCK), room, form, a);
 }
 
-extern const struct mf_fusion mf_fusion_block = {takes, forward};
+extern const struct mf_fusion mf_fusion_block = {takes, forward, NULL, NULL};

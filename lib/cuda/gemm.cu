@@ -41,10 +41,13 @@ struct job {
     bool add, wide;   /* wide: 4 numbers of C and of all that the epilogue reads are moved at once */
     const unsigned char *live;
     const float *b;
-    float *slope;
+    float *slope, *before;
     enum mf_act act;
     int n_r;
     struct residual r[2];
+    struct mf_onward on;
+    float *sums;
+    size_t next_sums;
 };
 
 /* Warps in M and N, each of TM x TN products of (16, 8); threads in N for fp32; steps of k in shared memory. */
@@ -246,8 +249,27 @@ __device__ __forceinline__ void add(four &v, const four &x)
         v.of[e] += x.of[e];
 }
 
+/* A part of C, from `at` on, goes onward. */
+__device__ __forceinline__ void pass_on(const struct mf_onward &on, four v, size_t at, int n, bool wide)
+{
+    if (on.act != MF_ACT_NONE) {
+        four kept = get(on.kept + at, n, wide);
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            v.of[e] = mf_act_back(on.act, v.of[e], kept.of[e], kept.of[e]);
+    }
+#pragma unroll
+    for (int i = 0; i < MF_ONWARD; i++)
+        if (i < on.n) {
+            four d = v;
+            if (on.to[i].add)
+                add(d, get(on.to[i].grad + at, n, wide));
+            put(on.to[i].grad + at, d, n, wide);
+        }
+}
+
 /* The tile (BM, BN) at (m0, n0) from shared memory to C. */
-template <int BM, int BN, int LDC, int THREADS>
+template <bool ONWARD, int BM, int BN, int LDC, int THREADS>
 __device__ __forceinline__ void finish(const struct job &j, const float *tile, int m0, int n0)
 {
 #pragma unroll 1
@@ -265,6 +287,12 @@ __device__ __forceinline__ void finish(const struct job &j, const float *tile, i
         }
         if (j.add)
             add(v, get(to, n, j.wide));
+        if (ONWARD && j.on.n) {
+            pass_on(j.on, v, (size_t)row * j.N + col, n, j.wide);
+            continue;
+        }
+        if (j.before)
+            put(j.before + (size_t)row * j.N + col, v, n, j.wide);
         if (j.act != MF_ACT_NONE) {
 #pragma unroll
             for (int e = 0; e < 4; e++)
@@ -287,6 +315,8 @@ __global__ void __launch_bounds__(plan<P, A_K, B_K, TILE>::THREADS, shape<TILE>:
     const float *A = j.A.p + blockIdx.z * j.A.next, *B = j.B.p + blockIdx.z * j.B.next;
     const unsigned char *live = j.live ? j.live + blockIdx.z * (size_t)j.K : nullptr;
     int steps = (j.K + BK - 1) / BK;
+    bool sums = !A_K && j.sums && n0 == 0 && (int)threadIdx.x < L::BM;
+    float sum = 0.0f; /* of this thread's column of A */
 
     /* The flag of this lane's k is read a step before all need it. */
     auto flag = [&](int step) {
@@ -313,6 +343,10 @@ __global__ void __launch_bounds__(plan<P, A_K, B_K, TILE>::THREADS, shape<TILE>:
             fetch(s + L::STAGES - 1);
             const float *at = smem + s % L::STAGES * L::STAGE;
             multiply(at, at + L::A_FLOATS);
+            if (sums)
+#pragma unroll 8
+                for (int k = 0; k < BK; k++)
+                    sum += at[k * L::LDA + (int)threadIdx.x];
         }
         mf_copy_wait<0>();
         __syncthreads();
@@ -343,7 +377,9 @@ __global__ void __launch_bounds__(plan<P, A_K, B_K, TILE>::THREADS, shape<TILE>:
                 }
     }
     __syncthreads();
-    finish<L::BM, L::BN, L::LDC, L::THREADS>(j, smem, m0, n0);
+    if (sums && m0 + (int)threadIdx.x < j.A.rows)
+        j.sums[blockIdx.z * j.next_sums + m0 + threadIdx.x] += sum;
+    finish<A_K, L::BM, L::BN, L::LDC, L::THREADS>(j, smem, m0, n0);
 }
 
 template <enum mf_precision P, bool A_K, bool B_K, int TILE>
@@ -401,13 +437,17 @@ cudaError_t mf_product_by(const struct mf_product *p, enum mf_precision precisio
     j.A = {p->A, p->lda, p->M, p->next_A, wide(p->A, p->lda, p->next_A)};
     j.B = {p->B, p->ldb, p->N, p->next_B, wide(p->B, p->ldb, p->next_B)};
     j.C = p->C, j.next_C = p->next_C, j.ldc = p->ldc;
-    j.add = p->add, j.live = p->live, j.b = p->b, j.slope = p->slope, j.act = p->act;
-    j.wide = p->N % 4 == 0 && wide(p->C, p->ldc, p->next_C) && wide(p->b, 0, 0) && wide(p->slope, p->N, 0);
+    j.add = p->add, j.live = p->live, j.b = p->b, j.slope = p->slope, j.before = p->before, j.act = p->act;
+    j.on = p->on, j.sums = p->sums, j.next_sums = p->next_sums;
+    j.wide = p->N % 4 == 0 && wide(p->on.kept, p->N, 0) && wide(p->C, p->ldc, p->next_C) && wide(p->b, 0, 0) &&
+             wide(p->slope, p->N, 0) && wide(p->before, p->N, 0);
     for (int i = 1; p->sum && i < p->sum->n_x; i++) {
         const struct mf_tensor *t = &p->sum->x[i], *y = &p->sum->y;
         j.r[j.n_r++] = {t->data, mf_spread_of(t, y), mf_same_rows(t, y)};
         j.wide = j.wide && wide(t->data, p->N, 0);
     }
+    for (int i = 0; i < p->on.n; i++)
+        j.wide = j.wide && wide(p->on.to[i].grad, p->N, 0);
     return precision == MF_FP32   ? form_of<MF_FP32>(p, &j, tile, stream)
            : precision == MF_TF32 ? form_of<MF_TF32>(p, &j, tile, stream)
                                   : form_of<MF_BF16>(p, &j, tile, stream);

@@ -6,6 +6,19 @@
 
 #include "cuda/kernel.h"
 
+/* What becomes of C where it is the gradient of a result whose operation takes numbers one by one: C times the
+ * derivative of its activation. */
+enum { MF_ONWARD = 3 };
+struct mf_onward {
+    int n; /* 0: C is stored as it is, else in these alone */
+    enum mf_act act;
+    const float *kept; /* what the derivative is computed from (M, N) */
+    struct {
+        float *grad; /* (M, N) */
+        bool add;
+    } to[MF_ONWARD]; /* in this order, of which two may be the same */
+};
+
 /* C (M, N) = or += A B, for each of `batch` products. */
 struct mf_product {
     int M, N, K;
@@ -26,7 +39,13 @@ struct mf_product {
     const float *b;            /* (N), or NULL */
     const struct mf_call *sum; /* its operands 1.. are residuals, spread over its y, whose rows are the M; or NULL */
     enum mf_act act;
-    float *slope; /* (M, N), or NULL */
+    float *slope;  /* (M, N), or NULL */
+    float *before; /* (M, N), C before the activation; or NULL */
+    /* The epilogue of a product of backward whose A is not transposed. */
+    struct mf_onward on;
+    /* Where A is transposed: the sum of its columns over k, from 0 upwards, is added to (M) numbers; or NULL. */
+    float *sums;
+    size_t next_sums;
 };
 
 cudaError_t mf_product(const struct mf_product *p, enum mf_precision precision, cudaStream_t stream);

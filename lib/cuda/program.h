@@ -39,6 +39,12 @@ struct mf_run_of {
     int calls;
 };
 
+/* Calls that run backward, in that order. */
+struct mf_back_run {
+    const struct mf_fusion *by; /* NULL: one call, by its kernel */
+    std::vector<int> call;
+};
+
 /* A program on one GPU. */
 struct mf_gpu_part {
     int gpu, lane, lanes; /* it computes lanes [lane, lane + lanes) of all */
@@ -55,6 +61,7 @@ struct mf_gpu_part {
     std::vector<mf_tensor> operands;
     std::vector<mf_kernel_call> call; /* n and work are set when it is enqueued */
     std::vector<mf_run_of> run;       /* by its first call */
+    std::vector<mf_back_run> back, back_shared;
     std::vector<mf_recorded> recorded;
     cudaEvent_t done, met; /* its own lanes are there; it has all lanes */
 };

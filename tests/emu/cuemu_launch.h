@@ -110,6 +110,12 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *c, void (*f)(P...), A &
     CUEMU_ENTER;
     cuemu::shape how = cuemu::check_launch(c, reinterpret_cast<const void *>(f));
     cuemu::packed<P...> k = {f, std::tuple<P...>(std::forward<A>(args)...)};
+    if (cuemu::set.trace) {
+        fprintf(cuemu::set.trace, "%u %u %u  %u %u %u  %d %zu  %s\n", how.grid.x, how.grid.y, how.grid.z, how.block.x,
+                how.block.y, how.block.z, how.cluster, how.smem,
+                cuemu::name_of(reinterpret_cast<const void *>(f)).c_str());
+        fflush(cuemu::set.trace);
+    }
     if (cuemu::set.guard)
         std::apply(
             [&](const auto &...x) {

@@ -44,6 +44,7 @@ struct settings {
     bool guard = false;          /* CUEMU_GUARD */
     bool leaks = false;          /* CUEMU_LEAKS */
     size_t memory = 16ull << 30; /* CUEMU_MEMORY: bytes of a device */
+    FILE *trace = nullptr; /* CUEMU_TRACE: a file that gets a line for each launch, those of recordings included */
 };
 
 inline settings read_settings()
@@ -60,6 +61,8 @@ inline settings read_settings()
     s.guard = number("CUEMU_GUARD", s.guard) != 0;
     s.leaks = number("CUEMU_LEAKS", s.leaks) != 0;
     s.memory = (size_t)number("CUEMU_MEMORY", (long long)s.memory);
+    if (const char *trace = getenv("CUEMU_TRACE"))
+        s.trace = fopen(trace, "a");
     return s;
 }
 inline const settings set = read_settings();

@@ -1,5 +1,7 @@
-/* Runs of calls in one launch: all memory has the bits that the calls leave one by one, and calls whose places are in
- * each other's way are not fused. */
+/* Runs of calls in one launch, or in fewer: all memory has the bits that the calls leave one by one, and calls whose
+ * places are in each other's way are not fused. */
+#include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -168,9 +170,186 @@ static void hazards()
     ok(on.good(1), "a device that does not fuse");
 }
 
+/* ---- backward through products ---- */
+
+enum { LINKS = 5, LANES = 2, WIDTH = 8 * LANES };
+
+/* v0 = x W + b, v1 = act(v0), v2 = act(v1 W + b), v3 = v2 W + b + v0, v4 = act(v3 W + b + s), s once a sample; in the
+ * order of backward v4 is call 0. Some rows of v4 have no gradient, and x has NaN there. */
+struct links {
+    enum mf_act act;
+    int cols;
+    bool frozen = false; /* the weight of v4 */
+    enum mf_precision precision = MF_FP32;
+
+    std::vector<float> start;
+    float *memory = NULL;
+    size_t taken = 0;
+    mf_tensor v[LINKS] = {}, in = {}, s = {};
+    mf_tensor operands[LINKS][2] = {};
+    mf_linear_how how[LINKS] = {};
+    const mf_kernel *kernel[LINKS];
+    mf_kernel_call k[LINKS] = {};
+
+    links(int cols, enum mf_act act) : act(act), cols(cols)
+    {
+    }
+    links(const links &) = delete;
+    ~links()
+    {
+        cudaFree(memory);
+    }
+
+    float *room(size_t floats)
+    {
+        float *p = memory + taken;
+        taken += (floats + 63) / 64 * 64;
+        return p;
+    }
+    mf_tensor place(int rows)
+    {
+        mf_tensor t = {};
+        t.rows = rows, t.cols = cols;
+        t.data = room((size_t)(WIDTH * rows * cols)), t.grad = room((size_t)(WIDTH * rows * cols));
+        return t;
+    }
+
+    void lay_out()
+    {
+        size_t stride = (size_t)(LINKS * (cols + 1) * cols + 63) / 64 * 64;
+        size_t floats = (size_t)(WIDTH * ROWS * cols + 64) * 24 + stride * (LANES + 2) + 4096;
+        start.resize(floats);
+        for (float &f : start)
+            f = drawn();
+        cudaMalloc(&memory, floats * sizeof(float));
+        in = place(ROWS), s = place(1);
+        for (mf_tensor &t : v)
+            t = place(ROWS);
+        float *weights = room(stride), *lane = room(stride * LANES), *work = room(1024);
+        for (int i = 0; i < LINKS; i++) {
+            mf_kernel_call &c = k[LINKS - 1 - i];
+            mf_tensor *x = operands[i];
+            bool sum = i == 1;
+            x[0] = i ? v[i - 1] : in, x[1] = i == 3 ? v[0] : s;
+            x[0].add = i == 1;
+            how[i].act = i % 2 == 0 && i ? act : sum ? act : MF_ACT_NONE;
+            c.call.how = sum ? (const void *)&how[i].act : &how[i];
+            c.call.x = x, c.call.n_x = i >= 3 ? 2 : 1, c.call.y = v[i],
+            c.call.aux = room((size_t)(WIDTH * ROWS * cols));
+            c.call.W = weights + i * (cols + 1) * cols, c.call.b = c.call.W + cols * cols, c.call.ldw = cols;
+            c.call.dW = frozen && i == 4 ? -1 : i * (cols + 1) * cols, c.call.db = i * (cols + 1) * cols + cols * cols;
+            c.call.work = work;
+            c.n = WIDTH, c.lanes = LANES, c.lane = lane, c.stride = stride, c.precision = precision;
+            for (int at = 0; mf_kernels[at]; at++)
+                if (mf_kernels[at]->name == std::string(sum ? "sum" : "linear"))
+                    kernel[LINKS - 1 - i] = mf_kernels[at];
+        }
+        auto at = [&](const float *p) { return &start[(size_t)(p - memory)]; };
+        memset(at(lane), 0, stride * LANES * sizeof(float));
+        for (int row = 0; row < WIDTH * ROWS; row++)
+            for (int j = 0; row % 5 == 2 && j < cols; j++)
+                at(v[4].grad)[row * cols + j] = 0.0f, at(in.data)[row * cols + j] = NAN,
+                                           at(v[2].data)[row * cols + j] = NAN;
+    }
+
+    const mf_fusion *by()
+    {
+        for (int f = 0; mf_fusions[f]; f++)
+            if (mf_fusions[f]->takes_back && mf_fusions[f]->takes_back(kernel, k, LINKS, WIDTH) > 1)
+                return mf_fusions[f];
+        return NULL;
+    }
+    int takes()
+    {
+        return by() ? by()->takes_back(kernel, k, LINKS, WIDTH) : 1;
+    }
+
+    std::vector<float> left_by(int fused)
+    {
+        std::vector<float> left(start.size());
+        cudaMemcpy(memory, start.data(), start.size() * sizeof(float), cudaMemcpyDefault);
+        cudaError_t rc = fused > 1 ? by()->backward(kernel, k, fused) : cudaSuccess;
+        for (int i = fused > 1 ? fused : 0; i < LINKS && rc == cudaSuccess; i++)
+            rc = kernel[i]->backward(&k[i]);
+        if (rc != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+            ok(0, "backward runs");
+        cudaMemcpy(left.data(), memory, left.size() * sizeof(float), cudaMemcpyDefault);
+        /* What nobody reads: the gradient before the sum, and scratch. */
+        memset(&left[(size_t)(v[1].grad - memory)], 0, (size_t)(WIDTH * ROWS * cols) * sizeof(float));
+        memset(&left[(size_t)(k[0].call.work - memory)], 0, 1024 * sizeof(float));
+        return left;
+    }
+
+    /* v0 and v1 in `launches`, forward. */
+    bool good_forward(int launches)
+    {
+        const mf_kernel *order[] = {kernel[4], kernel[3]};
+        mf_kernel_call calls[] = {k[4], k[3]};
+        std::vector<float> left[2];
+        int took = by()->takes(order, calls, 2, WIDTH);
+        for (int fused = 0; fused < 2; fused++) {
+            cudaMemcpy(memory, start.data(), start.size() * sizeof(float), cudaMemcpyDefault);
+            cudaError_t rc = fused && took ? by()->forward(order, calls, 2) : order[0]->forward(&calls[0]);
+            if (!(fused && took))
+                rc = rc == cudaSuccess ? order[1]->forward(&calls[1]) : rc;
+            left[fused].resize(start.size());
+            if (rc != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+                ok(0, "forward runs");
+            cudaMemcpy(left[fused].data(), memory, start.size() * sizeof(float), cudaMemcpyDefault);
+        }
+        return took == (launches == 1 ? 2 : 0) && !memcmp(left[0].data(), left[1].data(), start.size() * sizeof(float));
+    }
+
+    bool good(int taken)
+    {
+        std::vector<float> apart = left_by(0), together = left_by(taken);
+        return takes() == taken && !memcmp(apart.data(), together.data(), apart.size() * sizeof(float)) &&
+               memcmp(apart.data(), start.data(), apart.size() * sizeof(float));
+    }
+};
+
+static void chains()
+{
+    for (enum mf_precision precision : {MF_FP32, MF_TF32, MF_BF16}) {
+        bool same = true;
+        for (int cols : {1, 20, 37, 68})
+            for (int act = MF_ACT_NONE; act <= MF_ACT_GELU_ERF; act++) {
+                links l(cols, (enum mf_act)act);
+                l.precision = precision;
+                l.lay_out();
+                same = same && l.good(LINKS) && l.good_forward(1);
+            }
+        ok(same, "backward through four products and a sum, forward a product and its activation, precision %d",
+           precision);
+    }
+    links frozen(20, MF_ACT_MISH), added(20, MF_ACT_RELU), residual(20, MF_ACT_MISH), other(20, MF_ACT_RELU),
+        operand(20, MF_ACT_RELU), onto(20, MF_ACT_RELU);
+    frozen.frozen = true;
+    frozen.lay_out();
+    ok(frozen.good(LINKS), "the last weight is frozen");
+    added.lay_out();
+    added.operands[3][1].add = true;
+    ok(added.good(LINKS - 1), "a gradient that had another part before: its product alone");
+    residual.lay_out();
+    residual.operands[3][1].grad = residual.v[4].grad;
+    residual.operands[1][0].grad = residual.v[0].grad = residual.v[4].grad;
+    residual.k[4].call.y.grad = residual.v[4].grad;
+    ok(residual.good(1), "the gradient of a residual where a product still reads its own: not fused with that");
+    other.lay_out();
+    other.operands[4][0].grad = other.s.data;
+    ok(other.good(1), "a product of something else: not fused");
+    onto.lay_out();
+    onto.k[3].call.y.data = onto.in.data;
+    ok(onto.good_forward(2), "an activation on the operand of its product: not fused");
+    operand.lay_out();
+    operand.operands[3][1].shared = true;
+    ok(operand.takes() < LINKS, "a residual that is spread has its own launch");
+}
+
 int main()
 {
     shapes();
     hazards();
+    chains();
     return done();
 }

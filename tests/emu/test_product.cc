@@ -247,7 +247,7 @@ static void epilogue(enum mf_precision precision)
             t.draw();
             std::vector<float> sums = t.run(precision, -1);
             std::vector<float> b = drawn((size_t)N), r1 = drawn((size_t)(SPREAD * N)), r2 = drawn(sums.size()), y,
-                               slope;
+                               slope, before;
             if (act % 2)
                 r1 = drawn((size_t)(SAMPLES * SPREAD * N));
             for (int i = 0; i < t.M; i++)
@@ -255,25 +255,90 @@ static void epilogue(enum mf_precision precision)
                     int from = (act % 2 ? i / ROWS * SPREAD : 0) + i % ROWS / (ROWS / SPREAD);
                     float d, x = sums[(size_t)(i * N + j)] + b[(size_t)j] + r1[(size_t)(from * N + j)] +
                                  r2[(size_t)(i * N + j)];
+                    before.push_back(x);
                     y.push_back(mf_act_of((enum mf_act)act, x, &d));
                     slope.push_back(d);
                 }
-            on_device<float> on_b(b), on_r1(r1), on_r2(r2), on_slope(std::vector<float>(slope.size()));
+            on_device<float> on_b(b), on_r1(r1), on_r2(r2), on_slope(std::vector<float>(slope.size())),
+                on_before(slope);
             struct mf_tensor x[3] = {};
             x[1].data = on_r1.p, x[1].rows = SPREAD, x[1].cols = N, x[1].shared = act % 2 == 0;
             x[2].data = on_r2.p, x[2].rows = ROWS, x[2].cols = N;
             struct mf_call call = {};
             call.y.rows = ROWS, call.y.cols = N, call.x = x, call.n_x = 3;
             t.epilogue.b = on_b.p, t.epilogue.sum = &call, t.epilogue.act = (enum mf_act)act;
-            t.epilogue.slope = act ? on_slope.p : nullptr;
+            t.epilogue.slope = act ? on_slope.p : nullptr, t.epilogue.before = act > 1 ? on_before.p : nullptr;
             for (int tile = 0; tile < MF_TILES; tile++) {
                 equal = equal && same(t.run(precision, tile), y);
                 std::vector<float> got(slope.size());
                 cudaMemcpy(got.data(), on_slope.p, got.size() * sizeof(float), cudaMemcpyDefault);
                 equal = equal && (!act || same(got, slope));
+                cudaMemcpy(got.data(), on_before.p, got.size() * sizeof(float), cudaMemcpyDefault);
+                equal = equal && (act < 2 || same(got, before));
             }
         }
     ok(equal, "%s: bias, residuals, activations and their derivatives as foreseen", names[precision]);
+}
+
+/* Sums of columns beside a product, without those that are left out; in their order, so that all bits can be foreseen.
+ */
+static void sums(enum mf_precision precision)
+{
+    bool equal = true;
+    for (int wide = 0; wide < 2; wide++)
+        for (int tile = -1; tile < MF_TILES; tile++) {
+            struct trial t = {};
+            t.M = wide ? 260 : 19, t.N = wide ? 136 : 35, t.K = 70, t.batch = 3, t.A_transposed = true;
+            t.draw();
+            std::vector<float> with = drawn((size_t)(3 * (t.M + 5))), want = with, C = t.run(precision, tile);
+            for (int of = 0; of < 3; of++)
+                for (int m = 0; m < t.M; m++) {
+                    float sum = 0.0f;
+                    for (int k = 0; k < t.K; k++)
+                        sum += k % 7 == of ? 0.0f : t.a(of, m, k);
+                    want[(size_t)(of * (t.M + 5) + m)] += sum;
+                }
+            on_device<float> to(with);
+            t.epilogue.sums = to.p, t.epilogue.next_sums = (size_t)t.M + 5;
+            equal = equal && same(t.run(precision, tile), C);
+            cudaMemcpy(to.p, with.data(), with.size() * sizeof(float), cudaMemcpyDefault);
+            for (int at = 0; at < 3 * t.K; at++)
+                t.live.push_back(at % t.K % 7 != at / t.K);
+            t.run(precision, tile);
+            std::vector<float> got(with.size());
+            cudaMemcpy(got.data(), to.p, got.size() * sizeof(float), cudaMemcpyDefault);
+            equal = equal && same(got, want);
+        }
+    ok(equal, "%s: sums of columns as foreseen, and no bit of the product depends on them", names[precision]);
+}
+
+/* A product that goes onward. */
+static void onward(enum mf_precision precision)
+{
+    bool equal = true;
+    for (int act = MF_ACT_NONE; act <= MF_ACT_GELU_ERF; act++)
+        for (int form = 0; form < 8; form++) {
+            struct trial t = {};
+            t.M = 21, t.N = form & 1 ? 36 : 35, t.K = 20, t.add = form & 2, t.B_transposed = form & 4;
+            t.draw();
+            std::vector<float> C = t.run(precision, -1), kept = drawn(C.size()), added = drawn(C.size()), set(C.size()),
+                               sum;
+            for (size_t i = 0; i < C.size(); i++) {
+                set[i] = mf_act_back((enum mf_act)act, C[i], kept[i], kept[i]);
+                sum.push_back(set[i] + added[i]);
+            }
+            on_device<float> on_kept(kept), on_set(added), on_added(added);
+            t.epilogue.on = {2, (enum mf_act)act, on_kept.p, {{on_added.p, true}, {on_set.p, false}}};
+            for (int tile = 0; tile < MF_TILES; tile++) {
+                std::vector<float> got(C.size()), got_added(C.size());
+                cudaMemcpy(on_added.p, added.data(), C.size() * sizeof(float), cudaMemcpyDefault);
+                equal = equal && same(t.run(precision, tile), t.C);
+                cudaMemcpy(got.data(), on_set.p, C.size() * sizeof(float), cudaMemcpyDefault);
+                cudaMemcpy(got_added.data(), on_added.p, C.size() * sizeof(float), cudaMemcpyDefault);
+                equal = equal && same(got, set) && same(got_added, sum);
+            }
+        }
+    ok(equal, "%s: what goes onward as foreseen", names[precision]);
 }
 
 /* The digest that this program prints where threads and blocks run in another order. */
@@ -306,6 +371,8 @@ int main(int argc, char **argv)
         rows(p);
         live(p);
         epilogue(p);
+        sums(p);
+        onward(p);
     }
     if (prints) {
         printf("%llx\n", digest);

@@ -1,0 +1,26 @@
+/* linear.h - a product with a weight, in parts: its kernel runs one after the other, a fusion leaves some out.
+ */
+#ifndef MF_CUDA_LINEAR_H
+#define MF_CUDA_LINEAR_H
+
+#include "cuda/gemm.h"
+
+extern "C" {
+#include "op/how.h"
+}
+
+static inline const struct mf_linear_how *mf_linear_how_of(const struct mf_call *c)
+{
+    return (const struct mf_linear_how *)c->how;
+}
+
+/* sum: of the result alone, whose product has no activation; or NULL. */
+cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_call *sum);
+
+/* The gradient of y becomes that before the activation, and those of residuals with its rows are complete. live: which
+ * rows are not 0 is then in the call's scratch, where mf_linear_rest reads it for the gradient of W. */
+cudaError_t mf_linear_pass(const struct mf_kernel_call *k, bool live);
+/* The rest, after that; the gradient of x goes onward (NULL: it stays). */
+cudaError_t mf_linear_rest(const struct mf_kernel_call *k, const struct mf_onward *on);
+
+#endif

@@ -6,6 +6,7 @@
 enum {
     CALL_MACS = 1 << 18, /* of an operation that is worth dividing: some 3 us */
     LARGE = 1 << 16,     /* floats of a result that has several parts a worker, since cores differ in speed */
+    LONG = 1 << 24,      /* multiply-adds of another that has: some 300 us */
 };
 
 /* The call of rows [from, from + rows) of the tile, whose operands are x. */
@@ -56,19 +57,21 @@ static void forward_part(void *arg, int part, int parts, int w)
 }
 
 /* An operation without a product takes some 16 multiply-adds' time for each number that it reads or writes. */
-static bool is_long(const struct mf_cpu_call *c, int n)
+static double macs_of(const struct mf_cpu_call *c, int n)
 {
     double floats = (double)mf_tile_rows(&c->call.y, n) * c->call.y.cols;
     for (int k = 0; k < c->call.n_x && !c->pack; k++)
         floats += (double)mf_tile_rows(&c->call.x[k], n) * c->call.x[k].cols;
-    return floats * (c->pack ? c->pack->K : 16) >= CALL_MACS;
+    return floats * (c->pack ? c->pack->K : 16);
 }
 
 static void share(struct mf_program *p, int w, int i, const struct mf_cpu_call *c, int n)
 {
+    const double macs = macs_of(c, n);
+    const bool large = mf_tile_rows(&c->call.y, n) * c->call.y.cols >= LARGE || macs >= LONG;
     struct share s = {p, i, n, c};
-    if ((divides(c) || c->by_rows) && p->dev->fast && mf_crew_helps(&p->crew) && is_long(c, n))
-        mf_crew_share(&p->crew, w, mf_tile_rows(&c->call.y, n) * c->call.y.cols >= LARGE ? 4 : 1, forward_part, &s);
+    if ((divides(c) || c->by_rows) && p->dev->fast && mf_crew_helps(&p->crew) && macs >= CALL_MACS)
+        mf_crew_share(&p->crew, w, macs >= 256.0 * LONG ? 8 : large ? 4 : 1, forward_part, &s);
     else
         mf_cpu_forward(c, n);
 }

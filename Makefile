@@ -51,7 +51,7 @@ UNITS     = $(patsubst tests/unit/%.c,build/tests/unit/%,$(wildcard tests/unit/t
 EMUS      = $(patsubst tests/emu/%.cc,build/tests/emu/%,$(wildcard tests/emu/test_*.cc))
 ON_CUDA   = $(addprefix build/tests/unit/test_,op_rows ppo flow plan ditx ditx_rl clone op unet vit encoder op_torch optimizer fpo fusion ranks)
 # More processes than cores, which wait busily for each other.
-ALONE     = tests/cli/ranks.bats
+ALONE     = tests/cli/ranks.bats tests/cli/nccl.bats
 BENCHES   = $(patsubst tests/bench/%.c,build/tests/bench/%,$(filter-out $(if $(MPICC),,tests/bench/ranks.c),$(wildcard tests/bench/*.c)))
 NVCC     := $(if $(filter no,$(CUDA)),,$(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null))
 MPICC    := $(if $(filter no,$(MPI)),,$(shell command -v mpicc))
@@ -130,6 +130,11 @@ build/lib/mf_cuda.so: $(CUDA_OBJ:%=build/cuda/%)
 build/emu/mf_cuda.so: $(CUDA_OBJ:%=build/emu/%)
 	$(call say,LD,$@)$(CXX) $(SANITIZE:%=-fsanitize=%) -shared -o $@ $^
 
+# In the place of NCCL, on the emulator.
+build/emu/libnccl.so.2: tests/emu/nccl.cc build/flags
+	@mkdir -p $(@D)
+	$(call say,EMU,$<)$(BY_GXX) -shared -o $@ $<
+
 build/cuda/%.o: lib/cuda/%.cu build/flags
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)$(BY_NVCC) -c -o $@ $<
@@ -176,7 +181,7 @@ units: $(UNITS) $(EMUS)
 
 # What the tests run, without the installing: for those who build here every day.
 test: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/cli/leaks.supp:print_suppressions=0
-test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
+test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so build/emu/libnccl.so.2
 	prove -j2 -f -e '' $(UNITS) $(EMUS)
 	prove -j2 -e tests/emu/run $(ON_CUDA)
 	prove -j4 --timer -e 'bats --tap' $(filter-out $(ALONE),$(wildcard tests/cli/*.bats))
@@ -184,7 +189,7 @@ test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so
 
 check: setup
 	$(MAKE) lint
-	$(MAKE) $(JOBS) all units build/emu/mf_cuda.so
+	$(MAKE) $(JOBS) all units build/emu/mf_cuda.so build/emu/libnccl.so.2
 	$(MAKE) test
 
 # Against packages that Debian has not: tests/pypi/GROUP.txt goes to build/venv/GROUP, from PyPI.

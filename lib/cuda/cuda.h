@@ -29,6 +29,10 @@ struct mf_dev {
     bool fuses;  /* consecutive calls */
     std::string description;
     struct mf_nvml *nvml;                     /* or NULL */
+    struct mf_ranks *ranks;                   /* that it has joined; NULL: none */
+    const struct mf_ranks_verbs *verbs;       /* of ranks */
+    struct mf_nccl *nccl;                     /* carries what ranks exchange; NULL: the host does */
+    std::string exchange;                     /* how, in words */
     std::map<const float *, mf_copies> taken; /* by the address on the first GPU, the one that the engine knows */
     std::map<const float *, mf_copies> held;  /* by the address on the host */
 };
@@ -44,6 +48,10 @@ void mf_gpu_give(const struct mf_dev *d, int gpu, void *p);
 
 /* 0, or the code of *err: what the GPU was doing ("a transfer of weights"), and CUDA's own words. */
 int mf_cuda_check(const struct mf_dev *d, int gpu, cudaError_t rc, const char *what, struct mf_err *err);
+
+/* join.cu */
+int mf_cuda_join(struct mf_dev *d, struct mf_ranks *ranks, const struct mf_ranks_verbs *verbs, const char **how,
+                 struct mf_err *err);
 
 /* program.cu */
 int mf_cuda_compile(struct mf_program **p, struct mf_dev *d, const struct mf_listing *l, struct mf_err *err);

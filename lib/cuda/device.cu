@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cuda/nccl.h"
 #include "cuda/nvml.h"
 
 extern "C" {
@@ -109,6 +110,7 @@ static int start(struct mf_dev *d, struct mf_err *err)
 
 static void close_cuda(struct mf_dev *d)
 {
+    mf_nccl_close(d->nccl);
     for (int i = 0; i < d->n_gpus; i++)
         if (d->stream[i]) {
             cudaSetDevice(d->id[i]);
@@ -321,6 +323,7 @@ static const struct mf_device cuda = [] {
     t.own_memory = true;
     t.open = open_cuda;
     t.close = close_cuda;
+    t.join = mf_cuda_join;
     t.describe = describe;
     t.usage = usage;
     t.take = take;

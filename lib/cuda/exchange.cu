@@ -1,6 +1,7 @@
 /* exchange.cu - what GPUs compute for each other. Those of one process copy from each other; those of several processes
- * (ranks) do by way of the hosts' memory, in which a rank gathers what the others have.
+ * (ranks) send it by NCCL, or by way of the hosts' memory, in which a rank gathers what the others have.
  */
+#include "cuda/nccl.h"
 #include "cuda/program.h"
 
 #include <algorithm>
@@ -100,7 +101,7 @@ static int exchange_here(mf_program *p, size_t n, bool with_veto, struct mf_err 
 
 size_t mf_program_staged(const mf_program *p, size_t n)
 {
-    return p->ranks > 1 ? (mf_rows_before(p->rows, p->lanes) * p->lane + n) * sizeof(float) : 0;
+    return p->ranks > 1 && !p->dev->nccl ? (mf_rows_before(p->rows, p->lanes) * p->lane + n) * sizeof(float) : 0;
 }
 
 /* Rows one after the other, then the values of the veto. */
@@ -162,21 +163,55 @@ static int gather_rows(const mf_program *p, struct mf_err *err)
     return p->l->verbs->gather(p->l->ranks, p->staged, p->lane * sizeof(float), row.data(), err);
 }
 
-static int exchange_with_ranks(mf_program *p, size_t n, bool with_veto, struct mf_err *err)
+static int exchange_by_host(mf_program *p, size_t n, bool with_veto, struct mf_err *err)
 {
-    int rc = carry_all(p, n, with_veto, true, err);
-    if (rc || (rc = mf_program_wait(p, err)) || (rc = p->l->verbs->meet(p->l->ranks, err)) ||
-        (rc = gather_rows(p, err)))
-        return rc;
-    if (with_veto && (rc = gather_samples(p, n, staged_row(p, p->lanes), sizeof(float), err)))
+    int rc = gather_rows(p, err);
+    if (rc || (with_veto && (rc = gather_samples(p, n, staged_row(p, p->lanes), sizeof(float), err))))
         return rc;
     rc = carry_all(p, n, with_veto, false, err);
     return rc ? rc : join_streams(p, err); /* the next run writes to p->staged */
 }
 
-int mf_program_exchange(mf_program *p, size_t n, bool with_veto, struct mf_err *err)
+/* To one GPU of this process: a row or a span is in its place there, or comes from the GPU that has it. */
+static void broadcast_all(const mf_program *p, const mf_gpu_part *q, size_t n, bool with_veto)
 {
-    return p->ranks > 1 ? exchange_with_ranks(p, n, with_veto, err) : exchange_here(p, n, with_veto, err);
+    for (int from = 0; from < p->parts; from++) {
+        int lane = mf_program_first_lane(p, from), end = mf_program_first_lane(p, from + 1);
+        for (int l = lane; l < end; l++)
+            if (p->rows >> l & 1)
+                mf_nccl_broadcast(p->dev->nccl, q->gpu, from, q->lane_room + l * p->lane, p->lane, q->stream);
+        for (size_t first = 0; with_veto && first < n; first += mf_program_wave(p)) {
+            struct sample_span s = samples_of(p, n, first, lane, end);
+            mf_nccl_broadcast(p->dev->nccl, q->gpu, from, q->veto + s.first, s.end - s.first, q->stream);
+        }
+    }
+}
+
+static int exchange_by_nccl(mf_program *p, size_t n, bool with_veto, struct mf_err *err)
+{
+    mf_nccl_begin(p->dev->nccl);
+    for (int g = 0; g < p->dev->n_gpus; g++)
+        broadcast_all(p, &p->part[g], n, with_veto);
+    return mf_nccl_end(p->dev->nccl, err);
+}
+
+/* Ranks meet before they exchange: so that one of them is late, or has failed with rc, shows here. */
+static int meet(mf_program *p, size_t n, bool with_veto, int rc, struct mf_err *err)
+{
+    if (rc == 0 && !p->dev->nccl && (rc = carry_all(p, n, with_veto, true, err)) == 0)
+        rc = mf_program_wait(p, err);
+    return p->l->verbs->meet(p->l->ranks, rc, err);
+}
+
+int mf_program_exchange(mf_program *p, size_t n, bool with_veto, int rc, struct mf_err *err)
+{
+    if (p->ranks > 1)
+        rc = meet(p, n, with_veto, rc, err);
+    if (rc)
+        return rc;
+    return p->ranks == 1  ? exchange_here(p, n, with_veto, err)
+           : p->dev->nccl ? exchange_by_nccl(p, n, with_veto, err)
+                          : exchange_by_host(p, n, with_veto, err);
 }
 
 /* ---- what was fetched ---- */

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "cuda/nccl.h"
+
 static const size_t WAVE = (size_t)1 << 30; /* floats of a wave's arena, at most: 4 GiB */
 
 static const size_t SAMPLES = 1 << 16; /* of a wave, at most */
@@ -124,6 +126,12 @@ void mf_program_forget_graphs(mf_gpu_part *q)
     q->recorded.clear();
 }
 
+void mf_program_fail(mf_program *p)
+{
+    if (p->ranks > 1 && p->dev->nccl)
+        mf_nccl_abort(p->dev->nccl);
+}
+
 int mf_program_wait(mf_program *p, struct mf_err *err)
 {
     int rc = 0;
@@ -219,9 +227,9 @@ static int take_part(mf_program *p, int g, struct mf_err *err)
         (rc = mf_cuda_check(p->dev, g, cudaEventCreateWithFlags(&q->met, cudaEventDisableTiming), "an event", err)))
         return rc;
     for (int i = 0; i < MF_AHEAD; i++)
-        if ((rc = mf_cuda_check(p->dev, g, cudaEventCreateWithFlags(&p->running[i].copied[g], cudaEventDisableTiming),
-                                "an event", err)))
-            return rc;
+        for (cudaEvent_t *e : {&p->running[i].own[g], &p->running[i].copied[g]})
+            if ((rc = mf_cuda_check(p->dev, g, cudaEventCreateWithFlags(e, cudaEventDisableTiming), "an event", err)))
+                return rc;
     if (!l->backward)
         return 0;
     if (!(q->lane_room = (float *)mf_gpu_take(p->dev, g, p->lanes * p->lane * sizeof(float), "gradient lanes", err)) ||
@@ -301,12 +309,15 @@ static void forget_part(mf_program *p, mf_gpu_part *q)
     if (q->met)
         cudaEventDestroy(q->met);
     for (mf_running &r : p->running)
-        if (r.copied[q->gpu])
-            cudaEventDestroy(r.copied[q->gpu]);
+        for (cudaEvent_t e : {r.own[q->gpu], r.copied[q->gpu]})
+            if (e)
+                cudaEventDestroy(e);
 }
 
 void mf_cuda_forget(struct mf_program *p)
 {
+    if (p->started != p->finished)
+        mf_program_fail(p);
     for (int g = 0; g < p->dev->n_gpus; g++)
         forget_part(p, &p->part[g]);
     cudaFreeHost(p->staged);

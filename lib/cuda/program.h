@@ -75,7 +75,7 @@ struct mf_running {
     size_t verdict_at;              /* bytes into out */
     char *in, *out[MF_GPUS];        /* page-locked */
     size_t in_bytes, out_bytes[MF_GPUS];
-    cudaEvent_t copied[MF_GPUS];
+    cudaEvent_t own[MF_GPUS], copied[MF_GPUS]; /* its own waves have run; all is there */
 };
 
 struct mf_program {
@@ -117,6 +117,7 @@ int mf_program_room_for(const mf_program *p,
 int mf_program_grow(mf_program *p, int wanted, struct mf_err *err); /* memory for so many places of a lane */
 int mf_program_wait(mf_program *p, struct mf_err *err);             /* for all that was started */
 
+void mf_program_fail(mf_program *p); /* what other ranks will not end any more is ended here */
 void mf_program_forget_graphs(mf_gpu_part *q);
 
 /* fuse.cu: finds the runs of calls, which have their addresses, of waves of at most so many samples. */
@@ -125,9 +126,9 @@ void mf_program_fuse(mf_program *p, mf_gpu_part *q, int samples);
 /* enqueue.cu: a wave, the end of a run, or both; recorded, and replayed from then on. */
 int mf_program_enqueue(mf_program *p, mf_gpu_part *q, const mf_graph_key *key, struct mf_err *err);
 
-/* exchange.cu: each GPU gets the rows, and the values of the veto, that the others have computed in a run of n samples.
- * With other ranks it waits for the GPUs, and for the ranks. */
-int mf_program_exchange(mf_program *p, size_t n, bool with_veto, struct mf_err *err);
+/* exchange.cu: after a run's waves, which ended with rc, each GPU gets the rows, and the values of the veto, that the
+ * others have computed in a run of n samples. Other ranks are waited for, and where one has failed, all do. */
+int mf_program_exchange(mf_program *p, size_t n, bool with_veto, int rc, struct mf_err *err);
 size_t mf_program_staged(const mf_program *p, size_t n); /* bytes of p->staged */
 /* r->out[0] gets what the other GPUs have fetched. */
 int mf_program_join(const mf_program *p, const mf_running *r, struct mf_err *err);

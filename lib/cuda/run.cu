@@ -1,6 +1,7 @@
 /* run.cu - a run: the host's rows go to page-locked memory and from there to the GPUs, waves of samples are computed,
  * and what was fetched comes back. Nothing waits here but finish and, of several ranks, the exchange of gradients.
  */
+#include "cuda/nccl.h"
 #include "cuda/program.h"
 
 #include <cstdlib>
@@ -254,10 +255,30 @@ static int fetch_back(struct launching *x, mf_gpu_part *q, struct mf_err *err)
               : mf_cuda_check(x->p->dev, q->gpu, cudaEventRecord(x->r->copied[q->gpu], q->stream), "an event", err);
 }
 
+/* The waves of all GPUs. */
+static int begin(struct launching *x, struct mf_err *err)
+{
+    mf_program *p = x->p;
+    int rc = make_room(x, err), gpus = p->dev->n_gpus;
+    if (rc)
+        return rc;
+    fill_rows(x);
+    for (int g = 0; g < gpus; g++) {
+        fill_waves(x, g);
+        fill_step(x, g);
+    }
+    for (int g = 0; rc == 0 && g < gpus; g++) {
+        mf_gpu_part *q = &p->part[g];
+        cudaSetDevice(p->dev->id[g]);
+        if ((rc = send_rows(x, q, err)) == 0 && (rc = run_waves(x, q, err)) == 0)
+            rc = mf_cuda_check(p->dev, g, cudaEventRecord(x->r->own[g], q->stream), "an event", err);
+    }
+    return rc;
+}
+
 int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *err)
 {
     struct launching x = {};
-    int gpus = p->dev->n_gpus, rc;
     if (p->started - p->finished >= MF_AHEAD)
         abort();
     if (j->batch->n_fetches >= MF_FETCHES)
@@ -270,22 +291,11 @@ int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *e
     x.waves = (x.b->n + x.per_wave - 1) / x.per_wave;
     lay_out_in(&x);
     lay_out_out(&x);
-    if ((rc = make_room(&x, err)))
-        return rc;
-    fill_rows(&x);
-    for (int g = 0; g < gpus; g++) {
-        fill_waves(&x, g);
-        fill_step(&x, g);
-    }
-    for (int g = 0; rc == 0 && g < gpus; g++) {
-        cudaSetDevice(p->dev->id[g]);
-        if ((rc = send_rows(&x, &p->part[g], err)) == 0)
-            rc = run_waves(&x, &p->part[g], err);
-    }
     bool several = p->l->backward && p->parts > 1;
-    if (rc == 0 && several)
-        rc = mf_program_exchange(p, x.b->n, x.veto_bytes, err);
-    for (int g = 0; rc == 0 && g < gpus; g++) {
+    int rc = begin(&x, err);
+    if (several)
+        rc = mf_program_exchange(p, x.b->n, x.veto_bytes, rc, err);
+    for (int g = 0; rc == 0 && g < p->dev->n_gpus; g++) {
         cudaSetDevice(p->dev->id[g]);
         if (several)
             rc = run_end(&x, &p->part[g], err);
@@ -293,6 +303,7 @@ int mf_cuda_start(struct mf_program *p, const struct mf_job *j, struct mf_err *e
     }
     if (rc) { /* the next run fills the same buffers */
         struct mf_err second;
+        mf_program_fail(p);
         mf_program_wait(p, &second);
     }
     p->weights = rc || j->step ? UINT64_MAX : j->weights; /* a step changes them */
@@ -311,18 +322,37 @@ static void scatter(const mf_running *r, size_t i)
         memcpy(f->base + s * f->stride, from + s * r->floats[i], r->floats[i] * sizeof(float));
 }
 
-int mf_cuda_finish(struct mf_program *p, struct mf_err *err)
+static int wait_for(const mf_program *p, const cudaEvent_t *event, struct mf_err *err)
 {
-    mf_running *r = &p->running[p->finished++ % MF_AHEAD];
     int rc = 0;
     for (int g = 0; rc == 0 && g < p->dev->n_gpus; g++) {
         cudaSetDevice(p->dev->id[g]);
-        rc = mf_cuda_check(p->dev, g, cudaEventSynchronize(r->copied[g]), "a run", err);
+        rc = mf_cuda_check(p->dev, g, cudaEventSynchronize(event[g]), "a run", err);
     }
+    return rc;
+}
+
+/* With other ranks: once all GPUs have computed, what they exchange by NCCL has nothing else to wait for. A failure of
+ * one is that of all. */
+static int wait_together(const mf_program *p, const mf_running *r, struct mf_err *err)
+{
+    int (*const agree)(struct mf_ranks *, int, struct mf_err *) = p->l->verbs->agree;
+    if (!p->dev->nccl)
+        return agree(p->l->ranks, wait_for(p, r->copied, err), err);
+    int rc = agree(p->l->ranks, wait_for(p, r->own, err), err);
+    return rc ? rc : agree(p->l->ranks, mf_nccl_wait(p->dev->nccl, r->copied, err), err);
+}
+
+int mf_cuda_finish(struct mf_program *p, struct mf_err *err)
+{
+    mf_running *r = &p->running[p->finished++ % MF_AHEAD];
+    int rc = p->ranks > 1 ? wait_together(p, r, err) : wait_for(p, r->copied, err);
     rc = rc ? rc : mf_program_join(p, r, err);
     for (size_t i = 0; rc == 0 && i < r->fetch.size(); i++)
         scatter(r, i);
     if (rc == 0 && r->verdict)
         memcpy(r->verdict, r->out[0] + r->verdict_at, sizeof *r->verdict);
+    if (rc)
+        mf_program_fail(p);
     return rc;
 }

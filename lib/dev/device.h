@@ -108,8 +108,12 @@ struct mf_ranks; /* ranks/ranks.h */
 struct mf_ranks_verbs {
     int (*count)(const struct mf_ranks *r);
     int (*me)(const struct mf_ranks *r);
-    int (*meet)(struct mf_ranks *r, struct mf_err *err);
+    double (*patience)(const struct mf_ranks *r);
+    int (*broadcast)(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err);
+    int (*meet)(struct mf_ranks *r, int rc, struct mf_err *err);
+    int (*await)(struct mf_ranks *r, struct mf_err *err);
     int (*gather)(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
+    int (*agree)(struct mf_ranks *r, int rc, struct mf_err *err);
 };
 
 struct mf_listing {
@@ -232,6 +236,11 @@ struct mf_device {
     int (*open)(struct mf_dev **d, const char *which, struct mf_workers *workers, enum mf_precision precision,
                 struct mf_err *err);
     void (*close)(struct mf_dev *d); /* after its programs were forgotten and its memory was given back */
+    /* In all ranks together, before the first job of a listing with ranks: their devices are checked against each
+     * other. *how: the way of gradients from one to another ("by NCCL 2.28.9"), the device's. As verbs fail, and
+     * MF_EUSAGE where the devices do not go together. NULL: there is nothing to check. */
+    int (*join)(struct mf_dev *d, struct mf_ranks *ranks, const struct mf_ranks_verbs *verbs, const char **how,
+                struct mf_err *err);
     /* In a line, "NVIDIA H200, 139 GiB, driver 580.1"; the device's. */
     const char *(*describe)(const struct mf_dev *d);
     int (*usage)(const struct mf_dev *d, struct mf_device_usage *u); /* 0: it has none to report, and *u is untouched */

@@ -124,7 +124,7 @@ int mf_cloning_open(struct mf_cloning *c, const struct mf_policy_spec *spec, con
         return rc;
     mf_engine_log(c->engine);
     place(c, &c->arena);
-    if ((rc = mf_arena_alloc(&c->arena, "a minibatch", err)))
+    if ((rc = mf_engine_join(c->engine, err)) || (rc = mf_arena_alloc(&c->arena, "a minibatch", err)))
         return rc;
     place(c, &c->arena);
     return 0;

@@ -75,6 +75,17 @@ int mf_engine_open(struct mf_engine **out, const char *text, int threads, enum m
     return rc;
 }
 
+const struct mf_ranks_verbs mf_engine_verbs = {
+    .count = mf_ranks_count,
+    .me = mf_ranks_me,
+    .patience = mf_ranks_patience,
+    .broadcast = mf_ranks_broadcast,
+    .meet = mf_ranks_meet,
+    .await = mf_ranks_await,
+    .gather = mf_ranks_gather,
+    .agree = mf_ranks_agree,
+};
+
 int mf_engine_divide(struct mf_engine *e, int lanes, struct mf_ranks *ranks, struct mf_err *err)
 {
     if (ranks && !e->device->divides)
@@ -84,6 +95,17 @@ int mf_engine_divide(struct mf_engine *e, int lanes, struct mf_ranks *ranks, str
     e->ranks = ranks;
     e->lanes = lanes;
     return 0;
+}
+
+int mf_engine_join(struct mf_engine *e, struct mf_err *err)
+{
+    const char *how;
+    if (mf_ranks_count(e->ranks) == 1 || !e->device->join)
+        return 0;
+    int rc = e->device->join(e->dev, e->ranks, &mf_engine_verbs, &how, err);
+    if (rc == 0)
+        mf_log(MF_LOG_INFO, "ranks exchange gradients %s", how);
+    return rc;
 }
 
 struct mf_ranks *mf_engine_ranks(const struct mf_engine *e)

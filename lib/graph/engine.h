@@ -25,6 +25,8 @@ struct mf_engine {
     struct mf_mirror *mirrors;
 };
 
+extern const struct mf_ranks_verbs mf_engine_verbs; /* for plugins, which do not link them */
+
 /* The mirror of these floats, with one user more; it is made for the first. NULL: *err. */
 struct mf_mirror *mf_engine_mirror(struct mf_engine *e, float *host, size_t floats, struct mf_err *err);
 /* One user less; the last one frees it. NULL is fine. */

@@ -13,8 +13,6 @@ enum {
     BIG = 16 << 20, /* floats of trained parameters above which lanes are few */
 };
 
-static const struct mf_ranks_verbs verbs = {mf_ranks_count, mf_ranks_me, mf_ranks_meet, mf_ranks_gather};
-
 static void place_again(const struct mf_listing *l, int samples)
 {
     struct mf_plan *p = (struct mf_plan *)((uintptr_t)l - offsetof(struct mf_plan, l));
@@ -39,7 +37,7 @@ static void choose_sizes(struct mf_plan *p, const struct mf_plan_opts *opts)
     p->l.backward = opts->backward;
     p->l.ranks = p->e->ranks;
     p->l.segment = p->segment = mf_segments(p->params, mf_ranks_count(p->e->ranks));
-    p->l.verbs = &verbs;
+    p->l.verbs = &mf_engine_verbs;
     p->l.shared = mf_plan_place_shared(p);
     p->l.tile = mf_plan_place(p, p->l.samples);
 }

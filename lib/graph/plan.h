@@ -28,6 +28,9 @@ int mf_engine_on(struct mf_engine **e, const struct mf_device *device, const cha
  * (ranks/ranks.h), each of which runs the same plans on the same batches: with the bits of one process. NULL: alone.
  * MF_EUSAGE: the device does not divide its lanes. */
 int mf_engine_divide(struct mf_engine *e, int lanes, struct mf_ranks *ranks, struct mf_err *err);
+/* Then, in all ranks together and before the first run: checks their devices against each other, chooses the way by
+ * which they exchange gradients, and logs it. MF_EUSAGE: the devices do not go together. */
+int mf_engine_join(struct mf_engine *e, struct mf_err *err);
 struct mf_ranks *mf_engine_ranks(const struct mf_engine *e);
 void mf_engine_close(struct mf_engine *e); /* after its plans and optimisers; NULL is fine */
 /* Logs what the engine computes on, in one line, unless it is the host's processor. */

@@ -20,6 +20,10 @@ static const double LATE = 10;     /* s */
 static const double AWAKE = 1e-3;  /* s of waiting before a rank sleeps between two polls .. */
 static const double ASLEEP = 1e-3; /* .. for so long, at most */
 
+struct standing { /* of a rank, where all meet */
+    int32_t signal, code;
+};
+
 struct mf_ranks {
     int n, me;
     double patience;
@@ -29,8 +33,8 @@ struct mf_ranks {
     bool *ended;
     size_t begun, room; /* messages */
     int64_t minibatches;
-    int32_t *signals; /* by rank */
-    size_t *each;     /* 0, 1, .. n: one item of each rank */
+    struct standing *state; /* by rank */
+    size_t *each;           /* 0, 1, .. n: one item of each rank */
     char (*host)[HOST_MAX];
 };
 
@@ -47,6 +51,11 @@ int mf_ranks_me(const struct mf_ranks *r)
 const char *mf_ranks_host(const struct mf_ranks *r, int rank)
 {
     return r->host[rank];
+}
+
+double mf_ranks_patience(const struct mf_ranks *r)
+{
+    return r->patience;
 }
 
 size_t mf_ranks_first(const struct mf_ranks *r, int k, size_t n)
@@ -260,31 +269,71 @@ int mf_ranks_swap(struct mf_ranks *r, const void *gives, const size_t *to, void 
     return rc ? rc : wait_all(r, FOR_DATA, err);
 }
 
-int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err)
+/* In all, the error of the first rank that has one. */
+static int share_error(struct mf_ranks *r, struct mf_err *err)
 {
-    return mf_ranks_meet_with(r, NULL, 0, r ? r->each : NULL, err);
+    struct mf_err *all = mf_xcalloc((size_t)r->n, sizeof *all);
+    int first = -1;
+    if (r->state[r->me].code)
+        all[r->me] = *err;
+    int rc = gather(r, all, sizeof *all, r->each, FOR_OTHERS, err);
+    for (int k = 0; k < r->n; k++)
+        if (all[k].code && (first < 0 || (all[first].code == MF_EIO && all[k].code != MF_EIO)))
+            first = k;
+    if (rc == 0) {
+        *err = all[first];
+        rc = first ? mf_err_at(err, "rank %d on %s", first, r->host[first]) : err->code;
+    }
+    free(all);
+    return rc;
 }
 
-int mf_ranks_meet_with(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
+/* All are here, with a result each. */
+static int join(struct mf_ranks *r, int rc, void *array, size_t item, const size_t *first, struct mf_err *err)
+{
+    int failed = 0;
+    r->state[r->me] = (struct standing){mf_stop_caught(), rc};
+    struct mf_err late;
+    if ((rc = begin_gather(r, r->state, sizeof *r->state, r->each, &late)) ||
+        (rc = begin_gather(r, array, item, first, &late)) || (rc = wait_all(r, FOR_OTHERS, &late))) {
+        *err = r->state[r->me].code ? *err : late;
+        return err->code;
+    }
+    for (int k = 0; k < r->n; k++)
+        failed += r->state[k].code != 0;
+    return failed ? share_error(r, err) : 0;
+}
+
+static int meet(struct mf_ranks *r, int rc, void *array, size_t item, const size_t *first, struct mf_err *err)
 {
     int32_t most = 0;
-    if (!r)
-        return 0;
     r->minibatches++;
-    r->signals[r->me] = mf_stop_caught();
-    int rc = begin_gather(r, r->signals, sizeof *r->signals, r->each, err);
-    rc = rc ? rc : begin_gather(r, array, item, first, err);
-    rc = rc ? rc : wait_all(r, FOR_OTHERS, err);
+    rc = join(r, rc, array, item, first, err);
     for (int k = 0; rc == 0 && k < r->n; k++)
-        most = r->signals[k] > most ? r->signals[k] : most;
+        most = r->state[k].signal > most ? r->state[k].signal : most;
     if (rc == 0)
         mf_stop_show(most);
     return rc;
 }
 
+int mf_ranks_meet_with(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
+{
+    return r ? meet(r, 0, array, item, first, err) : 0;
+}
+
+int mf_ranks_meet(struct mf_ranks *r, int rc, struct mf_err *err)
+{
+    return r ? meet(r, rc, NULL, 0, r->each, err) : rc;
+}
+
 int mf_ranks_await(struct mf_ranks *r, struct mf_err *err)
 {
-    return r ? gather(r, r->signals, sizeof *r->signals, r->each, FOR_FILES, err) : 0;
+    return r ? gather(r, r->state, sizeof *r->state, r->each, FOR_FILES, err) : 0;
+}
+
+int mf_ranks_agree(struct mf_ranks *r, int rc, struct mf_err *err)
+{
+    return r ? join(r, rc, NULL, 0, r->each, err) : rc;
 }
 
 int mf_ranks_add(struct mf_ranks *r, int64_t *number, int n, struct mf_err *err)
@@ -300,21 +349,6 @@ int mf_ranks_add(struct mf_ranks *r, int64_t *number, int n, struct mf_err *err)
         for (int k = 0; k < r->n; k++)
             number[i] += all[k * n + i];
     }
-    free(all);
-    return rc;
-}
-
-int mf_ranks_agree(struct mf_ranks *r, int rc, struct mf_err *err)
-{
-    if (!r)
-        return rc;
-    struct mf_err *all = mf_xcalloc((size_t)r->n, sizeof *all);
-    if (rc)
-        all[r->me] = *err;
-    rc = gather(r, all, sizeof *all, r->each, FOR_OTHERS, err);
-    for (int k = 0; rc == 0 && k < r->n; k++)
-        if ((rc = all[k].code))
-            *err = all[k];
     free(all);
     return rc;
 }
@@ -342,7 +376,7 @@ int mf_ranks_on(struct mf_ranks **out, const struct mf_transport *t, void *self,
 {
     struct mf_ranks *r = mf_xcalloc(1, sizeof *r);
     *r = (struct mf_ranks){.n = n, .me = me, .patience = patience, .t = t, .self = self};
-    r->signals = mf_xcalloc((size_t)n, sizeof *r->signals);
+    r->state = mf_xcalloc((size_t)n, sizeof *r->state);
     r->each = mf_xcalloc((size_t)n + 1, sizeof *r->each);
     r->host = mf_xcalloc((size_t)n, sizeof *r->host);
     for (int k = 0; k <= n; k++)
@@ -362,7 +396,7 @@ static int leave(struct mf_ranks *r, struct mf_err *err)
     int32_t done = 1;
     int rc = r->me ? begin_send(r, 0, &done, sizeof done, err) : 0;
     for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
-        rc = begin_receive(r, k, &r->signals[k], sizeof done, err);
+        rc = begin_receive(r, k, &r->state[k].code, sizeof done, err);
     if (rc == 0)
         rc = wait_all(r, r->me ? FOR_RANK_0 : FOR_OTHERS, err);
     return rc ? rc : mf_ranks_broadcast(r, &done, sizeof done, err);
@@ -380,7 +414,7 @@ void mf_ranks_close(struct mf_ranks *r, int status)
     r->t->close(r->self, status);
     free(r->peer);
     free(r->ended);
-    free(r->signals);
+    free(r->state);
     free(r->each);
     free(r->host);
     free(r);

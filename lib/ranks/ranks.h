@@ -46,16 +46,17 @@ void mf_ranks_close(struct mf_ranks *r, int status);
 int mf_ranks_count(const struct mf_ranks *r);
 int mf_ranks_me(const struct mf_ranks *r);
 const char *mf_ranks_host(const struct mf_ranks *r, int rank);
+double mf_ranks_patience(const struct mf_ranks *r);
 
 /* Rank k's part of n items are those from mf_ranks_first(r, k, n) to before mf_ranks_first(r, k + 1, n). */
 size_t mf_ranks_first(const struct mf_ranks *r, int k, size_t n);
 
 /* Rank 0's bytes to all. The others wait without limit, since rank 0 waits for its input. */
 int mf_ranks_broadcast(struct mf_ranks *r, void *bytes, size_t n, struct mf_err *err);
-/* All are here, before the same minibatch. A signal that any has caught (base/stop.h) shows in all. A rank that waits
- * warns of the late one after 10 s, and fails after `patience`. */
-int mf_ranks_meet(struct mf_ranks *r, struct mf_err *err);
-/* The same, and an array is gathered on the way, which saves a wait. */
+/* All are here, before the same minibatch, and agree on what each has done of it, as below. A signal that any has
+ * caught (base/stop.h) shows in all. A rank that waits warns of the late one after 10 s, and fails after `patience`. */
+int mf_ranks_meet(struct mf_ranks *r, int rc, struct mf_err *err);
+/* The same of ranks without an error, and an array is gathered on the way, which saves a wait. */
 int mf_ranks_meet_with(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err);
 /* All are here, after work of their own such as reading files: they wait MF_RANKS_FILES times as long. */
 int mf_ranks_await(struct mf_ranks *r, struct mf_err *err);
@@ -83,8 +84,8 @@ struct mf_ranks_move {
 };
 int mf_ranks_move(struct mf_ranks *r, const struct mf_ranks_move *move, size_t n, size_t bytes, struct mf_err *err);
 int mf_ranks_add(struct mf_ranks *r, int64_t *number, int n, struct mf_err *err); /* n sums over all ranks */
-/* Of what each has done alone, with the result rc and *err: 0 in all or, in all, the error of the first that has one.
- */
+/* Of what each has done alone, with the result rc and *err: 0 in all or, in all, the error of the first that has one,
+ * with its name. MF_EIO, which may come from another's error, comes after all others. */
 int mf_ranks_agree(struct mf_ranks *r, int rc, struct mf_err *err);
 /* MF_EDEVICE in a rank whose bytes are not rank 0's; `what` names them in the error. */
 int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char *what, struct mf_err *err);

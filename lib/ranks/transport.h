@@ -1,5 +1,5 @@
 /* transport.h - what carries bytes between ranks: a table, in a plugin (base/plugin.h) for a transport that needs a
- * library. lib/mpi is one; NCCL would be another.
+ * library. lib/mpi is one.
  */
 #ifndef MF_RANKS_TRANSPORT_H
 #define MF_RANKS_TRANSPORT_H

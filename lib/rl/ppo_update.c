@@ -176,10 +176,13 @@ static int finish(struct update *u, struct mf_err *err)
     return rc;
 }
 
-/* What the update ends without: behind a veto, which holds for them, too, or after a failure. */
+/* What the update ends without: behind a veto, which holds for them, too, or after a failure. A rank that fails may be
+ * the only one: then the others wait for it elsewhere, until it says why. */
 static int drop(struct update *u, int rc, struct mf_err *err)
 {
     struct mf_err second;
+    if (rc && rc != MF_STOPPED && mf_engine_ranks(u->q->engine))
+        return rc;
     while (u->finished < u->started) {
         const struct under_way *j = &u->job[u->finished++ % MF_MINIBATCHES];
         int failed = mf_plan_finish(j->loss->plan, rc ? &second : err);

@@ -87,6 +87,8 @@ int mf_trainer_open(struct mf_trainer *t, const struct mf_policy_spec *spec, con
         (rc = mf_params_alloc(&t->policy.params, err)))
         return rc;
     mf_engine_log(t->engine);
+    if ((rc = mf_engine_join(t->engine, err)))
+        return rc;
     mf_policy_warn_frozen(&t->policy, opts->freeze_encoder, mf_log_warn);
     mf_policy_fresh(&t->policy, (uint64_t)opts->ppo.seed);
     if ((rc = t->algorithm->open(t, opts, err)))

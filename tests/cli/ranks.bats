@@ -86,7 +86,7 @@ starts() {
 }
 
 @test "ranks with an emulated GPU each, or two: the bytes of one process with one; another number resumes" {
-    export MF_CUDA="$ROOT/build/emu/mf_cuda.so" CUEMU_DEVICES=4
+    export MF_CUDA="$ROOT/build/emu/mf_cuda.so" CUEMU_DEVICES=4 MF_NCCL=no
     small+=(device=cuda training.num_steps_per_rollout=8 training.total_timesteps=300 training.batch_size=32 training.target_kl=.5)
     learn 0 alone && cp "$last" want && measured alone.mf >metrics && [[ -s metrics ]] || return 1
     for n in 1 2 3; do

@@ -16,6 +16,7 @@
  *   CUEMU_GUARD=0     1: code of the host that touches the memory of a device is an error, and so is a kernel that is
  *                     given an address of the host; what lies around allocations is checked after every kernel
  *   CUEMU_LEAKS=0     1: what was not freed at the end of the program is an error
+ *   CUEMU_BREAKS=0    n: the launch of a graph number n fails
  *
  * It says nothing of: the order in which writes of running threads become visible to others that no barrier separates
  * from them (a missing fence, a race between blocks); bank conflicts, coalescing, registers, speed; the rounding inside

@@ -45,6 +45,7 @@ struct settings {
     bool leaks = false;          /* CUEMU_LEAKS */
     size_t memory = 16ull << 30; /* CUEMU_MEMORY: bytes of a device */
     FILE *trace = nullptr; /* CUEMU_TRACE: a file that gets a line for each launch, those of recordings included */
+    int breaks = 0;        /* CUEMU_BREAKS */
 };
 
 inline settings read_settings()
@@ -60,6 +61,7 @@ inline settings read_settings()
     s.late = (int)number("CUEMU_LATE", s.late);
     s.guard = number("CUEMU_GUARD", s.guard) != 0;
     s.leaks = number("CUEMU_LEAKS", s.leaks) != 0;
+    s.breaks = (int)number("CUEMU_BREAKS", s.breaks);
     s.memory = (size_t)number("CUEMU_MEMORY", (long long)s.memory);
     if (const char *trace = getenv("CUEMU_TRACE"))
         s.trace = fopen(trace, "a");

@@ -137,7 +137,8 @@ inline cudaError_t cudaStreamQuery(cudaStream_t s)
     s = cuemu::stream_of(s);
     if (s->queue.empty())
         return cudaSuccess;
-    cuemu::execute_first(s);
+    if (cuemu::is_ready(s))
+        cuemu::execute_first(s);
     return cuemu::fail(cudaErrorNotReady);
 }
 inline cudaError_t cudaStreamDestroy(cudaStream_t s)
@@ -217,7 +218,8 @@ inline cudaError_t cudaEventQuery(cudaEvent_t e)
         cuemu::die("the host asks for an event that was recorded in a capture");
     if (is->done >= is->number)
         return cudaSuccess;
-    cuemu::execute_first(is->in);
+    if (cuemu::is_ready(is->in))
+        cuemu::execute_first(is->in);
     return cuemu::fail(cudaErrorNotReady);
 }
 inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
@@ -281,6 +283,9 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s)
     CUEMU_ENTER;
     cuemu::check_alive(cuemu::execs, x, "an instance of a graph");
     s = cuemu::stream_of(s);
+    static int launches;
+    if (cuemu::set.breaks && ++launches == cuemu::set.breaks)
+        return cuemu::fail(cudaErrorIllegalAddress);
     if (x->device != s->device)
         cuemu::die("a graph that was captured on device %d is launched on device %d", x->device, s->device);
     for (const cuemu::operation &o : x->all)

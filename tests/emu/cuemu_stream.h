@@ -23,7 +23,8 @@ struct operation {
     std::function<void()> run;
     const char *host; /* the pinned memory that it reads or writes: n bytes */
     size_t n;
-    uint64_t number; /* in the order of enqueueing, over all streams */
+    uint64_t number;             /* in the order of enqueueing, over all streams */
+    std::function<bool()> ready; /* what another process has to do first is done; empty: nothing */
 };
 struct capture;
 struct event;
@@ -108,7 +109,12 @@ inline void check_alive(const std::set<const void *> &all, const void *p, const 
 
 /* ---- execution ---- */
 
-inline void advance(CUstream_st *s, uint64_t number);
+inline void advance(CUstream_st *s, uint64_t number, bool waits = true);
+
+inline bool is_ready(const CUstream_st *s)
+{
+    return !s->queue.front().ready || s->queue.front().ready();
+}
 
 inline void execute_first(CUstream_st *s)
 {
@@ -124,11 +130,16 @@ inline void execute_first(CUstream_st *s)
     o.run();
 }
 
-/* Executes what a stream has up to this number. */
-inline void advance(CUstream_st *s, uint64_t number)
+/* Executes what a stream has up to this number; unless it waits, until one is not ready. */
+inline void advance(CUstream_st *s, uint64_t number, bool waits)
 {
     while (!s->queue.empty() && s->queue.front().number <= number)
-        execute_first(s);
+        if (is_ready(s))
+            execute_first(s);
+        else if (waits)
+            usleep(100);
+        else
+            return;
 }
 
 /* The host waits for it. */
@@ -149,17 +160,18 @@ inline void wait_for_device(int device)
 }
 
 /* Returns the operation's number; 0: it was recorded. */
-inline uint64_t enqueue(CUstream_st *s, std::function<void()> run, const char *host = nullptr, size_t n = 0)
+inline uint64_t enqueue(CUstream_st *s, std::function<void()> run, const char *host = nullptr, size_t n = 0,
+                        std::function<bool()> ready = nullptr)
 {
     if (s->captured) {
-        s->captured->graph->all.push_back({std::move(run), host, n, 0});
+        s->captured->graph->all.push_back({std::move(run), host, n, 0, nullptr});
         s->captured->last[s]++;
         return 0;
     }
     uint64_t number = ++numbers;
-    s->queue.push_back({std::move(run), host, n, number});
+    s->queue.push_back({std::move(run), host, n, number, std::move(ready)});
     if (!set.late)
-        advance(s, number);
+        advance(s, number, false);
     return number;
 }
 

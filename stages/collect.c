@@ -1,25 +1,18 @@
-/* mf-collect: run environments with the flow policy, or with a scripted expert, and write rollouts.
- *
- * It sends its head, then joins: it gets the newest policy, and the state of the previous collector of its name. From
- * then on iteration i requests version max(0, i - max_lag) over the policy edge. The reply also tells which version is
- * saved. Rounds from there on are kept, as the learner may be killed and restart there: to a new reader it sends its
- * head, joins again, and repeats the same requests from the version that it gets, with the rounds that it has made.
- */
+/* mf-collect: run environments with the flow policy, or with a scripted expert, and write rollouts. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "flow/checkpoint.h"
 #include "flow/frames.h"
 #include "flow/sampler.h"
-#include "stream/backlog.h"
 #include "env/words.h"
 #include "eval/policy_in.h"
 #include "rl/slices.h"
+#include "learn/source.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 #include "wire/edge.h"
@@ -29,11 +22,11 @@ enum { ACTOR_POLICY, ACTOR_EXPERT };
 
 struct collect {
     struct mf_env_opts env_opts;
-    const char *checkpoint, *address, *src, *device;
-    int64_t seed, max_steps, threads, num_envs, steps, total, slices, group, max_lag, episodes, shift, save_every;
+    const char *checkpoint, *address, *device;
+    int64_t seed, max_steps, threads, num_envs, steps, total, slices, group, episodes, shift, save_every;
     int who, reward_scale, precision, weights;
     bool freeze_encoder;
-    double timeout, gamma, expert_error;
+    double gamma, expert_error;
     struct mf_names obs_keys;
     struct mf_rundir_opts run;
 
@@ -46,13 +39,8 @@ struct collect {
     struct mf_engine *engine;
     struct mf_policy policy;
     struct mf_sampler *sampler;
-    struct mf_edge_client *edge;
     struct mf_actor actor;
-    int64_t iter;           /* the next one to send */
-    int64_t made;           /* and to make: `sent` has those from iter on */
-    bool begun, met;        /* the learner has replied; and since the reader is this one */
-    int64_t first, again;   /* iteration that it joined at, and since the reader is this one */
-    struct mf_backlog sent; /* the last rounds, if a new reader may need them */
+    struct mf_source source;
 };
 
 static const struct mf_bind binds[] = {
@@ -62,11 +50,11 @@ static const struct mf_bind binds[] = {
     {"collect.expert_error", offsetof(struct collect, expert_error)},
     {"collect.slices", offsetof(struct collect, slices)},
     {"collect.group", offsetof(struct collect, group)},
-    {"collect.max_lag", offsetof(struct collect, max_lag)},
+    {"collect.max_lag", offsetof(struct collect, source.max_lag)},
     {"collect.reward_scale", offsetof(struct collect, reward_scale)},
     {"collect.policy_address", offsetof(struct collect, address)},
-    {"collect.policy_timeout", offsetof(struct collect, timeout)},
-    {"collect.src", offsetof(struct collect, src)},
+    {"collect.policy_timeout", offsetof(struct collect, source.timeout)},
+    {"collect.src", offsetof(struct collect, source.src)},
     {"training.num_envs", offsetof(struct collect, num_envs)},
     {"training.num_steps_per_rollout", offsetof(struct collect, steps)},
     {"training.total_timesteps", offsetof(struct collect, total)},
@@ -111,7 +99,7 @@ static int open_env(struct mf_run *run, struct collect *c, struct mf_err *err)
 /* The seed of the run is the learner's; a named source draws different numbers from other sources. */
 static uint64_t seed_of(const struct collect *c)
 {
-    return (uint64_t)c->seed ^ (*c->src ? mf_text_hash(c->src) : 0);
+    return (uint64_t)c->seed ^ (*c->source.src ? mf_text_hash(c->source.src) : 0);
 }
 
 static struct mf_actor_opts actor_opts(const struct collect *c, const struct mf_layout *obs)
@@ -152,8 +140,9 @@ static int load(struct collect *c, enum mf_weights which, struct mf_err *err)
 static double rounds_kept(struct mf_run *run, const struct collect *c, const struct mf_policy_spec *s)
 {
     const double steps = (double)(c->num_envs * c->steps * s->n_action_steps);
-    return mf_port_is_socket(mf_run_out(run)) ? fmin((double)(c->save_every + c->max_lag), (double)c->total / steps + 1)
-                                              : 0;
+    return mf_port_is_socket(mf_run_out(run))
+               ? fmin((double)(c->save_every + c->source.max_lag), (double)c->total / steps + 1)
+               : 0;
 }
 
 /* The policy's spec: that of the checkpoint, if any, overridden by the given words. */
@@ -183,7 +172,7 @@ static int open_policy(struct mf_run *run, struct collect *c, struct mf_err *err
         (rc = mf_actor_memory(c->engine, &c->policy, &o, rounds_kept(run, c, &spec), MF_SLICE_BYTES, &m, err)) ||
         (rc = mf_memory_say(&m, NULL, err)) || (rc = load(c, which, err)))
         return rc;
-    c->iter = c->made = c->policy.iter;
+    c->source.iter = c->source.made = c->policy.iter;
     mf_checkpoint_close(c->start);
     c->start = NULL;
     return mf_sampler_new(&c->sampler, c->engine, &c->policy, false, err);
@@ -199,8 +188,8 @@ static int choose_address(struct collect *c, struct mf_err *err)
 
 static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
-    struct mf_frame *head = mf_frame_head(c->rundir.path, c->src, c->seed);
-    mf_frame_set_int(head, "max_lag", c->max_lag);
+    struct mf_frame *head = mf_frame_head(c->rundir.path, c->source.src, c->seed);
+    mf_frame_set_int(head, "max_lag", c->source.max_lag);
     mf_frame_set_int(head, "steps", c->actor.opts.T);
     mf_frame_set_int(head, "num_envs", c->actor.N);
     if (c->address)
@@ -209,9 +198,9 @@ static int emit_head(struct mf_run *run, struct collect *c, struct mf_err *err)
         mf_frame_set_str(head, "checkpoint", c->resumes ? c->checkpoint : c->from);
     else if (c->sampler && c->env->likes)
         mf_frame_set_str(head, "defaults", c->env->likes);
-    if (c->made > 0)
-        mf_frame_set_int(head, "iter", c->made); /* a resumed run: the learner resumes, too */
-    if (c->begun)
+    if (c->source.made > 0)
+        mf_frame_set_int(head, "iter", c->source.made); /* a resumed run: the learner resumes, too */
+    if (c->source.begun)
         mf_frame_set_int(head, "kept", c->policy.saved);
     mf_frame_set_str(head, "spec.env", c->env->name);
     mf_frame_set_str(head, "spec.robomimic_name", c->env->robomimic_name ? c->env->robomimic_name : c->env->name);
@@ -237,7 +226,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     bool expert = c->who == ACTOR_EXPERT;
     int rc;
     c->rundir.lock = -1;
-    c->src = c->src ? c->src : "";
+    c->source.src = c->source.src ? c->source.src : "";
     if ((rc = open_env(run, c, err)))
         return rc;
     if (expert && !c->env->expert)
@@ -246,8 +235,8 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
     if (!expert && !c->address &&
         (rc = mf_rundir_open(&c->rundir, &c->run, err))) /* otherwise the learner has the folder */
         return rc;
-    if (!expert && ((rc = open_policy(run, c, err)) || (rc = mf_run_join(run, c->rundir.path, c->iter > 0, err)) ||
-                    (rc = choose_address(c, err))))
+    if (!expert && ((rc = open_policy(run, c, err)) ||
+                    (rc = mf_run_join(run, c->rundir.path, c->source.iter > 0, err)) || (rc = choose_address(c, err))))
         return rc;
     if (expert && c->episodes < 1)
         c->episodes = c->num_envs;
@@ -256,7 +245,7 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
         return rc;
     const struct mf_actor_opts o = actor_opts(c, &obs);
     if ((rc = mf_actor_init(&c->actor, &o, expert ? NULL : &c->policy, c->sampler, err)) ||
-        (!expert && (rc = mf_edge_connect(&c->edge, c->address, mf_run_wire(run), err))))
+        (!expert && (rc = mf_edge_connect(&c->source.edge, c->address, mf_run_wire(run), err))))
         return rc;
     if (!expert)
         mf_port_resends(mf_run_out(run), 0);
@@ -264,114 +253,29 @@ static int open_collect(struct mf_run *run, void *self, struct mf_err *err)
         mf_log(MF_LOG_WARN,
                "the smallest rollout frame, one environment, takes %zu MiB: readers in Python need max_buffer_size=0",
                mf_columns_env_bytes(&c->actor.columns) >> 20);
+    c->source.actor = &c->actor;
+    c->source.policy = &c->policy;
     return emit_head(run, c, err);
 }
 
-/* ---- the policy's next version ---- */
+/* ---- iterations ---- */
 
 /* The learner has replied: the run is accepted. */
 static void begin_run(struct mf_run *run, struct collect *c)
 {
-    c->begun = true;
     if (*c->rundir.path)
         mf_rundir_accepted(&c->rundir);
     mf_run_accepted(run);
 }
 
-/* Continues where the learner does, as the previous collector of this name if there was one. */
-static int join(struct mf_run *run, struct collect *c, const struct mf_edge_policy *got, struct mf_err *err)
+static int fetch(struct mf_run *run, struct collect *c, int64_t version, struct mf_err *err)
 {
-    bool exact = true;
-    int rc = got->state ? mf_actor_load(&c->actor, got->state, got->state_size, &exact, err) : 0;
-    if (rc)
-        return rc;
-    if (!exact)
-        mf_log(MF_LOG_WARN, "this resume is not exact: the environments of %s cannot be saved and start new episodes",
-               c->env->name);
-    mf_backlog_release(&c->sent);
-    c->iter = c->made = c->first = got->version;
-    if (!c->begun)
+    const bool begun = c->source.begun;
+    int rc = mf_source_fetch(run, &c->source, version, err);
+    if (rc == MF_SOURCE_HEAD)
+        return (rc = emit_head(run, c, err)) ? rc : 1;
+    if (c->source.begun && !begun)
         begin_run(run, c);
-    return 0;
-}
-
-/* The new reader continues at a version; it gets the rounds from there on. */
-static int join_again(struct mf_run *run, struct collect *c, const struct mf_edge_policy *got, struct mf_err *err)
-{
-    int n;
-    if (got->version == c->made || mf_backlog_find(&c->sent, got->version, &n)) {
-        mf_log(MF_LOG_INFO, "a new reader connected: sending the %lld rounds that it lacks",
-               (long long)(c->made - got->version));
-        c->iter = got->version;
-        return 0;
-    }
-    if (got->version < c->made && !got->state)
-        return mf_err_set(err, MF_EIO,
-                          "the learner restarted at iteration %lld, where this source was not there yet: it joined at "
-                          "%lld; start it again",
-                          (long long)got->version, (long long)c->first);
-    mf_log(MF_LOG_INFO, "a new reader connected: collecting anew from iteration %lld on, whose rounds are not kept",
-           (long long)got->version);
-    return join(run, c, got, err);
-}
-
-/* The version for the next round; MF_EDGE_NEWEST: this reader's first reply will say. */
-static int64_t version_due(const struct collect *c)
-{
-    const int64_t first = c->iter < c->made ? c->again : c->first, due = c->iter - c->max_lag;
-    return !c->met ? MF_EDGE_NEWEST : due > first ? due : first;
-}
-
-/* The policy of this version. 1: call again, after a signal or for a new reader. */
-static int fetch_policy(struct mf_run *run, struct collect *c, int64_t version, struct mf_err *err)
-{
-    struct mf_edge_policy got;
-    const double since = mf_now();
-    int rc = mf_edge_want(c->edge, c->src, version, mf_run_out(run), c->timeout, &got, err);
-    mf_run_waited(run, mf_now() - since);
-    if (rc == 1) {
-        c->met = false;
-        rc = emit_head(run, c, err);
-        return rc ? rc : 1;
-    }
-    if (rc == MF_STOPPED && mf_stop_signal() == SIGINT)
-        return 1;
-    rc = rc ? rc : mf_policy_decode(&c->policy, got.parts, got.sizes, got.n, err);
-    if (rc == 0 && !c->met)
-        rc = c->begun ? join_again(run, c, &got, err) : join(run, c, &got, err);
-    if (rc)
-        return rc;
-    c->again = c->met ? c->again : got.version;
-    c->met = true;
-    mf_backlog_done(&c->sent, c->policy.saved);
-    return 0;
-}
-
-/* ---- iterations ---- */
-
-static int emit_rollout(struct mf_run *run, struct collect *c, struct mf_err *err)
-{
-    const struct mf_slices s = mf_slices_cut(&c->actor, c->slices, c->made++, c->src);
-    const bool keeps = c->edge && mf_port_is_socket(mf_run_out(run));
-    int rc = 0;
-    for (int k = 0; rc == 0 && k <= s.of; k++) { /* the round frame is the last one */
-        struct mf_frame *f;
-        rc = k < s.of ? mf_slices_frame(&s, k, &f, err) : mf_slices_round(&s, &f, err);
-        if (rc == 0 && keeps)
-            mf_backlog_keep(&c->sent, f);
-        rc = rc ? rc : mf_emit(run, f, err);
-        mf_frame_free(f);
-    }
-    c->iter = c->made;
-    return rc;
-}
-
-static int emit_again(struct mf_run *run, struct collect *c, struct mf_err *err)
-{
-    int n = 0, rc = 0;
-    struct mf_frame *const *f = mf_backlog_find(&c->sent, c->iter++, &n);
-    for (int i = 0; rc == 0 && i < n; i++)
-        rc = mf_emit(run, f[i], err);
     return rc;
 }
 
@@ -380,13 +284,13 @@ static int emit_again(struct mf_run *run, struct collect *c, struct mf_err *err)
 static int work_expert(struct mf_run *run, struct collect *c, struct mf_err *err)
 {
     struct mf_actor_opts o = c->actor.opts;
-    int64_t first = c->iter * EXPERT_GROUP, left = c->episodes - first;
+    int64_t first = c->source.iter * EXPERT_GROUP, left = c->episodes - first;
     int rc;
     o.vec.first_env = (int)first;
     o.vec.N = (int)(left < EXPERT_GROUP ? left : EXPERT_GROUP);
     mf_actor_release(&c->actor);
     if ((rc = mf_actor_init(&c->actor, &o, NULL, NULL, err)) || (rc = mf_actor_rollout(&c->actor, err)) ||
-        (rc = emit_rollout(run, c, err)))
+        (rc = mf_source_send(run, &c->source, c->slices, err)))
         return rc;
     mf_log_live("%lld of %lld episodes", (long long)(first + o.vec.N), (long long)c->episodes);
     return first + o.vec.N < c->episodes;
@@ -398,28 +302,29 @@ static int work(struct mf_run *run, void *self, struct mf_err *err)
     int rc;
     if (c->who == ACTOR_EXPERT)
         return work_expert(run, c, err);
-    const int64_t version = version_due(c);
-    if ((rc = fetch_policy(run, c, version, err)))
+    struct mf_source *q = &c->source;
+    const int64_t version = mf_source_due(q);
+    if ((rc = fetch(run, c, version, err)))
         return rc;
-    if (c->iter < c->made)
-        return (rc = emit_again(run, c, err)) ? rc : 1;
+    if (q->iter < q->made)
+        return (rc = mf_source_send_again(run, q, err)) ? rc : 1;
     const bool over = c->actor.global_step >= c->total || c->policy.global_step >= c->total;
-    if (over && c->iter == c->first && c->iter > 0)
+    if (over && q->iter == q->first && q->iter > 0)
         mf_log(MF_LOG_INFO, "the run has already reached training.total_timesteps=%lld: raise it to continue",
                (long long)c->total);
     if (over) /* the sent frames are still used */
-        return version < c->iter && c->met ? fetch_policy(run, c, c->iter, err) : 0;
+        return version < q->iter && q->met ? fetch(run, c, q->iter, err) : 0;
     if ((rc = mf_actor_rollout(&c->actor, err)))
         return rc; /* 1 again: an incomplete round is discarded */
-    return (rc = emit_rollout(run, c, err)) ? rc : 1;
+    return (rc = mf_source_send(run, q, c->slices, err)) ? rc : 1;
 }
 
 static int close_collect(struct mf_run *run, void *self, int rc, struct mf_err *err)
 {
     struct collect *c = self;
     (void)run, (void)rc, (void)err;
-    mf_edge_close(c->edge);
-    mf_backlog_release(&c->sent);
+    mf_edge_close(c->source.edge);
+    mf_source_release(&c->source);
     mf_actor_release(&c->actor);
     mf_env_close(c->env);
     mf_checkpoint_close(c->start);

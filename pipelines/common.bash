@@ -68,6 +68,23 @@ sockets() {
     if (($(printf %s "$1" | wc -c) <= 90)); then echo "$1"; else mktemp -d "${TMPDIR:-/tmp}/maniflow-XXXXXXXX"; fi
 }
 
+# once OPTION WORD..: a word that is there twice is an error; numbers are equal by value.
+once() {
+    local word option=$1
+    local -A seen
+    for word in "${@:2}"; do
+        [[ ! $word =~ ^0+[0-9] ]] || word=$((10#$word))
+        [ -z "${seen[$word]:-}" ] || { echo "$script: $option has $word twice: give it once" >&2 && exit 2; }
+        seen[$word]=1
+    done
+}
+# seeds_are "0 1 2": of an option --seeds.
+seeds_are() {
+    [[ $1 =~ ^[0-9]{1,18}( +[0-9]{1,18})*$ ]] || { echo "$script: --seeds '$1': give numbers, as in --seeds \"0 1 2\"" >&2 && exit 2; }
+    # shellcheck disable=SC2086 # words
+    once --seeds $1
+}
+
 # quoted PATH: for a shell, and no program takes it for a key. tool NAME: so that the user's shell finds it.
 quoted() { printf %q "$(file "$1")"; }
 tool() {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/plain.h"
@@ -236,11 +237,8 @@ static int open_compare(struct mf_run *run, void *self, struct mf_err *err)
                           "mf-compare outputs/compare/ppo outputs/compare/grpo");
     if (c->seeds.n == 0)
         return mf_err_set(err, MF_EUSAGE, "compare.seeds=[] is empty: nothing to compare");
-    for (int i = 0; i < c->seeds.n; i++)
-        for (int k = 0; k < i; k++)
-            if (c->seeds.v[i] == c->seeds.v[k])
-                return mf_err_set(err, MF_EUSAGE, "compare.seeds has %lld twice: a run counts once",
-                                  (long long)c->seeds.v[i]);
+    if (mf_file_once(n, words, err))
+        return err->code;
     const char **folder = mf_xcalloc((size_t)n + 1, sizeof *folder);
     memcpy(folder, words, (size_t)n * sizeof *folder);
     if (c->clone)

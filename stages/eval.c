@@ -308,6 +308,8 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
     if (e->seeds.n == 0 || e->steps.n == 0)
         return mf_err_set(err, MF_EUSAGE, "eval.%s=[] is empty: nothing to evaluate",
                           e->seeds.n ? "num_inference_steps" : "seed");
+    if ((rc = mf_runs_once(n, operands, err)))
+        return rc;
     if (e->trials > 1 << 20)
         return mf_err_set(err, MF_EUSAGE, "eval.num_episodes=%lld is more than %d", (long long)e->trials, 1 << 20);
     e->video = e->video < e->trials ? e->video : e->trials;

@@ -18,4 +18,7 @@ FILE *mf_file_read(const char *path, struct mf_err *err);
  * that is not trusted. */
 FILE *mf_file_read_in(const char *folder, const char *name, struct mf_err *err);
 
+/* MF_EUSAGE if two of the paths lead to one file or folder. Paths that lead nowhere are left to others. */
+int mf_file_once(int n, const char *const *path, struct mf_err *err);
+
 #endif

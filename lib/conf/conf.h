@@ -48,8 +48,8 @@ struct mf_key {
     const char *name; /* "training.learning_rate" */
     enum mf_type type;
     const char *def; /* as text; NULL: null */
-    /* "a|b" of a choice; "[0,1]", "(0,)" of a number; of a text "path" or "address", in
-     * which ~ is $HOME, or "name", which may be a part of a path and never is one; NULL: any. */
+    /* "a|b" of a choice; "[0,1]", "(0,)" of a number; "each once" behind it, or alone, of a list; of a text "path" or
+     * "address", in which ~ is $HOME, or "name", which may be a part of a path and never is one; NULL: any. */
     const char *words;
     const char *unit; /* "control steps"; NULL: none */
     const char *help; /* "longest episode; 0: the limit of the environment" */

@@ -24,7 +24,7 @@ const struct mf_key mf_keys[] = {
 
     {"log.progress", MF_BOOL, "false", NULL, NULL,
      "progress of mf-ppo, mf-sac and mf-bc on stderr: a table on a terminal, otherwise a line per iteration"},
-    {"log.formats", MF_NAMES, "[tensorboard, csv]", NULL, NULL,
+    {"log.formats", MF_NAMES, "[tensorboard, csv]", "each once", NULL,
      "formats that mf-log writes: a list of tensorboard, jsonl, csv, prometheus"},
     {"log.dir", MF_STR, NULL, "path", NULL,
      "folder for these files; null: logs/ of the run. If it holds the logs of another run, a new subfolder is used"},
@@ -170,10 +170,10 @@ const struct mf_key mf_keys[] = {
     {"clone.target_tau", MF_FLOAT, ".005", "(0,1]", NULL, "share of the critics in their averaged targets per step"},
 
     {"eval.num_episodes", MF_INT, "256", "[1,)", NULL, "trials per seed, each with its own initial state"},
-    {"eval.seed", MF_INTS, "[0]", "[0,)", NULL,
+    {"eval.seed", MF_INTS, "[0]", "[0,), each once", NULL,
      "seeds of initial states and initial noise; the results of all seeds form one row"},
     {"eval.num_envs", MF_INT, "64", "[1,1048576]", NULL, "number of parallel trials"},
-    {"eval.num_inference_steps", MF_INTS, "[0]", "[0,128]", NULL,
+    {"eval.num_inference_steps", MF_INTS, "[0]", "[0,128], each once", NULL,
      "denoising steps, one row of results for each; 0: as in the policy"},
     {"eval.video", MF_INT, "0", "[0,64]", NULL,
      "number of trials in the video of each row, from the first seed; 0: no video"},
@@ -182,7 +182,7 @@ const struct mf_key mf_keys[] = {
     {"eval.results", MF_STR, NULL, "path", NULL,
      "JSON Lines file of results; results that it already holds are not computed again"},
     {"eval.format", MF_CHOICE, "text", "text|markdown|csv|json", NULL, "format of the results table"},
-    {"eval.suites", MF_NAMES, "[]", NULL, NULL,
+    {"eval.suites", MF_NAMES, "[]", "each once", NULL,
      "suites of tasks of an environment with language, a row of results for each; []: that of env.suite"},
     {"eval.tasks", MF_BOOL, "false", NULL, NULL,
      "a row more for each task of an environment with language; eval.json has them in any case"},
@@ -208,7 +208,7 @@ const struct mf_key mf_keys[] = {
 
     {"plot.out", MF_STR, NULL, "path", NULL, "picture file, .png or .svg; null: text on stdout"},
     {"plot.x", MF_CHOICE, "step", "step|time|iter", NULL, "horizontal axis: control steps, time, or iterations"},
-    {"plot.series", MF_NAMES, "[]", NULL, NULL,
+    {"plot.series", MF_NAMES, "[]", "each once", NULL,
      "metrics to plot, such as [rollout/success_once,train/approx_kl]; []: success rate, else the first metric"},
 
     {"report.success", MF_FLOAT, ".9", "(0,1]", NULL,
@@ -216,7 +216,7 @@ const struct mf_key mf_keys[] = {
     {"report.window", MF_INT, "10", "[1,1000000]", "iterations",
      "consecutive iterations over which that success rate is an average; a shorter run: all of it"},
 
-    {"compare.seeds", MF_INTS, "[0]", "[0,)", NULL, "seeds that each method should have"},
+    {"compare.seeds", MF_INTS, "[0]", "[0,), each once", NULL, "seeds that each method should have"},
     {"compare.clone", MF_STR, NULL, "path", NULL,
      "folder of the initial policies' evaluations, by seed, shown as the last row; null: no such row"},
 

@@ -76,6 +76,19 @@ static int take_name(char to[64], const struct mf_item *s, struct mf_err *err)
     return 0;
 }
 
+/* Of the first value that is there twice. */
+static int check_once(const union mf_typed *v, const struct mf_key *key, struct mf_err *err)
+{
+    const bool ints = key->type == MF_INTS;
+    for (int i = 0; i < (ints ? v->ints.n : v->names.n); i++)
+        for (int k = 0; k < i; k++)
+            if (ints && v->ints.v[i] == v->ints.v[k])
+                return mf_err_set(err, MF_EUSAGE, "has %lld twice: give each value once", (long long)v->ints.v[i]);
+            else if (!ints && !strcmp(v->names.v[i], v->names.v[k]))
+                return mf_err_set(err, MF_EUSAGE, "has '%s' twice: give each name once", v->names.v[i]);
+    return 0;
+}
+
 static int take_list(union mf_typed *to, const struct mf_key *key, const struct mf_item *list, struct mf_err *err)
 {
     const bool ints = key->type == MF_INTS;
@@ -95,7 +108,7 @@ static int take_list(union mf_typed *to, const struct mf_key *key, const struct 
         to->names = (struct mf_names){.n = list->n};
     for (int i = 0; i < list->n && rc == 0; i++)
         rc = ints ? take_int(&to->ints.v[i], key, list->child[i], err) : take_name(to->names.v[i], list->child[i], err);
-    return rc;
+    return rc || !key->words || !strstr(key->words, "each once") ? rc : check_once(to, key, err);
 }
 
 int mf_typed_take(union mf_typed *to, const struct mf_key *key, const struct mf_item *s, struct mf_err *err)

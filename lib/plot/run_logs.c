@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "plot/in_force.h"
@@ -268,6 +269,17 @@ static void name_groups(struct mf_run_logs *t)
     }
 }
 
+/* A run counts once. */
+static int check_once(const struct mf_run_logs *t, struct mf_err *err)
+{
+    const char **path = mf_xcalloc((size_t)t->n + 1, sizeof *path);
+    for (int i = 0; i < t->n; i++)
+        path[i] = t->log[i].path;
+    int rc = mf_file_once(t->n, path, err);
+    free(path);
+    return rc;
+}
+
 int mf_run_logs_open(struct mf_run_logs *t, const char *const *word, int n, struct mf_err *err)
 {
     int rc = 0;
@@ -277,6 +289,7 @@ int mf_run_logs_open(struct mf_run_logs *t, const char *const *word, int n, stru
         while (first < t->n)
             t->log[first++].word = i;
     }
+    rc = rc ? rc : check_once(t, err);
     for (int i = 0; i < t->n && rc == 0; i++) {
         rc = read_metrics(&t->log[i], err);
         configure(&t->log[i], t->defaults);

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "run/safetensors.h"
 
@@ -274,4 +276,17 @@ void mf_runs_video(const char *checkpoint, const char *ending, char *path, size_
     const bool in_run = folder >= room_n && !strncmp(name - room_n, room, (size_t)room_n);
     snprintf(path, size, "%.*s%s%.*s%s", in_run ? folder - room_n : folder, checkpoint, in_run ? "videos/" : "", stem,
              name, ending);
+}
+
+int mf_runs_once(int n, const char *const *words, struct mf_err *err)
+{
+    char(*file)[MF_PATH_MAX] = mf_xcalloc((size_t)n + 1, sizeof *file);
+    const char **path = mf_xcalloc((size_t)n + 1, sizeof *path);
+    int rc = 0;
+    for (int i = 0; i < n && rc == 0; i++, path[i - 1] = file[i - 1])
+        rc = mf_runs_checkpoint(words[i], file[i], err);
+    rc = rc ? rc : mf_file_once(n, path, err);
+    free(path);
+    free(file);
+    return rc;
 }

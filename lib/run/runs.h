@@ -38,6 +38,8 @@ void mf_runs_resolve(const char *dir, char path[MF_PATH_MAX]);
 /* The checkpoint of a path: the file; of a run, a shelf or a folder of checkpoints the newest numbered one, else
  * clone.safetensors, else the only one. Errors as mf_runs_at's, and MF_EUSAGE where there is none or several remain. */
 int mf_runs_checkpoint(const char *path, char file[MF_PATH_MAX], struct mf_err *err);
+/* Errors as its, and MF_EUSAGE if two of the paths have one checkpoint. */
+int mf_runs_once(int n, const char *const *paths, struct mf_err *err);
 /* Every checkpoint's file of a run, a shelf or a folder of checkpoints: *.safetensors, no links. In no order. */
 int mf_runs_files(const char *path, void (*visit)(const char *file, void *arg), void *arg, struct mf_err *err);
 

@@ -148,7 +148,7 @@ PY
         refused "grpo, leave_one_out" env=point --methods nope && refused "pipelines/compare: --seeds 'x': give numbers" env=point --methods grpo --seeds x &&
         refused "pipelines/compare: --methods needs a value" env=point --methods && refused "unknown key 'training.gama'" env=point --methods grpo training.gama=1 &&
         refused "method short changes the conditions that all share: training.total_timesteps=7" --config-dir configs env=point --methods "grpo short" || return 1
-    run -2 mf-compare && [[ $output == *"give the folders of the methods"* ]] && run -2 mf-compare x compare.seeds=[] && [[ $output == *"compare.seeds=[] is empty"* ]] && mkdir none && run -2 mf-compare none && [[ $output == *"none has no run of a seed"* ]] && run -2 mf-compare none 'compare.seeds=[0,0]' && [[ $output == *"compare.seeds has 0 twice"* ]]
+    run -2 mf-compare && [[ $output == *"give the folders of the methods"* ]] && run -2 mf-compare x compare.seeds=[] && [[ $output == *"compare.seeds=[] is empty"* ]] && mkdir none && run -2 mf-compare none && [[ $output == *"none has no run of a seed"* ]] && run -2 mf-compare none 'compare.seeds=[0,0]' && [[ $output == *"compare.seeds=[..]: has 0 twice"* ]] && run -2 mf-compare none none && [[ $output == *"none is there twice"* ]]
 }
 
 @test "an evaluation of several policies or denoising steps does not count as one run's" {

@@ -25,7 +25,7 @@ setup() { RUN="$BATS_FILE_TMPDIR/run"; }
 @test "a metrics frame for each checkpoint, in the order given, and a row on stderr" {
     local file
     file=("$RUN"/checkpoints/*.safetensors)
-    mf-eval "${file[0]}" "${file[0]}" policy.weights=raw eval.num_episodes=8 2>"$T/said" >"$T/m.mf" &&
+    cp "${file[0]}" "$T/copy.safetensors" && mf-eval "${file[0]}" "$T/copy.safetensors" policy.weights=raw eval.num_episodes=8 2>"$T/said" >"$T/m.mf" &&
         mf-check <"$T/m.mf" &&
         [[ $(mf-view <"$T/m.mf" | jq -r .mf | xargs) == "head metrics metrics end" ]] &&
         mf-view <"$T/m.mf" | jq -es 'map(select(.mf == "metrics").values | .["eval/n"] == 8 and .["eval/success_once_high"] <= 1) | all' >/dev/null &&
@@ -46,7 +46,11 @@ setup() { RUN="$BATS_FILE_TMPDIR/run"; }
         run -1 mf-eval --out "$T/x" "$T/nowhere" && [[ $output == *"No such file"* ]] &&
         run -2 mf-eval --out "$T/x" "$T" && [[ $output == *"is not a run's folder"* ]] &&
         run -2 mf-eval --out "$T/x" "$RUN" env=lift && [[ $output == *"obs"* ]] &&
-        run -2 mf-eval --out "$T/x" "$RUN" policy.weights=ema && [[ $output == *"no EMA weights"* ]]
+        run -2 mf-eval --out "$T/x" "$RUN" policy.weights=ema && [[ $output == *"no EMA weights"* ]] &&
+        run -2 mf-eval --out "$T/x" "$RUN" "$RUN/." && [[ $output == *"are the same: give it once"* ]] &&
+        run -2 mf-eval --out "$T/x" "$RUN" eval.seed=[1,0,1] && [[ $output == *"eval.seed=[..]: has 1 twice"* ]] &&
+        run -2 mf-eval --out "$T/x" "$RUN" eval.num_inference_steps=[2,2] && [[ $output == *"has 2 twice"* ]] &&
+        run -2 mf-eval --out "$T/x" "$RUN" 'eval.suites=[a,b,a]' && [[ $output == *"has 'a' twice"* ]]
 }
 
 @test "a results file is complete or absent" {

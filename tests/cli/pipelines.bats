@@ -315,6 +315,13 @@ sweep --jobs 99999999999 env=point
 END
 }
 
+@test "a seed, an experiment or a method that is given twice ends a script before anything begins" {
+    twice() { run -2 "$ROOT/pipelines/$1" "${@:3}" env=point </dev/null && [[ $output == "pipelines/$1: $2 twice: give it once" && ! -e outputs ]]; }
+    twice sweep "--seeds has 0" --seeds "0 1 0" && twice sweep "--seeds has 1" --seeds "1 01" && twice sweep "--seeds has 3" run.seed=3,3 &&
+        twice sweep "--configs has a" --configs "a a" && twice compare "--methods has grpo" --methods "grpo rfc grpo" &&
+        twice compare "--seeds has 2" --methods grpo --seeds "2 2" || { echo "$output"; return 1; }
+}
+
 @test "train: a monitor dies, and the training continues; the script names it, and exits with the training's status" {
     cp -r "$ROOT/pipelines" . && mkdir bin && ln -s "$ROOT"/bin/* bin && rm bin/mf-film &&
         printf '#!/bin/sh\nkill -9 $$\n' >bin/mf-film && chmod +x bin/mf-film && pipelines/train "${tiny[@]}" training.total_timesteps=600 >out 2>err &&

@@ -126,6 +126,7 @@ gnuplot_that() { mkdir -p fake && printf '#!/bin/sh\n%s\n' "$1" >fake/gnuplot &&
     mkdir empty && run -2 mf-plot empty && [[ $output == *"empty has no run in it or below: no checkpoints/ and no logs/metrics.mf"* ]]
     run -2 mf-plot all plot.out=p.jpg && [[ $output == *"plot.out='p.jpg' must end in .png or .svg"* ]]
     run -2 mf-plot all 'plot.series=[nope]' && [[ $output == *"no run has 'nope'; available: rollout/success_once, train/approx_kl"* ]]
+    run -2 mf-plot all all && [[ $output == *" is there twice: give it once"* || $output == *"are the same: give it once"* ]] && run -2 mf-plot all 'plot.series=[train/approx_kl,train/approx_kl]' && [[ $output == *"has 'train/approx_kl' twice"* ]] || return 1
     mkdir -p young/logs && : >young/logs/metrics.mf && run -2 mf-plot young && [[ $output == *"young has no iteration to plot yet"* ]]
     mkdir p.png && run -2 mf-plot all plot.out=p.png && [[ $output == *"'p.png' is a folder"* ]]
     mkdir bin && ln -s "$(command -v mf-plot)" bin && PATH=$PWD/bin run -1 mf-plot all && [[ $output == *"cannot start gnuplot, which draws the pictures (is it installed?)"* ]]

@@ -4,15 +4,13 @@ named bin. The rollouts are of env=blocks and have the observation goal:
 
     mf-collect .. collect.actor=expert policy.obs_keys=[image,goal,tokens] | examples/locate.py | mf-record where.hdf5
 """
-import sys
-
-from stream import frames, send, sign
+from stream import fail, frames, send, sign
 
 for frame in frames():
     if frame["mf"] == "head":
         sign(frame, "1")
     elif frame["mf"] == "rollout":
         if "obs/goal" not in frame["arrays"]:
-            sys.exit("locate.py: the rollouts have no obs/goal: collect with env=blocks and policy.obs_keys=[image,goal,tokens]")
+            fail(3, "the rollouts have no obs/goal: collect with env=blocks and policy.obs_keys=[image,goal,tokens]")
         frame["arrays"]["actions"] = frame["arrays"]["obs/goal"][..., :3]
     send(frame)

@@ -34,11 +34,27 @@ def encode(a):
     return {b"nd": True, b"type": m[b"type"], b"kind": b"", b"shape": a.shape, b"data": m[b"data"]} if whole else m
 
 
+def objects(source):
+    """MessagePack's, with arrays in the place of their maps."""
+    # .raw: a buffered read would wait for more than the frame that is there. 0: no limit, or big frames are dropped.
+    unpacker = msgpack.Unpacker(source.raw, object_hook=decode, max_buffer_size=0, read_size=1 << 20)
+    while True:
+        try:
+            yield next(unpacker)
+        except StopIteration:
+            return
+        except (ValueError, KeyError, TypeError, msgpack.UnpackException) as e:
+            fail(3, f"<stdin> is not a stream of MessagePack frames: {e!r}")
+
+
 def frames(source=sys.stdin.buffer):
     """Every frame, the end too; exits with 3 where the stream does not begin with a head or just stops."""
     last = None
-    # .raw: a buffered read would wait for more than the frame that is there. 0: no limit, or big frames are dropped.
-    for frame in msgpack.Unpacker(source.raw, object_hook=decode, max_buffer_size=0, read_size=1 << 20):
+    for frame in objects(source):
+        if not isinstance(frame, dict) or not isinstance(frame.get("mf"), str):
+            fail(3, "a frame is a map with the key mf, which names its kind")
+        if frame["mf"] == "rollout" and not isinstance(frame.get("arrays"), dict):
+            fail(3, "a rollout has no arrays")
         if last is None and frame.get("mf") != "head":
             fail(3, f"a stream begins with a head, not with {frame.get('mf')}")
         if last == "end":

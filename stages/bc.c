@@ -255,8 +255,11 @@ static int open_folder(const struct mf_run *run, struct bc *b, struct mf_err *er
     if ((rc = mf_run_share(run, &b->resumes, sizeof b->resumes, err)) ||
         (rc = mf_run_share(run, b->path, sizeof b->path, err)))
         return rc;
-    if (!b->resumes)
+    if (!b->resumes) {
+        if (b->run.resume && mf_run_leads(run))
+            mf_rundir_say_anew(b->rundir.path);
         return 0;
+    }
     if ((rc = mf_cloning_load(&b->cloning, b->path, err)))
         return rc;
     b->saved = step_of(b);

@@ -118,7 +118,7 @@ static int check_numbers(const struct mf_demo_cache *c, const char *path, const 
     const size_t i = mf_unlearnable_at(x, n * count);
     if (i == n * count)
         return 0;
-    return mf_err_set(err, MF_EMATH, "'%s': /%s[%zu, %zu] is %g%s", c->path, path, first + i / count, i % count,
+    return mf_err_set(err, MF_EFORMAT, "'%s': /%s[%zu, %zu] is %g%s", c->path, path, first + i / count, i % count,
                       (double)x[i], mf_unlearnable_why((double)x[i]));
 }
 

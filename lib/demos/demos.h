@@ -67,7 +67,7 @@ void mf_demos_close(struct mf_demos *d); /* safe on a zeroed one */
 int mf_demos_env(const char *path, char name[64], struct mf_err *err);
 
 /* Rows of a column from step t < n of a demo on; *n of them are contiguous. They are valid until the next call.
- * A float that is not finite: MF_EMATH with its index. */
+ * A float that is not finite: MF_EFORMAT with its index. */
 int mf_demos_rows(struct mf_demos *d, int column, size_t demo, size_t t, const void **rows, size_t *n,
                   struct mf_err *err);
 

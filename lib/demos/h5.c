@@ -130,7 +130,7 @@ int mf_h5_open(hid_t *file, const char *path, struct mf_err *err)
     if (fd < 0)
         return mf_err_errno(err, "cannot open '%s'", path);
     int rc = fstat(fd, &st) || !S_ISREG(st.st_mode)
-                 ? mf_err_set(err, MF_EIO, "'%s' is not a regular file: HDF5 needs one to seek in", path)
+                 ? mf_err_set(err, MF_EFORMAT, "'%s' is not a regular file: HDF5 needs one to seek in", path)
                  : open_hdf5(file, path, fd, (long long)st.st_size, err);
     close(fd);
     return rc;

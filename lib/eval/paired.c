@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "eval/eval.h"
+#include "base/number.h"
 #include "eval/student.h"
 #include "stream/json.h"
 
@@ -74,9 +75,12 @@ enum mf_measure mf_measure_of(int64_t trials, int64_t succeeded)
 void mf_paired_text(const struct mf_paired *p, char *difference, char *won, char *value, size_t size)
 {
     const int digits = mf_mean_digits(p->difference);
-    snprintf(difference, size, "%+.*f [%+.*f, %+.*f]", digits, p->difference, digits, p->low, digits, p->high);
+    int n = snprintf(difference, size, "%+.*f", digits, p->difference);
+    if (!isnan(p->low)) /* as of a single trial */
+        snprintf(difference + n, size - (size_t)n, " [%+.*f, %+.*f]", digits, p->low, digits, p->high);
     snprintf(won, size, "%lld:%lld", (long long)p->won, (long long)p->lost);
-    snprintf(value, size, "%.2g", p->p);
+    char number[MF_NUMBER];
+    snprintf(value, size, "%s", mf_number(number, "%.2g", p->p));
 }
 
 void mf_paired_json(json_t *to, const struct mf_paired *p)

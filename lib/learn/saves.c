@@ -29,15 +29,23 @@ void mf_saves_say(const struct mf_saves *s, const struct mf_trainer *t)
            rate, s->keep ? "up to " : "all permanent ones (training.keep_checkpoints=0)", s->keep ? all : "");
 }
 
+/* No other save follows this error. */
+static int lose(struct mf_trainer *t, struct mf_err *err)
+{
+    t->torn = true;
+    return mf_err_at(err, "iterations %lld to %lld are lost, as their checkpoint cannot be saved",
+                     (long long)t->policy.saved, (long long)t->policy.version - 1);
+}
+
 static int save(const struct mf_saves *s, struct mf_trainer *t, struct mf_workdir *w, struct mf_err *err)
 {
     const struct mf_rundir_kept kept = {.newest = NEWEST, .every = s->every, .interval = s->interval, .most = s->keep};
     char path[MF_PATH_MAX];
     mf_runs_version(w->path, t->policy.version, path);
-    int rc = mf_trainer_save(t, path, err);
-    t->torn |= rc != 0; /* so that nothing is saved at the end */
-    if (rc || !s->leads)
-        return rc;
+    if (mf_trainer_save(t, path, err))
+        return lose(t, err);
+    if (!s->leads)
+        return 0;
     mf_rundir_begun(w->own ? &w->mine : &w->stream);
     mf_rundir_prune(w->path, t->policy.version, &kept);
     return 0;
@@ -49,9 +57,7 @@ int mf_saves_next(const struct mf_saves *s, struct mf_trainer *t, struct mf_work
     if (t->policy.version % s->every == 0)
         return save(s, t, w, err);
     mf_runs_version(w->path, t->policy.version, path);
-    int rc = s->leads ? mf_trainer_keep(t, path, err) : 0;
-    t->torn |= rc != 0;
-    return rc;
+    return s->leads && mf_trainer_keep(t, path, err) ? lose(t, err) : 0;
 }
 
 int mf_saves_last(const struct mf_saves *s, struct mf_trainer *t, struct mf_workdir *w, const struct mf_frame *metrics,

@@ -8,6 +8,8 @@
 #ifndef MF_LEARN_SOURCE_H
 #define MF_LEARN_SOURCE_H
 
+#include "base/err.h"
+#include "flow/policy.h"
 #include "rl/actor.h"
 #include "stage/stage.h"
 #include "stream/backlog.h"

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -36,13 +37,29 @@ int mf_run_share(const struct mf_run *run, void *bytes, size_t n, struct mf_err 
     return mf_ranks_broadcast(run->ranks, bytes, n, err);
 }
 
+/* As mpirun starts all but the first process. */
+static bool reads_nothing(void)
+{
+    struct stat in, nothing;
+    return fstat(STDIN_FILENO, &in) == 0 && S_ISCHR(in.st_mode) && stat("/dev/null", &nothing) == 0 &&
+           in.st_rdev == nothing.st_rdev;
+}
+
 int mf_lead_open(struct mf_run *run, struct mf_err *err)
 {
     const char *use = mf_conf_text(run->opt.conf, "ranks");
     double patience;
+    int me;
     const struct mf_bind limit[] = {{"ranks_timeout", 0}, {0}};
-    if (run->stage->role == MF_TOOL || strcmp(use, "auto") != 0 || !mf_ranks_launched(NULL))
+    if (run->stage->role == MF_TOOL || !mf_ranks_launched(&me))
         return 0;
+    if (strcmp(use, "auto") != 0)
+        return me && mf_stage_reads(run->stage) && !strcmp(run->opt.in, "-") && reads_nothing()
+                   ? mf_err_set(err, MF_EUSAGE,
+                                "ranks=off makes each process of mpirun a program of its own, and only the first has "
+                                "a stream on stdin: give each its own --in, or leave out ranks=off, and they are one "
+                                "learner")
+                   : 0;
     if (!run->stage->ranks)
         return mf_err_set(err, MF_EUSAGE,
                           "started by mpirun or srun as one of several processes, but mf-%s does not divide its work: "

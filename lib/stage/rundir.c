@@ -131,7 +131,7 @@ int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf
     if (rc == 0 && got == MF_LOCK_THEIRS)
         rc = mf_err_set(err, MF_EIO,
                         "the run in %s already has a learner; to train a second one, replay a saved stream", dir);
-    if (rc)
+    if (rc || (rc = mf_rundir_check_saves(dir, err)))
         mf_rundir_close(r);
     else
         sweep(dir), mf_rundir_find_shelf(r);
@@ -244,7 +244,7 @@ static int settle(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf
             rc = make_all(path, made, err);
         r->rooms |= *made ? 1u << i : 0;
     }
-    return rc;
+    return rc ? rc : mf_rundir_check_saves(r->path, err);
 }
 
 /* A learner that ended may leave its lock's file. */

@@ -39,7 +39,8 @@ struct mf_rundir {
 
 /* Makes the folder and locks it; on a file system without locks it warns and continues. MF_EIO: another process holds
  * it. MF_EUSAGE: the folder holds a run and neither resume nor force is set; it holds a run of the other kind (clones)
- * and force is not set; it lies inside another run; it is a shelf. MF_STOPPED: a signal while waiting. */
+ * and force is not set; it lies inside another run; it is a shelf. MF_EIO: no checkpoint can be saved
+ * there. MF_STOPPED: a signal while waiting. */
 int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err);
 /* Of a run that was not accepted nothing stays that was made here, unless others have put something in. */
 void mf_rundir_close(struct mf_rundir *r);
@@ -55,6 +56,10 @@ void mf_rundir_begun(struct mf_rundir *r);
 bool mf_rundir_is_live(const char *dir);
 /* Become the only learner of such a run, until close. MF_EIO: it still has another one after `wait` seconds. */
 int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf_err *err);
+/* MF_EIO: no checkpoint can be saved there. */
+int mf_rundir_check_saves(const char *dir, struct mf_err *err);
+/* Of a run that is to be resumed and has no checkpoint: a warning if it was there before. */
+void mf_rundir_say_anew(const char *dir);
 /* From now on copies the log to logs/PROGRAM.log; writes the resolved configuration to configs/PROGRAM.yaml. If that
  * fails, the run continues without. false: another process of this program has joined the run; nothing is written.
  */

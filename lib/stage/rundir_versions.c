@@ -1,4 +1,6 @@
 /* rundir_versions.c - pruning of a run's numbered checkpoints. */
+#include <fcntl.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,4 +73,28 @@ void mf_rundir_note(const char *dir, long long version, const struct mf_frame *m
     note_path(dir, version, path);
     if (mf_publish_printed(path, f, &text, &n, &why))
         mf_log(MF_LOG_WARN, "%s", why.text);
+}
+
+/* A save that fails after hours loses them. A file without a name leaves the folder as it is. */
+int mf_rundir_check_saves(const char *dir, struct mf_err *err)
+{
+    char path[MF_PATH_MAX];
+    int rc = mf_runs_join(path, dir, "checkpoints", err);
+    if (rc)
+        return rc;
+    const int fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd >= 0)
+        close(fd);
+    else if ((errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) || access(path, W_OK | X_OK) < 0)
+        return mf_err_errno(err, "cannot save checkpoints in %s", path);
+    return 0;
+}
+
+void mf_rundir_say_anew(const char *dir)
+{
+    char path[MF_PATH_MAX];
+    mf_runs_metrics(dir, path);
+    if (access(path, F_OK) == 0)
+        mf_log(MF_LOG_WARN, "%s has metrics of an earlier start, but no checkpoint to resume: the run starts anew",
+               dir);
 }

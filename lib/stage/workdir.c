@@ -72,6 +72,8 @@ int mf_workdir_start(const struct mf_workdir *w, const struct mf_frame *head, bo
     (void)mf_frame_get_int(head, "kept", &s->due, &ignored);
     if (s->resumes)
         s->from = s->path;
+    else if (resume)
+        mf_rundir_say_anew(w->path);
     int rc = s->from || !mf_frame_has(head, "checkpoint") ? 0 : mf_frame_get_str(head, "checkpoint", &s->from, err);
     if (rc || s->resumes || !s->from || (rc = mf_runs_checkpoint(s->from, s->path, err)))
         return rc;

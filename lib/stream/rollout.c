@@ -278,17 +278,21 @@ static int check_last(const struct mf_rollout *r, const struct mf_array *a, stru
     return 0;
 }
 
+/* What masks rows is read in all of them. */
 static int check_range(const struct mf_rollout *r, const struct mf_array *a, int32_t low, int32_t high,
                        struct mf_err *err)
 {
     size_t inner = a->count / (r->T * r->N);
-    const int32_t *v = a->data;
+    const uint8_t *flag = mf_dtype_size(a->dtype) == 1 ? a->data : NULL;
+    const bool masks = flag && (flag == r->valid || flag == r->loss_mask);
     char what[80];
-    for (size_t i = 0; i < a->count; i++)
-        if (!masked(r, i / inner) && (v[i] < low || v[i] > high)) {
-            snprintf(what, sizeof what, "%d, not within %d..%d", v[i], low, high);
+    for (size_t i = 0; i < a->count; i++) {
+        const int32_t v = flag ? flag[i] : ((const int32_t *)a->data)[i];
+        if ((v < low || v > high) && (masks || !masked(r, i / inner))) {
+            snprintf(what, sizeof what, "%d, not within %d..%d", v, low, high);
             return bad_element(a, i, what, err);
         }
+    }
     return 0;
 }
 
@@ -305,6 +309,8 @@ static int check_values(const struct mf_rollout *r, const struct mf_frame *f, un
             rc = check_range(r, a, 1, (int32_t)r->C, err);
         else if (rows[i].at == AT(denoise_inds))
             rc = check_range(r, a, -1, (int32_t)r->K - 1, err);
+        else if (rows[i].dtype == MF_U8)
+            rc = check_range(r, a, 0, 1, err);
         else
             rc = check_rows(r, a, 0, r->T * r->N, rows[i].when == TRUNCATED, err);
     }

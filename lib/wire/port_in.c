@@ -209,8 +209,10 @@ static void look_around(struct mf_port *port, bool idle)
     for (int i = 0; i < z->n; i++)
         if (due || z->peer[i].taken - z->peer[i].told >= (idle ? 1 : WINDOW_MIN / 4))
             ping(z, &z->peer[i]);
-    if (due)
+    if (due) {
         z->pinged = mf_now();
+        mf_socket_count(&z->s, count(z, HERE, LEAVES));
+    }
 }
 
 /* A writer whose patience is over, if any. */

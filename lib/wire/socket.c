@@ -56,10 +56,15 @@ static int most(void)
     return left > NEEDED ? left : NEEDED;
 }
 
-bool mf_socket_has_room(struct mf_socket *s, int peers)
+void mf_socket_count(struct mf_socket *s, int peers)
 {
     connections += peers - s->peers;
     s->peers = peers;
+}
+
+bool mf_socket_has_room(struct mf_socket *s, int peers)
+{
+    mf_socket_count(s, peers);
     return connections < most();
 }
 

@@ -40,7 +40,7 @@ struct mf_socket {
     struct mf_rarely mismatches;
     bool binds, met; /* met: a handshake was seen */
     int cuts;        /* failed handshakes before that */
-    int peers;       /* as mf_socket_has_room was told last */
+    int peers;       /* as they were counted last */
 };
 
 /* Opens a socket of a ZeroMQ type with keys (o NULL: none), a monitor, and no infinite linger; messages have at most
@@ -55,6 +55,7 @@ void mf_socket_set(struct mf_socket *s, int option, int value);
  * the `peers` of this socket and those of the process's others, as they were counted last? And the reason for refusing.
  */
 bool mf_socket_has_room(struct mf_socket *s, int peers);
+void mf_socket_count(struct mf_socket *s, int peers); /* for the process's others: peers have left */
 void mf_socket_full(char *why, size_t size);
 /* The next event; false: none. */
 bool mf_socket_event(struct mf_socket *s, enum mf_socket_event *event);

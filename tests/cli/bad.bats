@@ -304,7 +304,7 @@ CASES
     : >"$T/empty" && head -c 5000 demos.hdf5 >"$T/cut"
     answers 1 "none.hdf5': No such file" "${clone[@]}" clone.dataset=none.hdf5 && answers 1 "none.hdf5': No such file" "${clone[@]}" clone.dataset=none.hdf5 env=exec && answers 3 "is empty" "${clone[@]}" clone.dataset="$T/empty" &&
         answers 3 "truncated at 5000 bytes" "${clone[@]}" clone.dataset="$T/cut" && answers 3 "not an HDF5 file; mf-record makes one of a stream" "${clone[@]}" clone.dataset=adv.mf &&
-        answers 1 "not a regular file" "${clone[@]}" clone.dataset=. && answers 2 "no filter key 'none'" "${clone[@]}" clone.dataset=demos.hdf5 clone.filter_key=none &&
+        answers 3 "not a regular file" "${clone[@]}" clone.dataset=. && answers 2 "no filter key 'none'" "${clone[@]}" clone.dataset=demos.hdf5 clone.filter_key=none &&
         answers 1 "is not a number" "${clone[@]}" clone.dataset=demos.hdf5 clone.learning_rate=1e30 clone.steps=30 || return 1
     [[ -z $(find "$T/bc" -name '*.safetensors*') ]] || return 1
     # Without obs: the layout of mf-record, of a stream that has none.

@@ -93,7 +93,7 @@ END
     while IFS=: read -r what status_ text; do
         demos a.hdf5 "$what" && says "$status_" "$text" "${clone[@]}" clone.dataset=a.hdf5 || { echo "$what"; return 1; }
     done <<'END'
-nan:1:/data/demo_4/obs/object[2, 5] is nan
+nan:3:/data/demo_4/obs/object[2, 5] is nan
 short:3:demo_2 has 13 actions and 12 of obs/object
 missing:3:no /data/demo_6/obs/robot0_eef_pos
 wide:3:10 numbers in demo_0 and 11 numbers in demo_2

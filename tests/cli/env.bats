@@ -246,7 +246,7 @@ PY
     [[ $output != *"already had"* && $(jq -c '.results[0].tasks | length' train.json) == 8 ]]
     run -0 mf-eval run env.suite=unseen eval.num_episodes=10 eval.json=again.json eval.results=r.jsonl
     [[ $output == *"already had 1"* ]] && cmp e.json again.json
-    run -0 mf-eval run run 'eval.suites=[unseen,train]' eval.num_inference_steps=[1,4] eval.num_episodes=10 eval.compare=true eval.results=r.jsonl eval.json=both.json
+    cp -r run twin && run -0 mf-eval run twin 'eval.suites=[unseen,train]' eval.num_inference_steps=[1,4] eval.num_episodes=10 eval.compare=true eval.results=r.jsonl eval.json=both.json
     [[ $output == *"already had 6"* && $(grep -c " unseen .* raw " <<<"$output") == 4 && $(grep -c " train .* raw " <<<"$output") == 4 ]]
     [[ $(jq -c '[.results[] | [.denoising_steps, .suite]][:4]' both.json) == '[[1,"unseen"],[1,"train"],[4,"unseen"],[4,"train"]]' ]]
     cmp <(jq '.results[2].trials' both.json) <(jq '.results[0].trials' e.json)

@@ -48,8 +48,8 @@ setup() { RUN="$BATS_FILE_TMPDIR/run"; }
         run -2 mf-eval --out "$T/x" "$RUN" env=lift && [[ $output == *"obs"* ]] &&
         run -2 mf-eval --out "$T/x" "$RUN" policy.weights=ema && [[ $output == *"no EMA weights"* ]] &&
         run -2 mf-eval --out "$T/x" "$RUN" "$RUN/." && [[ $output == *"are the same: give it once"* ]] &&
-        run -2 mf-eval --out "$T/x" "$RUN" eval.seed=[1,0,1] && [[ $output == *"eval.seed=[..]: has 1 twice"* ]] &&
-        run -2 mf-eval --out "$T/x" "$RUN" eval.num_inference_steps=[2,2] && [[ $output == *"has 2 twice"* ]] &&
+        run -2 mf-eval --out "$T/x" "$RUN" 'eval.seed=[1,0,1]' && [[ $output == *"eval.seed=[..]: has 1 twice"* ]] &&
+        run -2 mf-eval --out "$T/x" "$RUN" 'eval.num_inference_steps=[2,2]' && [[ $output == *"has 2 twice"* ]] &&
         run -2 mf-eval --out "$T/x" "$RUN" 'eval.suites=[a,b,a]' && [[ $output == *"has 'a' twice"* ]]
 }
 

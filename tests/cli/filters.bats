@@ -208,6 +208,20 @@ refused() { # refused 'WORDS OF make' 'SENTENCE'
     checks "iters=2 C2=1" "frame 4: inconsistent: 'rewards' has another shape or dtype"
 }
 
+@test "a flag is 0 or 1: mf-check and every filter refuse others, but for what is masked" {
+    "$ROOT/tests/tools/stream.py" make case=random >"$T/whole" && "$ROOT/tests/tools/stream.py" spoil "$T/whole" "$T" <<'END' || return 1
+terminated: a['terminated'].flat[a['valid'].flat.index(1)] = 2
+truncated: a['truncated'].flat[a['valid'].flat.index(1)] = 255
+valid: a['valid'].flat[3] = 7
+masked: a['terminated'].flat[a['valid'].flat.index(0)] = 9
+END
+    local name
+    for name in terminated truncated valid; do
+        run -3 mf-check <"$T/$name" && [[ $output =~ $name\[[0-9]+,[0-9]+\]\ is\ (2|255|7),\ not\ within\ 0..1 ]] && run -3 bash -c "mf-gae <'$T/$name' >/dev/null" || { echo "$name: $output"; return 1; }
+    done
+    mf-check <"$T/masked"
+}
+
 @test "mf-stat counts" {
     run -0 bash -c "'$ROOT/tests/tools/stream.py' make case=random iters=2 slices=3 | mf-stat"
     [[ $output == *"rollout    6"* && $output == *"samples    108"* && $output == *"episodes   8"* && $output == *"success    0.25"* ]]

@@ -36,8 +36,13 @@ train() {
         for file in a/checkpoints/*.safetensors; do cmp "$file" "b/checkpoints/${file##*/}" || return 1; done
 }
 
-@test "an incomplete stream stays incomplete after the filter: exit 3" {
-    stream make iters=2 >in && pipe "head -c -20 in | $PYTHON $ROOT/examples/filter.py | mf-check" && [[ ${lines[-1]} == "0 3 3" && $output == *"filter.py: error: the stream stops without an end frame"* ]]
+@test "no stream, or an incomplete one, behind a filter: one sentence and exit 3" {
+    local bytes
+    for bytes in 'GET / HTTP/1.1' '\xc1' '\x81\x01\x02' '\x81\xa2mf\x03' '\x81\xc4\x02nd\xc3' '\x81\xa2mf\xa7rollout'; do
+        # shellcheck disable=SC2059 # the bytes are a format
+        run -3 bash -c "printf '$bytes' | $PYTHON $ROOT/examples/locate.py" && [[ ${#lines[@]} == 1 && $output == "locate.py: error: "* ]] || { echo "$bytes: $output"; return 1; }
+    done
+    stream make iters=2 >in && run -3 bash -c "$PYTHON $ROOT/examples/locate.py <in >/dev/null" && [[ $output == "locate.py: error: the rollouts have no obs/goal"* ]] && pipe "head -c -20 in | $PYTHON $ROOT/examples/filter.py | mf-check" && [[ ${lines[-1]} == "0 3 3" && $output == *"filter.py: error: the stream stops without an end frame"* ]]
 }
 
 @test "msgpack-numpy itself: our arrays are its arrays, byte for byte" {

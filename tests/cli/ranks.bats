@@ -190,6 +190,7 @@ again() {
         run -3 ranks 2 mf-ppo --in cut --out y.mf run.dir=y && [[ $(grep -c 'mf-ppo: error: cut: ends inside a frame' <<<"$output") == 1 ]] &&
         MF_MPI=$T/none.so run -2 ranks 2 mf-ppo --in cut && [[ $output == *"ranks=auto: the plugin cannot be loaded"* ]] &&
         printf 'mf-bc "$@" clone.steps=5 ranks=off run.dir=own$OMPI_COMM_WORLD_RANK >/dev/null\n' >strangers &&
-        run -0 ranks 2 bash strangers "${clone[@]}" &&
+        run -0 ranks 2 bash strangers "${clone[@]}" && run -2 bash -c 'mpirun --oversubscribe --bind-to none -np 2 mf-ppo run.dir=z ranks=off <whole' &&
+        [[ $(grep -c 'mf-ppo: error: ranks=off makes each process of mpirun a program of its own, and only the first has a stream' <<<"$output") == 1 ]] &&
         cmp {own0,c}/checkpoints/clone.safetensors && cmp {own1,c}/checkpoints/clone.safetensors
 }

@@ -86,6 +86,19 @@ ends() { kill -9 "$(cat holder)" && ended_by "$1" $ppo; }
     until_there iterations k 1 && rm -r k/checkpoints && touch k/checkpoints && kill -TERM "$(cat pid)" && { wait $ppo || rc=$?; } && [[ $rc == 1 ]] && grep -q 'mf-ppo: error: .*checkpoints' err || { echo $rc; cat err; return 1; }
 }
 
+@test "a folder that takes no checkpoint is an error before anything is collected; a later save that fails says which iterations are lost" {
+    mkdir k && touch k/checkpoints && run -1 timeout 20 mf-collect "${small[@]}" run.dir=k </dev/null && [[ $output == *"error: cannot save checkpoints in k/checkpoints: Not a directory" ]] || return 1
+    mf-collect "${small[@]}" run.dir=r 2>/dev/null | mf-gae | tee r.mf | mf-ppo "${small[@]}" >/dev/null &&
+        run -1 mf-ppo "${small[@]}" --in r.mf run.dir=k training.save_every=1000 && [[ $output == *"cannot save checkpoints in k/checkpoints"* ]] || return 1
+    held l $(($(stat -c %s r.mf) * 92 / 100)) training.save_every=3 && until_there iterations l 4 && rm -r l/checkpoints && touch l/checkpoints && kill -TERM $ppo && ends 1 &&
+        grep -q "mf-ppo: error: iterations 3 to 3 are lost, as their checkpoint cannot be saved: .*l/checkpoints" l.err || { cat l.err; return 1; }
+}
+
+@test "run.resume=auto of a run without a checkpoint starts anew, and says so; a new run says nothing" {
+    held k 20000 training.save_every=1000 run.resume=auto && until_there iterations k 0 && until_there test -s k/logs/metrics.mf && kill -9 $ppo && ends 137 && [[ -z $(newest k) ]] && ! grep "starts anew" k.err &&
+        train k run.resume=auto && grep -q "mf-ppo: warn: k has metrics of an earlier start, but no checkpoint to resume: the run starts anew" k.err || { cat k.err; return 1; }
+}
+
 @test "over ZeroMQ the checkpoint is the same" {
     train a && cp "$last" want
     mf-gae --in "ipc://$PWD/s1" --out "ipc://$PWD/s2" &

@@ -200,12 +200,12 @@ static void odd_files(void)
     put(file, "data/demo_0/obs/x", H5T_IEEE_F64LE, 3, 2, NAN, 0);
     put(file, "data/demo_0/actions", H5T_IEEE_F64LE, 3, 2, 0, 0);
     mf_h5_close(file);
-    refuses(&all, MF_EMATH, "/data/demo_0/obs/x[0, 0] is nan", "NaN has an address");
+    refuses(&all, MF_EFORMAT, "/data/demo_0/obs/x[0, 0] is nan", "NaN has an address");
     file = create(path);
     put(file, "data/demo_0/obs/x", H5T_IEEE_F64LE, 3, 2, 1e30, 0);
     put(file, "data/demo_0/actions", H5T_IEEE_F64LE, 3, 2, 0, 0);
     mf_h5_close(file);
-    refuses(&all, MF_EMATH, "/data/demo_0/obs/x[0, 0] is 1e+30, beyond", "so has a number that overflows");
+    refuses(&all, MF_EFORMAT, "/data/demo_0/obs/x[0, 0] is 1e+30, beyond", "so has a number that overflows");
 }
 
 /* Headers that promise terabytes. */

@@ -1,5 +1,7 @@
 /* Two policies on the same trials: intervals and probabilities that agree with the literature and with other means. */
 #include "eval/paired.h"
+#include <string.h>
+
 #include "tap.h"
 
 /* Newcombe, Statistics in Medicine 17 (1998) 2635, and Altman et al., Statistics with Confidence (2000), table 6.2, to
@@ -77,6 +79,10 @@ static void measures(void)
     mf_pairs_add(&p, false, 2, false, 2);
     const struct mf_paired one = mf_pairs_compare(&p, MF_RETURN);
     ok(one.difference == 0 && isnan(one.low) && isnan(one.p), "one trial has no interval");
+    char difference[64], won[64], value[64];
+    mf_paired_text(&one, difference, won, value, sizeof won);
+    ok(!strcmp(difference, "+0.000") && !strcmp(won, "0:0") && !strcmp(value, "-"), "as text: %s, %s, %s", difference,
+       won, value);
     mf_pairs_add(&p, false, 3, false, 3);
     const struct mf_paired same = mf_pairs_compare(&p, MF_RETURN);
     ok(same.low == 0 && same.high == 0 && same.p == 1 && same.won + same.lost == 0, "equal returns differ by 0, p = 1");

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "base/clock.h"
 #include "base/stop.h"
 #include "tap.h"
 #include "wire/port.h"
@@ -493,6 +494,42 @@ static void many_writers(int before, int files, bool two, const char *why)
        before, why);
 }
 
+/* Connections that have ended count no more, also where no later one comes to their socket. */
+static void room_again(void)
+{
+    struct mf_port *one = NULL, *two = NULL;
+    const void *data;
+    size_t len;
+    struct rlimit was, few;
+    int status = 1, left = 0, rc;
+    alarm(30);
+    fflush(stdout);
+    pid_t first = fork(), second = first ? fork() : 0;
+    if (!first)
+        _exit(usleep(200000) || one_more(path("ipc://", "one"), 15, NULL));
+    if (!second)
+        _exit(sleep(4) || one_more(path("ipc://", "two"), 15, NULL));
+    getrlimit(RLIMIT_NOFILE, &was);
+    few = was;
+    few.rlim_cur = few.rlim_max = 70;
+    setrlimit(RLIMIT_NOFILE, &few);
+    mf_port_open(&one, path("ipc://", "one"), MF_IN, NULL, &err);
+    mf_port_open(&two, path("ipc://", "two"), MF_IN, NULL, &err);
+    mf_port_alarm(one, mf_now() + 3.5);
+    while ((rc = mf_port_recv(one, NULL, &data, &len, &err)) > 0 && rc != MF_PORT_LATE)
+        left += rc == MF_PORT_LEFT;
+    while ((rc = mf_port_recv(two, NULL, &data, &len, &err)) > 0 && rc != 1)
+        ;
+    ok(left == 16 && rc == 1, "16 writers of one socket have left: another one takes as many");
+    kill(second, SIGKILL);
+    waitpid(first, &status, 0);
+    waitpid(second, &status, 0);
+    alarm(0);
+    mf_port_drop(one);
+    mf_port_drop(two);
+    setrlimit(RLIMIT_NOFILE, &was);
+}
+
 int main(void)
 {
     char clean[96];
@@ -518,6 +555,7 @@ int main(void)
     nobody_reads();
     many_writers(300, 0, false, NULL);
     many_writers(40, 70, true, "22 connections are all that the limit of open files allows");
+    room_again();
     snprintf(clean, sizeof clean, "rm -r %s", dir);
     return system(clean) | done();
 }

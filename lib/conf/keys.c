@@ -41,9 +41,9 @@ const struct mf_key mf_keys[] = {
      "accumulators of gradients, among which ranks and threads divide a minibatch; results depend on it; 0: 8, or 2 "
      "for a network above 64 MiB"},
     {"ranks", MF_CHOICE, "auto", "auto|off", NULL,
-     "processes of one mf-ppo or mf-bc that mpirun or srun started divide each minibatch (auto), or are independent "
-     "(off); the results have the same bits for any number of them; programs that divide no work start as several only "
-     "with off"},
+     "processes of one mf-ppo or mf-bc that mpirun or srun started, or that MF_RANKS_ADDRESS joins, divide each "
+     "minibatch (auto), or are independent (off); the results have the same bits for any number of them; programs that "
+     "divide no work start as several only with off"},
     {"ranks_timeout", MF_FLOAT, "60", "(0,inf]", "seconds",
      "timeout for a rank that is late to a minibatch, ten times as long while ranks read files; the late rank is named "
      "after 10 s"},

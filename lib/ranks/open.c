@@ -1,4 +1,5 @@
-/* open.c - which processes are one learner: as the environment says that mpirun and srun give to theirs. */
+/* open.c - which processes are one learner: as the environment says that mpirun and srun give to theirs, or by
+ * MF_RANKS_ADDRESS, which needs no MPI. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 
 #include "base/plugin.h"
 #include "ranks/ranks.h"
+#include "ranks/tcp.h"
 #include "ranks/transport.h"
 
 static int number(const char *name)
@@ -14,19 +16,39 @@ static int number(const char *name)
     return text && *text ? atoi(text) : -1;
 }
 
-/* Open MPI's mpirun; Hydra's, of MPICH and Intel; srun --mpi=pmix. */
-bool mf_ranks_launched(int *me)
+/* Rank 0's, for all of a start without MPI; NULL: there is none. */
+static const char *address(void)
+{
+    const char *text = getenv("MF_RANKS_ADDRESS");
+    return text && *text ? text : NULL;
+}
+
+/* Open MPI's mpirun; Hydra's, of MPICH and Intel; srun --mpi=pmix. With an address also by hand, and any srun. */
+static bool numbers(int *n, int *me)
 {
     static const char *const names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
                                            {"PMI_SIZE", "PMI_RANK"},
-                                           {"SLURM_STEP_NUM_TASKS", "PMIX_RANK"}};
-    for (int i = 0; i < 3; i++)
+                                           {"SLURM_STEP_NUM_TASKS", "PMIX_RANK"},
+                                           {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
+    const int first_n = number("MF_RANKS"), first_me = number("MF_RANK");
+    const bool by_hand = address() && first_n > 0;
+    *n = by_hand ? first_n : 1;
+    *me = by_hand ? first_me : 0;
+    for (int i = 0; !by_hand && *n == 1 && i < (address() ? 4 : 3); i++)
         if (number(names[i][0]) > 1 && number(names[i][1]) >= 0) {
-            if (me)
-                *me = number(names[i][1]);
-            return true;
+            *n = number(names[i][0]);
+            *me = number(names[i][1]);
         }
-    return false;
+    return *n > 1;
+}
+
+bool mf_ranks_launched(int *me)
+{
+    int n, rank;
+    const bool several = numbers(&n, &rank);
+    if (several && me)
+        *me = rank;
+    return several;
 }
 
 /* What a process has as stdout; "": unknown. */
@@ -64,6 +86,19 @@ bool mf_ranks_relayed(void)
            strncmp(to, "/dev/tty", 8) != 0;
 }
 
+static int open_tcp(struct mf_ranks **r, int n, int me, double patience, struct mf_err *err)
+{
+    void *self;
+    if (me < 0 || me >= n || n > MF_RANKS_MOST)
+        return mf_err_set(
+            err, MF_EUSAGE,
+            "MF_RANKS_ADDRESS is set, and this is rank %d of %d: give each process a number MF_RANK from 0 "
+            "to before MF_RANKS, at most %d",
+            me, n, MF_RANKS_MOST);
+    int rc = mf_tcp_open(&self, address(), n, me, patience, err);
+    return rc ? rc : mf_ranks_on(r, &mf_tcp, self, n, me, patience, err);
+}
+
 int mf_ranks_open(struct mf_ranks **r, double patience, struct mf_err *err)
 {
     const size_t sizes[MF_PLUGIN_STRUCTS] = MF_TRANSPORT_SIZES;
@@ -71,8 +106,10 @@ int mf_ranks_open(struct mf_ranks **r, double patience, struct mf_err *err)
     void *self;
     int n, me;
     *r = NULL;
-    if (!mf_ranks_launched(NULL))
+    if (!numbers(&n, &me))
         return 0;
+    if (address())
+        return open_tcp(r, n, me, patience, err);
     int rc = mf_plugin_find(&table, "mpi", "ranks=auto", sizes, err);
     if (rc)
         return rc;
@@ -80,7 +117,7 @@ int mf_ranks_open(struct mf_ranks **r, double patience, struct mf_err *err)
     if (!t)
         return mf_err_set(err, MF_EUSAGE,
                           "started by mpirun or srun as one of several processes, but this installation has no MPI "
-                          "plugin (mf_mpi.so): build it where mpicc is, or start one process");
+                          "plugin (mf_mpi.so): build it where mpicc is, give MF_RANKS_ADDRESS, or start one process");
     if ((rc = t->open(&self, &n, &me, err)))
         return rc;
     if (n <= MF_RANKS_MOST)

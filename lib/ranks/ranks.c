@@ -408,7 +408,8 @@ void mf_ranks_close(struct mf_ranks *r, int status)
     if (!r)
         return;
     if (status == 0 && leave(r, &err)) {
-        mf_log(MF_LOG_ERROR, "all is saved, but %s", err.text);
+        if (*err.text) /* else another rank has logged it */
+            mf_log(MF_LOG_ERROR, "all is saved, but %s", err.text);
         status = 1;
     }
     r->t->close(r->self, status);

@@ -25,8 +25,8 @@ enum {
     MF_RANKS_FILES = 10,
 };
 
-/* Was this process started by mpirun or srun (with its MPI plugin) as one of several? *me, if not NULL: its rank.
- * Reads the environment alone. */
+/* Was this process started as one of several: by mpirun or srun (with its MPI plugin); or with MF_RANKS_ADDRESS, by any
+ * srun or as MF_RANK of MF_RANKS? *me, if not NULL: its rank. Reads the environment alone. */
 bool mf_ranks_launched(int *me);
 /* The number of this process among those that mpirun or srun started on this host, from 0; of any other process, 0.
  * Reads the environment alone. */

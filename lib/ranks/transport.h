@@ -1,5 +1,5 @@
 /* transport.h - what carries bytes between ranks: a table, in a plugin (base/plugin.h) for a transport that needs a
- * library. lib/mpi is one.
+ * library, as lib/mpi is; tcp.h needs none.
  */
 #ifndef MF_RANKS_TRANSPORT_H
 #define MF_RANKS_TRANSPORT_H
@@ -21,7 +21,8 @@ struct mf_transport {
     int (*receive)(void *self, int from, void *bytes, size_t n, struct mf_err *err);
     /* Sets ended[i] of messages that have; returns how many have not. Never waits. */
     int (*poll)(void *self, bool *ended, struct mf_err *err);
-    /* status 0: all ranks close. Else it ends all ranks, with this exit status. */
+    /* status 0: all ranks close. Else it ends all ranks, with this exit status, or the messages of the others fail with
+     * an empty error: this one has logged its own. */
     void (*close)(void *self, int status);
 };
 

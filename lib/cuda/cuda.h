@@ -27,6 +27,7 @@ struct mf_dev {
     enum mf_precision precision;
     bool graphs; /* runs are recorded and replayed */
     bool fuses;  /* consecutive calls */
+    bool few;    /* runs of few samples in one launch (few.h) */
     std::string description;
     struct mf_nvml *nvml;                     /* or NULL */
     struct mf_ranks *ranks;                   /* that it has joined; NULL: none */

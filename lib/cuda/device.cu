@@ -78,6 +78,7 @@ static int look(struct mf_dev *d, const char *which, struct mf_err *err)
                               "device=cuda:%d: a %s has compute capability %d.%d, and 8.0 is the least; take "
                               "device=cpu",
                               d->id[i], p.name, p.major, p.minor);
+        d->few = d->few && p.major >= 9; /* clusters */
         first = i ? first : p;
     }
     cudaDriverGetVersion(&driver);
@@ -137,6 +138,7 @@ static int open_cuda(struct mf_dev **out, const char *which, struct mf_workers *
     d->nvml = mf_nvml_open();
     d->graphs = allowed("MF_CUDA_GRAPHS"); /* else every run is enqueued kernel by kernel */
     d->fuses = allowed("MF_CUDA_FUSE");    /* else each call has a launch of its own */
+    d->few = d->fuses;
     if ((rc = parse(d, which, err)) || (rc = look(d, which, err)) || (rc = start(d, err)))
         close_cuda(d);
     else

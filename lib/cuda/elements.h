@@ -84,9 +84,9 @@ static inline int mf_team(int terms)
 
 /* Thread l of a team sums terms l, l + team, ..; then the team's sums become one by halves. */
 template <class F, class G>
-__global__ void __launch_bounds__(MF_BLOCK) mf_sums_kernel(int sums, int terms, int team, F f, G done)
+__device__ __forceinline__ void mf_sum_by_team(int s, int sums, int terms, int team, F f, G done)
 {
-    int lane = threadIdx.x % team, s = (int)blockIdx.x * (MF_BLOCK / team) + (int)threadIdx.x / team;
+    int lane = threadIdx.x % team;
     double sum = 0.0;
     for (int t = lane; s < sums && t < terms; t += team)
         sum += f(s, t);
@@ -94,6 +94,12 @@ __global__ void __launch_bounds__(MF_BLOCK) mf_sums_kernel(int sums, int terms, 
         sum += __shfl_xor_sync(~0u, sum, half);
     if (lane == 0 && s < sums)
         done(s, sum);
+}
+
+template <class F, class G>
+__global__ void __launch_bounds__(MF_BLOCK) mf_sums_kernel(int sums, int terms, int team, F f, G done)
+{
+    mf_sum_by_team((int)blockIdx.x * (MF_BLOCK / team) + (int)threadIdx.x / team, sums, terms, team, f, done);
 }
 
 /* done(s, the sum of f(s, t) over the terms t = 0..terms-1), for s = 0..sums-1. */

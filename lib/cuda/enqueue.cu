@@ -1,6 +1,7 @@
 /* enqueue.cu - a wave of samples, and the end of a run, as one graph of kernels. */
 #include "cuda/program.h"
 
+#include "cuda/few.h"
 #include "cuda/launch.h"
 
 struct enqueuing {
@@ -16,15 +17,18 @@ static void then(struct enqueuing *e, cudaError_t rc)
     e->rc = e->rc == cudaSuccess ? rc : e->rc;
 }
 
+static struct mf_fetching fetching(const struct enqueuing *e, int number)
+{
+    const struct mf_value_at *v = &e->p->l->value[e->key->fetched[number]];
+    return {e->q->wave, e->places, number, v->rows * v->cols, (v->shared ? e->q->shared : e->q->tile) + v->data.at,
+            v->shared};
+}
+
 static void fetch(struct enqueuing *e, int value)
 {
-    const struct mf_listing *l = e->p->l;
-    for (size_t i = 0; i < e->key->fetched.size(); i++) {
-        const struct mf_value_at *v = &l->value[e->key->fetched[i]];
-        if (v->root == value && e->rc == cudaSuccess)
-            then(e, mf_fetch_one(e->q->wave, e->places, (int)i, (v->shared ? e->q->shared : e->q->tile) + v->data.at,
-                                 v->rows * v->cols, v->shared, e->q->stream));
-    }
+    for (size_t i = 0; i < e->key->fetched.size(); i++)
+        if (e->p->l->value[e->key->fetched[i]].root == value && e->rc == cudaSuccess)
+            then(e, mf_fetch_one(fetching(e, (int)i), e->q->stream));
 }
 
 static struct mf_kernel_call call_of(const struct enqueuing *e, int i)
@@ -74,6 +78,26 @@ static void run_shared(struct enqueuing *e)
             forward(e, i);
 }
 
+/* Forward of few samples in one launch. false: it has calls that are not able, and nothing was enqueued. */
+static bool few_forward(struct enqueuing *e)
+{
+    const struct mf_listing *l = e->p->l;
+    mf_few all;
+    if (!e->p->dev->few || l->backward || e->places.lanes * e->places.room > MF_FEW)
+        return false;
+    for (int i = 0; i < l->n_calls; i++) {
+        struct mf_kernel_call k = call_of(e, i);
+        if (!l->call[i].shared && !all.add(e->p->kernel[i], &k))
+            return false;
+        for (size_t f = 0; f < e->key->fetched.size(); f++)
+            if (l->value[e->key->fetched[f]].root == l->call[i].value)
+                all.fetch(fetching(e, (int)f));
+    }
+    if (e->rc == cudaSuccess)
+        then(e, all.run(e->p->dev->precision, e->q->stream));
+    return true;
+}
+
 static void run_forward(struct enqueuing *e)
 {
     const struct mf_listing *l = e->p->l;
@@ -87,7 +111,8 @@ static void run_forward(struct enqueuing *e)
     for (int v = 1; v < l->n_values; v++)
         if (l->value[v].input && l->value[v].root == v)
             fetch(e, v);
-    for (int i = 0, next; i < l->n_calls; i = next) {
+    bool few = few_forward(e);
+    for (int i = 0, next; !few && i < l->n_calls; i = next) {
         const struct mf_run_of *run = &e->q->run[i];
         next = i + run->calls;
         if (run->by)

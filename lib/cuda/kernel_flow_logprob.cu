@@ -1,19 +1,9 @@
 /* kernel_flow_logprob.cu - the log-probability of a denoising step. */
-#include "cuda/elements.h"
-
-extern "C" {
-#include "flow/loops.h"
-}
+#include "cuda/flow.h"
 
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
-    struct mf_reader next = mf_reads(k, 0), mean = mf_reads(k, 1), coef = mf_reads(k, 2), std = mf_reads(k, 3);
-    float *y = k->call.y.data;
-    int cols = k->call.y.cols;
-    return mf_cells(k->stream, mf_tile_rows(&k->call.y, k->n), cols, [=] __device__(int i, int d) {
-        float s = mf_flow_std_at(mf_read_row(coef, i), mf_read_row(std, i), d);
-        y[(size_t)i * cols + d] = mf_flow_logprob_at(mf_read_row(next, i)[d], mf_read_row(mean, i)[d], s);
-    });
+    return mf_cells(k->stream, mf_tile_rows(&k->call.y, k->n), k->call.y.cols, mf_flow_logprob_of_call(k));
 }
 
 static cudaError_t backward(const struct mf_kernel_call *k)

@@ -1,19 +1,9 @@
 /* kernel_flow_mean.cu - the mean of a denoising step. */
-#include "cuda/elements.h"
-
-extern "C" {
-#include "flow/loops.h"
-}
+#include "cuda/flow.h"
 
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
-    struct mf_reader x = mf_reads(k, 0), v = mf_reads(k, 1), coef = mf_reads(k, 2);
-    float limit = *(const float *)k->call.how, *y = k->call.y.data;
-    int cols = k->call.y.cols;
-    return mf_cells(k->stream, mf_tile_rows(&k->call.y, k->n), cols, [=] __device__(int i, int d) {
-        float mean = mf_flow_mean_at(mf_read_row(coef, i), mf_read_row(x, i)[d], mf_read_row(v, i)[d]);
-        y[(size_t)i * cols + d] = mf_flow_kept(mean, limit);
-    });
+    return mf_cells(k->stream, mf_tile_rows(&k->call.y, k->n), k->call.y.cols, mf_flow_mean_of_call(k));
 }
 
 static cudaError_t backward(const struct mf_kernel_call *k)

@@ -7,7 +7,7 @@
 
 #include <lt.h>
 
-cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_call *sum)
+struct mf_product mf_linear_product(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
     const struct mf_linear_how *how = mf_linear_how_of(c);
@@ -17,6 +17,12 @@ cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_ca
     p.B = c->W + how->from, p.ldb = c->ldw, p.B_transposed = !how->transposed;
     p.C = c->y.data, p.ldc = p.N;
     p.b = c->b, p.sum = c, p.act = how->act, p.slope = c->aux;
+    return p;
+}
+
+cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_call *sum)
+{
+    struct mf_product p = mf_linear_product(k);
     if (sum)
         p.before = p.C, p.C = sum->y.data, p.act = *(const enum mf_act *)sum->how, p.slope = sum->aux;
     return mf_product(&p, k->precision, k->stream);

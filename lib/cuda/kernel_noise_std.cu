@@ -1,16 +1,9 @@
 /* kernel_noise_std.cu - the standard deviation that a noise network predicts, within its bounds. */
-#include "cuda/elements.h"
-
-extern "C" {
-#include "flow/loops.h"
-}
+#include "cuda/flow.h"
 
 static cudaError_t forward(const struct mf_kernel_call *k)
 {
-    const float *u = k->call.x[0].data, *bounds = k->call.x[1].data;
-    float *y = k->call.y.data;
-    return mf_each(k->stream, mf_numbers(k, &k->call.y),
-                   [=] __device__(size_t at) { y[at] = mf_noise_std_at(bounds, u[at]); });
+    return mf_each(k->stream, mf_numbers(k, &k->call.y), mf_noise_std_of_call(k));
 }
 
 static cudaError_t backward(const struct mf_kernel_call *k)

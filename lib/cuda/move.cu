@@ -2,13 +2,6 @@
 
 #include "cuda/launch.h"
 
-/* The wave's sample in a place; -1: none of its own. */
-static __device__ __forceinline__ int sample_at(const struct mf_wave *w, struct mf_places at, int place)
-{
-    int j = place % at.room, sample = (at.lane + place / at.room) * w->each + j;
-    return j < w->each && sample < w->samples ? sample : -1;
-}
-
 struct feeds {
     struct mf_feed_to to[MF_FEEDS];
 };
@@ -21,7 +14,7 @@ static __global__ void __launch_bounds__(MF_BLOCK)
     size_t count = (size_t)at.lanes * at.room * floats;
     const float *base = w->feed[f].base;
     for (size_t i = blockIdx.x * (size_t)MF_BLOCK + threadIdx.x; i < count; i += (size_t)gridDim.x * MF_BLOCK) {
-        int place = (int)(i / floats), e = (int)(i % floats), sample = sample_at(w, at, place);
+        int place = (int)(i / floats), e = (int)(i % floats), sample = mf_sample_at(w, at, place);
         size_t row = w->first + (sample < 0 ? w->samples - 1 : sample);
         all.to[f].to[i] = base[(w->feed[f].indexed ? w->index[row] : row) * w->feed[f].stride + e];
     }
@@ -43,20 +36,15 @@ cudaError_t mf_feed_all(const struct mf_wave *w, struct mf_places at, const stru
                      at, all);
 }
 
-cudaError_t mf_fetch_one(const struct mf_wave *w, struct mf_places at, int number, const float *from, int floats,
-                         bool shared, cudaStream_t stream)
+cudaError_t mf_fetch_one(const struct mf_fetching &f, cudaStream_t stream)
 {
-    return mf_each(stream, (size_t)at.lanes * at.room * floats, [=] __device__(size_t i) {
-        int place = (int)(i / floats), e = (int)(i % floats), sample = sample_at(w, at, place);
-        if (sample >= 0)
-            w->fetch[number][(w->first + sample) * floats + e] = from[shared ? e : i];
-    });
+    return mf_each(stream, (size_t)f.at.lanes * f.at.room * f.floats, f);
 }
 
 cudaError_t mf_start_loss(const struct mf_wave *w, struct mf_places at, float *grad, float scale, cudaStream_t stream)
 {
     return mf_each(stream, (size_t)at.lanes * at.room,
-                   [=] __device__(size_t i) { grad[i] = sample_at(w, at, (int)i) < 0 ? 0.0f : scale; });
+                   [=] __device__(size_t i) { grad[i] = mf_sample_at(w, at, (int)i) < 0 ? 0.0f : scale; });
 }
 
 cudaError_t mf_start_shared(const struct mf_wave *w, float *grad, float scale, bool add, cudaStream_t stream)

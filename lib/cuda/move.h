@@ -34,9 +34,29 @@ struct mf_feed_to {
 /* Places without a sample of their own get the wave's last one. */
 cudaError_t mf_feed_all(const struct mf_wave *w, struct mf_places at, const struct mf_feed_to *to, int n,
                         cudaStream_t stream);
-/* Fetch number i: `floats` of each sample; of a shared value, the same for all. */
-cudaError_t mf_fetch_one(const struct mf_wave *w, struct mf_places at, int i, const float *from, int floats,
-                         bool shared, cudaStream_t stream);
+/* The wave's sample in a place; -1: none of its own. */
+static __device__ __forceinline__ int mf_sample_at(const struct mf_wave *w, struct mf_places at, int place)
+{
+    int j = place % at.room, sample = (at.lane + place / at.room) * w->each + j;
+    return j < w->each && sample < w->samples ? sample : -1;
+}
+
+/* Fetch `number`: `floats` of each sample; of a shared value, the same for all. */
+struct mf_fetching {
+    const struct mf_wave *w;
+    struct mf_places at;
+    int number, floats;
+    const float *from;
+    bool shared;
+    __device__ void operator()(size_t i) const
+    {
+        int place = (int)(i / floats), e = (int)(i % floats), sample = mf_sample_at(w, at, place);
+        if (sample >= 0)
+            w->fetch[number][(w->first + sample) * floats + e] = from[shared ? e : i];
+    }
+};
+
+cudaError_t mf_fetch_one(const struct mf_fetching &f, cudaStream_t stream);
 /* A loss's gradient starts as `scale`; as 0 in places without a sample of their own. */
 cudaError_t mf_start_loss(const struct mf_wave *w, struct mf_places at, float *grad, float scale, cudaStream_t stream);
 /* That of a shared value counts once per sample: it becomes, or has added, n * scale. */

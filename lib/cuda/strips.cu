@@ -1,7 +1,5 @@
 #include "cuda/strips.h"
 
-#include <vector>
-
 enum { STRIPS = 16 }; /* of a launch */
 
 struct strips {
@@ -67,7 +65,7 @@ cudaError_t mf_strips(cudaStream_t stream, int rows, int n, const struct mf_stri
     return rc;
 }
 
-cudaError_t mf_strips_forward(const struct mf_kernel_call *k)
+std::vector<mf_strip> mf_strips_of(const struct mf_kernel_call *k)
 {
     const struct mf_call *c = &k->call;
     std::vector<mf_strip> strip;
@@ -75,7 +73,12 @@ cudaError_t mf_strips_forward(const struct mf_kernel_call *k)
     for (int i = 0; i < c->n_x; to += c->x[i++].cols)
         strip.push_back(
             {to, c->x[i].data, c->y.cols, c->x[i].cols, c->x[i].cols, mf_spread_of(&c->x[i], &c->y), false});
-    return mf_strips(k->stream, mf_tile_rows(&c->y, k->n), c->n_x, strip.data());
+    return strip;
+}
+
+cudaError_t mf_strips_forward(const struct mf_kernel_call *k)
+{
+    return mf_strips(k->stream, mf_tile_rows(&k->call.y, k->n), k->call.n_x, mf_strips_of(k).data());
 }
 
 /* An operand may occur twice: its last place comes first, and those of a launch are of different operands. */
@@ -113,11 +116,16 @@ cudaError_t mf_strips_backward(const struct mf_kernel_call *k)
     return rc;
 }
 
-cudaError_t mf_columns_forward(const struct mf_kernel_call *k, int from)
+struct mf_strip mf_columns_of(const struct mf_kernel_call *k, int from)
 {
     const struct mf_tensor *y = &k->call.y, *x = &k->call.x[0];
-    struct mf_strip strip = {y->data, x->data + from, y->cols, x->cols, y->cols, mf_spread_of(y, y), false};
-    return mf_strips(k->stream, mf_tile_rows(y, k->n), 1, &strip);
+    return {y->data, x->data + from, y->cols, x->cols, y->cols, mf_spread_of(y, y), false};
+}
+
+cudaError_t mf_columns_forward(const struct mf_kernel_call *k, int from)
+{
+    struct mf_strip strip = mf_columns_of(k, from);
+    return mf_strips(k->stream, mf_tile_rows(&k->call.y, k->n), 1, &strip);
 }
 
 cudaError_t mf_columns_backward(const struct mf_kernel_call *k, int from)

@@ -3,6 +3,8 @@
 #ifndef MF_CUDA_STRIPS_H
 #define MF_CUDA_STRIPS_H
 
+#include <vector>
+
 #include "cuda/launch.h"
 
 /* Row i of `to` becomes the row of `from` that it reads, or has it added. NULL from: becomes 0. */
@@ -16,6 +18,10 @@ struct mf_strip {
 
 /* n strips of `rows` rows, no two of which write the same place. */
 cudaError_t mf_strips(cudaStream_t stream, int rows, int n, const struct mf_strip *strip);
+
+/* What forward copies to each of y's rows. */
+std::vector<mf_strip> mf_strips_of(const struct mf_kernel_call *k);
+struct mf_strip mf_columns_of(const struct mf_kernel_call *k, int from);
 
 /* Forward: y's rows are those of its operands side by side. Backward: the operands' gradients. */
 cudaError_t mf_strips_forward(const struct mf_kernel_call *k);

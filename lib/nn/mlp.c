@@ -70,6 +70,13 @@ struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *p
     return mf_layer_apply(g, mf_layer(g, group, name, h, out), y, MF_ACT_NONE);
 }
 
+struct mf_val mf_residual_velocity(struct mf_graph *g, const struct mf_net_spec *s, const char *prefix, int W,
+                                   const struct mf_share *obs, const struct mf_share *time, struct mf_val x)
+{
+    struct mf_val y = mf_linear(g, x, W, 0, -1, time->part[0], obs->part[0], MF_ACT_NONE);
+    return mf_residual(g, MF_GROUP_POLICY, prefix, s->n_hidden, s->hidden, s->D, s->act, y);
+}
+
 int mf_condition_width(const struct mf_net_spec *s)
 {
     return s->n_cond ? s->cond[s->n_cond - 1] : mf_net_inputs(s);

@@ -31,6 +31,10 @@ struct mf_layer mf_residual_first(struct mf_graph *g, enum mf_group group, const
  * Linear to `out`. */
 struct mf_val mf_residual(struct mf_graph *g, enum mf_group group, const char *prefix, int n_hidden, const int *hidden,
                           int out, enum mf_act act, struct mf_val y);
+/* A velocity by both, where inputs are not concatenated: each has been multiplied by its own columns of the first
+ * layer, those of x are W's first, and obs and time keep their products in part[0]. */
+struct mf_val mf_residual_velocity(struct mf_graph *g, const struct mf_net_spec *s, const char *prefix, int W,
+                                   const struct mf_share *obs, const struct mf_share *time, struct mf_val x);
 /* The condition of ReinFlow's networks: the observation, or the MLP `prefix` over it where cond_hidden has layers. */
 int mf_condition_width(const struct mf_net_spec *s);
 struct mf_val mf_condition(struct mf_graph *g, const struct mf_net_spec *s, const char *prefix, struct mf_val obs);

@@ -42,9 +42,7 @@ static struct mf_share time_code(struct mf_graph *g, const struct mf_net_spec *s
 static struct mf_val velocity(struct mf_graph *g, const struct mf_net_spec *s, const struct mf_share *obs,
                               const struct mf_share *time, struct mf_val x)
 {
-    struct mf_layer l = first(g, s);
-    struct mf_val y = mf_linear(g, x, l.W, 0, -1, time->part[0], obs->part[0], MF_ACT_NONE);
-    return mf_residual(g, MF_GROUP_POLICY, trunk, s->n_hidden, s->hidden, s->D, s->act, y);
+    return mf_residual_velocity(g, s, trunk, first(g, s).W, obs, time, x);
 }
 
 const struct mf_net mf_net_reflow_mlp = {

@@ -56,4 +56,15 @@ static inline float *fixture_case(const struct fixture *f, int i, const char *na
     return fixture_find(f, key, count);
 }
 
+/* The record KINDNAME, which is there. */
+static inline float *fixture_record(const struct fixture *f, const char *kind, const char *name)
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s%s", kind, name);
+    float *v = fixture_find(f, key, NULL);
+    if (!v)
+        printf("Bail out! the fixture has no %s\n", key), exit(1);
+    return v;
+}
+
 #endif

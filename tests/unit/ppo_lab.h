@@ -190,10 +190,7 @@ static inline bool same_weights(const struct mf_policy *a, const struct mf_polic
 
 static inline double furthest(const struct mf_policy *a, const struct mf_policy *b)
 {
-    double d = 0;
-    for (size_t i = 0; i < a->params.size; i++)
-        d = worse(d, fabs((double)a->params.value[i] - (double)b->params.value[i]));
-    return d;
+    return largest_difference(a->params.value, b->params.value, a->params.size);
 }
 
 #endif

@@ -12,24 +12,6 @@ enum { B = 10, CA = 6, O = 6 };
 static struct fixture fixture;
 static struct mf_engine *engine;
 
-static float *record(const char *kind, const char *name)
-{
-    char key[64];
-    snprintf(key, sizeof key, "%s%s", kind, name);
-    float *v = fixture_find(&fixture, key, NULL);
-    if (!v)
-        printf("Bail out! the fixture has no %s\n", key), exit(1);
-    return v;
-}
-
-static double furthest(const float *a, const float *b, size_t n)
-{
-    double worst = 0;
-    for (size_t i = 0; i < n; i++)
-        worst = worse(worst, fabs((double)a[i] - (double)b[i]));
-    return worst;
-}
-
 /* ---- transitions ---- */
 
 static void is(const struct mf_smdp *s, double reward, double discount, int ahead, bool terminates, double gain,
@@ -66,12 +48,13 @@ static void transitions(void)
 static void weights(const char *kind)
 {
     const struct mf_offline_opts o = {.beta = 10, .clip = 100};
-    float *q = record(kind, ".q"), *want = record(kind, ".weights"), *stats = record(kind, ".stats"), w[B];
+    float *q = fixture_record(&fixture, kind, ".q"), *want = fixture_record(&fixture, kind, ".weights"),
+          *stats = fixture_record(&fixture, kind, ".stats"), w[B];
     const double mean = mf_weigh_mean(B, q);
     for (int i = 0; i < B; i++)
         q[i] = (float)((double)q[i] - mean);
     mf_weigh_exp(&o, B, q, w);
-    double squares = 0, error = furthest(w, want, B);
+    double squares = 0, error = largest_difference(w, want, B);
     for (int i = 0; i < B; i++)
         squares += ((double)w[i] - 1) * ((double)w[i] - 1);
     ok(error < 2e-5, "%s: weights, error %.1e", kind, error);
@@ -96,8 +79,9 @@ static void clipped(void)
 
 static void targets(const char *kind, int n)
 {
-    float *next = record(kind, ".next_q"), *want = record(kind, ".y"), *reward = record("", "reward"),
-          *done = record("", "done"), *discount = record("", "discount"), y[B], mask[B], least[B];
+    float *next = fixture_record(&fixture, kind, ".next_q"), *want = fixture_record(&fixture, kind, ".y"),
+          *reward = fixture_record(&fixture, "", "reward"), *done = fixture_record(&fixture, "", "done"),
+          *discount = fixture_record(&fixture, "", "discount"), y[B], mask[B], least[B];
     struct mf_smdp s[B];
     uint32_t sample[B];
     struct mf_offline o = {.opts = {.reward_scale = .1, .critics = n}, .smdp = s};
@@ -107,7 +91,7 @@ static void targets(const char *kind, int n)
         least[i] = mf_qnet_min(next + i * (size_t)n, n, NULL);
     }
     mf_weigh_targets(&o, &(struct mf_weigh_batch){.n = B, .sample = sample}, least, y, mask);
-    double error = furthest(y, want, B);
+    double error = largest_difference(y, want, B);
     ok(error < 2e-5, "%s: targets, error %.1e", kind, error);
     s[0] = (struct mf_smdp){1e6f, 1, 0, 1, false, false};
     s[1] = (struct mf_smdp){-1e6f, 1, 0, 1, false, false};
@@ -126,9 +110,11 @@ static void learns(const char *kind, int n)
     struct mf_err err;
     struct mf_critics c;
     const struct mf_critics_opts o = {.O = O, .A = CA, .q = {NULL, n, 2, {20, 16}, MF_ACT_MISH, false}, .tau = .25};
-    float *obs = record("", "obs"), *next = record("", "next_obs"), *actions = record("", "actions"),
-          *after = record(kind, ".after"), *y = record(kind, ".y"), *all = record(kind, ".all_q"),
-          *next_q = record(kind, ".next_q"), *want = record(kind, ".loss"), q[B * 3], weight[B];
+    float *obs = fixture_record(&fixture, "", "obs"), *next = fixture_record(&fixture, "", "next_obs"),
+          *actions = fixture_record(&fixture, "", "actions"), *after = fixture_record(&fixture, kind, ".after"),
+          *y = fixture_record(&fixture, kind, ".y"), *all = fixture_record(&fixture, kind, ".all_q"),
+          *next_q = fixture_record(&fixture, kind, ".next_q"), *want = fixture_record(&fixture, kind, ".loss"),
+          q[B * 3], weight[B];
     char key[64];
     double loss;
     must(mf_critics_open(&c, engine, &o, false, &err), &err);
@@ -146,11 +132,11 @@ static void learns(const char *kind, int n)
     memcpy(before, c.of.ema, c.of.params.size * sizeof *before);
 
     must(mf_critics_target(&c, B, after, CA, next, q, &err), &err);
-    ok(furthest(q, next_q, (size_t)(B * n)) < 2e-5, "%s: values of the targets", kind);
+    ok(largest_difference(q, next_q, (size_t)(B * n)) < 2e-5, "%s: values of the targets", kind);
     const struct mf_critics_batch batch = {
         .n = B, .stride = CA, .actions = actions, .obs = obs, .y = y, .weight = weight};
     must(mf_critics_learn(&c, &batch, 1e-3, q, NULL, &loss, &err), &err);
-    ok(furthest(q, all, (size_t)(B * n)) < 2e-5, "%s: values before the step", kind);
+    ok(largest_difference(q, all, (size_t)(B * n)) < 2e-5, "%s: values before the step", kind);
     near(loss, (double)*want, 1e-5, "the loss of the critics");
     must(mf_engine_settle(engine, &c.of.params, &c.of.adam, &err), &err);
     double worst = 0;
@@ -171,8 +157,9 @@ static void expectiles(const char *name, double tau)
     struct mf_critics c;
     const struct mf_critics_opts o = {
         .O = O, .A = CA, .q = {NULL, 0, 2, {20, 16}, MF_ACT_MISH, false}, .value = true, .tau = 1};
-    float *obs = record("", "obs"), *low = record("iql", ".low"), *v = record("iql", ".v"),
-          *want = record(name, ".loss"), got[B], weight[B];
+    float *obs = fixture_record(&fixture, "", "obs"), *low = fixture_record(&fixture, "iql", ".low"),
+          *v = fixture_record(&fixture, "iql", ".v"), *want = fixture_record(&fixture, name, ".loss"), got[B],
+          weight[B];
     char key[64];
     double loss;
     int found;
@@ -182,7 +169,7 @@ static void expectiles(const char *name, double tau)
     load_params(&fixture, "iql.param", &c.of.params, c.of.params.value);
     mf_params_touch(&c.of.params);
     must(mf_critics_value(&c, B, obs, got, &err), &err);
-    ok(furthest(got, v, B) < 2e-5, "%s: V", name);
+    ok(largest_difference(got, v, B) < 2e-5, "%s: V", name);
     for (int i = 0; i < B; i++)
         weight[i] = (float)fabs(tau - (low[i] < got[i])) / B;
     const struct mf_critics_batch batch = {.n = B, .obs = obs, .v_y = low, .v_weight = weight};

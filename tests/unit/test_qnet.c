@@ -41,29 +41,11 @@ static void close_lab(struct lab *l)
     mf_params_release(&l->ps);
 }
 
-static float *record(const char *kind, const char *name)
-{
-    char key[64];
-    snprintf(key, sizeof key, "%s%s", kind, name);
-    float *v = fixture_find(&fixture, key, NULL);
-    if (!v)
-        printf("Bail out! the fixture has no %s\n", key), exit(1);
-    return v;
-}
-
-static double furthest(const float *a, const float *b, size_t n)
-{
-    double worst = 0;
-    for (size_t i = 0; i < n; i++)
-        worst = worse(worst, fabs((double)a[i] - (double)b[i]));
-    return worst;
-}
-
 /* Critics with the weights kind.param or kind.target, of `actions` in `obs`, against kind.want. */
 static void forward(struct lab *l, const char *kind, const char *weights, float *actions, float *obs, const char *want)
 {
     struct mf_err err;
-    float q[B * MOST], y[B] = {0}, *expected = record(kind, want);
+    float q[B * MOST], y[B] = {0}, *expected = fixture_record(&fixture, kind, want);
     char key[64];
     snprintf(key, sizeof key, "%s%s", kind, weights);
     load_params(&fixture, key, &l->ps, l->ps.value);
@@ -74,7 +56,7 @@ static void forward(struct lab *l, const char *kind, const char *weights, float 
     must(mf_plan_run(l->plan, &(struct mf_batch){.n = B, .feed = feed, .n_feeds = 4, .fetch = &fetch, .n_fetches = 1},
                      &err),
          &err);
-    double error = furthest(q, expected, (size_t)(B * l->net.n));
+    double error = largest_difference(q, expected, (size_t)(B * l->net.n));
     ok(error < 2e-5, "%s%s: values of %d critics, error %.1e", kind, weights, l->net.n, error);
     free(expected);
 }
@@ -84,8 +66,10 @@ static void as_reference(const char *kind, int n)
     struct mf_err err;
     struct lab l;
     open_lab(&l, &(struct mf_qnet){"critic", n, 2, {20, 16}, MF_ACT_MISH, false});
-    float *obs = record("", "obs"), *next = record("", "next_obs"), *actions = record("", "actions"),
-          *after = record(kind, ".after"), *y = record(kind, ".y"), *want = record(kind, ".loss"), weight[B], loss[B];
+    float *obs = fixture_record(&fixture, "", "obs"), *next = fixture_record(&fixture, "", "next_obs"),
+          *actions = fixture_record(&fixture, "", "actions"), *after = fixture_record(&fixture, kind, ".after"),
+          *y = fixture_record(&fixture, kind, ".y"), *want = fixture_record(&fixture, kind, ".loss"), weight[B],
+          loss[B];
     for (int i = 0; i < B; i++)
         weight[i] = 1.0f / B;
     forward(&l, kind, ".target", after, next, ".next_q");

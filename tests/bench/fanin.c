@@ -1,17 +1,21 @@
-/* fanin - many collectors, made up: fanin frames COLLECTORS MB | fanin policy COLLECTORS MB RELAYS
+/* fanin - many collectors, made up:
+ * fanin frames COLLECTORS MB [ipc|tcp|keys [THREADS]] | fanin policy COLLECTORS MB RELAYS
  *
  * Frames and policy are real, and go over ipc; the environments sleep. frames: each sends its part of so many MB in
- * rollouts of 2048 decisions. policy: so many MB to every collector, three versions, by way of relays if they are not
- * 0. One line of key=value words: seconds of processor of the learner's side for a GB that it read or published, or
- * until the last collector has a version (the median), and seconds of processor of the learner.
+ * rollouts of 2048 decisions, over ipc, tcp or tcp with keys, to a reader of wire.threads=THREADS. policy: so many MB
+ * to every collector, three versions, by way of relays if they are not 0. One line of key=value words: seconds of
+ * processor of the learner's side for a GB that it read or published, or until the last collector has a version (the
+ * median), and seconds of processor of the learner.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zmq.h>
 
 #include "base/clock.h"
 #include "stream/frame.h"
@@ -20,8 +24,9 @@
 enum { VERSIONS = 3, MOST = 4096 };
 static const double nap = .02, timeout = 60; /* s */
 
-static char folder[] = "/tmp/mf-fanin-XXXXXX", in[64], policy[64];
-static int collectors, told[2]; /* told: a byte for each version that a collector got */
+static char folder[] = "/tmp/mf-fanin-XXXXXX", in[64], policy[64], keys[2][2][64], allowed[64];
+static struct mf_wire_opts reader, writer; /* of the port */
+static int collectors, told[2];            /* told: a byte for each version that a collector got */
 
 static void must(int rc, const struct mf_err *err)
 {
@@ -41,6 +46,42 @@ static double processor(void)
 static void sleep_for(double s)
 {
     usleep((useconds_t)(1e6 * s));
+}
+
+/* ---- keys ---- */
+
+static void write_key(char path[64], const char *name, const char *key)
+{
+    snprintf(path, 64, "%s/%s", folder, name);
+    FILE *f = fopen(path, "w");
+    if (!f || fprintf(f, "%s\n", key) < 0 || chmod(path, 0600) || fclose(f))
+        exit(1);
+}
+
+/* The reader has the first pair, all writers the second. */
+static void make_keys(void)
+{
+    static const char *const name[2][2] = {{"reader.secret", "reader.public"}, {"writer.secret", "allowed/w.public"}};
+    char public[41], secret[41];
+    snprintf(allowed, sizeof allowed, "%s/allowed", folder);
+    mkdir(allowed, 0700);
+    for (int i = 0; i < 2; i++) {
+        zmq_curve_keypair(public, secret);
+        write_key(keys[i][0], name[i][0], secret);
+        write_key(keys[i][1], name[i][1], public);
+    }
+    reader.secret = keys[0][0];
+    reader.allowed = allowed;
+    writer.secret = keys[1][0];
+    writer.server = keys[0][1];
+}
+
+static void remove_keys(void)
+{
+    for (int i = 0; i < 4 && *allowed; i++)
+        unlink(keys[i / 2][i % 2]);
+    if (*allowed)
+        rmdir(allowed);
 }
 
 /* ---- frames ---- */
@@ -81,7 +122,7 @@ static void *send_part(void *arg)
     char src[16];
     snprintf(src, sizeof src, "c%d", p->number);
     struct mf_frame *f = rollout(src);
-    must(mf_port_open(&out, in, MF_OUT, NULL, &err), &err);
+    must(mf_port_open(&out, in, MF_OUT, &writer, &err), &err);
     for (int i = 0; i < p->frames; i++) {
         must(mf_frame_send(out, f, &err), &err);
         sleep_for(nap);
@@ -116,7 +157,7 @@ static void frames(double mb)
             pthread_join(thread[i], NULL);
         _exit(0);
     }
-    must(mf_port_open(&port, in, MF_IN, NULL, &err), &err);
+    must(mf_port_open(&port, in, MF_IN, &reader, &err), &err);
     const double since = mf_now(), used = processor();
     while (here) {
         f = NULL;
@@ -243,15 +284,23 @@ static void versions(double mb, int relays)
 int main(int argc, char **argv)
 {
     const bool of_policy = argc == 5 && !strcmp(argv[1], "policy");
+    const char *carrier = !of_policy && argc > 4 ? argv[4] : "ipc";
     collectors = argc > 3 ? atoi(argv[2]) : 0;
-    if (collectors < 1 || collectors > MOST || !(of_policy || (argc == 4 && !strcmp(argv[1], "frames"))) ||
+    if (collectors < 1 || collectors > MOST || !(of_policy || (argc <= 6 && !strcmp(argv[1], "frames"))) ||
         !mkdtemp(folder))
         return 2;
     snprintf(in, sizeof in, "ipc://%s/in", folder);
+    if (strcmp(carrier, "ipc") != 0)
+        snprintf(in, sizeof in, "tcp://127.0.0.1:%d", 20000 + (int)getpid() % 10000);
+    if (!strcmp(carrier, "keys"))
+        make_keys();
+    reader.threads = !of_policy && argc > 5 ? atoi(argv[5]) : 1;
+    reader.patience = writer.patience = timeout;
     snprintf(policy, sizeof policy, "ipc://%s/policy", folder);
     if (of_policy)
         versions(atof(argv[3]), atoi(argv[4]));
     else
         frames(atof(argv[3]));
+    remove_keys();
     return rmdir(folder) != 0;
 }

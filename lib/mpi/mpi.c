@@ -1,6 +1,8 @@
 /* mpi.c - the transport over MPI (MPI-3, 3.7: nonblocking point-to-point messages), as the plugin mf_mpi.so. */
 #include <mpi.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/plugin.h"
@@ -69,12 +71,24 @@ static int poll_all(void *self, bool *ended, struct mf_err *err)
     return left;
 }
 
-static void close_mpi(void *self, int status)
+/* MPI_Finalize waits for all ranks without limit; for one that has stopped, mpirun then ends. */
+static void late(int signal)
+{
+    static const char text[] = "mf: error: all is saved, but another rank has not left MPI within ranks_timeout\n";
+    (void)signal;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(1);
+}
+
+static void close_mpi(void *self, int status, double patience)
 {
     struct mpi *m = self;
     if (status)
         MPI_Abort(MPI_COMM_WORLD, status);
+    signal(SIGALRM, late);
+    alarm(patience < 1e6 ? 1 + (unsigned)patience : 0);
     MPI_Finalize();
+    alarm(0);
     free(m->request);
     free(m->which);
     free(m);

@@ -122,6 +122,6 @@ int mf_ranks_open(struct mf_ranks **r, double patience, struct mf_err *err)
         return rc;
     if (n <= MF_RANKS_MOST)
         return mf_ranks_on(r, t, self, n, me, patience, err);
-    t->close(self, 2);
+    t->close(self, 2, patience);
     return mf_err_set(err, MF_EUSAGE, "%d ranks are more than %d", n, MF_RANKS_MOST);
 }

@@ -412,7 +412,7 @@ void mf_ranks_close(struct mf_ranks *r, int status)
             mf_log(MF_LOG_ERROR, "all is saved, but %s", err.text);
         status = 1;
     }
-    r->t->close(r->self, status);
+    r->t->close(r->self, status, r->patience);
     free(r->peer);
     free(r->ended);
     free(r->state);

@@ -173,9 +173,10 @@ static void listen_on(struct tcp *t)
     }
 }
 
-static void close_tcp(void *self, int status)
+static void close_tcp(void *self, int status, double patience)
 {
     struct tcp *t = self;
+    (void)patience; /* it waits for nobody */
     for (int k = 0; status && k < t->n; k++)
         if (k != t->me)
             tell(&t->peer[k]);

@@ -21,9 +21,10 @@ struct mf_transport {
     int (*receive)(void *self, int from, void *bytes, size_t n, struct mf_err *err);
     /* Sets ended[i] of messages that have; returns how many have not. Never waits. */
     int (*poll)(void *self, bool *ended, struct mf_err *err);
-    /* status 0: all ranks close. Else it ends all ranks, with this exit status, or the messages of the others fail with
-     * an empty error: this one has logged its own. */
-    void (*close)(void *self, int status);
+    /* status 0: all ranks close; one that waits longer than patience (s) for another ends with 1. Else it ends all
+     * ranks, with this exit status, or the messages of the others fail with an empty error: this one has logged its
+     * own. */
+    void (*close)(void *self, int status, double patience);
 };
 
 /* Of all that a program and a transport hand each other. */

@@ -162,6 +162,26 @@ again() {
     done
 }
 
+@test "a rank that stops where all leave MPI: the others end after ranks_timeout, and all is saved" {
+    cat >stop.c <<'END'
+#include <signal.h>
+#include <stdlib.h>
+int PMPI_Finalize(void);
+int MPI_Finalize(void)
+{
+    if (*getenv("OMPI_COMM_WORLD_RANK") == '1')
+        raise(SIGSTOP);
+    return PMPI_Finalize();
+}
+END
+    cc -shared -fPIC -o stop.so stop.c || return 1
+    learn 0 alone && want=$last rc=0 || return 1
+    mkfifo made
+    mf-collect "${small[@]}" run.dir=late 2>late.err | mf-gae >made 2>>late.err &
+    ranks 2 -x LD_PRELOAD="$T/stop.so" mf-ppo --in made "${small[@]}" run.dir=late ranks_timeout=1 >late.mf 2>late.log || rc=$?
+    [[ $rc == 1 ]] && grep -q "all is saved, but another rank has not left MPI" late.log && cmp "$(newest late)" "$want"
+}
+
 @test "a program that divides no work refuses to start as several, in one sentence; a tool does not" {
     local program
     for program in collect sac; do

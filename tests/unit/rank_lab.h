@@ -97,8 +97,9 @@ static int poll_all(void *self, bool *ended, struct mf_err *why)
     return left;
 }
 
-static void close_end(void *self, int status)
+static void close_end(void *self, int status, double patience)
 {
+    (void)patience;
     ((struct end *)self)->closed_by = status;
     if (status && aborts)
         atomic_store(&aborted, true);

@@ -251,7 +251,7 @@ static int open_folder(const struct mf_run *run, struct bc *b, struct mf_err *er
     if (rc)
         return rc;
     if (mf_run_leads(run))
-        b->resumes = mf_runs_clone(b->rundir.path, b->path) && b->run.resume;
+        mf_rundir_sweep(b->rundir.path), b->resumes = mf_runs_clone(b->rundir.path, b->path) && b->run.resume;
     if ((rc = mf_run_share(run, &b->resumes, sizeof b->resumes, err)) ||
         (rc = mf_run_share(run, b->path, sizeof b->path, err)))
         return rc;

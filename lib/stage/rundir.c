@@ -104,8 +104,7 @@ bool mf_rundir_is_live(const char *dir)
     return live;
 }
 
-/* Removes the incomplete files of a killed learner; only the learner writes checkpoints/. */
-static void sweep(const char *dir)
+void mf_rundir_sweep(const char *dir)
 {
     char path[MF_PATH_MAX + 300];
     struct mf_err ignored;
@@ -134,7 +133,7 @@ int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf
     if (rc || (rc = mf_rundir_check_saves(dir, err)))
         mf_rundir_close(r);
     else
-        sweep(dir), mf_rundir_find_shelf(r);
+        mf_rundir_find_shelf(r);
     return rc;
 }
 

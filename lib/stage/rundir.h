@@ -56,6 +56,8 @@ void mf_rundir_begun(struct mf_rundir *r);
 bool mf_rundir_is_live(const char *dir);
 /* Become the only learner of such a run, until close. MF_EIO: it still has another one after `wait` seconds. */
 int mf_rundir_learn(struct mf_rundir *r, const char *dir, double wait, struct mf_err *err);
+/* Removes the incomplete files of a learner that was killed. For whoever writes checkpoints there now. */
+void mf_rundir_sweep(const char *dir);
 /* MF_EIO: no checkpoint can be saved there. */
 int mf_rundir_check_saves(const char *dir, struct mf_err *err);
 /* Of a run that is to be resumed and has no checkpoint: a warning if it was there before. */

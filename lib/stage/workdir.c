@@ -48,9 +48,12 @@ int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const str
     if (rc)
         return rc;
     if (!w->live || (o->dir && !same_folder(o->dir, run)))
-        return open_own(w, head, o, serves, err);
-    snprintf(w->path, sizeof w->path, "%s", run);
-    return 0;
+        rc = open_own(w, head, o, serves, err);
+    else
+        snprintf(w->path, sizeof w->path, "%s", run);
+    if (rc == 0)
+        mf_rundir_sweep(w->path);
+    return rc;
 }
 
 void mf_workdir_close(struct mf_workdir *w)

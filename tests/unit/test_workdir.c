@@ -111,6 +111,16 @@ static void starting(const char *run)
     open_it(&w, "mine", false);
     ok(starts(&w, false, NULL, "theirs", false), "a program with another folder does not resume there");
     mf_workdir_close(&w);
+    static const char *const killed[] = {"own/checkpoints/7.json.part", "outputs/point/run/checkpoints/7.json.part"};
+    if (mkdir("own", 0777) || mkdir("own/checkpoints", 0777))
+        abort();
+    for (int own = 1; own >= 0; own--) {
+        fclose(fopen(killed[!own], "w"));
+        open_it(&w, own ? "own" : NULL, false);
+        ok(access(killed[!own], F_OK) < 0, "what a killed learner left incomplete goes, in %s folder",
+           own ? "its own" : "the collector's");
+        mf_workdir_close(&w);
+    }
 }
 
 int main(void)

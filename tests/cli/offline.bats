@@ -72,7 +72,7 @@ PY
         # shellcheck disable=SC2086 # words
         run -3 --separate-stderr $command --out /dev/null && [[ $stderr == *"'foreign.hdf5' has no /data/demo_3/rewards: "*"clone.weight=none"* ]] || { echo "$command: $stderr"; return 1; }
     done
-    others 'r = g["data/demo_2/rewards"]; r[4] = float("nan"); del r.attrs["mf_crc32"]' && run -1 --separate-stderr bc clone.weight=return run.dir=a --out /dev/null &&
+    others 'r = g["data/demo_2/rewards"]; r[4] = float("nan"); del r.attrs["mf_crc32"]' && run -3 --separate-stderr bc clone.weight=return run.dir=a --out /dev/null &&
         [[ $stderr == *"/data/demo_2/rewards"*"[4"*"nan"* ]] &&
         others 'del g["data/demo_2/dones"]; g["data/demo_2/dones"] = [0, 1]' && run -3 --separate-stderr mf-replay foreign.hdf5 --out /dev/null &&
         [[ $stderr == *"/data/demo_2/dones: it has not one number for each of the "*" steps"* ]]

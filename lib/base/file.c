@@ -76,19 +76,20 @@ FILE *mf_file_read_in(const char *folder, const char *name, struct mf_err *err)
     return f;
 }
 
+bool mf_file_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 int mf_file_once(int n, const char *const *path, struct mf_err *err)
 {
-    struct stat *at = mf_xcalloc((size_t)n + 1, sizeof *at);
     int rc = 0;
-    for (int i = 0; i < n && rc == 0; i++) {
-        if (stat(path[i], &at[i]) < 0)
-            at[i].st_ino = 0;
-        for (int k = 0; k < i && at[i].st_ino && rc == 0; k++)
-            if (at[k].st_ino == at[i].st_ino && at[k].st_dev == at[i].st_dev)
+    for (int i = 1; i < n; i++)
+        for (int k = 0; k < i && rc == 0; k++)
+            if (mf_file_same(path[k], path[i]))
                 rc = strcmp(path[k], path[i]) != 0
                          ? mf_err_set(err, MF_EUSAGE, "%s and %s are the same: give it once", path[k], path[i])
                          : mf_err_set(err, MF_EUSAGE, "%s is there twice: give it once", path[i]);
-    }
-    free(at);
     return rc;
 }

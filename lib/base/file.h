@@ -5,6 +5,7 @@
 #ifndef MF_BASE_FILE_H
 #define MF_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/err.h"
@@ -18,6 +19,7 @@ FILE *mf_file_read(const char *path, struct mf_err *err);
  * that is not trusted. */
 FILE *mf_file_read_in(const char *folder, const char *name, struct mf_err *err);
 
+bool mf_file_same(const char *a, const char *b); /* Do both lead to one file or folder? */
 /* MF_EUSAGE if two of the paths lead to one file or folder. Paths that lead nowhere are left to others. */
 int mf_file_once(int n, const char *const *path, struct mf_err *err);
 

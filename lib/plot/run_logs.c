@@ -269,27 +269,31 @@ static void name_groups(struct mf_run_logs *t)
     }
 }
 
-/* A run counts once. */
-static int check_once(const struct mf_run_logs *t, struct mf_err *err)
+/* A run of [from, n) that an earlier word has found counts once. */
+static void drop_found(struct mf_run_logs *t, int from)
 {
-    const char **path = mf_xcalloc((size_t)t->n + 1, sizeof *path);
-    for (int i = 0; i < t->n; i++)
-        path[i] = t->log[i].path;
-    int rc = mf_file_once(t->n, path, err);
-    free(path);
-    return rc;
+    int n = from;
+    for (int i = from, k; i < t->n; i++) {
+        for (k = 0; k < from && !mf_file_same(t->log[k].path, t->log[i].path);)
+            k++;
+        if (k < from)
+            free(t->log[i].path);
+        else
+            t->log[n++] = t->log[i];
+    }
+    t->n = n;
 }
 
 int mf_run_logs_open(struct mf_run_logs *t, const char *const *word, int n, struct mf_err *err)
 {
-    int rc = 0;
+    int rc = mf_file_once(n, word, err);
     *t = (struct mf_run_logs){.defaults = mf_conf_new()};
     for (int i = 0, first = 0; i < n && rc == 0; i++) {
         rc = find(t, word[i], err);
+        drop_found(t, first);
         while (first < t->n)
             t->log[first++].word = i;
     }
-    rc = rc ? rc : check_once(t, err);
     for (int i = 0; i < t->n && rc == 0; i++) {
         rc = read_metrics(&t->log[i], err);
         configure(&t->log[i], t->defaults);

@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
 #include "stream/frame.h"
 
 static int join_stream(struct mf_workdir *w, const struct mf_frame *head, const char *run, double wait,
@@ -30,12 +30,6 @@ static int open_own(struct mf_workdir *w, const struct mf_frame *head, const str
     return rc;
 }
 
-static bool same_folder(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const struct mf_rundir_opts *o, bool saved,
                     bool serves, struct mf_err *err)
 {
@@ -47,7 +41,7 @@ int mf_workdir_open(struct mf_workdir *w, const struct mf_frame *head, const str
     int rc = join_stream(w, head, run, o->wait, err);
     if (rc)
         return rc;
-    if (!w->live || (o->dir && !same_folder(o->dir, run)))
+    if (!w->live || (o->dir && !mf_file_same(o->dir, run)))
         rc = open_own(w, head, o, serves, err);
     else
         snprintf(w->path, sizeof w->path, "%s", run);

@@ -10,17 +10,25 @@
 #include "ranks/tcp.h"
 #include "ranks/transport.h"
 
-static int number(const char *name)
+/* "": it is not set. */
+static const char *text_of(const char *name)
 {
     const char *text = getenv(name);
-    return text && *text ? atoi(text) : -1;
+    return text ? text : "";
+}
+
+/* -1: it is not set, or no number. */
+static int number(const char *name)
+{
+    const char *text = text_of(name);
+    return *text && strlen(text) < 10 && text[strspn(text, "0123456789")] == '\0' ? atoi(text) : -1;
 }
 
 /* Rank 0's, for all of a start without MPI; NULL: there is none. */
 static const char *address(void)
 {
-    const char *text = getenv("MF_RANKS_ADDRESS");
-    return text && *text ? text : NULL;
+    const char *text = text_of("MF_RANKS_ADDRESS");
+    return *text ? text : NULL;
 }
 
 /* Open MPI's mpirun; Hydra's, of MPICH and Intel; srun --mpi=pmix. With an address also by hand, and any srun. */
@@ -31,7 +39,7 @@ static bool numbers(int *n, int *me)
                                            {"SLURM_STEP_NUM_TASKS", "PMIX_RANK"},
                                            {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}};
     const int first_n = number("MF_RANKS"), first_me = number("MF_RANK");
-    const bool by_hand = address() && first_n > 0;
+    const bool by_hand = address() && first_n > 0 && *text_of("MF_RANK");
     *n = by_hand ? first_n : 1;
     *me = by_hand ? first_me : 0;
     for (int i = 0; !by_hand && *n == 1 && i < (address() ? 4 : 3); i++)
@@ -49,6 +57,19 @@ bool mf_ranks_launched(int *me)
     if (several && me)
         *me = rank;
     return several;
+}
+
+int mf_ranks_check_hand(struct mf_err *err)
+{
+    const char *n = text_of("MF_RANKS"), *me = text_of("MF_RANK");
+    if (!*n && !*me)
+        return 0;
+    if (!*n || !*me || !address())
+        return mf_err_set(err, MF_EUSAGE,
+                          "a start of several by hand needs MF_RANKS_ADDRESS=HOST:PORT, MF_RANKS and, in each process, "
+                          "MF_RANK: here they are '%.200s', '%.40s' and '%.40s'",
+                          text_of("MF_RANKS_ADDRESS"), n, me);
+    return number("MF_RANKS") > 0 ? 0 : mf_err_set(err, MF_EUSAGE, "MF_RANKS=%.40s is no number of processes", n);
 }
 
 /* What a process has as stdout; "": unknown. */

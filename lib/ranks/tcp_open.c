@@ -45,7 +45,8 @@ static int resolve(const struct opening *o, struct addrinfo **list, bool own, st
     const char *colon = strrchr(o->address, ':');
     char host[256];
     snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - o->address) : 0, o->address);
-    int rc = colon && *host ? getaddrinfo(host, colon + 1, &how, list) : EAI_NONAME;
+    const long port = colon ? strtol(colon + 1, NULL, 10) : 0; /* getaddrinfo takes 99999 */
+    int rc = *host && port > 0 && port < 1 << 16 ? getaddrinfo(host, colon + 1, &how, list) : EAI_NONAME;
     return rc ? mf_err_set(err, MF_EUSAGE, "MF_RANKS_ADDRESS=%.200s: no address of rank 0 as HOST:PORT: %s", o->address,
                            gai_strerror(rc))
               : 0;

@@ -51,8 +51,10 @@ int mf_lead_open(struct mf_run *run, struct mf_err *err)
     double patience;
     int me;
     const struct mf_bind limit[] = {{"ranks_timeout", 0}, {0}};
-    if (run->stage->role == MF_TOOL || !mf_ranks_launched(&me))
+    if (run->stage->role == MF_TOOL)
         return 0;
+    if (!mf_ranks_launched(&me))
+        return run->stage->ranks && !strcmp(use, "auto") ? mf_ranks_check_hand(err) : 0;
     if (strcmp(use, "auto") != 0)
         return me && mf_stage_reads(run->stage) && !strcmp(run->opt.in, "-") && reads_nothing()
                    ? mf_err_set(err, MF_EUSAGE,

@@ -103,6 +103,7 @@ learn() {
     local p
     local -x MF_RANKS=2 MF_RANKS_ADDRESS
     p=$(port)
+    MF_RANKS_ADDRESS=127.0.0.1:$p mf-collect "${small[@]}" collect.actor=expert collect.episodes=8 | mf-check || return 1 # exported, and none of them
     # refuses STATUS TEXT RANK ADDRESS
     refuses() {
         MF_RANK=$3 MF_RANKS_ADDRESS=$4 run "-$1" mf-ppo --in "$made" "${small[@]}" run.dir=x ranks_timeout=1
@@ -111,7 +112,11 @@ learn() {
     refuses 1 "rank 1 of 2 did not connect within 1 s (MF_RANKS_ADDRESS=127.0.0.1:$p, ranks_timeout=1)" 0 "127.0.0.1:$p" &&
         refuses 1 "rank 0 of 2 did not connect within 1 s" 1 "127.0.0.1:$p" &&
         refuses 2 "this is rank 2 of 2: give each process a number MF_RANK from 0 to before MF_RANKS" 2 "127.0.0.1:$p" &&
+        refuses 2 "this is rank -1 of 2" 1x "127.0.0.1:$p" &&
         refuses 2 "MF_RANKS_ADDRESS=127.0.0.1: no address of rank 0 as HOST:PORT" 0 127.0.0.1 &&
+        refuses 2 "MF_RANKS_ADDRESS=127.0.0.1:99999: no address of rank 0 as HOST:PORT" 0 127.0.0.1:99999 &&
+        refuses 2 "here they are '', '2' and '0'" 0 "" && refuses 2 "here they are '127.0.0.1:$p', '2' and ''" "" "127.0.0.1:$p" &&
+        MF_RANKS=two refuses 2 "MF_RANKS=two is no number of processes" 0 "127.0.0.1:$p" &&
         { exec 8< <(exec python3 -c 'import socket, sys; s = socket.create_server(("127.0.0.1", int(sys.argv[1]))); print(flush=True); s.accept()' "$p") && read -r <&8; } &&
         refuses 1 "MF_RANKS_ADDRESS=127.0.0.1:$p: rank 0 cannot listen there: Address already in use" 0 "127.0.0.1:$p" && exec 8<&- && kill $!
 }

@@ -184,8 +184,8 @@ test: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/cli/leaks.supp:print_su
 test: all $(UNITS) $(EMUS) build/emu/mf_cuda.so build/emu/libnccl.so.2
 	prove -j2 -f -e '' $(UNITS) $(EMUS)
 	prove -j2 -e tests/emu/run $(ON_CUDA)
-	prove -j4 --timer -e 'bats --tap' $(filter-out $(ALONE),$(wildcard tests/cli/*.bats))
-	prove -e 'bats --tap' $(ALONE)
+	prove -j4 -f -o --timer -e 'bats --tap' $(filter-out $(ALONE),$(wildcard tests/cli/*.bats))
+	prove -f -o -e 'bats --tap' $(ALONE)
 
 check: setup
 	$(MAKE) lint
@@ -194,12 +194,12 @@ check: setup
 
 # Against packages that Debian has not: tests/pypi/GROUP.txt goes to build/venv/GROUP, from PyPI.
 check-pypi: all $(patsubst tests/pypi/%.txt,build/venv/%/made,$(wildcard tests/pypi/*.txt))
-	prove -e 'bats --tap' $(wildcard tests/pypi/*.bats)
+	prove -f -o -e 'bats --tap' $(wildcard tests/pypi/*.bats)
 
 # On a slurmctld and slurmd of its own, on loopback.
 check-cluster: all
 	@pipelines/setup slurmctld slurmd slurm-client munge
-	prove -e 'bats --tap' $(wildcard tests/cluster/*.bats)
+	prove -f -o -e 'bats --tap' $(wildcard tests/cluster/*.bats)
 
 build/venv/%/made: tests/pypi/%.txt
 	python3 -m venv --clear build/venv/$*

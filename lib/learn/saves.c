@@ -33,8 +33,9 @@ void mf_saves_say(const struct mf_saves *s, const struct mf_trainer *t)
 static int lose(struct mf_trainer *t, struct mf_err *err)
 {
     t->torn = true;
-    return mf_err_at(err, "iterations %lld to %lld are lost, as their checkpoint cannot be saved",
-                     (long long)t->policy.saved, (long long)t->policy.version - 1);
+    const long long first = t->policy.saved, last = t->policy.version - 1;
+    return first == last ? mf_err_at(err, "iteration %lld is lost, as it cannot be saved", first)
+                         : mf_err_at(err, "iterations %lld to %lld are lost, as they cannot be saved", first, last);
 }
 
 static int save(const struct mf_saves *s, struct mf_trainer *t, struct mf_workdir *w, struct mf_err *err)

@@ -91,7 +91,7 @@ ends() { kill -9 "$(cat holder)" && ended_by "$1" $ppo; }
     mf-collect "${small[@]}" run.dir=r 2>/dev/null | mf-gae | tee r.mf | mf-ppo "${small[@]}" >/dev/null &&
         run -1 mf-ppo "${small[@]}" --in r.mf run.dir=k training.save_every=1000 && [[ $output == *"cannot save checkpoints in k/checkpoints"* ]] || return 1
     held l $(($(stat -c %s r.mf) * 92 / 100)) training.save_every=3 && until_there iterations l 4 && rm -r l/checkpoints && touch l/checkpoints && kill -TERM $ppo && ends 1 &&
-        grep -q "mf-ppo: error: iterations 3 to 3 are lost, as their checkpoint cannot be saved: .*l/checkpoints" l.err || { cat l.err; return 1; }
+        grep -q "mf-ppo: error: iteration 3 is lost, as it cannot be saved: .*l/checkpoints" l.err || { cat l.err; return 1; }
 }
 
 @test "run.resume=auto of a run without a checkpoint starts anew, and says so; a new run says nothing" {

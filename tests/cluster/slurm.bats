@@ -74,10 +74,15 @@ same() { cmp "$(newest "$1")" "$(newest "$2")"; }
     scancel --batch --signal=USR1 "$id" && until_so 30 restarts "$id" 1 && until_so 90 is "$id" COMPLETED && same peace war
 }
 
-@test "ranks on four nodes, which srun starts and TCP joins: the bytes of one process" {
-    local steps=(env=point "${tiny[@]}" training.total_timesteps=8000) address
-    address=127.0.0.1:$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    mf-collect "${steps[@]}" run.dir=one 2>one.err | mf-gae | tee made | mf-ppo "${steps[@]}" run.dir=one >one.mf 2>>one.err || return 1
-    id=$(MF_RANKS_ADDRESS=$address job --nodes=4 --ntasks=4 --wrap="srun -n 4 --input=0 mf-ppo --in made ${steps[*]@Q} run.dir=four >four.mf") || return 1
-    until_so 60 is "$id" COMPLETED && grep "4 ranks divide" "slurm-$id.out" && same one four
+@test "ranks on four nodes, which srun starts and TCP joins, behind a pipe: the bytes of one process" {
+    local steps=(env=point "${tiny[@]}" training.total_timesteps=8000) port
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    mf-collect "${steps[@]}" run.dir=one 2>one.err | mf-gae | mf-ppo "${steps[@]}" run.dir=one >one.mf 2>>one.err || return 1
+    cat >job.sh <<END
+#!/bin/bash
+export MF_RANKS_ADDRESS=127.0.0.1:$port
+set -o pipefail
+mf-collect ${steps[*]@Q} run.dir=four | mf-gae | srun -n 4 --input=0 mf-ppo ${steps[*]@Q} run.dir=four >four.mf
+END
+    id=$(job --nodes=4 --ntasks=4 job.sh) && until_so 60 is "$id" COMPLETED && grep "4 ranks divide" "slurm-$id.out" && same one four
 }

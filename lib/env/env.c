@@ -132,10 +132,11 @@ void mf_env_close(const struct mf_env *env)
 {
     if (!env)
         return;
+    const bool copied = env->copied; /* else a served one is a part of what closing frees */
     mf_words_free(env->words);
     if (env->served)
         mf_served_close(env->served);
-    if (env->copied)
+    if (copied)
         free((void *)(uintptr_t)env);
 }
 

@@ -17,7 +17,7 @@ setup() {
     want=$BATS_FILE_TMPDIR/want
 }
 
-mpi() { timeout 120 mpirun --oversubscribe --bind-to none "$@"; }
+mpi() { without_leaks timeout 120 mpirun --oversubscribe --bind-to none "$@"; }
 
 # learn N DIR [word ...]: N ranks on the recorded stream.
 learn() { mf-gae --in "$made" | mpi -np "$1" mf-ppo "${small[@]}" run.dir="$2" "${@:3}" >"$2.mf" 2>"$2.log"; }

@@ -12,7 +12,7 @@ setup() {
 }
 
 # ranks N COMMAND..
-ranks() { timeout 120 mpirun --oversubscribe --bind-to none -np "$@"; }
+ranks() { without_leaks timeout 120 mpirun --oversubscribe --bind-to none -np "$@"; }
 
 # learn N DIR [word ...]: the pipe with N ranks of mf-ppo, 0: without mpirun; its statuses in $status, its checkpoint in $last.
 learn() {
@@ -163,22 +163,11 @@ again() {
 }
 
 @test "a rank that stops where all leave MPI: the others end after ranks_timeout, and all is saved" {
-    cat >stop.c <<'END'
-#include <signal.h>
-#include <stdlib.h>
-int PMPI_Finalize(void);
-int MPI_Finalize(void)
-{
-    if (*getenv("OMPI_COMM_WORLD_RANK") == '1')
-        raise(SIGSTOP);
-    return PMPI_Finalize();
-}
-END
-    cc -shared -fPIC -o stop.so stop.c || return 1
+    preload stop_in_finalize
     learn 0 alone && want=$last rc=0 || return 1
     mkfifo made
     mf-collect "${small[@]}" run.dir=late 2>late.err | mf-gae >made 2>>late.err &
-    ranks 2 -x LD_PRELOAD="$T/stop.so" mf-ppo --in made "${small[@]}" run.dir=late ranks_timeout=1 >late.mf 2>late.log || rc=$?
+    ranks 2 -x LD_PRELOAD="$T/stop_in_finalize.so" mf-ppo --in made "${small[@]}" run.dir=late ranks_timeout=1 >late.mf 2>late.log || rc=$?
     [[ $rc == 1 ]] && grep -q "all is saved, but another rank has not left MPI" late.log && cmp "$(newest late)" "$want"
 }
 

@@ -53,7 +53,7 @@ learn() {
     mf-bc "${clone[@]}" run.dir=alone >/dev/null && start 3 three mf-bc "${clone[@]}" run.dir=three && ended && [[ $status == "0 0 0 " ]] &&
         cmp {alone,three}/checkpoints/clone.safetensors || return 1
     [[ -e $ROOT/build/lib/mf_mpi.so ]] && command -v mpirun >/dev/null || return 0
-    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np 2 mf-ppo --in "$made" "${small[@]}" run.dir=mpi >mpi.mf && cmp "$(newest mpi)" "$want"
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 without_leaks mpirun --oversubscribe -np 2 mf-ppo --in "$made" "${small[@]}" run.dir=mpi >mpi.mf && cmp "$(newest mpi)" "$want"
 }
 
 @test "observations that ranks share out, of megabytes" {

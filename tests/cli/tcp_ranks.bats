@@ -86,9 +86,9 @@ learn() {
         [[ $how != STOP* ]] || { sleep 8 && kill -KILL "$(pgrep -P "${rank[k]}")"; }
         ended
         [[ " $status" != *" 0 "* ]] && case $how in
-        "KILL 1") grep -q "mf-ppo: error: rank 1 has ended, or its connection is broken" run.0.err ;;
-        "KILL 0") grep -q "mf-ppo: error: rank 1 on .*: rank 0 has ended, or its connection is broken" run.1.err ;;
-        "STOP 1") grep -q "mf-ppo: error: rank 1 on .* is late by 3 s" run.0.err ;;
+        "KILL 1") grep -q "mf-ppo: error: .*rank 1 has ended, or its connection is broken" run.0.err ;;
+        "KILL 0") grep -q "mf-ppo: error: .*rank 1 on .*: rank 0 has ended, or its connection is broken" run.1.err ;;
+        "STOP 1") grep -q "mf-ppo: error: .*rank 1 on .* is late by 3 s" run.0.err ;;
         "TERM 1") ! grep error run.*.err ;;
         esac && learn 2 run run.resume=auto && cmp "$(newest run)" "$want" || { echo "$how: $status"; cat run.*.err; return 1; }
     done

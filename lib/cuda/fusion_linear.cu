@@ -1,7 +1,7 @@
 /* fusion_linear.cu - forward, a product and an activation of it that is a call of its own. Backward through products
  * that follow one another, with sums between them. What the next call does to each number of its gradient by itself,
  * the product that gives this gradient does before it stores the number. And a row whose gradient is 0 behind the first
- * of them has none in any: one pass finds these rows for all.
+ * of them has none in any: that one finds these rows for all.
  */
 #include <vector>
 
@@ -160,10 +160,10 @@ static cudaError_t backward(const struct mf_kernel *const *kernel, const struct 
         struct mf_onward on;
         take(&c, i, &on);
         if (before >= 0)
-            rc = MF_THEN(rc, mf_linear_rest(&k[before], on.n ? &on : NULL));
+            rc = MF_THEN(rc, mf_linear_rest(&k[before], live && before == 0, on.n ? &on : NULL));
         before = c.last;
     }
-    return before < 0 ? rc : MF_THEN(rc, mf_linear_rest(&k[before], NULL));
+    return before < 0 ? rc : MF_THEN(rc, mf_linear_rest(&k[before], live && before == 0, NULL));
 }
 
 extern const struct mf_fusion mf_fusion_linear = {takes, forward, takes_back, backward};

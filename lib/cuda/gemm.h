@@ -43,6 +43,7 @@ struct mf_product {
     float *before; /* (M, N), C before the activation; or NULL */
     /* The epilogue of a product of backward whose A is not transposed. */
     struct mf_onward on;
+    unsigned char *found; /* (M): 1 where the row of A has a number that is not 0, else 0; or NULL */
     /* Where A is transposed: the sum of its columns over k, from 0 upwards, is added to (M) numbers; or NULL. */
     float *sums;
     size_t next_sums;

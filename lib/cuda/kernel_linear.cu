@@ -1,5 +1,6 @@
 /* kernel_linear.cu - products with a weight, plus bias and residuals: forward one product; backward a pass over y.grad,
- * then a product for x, and one per lane for W, which gives the gradient of the bias, too.
+ * then a product for x, and one per lane for W, which gives the gradient of the bias, too. Rows without a gradient have
+ * no part in W's: the product for x finds them, or else the pass.
  */
 #include "cuda/launch.h"
 #include "cuda/linear.h"
@@ -115,6 +116,12 @@ template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const s
     }
 }
 
+/* The product for x reads all of y.grad, and finds its rows without a gradient. */
+static bool found_by_x(const struct mf_kernel_call *k)
+{
+    return k->call.x[0].grad && !mf_lt_on();
+}
+
 cudaError_t mf_linear_pass(const struct mf_kernel_call *k, bool live)
 {
     const struct mf_call *c = &k->call;
@@ -128,7 +135,7 @@ cudaError_t mf_linear_pass(const struct mf_kernel_call *k, bool live)
             p.same[n].grad = c->x[i].grad, p.same[n++].add = c->x[i].add;
             fours = fours && mf_by_fours(c->x[i].grad, N);
         }
-    if (live)
+    if (live && !found_by_x(k))
         p.live = (unsigned char *)c->work;
     if (p.act == MF_ACT_NONE && !p.same[0].grad && !p.live)
         return cudaSuccess;
@@ -177,7 +184,7 @@ static cudaError_t product_back(const struct mf_kernel_call *k, const struct mf_
     return mf_product(p, k->precision, k->stream);
 }
 
-static cudaError_t x_back(const struct mf_kernel_call *k, const struct mf_onward *on)
+static cudaError_t x_back(const struct mf_kernel_call *k, bool live, const struct mf_onward *on)
 {
     const struct mf_call *c = &k->call;
     const struct mf_linear_how *how = mf_linear_how_of(c);
@@ -186,6 +193,7 @@ static cudaError_t x_back(const struct mf_kernel_call *k, const struct mf_onward
     p.A = c->y.grad, p.lda = p.K;
     p.B = c->W + how->from, p.ldb = c->ldw, p.B_transposed = how->transposed;
     p.C = c->x[0].grad, p.ldc = p.N, p.add = c->x[0].add;
+    p.found = live && found_by_x(k) ? (unsigned char *)c->work : NULL;
     if (on)
         p.on = *on;
     return product_back(k, &p, mf_lt_on() && !on);
@@ -221,21 +229,22 @@ static cudaError_t W_back(const struct mf_kernel_call *k, bool lt)
     return MF_THEN(lt ? scrub(k) : cudaSuccess, product_back(k, &p, lt));
 }
 
-cudaError_t mf_linear_rest(const struct mf_kernel_call *k, const struct mf_onward *on)
+cudaError_t mf_linear_rest(const struct mf_kernel_call *k, bool live, const struct mf_onward *on)
 {
     const struct mf_call *c = &k->call;
     bool lt = mf_lt_on() && !c->y.shared; /* a shared x is read again by another run, and may not be scrubbed */
     cudaError_t rc = residuals_back(k);
     if (c->db >= 0 && (lt || c->dW < 0))
         rc = MF_THEN(rc, b_back(k));
-    rc = c->x[0].grad ? MF_THEN(rc, x_back(k, on)) : rc;
+    rc = c->x[0].grad ? MF_THEN(rc, x_back(k, live, on)) : rc;
     return c->dW >= 0 ? MF_THEN(rc, W_back(k, lt)) : rc;
 }
 
 static cudaError_t backward(const struct mf_kernel_call *k)
 {
-    cudaError_t rc = mf_linear_pass(k, k->call.dW >= 0);
-    return MF_THEN(rc, mf_linear_rest(k, NULL));
+    bool live = k->call.dW >= 0;
+    cudaError_t rc = mf_linear_pass(k, live);
+    return MF_THEN(rc, mf_linear_rest(k, live, NULL));
 }
 
 extern const struct mf_kernel mf_kernel_linear = {"linear", forward, backward, work};

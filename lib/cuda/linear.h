@@ -19,10 +19,10 @@ struct mf_product mf_linear_product(const struct mf_kernel_call *k); /* forward;
 /* sum: of the result alone, whose product has no activation; or NULL. */
 cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_call *sum);
 
-/* The gradient of y becomes that before the activation, and those of residuals with its rows are complete. live: which
- * rows are not 0 is then in the call's scratch, where mf_linear_rest reads it for the gradient of W. */
+/* The gradient of y becomes that before the activation, and those of residuals with its rows are complete. */
 cudaError_t mf_linear_pass(const struct mf_kernel_call *k, bool live);
-/* The rest, after that; the gradient of x goes onward (NULL: it stays). */
-cudaError_t mf_linear_rest(const struct mf_kernel_call *k, const struct mf_onward *on);
+/* The rest, after that; the gradient of x goes onward (NULL: it stays). live, for both: one of them finds which rows
+ * have a gradient, and leaves it in the call's scratch, where the gradient of W reads it. */
+cudaError_t mf_linear_rest(const struct mf_kernel_call *k, bool live, const struct mf_onward *on);
 
 #endif

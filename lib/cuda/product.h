@@ -31,6 +31,7 @@ struct job {
     int ldc, columns; /* columns: of tiles */
     bool add, wide;   /* wide: 4 numbers of C and of all that the epilogue reads are moved at once */
     const unsigned char *live;
+    unsigned char *found;
     const float *b;
     float *slope, *before;
     enum mf_act act;
@@ -87,7 +88,8 @@ static inline struct job job_of(const struct mf_product *p)
     j.A = {p->A, p->lda, p->M, p->next_A, wide(p->A, p->lda, p->next_A)};
     j.B = {p->B, p->ldb, p->N, p->next_B, wide(p->B, p->ldb, p->next_B)};
     j.C = p->C, j.next_C = p->next_C, j.ldc = p->ldc;
-    j.add = p->add, j.live = p->live, j.b = p->b, j.slope = p->slope, j.before = p->before, j.act = p->act;
+    j.add = p->add, j.live = p->live, j.found = p->found, j.b = p->b, j.slope = p->slope, j.before = p->before,
+    j.act = p->act;
     j.on = p->on, j.sums = p->sums, j.next_sums = p->next_sums;
     j.wide = p->N % 4 == 0 && wide(p->on.kept, p->N, 0) && wide(p->C, p->ldc, p->next_C) && wide(p->b, 0, 0) &&
              wide(p->slope, p->N, 0) && wide(p->before, p->N, 0);

@@ -254,8 +254,9 @@ __device__ __forceinline__ void compute(const struct job &j, int m0, int n0, int
     const float *A = j.A.p + z * j.A.next, *B = j.B.p + z * j.B.next;
     const unsigned char *live = j.live ? j.live + z * (size_t)j.K : nullptr;
     int steps = (j.K + BK - 1) / BK;
-    bool sums = !A_K && j.sums && n0 == 0 && (int)threadIdx.x < L::BM;
-    float sum = 0.0f; /* of this thread's column of A */
+    bool mine = n0 == 0 && (int)threadIdx.x < L::BM, sums = !A_K && j.sums && mine, finds = A_K && j.found && mine;
+    float sum = 0.0f;   /* of this thread's column of A */
+    bool found = false; /* a number of its row that is not 0 */
 
     /* The flag of this lane's k is read a step before all need it. */
     auto flag = [&](int step) {
@@ -286,6 +287,14 @@ __device__ __forceinline__ void compute(const struct job &j, int m0, int n0, int
 #pragma unroll 8
                 for (int k = 0; k < BK; k++)
                     sum += at[k * L::LDA + (int)threadIdx.x];
+            if (finds)
+#pragma unroll
+                for (int k = 0; k < BK; k += 4) {
+                    four v = *reinterpret_cast<const four *>(at + (int)threadIdx.x * L::LDA + k);
+#pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        found = found || v.of[e] != 0.0f;
+                }
         }
         mf_copy_wait<0>();
         __syncthreads();
@@ -318,6 +327,8 @@ __device__ __forceinline__ void compute(const struct job &j, int m0, int n0, int
     __syncthreads();
     if (sums && m0 + (int)threadIdx.x < j.A.rows)
         j.sums[z * j.next_sums + m0 + threadIdx.x] += sum;
+    if (finds && m0 + (int)threadIdx.x < j.A.rows)
+        j.found[m0 + threadIdx.x] = found;
     finish<A_K, L::BM, L::BN, L::LDC, L::THREADS>(j, smem, m0, n0, z);
 }
 

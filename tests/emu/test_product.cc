@@ -312,6 +312,35 @@ static void sums(enum mf_precision precision)
     ok(equal, "%s: sums of columns as foreseen, and no bit of the product depends on them", names[precision]);
 }
 
+/* Rows of zeros of either sign, beside rows with one other number, or NaN, wherever in them. */
+static void found(enum mf_precision precision)
+{
+    bool equal = true;
+    for (int wide = 0; wide < 2; wide++)
+        for (int tile = -1; tile < MF_TILES; tile++) {
+            struct trial t = {};
+            t.M = wide ? 260 : 19, t.N = wide ? 264 : 35, t.K = wide ? 68 : 33, t.B_transposed = wide;
+            t.draw();
+            std::vector<unsigned char> want;
+            for (int m = 0; m < t.M; m++) {
+                for (int k = 0; k < t.K; k++)
+                    t.a(0, m, k) = m % 2 ? 0.0f : -0.0f;
+                want.push_back(m % 3 < 2);
+                if (m % 3 < 2)
+                    t.a(0, m, m * 7 % t.K) = m % 3 ? NaN : 1e-45f;
+            }
+            std::vector<float> C = t.run(precision, tile);
+            on_device<unsigned char> to(std::vector<unsigned char>(want.size() + 1, 7));
+            t.epilogue.found = to.p;
+            equal = equal && same(t.run(precision, tile), C);
+            want.push_back(7);
+            std::vector<unsigned char> got(want.size());
+            cudaMemcpy(got.data(), to.p, got.size(), cudaMemcpyDefault);
+            equal = equal && got == want;
+        }
+    ok(equal, "%s: rows of zeros are found, and no bit of the product depends on it", names[precision]);
+}
+
 /* A product that goes onward. */
 static void onward(enum mf_precision precision)
 {
@@ -372,6 +401,7 @@ int main(int argc, char **argv)
         live(p);
         epilogue(p);
         sums(p);
+        found(p);
         onward(p);
     }
     if (prints) {

@@ -1,5 +1,6 @@
 /* block.h - the calls between the products of a transformer's block: gate, norm, modulate. Their kernels and the fusion
- * of them compute an element by the same functions, in the same order.
+ * of them compute an element by the same functions, in the same order. Where a gradient is 0, backward uses no other
+ * number of its place.
  */
 #ifndef MF_CUDA_BLOCK_H
 #define MF_CUDA_BLOCK_H
@@ -34,6 +35,21 @@ __device__ __forceinline__ void mf_rows_in_order(const float *grad, const float 
                 each(at + r * cols, g[r], x[r]);
         at += AHEAD * cols;
     }
+}
+
+/* m serves several samples: its gradient is a sum over them, for which there is a launch. */
+static inline bool mf_over_samples(const struct mf_tensor *m, const struct mf_tensor *y)
+{
+    return m->shared && !y->shared;
+}
+
+cudaError_t mf_modulate_fold(const struct mf_kernel_call *k);
+cudaError_t mf_gate_fold(const struct mf_kernel_call *k);
+
+/* A further term of a sum over rows. */
+__device__ __forceinline__ float mf_term_back(float sum, float g, float x)
+{
+    return g == 0.0f ? sum : fmaf(g, x, sum);
 }
 
 /* A call that sets the gradient of row t of m zeroes what it does not read of it: all but `own` columns from `from`. */
@@ -77,6 +93,12 @@ __device__ __forceinline__ float mf_gated(float h, float gate, float x)
     return fmaf(gate, x, h);
 }
 
+/* The gradient of an element of x; that of h is g. */
+__device__ __forceinline__ float mf_gated_back(float g, float gate)
+{
+    return g == 0.0f ? 0.0f : g * gate;
+}
+
 /* ---- modulate: x (1 + scale) + shift ---- */
 
 struct mf_modulation { /* a call */
@@ -106,6 +128,12 @@ static inline struct mf_modulation mf_modulation_of(const struct mf_kernel_call 
 __device__ __forceinline__ float mf_modulated(float x, float scale, float shift)
 {
     return fmaf(x, 1.0f + scale, shift);
+}
+
+/* The gradient of an element of x. */
+__device__ __forceinline__ float mf_modulated_back(float g, float scale)
+{
+    return g == 0.0f ? 0.0f : g * (1.0f + scale);
 }
 
 /* ---- norm: a team of threads takes a head of a block of rows ---- */
@@ -233,5 +261,43 @@ __device__ __forceinline__ void mf_norm_forward(const struct mf_norm_call &a, co
         a.aux[2 * (size_t)m.unit + 1] = factor;
     }
 }
+
+/* What the gradients of x have in common in a block. */
+struct mf_norm_pull {
+    float mean, factor, level, pull;
+    bool none; /* all gradients of y are 0, and what the block holds (NaN) is not used */
+};
+
+/* As back_to_x of op_norm.c, of the block of member m: d(row, col) is the gradient of y, x(row, col) the data. */
+template <class D, class X>
+__device__ __forceinline__ struct mf_norm_pull mf_norm_pull_of(const struct mf_norm_call &a,
+                                                               const struct mf_norm_member &m, D d, X x)
+{
+    bool layer = a.how.norm == MF_NORM_LAYER;
+    int own = m.head * a.step;
+    float sum = 0.0f, level = 0.0f;
+    struct mf_norm_pull p = {a.aux[2 * (size_t)m.unit], a.aux[2 * (size_t)m.unit + 1]};
+    float less = layer ? p.mean : 0.0f, f = p.factor;
+    mf_norm_elements(a, m, [&](int r, int j) {
+        float of_y = d(r, j), u = x(r, j) - less, g = a.W ? of_y * a.W[own + j] : of_y;
+        sum = of_y == 0.0f ? sum : fmaf(g, u, sum);
+        level = of_y == 0.0f ? level : level + g;
+    });
+    sum = mf_team_sum(m.team, sum);
+    p.level = layer ? mf_team_sum(m.team, level) / (float)(a.rows * a.cols) : 0.0f;
+    p.none = sum == 0.0f && p.level == 0.0f;
+    p.pull = f * f * f * sum / mf_norm_count(a);
+    return p;
+}
+
+/* The gradient of an element of x: d that of y, by the weight or NULL. */
+__device__ __forceinline__ float mf_norm_back(const struct mf_norm_pull &p, float d, const float *weight, float x)
+{
+    float g = weight ? d * *weight : d;
+    return p.none && d == 0.0f ? 0.0f : fmaf(-p.pull, x - p.mean, p.factor * (g - p.level));
+}
+
+/* The gradients of the weights, where they are trained. */
+cudaError_t mf_norm_weights(const struct mf_kernel_call *k);
 
 #endif

@@ -5,24 +5,17 @@
  */
 #include "cuda/program.h"
 
-struct place {
-    const float *at;
-    size_t floats;
-    const struct mf_tensor *t; /* NULL: aux */
-};
-
-static struct place place_of(const struct mf_tensor *t, int n)
+struct mf_extent mf_extent_of(const float *at, const struct mf_tensor *t, int n)
 {
-    return {t->data, (size_t)mf_tile_rows(t, n) * t->cols, t};
+    return {at, (size_t)mf_tile_rows(t, n) * t->cols, t};
 }
 
-static bool apart(const struct place &a, const struct place &b)
+bool mf_apart(const struct mf_extent &a, const struct mf_extent &b)
 {
     return !a.at || !b.at || a.at + a.floats <= b.at || b.at + b.floats <= a.at;
 }
 
-/* Each element is overwritten by itself. */
-static bool same(const struct place &a, const struct place &b)
+bool mf_same_place(const struct mf_extent &a, const struct mf_extent &b)
 {
     return a.at == b.at && a.t && b.t && mf_same_rows(a.t, b.t) && a.t->cols == b.t->cols && a.t->heads == b.t->heads;
 }
@@ -30,20 +23,20 @@ static bool same(const struct place &a, const struct place &b)
 /* No call finds an operand, and no reader a result, overwritten by calls beside it. */
 static bool keep_apart(const struct mf_listed *l, const struct mf_kernel_call *k, int calls, int samples)
 {
-    std::vector<place> results, operands;
+    std::vector<mf_extent> results, operands;
     for (int i = 0; i < calls; i++) {
         const struct mf_call *c = &k[i].call;
-        results.push_back(place_of(&c->y, samples));
+        results.push_back(mf_extent_of(c->y.data, &c->y, samples));
         results.push_back({c->aux, l[i].aux_floats * samples, NULL});
         for (int j = 0; j < c->n_x; j++)
-            operands.push_back(place_of(&c->x[j], samples));
+            operands.push_back(mf_extent_of(c->x[j].data, &c->x[j], samples));
     }
     bool good = true;
     for (size_t i = 0; i < results.size(); i++) {
         for (size_t j = 0; j < i; j++)
-            good = good && apart(results[i], results[j]);
-        for (const place &x : operands)
-            good = good && (apart(results[i], x) || same(results[i], x));
+            good = good && mf_apart(results[i], results[j]);
+        for (const mf_extent &x : operands)
+            good = good && (mf_apart(results[i], x) || mf_same_place(results[i], x));
     }
     return good;
 }

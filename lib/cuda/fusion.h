@@ -26,6 +26,16 @@ struct mf_fusion {
     cudaError_t (*backward)(const struct mf_kernel *const *kernel, const struct mf_kernel_call *k, int n);
 };
 
+/* The numbers of a tensor, or of its gradient; t NULL: others. */
+struct mf_extent {
+    const float *at; /* NULL: none */
+    size_t floats;
+    const struct mf_tensor *t;
+};
+struct mf_extent mf_extent_of(const float *at, const struct mf_tensor *t, int n);
+bool mf_apart(const struct mf_extent &a, const struct mf_extent &b);
+bool mf_same_place(const struct mf_extent &a, const struct mf_extent &b); /* each element is overwritten by itself */
+
 extern const struct mf_fusion *const mf_fusions[]; /* ends with NULL; generated from the file names */
 
 #endif

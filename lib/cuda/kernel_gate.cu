@@ -14,7 +14,7 @@ template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, c
     });
 }
 
-/* The gradients of x, then of h, which may be one tensor. 0 stays 0, whatever the gate is. */
+/* The gradients of x, then of h, which may be one tensor. */
 template <int V>
 __device__ __forceinline__ void to_rows(const struct mf_gating &a, size_t at, const mf_pack<V> &g,
                                         const mf_pack<V> &gate)
@@ -24,7 +24,7 @@ __device__ __forceinline__ void to_rows(const struct mf_gating &a, size_t at, co
         if (a.x.add)
             d = *p;
         for (int v = 0; v < V; v++)
-            d.of[v] += g.of[v] == 0.0f ? 0.0f : g.of[v] * gate.of[v];
+            d.of[v] += mf_gated_back(g.of[v], gate.of[v]);
         *p = d;
     }
     if (a.dh) {
@@ -46,7 +46,7 @@ template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, 
         mf_rows_in_order<V>(a.y.grad, a.dm ? a.x.data : NULL, at, a.span, a.cols,
                             [&](size_t row, const mf_pack<V> &g, const mf_pack<V> &x) {
                                 for (int v = 0; a.dm && v < V; v++)
-                                    sum.of[v] = g.of[v] == 0.0f ? sum.of[v] : fmaf(g.of[v], x.of[v], sum.of[v]);
+                                    sum.of[v] = mf_term_back(sum.of[v], g.of[v], x.of[v]);
                                 to_rows(a, row, g, gate);
                             });
         if (!a.dm)
@@ -69,9 +69,9 @@ template <int V> static cudaError_t to_rows_alone(const struct mf_kernel_call *k
     });
 }
 
-/* To a shared m, over the samples of a lane. */
-static cudaError_t to_shared(const struct mf_kernel_call *k, const struct mf_gating &a)
+cudaError_t mf_gate_fold(const struct mf_kernel_call *k)
 {
+    struct mf_gating a = mf_gating_of(k);
     return mf_fold(k, &a.m, a.m.grad + a.from, a.m.cols, a.cols, [=] __device__(int row, int j) {
         size_t at = (size_t)row * a.cols + j;
         float g = a.y.grad[at];
@@ -107,7 +107,7 @@ static cudaError_t serve(const struct mf_kernel_call *k, struct mf_gating a, boo
     a.dh = dh;
     if (!dm && !dx && !dh)
         return cudaSuccess;
-    if (a.m.shared && !a.y.shared)
+    if (mf_over_samples(&a.m, &a.y))
         return by_fours(a) ? to_rows_alone<4>(k, a) : to_rows_alone<1>(k, a);
     return by_fours(a) ? backward_by<4>(k, a) : backward_by<1>(k, a);
 }
@@ -118,8 +118,8 @@ static cudaError_t backward(const struct mf_kernel_call *k)
     bool dm = a.m.grad, first = false; /* m, where it needs a launch before the others' */
     bool same = mf_same_rows(&a.h, &a.y);
     cudaError_t rc = cudaSuccess;
-    if (dm && a.m.shared && !a.y.shared)
-        rc = to_shared(k, a), first = true;
+    if (dm && mf_over_samples(&a.m, &a.y))
+        rc = mf_gate_fold(k), first = true;
     else if (dm && (a.m.grad == a.x.grad || a.m.grad == a.h.grad))
         rc = serve(k, a, true, false, false), first = true;
     rc = rc ? rc : serve(k, a, dm && !first, a.x.grad, same && a.h.grad);

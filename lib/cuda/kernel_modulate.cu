@@ -14,7 +14,7 @@ template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, c
     });
 }
 
-/* The gradient of x at a row and a pack. 0 stays 0, whatever the scale is. */
+/* The gradient of x at a row and a pack. */
 template <int V>
 __device__ __forceinline__ void to_x(const struct mf_modulation &a, size_t at, const mf_pack<V> &g,
                                      const mf_pack<V> &scale)
@@ -23,7 +23,7 @@ __device__ __forceinline__ void to_x(const struct mf_modulation &a, size_t at, c
     if (a.x.add)
         d = *p;
     for (int v = 0; v < V; v++)
-        d.of[v] += g.of[v] == 0.0f ? 0.0f : g.of[v] * (1.0f + scale.of[v]);
+        d.of[v] += mf_modulated_back(g.of[v], scale.of[v]);
     *p = d;
 }
 
@@ -37,8 +37,7 @@ template <int V> static cudaError_t backward_by(const struct mf_kernel_call *k, 
                             [&](size_t row, const mf_pack<V> &g, const mf_pack<V> &x) {
                                 for (int v = 0; a.dm && v < V; v++) {
                                     shifts.of[v] += g.of[v];
-                                    scales.of[v] =
-                                        g.of[v] == 0.0f ? scales.of[v] : fmaf(g.of[v], x.of[v], scales.of[v]);
+                                    scales.of[v] = mf_term_back(scales.of[v], g.of[v], x.of[v]);
                                 }
                                 if (a.dx)
                                     to_x(a, row, g, scale);
@@ -66,9 +65,9 @@ template <int V> static cudaError_t to_x_alone(const struct mf_kernel_call *k, c
     });
 }
 
-/* To a shared m, over the samples of a lane. */
-static cudaError_t to_shared(const struct mf_kernel_call *k, const struct mf_modulation &a)
+cudaError_t mf_modulate_fold(const struct mf_kernel_call *k)
 {
+    struct mf_modulation a = mf_modulation_of(k);
     return mf_fold(k, &a.m, a.m.grad + a.from, a.m.cols, 2 * a.cols, [=] __device__(int row, int j) {
         bool scale = j >= a.cols;
         size_t at = (size_t)row * a.cols + j - (scale ? a.cols : 0);
@@ -96,7 +95,7 @@ static cudaError_t serve(const struct mf_kernel_call *k, struct mf_modulation a,
     a.dx = dx;
     if (!dm && !dx)
         return cudaSuccess;
-    if (a.m.shared && !a.y.shared)
+    if (mf_over_samples(&a.m, &a.y))
         return by_fours(a) ? to_x_alone<4>(k, a) : to_x_alone<1>(k, a);
     return by_fours(a) ? backward_by<4>(k, a) : backward_by<1>(k, a);
 }
@@ -106,8 +105,8 @@ static cudaError_t backward(const struct mf_kernel_call *k)
     struct mf_modulation a = mf_modulation_of(k);
     bool dm = a.m.grad, dx = a.x.grad, first = false; /* m, where it needs a launch before x's */
     cudaError_t rc = cudaSuccess;
-    if (dm && a.m.shared && !a.y.shared)
-        rc = to_shared(k, a), first = true;
+    if (dm && mf_over_samples(&a.m, &a.y))
+        rc = mf_modulate_fold(k), first = true;
     else if (dm && a.m.grad == a.x.grad)
         rc = serve(k, a, true, false), first = true;
     return rc ? rc : serve(k, a, dm && !first, dx);

@@ -39,32 +39,22 @@ __device__ __forceinline__ void zero_rest(const struct mf_norm_call &a, const st
     }
 }
 
-/* As back_to_x of op_norm.c. Where all gradients of a head are 0, so are both sums, and what its row holds (NaN) is not
- * used. */
 __global__ void __launch_bounds__(MF_BLOCK) norm_backward(const struct mf_norm_call a)
 {
     struct mf_norm_member m = mf_norm_member_of(a);
-    bool layer = a.how.norm == MF_NORM_LAYER;
     size_t at = m.first * a.x.cols + a.how.from + m.head * a.cols;
     const float *__restrict__ x = a.x.data + at;
     const float *__restrict__ dy = a.y.grad + mf_offset(&a.y, a.n, (int)m.first, m.head * a.cols);
-    float *dx = a.x.grad + at, mean = a.aux[2 * (size_t)m.unit], f = a.aux[2 * (size_t)m.unit + 1];
-    int apart = a.x.cols, wide = mf_row_stride(&a.y), own = m.head * a.step;
-    float sum = 0.0f, level = 0.0f, less = layer ? mean : 0.0f;
-    mf_norm_elements(a, m, [&](int r, int j) {
-        float d = dy[(size_t)r * wide + j], u = x[(size_t)r * apart + j] - less, g = a.W ? d * a.W[own + j] : d;
-        sum = d == 0.0f ? sum : fmaf(g, u, sum);
-        level = d == 0.0f ? level : level + g;
-    });
-    sum = mf_team_sum(m.team, sum);
-    level = layer ? mf_team_sum(m.team, level) / (float)(a.rows * a.cols) : 0.0f;
+    const float *W = a.W ? a.W + m.head * a.step : NULL;
+    float *dx = a.x.grad + at;
+    int apart = a.x.cols, wide = mf_row_stride(&a.y);
+    struct mf_norm_pull pull = mf_norm_pull_of(
+        a, m, [=](int r, int j) { return dy[(size_t)r * wide + j]; },
+        [=](int r, int j) { return x[(size_t)r * apart + j]; });
     if (!m.real)
         return;
-    bool none = sum == 0.0f && level == 0.0f;
-    float pull = f * f * f * sum / mf_norm_count(a);
     mf_norm_elements(a, m, [&](int r, int j) {
-        float d = dy[(size_t)r * wide + j], u = x[(size_t)r * apart + j] - mean, g = a.W ? d * a.W[own + j] : d;
-        float to = none && d == 0.0f ? 0.0f : fmaf(-pull, u, f * (g - level));
+        float to = mf_norm_back(pull, dy[(size_t)r * wide + j], W ? W + j : NULL, x[(size_t)r * apart + j]);
         float *p = dx + (size_t)r * apart + j;
         *p = a.x.add ? *p + to : to;
     });
@@ -169,8 +159,10 @@ __global__ void __launch_bounds__(TOGETHER *SHARE) norm_chunks(const struct norm
     add_sums(s, lane, at / s.cols, at % s.cols, sum);
 }
 
-static cudaError_t to_weights(const struct mf_kernel_call *k)
+cudaError_t mf_norm_weights(const struct mf_kernel_call *k)
 {
+    if (k->call.dW < 0 && k->call.db < 0)
+        return cudaSuccess;
     struct norm_sums s = sums_of(k);
     size_t room = SHARE * TOGETHER * sizeof(float);
     cudaError_t rc = mf_launch(k->stream, dim3(s.blocks * s.chunks, k->lanes), dim3(TOGETHER, SHARE), 2 * room,
@@ -190,7 +182,7 @@ static cudaError_t forward(const struct mf_kernel_call *k)
 static cudaError_t backward(const struct mf_kernel_call *k)
 {
     cudaError_t rc = k->call.x[0].grad ? launch(k, mf_norm_of(k), norm_backward) : cudaSuccess;
-    return rc || (k->call.dW < 0 && k->call.db < 0) ? rc : to_weights(k);
+    return MF_THEN(rc, mf_norm_weights(k));
 }
 
 static size_t work(const struct mf_kernel_call *k, bool backward)

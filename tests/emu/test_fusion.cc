@@ -170,6 +170,208 @@ static void hazards()
     ok(on.good(1), "a device that does not fuse");
 }
 
+/* ---- backward through a block ---- */
+
+/* Of modulations. ONE: a tensor for both; SPANS: each row of one serves more rows than each of the other. */
+enum m_form { ONE, SHARED, GATE_ALONE, GATE_SHARED, FORMS, SPANS = FORMS };
+
+/* The same calls in the order of backward. Some rows have no gradient, and NaN in all that forward has left there. */
+struct block_back {
+    enum { SAMPLES = 4, LANES = 2 };
+    int cols, rows = 3;
+    enum mf_norm norm = MF_NORM_LAYER;
+    enum m_form form = ONE;
+    bool trains = false, adds = false; /* the norm's weights; to the gradients of the gate's operands */
+    int from = 0, calls = CALLS;
+
+    std::vector<float> start;
+    float *memory = NULL;
+    size_t taken = 0;
+    mf_tensor x[6] = {}, normed = {}, last = {};
+    mf_norm_how how = {};
+    int gate_from = 0, modulate_from = 0;
+    const mf_kernel *kernel[CALLS];
+    mf_kernel_call k[CALLS] = {};
+
+    explicit block_back(int cols) : cols(cols)
+    {
+    }
+    block_back(const block_back &) = delete;
+    ~block_back()
+    {
+        cudaFree(memory);
+    }
+
+    float *room(size_t floats)
+    {
+        float *p = memory + taken;
+        taken += (floats + 63) / 64 * 64;
+        return p;
+    }
+    mf_tensor place(int rows, int width, bool shared, size_t stride = 0)
+    {
+        mf_tensor t = {};
+        t.rows = rows, t.cols = width, t.shared = t.add = shared;
+        size_t floats = (size_t)mf_tile_rows(&t, SAMPLES) * width;
+        t.data = room(floats), t.grad = room(floats + stride);
+        return t;
+    }
+
+    void lay_out()
+    {
+        size_t stride = (size_t)(rows + 1) * 4 * cols, floats = (size_t)SAMPLES * rows * cols * 40 + 12 * stride + 8192;
+        start.resize(floats);
+        for (float &f : start)
+            f = drawn();
+        cudaMalloc(&memory, floats * sizeof(float));
+        mf_tensor h = place(rows, cols, false), in = place(rows, cols, false), gated = place(rows, cols, false),
+                  m = place(form == SHARED || form == SPANS ? rows : 1, 4 * cols, form == SHARED, stride);
+        mf_tensor of_gate = form <= SHARED ? m : place(1, 4 * cols, form == GATE_SHARED, stride);
+        normed = place(rows, cols, false), last = place(rows, cols, false);
+        m.grad = form == GATE_ALONE ? NULL : m.grad;
+        of_gate.add = of_gate.add || form == ONE;
+        gated.add = true, h.add = adds, in.add = adds;
+        float *weights = room(2 * cols), *lane = room(stride * LANES), *aux = room((size_t)(SAMPLES * rows * 2)),
+              *work = room(4096);
+        how.norm = norm, how.rows = 1, how.heads = 1, how.eps = 1e-3f;
+        gate_from = 3 * cols, modulate_from = cols;
+        x[0] = normed, x[1] = m, x[2] = gated, x[3] = h, x[4] = in, x[5] = of_gate;
+        k[0].call.x = x, k[0].call.n_x = 2, k[0].call.y = last, k[0].call.how = &modulate_from;
+        k[1].call.x = x + 2, k[1].call.n_x = 1, k[1].call.y = normed, k[1].call.how = &how, k[1].call.aux = aux;
+        k[1].call.W = weights, k[1].call.b = weights + cols, k[1].call.ldw = cols, k[1].call.work = work;
+        k[2].call.x = x + 3, k[2].call.n_x = 3, k[2].call.y = gated, k[2].call.how = &gate_from;
+        const char *const names[] = {"modulate", "norm", "gate"};
+        for (int i = 0; i < CALLS; i++) {
+            for (int at = 0; mf_kernels[at]; at++)
+                if (mf_kernels[at]->name == std::string(names[i]))
+                    kernel[i] = mf_kernels[at];
+            k[i].n = SAMPLES, k[i].lanes = LANES, k[i].lane = lane, k[i].stride = stride;
+            k[i].call.dW = trains ? 0 : -1, k[i].call.db = trains ? cols : -1;
+        }
+        for (int row = 0; row < SAMPLES * rows; row++)
+            for (int j = 0; row % 5 == 2 && j < cols; j++) {
+                for (const mf_tensor *t : {&last, &normed, &gated})
+                    number(t->grad, row * cols + j) = j % 2 ? 0.0f : -0.0f;
+                for (const mf_tensor *t : {&in, &normed, &gated})
+                    number(t->data, row * cols + j) = NAN;
+                number(aux, 2 * row + j % 2) = NAN;
+            }
+    }
+    float &number(const float *of, int at)
+    {
+        return start[(size_t)(of - memory) + (size_t)at];
+    }
+
+    const mf_fusion *by(int *n)
+    {
+        for (int f = 0; mf_fusions[f]; f++)
+            if (mf_fusions[f]->takes_back &&
+                (*n = mf_fusions[f]->takes_back(kernel + from, k + from, calls, SAMPLES)) > 1)
+                return mf_fusions[f];
+        *n = 1;
+        return NULL;
+    }
+    int takes()
+    {
+        int n;
+        by(&n);
+        return n;
+    }
+
+    std::vector<float> left_by(bool fused)
+    {
+        int n = 1;
+        std::vector<float> left(start.size());
+        const mf_fusion *fusion = fused ? by(&n) : NULL;
+        cudaMemcpy(memory, start.data(), start.size() * sizeof(float), cudaMemcpyDefault);
+        cudaError_t rc = fusion ? fusion->backward(kernel + from, k + from, n) : kernel[from]->backward(k + from);
+        for (int i = from + n; i < from + calls && rc == cudaSuccess; i++)
+            rc = kernel[i]->backward(&k[i]);
+        if (rc != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
+            ok(0, "backward runs");
+        cudaMemcpy(left.data(), memory, left.size() * sizeof(float), cudaMemcpyDefault);
+        /* What nobody reads: gradients that ended within, and scratch. */
+        memset(&left[(size_t)(k[1].call.work - memory)], 0, 4096 * sizeof(float));
+        for (int i = 0; i < calls - 1; i++) {
+            const mf_tensor *y = &k[from + i + 1].call.y;
+            memset(&left[(size_t)(y->grad - memory)], 0, (size_t)(SAMPLES * rows * cols) * sizeof(float));
+        }
+        return left;
+    }
+
+    /* Numbers of gradients are those of the calls one by one; none is NaN. */
+    bool good(int taken)
+    {
+        std::vector<float> apart = left_by(false), together = left_by(true);
+        bool numbers = true;
+        for (int i = from; i < from + calls; i++)
+            for (int j = 0; j < k[i].call.n_x; j++) {
+                const mf_tensor *t = &k[i].call.x[j];
+                size_t n = t->grad ? (size_t)mf_tile_rows(t, SAMPLES) * t->cols : 0;
+                for (size_t e = 0; e < n; e++)
+                    numbers = numbers && std::isfinite(together[(size_t)(t->grad - memory) + e]);
+            }
+        return numbers && takes() == taken && !memcmp(apart.data(), together.data(), apart.size() * sizeof(float)) &&
+               memcmp(apart.data(), start.data(), apart.size() * sizeof(float));
+    }
+};
+
+static void blocks_back()
+{
+    for (int cols : {2, 5, 32, 130, 1500}) {
+        bool all = true, first = true, second = true;
+        for (int of = 0; of < 2 * 3 * FORMS; of++) {
+            block_back b(cols), modulate(cols), gate(cols);
+            for (block_back *p : {&b, &modulate, &gate})
+                p->norm = (enum mf_norm)(of % 3), p->form = (enum m_form)(of / 3 % FORMS), p->adds = of / 3 / FORMS,
+                p->rows = of % 3 || cols > 130 ? 3 : 20;
+            modulate.calls = 2;
+            gate.from = 1, gate.calls = 2, gate.trains = true;
+            b.lay_out(), modulate.lay_out(), gate.lay_out();
+            all = all && b.good(3), first = first && modulate.good(2), second = second && gate.good(2);
+        }
+        ok(all, "backward through modulate, norm and gate of %d columns", cols);
+        ok(first, "backward through modulate and norm of %d columns", cols);
+        ok(second, "backward through a norm whose weights are trained, and gate, of %d columns", cols);
+    }
+    block_back frozen(40);
+    frozen.lay_out();
+    frozen.x[3].grad = frozen.x[5].grad = NULL;
+    ok(frozen.good(3), "a gate of which x alone has a gradient");
+}
+
+static void hazards_back()
+{
+    block_back on(40), behind(40), aux(40), read(40), spread(40), trained(40), twice(40), other(40), spans(40);
+    on.lay_out();
+    on.x[4].grad = on.last.grad;
+    ok(on.good(3), "a gradient on one that ends there: fused");
+    behind.lay_out();
+    behind.x[4].grad = behind.last.grad + 16;
+    ok(behind.good(2), "a gradient on other rows of one that ends there: the gate alone");
+    aux.lay_out();
+    aux.x[3].grad = aux.k[1].call.aux;
+    ok(aux.good(2), "a gradient on what forward kept: the gate alone");
+    read.lay_out();
+    read.x[5].grad = read.x[0].data;
+    ok(read.takes() == 2, "the gradient of a modulation on what another is computed from: the gate alone");
+    spread.lay_out();
+    spread.x[3].rows = 1;
+    ok(spread.good(2), "a gate whose first operand is spread: alone");
+    trained.trains = true;
+    trained.lay_out();
+    ok(trained.good(1), "a norm whose weights are trained, and modulate: not fused");
+    twice.lay_out();
+    twice.x[0].add = true;
+    ok(twice.takes() == 1, "a norm with another reader: not fused");
+    other.lay_out();
+    other.x[0].data = other.last.data;
+    ok(other.takes() == 1, "modulate of something else: not fused");
+    spans.form = SPANS;
+    spans.lay_out();
+    ok(spans.good(2), "modulations of other rows: the gate alone");
+}
+
 /* ---- backward through products ---- */
 
 enum { LINKS = 5, LANES = 2, WIDTH = 8 * LANES };
@@ -350,6 +552,8 @@ int main()
 {
     shapes();
     hazards();
+    blocks_back();
+    hazards_back();
     chains();
     return done();
 }

@@ -160,7 +160,7 @@ int mf_rounds_add(struct mf_rounds *q, struct mf_frame *f, int64_t due, struct m
     s = s ? s : &q->source[0];
     if (iter < due)
         return 0; /* a collector sends a round again where it does not know that the round arrived */
-    const struct pending *before = &s->pending[(iter + AHEAD - 1) % AHEAD];
+    const struct pending *before = &s->pending[(iter % AHEAD + AHEAD - 1) % AHEAD];
     if (iter > due + q->lag || (iter > due && !(before->round && before->iter == iter - 1)))
         return mf_err_set(err, MF_EFORMAT,
                           "rollout %lld came where %lld was due: a round is missing, which its collector no longer has "

@@ -65,8 +65,9 @@ static void put_wrapped(const char *text, int indent, FILE *to)
         if (n > room)
             for (cut = room; cut > 0 && text[cut] != ' ';)
                 cut--;
-        fprintf(to, "%.*s\n", cut ? cut : n, text);
-        text += cut ? cut : n;
+        cut = cut ? cut : (int)strcspn(text, " "); /* a longer word has a line of its own */
+        fprintf(to, "%.*s\n", cut, text);
+        text += cut;
         if (!*text++)
             return;
         put_spaces(indent, to);
@@ -87,6 +88,7 @@ static const struct section {
     {"training.total_timesteps", "Training"},
     {"training.clip_range", "PPO"},
     {"advantage.advantage_type", "Advantages"},
+    {"sac.form", "SAC"},
     {"collect.actor", "Collecting"},
     {"film.every", "Training videos"},
     {"view.arrays", "View"},

@@ -225,6 +225,7 @@ jobs() { mf-conf -m "$@" | sed 's/^[^=]*=//; s/ .*//' | xargs; }
 @test "--doc has every key once, and each program's --help its own" {
     mf-conf --doc >doc && mf-conf | grep -c '^ *[a-z_]*: .' >n &&
         [[ $(grep -c '^  [a-z_.]*=' doc) -eq $(cat n) && $(grep -o '^  [a-z_.]*=' doc | sort | uniq -d) == '' ]] &&
+        ! awk 'length > 110' doc | grep . && [[ $(sed -n '/^SAC:/{n;p}' doc) == "  sac.form="* ]] &&
         run -0 mf-conf --doc run.seed training.learning_rate && [[ $output == *run.seed=0* && $(grep -c '^  [a-z_.]*=' <<<"$output") -eq 2 ]] &&
         run -2 mf-conf --doc run.sed && [[ $output == *"'run.sed' is not a key"* && $output != *run.seed* ]]
 }

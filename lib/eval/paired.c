@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "eval/eval.h"
 #include "base/number.h"
+#include "eval/eval.h"
 #include "eval/student.h"
 #include "stream/json.h"
 

@@ -12,31 +12,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/smaller.h"
-#include "base/stop.h"
-#include "ranks/transport.h"
+#include "ranks/ranks_priv.h"
 
-enum { HOST_MAX = 64 };
 static const double LATE = 10;     /* s */
 static const double AWAKE = 1e-3;  /* s of waiting before a rank sleeps between two polls .. */
 static const double ASLEEP = 1e-3; /* .. for so long, at most */
-
-struct standing { /* of a rank, where all meet */
-    int32_t signal, code;
-};
-
-struct mf_ranks {
-    int n, me;
-    double patience;
-    const struct mf_transport *t;
-    void *self;
-    int *peer; /* by message */
-    bool *ended;
-    size_t begun, room; /* messages */
-    int64_t minibatches;
-    struct standing *state; /* by rank */
-    size_t *each;           /* 0, 1, .. n: one item of each rank */
-    char (*host)[HOST_MAX];
-};
 
 int mf_ranks_count(const struct mf_ranks *r)
 {
@@ -100,16 +80,9 @@ static int begin_receive(struct mf_ranks *r, int from, void *bytes, size_t n, st
 
 /* ---- waiting ---- */
 
-enum waits {
-    FOR_DATA, /* which is on its way: polls all the time */
-    FOR_OTHERS,
-    FOR_FILES,  /* that each reads */
-    FOR_RANK_0, /* as long as it takes */
-};
-
-static void rest(enum waits why, double waited)
+static void rest(enum mf_ranks_wait why, double waited)
 {
-    if (why == FOR_DATA || waited < AWAKE) {
+    if (why == MF_RANKS_FOR_DATA || waited < AWAKE) {
         sched_yield();
         return;
     }
@@ -126,9 +99,9 @@ static int late_one(const struct mf_ranks *r)
     return r->peer[i];
 }
 
-static int look_at_time(struct mf_ranks *r, enum waits why, double waited, bool *warned, struct mf_err *err)
+static int look_at_time(struct mf_ranks *r, enum mf_ranks_wait why, double waited, bool *warned, struct mf_err *err)
 {
-    const double most = why == FOR_FILES ? MF_RANKS_FILES * r->patience : r->patience;
+    const double most = why == MF_RANKS_FOR_FILES ? MF_RANKS_FILES * r->patience : r->patience;
     if (waited > most) {
         const int k = late_one(r);
         return mf_err_set(err, MF_EIO,
@@ -145,8 +118,7 @@ static int look_at_time(struct mf_ranks *r, enum waits why, double waited, bool 
     return 0;
 }
 
-/* Until all messages have ended. */
-static int wait_all(struct mf_ranks *r, enum waits why, struct mf_err *err)
+int mf_ranks_wait(struct mf_ranks *r, enum mf_ranks_wait why, struct mf_err *err)
 {
     const double start = mf_now();
     bool warned = false;
@@ -154,7 +126,7 @@ static int wait_all(struct mf_ranks *r, enum waits why, struct mf_err *err)
     while ((left = r->t->poll(r->self, r->ended, err)) > 0 && rc == 0) {
         const double waited = mf_now() - start;
         rest(why, waited);
-        if (why != FOR_RANK_0)
+        if (why != MF_RANKS_FOR_RANK_0)
             rc = look_at_time(r, why, waited, &warned, err);
     }
     r->begun = 0;
@@ -172,11 +144,11 @@ int mf_ranks_broadcast(struct mf_ranks *r, void *bytes, size_t n, struct mf_err 
         rc = begin_receive(r, 0, bytes, n, err);
     for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
         rc = begin_send(r, k, bytes, n, err);
-    return rc ? rc : wait_all(r, r->me ? FOR_RANK_0 : FOR_OTHERS, err);
+    return rc ? rc : mf_ranks_wait(r, r->me ? MF_RANKS_FOR_RANK_0 : MF_RANKS_FOR_OTHERS, err);
 }
 
 /* Peers in another order in each rank, so that not all send to the same one. */
-static int begin_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
+int mf_ranks_begin_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
 {
     char *base = array;
     int rc = 0;
@@ -190,15 +162,16 @@ static int begin_gather(struct mf_ranks *r, void *array, size_t item, const size
     return rc;
 }
 
-static int gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, enum waits why, struct mf_err *err)
+int mf_ranks_gather_for(struct mf_ranks *r, void *array, size_t item, const size_t *first, enum mf_ranks_wait why,
+                        struct mf_err *err)
 {
-    int rc = begin_gather(r, array, item, first, err);
-    return rc ? rc : wait_all(r, why, err);
+    int rc = mf_ranks_begin_gather(r, array, item, first, err);
+    return rc ? rc : mf_ranks_wait(r, why, err);
 }
 
 int mf_ranks_gather(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
 {
-    return r ? gather(r, array, item, first, FOR_DATA, err) : 0;
+    return r ? mf_ranks_gather_for(r, array, item, first, MF_RANKS_FOR_DATA, err) : 0;
 }
 
 int mf_ranks_collect(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
@@ -211,7 +184,7 @@ int mf_ranks_collect(struct mf_ranks *r, void *array, size_t item, const size_t 
         rc = begin_send(r, 0, base + first[r->me] * item, (first[r->me + 1] - first[r->me]) * item, err);
     for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
         rc = begin_receive(r, k, base + first[k] * item, (first[k + 1] - first[k]) * item, err);
-    return rc ? rc : wait_all(r, r->me ? FOR_RANK_0 : FOR_OTHERS, err);
+    return rc ? rc : mf_ranks_wait(r, r->me ? MF_RANKS_FOR_RANK_0 : MF_RANKS_FOR_OTHERS, err);
 }
 
 int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const size_t *row, const size_t *at,
@@ -233,7 +206,7 @@ int mf_ranks_exchange(struct mf_ranks *r, float *matrix, size_t stride, const si
             rc = begin_send(r, to, matrix + at[i] * stride + column[to], (column[to + 1] - column[to]) * sizeof *matrix,
                             err);
     }
-    return rc ? rc : wait_all(r, FOR_DATA, err);
+    return rc ? rc : mf_ranks_wait(r, MF_RANKS_FOR_DATA, err);
 }
 
 int mf_ranks_scatter(struct mf_ranks *r, const void *all, void *mine, size_t item, const size_t *first,
@@ -249,7 +222,7 @@ int mf_ranks_scatter(struct mf_ranks *r, const void *all, void *mine, size_t ite
         memcpy(mine, base, first[1] * item);
     for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
         rc = begin_send(r, k, base + first[k] * item, (first[k + 1] - first[k]) * item, err);
-    return rc ? rc : wait_all(r, FOR_DATA, err);
+    return rc ? rc : mf_ranks_wait(r, MF_RANKS_FOR_DATA, err);
 }
 
 int mf_ranks_swap(struct mf_ranks *r, const void *gives, const size_t *to, void *gets, const size_t *from,
@@ -266,107 +239,7 @@ int mf_ranks_swap(struct mf_ranks *r, const void *gives, const size_t *to, void 
         const int k = (r->me + d) % r->n;
         rc = begin_send(r, k, (const char *)gives + to[k], to[k + 1] - to[k], err);
     }
-    return rc ? rc : wait_all(r, FOR_DATA, err);
-}
-
-/* In all, the error of the first rank that has one. */
-static int share_error(struct mf_ranks *r, struct mf_err *err)
-{
-    struct mf_err *all = mf_xcalloc((size_t)r->n, sizeof *all);
-    int first = -1;
-    if (r->state[r->me].code)
-        all[r->me] = *err;
-    int rc = gather(r, all, sizeof *all, r->each, FOR_OTHERS, err);
-    for (int k = 0; k < r->n; k++)
-        if (all[k].code && (first < 0 || (all[first].code == MF_EIO && all[k].code != MF_EIO)))
-            first = k;
-    if (rc == 0) {
-        *err = all[first];
-        rc = first ? mf_err_at(err, "rank %d on %s", first, r->host[first]) : err->code;
-    }
-    free(all);
-    return rc;
-}
-
-/* All are here, with a result each. */
-static int join(struct mf_ranks *r, int rc, void *array, size_t item, const size_t *first, struct mf_err *err)
-{
-    int failed = 0;
-    r->state[r->me] = (struct standing){mf_stop_caught(), rc};
-    struct mf_err late;
-    if ((rc = begin_gather(r, r->state, sizeof *r->state, r->each, &late)) ||
-        (rc = begin_gather(r, array, item, first, &late)) || (rc = wait_all(r, FOR_OTHERS, &late))) {
-        *err = r->state[r->me].code ? *err : late;
-        return err->code;
-    }
-    for (int k = 0; k < r->n; k++)
-        failed += r->state[k].code != 0;
-    return failed ? share_error(r, err) : 0;
-}
-
-static int meet(struct mf_ranks *r, int rc, void *array, size_t item, const size_t *first, struct mf_err *err)
-{
-    int32_t most = 0;
-    r->minibatches++;
-    rc = join(r, rc, array, item, first, err);
-    for (int k = 0; rc == 0 && k < r->n; k++)
-        most = r->state[k].signal > most ? r->state[k].signal : most;
-    if (rc == 0)
-        mf_stop_show(most);
-    return rc;
-}
-
-int mf_ranks_meet_with(struct mf_ranks *r, void *array, size_t item, const size_t *first, struct mf_err *err)
-{
-    return r ? meet(r, 0, array, item, first, err) : 0;
-}
-
-int mf_ranks_meet(struct mf_ranks *r, int rc, struct mf_err *err)
-{
-    return r ? meet(r, rc, NULL, 0, r->each, err) : rc;
-}
-
-int mf_ranks_await(struct mf_ranks *r, struct mf_err *err)
-{
-    return r ? gather(r, r->state, sizeof *r->state, r->each, FOR_FILES, err) : 0;
-}
-
-int mf_ranks_agree(struct mf_ranks *r, int rc, struct mf_err *err)
-{
-    return r ? join(r, rc, NULL, 0, r->each, err) : rc;
-}
-
-int mf_ranks_add(struct mf_ranks *r, int64_t *number, int n, struct mf_err *err)
-{
-    const size_t size = (size_t)n * sizeof *number;
-    if (!r)
-        return 0;
-    int64_t *all = mf_xcalloc((size_t)r->n, size);
-    memcpy(all + r->me * n, number, size);
-    int rc = gather(r, all, size, r->each, FOR_OTHERS, err);
-    for (int i = 0; rc == 0 && i < n; i++) {
-        number[i] = 0;
-        for (int k = 0; k < r->n; k++)
-            number[i] += all[k * n + i];
-    }
-    free(all);
-    return rc;
-}
-
-int mf_ranks_compare(struct mf_ranks *r, const void *bytes, size_t n, const char *what, struct mf_err *err)
-{
-    if (!r)
-        return 0;
-    void *theirs = mf_xcalloc(n, 1);
-    memcpy(theirs, bytes, n);
-    int rc = mf_ranks_broadcast(r, theirs, n, err);
-    if (rc == 0 && memcmp(theirs, bytes, n) != 0)
-        rc = mf_err_set(err, MF_EDEVICE,
-                        "%s of rank %d on %s is not that of rank 0 on %s: all ranks need the same programs, files and "
-                        "kind of processor or GPU",
-                        what, r->me, r->host[r->me], r->host[0]);
-    free(theirs);
-    return rc;
+    return rc ? rc : mf_ranks_wait(r, MF_RANKS_FOR_DATA, err);
 }
 
 /* ---- opening ---- */
@@ -381,8 +254,8 @@ int mf_ranks_on(struct mf_ranks **out, const struct mf_transport *t, void *self,
     r->host = mf_xcalloc((size_t)n, sizeof *r->host);
     for (int k = 0; k <= n; k++)
         r->each[k] = (size_t)k;
-    gethostname(r->host[me], HOST_MAX - 1);
-    int rc = gather(r, r->host, sizeof *r->host, r->each, FOR_OTHERS, err);
+    gethostname(r->host[me], MF_RANKS_HOST - 1);
+    int rc = mf_ranks_gather_for(r, r->host, sizeof *r->host, r->each, MF_RANKS_FOR_OTHERS, err);
     if (rc)
         mf_ranks_close(r, 1);
     else
@@ -398,7 +271,7 @@ static int leave(struct mf_ranks *r, struct mf_err *err)
     for (int k = 1; r->me == 0 && rc == 0 && k < r->n; k++)
         rc = begin_receive(r, k, &r->state[k].code, sizeof done, err);
     if (rc == 0)
-        rc = wait_all(r, r->me ? FOR_RANK_0 : FOR_OTHERS, err);
+        rc = mf_ranks_wait(r, r->me ? MF_RANKS_FOR_RANK_0 : MF_RANKS_FOR_OTHERS, err);
     return rc ? rc : mf_ranks_broadcast(r, &done, sizeof done, err);
 }
 

@@ -28,7 +28,7 @@ enum {
 /* Was this process started as one of several: by mpirun or srun (with its MPI plugin); or with MF_RANKS_ADDRESS, by any
  * srun or as MF_RANK of MF_RANKS? *me, if not NULL: its rank. Reads the environment alone. */
 bool mf_ranks_launched(int *me);
-/* Of a learner that was not: MF_EUSAGE if some of MF_RANKS_ADDRESS, MF_RANKS and MF_RANK are there and others lack. */
+/* For a process that was not: MF_EUSAGE if only some of MF_RANKS_ADDRESS, MF_RANKS and MF_RANK are set. */
 int mf_ranks_check_hand(struct mf_err *err);
 /* The number of this process among those that mpirun or srun started on this host, from 0; of any other process, 0.
  * Reads the environment alone. */

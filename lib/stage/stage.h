@@ -36,7 +36,8 @@ enum mf_role {
     MF_TOOL,   /* neither: words and text (mf-ckpt) */
 };
 
-struct mf_run; /* private to the frame: ports, counts, configuration */
+struct mf_run;   /* private to the frame: ports, counts, configuration */
+struct mf_ranks; /* ranks/ranks.h */
 
 struct mf_stage {
     const char *name;     /* "gae": the program mf-gae */

@@ -7,12 +7,12 @@
  * one.
  */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "flow/cloning.h"
+#include "flow/cloning_report.h"
 #include "flow/frames.h"
 #include "flow/spec_keys.h"
 #include "flow/usage.h"
@@ -39,7 +39,8 @@ struct bc {
     struct mf_cloning_opts opts;
     struct mf_offline_opts weighing;
     int64_t cache_mib;
-    bool progress, resumes;
+    struct mf_cloning_progress progress;
+    bool resumes;
 
     struct mf_rundir rundir;
     struct mf_journal *journal;
@@ -47,18 +48,17 @@ struct bc {
     struct mf_loaded *start; /* the open checkpoint; NULL: fresh weights */
     struct mf_cloning cloning;
     struct mf_offline offline;
-    int64_t saved;                   /* minibatches in the checkpoint */
-    double began;                    /* start of training, shifted by all interruptions */
-    double saved_at, took, shown_at; /* took: the last save, s */
-    int rows;                        /* printed rows of progress */
-    char world[64];                  /* the environment of the demonstrations; "": unknown */
+    int64_t saved;         /* minibatches in the checkpoint */
+    double began;          /* start of training, shifted by all interruptions */
+    double saved_at, took; /* mf_now; the last save, s */
+    char world[64];        /* the environment of the demonstrations; "": unknown */
     char path[MF_PATH_MAX];
 };
 
 static const struct mf_bind binds[] = {
     {"clone.dataset", offsetof(struct bc, dataset)},     {"clone.filter_key", offsetof(struct bc, filter)},
     {"clone.cache_mib", offsetof(struct bc, cache_mib)}, {"policy.obs_keys", offsetof(struct bc, obs_keys)},
-    {"log.progress", offsetof(struct bc, progress)},     {"policy.checkpoint", offsetof(struct bc, checkpoint)},
+    {"log.progress", offsetof(struct bc, progress.all)}, {"policy.checkpoint", offsetof(struct bc, checkpoint)},
     {"policy.weights", offsetof(struct bc, weights)},    {0},
 };
 static const struct mf_bind_table tables[] = {{mf_policy_binds, 0},
@@ -124,8 +124,8 @@ static void tell(void *self, size_t done, size_t of)
 {
     struct bc *b = self;
     mf_log_live("%s: %zu of %zu demonstrations read", b->dataset, done, of);
-    if (mf_now() - b->shown_at > SHOW_SECONDS) {
-        b->shown_at = mf_now();
+    if (mf_now() - b->progress.shown_at > SHOW_SECONDS) {
+        b->progress.shown_at = mf_now();
         mf_log(MF_LOG_INFO, "%s: %zu of %zu demonstrations read", b->dataset, done, of);
     }
 }
@@ -301,7 +301,7 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
     struct bc *b = self;
     b->rundir.lock = -1;
     b->opts.ranks = mf_run_ranks(run);
-    b->saved_at = b->shown_at = mf_now();
+    b->saved_at = b->progress.shown_at = mf_now();
     int rc = read_data(run, b, err);
     if (rc || (rc = mf_ranks_await(b->opts.ranks, err)) || (rc = open_folder(run, b, err)) ||
         (rc = mf_ranks_await(b->opts.ranks, err)) || (rc = compare(b, err)))
@@ -310,44 +310,21 @@ static int open_bc(struct mf_run *run, void *self, struct mf_err *err)
     return rc ? rc : rejoin(run, err);
 }
 
-/* At most one row or line per second, as a stretch takes less. */
-static void show(struct bc *b, double lr, double loss, double speed)
-{
-    const long long step = step_of(b), steps = b->opts.steps;
-    const double now = mf_now();
-    if (!b->progress) {
-        mf_log_live("minibatch %lld of %lld, loss %.4f, %.0f samples/s", step, steps, loss, speed);
-        if (!mf_log_is_due(&b->shown_at))
-            return;
-    } else if (now - b->shown_at < 1 && step < steps) {
-        return;
-    }
-    b->shown_at = now;
-    if (!isatty(STDERR_FILENO)) {
-        mf_log(MF_LOG_INFO, "minibatch %lld of %lld in %.0f s, loss %.4f, %.0f samples/s", step, steps, now - b->began,
-               loss, speed);
-        return;
-    }
-    if (b->rows++ % 20 == 0)
-        fprintf(stderr, "%9s %9s %8s %9s %9s %10s\n", "step", "of", "time", "loss", "lr", "samples/s");
-    fprintf(stderr, "%9lld %9lld %7.1fs %9.4f %9.2e %10.0f\n", step, steps, now - b->began, loss, lr, speed);
-}
-
 static int report(struct mf_run *run, struct bc *b, const struct mf_cloning_stats *seen, int64_t taken, double seconds,
                   struct mf_err *err)
 {
-    double loss = seen->loss / (double)taken, speed = (double)(taken * b->opts.batch_size) / seconds;
-    struct mf_frame *m = mf_frame_new(MF_METRICS);
-    mf_frame_set_int(m, "iter", (step_of(b) - 1) / STRETCH);
-    mf_frame_set_int(m, "step", step_of(b));
-    mf_frame_set_num(m, "time", mf_now() - b->began);
-    mf_frame_set_num(m, "values.train/loss", loss);
-    mf_frame_set_num(m, "values.train/lr", seen->lr);
-    mf_frame_set_num(m, "values.train/grad_norm", seen->grad_norm / (double)taken);
+    const struct mf_cloning_report r = {.iter = (step_of(b) - 1) / STRETCH,
+                                        .step = step_of(b),
+                                        .steps = b->opts.steps,
+                                        .taken = taken,
+                                        .time = mf_now() - b->began,
+                                        .speed = (double)(taken * b->opts.batch_size) / seconds,
+                                        .stats = seen};
+    struct mf_frame *m = mf_cloning_report_frame(&r);
     mf_offline_report(&b->offline, &seen->weighing, taken, m);
-    mf_frame_set_num(m, "values.perf/samples_per_s", speed);
+    mf_frame_set_num(m, "values.perf/samples_per_s", r.speed);
     mf_usage_report(b->cloning.engine, m);
-    show(b, seen->lr, loss, speed);
+    mf_cloning_report_show(&r, &b->progress);
     int rc = mf_journal_put(b->journal, m, err);
     if (rc == 0)
         rc = mf_emit(run, m, err);
@@ -418,10 +395,10 @@ static int close_bc(struct mf_run *run, void *self, int rc, struct mf_err *err)
 static const struct mf_stage stage = {
     .name = "bc",
     .summary = "Clone a flow policy from demonstrations; by offline reinforcement learning, more from good ones.",
-    .examples = "  mf-bc clone.dataset=demos.hdf5 run.dir=outputs/clone\n"
+    .examples = "  mf-bc clone.dataset=demos.hdf5 run.dir=outputs/flow\n"
                 "  mf-bc clone.dataset=low_dim.hdf5 clone.filter_key=train clone.loss=shortcut \\\n"
                 "      policy.network=shortcut_mlp policy.cond_hidden=[64,16]\n"
-                "  mf-bc clone.dataset=demos.hdf5 policy.checkpoint=outputs/clone clone.weight=q run.dir=outputs/q\n",
+                "  mf-bc clone.dataset=demos.hdf5 policy.checkpoint=outputs/flow clone.weight=q run.dir=outputs/q\n",
     .role = MF_SOURCE,
     .watched = true,
     .metrics = true,

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "env/words.h"
+#include "eval/policy_in.h"
 #include "flow/checkpoint.h"
 #include "flow/frames.h"
 #include "flow/sampler.h"
-#include "env/words.h"
-#include "eval/policy_in.h"
-#include "rl/slices.h"
 #include "learn/source.h"
+#include "rl/slices.h"
 #include "stage/rundir.h"
 #include "stage/stage.h"
 #include "wire/edge.h"

@@ -8,6 +8,7 @@ enum {
     LARGE = 1 << 16,     /* floats of a result that has several parts a worker, since cores differ in speed */
     LONG = 1 << 24,      /* multiply-adds of another that has: some 300 us */
 };
+static const double LONGEST = 0x1p32; /* and of one that has more of them: some 80 ms */
 
 /* The call of rows [from, from + rows) of the tile, whose operands are x. */
 static struct mf_cpu_call of_rows(const struct mf_cpu_call *c, struct mf_tensor x[MF_BY_ROWS], int n, int from,
@@ -65,13 +66,19 @@ static double macs_of(const struct mf_cpu_call *c, int n)
     return floats * (c->pack ? c->pack->K : 16);
 }
 
+/* Of a call, for each worker. */
+static int parts_of(const struct mf_cpu_call *c, int n, double macs)
+{
+    const bool large = mf_tile_rows(&c->call.y, n) * c->call.y.cols >= LARGE || macs >= LONG;
+    return macs >= LONGEST ? 8 : large ? 4 : 1;
+}
+
 static void share(struct mf_program *p, int w, int i, const struct mf_cpu_call *c, int n)
 {
     const double macs = macs_of(c, n);
-    const bool large = mf_tile_rows(&c->call.y, n) * c->call.y.cols >= LARGE || macs >= LONG;
     struct share s = {p, i, n, c};
     if ((divides(c) || c->by_rows) && p->dev->fast && mf_crew_helps(&p->crew) && macs >= CALL_MACS)
-        mf_crew_share(&p->crew, w, macs >= 256.0 * LONG ? 8 : large ? 4 : 1, forward_part, &s);
+        mf_crew_share(&p->crew, w, parts_of(c, n, macs), forward_part, &s);
     else
         mf_cpu_forward(c, n);
 }

@@ -1,13 +1,13 @@
-/* The fit of a policy to its data: the normaliser, and the tokens that it must know. */
+/* dataset_fit.c - the fit of a policy to its data: the normaliser, and the tokens that it must know. */
 #include "flow/dataset.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/moments.h"
 #include "base/stop.h"
 #include "demos/bins.h"
-#include "base/moments.h"
 
 static const double flat = 1e-4;                             /* below it, a range or deviation counts as 0 */
 static const struct mf_moments bytes = {.n = 1, .max = 255}; /* of a uint8 that is no picture */

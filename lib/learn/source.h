@@ -31,9 +31,9 @@ struct mf_source { /* zeroed but for src and what it borrows: nothing sent yet *
 
 /* The version for the next round; MF_EDGE_NEWEST: this reader's first reply will say. */
 int64_t mf_source_due(const struct mf_source *s);
+enum { MF_SOURCE_HEAD = 2 };
 /* Gets this version of the policy. 1: call again, after SIGINT; MF_SOURCE_HEAD: after another head, for a new reader.
  */
-enum { MF_SOURCE_HEAD = 2 };
 int mf_source_fetch(struct mf_run *run, struct mf_source *s, int64_t version, struct mf_err *err);
 /* Sends the actor's rollout as round `made`, in at least so many slices. */
 int mf_source_send(struct mf_run *run, struct mf_source *s, int64_t slices, struct mf_err *err);

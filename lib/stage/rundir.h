@@ -38,9 +38,9 @@ struct mf_rundir {
 };
 
 /* Makes the folder and locks it; on a file system without locks it warns and continues. MF_EIO: another process holds
- * it. MF_EUSAGE: the folder holds a run and neither resume nor force is set; it holds a run of the other kind (clones)
- * and force is not set; it lies inside another run; it is a shelf. MF_EIO: no checkpoint can be saved
- * there. MF_STOPPED: a signal while waiting. */
+ * it, or no checkpoint can be saved there. MF_EUSAGE: the folder holds a run and neither resume nor force is set; it
+ * holds a run of the other kind (clones) and force is not set; it lies inside another run; it is a shelf. MF_STOPPED: a
+ * signal while waiting. */
 int mf_rundir_open(struct mf_rundir *r, const struct mf_rundir_opts *o, struct mf_err *err);
 /* Of a run that was not accepted nothing stays that was made here, unless others have put something in. */
 void mf_rundir_close(struct mf_rundir *r);

@@ -1,6 +1,6 @@
-/* rundir_versions.c - pruning of a run's numbered checkpoints. */
-#include <fcntl.h>
+/* rundir_versions.c - a run's numbered checkpoints: can they be saved, what was measured of them, which are kept. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -51,9 +51,9 @@ bool mf_port_is_socket(const struct mf_port *port);
 int mf_port_sendv(struct mf_port *port, const struct iovec *part, int parts, struct mf_err *err); /* one frame */
 int mf_port_check(struct mf_port *port, struct mf_err *err); /* the same check without sending */
 /* Declares that this writer can resend frames that its reader did not receive. For any other writer a lost connection
- * means lost frames, MF_CLOSED. It waits wire.patience for another reader, or so many seconds if they are more. After a
- * lost connection, frames are discarded until mf_port_renewed returns true, once
- * per new connection: then start again with a head. */
+ * means lost frames, MF_CLOSED. It waits wire.patience for another reader, or `patience` seconds if they are more.
+ * After a lost connection, frames are discarded until mf_port_renewed returns true, once per new connection: then start
+ * again with a head. */
 void mf_port_resends(struct mf_port *port, double patience);
 bool mf_port_renewed(struct mf_port *port);
 

@@ -46,14 +46,15 @@ static cudaError_t tile_of(const struct mf_product *p, const struct job *j, int 
 template <enum mf_precision P>
 static cudaError_t form_of(const struct mf_product *p, const struct job *j, int tile, cudaStream_t stream)
 {
-    if (p->A_transposed)
-        return p->B_transposed ? tile_of<P, false, true>(p, j, tile, stream)
-                               : tile_of<P, false, false>(p, j, tile, stream);
-    return p->B_transposed ? tile_of<P, true, true>(p, j, tile, stream) : tile_of<P, true, false>(p, j, tile, stream);
+    return p->A_transposed   ? tile_of<P, false, false>(p, j, tile, stream)
+           : p->B_transposed ? tile_of<P, true, true>(p, j, tile, stream)
+                             : tile_of<P, true, false>(p, j, tile, stream);
 }
 
 cudaError_t mf_product_by(const struct mf_product *p, enum mf_precision precision, int tile, cudaStream_t stream)
 {
+    if (p->A_transposed && p->B_transposed)
+        return cudaErrorInvalidValue;
     if (p->M == 0 || p->N == 0 || p->batch == 0)
         return cudaSuccess;
     struct job j = job_of(p);

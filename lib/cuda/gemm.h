@@ -27,7 +27,7 @@ struct mf_product {
     bool A_transposed; /* A is stored (K, M), else (M, K); rows are lda floats apart */
     const float *B;
     int ldb;
-    bool B_transposed; /* B is stored (N, K), else (K, N) */
+    bool B_transposed; /* B is stored (N, K), else (K, N); and A is not transposed */
     float *C;
     int ldc;
     bool add;

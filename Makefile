@@ -115,12 +115,21 @@ build/%.o: build/%.c build/flags
 KNOWN    := $(if $(NVCC),$(shell $(NVCC) --list-gpu-arch))
 CUDA_ARCH = $(foreach a,80 90 100,$(if $(filter compute_$a,$(KNOWN)),$a))
 CUDA_OBJ  = $(patsubst lib/cuda/%.cu,%.o,$(wildcard lib/cuda/*.cu)) table.o err.o local.o
-IN_CUDA   = -std=c++17 -O3 -Ilib -DMF_VERSION='"$(VERSION)"' -MMD -MP
-BY_NVCC   = $(NVCC) $(IN_CUDA) -fmad=false --extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-Wextra,-Wno-missing-field-initializers \
-            --Werror all-warnings -Ilib/cuda/gpu $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$a,code=sm_$a) \
-            -gencode arch=compute_$(firstword $(CUDA_ARCH)),code=compute_$(firstword $(CUDA_ARCH))
+IN_CUDA   = -O3 -Ilib -DMF_VERSION='"$(VERSION)"' -MMD -MP
+BY_NVCC   = $(NVCC) -x $(LANGUAGE) -std=$(STD) $(IN_CUDA) -fmad=false --extended-lambda --threads 0 -Xcompiler -fPIC,-Wall,-Wextra,-Wno-missing-field-initializers \
+            --Werror all-warnings -Ilib/cuda/gpu $(foreach a,$(ARCHS),-gencode arch=compute_$(firstword $(ARCHS)),code=sm_$a) \
+            -gencode arch=compute_$(firstword $(ARCHS)),code=compute_$(firstword $(ARCHS))
+# Headers take most of the time. So they are read once for all architectures, as for the first of them; as C++14 where
+# that will do, which has half as many of them; and where there are no kernels by the host's compiler alone. Clusters, in
+# few.cu, begin at 90: no GPU below asks for them.
+STD       = c++14
+ARCHS     = $(CUDA_ARCH)
+LANGUAGE  = cu
+build/cuda/gemm.o build/cuda/few.o: STD = c++17
+build/cuda/few.o: ARCHS = $(or $(filter-out 8%,$(CUDA_ARCH)),90)
+$(patsubst %,build/cuda/%.o,device exchange fuse join nccl nvml program run table): LANGUAGE = c++
 FMA      := $(shell grep -qswm1 fma /proc/cpuinfo && echo -mfma)
-BY_GXX    = $(CXX) $(IN_CUDA) -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror -ffp-contract=off -fPIC -Wno-unknown-pragmas -Itests/emu \
+BY_GXX    = $(CXX) -std=c++17 $(IN_CUDA) -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror -ffp-contract=off -fPIC -Wno-unknown-pragmas -Itests/emu \
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all,-fsanitize=alignment -fsanitize-undefined-trap-on-error) \
             $(FMA) -x c++
 
@@ -145,7 +154,7 @@ build/emu/%.o: lib/cuda/%.cu build/flags
 
 build/cuda/table.o: build/cuda_table.c
 	@mkdir -p $(@D)
-	$(call say,NVCC,$<)$(BY_NVCC) -x cu -c -o $@ $<
+	$(call say,NVCC,$<)$(BY_NVCC) -c -o $@ $<
 
 build/emu/table.o: build/cuda_table.c
 	@mkdir -p $(@D)

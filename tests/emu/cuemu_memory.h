@@ -258,8 +258,7 @@ inline mapping *make_mapping(int device, size_t n, bool nans, bool closed)
     }
     size_t body = whole(n, ALIGN), room = whole(body, PAGE);
     int prot = closed ? PROT_NONE : PROT_READ | PROT_WRITE, how = MAP_PRIVATE | MAP_NORESERVE;
-    char *from =
-        static_cast<char *>(mmap(nullptr, room + 2 * PAGE, nans ? PROT_NONE : prot, how | MAP_ANONYMOUS, -1, 0));
+    char *from = static_cast<char *>(mmap(nullptr, room + 2 * PAGE, prot, how | MAP_ANONYMOUS, -1, 0));
     bool ok = from != MAP_FAILED;
     for (size_t i = 0; ok && nans && i < room && i < NANS; i += NAN_FILE)
         ok = mmap(from + PAGE + i, room - i < NAN_FILE ? room - i : (size_t)NAN_FILE, prot, how | MAP_FIXED, nan_file(),

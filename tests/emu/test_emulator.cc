@@ -161,6 +161,15 @@ static bool new_memory_is_nan()
     OK(cudaFree(p));
     return good;
 }
+static bool large_memory_is_there_to_its_end()
+{
+    size_t n = 80 << 20;
+    char *p = device_memory<char>(n), sent = 7, got = 0;
+    OK(cudaMemcpy(p + n - 1, &sent, 1, cudaMemcpyHostToDevice));
+    OK(cudaMemcpy(&got, p + n - 1, 1, cudaMemcpyDeviceToHost));
+    OK(cudaFree(p));
+    return got == sent;
+}
 static bool memory_runs_out()
 {
     size_t left, all, after;
@@ -361,6 +370,7 @@ static const struct {
     {"integers have atomics", integer_atomics},
     {"min and max take the number, where the other is NaN", functions},
     {"new memory is NaN", new_memory_is_nan},
+    {"large memory is there to its end", large_memory_is_there_to_its_end},
     {"memory runs out, and comes back", memory_runs_out},
     {"a rectangle is set", memset_of_a_rectangle},
     {"copies of pageable memory are done at once", pageable_copies_are_done_at_once},

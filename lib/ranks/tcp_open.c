@@ -1,5 +1,6 @@
 /* tcp_open.c - ranks find each other: all connect to rank 0, which gives them each other's addresses. */
 #include <errno.h>
+#include <math.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,11 +19,11 @@
 #include "ranks/ranks.h"
 #include "ranks/tcp.h"
 
-enum { MAGIC = 0x6d665232, TICK = 50, HELLO = 2000 /* ms */ };
+enum { MAGIC = 0x6d665233, TICK = 5, CONNECT = 2000 /* ms */, UNKNOWN = 64 /* connections */ };
 
-struct hello { /* the first words on a connection */
+struct hello { /* the first words on a connection, and their answer: a socket may meet strangers, or itself */
     uint32_t magic;
-    int32_t rank, n;
+    int32_t rank, n; /* n is 0 in the answer to a rank that is there already */
 };
 
 struct listener { /* where a rank listens */
@@ -32,7 +33,8 @@ struct listener { /* where a rank listens */
 
 struct opening {
     const char *address;
-    int n, me, listens, *fd; /* fd: by rank; -1: not yet connected */
+    int n, me, listens, *fd;         /* fd: by rank; -1: not yet connected */
+    int unknown[UNKNOWN], n_unknown; /* connections that have not said which rank they are */
     double until, patience;
     struct listener *place; /* by rank */
 };
@@ -43,8 +45,9 @@ static int resolve(const struct opening *o, struct addrinfo **list, bool own, st
 {
     const struct addrinfo how = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (own ? AI_PASSIVE : 0)};
     const char *colon = strrchr(o->address, ':');
+    const bool brackets = colon && *o->address == '[' && colon[-1] == ']';
     char host[256];
-    snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - o->address) : 0, o->address);
+    snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - o->address) - 2 * brackets : 0, o->address + brackets);
     const long port = colon ? strtol(colon + 1, NULL, 10) : 0; /* getaddrinfo takes 99999 */
     int rc = *host && port > 0 && port < 1 << 16 ? getaddrinfo(host, colon + 1, &how, list) : EAI_NONAME;
     return rc ? mf_err_set(err, MF_EUSAGE, "MF_RANKS_ADDRESS=%.200s: no address of rank 0 as HOST:PORT: %s", o->address,
@@ -77,55 +80,84 @@ static int listen_anywhere(struct opening *o, struct mf_err *err)
     return 0;
 }
 
-static int late(const struct opening *o, int rank, struct mf_err *err)
-{
-    return mf_stop_caught() ? mf_err_set(err, MF_STOPPED, "stopped while ranks connect")
-                            : mf_err_set(err, MF_EIO,
-                                         "rank %d of %d did not connect within %g s (MF_RANKS_ADDRESS=%.200s, "
-                                         "ranks_timeout=%g)",
-                                         rank, o->n, o->patience, o->address, o->patience);
-}
-
 static bool in_time(const struct opening *o)
 {
     return mf_now() < o->until && !mf_stop_caught();
 }
 
+/* A rank that is late, or has ended. */
+static int lacks(const struct opening *o, int rank, struct mf_err *err)
+{
+    if (mf_stop_caught())
+        return mf_err_set(err, MF_STOPPED, "stopped while ranks connect");
+    if (in_time(o))
+        return mf_err_set(err, MF_EIO, "rank %d has ended before all ranks were there", rank);
+    return mf_err_set(err, MF_EIO,
+                      "rank %d of %d did not connect within %g s (MF_RANKS_ADDRESS=%.200s, ranks_timeout=%g)", rank,
+                      o->n, o->patience, o->address, o->patience);
+}
+
 /* All of n bytes, or -1. */
-static int carry(int fd, void *bytes, size_t n, bool in)
+static int carry(const struct opening *o, int fd, void *bytes, size_t n, bool in)
 {
     char *at = bytes;
-    for (ssize_t moved; n > 0; at += moved, n -= (size_t)moved) {
+    while (n > 0 && in_time(o)) {
         struct pollfd p = {.fd = fd, .events = in ? POLLIN : POLLOUT};
-        if (poll(&p, 1, HELLO) <= 0 || (moved = in ? recv(fd, at, n, 0) : send(fd, at, n, MSG_NOSIGNAL)) <= 0)
+        if (poll(&p, 1, TICK) <= 0)
+            continue;
+        const ssize_t moved = in ? recv(fd, at, n, MSG_DONTWAIT) : send(fd, at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (moved < 0 && errno == EAGAIN)
+            continue;
+        if (moved <= 0)
             return -1;
+        at += moved, n -= (size_t)moved;
     }
-    return 0;
+    return n ? -1 : 0;
+}
+
+/* Without delay; and of a host that is gone without a word the system tells, also where a rank waits without limit. */
+static void tune(const struct opening *o, int fd)
+{
+    const int yes = 1, probes = 4, most = (int)fmin(fmax(o->patience, 8), 3600), idle = most / 2, between = most / 8;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &between, sizeof between);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
 /* ---- connections ---- */
 
-static int greet(struct opening *o, int rank, int fd)
+/* MF_EIO: what listens there is not that rank, or not yet. */
+static int greet(struct opening *o, int rank, int fd, struct mf_err *err)
 {
-    const int yes = 1;
     struct hello h = {MAGIC, o->me, o->n};
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    if (carry(fd, &h, sizeof h, false))
-        return -1;
+    tune(o, fd);
+    if (carry(o, fd, &h, sizeof h, false) || carry(o, fd, &h, sizeof h, true) || h.magic != MAGIC || h.rank != rank)
+        return MF_EIO;
+    if (h.n == 0)
+        return mf_err_set(err, MF_EUSAGE, "rank %d has another rank %d: give each process a MF_RANK of its own", rank,
+                          o->me);
+    if (h.n != o->n)
+        return mf_err_set(err, MF_EUSAGE, "MF_RANKS=%d, but rank %d has MF_RANKS=%d: give all processes the same", o->n,
+                          rank, h.n);
     o->fd[rank] = fd;
     return 0;
 }
 
-static int connect_once(struct opening *o, int rank, const struct sockaddr *to, socklen_t size)
+static int connect_once(struct opening *o, int rank, const struct sockaddr *to, socklen_t size, struct mf_err *err)
 {
     const int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const struct timeval most = {.tv_sec = HELLO / 1000};
+    const struct timeval most = {.tv_sec = CONNECT / 1000};
+    const int yes = 1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* a socket that met itself leaves the port to rank 0 */
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most); /* of connect, too */
-    if (fd >= 0 && connect(fd, to, size) == 0 && greet(o, rank, fd) == 0)
-        return 0;
-    if (fd >= 0)
+    int rc = fd < 0 || connect(fd, to, size) ? MF_EIO : greet(o, rank, fd, err);
+    if (rc && fd >= 0)
         close(fd);
-    return -1;
+    if (rc == MF_EIO)
+        usleep(50000);
+    return rc;
 }
 
 static int connect_to_first(struct opening *o, struct mf_err *err)
@@ -134,44 +166,76 @@ static int connect_to_first(struct opening *o, struct mf_err *err)
     int rc = resolve(o, &list, false, err);
     if (rc)
         return rc;
-    while (o->fd[0] < 0 && in_time(o)) {
-        for (const struct addrinfo *a = list; a && o->fd[0] < 0; a = a->ai_next)
-            connect_once(o, 0, a->ai_addr, a->ai_addrlen);
-        if (o->fd[0] < 0) /* it is not there yet */
-            usleep(TICK * 1000);
-    }
+    const struct addrinfo *a = list;
+    while ((rc = connect_once(o, 0, a->ai_addr, a->ai_addrlen, err)) == MF_EIO && in_time(o))
+        a = a->ai_next ? a->ai_next : list;
     freeaddrinfo(list);
-    return o->fd[0] < 0 ? late(o, 0, err) : 0;
+    return rc == MF_EIO ? lacks(o, 0, err) : rc;
 }
 
-/* A stranger is sent away. */
-static void take_one(struct opening *o)
+static bool has_ended(int fd)
 {
-    const int yes = 1, fd = accept4(o->listens, NULL, NULL, SOCK_CLOEXEC);
-    struct hello h;
-    if (fd < 0)
-        return;
-    if (carry(fd, &h, sizeof h, true) || h.magic != MAGIC || h.n != o->n || h.rank <= o->me || h.rank >= o->n ||
-        o->fd[h.rank] >= 0) {
-        close(fd);
-        return;
+    return poll(&(struct pollfd){.fd = fd, .events = POLLRDHUP}, 1, 0) > 0;
+}
+
+/* Answers a rank; false: it is a stranger, or no use. One that has ended may start again. */
+static bool welcome(struct opening *o, int fd, const struct hello *h)
+{
+    const bool asks = h->magic == MAGIC && h->rank > o->me, own = asks && h->n == o->n && h->rank < o->n;
+    const bool again = own && o->fd[h->rank] >= 0, fits = own && (!again || has_ended(o->fd[h->rank]));
+    struct hello answer = {MAGIC, o->me, own && !fits ? 0 : o->n};
+    if (!asks || send(fd, &answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof answer || !fits)
+        return false;
+    if (again)
+        close(o->fd[h->rank]);
+    tune(o, fd);
+    o->fd[h->rank] = fd;
+    return true;
+}
+
+/* Those who have said who they are. The others may yet do so, and nobody waits for them. */
+static void hear(struct opening *o)
+{
+    int left = 0;
+    for (int i = 0; i < o->n_unknown; i++) {
+        const int fd = o->unknown[i];
+        struct hello h;
+        const ssize_t n = recv(fd, &h, sizeof h, MSG_PEEK | MSG_DONTWAIT);
+        if ((n < 0 && errno == EAGAIN) || (n > 0 && n < (ssize_t)sizeof h))
+            o->unknown[left++] = fd;
+        else if (n <= 0 || recv(fd, &h, sizeof h, 0) != sizeof h || !welcome(o, fd, &h))
+            close(fd);
     }
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    o->fd[h.rank] = fd;
+    o->n_unknown = left;
+}
+
+/* The oldest gives way. */
+static int take_some(struct opening *o, struct mf_err *err)
+{
+    struct pollfd p = {.fd = o->listens, .events = POLLIN};
+    if (poll(&p, 1, TICK) > 0) {
+        const int fd = accept4(o->listens, NULL, NULL, SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+            return mf_err_errno(err, "rank %d of %d cannot take the connections of the others", o->me, o->n);
+        if (fd >= 0 && o->n_unknown == UNKNOWN) {
+            close(o->unknown[0]);
+            memmove(o->unknown, o->unknown + 1, --o->n_unknown * sizeof *o->unknown);
+        }
+        if (fd >= 0)
+            o->unknown[o->n_unknown++] = fd;
+    }
+    hear(o);
+    return 0;
 }
 
 /* Ranks above this one connect. */
 static int take_all(struct opening *o, struct mf_err *err)
 {
-    for (int k = o->me + 1; k < o->n; k++)
-        while (o->fd[k] < 0) {
-            struct pollfd p = {.fd = o->listens, .events = POLLIN};
-            if (!in_time(o))
-                return late(o, k, err);
-            if (poll(&p, 1, TICK) > 0)
-                take_one(o);
-        }
-    return 0;
+    int rc = 0;
+    for (int k = o->me + 1; rc == 0 && k < o->n; k++)
+        while (rc == 0 && o->fd[k] < 0)
+            rc = in_time(o) ? take_some(o, err) : lacks(o, k, err);
+    return rc;
 }
 
 /* ---- in order ---- */
@@ -188,11 +252,11 @@ static int lead(struct opening *o, struct mf_err *err)
     if (rc || (rc = take_all(o, err)))
         return rc;
     for (int k = 1; k < o->n; k++)
-        if (carry(o->fd[k], &o->place[k], sizeof *o->place, true))
-            return late(o, k, err);
+        if (carry(o, o->fd[k], &o->place[k], sizeof *o->place, true))
+            return lacks(o, k, err);
     for (int k = 1; k < o->n; k++)
-        if (carry(o->fd[k], o->place, (size_t)o->n * sizeof *o->place, false))
-            return late(o, k, err);
+        if (carry(o, o->fd[k], o->place, (size_t)o->n * sizeof *o->place, false))
+            return lacks(o, k, err);
     return 0;
 }
 
@@ -202,18 +266,17 @@ static int follow(struct opening *o, struct mf_err *err)
     int rc = connect_to_first(o, err);
     if (rc || (rc = listen_anywhere(o, err)))
         return rc;
-    struct pollfd p = {.fd = o->fd[0], .events = POLLIN};
-    if (carry(o->fd[0], &o->place[o->me], sizeof *o->place, false))
-        return late(o, 0, err);
-    while (poll(&p, 1, TICK) <= 0)
-        if (!in_time(o))
-            return late(o, 0, err);
-    if (carry(o->fd[0], o->place, (size_t)o->n * sizeof *o->place, true))
-        return mf_err_set(err, MF_EIO, "rank 0 has ended before all ranks were there");
-    for (int k = 1; k < o->me; k++)
-        if (connect_once(o, k, (struct sockaddr *)&o->place[k].at, o->place[k].size))
-            return late(o, k, err);
-    return take_all(o, err);
+    if (carry(o, o->fd[0], &o->place[o->me], sizeof *o->place, false) ||
+        carry(o, o->fd[0], o->place, (size_t)o->n * sizeof *o->place, true))
+        return lacks(o, 0, err);
+    for (int k = 1; rc == 0 && k < o->me; k++) {
+        const struct listener *p = &o->place[k];
+        do
+            rc = connect_once(o, k, (const struct sockaddr *)&p->at, p->size, err);
+        while (rc == MF_EIO && in_time(o));
+        rc = rc == MF_EIO ? lacks(o, k, err) : rc;
+    }
+    return rc ? rc : take_all(o, err);
 }
 
 int mf_tcp_open(void **self, const char *address, int n, int me, double patience, struct mf_err *err)
@@ -230,6 +293,8 @@ int mf_tcp_open(void **self, const char *address, int n, int me, double patience
     for (int k = 0; rc && k < n; k++)
         if (o.fd[k] >= 0)
             close(o.fd[k]);
+    for (int i = 0; i < o.n_unknown; i++)
+        close(o.unknown[i]);
     if (o.listens >= 0)
         close(o.listens);
     free(o.place);

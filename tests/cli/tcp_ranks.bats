@@ -131,6 +131,60 @@ learn() {
     MF_RANK=1 mf-ppo --in "$made" "${small[@]}" run.dir=two >two.1 2>two.1.err && wait $! && exec 8>&- && cmp "$(newest two)" "$want"
 }
 
+@test "others at rank 0's port hold nobody up: silent, garbage, half of a greeting, a start of other ranks, a rank again" {
+    local -x MF_RANKS=2 MF_RANKS_ADDRESS
+    MF_RANKS_ADDRESS=127.0.0.1:$(port)
+    MF_RANK=0 mf-ppo --in "$made" "${small[@]}" run.dir=two ranks_timeout=30 >two.0 2>two.err &
+    local first=$! stranger
+    python3 - "${MF_RANKS_ADDRESS#*:}" <<'PY' &
+import os, socket, struct, sys, time
+def connect():
+    while True:
+        try: return socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+        except OSError: time.sleep(.05)
+held = [connect() for _ in range(100)]
+for i, s in enumerate(held):
+    if i % 3: s.sendall([b"", os.urandom(99), struct.pack("<I", 0x6d665233)][i % 3])
+open("there", "w").close()
+time.sleep(1000)
+PY
+    stranger=$!
+    until [[ -e there ]]; do sleep .05; done
+    MF_RANKS=3 MF_RANK=1 run -2 mf-ppo --in "$made" "${small[@]}" run.dir=two ranks_timeout=9
+    [[ $output == *"MF_RANKS=3, but rank 0 has MF_RANKS=2: give all processes the same"* ]] || { echo "$output"; return 1; }
+    SECONDS=0
+    MF_RANK=1 mf-ppo --in "$made" "${small[@]}" run.dir=two >two.1 2>two.1.err && wait "$first" && ((SECONDS < 25)) && cmp "$(newest two)" "$want" && kill $stranger || return 1
+
+    MF_RANKS=3 # another rank 1, while rank 2 lacks; one that has ended may start again
+    MF_RANK=0 mf-ppo --in "$made" "${small[@]}" run.dir=three >three.0 2>three.err &
+    first=$!
+    MF_RANK=1 timeout 2 mf-ppo --in "$made" "${small[@]}" run.dir=three || true
+    MF_RANK=1 mf-ppo --in "$made" "${small[@]}" run.dir=three >three.1 2>three.1.err &
+    sleep 2
+    MF_RANK=1 run -2 mf-ppo --in "$made" "${small[@]}" run.dir=three
+    [[ $output == *"rank 0 has another rank 1: give each process a MF_RANK of its own"* ]] || { echo "$output"; return 1; }
+    MF_RANK=2 mf-ppo --in "$made" "${small[@]}" run.dir=three >three.2 2>three.2.err && wait "$first" && cmp "$(newest three)" "$want"
+}
+
+@test "an address of IPv6 is in brackets" {
+    local -x MF_RANKS=2 MF_RANKS_ADDRESS
+    python3 -c 'import socket; socket.create_server(("::1", 0), family=socket.AF_INET6)' || skip "no IPv6 here"
+    MF_RANKS_ADDRESS="[::1]:$(port)"
+    MF_RANK=1 mf-ppo --in "$made" "${small[@]}" run.dir=six >six.1 2>six.1.err &
+    MF_RANK=0 mf-ppo --in "$made" "${small[@]}" run.dir=six >six.0 2>six.err && wait $! && cmp "$(newest six)" "$want"
+}
+
+@test "a rank that waits is no rank 0 to itself, where the port is one of those that the system gives" {
+    unshare -rn true || skip "no network namespaces here"
+    local -x MF_RANKS=2 MF_RANKS_ADDRESS=127.0.0.1:40000 made=$made
+    # shellcheck disable=SC2016 # the inner shell expands it
+    unshare -rn bash -c 'ip link set lo up && echo "40000 40003" >/proc/sys/net/ipv4/ip_local_port_range || exit 9
+        MF_RANK=1 mf-ppo --in "$made" run.dir=self "$@" >self.1 2>self.1.err &
+        sleep 2
+        MF_RANK=0 mf-ppo --in "$made" run.dir=self "$@" >self.0 2>self.err && wait $!' _ "${small[@]}" || { cat self*.err; return 1; }
+    cmp "$(newest self)" "$want"
+}
+
 @test "emulated GPUs: the id of NCCL's communicator goes this way, too" {
     local -x MF_CUDA="$ROOT/build/emu/mf_cuda.so" MF_NCCL="$ROOT/build/emu/libnccl.so.2" CUEMU_DEVICES=2 TMPDIR=$T SLURM_LOCALID
     small+=(training.total_timesteps=300 training.num_steps_per_rollout=8 training.batch_size=32 device=cuda)

@@ -334,6 +334,25 @@ int mf_conf_agrees(const struct mf_conf *c, const struct mf_conf *was, const str
     return *all ? mf_err_set(err, MF_EUSAGE, "%s", all) : 0;
 }
 
+static bool is_of_a_host(const struct mf_key *key)
+{
+    return (key->words && !strcmp(key->words, "path")) || !strcmp(key->name, "device") ||
+           !strcmp(key->name, "threads") || !strcmp(key->name, "clone.cache_mib");
+}
+
+char *mf_conf_lines(const struct mf_conf *c, const struct mf_bind *table)
+{
+    char *lines;
+    size_t size;
+    FILE *to = open_memstream(&lines, &size);
+    for (; to && table->key; table++) {
+        const int i = mf_key_find(table->key);
+        if (!is_of_a_host(&mf_keys[i]))
+            fprintf(to, "%s=%s\n", table->key, c->slot[i].text ? c->slot[i].text : "null");
+    }
+    return to && fclose(to) == 0 ? lines : mf_xstrdup("");
+}
+
 const char *mf_conf_text(const struct mf_conf *c, const char *key)
 {
     int i = mf_key_find(key);

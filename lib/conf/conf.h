@@ -101,6 +101,8 @@ int mf_conf_bind(const struct mf_conf *c, const struct mf_bind *table, void *sel
 /* Compares the keys of the table that `was` sets, except those that a resumed run may change. MF_EUSAGE on a
  * difference: "training.batch_size=64, which was 512; ..". */
 int mf_conf_agrees(const struct mf_conf *c, const struct mf_conf *was, const struct mf_bind *table, struct mf_err *err);
+/* The keys of the table as lines "key=value", without paths and what depends on the host. The caller frees them. */
+char *mf_conf_lines(const struct mf_conf *c, const struct mf_bind *table);
 const char *mf_conf_text(const struct mf_conf *c, const char *key); /* NULL: null */
 bool mf_conf_has(const char *key);
 /* Sets the default of an unset text key, derived elsewhere; it is bound and printed from now on. */

@@ -45,6 +45,40 @@ static bool reads_nothing(void)
            in.st_rdev == nothing.st_rdev;
 }
 
+/* The first line of `own` that is another in rank 0's. */
+static int compare_lines(const char *own, const char *first, struct mf_err *err)
+{
+    for (;;) {
+        const int n = (int)strcspn(own, "\n"), m = (int)strcspn(first, "\n");
+        if (n != m || memcmp(own, first, (size_t)n) != 0)
+            return mf_err_set(err, MF_EUSAGE,
+                              "%.*s, which is %.*s in rank 0: give all ranks the same program and words", n, own, m,
+                              first);
+        if (!own[n] || !first[m])
+            return 0;
+        own += n + 1, first += m + 1;
+    }
+}
+
+/* Each rank computes its part by its own words: others would be a wrong result, which no check of the numbers shows. */
+static int compare_words(const struct mf_run *run, struct mf_err *err)
+{
+    char *lines = mf_conf_lines(run->opt.conf, run->opt.binds), *own, *first;
+    if (asprintf(&own, "%s=%s\n%s", run->opt.program, MF_VERSION, lines) < 0)
+        own = mf_xstrdup("");
+    size_t n = strlen(own) + 1;
+    int rc = mf_ranks_broadcast(run->ranks, &n, sizeof n, err);
+    first = mf_xcalloc(n, 1);
+    if (mf_run_leads(run))
+        memcpy(first, own, n);
+    if (rc == 0 && (rc = mf_ranks_broadcast(run->ranks, first, n, err)) == 0)
+        rc = mf_ranks_agree(run->ranks, compare_lines(own, first, err), err);
+    free(lines);
+    free(own);
+    free(first);
+    return rc;
+}
+
 int mf_lead_open(struct mf_run *run, struct mf_err *err)
 {
     const char *use = mf_conf_text(run->opt.conf, "ranks");
@@ -68,7 +102,7 @@ int mf_lead_open(struct mf_run *run, struct mf_err *err)
                           "start one, or give ranks=off, and each is a program of its own",
                           run->stage->name);
     int rc = mf_conf_bind(run->opt.conf, limit, &patience, err);
-    if (rc || (rc = mf_ranks_open(&run->ranks, patience, err)))
+    if (rc || (rc = mf_ranks_open(&run->ranks, patience, err)) || (rc = compare_words(run, err)))
         return rc;
     mf_stop_hold(!mf_run_leads(run) || !mf_stage_reads(run->stage));
     if (mf_run_leads(run))
@@ -183,7 +217,7 @@ int mf_follow_lead(struct mf_run *run, void *self, struct mf_err *err)
 void mf_give_precedence(const struct mf_run *run, struct mf_err *err)
 {
     int me;
-    char host[64] = "";
+    char host[64] = "", prefix[96];
     const char *use = run->opt.conf ? mf_conf_text(run->opt.conf, "ranks") : "auto";
     if (run->stage->role == MF_TOOL || strcmp(use, "off") == 0 || !mf_ranks_launched(&me) || me == 0)
         return;
@@ -192,6 +226,7 @@ void mf_give_precedence(const struct mf_run *run, struct mf_err *err)
     if (mf_stop_caught())
         *err->text = '\0';
     gethostname(host, sizeof host - 1);
-    if (*err->text)
-        mf_err_at(err, "rank %d on %s", me, host);
+    snprintf(prefix, sizeof prefix, "rank %d on %s", me, host);
+    if (*err->text && strncmp(err->text, prefix, strlen(prefix)) != 0) /* all have it where they agreed on it */
+        mf_err_at(err, "%s", prefix);
 }

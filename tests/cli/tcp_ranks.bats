@@ -185,6 +185,19 @@ PY
     cmp "$(newest self)" "$want"
 }
 
+@test "a rank with other words is refused, before anything is written" {
+    # differs WORD WHAT: rank 1 has that word
+    differs() {
+        local -x MF_RANKS=2 MF_RANKS_ADDRESS
+        MF_RANKS_ADDRESS=127.0.0.1:$(port)
+        MF_RANK=1 mf-ppo --in "$made" "${small[@]}" run.dir=x ranks_timeout=9 "$1" >x.1 2>x.1.err &
+        MF_RANK=0 run -2 mf-ppo --in "$made" "${small[@]}" run.dir=x ranks_timeout=9
+        ! wait $! && [[ $(grep -c "mf-ppo: error: " <<<"$output") == 1 && $output == *"rank 1 on "*": $2 in rank 0: give all ranks the same program and words"* && ! -e x ]] || { echo "$output"; return 1; }
+    }
+    differs training.learning_rate=0.01 "training.learning_rate=0.01, which is training.learning_rate=0.0001" && differs precision=bf16 "precision=bf16, which is precision=fp32" &&
+        differs training.batch_size=64 "training.batch_size=64, which is training.batch_size=96"
+}
+
 @test "emulated GPUs: the id of NCCL's communicator goes this way, too" {
     local -x MF_CUDA="$ROOT/build/emu/mf_cuda.so" MF_NCCL="$ROOT/build/emu/libnccl.so.2" CUEMU_DEVICES=2 TMPDIR=$T SLURM_LOCALID
     small+=(training.total_timesteps=300 training.num_steps_per_rollout=8 training.batch_size=32 device=cuda)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/plain.h"
 #include "flow/checkpoint.h"
 #include "run/safetensors_diff.h"
@@ -262,6 +263,7 @@ static int ema(struct ckpt *self, int n, const char *const *paths, struct mf_err
     char file[MF_PATH_MAX];
     (void)self, (void)n;
     int rc = mf_runs_checkpoint(paths[0], file, err);
+    rc = rc ? rc : mf_file_apart(file, paths[1], err);
     return rc ? rc : mf_export_average(file, paths[1], err);
 }
 
@@ -270,6 +272,7 @@ static int export(struct ckpt *self, int n, const char *const *paths, struct mf_
     char file[MF_PATH_MAX];
     (void)n;
     int rc = mf_runs_checkpoint(paths[0], file, err);
+    rc = rc ? rc : mf_file_apart(file, paths[1], err);
     return rc ? rc : mf_export(file, (enum mf_weights)self->weights, self->prefix, paths[1], err);
 }
 
@@ -317,8 +320,8 @@ static int import(struct ckpt *self, int n, const char *const *paths, struct mf_
     struct mf_policy_spec spec;
     struct mf_import im;
     (void)n;
-    int rc = mf_import_open(&im, paths[0], err);
-    if (rc)
+    int rc = mf_file_apart(paths[0], paths[1], err);
+    if (rc || (rc = mf_import_open(&im, paths[0], err)))
         return rc;
     if (!(rc = mf_import_in(&im, &in, paths[1], &spec, err)))
         say_imported(&im, &spec);

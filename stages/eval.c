@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "env/words.h"
 #include "flow/checkpoint.h"
@@ -322,6 +323,7 @@ static int begin(struct mf_run *run, void *self, struct mf_err *err)
         (e->video && (rc = mf_film_check(err))) ||
         (rc = mf_engine_open(&e->engine, e->device, (int)e->threads, (enum mf_precision)e->precision, err)) ||
         (e->results_path && (rc = mf_results_open(&e->results, e->results_path, err))) ||
+        (e->results_path && e->json_path && (rc = mf_file_apart(e->results_path, e->json_path, err))) ||
         (e->json_path &&
          (rc = mf_results_json_open(&e->json, e->json_path, e->env->name, e->seeds.n, e->seeds.v, err))))
         return rc;

@@ -82,6 +82,14 @@ bool mf_file_same(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+int mf_file_apart(const char *in, const char *out, struct mf_err *err)
+{
+    struct stat st;
+    const bool lost = mf_file_same(in, out) && stat(out, &st) == 0 && S_ISREG(st.st_mode);
+    return lost ? mf_err_set(err, MF_EUSAGE, "%s is read, and would be written over: give the output another name", out)
+                : 0;
+}
+
 int mf_file_once(int n, const char *const *path, struct mf_err *err)
 {
     int rc = 0;

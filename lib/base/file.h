@@ -20,6 +20,8 @@ FILE *mf_file_read(const char *path, struct mf_err *err);
 FILE *mf_file_read_in(const char *folder, const char *name, struct mf_err *err);
 
 bool mf_file_same(const char *a, const char *b); /* Do both lead to one file or folder? */
+/* MF_EUSAGE: they are one regular file, which is read and would be written over. */
+int mf_file_apart(const char *in, const char *out, struct mf_err *err);
 /* MF_EUSAGE if two of the paths lead to one file or folder. Paths that lead nowhere are left to others. */
 int mf_file_once(int n, const char *const *path, struct mf_err *err);
 

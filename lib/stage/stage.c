@@ -176,6 +176,9 @@ static int open_ports(struct mf_run *run, struct mf_err *err)
         return mf_err_set(err, MF_EUSAGE, "the input is a stream: give a pipe or --in, not a terminal");
     if (s->role == MF_TOOL)
         return 0;
+    if (mf_stage_reads(s) &&
+        (rc = mf_file_apart(strcmp(run->opt.in, "-") != 0 ? run->opt.in : "/dev/stdin", run->opt.out, err)))
+        return rc;
     if ((rc = mf_port_open(&run->out, run->opt.out, MF_OUT, &run->wire, err)))
         return rc;
     if (s->role == MF_FILTER && !s->metrics && mf_port_is_socket(run->in)) /* whose writers can send again */

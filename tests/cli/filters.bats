@@ -236,3 +236,25 @@ END
     run -1 timeout 10 mf-gae --in "ipc://$T/nowhere/x"
     [[ $output == *"there is no folder $T/nowhere"* && ! -e $T/nowhere ]]
 }
+
+@test "no program writes over what it reads" {
+    cd "$T" && "$ROOT/tests/tools/stream.py" make case=random >kept && cp kept x && ln -s x y && ln x z || return 1
+    # refuses COMMAND ..: and what is read stays
+    refuses() {
+        run -2 --separate-stderr "$@"
+        [[ $stderr == *" is read, and would be written over: give the output another name"* ]] || { echo "$* $stderr"; return 1; }
+    }
+    for out in x y z ./x; do
+        refuses mf-gae --in x --out "$out" && refuses bash -c "exec mf-gae --out $out <x" && cmp x kept || return 1
+    done
+    mf-gae --in x --out other && mf-gae <x --out /dev/null || return 1
+    mf-bc clone.dataset="$ROOT/tests/fixtures/point.hdf5" clone.steps=2 'policy.hidden=[8]' threads=1 run.dir=run >/dev/null 2>&1 && cp run/checkpoints/clone.safetensors kept || return 1
+    for words in "ema run" "export run" "import run/checkpoints/clone.safetensors"; do
+        # shellcheck disable=SC2086 # two words
+        refuses mf-ckpt $words run/checkpoints/clone.safetensors && cmp run/checkpoints/clone.safetensors kept || return 1
+    done
+    small=(training.num_envs=2 training.num_steps_per_rollout=4 training.total_timesteps=8 'policy.hidden=[8]' 'policy.critic_hidden=[8]' threads=1 run.dir=ppo)
+    mf-collect "${small[@]}" 2>/dev/null | mf-gae | mf-ppo "${small[@]}" >/dev/null 2>&1 || return 1
+    mf-eval ppo eval.num_episodes=2 eval.results=results >/dev/null 2>&1 && cp results kept &&
+        refuses mf-eval ppo eval.num_episodes=2 eval.results=results eval.json=./results && cmp results kept
+}

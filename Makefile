@@ -127,7 +127,7 @@ ARCHS     = $(CUDA_ARCH)
 LANGUAGE  = cu
 build/cuda/gemm.o build/cuda/few.o: STD = c++17
 build/cuda/few.o: ARCHS = $(or $(filter-out 8%,$(CUDA_ARCH)),90)
-$(patsubst %,build/cuda/%.o,device exchange fuse join nccl nvml program run table): LANGUAGE = c++
+$(patsubst %,build/cuda/%.o,device exchange fuse join nccl nvml program run store table): LANGUAGE = c++
 FMA      := $(shell grep -qswm1 fma /proc/cpuinfo && echo -mfma)
 BY_GXX    = $(CXX) -std=c++17 $(IN_CUDA) -O1 -g -Wall -Wextra -Wno-missing-field-initializers -Werror -ffp-contract=off -fPIC -Wno-unknown-pragmas -Itests/emu \
             $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all,-fsanitize=alignment -fsanitize-undefined-trap-on-error) \

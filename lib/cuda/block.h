@@ -107,6 +107,7 @@ struct mf_modulation { /* a call */
     int rows, span; /* of y; of y for one of m, where m is not shared */
     struct mf_spreading spread;
     bool dx, dm; /* the gradients to compute */
+    bool bf16;   /* y is stored so */
 };
 
 static inline struct mf_modulation mf_modulation_of(const struct mf_kernel_call *k)
@@ -121,6 +122,7 @@ static inline struct mf_modulation mf_modulation_of(const struct mf_kernel_call 
     a.rows = mf_tile_rows(&c->y, k->n);
     a.span = c->y.rows / c->x[1].rows;
     a.spread = mf_spread_of(&c->x[1], &c->y);
+    a.bf16 = k->y_bf16;
     return a;
 }
 

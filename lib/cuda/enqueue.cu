@@ -31,10 +31,27 @@ static void fetch(struct enqueuing *e, int value)
             then(e, mf_fetch_one(fetching(e, (int)i), e->q->stream));
 }
 
-static struct mf_kernel_call call_of(const struct enqueuing *e, int i)
+/* Rounded where no call reads more, but in full for the host. */
+static bool stored_bf16(const struct enqueuing *e, int i)
+{
+    bool is = i >= 0 && e->q->bf16[i];
+    for (size_t f = 0; is && f < e->key->fetched.size(); f++)
+        is = e->p->l->value[e->key->fetched[f]].root != e->p->l->call[i].value;
+    return is;
+}
+
+static struct mf_kernel_call plain_call(const struct enqueuing *e, int i)
 {
     struct mf_kernel_call k = e->q->call[i];
     k.n = e->p->l->call[i].shared ? 1 : e->places.lanes * e->places.room;
+    return k;
+}
+
+static struct mf_kernel_call call_of(const struct enqueuing *e, int i)
+{
+    struct mf_kernel_call k = plain_call(e, i);
+    k.x_bf16 = stored_bf16(e, e->q->from[i]);
+    k.y_bf16 = stored_bf16(e, i);
     return k;
 }
 
@@ -86,7 +103,7 @@ static bool few_forward(struct enqueuing *e)
     if (!e->p->dev->few || l->backward || e->places.lanes * e->places.room > MF_FEW)
         return false;
     for (int i = 0; i < l->n_calls; i++) {
-        struct mf_kernel_call k = call_of(e, i);
+        struct mf_kernel_call k = plain_call(e, i);
         if (!l->call[i].shared && !all.add(e->p->kernel[i], &k))
             return false;
         for (size_t f = 0; f < e->key->fetched.size(); f++)

@@ -59,8 +59,13 @@ __global__ void __launch_bounds__(MF_BLOCK, 4) block_forward(const struct joined
         a.norm, m, [=](int, int j) { return held[j]; },
         [=](int, int j, float y) {
             a.norm.y.data[at + j] = y;
-            if (MODULATES)
-                a.modulate.y.data[at + j] = mf_modulated(y, __ldg(shift + cols + j), __ldg(shift + j));
+            if (MODULATES) {
+                float z = mf_modulated(y, __ldg(shift + cols + j), __ldg(shift + j));
+                if (a.modulate.bf16)
+                    mf_put_bf16<1>(a.modulate.y.data, at + j, {z});
+                else
+                    a.modulate.y.data[at + j] = z;
+            }
         });
 }
 

@@ -39,7 +39,7 @@ static int takes(const struct mf_kernel *const *kernel, const struct mf_kernel_c
 
 static cudaError_t forward(const struct mf_kernel *const *, const struct mf_kernel_call *k, int)
 {
-    return mf_linear_forward(&k[0], &k[1].call);
+    return mf_linear_forward(&k[0], &k[1]);
 }
 
 /* ---- backward ---- */
@@ -70,8 +70,9 @@ static void writes(struct chain *c, const struct mf_tensor *x)
 }
 
 /* What the call does to each number of its gradient. false: other things, too. */
-static bool onward_of(const struct mf_kernel *kernel, const struct mf_call *c, struct mf_onward *on)
+static bool onward_of(const struct mf_kernel *kernel, const struct mf_kernel_call *k, struct mf_onward *on)
 {
+    const struct mf_call *c = &k->call;
     bool sum = kernel == &mf_kernel_sum, good = true;
     *on = {};
     on->act = sum ? *(const enum mf_act *)c->how : mf_linear_how_of(c)->act;
@@ -79,6 +80,7 @@ static bool onward_of(const struct mf_kernel *kernel, const struct mf_call *c, s
                : sum                   ? (c->aux ? c->aux : c->y.data)
                : mf_act_keeps(on->act) ? c->aux
                                        : c->y.data;
+    on->kept_bf16 = k->y_bf16 && on->kept == c->y.data;
     for (int i = c->n_x - 1; i >= (sum ? 0 : 1); i--) {
         bool same = mf_same_rows(&c->x[i], &c->y);
         if (!c->x[i].grad || (!sum && !same))
@@ -113,7 +115,7 @@ static bool take(struct chain *c, int i, struct mf_onward *on)
     const struct mf_call *next = &c->k[i].call, *by = c->last < 0 ? NULL : &c->k[c->last].call;
     bool sum = c->kernel[i] == &mf_kernel_sum;
     if ((!sum && c->kernel[i] != &mf_kernel_linear) || !mf_same_rows(&next->y, &c->k[0].call.y) ||
-        !all_from(c, next->y.grad) || !onward_of(c->kernel[i], next, on))
+        !all_from(c, next->y.grad) || !onward_of(c->kernel[i], &c->k[i], on))
         return false;
     bool follows =
         by && by->x[0].grad == next->y.grad && by->x[0].data == next->y.data && by->x[0].cols == next->y.cols;

@@ -5,21 +5,22 @@
 
 using namespace gemm;
 
-template <enum mf_precision P, bool A_K, bool B_K, int TILE>
-__global__ void __launch_bounds__(plan<P, A_K, B_K, TILE>::THREADS, shape<TILE>::BLOCKS) product(const struct job j)
+template <enum mf_precision P, bool A_K, bool B_K, int TILE, enum stored AS>
+__global__ void __launch_bounds__(shape<TILE>::WM *shape<TILE>::WN * 32, shape<TILE>::BLOCKS)
+    product(const struct job j)
 {
-    using L = plan<P, A_K, B_K, TILE>;
-    compute<P, A_K, B_K, TILE>(j, blockIdx.x / j.columns * L::BM, blockIdx.x % j.columns * L::BN, blockIdx.z);
+    using L = plan<P, A_K, B_K, TILE, AS>;
+    compute<P, A_K, B_K, TILE, AS>(j, blockIdx.x / j.columns * L::BM, blockIdx.x % j.columns * L::BN, blockIdx.z);
 }
 
-template <enum mf_precision P, bool A_K, bool B_K, int TILE>
+template <enum mf_precision P, bool A_K, bool B_K, int TILE, enum stored AS>
 static cudaError_t launch(const struct mf_product *p, const struct job *of, cudaStream_t stream)
 {
-    using L = plan<P, A_K, B_K, TILE>;
+    using L = plan<P, A_K, B_K, TILE, AS>;
     struct job j = *of;
     j.columns = (p->N + L::BN - 1) / L::BN;
     dim3 grid((unsigned)j.columns * (unsigned)((p->M + L::BM - 1) / L::BM), 1, (unsigned)p->batch);
-    return mf_launch(stream, grid, dim3(L::THREADS), L::FLOATS * sizeof(float), product<P, A_K, B_K, TILE>, j);
+    return mf_launch(stream, grid, dim3(L::THREADS), L::FLOATS * sizeof(float), product<P, A_K, B_K, TILE, AS>, j);
 }
 
 /* This GPU has so much shared memory for a block. */
@@ -32,15 +33,15 @@ static bool fits(size_t floats)
     return floats * sizeof(float) <= (size_t)most;
 }
 
-template <enum mf_precision P, bool A_K, bool B_K>
+template <enum mf_precision P, bool A_K, bool B_K, enum stored AS = FP32>
 static cudaError_t tile_of(const struct mf_product *p, const struct job *j, int tile, cudaStream_t stream)
 {
     if constexpr (P != MF_FP32) /* whose sums would leave no registers */
-        if (tile == 3 && fits(plan<P, A_K, B_K, 3>::FLOATS))
-            return launch<P, A_K, B_K, 3>(p, j, stream);
-    if (tile >= 2 && fits(plan<P, A_K, B_K, 2>::FLOATS))
-        return launch<P, A_K, B_K, 2>(p, j, stream);
-    return tile >= 1 ? launch<P, A_K, B_K, 1>(p, j, stream) : launch<P, A_K, B_K, 0>(p, j, stream);
+        if (tile == 3 && fits(plan<P, A_K, B_K, 3, AS>::FLOATS))
+            return launch<P, A_K, B_K, 3, AS>(p, j, stream);
+    if (tile >= 2 && fits(plan<P, A_K, B_K, 2, AS>::FLOATS))
+        return launch<P, A_K, B_K, 2, AS>(p, j, stream);
+    return tile >= 1 ? launch<P, A_K, B_K, 1, AS>(p, j, stream) : launch<P, A_K, B_K, 0, AS>(p, j, stream);
 }
 
 template <enum mf_precision P>
@@ -58,6 +59,10 @@ cudaError_t mf_product_by(const struct mf_product *p, enum mf_precision precisio
     if (p->M == 0 || p->N == 0 || p->batch == 0)
         return cudaSuccess;
     struct job j = job_of(p);
+    if (p->A_bf16)
+        return tile_of<MF_BF16, true, true, A_BF16>(p, &j, tile, stream);
+    if (p->B_bf16)
+        return tile_of<MF_BF16, false, false, B_BF16>(p, &j, tile, stream);
     return precision == MF_FP32   ? form_of<MF_FP32>(p, &j, tile, stream)
            : precision == MF_TF32 ? form_of<MF_TF32>(p, &j, tile, stream)
                                   : form_of<MF_BF16>(p, &j, tile, stream);

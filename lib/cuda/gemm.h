@@ -17,6 +17,7 @@ struct mf_onward {
         float *grad; /* (M, N) */
         bool add;
     } to[MF_ONWARD]; /* in this order, of which two may be the same */
+    bool kept_bf16;  /* as mf_product.C_bf16 stores it */
 };
 
 /* C (M, N) = or += A B, for each of `batch` products. */
@@ -24,7 +25,7 @@ struct mf_product {
     int M, N, K;
     const float *A;
     int lda;
-    bool A_transposed; /* A is stored (K, M), else (M, K); rows are lda floats apart */
+    bool A_transposed; /* A is stored (K, M), else (M, K); rows are lda numbers apart */
     const float *B;
     int ldb;
     bool B_transposed; /* B is stored (N, K), else (K, N); and A is not transposed */
@@ -32,7 +33,10 @@ struct mf_product {
     int ldc;
     bool add;
     int batch;
-    size_t next_A, next_B, next_C; /* floats from one product to the next */
+    size_t next_A, next_B, next_C; /* numbers from one product to the next */
+    /* Stored as bf16: A where neither is transposed but B, B where A alone is transposed, C of a forward product. Rows
+     * and `next` are then multiples of 8 numbers, aligned to 16 bytes; with precision bf16 alone. */
+    bool A_bf16, B_bf16, C_bf16;
     /* (batch, K) bytes: 0 leaves index k out, whose column of A and row of B may hold NaN; NULL: none is left out. */
     const unsigned char *live;
     /* The epilogue, of forward products: C = act(A B + b + r1 + r2), and the derivative to slope where it is wanted. */

@@ -30,6 +30,7 @@ struct mf_kernel_call {
     float *lane;   /* the first: call.dW and call.db count from here */
     size_t stride; /* floats from a lane to the next */
     enum mf_precision precision;
+    bool x_bf16, y_bf16; /* the data of x[0], of y are stored as bf16 (store.cu) */
     cudaStream_t stream;
 };
 
@@ -38,6 +39,8 @@ struct mf_kernel {
     cudaError_t (*forward)(const struct mf_kernel_call *k);
     cudaError_t (*backward)(const struct mf_kernel_call *k);       /* NULL: no gradient flows */
     size_t (*work)(const struct mf_kernel_call *k, bool backward); /* floats, by shapes, n and lanes; NULL: 0 */
+    /* y as bf16, where nothing but the sign of a number of y is read by backward; NULL: false. */
+    bool (*stores_bf16)(const struct mf_call *c);
 };
 
 extern const struct mf_kernel *const mf_kernels[]; /* ends with NULL; generated from the file names */

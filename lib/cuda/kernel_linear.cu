@@ -18,14 +18,18 @@ struct mf_product mf_linear_product(const struct mf_kernel_call *k)
     p.B = c->W + how->from, p.ldb = c->ldw, p.B_transposed = !how->transposed;
     p.C = c->y.data, p.ldc = p.N;
     p.b = c->b, p.sum = c, p.act = how->act, p.slope = c->aux;
+    p.A_bf16 = k->x_bf16, p.C_bf16 = k->y_bf16;
     return p;
 }
 
-cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_call *sum)
+cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_kernel_call *sum)
 {
     struct mf_product p = mf_linear_product(k);
-    if (sum)
-        p.before = p.C, p.C = sum->y.data, p.act = *(const enum mf_act *)sum->how, p.slope = sum->aux;
+    if (sum) {
+        const struct mf_call *c = &sum->call;
+        p.before = p.C, p.C = c->y.data, p.act = *(const enum mf_act *)c->how, p.slope = c->aux;
+        p.C_bf16 = sum->y_bf16;
+    }
     return mf_product(&p, k->precision, k->stream);
 }
 
@@ -59,6 +63,7 @@ struct back_pass {
     enum mf_act act;
     float *grad;
     const float *from; /* what the derivative is computed from: y, or aux where it was kept; NULL: it is 1 */
+    bool from_bf16;    /* y is stored so */
     struct {           /* operands of the same rows, from the last; grad NULL: none */
         float *grad;
         bool add;
@@ -79,7 +84,7 @@ template <int V> __global__ void __launch_bounds__(THREADS, 8) pass_back(const s
             size_t at = first + (size_t)(r * N + col);
             pack g = *reinterpret_cast<const pack *>(p.grad + at), slope = {};
             if (p.from)
-                slope = *reinterpret_cast<const pack *>(p.from + at);
+                slope = p.from_bf16 ? mf_get_bf16<V>(p.from, at) : *reinterpret_cast<const pack *>(p.from + at);
 #pragma unroll
             for (int e = 0; e < V; e++) {
                 g.of[e] = mf_act_back(p.act, g.of[e], slope.of[e], slope.of[e]);
@@ -129,6 +134,7 @@ cudaError_t mf_linear_pass(const struct mf_kernel_call *k, bool live)
     int N = c->y.cols;
     p.rows = mf_tile_rows(&c->y, k->n), p.N = N, p.act = mf_linear_how_of(c)->act;
     p.grad = c->y.grad, p.from = p.act == MF_ACT_NONE ? NULL : mf_act_keeps(p.act) ? c->aux : c->y.data;
+    p.from_bf16 = k->y_bf16 && p.from == c->y.data;
     bool fours = mf_by_fours(p.grad, N) && mf_by_fours(p.from, N);
     for (int i = c->n_x - 1, n = 0; i > 0; i--)
         if (c->x[i].grad && mf_same_rows(&c->x[i], &c->y)) {
@@ -223,7 +229,7 @@ static cudaError_t W_back(const struct mf_kernel_call *k, bool lt)
     p.A = how->transposed ? x : grad, p.lda = p.M, p.A_transposed = true, p.next_A = (size_t)rows * p.M;
     p.B = how->transposed ? grad : x, p.ldb = p.N, p.next_B = (size_t)rows * p.N;
     p.C = k->lane + c->dW + how->from, p.ldc = c->ldw, p.next_C = k->stride, p.add = !c->sets;
-    p.live = (const unsigned char *)c->work;
+    p.live = (const unsigned char *)c->work, p.B_bf16 = k->x_bf16;
     if (c->db >= 0 && !lt)
         p.sums = k->lane + c->db, p.next_sums = k->stride;
     return MF_THEN(lt ? scrub(k) : cudaSuccess, product_back(k, &p, lt));
@@ -247,4 +253,9 @@ static cudaError_t backward(const struct mf_kernel_call *k)
     return MF_THEN(rc, mf_linear_rest(k, live, NULL));
 }
 
-extern const struct mf_kernel mf_kernel_linear = {"linear", forward, backward, work};
+static bool stores_bf16(const struct mf_call *c)
+{
+    return mf_linear_how_of(c)->act != MF_ACT_TANH;
+}
+
+extern const struct mf_kernel mf_kernel_linear = {"linear", forward, backward, work, stores_bf16};

@@ -10,7 +10,10 @@ template <int V> static cudaError_t forward_by(const struct mf_kernel_call *k, c
                    scale = *(const mf_pack<V> *)(m + a.cols);
         for (int v = 0; v < V; v++)
             x.of[v] = mf_modulated(x.of[v], scale.of[v], shift.of[v]);
-        *(mf_pack<V> *)(a.y.data + at) = x;
+        if (a.bf16)
+            mf_put_bf16<V>(a.y.data, at, x);
+        else
+            *(mf_pack<V> *)(a.y.data + at) = x;
     });
 }
 
@@ -112,4 +115,9 @@ static cudaError_t backward(const struct mf_kernel_call *k)
     return rc ? rc : serve(k, a, dm && !first, dx);
 }
 
-extern const struct mf_kernel mf_kernel_modulate = {"modulate", forward, backward, NULL};
+static bool stores_bf16(const struct mf_call *)
+{
+    return true;
+}
+
+extern const struct mf_kernel mf_kernel_modulate = {"modulate", forward, backward, NULL, stores_bf16};

@@ -20,6 +20,7 @@ struct addition {
     float *y, *aux;
     enum mf_act act;
     bool more; /* y has the sum of earlier operands */
+    bool bf16; /* y is stored so */
     int n;
     addend of[OPERANDS];
 };
@@ -33,6 +34,7 @@ static addition addition_of(const struct mf_kernel_call *k)
     s.g = c->y.grad;
     s.y = c->y.data;
     s.aux = c->aux;
+    s.bf16 = k->y_bf16;
     s.act = *(const enum mf_act *)c->how;
     return s;
 }
@@ -72,7 +74,10 @@ template <int V> static cudaError_t forward_some(cudaStream_t stream, const addi
             if (s.aux)
                 store(s.aux, at, slope);
         }
-        store(s.y, at, y);
+        if (s.bf16)
+            mf_put_bf16<V>(s.y, at, y);
+        else
+            store(s.y, at, y);
     });
 }
 
@@ -107,7 +112,7 @@ template <int V> static cudaError_t backward_some(cudaStream_t stream, const add
         size_t at = (size_t)row * s.cols + pack * V;
         mf_pack<V> d = load<V>(s.g, at), y = {};
         if (s.act != MF_ACT_NONE) {
-            y = load<V>(s.aux ? s.aux : s.y, at);
+            y = s.bf16 && !s.aux ? mf_get_bf16<V>(s.y, at) : load<V>(s.aux ? s.aux : s.y, at);
             for (int v = 0; v < V; v++)
                 d.of[v] = mf_act_back(s.act, d.of[v], y.of[v], y.of[v]);
         }
@@ -145,16 +150,22 @@ static cudaError_t backward(const struct mf_kernel_call *k)
     addition s = addition_of(k);
     const float *g = s.g, *kept = s.aux ? s.aux : s.y;
     enum mf_act act = s.act;
+    bool bf16 = s.bf16 && !s.aux;
     int N = s.cols;
     cudaError_t rc = to_same_rows(k);
     for (int i = c->n_x - 1; i >= 0 && rc == cudaSuccess; i--)
         if (c->x[i].grad && !mf_same_rows(&c->x[i], &c->y))
             rc = mf_fold(k, &c->x[i], c->x[i].grad, N, N, [=] __device__(int row, int j) {
                 size_t at = (size_t)row * N + j;
-                float y = act == MF_ACT_NONE ? 0.0f : kept[at];
+                float y = act == MF_ACT_NONE ? 0.0f : bf16 ? mf_get_bf16<1>(kept, at).of[0] : kept[at];
                 return mf_act_back(act, g[at], y, y);
             });
     return rc;
 }
 
-extern const struct mf_kernel mf_kernel_sum = {"sum", forward, backward, NULL};
+static bool stores_bf16(const struct mf_call *c)
+{
+    return c->n_x <= OPERANDS && *(const enum mf_act *)c->how != MF_ACT_TANH;
+}
+
+extern const struct mf_kernel mf_kernel_sum = {"sum", forward, backward, NULL, stores_bf16};

@@ -113,6 +113,40 @@ template <int V> struct alignas(V * sizeof(float)) mf_pack {
     float of[V];
 };
 
+template <int N> struct alignas(N * sizeof(unsigned)) mf_words {
+    unsigned of[N];
+};
+
+/* Numbers [at, at + V) of an array of bf16 at y. */
+template <int V> __device__ __forceinline__ void mf_put_bf16(float *y, size_t at, const mf_pack<V> &x)
+{
+    mf_words<V / 2> words;
+#pragma unroll
+    for (int v = 0; v < V; v += 2)
+        words.of[v / 2] = mf_bf16(x.of[v], x.of[v + 1]);
+    *reinterpret_cast<mf_words<V / 2> *>(reinterpret_cast<uint16_t *>(y) + at) = words;
+}
+
+template <> __device__ __forceinline__ void mf_put_bf16<1>(float *y, size_t at, const mf_pack<1> &x)
+{
+    reinterpret_cast<uint16_t *>(y)[at] = (uint16_t)mf_bf16(x.of[0], 0.0f);
+}
+
+template <int V> __device__ __forceinline__ mf_pack<V> mf_get_bf16(const float *y, size_t at)
+{
+    mf_words<V / 2> words = *reinterpret_cast<const mf_words<V / 2> *>(reinterpret_cast<const uint16_t *>(y) + at);
+    mf_pack<V> x;
+#pragma unroll
+    for (int v = 0; v < V; v++)
+        x.of[v] = mf_of_bf16(words.of[v / 2] >> v % 2 * 16 & 0xffffu);
+    return x;
+}
+
+template <> __device__ __forceinline__ mf_pack<1> mf_get_bf16<1>(const float *y, size_t at)
+{
+    return {mf_of_bf16(reinterpret_cast<const uint16_t *>(y)[at])};
+}
+
 /* Rows of `cols` floats from p on, one after the other, divide into packs of 4. NULL does. */
 static inline bool mf_by_fours(const void *p, int cols)
 {

@@ -17,7 +17,7 @@ static inline const struct mf_linear_how *mf_linear_how_of(const struct mf_call 
 struct mf_product mf_linear_product(const struct mf_kernel_call *k); /* forward; it refers to the call */
 
 /* sum: of the result alone, whose product has no activation; or NULL. */
-cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_call *sum);
+cudaError_t mf_linear_forward(const struct mf_kernel_call *k, const struct mf_kernel_call *sum);
 
 /* The gradient of y becomes that before the activation, and those of residuals with its rows are complete. */
 cudaError_t mf_linear_pass(const struct mf_kernel_call *k, bool live);

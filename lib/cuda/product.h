@@ -10,9 +10,11 @@ namespace gemm
 {
 enum { BK = 32 }; /* one bit of a word for each */
 
+enum stored { FP32, A_BF16, B_BF16 }; /* both operands as fp32, or one of them as bf16 */
+
 struct operand {
-    const float *p;
-    int ld, rows; /* rows: of A, or columns of B */
+    const float *p; /* or bf16 */
+    int ld, rows;   /* rows: of A, or columns of B */
     size_t next;
     bool wide; /* 4 numbers can be copied at once */
 };
@@ -28,8 +30,8 @@ struct job {
     struct operand A, B;
     float *C;
     size_t next_C;
-    int ldc, columns; /* columns: of tiles */
-    bool add, wide;   /* wide: 4 numbers of C and of all that the epilogue reads are moved at once */
+    int ldc, columns;       /* columns: of tiles */
+    bool add, wide, C_bf16; /* wide: 4 numbers of C and of all that the epilogue reads are moved at once */
     const unsigned char *live;
     unsigned char *found;
     const float *b;
@@ -57,7 +59,8 @@ template <> struct shape<3> {
     enum { WM = 2, WN = 4, TM = 4, TN = 8, TX = 16, STAGES = 3, BLOCKS = 1 };
 };
 
-template <enum mf_precision P, bool A_K, bool B_K, int TILE> struct plan : shape<TILE> { /* X_K: k runs along rows */
+/* X_K: k runs along rows. Two numbers of bf16 take the room of a float. */
+template <enum mf_precision P, bool A_K, bool B_K, int TILE, enum stored AS = FP32> struct plan : shape<TILE> {
     using S = shape<TILE>;
     enum {
         BM = S::WM * S::TM * 16,
@@ -66,8 +69,8 @@ template <enum mf_precision P, bool A_K, bool B_K, int TILE> struct plan : shape
         TY = THREADS / S::TX,
         R = BM / TY, /* rows and columns of a thread, fp32 */
         C = BN / S::TX,
-        LDA = (A_K ? BK : BM) + (A_K == (P == MF_BF16) ? 8 : 4),
-        LDB = (B_K ? BK : BN) + (B_K == (P == MF_BF16) ? 8 : 4),
+        LDA = AS == A_BF16 ? (A_K ? BK : BM) / 2 + 4 : (A_K ? BK : BM) + (A_K == (P == MF_BF16) ? 8 : 4),
+        LDB = AS == B_BF16 ? (B_K ? BK : BN) / 2 + 4 : (B_K ? BK : BN) + (B_K == (P == MF_BF16) ? 8 : 4),
         A_FLOATS = (A_K ? BM : BK) * LDA,
         STAGE = A_FLOATS + (B_K ? BN : BK) * LDB,
         LDC = BN + 8,
@@ -87,7 +90,7 @@ static inline struct job job_of(const struct mf_product *p)
     j.N = p->N, j.K = p->K;
     j.A = {p->A, p->lda, p->M, p->next_A, wide(p->A, p->lda, p->next_A)};
     j.B = {p->B, p->ldb, p->N, p->next_B, wide(p->B, p->ldb, p->next_B)};
-    j.C = p->C, j.next_C = p->next_C, j.ldc = p->ldc;
+    j.C = p->C, j.next_C = p->next_C, j.ldc = p->ldc, j.C_bf16 = p->C_bf16;
     j.add = p->add, j.live = p->live, j.found = p->found, j.b = p->b, j.slope = p->slope, j.before = p->before,
     j.act = p->act;
     j.on = p->on, j.sums = p->sums, j.next_sums = p->next_sums;

@@ -1,6 +1,6 @@
 /* product_tile.h - a block computes a tile of C. It copies BK numbers of k at a time of its rows of A and columns of B
- * to shared memory, some steps ahead (cp.async), as they are stored: fp32, k along the rows or across them. Operands
- * are rounded between shared memory and registers.
+ * to shared memory, some steps ahead (cp.async), as they are stored, k along the rows or across them. Operands in fp32
+ * are rounded between shared memory and registers; one in bf16 has been rounded when it was stored, to the same bits.
  *
  * fp32: a thread has some rows and columns, and adds products by fmaf from k = 0 upwards. TF32 and bf16: a warp has
  * products of (16, 8) by 8 words of k, a word being one number or two. All sizes of tiles take the same steps over k.
@@ -10,7 +10,7 @@
  *
  * Rows of shared memory are padded so that the lanes of a warp read different banks: a lane reads row g = lane/4 and
  * word t = lane%4, so rows 4 words apart (mod 32) serve words and rows 8 apart serve pairs of them, and where k runs
- * across the rows the two exchange.
+ * across the rows the two exchange. In bf16 a word is stored as one, and rows 4 words apart serve both ways.
  */
 #ifndef MF_CUDA_PRODUCT_TILE_H
 #define MF_CUDA_PRODUCT_TILE_H
@@ -58,13 +58,45 @@ __device__ __forceinline__ void load(float *to, const struct operand &o, const f
     }
 }
 
+/* The same of an operand stored as bf16, in pieces of 8 numbers, which are whole. */
+template <bool ALONG, int ROWS, int LD, int THREADS>
+__device__ __forceinline__ void load_bf16(float *to, const struct operand &o, const uint16_t *p, int first, int k0,
+                                          unsigned live)
+{
+    constexpr int PIECES = (ALONG ? BK : ROWS) / 8; /* of a row */
+    int left = o.rows - first;                      /* rows */
+#pragma unroll
+    for (int i = threadIdx.x; i < ROWS * BK / 8; i += THREADS) {
+        int row = i / PIECES, col = i % PIECES * 8;
+        bool take = ALONG ? row < left && live >> col & 1u : live >> row & 1u && col < left;
+        const uint16_t *from = p + (size_t)((ALONG ? first : k0) + row) * o.ld + (ALONG ? k0 : first) + col;
+        mf_copy4(to + row * LD + col / 2, reinterpret_cast<const float *>(from), take);
+    }
+}
+
+/* Of product z of a batch. */
+template <bool BF16, bool ALONG, int ROWS, int LD, int THREADS>
+__device__ __forceinline__ void load_of(float *to, const struct operand &o, int z, int first, int k0, unsigned live)
+{
+    if constexpr (BF16)
+        load_bf16<ALONG, ROWS, LD, THREADS>(to, o, reinterpret_cast<const uint16_t *>(o.p) + z * o.next, first, k0,
+                                            live);
+    else
+        load<ALONG, ROWS, LD, THREADS>(to, o, o.p + z * o.next, first, k0, live);
+}
+
 /* ---- a step of k ---- */
 
 /* Word t of a row of an operand: one TF32, or two bf16. */
-template <enum mf_precision P, bool ALONG, int LD>
+template <enum mf_precision P, bool BF16, bool ALONG, int LD>
 __device__ __forceinline__ unsigned word(const float *s, int row, int t)
 {
-    if constexpr (P == MF_TF32)
+    if constexpr (BF16 && ALONG)
+        return reinterpret_cast<const unsigned *>(s)[row * LD + t];
+    else if constexpr (BF16) {
+        const uint16_t *h = reinterpret_cast<const uint16_t *>(s + 2 * t * LD) + row;
+        return h[0] | (unsigned)h[2 * LD] << 16;
+    } else if constexpr (P == MF_TF32)
         return mf_tf32(ALONG ? s[row * LD + t] : s[t * LD + row]);
     else if constexpr (ALONG) {
         mf_pack<2> v = *reinterpret_cast<const mf_pack<2> *>(s + row * LD + 2 * t);
@@ -73,28 +105,29 @@ __device__ __forceinline__ unsigned word(const float *s, int row, int t)
         return mf_bf16(s[2 * t * LD + row], s[(2 * t + 1) * LD + row]);
 }
 
-template <enum mf_precision P, bool A_K, bool B_K, int TILE>
+template <enum mf_precision P, bool A_K, bool B_K, int TILE, enum stored AS>
 __device__ __forceinline__ void multiply(const float *a, const float *b,
                                          float (&c)[shape<TILE>::TM][shape<TILE>::TN][4])
 {
-    using L = plan<P, A_K, B_K, TILE>;
+    using L = plan<P, A_K, B_K, TILE, AS>;
     constexpr int STEP = P == MF_BF16 ? 16 : 8;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
     int m = warp / L::WN * L::TM * 16 + g, n = warp % L::WN * L::TN * 8 + g;
 #pragma unroll
     for (int k = 0; k < BK; k += STEP) {
-        const float *ak = a + (A_K ? k : k * L::LDA), *bk = b + (B_K ? k : k * L::LDB);
+        const float *ak = a + (!A_K ? k * L::LDA : AS == A_BF16 ? k / 2 : k);
+        const float *bk = b + (!B_K ? k * L::LDB : AS == B_BF16 ? k / 2 : k);
         unsigned u[L::TM][4], v[L::TN][2];
 #pragma unroll
         for (int i = 0; i < L::TM; i++)
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                u[i][j] = word<P, A_K, L::LDA>(ak, m + i * 16 + j % 2 * 8, t + j / 2 * 4);
+                u[i][j] = word<P, AS == A_BF16, A_K, L::LDA>(ak, m + i * 16 + j % 2 * 8, t + j / 2 * 4);
 #pragma unroll
         for (int i = 0; i < L::TN; i++)
 #pragma unroll
             for (int j = 0; j < 2; j++)
-                v[i][j] = word<P, B_K, L::LDB>(bk, n + i * 8, t + j * 4);
+                v[i][j] = word<P, AS == B_BF16, B_K, L::LDB>(bk, n + i * 8, t + j * 4);
 #pragma unroll
         for (int i = 0; i < L::TM; i++)
 #pragma unroll
@@ -188,10 +221,11 @@ __device__ __forceinline__ void add(four &v, const four &x)
 }
 
 /* A part of C, from `at` on, goes onward. */
+template <enum mf_precision P>
 __device__ __forceinline__ void pass_on(const struct mf_onward &on, four v, size_t at, int n, bool wide)
 {
     if (on.act != MF_ACT_NONE) {
-        four kept = get(on.kept + at, n, wide);
+        four kept = P == MF_BF16 && on.kept_bf16 ? mf_get_bf16<4>(on.kept, at) : get(on.kept + at, n, wide);
 #pragma unroll
         for (int e = 0; e < 4; e++)
             v.of[e] = mf_act_back(on.act, v.of[e], kept.of[e], kept.of[e]);
@@ -206,8 +240,8 @@ __device__ __forceinline__ void pass_on(const struct mf_onward &on, four v, size
         }
 }
 
-/* The tile (BM, BN) at (m0, n0) from shared memory to C. */
-template <bool ONWARD, int BM, int BN, int LDC, int THREADS>
+/* The tile (BM, BN) at (m0, n0) from shared memory to C, of a forward product where ONWARD. */
+template <enum mf_precision P, bool ONWARD, int BM, int BN, int LDC, int THREADS>
 __device__ __forceinline__ void finish(const struct job &j, const float *tile, int m0, int n0, int z)
 {
 #pragma unroll 1
@@ -226,7 +260,7 @@ __device__ __forceinline__ void finish(const struct job &j, const float *tile, i
         if (j.add)
             add(v, get(to, n, j.wide));
         if (ONWARD && j.on.n) {
-            pass_on(j.on, v, (size_t)row * j.N + col, n, j.wide);
+            pass_on<P>(j.on, v, (size_t)row * j.N + col, n, j.wide);
             continue;
         }
         if (j.before)
@@ -238,23 +272,26 @@ __device__ __forceinline__ void finish(const struct job &j, const float *tile, i
             if (j.slope)
                 put(j.slope + (size_t)row * j.N + col, slope, n, j.wide);
         }
-        put(to, v, n, j.wide);
+        if (P == MF_BF16 && ONWARD && j.C_bf16)
+            mf_put_bf16<4>(j.C, (size_t)row * j.ldc + col, v);
+        else
+            put(to, v, n, j.wide);
     }
 }
 
 /* ---- a tile ---- */
 
 /* The tile at (m0, n0) of product z of a batch, by the threads of a block. */
-template <enum mf_precision P, bool A_K, bool B_K, int TILE>
+template <enum mf_precision P, bool A_K, bool B_K, int TILE, enum stored AS = FP32>
 __device__ __forceinline__ void compute(const struct job &j, int m0, int n0, int z)
 {
-    using L = plan<P, A_K, B_K, TILE>;
+    using L = plan<P, A_K, B_K, TILE, AS>;
     float *smem = mf_shared<float>();
     int lane = threadIdx.x % 32;
-    const float *A = j.A.p + z * j.A.next, *B = j.B.p + z * j.B.next;
     const unsigned char *live = j.live ? j.live + z * (size_t)j.K : nullptr;
     int steps = (j.K + BK - 1) / BK;
-    bool mine = n0 == 0 && (int)threadIdx.x < L::BM, sums = !A_K && j.sums && mine, finds = A_K && j.found && mine;
+    bool mine = n0 == 0 && (int)threadIdx.x < L::BM, sums = !A_K && j.sums && mine;
+    bool finds = A_K && AS != A_BF16 && j.found && mine;
     float sum = 0.0f;   /* of this thread's column of A */
     bool found = false; /* a number of its row that is not 0 */
 
@@ -269,8 +306,8 @@ __device__ __forceinline__ void compute(const struct job &j, int m0, int n0, int
         next = flag(step + 1);
         if (step < steps) {
             float *to = smem + step % L::STAGES * L::STAGE;
-            load<A_K, L::BM, L::LDA, L::THREADS>(to, j.A, A, m0, step * BK, mask);
-            load<B_K, L::BN, L::LDB, L::THREADS>(to + L::A_FLOATS, j.B, B, n0, step * BK, mask);
+            load_of<AS == A_BF16, A_K, L::BM, L::LDA, L::THREADS>(to, j.A, z, m0, step * BK, mask);
+            load_of<AS == B_BF16, B_K, L::BN, L::LDB, L::THREADS>(to + L::A_FLOATS, j.B, z, n0, step * BK, mask);
         }
         mf_copy_group();
     };
@@ -311,7 +348,7 @@ __device__ __forceinline__ void compute(const struct job &j, int m0, int n0, int
                 smem[place<A_K, L::TY, L::R>(y, r) * L::LDC + place<B_K, L::TX, L::C>(x, i)] = c[r][i];
     } else {
         float c[L::TM][L::TN][4] = {};
-        loop([&](const float *a, const float *b) { multiply<P, A_K, B_K, TILE>(a, b, c); });
+        loop([&](const float *a, const float *b) { multiply<P, A_K, B_K, TILE, AS>(a, b, c); });
         int warp = threadIdx.x / 32, m = warp / L::WN * L::TM * 16 + lane / 4;
         int n = warp % L::WN * L::TN * 8 + lane % 4 * 2;
 #pragma unroll
@@ -329,7 +366,7 @@ __device__ __forceinline__ void compute(const struct job &j, int m0, int n0, int
         j.sums[z * j.next_sums + m0 + threadIdx.x] += sum;
     if (finds && m0 + (int)threadIdx.x < j.A.rows)
         j.found[m0 + threadIdx.x] = found;
-    finish<A_K, L::BM, L::BN, L::LDC, L::THREADS>(j, smem, m0, n0, z);
+    finish<P, A_K, L::BM, L::BN, L::LDC, L::THREADS>(j, smem, m0, n0, z);
 }
 
 } // namespace gemm

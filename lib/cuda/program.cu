@@ -171,6 +171,7 @@ int mf_program_grow(mf_program *p, int wanted, struct mf_err *err)
             return err->code;
         make_calls(p, q);
         mf_program_fuse(p, q, q->lanes * wanted);
+        mf_program_store(p, q, q->lanes * wanted);
         size_t work = work_floats(p, q, wanted);
         if (!(q->work = (float *)mf_gpu_take(p->dev, g, work * sizeof(float), "scratch", err)))
             return err->code;

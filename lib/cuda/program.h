@@ -62,6 +62,8 @@ struct mf_gpu_part {
     std::vector<mf_kernel_call> call; /* n and work are set when it is enqueued */
     std::vector<mf_run_of> run;       /* by its first call */
     std::vector<mf_back_run> back, back_shared;
+    std::vector<bool> bf16; /* by call: its result is stored so, unless it is fetched */
+    std::vector<int> from;  /* by call: the call of which x[0] is such a result; -1: none */
     std::vector<mf_recorded> recorded;
     cudaEvent_t done, met; /* its own lanes are there; it has all lanes */
 };
@@ -122,6 +124,9 @@ void mf_program_forget_graphs(mf_gpu_part *q);
 
 /* fuse.cu: finds the runs of calls, which have their addresses, of waves of at most so many samples. */
 void mf_program_fuse(mf_program *p, mf_gpu_part *q, int samples);
+
+/* store.cu: finds the results that are stored as bf16, when the runs of calls are known. */
+void mf_program_store(const mf_program *p, mf_gpu_part *q, int samples);
 
 /* enqueue.cu: a wave, the end of a run, or both; recorded, and replayed from then on. */
 int mf_program_enqueue(mf_program *p, mf_gpu_part *q, const mf_graph_key *key, struct mf_err *err);

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "../unit/tap.h"
+#include <gpu.h>
+
 #include "cuda/gemm.h"
 #include "dev/act.h"
 
@@ -57,10 +59,18 @@ static double operand_of(enum mf_precision precision, float x)
     return precision == MF_FP32 ? (double)x : precision == MF_BF16 ? rounded(x, 8, true) : rounded(x, 11, false);
 }
 
+static std::vector<uint16_t> in_bf16(const std::vector<float> &v)
+{
+    std::vector<uint16_t> halves;
+    for (float x : v)
+        halves.push_back((uint16_t)mf_bf16(x, 0.0f));
+    return halves;
+}
+
 /* A product of a given shape, on its own memory. */
 struct trial {
     int M, N, K, batch = 1, shift = 0, apart = 0; /* apart: floats between the rows */
-    bool A_transposed = false, B_transposed = false, add = false;
+    bool A_transposed = false, B_transposed = false, add = false, A_bf16 = false, B_bf16 = false;
     std::vector<float> A, B, C;
     std::vector<unsigned char> live;
     struct mf_product epilogue = {}; /* its b, sum, act, slope */
@@ -105,11 +115,14 @@ struct trial {
     std::vector<float> run(enum mf_precision precision, int tile) const /* -1: the one that mf_product takes */
     {
         on_device<float> a(A, shift), b(B, shift), c(C, shift);
+        on_device<uint16_t> a16(in_bf16(A)), b16(in_bf16(B));
         on_device<unsigned char> flags(live);
         struct mf_product p = epilogue;
         p.M = M, p.N = N, p.K = K, p.batch = batch;
-        p.A = a.p, p.lda = lda(), p.A_transposed = A_transposed, p.next_A = next_A();
-        p.B = b.p, p.ldb = ldb(), p.B_transposed = B_transposed, p.next_B = next_B();
+        p.A = A_bf16 ? (const float *)a16.p : a.p, p.A_bf16 = A_bf16, p.lda = lda(), p.A_transposed = A_transposed,
+        p.next_A = next_A();
+        p.B = B_bf16 ? (const float *)b16.p : b.p, p.B_bf16 = B_bf16, p.ldb = ldb(), p.B_transposed = B_transposed,
+        p.next_B = next_B();
         p.C = c.p, p.ldc = N + apart, p.next_C = next_C(), p.add = add;
         p.live = live.empty() ? nullptr : flags.p;
         cudaError_t rc = tile < 0 ? mf_product(&p, precision, nullptr) : mf_product_by(&p, precision, tile, nullptr);
@@ -371,6 +384,42 @@ static void onward(enum mf_precision precision)
     ok(equal, "%s: what goes onward as foreseen", names[precision]);
 }
 
+/* An operand stored as bf16 gives the bits that it gives as fp32, with NaN where indices are left out; a result is
+ * rounded, and takes half the room. */
+static void stored()
+{
+    static const int shapes[][3] = {{5, 8, 8}, {19, 72, 64}, {130, 264, 40}};
+    bool forward = true, result = true, backward = true;
+    for (auto &s : shapes)
+        for (int tile = -1; tile < MF_TILES; tile++) {
+            struct trial t = {}, dW = {};
+            t.M = s[0], t.N = s[1], t.K = s[2], t.B_transposed = true;
+            t.draw();
+            t.A[0] = NaN, t.A[t.A.size() - 1] = 1e-40f;
+            std::vector<float> want = t.run(MF_BF16, tile);
+            t.A_bf16 = true;
+            forward = forward && same(t.run(MF_BF16, tile), want);
+            t.epilogue.C_bf16 = true;
+            std::vector<float> got = t.run(MF_BF16, tile);
+            size_t half = got.size() / 2;
+            result = result && !memcmp(got.data(), in_bf16(want).data(), half * sizeof(float)) &&
+                     !memcmp(&got[half], &t.C[half], (got.size() - half) * sizeof(float));
+            dW.M = s[0], dW.N = s[1], dW.K = s[2] + 3, dW.batch = 2, dW.A_transposed = dW.add = true;
+            dW.draw();
+            for (int at = 0; at < 2 * dW.K; at++) {
+                dW.live.push_back(at % 5 != 2);
+                for (int n = 0; at % 5 == 2 && n < dW.N; n++)
+                    dW.b(at / dW.K, at % dW.K, n) = NaN;
+            }
+            want = dW.run(MF_BF16, tile);
+            dW.B_bf16 = true;
+            backward = backward && same(dW.run(MF_BF16, tile), want);
+        }
+    ok(forward, "an operand stored as bf16, the same bits");
+    ok(result, "a result stored as bf16");
+    ok(backward, "for the gradient of a weight, the same bits");
+}
+
 /* The digest that this program prints where threads and blocks run in another order. */
 static std::string digest_in(int order, const char *self)
 {
@@ -405,6 +454,8 @@ int main(int argc, char **argv)
         found(p);
         onward(p);
     }
+    if (!prints)
+        stored();
     if (prints) {
         printf("%llx\n", digest);
         return tap_failed;

@@ -134,9 +134,11 @@ BY_GXX    = $(CXX) -std=c++17 $(IN_CUDA) -O1 -g -Wall -Wextra -Wno-missing-field
             $(FMA) -x c++
 
 build/lib/mf_cuda.so: $(CUDA_OBJ:%=build/cuda/%)
+	@mkdir -p $(@D)
 	$(call say,LD,$@)$(NVCC) -shared -o $@ $^
 
 build/emu/mf_cuda.so: $(CUDA_OBJ:%=build/emu/%)
+	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CXX) $(SANITIZE:%=-fsanitize=%) -shared -o $@ $^
 
 # In the place of NCCL, on the emulator.
@@ -168,6 +170,7 @@ build/cuda/err.o build/emu/err.o build/cuda/local.o build/emu/local.o:
 
 # The plugin for several ranks, which mf-ppo and mf-bc load when mpirun starts them: where there is mpicc.
 build/lib/mf_mpi.so: $(patsubst %,build/mpi/lib/%.o,mpi/mpi base/err base/mem)
+	@mkdir -p $(@D)
 	$(call say,LD,$@)$(MPICC) $(OPT) $(LDFLAGS) -shared -o $@ $^
 
 build/tests/bench/ranks: build/mpi/tests/bench/ranks.o $(ROOM_A)

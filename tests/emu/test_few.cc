@@ -1,12 +1,7 @@
 /* Few samples in one launch: all memory has the bits that the calls leave one by one, also where a result lies on what
  * nobody reads any more. */
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
-
-#include "../unit/tap.h"
 #include "cuda/few.h"
+#include "drawn.h"
 
 extern "C" {
 #include "flow/ops.h"
@@ -15,20 +10,10 @@ extern "C" {
 
 enum { D = 28, K = 3, WIDTH = 72 };
 
-static float drawn() /* in (-1, 1) */
-{
-    static unsigned state = 1;
-    state = state * 1664525u + 1013904223u;
-    return (float)(int)state / 2147483648.0f;
-}
-
 /* K steps of a network of two products for n samples, then the log-probability of the chain. */
-struct sampler {
+struct sampler : drawn_memory {
     int n;
     enum mf_precision precision;
-    std::vector<float> start;
-    float *memory = NULL;
-    size_t taken = 0;
     std::vector<const mf_kernel *> kernel;
     std::vector<mf_kernel_call> k;
     std::vector<std::vector<mf_tensor>> operands;
@@ -41,26 +26,16 @@ struct sampler {
 
     sampler(int n, enum mf_precision precision) : n(n), precision(precision)
     {
-        const size_t floats = 1 << 16;
-        start.resize(floats);
-        for (float &f : start)
-            f = drawn();
-        cudaMalloc(&memory, floats * sizeof(float));
+        draw(1 << 16);
         operands.reserve(64);
         record();
-    }
-    sampler(const sampler &) = delete;
-    ~sampler()
-    {
-        cudaFree(memory);
     }
 
     mf_tensor place(int rows, int cols, bool shared = false)
     {
         mf_tensor t = {};
         t.rows = rows, t.cols = cols, t.shared = shared, t.heads = 1;
-        t.data = memory + taken;
-        taken += ((size_t)mf_tile_rows(&t, n) * cols + 15) / 16 * 16;
+        t.data = room((size_t)mf_tile_rows(&t, n) * cols, 16);
         return t;
     }
 
@@ -68,9 +43,7 @@ struct sampler {
               const float *W = NULL, float *aux = NULL)
     {
         mf_kernel_call c = {};
-        for (int i = 0; mf_kernels[i]; i++)
-            if (mf_kernels[i]->name == std::string(name))
-                kernel.push_back(mf_kernels[i]);
+        kernel.push_back(kernel_named(name));
         operands.push_back(x);
         c.call.how = attributes, c.call.y = y, c.call.x = operands.back().data(), c.call.n_x = (int)x.size();
         c.call.W = W, c.call.b = W ? W + WIDTH * WIDTH : NULL, c.call.ldw = x[0].cols, c.call.aux = aux;
@@ -87,7 +60,7 @@ struct sampler {
         mf_tensor h = place(1, WIDTH), a = place(1, WIDTH), v = place(1, D), coef = place(1, 3), eps = place(1, D),
                   std = place(1, D), bounds = place(1, 2, true), slope = place(1, WIDTH);
         for (int i = 0; i < n * K * 3; i++) /* standard deviations among them */
-            start[(size_t)(coefs.data - memory) + (size_t)i] = 0.6f + 0.5f * drawn();
+            in(start, coefs.data)[i] = 0.6f + 0.5f * drawn();
         how[1].act = MF_ACT_RELU;
         x[0] = place(1, D);
         for (int i = 0; i < K; i++) {
@@ -118,21 +91,15 @@ struct sampler {
 
     std::vector<float> left_by(bool one)
     {
-        std::vector<float> v(start.size());
         cudaError_t rc = cudaSuccess;
         mf_few few;
-        cudaMemcpy(memory, start.data(), start.size() * sizeof(float), cudaMemcpyDefault);
+        restart();
         for (size_t i = 0; i < k.size() && rc == cudaSuccess; i++)
             if (!one)
                 rc = kernel[i]->forward(&k[i]);
             else if (!few.add(kernel[i], &k[i]))
                 ok(0, "%s has a form for few samples", kernel[i]->name);
-        if (one)
-            rc = few.run(precision, NULL);
-        if (rc != cudaSuccess || cudaDeviceSynchronize() != cudaSuccess)
-            ok(0, "a run: %s", cudaGetErrorString(rc));
-        cudaMemcpy(v.data(), memory, v.size() * sizeof(float), cudaMemcpyDefault);
-        return v;
+        return left(one ? few.run(precision, NULL) : rc);
     }
 };
 
@@ -142,8 +109,7 @@ int main()
         for (int n : {1, 2, 5, (int)MF_FEW}) {
             sampler s(n, precision);
             std::vector<float> apart = s.left_by(false), together = s.left_by(true);
-            ok(!memcmp(apart.data(), together.data(), apart.size() * sizeof(float)) &&
-                   memcmp(apart.data(), s.start.data(), apart.size() * sizeof(float)),
+            ok(same_bits(apart, together) && !same_bits(apart, s.start),
                "%d samples, precision %d: the bits of the calls one by one", n, precision);
         }
     sampler s(3, MF_FP32);
@@ -152,8 +118,6 @@ int main()
     s.operands[1][0].cols = 1 << 12;
     ok(!few.add(s.kernel[1], &wide), "a product with many weights has no form here");
     s.operands[1][0].cols = D;
-    for (int i = 0; mf_kernels[i]; i++)
-        if (!strcmp(mf_kernels[i]->name, "attention"))
-            ok(!few.add(mf_kernels[i], &s.k[1]), "nor has an attention");
+    ok(!few.add(kernel_named("attention"), &s.k[1]), "nor has an attention");
     return done();
 }

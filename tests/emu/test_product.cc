@@ -5,22 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "../unit/tap.h"
 #include <gpu.h>
 
 #include "cuda/gemm.h"
 #include "dev/act.h"
+#include "drawn.h"
 
 static const char *const names[] = {"fp32", "bf16", "tf32"}; /* by enum mf_precision */
 static const float NaN = std::numeric_limits<float>::quiet_NaN();
 static unsigned long long digest = 14695981039346656037ull;
-
-static float drawn() /* in (-1, 1), few of them the same */
-{
-    static unsigned state = 1;
-    state = state * 1664525u + 1013904223u;
-    return (float)(int)state / 2147483648.0f;
-}
 
 static std::vector<float> drawn(size_t n)
 {

@@ -1,8 +1,6 @@
 /* Which results are stored as bf16: those that products alone read. */
-#include <string>
-
-#include "../unit/tap.h"
 #include "cuda/program.h"
+#include "drawn.h"
 
 extern "C" {
 #include "op/how.h"
@@ -31,13 +29,6 @@ struct network {
     {
         return {place(i), NULL, 1, COLS, 1, false, false};
     }
-    const mf_kernel *kernel(const char *name)
-    {
-        for (int i = 0; mf_kernels[i]; i++)
-            if (mf_kernels[i]->name == std::string(name))
-                return mf_kernels[i];
-        return NULL;
-    }
 
     network()
     {
@@ -51,7 +42,7 @@ struct network {
             k.call.x[0] = tensor(reads[i]);
             q->call.push_back(k);
             q->run.push_back({NULL, 1});
-            p.kernel.push_back(kernel("linear"));
+            p.kernel.push_back(kernel_named("linear"));
         }
         dev.precision = MF_BF16, dev.fuses = true;
         l.n_calls = CALLS, l.call = listed;
@@ -89,9 +80,9 @@ int main()
     ok(relu.stored(), "where its sign is its derivative");
     ok(tanh.nothing(), "not where its derivative is computed from all of it");
     enum mf_act none = MF_ACT_NONE;
-    sum.p.kernel[0] = sum.kernel("sum"), sum.call(0).how = &none;
+    sum.p.kernel[0] = kernel_named("sum"), sum.call(0).how = &none;
     ok(sum.stored(), "a sum");
-    norm.p.kernel[0] = norm.kernel("norm");
+    norm.p.kernel[0] = kernel_named("norm");
     ok(norm.nothing(), "not of an operation that stores fp32 alone");
     residual.call(3).n_x = 2, residual.call(3).x[1] = residual.tensor(0);
     ok(residual.nothing(), "not a residual");
@@ -103,9 +94,9 @@ int main()
     ok(shifted.nothing(), "not where it is not aligned");
     heads.call(1).x[0].heads = 2;
     ok(heads.nothing(), "not head by head");
-    again.p.kernel[3] = again.kernel("sum"), again.call(3).x[0] = again.tensor(0);
+    again.p.kernel[3] = kernel_named("sum"), again.call(3).x[0] = again.tensor(0);
     ok(again.nothing(), "not where a sum reads it, too");
-    later.p.kernel[3] = later.kernel("sum"), later.call(3).x[0] = later.tensor(0);
+    later.p.kernel[3] = kernel_named("sum"), later.call(3).x[0] = later.tensor(0);
     later.call(2).y = later.tensor(0);
     mf_program_store(&later.p, later.q, SAMPLES);
     ok(later.q->bf16[0] && !later.q->bf16[2], "up to where its place has another result");

@@ -150,7 +150,9 @@ static int take(struct mf_history *h, const void *bytes, size_t len, struct mf_e
     int rc = mf_frame_decode(&f, bytes, len, err);
     if (rc)
         return rc;
-    rc = mf_history_take(h, f, err);
+    rc = mf_frame_kind(f) == MF_ROLLOUT
+             ? mf_err_set(err, MF_EFORMAT, "a stream of rollouts has no metrics: give that of a learner, as mf-ppo")
+             : mf_history_take(h, f, err);
     if (mf_frame_kind(f) == MF_HEAD && !*h->run && mf_frame_get_str(f, "run", &run, &ignored) == 0)
         snprintf(h->run, sizeof h->run, "%s", run);
     h->ended |= mf_frame_kind(f) == MF_END;

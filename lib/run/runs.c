@@ -232,6 +232,8 @@ int mf_runs_files(const char *path, void (*visit)(const char *file, void *arg), 
     int rc = folder_of(path, folder, &at, err);
     if (rc)
         return rc;
+    if (at.kind == MF_AT_FILE)
+        return mf_err_set(err, MF_EUSAGE, "%.300s is one file: give the folder of a run, or of checkpoints", path);
     if (access(folder, R_OK | X_OK) < 0 && errno != ENOENT)
         return mf_err_errno(err, "cannot open %.300s", folder);
     return files_in(folder, visit, arg) == 0 && at.kind == MF_AT_FOLDER ? mf_runs_not_one(at.path, err) : 0;

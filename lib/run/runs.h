@@ -40,7 +40,8 @@ void mf_runs_resolve(const char *dir, char path[MF_PATH_MAX]);
 int mf_runs_checkpoint(const char *path, char file[MF_PATH_MAX], struct mf_err *err);
 /* Errors as its, and MF_EUSAGE if two of the paths have one checkpoint. */
 int mf_runs_once(int n, const char *const *paths, struct mf_err *err);
-/* Every checkpoint's file of a run, a shelf or a folder of checkpoints: *.safetensors, no links. In no order. */
+/* Every checkpoint's file of a run, a shelf or a folder of checkpoints: *.safetensors, no links. In no order.
+ * MF_EUSAGE: it is one file, or a folder without any. */
 int mf_runs_files(const char *path, void (*visit)(const char *file, void *arg), void *arg, struct mf_err *err);
 
 /* checkpoints/NNNNNN.safetensors of a version in a run's folder, and the newest (false: none is numbered). One that is

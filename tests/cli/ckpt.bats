@@ -98,6 +98,7 @@ t["new"] = ["U8", [1], b"x"]; del t["critic.Q1.layers.0.bias"]'
         mv "$oldest" run/checkpoints/clone.safetensors && mf-ckpt prune run ckpt.keep=1 &&
         [[ $(find run/checkpoints -name '*.safetensors' | sort) == "$newest"$'\n'run/checkpoints/clone.safetensors ]] || return 1
     run -2 mf-ckpt prune run ckpt.keep=0
+    run -2 mf-ckpt prune "$newest" && [[ $output == *"$newest is one file: give the folder of a run"* && -e $newest ]]
 }
 
 @test "show and diff use a run's newest checkpoint" {

@@ -195,6 +195,8 @@ PY
 @test "errors for a folder without a run, and for a page on a terminal" {
     run -2 mf-report && [[ $output == *"give the runs to report on"* ]]
     run -2 script -qec "mf-report all" /dev/null </dev/null && [[ $output == *"the output is an HTML page, not text for a terminal: mf-report all >report.html"* ]]
+    mf-collect env=point collect.actor=expert collect.episodes=2 >rollouts.mf
+    run -3 mf-report rollouts.mf && [[ $output == "mf-report: error: rollouts.mf: a stream of rollouts has no metrics: "* ]] || return 1
     run -1 --separate-stderr bash -c 'mf-report all >/dev/full' && [[ $stderr == *"No space left on device"* ]]
 }
 

@@ -120,6 +120,8 @@ static long long frames_so_far(const struct mf_run *run)
     return n;
 }
 
+static const char UNNAMED[] = "an earlier program"; /* that has failed before it began a stream */
+
 /* One cause is one line: after a program that has logged its failure, the later stages of a pipe stay silent. */
 static int truncated(struct mf_run *run, struct mf_err *err)
 {
@@ -131,7 +133,7 @@ static int truncated(struct mf_run *run, struct mf_err *err)
     if (quiet && (*run->failed || n == 0)) {
         if (!*run->failed)
             mf_log(MF_LOG_INFO, "%s ended before a stream began: see the message of the program before this one", name);
-        snprintf(run->failed, sizeof run->failed, "%s", *run->failed ? run->failed : "?");
+        snprintf(run->failed, sizeof run->failed, "%s", *run->failed ? run->failed : UNNAMED);
         return mf_err_set(err, MF_EFORMAT, "%s", "");
     }
     if (*run->failed)
@@ -141,10 +143,10 @@ static int truncated(struct mf_run *run, struct mf_err *err)
 
 static void take_failed(struct mf_run *run, const struct mf_frame *f)
 {
-    const char *who = "?";
+    const char *who = UNNAMED;
     struct mf_err ignored;
     (void)mf_frame_get_str(f, "who", &who, &ignored);
-    snprintf(run->failed, sizeof run->failed, "%s", *who ? who : "?");
+    snprintf(run->failed, sizeof run->failed, "%s", *who ? who : UNNAMED);
 }
 
 /* Is there another source, or is one awaited? Then the stream continues without this one. */

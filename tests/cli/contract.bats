@@ -183,5 +183,6 @@ outlives() {
     run bash -c "head -c $(($(wc -c <r.mf) / 2)) r.mf | mf-gae 2>>said | mf-mc 2>>said | mf-ppo ${small[*]} run.dir=b 2>>said | mf-film 2>>said | mf-log log.dir=. 2>>said >out; echo \${PIPESTATUS[*]}"
     [[ ${lines[-1]} == "0 3 3 3 3 3" && $(grep -c ': error: ' said) -eq 1 ]] && grep '^mf-gae: error: <stdin>: ends inside a frame' said || { echo "${lines[-1]}" && cat said; return 1; }
     mkdir d && run bash -c "head -c $(($(wc -c <m.mf) / 2)) m.mf | mf-film 2>said | tee cut.mf | mf-log log.dir=d 2>>said | mf-top >out 2>>said; echo \${PIPESTATUS[*]}"
-    [[ ${lines[-1]} == "0 3 0 3 3" && $(grep -c . said) -eq 1 ]] && run -3 mf-stat cut.mf && [[ $output == *"is truncated: mf-film failed after"* ]] # saved, it names the program
+    [[ ${lines[-1]} == "0 3 0 3 3" && $(grep -c . said) -eq 1 ]] && run -3 mf-stat cut.mf && [[ $output == *"is truncated: mf-film failed after"* ]] || return 1 # saved, it names the program
+    { : | mf-gae | tee none.mf >/dev/null; } 2>said && run -3 mf-stat none.mf && [[ $output == *"none.mf is truncated: an earlier program failed after 0 frames"* ]]
 }
